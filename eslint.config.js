@@ -73,10 +73,7 @@ export default tseslint.config(
     files: ['examples/**/*.mjs', 'scripts/**/*.mjs'],
     languageOptions: {
       globals: Object.fromEntries(
-        ['console', 'process', 'TextEncoder', 'fetch', 'URLSearchParams'].map((name) => [
-          name,
-          'readonly',
-        ]),
+        ['console', 'process', 'TextEncoder', 'fetch', 'URLSearchParams'].map((name) => [name, 'readonly']),
       ),
     },
   },

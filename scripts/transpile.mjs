@@ -20,8 +20,7 @@ function removeStale(root) {
   if (!existsSync(folder)) return
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     const source = `${root}/${name.replace(/\.js(\.map)?$/, '')}`
-    if (!/\.js(\.map)?$/.test(name) || existsSync(`${source}.ts`) || existsSync(`${source}.tsx`))
-      continue
+    if (!/\.js(\.map)?$/.test(name) || existsSync(`${source}.ts`) || existsSync(`${source}.tsx`)) continue
     rmSync(join(folder, name))
   }
 }

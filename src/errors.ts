@@ -18,10 +18,7 @@ export interface ErrorRow {
 /** Every kind of error. */
 export const ERRORS = {
   malformed_request: clientRow(400, 'The request breaks a rule; the message names the path.'),
-  untranslatable: clientRow(
-    400,
-    "The route's upstream does not support this; the message names the field.",
-  ),
+  untranslatable: clientRow(400, "The route's upstream does not support this; the message names the field."),
   guardrail_blocked: clientRow(
     400,
     'A guardrail of the gateway refused the request or its reply; the message names it.',
@@ -48,10 +45,7 @@ export const ERRORS = {
     403,
     'The plan allows no more keys: revoke one, or choose a larger plan. Dashboard and commands only.',
   ),
-  not_found: clientRow(
-    404,
-    'The resource does not exist or belongs to another account. Dashboard only.',
-  ),
+  not_found: clientRow(404, 'The resource does not exist or belongs to another account. Dashboard only.'),
   unknown_endpoint: clientRow(404, 'No such path.'),
   unknown_model: clientRow(404, 'No route matches this model id.'),
   unknown_response: clientRow(
@@ -96,10 +90,7 @@ export const ERRORS = {
     503,
     'A guardrail with `on_error: closed` could not judge; the message names it. The request is not sent to another upstream.',
   ),
-  upstream_unconfigured: gatewayRow(
-    503,
-    'The upstream has no key; the message names the variable.',
-  ),
+  upstream_unconfigured: gatewayRow(503, 'The upstream has no key; the message names the variable.'),
   upstream_credential: gatewayRow(
     503,
     "The gateway has no valid credentials for the upstream: the cloud's token endpoint does not reply, or refuses. The log has the reason; see retry-after.",
@@ -233,11 +224,7 @@ function gatewayRow(status: number, meaning: string, retry: Retry = 'never'): Er
   return { status, source: 'gateway', retry, meaning }
 }
 
-function upstreamRow(
-  status: number,
-  meaning: string,
-  retry: Retry = 'before-first-byte',
-): ErrorRow {
+function upstreamRow(status: number, meaning: string, retry: Retry = 'before-first-byte'): ErrorRow {
   return { status, source: 'upstream', retry, meaning }
 }
 

@@ -18,8 +18,6 @@ if (isSupported(process.versions.node)) {
   void import('./cli/run-command.js')
 } else {
   const minimum = [MIN_MAJOR, MIN_MINOR, MIN_PATCH].join('.')
-  process.stderr.write(
-    `sluice: Needs Node.js ${minimum} or newer, this is ${process.versions.node}\n`,
-  )
+  process.stderr.write(`sluice: Needs Node.js ${minimum} or newer, this is ${process.versions.node}\n`)
   process.exitCode = 1
 }

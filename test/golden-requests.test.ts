@@ -44,9 +44,7 @@ function sent(bytes: Buffer, model: string, dialect: DialectName): string[] {
     const request = client.decodeRequest(value, { operation: 'chat' })
     if (dialect !== 'openai-chat') {
       const body = upstreamCodec.encodeRequest({ ...request, model }, facts, losses)
-      const headers = Object.entries(upstreamCodec.headers(body)).map(
-        ([name, is]) => `  ${name}: ${is}`,
-      )
+      const headers = Object.entries(upstreamCodec.headers(body)).map(([name, is]) => `  ${name}: ${is}`)
       return [...reported, ...headers, indented(stringifyExact(body))]
     }
     const edits = upstreamCodec.edits(value, model, { model: facts, losses })

@@ -11,13 +11,7 @@ import t from 'tap'
 import type { ChatEvent } from '../src/formats/chat/event.js'
 import { Fold, type Reply } from '../src/formats/chat/fold.js'
 import { Grammar } from '../src/formats/chat/grammar.js'
-import {
-  arrayOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../src/formats/chat/json.js'
 import type { ModelFacts } from '../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../src/formats/chat/request.js'
 import { createCatalogue, factsFor } from '../src/config/catalogue.js'
@@ -28,13 +22,7 @@ import { TranslatedStream } from '../src/formats/translated-stream.js'
 import { translateReply } from '../src/gateway/streams/whole-reply.js'
 import { Escrow } from '../src/gateway/reasoning/escrow.js'
 import { SseFramer } from '../src/formats/wire/frames/sse-framer.js'
-import {
-  client,
-  SEED,
-  transcripts,
-  upstream,
-  type Transcript,
-} from './properties/transcript-streams.js'
+import { client, SEED, transcripts, upstream, type Transcript } from './properties/transcript-streams.js'
 import { FakeSharedCache } from './gateway/reasoning/fake-shared-cache.js'
 
 const SETTINGS: EscrowConfig = {
@@ -138,11 +126,7 @@ for (const transcript of transcripts) {
     const request = askedFor(transcript)
     const { events, reply, breach } = decodeStream(transcript, request)
     t.equal(breach, null, 'in order')
-    t.equal(
-      /[^\r]\n/.test(bytes.toString('latin1')),
-      dialect !== 'gemini',
-      'the framing is its own',
-    )
+    t.equal(/[^\r]\n/.test(bytes.toString('latin1')), dialect !== 'gemini', 'the framing is its own')
     const lines = events.map((event) => `${JSON.stringify(event)}\n`).join('')
     golden(t, `${name}.events.ndjson`, lines)
     if (hasReply) {
@@ -203,8 +187,7 @@ function actual(request: ChatRequest, dialect: DialectName, family: ModelFacts['
   const lost: string[] = []
   try {
     const known = factsFor(NO_MODELS, request.model)
-    const facts =
-      known.family === family ? known : { id: request.model, family, createdAtSeconds: 0 }
+    const facts = known.family === family ? known : { id: request.model, family, createdAtSeconds: 0 }
     const body = upstream(dialect).encodeRequest(request, facts, {
       drop: (path, why) => void lost.push(`${path}: ${why}`),
     })
@@ -272,8 +255,7 @@ for (const transcript of CALLED) {
     const fromEscrow = actual(await escrow.restore(turn(message), scope), dialect, family)
     t.same(fromEscrow, restored, 'the same for both clients')
     // A client has one text for the whole reply; the stored state has the positions of thinking blocks in it.
-    if (name === 'anthropic/thinking-tools')
-      golden(t, `${name}.turn-2.restored.json`, pretty(restored))
+    if (name === 'anthropic/thinking-tools') golden(t, `${name}.turn-2.restored.json`, pretty(restored))
     else t.same(restored, kept, 'and the same as kept by the client')
   })
 }

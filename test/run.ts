@@ -34,11 +34,7 @@ const FIRST = [
     'dashboard/browser/browser-states',
     'dashboard/browser/browser-dialogs',
   ],
-  ...[
-    'conformance/recordings/',
-    'conformance/gemini-replies',
-    'process/life-cycle/rolling-restart',
-  ],
+  ...['conformance/recordings/', 'conformance/gemini-replies', 'process/life-cycle/rolling-restart'],
   ...['faults/clients/slow-clients', 'process/generations', 'cli/rehearse/'],
 ]
 
@@ -97,21 +93,17 @@ interface Counts {
 
 /** The totals in the last line of the results. */
 function totals(): Counts {
-  const found =
-    [...readFileSync(RESULTS, 'utf8').matchAll(/^# \{ total: .*\}$/gm)].at(-1)?.[0] ?? ''
-  const figure = (name: string): number =>
-    Number(new RegExp(`${name}: (\\d+)`).exec(found)?.[1] ?? 0)
+  const found = [...readFileSync(RESULTS, 'utf8').matchAll(/^# \{ total: .*\}$/gm)].at(-1)?.[0] ?? ''
+  const figure = (name: string): number => Number(new RegExp(`${name}: (\\d+)`).exec(found)?.[1] ?? 0)
   return { pass: figure('pass'), fail: figure('fail') }
 }
 
 /** Repeats the files that failed, one by one; their first results no longer count. */
 async function runAgain(failed: readonly Spawn[]): Promise<void> {
   const first = totals()
-  const child = spawn(
-    process.execPath,
-    [process.argv[1] ?? '', AGAIN, ...failed.map(({ name }) => name)],
-    { stdio: 'inherit' },
-  )
+  const child = spawn(process.execPath, [process.argv[1] ?? '', AGAIN, ...failed.map(({ name }) => name)], {
+    stdio: 'inherit',
+  })
   const [code] = (await once(child, 'exit')) as [number | null]
   const second = totals()
   const replaced = failed.reduce((sum, { counts }) => sum + counts.pass, 0)

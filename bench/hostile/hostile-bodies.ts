@@ -22,14 +22,8 @@ export const BODIES: Readonly<Record<string, () => Bodies>> = {
   'all-of-copies': () => perModel((model) => withSchema(model, allOfCopies(2_000, 300))),
   'growing-any-of': () => perModel((model) => withSchema(model, growingAnyOf(12, 500))),
   'many-tool-results': () => perModel((model) => manyToolResults(model, 4, 1_024)),
-  'many-keys': () => [
-    manyKeys(500_000),
-    ...perModel((model) => withSchema(model, properties(25_000))),
-  ],
-  'deep-nesting': () => [
-    nested(100_000),
-    ...perModel((model) => withSchema(model, deepSchema(50))),
-  ],
+  'many-keys': () => [manyKeys(500_000), ...perModel((model) => withSchema(model, properties(25_000)))],
+  'deep-nesting': () => [nested(100_000), ...perModel((model) => withSchema(model, deepSchema(50)))],
   'multibyte-31-mb': () => ['gpt-5.4-mini', 'claude-sonnet-4-5'].map((model) => multibyte(model)),
   'junk-values': () => junkValues(),
 }

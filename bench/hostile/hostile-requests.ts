@@ -163,11 +163,7 @@ async function junkModelsAndPaths(target: Target, turn: number): Promise<string>
   const body = JSON.stringify({ model: name, messages: [{ role: 'user', content: 'Hi.' }] })
   const get = (path: string): string =>
     `GET ${path} HTTP/1.1\r\nhost: ${name}\r\nauthorization: Bearer ${target.secret}\r\n\r\n`
-  const requests = [
-    get(`/v1/${name}`),
-    get(`/%2e%2e/${name}?${'q='.repeat(500)}`),
-    get(`//${name}`),
-  ]
+  const requests = [get(`/v1/${name}`), get(`/%2e%2e/${name}?${'q='.repeat(500)}`), get(`//${name}`)]
   const answers = [await send(target, post(target.secret, body))]
   for (const bytes of requests) answers.push(await send(target, bytes))
   return [...new Set(answers)].join('+')

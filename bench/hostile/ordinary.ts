@@ -64,9 +64,7 @@ export class OrdinaryLoad {
   /** A late timer sends the missed requests: latency counts from the scheduled time. */
   private tick(): void {
     for (const now = performance.now(); this.due <= now; this.due += this.everyMs) {
-      const promise = this.one(this.due, this.sent++ % 5 === 0).finally(() =>
-        this.waiting.delete(promise),
-      )
+      const promise = this.one(this.due, this.sent++ % 5 === 0).finally(() => this.waiting.delete(promise))
       this.waiting.add(promise)
     }
   }
@@ -98,9 +96,7 @@ export class OrdinaryLoad {
           authorization: `Bearer ${this.secret}`,
         },
       })
-      req.setTimeout(REPLY_LIMIT_MS, () =>
-        req.destroy(new Error(`no reply in ${REPLY_LIMIT_MS} ms`)),
-      )
+      req.setTimeout(REPLY_LIMIT_MS, () => req.destroy(new Error(`no reply in ${REPLY_LIMIT_MS} ms`)))
       req.once('error', reject)
       req.once('response', (res) => {
         let text = ''

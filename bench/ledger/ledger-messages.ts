@@ -32,8 +32,7 @@ export function obey(run: (order: LedgerOrder) => Promise<LedgerLoad>): void {
 /** Starts a round in a process. Rejects if it exits without a result. */
 export function order(child: ChildProcess, what: LedgerOrder): Promise<LedgerLoad> {
   return new Promise((resolve, reject) => {
-    const onExit = (code: number | null): void =>
-      reject(new Error(`the load ended with ${String(code)}`))
+    const onExit = (code: number | null): void => reject(new Error(`the load ended with ${String(code)}`))
     child.once('exit', onExit)
     child.once('message', (message: unknown) => {
       child.removeListener('exit', onExit)

@@ -12,9 +12,7 @@ function run(given: string): void {
   const connections = numberField(given, 'connections')
   const settings: unknown = JSON.parse(given)
   const headers: Record<string, string> = {}
-  for (const [name, value] of Object.entries(
-    isObject(settings) ? objectOf(settings.headers) : {},
-  )) {
+  for (const [name, value] of Object.entries(isObject(settings) ? objectOf(settings.headers) : {})) {
     if (typeof value === 'string') headers[name] = value
   }
   const bytes = postBytes(textField(given, 'path'), headers, textField(given, 'body'))

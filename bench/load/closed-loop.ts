@@ -43,11 +43,7 @@ export interface Run {
 const CONNECTIONS = 32
 
 /** Runs the load. Rejects if a reply was not a 200 or a socket failed. */
-export async function closedLoop(
-  children: Children,
-  request: LoadRequest,
-  load: Load,
-): Promise<Run> {
+export async function closedLoop(children: Children, request: LoadRequest, load: Load): Promise<Run> {
   const command = commandFor(children, request, load)
   const cpuBefore = cpuMicroseconds(load.pids)
   const text = await outputOf(children, command)
@@ -82,9 +78,7 @@ export function sendOnce(request: LoadRequest): Promise<{ status: number; text: 
     socket.on('data', (bytes) => reader.write(bytes))
     socket.once('error', reject)
     socket.once('end', () => reject(new Error(`port ${request.port} closed without a reply`)))
-    socket.setTimeout(10_000, () =>
-      reject(new Error(`port ${request.port} did not reply within 10 s`)),
-    )
+    socket.setTimeout(10_000, () => reject(new Error(`port ${request.port} did not reply within 10 s`)))
     socket.write(postBytes(request.path, request.headers, request.body))
   })
 }

@@ -87,17 +87,14 @@ function run(given: string): void {
     if (started === streams) clearInterval(waves)
   }, WAVE_MS)
   process.on('message', (message) => {
-    if (message === 'count')
-      process.send?.({ type: 'count', total: state.total, reads: state.reads })
+    if (message === 'count') process.send?.({ type: 'count', total: state.total, reads: state.reads })
   })
 }
 
 function headersOf(given: string): Record<string, string> {
   const settings: unknown = JSON.parse(given)
   const headers: Record<string, string> = {}
-  for (const [name, value] of Object.entries(
-    isObject(settings) ? objectOf(settings.headers) : {},
-  )) {
+  for (const [name, value] of Object.entries(isObject(settings) ? objectOf(settings.headers) : {})) {
     if (typeof value === 'string') headers[name] = value
   }
   return headers

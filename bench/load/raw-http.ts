@@ -14,8 +14,7 @@ const LAST_CHUNK = '0\r\n\r\n'
  */
 export class RequestReader {
   private text = ''
-  private last: { readonly bytes: Buffer; readonly path: string; readonly body: string } | null =
-    null
+  private last: { readonly bytes: Buffer; readonly path: string; readonly body: string } | null = null
   private readonly onRequest: (path: string, body: string) => void
 
   constructor(onRequest: (path: string, body: string) => void) {
@@ -80,9 +79,7 @@ function isChunked(head: string): boolean {
 
 /** The position after the last chunk; -1 until it has arrived. */
 function chunksEnd(text: string, from: number): number {
-  const last = text.startsWith(LAST_CHUNK, from)
-    ? from
-    : text.indexOf(`\r\n${LAST_CHUNK}`, from) + 2
+  const last = text.startsWith(LAST_CHUNK, from) ? from : text.indexOf(`\r\n${LAST_CHUNK}`, from) + 2
   return last === 1 ? -1 : last + LAST_CHUNK.length
 }
 
@@ -91,11 +88,7 @@ function contentLength(head: string): number {
 }
 
 /** The bytes of a POST of a JSON body on a keep-alive connection. */
-export function postBytes(
-  path: string,
-  headers: Readonly<Record<string, string>>,
-  body: string,
-): Buffer {
+export function postBytes(path: string, headers: Readonly<Record<string, string>>, body: string): Buffer {
   const lines = Object.entries({
     host: '127.0.0.1',
     'content-type': 'application/json',

@@ -31,8 +31,7 @@ interface Stream {
 
 /** Interval of the timer; each stream gets one fragment in `everyMs`. */
 const TICK_MS = 2
-const HEAD =
-  'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
+const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
 const END = '0\r\n\r\n'
 
 function chunk(text: string): string {
@@ -61,10 +60,7 @@ class Pacer {
   private at = 0
 
   constructor(everyMs: number) {
-    this.buckets = Array.from(
-      { length: Math.max(1, Math.round(everyMs / TICK_MS)) },
-      () => new Set(),
-    )
+    this.buckets = Array.from({ length: Math.max(1, Math.round(everyMs / TICK_MS)) }, () => new Set())
     let due = performance.now()
     setInterval(() => {
       for (const now = performance.now(); due <= now; due += TICK_MS) this.tick()

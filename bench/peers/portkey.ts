@@ -12,9 +12,7 @@ export const PORTKEY: PeerKind = {
   name: 'portkey',
   version: VERSION,
   installedFile: MAIN,
-  install: [
-    ['npm', 'install', '--no-audit', '--no-fund', '--prefix', FOLDER, `${PACKAGE}@${VERSION}`],
-  ],
+  install: [['npm', 'install', '--no-audit', '--no-fund', '--prefix', FOLDER, `${PACKAGE}@${VERSION}`]],
   async start({ children, core, port, upstreamPort }) {
     const command = [process.execPath, MAIN, `--port=${port}`, '--headless']
     const started = children.start(core, command, {

@@ -28,11 +28,7 @@ asyncio.run(main())
 export const TENSORZERO: PeerKind = {
   name: 'tensorzero',
   version: VERSION,
-  ...wheel(
-    FOLDER,
-    `tensorzero==${VERSION}`,
-    'lib/python3.11/site-packages/tensorzero/tensorzero.abi3.so',
-  ),
+  ...wheel(FOLDER, `tensorzero==${VERSION}`, 'lib/python3.11/site-packages/tensorzero/tensorzero.abi3.so'),
   async start({ children, core, port, upstreamPort }) {
     const file = join(children.folder, `tensorzero-${port}.toml`)
     writeFileSync(

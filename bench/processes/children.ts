@@ -40,11 +40,7 @@ export class Children {
   }
 
   /** Starts a program on one core, or on all if `core` is null. Throws if it cannot be started. */
-  start(
-    core: number | null,
-    command: readonly string[],
-    { stdio, env = {} }: ChildSettings,
-  ): Started {
+  start(core: number | null, command: readonly string[], { stdio, env = {} }: ChildSettings): Started {
     const [program = '', ...args] = core === null ? bound(command) : pinned(core, bound(command))
     const child = spawn(program, args, { stdio, cwd: this.folder, env: { ...process.env, ...env } })
     this.running.set(child, command.slice(0, 2).join(' '))

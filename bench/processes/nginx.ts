@@ -23,10 +23,7 @@ export interface NginxSettings {
 }
 
 /** Starts nginx as a provider: the whole reply of each shape at its path. */
-export function startAnswers(
-  children: Children,
-  { nginx, core, port }: NginxSettings,
-): Promise<Nginx> {
+export function startAnswers(children: Children, { nginx, core, port }: NginxSettings): Promise<Nginx> {
   const locations = (Object.keys(PATHS) as Shape[]).map((shape) => {
     const reply = wholeReply(shape)
     if (/['$\\]/.test(reply)) throw new Error('an nginx string cannot contain this reply')

@@ -73,9 +73,7 @@ function knownRatios(baseline: unknown): Known[] {
 /** Replaces these suites in the baseline and the table, and keeps the others unchanged. */
 export function writeBaseline(records: readonly SuiteRecord[]): void {
   const ran = new Set(records.map(({ suite }) => suite))
-  const kept = arrayOf(readBaseline()).filter(
-    (record) => !ran.has(stringOf(objectOf(record).suite) ?? ''),
-  )
+  const kept = arrayOf(readBaseline()).filter((record) => !ran.has(stringOf(objectOf(record).suite) ?? ''))
   const all = [...kept, ...(JSON.parse(JSON.stringify(records.map(rounded))) as unknown[])]
     .filter(isObject)
     .sort((a, b) => textIn(a, 'suite').localeCompare(textIn(b, 'suite')))

@@ -133,8 +133,7 @@ function watcherCase(dialect: DialectName): Case {
     stream.end()
     return stream
   }
-  if (pass().outcome !== 'complete')
-    throw new Error('the watcher did not see the end of its stream')
+  if (pass().outcome !== 'complete') throw new Error('the watcher did not see the end of its stream')
   return { name: `codec.${dialect}.watch`, unit: 'ns/frame', toUnit: perFrame(chunks), run: pass }
 }
 
@@ -142,10 +141,7 @@ function watcherCase(dialect: DialectName): Case {
 function requestCases(): Case[] {
   const clientCodec = clientCodecOf('openai-chat')
   const endpoint = { operation: 'chat' } as const
-  const text = readFileSync(
-    packageFile('test/transcripts/openai-chat/tool-parallel.request.json'),
-    'utf8',
-  )
+  const text = readFileSync(packageFile('test/transcripts/openai-chat/tool-parallel.request.json'), 'utf8')
   const bytes = Buffer.from(JSON.stringify(JSON.parse(text)))
   const body = parseObject(bytes).value
   const decoded = clientCodec.decodeRequest(body, endpoint)

@@ -144,8 +144,7 @@ const ROWS: readonly Row[] = [
       }
       await onEach({ fleet } as Stage, (gateway) => gateway.reload('# the last one\n'))
       const after = await Promise.all(fleet.gateways.map((gateway) => gateway.generation()))
-      if (after.some((generation, at) => generation <= (before[at] ?? 0)))
-        throw new Error('no reload')
+      if (after.some((generation, at) => generation <= (before[at] ?? 0))) throw new Error('no reload')
       return []
     },
   },
@@ -185,8 +184,7 @@ const ROWS: readonly Row[] = [
 /** `--seconds` is the time without Redis, `--only` picks rows. */
 export async function runFleet(pace: Pace): Promise<SuiteResult> {
   const rows = ROWS.filter(({ name }) => pace.only?.includes(name) ?? true)
-  if (rows.length === 0)
-    throw new TypeError(`--only takes ${ROWS.map(({ name }) => name).join(', ')}`)
+  if (rows.length === 0) throw new TypeError(`--only takes ${ROWS.map(({ name }) => name).join(', ')}`)
   for (const name of ['redis-server', 'haproxy'] as const) {
     if (findProgram(name) === null) throw new Error(`${name} is missing: apt-get install ${name}`)
   }
@@ -238,9 +236,7 @@ async function runRows(rows: readonly Row[], stage: Stage): Promise<SuiteResult>
       const entries = { unit: 'entries', goal: '0' }
       figures.push(figure(`fleet.${row.name}.failed`, [lost.length], failures))
       figures.push(figure(`fleet.${row.name}.ledger_differs`, [differing.length], entries))
-      remarks.push(
-        ...countOf([...lost.map(described), ...differing]).map((text) => `${row.name}: ${text}`),
-      )
+      remarks.push(...countOf([...lost.map(described), ...differing]).map((text) => `${row.name}: ${text}`))
     }
   } finally {
     await load.stop()
@@ -317,8 +313,7 @@ function difference(
 ): string[] {
   if (row === undefined) return [`a reply with status ${status} has no entry`]
   if (!isWhole) return []
-  if (row.status !== status)
-    return [`a reply with status ${status} has an entry with ${row.status}`]
+  if (row.status !== status) return [`a reply with status ${status} has an entry with ${row.status}`]
   if (status !== 200) return []
   const isSame = row.usage.input === counts?.input && row.usage.output === counts?.output
   return isSame ? [] : ['an entry has other tokens than the provider counted']

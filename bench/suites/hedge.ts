@@ -7,14 +7,7 @@ import { Agent, request, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { Children } from '../processes/children.js'
-import {
-  figure,
-  ratios,
-  type Chart,
-  type Figure,
-  type Pace,
-  type SuiteResult,
-} from '../report/figures.js'
+import { figure, ratios, type Chart, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
 import { startGateway, type RunningGateway } from '../processes/gateway.js'
 import { tailChart } from '../report/tail-chart.js'
 

@@ -91,9 +91,7 @@ function remarksOf({ quiet, solo, mixed, workersBefore, workersAfter }: HostileR
   for (const { name, shots, words, worstMs } of mixed.classes) {
     remarks.push(`mixed ${name}: ${shots} shots, ${countsOf(words)}; worst ${shown(worstMs)} ms`)
   }
-  for (const fault of new Set(
-    [...solo.values(), mixed].flatMap((each) => each.ordinary.failures),
-  )) {
+  for (const fault of new Set([...solo.values(), mixed].flatMap((each) => each.ordinary.failures))) {
     remarks.push(`ordinary request failed: ${fault}`)
   }
   remarks.push(`workers ${workersBefore.join(', ')} before, ${workersAfter.join(', ')} after`)
@@ -102,19 +100,11 @@ function remarksOf({ quiet, solo, mixed, workersBefore, workersAfter }: HostileR
 
 function isBad(phase: HostilePhase): boolean {
   const { ordinary, loopMs, workersLost } = phase
-  const hole = phase.classes.some(({ words }) =>
-    Object.keys(words).some((word) => word.startsWith('!')),
-  )
+  const hole = phase.classes.some(({ words }) => Object.keys(words).some((word) => word.startsWith('!')))
   return hole || ordinary.failed > 0 || workersLost > 0 || loopMs > MAX_LOOP_MS
 }
 
-function describePhase({
-  ordinary,
-  loopMs,
-  workersLost,
-  residentMegabytes,
-  classes,
-}: HostilePhase): string {
+function describePhase({ ordinary, loopMs, workersLost, residentMegabytes, classes }: HostilePhase): string {
   const [report] = classes
   const shots = classes.length === 1 && report !== undefined ? `${countsOf(report.words)}; ` : ''
   const worst = Math.max(...classes.map(({ worstMs }) => worstMs))
@@ -135,23 +125,18 @@ function countsOf(words: Readonly<Record<string, number>>): string {
 function breaches(result: HostileResult): string[] {
   const { quiet, solo, mixed, afterMegabytes } = result
   const found: string[] = []
-  const phases = [
-    ...[...solo].map(([name, phase]) => ({ name, phase })),
-    { name: 'mixed', phase: mixed },
-  ]
+  const phases = [...[...solo].map(([name, phase]) => ({ name, phase })), { name: 'mixed', phase: mixed }]
   for (const { name, phase } of phases) {
     const { ordinary, workersLost } = phase
     if (ordinary.failed > 0) found.push(`${name}: ${ordinary.failed} ordinary requests failed`)
     if (workersLost > 0) found.push(`${name}: ${workersLost} workers ended`)
     for (const { words } of phase.classes) {
-      for (const word of Object.keys(words))
-        if (word.startsWith('!')) found.push(`${name}: ${word}`)
+      for (const word of Object.keys(words)) if (word.startsWith('!')) found.push(`${name}: ${word}`)
     }
   }
   const ratio = mixed.ordinary.p99Ms / quiet.ordinary.p99Ms
   // Negated, so that NaN is a failure.
-  if (!(ratio <= MAX_P99_RATIO))
-    found.push(`mixed: p99 is ${shown(ratio)} × that of the quiet phase`)
+  if (!(ratio <= MAX_P99_RATIO)) found.push(`mixed: p99 is ${shown(ratio)} × that of the quiet phase`)
   const memory = afterMegabytes / quiet.residentMegabytes
   if (!(memory <= MAX_MEMORY_RATIO)) found.push(`memory stays at ${shown(memory)} × of before`)
   return found

@@ -83,8 +83,7 @@ export async function runLedger(pace: Pace): Promise<SuiteResult> {
   }
   // The cost of the load itself is subtracted.
   const own = (found.get('nothing') ?? []).map(cpuOf)
-  const cpu = (name: string) =>
-    (found.get(name) ?? []).map((load, at) => cpuOf(load) - (own[at] ?? 0))
+  const cpu = (name: string) => (found.get(name) ?? []).map((load, at) => cpuOf(load) - (own[at] ?? 0))
   return {
     figures: [
       ...cases.flatMap(({ name }) => figuresOf(name, found.get(name) ?? [], cpu(name))),

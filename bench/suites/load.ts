@@ -129,11 +129,7 @@ export async function startNode(
 }
 
 /** A client's request to the gateway for an upstream of that shape. */
-export function gatewayRequest(
-  gateway: RunningGateway,
-  shape: Shape,
-  stream: boolean,
-): LoadRequest {
+export function gatewayRequest(gateway: RunningGateway, shape: Shape, stream: boolean): LoadRequest {
   return {
     port: gateway.port,
     path: '/v1/chat/completions',
@@ -145,8 +141,7 @@ export function gatewayRequest(
 /** Each program must return the provider's text before it is measured. */
 async function checkAnswer(peer: Peer, kind: Kind): Promise<void> {
   const { status, text } = await sendOnce(peer.request)
-  const found =
-    kind === 'whole' ? text.includes(ANSWER) : text.split(MARKER).length - 1 === FRAGMENTS
+  const found = kind === 'whole' ? text.includes(ANSWER) : text.split(MARKER).length - 1 === FRAGMENTS
   if (status === 200 && found) return
   throw new Error(`${peer.name} answered ${status} without the whole text: ${text.slice(0, 400)}`)
 }
@@ -163,9 +158,7 @@ async function warmUp(
     if (name === 'nginx') continue
     // `same` uses the process that `translated` has warmed up.
     if (name !== 'same') {
-      figures.push(
-        figure(`load.${kind}.${name}.cold_cpu`, [cold.cpuMicrosecondsEach], { unit: 'µs/reply' }),
-      )
+      figures.push(figure(`load.${kind}.${name}.cold_cpu`, [cold.cpuMicrosecondsEach], { unit: 'µs/reply' }))
     }
     const warmUp = Math.max(1, WARM_UP_SECONDS - seconds)
     await closedLoop(children, request, { pids: pid, seconds: warmUp })
@@ -195,10 +188,8 @@ async function runRounds(
 
 function figuresOf(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>): Figure[] {
   const figures: Figure[] = []
-  const rate = (name: Peer['name']): number[] =>
-    (runs.get(name) ?? []).map((run) => run.repliesPerSecond)
-  const cpu = (name: Peer['name']): number[] =>
-    (runs.get(name) ?? []).map((run) => run.cpuMicrosecondsEach)
+  const rate = (name: Peer['name']): number[] => (runs.get(name) ?? []).map((run) => run.repliesPerSecond)
+  const cpu = (name: Peer['name']): number[] => (runs.get(name) ?? []).map((run) => run.cpuMicrosecondsEach)
   for (const [name, samples] of runs) {
     const at = `load.${kind}.${name}`
     figures.push(figure(`${at}.replies`, rate(name), { unit: 'replies/s' }))
@@ -219,9 +210,7 @@ function figuresOf(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>):
       }),
     )
     const costs = ratios(cpu(name), cpu('nginx'))
-    figures.push(
-      figure(`${at}.cpu_ratio`, costs, { unit: '× nginx', ...checkedRatio(kind, name, 'cpu') }),
-    )
+    figures.push(figure(`${at}.cpu_ratio`, costs, { unit: '× nginx', ...checkedRatio(kind, name, 'cpu') }))
   }
   return figures
 }

@@ -79,11 +79,7 @@ export async function runPeers(pace: Pace): Promise<SuiteResult> {
 }
 
 /** nginx for whole replies; a paced process for streams. */
-async function startUpstream(
-  children: Children,
-  workload: Workload,
-  fragments: number,
-): Promise<number> {
+async function startUpstream(children: Children, workload: Workload, fragments: number): Promise<number> {
   const [port = 0] = await freePorts(1)
   if (workload === 'paced') {
     await startNode(children, '../load/upstream-process.js', {
@@ -249,9 +245,7 @@ function figuresOf(workload: Workload, samples: Samples): Figure[] {
     if (name === 'sluice') continue
     const goal = IN_RUST.has(name) ? { goal: GOALS[workload] } : {}
     const shares = ratios(ours, costs)
-    figures.push(
-      figure(`peers.${workload}.cpu_over_${name}`, shares, { unit: `× ${name}`, ...goal }),
-    )
+    figures.push(figure(`peers.${workload}.cpu_over_${name}`, shares, { unit: `× ${name}`, ...goal }))
   }
   return figures
 }

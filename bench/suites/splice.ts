@@ -6,14 +6,7 @@
 import { ANSWER, longQuestion, MODELS, PATHS, type Script } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'
 import { sendOnce, closedLoop, type LoadRequest, type Run } from '../load/closed-loop.js'
-import {
-  figure,
-  medianOf,
-  ratios,
-  type Figure,
-  type Pace,
-  type SuiteResult,
-} from '../report/figures.js'
+import { figure, medianOf, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
 import { startGateway } from '../processes/gateway.js'
 import { startNode } from './load.js'
 import { CORES, findProgram, missingPrograms } from '../processes/machine.js'
@@ -113,8 +106,7 @@ async function check(peer: Peer, script: Script): Promise<void> {
 
 function figuresOf(script: Script, runs: ReadonlyMap<string, readonly Run[]>): Figure[] {
   const figures: Figure[] = []
-  const cpu = (name: string): number[] =>
-    (runs.get(name) ?? []).map((run) => run.cpuMicrosecondsEach / 1000)
+  const cpu = (name: string): number[] => (runs.get(name) ?? []).map((run) => run.cpuMicrosecondsEach / 1000)
   const rate = (name: string): number[] => (runs.get(name) ?? []).map((run) => run.repliesPerSecond)
   for (const name of runs.keys()) {
     const at = `splice.${script}.${name}`
@@ -129,13 +121,9 @@ function figuresOf(script: Script, runs: ReadonlyMap<string, readonly Run[]>): F
     const costs = ratios(cpu('sluice'), cpu(name))
     // Only the ratio to nginx is in the baseline: that to a commit needs one to compare with.
     const checked =
-      name === 'nginx'
-        ? ({ better: 'lower' } as const)
-        : { goal: name === 'bare' ? '≤ 2.0' : '≤ 0.5' }
+      name === 'nginx' ? ({ better: 'lower' } as const) : { goal: name === 'bare' ? '≤ 2.0' : '≤ 0.5' }
     if (!Number.isFinite(medianOf(costs))) continue
-    figures.push(
-      figure(`splice.${script}.cpu_over_${name}`, costs, { unit: `× ${name}`, ...checked }),
-    )
+    figures.push(figure(`splice.${script}.cpu_over_${name}`, costs, { unit: `× ${name}`, ...checked }))
   }
   return figures
 }

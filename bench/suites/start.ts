@@ -55,9 +55,7 @@ function figuresOf(samples: ReadonlyMap<Tree, readonly Sample[]>): Figure[] {
       figures.push(figure(at, theirs.map(of), { unit, ...(isOurs ? { goal } : {}) }))
       if (isOurs) continue
       const shares = ratios(ours.map(of), theirs.map(of))
-      figures.push(
-        figure(`start.${name}_ratio`, shares, { unit: `× ${tree.name}`, better: 'lower' }),
-      )
+      figures.push(figure(`start.${name}_ratio`, shares, { unit: `× ${tree.name}`, better: 'lower' }))
     }
   }
   return figures

@@ -2,13 +2,7 @@
  * The error of token estimates: every recording with reported usage is estimated.
  * `npm run build:test && node build/bench/suites/tokens.js`.
  */
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
 import type { ModelFamily } from '../../src/formats/chat/model-facts.js'
 import {
   inputTokens,
@@ -70,10 +64,7 @@ function weigh(node: JsonValue | undefined, bulk: PromptSize): void {
   else if (Array.isArray(node)) for (const each of node) weigh(each, bulk)
   else if (isObject(node)) {
     const type = node['type']
-    if (
-      (typeof type === 'string' && MEDIA.test(type)) ||
-      MEDIA_KEYS.some((key) => node[key] !== undefined)
-    ) {
+    if ((typeof type === 'string' && MEDIA.test(type)) || MEDIA_KEYS.some((key) => node[key] !== undefined)) {
       bulk.images += 1
       return
     }

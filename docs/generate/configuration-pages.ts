@@ -3,13 +3,7 @@
  * configuration.
  */
 import { z } from 'zod'
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-} from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
 import { catalogueSchema } from '../../src/config/schema/catalogue-schema.js'
 import { PRESET_NAMES, PRESETS } from '../../src/config/presets.js'
 import { fileSchema } from '../../src/config/schema/config-file-schema.js'
@@ -134,12 +128,7 @@ function arrows(verb: string, pairs: Readonly<Record<string, string>>): string[]
 /** One table for a map of keys, then one for each map below it. */
 function section(title: string, path: string, schema: JsonObject): string[] {
   const required = new Set(arrayOf(schema['required']))
-  const lines = [
-    `## ${title}`,
-    '',
-    '| key | type | default | meaning |',
-    '| --- | --- | --- | --- |',
-  ]
+  const lines = [`## ${title}`, '', '| key | type | default | meaning |', '| --- | --- | --- | --- |']
   const below: string[] = []
   for (const [key, value] of Object.entries(objectOf(schema['properties']))) {
     const property = objectOf(value)

@@ -1,11 +1,7 @@
 /**
  * Generates `docs/reference/metrics.md` from the definitions.
  */
-import {
-  DEFINITIONS,
-  LABELS,
-  type MetricDefinition,
-} from '../../src/observe/metrics/metric-definitions.js'
+import { DEFINITIONS, LABELS, type MetricDefinition } from '../../src/observe/metrics/metric-definitions.js'
 import { MAX_LINES } from '../../src/observe/metrics/capped-registry.js'
 
 /** Node's own metrics that the dashboards use; prom-client documents the rest. */

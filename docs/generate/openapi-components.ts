@@ -51,8 +51,7 @@ const PARAMETERS: Members = {
   id: parameter('id', { in: 'path', description: 'The id of a kept response', schema: TEXT }),
   deadline: parameter('x-request-timeout-ms', {
     in: 'header',
-    description:
-      "The client's deadline in milliseconds, at most `timeouts.total_ms` of the upstream",
+    description: "The client's deadline in milliseconds, at most `timeouts.total_ms` of the upstream",
     schema: { type: 'integer', minimum: 1 },
   }),
   idempotency: parameter('idempotency-key', {
@@ -111,10 +110,7 @@ const MODEL: Json = { type: 'string', description: 'Selects the upstream by the 
 const STREAM: Json = { type: 'boolean', default: false }
 
 const SCHEMAS: Members = {
-  ChatCompletionRequest: object({ model: MODEL, messages: LIST, stream: STREAM }, [
-    'model',
-    'messages',
-  ]),
+  ChatCompletionRequest: object({ model: MODEL, messages: LIST, stream: STREAM }, ['model', 'messages']),
   CompletionRequest: object({ model: MODEL, prompt: {}, stream: STREAM }, ['model', 'prompt']),
   ResponsesRequest: object(
     {
@@ -227,9 +223,7 @@ export function errorsOf(dialect: DialectName): Members {
   const shown = [...kindsByStatus().keys()].filter((status) => SHOWN.includes(status))
   return {
     ...Object.fromEntries(
-      shown
-        .sort()
-        .map((status) => [String(status), ref('responses', `${schema}${String(status)}`)]),
+      shown.sort().map((status) => [String(status), ref('responses', `${schema}${String(status)}`)]),
     ),
     default: ref('responses', schema),
   }

@@ -85,9 +85,7 @@ function describe({ path, endpoint, format, method }: EndpointRow): Described {
     case 'models':
       return {
         tag: 'models',
-        summary: path.endsWith('models')
-          ? 'List the models that the key may use'
-          : 'Read one model',
+        summary: path.endsWith('models') ? 'List the models that the key may use' : 'Read one model',
         body: null,
         streams: false,
       }

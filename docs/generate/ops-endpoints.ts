@@ -13,11 +13,7 @@ export interface OpsEndpoint {
   readonly statuses: Readonly<Record<string, string>>
 }
 
-function page(
-  path: string,
-  summary: string,
-  statuses: Readonly<Record<string, string>>,
-): OpsEndpoint {
+function page(path: string, summary: string, statuses: Readonly<Record<string, string>>): OpsEndpoint {
   return { method: 'GET', path, summary, type: 'application/json', needsToken: false, statuses }
 }
 
@@ -48,16 +44,12 @@ export const OPS_ENDPOINTS: readonly OpsEndpoint[] = [
     404: 'Not kept',
   }),
   {
-    ...page(
-      '/generations/{n}/rollback',
-      'Make the content of a generation the configuration in force',
-      {
-        200: 'The new generation is in force',
-        401: 'Missing or wrong token',
-        403: '`server.admin_token` is not set',
-        404: 'Not kept',
-      },
-    ),
+    ...page('/generations/{n}/rollback', 'Make the content of a generation the configuration in force', {
+      200: 'The new generation is in force',
+      401: 'Missing or wrong token',
+      403: '`server.admin_token` is not set',
+      404: 'Not kept',
+    }),
     method: 'POST',
     needsToken: true,
   },

@@ -4,11 +4,7 @@
  */
 import { format, resolveConfig } from 'prettier'
 import { ERRORS, type ErrorKind } from '../../src/errors.js'
-import {
-  reactionTo,
-  type Failure,
-  type Reaction,
-} from '../../src/gateway/attempts/retry-or-fallback.js'
+import { reactionTo, type Failure, type Reaction } from '../../src/gateway/attempts/retry-or-fallback.js'
 
 const REACTIONS: Readonly<Record<Reaction, string>> = {
   retry: 'a retry on the same target if `retry` allows it, then the next target',
@@ -124,13 +120,9 @@ export async function withReactionTable(page: string): Promise<string> {
 function tableLines(): string[] {
   const kinds = Object.keys(ERRORS) as ErrorKind[]
   const rowsOf = (kind: ErrorKind): Row[] => ROWS.filter((row) => row.kind === kind)
-  const final = kinds.filter(
-    (kind) => ERRORS[kind].source === 'upstream' && rowsOf(kind).length === 0,
-  )
+  const final = kinds.filter((kind) => ERRORS[kind].source === 'upstream' && rowsOf(kind).length === 0)
   for (const kind of kinds) {
-    const missing = FAILURES.filter(
-      (failure) => !rowsOf(kind).some(({ covers }) => covers(failure)),
-    )
+    const missing = FAILURES.filter((failure) => !rowsOf(kind).some(({ covers }) => covers(failure)))
     if (reactionsTo(kind, missing).some((reaction) => reaction !== 'never'))
       throw new Error(`No row explains every ${kind}`)
   }
@@ -139,8 +131,7 @@ function tableLines(): string[] {
     '| --- | --- | --- |',
     ...ROWS.map(({ kind, text, covers }) => {
       const [reaction, ...more] = reactionsTo(kind, FAILURES.filter(covers))
-      if (reaction === undefined || more.length > 0)
-        throw new Error(`${kind}, ${text}: not one reaction`)
+      if (reaction === undefined || more.length > 0) throw new Error(`${kind}, ${text}: not one reaction`)
       return `| ${text} | \`${kind}\` | ${REACTIONS[reaction]} |`
     }),
     `| 400, 404 for the model, 413, 422 | ${final.map((kind) => `\`${kind}\``).join(', ')} and all others | ${REACTIONS.never} |`,

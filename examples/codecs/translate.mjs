@@ -1,12 +1,6 @@
 // Sends one Anthropic Messages request to an OpenAI upstream and back, without the gateway.
 // Run it in the repository after `npm run build`: node examples/codecs/translate.mjs
-import {
-  StreamTranslator,
-  decodeReply,
-  decodeRequest,
-  encodeReply,
-  encodeRequest,
-} from 'sluice/dialects'
+import { StreamTranslator, decodeReply, decodeRequest, encodeReply, encodeRequest } from 'sluice/dialects'
 
 const request = decodeRequest({
   dialect: 'anthropic',

@@ -10,11 +10,7 @@ const anthropic = createAnthropic({ baseURL: `${SLUICE_URL}/v1`, apiKey })
 const google = createGoogleGenerativeAI({ baseURL: `${SLUICE_URL}/v1beta`, apiKey })
 
 // Each provider package uses its own format, and each format reaches every model.
-for (const model of [
-  openai('claude-sonnet-5-5'),
-  anthropic('gemini-3.5-flash'),
-  google('gpt-5.4'),
-]) {
+for (const model of [openai('claude-sonnet-5-5'), anthropic('gemini-3.5-flash'), google('gpt-5.4')]) {
   const { text } = await generateText({ model, prompt: 'Name three rivers.' })
   console.log(text)
 }

@@ -72,9 +72,7 @@ routes:
 }
 
 async function main() {
-  const [port, opsPort, old, next, prometheusPort] = await Promise.all(
-    Array.from({ length: 5 }, freePort),
-  )
+  const [port, opsPort, old, next, prometheusPort] = await Promise.all(Array.from({ length: 5 }, freePort))
   const ports = { port, opsPort, old, next }
   writeFileSync(file, configOf(ports, '{ upstream: anthropic }'))
   writeFileSync(newFile, configOf(ports, '{ upstream: openai, model: gpt-5.4 }'))

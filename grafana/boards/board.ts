@@ -83,11 +83,7 @@ function annotations(): AnnotationQueryBuilder[] {
 }
 
 /** A board: its uid and title come from its name. */
-export function board(
-  name: BoardName,
-  description: string,
-  rows: readonly Row[],
-): DashboardBuilder {
+export function board(name: BoardName, description: string, rows: readonly Row[]): DashboardBuilder {
   const builder = new DashboardBuilder(`Sluice / ${name}`)
     .uid(BOARDS[name])
     .description(description)

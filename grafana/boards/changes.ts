@@ -27,10 +27,7 @@ export function canaries(): Row['panels'] {
       unit: 'short',
       queries: [
         query(
-          orNone(
-            sum(increase('sluice_canary_aborts_total', UPSTREAM), 'route', 'upstream'),
-            'upstream',
-          ),
+          orNone(sum(increase('sluice_canary_aborts_total', UPSTREAM), 'route', 'upstream'), 'upstream'),
           '{{route}} {{upstream}}',
         ),
       ],
@@ -60,10 +57,7 @@ export function shadows(): Row['panels'] {
       unit: 'reqps',
       queries: [
         query(
-          orNone(
-            sum(rate('sluice_shadow_requests_total', UPSTREAM), ...BY_SIDE, 'outcome'),
-            'route',
-          ),
+          orNone(sum(rate('sluice_shadow_requests_total', UPSTREAM), ...BY_SIDE, 'outcome'), 'route'),
           '{{route}} {{side}} {{outcome}}',
         ),
       ],
@@ -84,10 +78,7 @@ export function shadows(): Row['panels'] {
       queries: [
         query(
           orNone(
-            sum(
-              rate('sluice_shadow_tokens_total', `${GATEWAY},gen_ai_token_type="output"`),
-              ...BY_SIDE,
-            ),
+            sum(rate('sluice_shadow_tokens_total', `${GATEWAY},gen_ai_token_type="output"`), ...BY_SIDE),
             'route',
           ),
           '{{route}} {{side}}',
@@ -100,10 +91,7 @@ export function shadows(): Row['panels'] {
       unit: 'currencyUSD',
       queries: [
         query(
-          orNone(
-            `${sum(rate('sluice_shadow_cost_usd_total', GATEWAY), ...BY_SIDE)} * 3600`,
-            'route',
-          ),
+          orNone(`${sum(rate('sluice_shadow_cost_usd_total', GATEWAY), ...BY_SIDE)} * 3600`, 'route'),
           '{{route}} {{side}}',
         ),
       ],

@@ -5,18 +5,7 @@
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board } from './board.js'
 import { query, rateBy, series, stat, states, withExemplars } from './panels.js'
-import {
-  GATEWAY,
-  increase,
-  max,
-  mean,
-  orNone,
-  orZero,
-  quantile,
-  rate,
-  sum,
-  timeLeft,
-} from './promql.js'
+import { GATEWAY, increase, max, mean, orNone, orZero, quantile, rate, sum, timeLeft } from './promql.js'
 import type { Row } from './rows.js'
 
 const OVERHEAD = 'sluice_overhead_seconds'
@@ -63,10 +52,7 @@ function figures(): Row['panels'] {
       unit: 'short',
       thresholds: { bad: 1 },
       queries: [
-        query(
-          orZero(`sum(increase(${ROWS}{${GATEWAY},kind=~"dropped|damaged"}[$__range]))`),
-          'Lost',
-        ),
+        query(orZero(`sum(increase(${ROWS}{${GATEWAY},kind=~"dropped|damaged"}[$__range]))`), 'Lost'),
       ],
       runbook: ['Ledger entries lost'],
     }),
@@ -221,8 +207,7 @@ function store(): Row['panels'] {
     }),
     series({
       title: 'Processes that enforce limits without the store',
-      description:
-        'While the store is unavailable, each process enforces its share of every limit.',
+      description: 'While the store is unavailable, each process enforces its share of every limit.',
       unit: 'short',
       thresholds: { bad: 1 },
       queries: [query(orZero(sum(gauge('sluice_limits_local'))), 'Processes')],
@@ -272,8 +257,7 @@ function configuration(): Row['panels'] {
     }),
     series({
       title: 'Configuration reloads',
-      description:
-        '`refused`: the file has a mistake, and the previous configuration stays in force.',
+      description: '`refused`: the file has a mistake, and the previous configuration stays in force.',
       unit: 'short',
       queries: [
         query(
@@ -321,8 +305,7 @@ function operation(): Row['panels'] {
     }),
     series({
       title: 'Metric series dropped',
-      description:
-        'Series refused because a metric had reached its cap: these boards are incomplete.',
+      description: 'Series refused because a metric had reached its cap: these boards are incomplete.',
       unit: 'short',
       thresholds: { warn: 1, bad: 100 },
       queries: [query(orZero(sum(gauge('sluice_series_dropped_total'))), 'Dropped')],
@@ -343,8 +326,7 @@ function reports(): Row['panels'] {
     }),
     series({
       title: 'Webhooks',
-      description:
-        'Webhooks per second by result. `retried`: an attempt failed and will be repeated.',
+      description: 'Webhooks per second by result. `retried`: an attempt failed and will be repeated.',
       unit: 'ops',
       width: 12,
       queries: [rateBy('sluice_webhooks_total', GATEWAY, 'result')],
@@ -356,8 +338,7 @@ function guardrails(): Row['panels'] {
   return [
     series({
       title: 'Verdicts of guardrails',
-      description:
-        'Requests and replies per minute by guardrail and verdict; without those that pass.',
+      description: 'Requests and replies per minute by guardrail and verdict; without those that pass.',
       unit: 'short',
       queries: [
         query(
@@ -374,10 +355,7 @@ function guardrails(): Row['panels'] {
       description: 'Time of one judgement: a call of a guard server or plugin, or own rules.',
       unit: 's',
       queries: [
-        query(
-          quantile(0.95, 'sluice_guardrail_duration_seconds', GATEWAY, 'guardrail'),
-          '{{guardrail}}',
-        ),
+        query(quantile(0.95, 'sluice_guardrail_duration_seconds', GATEWAY, 'guardrail'), '{{guardrail}}'),
       ],
     }),
     states({
@@ -398,10 +376,7 @@ function guardrails(): Row['panels'] {
       unit: 'short',
       queries: [
         query(
-          orNone(
-            `${sum(rate('sluice_plugin_errors_total', GATEWAY), 'plugin', 'hook')} * 60`,
-            'plugin',
-          ),
+          orNone(`${sum(rate('sluice_plugin_errors_total', GATEWAY), 'plugin', 'hook')} * 60`, 'plugin'),
           '{{plugin}} {{hook}}',
         ),
       ],

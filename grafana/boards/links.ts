@@ -13,14 +13,7 @@ export const BOARDS = {
 export type BoardName = keyof typeof BOARDS
 
 /** The variables of every board, in order. */
-export const VARIABLES = [
-  'datasource',
-  'instance',
-  'route',
-  'upstream',
-  'model',
-  'dashboard',
-] as const
+export const VARIABLES = ['datasource', 'instance', 'route', 'upstream', 'model', 'dashboard'] as const
 
 /** The board that a link leads to. */
 export interface Next {
@@ -34,9 +27,7 @@ export function boardUrl({ board, from = {} }: Next): string {
   const taken: Readonly<Record<string, string | undefined>> = from
   const variables = VARIABLES.map((name) => {
     const label = taken[name]
-    return label === undefined
-      ? `\${${name}:queryparam}`
-      : `var-${name}=\${__field.labels.${label}}`
+    return label === undefined ? `\${${name}:queryparam}` : `var-${name}=\${__field.labels.${label}}`
   })
   return `/d/${BOARDS[board]}?\${__url_time_range}&${variables.join('&')}`
 }

@@ -40,17 +40,13 @@ function figures(): Row['panels'] {
     }),
     stat({
       title: 'Success rate',
-      description:
-        'Requests without a 5xx reply. The objective is 99.9 %; yellow below it, red below 99 %.',
+      description: 'Requests without a 5xx reply. The objective is 99.9 %; yellow below it, red below 99 %.',
       unit: 'percentunit',
       decimals: 2,
       max: 1,
       thresholds: { warn: 0.999, bad: 0.99, isFloor: true },
       queries: [
-        query(
-          `1 - (${orZero(sum(rate('sluice_requests_total', FAILED)))}) / ${ALL_REQUESTS}`,
-          'Success',
-        ),
+        query(`1 - (${orZero(sum(rate('sluice_requests_total', FAILED)))}) / ${ALL_REQUESTS}`, 'Success'),
       ],
       next: { board: 'Providers' },
       runbook: ['Availability below its objective'],
@@ -75,14 +71,11 @@ function figures(): Row['panels'] {
     }),
     stat({
       title: 'Time to first token, p95',
-      description:
-        'Of streamed replies. The objective is 5 s for 95 %; yellow from 5 s, red from 10 s.',
+      description: 'Of streamed replies. The objective is 5 s for 95 %; yellow from 5 s, red from 10 s.',
       unit: 's',
       thresholds: { warn: 5, bad: 10 },
       queries: [
-        withExemplars(
-          query(quantile(0.95, 'gen_ai_server_time_to_first_token_seconds', GEN_AI), 'p95'),
-        ),
+        withExemplars(query(quantile(0.95, 'gen_ai_server_time_to_first_token_seconds', GEN_AI), 'p95')),
       ],
       next: { board: 'Streams' },
       runbook: ['First tokens late'],
@@ -123,11 +116,7 @@ function traffic(): Row['panels'] {
         'Rate of 5xx replies as a multiple of the rate that the objective of 99.9 % allows. At 14.4 the error budget of 30 days is spent in two days, at 6 in five.',
       unit: 'short',
       thresholds: { warn: 6, bad: 14.4 },
-      queries: [
-        query(burn('5m'), '5 minutes'),
-        query(burn('1h'), '1 hour'),
-        query(burn('6h'), '6 hours'),
-      ],
+      queries: [query(burn('5m'), '5 minutes'), query(burn('1h'), '1 hour'), query(burn('6h'), '6 hours')],
       runbook: ['Availability below its objective'],
     }),
   ]
@@ -137,8 +126,7 @@ function destinations(): Row['panels'] {
   return [
     series({
       title: 'Requests by route',
-      description:
-        'The route of each request. `none`: the request was refused before a route was chosen.',
+      description: 'The route of each request. `none`: the request was refused before a route was chosen.',
       unit: 'reqps',
       isStacked: true,
       queries: [rateBy('sluice_requests_total', REQUESTS, 'route')],
@@ -166,16 +154,12 @@ function spend(): Row['panels'] {
   return [
     series({
       title: 'Spend per hour by model',
-      description:
-        'US dollars per hour. A model without a price in the catalogue costs nothing here.',
+      description: 'US dollars per hour. A model without a price in the catalogue costs nothing here.',
       unit: 'currencyUSD',
       isStacked: true,
       queries: [
         query(
-          orNone(
-            `${sum(rate('sluice_cost_usd_total', COST), 'upstream', 'model')} * 3600`,
-            'model',
-          ),
+          orNone(`${sum(rate('sluice_cost_usd_total', COST), 'upstream', 'model')} * 3600`, 'model'),
           '{{upstream}} {{model}}',
         ),
       ],
@@ -206,8 +190,7 @@ function spend(): Row['panels'] {
     }),
     statement({
       title: 'Spend by account',
-      description:
-        'A link to the spend of every account and API key, in the ledger of the gateway.',
+      description: 'A link to the spend of every account and API key, in the ledger of the gateway.',
       text: `Accounts and API keys are no labels of metrics, because their number has no bound. Their exact spend is in the ledger:
 [spend by account](\${dashboard}/usage?account=all&group=account) and [by API key](\${dashboard}/usage?account=all&group=key) on the gateway's own dashboard, for administrators.
 Its address is the variable "Sluice dashboard" of this board. Programs get the same figures from \`GET /admin/v1/usage?by=account\`.`,
@@ -269,10 +252,7 @@ function teamsAndApps(): Row['panels'] {
       isStacked: true,
       queries: [
         query(
-          topValues(
-            rate('sluice_label_requests_total', `${UPSTREAM},cause="provider"`),
-            'upstream',
-          ),
+          topValues(rate('sluice_label_requests_total', `${UPSTREAM},cause="provider"`), 'upstream'),
           '{{label}} {{value}}: {{upstream}}',
         ),
       ],
@@ -285,10 +265,7 @@ function teamsAndApps(): Row['panels'] {
         'Who spends: US dollars per hour, by the labels of keys that `metrics.labels` names. A model without a price costs nothing here.',
       unit: 'currencyUSD',
       queries: [
-        query(
-          topValues(`${rate('sluice_label_cost_usd_total', UPSTREAM)} * 3600`),
-          '{{label}} {{value}}',
-        ),
+        query(topValues(`${rate('sluice_label_cost_usd_total', UPSTREAM)} * 3600`), '{{label}} {{value}}'),
       ],
       next: { board: 'Providers' },
       runbook: ['Label spends more'],

@@ -126,10 +126,7 @@ function linksOf({ next, runbook = [] }: PanelOptions): DashboardLinkBuilder[] {
 type AnyBuilder = StatBuilder | SeriesBuilder | StatesBuilder | TableBuilder
 
 /** Sets the options that every kind of panel has. */
-function withCommonOptions<Builder extends AnyBuilder>(
-  builder: Builder,
-  options: PanelOptions,
-): Builder {
+function withCommonOptions<Builder extends AnyBuilder>(builder: Builder, options: PanelOptions): Builder {
   const { title, description, unit, queries, thresholds, min, max, decimals } = options
   const links = linksOf(options)
   builder
@@ -202,15 +199,11 @@ export function series(options: SeriesOptions): SeriesBuilder {
         .calcs(['lastNotNull', 'max', 'mean'])
         .showLegend(true),
     )
-    .tooltip(
-      new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending),
-    )
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
   if (colours === 'status') colourByStatus(builder)
   if (isStacked) builder.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A'))
   if (thresholds !== undefined) {
-    builder.thresholdsStyle(
-      new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed),
-    )
+    builder.thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed))
   }
   return builder
 }
@@ -240,9 +233,7 @@ function wordsOf(states: readonly string[]): ValueMapping[] {
  * A bar per series that changes its colour with its state. `states` names the values 0, 1, 2, …, the last the
  * worst.
  */
-export function states(
-  options: PanelOptions & { readonly states: readonly string[] },
-): StatesBuilder {
+export function states(options: PanelOptions & { readonly states: readonly string[] }): StatesBuilder {
   return withCommonOptions(new StatesBuilder(), options)
     .span(options.width ?? 8)
     .height(TALL)

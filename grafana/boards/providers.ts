@@ -51,9 +51,7 @@ function failureShare(): string {
 /** US dollars of a million tokens of either direction. */
 function perMillionTokens(): string {
   const usd = sum(rate('sluice_cost_usd_total', COST), 'upstream')
-  const tokens = byUpstream(
-    sum(rate('gen_ai_client_token_usage_sum', GEN_AI), 'gen_ai_provider_name'),
-  )
+  const tokens = byUpstream(sum(rate('gen_ai_client_token_usage_sum', GEN_AI), 'gen_ai_provider_name'))
   return `${usd} / sum by (upstream) (${tokens}) * 1e6`
 }
 
@@ -129,10 +127,7 @@ function speed(): Row['panels'] {
       description: 'How fast a reply is generated once it has begun: the mean over all streams.',
       unit: 'suffix: tokens/s',
       queries: [
-        query(
-          `1 / (${mean('gen_ai_server_time_per_output_token_seconds', GEN_AI, ...BY_MODEL)})`,
-          LEGEND,
-        ),
+        query(`1 / (${mean('gen_ai_server_time_per_output_token_seconds', GEN_AI, ...BY_MODEL)})`, LEGEND),
       ],
       next: TO_STREAMS,
     }),
@@ -186,10 +181,7 @@ function failures(): Row['panels'] {
       unit: 'short',
       states: BREAKER,
       queries: [
-        query(
-          orNone(max(`sluice_breaker_state{${UPSTREAM}}`, 'upstream'), 'upstream'),
-          '{{upstream}}',
-        ),
+        query(orNone(max(`sluice_breaker_state{${UPSTREAM}}`, 'upstream'), 'upstream'), '{{upstream}}'),
       ],
       next: UPSTREAM_TO_STREAMS,
       runbook: ['Circuit breaker open'],
@@ -261,10 +253,7 @@ function hedges(): Row['panels'] {
       unit: 'short',
       thresholds: { warn: 1, bad: 3 },
       queries: [
-        query(
-          orNone(max(`sluice_credentials_resting{${UPSTREAM}}`, 'upstream'), 'upstream'),
-          '{{upstream}}',
-        ),
+        query(orNone(max(`sluice_credentials_resting{${UPSTREAM}}`, 'upstream'), 'upstream'), '{{upstream}}'),
       ],
       runbook: ['Upstream denies the gateway'],
     }),
@@ -277,10 +266,7 @@ function hedges(): Row['panels'] {
       queries: [
         query(
           orNone(
-            sum(
-              rate('sluice_credential_refreshes_total', `${UPSTREAM}, result="failed"`),
-              'upstream',
-            ),
+            sum(rate('sluice_credential_refreshes_total', `${UPSTREAM}, result="failed"`), 'upstream'),
             'upstream',
           ),
           '{{upstream}}',
@@ -289,8 +275,7 @@ function hedges(): Row['panels'] {
     }),
     series({
       title: 'Cloud credentials expire in',
-      description:
-        'Time until the credentials of an identity at a cloud expire; they are refreshed before.',
+      description: 'Time until the credentials of an identity at a cloud expire; they are refreshed before.',
       unit: 's',
       queries: [
         query(
@@ -316,9 +301,7 @@ function hedges(): Row['panels'] {
       title: 'Requests in progress',
       description: 'Requests that wait for an upstream or receive its reply now.',
       unit: 'short',
-      queries: [
-        query(orNone(sum(`sluice_inflight{${UPSTREAM}}`, 'upstream'), 'upstream'), '{{upstream}}'),
-      ],
+      queries: [query(orNone(sum(`sluice_inflight{${UPSTREAM}}`, 'upstream'), 'upstream'), '{{upstream}}')],
     }),
   ]
 }
@@ -333,10 +316,7 @@ function cost(): Row['panels'] {
       isStacked: true,
       queries: [
         query(
-          orNone(
-            `${sum(rate('sluice_cost_usd_total', COST), 'upstream', 'model')} * 3600`,
-            'upstream',
-          ),
+          orNone(`${sum(rate('sluice_cost_usd_total', COST), 'upstream', 'model')} * 3600`, 'upstream'),
           '{{upstream}} {{model}}',
         ),
       ],
@@ -385,13 +365,7 @@ function cost(): Row['panels'] {
       unit: 'short',
       queries: [
         query(
-          quantile(
-            0.9,
-            'gen_ai_client_token_usage',
-            GEN_AI,
-            'gen_ai_request_model',
-            'gen_ai_token_type',
-          ),
+          quantile(0.9, 'gen_ai_client_token_usage', GEN_AI, 'gen_ai_request_model', 'gen_ai_token_type'),
           '{{gen_ai_request_model}} {{gen_ai_token_type}}',
         ),
       ],

@@ -1,9 +1,5 @@
 /** Rows of panels: the first two of a board are open, the others are collapsed. */
-import {
-  RowBuilder,
-  type DashboardBuilder,
-  type Panel,
-} from '@grafana/grafana-foundation-sdk/dashboard'
+import { RowBuilder, type DashboardBuilder, type Panel } from '@grafana/grafana-foundation-sdk/dashboard'
 
 interface Builder<T> {
   build(): T

@@ -59,9 +59,7 @@ function withoutLinks(markdown: string): string {
 export function runbookBoard(): DashboardBuilder {
   const board = new DashboardBuilder('Sluice / Runbook')
     .uid(BOARDS.Runbook)
-    .description(
-      'What each alert means, what to look at and what to do. From docs/how-to/runbook.md.',
-    )
+    .description('What each alert means, what to look at and what to do. From docs/how-to/runbook.md.')
     .tags(['sluice'])
     .readonly()
     .time({ from: 'now-1h', to: 'now' })

@@ -2,18 +2,7 @@
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board } from './board.js'
 import { query, rateBy, series, stat, withExemplars } from './panels.js'
-import {
-  BROKEN,
-  GATEWAY,
-  GEN_AI,
-  increase,
-  orNone,
-  orZero,
-  quantile,
-  rate,
-  sum,
-  UPSTREAM,
-} from './promql.js'
+import { BROKEN, GATEWAY, GEN_AI, increase, orNone, orZero, quantile, rate, sum, UPSTREAM } from './promql.js'
 import type { Row } from './rows.js'
 
 const ENDS = 'sluice_stream_ends_total'
@@ -150,9 +139,7 @@ function pace(): Row['panels'] {
       unit: 'short',
       width: 12,
       isStacked: true,
-      queries: [
-        query(orNone(sum(`sluice_inflight{${UPSTREAM}}`, 'upstream'), 'upstream'), '{{upstream}}'),
-      ],
+      queries: [query(orNone(sum(`sluice_inflight{${UPSTREAM}}`, 'upstream'), 'upstream'), '{{upstream}}')],
       next: TO_PROVIDERS,
     }),
   ]

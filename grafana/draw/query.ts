@@ -49,8 +49,7 @@ export class PrometheusClient {
       error?: string
       data?: { result: Result[] }
     }
-    if (answer.data === undefined)
-      throw new Error(`${answer.error ?? answer.status}: ${query['query']}`)
+    if (answer.data === undefined) throw new Error(`${answer.error ?? answer.status}: ${query['query']}`)
     return answer.data.result
   }
 }

@@ -18,9 +18,7 @@ function escaped(text: string): string {
 
 function attributes(values: Readonly<Record<string, string | number>>): string {
   return Object.entries(values)
-    .map(
-      ([name, value]) => ` ${name}="${escaped(typeof value === 'number' ? fixed(value) : value)}"`,
-    )
+    .map(([name, value]) => ` ${name}="${escaped(typeof value === 'number' ? fixed(value) : value)}"`)
     .join('')
 }
 

@@ -128,10 +128,7 @@ export function highestRole<Role extends AccountRole | GatewayRole>(
  * Whether the key has its name, which is unique in the account: it is neither revoked nor replaced by another
  * key. An expired key has its name until another key takes it.
  */
-export function hasName({
-  revokedAtMs,
-  replacedBy,
-}: Pick<ApiKey, 'revokedAtMs' | 'replacedBy'>): boolean {
+export function hasName({ revokedAtMs, replacedBy }: Pick<ApiKey, 'revokedAtMs' | 'replacedBy'>): boolean {
   return revokedAtMs === undefined && replacedBy === undefined
 }
 

@@ -112,17 +112,11 @@ function checkedExpiry(expiresAtMs: number | undefined, nowMs: number): number {
   // A minute of grace for clients that add 366 days to their own clock.
   const mostMs = nowMs + TOKEN_DAYS.most * DAY_MS + 60_000
   if (expiresAtMs > nowMs && expiresAtMs <= mostMs) return expiresAtMs
-  throw malformed(
-    `a token expires in the future, at most ${TOKEN_DAYS.most} days from now`,
-    'expires_at',
-  )
+  throw malformed(`a token expires in the future, at most ${TOKEN_DAYS.most} days from now`, 'expires_at')
 }
 
 /** Removes tokens 30 days after they ended. */
-async function removeEndedTokens(
-  { adminTokens }: Pick<Store, 'adminTokens'>,
-  nowMs: number,
-): Promise<void> {
+async function removeEndedTokens({ adminTokens }: Pick<Store, 'adminTokens'>, nowMs: number): Promise<void> {
   for (let after: string | null = null; ;) {
     const page = await adminTokens.page(after, PAGE)
     const ended = page.items.filter(({ revokedAtMs, expiresAtMs }) => {
@@ -167,8 +161,5 @@ export function tokenFields(token: AdminToken, account: string | null): JsonObje
 
 /** There is no token with this id. */
 export function noToken(): GatewayError {
-  return malformed(
-    "there is no live token with this id: 'sluice admin-tokens list' shows all",
-    'token',
-  )
+  return malformed("there is no live token with this id: 'sluice admin-tokens list' shows all", 'token')
 }

@@ -28,9 +28,7 @@ export function namesModel(patterns: readonly string[], model: string): boolean 
  * The rule as a function for many models: its time does not depend on the number of patterns. Null allows all
  * models.
  */
-export function allowedModelsFilter(
-  patterns: readonly string[] | null,
-): (model: string) => boolean {
+export function allowedModelsFilter(patterns: readonly string[] | null): (model: string) => boolean {
   if (patterns === null) return () => true
   const exact = new Set(patterns)
   const prefixes = new Set(

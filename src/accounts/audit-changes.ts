@@ -30,8 +30,7 @@ export function userChange(before: User | null, after: User): AuditChange {
 
 /** The change of a member; null is one that does not exist, before or after. */
 export function memberChange(before: Member | null, after: Member | null): AuditChange {
-  if (after !== null)
-    return changeOf(before === null ? null : memberFields(before), memberFields(after))
+  if (after !== null) return changeOf(before === null ? null : memberFields(before), memberFields(after))
   return {
     before: before === null ? null : (changeOf(null, memberFields(before)).after ?? null),
     after: null,

@@ -209,10 +209,7 @@ export async function setPlan(
 export async function setParent(
   store: Store,
   accountId: string,
-  {
-    parentId,
-    audit,
-  }: { readonly parentId: string | null; readonly audit: AuditEntriesOf<Account> },
+  { parentId, audit }: { readonly parentId: string | null; readonly audit: AuditEntriesOf<Account> },
 ): Promise<void> {
   const nowMs = Date.now()
   const result = await store.transact({
@@ -270,8 +267,7 @@ export function checkedEmail(text: string): string {
   if (email.length > MAX_EMAIL) {
     throw malformed(`An e-mail address has at most ${MAX_EMAIL} characters`, 'email')
   }
-  if (!EMAIL.test(email))
-    throw malformed('This is not an e-mail address, such as team@example.com', 'email')
+  if (!EMAIL.test(email)) throw malformed('This is not an e-mail address, such as team@example.com', 'email')
   return email
 }
 

@@ -244,7 +244,6 @@ const DIGESTS = unpacked(Buffer.from(PACKED, 'base64'))
 
 function unpacked(bytes: Buffer): ReadonlySet<number> {
   const digests = new Set<number>()
-  for (let offset = 0; offset < bytes.length; offset += BYTES)
-    digests.add(bytes.readUIntBE(offset, BYTES))
+  for (let offset = 0; offset < bytes.length; offset += BYTES) digests.add(bytes.readUIntBE(offset, BYTES))
   return digests
 }

@@ -53,14 +53,8 @@ export async function denialsOf(
 }
 
 /** The denials, newest first, page by page. */
-export async function* denialPages({
-  denials,
-}: Pick<Store, 'denials'>): AsyncGenerator<readonly Denial[]> {
-  for (
-    let after: string | null = null, isFirst = true;
-    isFirst || after !== null;
-    isFirst = false
-  ) {
+export async function* denialPages({ denials }: Pick<Store, 'denials'>): AsyncGenerator<readonly Denial[]> {
+  for (let after: string | null = null, isFirst = true; isFirst || after !== null; isFirst = false) {
     const page: Page<Denial> = await denials.list({ order: 'newest_first', after, limit: PAGE })
     yield page.items
     after = page.next

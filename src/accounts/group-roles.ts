@@ -5,14 +5,7 @@
 import type { GroupRolesConfig } from '../config/config.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
-import {
-  highestRole,
-  roleOf,
-  type AccountRole,
-  type GatewayRole,
-  type Member,
-  type User,
-} from './account.js'
+import { highestRole, roleOf, type AccountRole, type GatewayRole, type Member, type User } from './account.js'
 import { memberChange, userChange } from './audit-changes.js'
 
 /** What a user's groups give. */
@@ -112,8 +105,7 @@ function withGroupRole(member: Member, role: AccountRole | null): Member {
 
 function memberEntry(before: Member | null, after: Member | null) {
   const { accountId = '', email = '' } = after ?? before ?? {}
-  const action =
-    after === null ? 'member.remove' : before === null ? 'member.create' : 'member.change'
+  const action = after === null ? 'member.remove' : before === null ? 'member.create' : 'member.change'
   const role = after === null ? null : roleOf(after)
   const detail = role === null ? email : `${email}: ${role}`
   return { accountId, action, target: email, detail, ...memberChange(before, after) }

@@ -27,10 +27,7 @@ export function checkedLabels(labels: Labels): Labels {
   }
   for (const [name, value] of entries) {
     if (!LABEL_NAME.test(name)) {
-      throw malformed(
-        "The name of a label has 1 to 32 characters of a-z, 0-9, '_', '.' and '-'.",
-        'labels',
-      )
+      throw malformed("The name of a label has 1 to 32 characters of a-z, 0-9, '_', '.' and '-'.", 'labels')
     }
     if (!LABEL_VALUE.test(value)) {
       const rule = 'must have 1 to 64 printable ASCII characters without spaces and commas'

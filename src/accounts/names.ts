@@ -39,9 +39,6 @@ export function* numberedKeyNames(name: string): Generator<string> {
 }
 
 /** The name that people see. */
-export function displayNameOf(account: {
-  readonly name: string
-  readonly displayName?: string
-}): string {
+export function displayNameOf(account: { readonly name: string; readonly displayName?: string }): string {
   return account.displayName ?? account.name
 }

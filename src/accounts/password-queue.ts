@@ -72,13 +72,9 @@ export class PasswordQueue {
 
   private runJob(passwordJob: PasswordJob): Promise<unknown> {
     if (this.waiting.length >= MAX_WAITING) {
-      throw new GatewayError(
-        'rate_limited',
-        'Too many sign-ins are in progress: try again in a moment.',
-        {
-          retryAfterSeconds: 2,
-        },
-      )
+      throw new GatewayError('rate_limited', 'Too many sign-ins are in progress: try again in a moment.', {
+        retryAfterSeconds: 2,
+      })
     }
     return new Promise((resolve, reject) => {
       this.waiting.push({ passwordJob, resolve, reject })

@@ -20,13 +20,7 @@ import type { AuditEntry } from '../store/audit-trail.js'
 import { accountPages } from '../store/list-all.js'
 import { configOption, declare, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
-import {
-  namedAccount,
-  required,
-  withStore,
-  type OpenStore,
-  type StoreSession,
-} from './with-store.js'
+import { namedAccount, required, withStore, type OpenStore, type StoreSession } from './with-store.js'
 
 /** `sluice accounts`. */
 export function command(open: OpenStore = withStore) {
@@ -38,8 +32,7 @@ Works on the store of the configuration, with or without a running gateway. A ru
 within a second. 'create --email' also makes a user who owns the account; with --name an existing user may own
 another account. 'disable' refuses all requests with the keys of the account, and of all accounts below it,
 with 401, and closes the dashboard to users without another account; 'enable' makes the same keys work again.`,
-    example:
-      'sluice accounts create --config config/gateway.yaml --email team@example.com --plan pro',
+    example: 'sluice accounts create --config config/gateway.yaml --email team@example.com --plan pro',
   })
   accounts
     .command('create')
@@ -177,11 +170,7 @@ async function changePlan(session: StoreSession, name: string, text: string): Pr
   return 0
 }
 
-async function changeParent(
-  session: StoreSession,
-  name: string,
-  parentName: string,
-): Promise<number> {
+async function changeParent(session: StoreSession, name: string, parentName: string): Promise<number> {
   const { store, terminal } = session
   const account = await namedAccount(session, name)
   if (account === null) return 1
@@ -194,9 +183,7 @@ async function changeParent(
       return [accountEntry(after.id, 'account.change', detail, accountChange(before, after))]
     },
   })
-  terminal.out(
-    `${account.id} (${account.name}): ${parent === null ? 'no parent' : `parent ${parent.name}`}`,
-  )
+  terminal.out(`${account.id} (${account.name}): ${parent === null ? 'no parent' : `parent ${parent.name}`}`)
   return 0
 }
 

@@ -34,10 +34,7 @@ token is refused within a second by every gateway of the store.`,
     .command('create')
     .requiredOption('--name <NAME>', "'token:NAME' in the audit trail, 1 to 100 characters")
     .requiredOption('--scopes <LIST>', `'all', or a comma-separated list of ${SCOPES.join(', ')}`)
-    .option(
-      '--account <ACCOUNT>',
-      'the account that it sees, with all below it (default: all accounts)',
-    )
+    .option('--account <ACCOUNT>', 'the account that it sees, with all below it (default: all accounts)')
     .option(
       '--expires <WHEN>',
       'when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z, at most 366 days from now (default: 90d)',
@@ -92,9 +89,7 @@ async function create(session: StoreSession, values: NewTokenOptions): Promise<n
   })
   terminal.out(secret)
   const end = new Date(token.expiresAtMs).toISOString()
-  terminal.err(
-    `Created admin token ${token.id} "${token.name}", valid until ${end}. It is shown only now.`,
-  )
+  terminal.err(`Created admin token ${token.id} "${token.name}", valid until ${end}. It is shown only now.`)
   return 0
 }
 

@@ -16,8 +16,7 @@ Prints one line for each change of an account, a key or the configuration and fo
 with or without a running gateway. The fields are id, at, actor (an e-mail address, or 'command line' with the
 user of the operating system), address, request_id, action, account (its e-mail address), target (the id of the
 key or account), before and after (the changed fields; JSON in csv, empty for none).`,
-    example:
-      'sluice audit export --config config/gateway.yaml --format csv --since 30d > audit.csv',
+    example: 'sluice audit export --config config/gateway.yaml --format csv --since 30d > audit.csv',
   })
   audit
     .command('export')
@@ -41,32 +40,26 @@ interface AuditOptions {
 }
 
 /** The columns, in order. */
-const COLUMNS: readonly (readonly [
-  name: string,
-  value: (entry: AuditEntry, account: string) => unknown,
-])[] = [
-  ['id', ({ id }) => id],
-  ['at', ({ atMs }) => new Date(atMs).toISOString()],
-  ['actor', ({ actor }) => actor],
-  ['address', ({ address }) => address],
-  ['request_id', ({ requestId }) => requestId ?? null],
-  ['action', ({ action }) => action],
-  ['account', (_, account) => account],
-  ['target', ({ target }) => target],
-  ['before', ({ before }) => before ?? null],
-  ['after', (entry) => withReason(entry) ?? withoutFields(entry)],
-]
+const COLUMNS: readonly (readonly [name: string, value: (entry: AuditEntry, account: string) => unknown])[] =
+  [
+    ['id', ({ id }) => id],
+    ['at', ({ atMs }) => new Date(atMs).toISOString()],
+    ['actor', ({ actor }) => actor],
+    ['address', ({ address }) => address],
+    ['request_id', ({ requestId }) => requestId ?? null],
+    ['action', ({ action }) => action],
+    ['account', (_, account) => account],
+    ['target', ({ target }) => target],
+    ['before', ({ before }) => before ?? null],
+    ['after', (entry) => withReason(entry) ?? withoutFields(entry)],
+  ]
 
 /** Entries without changed fields have a text, such as the reason of a rollback. */
 function withoutFields({ after, detail }: AuditEntry): unknown {
   return after === undefined && detail !== '' ? { detail } : null
 }
 
-async function exportTrail(
-  session: StoreSession,
-  values: AuditOptions,
-  nowMs: number,
-): Promise<number> {
+async function exportTrail(session: StoreSession, values: AuditOptions, nowMs: number): Promise<number> {
   const { store, terminal } = session
   const { fromMs, untilMs } = rangeOf(values, '1970-01-01', nowMs)
   const owner = values.account === undefined ? null : await namedAccount(session, values.account)

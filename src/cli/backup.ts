@@ -53,9 +53,7 @@ async function runBackup(configPath: string, file: string, terminal: Terminal): 
     const { bytes, accounts, keys, entries } = await backupSqlite(path, file, (copied, all) =>
       terminal.err(`sluice: ${megabytes(copied)} of about ${megabytes(all)} copied so far`),
     )
-    terminal.out(
-      `${file}: ${bytes} bytes, ${accounts} accounts, ${keys} keys, ${entries} ledger entries`,
-    )
+    terminal.out(`${file}: ${bytes} bytes, ${accounts} accounts, ${keys} keys, ${entries} ledger entries`)
     return 0
   })
 }

@@ -4,13 +4,7 @@ import { join } from 'node:path'
 import { cassetteOf } from '../policy/encrypted-recordings.js'
 import { configOption, declare, repeated } from './command.js'
 import { TIME_FORMS } from './time-range.js'
-import {
-  missing,
-  readRecording,
-  selectedHeads,
-  withRecordings,
-  type RecordingOptions,
-} from './recordings.js'
+import { missing, readRecording, selectedHeads, withRecordings, type RecordingOptions } from './recordings.js'
 
 /** `sluice cassettes`. */
 export function command() {

@@ -14,12 +14,7 @@ import {
 } from '../config/config.js'
 import { needsRestart } from '../config/generations/diff-configs.js'
 import { loadConfig, type LoadResult } from '../config/load-config.js'
-import {
-  excerpt,
-  formatProblem,
-  problemOfFile,
-  type ConfigProblem,
-} from '../config/config-problem.js'
+import { excerpt, formatProblem, problemOfFile, type ConfigProblem } from '../config/config-problem.js'
 import { baseUrlNote } from '../config/resolve-upstream.js'
 import { plainSecretNotes } from '../config/secret-settings.js'
 import { isHarmless } from '../formats/chat/hosted-tools.js'
@@ -47,9 +42,7 @@ function notesOf({ config, catalogue, sources }: Checked): string[] {
       ...toolNotes(upstream),
     ]),
     ...unreachableNotes(config.routes),
-    ...config.routes.flatMap((route, index) =>
-      routeNotes(route, `routes[${index}]`, { config, catalogue }),
-    ),
+    ...config.routes.flatMap((route, index) => routeNotes(route, `routes[${index}]`, { config, catalogue })),
     ...modelNotes(config, catalogue),
   ]
 }
@@ -110,9 +103,7 @@ function shadowNotes(
   if (requested === null) return notes
   const prices = new Prices(catalogue.models, Object.values(config.upstreams))
   if (prices.find(upstream, requested, null) === null) {
-    notes.push(
-      `${place}.shadow: the price of ${requested} is not known; ${unknownPriceText(config)}`,
-    )
+    notes.push(`${place}.shadow: the price of ${requested} is not known; ${unknownPriceText(config)}`)
   }
   return notes
 }
@@ -192,9 +183,7 @@ function translationNotes(
     const lost = loses.filter((name) => !known.has(name))
     const refused = refuses.filter((name) => !known.has(name))
     return [
-      ...(target.model === null
-        ? [`${location} receives the client's model name: set its model`]
-        : []),
+      ...(target.model === null ? [`${location} receives the client's model name: set its model`] : []),
       ...(lost.length === 0 ? [] : [`${location} loses ${lost.join('; ')}`]),
       ...(refused.length === 0 ? [] : [`${location} refuses ${refused.join('; ')}`]),
     ]
@@ -258,8 +247,7 @@ Notes list settings that are allowed but may be mistakes: API keys that are not 
 text, variables without braces, suspicious URLs, routes that can never match, settings without effect,
 models that no budget can bound, and features that a route's other targets lack because of their dialect.
 If a gateway runs with the file, the changes that need a restart are listed as well.`,
-    exitStatus:
-      '0 the file is valid, 1 it is not (with --strict also if there are notes), 2 wrong usage.',
+    exitStatus: '0 the file is valid, 1 it is not (with --strict also if there are notes), 2 wrong usage.',
     example: 'sluice check --config config/gateway.yaml',
   })
     .addOption(configOption())
@@ -369,9 +357,7 @@ function errorsText({ errors, sources }: Extract<LoadResult, { ok: false }>): st
 
 /** One line for each problem, files named from the working folder. */
 export function problemLines(errors: readonly ConfigProblem[]): string {
-  return errors
-    .map((problem) => formatProblem({ ...problem, file: relativeName(problem.file) }))
-    .join('\n')
+  return errors.map((problem) => formatProblem({ ...problem, file: relativeName(problem.file) })).join('\n')
 }
 
 function relativeName(file: string): string {

@@ -61,9 +61,7 @@ export function requiredConfig(name: string, config: string | undefined): string
 /** The format of exported lines. */
 export function formatOption() {
   const description = 'jsonl (one JSON object a line) or csv (with a line of names first)'
-  return new Option('--format <FORMAT>', description)
-    .choices(['jsonl', 'csv'] as const)
-    .makeOptionMandatory()
+  return new Option('--format <FORMAT>', description).choices(['jsonl', 'csv'] as const).makeOptionMandatory()
 }
 
 /** Adds a value to those of an option that may be repeated. */
@@ -75,10 +73,7 @@ export function repeated(value: string, former: string[] | undefined): string[] 
  * Parses the arguments and runs the action, which sets `process.exitCode`; or prints the help. Rejects with
  * `UsageError`, or with what the action throws.
  */
-export async function runCommand(
-  command: CommandUnknownOpts,
-  argv: readonly string[],
-): Promise<void> {
+export async function runCommand(command: CommandUnknownOpts, argv: readonly string[]): Promise<void> {
   const words = actionFirst(command, argv)
   const action = command.commands.find((each) => each.name() === words[0]) ?? command
   let help = ''
@@ -102,9 +97,7 @@ export async function runCommand(
 function actionFirst(command: CommandUnknownOpts, argv: readonly string[]): string[] {
   const names = command.commands.map((each) => each.name())
   const at = argv[0]?.startsWith('-') === true ? argv.findIndex((word) => names.includes(word)) : 0
-  return at > 0
-    ? [...argv.slice(at, at + 1), ...argv.slice(0, at), ...argv.slice(at + 1)]
-    : [...argv]
+  return at > 0 ? [...argv.slice(at, at + 1), ...argv.slice(0, at), ...argv.slice(at + 1)] : [...argv]
 }
 
 /** Throws `UsageError` for a value that looks like an option. */
@@ -163,9 +156,7 @@ const USAGE_WIDTH = 100
 function usageOf(command: CommandUnknownOpts): string {
   const name = fullName(command)
   const words = [
-    ...command.registeredArguments.map((each) =>
-      each.required ? each.name() : `[${each.name()}]`,
-    ),
+    ...command.registeredArguments.map((each) => (each.required ? each.name() : `[${each.name()}]`)),
     ...command.options.filter(isNeeded).map(usageTerm),
     ...command.options.filter((each) => !isNeeded(each)).map((each) => `[${usageTerm(each)}]`),
   ]
@@ -246,9 +237,7 @@ function needsConfig(name: string): string {
 }
 
 function needsArguments(command: CommandUnknownOpts): string {
-  const names = command.registeredArguments
-    .filter((each) => each.required)
-    .map((each) => each.name())
+  const names = command.registeredArguments.filter((each) => each.required).map((each) => each.name())
   return `'${fullName(command)}' needs ${names.length === 1 ? 'one ' : ''}${names.join(' and ')}`
 }
 

@@ -81,8 +81,7 @@ async function compare(
   }
   const span = { since: new Date(fromMs).toISOString(), until: new Date(untilMs).toISOString() }
   const shown = figures.map(({ name, figures: found }) => ({ ...name, ...shownOf(found) }))
-  if (json)
-    terminal.out(JSON.stringify({ ...span, model: model ?? null, sides: shown }, undefined, 2))
+  if (json) terminal.out(JSON.stringify({ ...span, model: model ?? null, sides: shown }, undefined, 2))
   else terminal.out(tableOf(figures))
   return 0
 }

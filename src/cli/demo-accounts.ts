@@ -129,11 +129,7 @@ async function newAccount(
   return (await createAccount(store, { ...account, password, role }, { hash, audit })).account
 }
 
-async function newUser(
-  { store, password, hash }: Parts,
-  email: string,
-  role: User['role'],
-): Promise<User> {
+async function newUser({ store, password, hash }: Parts, email: string, role: User['role']): Promise<User> {
   const audit = (after: User): AuditEntry[] => [
     sampleEntry({
       ...{ accountId: after.id, action: 'user.create', target: after.id },
@@ -158,11 +154,7 @@ async function join(store: Store, account: Account, user: User, role: AccountRol
 async function newSampleKey(
   { store, plans }: Parts,
   account: Account,
-  {
-    name,
-    team,
-    createdBy,
-  }: { readonly name: string; readonly team: string; readonly createdBy: string },
+  { name, team, createdBy }: { readonly name: string; readonly team: string; readonly createdBy: string },
 ) {
   return createKey(store, {
     ...{ plans, account, name, createdBy, labels: { data: 'sample', team } },

@@ -129,11 +129,7 @@ const ONE_FALLS_BACK_IN = 40
 const FORMATS = ['chat', 'responses', 'messages', 'gemini'] as const
 const FORMAT_SHARES = [6, 2, 3, 1]
 /** Failures before a request is sent to an upstream. */
-const REFUSALS: readonly LedgerEntry['outcome'][] = [
-  'rate_limited',
-  'malformed_request',
-  'unknown_model',
-]
+const REFUSALS: readonly LedgerEntry['outcome'][] = ['rate_limited', 'malformed_request', 'unknown_model']
 
 /** Writes the entries and returns them. Rejects with `GatewayError` if the store fails. */
 export async function writeDemoTraffic(
@@ -232,10 +228,7 @@ function rowOf(
   const served = servedFor(app, random)
   const { model, upstream, dialect, asked = model } = served
   const failed = random() % ONE_FAILS_IN === 0 ? FAILURES[random() % FAILURES.length] : undefined
-  const [input, output] = [
-    200 + below(random, 3_000),
-    failed === undefined ? 40 + below(random, 700) : 0,
-  ]
+  const [input, output] = [200 + below(random, 3_000), failed === undefined ? 40 + below(random, 700) : 0]
   const cacheRead = random() % 3 === 0 ? Math.floor(input * 0.6) : 0
   const usage = failed === undefined ? { input, output, cacheRead } : {}
   const price = upstream === null ? null : prices.find(upstream, model, null)

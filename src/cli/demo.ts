@@ -28,13 +28,7 @@ import { configPage, followConfig, lastRefusal } from '../process/ops/configurat
 import { onSignals } from '../process/signals.js'
 import { openStore } from '../store/open-store.js'
 import { declare, UsageError } from './command.js'
-import {
-  ADMIN,
-  createDemoAccounts,
-  DEMO_USERS,
-  type SampleKey,
-  type SampleName,
-} from './demo-accounts.js'
+import { ADMIN, createDemoAccounts, DEMO_USERS, type SampleKey, type SampleName } from './demo-accounts.js'
 import { limitDemoKey, writeDemoTraffic } from './demo-traffic.js'
 
 /** `sluice demo`. */
@@ -49,10 +43,7 @@ sign-ins and curl commands to paste. Replies are emulated. The demo deletes its 
     example: 'sluice demo --port 8080',
   })
     .option('--port <N>', "the gateway's port (default: 8080, or a free one if that is in use)")
-    .option(
-      '--ops-port <N>',
-      'the port of metrics, health and readiness (default: 9464, or a free one)',
-    )
+    .option('--ops-port <N>', 'the port of metrics, health and readiness (default: 9464, or a free one)')
     .option(
       '--folder <DIR>',
       'keep the files in DIR, and use its account, keys and traffic again at the next start',
@@ -277,8 +268,7 @@ function endingModel({ models }: Catalogue): string {
       family === 'openai' && endpoints?.includes('chat') === true && shutdownDate !== undefined,
   )
   const [last] = ending.sort((a, b) => (b.shutdownDate ?? '').localeCompare(a.shutdownDate ?? ''))
-  if (last === undefined)
-    throw new Error('models.yaml has no model of OpenAI with an announced end')
+  if (last === undefined) throw new Error('models.yaml has no model of OpenAI with an announced end')
   return last.id
 }
 
@@ -286,11 +276,7 @@ async function createSampleData(source: ConfigSource): Promise<Login> {
   const { config, catalogue } = source.current()
   const store = await openStore(config.store)
   try {
-    const { password, secret, keys } = await createDemoAccounts(
-      store,
-      config.plans,
-      endingModel(catalogue),
-    )
+    const { password, secret, keys } = await createDemoAccounts(store, config.plans, endingModel(catalogue))
     const rows = await writeDemoTraffic(store.ledger, { apps: keys, catalogue, nowMs: Date.now() })
     for (const key of keys) {
       if (key.name === 'sample-web-app') {
@@ -305,11 +291,7 @@ async function createSampleData(source: ConfigSource): Promise<Login> {
   }
 }
 
-function untilSignal(
-  log: Logger,
-  open: readonly Closable[],
-  { folder, isKept }: DemoFiles,
-): Promise<void> {
+function untilSignal(log: Logger, open: readonly Closable[], { folder, isKept }: DemoFiles): Promise<void> {
   const remove = { recursive: true, force: true }
   return new Promise((resolve) => {
     onSignals({

@@ -67,9 +67,7 @@ async function documentsOf(
   const spec = values['display_name'] === name ? { ...values, display_name: null } : values
   const documents = [documentOf('Account', { name }, { ...spec, plan: account.plan })]
   for (const member of await store.membersOf(id)) {
-    documents.push(
-      documentOf('Member', { name: member.email, account: name }, memberValues(member)),
-    )
+    documents.push(documentOf('Member', { name: member.email, account: name }, memberValues(member)))
   }
   for await (const key of everyKey(store, id)) {
     if (!hasName(key)) continue
@@ -82,9 +80,7 @@ async function documentsOf(
 function documentOf(kind: string, named: JsonObject, values: JsonObject): JsonObject {
   const { labels, ...fields } = values
   const isSet = (value: unknown): boolean => {
-    return (
-      value !== null && value !== false && !(isObject(value) && Object.keys(value).length === 0)
-    )
+    return value !== null && value !== false && !(isObject(value) && Object.keys(value).length === 0)
   }
   const spec = Object.fromEntries(Object.entries(fields).filter(([, value]) => isSet(value)))
   const metadata = { ...named, ...(isSet(labels) && labels !== undefined ? { labels } : {}) }

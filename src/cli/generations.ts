@@ -2,13 +2,7 @@
  * `sluice generations`: lists the configuration generations of the running gateway, shows their changes, and
  * rolls back.
  */
-import {
-  arrayOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
 import {
   historyOf,
   contentIn,
@@ -89,9 +83,7 @@ function sessionOf({ config, json }: { config: string; json?: true }): Session {
 function numberOf(name: string): (text: string) => number {
   return (text) => {
     if (/^\d{1,15}$/.test(text)) return Number(text)
-    throw new UsageError(
-      `${name} must be the number of a generation: 'sluice generations list' shows them`,
-    )
+    throw new UsageError(`${name} must be the number of a generation: 'sluice generations list' shows them`)
   }
 }
 
@@ -144,14 +136,7 @@ function pageOnDisk(loaded: LoadResult): JsonObject {
   return { file: loaded.sources.path, generation: null, generations: records.map(shown) }
 }
 
-function shown({
-  generation,
-  hash,
-  atMs,
-  author,
-  reason,
-  ...record
-}: GenerationRecord): JsonObject {
+function shown({ generation, hash, atMs, author, reason, ...record }: GenerationRecord): JsonObject {
   const { origin, contentOf } = record
   const at = new Date(atMs).toISOString()
   return { generation, hash, at, author, reason, origin, content_of: contentOf, in_force: false }
@@ -165,9 +150,7 @@ async function show(
   const gateway = await findGateway(loaded, process.env)
   const path = `/generations/${String(generation)}${from === null ? '' : `?from=${String(from)}`}`
   const reply =
-    gateway === null
-      ? await showOnDisk(loaded, generation, from)
-      : await requestGateway(gateway.origin, path)
+    gateway === null ? await showOnDisk(loaded, generation, from) : await requestGateway(gateway.origin, path)
   if (reply.status !== 200) {
     terminal.err(`sluice: ${messageOf(reply)}`)
     return 1
@@ -188,9 +171,7 @@ async function show(
   terminal.out(`\nchanges from generation ${String(comparedWith)}: ${String(changes.length)}`)
   for (const change of changes) {
     const [before, after] = [stringOf(change['before']), stringOf(change['after'])]
-    terminal.out(
-      `  ${stringOf(change['path']) ?? ''}: ${before ?? '(none)'} → ${after ?? '(none)'}`,
-    )
+    terminal.out(`  ${stringOf(change['path']) ?? ''}: ${before ?? '(none)'} → ${after ?? '(none)'}`)
   }
   return 0
 }
@@ -251,10 +232,7 @@ async function rollBack(
   }
   const created = textOf(reply.json['generation'])
   if (json) terminal.out(JSON.stringify(reply.json))
-  else
-    terminal.out(
-      `generation ${created} is in force, with the content of generation ${String(generation)}`,
-    )
+  else terminal.out(`generation ${created} is in force, with the content of generation ${String(generation)}`)
   terminal.err(`sluice: ${stringOf(reply.json['message']) ?? ''}`)
   terminal.err('sluice: the rollback ends when the file changes, or with SIGHUP')
   return 0

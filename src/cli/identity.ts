@@ -31,10 +31,8 @@ sluice identity deny --config config/gateway.yaml --identity kubernetes \\
     .option('--sub <SUB>', SUB)
     .option('--jti <JTI>', JTI)
     .option('--reason <TEXT>', 'why, for lists and the audit trail', '')
-    .option(
-      '--expires <TIME>',
-      'when the denial ends: 12h, 30d, a date or a time (default: never)',
-      (text) => expiryOf(text, Date.now()),
+    .option('--expires <TIME>', 'when the denial ends: 12h, 30d, a date or a time (default: never)', (text) =>
+      expiryOf(text, Date.now()),
     )
     .addOption(configOption())
     .action(async (options) => {
@@ -68,10 +66,7 @@ const JTI = 'the claim "jti": one token'
 
 type NewDenial = DenialSubject & Pick<Denial, 'reason' | 'expiresAtMs'>
 
-async function deny(
-  { store, terminal, identities }: StoreSession,
-  subject: NewDenial,
-): Promise<number> {
+async function deny({ store, terminal, identities }: StoreSession, subject: NewDenial): Promise<number> {
   if (!identities.includes(subject.identity)) {
     const hint = didYouMean(subject.identity, identities)
     terminal.err(`sluice: the configuration has no identity "${subject.identity}"${hint}`)

@@ -27,13 +27,7 @@ import { commandEntry } from './accounts.js'
 import { configOption, declare, repeated, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
 import { unknownModelWarnings } from './unknown-models.js'
-import {
-  namedAccount,
-  processTerminal,
-  withStore,
-  type OpenStore,
-  type StoreSession,
-} from './with-store.js'
+import { namedAccount, processTerminal, withStore, type OpenStore, type StoreSession } from './with-store.js'
 
 /** The options that set what a key may do. */
 interface KeyOptions {
@@ -99,9 +93,7 @@ function readKeyOptions(options: KeyOptions, nowMs: number, isEdit: boolean): Gi
       ? {}
       : { expiresAtMs: isEdit && expires === NONE ? null : expiryOf(expires, nowMs) }),
     ...(models === undefined ? {} : { models: modelsOf(models) }),
-    ...(tools === undefined
-      ? {}
-      : { allowTools: isEdit && tools === 'default' ? null : toolsOf(tools) }),
+    ...(tools === undefined ? {} : { allowTools: isEdit && tools === 'default' ? null : toolsOf(tools) }),
     labels: labelsOf(label, isEdit),
   }
 }
@@ -154,9 +146,7 @@ function overlapOf(text: string): number {
   const ms = Number(digits) * unitMs
   const isValid = digits !== '' && (unitMs > 0 || Number(digits) === 0)
   if (isValid && ms <= MAX_OVERLAP_DAYS * UNITS_MS.d) return ms
-  throw new UsageError(
-    `--overlap must be 0, or a duration of at most ${MAX_OVERLAP_DAYS}d: 30m, 24h, 7d`,
-  )
+  throw new UsageError(`--overlap must be 0, or a duration of at most ${MAX_OVERLAP_DAYS}d: 30m, 24h, 7d`)
 }
 
 /** Ms since 1970 of `12h`, `30d`, a date (its start, UTC) or a time. Throws `UsageError`. */
@@ -166,9 +156,7 @@ export function expiryOf(text: string, nowMs: number): number {
   const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2}))?$/.test(text)
   const atMs = lastsMs === null ? (isDate ? Date.parse(text) : Number.NaN) : nowMs + lastsMs
   if (atMs > nowMs && atMs < nowMs + MAX_DAYS * UNITS_MS.d) return atMs
-  throw new UsageError(
-    '--expires must be in the future: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z',
-  )
+  throw new UsageError('--expires must be in the future: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z')
 }
 
 function modelsOf(text: string): string[] {
@@ -498,9 +486,7 @@ async function revoke(
   const key = await store.keyById(account.id, keyId)
   const nowMs = Date.now()
   const entries =
-    key === null
-      ? []
-      : [keyEntry(key, 'key.revoke', keyChange(key, { ...key, revokedAtMs: nowMs }))]
+    key === null ? [] : [keyEntry(key, 'key.revoke', keyChange(key, { ...key, revokedAtMs: nowMs }))]
   await revokeKey(store, { accountId: account.id, id: keyId }, { audit: entries })
   terminal.out(`${keyId}: revoked`)
   return 0

@@ -1,13 +1,7 @@
 /**
  * `sluice members`: gives users roles in accounts, takes them away and lists them, beside a running gateway.
  */
-import {
-  ACCOUNT_ROLES,
-  roleOf,
-  type Account,
-  type AccountRole,
-  type Member,
-} from '../accounts/account.js'
+import { ACCOUNT_ROLES, roleOf, type Account, type AccountRole, type Member } from '../accounts/account.js'
 import { memberChange, userChange } from '../accounts/audit-changes.js'
 import { ensureUser, removeMember, setMember } from '../accounts/members.js'
 import type { AuditEntry } from '../store/audit-trail.js'
@@ -93,11 +87,7 @@ async function set(
   return 0
 }
 
-async function remove(
-  { store, terminal }: StoreSession,
-  account: Account,
-  text: string,
-): Promise<number> {
+async function remove({ store, terminal }: StoreSession, account: Account, text: string): Promise<number> {
   const email = text.trim().toLowerCase()
   const nowMs = Date.now()
   const audit = (before: Member) => [memberEntry('member.remove', before, null)]
@@ -105,17 +95,11 @@ async function remove(
     terminal.out(`${email}: no member of ${account.name}`)
     return 0
   }
-  terminal.err(
-    `sluice: "${email}" is no member of ${account.name}: 'sluice members list' shows all`,
-  )
+  terminal.err(`sluice: "${email}" is no member of ${account.name}: 'sluice members list' shows all`)
   return 1
 }
 
-async function list(
-  { store, terminal }: StoreSession,
-  account: Account,
-  isJson: boolean,
-): Promise<number> {
+async function list({ store, terminal }: StoreSession, account: Account, isJson: boolean): Promise<number> {
   const rows = async function* () {
     yield await Promise.all(
       (await store.membersOf(account.id)).map(async (member) => {

@@ -10,13 +10,7 @@ import {
 import { commandEntry } from './accounts.js'
 import { configOption, declare } from './command.js'
 import { rangeOf, TIME_FORMS } from './time-range.js'
-import {
-  configInForce,
-  namedAccount,
-  processTerminal,
-  withStore,
-  type StoreSession,
-} from './with-store.js'
+import { configInForce, namedAccount, processTerminal, withStore, type StoreSession } from './with-store.js'
 
 /** `sluice recordings`. */
 export function command() {

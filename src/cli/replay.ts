@@ -94,8 +94,7 @@ function originalOf({ facts, reply }: Recording): Side {
 
 /** The text and the calls of a canonical reply. */
 function contentOf(reply: JsonObject | Reply | null): Pick<Side, 'text' | 'tools'> {
-  const blocks: readonly unknown[] =
-    reply !== null && Array.isArray(reply.blocks) ? reply.blocks : []
+  const blocks: readonly unknown[] = reply !== null && Array.isArray(reply.blocks) ? reply.blocks : []
   let text = ''
   const tools: { name: string; arguments: string }[] = []
   for (const block of blocks) {

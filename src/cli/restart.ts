@@ -9,12 +9,7 @@ import { loadConfig } from '../config/load-config.js'
 import { machineName } from '../process/process-identity.js'
 import { problemLines } from './check.js'
 import { configOption, declare } from './command.js'
-import {
-  findGateway,
-  loadGeneration,
-  requestGateway,
-  type FoundGateway,
-} from './running-gateway.js'
+import { findGateway, loadGeneration, requestGateway, type FoundGateway } from './running-gateway.js'
 import { processTerminal, type Terminal } from './with-store.js'
 
 /** `sluice restart`. */
@@ -45,9 +40,7 @@ const page = z.object({
   pid: z.int().positive(),
   machine: z.string(),
   workers: z.array(z.object({ worker: z.int(), pid: z.int().nullable(), state: z.string() })),
-  restarts: z
-    .object({ asked: z.int(), settled: z.int(), failure: z.string().nullable() })
-    .nullable(),
+  restarts: z.object({ asked: z.int(), settled: z.int(), failure: z.string().nullable() }).nullable(),
 })
 type Page = z.output<typeof page>
 
@@ -57,9 +50,7 @@ async function runRestart(path: string, isJson: boolean, terminal: Terminal): Pr
   const gateway = await find()
   if (!loaded.ok) terminal.err(problemLines(loaded.errors))
   if (gateway === null) {
-    const { opsHost, opsPort } = loaded.ok
-      ? loaded.config.server
-      : opsAddressIn(loaded.sources, process.env)
+    const { opsHost, opsPort } = loaded.ok ? loaded.config.server : opsAddressIn(loaded.sources, process.env)
     throw new Error(
       `No gateway runs with ${path}: nothing listens on ${opsHost}:${String(opsPort)} (server.ops_host and server.ops_port)`,
     )

@@ -52,10 +52,7 @@ async function printOverview(): Promise<void> {
     const command = await load()
     lines.push(`  ${command.name().padEnd(12)} ${command.summary()}`)
   }
-  lines.push(
-    '',
-    "'sluice COMMAND --help' describes a command; 'sluice --version' prints the version.",
-  )
+  lines.push('', "'sluice COMMAND --help' describes a command; 'sluice --version' prints the version.")
   process.stdout.write(`${lines.join('\n')}\n${callHint() === '' ? '' : `${callHint()}\n`}`)
 }
 

@@ -46,9 +46,7 @@ gateway.`,
       "the store to read: sqlite:PATH (relative to the working directory), redis://…, redis+sentinel://…, redis+cluster://…, as in the configuration's 'store'; env:NAME reads the URL from the environment variable NAME, which keeps its password out of the process list",
       (text) => addressOf(text, '--from'),
     )
-    .requiredOption('--to <URL>', 'the store to write, in the same forms', (text) =>
-      addressOf(text, '--to'),
-    )
+    .requiredOption('--to <URL>', 'the store to write, in the same forms', (text) => addressOf(text, '--to'))
     .option('--json', 'print JSON')
     .action(async ({ from, to, json }) => {
       if (sameForm(from) === sameForm(to)) {
@@ -90,10 +88,7 @@ interface MigrateOptions {
 }
 
 /** Copies, verifies and prints the result. Rejects as the stores do. */
-export async function runMigrate(
-  { from, to, json }: MigrateOptions,
-  terminal: Terminal,
-): Promise<number> {
+export async function runMigrate({ from, to, json }: MigrateOptions, terminal: Terminal): Promise<number> {
   const warn = (message: string) => terminal.err(`sluice: ${message}`)
   const options = { warn, minTimeoutMs: STORE_TIMEOUT_MS }
   protectSecrets([...passwordsIn(from), ...passwordsIn(to)])
@@ -127,9 +122,7 @@ async function migrate(
   const isSame = parts.every((part) => part.isSame)
   terminal.out(json ? jsonOf(parts, isSame) : tableOf(parts))
   if (isSame) return 0
-  terminal.err(
-    'sluice: the two stores differ: stop the gateways that write to them and run this again',
-  )
+  terminal.err('sluice: the two stores differ: stop the gateways that write to them and run this again')
   return 1
 }
 

@@ -25,10 +25,7 @@ export function knownModels(config: Config, catalogue: Catalogue): string[] {
 /** A warning for each model or pattern that matches none of the known ones, with the nearest spelling. */
 export function unknownModelWarnings(
   patterns: readonly string[],
-  {
-    models,
-    upstreams,
-  }: { readonly models: readonly string[]; readonly upstreams: readonly string[] },
+  { models, upstreams }: { readonly models: readonly string[]; readonly upstreams: readonly string[] },
 ): string[] {
   const names = models.filter((model) => !model.endsWith('*'))
   return patterns.flatMap((pattern) => {
@@ -42,8 +39,6 @@ export function unknownModelWarnings(
       namesModel(models, pattern.replace(VERSION, '')) ||
       (pattern.endsWith('*') && models.some((model) => model.startsWith(pattern.slice(0, -1))))
     if (isKnown) return []
-    return [
-      `neither a route nor the catalogue has the model "${pattern}"${didYouMean(pattern, names)}`,
-    ]
+    return [`neither a route nor the catalogue has the model "${pattern}"${didYouMean(pattern, names)}`]
   })
 }

@@ -6,12 +6,7 @@ import { findAccount } from '../accounts/change-accounts.js'
 import { figuresOf } from '../dashboard/server/usage-figures.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { usd } from '../ledger/export-columns.js'
-import {
-  addToSum,
-  newSum,
-  sumFromCounters,
-  type SumCounters,
-} from '../store/records/count-usage.js'
+import { addToSum, newSum, sumFromCounters, type SumCounters } from '../store/records/count-usage.js'
 import type { Store } from '../store/store.js'
 import { matchesEntry, type EntryFilter, type UsageSum } from '../store/usage-queries.js'
 import { UsageError } from './command.js'
@@ -190,9 +185,7 @@ function totalsOf(sums: readonly GroupSum[]): Totals {
     else found.push(sum)
   }
   const totals = [...groups].map(([group, found]) => [group, totalOf(found)] as const)
-  return totals.sort(
-    ([a, one], [b, other]) => other.costNanoUsd - one.costNanoUsd || a.localeCompare(b),
-  )
+  return totals.sort(([a, one], [b, other]) => other.costNanoUsd - one.costNanoUsd || a.localeCompare(b))
 }
 
 function totalOf(sums: readonly UsageSum[]): Total {
@@ -274,9 +267,7 @@ async function accountIdOf(store: Store, account: string): Promise<string> {
   const found = await findAccount(store, account)
   if (found === null && !account.includes('@')) return account
   if (found === null)
-    throw new UsageError(
-      `--account: no account has this e-mail address: 'sluice accounts list' shows all`,
-    )
+    throw new UsageError(`--account: no account has this e-mail address: 'sluice accounts list' shows all`)
   return found.id
 }
 
@@ -300,8 +291,7 @@ export async function* entriesOf(
   { filter, fromMs, untilMs }: EntryQuery,
 ): AsyncGenerator<readonly LedgerEntry[]> {
   const endMs = untilMs ?? Number.POSITIVE_INFINITY
-  const isMatching = (row: LedgerEntry) =>
-    row.atMs >= fromMs && row.atMs < endMs && matchesEntry(row, filter)
+  const isMatching = (row: LedgerEntry) => row.atMs >= fromMs && row.atMs < endMs && matchesEntry(row, filter)
   if (filter.requestId !== undefined) {
     const row = await store.ledger.entry(filter.accountId ?? null, filter.requestId)
     if (row !== null && isMatching(row)) yield [row]

@@ -39,8 +39,7 @@ in a month (UTC); a month that is over never changes.
 
 The filters --status, --upstream, --model, --key, --account and --request-id select entries that match all of
 them.`,
-    example:
-      'sluice usage export --config config/gateway.yaml --format csv --since 24h > usage.csv',
+    example: 'sluice usage export --config config/gateway.yaml --format csv --since 24h > usage.csv',
   })
   const selecting = (name: string) => {
     return usage
@@ -173,9 +172,7 @@ function checkSummary(values: ReportOptions): void {
     return
   }
   if (!isReportGrouping(by)) {
-    throw new UsageError(
-      '--by must be model, key, account, parent, root, member, month or label:NAME',
-    )
+    throw new UsageError('--by must be model, key, account, parent, root, member, month or label:NAME')
   }
   const given = OF_ENTRIES.find(([name]) => values[name] !== undefined)
   if (given !== undefined) throw new UsageError(`this summary does not accept ${given[1]}`)

@@ -24,8 +24,7 @@ Works on the store of the configuration, with or without a running gateway. A ro
 whole gateway: 'admin' may do everything, 'auditor' reads everything and changes nothing. 'sluice members'
 gives roles in one account. A user who is disabled, or has no role and is a member of no account, is signed
 out within a second.`,
-    example:
-      'sluice users create --config config/gateway.yaml --email ada@example.com --role auditor',
+    example: 'sluice users create --config config/gateway.yaml --email ada@example.com --role auditor',
   })
   users
     .command('create')

@@ -154,12 +154,10 @@ export async function configInForce(
 ): Promise<ConfigInForce | null> {
   const loaded = loadConfig(path, process.env)
   const gateway = await findGateway(loaded, process.env)
-  const started =
-    gateway === null ? null : await loadGeneration(loaded, gateway, gateway.startedGeneration)
+  const started = gateway === null ? null : await loadGeneration(loaded, gateway, gateway.startedGeneration)
   if (!loaded.ok) {
     err(problemLines(loaded.errors))
-    const stored =
-      gateway === null ? await newestStored(loaded, err) : await inForce(loaded, gateway, err)
+    const stored = gateway === null ? await newestStored(loaded, err) : await inForce(loaded, gateway, err)
     return stored === null || started === null ? stored : withStoreOf(started, stored)
   }
   const { config } = loaded
@@ -178,10 +176,7 @@ export async function configInForce(
 }
 
 /** A configuration with the store and spool of the one that the gateway was started with. */
-function withStoreOf(
-  { config: { store, ledger } }: Loaded,
-  { config, catalogue }: Loaded,
-): ConfigInForce {
+function withStoreOf({ config: { store, ledger } }: Loaded, { config, catalogue }: Loaded): ConfigInForce {
   return {
     config: { ...config, store, ledger: { ...config.ledger, spool: ledger.spool } },
     catalogue,
@@ -199,23 +194,17 @@ async function inForce(
     err(
       'sluice: the generation in force in the running gateway cannot be loaded: set its variables, or correct the file',
     )
-  } else
-    err(`sluice: using generation ${String(generation)}, which is in force in the running gateway`)
+  } else err(`sluice: using generation ${String(generation)}, which is in force in the running gateway`)
   return stored
 }
 
 /** The newest generation of the history that can be loaded. */
-async function newestStored(
-  loaded: LoadResult,
-  err: (line: string) => void,
-): Promise<Loaded | null> {
+async function newestStored(loaded: LoadResult, err: (line: string) => void): Promise<Loaded | null> {
   const folder = historyOf(loaded, process.env)
   for (const { generation } of folder === null ? [] : recordsIn(folder)) {
     const stored = await loadGeneration(loaded, { folder }, generation)
     if (stored === null) continue
-    err(
-      `sluice: no gateway runs with this file: using generation ${String(generation)} of its history`,
-    )
+    err(`sluice: no gateway runs with this file: using generation ${String(generation)} of its history`)
     return stored
   }
   return null

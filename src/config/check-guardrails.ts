@@ -33,8 +33,7 @@ export function checkGuardrails(values: FileValues, report: ReportFinding): void
   const checkNames = (names: readonly string[], path: Path): void => {
     names.forEach((name, index) => {
       const at = [...path, index]
-      if (!known.includes(name))
-        reportUnknown({ what: 'a guardrail', name, path: at }, known, report)
+      if (!known.includes(name)) reportUnknown({ what: 'a guardrail', name, path: at }, known, report)
       else if (names.indexOf(name) < index) report(at, 'is a duplicate')
     })
   }
@@ -150,8 +149,7 @@ function checkAction(
 ): void {
   const at = [...path, 'action']
   if (kind === 'tools') {
-    if (action === 'mask')
-      report(at, 'must be block or report: the call of a tool cannot be masked')
+    if (action === 'mask') report(at, 'must be block or report: the call of a tool cannot be masked')
     if (on?.includes('request') === true) {
       report([...path, 'on'], 'must be [response]: only replies call tools')
     }

@@ -31,11 +31,7 @@ export function checkLimits(values: FileValues, report: ReportFinding): void {
       reportUnknown(unknown, upstreams, report)
     }
     for (const [name] of given) {
-      const identity = JSON.stringify([
-        name,
-        rule.scope,
-        ...SELECTORS.map((selector) => rule[selector]),
-      ])
+      const identity = JSON.stringify([name, rule.scope, ...SELECTORS.map((selector) => rule[selector])])
       const first = firsts.get(identity)
       if (first === undefined) firsts.set(identity, index)
       else report([...path, name], `is a duplicate: limits[${first}] limits the same requests`)

@@ -30,9 +30,7 @@ export function checkRoutes(
     }
     if (route.upstream !== undefined) checkName(route.upstream, [...path, 'upstream'])
     for (const key of ['targets', 'fallback'] as const) {
-      route[key]?.forEach((target, at) =>
-        checkName(target.upstream, [...path, key, at, 'upstream']),
-      )
+      route[key]?.forEach((target, at) => checkName(target.upstream, [...path, key, at, 'upstream']))
     }
     checkTargets(route, path, report)
   })
@@ -52,10 +50,7 @@ function checkMatch(route: RouteValues, path: Path, report: ReportFinding): void
     report([...path, 'prefix'], 'must not be empty: an empty prefix would match every model')
   }
   if (route.when !== undefined && whenOf(route.when) === null) {
-    report(
-      [...path, 'when'],
-      'has no condition: add labels, images, tools, min_prompt_tokens or plugin',
-    )
+    report([...path, 'when'], 'has no condition: add labels, images, tools, min_prompt_tokens or plugin')
   }
 }
 
@@ -63,11 +58,7 @@ function checkMatch(route: RouteValues, path: Path, report: ReportFinding): void
  * The index of an earlier route with the same matcher and conditions, or null: the later one is never used.
  * `firsts` has the first index of each matcher, and gets that of this route.
  */
-function earlierDuplicate(
-  route: RouteValues,
-  index: number,
-  firsts: Map<string, number>,
-): number | null {
+function earlierDuplicate(route: RouteValues, index: number, firsts: Map<string, number>): number | null {
   const models = route.model === undefined ? `prefix ${route.prefix ?? ''}` : `model ${route.model}`
   const matcher = `${models} ${JSON.stringify(whenOf(route.when))}`
   const first = firsts.get(matcher)

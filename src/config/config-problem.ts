@@ -91,9 +91,7 @@ function unknownKeyText(key: string, known: readonly string[]): string {
   const hint = unknownKeyHint(key)
   if (hint !== null) return `Unknown key ${hint}`
   const text = `Unknown key "${shownKey(key)}"`
-  return known.length === 0 || known.length > MAX_LISTED
-    ? text
-    : `${text}: use one of ${known.join(', ')}`
+  return known.length === 0 || known.length > MAX_LISTED ? text : `${text}: use one of ${known.join(', ')}`
 }
 
 /**
@@ -126,8 +124,7 @@ function findingOf(issue: z.core.$ZodIssue, root: unknown): Finding {
   }
   if (value === undefined) return { path, message: 'is required' }
   if (value === null) {
-    const message =
-      path.length === 0 ? 'the file is empty' : 'has no value: set one or remove the key'
+    const message = path.length === 0 ? 'the file is empty' : 'has no value: set one or remove the key'
     return { path, message }
   }
   if (issue.code === 'invalid_value') {
@@ -213,8 +210,7 @@ function notationHint(expected: string, value: unknown): string {
 /** The number that `$20`, `50%`, `100k` or `8_080` probably means. */
 function numberHint(value: unknown): string {
   if (typeof value !== 'string') return ''
-  const [, digits = '', suffix = ''] =
-    /^\$?(\d[\d_]{0,14}(?:\.\d{1,6})?) ?([kM%]?)$/.exec(value) ?? []
+  const [, digits = '', suffix = ''] = /^\$?(\d[\d_]{0,14}(?:\.\d{1,6})?) ?([kM%]?)$/.exec(value) ?? []
   const factor = { k: 1e3, M: 1e6 }[suffix] ?? 1
   return digits === '' ? '' : `: ${Number(digits.replaceAll('_', '')) * factor}`
 }
@@ -244,11 +240,7 @@ function keysAt(schema: z.ZodType, path: Path): string[] {
 
 function unwrapped(schema: unknown): unknown {
   let inner = schema
-  while (
-    inner instanceof z.ZodDefault ||
-    inner instanceof z.ZodPrefault ||
-    inner instanceof z.ZodOptional
-  ) {
+  while (inner instanceof z.ZodDefault || inner instanceof z.ZodPrefault || inner instanceof z.ZodOptional) {
     inner = inner.unwrap()
   }
   if (!(inner instanceof z.ZodUnion)) return inner
@@ -280,8 +272,7 @@ const HIDDEN = '(hidden)'
 /** A longer line is cut to this length around the column. */
 const MAX_COLUMNS = 160
 /** Keys whose values may be or contain secrets. */
-const SECRET_KEY =
-  /(?:keys?|token|secret|password|passphrase|authorization)$|^(?:headers|query|escrow)$/i
+const SECRET_KEY = /(?:keys?|token|secret|password|passphrase|authorization)$|^(?:headers|query|escrow)$/i
 /** The readable parts of a line that may contain a secret: keys and placeholders. */
 const SHOWN = /\$\{[\w:/.-]*\}|\b[a-z_]{1,40}:(?=\s|$)|[\s{}[\],:"'-]+/g
 /** A word of at least this length of letters and digits may be a key. */
@@ -396,11 +387,7 @@ function editDistance(a: string, b: string): number {
     for (let j = 1; j <= b.length; j++) {
       const same = a[i - 1] === b[j - 1]
       const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
-      const best = Math.min(
-        (row[j] ?? 0) + 1,
-        (next[j - 1] ?? 0) + 1,
-        (row[j - 1] ?? 0) + (same ? 0 : 1),
-      )
+      const best = Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (same ? 0 : 1))
       next.push(swapped ? Math.min(best, (before[j - 2] ?? 0) + 1) : best)
     }
     before = row

@@ -158,9 +158,7 @@ class Filling {
 
 function isKey(path: Path): boolean {
   if (path[0] !== 'upstreams') return false
-  return path.length === 3
-    ? path[2] === 'api_key'
-    : path.length === 4 && isKeyList(path.slice(0, 3))
+  return path.length === 3 ? path[2] === 'api_key' : path.length === 4 && isKeyList(path.slice(0, 3))
 }
 
 function isKeyList(path: Path): boolean {

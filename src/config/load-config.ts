@@ -106,9 +106,7 @@ export function loadConfigText(
   { path, text, files }: Omit<ConfigSources, 'catalogue'>,
   env: Env,
 ): LoadResult {
-  return load({ path, text }, env, (file) =>
-    Object.hasOwn(files, file) ? (files[file] ?? null) : null,
-  )
+  return load({ path, text }, env, (file) => (Object.hasOwn(files, file) ? (files[file] ?? null) : null))
 }
 
 /** SHA-256 of the texts of a configuration and its catalogue, hex: identifies the content of a generation. */
@@ -126,11 +124,7 @@ interface LoadedTexts {
   readonly catalogue?: string | undefined
 }
 
-function load(
-  { path, text, catalogue: stored }: LoadedTexts,
-  env: Env,
-  read: ReadFile,
-): LoadResult {
+function load({ path, text, catalogue: stored }: LoadedTexts, env: Env, read: ReadFile): LoadResult {
   const folder = dirname(path)
   const files: Record<string, string | null> = {}
   const sources = { path, text: text ?? '', files, catalogue: null }
@@ -182,11 +176,7 @@ export function surroundingsOf(path: string, env: Env): Surroundings {
   }
 }
 
-function surroundings(
-  folder: string,
-  variables: string | null,
-  env: Env,
-): Omit<Surroundings, 'readFile'> {
+function surroundings(folder: string, variables: string | null, env: Env): Omit<Surroundings, 'readFile'> {
   return {
     env: { ...parseEnv(variables ?? ''), ...setIn(env) },
     whyUnreadable: (file) => whyUnreadable(resolve(folder, file), limitOf(file)),
@@ -238,8 +228,7 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
     checkTls,
   })
   all.push(...resolved.findings)
-  if (resolved.config === null || all.length > 0)
-    return { config: null, errors: located(all, yaml) }
+  if (resolved.config === null || all.length > 0) return { config: null, errors: located(all, yaml) }
   return { config: resolved.config, modelsPath: values.models, locate: yaml.locate }
 }
 
@@ -318,19 +307,14 @@ function checked<T>(
   const first = schema.safeParse(value)
   if (first.success) return { values: first.data, findings: [] }
   const retyped =
-    filledPaths.size > 0 &&
-    first.error.issues.filter((issue) => retype(issue, value, filledPaths)).length > 0
+    filledPaths.size > 0 && first.error.issues.filter((issue) => retype(issue, value, filledPaths)).length > 0
   const result = retyped ? schema.safeParse(value) : first
   if (result.success) return { values: result.data, findings: [] }
   return { values: null, findings: findingsOf(result.error.issues, schema, value) }
 }
 
 /** Converts `'8080'` to 8080 and `'true'` to true if the text came from a placeholder. */
-function retype(
-  issue: z.core.$ZodIssue,
-  value: unknown,
-  filledPaths: ReadonlySet<string>,
-): boolean {
+function retype(issue: z.core.$ZodIssue, value: unknown, filledPaths: ReadonlySet<string>): boolean {
   if (!filledPaths.has(JSON.stringify(issue.path))) return false
   const text = valueAt(value, issue.path)
   const parent = valueAt(value, issue.path.slice(0, -1))

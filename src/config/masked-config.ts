@@ -87,8 +87,7 @@ function shownServer({ adminToken, ...server }: ServerConfig): JsonObject {
 }
 
 function maskedLimiting(limiting: LimitingConfig): JsonObject {
-  const { unknownPrice, assumedPrice, unknownLength, unseenInput, assumedOutputTokens, away } =
-    limiting
+  const { unknownPrice, assumedPrice, unknownLength, unseenInput, assumedOutputTokens, away } = limiting
   const { processes, budgetShare, budgetNanoUsd } = away
   return {
     unknown_price: unknownPrice,
@@ -246,12 +245,7 @@ function shownRoute({ match, when, targets, shadow, ...route }: RouteConfig): Js
 }
 
 /** Expressions are shown; header values and parameters may be secrets. */
-function shownGuardrail({
-  name,
-  source,
-  breaker,
-  ...settings
-}: GuardrailConfig): [string, JsonObject] {
+function shownGuardrail({ name, source, breaker, ...settings }: GuardrailConfig): [string, JsonObject] {
   const { kind, ...own } = source
   const server =
     kind === 'server'
@@ -285,10 +279,7 @@ function maskedValue(value: unknown): JsonValue {
   return null
 }
 
-function mapValues<T>(
-  values: Readonly<Record<string, T>>,
-  map: (value: T) => JsonValue,
-): JsonObject {
+function mapValues<T>(values: Readonly<Record<string, T>>, map: (value: T) => JsonValue): JsonObject {
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]))
 }
 
@@ -301,9 +292,7 @@ export function snakeKeys(values: object): JsonObject {
 function shownValue(value: unknown): JsonValue {
   if (Array.isArray(value)) return value.map((item) => shownValue(item))
   if (typeof value === 'object' && value !== null) return snakeKeys(value)
-  return typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean'
-    ? value
-    : null
+  return typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean' ? value : null
 }
 
 /** A key in the file's spelling. */

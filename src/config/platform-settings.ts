@@ -97,13 +97,9 @@ const googleAuth = z
   )
 
 const azureAuth = z
-  .union(
-    [
-      DEFAULT,
-      z.strictObject({ tenant_id: text(256), client_id: text(256), client_secret: secret }),
-    ],
-    { error: 'must be default, or a map with tenant_id, client_id and client_secret' },
-  )
+  .union([DEFAULT, z.strictObject({ tenant_id: text(256), client_id: text(256), client_secret: secret })], {
+    error: 'must be default, or a map with tenant_id, client_id and client_secret',
+  })
   .describe(
     'Entra credentials. `default`: environment, workload identity, managed identity. Or `{ tenant_id, client_id, client_secret }`.',
   )
@@ -137,10 +133,7 @@ export const platformKeys = {
       'Azure OpenAI: uses the older addresses (`/openai/deployments/{deployment}/…`) with this version. Left out: `/openai/v1`.',
     ),
   deployments: z
-    .record(
-      modelText,
-      z.string().regex(/^[\w.-]{1,128}$/, { error: 'must be the name of a deployment' }),
-    )
+    .record(modelText, z.string().regex(/^[\w.-]{1,128}$/, { error: 'must be the name of a deployment' }))
     .default({})
     .describe(
       'Azure: the deployment of each model whose deployment has another name: `{ gpt-5.4: prod-gpt }`.',
@@ -182,9 +175,9 @@ type PlatformValues = z.output<z.ZodObject<typeof platformKeys>> & {
 }
 
 /** The sentence part with every combination: `bedrock with anthropic, …; vertex with …`. */
-const COMBINATIONS = PLATFORM_NAMES.map(
-  (name) => `${name} with ${PLATFORMS[name].dialects.join(', ')}`,
-).join('; ')
+const COMBINATIONS = PLATFORM_NAMES.map((name) => `${name} with ${PLATFORMS[name].dialects.join(', ')}`).join(
+  '; ',
+)
 
 /** The position of the upstream in the file, and its sources. */
 interface PlatformContext {
@@ -195,11 +188,7 @@ interface PlatformContext {
 }
 
 /** Reports combinations of these keys that do not exist. */
-export function checkPlatform(
-  values: PlatformValues,
-  context: PlatformContext,
-  report: ReportFinding,
-): void {
+export function checkPlatform(values: PlatformValues, context: PlatformContext, report: ReportFinding): void {
   const { path } = context
   const { platform, dialect } = values
   if (values.anthropic_version !== undefined && dialect !== 'anthropic') {
@@ -211,10 +200,7 @@ export function checkPlatform(
     report([...path, 'preset'], `must be removed: the platform ${platform} decides these values`)
   }
   if (dialect !== undefined && !dialects.includes(dialect)) {
-    report(
-      [...path, 'dialect'],
-      `the platform ${platform} has no dialect ${dialect}; use ${COMBINATIONS}`,
-    )
+    report([...path, 'dialect'], `the platform ${platform} has no dialect ${dialect}; use ${COMBINATIONS}`)
   }
   if (values.path !== undefined) {
     report([...path, 'path'], `must be removed: the platform ${platform} decides the path`)
@@ -242,9 +228,7 @@ export function checkPlatform(
 
 /** Whether the file has the key; `deployments` has a default. */
 function isGiven(values: PlatformValues, key: PlatformKey): boolean {
-  return key === 'deployments'
-    ? Object.keys(values.deployments).length > 0
-    : values[key] !== undefined
+  return key === 'deployments' ? Object.keys(values.deployments).length > 0 : values[key] !== undefined
 }
 
 function ownerOf(key: PlatformKey): string {
@@ -408,8 +392,7 @@ function ownPath(platform: PlatformConfig, dialect: DialectChoice): string {
       return dialect.startsWith('openai') ? '/openai/v1' : ''
     case 'vertex': {
       // `@google/genai` uses v1beta1, Anthropic's SDK v1.
-      const [version, publisher] =
-        dialect === 'anthropic' ? ['v1', 'anthropic'] : ['v1beta1', 'google']
+      const [version, publisher] = dialect === 'anthropic' ? ['v1', 'anthropic'] : ['v1beta1', 'google']
       const scope = project === null ? '' : `/projects/${project}/locations/${location ?? 'global'}`
       return `/${version}${scope}/publishers/${publisher}`
     }

@@ -19,18 +19,8 @@ import { routeOf } from './schema/route-schema.js'
 import { section } from './schema/section.js'
 import { checkRecord, recordOf } from './schema/record-schema.js'
 import { checkServer, serverOf, type ServerContext } from './schema/server-schema.js'
-import {
-  checkMetrics,
-  checkTelemetry,
-  metricsOf,
-  notifyOf,
-} from './schema/telemetry-and-notify-schema.js'
-import {
-  checkUpstream,
-  isPrivateHost,
-  upstreamOf,
-  type UpstreamContext,
-} from './resolve-upstream.js'
+import { checkMetrics, checkTelemetry, metricsOf, notifyOf } from './schema/telemetry-and-notify-schema.js'
+import { checkUpstream, isPrivateHost, upstreamOf, type UpstreamContext } from './resolve-upstream.js'
 import { isObject } from '../formats/chat/json.js'
 import { isSecureAddress } from '../http/private-addresses.js'
 import type { IdentityValues, WorkloadIdentity } from './schema/identity-schema.js'
@@ -63,11 +53,7 @@ export function resolveConfig(
   const ownRuled = Object.entries(values.guardrails)
     .filter(([, { patterns, detect }]) => (patterns ?? detect) !== undefined)
     .map(([guardrail]) => guardrail)
-  checkRecord(
-    values.record,
-    { hasKey: values.escrow.key !== undefined, guardrails: ownRuled },
-    report,
-  )
+  checkRecord(values.record, { hasKey: values.escrow.key !== undefined, guardrails: ownRuled }, report)
   if (findings.length > 0 || store === null) return { config: null, findings }
   return { config: { ...configOf(values, store, context), plugins }, findings }
 }
@@ -95,11 +81,7 @@ function storeOf(store: string, folder: string, report: ReportFinding): string |
   return null
 }
 
-function configOf(
-  values: FileValues,
-  store: string,
-  context: ResolveContext,
-): Omit<Config, 'plugins'> {
+function configOf(values: FileValues, store: string, context: ResolveContext): Omit<Config, 'plugins'> {
   const { auth, escrow, log, plans, responses } = values
   const { shape } = fileSchema
   const server = serverOf(values.server, context.folder)

@@ -70,10 +70,7 @@ export function checkUpstream(
     report([...path, 'dialect'], 'must be removed: a preset uses chat completions')
   }
   if (upstream.path !== undefined && dialect === 'openai') {
-    report(
-      [...path, 'path'],
-      'needs the dialect openai-chat or openai-responses: openai uses two paths',
-    )
+    report([...path, 'path'], 'needs the dialect openai-chat or openai-responses: openai uses two paths')
   }
   const hasApiKey =
     upstream.api_key !== undefined ||
@@ -122,8 +119,7 @@ function checkHeaders(upstream: UpstreamValues, path: Path, report: ReportFindin
   for (const header of Object.keys(upstream.headers)) {
     const lower = header.toLowerCase()
     const headerPath = [...path, 'headers', header]
-    if (MANAGED_HEADERS.has(lower))
-      report(headerPath, 'must be removed: the gateway sets this header itself')
+    if (MANAGED_HEADERS.has(lower)) report(headerPath, 'must be removed: the gateway sets this header itself')
     if (names.has(lower)) report(headerPath, 'is a duplicate: header names are case-insensitive')
     names.add(lower)
   }

@@ -7,8 +7,7 @@ import { pathText, type Path } from './config-problem.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
 /** Settings whose value is a secret. */
-const SECRET_NAME =
-  /(?:api_?keys?|secret_?access_?key|escrow\.key|token|secret|password|passphrase)$/i
+const SECRET_NAME = /(?:api_?keys?|secret_?access_?key|escrow\.key|token|secret|password|passphrase)$/i
 /** Maps whose values are all treated as secrets. */
 const SECRET_MAP = /\.(?:headers|query)$/
 /** Headers and parameters whose values are not secrets. */

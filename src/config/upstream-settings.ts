@@ -98,8 +98,7 @@ function isProxyUrl(text: string): boolean {
 }
 
 function checkPem({ ca, cert, key }: UpstreamTlsConfig, at: Path, report: ReportFinding): void {
-  if (ca !== null && !isCertificate(ca))
-    report([...at, 'ca'], 'the file contains no PEM certificate')
+  if (ca !== null && !isCertificate(ca)) report([...at, 'ca'], 'the file contains no PEM certificate')
   if (cert !== null && !isCertificate(cert)) {
     report([...at, 'cert'], 'the file contains no PEM certificate')
     return
@@ -137,8 +136,7 @@ export function connectionOf({ tls, http2, proxy }: ConnectionValues, readFile: 
 }
 
 function tlsOf(tls: z.output<typeof upstreamTlsSchema>, readFile: ReadFile): UpstreamTlsConfig {
-  const read = (file: string | undefined): string | null =>
-    file === undefined ? null : readFile(file)
+  const read = (file: string | undefined): string | null => (file === undefined ? null : readFile(file))
   return {
     ca: read(tls.ca),
     cert: read(tls.cert),
@@ -150,9 +148,7 @@ function tlsOf(tls: z.output<typeof upstreamTlsSchema>, readFile: ReadFile): Ups
 /** `upstreams.NAME.breaker:` */
 export const breakerSchema = z
   .strictObject({
-    failures: whole(1, 1_000_000)
-      .default(5)
-      .describe('Consecutive failures that open the breaker.'),
+    failures: whole(1, 1_000_000).default(5).describe('Consecutive failures that open the breaker.'),
     error_rate: share
       .default(0.5)
       .describe('Share of failed attempts in `window_seconds` that opens the breaker, 0 to 1.'),
@@ -301,9 +297,7 @@ const entry = z.strictObject({
   id: id.describe('The model id that clients request.'),
   family: familySchema
     .optional()
-    .describe(
-      "The model's maker; `owned_by` in the model list. Default: the name of the upstream.",
-    ),
+    .describe("The model's maker; `owned_by` in the model list. Default: the name of the upstream."),
   context_window: tokens.optional().describe('Maximum tokens of prompt and reply.'),
   max_output_tokens: tokens.optional().describe('Maximum tokens of a reply.'),
   vision: z.boolean().optional().describe('Supports images in prompts.'),

@@ -58,8 +58,7 @@ export function parseYaml(file: string, text: string): YamlFile {
     const errors = syntaxFaults(document, lines, text).map(([offset, message]) =>
       syntaxProblem(offset, message),
     )
-    if (errors.length === 0 && document.contents === null)
-      errors.push(syntaxProblem(0, 'the file is empty'))
+    if (errors.length === 0 && document.contents === null) errors.push(syntaxProblem(0, 'the file is empty'))
     if (errors.length > 0) return { value: null, errors: errors.slice(0, MAX_PROBLEMS), locate }
     unshield(document)
     return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), errors, locate }
@@ -99,9 +98,7 @@ export function parseYamlDocuments(
     const parsed = parseAllDocuments(text, { ...options, logLevel: 'error', lineCounter: lines })
     const all = 'empty' in parsed ? [] : parsed
     const errors = all.flatMap((document) => {
-      return syntaxFaults(document, lines, text).map(([offset, message]) =>
-        problem(offset, message),
-      )
+      return syntaxFaults(document, lines, text).map(([offset, message]) => problem(offset, message))
     })
     if (errors.length > 0) return { documents: [], errors: errors.slice(0, MAX_PROBLEMS) }
     const documents = all
@@ -171,11 +168,7 @@ function aliasFaults(document: Document): [number, string][] {
 }
 
 /** Syntax errors with their offsets. After the first error the parser reports others that follow from it. */
-function syntaxFaults(
-  document: Document.Parsed,
-  lines: LineCounter,
-  text: string,
-): [number, string][] {
+function syntaxFaults(document: Document.Parsed, lines: LineCounter, text: string): [number, string][] {
   const faults = [...document.errors, ...document.warnings]
   const mistakes = faults
     .filter(({ code }) => code !== 'DUPLICATE_KEY')
@@ -224,9 +217,7 @@ function offsetOf(document: Document.Parsed, path: Path, atKey = false): number 
     const whole = isAlias(node) ? node.resolve(document) : node
     const last = depth === path.length - 1
     if (isMap(whole)) {
-      const pair = whole.items.find(
-        ({ key }) => isScalar(key) && String(key.value) === String(step),
-      )
+      const pair = whole.items.find(({ key }) => isScalar(key) && String(key.value) === String(step))
       if (pair === undefined) return offset
       const keyStart = startOf(pair.key)
       if (last && atKey) return keyStart ?? offset
@@ -257,10 +248,7 @@ const MESSAGES: readonly (readonly [parser: RegExp, message: string])[] = [
   [/^RESOURCE_EXHAUSTION/, 'is not valid YAML: too deeply nested'],
   [/Missing closing .quote/, 'is not valid YAML: a quote is not closed'],
   [/ Flow .* end with a /, 'is not valid YAML: a { or [ is not closed before this line'],
-  [
-    /^BAD_INDENT All/,
-    'is not valid YAML: indent this line like the other entries of its map or list',
-  ],
+  [/^BAD_INDENT All/, 'is not valid YAML: indent this line like the other entries of its map or list'],
   [
     /^MULTILINE_IMPLICIT_KEY|be followed by map values/,
     'is not valid YAML: a key needs a colon and a space after it, on the same line',

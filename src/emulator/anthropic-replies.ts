@@ -88,9 +88,7 @@ function blocksOf(modelOutput: ModelOutput, { showThinking, body, random }: Bloc
     blocks.push({
       whole: { type: 'text', text: modelOutput.text },
       start: { type: 'text', text: '' },
-      deltas: modelOutput.chunks.map(
-        (chunk) => `{"type":"text_delta","text":${JSON.stringify(chunk)}}`,
-      ),
+      deltas: modelOutput.chunks.map((chunk) => `{"type":"text_delta","text":${JSON.stringify(chunk)}}`),
     })
   }
   for (const { name, args } of modelOutput.calls) {
@@ -101,9 +99,7 @@ function blocksOf(modelOutput: ModelOutput, { showThinking, body, random }: Bloc
     blocks.push({
       whole: { ...head, input: args, caller },
       start: { ...head, input: {}, caller },
-      deltas: chunks.map(
-        (chunk) => `{"type":"input_json_delta","partial_json":${JSON.stringify(chunk)}}`,
-      ),
+      deltas: chunks.map((chunk) => `{"type":"input_json_delta","partial_json":${JSON.stringify(chunk)}}`),
     })
   }
   return blocks
@@ -111,11 +107,7 @@ function blocksOf(modelOutput: ModelOutput, { showThinking, body, random }: Bloc
 
 function endOf(modelOutput: ModelOutput): JsonObject {
   const reason =
-    modelOutput.end === 'tool'
-      ? 'tool_use'
-      : modelOutput.end === 'length'
-        ? 'max_tokens'
-        : 'end_turn'
+    modelOutput.end === 'tool' ? 'tool_use' : modelOutput.end === 'length' ? 'max_tokens' : 'end_turn'
   return {
     stop_reason: modelOutput.stopped === undefined ? reason : 'stop_sequence',
     stop_sequence: modelOutput.stopped ?? null,
@@ -170,10 +162,7 @@ function streamOf({ head, modelOutput, blocks }: Message, random: RandomSource):
     }
     for (const delta of block.deltas) {
       units.push(
-        padded(
-          'content_block_delta',
-          `{"type":"content_block_delta","index":${index},"delta":${delta}`,
-        ),
+        padded('content_block_delta', `{"type":"content_block_delta","index":${index},"delta":${delta}`),
       )
     }
     units.push(padded('content_block_stop', `{"type":"content_block_stop","index":${index}`))

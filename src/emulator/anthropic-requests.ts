@@ -55,9 +55,7 @@ export function readAnthropic(request: ParsedRequest): AnthropicRequest {
   const messages = arrayOf(body.messages).filter(isObject)
   if (messages.length === 0) {
     refuse(
-      body.messages === undefined
-        ? 'messages: Field required'
-        : 'messages: at least one message is required',
+      body.messages === undefined ? 'messages: Field required' : 'messages: at least one message is required',
     )
   }
   checkFields(body, version)
@@ -173,9 +171,7 @@ function checkMessages(messages: readonly JsonObject[]): void {
   for (const [index, message] of messages.entries()) {
     const { role } = message
     if (role !== 'user' && role !== 'assistant' && role !== 'system') {
-      refuse(
-        `messages: Unexpected role "${stringOf(role) ?? ''}". Allowed roles are "user" or "assistant"`,
-      )
+      refuse(`messages: Unexpected role "${stringOf(role) ?? ''}". Allowed roles are "user" or "assistant"`)
     }
     const blocks = arrayOf(message.content).map(objectOf)
     if (message.content === '' || (Array.isArray(message.content) && blocks.length === 0)) {
@@ -227,14 +223,9 @@ function checkAnswered(open: readonly string[], index: number): void {
   }
 }
 
-function modelInputOf(
-  body: JsonObject,
-  model: string,
-  messages: readonly JsonObject[],
-): ModelInput {
+function modelInputOf(body: JsonObject, model: string, messages: readonly JsonObject[]): ModelInput {
   const last = messages.findLast(
-    ({ role, content }) =>
-      role === 'user' && (textOf(content) !== '' || imagesIn(content).length > 0),
+    ({ role, content }) => role === 'user' && (textOf(content) !== '' || imagesIn(content).length > 0),
   )
   const format = objectOf(objectOf(body.output_config).format)
   const choice = objectOf(body.tool_choice)
@@ -297,11 +288,7 @@ const BINDS = /^claude-\w+-5-[1-9](?!\d)/
 const BETA = 'thinking-binding-controls-2026-08-01'
 
 /** The signature of the thinking of a reply to `body`. */
-export function thinkingSignature(
-  body: JsonObject,
-  thinking: string,
-  random: RandomSource,
-): string {
+export function thinkingSignature(body: JsonObject, thinking: string, random: RandomSource): string {
   const messages = arrayOf(body.messages).map(objectOf)
   return signState([thinking, prefixOf(body, messages, [])], random, 152)
 }
@@ -333,10 +320,7 @@ function checkThinking(body: JsonObject, beta: JsonValue | undefined, model: str
 /** Whether the block follows the conversation that it was generated for. */
 function checkBlock(block: JsonObject, prefix: string, path: string): boolean {
   const signature = stringOf(block.signature) ?? refuse(`${path}.signature: Field required`)
-  const [own = false, before = false] = verifyState(
-    [stringOf(block.thinking) ?? '', prefix],
-    signature,
-  )
+  const [own = false, before = false] = verifyState([stringOf(block.thinking) ?? '', prefix], signature)
   if (!own) {
     refuse(`${path}: Invalid \`signature\` in \`thinking\` block`)
   }
@@ -349,11 +333,7 @@ function isDropping(thinking: JsonObject, beta: JsonValue | undefined): boolean 
 }
 
 /** The conversation before a block, without cache control. */
-function prefixOf(
-  body: JsonObject,
-  messages: readonly JsonObject[],
-  blocks: readonly JsonObject[],
-): string {
+function prefixOf(body: JsonObject, messages: readonly JsonObject[], blocks: readonly JsonObject[]): string {
   const { system, tools } = body
   return JSON.stringify([system ?? null, tools ?? null, messages, blocks], (key, value: unknown) =>
     key === 'cache_control' ? undefined : value,
@@ -415,10 +395,7 @@ const REQUEST_ID = 'req_011EmulatedEmulatedEmulat'
 /** The frames of errors, unknown events and keep-alives. */
 export const anthropicFrames: FrameWriter = {
   errorBody: (status, message, type) =>
-    anthropicError(
-      type ?? TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error'),
-      message,
-    ),
+    anthropicError(type ?? TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error'), message),
   errorEvent: (type) =>
     named(
       'error',

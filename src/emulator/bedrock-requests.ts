@@ -26,8 +26,7 @@ import { verifyState } from './state-signatures.js'
 export type BedrockAction =
   'invoke' | 'invoke-with-response-stream' | 'converse' | 'converse-stream' | 'count-tokens'
 
-const PATH =
-  /^\/model\/([^/]+)\/(invoke|invoke-with-response-stream|converse|converse-stream|count-tokens)$/
+const PATH = /^\/model\/([^/]+)\/(invoke|invoke-with-response-stream|converse|converse-stream|count-tokens)$/
 
 /** The model and the action of a path; null for any other path. */
 export function bedrockPath(path: string): { model: string; action: BedrockAction } | null {
@@ -294,10 +293,7 @@ function checkDocument(document: JsonObject, path: string, names: Set<string>): 
 }
 
 /** Claude verifies its signatures; other models have none. */
-function checkReasoning(
-  { reasoningText, redactedContent }: JsonObject,
-  context: BlockContext,
-): void {
+function checkReasoning({ reasoningText, redactedContent }: JsonObject, context: BlockContext): void {
   if (redactedContent !== undefined || !isClaude(context.model)) return
   const { text, signature } = objectOf(reasoningText)
   const [isOwn = false] = verifyState([stringOf(text) ?? '', ''], stringOf(signature) ?? '')
@@ -312,14 +308,9 @@ export function isClaude(model: string): boolean {
   return model.includes('anthropic.')
 }
 
-function modelInputOf(
-  body: JsonObject,
-  model: string,
-  messages: readonly JsonObject[],
-): ModelInput {
+function modelInputOf(body: JsonObject, model: string, messages: readonly JsonObject[]): ModelInput {
   const last = messages.findLast(
-    ({ role, content }) =>
-      role === 'user' && (textIn(content) !== '' || imagesIn(content).length > 0),
+    ({ role, content }) => role === 'user' && (textIn(content) !== '' || imagesIn(content).length > 0),
   )
   const { tools, toolChoice } = objectOf(body.toolConfig)
   const { stopSequences, maxTokens } = objectOf(body.inferenceConfig)

@@ -97,8 +97,7 @@ export class Cassettes {
 
 function chunkIn(value: unknown): Chunk {
   const { at_ms: atMs, data, base64 } = objectOf(value)
-  const bytes =
-    typeof base64 === 'string' ? Buffer.from(base64, 'base64') : Buffer.from(stringOf(data) ?? '')
+  const bytes = typeof base64 === 'string' ? Buffer.from(base64, 'base64') : Buffer.from(stringOf(data) ?? '')
   return { atMs: numberOf(atMs) ?? 0, bytes }
 }
 

@@ -293,16 +293,10 @@ export class CloudTokens {
     const keys = this.keys.get(keyId)
     const wrongToken = keys?.sessionToken !== (request.headers['x-amz-security-token'] ?? null)
     if (keys === undefined || wrongToken) {
-      return denied(
-        'UnrecognizedClientException',
-        'The security token included in the request is invalid.',
-      )
+      return denied('UnrecognizedClientException', 'The security token included in the request is invalid.')
     }
     if (keys.expiresAtMs <= this.nowMs + this.state.agedMs) {
-      return denied(
-        'ExpiredTokenException',
-        'The security token included in the request is expired',
-      )
+      return denied('ExpiredTokenException', 'The security token included in the request is expired')
     }
     return this.timeDenial(request) ?? wrongSignature(request, keys, { scope, names, signature })
   }
@@ -312,16 +306,10 @@ export class CloudTokens {
     const sentMs = Date.parse(time.replace(/^(....)(..)(..T..)(..)(..)Z$/, '$1-$2-$3:$4:$5Z'))
     const now = amzTime(this.nowMs)
     if (sentMs < this.nowMs - SKEW_MS) {
-      return denied(
-        'InvalidSignatureException',
-        `Signature expired: ${time} is now earlier than ${now}`,
-      )
+      return denied('InvalidSignatureException', `Signature expired: ${time} is now earlier than ${now}`)
     }
     return sentMs > this.nowMs + SKEW_MS
-      ? denied(
-          'InvalidSignatureException',
-          `Signature not yet current: ${time} is still later than ${now}`,
-        )
+      ? denied('InvalidSignatureException', `Signature not yet current: ${time} is still later than ${now}`)
       : null
   }
 }
@@ -343,9 +331,7 @@ function wrongSignature(
   const [path = '', query = ''] = target.split('?')
   const escape = (value: string): string =>
     encodeURIComponent(value).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)
-  const pairs = [...new URLSearchParams(query)].map(
-    ([name, value]) => `${escape(name)}=${escape(value)}`,
-  )
+  const pairs = [...new URLSearchParams(query)].map(([name, value]) => `${escape(name)}=${escape(value)}`)
   const signed = names.split(';')
   const lines = signed.map((name) => `${name}:${String(headers[name] ?? '').trim()}\n`)
   const sha = (value: string | Buffer): string => createHash('sha256').update(value).digest('hex')
@@ -362,8 +348,7 @@ function wrongSignature(
   for (const part of scope.split('/')) key = createHmac('sha256', key).update(part).digest()
   const text = `AWS4-HMAC-SHA256\n${time}\n${scope}\n${sha(canonical)}`
   const expected = createHmac('sha256', key).update(text).digest('hex')
-  if (expected === signature && signed.includes('host') && signed.includes('x-amz-date'))
-    return null
+  if (expected === signature && signed.includes('host') && signed.includes('x-amz-date')) return null
   return denied(
     'InvalidSignatureException',
     'The request signature we calculated does not match the signature you provided.',

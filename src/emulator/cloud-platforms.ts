@@ -54,9 +54,7 @@ export function vendorBody(
   // Azure takes the deployment in the path, and needs no model.
   if (platform === 'azure' && model !== '') return { ...body, model: body.model ?? model }
   if (provider !== 'anthropic') return body
-  const rest = Object.fromEntries(
-    Object.entries(body).filter(([name]) => name !== 'anthropic_version'),
-  )
+  const rest = Object.fromEntries(Object.entries(body).filter(([name]) => name !== 'anthropic_version'))
   return { ...rest, model: model === '' ? claudeOf(stringOf(rest.model) ?? '') : model }
 }
 

@@ -59,10 +59,7 @@ export function geminiEmbeddings(request: ParsedRequest): Reply {
     )
   }
   if (isBatch && requests.some((each) => each.model !== `models/${model}`)) {
-    refuseGemini(
-      400,
-      `* BatchEmbedContentsRequest.requests[0].model: unexpected model name format\n`,
-    )
+    refuseGemini(400, `* BatchEmbedContentsRequest.requests[0].model: unexpected model name format\n`)
   }
   const embeddings = requests.map((each) => {
     const size = numberOf(each.outputDimensionality ?? each.output_dimensionality) ?? 3072

@@ -85,9 +85,7 @@ function partsOf(modelOutput: ModelOutput, { showThoughts, signature, seed }: Pa
   const random = seededRandom(seed ^ 0x5bd1e995)
   const signed = signature === undefined ? {} : { thoughtSignature: signature }
   const thoughts =
-    modelOutput.thinking !== '' && showThoughts
-      ? [{ text: modelOutput.thinking, thought: true }]
-      : []
+    modelOutput.thinking !== '' && showThoughts ? [{ text: modelOutput.thinking, thought: true }] : []
   const thoughtChunks = thoughts.map((thought) => [thought])
   if (modelOutput.calls.length > 0) {
     const calls = modelOutput.calls.map(({ name, args }, index) => ({

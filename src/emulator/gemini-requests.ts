@@ -112,9 +112,7 @@ function checkContents(contents: readonly JsonObject[]): void {
     }
     const parts = partsOf(content)
     if (parts.length === 0) {
-      refuse(
-        `* GenerateContentRequest.contents[${index}].parts: contents.parts must not be empty.\n`,
-      )
+      refuse(`* GenerateContentRequest.contents[${index}].parts: contents.parts must not be empty.\n`)
     }
     // Consecutive contents of one role are one turn: Google's SDK keeps one content per chunk of a stream.
     const speaker = role === 'model' ? 'model' : 'user'
@@ -165,14 +163,10 @@ interface DecodedBody {
   readonly thinking: JsonObject
 }
 
-function modelInputOf(
-  model: string,
-  { fields, contents, config, thinking }: DecodedBody,
-): ModelInput {
+function modelInputOf(model: string, { fields, contents, config, thinking }: DecodedBody): ModelInput {
   const last = contents.findLast(
     (content) =>
-      content.role !== 'model' &&
-      partsOf(content).every((part) => part.functionResponse === undefined),
+      content.role !== 'model' && partsOf(content).every((part) => part.functionResponse === undefined),
   )
   const calling = camel(objectOf(camel(objectOf(fields.toolConfig)).functionCallingConfig))
   const allowed = arrayOf(calling.allowedFunctionNames)
@@ -364,8 +358,7 @@ function checkSignatures(turns: readonly Turn[], model: string): void {
     return
   }
   const lastUserTurn = turns.findLastIndex(
-    ({ role, parts }) =>
-      role === 'user' && parts.every((part) => part.functionResponse === undefined),
+    ({ role, parts }) => role === 'user' && parts.every((part) => part.functionResponse === undefined),
   )
   for (const [index, { role, parts }] of turns.entries()) {
     const call = parts.find((part) => part.functionCall !== undefined)
@@ -433,8 +426,7 @@ export const geminiFrames: FrameWriter = {
         },
       }),
     ),
-  unknownEvent: () =>
-    'event: future\r\ndata: {"invented": {"depth": 1},"responseId": "future"}\r\n\r\n',
+  unknownEvent: () => 'event: future\r\ndata: {"invented": {"depth": 1},"responseId": "future"}\r\n\r\n',
   frame,
   textEvent: (text) =>
     frame(
@@ -466,10 +458,6 @@ function geminiError(
 }
 
 /** Throws a refusal with Google's error body. */
-export function refuseGemini(
-  status: number,
-  message: string,
-  details: readonly JsonObject[] = [],
-): never {
+export function refuseGemini(status: number, message: string, details: readonly JsonObject[] = []): never {
   throw new Refusal(errorReply(status, WHOLE, geminiError(status, message, { details })))
 }

@@ -9,13 +9,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../formats/chat/json.js'
-import {
-  tokensOf,
-  type ModelOutput,
-  type ModelInput,
-  type Tool,
-  type ToolCall,
-} from './emulated-exchange.js'
+import { tokensOf, type ModelOutput, type ModelInput, type Tool, type ToolCall } from './emulated-exchange.js'
 import { directionsOf } from './prompt-directives.js'
 import { seededRandom, type RandomSource } from './seeded-random.js'
 
@@ -28,17 +22,12 @@ export function generateOutput(modelInput: ModelInput, seed: number): ModelOutpu
   const input = Math.max(1, tokensOf(modelInput.inputChars))
   const calls = callsFor(modelInput, prompt.text, random)
   if (calls.length > 0) {
-    const chars = calls.reduce(
-      (sum, { name, args }) => sum + name.length + JSON.stringify(args).length,
-      0,
-    )
+    const chars = calls.reduce((sum, { name, args }) => sum + name.length + JSON.stringify(args).length, 0)
     const usage = { input, output: tokensOf(chars) + thinkingTokens, thinking: thinkingTokens }
     return { thinking, text: '', chunks: [], calls, end: 'tool', stopped: undefined, usage }
   }
   const full =
-    prompt.words === undefined
-      ? wordsFor(modelInput, prompt.text, random)
-      : filler(prompt.words, random)
+    prompt.words === undefined ? wordsFor(modelInput, prompt.text, random) : filler(prompt.words, random)
   const { text, end, stopped } = shortened(full, modelInput, thinkingTokens)
   const usage = { input, output: tokensOf(text.length) + thinkingTokens, thinking: thinkingTokens }
   return { thinking, text, chunks: splitText(text), calls: [], end, stopped, usage }
@@ -85,9 +74,7 @@ function wordsFor(modelInput: ModelInput, prompt: string, random: RandomSource):
   }
   const count = modelInput.images.length
   const seen =
-    count === 0
-      ? ''
-      : ` You sent ${count} image${count === 1 ? '' : 's'} (${modelInput.images.join(', ')}).`
+    count === 0 ? '' : ` You sent ${count} image${count === 1 ? '' : 's'} (${modelInput.images.join(', ')}).`
   return `This is an emulated reply from ${modelInput.model}.${seen} Your message: “${echo(prompt)}”`
 }
 
@@ -123,16 +110,11 @@ export interface TokenProbability {
 }
 
 /** The chunks of the text as tokens, each with `alternatives` alternatives, itself included. */
-export function tokenProbabilities(
-  { chunks }: ModelOutput,
-  alternatives: number,
-): TokenProbability[] {
+export function tokenProbabilities({ chunks }: ModelOutput, alternatives: number): TokenProbability[] {
   return chunks.map((token, at) => {
     const logprob = -((token.length % 7) + 1) / 8
     const others = Array.from({ length: alternatives }, (_unused, endpoint) => {
-      return endpoint === 0
-        ? { token, logprob }
-        : { token: `${token}~${at + endpoint}`, logprob: -endpoint }
+      return endpoint === 0 ? { token, logprob } : { token: `${token}~${at + endpoint}`, logprob: -endpoint }
     })
     return { token, logprob, alternatives: others }
   })
@@ -201,9 +183,7 @@ function nextStep({ results }: ModelInput, prompt: string): string {
     return steps[0] ?? ''
   }
   const done = steps.findLastIndex((step) =>
-    results.some(
-      ({ name = '' }) => name !== '' && mentions(step.toLowerCase(), name.toLowerCase()),
-    ),
+    results.some(({ name = '' }) => name !== '' && mentions(step.toLowerCase(), name.toLowerCase())),
   )
   return done < 0 ? '' : (steps[done + 1] ?? '')
 }
@@ -349,11 +329,7 @@ function objectFor(schema: JsonObject, depth: number, context: SchemaContext): J
   return result
 }
 
-function arrayFor(
-  schema: JsonObject,
-  { name, depth }: Position,
-  context: SchemaContext,
-): JsonValue[] {
+function arrayFor(schema: JsonObject, { name, depth }: Position, context: SchemaContext): JsonValue[] {
   const least = numberOf(schema.minItems) ?? 0
   const most = numberOf(schema.maxItems) ?? Math.max(least, 2)
   const count = depth > DEPTH ? least : Math.max(least, Math.min(most, 2))

@@ -156,9 +156,7 @@ function streamOf(head: Head, modelOutput: ModelOutput, options: StreamOptions):
   }
   if (includeUsage) {
     const padding = options.obfuscate ? `,"obfuscation":""` : ''
-    units.push(
-      `${start}"choices":[],"usage":${JSON.stringify(usageOf(modelOutput, count))}${padding}}\n\n`,
-    )
+    units.push(`${start}"choices":[],"usage":${JSON.stringify(usageOf(modelOutput, count))}${padding}}\n\n`)
   }
   units.push('data: [DONE]\n\n')
   return units
@@ -182,9 +180,7 @@ function deltasOf(modelOutput: ModelOutput, random: RandomSource): string[] {
         : `{"tool_calls":${header}}`,
     )
     for (const chunk of JSON.stringify(args).match(/[\s\S]{1,6}/gu) ?? []) {
-      deltas.push(
-        `{"tool_calls":[{"index":${at},"function":{"arguments":${JSON.stringify(chunk)}}}]}`,
-      )
+      deltas.push(`{"tool_calls":[{"index":${at},"function":{"arguments":${JSON.stringify(chunk)}}}]}`)
     }
   }
   return deltas
@@ -228,9 +224,7 @@ export function completionsReply(request: ParsedRequest): Reply {
     refuseOpenAi(404, message, { param: 'model' })
   }
   const prompts = typeof body.prompt === 'string' ? [body.prompt] : arrayOf(body.prompt).map(String)
-  const answers = prompts.map((prompt) =>
-    generateOutput(modelInputOf(request, model, prompt), request.seed),
-  )
+  const answers = prompts.map((prompt) => generateOutput(modelInputOf(request, model, prompt), request.seed))
   const id = `cmpl-${lettersOf(seededRandom(request.seed), 29)}`
   const head = { id, object: 'text_completion', created: request.now, model }
   const counted = {
@@ -244,9 +238,7 @@ export function completionsReply(request: ParsedRequest): Reply {
   }
   const echo = (at: number): string => (body.echo === true ? (prompts[at] ?? '') : '')
   const choices = (): object[] =>
-    answers.map((modelOutput, index) =>
-      choiceOf(index, echo(index) + modelOutput.text, modelOutput),
-    )
+    answers.map((modelOutput, index) => choiceOf(index, echo(index) + modelOutput.text, modelOutput))
   const includeUsage = objectOf(body.stream_options).include_usage === true
   const frame = (data: object): string => `data: ${JSON.stringify({ ...head, ...data })}\n\n`
   const frames = (): string[] =>
@@ -259,11 +251,7 @@ export function completionsReply(request: ParsedRequest): Reply {
     wholeHeaders: WHOLE,
     body: () => JSON.stringify({ ...head, choices: choices(), usage }),
     streamHeaders: STREAM,
-    units: () => [
-      ...frames(),
-      ...(includeUsage ? [frame({ choices: [], usage })] : []),
-      'data: [DONE]\n\n',
-    ],
+    units: () => [...frames(), ...(includeUsage ? [frame({ choices: [], usage })] : []), 'data: [DONE]\n\n'],
     counted,
   })
 }

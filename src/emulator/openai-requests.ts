@@ -45,10 +45,7 @@ export function readOpenAi(request: ParsedRequest): OpenAiRequest {
   checkSettings(body, model)
   const options = objectOf(body.stream_options)
   if (body.stream_options !== undefined && body.stream_options !== null && body.stream !== true) {
-    refuse(
-      'stream_options',
-      "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
-    )
+    refuse('stream_options', "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
   }
   return {
     modelInput: modelInputOf(body, model, messages),
@@ -173,11 +170,7 @@ function checkAnswered(open: ReadonlySet<string>, index: number): void {
   }
 }
 
-function modelInputOf(
-  body: JsonObject,
-  model: string,
-  messages: readonly JsonObject[],
-): ModelInput {
+function modelInputOf(body: JsonObject, model: string, messages: readonly JsonObject[]): ModelInput {
   const last = messages.findLast(({ role }) => role === 'user')
   const format = objectOf(body.response_format)
   const stops = typeof body.stop === 'string' ? [body.stop] : arrayOf(body.stop)

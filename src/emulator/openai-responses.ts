@@ -21,12 +21,7 @@ import {
   type ModelInput,
   type ToolResult,
 } from './emulated-exchange.js'
-import {
-  generateOutput,
-  splitText,
-  tokenProbabilities,
-  type TokenProbability,
-} from './model-output.js'
+import { generateOutput, splitText, tokenProbabilities, type TokenProbability } from './model-output.js'
 import { datedModel } from './openai-chat-replies.js'
 import {
   STREAM,
@@ -63,8 +58,7 @@ export const responsesFrames: FrameWriter = {
     const response = { id: 'resp_failed', object: 'response', status: 'failed', error, output: [] }
     return `${created}${framed({ type: 'response.failed', response, sequence_number: 3 })}`
   },
-  unknownEvent: () =>
-    framed({ type: 'response.future', invented: { depth: 1 }, sequence_number: 0 }),
+  unknownEvent: () => framed({ type: 'response.future', invented: { depth: 1 }, sequence_number: 0 }),
   frame: (data) => `event: response.output_text.delta\ndata: ${data}\n\n`,
   textEvent: (text) =>
     framed({
@@ -124,11 +118,7 @@ interface Item {
   readonly events: readonly JsonObject[]
 }
 
-function itemsOf(
-  modelOutput: ModelOutput,
-  request: ResponsesRequest,
-  random: RandomSource,
-): Item[] {
+function itemsOf(modelOutput: ModelOutput, request: ResponsesRequest, random: RandomSource): Item[] {
   const items: Item[] = []
   if (modelOutput.thinking !== '') {
     items.push(reasoningItem(modelOutput, request, random))
@@ -158,11 +148,7 @@ function itemsOf(
   return items
 }
 
-function reasoningItem(
-  modelOutput: ModelOutput,
-  request: ResponsesRequest,
-  random: RandomSource,
-): Item {
+function reasoningItem(modelOutput: ModelOutput, request: ResponsesRequest, random: RandomSource): Item {
   const id = idOf('rs', random)
   const sealed = request.sealed ? { encrypted_content: signState([''], random, 196) } : {}
   const part = { type: 'summary_text', text: modelOutput.thinking }
@@ -423,10 +409,7 @@ function checkReasoning(item: JsonObject, next: JsonObject | undefined): void {
   const follows = ['reasoning', 'function_call', 'custom_tool_call', 'web_search_call']
   if (next?.role !== 'assistant' && !follows.includes(stringOf(next?.type) ?? '')) {
     const id = stringOf(item.id) ?? ''
-    refuse(
-      'input',
-      `Item '${id}' of type 'reasoning' was provided without its required following item.`,
-    )
+    refuse('input', `Item '${id}' of type 'reasoning' was provided without its required following item.`)
   }
 }
 
@@ -446,11 +429,7 @@ function checkSettings(body: JsonObject, model: string): void {
   const temperature = numberOf(body.temperature)
   const effort = objectOf(body.reasoning).effort
   if (temperature !== undefined && reasons(model) && effort !== 'none') {
-    refuse(
-      'temperature',
-      "Unsupported parameter: 'temperature' is not supported with this model.",
-      null,
-    )
+    refuse('temperature', "Unsupported parameter: 'temperature' is not supported with this model.", null)
   }
   if (arrayOf(body.include).includes('reasoning.encrypted_content') && !reasons(model)) {
     refuse('include', 'Encrypted content is not supported with this model.')

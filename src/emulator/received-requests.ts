@@ -81,10 +81,7 @@ export class Ledger {
     // Dropped in batches: shifting one entry moves the whole array.
     if (this.#entries.length > this.#limit + 1024) {
       const removed = this.#entries.splice(0, this.#entries.length - this.#limit)
-      this.#storedBodyBytes -= removed.reduce(
-        (sum, { body, bodyBytes }) => sum + (body ? bodyBytes : 0),
-        0,
-      )
+      this.#storedBodyBytes -= removed.reduce((sum, { body, bodyBytes }) => sum + (body ? bodyBytes : 0), 0)
       this.#firstWithBody = Math.max(0, this.#firstWithBody - removed.length)
     }
   }

@@ -8,13 +8,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { GatewayError } from '../errors.js'
 import { isObject, type JsonObject } from '../formats/chat/json.js'
 import { AWS_EVENT_STREAM, messagesIn } from './aws-event-stream.js'
-import {
-  cloudCallOf,
-  cloudDenial,
-  vendorBody,
-  vendorHeaders,
-  type CloudCall,
-} from './cloud-platforms.js'
+import { cloudCallOf, cloudDenial, vendorBody, vendorHeaders, type CloudCall } from './cloud-platforms.js'
 import { CloudTokens, type TokenState } from './cloud-credentials.js'
 import { errorReply, type ParsedRequest, type Provider, type Reply } from './emulated-exchange.js'
 import { applyFaults } from './faults/content-faults.js'
@@ -150,13 +144,7 @@ function close(server: Server): Promise<void> {
 }
 
 /** Hop-by-hop headers of a recording, which are not replayed. */
-const HOP = new Set([
-  'transfer-encoding',
-  'content-length',
-  'content-encoding',
-  'connection',
-  'date',
-])
+const HOP = new Set(['transfer-encoding', 'content-length', 'content-encoding', 'connection', 'date'])
 
 function recordedOf(recording: Recording | RecordedReply): Recording {
   if ('body' in recording) {
@@ -352,8 +340,7 @@ class Handler {
     entry.faults = faults.map(({ kind }) => kind)
     if (scripted?.replay === undefined && parsed.provider !== 'gemini') {
       // From the ledger's id, so that equal requests get equal bodies but different request ids.
-      plan.headers[ID_HEADERS[parsed.provider]] =
-        `req_emulated${String(entry.id).padStart(12, '0')}`
+      plan.headers[ID_HEADERS[parsed.provider]] = `req_emulated${String(entry.id).padStart(12, '0')}`
     }
     const chunking = scripted?.chunking ?? 'events'
     if (needsTime(faults, pace, chunking) || plan.units.length > 1000) {
@@ -406,8 +393,7 @@ function replayed(recorded: NonNullable<ScriptEntry['replay']>): Reply {
   const { status, headers, body } = recorded
   // Split into events, so that faults at an event also apply to recordings.
   const isAws = headers['content-type'] === AWS_EVENT_STREAM && typeof body !== 'string'
-  const units =
-    typeof body === 'string' ? body.split(BETWEEN_EVENTS) : isAws ? messagesIn(body) : [body]
+  const units = typeof body === 'string' ? body.split(BETWEEN_EVENTS) : isAws ? messagesIn(body) : [body]
   return { status, headers, units, stream: false, terminators: 0 }
 }
 

@@ -41,12 +41,7 @@ export interface ClientRequest {
  * Decodes a client's request. Throws `GatewayError` of kind `malformed_request` that names the field if the
  * body breaks a rule of its format.
  */
-export function decodeRequest({
-  dialect,
-  body,
-  model,
-  stream = false,
-}: ClientRequest): ChatRequest {
+export function decodeRequest({ dialect, body, model, stream = false }: ClientRequest): ChatRequest {
   const endpoint = { operation: 'chat' as const, ...(model === undefined ? {} : { model, stream }) }
   return clientCodecOf(dialect).decodeRequest(body, endpoint)
 }
@@ -113,11 +108,7 @@ export interface ReplyEncoding {
 }
 
 /** Encodes a whole reply for a client of the format as JSON text. */
-export function encodeReply(
-  dialect: DialectName,
-  reply: Reply,
-  { request, seed }: ReplyEncoding,
-): string {
+export function encodeReply(dialect: DialectName, reply: Reply, { request, seed }: ReplyEncoding): string {
   return clientCodecOf(dialect).encodeReply(reply, request, seed).text
 }
 

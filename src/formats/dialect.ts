@@ -18,14 +18,7 @@ import type { Framing, FrameSink } from './wire/frames/sse-framer.js'
 import type { Edit } from './wire/json/splice.js'
 import type { ScalarField } from './wire/scalar-fields.js'
 
-export type {
-  ChoicesDecoder,
-  StreamDecoder,
-  StreamEncoder,
-  StreamWatcher,
-  WatchedRequest,
-  ReplyFacts,
-}
+export type { ChoicesDecoder, StreamDecoder, StreamEncoder, StreamWatcher, WatchedRequest, ReplyFacts }
 
 /** The wire formats, by the names that the configuration and the metrics use. */
 export type DialectName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini' | 'converse'
@@ -62,8 +55,7 @@ export interface Dialect {
 /** The operation of a path and method. The table is in `match-endpoint.ts`. */
 export interface Endpoint {
   /** `stored`: a stored reply, to read or to delete; `stored-input`: its conversation. */
-  readonly operation:
-    'chat' | 'count' | 'models' | 'embeddings' | 'completions' | 'stored' | 'stored-input'
+  readonly operation: 'chat' | 'count' | 'models' | 'embeddings' | 'completions' | 'stored' | 'stored-input'
   /** Set if the path contains the model (Gemini; `GET /v1/models/{id}`) or the id of a stored reply. */
   readonly model?: string
   /** Set if the path determines whether the reply is a stream (Gemini). */

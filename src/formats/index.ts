@@ -14,13 +14,7 @@ import type {
   FormatCodecs,
   WireFormat,
 } from './dialect.js'
-import {
-  ENDPOINTS,
-  matchingRows,
-  type ClientFormat,
-  type EndpointRow,
-  type Match,
-} from './match-endpoint.js'
+import { ENDPOINTS, matchingRows, type ClientFormat, type EndpointRow, type Match } from './match-endpoint.js'
 import { geminiEmbedding, geminiEmbeddings } from './gemini/embeddings.js'
 import { gemini } from './gemini/index.js'
 import { openaiChat } from './openai-chat/index.js'
@@ -71,8 +65,7 @@ export interface ResolvedEndpoint {
 
 /** The endpoints whose dialect clients can use. */
 export const SERVED: readonly EndpointRow[] = ENDPOINTS.filter(
-  ({ dialect, endpoint }) =>
-    endpoint.operation === 'models' || DIALECTS[dialect].clientCodec !== null,
+  ({ dialect, endpoint }) => endpoint.operation === 'models' || DIALECTS[dialect].clientCodec !== null,
 )
 
 /** Endpoints without a parameter in the path, by method and path. */

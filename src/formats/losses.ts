@@ -5,13 +5,7 @@
 import { GatewayError } from '../errors.js'
 import type { ChatEvent } from './chat/event.js'
 import type { ChatRequest } from './chat/request.js'
-import {
-  ordinaryModel,
-  reportNative,
-  type DialectName,
-  type ClientCodec,
-  type Losses,
-} from './dialect.js'
+import { ordinaryModel, reportNative, type DialectName, type ClientCodec, type Losses } from './dialect.js'
 import { UPSTREAM_CODECS } from './index.js'
 
 /** The value of `on_loss`: losses are reported, or the request is refused because of them. */
@@ -65,11 +59,7 @@ export class LossList implements Losses {
 const NONE: readonly string[] = []
 
 /** The error of `on_loss: reject`: the fields that would be lost, and the dialects that support them. */
-function lossRefusal(
-  request: ChatRequest,
-  client: DialectName,
-  lost: readonly string[],
-): GatewayError {
+function lossRefusal(request: ChatRequest, client: DialectName, lost: readonly string[]): GatewayError {
   const [first = ''] = lost
   const accepting = dialectsThatAccept(request, client, lost)
   const advice =

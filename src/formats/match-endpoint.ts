@@ -6,8 +6,7 @@
 import type { DialectName, Endpoint, WireFormat } from './dialect.js'
 
 /** Formats of clients, by the names of the metrics label and the ledger column `ingress`. */
-export type ClientFormat =
-  'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings'
+export type ClientFormat = 'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings'
 
 export interface EndpointRow {
   readonly method: 'GET' | 'POST' | 'DELETE'
@@ -171,18 +170,13 @@ const COMPARED_CHARS = 128
  * The row with the most similar path, by edit distance without the `{model}`; null if more than half of the
  * longer path differs in all rows. Rows of the same method are preferred.
  */
-export function nearestRow(
-  method: string,
-  path: string,
-  rows: readonly EndpointRow[],
-): EndpointRow | null {
+export function nearestRow(method: string, path: string, rows: readonly EndpointRow[]): EndpointRow | null {
   const requested = path.slice(0, COMPARED_CHARS).toLowerCase()
   let nearest: EndpointRow | null = null
   let minDistance = Number.POSITIVE_INFINITY
   for (const row of rows) {
     const [prefix, suffix] = partsOf(row.path)
-    const hasPrefix =
-      suffix !== null && requested.startsWith(prefix) && requested.length > prefix.length
+    const hasPrefix = suffix !== null && requested.startsWith(prefix) && requested.length > prefix.length
     const known = suffix === null ? prefix : prefix + suffix
     const text = hasPrefix ? prefix + actionOf(requested) : requested
     const distance = editDistance(text, known.toLowerCase()) + (row.method === method ? 0 : 0.5)
@@ -207,11 +201,7 @@ function editDistance(one: string, other: string): number {
     const current = [i]
     for (let j = 1; j <= other.length; j += 1) {
       const change = one[i - 1] === other[j - 1] ? 0 : 1
-      current[j] = Math.min(
-        (current[j - 1] ?? 0) + 1,
-        (above[j] ?? 0) + 1,
-        (above[j - 1] ?? 0) + change,
-      )
+      current[j] = Math.min((current[j - 1] ?? 0) + 1, (above[j] ?? 0) + 1, (above[j - 1] ?? 0) + change)
     }
     above = current
   }

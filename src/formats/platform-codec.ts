@@ -34,11 +34,7 @@ export interface PlatformTraits {
 const known = new WeakMap<PlatformTraits, Map<WireFormat, UpstreamCodec>>()
 
 /** The codec of an upstream with these traits, made from that of its format. The same for the same traits. */
-export function platformCodec(
-  base: UpstreamCodec,
-  wire: WireFormat,
-  traits: PlatformTraits,
-): UpstreamCodec {
+export function platformCodec(base: UpstreamCodec, wire: WireFormat, traits: PlatformTraits): UpstreamCodec {
   if (traits.platform === null && traits.anthropicVersion === null) return base
   let byWire = known.get(traits)
   if (byWire === undefined) {
@@ -53,11 +49,7 @@ export function platformCodec(
   return upstreamCodec
 }
 
-function codecOnPlatform(
-  base: UpstreamCodec,
-  wire: WireFormat,
-  { platform }: PlatformTraits,
-): UpstreamCodec {
+function codecOnPlatform(base: UpstreamCodec, wire: WireFormat, { platform }: PlatformTraits): UpstreamCodec {
   switch (platform?.name) {
     case undefined:
       return base
@@ -240,10 +232,8 @@ function vertexClaude(base: UpstreamCodec): UpstreamCodec {
       accept: stream ? 'text/event-stream' : 'application/json',
     }),
     inBody,
-    encodeRequest: (request, facts, losses) =>
-      without(base.encodeRequest(request, facts, losses), ['model']),
-    edits: (body, modelName, context) =>
-      editsWithout(base.edits(body, modelName, context), ['model']),
+    encodeRequest: (request, facts, losses) => without(base.encodeRequest(request, facts, losses), ['model']),
+    edits: (body, modelName, context) => editsWithout(base.edits(body, modelName, context), ['model']),
     ...(tokenCounter !== undefined && {
       tokenCounter: {
         ...tokenCounter,
@@ -256,8 +246,7 @@ function vertexClaude(base: UpstreamCodec): UpstreamCodec {
         upstreamCodec: { ...base, inBody },
       },
     }),
-    decodeError: (status, headers, body) =>
-      base.decodeError(status, headers, anthropicErrorOf(body)),
+    decodeError: (status, headers, body) => base.decodeError(status, headers, anthropicErrorOf(body)),
   }
 }
 

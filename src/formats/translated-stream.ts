@@ -44,10 +44,7 @@ export interface EventGuard {
    * Takes events in order, and passes to `release` those that were judged and may be sent, without delay.
    * Resolves when all are; null: they are already.
    */
-  take(
-    events: readonly ChatEvent[],
-    release: (events: readonly ChatEvent[]) => void,
-  ): Promise<void> | null
+  take(events: readonly ChatEvent[], release: (events: readonly ChatEvent[]) => void): Promise<void> | null
   /** The client has left: nothing more is judged. */
   stop(): void
   /** A guardrail refused the reply. */

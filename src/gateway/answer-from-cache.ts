@@ -28,12 +28,7 @@ import {
   type StoredReply,
 } from '../policy/cache-rules.js'
 import { CacheEntry, ReplyMemory, type EntryOwner } from '../policy/cache-in-memory.js'
-import {
-  ReplayedStream,
-  ReplyCapture,
-  ReplyLog,
-  type ReplayClient,
-} from '../policy/capture-and-replay.js'
+import { ReplayedStream, ReplyCapture, ReplyLog, type ReplayClient } from '../policy/capture-and-replay.js'
 import { SharedReplies, type CacheStore } from '../policy/cache-in-store.js'
 import { endOf, SharedReply } from '../policy/collapse-requests.js'
 import type { StartedReply } from './attempts/attempt.js'
@@ -279,10 +274,7 @@ export class Caching {
     const leave = shared.join()
     const { timeoutMs } = termsOf(x.req)
     const timer = Number.isFinite(timeoutMs)
-      ? setTimeout(
-          () => x.cancellation.cancel(TIMED_OUT),
-          x.startedMs + timeoutMs - performance.now(),
-        )
+      ? setTimeout(() => x.cancellation.cancel(TIMED_OUT), x.startedMs + timeoutMs - performance.now())
       : null
     use.atEnd(() => {
       leave()

@@ -52,8 +52,7 @@ export class BodyMemory {
       throw new GatewayError('body_too_large', message)
     }
     if ((this.accounts.get(account) ?? 0) + bytes > this.accountBytes) {
-      const message =
-        'The requests of this account that are running are too large together; try again.'
+      const message = 'The requests of this account that are running are too large together; try again.'
       throw new GatewayError('rate_limited', message, retry)
     }
     if (this.held + bytes > this.maxBytes) {

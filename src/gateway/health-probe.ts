@@ -56,10 +56,7 @@ export class HealthProbe {
       if (isHealthy) breaker.probeSucceeded()
       else breaker.probeFailed()
     }
-    this.running = pool.send(
-      { method: 'GET', path, headers: headers(), body: null },
-      new ProbeReply(ended),
-    )
+    this.running = pool.send({ method: 'GET', path, headers: headers(), body: null }, new ProbeReply(ended))
     const waitMs = Math.min(MAX_WAIT_MS, probe.intervalMs)
     this.deadline = setTimeout(() => {
       this.running?.abort()
@@ -118,16 +115,10 @@ export function startHealthProbes(
   })
 }
 
-function startProbe(
-  { config, pool, address }: Upstream,
-  states: UpstreamStates,
-): HealthProbe | null {
+function startProbe({ config, pool, address }: Upstream, states: UpstreamStates): HealthProbe | null {
   const { probe } = config
   if (probe === null || !isConfigured(config)) return null
-  const upstreamCodec = upstreamCodecOf(
-    config.dialect === 'openai' ? 'openai-chat' : config.dialect,
-    config,
-  )
+  const upstreamCodec = upstreamCodecOf(config.dialect === 'openai' ? 'openai-chat' : config.dialect, config)
   if (upstreamCodec === null) return null
   const { breaker, credentials } = states.of(config.name)
   const path = requestPathAt({ ...address, path: null }, { path: probe.path, model: '' })

@@ -62,9 +62,7 @@ export class Discovery {
   private async refresh(): Promise<void> {
     const { generation } = this
     if (generation === null) return
-    const requests = generation
-      .discovering()
-      .map((upstream) => this.requestModels(upstream, generation))
+    const requests = generation.discovering().map((upstream) => this.requestModels(upstream, generation))
     await Promise.all(requests)
     if (this.generation === generation && requests.length > 0) this.publish(generation)
   }
@@ -107,10 +105,7 @@ function reasonOf(error: unknown): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.message
 }
 
-async function modelsOf(
-  { config, pool, address }: Upstream,
-  apiKey: string | null,
-): Promise<ModelFacts[]> {
+async function modelsOf({ config, pool, address }: Upstream, apiKey: string | null): Promise<ModelFacts[]> {
   const dialect = config.dialect === 'openai' ? 'openai-chat' : config.dialect
   const upstreamCodec = upstreamCodecOf(dialect, config)
   if (upstreamCodec === null) return []

@@ -67,9 +67,7 @@ export class Overload {
     const nowMs = now()
     const measured = read(inFlight())
     const readings = { ...measured, delayMs: this.delay.add(measured.delayMs, nowMs) }
-    const [required, resource] = config.enabled
-      ? levelFor(readings, config)
-      : [0 as const, 'delay' as const]
+    const [required, resource] = config.enabled ? levelFor(readings, config) : [0 as const, 'delay' as const]
     const previous = this.level
     this.level = this.levels.update(required, config, nowMs)
     if (required > 0 && required >= this.level) this.resource = resource

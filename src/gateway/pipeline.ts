@@ -225,8 +225,7 @@ async function sendOrReplay(
   if (cache === null) return sendAdmitted(x, admitted, call, services)
   const opening = services.caching()
   const caching = opening instanceof Promise ? await opening : opening
-  const send = (captured: Call): Promise<StartedReply> =>
-    sendAdmitted(x, admitted, captured, services)
+  const send = (captured: Call): Promise<StartedReply> => sendAdmitted(x, admitted, captured, services)
   return caching.serve({ x, identity, call, route, cache, settlement, send })
 }
 
@@ -331,21 +330,13 @@ function replyWithModels(
   const { models } = x.generation
   if (model !== undefined) refuseControls(model)
   const query = (x.req.url ?? '').slice(x.path.length + 1)
-  const json =
-    model === undefined ? models.of(identity.models, dialect, query) : models.one(model, dialect)
+  const json = model === undefined ? models.of(identity.models, dialect, query) : models.one(model, dialect)
   if (json === null) throw unknownModel(model ?? '')
   if (model !== undefined) assertModelAllowed(identity, model)
   const generation = String(x.generation.snapshot.generation)
   sendReply(x.res, {
     status: 200,
-    headers: [
-      'content-type',
-      'application/json',
-      'x-request-id',
-      x.id,
-      'x-sluice-generation',
-      generation,
-    ],
+    headers: ['content-type', 'application/json', 'x-request-id', x.id, 'x-sluice-generation', generation],
     body: json,
   })
   return sent(Buffer.byteLength(json))

@@ -79,8 +79,7 @@ export class RecordingService {
     if (accounts !== null && !hasAccountOf(accounts, identity)) return null
     if (models !== null && !models.includes(call.request.model)) return null
     if (sample < 1 && Math.random() >= sample) return null
-    const keep = (recorder: Recorder, entry: LedgerEntry): void =>
-      this.keep(recorder, entry, results.attempt)
+    const keep = (recorder: Recorder, entry: LedgerEntry): void => this.keep(recorder, entry, results.attempt)
     return new Recorder(x, { call, settings, keep })
   }
 
@@ -102,11 +101,7 @@ export class RecordingService {
       })
   }
 
-  private async write(
-    recorder: Recorder,
-    entry: LedgerEntry,
-    attempt: AttemptResult | null,
-  ): Promise<void> {
+  private async write(recorder: Recorder, entry: LedgerEntry, attempt: AttemptResult | null): Promise<void> {
     const { settings, ruleSets } = recorder
     const recording = redacted(recorder.recordingOf(entry, attempt), ruleSets)
     const { accountId, keyId, status, upstream, atMs, requestId: id } = entry

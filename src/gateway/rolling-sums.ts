@@ -29,8 +29,7 @@ export class RollingSums {
   sum(field: number, nowMs: number): number {
     this.advance(nowMs)
     let total = 0
-    for (let index = field; index < this.slices.length; index += this.fields)
-      total += this.slices[index] ?? 0
+    for (let index = field; index < this.slices.length; index += this.fields) total += this.slices[index] ?? 0
     return total
   }
 

@@ -217,8 +217,7 @@ class ShadowRun implements RequestContext {
     try {
       await ready
       const dropped = await this.admitAndSend()
-      if (dropped !== null)
-        this.services.metrics.comparison.shadowDropped(this.shadow.target.route, dropped)
+      if (dropped !== null) this.services.metrics.comparison.shadowDropped(this.shadow.target.route, dropped)
     } catch (thrown) {
       this.services.log.error('unforeseen failure', thrown, { request_id: this.id })
     } finally {
@@ -362,14 +361,7 @@ class ShadowRun implements RequestContext {
   }
 }
 
-function figuresOf({
-  upstream,
-  status,
-  outcome,
-  hops,
-  usage,
-  costNanoUsd,
-}: LedgerEntry): ComparedRequest {
+function figuresOf({ upstream, status, outcome, hops, usage, costNanoUsd }: LedgerEntry): ComparedRequest {
   const { firstContent, receive = 0 } = hops
   const firstContentMs = firstContent === undefined ? null : Math.max(0, firstContent - receive)
   return { upstream: upstream ?? 'none', status, outcome, firstContentMs, usage, costNanoUsd }

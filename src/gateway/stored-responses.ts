@@ -6,13 +6,7 @@
 import type { Identity } from '../accounts/account.js'
 import { namesModel, shortModelName } from '../accounts/allowed-models.js'
 import { GatewayError } from '../errors.js'
-import {
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../formats/chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
 import type { StoredItem, StoredReply, ReplyStorage } from '../formats/chat/stored-reply.js'
 import type { ResolvedEndpoint } from '../formats/index.js'
 import { stringifyExact } from '../formats/wire/json/exact-numbers.js'
@@ -393,10 +387,7 @@ export async function serveStoredResponse(
   }
   const stored = await responses.find(identity, id)
   if (stored === null) throw unknownResponse(id)
-  return send(
-    x,
-    endpoint.operation === 'stored-input' ? storage.inputPage(id, stored) : stored.reply,
-  )
+  return send(x, endpoint.operation === 'stored-input' ? storage.inputPage(id, stored) : stored.reply)
 }
 
 function unknownResponse(id: string): GatewayError {

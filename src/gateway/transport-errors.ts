@@ -16,9 +16,7 @@ export const UNEXPECTED_FAILURE: Readonly<WireError> = {
  * details.
  */
 export function wireErrorOf(thrown: unknown): WireError {
-  return thrown instanceof GatewayError && thrown.kind === 'overloaded'
-    ? thrown.wire
-    : UNEXPECTED_FAILURE
+  return thrown instanceof GatewayError && thrown.kind === 'overloaded' ? thrown.wire : UNEXPECTED_FAILURE
 }
 
 /** The error of a drained reply that exceeds its time limit: its client has left. */

@@ -61,11 +61,7 @@ export function isPreflight(req: HttpRequest, origins: readonly string[]): boole
 /**
  * Replies to a preflight request: allows every method and the requested headers. `more` is name, value, ….
  */
-export function answerPreflight(
-  req: HttpRequest,
-  res: HttpResponse,
-  otherHeaders: readonly string[],
-): void {
+export function answerPreflight(req: HttpRequest, res: HttpResponse, otherHeaders: readonly string[]): void {
   const headers = [...otherHeaders, 'access-control-allow-methods', METHODS]
   const requestedHeaders = headerOf(req, 'access-control-request-headers')
   if (requestedHeaders !== undefined && NAMES.test(requestedHeaders)) {

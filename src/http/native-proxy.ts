@@ -51,11 +51,7 @@ interface WebSocketEvents extends NativeEvents {
 }
 
 /** Sends the request with a body; the returned function cancels it and closes its connection. */
-export function sendNative(
-  request: NativeRequest,
-  body: Readable,
-  events: NativeEvents,
-): () => void {
+export function sendNative(request: NativeRequest, body: Readable, events: NativeEvents): () => void {
   const message = messageOf(request)
   // Never written to: http-proxy-3 observes it for the end of the exchange.
   const exchange = new ServerResponse(message)
@@ -127,11 +123,7 @@ function messageOf({ method, headers, socket }: NativeRequest): IncomingMessage 
   return message
 }
 
-function proxyFor(
-  { url, agent }: NativeRequest,
-  more: ServerOptions,
-  { failed }: NativeEvents,
-): ProxyServer {
+function proxyFor({ url, agent }: NativeRequest, more: ServerOptions, { failed }: NativeEvents): ProxyServer {
   const target = url.href
   const proxy = createProxyServer({ target, agent, ignorePath: true, changeOrigin: true, ...more })
   proxy.on('error', failed)

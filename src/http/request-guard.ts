@@ -58,9 +58,7 @@ export function guardRequest(
   const authority = isHttp2 ? (headerOf(req, ':authority') ?? null) : null
   const seen: Seen = { authority, host: null, length: null, encoding: null, expect: null }
   return (
-    targetProblem(url) ??
-    headersProblem(req.rawHeaders, seen) ??
-    framingProblem(httpVersion, method, seen)
+    targetProblem(url) ?? headersProblem(req.rawHeaders, seen) ?? framingProblem(httpVersion, method, seen)
   )
 }
 

@@ -85,9 +85,7 @@ export function isSent(res: HttpResponse): boolean {
   const { stream } = res
   // Node completes a pending write of a TLS socket that is destroyed without an error.
   if (stream === undefined) return res.writableFinished && !res.req.socket.destroyed
-  return (
-    res.writableEnded && stream.rstCode === NO_ERROR && (stream.writableFinished || stream.closed)
-  )
+  return res.writableEnded && stream.rstCode === NO_ERROR && (stream.writableFinished || stream.closed)
 }
 
 /** Whether writes can no longer reach the client. */
@@ -120,10 +118,7 @@ function endLater(req: HttpRequest, res: HttpResponse): void {
  * connection headers; in HTTP/1.1, Node 20 keeps only the last of a repeated name if other headers were set
  * before.
  */
-function headerObject(
-  res: HttpResponse,
-  list: readonly string[],
-): Record<string, string | string[]> {
+function headerObject(res: HttpResponse, list: readonly string[]): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {}
   for (let at = 0; at < list.length; at += 2) {
     const name = list[at] ?? ''

@@ -168,12 +168,8 @@ class Listener implements GatewayServer {
         this.connections.add(socket)
       })
       .on('request', (req, res) => this.connections.request({ req, res, awaitsContinue: false }))
-      .on('checkContinue', (req, res) =>
-        this.connections.request({ req, res, awaitsContinue: true }),
-      )
-      .on('checkExpectation', (req, res) =>
-        this.connections.request({ req, res, awaitsContinue: false }),
-      )
+      .on('checkContinue', (req, res) => this.connections.request({ req, res, awaitsContinue: true }))
+      .on('checkExpectation', (req, res) => this.connections.request({ req, res, awaitsContinue: false }))
       .on('clientError', (error, socket) => this.connections.parserFailed(error, socket))
       .on('timeout', (socket: Socket) => this.connections.timedOut(socket))
       // Without a listener for `upgrade` such a request is served as an ordinary one and its connection
@@ -186,8 +182,7 @@ class Listener implements GatewayServer {
     setHeaders(res, this.options.replyHeaders?.(req) ?? [])
     const isTaken = upgrade === undefined || this.options.takesUpgrade?.(req) === true
     const refusal =
-      guardRequest(req, res.stream !== undefined, this.maxHeadBytes) ??
-      (isTaken ? null : NO_UPGRADE)
+      guardRequest(req, res.stream !== undefined, this.maxHeadBytes) ?? (isTaken ? null : NO_UPGRADE)
     if (refusal !== null) {
       const id = newRequestId(Date.now())
       this.options.onRefused?.(refusal.kind, id)

@@ -20,11 +20,7 @@ interface Storage {
 
 const storage = z.registry<Storage>()
 
-function field<Type extends z.ZodType>(
-  type: Type,
-  column: string,
-  means: string | null = null,
-): Type {
+function field<Type extends z.ZodType>(type: Type, column: string, means: string | null = null): Type {
   storage.add(type, { column, means })
   return type
 }
@@ -128,11 +124,7 @@ const explanationSchema = z.object({
     'The name of the workload identity; empty for requests with a key.',
   ),
   /** `pii:mask topics:error`; never a text. */
-  guardrails: field(
-    laterText(),
-    'guardrails',
-    'What guardrails did, `NAME:VERDICT`, separated by spaces.',
-  ),
+  guardrails: field(laterText(), 'guardrails', 'What guardrails did, `NAME:VERDICT`, separated by spaces.'),
   cacheMarks: field(
     laterNumber(),
     'cache_marks',
@@ -231,20 +223,16 @@ export interface StoredValue extends Storage {
 }
 
 /** All stored values in the order of the columns. */
-export const STORED: readonly StoredValue[] = entrySchema
-  .keyof()
-  .options.flatMap((member): StoredValue[] => {
-    const type = entrySchema.shape[member]
-    const parts = type instanceof z.ZodObject ? Object.entries(type.shape) : []
-    const stored = parts.flatMap(([part, each]): StoredValue[] => {
-      const own = storage.get(each)
-      return own === undefined ? [] : [{ member, part, kind: 'plain', ...own }]
-    })
-    const whole = storage.get(type)
-    return whole === undefined
-      ? stored
-      : [...stored, { member, part: null, kind: kindOf(type), ...whole }]
+export const STORED: readonly StoredValue[] = entrySchema.keyof().options.flatMap((member): StoredValue[] => {
+  const type = entrySchema.shape[member]
+  const parts = type instanceof z.ZodObject ? Object.entries(type.shape) : []
+  const stored = parts.flatMap(([part, each]): StoredValue[] => {
+    const own = storage.get(each)
+    return own === undefined ? [] : [{ member, part, kind: 'plain', ...own }]
   })
+  const whole = storage.get(type)
+  return whole === undefined ? stored : [...stored, { member, part: null, kind: kindOf(type), ...whole }]
+})
 
 function kindOf(type: z.ZodType): StoredValue['kind'] {
   if (type === entryHopsSchema) return 'stages'

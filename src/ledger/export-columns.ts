@@ -16,17 +16,13 @@ export const COLUMNS: readonly ExportColumn[] = STORED.flatMap((stored): ExportC
   if (member === 'atMs') return [['at', means, (row) => new Date(row.atMs).toISOString()]]
   const own: ExportColumn = [column, means, (row) => cellOf(row, stored)]
   if (member !== 'costNanoUsd') return [own]
-  return [
-    own,
-    ['cost_usd', 'The same in dollars, with nine digits.', (row) => usd(row.costNanoUsd)],
-  ]
+  return [own, ['cost_usd', 'The same in dollars, with nine digits.', (row) => usd(row.costNanoUsd)]]
 })
 
 function cellOf(row: LedgerEntry, stored: StoredValue): Cell {
   const value = storedIn(row, stored)
   if (Array.isArray(value)) return value.join(' ')
-  const isCell =
-    typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+  const isCell = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
   return isCell ? value : null
 }
 

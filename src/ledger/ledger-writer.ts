@@ -6,13 +6,7 @@ import type { LedgerConfig } from '../config/config.js'
 import type { Logger } from '../observe/log.js'
 import type { Reservation, Ledger, Retention } from '../store/ledger.js'
 import type { LedgerEntry } from './entry.js'
-import {
-  readSpoolLine,
-  writeSpoolLine,
-  type Segment,
-  type Spool,
-  type SpooledEntry,
-} from './spool.js'
+import { readSpoolLine, writeSpoolLine, type Segment, type Spool, type SpooledEntry } from './spool.js'
 
 /** The parts that a writer uses. */
 interface LedgerWriterOptions {
@@ -120,8 +114,7 @@ export class LedgerWriter {
   get state(): string {
     if (!this.isUnavailable) return 'ok'
     const parts = [`unavailable, ${this.spooledRows} rows spooled`]
-    if (this.unwritten.length > 0)
-      parts.push(`${this.unwritten.length} in memory, requests are refused`)
+    if (this.unwritten.length > 0) parts.push(`${this.unwritten.length} in memory, requests are refused`)
     if (this.droppedRows > 0) parts.push(`${this.droppedRows} dropped`)
     return parts.join(', ')
   }

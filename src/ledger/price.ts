@@ -107,9 +107,7 @@ function factorOf(tiers: Price['tiers'], tier: string): number | null {
 /** The higher of the usual price and that of the tier, because the vendor may bill either. */
 export function higherPrice(price: Price, tier: string | null): Price | null {
   const ofTier = tierPrice(price, tier)
-  return ofTier === null || (tier !== null && (factorOf(price.tiers, tier) ?? 1) > 1)
-    ? ofTier
-    : price
+  return ofTier === null || (tier !== null && (factorOf(price.tiers, tier) ?? 1) > 1) ? ofTier : price
 }
 
 /** An assumed price in US dollars: per million tokens, and per call of a tool. */

@@ -421,9 +421,7 @@ class OwnerLock {
     if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
     const database = connect(path)
     try {
-      database.exec(
-        'PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE',
-      )
+      database.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
       return new OwnerLock(path, database)
     } catch (error) {
       database.close()

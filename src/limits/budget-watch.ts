@@ -101,11 +101,7 @@ export class BudgetWatch {
     }
   }
 
-  private watchedBudget(
-    { kind, subject }: BudgetDemand,
-    resetMs: number,
-    requestedBy: string,
-  ): Watched {
+  private watchedBudget({ kind, subject }: BudgetDemand, resetMs: number, requestedBy: string): Watched {
     const budget = { kind, subject }
     const name = nameOf(budget)
     const nowMs = Date.now()

@@ -138,11 +138,7 @@ export function shownSubject(subject: string): string {
 }
 
 /** Whether the amounts include a budget. */
-export function limitsMoney({
-  nanoUsdPerDay,
-  nanoUsdPerWeek,
-  nanoUsdPerMonth,
-}: KeyLimits): boolean {
+export function limitsMoney({ nanoUsdPerDay, nanoUsdPerWeek, nanoUsdPerMonth }: KeyLimits): boolean {
   return (nanoUsdPerDay ?? nanoUsdPerWeek ?? nanoUsdPerMonth) !== undefined
 }
 
@@ -197,10 +193,7 @@ function collect(applying: Limit[], rules: readonly LimitConfig[], request: Limi
   for (const rule of rules) if (matches(rule, request)) applying.push(limitOf(rule, request))
 }
 
-function matches(
-  rule: LimitConfig,
-  { identity, model, modelName, upstream }: LimitedRequest,
-): boolean {
+function matches(rule: LimitConfig, { identity, model, modelName, upstream }: LimitedRequest): boolean {
   const label = labelOf(rule.scope)
   return (
     (label === null || Object.hasOwn(identity.labels, label)) &&
@@ -273,10 +266,7 @@ function labelValue(label: string | null, { labels }: Identity): string {
   return labels[label ?? ''] ?? ''
 }
 
-function whoseOf(
-  { scope }: LimitConfig,
-  { identity, modelName, upstream }: LimitedRequest,
-): string {
+function whoseOf({ scope }: LimitConfig, { identity, modelName, upstream }: LimitedRequest): string {
   switch (scope) {
     case 'key':
       return 'this key'

@@ -36,10 +36,7 @@ const MINUTE_MS = 60_000
  * The refusal of a request: by the limit with the longest wait, or by the first limit that can never admit
  * it. `retry-after` is in whole seconds, at least 1.
  */
-export function refusalOf(
-  limitDemands: readonly LimitDemand[],
-  limitStates: readonly LimitState[],
-): Refusal {
+export function refusalOf(limitDemands: readonly LimitDemand[], limitStates: readonly LimitState[]): Refusal {
   let worst: { limitDemand: LimitDemand; limitState: LimitState } | null = null
   for (const [index, limitDemand] of limitDemands.entries()) {
     const limitState = limitStates[index]
@@ -109,8 +106,7 @@ function messageOf(
       const limit = `The budget of $${dollars(demand.limitNanoUsd)} a ${time} for ${whose}`
       const assumption = isAssumed === true ? ASSUMED : ''
       const need = `this request may cost up to $${dollars(demand.costNanoUsd)}${assumption}`
-      if (never)
-        return `${limit} is too small for this request: ${need}; lower max_completion_tokens.`
+      if (never) return `${limit} is too small for this request: ${need}; lower max_completion_tokens.`
       return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}; ${again}, or lower max_completion_tokens.`
     }
     default:
@@ -149,8 +145,7 @@ export function budgetsUsed(
     if (limitState === undefined || !isBudget(demand)) continue
     const { kind, subject, costNanoUsd } = demand
     const remaining = limitState.remaining + (isAdmitted ? costNanoUsd : 0)
-    const ratio =
-      limitState.limit <= 0 ? 1 : Math.min(1, Math.max(0, 1 - remaining / limitState.limit))
+    const ratio = limitState.limit <= 0 ? 1 : Math.min(1, Math.max(0, 1 - remaining / limitState.limit))
     uses.push({ scope: subject.slice(0, subject.indexOf(':')), kind, ratio })
   }
   return uses

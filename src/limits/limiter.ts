@@ -219,11 +219,7 @@ export class Limiter {
     this.results.close()
   }
 
-  private raiseLocally(
-    local: OutageLimits,
-    raised: RaisedAmounts,
-    demands: Raise['demands'],
-  ): boolean {
+  private raiseLocally(local: OutageLimits, raised: RaisedAmounts, demands: Raise['demands']): boolean {
     const { admitted } = local.admit(demands, this.options.now())
     if (admitted) raised.locally.push(...demands)
     return admitted
@@ -241,21 +237,16 @@ export class Limiter {
   private reserve(limitReservation: LimitReservation): void {
     limitReservation.timesSeen = null
     const isTaken = limitReservation.taken === 'slice' ? ({ isTaken: true } as const) : {}
-    this.options.ledger
-      .admit({ ...admissionOf(limitReservation.admissionRequest), ...isTaken })
-      .then(
-        () => this.storeReplied(),
-        // The ledger entry is written at the end of the request in any case.
-        (error: unknown) => void this.storeFailed(error),
-      )
+    this.options.ledger.admit({ ...admissionOf(limitReservation.admissionRequest), ...isTaken }).then(
+      () => this.storeReplied(),
+      // The ledger entry is written at the end of the request in any case.
+      (error: unknown) => void this.storeFailed(error),
+    )
   }
 
   private admitLocally(admissionRequest: AdmissionRequest, cause: unknown): Decision {
     const local = this.storeFailed(cause)
-    const { admitted, closed, limitStates } = local.admit(
-      admissionRequest.demands,
-      this.options.now(),
-    )
+    const { admitted, closed, limitStates } = local.admit(admissionRequest.demands, this.options.now())
     return {
       limitReservation: admitted ? { admissionRequest, taken: 'nothing', timesSeen: null } : null,
       closed,
@@ -264,14 +255,8 @@ export class Limiter {
   }
 
   /** Decides without the ledger, whose late result may still include a reservation. */
-  private admitMeanwhile(
-    admissionRequest: AdmissionRequest,
-    lateResult: Promise<AdmissionResult>,
-  ): Decision {
-    const decision = this.admitLocally(
-      admissionRequest,
-      new Error('the ledger does not answer in time'),
-    )
+  private admitMeanwhile(admissionRequest: AdmissionRequest, lateResult: Promise<AdmissionResult>): Decision {
+    const decision = this.admitLocally(admissionRequest, new Error('the ledger does not answer in time'))
     const { limitReservation } = decision
     lateResult.then(
       ({ admitted }) => {

@@ -10,13 +10,7 @@
  * default 1 %. A budget that is unknown, or was 95 % spent at its last known state, is closed.
  */
 import type { LimitingConfig } from '../config/config.js'
-import type {
-  BudgetDemand,
-  Demand,
-  RateDemand,
-  ConcurrencyDemand,
-  LimitState,
-} from '../store/ledger.js'
+import type { BudgetDemand, Demand, RateDemand, ConcurrencyDemand, LimitState } from '../store/ledger.js'
 import { isBudget, isBudgetKind } from '../store/limit-arithmetic.js'
 
 /** A decision without the store. `closed`: refused because the state of a budget is unknown. */

@@ -1,19 +1,11 @@
 /** The requests, reservations and decisions of the limiter. */
-import type {
-  Admission,
-  Demand,
-  LimitState,
-  Raise,
-  Reservation,
-  TakenFrom,
-} from '../store/ledger.js'
+import type { Admission, Demand, LimitState, Raise, Reservation, TakenFrom } from '../store/ledger.js'
 
 /**
  * A request to be admitted. Without `leaseMs` the limiter itself sets how long the reservation is valid, and
  * renews it while the request runs.
  */
-export type AdmissionRequest = Omit<Admission, 'leaseMs' | 'isTaken'> &
-  Partial<Pick<Admission, 'leaseMs'>>
+export type AdmissionRequest = Omit<Admission, 'leaseMs' | 'isTaken'> & Partial<Pick<Admission, 'leaseMs'>>
 
 /** The reservation of a running request, from its admission to its end. */
 export interface LimitReservation {
@@ -51,10 +43,7 @@ export interface Decision {
 export type EachReservation = (visit: (limitReservation: LimitReservation) => void) => void
 
 /** The reservation in the form for the ledger; undefined if no limit applies to the request. */
-export function storeReservationOf({
-  admissionRequest,
-  taken,
-}: LimitReservation): Reservation | undefined {
+export function storeReservationOf({ admissionRequest, taken }: LimitReservation): Reservation | undefined {
   const { demands } = admissionRequest
   return demands.length === 0 ? undefined : { demands, takenFrom: taken }
 }

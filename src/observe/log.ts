@@ -7,13 +7,7 @@ import { dirname } from 'node:path'
 import { pino } from 'pino'
 import { GatewayError, rowOf } from '../errors.js'
 import { hideSecrets } from '../hide-secrets.js'
-import {
-  eventFields,
-  exchangeFields,
-  clip,
-  type EventFields,
-  type ExchangeLine,
-} from './log-fields.js'
+import { eventFields, exchangeFields, clip, type EventFields, type ExchangeLine } from './log-fields.js'
 
 /** The minimum level. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -85,10 +79,7 @@ export function createLogger(options: LoggerOptions): Logger {
     info: (event, fields = {}) => out.info(eventFields(fields), event),
     warn: (event, fields = {}) => out.warn(eventFields(fields), event),
     error(event, error, fields = {}) {
-      out.error(
-        { ...eventFields(fields), error: describeError(error, out.isLevelEnabled('debug')) },
-        event,
-      )
+      out.error({ ...eventFields(fields), error: describeError(error, out.isLevelEnabled('debug')) }, event)
     },
     flush: (timeoutMs) => sink.flush(timeoutMs),
     reopen() {
@@ -183,8 +174,7 @@ function messageOf(error: Error): string {
   if (error instanceof GatewayError && rowOf(error.kind).source !== 'gateway') {
     return `see the kind '${error.kind}'`
   }
-  const message =
-    error instanceof SyntaxError ? error.message.replace(/"[^]*"/, '"…"') : error.message
+  const message = error instanceof SyntaxError ? error.message.replace(/"[^]*"/, '"…"') : error.message
   return clip(hideSecrets(message.replace(/Received [^]*/, 'Received …'), '***'))
 }
 

@@ -3,14 +3,7 @@
  * groups. Notifications travel between processes as JSON.
  */
 
-export const NOTIFY_GROUPS = [
-  'budget',
-  'breaker',
-  'config',
-  'canary',
-  'error_rate',
-  'credential',
-] as const
+export const NOTIFY_GROUPS = ['budget', 'breaker', 'config', 'canary', 'error_rate', 'credential'] as const
 
 /** A refused credential is reported at most once in this time. */
 export const REPORT_INTERVAL_MS = 3_600_000

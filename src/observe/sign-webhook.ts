@@ -40,10 +40,7 @@ interface Signed {
 }
 
 /** The headers that identify and sign one webhook. */
-export function signatureHeaders(
-  key: Buffer,
-  { id, atSeconds, body }: Signed,
-): Record<string, string> {
+export function signatureHeaders(key: Buffer, { id, atSeconds, body }: Signed): Record<string, string> {
   const signature = createHmac('sha256', key).update(`${id}.${atSeconds}.${body}`).digest('base64')
   return {
     'webhook-id': id,

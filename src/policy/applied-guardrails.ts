@@ -13,11 +13,7 @@ interface GuardedKey extends Pick<Identity, 'accountId' | 'email' | 'accountPath
 }
 
 /** Null if the configuration has no guardrails. */
-export function policyOf(
-  config: Config,
-  metrics: GuardMetrics,
-  plugins: Plugins | null,
-): Policy | null {
+export function policyOf(config: Config, metrics: GuardMetrics, plugins: Plugins | null): Policy | null {
   return config.guardrails.length === 0 ? null : new Policy(config, metrics, plugins)
 }
 
@@ -32,9 +28,7 @@ export class Policy {
   constructor({ guardrails }: Config, metrics: GuardMetrics, plugins: Plugins | null) {
     this.byName = new Map(
       guardrails.map((config) => {
-        const breaker = new GuardBreaker(config.breaker, (state) =>
-          metrics.breaker(config.name, state),
-        )
+        const breaker = new GuardBreaker(config.breaker, (state) => metrics.breaker(config.name, state))
         return [config.name, new Guardrail(config, judgeOf(config, plugins), breaker)]
       }),
     )

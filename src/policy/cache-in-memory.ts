@@ -142,7 +142,5 @@ export class ReplyMemory {
 
 function bytesOf(key: string, { owner, bytes }: CacheEntry): number {
   const { accountId, keyId, model, route } = owner
-  return (
-    ENTRY_BYTES + key.length + bytes + accountId.length + keyId.length + model.length + route.length
-  )
+  return ENTRY_BYTES + key.length + bytes + accountId.length + keyId.length + model.length + route.length
 }

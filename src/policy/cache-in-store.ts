@@ -44,11 +44,7 @@ export class SharedReplies {
   private readonly done = new Set<string>()
   private isPolling = false
 
-  constructor(
-    { store, secret }: CacheStore,
-    memory: ReplyMemory,
-    settings: () => SharedRepliesSettings,
-  ) {
+  constructor({ store, secret }: CacheStore, memory: ReplyMemory, settings: () => SharedRepliesSettings) {
     this.store = store
     this.records = store.sealedRecords
     this.seal = new Seal(secret)
@@ -201,10 +197,7 @@ const REPORT_MS = 1_000
  * Drops replies in the store and in the memory of running gateways. Resolves with their number, when running
  * gateways have followed.
  */
-export async function clearReplies(
-  records: Store['sealedRecords'],
-  filter: EntryFilter,
-): Promise<number> {
+export async function clearReplies(records: Store['sealedRecords'], filter: EntryFilter): Promise<number> {
   const own: RecordFilter = filter
   const removed = await records.remove('reply', own)
   const id = randomUUID()

@@ -289,9 +289,7 @@ const NESTED: ReadonlySet<string> = new Set(
 )
 /** Members with JSON of the client's own. */
 const FREE: ReadonlySet<string> = new Set(
-  'args arguments inputschema parameters parametersjsonschema response responseschema schema'.split(
-    ' ',
-  ),
+  'args arguments inputschema parameters parametersjsonschema response responseschema schema'.split(' '),
 )
 
 /** The other members in a value, each with its name and the number of objects before it. */
@@ -333,9 +331,7 @@ export function routeContent(
   if (known !== undefined) return known
   const names = [...route.targets, ...route.fallback].map(({ upstream }) => upstream)
   const used = [...new Set(names)].map((name) => upstreamContent(upstreams[name]))
-  const guards = guardrails.filter(
-    ({ name, applyTo }) => applyTo !== null || route.guardrails.includes(name),
-  )
+  const guards = guardrails.filter(({ name, applyTo }) => applyTo !== null || route.guardrails.includes(name))
   const isPlugin = guards.some(({ source }) => source.kind === 'plugin')
   const content = createHash('sha256')
     .update(JSON.stringify([route, used, guards, isPlugin ? plugins : []]))

@@ -104,8 +104,7 @@ function isStorable({ outcome, events, vectors }: ReplyLog): boolean {
   if (outcome !== 'complete') return false
   if (vectors !== null) return vectors.vectors.length > 0
   const last = events.at(-1)
-  if (last?.type !== 'finish' || (last.reason !== 'stop' && last.reason !== 'tool-use'))
-    return false
+  if (last?.type !== 'finish' || (last.reason !== 'stop' && last.reason !== 'tool-use')) return false
   return !events.some(isRefusal) && events.some(isOutput)
 }
 
@@ -131,9 +130,7 @@ export function storedReplyIn(text: string): StoredReply | null {
   try {
     const value: unknown = parseExact(text)
     // Written by `storedText` of this version: the key has the version of the form.
-    return isObject(value) && Array.isArray(value['events'])
-      ? (value as unknown as StoredReply)
-      : null
+    return isObject(value) && Array.isArray(value['events']) ? (value as unknown as StoredReply) : null
   } catch {
     return null
   }

@@ -10,13 +10,7 @@ import { OutputMeter } from '../formats/chat/output-size.js'
 import type { ChatRequest, Vectors } from '../formats/chat/request.js'
 import { mergeUsage, type Usage } from '../formats/chat/usage.js'
 import type { FinishReason } from '../formats/chat/event.js'
-import type {
-  ClientCodec,
-  Seed,
-  StreamDecoder,
-  StreamEncoder,
-  UpstreamCodec,
-} from '../formats/dialect.js'
+import type { ClientCodec, Seed, StreamDecoder, StreamEncoder, UpstreamCodec } from '../formats/dialect.js'
 import { LossList } from '../formats/losses.js'
 import { noteSent, type Translation } from '../formats/translated-stream.js'
 import { newFramer } from '../formats/wire/aws/event-stream.js'

@@ -22,8 +22,7 @@ import type { RuleSet } from './rules/rule-set.js'
 
 /** A chunk of a body with its time since the beginning of the request. */
 type WireChunk =
-  | { readonly at_ms: number; readonly data: string }
-  | { readonly at_ms: number; readonly base64: string }
+  { readonly at_ms: number; readonly data: string } | { readonly at_ms: number; readonly base64: string }
 
 /** One side of a recorded request: the bytes that were received or sent. */
 export interface WireExchange {
@@ -125,10 +124,7 @@ const HIDDEN: WireChunk = { at_ms: 0, data: '[redacted]' }
 export function redacted(recording: Recording, ruleSets: readonly RuleSet[]): Recording {
   if (ruleSets.length === 0) return recording
   const mask = (text: string): string =>
-    ruleSets.reduce(
-      (masked, rules) => atOnce(new WholeTexts(rules, 'mask', MASK_LIMIT).text(masked)),
-      text,
-    )
+    ruleSets.reduce((masked, rules) => atOnce(new WholeTexts(rules, 'mask', MASK_LIMIT).text(masked)), text)
   const maskAll = (value: JsonValue): JsonValue => {
     if (typeof value === 'string') return mask(value)
     if (Array.isArray(value)) return value.map(maskAll)
@@ -202,10 +198,7 @@ export interface Recordings {
 }
 
 /** The recordings of the configuration; null if they are sent to a URL. */
-export function recordingsOf(
-  to: RecordConfig['to'],
-  records: Store['sealedRecords'],
-): Recordings | null {
+export function recordingsOf(to: RecordConfig['to'], records: Store['sealedRecords']): Recordings | null {
   if (to.kind === 'url') return null
   return to.kind === 'store' ? new StoredRecordings(records) : new RecordingFiles(to.path)
 }
@@ -246,9 +239,7 @@ class StoredRecordings implements Recordings {
   }
 }
 
-function headOf(
-  record: Omit<RecordingHead, 'upstream' | 'status'> & { info: string },
-): RecordingHead {
+function headOf(record: Omit<RecordingHead, 'upstream' | 'status'> & { info: string }): RecordingHead {
   const { id, atMs, expiresAtMs, accountId, keyId, model, bytes, info } = record
   const facts = objectOf(JSON.parse(info === '' ? '{}' : info))
   const upstream = stringOf(facts['upstream']) ?? null

@@ -6,21 +6,10 @@
  * "Moderations"; read 2026-11-26.
  */
 import { Agent } from 'undici'
-import type {
-  GuardrailConfig,
-  GuardServerConfig,
-  GuardSide,
-} from '../config/schema/guardrails-schema.js'
+import type { GuardrailConfig, GuardServerConfig, GuardSide } from '../config/schema/guardrails-schema.js'
 import { isObject, type JsonObject, type JsonValue } from '../formats/chat/json.js'
 import type { Message } from '../formats/chat/request.js'
-import {
-  GuardError,
-  PASS,
-  type Judge,
-  type JudgedRequest,
-  type Part,
-  type Verdict,
-} from './guardrail.js'
+import { GuardError, PASS, type Judge, type JudgedRequest, type Part, type Verdict } from './guardrail.js'
 
 /** Connections of one process to one guard server. */
 const CONNECTIONS = 256

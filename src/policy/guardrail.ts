@@ -165,8 +165,7 @@ export class Guardrail {
 
   /** The error of a request or reply that it blocks. */
   blocked(reason: string | null, param?: string): GatewayError {
-    const own =
-      reason === null || reason === '' ? '' : ` ${Array.from(reason).slice(0, MAX_REASON).join('')}`
+    const own = reason === null || reason === '' ? '' : ` ${Array.from(reason).slice(0, MAX_REASON).join('')}`
     const message = `Blocked by the guardrail '${this.name}'.${own}`
     return new GatewayError('guardrail_blocked', message, {
       retryable: false,
@@ -207,11 +206,7 @@ interface RuleUse {
   readonly limit: number
 }
 
-function* verdictSteps(
-  rules: RuleSet,
-  parts: readonly Part[],
-  { action, limit }: RuleUse,
-): Steps<Verdict> {
+function* verdictSteps(rules: RuleSet, parts: readonly Part[], { action, limit }: RuleUse): Steps<Verdict> {
   const texts: string[] = []
   let isMasked = false
   for (const [index, part] of parts.entries()) {

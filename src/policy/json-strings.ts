@@ -48,9 +48,7 @@ function* judgedValue(value: JsonValue, judge: JudgeText): Steps<JsonValue> {
     return judged === digits ? value : judged
   }
   if (typeof value !== 'object' || value === null) return value
-  return Array.isArray(value)
-    ? yield* judgedItems(value, judge)
-    : yield* judgedMembers(value, judge)
+  return Array.isArray(value) ? yield* judgedItems(value, judge) : yield* judgedMembers(value, judge)
 }
 
 function* judgedItems(items: JsonValue[], judge: JudgeText): Steps<JsonValue[]> {

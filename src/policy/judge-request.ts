@@ -96,10 +96,7 @@ function shownTo({ rules }: Guardrail, part: Part): Part {
 }
 
 /** Throws `GuardError` if masked arguments are not JSON any more. */
-export function checkMasked(
-  judged: readonly { readonly part: Part }[],
-  texts: readonly string[],
-): void {
+export function checkMasked(judged: readonly { readonly part: Part }[], texts: readonly string[]): void {
   judged.forEach(({ part }, index) => {
     const text = texts[index]
     if (text === undefined) throw new GuardError('its verdict has too few texts')
@@ -178,8 +175,7 @@ function textsOf(parts: readonly UserPart[], role: Part['role'], tool: string | 
 export function withTexts(request: ChatRequest, texts: readonly string[]): ChatRequest {
   let next = 0
   const take = (): string => texts[next++] ?? ''
-  const ofUser = (part: UserPart): UserPart =>
-    part.type === 'text' ? replaced(part, take()) : part
+  const ofUser = (part: UserPart): UserPart => (part.type === 'text' ? replaced(part, take()) : part)
   const messages = request.messages.map((message): Message => {
     if (message.role === 'user' || message.role === 'tool') {
       return { ...message, parts: message.parts.map(ofUser) }
@@ -204,9 +200,7 @@ export function withTexts(request: ChatRequest, texts: readonly string[]): ChatR
   const { embedding } = request
   if (embedding === undefined) return { ...request, messages }
   let input = 0
-  const inputs = embedding.inputs.map((each) =>
-    typeof each === 'string' ? (texts[input++] ?? each) : each,
-  )
+  const inputs = embedding.inputs.map((each) => (typeof each === 'string' ? (texts[input++] ?? each) : each))
   return { ...request, messages, embedding: { ...embedding, inputs } }
 }
 

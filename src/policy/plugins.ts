@@ -11,14 +11,7 @@ import type { GuardrailConfig, GuardSide } from '../config/schema/guardrails-sch
 import type { ChatEvent } from '../formats/chat/event.js'
 import { isObject } from '../formats/chat/json.js'
 import type { ChatRequest } from '../formats/chat/request.js'
-import {
-  GuardError,
-  PASS,
-  type Judge,
-  type JudgedRequest,
-  type Part,
-  type Verdict,
-} from './guardrail.js'
+import { GuardError, PASS, type Judge, type JudgedRequest, type Part, type Verdict } from './guardrail.js'
 import type {
   Plugin,
   PluginCondition,
@@ -58,9 +51,7 @@ export function arePluginsLoaded({ plugins }: Pick<Config, 'plugins'>): boolean 
 }
 
 /** Loads the plugins that are not loaded yet. Rejects with `PluginError`. */
-export async function loadPlugins(
-  config: Pick<Config, 'plugins' | 'guardrails' | 'routes'>,
-): Promise<void> {
+export async function loadPlugins(config: Pick<Config, 'plugins' | 'guardrails' | 'routes'>): Promise<void> {
   for (const plugin of config.plugins) {
     const key = keyOf(plugin)
     if (!loaded.has(key)) loaded.set(key, await loadPlugin(plugin))
@@ -200,8 +191,7 @@ function checkNames({
   }
   routes.forEach(({ when }, index) => {
     const hook = when?.plugin ?? null
-    if (hook !== null)
-      assertHook(own, { place: `routes[${index}].when.plugin`, hook, kind: 'conditions' })
+    if (hook !== null) assertHook(own, { place: `routes[${index}].when.plugin`, hook, kind: 'conditions' })
   })
 }
 
@@ -215,9 +205,7 @@ function assertHook(
   const list = plugin === undefined ? null : Object.keys(plugin[kind] ?? {})
   if (list?.includes(own) === true) return
   const why =
-    list === null
-      ? `no plugin has the name "${name}"`
-      : `the plugin "${name}" has no "${own}" in ${kind}`
+    list === null ? `no plugin has the name "${name}"` : `the plugin "${name}" has no "${own}" in ${kind}`
   throw new PluginError(`${place}: ${why}`)
 }
 
@@ -305,9 +293,8 @@ export class Plugins {
   /** Whether the request meets a condition; false if the condition fails. */
   matches(hook: string, request: ChatRequest, of: CalledFor): boolean {
     const [name = '', own = ''] = hook.split('.')
-    const condition: PluginCondition | undefined = this.plugins.find(
-      (plugin) => plugin.name === name,
-    )?.conditions?.[own]
+    const condition: PluginCondition | undefined = this.plugins.find((plugin) => plugin.name === name)
+      ?.conditions?.[own]
     if (condition === undefined) return false
     const given = requestOf(request, of.labels)
     const beganMs = performance.now()

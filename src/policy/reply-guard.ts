@@ -80,10 +80,7 @@ class ReplyGuard implements EventGuard {
     return this.leaving.signal.aborted
   }
 
-  take(
-    events: readonly ChatEvent[],
-    release: (events: readonly ChatEvent[]) => void,
-  ): Promise<void> | null {
+  take(events: readonly ChatEvent[], release: (events: readonly ChatEvent[]) => void): Promise<void> | null {
     for (const event of events) this.measure(event)
     this.releaseTo = release
     return this.isOff ? this.release(events) : this.first(events)
@@ -174,10 +171,7 @@ class ReplyGuard implements EventGuard {
 
 const LEFT = new GatewayError('client_gone', 'The client closed the connection.').wire
 
-type Start = Extract<
-  ChatEvent,
-  { type: 'text-start' | 'refusal-start' | 'thinking-start' | 'tool-start' }
->
+type Start = Extract<ChatEvent, { type: 'text-start' | 'refusal-start' | 'thinking-start' | 'tool-start' }>
 
 function kindOf({ type }: Start): 'text' | 'refusal' | 'thinking' | 'tool' {
   switch (type) {
@@ -214,9 +208,7 @@ class ToolStage implements Stage {
 
   take(events: readonly StageEvent[], next: Take): Promise<void> | null {
     const { guardrail, of } = this
-    const at = events.findIndex(
-      (event) => event.type === 'tool-start' && !guardrail.allowsTool(event.name),
-    )
+    const at = events.findIndex((event) => event.type === 'tool-start' && !guardrail.allowsTool(event.name))
     if (at >= 0) {
       if (guardrail.config.action === 'block') {
         return next([...events.slice(0, at), stopFor(guardrail, of, null)])

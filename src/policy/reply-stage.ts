@@ -29,10 +29,7 @@ export const MAX_ARGUMENTS = 1_048_576
 
 type Start = Extract<ChatEvent, { type: 'text-start' | 'refusal-start' | 'thinking-start' }>
 /** A fragment of a text block. */
-export type TextEvent = Extract<
-  ChatEvent,
-  { type: 'text-delta' | 'refusal-delta' | 'thinking-delta' }
->
+export type TextEvent = Extract<ChatEvent, { type: 'text-delta' | 'refusal-delta' | 'thinking-delta' }>
 /** The end of a text block. */
 export type TextEnd = Extract<ChatEvent, { type: 'text-end' | 'refusal-end' | 'thinking-end' }>
 type Attached = Extract<ChatEvent, { type: 'citation' | 'logprobs' }>
@@ -209,11 +206,7 @@ export function stopFor(
 }
 
 /** Notes a failure; the end of the reply with `on_error: closed`, else null. */
-export function stopAfterError(
-  guardrail: Guardrail,
-  of: JudgedRequest,
-  error: unknown,
-): Stop | null {
+export function stopAfterError(guardrail: Guardrail, of: JudgedRequest, error: unknown): Stop | null {
   if (!(error instanceof GuardError)) throw error
   of.notes.note(guardrail.name, 'response', 'error')
   if (guardrail.config.onError === 'open') return null
@@ -221,11 +214,7 @@ export function stopAfterError(
 }
 
 /** Notes content of a reply that no guardrail can read; the end of the reply with `unseen: block`. */
-export function stopAtUnseen(
-  guardrail: Guardrail,
-  of: JudgedRequest,
-  { type }: StageEvent,
-): Stop | null {
+export function stopAtUnseen(guardrail: Guardrail, of: JudgedRequest, { type }: StageEvent): Stop | null {
   if (type !== 'image' && type !== 'opaque') return null
   const { config, name } = guardrail
   of.notes.note(name, 'response', 'unseen')

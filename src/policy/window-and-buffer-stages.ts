@@ -118,10 +118,7 @@ export class WindowStage implements Stage {
     return this.flush()
   }
 
-  private async takeOn(
-    judging: Promise<StageEvent | null>,
-    events: readonly StageEvent[],
-  ): Promise<void> {
+  private async takeOn(judging: Promise<StageEvent | null>, events: readonly StageEvent[]): Promise<void> {
     let stop = await judging
     for (const event of events) {
       if (stop !== null) break
@@ -319,10 +316,7 @@ function blocksOf(events: readonly ChatEvent[]): Map<number, WholeBlock> {
 }
 
 /** The events with the judged texts. */
-function replaced(
-  events: readonly ChatEvent[],
-  blocks: ReadonlyMap<number, WholeBlock>,
-): StageEvent[] {
+function replaced(events: readonly ChatEvent[], blocks: ReadonlyMap<number, WholeBlock>): StageEvent[] {
   const masked = new Map([...blocks].filter(([, { part, judged }]) => judged !== part.text))
   if (masked.size === 0) return [...events]
   return events.flatMap((event): StageEvent[] => {

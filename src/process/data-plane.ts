@@ -6,12 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { roleOf, type Account } from '../accounts/account.js'
 import { accountPart } from '../accounts/authentication/authentication-result.js'
 import { NO_LABELS } from '../accounts/labels.js'
-import {
-  type ServerConfig,
-  type Snapshot,
-  type TelemetryConfig,
-  shownHash,
-} from '../config/config.js'
+import { type ServerConfig, type Snapshot, type TelemetryConfig, shownHash } from '../config/config.js'
 import { remoteConfigControl, type ConfigControl } from '../dashboard/server/config-control.js'
 import type { GatewayStatus } from '../dashboard/server/gateway-status.js'
 import { causeOf, rowOf, type ErrorKind } from '../errors.js'
@@ -102,10 +97,7 @@ interface DataPlaneOptions extends Observers {
 }
 
 /** Opens the listener. Rejects with `GatewayError` if the store or the port cannot be opened. */
-export async function openDataPlane(
-  snapshot: Snapshot,
-  options: DataPlaneOptions,
-): Promise<DataPlane> {
+export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOptions): Promise<DataPlane> {
   const { log, metrics, reportCanaries, notify } = options
   let current = snapshot
   await loadPlugins(snapshot.config)
@@ -260,11 +252,7 @@ function requestHandlers(
   }
 }
 
-function listenerOf(
-  server: ServerConfig,
-  log: Logger,
-  metrics: Metrics,
-): Omit<ServerOptions, 'handler'> {
+function listenerOf(server: ServerConfig, log: Logger, metrics: Metrics): Omit<ServerOptions, 'handler'> {
   let endWait = (): void => undefined
   return {
     takesUpgrade: isWebSocket,
@@ -301,11 +289,7 @@ function countRefusal(metrics: Metrics, log: Logger): (kind: ErrorKind, id: stri
 }
 
 /** A chat of an account in the dashboard, on a path of the data plane: without a key, metered like one. */
-function playgroundOf(
-  account: Account,
-  ancestors: readonly Account[],
-  path: string,
-): PreAuthenticated {
+function playgroundOf(account: Account, ancestors: readonly Account[], path: string): PreAuthenticated {
   const identity = {
     keyId: 'playground',
     ...accountPart(account, ancestors),

@@ -8,11 +8,7 @@ import { formatProblem } from '../config/config-problem.js'
 import type { ConfigSource } from '../config/generations/config-source.js'
 import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
-import {
-  NOTIFICATION_TYPES,
-  REPORT_INTERVAL_MS,
-  type Notification,
-} from '../observe/notification.js'
+import { NOTIFICATION_TYPES, REPORT_INTERVAL_MS, type Notification } from '../observe/notification.js'
 import type { Mails } from '../observe/mails.js'
 import type { Webhooks } from '../observe/webhooks.js'
 

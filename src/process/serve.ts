@@ -82,9 +82,7 @@ export async function serve(path: string, env: Env): Promise<void> {
       if (reloads === 0) serving()
     })
   })
-  const { port, opsPort } = await (config.server.workers === 1
-    ? inOneProcess(opened)
-    : inWorkers(opened))
+  const { port, opsPort } = await (config.server.workers === 1 ? inOneProcess(opened) : inWorkers(opened))
   await source.announce({ opsHost: config.server.opsHost, opsPort })
   serving()
   log.info('sluice serves', {
@@ -111,10 +109,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
   const ops = await openOpsPort(opened, {
     metrics: (format) => metrics.text(format),
     ready: () =>
-      readyPage(
-        source,
-        plane?.ready() ?? { ready: false, degraded: [], checks: { listener: 'not open' } },
-      ),
+      readyPage(source, plane?.ready() ?? { ready: false, degraded: [], checks: { listener: 'not open' } }),
     recentRequests: () => Promise.resolve(plane?.recentHeads() ?? []),
     workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
     canaries: () => plane?.canaries() ?? [],
@@ -357,10 +352,7 @@ interface SharedValues {
 }
 
 /** The message for workers: the generation in force and the shared values. */
-function payloadOf(
-  snapshot: Snapshot,
-  { sealSecret, setUpSecret, gatewayId }: SharedValues,
-): Generation {
+function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret, gatewayId }: SharedValues): Generation {
   const { generation, fileHash, loadedAtMs, config, catalogue } = snapshot
   const escrow = { ...config.escrow, key: config.escrow.key ?? sealSecret }
   return {

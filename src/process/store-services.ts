@@ -36,10 +36,7 @@ export async function release(
     limiter,
     ledgerWriter,
     tracing,
-  }: Pick<
-    Services,
-    'authenticator' | 'escrow' | 'limiter' | 'ledgerWriter' | 'cacheStore' | 'tracing'
-  >,
+  }: Pick<Services, 'authenticator' | 'escrow' | 'limiter' | 'ledgerWriter' | 'cacheStore' | 'tracing'>,
   store: Store,
 ): Promise<void> {
   await Promise.all([ledgerWriter.close(), tracing?.close()])
@@ -50,11 +47,7 @@ export async function release(
 }
 
 /** The store, whose failures are counted and logged. */
-export async function openObservedStore(
-  { config }: Snapshot,
-  log: Logger,
-  metrics: Metrics,
-): Promise<Store> {
+export async function openObservedStore({ config }: Snapshot, log: Logger, metrics: Metrics): Promise<Store> {
   const failures = new StoreErrorLog(log)
   const warn = (reason: string): void => log.warn('store', { reason })
   const store = await openExpectedStore({ url: config.store, folder: config.ledger.spool, warn })
@@ -85,9 +78,7 @@ export async function partsOf(
   const { auth, ledger } = current().config
   const warn = (reason: string): void => log.warn('store', { reason })
   const known =
-    auth.staleSeconds === 0
-      ? null
-      : await KnownKeys.open({ folder: ledger.spool, gatewayId, store, warn })
+    auth.staleSeconds === 0 ? null : await KnownKeys.open({ folder: ledger.spool, gatewayId, store, warn })
   const authenticator = new Authenticator({
     store,
     settings: () => current().config.auth,
@@ -124,11 +115,7 @@ export async function partsOf(
   return { authenticator, escrow, responses, objects, limiter, ledgerWriter, cacheStore }
 }
 
-function newLimiter(
-  ledger: Ledger,
-  settings: () => LimitingConfig,
-  { log, metrics }: Observers,
-): Limiter {
+function newLimiter(ledger: Ledger, settings: () => LimitingConfig, { log, metrics }: Observers): Limiter {
   return new Limiter({
     ledger,
     settings,

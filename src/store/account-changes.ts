@@ -49,8 +49,7 @@ export interface AccountWrites {
 }
 
 /** Writes, or a reason of the caller for writing nothing. */
-export type AccountDecision<Reason> =
-  { readonly write: AccountWrites } | { readonly refuse: Reason }
+export type AccountDecision<Reason> = { readonly write: AccountWrites } | { readonly refuse: Reason }
 
 /** A decision about many members and keys. */
 type DecisionSteps<Reason> = Steps<AccountDecision<Reason>>

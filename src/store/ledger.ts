@@ -177,10 +177,7 @@ export interface Ledger {
   /** Returns what `raise` took, except of a day, week or month that is over. */
   lower(accountId: string, raise: Raise): Promise<void>
   /** Renews the leases of running requests; ignores requests that ended. */
-  renew(
-    requests: readonly { requestId: string; accountId: string }[],
-    leaseMs: number,
-  ): Promise<void>
+  renew(requests: readonly { requestId: string; accountId: string }[], leaseMs: number): Promise<void>
   /**
    * Settles expired reservations with their `unsettled` entry, and returns their number. Any process may call
    * it at any time. Reservations that expired within the last `overdueMs` stay: their process may only be
@@ -225,11 +222,7 @@ export interface Ledger {
    * entries are pruned earlier than sums. `lastUse` is as the source's ledger returns it. No gateway may use
    * the ledger meanwhile. Idempotent.
    */
-  putSums(
-    by: 'hour' | 'day',
-    sums: readonly UsageSum[],
-    lastUse: ReadonlyMap<string, number>,
-  ): Promise<void>
+  putSums(by: 'hour' | 'day', sums: readonly UsageSum[], lastUse: ReadonlyMap<string, number>): Promise<void>
   /** The spend of all budgets, reservations included, in batches. */
   budgets(): AsyncIterable<readonly BudgetSpent[]>
   /**

@@ -56,11 +56,7 @@ export function budgetState(budget: BudgetUse, cost: number, leftMs: number): Li
   }
 }
 
-function budgetRetryMs(
-  { limit, spent, reserved }: BudgetUse,
-  cost: number,
-  leftMs: number,
-): number {
+function budgetRetryMs({ limit, spent, reserved }: BudgetUse, cost: number, leftMs: number): number {
   if (cost > limit) return -1
   if (spent + cost <= limit) return 0
   return spent - reserved + cost <= limit ? Math.min(RUNNING_RETRY_MS, leftMs) : leftMs

@@ -12,10 +12,7 @@ export async function* everyAccount(store: Pick<Store, 'listAccounts'>): AsyncGe
 }
 
 /** Every key of the account, the oldest first, revoked ones included. Throws `store_unavailable`. */
-export async function* everyKey(
-  store: Pick<Store, 'listKeys'>,
-  accountId: string,
-): AsyncGenerator<ApiKey> {
+export async function* everyKey(store: Pick<Store, 'listKeys'>, accountId: string): AsyncGenerator<ApiKey> {
   for await (const page of keyPages(store, accountId)) yield* page
 }
 
@@ -30,9 +27,7 @@ export async function* userPages({ users }: Pick<Store, 'users'>): AsyncGenerato
 }
 
 /** Every account, in lists of at most 500. */
-export function accountPages(
-  store: Pick<Store, 'listAccounts'>,
-): AsyncGenerator<readonly Account[]> {
+export function accountPages(store: Pick<Store, 'listAccounts'>): AsyncGenerator<readonly Account[]> {
   return pages((query) => store.listAccounts(query))
 }
 

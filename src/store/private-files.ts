@@ -52,9 +52,7 @@ function restrictFolder(folder: string, depth: number, warn: (reason: string) =>
       }
     }
   } catch (error) {
-    warn(
-      `files in "${folder}" cannot be made private: ${error instanceof Error ? error.message : ''}`,
-    )
+    warn(`files in "${folder}" cannot be made private: ${error instanceof Error ? error.message : ''}`)
   }
   return hasOwnFiles
 }

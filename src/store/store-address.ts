@@ -124,9 +124,7 @@ function hostsOf(authority: string, kind: RedisAddress['kind']): RedisHost[] {
     throw new Malformed(`must have a valid host and port, as in ${EXAMPLES[kind]}`)
   })
   if (kind !== 'single' || hosts.length === 1) return hosts
-  throw new Malformed(
-    'has more than one host: use redis+cluster:// or redis+sentinel:// for several',
-  )
+  throw new Malformed('has more than one host: use redis+cluster:// or redis+sentinel:// for several')
 }
 
 function pathOf(kind: RedisAddress['kind'], path: string): Pick<RedisAddress, 'db' | 'master'> {
@@ -140,9 +138,7 @@ function pathOf(kind: RedisAddress['kind'], path: string): Pick<RedisAddress, 'd
   }
   const [db = '0', more] = parts
   if (more === undefined && /^\d{1,5}$/.test(db)) return { db: Number(db), master }
-  throw new Malformed(
-    `has a path that is not the number of a database: write it as in ${EXAMPLES[kind]}`,
-  )
+  throw new Malformed(`has a path that is not the number of a database: write it as in ${EXAMPLES[kind]}`)
 }
 
 function optionsOf(query: string, kind: RedisAddress['kind'], tls: boolean): Map<string, string> {

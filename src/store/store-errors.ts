@@ -17,8 +17,7 @@ class DamagedRecord extends Error {}
 
 /** Whether a failure of the store is a damaged record: the store itself works. */
 export function isDamaged(error: unknown): boolean {
-  const cause =
-    error instanceof GatewayError && error.cause instanceof Error ? error.cause.cause : null
+  const cause = error instanceof GatewayError && error.cause instanceof Error ? error.cause.cause : null
   return cause instanceof DamagedRecord
 }
 
@@ -33,14 +32,12 @@ export function unavailable(what: string, cause: unknown): GatewayError {
 }
 
 /** SQLite's and the system's reasons for a file, or a folder, that this user cannot write. */
-const NOT_WRITABLE =
-  /readonly database|unable to open database|cannot create the folder|EACCES|EROFS/
+const NOT_WRITABLE = /readonly database|unable to open database|cannot create the folder|EACCES|EROFS/
 /** Their reasons for a disk that is full or broken, or a file that has reached the limit of the process. */
 const DISK_FAILS = /disk is full|disk I\/O error|ENOSPC|EFBIG|EIO/
 /** SQLite's reasons for a file with wrong content. */
 const DAMAGED = /disk image is malformed|no such (?:table|column)/
-const NO_STORE =
-  /(?:file|it) is (?:not a database|a database of another program|a folder|not a regular file)/
+const NO_STORE = /(?:file|it) is (?:not a database|a database of another program|a folder|not a regular file)/
 const COPY_ADVICE = '; choose a folder that you can write to, on a disk with free space'
 
 function adviceFor(reason: string): string {
@@ -82,8 +79,7 @@ export function unconfirmed(what: string, reason: string): GatewayError {
 /** Turns `store_unconfirmed` of a preparing step into `store_unavailable`: the change itself was not made. */
 export function notApplied(error: unknown): unknown {
   if (!(error instanceof GatewayError) || error.kind !== 'store_unconfirmed') return error
-  const message =
-    'The change was not made: too few replicas confirm changes at the moment; try again.'
+  const message = 'The change was not made: too few replicas confirm changes at the moment; try again.'
   const { cause } = error
   return new GatewayError('store_unavailable', message, { retryAfterSeconds: 1, cause })
 }

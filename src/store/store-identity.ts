@@ -23,11 +23,7 @@ interface ExpectedStore extends StoreOptions {
  * Opens the store. Rejects with `GatewayError(store_unavailable)` if it is another one than this machine
  * opened last, and as `openStore` does. Warns if it created a store in an empty Redis.
  */
-export async function openExpectedStore({
-  url,
-  folder,
-  ...options
-}: ExpectedStore): Promise<Store> {
+export async function openExpectedStore({ url, folder, ...options }: ExpectedStore): Promise<Store> {
   const path = join(folder, `store-${nameOf(url)}.json`)
   const expectedId = await readExpectedId(path)
   const known = expectedId === undefined ? {} : { expectedId }
@@ -39,11 +35,7 @@ export async function openExpectedStore({
 /** Opens the store at the address, or creates one, and expects it from then on. */
 export async function acceptStore({ url, folder, ...options }: ExpectedStore): Promise<Store> {
   const store = await openStore(url, options)
-  await writeExpectedId(
-    store,
-    { path: join(folder, `store-${nameOf(url)}.json`), url },
-    options.warn,
-  )
+  await writeExpectedId(store, { path: join(folder, `store-${nameOf(url)}.json`), url }, options.warn)
   return store
 }
 
@@ -53,8 +45,7 @@ async function writeExpectedId(
   warn: (message: string) => void = () => undefined,
 ): Promise<void> {
   // No warning for an embedded store: its folder was removed, too.
-  if (isNew && isRedisUrl(url))
-    warn('the store was empty; created a new one without accounts and keys')
+  if (isNew && isRedisUrl(url)) warn('the store was empty; created a new one without accounts and keys')
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {
     createFolder(dirname(path))

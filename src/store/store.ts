@@ -199,10 +199,7 @@ export interface SharedCache {
    * Values in the order of the names; null for one that does not exist or has expired. The SQLite engine
    * answers synchronously and throws where Redis rejects.
    */
-  get(
-    names: readonly string[],
-    nowMs: number,
-  ): (CachedValue | null)[] | Promise<(CachedValue | null)[]>
+  get(names: readonly string[], nowMs: number): (CachedValue | null)[] | Promise<(CachedValue | null)[]>
   /** Removes expired values and those beyond the capacity; returns their number. */
   sweep(capacity: CacheCapacity, nowMs: number): Promise<number>
 }
@@ -264,11 +261,7 @@ export interface Store {
    * Creates an account and, if it has an `email`, its owner: `login` is that user, with the account's id.
    * Both exist, or neither. Durable before it resolves.
    */
-  createAccount(
-    account: Account,
-    auditEntries?: readonly AuditEntry[],
-    login?: User,
-  ): Promise<AccountOutcome>
+  createAccount(account: Account, auditEntries?: readonly AuditEntry[], login?: User): Promise<AccountOutcome>
   accountById(id: string): Promise<Account | null>
   accountByName(name: string): Promise<Account | null>
   /** The account that was made with this login. `email` is compared in lower case. */
@@ -299,11 +292,7 @@ export interface Store {
    * Adds a key if the account then has at most `maxKeys` that are not revoked (null: no limit), and at most
    * `StoreCapacity.keysPerAccount` in all; counts and insert are one atomic step. Durable before it resolves.
    */
-  createKey(
-    key: ApiKey,
-    maxKeys: number | null,
-    auditEntries?: readonly AuditEntry[],
-  ): Promise<KeyOutcome>
+  createKey(key: ApiKey, maxKeys: number | null, auditEntries?: readonly AuditEntry[]): Promise<KeyOutcome>
   /** A page of the account's keys, revoked and expired ones included. */
   listKeys(accountId: string, query: PageQuery): Promise<Page<ApiKey>>
   /** Null if the account (null: any account) has no such key. */
@@ -359,10 +348,7 @@ export interface Denials {
   /** A page of the denials; expired ones are listed until they are removed. */
   list(query: PageQuery): Promise<Page<Denial>>
   /** Null if there is no such denial. */
-  remove(
-    id: string,
-    auditEntries?: (removed: Denial) => readonly AuditEntry[],
-  ): Promise<Denial | null>
+  remove(id: string, auditEntries?: (removed: Denial) => readonly AuditEntry[]): Promise<Denial | null>
   /**
    * Whether a denial of the token's `sub` or `jti` is in force. The SQLite engine answers synchronously and
    * throws where Redis rejects.

@@ -31,19 +31,11 @@ export interface ThrottleStore {
 }
 
 /** Time until a bucket that is full at `fullAtMs` (0: unused) allows an attempt. */
-export function throttleWaitMs(
-  { burst, everyMs }: ThrottleRate,
-  fullAtMs: number,
-  nowMs: number,
-): number {
+export function throttleWaitMs({ burst, everyMs }: ThrottleRate, fullAtMs: number, nowMs: number): number {
   return Math.max(0, fullAtMs + everyMs - nowMs - burst * everyMs)
 }
 
 /** When the bucket is full after one more attempt. */
-export function throttleFullAtMs(
-  { everyMs }: ThrottleRate,
-  fullAtMs: number,
-  nowMs: number,
-): number {
+export function throttleFullAtMs({ everyMs }: ThrottleRate, fullAtMs: number, nowMs: number): number {
   return Math.max(nowMs, fullAtMs) + everyMs
 }

@@ -203,10 +203,7 @@ export function useOfEntry(entry: LedgerEntry, month: number): AccountUse {
 /** Adds up the uses of the same month, account, path, key, model and, with `byLabels`, labels. */
 export class AccountUses {
   private readonly byLabels: boolean
-  private readonly uses = new Map<
-    string,
-    { -readonly [Name in keyof AccountUse]: AccountUse[Name] }
-  >()
+  private readonly uses = new Map<string, { -readonly [Name in keyof AccountUse]: AccountUse[Name] }>()
 
   constructor(byLabels: boolean) {
     this.byLabels = byLabels
@@ -307,10 +304,7 @@ export function matchesEntry(entry: LedgerEntry, filter: EntryFilter): boolean {
   )
 }
 
-function isOneOf(
-  value: string | number | null,
-  wanted: OneOf<string | number> | undefined,
-): boolean {
+function isOneOf(value: string | number | null, wanted: OneOf<string | number> | undefined): boolean {
   if (wanted === undefined) return true
   return value !== null && valuesOf(wanted).includes(value)
 }

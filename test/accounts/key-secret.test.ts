@@ -4,13 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import {
-  digestOf,
-  hasValidForm,
-  newSecret,
-  randomBase62,
-  shownParts,
-} from '../../src/accounts/key-secret.js'
+import { digestOf, hasValidForm, newSecret, randomBase62, shownParts } from '../../src/accounts/key-secret.js'
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
@@ -53,14 +47,7 @@ void t.test('swapped characters and malformed secrets are refused', (t) => {
   }
   const odd = ['', 'sk_', secret.slice(1), secret.slice(0, -1), `${secret}0`, ` ${secret}`]
   odd.push(`${secret}\n`, secret.toUpperCase(), secret.replace('_', '-'), 'k'.repeat(8_192))
-  odd.push(
-    "sk_' OR 1=1 --",
-    '*3\r\n$3\r\nSET',
-    '{hash}tag}',
-    'sk_\0',
-    'sk_*',
-    'sk_' + 'é'.repeat(44),
-  )
+  odd.push("sk_' OR 1=1 --", '*3\r\n$3\r\nSET', '{hash}tag}', 'sk_\0', 'sk_*', 'sk_' + 'é'.repeat(44))
   for (const text of odd) t.notOk(hasValidForm(text), JSON.stringify(text.slice(0, 20)))
   t.end()
 })

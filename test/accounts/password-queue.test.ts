@@ -13,37 +13,27 @@ void t.test('K-178: one check runs, 64 wait, others are refused with retry-after
   const hash = await queue.hash('correct horse')
   const outcomes = await Promise.all(
     Array.from({ length: 80 }, (_, index) =>
-      queue
-        .matches(hash, index % 2 === 0 ? 'correct horse' : 'wrong')
-        .catch((error: unknown) => error),
+      queue.matches(hash, index % 2 === 0 ? 'correct horse' : 'wrong').catch((error: unknown) => error),
     ),
   )
   const refused = outcomes.filter((outcome) => outcome instanceof GatewayError)
   t.equal(refused.length, 80 - 65)
   t.match(refused[0], { kind: 'rate_limited', wire: { retryAfterSeconds: 2 } })
-  t.equal(
-    outcomes.filter((outcome) => outcome === true).length,
-    33,
-    'every second result is a match',
-  )
+  t.equal(outcomes.filter((outcome) => outcome === true).length, 33, 'every second result is a match')
   t.equal(outcomes.filter((outcome) => outcome === false).length, 32)
   t.ok(await queue.matches(hash, 'correct horse'), 'the slots are free again')
 })
 
 const isLinux = process.platform === 'linux'
-void t.test(
-  'only the thread of the queue has the lowest priority',
-  { skip: !isLinux },
-  async (t) => {
-    const queue = newQueue(t)
-    const before = priorities().length
-    await queue.hash('correct horse')
-    const after = priorities()
-    t.ok(after.length > before, 'a thread was started')
-    t.equal(after.filter((each) => each === 19).length, 1)
-    t.ok(after[0] !== 19, 'not the main thread')
-  },
-)
+void t.test('only the thread of the queue has the lowest priority', { skip: !isLinux }, async (t) => {
+  const queue = newQueue(t)
+  const before = priorities().length
+  await queue.hash('correct horse')
+  const after = priorities()
+  t.ok(after.length > before, 'a thread was started')
+  t.equal(after.filter((each) => each === 19).length, 1)
+  t.ok(after[0] !== 19, 'not the main thread')
+})
 
 void t.test('closing rejects waiting checks, and a later check starts a new thread', async (t) => {
   const queue = newQueue(t)

@@ -37,8 +37,7 @@ async function rotations(t: Test, url: string): Promise<void> {
   const now = () => nowMs
   const newAccount = { email: EMAIL, plan: 'starter', password: 'long enough' } as const
   const { account } = await createAccount(store, newAccount)
-  const createKeyNamed = async (name: string) =>
-    createKey(store, { plans: PLANS, account, name, now })
+  const createKeyNamed = async (name: string) => createKey(store, { plans: PLANS, account, name, now })
   const rotated = (old: Awaited<ReturnType<typeof createKeyNamed>>['key']) =>
     rotateKey({ store, plans: PLANS, account, old, now, audit: () => [] })
 
@@ -57,8 +56,7 @@ async function rotations(t: Test, url: string): Promise<void> {
   nowMs += ROTATION_MS
   const newest = (await allKeys(store, account.id)).find(({ replaces }) => replaces === old?.id)
   t.ok(newest !== undefined)
-  if (newest !== undefined)
-    t.equal(await kindOf(rotated(newest)), 'done', 'then there is room again')
+  if (newest !== undefined) t.equal(await kindOf(rotated(newest)), 'done', 'then there is room again')
   const expired = await store.keyById(account.id, successor.key.id)
   t.equal(expired?.revokedAtMs, expired?.expiresAtMs, 'the expired key no longer counts')
   t.equal(await kindOf(rotateKey({ ...base(), old: expired ?? lone })), 'malformed_request')

@@ -66,8 +66,7 @@ function breach(
     return place.test(from) ? undefined : 'this file may not import this package'
   }
   if (target.startsWith('..')) {
-    if (target !== '../server/schema/schema.ts')
-      return 'the page imports only the schemas of the server'
+    if (target !== '../server/schema/schema.ts') return 'the page imports only the schemas of the server'
     return isType ? undefined : 'the browser would load the schema library: import a type'
   }
   if (target.endsWith('.css')) {

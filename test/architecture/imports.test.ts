@@ -208,9 +208,7 @@ function packageBreach(from: string, { target }: Import): string | undefined {
   if (target.startsWith('node:')) return undefined
   const places = PACKAGES[target]
   if (places === undefined) return 'this package has no place in the table'
-  return places.some((path) => path.test(from))
-    ? undefined
-    : 'this file may not import this package'
+  return places.some((path) => path.test(from)) ? undefined : 'this file may not import this package'
 }
 
 function breaches(sources: readonly Source[]): string[] {
@@ -268,16 +266,12 @@ void t.test('every import names a file of the tree', (t) => {
 })
 
 void t.test('every line of the tables is used', (t) => {
-  const lines = sources.flatMap((source) =>
-    importsOf(source).map((used) => ({ ...used, from: source.path })),
-  )
+  const lines = sources.flatMap((source) => importsOf(source).map((used) => ({ ...used, from: source.path })))
   for (const pair of Object.keys(SIBLING_VALUES)) {
     t.ok(
       lines.some(
         ({ from, target, isType }) =>
-          !isType &&
-          `${from} → ${target}` === pair &&
-          rowOf(moduleOf(from)) === rowOf(moduleOf(target)),
+          !isType && `${from} → ${target}` === pair && rowOf(moduleOf(from)) === rowOf(moduleOf(target)),
       ),
       pair,
     )

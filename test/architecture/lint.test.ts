@@ -72,9 +72,7 @@ const other: Point = { x: 1, move() {} }
 `
 const COMPILER = { strict: true, target: 'es2022', lib: ['es2023'], types: ['node'] }
 
-const Results = z.array(
-  z.object({ messages: z.array(z.object({ ruleId: z.string(), line: z.number() })) }),
-)
+const Results = z.array(z.object({ messages: z.array(z.object({ ruleId: z.string(), line: z.number() })) }))
 const Rules = z.record(
   z.string(),
   z.object({

@@ -51,9 +51,7 @@ function isPure(path: string): boolean {
 function breaches(source: Source): string[] {
   const impure = importsOf(source)
     .filter(({ isType }) => !isType)
-    .filter(({ target, isPackage }) =>
-      isPackage ? !PURE_PACKAGES.includes(target) : !isPure(target),
-    )
+    .filter(({ target, isPackage }) => (isPackage ? !PURE_PACKAGES.includes(target) : !isPure(target)))
     .map(({ line, target }) => `${source.path}:${String(line)} imports ${target}`)
   const lines = withoutComments(source.text).split('\n')
   const named = lines.flatMap((text, index) =>

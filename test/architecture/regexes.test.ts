@@ -39,11 +39,7 @@ function regexesIn(path: string, text: string): Found[] {
         if (BUILT.has(path)) return
         throw new Error(`${path}: an expression that is put together cannot be checked`)
       }
-      add(
-        node,
-        pattern.text,
-        flags !== undefined && ts.isStringLiteralLike(flags) ? flags.text : '',
-      )
+      add(node, pattern.text, flags !== undefined && ts.isStringLiteralLike(flags) ? flags.text : '')
     }
     ts.forEachChild(node, visit)
   }
@@ -53,9 +49,7 @@ function regexesIn(path: string, text: string): Found[] {
 
 /** Repetitions of one and two characters, alone and after a prefix that the expression may need. */
 function textsFor({ source }: RegExp): string[] {
-  const own = Array.from(source.replace(/\\[a-zA-Z]|[[\](){}^$.*+?|]/g, ' ')).filter(
-    (each) => each !== ' ',
-  )
+  const own = Array.from(source.replace(/\\[a-zA-Z]|[[\](){}^$.*+?|]/g, ' ')).filter((each) => each !== ' ')
   const alphabet = [...new Set([...CLASSES, ...own])].slice(0, MAX_ALPHABET)
   const pairs = alphabet.flatMap((one) => alphabet.map((other) => one + other))
   const word = own.join('').slice(0, 40)
@@ -86,8 +80,7 @@ void t.test('every expression of the sources is linear', (t) => {
   t.ok(found.length > 100, `${String(found.length)} expressions`)
   for (const { where, regex } of found) {
     const { text, ms } = slowest(regex)
-    if (ms > MOST_MS)
-      t.fail(`${where}: ${ms.toFixed(0)} ms for repetitions of ${JSON.stringify(text)}`)
+    if (ms > MOST_MS) t.fail(`${where}: ${ms.toFixed(0)} ms for repetitions of ${JSON.stringify(text)}`)
   }
   t.end()
 })

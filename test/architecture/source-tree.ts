@@ -42,9 +42,7 @@ export function importsOf({ path, text }: Source): Import[] {
   const found: Import[] = []
   const add = (specifier: string, isType: boolean, at: number, clause?: string): void => {
     const isPackage = !specifier.startsWith('.')
-    const target = isPackage
-      ? specifier
-      : posix.join(posix.dirname(path), specifier).replace(/\.js$/, '.ts')
+    const target = isPackage ? specifier : posix.join(posix.dirname(path), specifier).replace(/\.js$/, '.ts')
     const line = text.slice(0, at).split('\n').length
     found.push({ target, isPackage, isType, line, names: namesIn(clause) })
   }

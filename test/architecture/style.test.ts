@@ -36,8 +36,7 @@ function breaches({ path, text }: Source, crossing: ReadonlySet<string>): string
     found.push(`${path}: a folder named ${folder}`)
   }
   if (/[A-Z_]/.test(path)) found.push(`${path}: not kebab-case`)
-  if (!text.startsWith('/**') && !text.startsWith('#!'))
-    found.push(`${path}: has no header comment`)
+  if (!text.startsWith('/**') && !text.startsWith('#!')) found.push(`${path}: has no header comment`)
   const documented = new Set<string>()
   lines.forEach((line, index) => {
     const where = `${path}:${String(index + 1)}`
@@ -67,8 +66,7 @@ void t.test('every source file keeps the rules of style', (t) => {
 const READERS = ['src', 'test', 'bench', 'docs', 'grafana']
 /** Their exports are the interface of the package. */
 const PUBLIC = ['src/policy/plugin-interface', 'src/formats/codecs']
-const EXPORTS =
-  /^export (?:abstract )?(?:async )?(?:function\*?|const|let|class|interface|type) (\w+)/gm
+const EXPORTS = /^export (?:abstract )?(?:async )?(?:function\*?|const|let|class|interface|type) (\w+)/gm
 
 function withoutExtension(path: string): string {
   return path.replace(/\.tsx?$/, '')
@@ -129,9 +127,6 @@ void t.test('a breach of each rule is found', (t) => {
   t.equal(found('\nexport function near() {}'), '', 'so may what one room uses')
   t.equal(found('/** Text. */\nexport class C {}'), '')
   t.equal(found('/** Text. */\nexport function f(a: 1): 1\nexport function f(a: 2): 2'), '')
-  t.match(
-    breaches({ path: 'chat/x.ts', text: 'const x = 1' }, crossing).join(),
-    /has no header comment/,
-  )
+  t.match(breaches({ path: 'chat/x.ts', text: 'const x = 1' }, crossing).join(), /has no header comment/)
   t.end()
 })

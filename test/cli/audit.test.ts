@@ -60,10 +60,7 @@ void t.test('CSV has a line of names, and JSON in before and after', async (t) =
   const [head, ...rows] = session.output().join('\n').split('\n')
   t.equal(head, FIELDS.join(','))
   t.equal(rows.length, 2)
-  t.match(
-    rows[0],
-    /,account\.disable,bob@x\.org,acc_\w+,"\{""disabled"":false\}","\{""disabled"":true\}"$/,
-  )
+  t.match(rows[0], /,account\.disable,bob@x\.org,acc_\w+,"\{""disabled"":false\}","\{""disabled"":true\}"$/)
   t.match(rows[1], /,account\.create,bob@x\.org,acc_\w+,,"\{.*""email""/)
 })
 

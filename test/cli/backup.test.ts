@@ -48,48 +48,41 @@ void t.test('a backup taken during writes can be restored', async (t) => {
   t.equal(await restored.createKey(aKey(ada.id), null), 'created', 'the copy accepts writes')
 })
 
-void t.test(
-  'a copy does not charge requests that run, and charges those that were lost',
-  async (t) => {
-    const { good } = configFolder(t)
-    const path = join(dirname(good), 'data', 'sluice.db')
-    const copy = join(dirname(good), 'copy.db')
-    const store = await openSqlite(path)
-    t.teardown(() => store.close())
-    const demands = [
-      places(5),
-      ...(['usd_day', 'usd_week', 'usd_month'] as const).map((kind) =>
-        budget(kind, { limitNanoUsd: 1_000, costNanoUsd: 100 }),
-      ),
-    ]
-    const [ended, running, lost] = [
-      anAdmission(demands),
-      anAdmission(demands),
-      anAdmission(demands, { leaseMs: 0 }),
-    ]
-    for (const each of [ended, running, lost]) await store.ledger.admit(each)
-    await store.ledger.settle(aRow({ requestId: ended.requestId, costNanoUsd: 30 }))
-    t.match(await sluice(['backup', copy, '--config', good]), { status: 0, err: '' })
-    const left = async ({ ledger }: Pick<Store, 'ledger'>) =>
-      (await ledger.limitStates('acc_ada', demands)).map(({ remaining }) => remaining)
-    t.same(await left(store), [3, 770, 770, 770])
-    await store.ledger.renew([running], 600_000)
+void t.test('a copy does not charge requests that run, and charges those that were lost', async (t) => {
+  const { good } = configFolder(t)
+  const path = join(dirname(good), 'data', 'sluice.db')
+  const copy = join(dirname(good), 'copy.db')
+  const store = await openSqlite(path)
+  t.teardown(() => store.close())
+  const demands = [
+    places(5),
+    ...(['usd_day', 'usd_week', 'usd_month'] as const).map((kind) =>
+      budget(kind, { limitNanoUsd: 1_000, costNanoUsd: 100 }),
+    ),
+  ]
+  const [ended, running, lost] = [
+    anAdmission(demands),
+    anAdmission(demands),
+    anAdmission(demands, { leaseMs: 0 }),
+  ]
+  for (const each of [ended, running, lost]) await store.ledger.admit(each)
+  await store.ledger.settle(aRow({ requestId: ended.requestId, costNanoUsd: 30 }))
+  t.match(await sluice(['backup', copy, '--config', good]), { status: 0, err: '' })
+  const left = async ({ ledger }: Pick<Store, 'ledger'>) =>
+    (await ledger.limitStates('acc_ada', demands)).map(({ remaining }) => remaining)
+  t.same(await left(store), [3, 770, 770, 770])
+  await store.ledger.renew([running], 600_000)
 
-    const later = Date.now() + 120_000
-    const restored = await openSqlite(copy, { nowMs: () => later })
-    t.teardown(() => restored.close())
-    t.same(
-      (await left(restored)).slice(1),
-      [870, 870, 870],
-      'the copy holds nothing of running requests',
-    )
-    t.equal(await restored.ledger.expire(), 1)
-    t.equal(await restored.ledger.entry(null, running.requestId), null)
-    t.match(await restored.ledger.entry(null, lost.requestId), { outcome: 'lost', status: 500 })
-    t.same(await left(restored), [5, 870, 870, 870])
-    t.equal(await store.ledger.settle(aRow({ requestId: running.requestId })), 'settled')
-  },
-)
+  const later = Date.now() + 120_000
+  const restored = await openSqlite(copy, { nowMs: () => later })
+  t.teardown(() => restored.close())
+  t.same((await left(restored)).slice(1), [870, 870, 870], 'the copy holds nothing of running requests')
+  t.equal(await restored.ledger.expire(), 1)
+  t.equal(await restored.ledger.entry(null, running.requestId), null)
+  t.match(await restored.ledger.entry(null, lost.requestId), { outcome: 'lost', status: 500 })
+  t.same(await left(restored), [5, 870, 870, 870])
+  t.equal(await store.ledger.settle(aRow({ requestId: running.requestId })), 'settled')
+})
 
 void t.test('a store that cannot be copied and an existing target are refused', async (t) => {
   const { good, bad } = configFolder(t)
@@ -101,24 +94,15 @@ void t.test('a store that cannot be copied and an existing target are refused', 
   await store.close()
   const existing = await sluice(['backup', good, '--config', good])
   t.equal(existing.status, 1)
-  t.match(
-    existing.err,
-    /^sluice: the file ".*" exists already: choose another name or remove it first$/m,
-  )
+  t.match(existing.err, /^sluice: the file ".*" exists already: choose another name or remove it first$/m)
   const nowhere = await sluice(['backup', join(dirname(good), 'none', 'copy.db'), '--config', good])
   t.equal(nowhere.status, 1)
   t.match(nowhere.err, /^sluice: the folder ".*none" does not exist: create it first$/m)
   const folder = await sluice(['backup', dirname(good), '--config', good])
-  t.same(
-    [folder.status, folder.err],
-    [1, `sluice: "${dirname(good)}" is a folder: name a file in it\n`],
-  )
+  t.same([folder.status, folder.err], [1, `sluice: "${dirname(good)}" is a folder: name a file in it\n`])
   const unwritable = await sluice(['backup', '/proc/copy.db', '--config', good])
   t.equal(unwritable.status, 1)
-  t.match(
-    unwritable.err,
-    /^sluice: The copy cannot be written\. \(writing '\/proc\/copy\.db' failed/,
-  )
+  t.match(unwritable.err, /^sluice: The copy cannot be written\. \(writing '\/proc\/copy\.db' failed/)
   t.equal((await sluice(['backup', copy, '--config', bad])).status, 1)
   t.equal((await sluice(['backup', '--config', good])).status, 2)
   t.notOk(existsSync(copy), 'no partial copy is left')

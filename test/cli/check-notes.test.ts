@@ -51,10 +51,7 @@ void t.test('check notes unset keys, settings without effect and translation los
   const out = await sluice(t, ['check'])
   t.match(out, 'note: upstream anthropic has fewer keys than listed: A_2 is not set')
   t.match(out, 'note: routes[1]: balance has no effect, since sticky decides')
-  t.match(
-    out,
-    'note: routes[2]: hedge has no second target and sends both requests to the same upstream',
-  )
+  t.match(out, 'note: routes[2]: hedge has no second target and sends both requests to the same upstream')
   t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) loses .*logit_bias/)
   t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) refuses .*n above 1/)
   t.notMatch(out, 'fallback[0]: openai', 'features that the first target lacks too are not noted')
@@ -65,10 +62,7 @@ void t.test('check notes unset keys, settings without effect and translation los
   t.notMatch(out, 'routes[1].targets[1]', 'the same dialect loses nothing')
   const json = JSON.parse(await sluice(t, ['check', '--json'])) as { notes: string[] }
   t.equal(json.notes.length, out.trim().split('\n').length - 1)
-  t.match(
-    await sluice(t, ['check'], { env: { O: 'o' } }),
-    'upstream anthropic has no key: A, A_2 is not set',
-  )
+  t.match(await sluice(t, ['check'], { env: { O: 'o' } }), 'upstream anthropic has no key: A, A_2 is not set')
 })
 
 void t.test(
@@ -135,10 +129,7 @@ void t.test('explain evaluates conditions with its options and the body', async 
   )
   const messages = [{ role: 'user', content: 'word '.repeat(8_000) }]
   const body = { 'body.json': JSON.stringify({ messages }) }
-  t.match(
-    await sluice(t, [...research, '--body', 'body.json'], { files: body }),
-    'route      routes[0]',
-  )
+  t.match(await sluice(t, [...research, '--body', 'body.json'], { files: body }), 'route      routes[0]')
 })
 
 const MISTAKES = `store: redis://:canary-6f@redis:6379

@@ -136,12 +136,7 @@ void t.test('I-138: check --json prints one object with the errors of the loader
 
 void t.test('check exits with 2 for wrong usage and prints the problem', async (t) => {
   const folder = t.testdir({})
-  for (const args of [
-    ['check'],
-    ['check', '--confg', 'x'],
-    ['check', '--config'],
-    ['check', 'x'],
-  ]) {
+  for (const args of [['check'], ['check', '--confg', 'x'], ['check', '--config'], ['check', 'x']]) {
     const answer = await here(args, folder)
     t.equal(answer.status, 2, args.join(' '))
     t.match(answer.err, /^sluice: /, args.join(' '))

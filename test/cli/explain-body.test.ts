@@ -66,9 +66,7 @@ async function explained(
   return {
     status,
     request,
-    results: results.map(
-      ({ path, outcome }) => `${stringOf(path) ?? ''} ${stringOf(outcome) ?? ''}`,
-    ),
+    results: results.map(({ path, outcome }) => `${stringOf(path) ?? ''} ${stringOf(outcome) ?? ''}`),
   }
 }
 

@@ -17,10 +17,7 @@ async function explainIn(file: string, ...args: string[]): Promise<string> {
 }
 
 void t.test('the line of the dialect names the endpoint', async (t) => {
-  t.match(
-    await explain('gpt-5.5-pro'),
-    'dialect    openai-responses: the model has no chat endpoint',
-  )
+  t.match(await explain('gpt-5.5-pro'), 'dialect    openai-responses: the model has no chat endpoint')
   t.match(
     await explain('gpt-4o'),
     'dialect    openai-chat: the model supports all features in chat completions',

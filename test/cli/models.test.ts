@@ -91,10 +91,7 @@ void t.test('the price version changes only if a price changes', (t) => {
   const two = { id: 'b', variants: ['b-1'], price: { input: 3 } }
   const upstream = { name: 'u', prices: { '*': { input: 5, output: 6 } } }
   const version = priceVersionOf([one, two], [upstream])
-  t.equal(
-    priceVersionOf([two, one, { id: 'free' }], [upstream, { name: 'v', prices: {} }]),
-    version,
-  )
+  t.equal(priceVersionOf([two, one, { id: 'free' }], [upstream, { name: 'v', prices: {} }]), version)
   t.equal(priceVersionOf([{ id: 'a', price: { output: 2, input: 1 } }, two], [upstream]), version)
   for (const other of [
     priceVersionOf([one], [upstream]),

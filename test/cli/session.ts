@@ -88,10 +88,7 @@ export async function runOn(
 }
 
 /** Runs a command in this process and returns its exit status. Rejects with `UsageError`. */
-export async function exitStatus(
-  command: CommandUnknownOpts,
-  argv: readonly string[],
-): Promise<number> {
+export async function exitStatus(command: CommandUnknownOpts, argv: readonly string[]): Promise<number> {
   const { exitCode } = process
   process.exitCode = 0
   try {
@@ -126,9 +123,7 @@ export async function sluiceHere(args: readonly string[], { env = {}, cwd }: Pla
   stderr.write = (chunk: unknown) => ((err += String(chunk)), true)
   let status: number
   try {
-    status = await exitStatus(await load(), rest).catch((error: unknown) =>
-      printFailure(error, name),
-    )
+    status = await exitStatus(await load(), rest).catch((error: unknown) => printFailure(error, name))
   } finally {
     for (const [at, stream] of [stdout, stderr].entries()) Reflect.set(stream, 'write', writes[at])
     process.chdir(real.cwd)

@@ -128,39 +128,35 @@ void t.test('a copy that differs from its source is reported', async (t) => {
   t.match(errors, /the two stores differ/)
 })
 
-void t.test(
-  'records are copied from sqlite to redis and back',
-  { skip: redisMissing() },
-  async (t) => {
-    const server = await startRedis(t)
-    const fresh = freshDatabases(server)
-    const [from, back] = sqlitePlaces(t)
-    const [to, second] = [fresh(), fresh()]
-    await filled(from)
-    for (const [source, target] of [
-      [from, to],
-      [to, second],
-      [second, back],
-    ] as const) {
-      const { status, text, errors } = await moved(source, target)
-      t.equal(status, 0, text + errors)
-      await assertSame(t, from, target)
-    }
-    await changed(from)
-    t.equal((await moved(from, to)).status, 0, 'changed records are copied')
-    await assertSame(t, from, to)
+void t.test('records are copied from sqlite to redis and back', { skip: redisMissing() }, async (t) => {
+  const server = await startRedis(t)
+  const fresh = freshDatabases(server)
+  const [from, back] = sqlitePlaces(t)
+  const [to, second] = [fresh(), fresh()]
+  await filled(from)
+  for (const [source, target] of [
+    [from, to],
+    [to, second],
+    [second, back],
+  ] as const) {
+    const { status, text, errors } = await moved(source, target)
+    t.equal(status, 0, text + errors)
+    await assertSame(t, from, target)
+  }
+  await changed(from)
+  t.equal((await moved(from, to)).status, 0, 'changed records are copied')
+  await assertSame(t, from, to)
 
-    // Killed between the record of an account and its name, which is written last.
-    const [zoe] = await withOpen(from, (store) => allAccounts(store))
-    if (zoe === undefined) throw new Error('the source is empty')
-    await withOpen(server.url(), (store) => store.createAccount(zoe))
-    t.equal(await server.ask('hdel', 'sluice:{accounts}:names', 'acc_zoe'), 1)
-    t.equal(await server.ask('hdel', 'sluice:{accounts}:ids', 'acc-zoe'), 1)
-    t.equal(await server.ask('zrem', 'sluice:{accounts}:by-name', 'acc-zoe'), 1)
-    t.equal((await moved(from, server.url())).status, 0, 'an incomplete account is completed')
-    await assertSame(t, from, server.url())
-  },
-)
+  // Killed between the record of an account and its name, which is written last.
+  const [zoe] = await withOpen(from, (store) => allAccounts(store))
+  if (zoe === undefined) throw new Error('the source is empty')
+  await withOpen(server.url(), (store) => store.createAccount(zoe))
+  t.equal(await server.ask('hdel', 'sluice:{accounts}:names', 'acc_zoe'), 1)
+  t.equal(await server.ask('hdel', 'sluice:{accounts}:ids', 'acc-zoe'), 1)
+  t.equal(await server.ask('zrem', 'sluice:{accounts}:by-name', 'acc-zoe'), 1)
+  t.equal((await moved(from, server.url())).status, 0, 'an incomplete account is completed')
+  await assertSame(t, from, server.url())
+})
 
 void t.test(
   'saved views and the history of labels are copied from sqlite to redis and back',
@@ -236,10 +232,7 @@ void t.test('the program exits with its statuses and prints no e-mail address', 
     [['migrate', 'all'], /only options/],
     [['migrate', '--from', 'sqlite:a'], /--to URL/],
     [['migrate', '--from', 'sqlite:a', '--to', 'sqlite:./a'], /same store/],
-    [
-      ['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'],
-      /--to must be sqlite:PATH/,
-    ],
+    [['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'], /--to must be sqlite:PATH/],
     [['migrate', '--from', 'sqlite:a', '--to', 'env:NONE'], /variable NONE is not set/],
   ]
   for (const [argv, message] of wrong) {
@@ -364,8 +357,7 @@ async function filled(url: string): Promise<void> {
     const old = { atMs: NOON - 40 * DAY, keyId: 'key_old', hops: { firstContent: 75 } }
     await store.ledger.settle(ledgerEntry('old1', old))
     await store.ledger.settle(ledgerEntry('old2', { ...old, outcome: 'lost', source: 'estimated' }))
-    for (let n = 0; n < 30; n += 1)
-      await store.ledger.settle(ledgerEntry(`r${n}`, { atMs: NOON + n }))
+    for (let n = 0; n < 30; n += 1) await store.ledger.settle(ledgerEntry(`r${n}`, { atMs: NOON + n }))
     const unsettled = ledgerEntry('admitted')
     for (const shared of [false, true]) {
       const subject = shared ? 'model:a:b}~%' : 'key:key_1'

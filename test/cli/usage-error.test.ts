@@ -44,10 +44,7 @@ void t.test('values and arguments in the wrong place are named', async (t) => {
   for (const [argv, message] of [
     [['--config'], 'Option --config needs a value: --config FILE'],
     [['--strict=yes'], 'Option --strict accepts no value'],
-    [
-      ['--config', '-1'],
-      'Option --config needs a value: write --config=FILE for a value that starts with -',
-    ],
+    [['--config', '-1'], 'Option --config needs a value: write --config=FILE for a value that starts with -'],
     [['--config=-1'], 'no error'],
     [['gpt-5.5'], 'Unexpected argument "gpt-5.5": this command accepts only options'],
     [['a.yaml'], 'Unexpected argument "a.yaml": write --config a.yaml'],
@@ -58,8 +55,7 @@ void t.test('values and arguments in the wrong place are named', async (t) => {
   }
 })
 
-const NEEDS_CONFIG =
-  "'sluice check' needs a configuration file: pass --config FILE or set SLUICE_CONFIG"
+const NEEDS_CONFIG = "'sluice check' needs a configuration file: pass --config FILE or set SLUICE_CONFIG"
 
 void t.test('the program exits with 2 and prints the suggestion on standard error', async (t) => {
   const { good } = configFolder(t)
@@ -77,10 +73,7 @@ void t.test('the program exits with 2 and prints the suggestion on standard erro
       ['check', '--confg', 'gateway.yaml'],
       `sluice: Unknown option --confg (did you mean "--config"?)\n'sluice check --help' describes it\n`,
     ],
-    [
-      ['check', '--unrelated'],
-      `sluice: Unknown option --unrelated\n'sluice check --help' describes it\n`,
-    ],
+    [['check', '--unrelated'], `sluice: Unknown option --unrelated\n'sluice check --help' describes it\n`],
     [
       ['serve', 'gateway.yaml'],
       `sluice: Unexpected argument "gateway.yaml": write --config gateway.yaml\n'sluice serve --help' describes it\n`,
@@ -121,10 +114,7 @@ void t.test('the program exits with 2 and prints the suggestion on standard erro
       ['--config', 'a.yaml', 'check'],
       `sluice: Option --config must follow the command: 'sluice check --help' describes it\n`,
     ],
-    [
-      ['--config', 'a.yaml'],
-      `sluice: Unknown command "--config": 'sluice --help' lists the commands\n`,
-    ],
+    [['--config', 'a.yaml'], `sluice: Unknown command "--config": 'sluice --help' lists the commands\n`],
     [
       ['keys', 'create', '--name', 'ci', '--config', 'none.yaml'],
       `sluice: 'sluice keys create' needs --account ACCOUNT\n'sluice keys --help' describes it\n`,

@@ -70,8 +70,7 @@ void t.test('a statement', async (t) => {
   ])
   const csv = await run(...of('acme'), '--format', 'csv')
   const [head, ...lines] = csv.split('\r\n')
-  const columns =
-    'account,key,key_id,model,requests,input_tokens,output_tokens,cost_nano_usd,cost_usd'
+  const columns = 'account,key,key_id,model,requests,input_tokens,output_tokens,cost_nano_usd,cost_usd'
   t.equal(head, columns)
   t.equal(lines.length, 3)
   t.match(await run(...of('acme')), /total +5/)
@@ -90,10 +89,7 @@ void t.test('summaries by the tree', async (t) => {
   }
   t.same(await groups('--by', 'parent', ...PERIOD), ['acme 1000000026', 'other 50', 'gone 9'])
   t.same(await groups('--by', 'root', ...PERIOD), ['acme 1000000026', 'other 50', 'gone 9'])
-  t.same(await groups('--by', 'month', '--since', '2026-10-01'), [
-    '2026-11 1000000085',
-    '2026-12 5',
-  ])
+  t.same(await groups('--by', 'month', '--since', '2026-10-01'), ['2026-11 1000000085', '2026-12 5'])
   t.same(await groups('--by', 'member', ...PERIOD), ['(none) 1000000085'])
   const own = ['--account', 'acme', ...PERIOD]
   t.same(await groups('--by', 'parent', ...own), ['acme 1000000012'])

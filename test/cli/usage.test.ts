@@ -217,10 +217,7 @@ void t.test('filters select the entries of an export and of a summary', async (t
   ]
   t.strictSame(await groupsOf('label:team'), teams)
   for (const wrong of [{ status: 'many' }, { account: 'bob@x.org' }]) {
-    await t.rejects(
-      runUsage(session, 'export', { format: 'csv', ...wrong }, now),
-      /--(status|account)/,
-    )
+    await t.rejects(runUsage(session, 'export', { format: 'csv', ...wrong }, now), /--(status|account)/)
   }
   await t.rejects(runOn(session, command, ['summary', '--by', 'colour']), /--by must be/)
   await t.rejects(runOn(session, command, ['summary', '--by', 'label:']), /--by must be/)
@@ -234,9 +231,7 @@ void t.test('a summary shows names of keys and e-mail addresses beside ids', asy
   const { key } = await createKey(store, { plans, account, name: 'nightly build' })
   const now = Date.now()
   await store.ledger.settle(ledgerEntry('a', { atMs: now, accountId: account.id, keyId: key.id }))
-  await store.ledger.settle(
-    ledgerEntry('b', { atMs: now, accountId: account.id, keyId: 'key_gone' }),
-  )
+  await store.ledger.settle(ledgerEntry('b', { atMs: now, accountId: account.id, keyId: 'key_gone' }))
   await runUsage(session, 'summary', { by: 'key', json: true }, now)
   const known = { key: key.id, name: 'nightly build', email: 'ada@x.org', requests: 1 }
   const gone = { key: 'key_gone', name: null, email: 'ada@x.org', requests: 1 }
@@ -301,16 +296,7 @@ void t.test('a closed standard output (`| head`) ends a command without an error
   await Promise.all(entries.map((entry) => store.ledger.settle(entry)))
   await store.close()
   const exportAll = ['usage', 'export', '--config', good, '--format', 'csv']
-  const summary = [
-    'usage',
-    'summary',
-    '--config',
-    good,
-    '--by',
-    'upstream',
-    '--since',
-    '2026-01-01',
-  ]
+  const summary = ['usage', 'summary', '--config', good, '--by', 'upstream', '--since', '2026-01-01']
   for (const [args, reader] of [
     [exportAll, 'first chunk'],
     [exportAll, 'none'],

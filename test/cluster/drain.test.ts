@@ -7,19 +7,16 @@ import t from 'tap'
 import { isRunning, startService, until } from './fork.js'
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  void t.test(
-    `${signal} drains: running requests finish, new connections are refused`,
-    async (t) => {
-      const service = await startService(t)
-      const response = await fetch(`http://127.0.0.1:${service.port}/slow`)
-      const exited = once(service.child, 'exit')
-      service.child.kill(signal)
-      t.equal(await response.text(), 'begun finished')
-      t.strictSame(await exited, [0, null], 'exits with 0')
-      await t.rejects(service.get('/'))
-      for (const pid of service.pids) t.notOk(isRunning(pid), 'no worker is left')
-    },
-  )
+  void t.test(`${signal} drains: running requests finish, new connections are refused`, async (t) => {
+    const service = await startService(t)
+    const response = await fetch(`http://127.0.0.1:${service.port}/slow`)
+    const exited = once(service.child, 'exit')
+    service.child.kill(signal)
+    t.equal(await response.text(), 'begun finished')
+    t.strictSame(await exited, [0, null], 'exits with 0')
+    await t.rejects(service.get('/'))
+    for (const pid of service.pids) t.notOk(isRunning(pid), 'no worker is left')
+  })
 }
 
 void t.test('J-147: after a second signal the program exits at once with a failure', async (t) => {

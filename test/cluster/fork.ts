@@ -75,10 +75,7 @@ export async function startService(
 }
 
 /** Polls the condition until it is true; throws after `timeoutMs`, with the text of the condition. */
-export async function until(
-  met: () => boolean | Promise<boolean>,
-  timeoutMs = 60_000,
-): Promise<void> {
+export async function until(met: () => boolean | Promise<boolean>, timeoutMs = 60_000): Promise<void> {
   const giveUpAt = Date.now() + timeoutMs
   while (!(await met())) {
     if (Date.now() > giveUpAt) throw new Error(`not true within ${timeoutMs} ms: ${met.toString()}`)

@@ -25,9 +25,7 @@ void t.test('counts of all workers are summed and kept after a worker exits', as
 void t.test('the generation is the newest, and each line appears once', async (t) => {
   const service = await startService(t)
   service.child.send({ generation: 7, text: 'seven' })
-  await until(async () =>
-    /^sluice_config_generation 7$/m.test((await service.getOps('/metrics')).text),
-  )
+  await until(async () => /^sluice_config_generation 7$/m.test((await service.getOps('/metrics')).text))
   const { text } = await service.getOps('/metrics')
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   const names = lines.map((line) => line.slice(0, line.lastIndexOf(' ')))

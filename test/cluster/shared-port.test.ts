@@ -17,21 +17,18 @@ void t.test('two workers share one port', async (t) => {
   t.strictSame([...pids].sort(), [...service.pids].sort(), 'both took part, the primary did not')
 })
 
-void t.test(
-  'a published configuration reaches every worker; a refused one changes nothing',
-  async (t) => {
-    const service = await startService(t)
-    service.child.send({ generation: 2, text: 'two' })
-    const both = async (text: string): Promise<boolean> => {
-      const answers = await Promise.all(Array.from({ length: 8 }, () => service.get('/')))
-      return answers.every((answer) => answer.includes(`"text":"${text}"`))
-    }
-    await until(() => both('two'))
-    service.child.send({ generation: 3, text: 'refused' })
-    await until(() => service.output().split('configuration not applied').length === 3)
-    t.ok(await both('two'), 'the one before stays in force')
-    service.child.send({ generation: 4, text: 'four' })
-    await until(() => both('four'))
-    t.match(await service.getOps('/readyz'), { status: 200 })
-  },
-)
+void t.test('a published configuration reaches every worker; a refused one changes nothing', async (t) => {
+  const service = await startService(t)
+  service.child.send({ generation: 2, text: 'two' })
+  const both = async (text: string): Promise<boolean> => {
+    const answers = await Promise.all(Array.from({ length: 8 }, () => service.get('/')))
+    return answers.every((answer) => answer.includes(`"text":"${text}"`))
+  }
+  await until(() => both('two'))
+  service.child.send({ generation: 3, text: 'refused' })
+  await until(() => service.output().split('configuration not applied').length === 3)
+  t.ok(await both('two'), 'the one before stays in force')
+  service.child.send({ generation: 4, text: 'four' })
+  await until(() => both('four'))
+  t.match(await service.getOps('/readyz'), { status: 200 })
+})

@@ -41,18 +41,14 @@ void t.test('routes in another order differ by their order', (t) => {
 void t.test('a changed weight is named by its route and upstream', (t) => {
   const targets = (weight: number): string =>
     `{ prefix: gpt-, targets: [{ upstream: openai, weight: ${weight} }, { upstream: other, model: m, weight: 1 }] }`
-  t.same(pathsBetween(routes(targets(1)), routes(targets(9))), [
-    'routes[gpt-*].targets[openai].weight',
-  ])
+  t.same(pathsBetween(routes(targets(1)), routes(targets(9))), ['routes[gpt-*].targets[openai].weight'])
   t.end()
 })
 
 void t.test('fallbacks in another order are a difference', (t) => {
   const route = (...names: string[]): string =>
     `{ prefix: gpt-, upstream: openai, fallback: [${names.map((model) => `{ upstream: other, model: ${model} }`).join(', ')}] }`
-  t.same(pathsBetween(routes(route('a', 'b')), routes(route('b', 'a'))), [
-    'routes[gpt-*].fallback (order)',
-  ])
+  t.same(pathsBetween(routes(route('a', 'b')), routes(route('b', 'a'))), ['routes[gpt-*].fallback (order)'])
   t.end()
 })
 

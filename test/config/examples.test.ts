@@ -55,10 +55,7 @@ void t.test('the examples of the how-to page and the README load', (t) => {
     .map((name) => readFileSync(`docs/how-to/${name}.md`, 'utf8'))
     .join('\n')
   const readme = readFileSync('README.md', 'utf8')
-  const own = readme.slice(
-    readme.indexOf('## Fallback and retries'),
-    readme.indexOf('## Limits and budgets'),
-  )
+  const own = readme.slice(readme.indexOf('## Fallback and retries'), readme.indexOf('## Limits and budgets'))
   const blocks = [...(page + own).matchAll(/```yaml\n([^]*?)```/g)].map(([, text = '']) => text)
   t.ok(blocks.length >= 10, String(blocks.length))
   const names = ['anthropic', 'anthropic-eu', 'openai', 'google']

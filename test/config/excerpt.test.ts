@@ -35,21 +35,10 @@ void t.test('possible secrets are masked, and the rest of the line is shown', (t
   ]) {
     t.notMatch(excerpt(line, 1, 1), /canary|4b/, line)
   }
-  const lines = [
-    'headers:',
-    '',
-    '  # a note',
-    `  x-auth: ${canary}`,
-    `  x-b: |`,
-    `    a: ${canary}`,
-  ]
+  const lines = ['headers:', '', '  # a note', `  x-auth: ${canary}`, `  x-b: |`, `    a: ${canary}`]
   t.notMatch(excerpt(lines.join('\n'), 4, 1), /canary/, 'in a map of headers')
   t.notMatch(excerpt(lines.join('\n'), 6, 1), /canary/, 'in a block text within it')
-  for (const key of [
-    'sk-abcdefghijklmnopqrstuvwx',
-    'Bearer abc-def',
-    'a8f5f167f44f4964e6c998dee827110c',
-  ])
+  for (const key of ['sk-abcdefghijklmnopqrstuvwx', 'Bearer abc-def', 'a8f5f167f44f4964e6c998dee827110c'])
     t.notMatch(excerpt(`wrong: ${key}`, 1, 1), /abc|8f5/, key)
   t.match(excerpt('  a: { api_key: ${KEY}, dialct: openai }', 1, 1), /\$\{KEY\}, dialct: \*{6} \}/)
   t.match(excerpt('  - { prefix: gpt-, upstream: opnai }', 1, 1), 'upstream: opnai }')

@@ -95,11 +95,7 @@ void t.test('I-136: no value in a field of the file causes an exception', (t) =>
       refused += 1
     }
   }
-  t.equal(
-    refused,
-    paths.length * ODD.length,
-    'the file has keys of later versions, so each is refused',
-  )
+  t.equal(refused, paths.length * ODD.length, 'the file has keys of later versions, so each is refused')
   t.end()
 })
 

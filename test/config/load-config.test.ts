@@ -224,9 +224,7 @@ limiting: { unknown_price: allow, away: { budget_usd: 0 } }
     },
     log: { level: 'debug' },
     onLoss: 'reject',
-    routes: [
-      { match: { model: 'o1' }, targets: [{ upstream: 'local', weight: 3, model: 'llama' }] },
-    ],
+    routes: [{ match: { model: 'o1' }, targets: [{ upstream: 'local', weight: 3, model: 'llama' }] }],
     plans: {
       pro: { priceUsd: 49.5, maxKeys: null, limits: { nanoUsdPerDay: 100_000_000 } },
       starter: { priceUsd: 20 },
@@ -265,8 +263,7 @@ void t.test('allow_private_address defaults to true for private addresses only',
   const own = ['localhost', 'a.localhost', '127.0.0.1', '127.9.9.9', '10.0.0.1', '192.168.1.1']
   const others = ['172.16.0.1', '172.31.9.9', '169.254.1.1', '100.64.0.1', '0.0.0.0', '2130706433']
   const six = ['[::1]', '[::]', '[fd00::1]', '[fe80::1]', '[::ffff:10.0.0.1]']
-  for (const host of [...own, ...others, ...six])
-    t.equal(allowed(`http://${host}:80/v1`), true, host)
+  for (const host of [...own, ...others, ...six]) t.equal(allowed(`http://${host}:80/v1`), true, host)
   const far = ['8.8.8.8', '172.15.0.1', '172.32.0.1', '100.128.0.1', '192.169.0.1', 'example.com']
   for (const host of [...far, 'localhost.com', '[2606:4700::1]', '[::ffff:8.8.8.8]']) {
     t.equal(allowed(`http://${host}/v1`), false, host)
@@ -305,11 +302,7 @@ void t.test('placeholders are variables or files; one text may have several, and
   t.equal(header('"${file:rel}"'), 'near')
   t.equal(header('"$${A}"'), '${A}')
   t.equal(header('"$A $"'), '$A $')
-  t.equal(
-    header('"${A}"', { A: '${B}: [x]' }),
-    '${B}: [x]',
-    'values are not searched for placeholders',
-  )
+  t.equal(header('"${A}"', { A: '${B}: [x]' }), '${B}: [x]', 'values are not searched for placeholders')
   t.end()
 })
 
@@ -323,10 +316,7 @@ void t.test('a placeholder may supply a number or an enumerated word', (t) => {
   const messageFor = (port: string) => problemsOf(text, { ...env, PORT: port })[0]
   t.equal(messageFor('http'), '/etc/sluice/gateway.yaml:8:17: server.port: must be a number')
   t.equal(messageFor('99999'), '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 65535')
-  t.equal(
-    messageFor('1e308'),
-    '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 9007199254740991',
-  )
+  t.equal(messageFor('1e308'), '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 9007199254740991')
   t.equal(
     problemsOf(text, { ...env, WORKERS: '2' })[0],
     undefined,
@@ -339,11 +329,7 @@ void t.test('a placeholder without a value is reported by name', (t) => {
   const at = (text: string, files = {}) => problemsOf(`${GOOD}store: ${text}\n`, {}, files)[0]
   const place = '/etc/sluice/gateway.yaml:8:8: store: '
   t.equal(at('sqlite:${DIR}'), `${place}the environment variable DIR is not set or empty`)
-  t.equal(
-    problemsOf(`${GOOD}server: { port: "\${P}", host: "\${P}" }\n`, {}).length,
-    2,
-    'once each',
-  )
+  t.equal(problemsOf(`${GOOD}server: { port: "\${P}", host: "\${P}" }\n`, {}).length, 2, 'once each')
   t.equal(at('"${file:/no}"'), `${place}the file "/no" does not exist`)
   t.match(at('"${file:/}"'), /the file "\/" is a folder/)
   t.equal(at('"${file:/e}"', { '/e': ' \n' }), `${place}the file "/e" is empty`)

@@ -98,15 +98,7 @@ void t.test('settings that need a restart are listed (I-134)', (t) => {
         'store: sqlite:x\nescrow: { key: 0123456789abcdef0123456789abcdef }\nlog: { level: warn }\nserver: { port: 1, ops_host: a, workers: 99 }\n',
       ),
     ),
-    [
-      'server.port',
-      'server.ops_host',
-      'server.workers',
-      'log.level',
-      'store',
-      'escrow.key',
-      'ledger.spool',
-    ],
+    ['server.port', 'server.ops_host', 'server.workers', 'log.level', 'store', 'escrow.key', 'ledger.spool'],
   )
   t.end()
 })

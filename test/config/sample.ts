@@ -29,11 +29,7 @@ export function loadText(
 }
 
 /** The lines that `sluice check` prints for a text; empty if it is valid. */
-export function problemsOf(
-  text: string,
-  env?: Env,
-  files?: Record<string, string | null>,
-): string[] {
+export function problemsOf(text: string, env?: Env, files?: Record<string, string | null>): string[] {
   const loaded = loadText(text, env, files)
   return loaded.ok ? [] : loaded.errors.map((problem) => formatProblem(problem))
 }

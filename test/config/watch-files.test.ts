@@ -65,21 +65,18 @@ void t.test('an edit in place is in force within a second', async (t) => {
   t.same(first.config.routes[0]?.match, { prefix: 'gpt-' }, 'the old snapshot is unchanged')
 })
 
-void t.test(
-  'an invalid edit is reported once and leaves the old generation in force',
-  async (t) => {
-    const { file, source } = await open(t)
-    const [change, tookMs] = await changeAfter(source, () => writeFileSync(file, BAD))
-    t.ok(tookMs < 1_000, `${tookMs} ms`)
-    t.match(change, { result: 'refused', errors: [{ file, line: 7, column: 31 }] })
-    t.equal(source.current().generation, 1)
-    t.match(source.lastError, [{ path: 'routes[0].upstream', suggestion: 'openai' }])
-    let changes = 0
-    source.subscribe(() => (changes += 1))
-    t.match(await source.reload(), { result: 'refused', errors: [{ line: 7 }] })
-    t.equal(changes, 0, 'no second notification')
-  },
-)
+void t.test('an invalid edit is reported once and leaves the old generation in force', async (t) => {
+  const { file, source } = await open(t)
+  const [change, tookMs] = await changeAfter(source, () => writeFileSync(file, BAD))
+  t.ok(tookMs < 1_000, `${tookMs} ms`)
+  t.match(change, { result: 'refused', errors: [{ file, line: 7, column: 31 }] })
+  t.equal(source.current().generation, 1)
+  t.match(source.lastError, [{ path: 'routes[0].upstream', suggestion: 'openai' }])
+  let changes = 0
+  source.subscribe(() => (changes += 1))
+  t.match(await source.reload(), { result: 'refused', errors: [{ line: 7 }] })
+  t.equal(changes, 0, 'no second notification')
+})
 
 void t.test('reverting an invalid edit clears the error without a new generation', async (t) => {
   const { file, source } = await open(t)
@@ -143,9 +140,7 @@ void t.test('an edit of the target of a link is detected', async (t) => {
   symlinkSync('../real/gateway.yaml', join(folder, 'etc/gateway.yaml'))
   const source = await openConfig(join(folder, 'etc/gateway.yaml'), {})
   t.teardown(() => source.close())
-  const [change] = await changeAfter(source, () =>
-    writeFileSync(join(folder, 'real/gateway.yaml'), OTHER),
-  )
+  const [change] = await changeAfter(source, () => writeFileSync(join(folder, 'real/gateway.yaml'), OTHER))
   t.match(change, { result: 'applied', snapshot: { generation: 2 } })
 })
 
@@ -174,9 +169,7 @@ void t.test("changes of the catalogue and of a secret's file are detected", asyn
   t.match(models, { result: 'applied', snapshot: { generation: 2 } })
   t.equal(source.current().catalogue.models[0]?.id, 'gpt-6')
   const hash = source.current().fileHash
-  const [rotated] = await changeAfter(source, () =>
-    writeFileSync(join(folder, 'keys/openai'), 'k-2'),
-  )
+  const [rotated] = await changeAfter(source, () => writeFileSync(join(folder, 'keys/openai'), 'k-2'))
   t.match(rotated, { result: 'applied', snapshot: { generation: 3 } })
   t.equal(source.current().config.upstreams['openai']?.apiKeys[0], 'k-2')
   t.equal(source.current().fileHash, hash, 'the hash covers only the two files')
@@ -198,28 +191,25 @@ void t.test('a touched file and changes of other files create no generation', as
   t.equal(changes, 1)
 })
 
-void t.test(
-  '1,000 reloads during edits create few generations, and the last edit wins',
-  async (t) => {
-    const { file, source } = await open(t)
-    let changes = 0
-    source.subscribe(() => (changes += 1))
-    const reloads: Promise<unknown>[] = []
-    for (let index = 0; index < 1_000; index++) {
-      if (index % 10 === 0) writeFileSync(file, index % 30 === 0 ? BAD : `${OTHER}# ${index}\n`)
-      reloads.push(source.reload())
-      if (index % 50 === 0) await new Promise((resolve) => setImmediate(resolve))
-    }
-    writeFileSync(file, `${OTHER}# last\n`)
-    await Promise.all(reloads)
-    await source.reload()
-    t.ok(changes <= 20, `${changes} notifications`)
-    t.ok(source.current().generation <= 20)
-    const last = loadConfig(file, process.env)
-    t.equal(last.ok && last.fileHash, source.current().fileHash, 'the last edit is in force')
-    t.equal(source.lastError, null)
-  },
-)
+void t.test('1,000 reloads during edits create few generations, and the last edit wins', async (t) => {
+  const { file, source } = await open(t)
+  let changes = 0
+  source.subscribe(() => (changes += 1))
+  const reloads: Promise<unknown>[] = []
+  for (let index = 0; index < 1_000; index++) {
+    if (index % 10 === 0) writeFileSync(file, index % 30 === 0 ? BAD : `${OTHER}# ${index}\n`)
+    reloads.push(source.reload())
+    if (index % 50 === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+  writeFileSync(file, `${OTHER}# last\n`)
+  await Promise.all(reloads)
+  await source.reload()
+  t.ok(changes <= 20, `${changes} notifications`)
+  t.ok(source.current().generation <= 20)
+  const last = loadConfig(file, process.env)
+  t.equal(last.ok && last.fileHash, source.current().fileHash, 'the last edit is in force')
+  t.equal(source.lastError, null)
+})
 
 void t.test('concurrent reloads share one load', async (t) => {
   const { file, source } = await open(t)

@@ -6,11 +6,7 @@ import t from 'tap'
 import { problemsOf } from './sample.js'
 
 void t.test('a syntax error is one problem, and so is each duplicate key', (t) => {
-  for (const text of [
-    'routes: [}\n- a: b: c\n  : ]]',
-    '{ a: [ ] } }\nb: "x\nc: d',
-    'a:\n\tb: [\n c: }',
-  ])
+  for (const text of ['routes: [}\n- a: b: c\n  : ]]', '{ a: [ ] } }\nb: "x\nc: d', 'a:\n\tb: [\n c: }'])
     t.equal(problemsOf(text).length, 1, text)
   t.same(
     problemsOf('server: {}\nserver: {}\nroutes: []\nserver: {}\n').map((line) =>

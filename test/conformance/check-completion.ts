@@ -46,10 +46,7 @@ export function faultsOfWhole({ status, type, text, whole }: Answered): string[]
   for (const choice of choices) {
     check(Number.isInteger(choice['index']), 'choice.index')
     const finish = choice['finish_reason']
-    check(
-      typeof finish === 'string' && FINISHES.has(finish),
-      `finish_reason ${JSON.stringify(finish)}`,
-    )
+    check(typeof finish === 'string' && FINISHES.has(finish), `finish_reason ${JSON.stringify(finish)}`)
     checkMessage(objectOf(choice['message']), check)
   }
   checkUsage(body['usage'], check)
@@ -129,10 +126,7 @@ function checkOrder(chunks: readonly JsonObject[], check: Check): void {
   const ends = firstChoices.filter((choice) => typeof choice['finish_reason'] === 'string')
   check(ends.length === 1, `${ends.length} chunks with a finish_reason`)
   const finish = ends[0]?.['finish_reason']
-  check(
-    typeof finish === 'string' && FINISHES.has(finish),
-    `finish_reason ${JSON.stringify(finish)}`,
-  )
+  check(typeof finish === 'string' && FINISHES.has(finish), `finish_reason ${JSON.stringify(finish)}`)
   const after = firstChoices.slice(
     firstChoices.findIndex((it) => typeof it['finish_reason'] === 'string') + 1,
   )

@@ -12,10 +12,7 @@ import type { TestGateway } from '../helpers/gateway.js'
 export function overChat(gateway: TestGateway): void {
   const { configFile } = gateway
   const text = readFileSync(configFile, 'utf8')
-  writeFileSync(
-    configFile,
-    text.replace('openai: { dialect: openai,', 'openai: { dialect: openai-chat,'),
-  )
+  writeFileSync(configFile, text.replace('openai: { dialect: openai,', 'openai: { dialect: openai-chat,'))
   gateway.reload()
 }
 
@@ -31,10 +28,7 @@ export function faultsOfEvents(events: readonly JsonObject[]): string[] {
   const ends = names.filter((name) => /^response\.(?:completed|incomplete|failed)$/.test(name))
   check(ends.length === 1 && ends[0] === names.at(-1), `how it ends: ${ends.join()}`)
   for (const [at, event] of events.entries()) {
-    check(
-      event['sequence_number'] === at,
-      `number ${JSON.stringify(event['sequence_number'])} at ${at}`,
-    )
+    check(event['sequence_number'] === at, `number ${JSON.stringify(event['sequence_number'])} at ${at}`)
     const item = objectOf(event['item'])
     const name = names[at] ?? ''
     if (name === 'response.output_item.added') {

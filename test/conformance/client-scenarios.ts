@@ -14,11 +14,7 @@ export const PIXEL =
 export const LONG = 'talk [[words: 400]] [[pace: 5]]'
 
 /** Runs `act` while every request has `fault`. */
-export async function failing<T>(
-  emulator: Emulator,
-  fault: Fault,
-  act: () => Promise<T>,
-): Promise<T> {
+export async function failing<T>(emulator: Emulator, fault: Fault, act: () => Promise<T>): Promise<T> {
   const restore = emulator.script({ fault })
   try {
     return await act()

@@ -218,10 +218,7 @@ void t.test(
         [0.5, -1],
       ],
     )
-    replay(
-      { error: { message: 'Too long', type: 'invalid_request_error', param: null, code: null } },
-      400,
-    )
+    replay({ error: { message: 'Too long', type: 'invalid_request_error', param: null, code: null } }, 400)
     t.equal(await statusOf(openai.embeddings.create({ model: OPENAI_MODEL, input: 'a' })), 400)
     for (const body of [{ object: 'list' }, { data: [{ embedding: {} }] }, [1]]) {
       replay(body)

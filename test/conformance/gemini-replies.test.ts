@@ -51,17 +51,14 @@ async function replayed(it: Case, form: Form, chunking: Chunking): Promise<Answe
     match: ({ body }) => JSON.stringify(body).includes(words),
     chunking,
   })
-  const response = await fetch(
-    `${gateway.origin}/v1beta/models/${MODEL[it.format]}:${ACTIONS[form]}`,
-    {
-      method: 'POST',
-      headers: { 'x-goog-api-key': gateway.secret, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        contents: [{ parts: [{ text: words }] }],
-        generationConfig: { thinkingConfig: { includeThoughts: true } },
-      }),
-    },
-  )
+  const response = await fetch(`${gateway.origin}/v1beta/models/${MODEL[it.format]}:${ACTIONS[form]}`, {
+    method: 'POST',
+    headers: { 'x-goog-api-key': gateway.secret, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      contents: [{ parts: [{ text: words }] }],
+      generationConfig: { thinkingConfig: { includeThoughts: true } },
+    }),
+  })
   const answered = await collect(response)
   take()
   return answered
@@ -162,8 +159,7 @@ for (const form of ['whole', 'events', 'array'] as const) {
     await together(wholes, async (it) => {
       const { label, recording, format } = it
       const answered = await replayed(it, form, 'whole')
-      if (format === 'gemini' && form === 'whole')
-        t.equal(answered.text, recording.response_body, label)
+      if (format === 'gemini' && form === 'whole') t.equal(answered.text, recording.response_body, label)
       else if (gistOf(it).finish === null) compareFailure(t, it, answered)
       else compare(t, it, { answered, form })
       tally.add(`${recording.provider} ${recording.api}`)

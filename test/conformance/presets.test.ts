@@ -295,8 +295,7 @@ void t.test(
       tally.add(reason === undefined ? `${name} taken` : `${name} refused (${reason})`)
       const lost = response.headers.get('x-sluice-lost')
       // The scripted reply is plain text, which matches no schema.
-      const missed =
-        lost === 'response_format.json_schema' && JSON.stringify(asked).includes('json_schema')
+      const missed = lost === 'response_format.json_schema' && JSON.stringify(asked).includes('json_schema')
       // The gateway chooses the provider (decision 0061).
       const steers = isObject(asked['provider']) && Object.hasOwn(asked['provider'], 'order')
       if (reason !== undefined || missed) continue
@@ -307,8 +306,7 @@ void t.test(
 )
 
 /** An error inside the stream, or in a body with status 200, is not a reply. */
-const FAILED =
-  /^groq\/.*tool_use_failed_error_streaming\.1$|^azure\/.*__test_prompt_content_filtering\.1$/
+const FAILED = /^groq\/.*tool_use_failed_error_streaming\.1$|^azure\/.*__test_prompt_content_filtering\.1$/
 
 /** Expected faults: the bytes of these vendors pass unchanged. */
 const PASSED: readonly (readonly [label: RegExp, faults: RegExp, reason: string])[] = [
@@ -375,9 +373,5 @@ async function replayed(name: string, recording: Recording, at: number) {
 /** A rewritten reply has the finish reason `tool_calls` if it contains calls. */
 function compare(t: Test, label: string, { got, want }: { got: Gist; want: Gist }): void {
   t.same({ ...got, usage: null }, { ...want, usage: null }, label)
-  t.same(
-    got.usage ?? null,
-    want.usage ?? (got.usage && { prompt: 0, completion: 0 }),
-    `${label}: usage`,
-  )
+  t.same(got.usage ?? null, want.usage ?? (got.usage && { prompt: 0, completion: 0 }), `${label}: usage`)
 }

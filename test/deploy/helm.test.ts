@@ -51,9 +51,7 @@ const Workload = z.object({
   spec: z.object({
     replicas: z.number().optional(),
     selector: z.object({ matchLabels: z.record(z.string(), z.string()) }),
-    volumeClaimTemplates: z
-      .array(z.object({ metadata: z.object({ name: z.string() }) }))
-      .default([]),
+    volumeClaimTemplates: z.array(z.object({ metadata: z.object({ name: z.string() }) })).default([]),
     template: Pod,
   }),
 })
@@ -88,9 +86,7 @@ function workloadOf(release: Release): z.infer<typeof Workload> {
 }
 
 function gatewayFile({ of }: Release): string {
-  const { data } = z
-    .object({ data: z.object({ 'gateway.yaml': z.string() }) })
-    .parse(of('ConfigMap'))
+  const { data } = z.object({ data: z.object({ 'gateway.yaml': z.string() }) }).parse(of('ConfigMap'))
   return data['gateway.yaml']
 }
 
@@ -102,38 +98,33 @@ void t.test('the rendered manifests are those of this chart', (t) => {
   t.end()
 })
 
-void t.test(
-  'Helm renders the same manifests and accepts the chart',
-  { skip: helmMissing() },
-  (t) => {
-    for (const { set, text } of releases) {
-      t.equal(text, render(set), set)
-      helm('lint', '--strict', CHART, '--values', join(VALUES, `${set}.yaml`))
-    }
-    const bad = (...settings: readonly string[]) => {
-      return () => helm('template', CHART, '--kube-version', '1.31.0', ...settings)
-    }
-    t.throws(bad(), /redis.url/, 'the address of Redis is required')
-    t.throws(bad('--set', 'redis.url=redis://a,redis.secretRef.name=b'), /either/)
-    t.throws(bad('--set', 'redis.url=http://a'), /redis/)
-    t.throws(bad('--set', 'redis.url=redis://a,replica=3'), /replica/, 'an unknown value')
-    const open = bad('--set', 'redis.url=redis://a', '--set-json', 'networkPolicy.opsNamespaces=[]')
-    t.throws(open, /opsNamespaces/, 'an empty list would let all namespaces in')
-    const none = bad('--set', 'redis.url=redis://a,networkPolicy.opsNamespaces=null')
-    t.throws(none, /opsNamespaces/)
-    t.throws(bad('--set', 'redis.url=redis://a,image.digest=sha256:1'), /digest/)
-    t.throws(bad('--set', 'redis.url=redis://a,ingress.enabled=true'), /ingress.hosts/)
-    const twice = 'redis.url=redis://a,podMonitor.enabled=true,serviceMonitor.enabled=true'
-    t.throws(bad('--set', twice), /either/)
-    t.end()
-  },
-)
+void t.test('Helm renders the same manifests and accepts the chart', { skip: helmMissing() }, (t) => {
+  for (const { set, text } of releases) {
+    t.equal(text, render(set), set)
+    helm('lint', '--strict', CHART, '--values', join(VALUES, `${set}.yaml`))
+  }
+  const bad = (...settings: readonly string[]) => {
+    return () => helm('template', CHART, '--kube-version', '1.31.0', ...settings)
+  }
+  t.throws(bad(), /redis.url/, 'the address of Redis is required')
+  t.throws(bad('--set', 'redis.url=redis://a,redis.secretRef.name=b'), /either/)
+  t.throws(bad('--set', 'redis.url=http://a'), /redis/)
+  t.throws(bad('--set', 'redis.url=redis://a,replica=3'), /replica/, 'an unknown value')
+  const open = bad('--set', 'redis.url=redis://a', '--set-json', 'networkPolicy.opsNamespaces=[]')
+  t.throws(open, /opsNamespaces/, 'an empty list would let all namespaces in')
+  const none = bad('--set', 'redis.url=redis://a,networkPolicy.opsNamespaces=null')
+  t.throws(none, /opsNamespaces/)
+  t.throws(bad('--set', 'redis.url=redis://a,image.digest=sha256:1'), /digest/)
+  t.throws(bad('--set', 'redis.url=redis://a,ingress.enabled=true'), /ingress.hosts/)
+  const twice = 'redis.url=redis://a,podMonitor.enabled=true,serviceMonitor.enabled=true'
+  t.throws(bad('--set', twice), /either/)
+  t.end()
+})
 
 void t.test('every manifest fits its schema and has no unknown field', (t) => {
   for (const { set, manifests } of releases) {
     t.ok(manifests.length >= 4, set)
-    for (const manifest of manifests)
-      t.equal(schemaProblem(manifest), null, `${set}: ${manifest.kind}`)
+    for (const manifest of manifests) t.equal(schemaProblem(manifest), null, `${set}: ${manifest.kind}`)
   }
   t.same(unknownFields(releases.flatMap(({ manifests }) => manifests)), [])
   const [pdb] = releases.flatMap(({ of }) => of('PodDisruptionBudget') ?? [])
@@ -161,8 +152,7 @@ eachRelease('everything selects the pods of the workload', (t, { set, of, manife
   t.ok(selectors.length >= 3)
   for (const selector of selectors) {
     t.ok(Object.keys(selector).length > 0)
-    for (const [name, value] of Object.entries(selector))
-      t.equal(labels[name], value, `${set}: ${name}`)
+    for (const [name, value] of Object.entries(selector)) t.equal(labels[name], value, `${set}: ${name}`)
   }
 })
 
@@ -270,10 +260,7 @@ eachRelease('clients reach the data port only', (t, { set, manifests, of }) => {
   const services = manifests.filter(({ kind }) => kind === 'Service')
   t.same(
     services.map(({ metadata, ...rest }) => [metadata.name, Ports.parse(rest).spec.ports]),
-    [
-      ['sluice', [{ name: 'http' }]],
-      ...(set === 'fleet' ? [['sluice-ops', [{ name: 'ops' }]]] : []),
-    ].sort(),
+    [['sluice', [{ name: 'http' }]], ...(set === 'fleet' ? [['sluice-ops', [{ name: 'ops' }]]] : [])].sort(),
   )
   if (set !== 'fleet') return
   t.match(of('Ingress'), {
@@ -317,11 +304,7 @@ void t.test('with every option: monitors, rules, autoscaling, account and digest
     'docs/how-to/runbook.md',
     'https://wiki.example.com/sluice/runbook',
   )
-  t.same(
-    fleet.of('PrometheusRule')?.['spec'],
-    JSON.parse(text),
-    'the alerts of grafana/alerts.yaml',
-  )
+  t.same(fleet.of('PrometheusRule')?.['spec'], JSON.parse(text), 'the alerts of grafana/alerts.yaml')
 
   const { spec } = workloadOf(fleet)
   t.equal(spec.replicas, undefined, 'the autoscaler sets the number')

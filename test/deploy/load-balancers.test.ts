@@ -11,24 +11,12 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import {
-  balancerCommand,
-  balancerFile,
-  type BalancerName,
-} from '../../bench/processes/load-balancer.js'
+import { balancerCommand, balancerFile, type BalancerName } from '../../bench/processes/load-balancer.js'
 import { startEmulator } from '../../src/emulator/server.js'
 import { freePort } from '../helpers/free-port.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { Load, type Answer } from '../outage/load.js'
-import {
-  fileText,
-  get,
-  hasAllWorkers,
-  makeKey,
-  run,
-  until,
-  type Program,
-} from '../process/program.js'
+import { fileText, get, hasAllWorkers, makeKey, run, until, type Program } from '../process/program.js'
 
 t.setTimeout(170_000)
 t.jobs = 2

@@ -23,10 +23,7 @@ export interface Manifest {
 const OPERATOR = '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1'
 
 const MODELS: Readonly<
-  Record<
-    string,
-    { readonly from: string; readonly model: new (data: never) => { validate(): void } }
-  >
+  Record<string, { readonly from: string; readonly model: new (data: never) => { validate(): void } }>
 > = {
   ConfigMap: { from: 'kubernetes-models/v1', model: ConfigMap },
   Service: { from: 'kubernetes-models/v1', model: Service },

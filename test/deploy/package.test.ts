@@ -37,9 +37,7 @@ const Lock = z.object({
   ),
 })
 
-const Packed = z.tuple([
-  z.object({ filename: z.string(), files: z.array(z.object({ path: z.string() })) }),
-])
+const Packed = z.tuple([z.object({ filename: z.string(), files: z.array(z.object({ path: z.string() })) })])
 
 function parsed<T>(schema: z.ZodType<T>, text: string): T {
   return schema.parse(JSON.parse(text))

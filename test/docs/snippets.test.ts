@@ -94,10 +94,7 @@ void t.test('the YAML of the pages is a valid configuration', (t) => {
   let configurations = 0
   for (const block of inLanguage('yaml', 'yml')) {
     const documents = parseAllDocuments(block.text)
-    t.ok(
-      Array.isArray(documents) && documents.every(({ errors }) => errors.length === 0),
-      place(block),
-    )
+    t.ok(Array.isArray(documents) && documents.every(({ errors }) => errors.length === 0), place(block))
     const value: unknown = parse(block.text.split(/^---$/m)[0] ?? '')
     if (!isObject(value) || !Object.keys(value).every((key) => SECTIONS.includes(key))) continue
     configurations += 1
@@ -109,9 +106,7 @@ void t.test('the YAML of the pages is a valid configuration', (t) => {
     }
     const env = Object.fromEntries(names.map((name) => [name, 'a-value-of-the-environment']))
     const loaded = loadConfigText({ path, text: wholeConfig(value), files }, env)
-    const problems = loaded.ok
-      ? []
-      : loaded.errors.map(({ message, path }) => `${path}: ${message}`)
+    const problems = loaded.ok ? [] : loaded.errors.map(({ message, path }) => `${path}: ${message}`)
     t.strictSame(
       problems.filter((problem) => !/does not exist|cannot be read/.test(problem)),
       [],
@@ -143,17 +138,7 @@ void t.test('the JavaScript of the pages is JavaScript', async (t) => {
 
 /** Programs that are not run: they need root, the network, another machine or a browser. */
 const NOT_RUN = [
-  ...[
-    'docker',
-    'git',
-    'kubectl',
-    'helm',
-    'systemctl',
-    'sudo',
-    'journalctl',
-    'redis-cli',
-    'redis-server',
-  ],
+  ...['docker', 'git', 'kubectl', 'helm', 'systemctl', 'sudo', 'journalctl', 'redis-cli', 'redis-server'],
   ...[
     'apt-get',
     'pip',
@@ -238,10 +223,7 @@ function filledIn(text: string, served: Served, work: string): string {
       .replaceAll(/(?<=accounts create --email )\S+/g, 'new-$RANDOM@example.com')
       .replaceAll(/you@example\.com|team@example\.com/g, EMAIL)
       .replaceAll(/http:\/\/(?:localhost|127\.0\.0\.1):8080/g, originOf(served))
-      .replaceAll(
-        /http:\/\/(?:localhost|127\.0\.0\.1):9464/g,
-        `http://127.0.0.1:${String(served.opsPort)}`,
-      )
+      .replaceAll(/http:\/\/(?:localhost|127\.0\.0\.1):9464/g, `http://127.0.0.1:${String(served.opsPort)}`)
       .replaceAll('sk_…', served.secret)
       .replaceAll(/(?<=--key )(?:key_…|KEY_ID)/g, NEW_KEY)
       .replaceAll('/backup/', `${work}/backup/`)

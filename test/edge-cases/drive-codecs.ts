@@ -97,20 +97,12 @@ export function framed(dialect: DialectName, units: readonly Unit[]): string {
 }
 
 /** Translates a stream of the upstream for a client that requested it (and for usage). */
-export function streamed(
-  dialect: DialectName,
-  units: readonly Unit[],
-  body: JsonObject = {},
-): ClientOutput {
+export function streamed(dialect: DialectName, units: readonly Unit[], body: JsonObject = {}): ClientOutput {
   return fed(dialect, [Buffer.from(framed(dialect, units))], body)
 }
 
 /** Translates chunks of the upstream for a client that requested a stream (and for usage). */
-export function fed(
-  dialect: DialectName,
-  chunks: readonly Buffer[],
-  body: JsonObject = {},
-): ClientOutput {
+export function fed(dialect: DialectName, chunks: readonly Buffer[], body: JsonObject = {}): ClientOutput {
   const options = { stream: true, stream_options: { include_usage: true } }
   const request = chatRequest({ ...options, ...body })
   const stream = new TranslatedStream({
@@ -126,11 +118,7 @@ export function fed(
 }
 
 /** Translates a whole reply of the upstream for a client. */
-export function whole(
-  dialect: DialectName,
-  reply: JsonObject,
-  body: JsonObject = {},
-): ClientOutput {
+export function whole(dialect: DialectName, reply: JsonObject, body: JsonObject = {}): ClientOutput {
   const seed = { ...SEED, origin: dialect }
   const result = translateReply(reply, {
     upstreamCodec: upstream(dialect),

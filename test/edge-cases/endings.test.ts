@@ -209,12 +209,7 @@ void t.test('66: stop sequences were cut out of the text a second time', (t) => 
     type: 'message_delta',
     delta: { stop_reason: 'stop_sequence', stop_sequence: 'END' },
   }
-  const frames = [
-    messageStart(),
-    ...textBlock(0, 'The END is nigh. '),
-    end,
-    { type: 'message_stop' },
-  ]
+  const frames = [messageStart(), ...textBlock(0, 'The END is nigh. '), end, { type: 'message_stop' }]
   const received = streamed('anthropic', frames, { stop: ['END'] })
   t.equal(received.text, 'The END is nigh. ', 'the client gets the text unchanged')
   t.equal(received.finishes.at(-1), 'stop')

@@ -48,11 +48,7 @@ void t.test("63: Anthropic's spending limit was retried for hours", (t) => {
     message: 'Limit',
     details: { error_code: 'ramp_limit_exceeded' },
   }
-  const received = upstream('anthropic').decodeError(
-    429,
-    { 'retry-after': '9' },
-    JSON.stringify({ error }),
-  )
+  const received = upstream('anthropic').decodeError(429, { 'retry-after': '9' }, JSON.stringify({ error }))
   t.not(received.retryable, false)
   t.equal(received.retryAfterSeconds, 9)
   t.end()

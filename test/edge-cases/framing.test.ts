@@ -53,8 +53,7 @@ void t.test('31: a line end after every network chunk split the JSON', (t) => {
   for (const size of [1, 2, 7, 64]) {
     const chunks: Buffer[] = []
     const all = Buffer.from(bytes)
-    for (let index = 0; index < all.length; index += size)
-      chunks.push(all.subarray(index, index + size))
+    for (let index = 0; index < all.length; index += size) chunks.push(all.subarray(index, index + size))
     t.equal(fed('anthropic', chunks).bytes, expected, `${size} bytes at a time`)
   }
   t.end()

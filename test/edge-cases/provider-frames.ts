@@ -6,9 +6,7 @@ import type { JsonObject, JsonValue } from '../../src/formats/chat/json.js'
 import type { Unit } from './drive-codecs.js'
 
 /** Anthropic's first frame. */
-export function messageStart(
-  usage: JsonObject = { input_tokens: 9, output_tokens: 1 },
-): JsonObject {
+export function messageStart(usage: JsonObject = { input_tokens: 9, output_tokens: 1 }): JsonObject {
   const message = {
     id: 'msg_1',
     type: 'message',
@@ -52,11 +50,7 @@ export function messageEnd(stop_reason: string, usage: JsonObject = { output_tok
 }
 
 /** One frame of Gemini. */
-export function candidate(
-  parts: JsonValue[],
-  finishReason?: string,
-  usage?: JsonObject,
-): JsonObject {
+export function candidate(parts: JsonValue[], finishReason?: string, usage?: JsonObject): JsonObject {
   return {
     candidates: [
       {
@@ -88,11 +82,7 @@ export function counts(usage: JsonObject): JsonObject {
 }
 
 /** A fragment of a call in chat completions. */
-export function fragment(
-  index: number | undefined,
-  json: string,
-  start: JsonObject = {},
-): JsonObject {
+export function fragment(index: number | undefined, json: string, start: JsonObject = {}): JsonObject {
   const { id, name } = start
   const call: JsonObject = {
     function: { ...(name === undefined ? {} : { name }), arguments: json },

@@ -165,10 +165,7 @@ void t.test('12: the chunks of the calls had a finish_reason', (t) => {
     ]),
     streamed('openai-chat', [
       { ...fragment(0, '{}', { id: 'c', name: 'a' }) },
-      chunk(
-        { tool_calls: [{ index: 1, id: 'd', function: { name: 'b', arguments: '{}' } }] },
-        'tool_calls',
-      ),
+      chunk({ tool_calls: [{ index: 1, id: 'd', function: { name: 'b', arguments: '{}' } }] }, 'tool_calls'),
       '[DONE]',
     ]),
     streamed('anthropic', [
@@ -190,11 +187,7 @@ void t.test('50: tool names of more than 64 characters broke the request', (t) =
   // https://github.com/BerriAI/litellm/issues/17904
   const long = 'mcp__a_server_with_a_long_name__'.repeat(3)
   const error = refused(() => chatRequest({ tools: [tool(long)] }))
-  t.match(
-    error,
-    { kind: 'malformed_request', param: 'tools[0].function.name' },
-    'chat has the limit',
-  )
+  t.match(error, { kind: 'malformed_request', param: 'tools[0].function.name' }, 'chat has the limit')
   // Clients of another format may use such names: they are shortened for the upstream and restored in the
   // reply.
   const upstreamCodec = upstream('openai-chat')
@@ -280,10 +273,7 @@ void t.test('69: −0, duplicate keys and `__proto__` in arguments caused errors
   }
   const args: unknown = JSON.parse('{"__proto__":{"polluted":true}}')
   const call = { functionCall: { name: 'f', args: objectOf(args) } } satisfies JsonObject
-  t.equal(
-    whole('gemini', candidate([call], 'STOP')).calls[0]?.json,
-    '{"__proto__":{"polluted":true}}',
-  )
+  t.equal(whole('gemini', candidate([call], 'STOP')).calls[0]?.json, '{"__proto__":{"polluted":true}}')
   t.equal(objectOf({})['polluted'], undefined, 'and nothing is polluted')
   t.end()
 })

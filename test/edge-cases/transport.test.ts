@@ -68,84 +68,70 @@ for (const { dialect, name } of UPSTREAMS) {
     t.equal(text.split('"role":"assistant"').length, 2, 'one beginning')
   })
 
-  void t.test(
-    `54: the upstream kept generating for a client that had left: ${dialect}`,
-    async (t) => {
-      // https://github.com/BerriAI/litellm/issues/13774, /17364, /30245, /31499, /37140
-      const phases = [
-        { stream: true, content: 'wait [[fault: hang]]' },
-        { stream: false, content: 'wait [[fault: hang]]' },
-        { stream: true, content: LONG },
-      ]
-      for (const { stream, content } of phases) {
-        const leaving = new AbortController()
-        const lines = gateway.lines.length
-        const answer = ask(model, content, { stream, signal: leaving.signal })
-        const ended = answer.then(textUntilEnd, () => '')
-        await until(() => emulator.open() === 1)
-        if (content === LONG) await until(() => (emulator.ledger.at(-1)?.bytesSent ?? 0) > 500)
-        leaving.abort()
-        await ended
-        await until(() => emulator.open() === 0)
-        t.equal(emulator.ledger.at(-1)?.outcome, 'client_closed', `${String(stream)} ${content}`)
-        await until(() => gateway.lines.length > lines)
-      }
-    },
-  )
-
-  void t.test(
-    `55: a client that left counted as a failure of the provider: ${dialect}`,
-    async (t) => {
-      // https://github.com/BerriAI/litellm/issues/25776
-      const count = (kind: string): Promise<number> =>
-        series(gateway, `sluice_attempts_total{upstream="${name}",kind="${kind}"}`)
-      const kinds = [
-        'upstream_failed',
-        'upstream_timeout',
-        'upstream_truncated',
-        'upstream_malformed',
-      ]
-      const failures = await Promise.all(kinds.map(count))
-      const clientGoneCount = await count('client_gone')
-      const lines = gateway.lines.length
+  void t.test(`54: the upstream kept generating for a client that had left: ${dialect}`, async (t) => {
+    // https://github.com/BerriAI/litellm/issues/13774, /17364, /30245, /31499, /37140
+    const phases = [
+      { stream: true, content: 'wait [[fault: hang]]' },
+      { stream: false, content: 'wait [[fault: hang]]' },
+      { stream: true, content: LONG },
+    ]
+    for (const { stream, content } of phases) {
       const leaving = new AbortController()
-      const answer = ask(model, 'wait [[fault: hang]]', {
-        stream: true,
-        signal: leaving.signal,
-      }).catch(() => null)
+      const lines = gateway.lines.length
+      const answer = ask(model, content, { stream, signal: leaving.signal })
+      const ended = answer.then(textUntilEnd, () => '')
       await until(() => emulator.open() === 1)
+      if (content === LONG) await until(() => (emulator.ledger.at(-1)?.bytesSent ?? 0) > 500)
       leaving.abort()
-      await answer
+      await ended
+      await until(() => emulator.open() === 0)
+      t.equal(emulator.ledger.at(-1)?.outcome, 'client_closed', `${String(stream)} ${content}`)
       await until(() => gateway.lines.length > lines)
-      t.match(gateway.lines.at(-1), { status: 499, outcome: 'client_gone' })
-      t.equal(await count('client_gone'), clientGoneCount + 1, 'counted as its own kind')
-      t.same(await Promise.all(kinds.map(count)), failures)
-      t.equal((await ask(model, 'hi', { stream: false })).status, 200, 'and the next is served')
-    },
-  )
+    }
+  })
 
-  void t.test(
-    `70: a body of many megabytes was encoded again for each use: ${dialect}`,
-    async (t) => {
-      // Bodies with base64 images and files have 20 to 100 MB.
-      const upstreamCodec = upstream(dialect)
-      const real = upstreamCodec.encodeRequest.bind(upstreamCodec)
-      let encoded = 0
-      t.teardown(() => void Object.assign(upstreamCodec, { encodeRequest: real }))
-      Object.assign(upstreamCodec, {
-        encodeRequest: (...given: Parameters<typeof real>) => {
-          encoded += 1
-          return real(...given)
-        },
-      })
-      const data = 'A'.repeat(16 * 1024 * 1024)
-      const url = `data:image/png;base64,iVBORw0KGgo${data}`
-      const content = [{ type: 'image_url', image_url: { url } }]
-      const response = await gateway.chat({ model, messages: [{ role: 'user', content }] })
-      t.equal(response.status, 200)
-      t.match(await response.text(), 'You sent 1 image')
-      t.ok((emulator.ledger.at(-1)?.bodyBytes ?? 0) > data.length, 'it arrived whole')
-      t.equal(encoded, dialect === 'openai-chat' ? 0 : 1, 'bytes pass, or are written once')
-    },
-  )
+  void t.test(`55: a client that left counted as a failure of the provider: ${dialect}`, async (t) => {
+    // https://github.com/BerriAI/litellm/issues/25776
+    const count = (kind: string): Promise<number> =>
+      series(gateway, `sluice_attempts_total{upstream="${name}",kind="${kind}"}`)
+    const kinds = ['upstream_failed', 'upstream_timeout', 'upstream_truncated', 'upstream_malformed']
+    const failures = await Promise.all(kinds.map(count))
+    const clientGoneCount = await count('client_gone')
+    const lines = gateway.lines.length
+    const leaving = new AbortController()
+    const answer = ask(model, 'wait [[fault: hang]]', {
+      stream: true,
+      signal: leaving.signal,
+    }).catch(() => null)
+    await until(() => emulator.open() === 1)
+    leaving.abort()
+    await answer
+    await until(() => gateway.lines.length > lines)
+    t.match(gateway.lines.at(-1), { status: 499, outcome: 'client_gone' })
+    t.equal(await count('client_gone'), clientGoneCount + 1, 'counted as its own kind')
+    t.same(await Promise.all(kinds.map(count)), failures)
+    t.equal((await ask(model, 'hi', { stream: false })).status, 200, 'and the next is served')
+  })
+
+  void t.test(`70: a body of many megabytes was encoded again for each use: ${dialect}`, async (t) => {
+    // Bodies with base64 images and files have 20 to 100 MB.
+    const upstreamCodec = upstream(dialect)
+    const real = upstreamCodec.encodeRequest.bind(upstreamCodec)
+    let encoded = 0
+    t.teardown(() => void Object.assign(upstreamCodec, { encodeRequest: real }))
+    Object.assign(upstreamCodec, {
+      encodeRequest: (...given: Parameters<typeof real>) => {
+        encoded += 1
+        return real(...given)
+      },
+    })
+    const data = 'A'.repeat(16 * 1024 * 1024)
+    const url = `data:image/png;base64,iVBORw0KGgo${data}`
+    const content = [{ type: 'image_url', image_url: { url } }]
+    const response = await gateway.chat({ model, messages: [{ role: 'user', content }] })
+    t.equal(response.status, 200)
+    t.match(await response.text(), 'You sent 1 image')
+    t.ok((emulator.ledger.at(-1)?.bodyBytes ?? 0) > data.length, 'it arrived whole')
+    t.equal(encoded, dialect === 'openai-chat' ? 0 : 1, 'bytes pass, or are written once')
+  })
 }

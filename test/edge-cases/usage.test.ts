@@ -7,16 +7,7 @@ import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
 import { clientCodecOf } from '../../src/formats/index.js'
 import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
-import {
-  chatRequest,
-  factsOf,
-  fed,
-  framed,
-  sent,
-  streamed,
-  upstream,
-  whole,
-} from './drive-codecs.js'
+import { chatRequest, factsOf, fed, framed, sent, streamed, upstream, whole } from './drive-codecs.js'
 import { candidate, chunk, counts, messageEnd, messageStart, textBlock } from './provider-frames.js'
 
 const USER = { role: 'user', content: 'Hello' }
@@ -35,13 +26,8 @@ void t.test('15: the usage chunk, which has no choice, crashed the reader', (t) 
   const bare = [{ id: 'x', model: 'y' }, ...frames]
   t.match(streamed('openai-chat', bare), { outcome: 'complete', text: 'Hi' }, 'nor no choices')
   const watcher = upstream('openai-chat').newWatcher?.({ includeUsage: false })
-  for (const frame of frames)
-    watcher?.frame('', typeof frame === 'string' ? frame : JSON.stringify(frame))
-  t.match(
-    watcher,
-    { isComplete: true, usage: { input: 11, output: 4 } },
-    'nor if bytes pass unchanged',
-  )
+  for (const frame of frames) watcher?.frame('', typeof frame === 'string' ? frame : JSON.stringify(frame))
+  t.match(watcher, { isComplete: true, usage: { input: 11, output: 4 } }, 'nor if bytes pass unchanged')
   t.end()
 })
 
@@ -49,11 +35,10 @@ void t.test('16: streams had no usage, or lost it', (t) => {
   // https://github.com/Portkey-AI/gateway/issues/1259
   const body = { stream: true }
   t.match(sent('openai-chat', body).body, { stream_options: { include_usage: true } })
-  const edits = upstream('openai-chat').edits(
-    { model: 'gpt-4o', messages: [], stream: true },
-    'gpt-4o',
-    { model: factsOf('gpt-4o'), losses: { drop: () => undefined } },
-  )
+  const edits = upstream('openai-chat').edits({ model: 'gpt-4o', messages: [], stream: true }, 'gpt-4o', {
+    model: factsOf('gpt-4o'),
+    losses: { drop: () => undefined },
+  })
   const edit = edits.find(({ key }) => key === 'stream_options')
   t.match(
     JSON.parse(edit?.json?.toString() ?? 'null'),
@@ -86,29 +71,26 @@ void t.test('17: a usage chunk after the finish was ignored', (t) => {
   t.end()
 })
 
-void t.test(
-  '18: counts of 0 in the first event of an Anthropic stream showed an empty context',
-  (t) => {
-    // https://github.com/envoyproxy/ai-gateway/issues/2352
-    const clientCodec = clientCodecOf('anthropic')
-    const body = { model: 'gpt-4o', max_tokens: 9, stream: true, messages: [USER] }
-    const request = clientCodec.decodeRequest(body, { operation: 'chat' })
-    const encoder = clientCodec.newEncoder(request, {
-      id: 'msg_1',
-      createdAtSeconds: 0,
-      model: 'gpt-4o',
-    })
-    const framer = new SseFramer(upstream('openai-chat').newDecoder(request, encoder))
-    const frames = [chunk({ content: 'Hi' }), chunk({}, 'stop'), counts(COUNTS), '[DONE]']
-    framer.write(Buffer.from(framed('openai-chat', frames)))
-    framer.end()
-    const events = encoder.take().split('\n\n')
-    const end = events.find((event) => event.startsWith('event: message_delta'))
-    t.match(end, /"input_tokens":11,.*"output_tokens":4\b/, 'the end has the counts of all')
-    t.match(events.at(-2), /^event: message_stop/, 'and waits for them')
-    t.end()
-  },
-)
+void t.test('18: counts of 0 in the first event of an Anthropic stream showed an empty context', (t) => {
+  // https://github.com/envoyproxy/ai-gateway/issues/2352
+  const clientCodec = clientCodecOf('anthropic')
+  const body = { model: 'gpt-4o', max_tokens: 9, stream: true, messages: [USER] }
+  const request = clientCodec.decodeRequest(body, { operation: 'chat' })
+  const encoder = clientCodec.newEncoder(request, {
+    id: 'msg_1',
+    createdAtSeconds: 0,
+    model: 'gpt-4o',
+  })
+  const framer = new SseFramer(upstream('openai-chat').newDecoder(request, encoder))
+  const frames = [chunk({ content: 'Hi' }), chunk({}, 'stop'), counts(COUNTS), '[DONE]']
+  framer.write(Buffer.from(framed('openai-chat', frames)))
+  framer.end()
+  const events = encoder.take().split('\n\n')
+  const end = events.find((event) => event.startsWith('event: message_delta'))
+  t.match(end, /"input_tokens":11,.*"output_tokens":4\b/, 'the end has the counts of all')
+  t.match(events.at(-2), /^event: message_stop/, 'and waits for them')
+  t.end()
+})
 
 void t.test('19: the counts of the start were added to those of the end', (t) => {
   // https://github.com/langchain-ai/langchainjs/issues/10249

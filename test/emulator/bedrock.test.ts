@@ -75,18 +75,14 @@ async function failureOf(call: Promise<unknown>): Promise<BedrockRuntimeServiceE
 }
 
 async function eventsOf(text: string, modelId = NOVA): Promise<ConverseStreamOutput[]> {
-  const { stream = [] } = await client.send(
-    new ConverseStreamCommand({ modelId, messages: userTurn(text) }),
-  )
+  const { stream = [] } = await client.send(new ConverseStreamCommand({ modelId, messages: userTurn(text) }))
   const events: ConverseStreamOutput[] = []
   for await (const event of stream) events.push(event)
   return events
 }
 
 void t.test('a whole reply', async (t) => {
-  const reply = await client.send(
-    new ConverseCommand({ modelId: NOVA, messages: userTurn('Hello there') }),
-  )
+  const reply = await client.send(new ConverseCommand({ modelId: NOVA, messages: userTurn('Hello there') }))
   t.match(reply.output?.message?.content?.[0]?.text, /emulated reply from us\.amazon.*Hello there/)
   t.equal(reply.stopReason, 'end_turn')
   t.ok((reply.usage?.inputTokens ?? 0) > 0)

@@ -21,11 +21,7 @@ async function post(url: string, headers: Record<string, string>, body: object):
 const VERSION = { 'anthropic-version': '2023-06-01' }
 const KEY = { 'x-api-key': 'k', ...VERSION }
 
-function claude(
-  { baseUrls }: Emulator,
-  body: object,
-  headers?: Record<string, string>,
-): Promise<Answered> {
+function claude({ baseUrls }: Emulator, body: object, headers?: Record<string, string>): Promise<Answered> {
   const messages = [{ role: 'user', content: 'Hello' }]
   const base = { model: 'claude-sonnet-4-5', max_tokens: 500, messages }
   return post(`${baseUrls.anthropic}/messages`, headers ?? KEY, { ...base, ...body })
@@ -63,31 +59,16 @@ void t.test('requests that Anthropic refuses get its errors', async (t) => {
     [{ messages: [] }, 400, 'invalid_request_error', /at least one message/],
     [{ frequency_penalty: 1 }, 400, 'invalid_request_error', /Extra inputs are not permitted/],
     [{ temperature: 1.5 }, 400, 'invalid_request_error', /range: 0..1/],
-    [
-      { messages: [{ role: 'tool', content: 'x' }] },
-      400,
-      'invalid_request_error',
-      /Unexpected role/,
-    ],
+    [{ messages: [{ role: 'tool', content: 'x' }] }, 400, 'invalid_request_error', /Unexpected role/],
     [{ messages: [{ role: 'user', content: '' }] }, 400, 'invalid_request_error', /non-empty/],
-    [
-      { messages: [{ role: 'user', content: [answer] }] },
-      400,
-      'invalid_request_error',
-      /unexpected/,
-    ],
+    [{ messages: [{ role: 'user', content: [answer] }] }, 400, 'invalid_request_error', /unexpected/],
     [
       { messages: [user, { role: 'assistant', content: [CALL] }, user] },
       400,
       'invalid_request_error',
       /`tool_use` ids were found without/,
     ],
-    [
-      { thinking: { type: 'enabled', budget_tokens: 100 } },
-      400,
-      'invalid_request_error',
-      /budget_tokens/,
-    ],
+    [{ thinking: { type: 'enabled', budget_tokens: 100 } }, 400, 'invalid_request_error', /budget_tokens/],
     [
       {
         model: 'claude-opus-5-5',
@@ -130,54 +111,51 @@ void t.test('requests that Anthropic refuses get its errors', async (t) => {
   t.match(await claude(emulator, { temperature: 1 }), { status: 200 })
 })
 
-void t.test(
-  'Anthropic replies with text, calls, thinking, JSON and its own stop reasons',
-  async (t) => {
-    const emulator = await startUpstream(t)
-    const ask = async (body: object): Promise<JsonObject> => (await claude(emulator, body)).body
-    const user = (content: unknown): object => ({ role: 'user', content })
-    const tools = ['get_weather', 'get_time'].map((name) => ({ name, input_schema: SCHEMA }))
-    t.match(await ask({ messages: [user('both get_weather and get_time in Rome')], tools }), {
-      stop_reason: 'tool_use',
-      content: [
-        { type: 'tool_use', id: /^toolu_01\w{22}$/, name: 'get_weather', input: { city: 'Rome' } },
-        { type: 'tool_use', name: 'get_time' },
-      ],
-    })
-    const result = {
-      type: 'tool_result',
-      tool_use_id: 'toolu_1',
-      content: [{ type: 'text', text: 'rain' }],
-    }
-    const turns = [user('weather?'), { role: 'assistant', content: [CALL] }, user([result])]
-    t.match(await ask({ messages: turns, tools }), {
-      stop_reason: 'end_turn',
-      content: [{ text: /get_weather returned: “rain”/ }],
-    })
-    t.match(await ask({ max_tokens: 2 }), {
-      stop_reason: 'max_tokens',
-      usage: { output_tokens: 2 },
-    })
-    t.match(await ask({ stop_sequences: ['You'] }), {
-      stop_reason: 'stop_sequence',
-      stop_sequence: 'You',
-    })
-    t.match(await ask({ max_tokens: 3000, thinking: { type: 'enabled', budget_tokens: 1024 } }), {
-      content: [{ type: 'thinking', thinking: /\w/, signature: /^[\w+/]+=*$/ }, { type: 'text' }],
-      usage: { output_tokens_details: { thinking_tokens: Number } },
-    })
-    const json = await ask({ output_config: { format: { type: 'json_schema', schema: CLOSED } } })
-    const text = stringOf(objectOf(arrayOf(json.content)[0]).text) ?? ''
-    t.match(JSON.parse(text), { city: String })
-    const image = {
-      type: 'image',
-      source: { type: 'base64', media_type: 'image/webp', data: 'AA' },
-    }
-    t.match(await ask({ messages: [user([image, { type: 'text', text: 'see' }])] }), {
-      content: [{ text: /1 image \(image\/webp\)/ }],
-    })
-  },
-)
+void t.test('Anthropic replies with text, calls, thinking, JSON and its own stop reasons', async (t) => {
+  const emulator = await startUpstream(t)
+  const ask = async (body: object): Promise<JsonObject> => (await claude(emulator, body)).body
+  const user = (content: unknown): object => ({ role: 'user', content })
+  const tools = ['get_weather', 'get_time'].map((name) => ({ name, input_schema: SCHEMA }))
+  t.match(await ask({ messages: [user('both get_weather and get_time in Rome')], tools }), {
+    stop_reason: 'tool_use',
+    content: [
+      { type: 'tool_use', id: /^toolu_01\w{22}$/, name: 'get_weather', input: { city: 'Rome' } },
+      { type: 'tool_use', name: 'get_time' },
+    ],
+  })
+  const result = {
+    type: 'tool_result',
+    tool_use_id: 'toolu_1',
+    content: [{ type: 'text', text: 'rain' }],
+  }
+  const turns = [user('weather?'), { role: 'assistant', content: [CALL] }, user([result])]
+  t.match(await ask({ messages: turns, tools }), {
+    stop_reason: 'end_turn',
+    content: [{ text: /get_weather returned: “rain”/ }],
+  })
+  t.match(await ask({ max_tokens: 2 }), {
+    stop_reason: 'max_tokens',
+    usage: { output_tokens: 2 },
+  })
+  t.match(await ask({ stop_sequences: ['You'] }), {
+    stop_reason: 'stop_sequence',
+    stop_sequence: 'You',
+  })
+  t.match(await ask({ max_tokens: 3000, thinking: { type: 'enabled', budget_tokens: 1024 } }), {
+    content: [{ type: 'thinking', thinking: /\w/, signature: /^[\w+/]+=*$/ }, { type: 'text' }],
+    usage: { output_tokens_details: { thinking_tokens: Number } },
+  })
+  const json = await ask({ output_config: { format: { type: 'json_schema', schema: CLOSED } } })
+  const text = stringOf(objectOf(arrayOf(json.content)[0]).text) ?? ''
+  t.match(JSON.parse(text), { city: String })
+  const image = {
+    type: 'image',
+    source: { type: 'base64', media_type: 'image/webp', data: 'AA' },
+  }
+  t.match(await ask({ messages: [user([image, { type: 'text', text: 'see' }])] }), {
+    content: [{ text: /1 image \(image\/webp\)/ }],
+  })
+})
 
 void t.test('requests that Gemini refuses get its errors', async (t) => {
   const emulator = await startUpstream(t)
@@ -219,49 +197,46 @@ void t.test('requests that Gemini refuses get its errors', async (t) => {
   })
 })
 
-void t.test(
-  'Gemini replies with text, calls, thoughts, JSON and its own finish reasons',
-  async (t) => {
-    const emulator = await startUpstream(t)
-    const ask = async (body: object, model = MODEL): Promise<JsonObject> => {
-      const { candidates } = (await gemini(emulator, body, { model })).body
-      return objectOf(arrayOf(candidates)[0])
-    }
-    const declarations = [{ name: 'get_weather', parameters: { ...SCHEMA, type: 'OBJECT' } }]
-    const tools = [{ function_declarations: declarations }]
-    const contents = [{ role: 'user', parts: [{ text: 'get weather in Oslo' }] }]
-    t.match(await ask({ contents, tools }), {
-      finishReason: 'STOP',
-      content: { parts: [{ functionCall: { name: 'get_weather', args: { city: 'Oslo' } } }] },
-    })
-    t.match(await ask({ contents, tools }, 'gemini-3-flash-preview'), {
-      content: { parts: [{ thoughtSignature: /^[\w+/]+=*$/ }] },
-    })
-    const none = { functionCallingConfig: { mode: 'NONE' } }
-    t.match(await ask({ contents, tools, toolConfig: none }), {
-      content: { parts: [{ text: /\w/ }] },
-    })
-    const turns = [
-      ...contents,
-      { role: 'model', parts: [{ functionCall: { name: 'get_weather', args: {} } }] },
-      {
-        role: 'user',
-        parts: [{ functionResponse: { name: 'get_weather', response: { output: 'rain' } } }],
-      },
-    ]
-    t.match(await ask({ contents: turns, tools }), {
-      content: { parts: [{ text: /get_weather returned: “rain”/ }] },
-    })
-    t.match(await ask({ generation_config: { maxOutputTokens: 1 } }), {
-      finishReason: 'MAX_TOKENS',
-    })
-    const config = { responseMimeType: 'application/json', responseJsonSchema: SCHEMA }
-    const json = await ask({ generationConfig: config })
-    const [part] = arrayOf(objectOf(json.content).parts)
-    t.match(JSON.parse(stringOf(objectOf(part).text) ?? ''), { city: String })
-    const thinkingConfig = { includeThoughts: true }
-    t.match(await ask({ generationConfig: { thinkingConfig } }), {
-      content: { parts: [{ thought: true }, { text: /emulated/, thoughtSignature: String }] },
-    })
-  },
-)
+void t.test('Gemini replies with text, calls, thoughts, JSON and its own finish reasons', async (t) => {
+  const emulator = await startUpstream(t)
+  const ask = async (body: object, model = MODEL): Promise<JsonObject> => {
+    const { candidates } = (await gemini(emulator, body, { model })).body
+    return objectOf(arrayOf(candidates)[0])
+  }
+  const declarations = [{ name: 'get_weather', parameters: { ...SCHEMA, type: 'OBJECT' } }]
+  const tools = [{ function_declarations: declarations }]
+  const contents = [{ role: 'user', parts: [{ text: 'get weather in Oslo' }] }]
+  t.match(await ask({ contents, tools }), {
+    finishReason: 'STOP',
+    content: { parts: [{ functionCall: { name: 'get_weather', args: { city: 'Oslo' } } }] },
+  })
+  t.match(await ask({ contents, tools }, 'gemini-3-flash-preview'), {
+    content: { parts: [{ thoughtSignature: /^[\w+/]+=*$/ }] },
+  })
+  const none = { functionCallingConfig: { mode: 'NONE' } }
+  t.match(await ask({ contents, tools, toolConfig: none }), {
+    content: { parts: [{ text: /\w/ }] },
+  })
+  const turns = [
+    ...contents,
+    { role: 'model', parts: [{ functionCall: { name: 'get_weather', args: {} } }] },
+    {
+      role: 'user',
+      parts: [{ functionResponse: { name: 'get_weather', response: { output: 'rain' } } }],
+    },
+  ]
+  t.match(await ask({ contents: turns, tools }), {
+    content: { parts: [{ text: /get_weather returned: “rain”/ }] },
+  })
+  t.match(await ask({ generation_config: { maxOutputTokens: 1 } }), {
+    finishReason: 'MAX_TOKENS',
+  })
+  const config = { responseMimeType: 'application/json', responseJsonSchema: SCHEMA }
+  const json = await ask({ generationConfig: config })
+  const [part] = arrayOf(objectOf(json.content).parts)
+  t.match(JSON.parse(stringOf(objectOf(part).text) ?? ''), { city: String })
+  const thinkingConfig = { includeThoughts: true }
+  t.match(await ask({ generationConfig: { thinkingConfig } }), {
+    content: { parts: [{ thought: true }, { text: /emulated/, thoughtSignature: String }] },
+  })
+})

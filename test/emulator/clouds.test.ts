@@ -2,8 +2,7 @@
 import t from 'tap'
 import { startEmulator } from '../../src/emulator/server.js'
 
-const VERTEX =
-  '/v1beta1/projects/p/locations/global/publishers/google/models/gemini-2.5-pro:generateContent'
+const VERTEX = '/v1beta1/projects/p/locations/global/publishers/google/models/gemini-2.5-pro:generateContent'
 const AZURE = '/openai/deployments/gpt-5.4/chat/completions?api-version=2024-10-21'
 const BEDROCK = '/model/amazon.nova-pro-v1%3A0/converse'
 

@@ -168,10 +168,7 @@ void t.test('a body is replayed byte for byte in the requested chunks', async (t
   }
   emulator.replay(recorded, { fault: { kind: 'cut', event: 1, mode: 'eof' } })
   const cut = await rawPost(emulator.port, { path: '/anything', headers: {}, body: '{}' })
-  t.equal(
-    Buffer.concat(chunksOf(cut.body).chunks).toString(),
-    body.slice(0, body.indexOf('data: [')),
-  )
+  t.equal(Buffer.concat(chunksOf(cut.body).chunks).toString(), body.slice(0, body.indexOf('data: [')))
 })
 
 void t.test('recordings are replayed byte for byte', skipWithoutFixtures(), async (t) => {

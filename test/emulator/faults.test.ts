@@ -97,11 +97,7 @@ void t.test('a cut ends at the byte or event, in five ways', async (t) => {
   t.equal(chunksOf(torn.body).chunks.length, 2)
   t.ok(torn.body.length > textOf(torn).length + 100, 'part of a third chunk is there')
   t.equal(torn.ended, 'fin')
-  const short = await faulty(
-    emulator,
-    { kind: 'cut', bytes: 50, mode: 'length' },
-    { stream: false },
-  )
+  const short = await faulty(emulator, { kind: 'cut', bytes: 50, mode: 'length' }, { stream: false })
   t.equal(short.body.length, 50)
   t.ok(Number(/content-length: (\d+)/i.exec(short.head)?.[1]) > 50)
   const dropped = await faulty(emulator, { kind: 'drop' })
@@ -167,32 +163,29 @@ void t.test('a silent upstream keeps the connection until its client leaves', as
   }
 })
 
-void t.test(
-  "an error status comes in each provider's form, as HTML or empty, with hints",
-  async (t) => {
-    const emulator = await startUpstream(t, { clock: noon })
-    const status = { kind: 'status', code: 529, 'retry-after': '2' } as const
-    const claude = await faulty(emulator, status, { provider: 'anthropic' })
-    t.match(claude.head, /^HTTP\/1.1 529 [\s\S]*retry-after: 2\r\n/i)
-    t.match(JSON.parse(textOf(claude)), { type: 'error', error: { type: 'overloaded_error' } })
-    const gemini = await faulty(
-      emulator,
-      { kind: 'status', code: 429, 'retry-info': '34.4s' },
-      { provider: 'gemini' },
-    )
-    t.match(JSON.parse(textOf(gemini)), {
-      error: { code: 429, status: 'RESOURCE_EXHAUSTED', details: [{ retryDelay: '34.4s' }] },
-    })
-    const limited = await faulty(emulator, { kind: 'status', code: 429, 'retry-after-ms': '350' })
-    t.match(limited.head, /retry-after-ms: 350/)
-    t.match(JSON.parse(textOf(limited)), { error: { code: 'rate_limit_exceeded' } })
-    const html = await faulty(emulator, { kind: 'status', code: 502, mode: 'html' })
-    t.match(html.head, /^HTTP\/1.1 502 [\s\S]*text\/html/)
-    t.match(textOf(html), /^<!DOCTYPE html>/)
-    const empty = await faulty(emulator, { kind: 'status', code: 500, mode: 'empty' })
-    t.equal(textOf(empty), '')
-  },
-)
+void t.test("an error status comes in each provider's form, as HTML or empty, with hints", async (t) => {
+  const emulator = await startUpstream(t, { clock: noon })
+  const status = { kind: 'status', code: 529, 'retry-after': '2' } as const
+  const claude = await faulty(emulator, status, { provider: 'anthropic' })
+  t.match(claude.head, /^HTTP\/1.1 529 [\s\S]*retry-after: 2\r\n/i)
+  t.match(JSON.parse(textOf(claude)), { type: 'error', error: { type: 'overloaded_error' } })
+  const gemini = await faulty(
+    emulator,
+    { kind: 'status', code: 429, 'retry-info': '34.4s' },
+    { provider: 'gemini' },
+  )
+  t.match(JSON.parse(textOf(gemini)), {
+    error: { code: 429, status: 'RESOURCE_EXHAUSTED', details: [{ retryDelay: '34.4s' }] },
+  })
+  const limited = await faulty(emulator, { kind: 'status', code: 429, 'retry-after-ms': '350' })
+  t.match(limited.head, /retry-after-ms: 350/)
+  t.match(JSON.parse(textOf(limited)), { error: { code: 'rate_limit_exceeded' } })
+  const html = await faulty(emulator, { kind: 'status', code: 502, mode: 'html' })
+  t.match(html.head, /^HTTP\/1.1 502 [\s\S]*text\/html/)
+  t.match(textOf(html), /^<!DOCTYPE html>/)
+  const empty = await faulty(emulator, { kind: 'status', code: 500, mode: 'empty' })
+  t.equal(textOf(empty), '')
+})
 
 void t.test('errors and malformed events appear at the configured event', async (t) => {
   const emulator = await startUpstream(t, { clock: noon })
@@ -202,9 +195,7 @@ void t.test('errors and malformed events appear at the configured event', async 
     gemini: /^data: \{"error":\{"code":503,[^}]*"status":"UNAVAILABLE"\}\}\r\n\r\n/,
   }
   for (const provider of ['openai', 'anthropic', 'gemini'] as const) {
-    const failed = chunksOf(
-      (await faulty(emulator, { kind: 'error', event: 2 }, { provider })).body,
-    )
+    const failed = chunksOf((await faulty(emulator, { kind: 'error', event: 2 }, { provider })).body)
     t.equal(failed.chunks.length, 3, provider)
     t.match(failed.chunks[2]?.toString(), shapes[provider])
     t.ok(failed.complete)
@@ -299,14 +290,7 @@ void t.test('a fault has the same meaning as words and as JSON', (t) => {
     words: 3,
     pace: undefined,
   })
-  const bad = [
-    'cut bytes=-1',
-    'cut bytes=x',
-    'cut mode=sideways',
-    'lump ms=3',
-    'status code=99',
-    'cut 5',
-  ]
+  const bad = ['cut bytes=-1', 'cut bytes=x', 'cut mode=sideways', 'lump ms=3', 'status code=99', 'cut 5']
   for (const words of bad) {
     t.throws(() => faultFromWords(words), GatewayError, words)
   }

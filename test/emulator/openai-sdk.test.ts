@@ -33,63 +33,57 @@ const TIME: OpenAI.ChatCompletionTool = {
   function: { name: 'get_time', parameters: { type: 'object', properties: {} } },
 }
 
-void t.test(
-  'a whole reply echoes the prompt, names the emulator, and has token counts',
-  async (t) => {
-    const client = await clientFor(t)
-    const ask = { model: 'gpt-4o-mini', messages: [{ role: 'user' as const, content: 'Grüße 🐋' }] }
-    const first = await client.chat.completions.create(ask)
-    t.match(first.choices[0]?.message.content, /emulated.*Your message: “Grüße 🐋”/)
-    t.equal(first.choices[0]?.finish_reason, 'stop')
-    t.equal(first.model, 'gpt-4o-mini-2024-07-18', 'the alias is answered with its dated name')
-    t.match(first.id, /^chatcmpl-\w{29}$/)
-    const { prompt_tokens = 0, completion_tokens = 0, total_tokens } = first.usage ?? {}
-    t.ok(prompt_tokens > 0 && completion_tokens > 0)
-    t.equal(total_tokens, prompt_tokens + completion_tokens)
-    const second = await client.chat.completions.create(ask)
-    t.equal(second.id, first.id, 'the same request gets the same reply')
-  },
-)
+void t.test('a whole reply echoes the prompt, names the emulator, and has token counts', async (t) => {
+  const client = await clientFor(t)
+  const ask = { model: 'gpt-4o-mini', messages: [{ role: 'user' as const, content: 'Grüße 🐋' }] }
+  const first = await client.chat.completions.create(ask)
+  t.match(first.choices[0]?.message.content, /emulated.*Your message: “Grüße 🐋”/)
+  t.equal(first.choices[0]?.finish_reason, 'stop')
+  t.equal(first.model, 'gpt-4o-mini-2024-07-18', 'the alias is answered with its dated name')
+  t.match(first.id, /^chatcmpl-\w{29}$/)
+  const { prompt_tokens = 0, completion_tokens = 0, total_tokens } = first.usage ?? {}
+  t.ok(prompt_tokens > 0 && completion_tokens > 0)
+  t.equal(total_tokens, prompt_tokens + completion_tokens)
+  const second = await client.chat.completions.create(ask)
+  t.equal(second.id, first.id, 'the same request gets the same reply')
+})
 
-void t.test(
-  'a stream has the content of the whole reply, with usage only if requested',
-  async (t) => {
-    const client = await clientFor(t)
-    const base = {
-      model: 'gpt-4o',
-      messages: [{ role: 'user' as const, content: 'Hi [[words: 30]]' }],
-    }
-    const stream = await client.chat.completions.create({
-      ...base,
-      stream: true,
-      stream_options: { include_usage: true },
-    })
-    let text = ''
-    const usages: unknown[] = []
-    const roles: unknown[] = []
-    const finishes: unknown[] = []
-    for await (const chunk of stream) {
-      text += chunk.choices[0]?.delta.content ?? ''
-      roles.push(chunk.choices[0]?.delta.role)
-      finishes.push(chunk.choices[0]?.finish_reason)
-      usages.push(chunk.usage)
-    }
-    t.equal(text.split(' ').length, 30)
-    t.same(
-      roles.filter((role) => role !== undefined),
-      ['assistant'],
-    )
-    t.equal(finishes.at(-2), 'stop')
-    t.equal(finishes.at(-1), undefined, 'the usage chunk has no choice')
-    t.ok(usages.slice(0, -1).every((usage) => usage === null))
-    t.ok(Number(objectOf(usages.at(-1)).completion_tokens) > 20)
-    const quiet = await client.chat.completions.create({ ...base, stream: true })
-    for await (const chunk of quiet) {
-      t.notOk('usage' in chunk, 'no usage field where it was not asked for')
-      t.ok(chunk.choices.length > 0)
-    }
-  },
-)
+void t.test('a stream has the content of the whole reply, with usage only if requested', async (t) => {
+  const client = await clientFor(t)
+  const base = {
+    model: 'gpt-4o',
+    messages: [{ role: 'user' as const, content: 'Hi [[words: 30]]' }],
+  }
+  const stream = await client.chat.completions.create({
+    ...base,
+    stream: true,
+    stream_options: { include_usage: true },
+  })
+  let text = ''
+  const usages: unknown[] = []
+  const roles: unknown[] = []
+  const finishes: unknown[] = []
+  for await (const chunk of stream) {
+    text += chunk.choices[0]?.delta.content ?? ''
+    roles.push(chunk.choices[0]?.delta.role)
+    finishes.push(chunk.choices[0]?.finish_reason)
+    usages.push(chunk.usage)
+  }
+  t.equal(text.split(' ').length, 30)
+  t.same(
+    roles.filter((role) => role !== undefined),
+    ['assistant'],
+  )
+  t.equal(finishes.at(-2), 'stop')
+  t.equal(finishes.at(-1), undefined, 'the usage chunk has no choice')
+  t.ok(usages.slice(0, -1).every((usage) => usage === null))
+  t.ok(Number(objectOf(usages.at(-1)).completion_tokens) > 20)
+  const quiet = await client.chat.completions.create({ ...base, stream: true })
+  for await (const chunk of quiet) {
+    t.notOk('usage' in chunk, 'no usage field where it was not asked for')
+    t.ok(chunk.choices.length > 0)
+  }
+})
 
 void t.test('a tool named in the prompt is called, and its result is quoted', async (t) => {
   const client = await clientFor(t)

@@ -117,9 +117,7 @@ function shapesOf(text: string): { names: string; paths: string[] } {
   const names = events.map(({ name }) => name)
   return {
     names: names.filter((name, index) => name !== names[index - 1]).join(' '),
-    paths: events.flatMap(({ name, data }) =>
-      paths(JSON.parse(data)).map((path) => `${name}${path}`),
-    ),
+    paths: events.flatMap(({ name, data }) => paths(JSON.parse(data)).map((path) => `${name}${path}`)),
   }
 }
 

@@ -31,9 +31,7 @@ function faultsIn(schema: JsonObject, value: JsonValue | undefined, at = '$'): s
       const whole = stringOf(schema.type)?.toLowerCase() === 'number' || Number.isInteger(value)
       const { minimum = -Infinity, maximum = Infinity, multipleOf } = schema
       const step = multipleOf === undefined || value % Number(multipleOf) === 0
-      return whole && step && value >= Number(minimum) && value <= Number(maximum)
-        ? []
-        : bad('range')
+      return whole && step && value >= Number(minimum) && value <= Number(maximum) ? [] : bad('range')
     }
     case 'boolean':
       return typeof value === 'boolean' ? [] : bad('no boolean')
@@ -43,9 +41,7 @@ function faultsIn(schema: JsonObject, value: JsonValue | undefined, at = '$'): s
       }
       const { minItems = 0, maxItems = 999 } = schema
       const fits = value.length >= Number(minItems) && value.length <= Number(maxItems)
-      const inside = value.flatMap((item, index) =>
-        faultsIn(objectOf(schema.items), item, `${at}[${index}]`),
-      )
+      const inside = value.flatMap((item, index) => faultsIn(objectOf(schema.items), item, `${at}[${index}]`))
       return fits ? inside : bad('item count')
     }
     default: {

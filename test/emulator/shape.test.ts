@@ -108,44 +108,40 @@ void t.test('OpenAI: whole replies have only recorded fields', skipWithoutFixtur
   }
 })
 
-void t.test(
-  'OpenAI: streams have recorded fields, order and framing',
-  skipWithoutFixtures(),
-  async (t) => {
-    const emulator = await startUpstream(t)
-    const recordings = fixtures({
-      provider: 'openai',
-      api: 'chat.completions',
-      stream: true,
-      raw: true,
-    })
-    const known = pathsIn(recordings.flatMap(({ response_body }) => dataOf(response_body)))
-    const tools = [{ type: 'function', function: { name: 'get_weather', parameters: SCHEMA } }]
-    for (const body of [{}, { tools }, { stream_options: { include_usage: true } }]) {
-      const received = await openAi(emulator, { stream: true, ...body })
-      const chunks = dataOf(received.text)
-      t.same(
-        [...pathsIn(chunks)].filter((path) => !known.has(path)),
-        [],
-      )
-      t.same(strangeHeaders(received, recordings), [])
-      t.equal(received.headers.get('content-type'), 'text/event-stream; charset=utf-8')
-      t.notMatch(received.text, /\r/, 'LF only')
-      t.ok(received.text.endsWith('\n\ndata: [DONE]\n\n'))
-      const keys = chunks.map((chunk) => Object.keys(objectOf(JSON.parse(chunk))).join())
-      const recorded = new Set(
-        recordings.flatMap(({ response_body }) =>
-          dataOf(response_body).map((chunk) => Object.keys(objectOf(JSON.parse(chunk))).join()),
-        ),
-      )
-      t.same(
-        [...new Set(keys)].filter((key) => !recorded.has(key)),
-        [],
-        'the very key order of recorded chunks',
-      )
-    }
-  },
-)
+void t.test('OpenAI: streams have recorded fields, order and framing', skipWithoutFixtures(), async (t) => {
+  const emulator = await startUpstream(t)
+  const recordings = fixtures({
+    provider: 'openai',
+    api: 'chat.completions',
+    stream: true,
+    raw: true,
+  })
+  const known = pathsIn(recordings.flatMap(({ response_body }) => dataOf(response_body)))
+  const tools = [{ type: 'function', function: { name: 'get_weather', parameters: SCHEMA } }]
+  for (const body of [{}, { tools }, { stream_options: { include_usage: true } }]) {
+    const received = await openAi(emulator, { stream: true, ...body })
+    const chunks = dataOf(received.text)
+    t.same(
+      [...pathsIn(chunks)].filter((path) => !known.has(path)),
+      [],
+    )
+    t.same(strangeHeaders(received, recordings), [])
+    t.equal(received.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+    t.notMatch(received.text, /\r/, 'LF only')
+    t.ok(received.text.endsWith('\n\ndata: [DONE]\n\n'))
+    const keys = chunks.map((chunk) => Object.keys(objectOf(JSON.parse(chunk))).join())
+    const recorded = new Set(
+      recordings.flatMap(({ response_body }) =>
+        dataOf(response_body).map((chunk) => Object.keys(objectOf(JSON.parse(chunk))).join()),
+      ),
+    )
+    t.same(
+      [...new Set(keys)].filter((key) => !recorded.has(key)),
+      [],
+      'the very key order of recorded chunks',
+    )
+  }
+})
 
 /** The types of events in order; consecutive deltas count as one. */
 function grammar(text: string): string {
@@ -159,33 +155,29 @@ function grammar(text: string): string {
 const CLAUDE_TOOLS = [{ name: 'get_weather', input_schema: SCHEMA }]
 const THINKING = { type: 'enabled', budget_tokens: 1024 }
 
-void t.test(
-  'Anthropic: whole replies hold only recorded fields',
-  skipWithoutFixtures(),
-  async (t) => {
-    const emulator = await startUpstream(t)
-    const recordings = fixtures({
-      provider: 'anthropic',
-      api: 'messages',
-      stream: false,
-      status: 200,
+void t.test('Anthropic: whole replies hold only recorded fields', skipWithoutFixtures(), async (t) => {
+  const emulator = await startUpstream(t)
+  const recordings = fixtures({
+    provider: 'anthropic',
+    api: 'messages',
+    stream: false,
+    status: 200,
+  })
+  const known = pathsIn(recordings.map(({ response_body }) => response_body))
+  for (const body of [{}, { tools: CLAUDE_TOOLS }, { thinking: THINKING }]) {
+    const received = await claude(emulator, body)
+    t.same(
+      [...pathsIn([received.text])].filter((path) => !known.has(path)),
+      [],
+    )
+    t.same(strangeHeaders(received, recordings), [])
+    t.match(JSON.parse(received.text), {
+      id: /^msg_01\w{22}$/,
+      type: 'message',
+      role: 'assistant',
     })
-    const known = pathsIn(recordings.map(({ response_body }) => response_body))
-    for (const body of [{}, { tools: CLAUDE_TOOLS }, { thinking: THINKING }]) {
-      const received = await claude(emulator, body)
-      t.same(
-        [...pathsIn([received.text])].filter((path) => !known.has(path)),
-        [],
-      )
-      t.same(strangeHeaders(received, recordings), [])
-      t.match(JSON.parse(received.text), {
-        id: /^msg_01\w{22}$/,
-        type: 'message',
-        role: 'assistant',
-      })
-    }
-  },
-)
+  }
+})
 
 void t.test(
   'Anthropic: streams have recorded fields, order and framing',
@@ -205,10 +197,7 @@ void t.test(
       t.same(strangeHeaders(received, recordings), [])
       t.notMatch(received.text, /\r/, 'LF only')
       t.match(received.text, /\S {1,15}\}\n\n/, 'some events are padded inside the JSON')
-      t.match(
-        received.text,
-        /content_block_start\ndata: [^\n]*\n\nevent: ping\ndata: \{"type": "ping"\}\n\n/,
-      )
+      t.match(received.text, /content_block_start\ndata: [^\n]*\n\nevent: ping\ndata: \{"type": "ping"\}\n\n/)
       const last = eventsOf(received.text).map(({ data }) => objectOf(JSON.parse(data)))
       const start = objectOf(objectOf(last[0]?.message).usage)
       const end = objectOf(last.find(({ type }) => type === 'message_delta')?.usage)

@@ -54,11 +54,7 @@ void t.test('Anthropic: thinking must be unchanged, and present if required', as
   ]
   t.equal((await ask(after(thinking, call)))[0], 200)
   const wrong: [JsonObject[], JsonObject, RegExp][] = [
-    [
-      after({ ...thinking, thinking: 'other' }, call),
-      {},
-      /Invalid `signature` in `thinking` block$/,
-    ],
+    [after({ ...thinking, thinking: 'other' }, call), {}, /Invalid `signature` in `thinking` block$/],
     [after({ ...thinking, signature: 'c2ln' }, call), {}, /Invalid `signature`/],
     [after({ type: 'thinking', thinking: 'x' }, call), {}, /signature: Field required/],
     [after(call), {}, /Expected `thinking` or `redacted_thinking`, but found `tool_use`/],
@@ -78,47 +74,35 @@ void t.test('Anthropic: thinking must be unchanged, and present if required', as
   t.equal((await ask(after(thinking, call), older))[0], 200, 'older models do not look')
 })
 
-void t.test(
-  'Gemini: the first call of the turn needs a signature, and wrong ones are refused',
-  async (t) => {
-    const tools = [{ functionDeclarations: [{ name: 'look' }] }]
-    const question = { role: 'user', parts: [{ text: ASKED }] }
-    const ask = (contents: JsonObject[], model = 'gemini-3.5-flash') =>
-      post(`${gemini}/models/${model}:generateContent`, { contents, tools })
-    const [, first] = await ask([question])
-    const [part = {}] = arrayOf(objectOf(objectOf(arrayOf(first.candidates)[0]).content).parts).map(
-      objectOf,
-    )
-    const { functionCall = {} } = part
-    t.ok(stringOf(part.thoughtSignature))
-    const response = { functionResponse: { name: 'look', response: {} } }
-    const after = (called: JsonObject): JsonObject[] => [
-      question,
-      { role: 'model', parts: [called] },
-      { role: 'user', parts: [response] },
-    ]
-    const url = stringOf(part.thoughtSignature)?.replaceAll('+', '-').replaceAll('/', '_') ?? ''
-    const stand = 'skip_thought_signature_validator'
-    for (const thoughtSignature of [part.thoughtSignature ?? '', url, stand]) {
-      t.equal((await ask(after({ functionCall, thoughtSignature })))[0], 200)
-    }
-    const [status, reply] = await ask(after({ functionCall }))
-    t.equal(status, 400)
-    t.match(
-      messageOf(reply),
-      /missing a thought_signature in functionCall parts.*`default_api:look`/,
-    )
-    const [, corrupted] = await ask(after({ functionCall, thoughtSignature: 'c2ln' }))
-    t.equal(messageOf(corrupted), 'Corrupted thought signature.')
-    t.equal(
-      (await ask(after({ functionCall }), 'gemini-2.5-flash'))[0],
-      200,
-      'older ones do not ask',
-    )
-    const later = [...after({ functionCall }), { role: 'model', parts: [{ text: 'ok' }] }, question]
-    t.equal((await ask(later))[0], 200, 'nor anyone for turns of the past')
-  },
-)
+void t.test('Gemini: the first call of the turn needs a signature, and wrong ones are refused', async (t) => {
+  const tools = [{ functionDeclarations: [{ name: 'look' }] }]
+  const question = { role: 'user', parts: [{ text: ASKED }] }
+  const ask = (contents: JsonObject[], model = 'gemini-3.5-flash') =>
+    post(`${gemini}/models/${model}:generateContent`, { contents, tools })
+  const [, first] = await ask([question])
+  const [part = {}] = arrayOf(objectOf(objectOf(arrayOf(first.candidates)[0]).content).parts).map(objectOf)
+  const { functionCall = {} } = part
+  t.ok(stringOf(part.thoughtSignature))
+  const response = { functionResponse: { name: 'look', response: {} } }
+  const after = (called: JsonObject): JsonObject[] => [
+    question,
+    { role: 'model', parts: [called] },
+    { role: 'user', parts: [response] },
+  ]
+  const url = stringOf(part.thoughtSignature)?.replaceAll('+', '-').replaceAll('/', '_') ?? ''
+  const stand = 'skip_thought_signature_validator'
+  for (const thoughtSignature of [part.thoughtSignature ?? '', url, stand]) {
+    t.equal((await ask(after({ functionCall, thoughtSignature })))[0], 200)
+  }
+  const [status, reply] = await ask(after({ functionCall }))
+  t.equal(status, 400)
+  t.match(messageOf(reply), /missing a thought_signature in functionCall parts.*`default_api:look`/)
+  const [, corrupted] = await ask(after({ functionCall, thoughtSignature: 'c2ln' }))
+  t.equal(messageOf(corrupted), 'Corrupted thought signature.')
+  t.equal((await ask(after({ functionCall }), 'gemini-2.5-flash'))[0], 200, 'older ones do not ask')
+  const later = [...after({ functionCall }), { role: 'model', parts: [{ text: 'ok' }] }, question]
+  t.equal((await ask(later))[0], 200, 'nor anyone for turns of the past')
+})
 
 void t.test('OpenAI: only its own encrypted reasoning is accepted', async (t) => {
   const include = ['reasoning.encrypted_content']
@@ -131,11 +115,7 @@ void t.test('OpenAI: only its own encrypted reasoning is accepted', async (t) =>
   const { content } = outputMessage
   const message = { role: 'assistant', content: content ?? [] }
   t.equal((await ask([question, item, message, question]))[0], 200)
-  const [status, reply] = await ask([
-    question,
-    { ...item, encrypted_content: 'gAAAwrong' },
-    message,
-  ])
+  const [status, reply] = await ask([question, { ...item, encrypted_content: 'gAAAwrong' }, message])
   t.equal(status, 400)
   t.match(reply, { error: { code: 'invalid_encrypted_content', message: /could not be verified/ } })
 })

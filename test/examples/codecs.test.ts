@@ -27,12 +27,7 @@ const BODIES: Readonly<Record<ClientDialect, JsonObject>> = {
   anthropic: { model: 'm', max_tokens: 99, messages: [{ role: 'user', content: 'hi' }] },
   gemini: { contents: [{ role: 'user', parts: [{ text: 'hi' }] }] },
 }
-const DIALECTS: readonly ClientDialect[] = [
-  'openai-chat',
-  'openai-responses',
-  'anthropic',
-  'gemini',
-]
+const DIALECTS: readonly ClientDialect[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 const SEED = { id: 'id_1', createdAtSeconds: 1, model: 'm' }
 const CHAT_REPLY: JsonObject = {
   id: 'c',

@@ -134,8 +134,7 @@ void t.test(
 void t.test('the settings of the Codex CLI reach the gateway', async (t) => {
   const env = await environment(t)
   const text = readFileSync('examples/agents/codex.toml', 'utf8')
-  const setting = (name: string): string =>
-    new RegExp(`^${name} = "(.*)"$`, 'm').exec(text)?.[1] ?? ''
+  const setting = (name: string): string => new RegExp(`^${name} = "(.*)"$`, 'm').exec(text)?.[1] ?? ''
   t.equal(setting('wire_api'), 'responses')
   const baseURL = setting('base_url').replace('http://localhost:8080', env['SLUICE_URL'] ?? '')
   const client = new OpenAI({ baseURL, apiKey: env[setting('env_key')] ?? '' })

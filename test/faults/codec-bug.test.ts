@@ -16,11 +16,7 @@ function anthropic(): UpstreamCodec {
 }
 
 /** Replaces a member of the dialect until the test ends. */
-function replaceMember<K extends keyof UpstreamCodec>(
-  t: Test,
-  name: K,
-  value: UpstreamCodec[K],
-): () => void {
+function replaceMember<K extends keyof UpstreamCodec>(t: Test, name: K, value: UpstreamCodec[K]): () => void {
   const upstreamCodec = anthropic()
   const real = upstreamCodec[name]
   const restore = (): void => {

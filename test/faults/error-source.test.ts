@@ -47,20 +47,11 @@ void t.test('a client that does not read until total_ms is reported as stalled',
     return isStill
   }, 'the upstream has to wait')
   forward(901_000)
-  await eventually(
-    async () => (await attempts(gateway, 'client_stalled')) === 1,
-    'the attempt ends',
-  )
+  await eventually(async () => (await attempts(gateway, 'client_stalled')) === 1, 'the attempt ends')
   t.equal(await attempts(gateway, 'upstream_timeout'), 0, 'the upstream is not blamed')
-  await eventually(
-    () => upstream.connections[0]?.closedMs !== null,
-    'the upstream connection is closed',
-  )
+  await eventually(() => upstream.connections[0]?.closedMs !== null, 'the upstream connection is closed')
   client.socket.resume()
-  await eventually(
-    () => client.text().includes('"kind":"client_stalled"'),
-    'the client receives the error',
-  )
+  await eventually(() => client.text().includes('"kind":"client_stalled"'), 'the client receives the error')
   t.notMatch(client.text(), /\[DONE\]/)
   await eventually(() => lastLine(gateway)['outcome'] === 'client_stalled', 'the line')
   t.equal(lastLine(gateway)['end'], 'client_stalled')
@@ -94,20 +85,17 @@ void t.test('a request without a free connection is attributed to the gateway', 
   t.equal(await ends(gateway, 'client_gone'), 1)
 })
 
-void t.test(
-  "a stream that the gateway ends as it stops is not the upstream's failure",
-  async (t) => {
-    watchProcess(t)
-    const gateway = await startGateway(t)
-    const stream = ask(gateway, question('gpt-4o', true, { text: '[[words: 500]] [[pace: 30]]' }))
-    await eventually(() => gateway.emulator.open() === 1, 'it runs')
-    await new Promise((resolve) => setTimeout(resolve, 200))
-    await gateway.plane.drain()
-    checkFailed(t, await stream, { name: 'the drain', kinds: ['draining'] })
-    t.equal(await ends(gateway, 'draining'), 1)
-    t.equal(await ends(gateway, 'upstream_error'), 0)
-  },
-)
+void t.test("a stream that the gateway ends as it stops is not the upstream's failure", async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  const stream = ask(gateway, question('gpt-4o', true, { text: '[[words: 500]] [[pace: 30]]' }))
+  await eventually(() => gateway.emulator.open() === 1, 'it runs')
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  await gateway.plane.drain()
+  checkFailed(t, await stream, { name: 'the drain', kinds: ['draining'] })
+  t.equal(await ends(gateway, 'draining'), 1)
+  t.equal(await ends(gateway, 'upstream_error'), 0)
+})
 
 void t.test('a stream that the upstream breaks is attributed to the upstream', async (t) => {
   watchProcess(t)

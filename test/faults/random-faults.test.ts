@@ -68,8 +68,7 @@ void t.test('random faults at three upstreams', { timeout: 900_000 }, async (t) 
       if (isComplete(seen)) {
         results.complete += 1
         const words = seen.text.trim().split(/\s+/).length
-        if (words < 12)
-          t.fail(`${token}: ${words} words of a reply that looks complete: ${seen.text}`)
+        if (words < 12) t.fail(`${token}: ${words} words of a reply that looks complete: ${seen.text}`)
         if (seen.text.match(/token-\d+/)?.[0] !== undefined && !seen.text.includes(token)) {
           t.fail(`${token}: the reply of another request: ${seen.text}`)
         }

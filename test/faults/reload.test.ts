@@ -6,15 +6,7 @@ import { connect } from 'node:net'
 import t from 'tap'
 import { startEmulator } from '../../src/emulator/server.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
-import {
-  checkAfter,
-  eventually,
-  isComplete,
-  ask,
-  openClient,
-  question,
-  watchProcess,
-} from './scene.js'
+import { checkAfter, eventually, isComplete, ask, openClient, question, watchProcess } from './scene.js'
 
 function rewrite(gateway: TestGateway, from: string, to: string): void {
   const text = readFileSync(gateway.configFile, 'utf8')

@@ -4,15 +4,7 @@
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
-import {
-  ask,
-  checkAfter,
-  checkFailed,
-  isComplete,
-  question,
-  UPSTREAMS,
-  watchProcess,
-} from './scene.js'
+import { ask, checkAfter, checkFailed, isComplete, question, UPSTREAMS, watchProcess } from './scene.js'
 import { startSocketUpstream } from './socket-upstream.js'
 
 const FAILED = ['upstream_truncated', 'upstream_malformed', 'upstream_failed']
@@ -121,8 +113,7 @@ void t.test('D-77: informational replies before the final one', async (t) => {
   ]) {
     before = text
     const seen = await ask(gateway, question('gpt-4o', false))
-    if (seen.status !== 200)
-      checkFailed(t, seen, { name: text.slice(9, 12), kinds: ['upstream_failed'] })
+    if (seen.status !== 200) checkFailed(t, seen, { name: text.slice(9, 12), kinds: ['upstream_failed'] })
     else t.equal(seen.text, 'Hi')
   }
 })
@@ -131,9 +122,7 @@ void t.test('D-77: statuses that no upstream should send with a reply', async (t
   watchProcess(t)
   let status = 0
   const upstream = await startSocketUpstream(t, ({ socket }) => {
-    socket.write(
-      `HTTP/1.1 ${status} X\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}`,
-    )
+    socket.write(`HTTP/1.1 ${status} X\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}`)
   })
   const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
   for (status of [201, 202, 206, 299, 300, 303]) {

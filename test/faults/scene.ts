@@ -4,13 +4,7 @@
  */
 import { connect, type Socket } from 'node:net'
 import type { Test } from 'tap'
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-} from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
 import { ERRORS } from '../../src/errors.js'
 import { chunksOf, eventsOf, rawPost } from '../helpers/collect.js'
 import type { TestGateway } from '../helpers/gateway.js'
@@ -104,9 +98,7 @@ function readings(
     data,
     done: frames.includes('[DONE]'),
     text: contents.map((each) => stringOf(each) ?? '').join(''),
-    finish: choices
-      .map((each) => stringOf(each['finish_reason']))
-      .find((each) => each !== undefined),
+    finish: choices.map((each) => stringOf(each['finish_reason'])).find((each) => each !== undefined),
     error: data.map(({ error }) => error).find(isObject),
   }
 }
@@ -231,20 +223,17 @@ export async function recordingOf(
     bedrock: 'bedrock',
   }
   const alt = entry.path.includes(':stream') ? '?alt=sse' : ''
-  const response = await fetch(
-    `${gateway.emulator.origin}/${base[entry.provider]}${entry.path}${alt}`,
-    {
-      method: 'POST',
-      headers: {
-        authorization: 'Bearer emulated',
-        'x-api-key': 'emulated',
-        'x-goog-api-key': 'emulated',
-        'anthropic-version': '2023-06-01',
-        'content-type': 'application/json',
-      },
-      body: JSON.stringify(entry.body),
+  const response = await fetch(`${gateway.emulator.origin}/${base[entry.provider]}${entry.path}${alt}`, {
+    method: 'POST',
+    headers: {
+      authorization: 'Bearer emulated',
+      'x-api-key': 'emulated',
+      'x-goog-api-key': 'emulated',
+      'anthropic-version': '2023-06-01',
+      'content-type': 'application/json',
     },
-  )
+    body: JSON.stringify(entry.body),
+  })
   const headers = { 'content-type': response.headers.get('content-type') ?? '' }
   return { status: response.status, headers, body: await response.text() }
 }

@@ -8,11 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/formats/cha
 import type { ChatRequest } from '../../src/formats/chat/request.js'
 import { decodeRequest, encodeRequest, type DialectName } from '../../src/formats/codecs.js'
 import { fieldsOf } from '../../src/formats/index.js'
-import {
-  SCALAR_NAMES,
-  type Scalars,
-  type ScalarField,
-} from '../../src/formats/wire/scalar-fields.js'
+import { SCALAR_NAMES, type Scalars, type ScalarField } from '../../src/formats/wire/scalar-fields.js'
 
 const DIALECTS: readonly DialectName[] = [
   'openai-chat',

@@ -37,9 +37,7 @@ void t.test('a path with an action is not the path of a model whose id has a col
     matchingRows(path, ENDPOINTS).map(({ row, parameter }) => [row.method, row.endpoint, parameter])
   for (const version of ['v1', 'v1beta']) {
     const model = `/${version}/models/a%2Fb:free`
-    t.same(rows(`${model}:generateContent`), [
-      ['POST', { operation: 'chat', stream: false }, 'a/b:free'],
-    ])
+    t.same(rows(`${model}:generateContent`), [['POST', { operation: 'chat', stream: false }, 'a/b:free']])
     t.same(rows(`${model}:streamGenerateContent`), [
       ['POST', { operation: 'chat', stream: true }, 'a/b:free'],
     ])
@@ -70,11 +68,7 @@ void t.test('an unknown path suggests the most similar endpoint', (t) => {
 void t.test('hostile paths are resolved within the time limit', (t) => {
   const began = performance.now()
   for (let round = 0; round < 20; round += 1) {
-    for (const path of [
-      '/v1/chat/'.repeat(1800),
-      `/v1/models/${':'.repeat(16_000)}`,
-      '/'.repeat(16_000),
-    ]) {
+    for (const path of ['/v1/chat/'.repeat(1800), `/v1/models/${':'.repeat(16_000)}`, '/'.repeat(16_000)]) {
       matchingRows(path, ENDPOINTS)
       nearestRow('POST', path, ENDPOINTS)
     }

@@ -35,9 +35,7 @@ const NEWER: Readonly<Record<DialectName, string>> = {
   converse: 'us.anthropic.claude-sonnet-4-5-20250929-v1:0',
 }
 
-const STATUSES = [
-  400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 499, 500, 502, 503, 529, 599,
-]
+const STATUSES = [400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 499, 500, 502, 503, 529, 599]
 
 /** The violated property, of which the first word is the kind of fault; null if there is none. */
 export function faultOf(input: Input): string | null {
@@ -115,8 +113,7 @@ function checkPassed(text: string): void {
     const edits = editsOf(value, name)
     if (edits === null) continue
     const { value: reported } = parseObject(splice(bytes, members, edits))
-    if (reported['model'] !== name)
-      throw new Error(`the model is ${JSON.stringify(reported['model'])}`)
+    if (reported['model'] !== name) throw new Error(`the model is ${JSON.stringify(reported['model'])}`)
   }
 }
 

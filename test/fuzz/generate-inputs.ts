@@ -81,14 +81,7 @@ function cutsOf(text: string, roll: Roll): number[] {
 }
 
 function modelFor(roll: Roll): string {
-  const newest = [
-    'gpt-5.4',
-    'gpt-6-sol',
-    'o3',
-    'claude-opus-5-5',
-    'claude-sonnet-4-6',
-    'gemini-2.5-pro',
-  ]
+  const newest = ['gpt-5.4', 'gpt-6-sol', 'o3', 'claude-opus-5-5', 'claude-sonnet-4-6', 'gemini-2.5-pro']
   const all = [...Object.values(MODELS), ...newest, 'an-unknown-model']
   return all[roll(all.length)] ?? 'gpt-4o'
 }
@@ -119,8 +112,7 @@ function streamRequest(roll: Roll): JsonObject {
 
 function replyText(dialect: DialectName, roll: Roll): string {
   const own = REPLIES.get(dialect) ?? []
-  const text =
-    (roll(2) === 0 ? own[roll(own.length)]?.toString() : undefined) ?? answer(dialect, roll).whole
+  const text = (roll(2) === 0 ? own[roll(own.length)]?.toString() : undefined) ?? answer(dialect, roll).whole
   if (roll(10) === 0) return damage(text, own, roll)
   let body: unknown = JSON.parse(text)
   for (let hits = roll(4); hits > 0 && isObject(body); hits -= 1) body = disturb(body, roll)

@@ -33,16 +33,7 @@ interface Actual {
   readonly usage: readonly [input: number, output: number, cached: number]
 }
 
-const TEXTS = [
-  'Hi',
-  'é 漢 🐋',
-  'a b\n\nc',
-  '"\\"',
-  '</s> data: [DONE]',
-  '\u2028',
-  '{"a":1}',
-  'x'.repeat(200),
-]
+const TEXTS = ['Hi', 'é 漢 🐋', 'a b\n\nc', '"\\"', '</s> data: [DONE]', '\u2028', '{"a":1}', 'x'.repeat(200)]
 
 /** A reply of the dialect's provider. */
 export function answer(dialect: DialectName, roll: Roll): BothForms {
@@ -85,10 +76,7 @@ function fragments(text: string, roll: Roll): string[] {
   return out
 }
 
-function openai(
-  { thinking, text, calls, usage }: Actual,
-  roll: Roll,
-): { whole: JsonObject; units: Unit[] } {
+function openai({ thinking, text, calls, usage }: Actual, roll: Roll): { whole: JsonObject; units: Unit[] } {
   const [prompt_tokens, completion_tokens, cached_tokens] = usage
   const finish = calls.length > 0 ? 'tool_calls' : 'stop'
   const counted: JsonObject = {
@@ -123,24 +111,14 @@ function openai(
   return { whole: choices === undefined ? {} : whole, units }
 }
 
-function claude(
-  { thinking, text, calls, usage }: Actual,
-  roll: Roll,
-): { whole: JsonObject; units: Unit[] } {
+function claude({ thinking, text, calls, usage }: Actual, roll: Roll): { whole: JsonObject; units: Unit[] } {
   const [input_tokens, output_tokens, cache_read_input_tokens] = usage
   const content: JsonValue[] = []
   const units: Unit[] = [messageStart({ input_tokens, cache_read_input_tokens, output_tokens: 1 })]
   if (thinking !== '') {
     const deltas = fragments(thinking, roll).map((it) => ({ type: 'thinking_delta', thinking: it }))
     const signed = { type: 'signature_delta', signature: 'c2ln' }
-    units.push(
-      ...block(
-        content.length,
-        { type: 'thinking', thinking: '', signature: '' },
-        ...deltas,
-        signed,
-      ),
-    )
+    units.push(...block(content.length, { type: 'thinking', thinking: '', signature: '' }, ...deltas, signed))
     content.push({ type: 'thinking', thinking, signature: 'c2ln' })
   }
   if (text !== '') {
@@ -169,10 +147,7 @@ function claude(
   return { whole, units }
 }
 
-function gemini(
-  { thinking, text, calls, usage }: Actual,
-  roll: Roll,
-): { whole: JsonObject; units: Unit[] } {
+function gemini({ thinking, text, calls, usage }: Actual, roll: Roll): { whole: JsonObject; units: Unit[] } {
   const [promptTokenCount, candidatesTokenCount, cachedContentTokenCount] = usage
   const counted = {
     promptTokenCount,
@@ -189,9 +164,7 @@ function gemini(
   if (text !== '') parts.push({ text })
   parts.push(...callParts)
   const units = [
-    ...fragments(thinking, roll).map((it) =>
-      candidate([{ text: it, thought: true }], undefined, counted),
-    ),
+    ...fragments(thinking, roll).map((it) => candidate([{ text: it, thought: true }], undefined, counted)),
     ...fragments(text, roll).map((it) => candidate([{ text: it }], undefined, counted)),
     ...callParts.map((part) => candidate([part], undefined, counted)),
     candidate([{ text: '' }], 'STOP', counted),
@@ -238,10 +211,7 @@ function converse({ thinking, text, calls, usage }: Actual, roll: Roll): BothFor
   }
 }
 
-function responses(
-  { text, calls, usage }: Actual,
-  roll: Roll,
-): { whole: JsonObject; units: Unit[] } {
+function responses({ text, calls, usage }: Actual, roll: Roll): { whole: JsonObject; units: Unit[] } {
   const [input_tokens, output_tokens, cached_tokens] = usage
   const counted = {
     input_tokens,

@@ -5,26 +5,8 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
 import type { Roll } from '../properties/damage-bytes.js'
 
-const TEXTS = [
-  'Hello',
-  ' ',
-  '',
-  'é 漢 🐋',
-  '"\\\n',
-  '\ud83d',
-  '\u2028',
-  'data: [DONE]',
-  'x'.repeat(300),
-]
-const ARGUMENTS = [
-  '{}',
-  '',
-  '{"a":1}',
-  '{"n":12345678901234567890}',
-  '[1]',
-  'not JSON',
-  '{"__proto__":1}',
-]
+const TEXTS = ['Hello', ' ', '', 'é 漢 🐋', '"\\\n', '\ud83d', '\u2028', 'data: [DONE]', 'x'.repeat(300)]
+const ARGUMENTS = ['{}', '', '{"a":1}', '{"n":12345678901234567890}', '[1]', 'not JSON', '{"__proto__":1}']
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
@@ -130,8 +112,7 @@ function schema(roll: Roll, depth: number): JsonObject {
 function conversation(names: readonly string[], roll: Roll): JsonObject[] {
   const text = (): string => TEXTS[roll(TEXTS.length)] ?? 'x'
   const messages: JsonObject[] = []
-  if (roll(2) === 0)
-    messages.push({ role: roll(2) === 0 ? 'system' : 'developer', content: text() })
+  if (roll(2) === 0) messages.push({ role: roll(2) === 0 ? 'system' : 'developer', content: text() })
   const turns = 1 + roll(4)
   for (let turn = 0; turn < turns; turn += 1) {
     messages.push({ role: 'user', content: roll(2) === 0 ? `${text()}x` : parts(text, roll) })

@@ -52,8 +52,6 @@ const { inputs, kinds, failure } = await fuzz({
 print(`${inputs} inputs: ${JSON.stringify(kinds)}`)
 if (failure !== null) {
   print(`--seed ${failure.seed} fails: ${failure.why}`)
-  print(
-    `${failure.file} is the smallest input found; test/fuzz/corpus is where the suite looks for it`,
-  )
+  print(`${failure.file} is the smallest input found; test/fuzz/corpus is where the suite looks for it`)
   process.exitCode = 1
 }

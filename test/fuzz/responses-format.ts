@@ -43,18 +43,12 @@ export function responseFrames(
   const begun = { ...whole, status: 'in_progress', output: [], usage: null }
   return [
     { type: 'response.created', response: begun },
-    ...items.flatMap(([item, fragments], output_index) =>
-      itemFrames(item, fragments, output_index),
-    ),
+    ...items.flatMap(([item, fragments], output_index) => itemFrames(item, fragments, output_index)),
     { ...end, response: whole },
   ]
 }
 
-function itemFrames(
-  item: JsonObject,
-  chunks: readonly string[],
-  output_index: number,
-): JsonObject[] {
+function itemFrames(item: JsonObject, chunks: readonly string[], output_index: number): JsonObject[] {
   const place = { item_id: item['id'], output_index }
   const isCall = item['type'] === 'function_call'
   const empty = isCall ? { ...item, arguments: '' } : { ...item, content: [] }

@@ -49,8 +49,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
       const input = inputOf(seed + done, dialects)
       kinds[input.kind] = (kinds[input.kind] ?? 0) + 1
       const why = faultOf(input)
-      if (why !== null)
-        return { inputs: done + 1, kinds, failure: report(seed + done, why, dialects) }
+      if (why !== null) return { inputs: done + 1, kinds, failure: report(seed + done, why, dialects) }
       done += 1
     }
     await new Promise((resolve) => setImmediate(resolve))
@@ -62,11 +61,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   return { inputs: done, kinds, failure: null }
 }
 
-function report(
-  seed: number,
-  why: string,
-  dialects: readonly DialectName[],
-): FuzzResult['failure'] {
+function report(seed: number, why: string, dialects: readonly DialectName[]): FuzzResult['failure'] {
   const word = wordOf(why)
   const small = shrink(inputOf(seed, dialects), (input) => wordOf(faultOf(input) ?? '') === word)
   mkdirSync(FOLDER, { recursive: true })

@@ -167,34 +167,18 @@ void t.test('wrong tokens have a kind each, in the order of the checks', async (
       'jwt_invalid',
       await issuer.sign({ ...forger, kid: undefined }, good, { jwk: forger.jwk, kid: key.kid }),
     ],
-    [
-      'a key by URL',
-      'jwt_unknown_key',
-      await issuer.sign(unknown, good, { jku: `${issuer.url}/x` }),
-    ],
+    ['a key by URL', 'jwt_unknown_key', await issuer.sign(unknown, good, { jku: `${issuer.url}/x` })],
     ['a key for encryption', 'jwt_invalid', await issuer.sign(enc, good)],
-    [
-      'a short RSA key',
-      'jwt_invalid',
-      rawToken({ alg: 'RS256', kid: 'small' }, good, 'A'.repeat(172)),
-    ],
+    ['a short RSA key', 'jwt_invalid', rawToken({ alg: 'RS256', kid: 'small' }, good, 'A'.repeat(172))],
     ['changed claims', 'jwt_invalid', `${head}.${forged}.${signature}`],
-    [
-      'critical headers',
-      'jwt_invalid',
-      rawToken({ alg: 'ES256', kid: key.kid, crit: ['x'] }, good),
-    ],
+    ['critical headers', 'jwt_invalid', rawToken({ alg: 'ES256', kid: key.kid, crit: ['x'] }, good)],
     ['a duplicate claim', 'jwt_invalid', rawToken({ alg: 'ES256' }, '{"exp":1,"exp":2}')],
     ['a huge token', 'jwt_invalid', rawToken({ alg: 'ES256' }, 'x'.repeat(13_000))],
     ['an encrypted token', 'jwt_invalid', `${head}.${body}.${signature}.YQ.YQ`],
     ['no exp', 'jwt_invalid', await sign({ exp: undefined })],
     ['another issuer', 'jwt_issuer', await sign({ iss: `${issuer.url}/` })],
     ['no issuer', 'jwt_issuer', await sign({ iss: undefined })],
-    [
-      'another issuer, wrong signature',
-      'jwt_issuer',
-      await issuer.sign(forger, { ...good, iss: 'x' }),
-    ],
+    ['another issuer, wrong signature', 'jwt_issuer', await issuer.sign(forger, { ...good, iss: 'x' })],
     ['an unknown kid', 'jwt_unknown_key', await issuer.sign(unknown, good)],
     ['no kid, two fitting keys', 'jwt_unknown_key', rawToken({ alg: 'RS256' }, good)],
     ['expired', 'jwt_expired', await sign({ exp: nowSeconds - 40, aud: 'x' })],
@@ -206,11 +190,7 @@ void t.test('wrong tokens have a kind each, in the order of the checks', async (
     ['require of another type', 'jwt_claims', await sign({ env: ['prod'] })],
     ['a missing claim', 'jwt_claims', await sign({ app: undefined })],
     ['a label with spaces', 'jwt_claims', await sign({ app: 'a b' })],
-    [
-      'a value that the table lacks',
-      'jwt_claims',
-      await sign({ 'kubernetes.io': { namespace: 'x' } }),
-    ],
+    ['a value that the table lacks', 'jwt_claims', await sign({ 'kubernetes.io': { namespace: 'x' } })],
     ['no account', 'jwt_claims', await sign({ 'kubernetes.io': { namespace: 'gone' } })],
     ['a disabled account', 'jwt_claims', await sign({ 'kubernetes.io': { namespace: 'off' } })],
   ]
@@ -325,11 +305,7 @@ void t.test('the token stays in the gateway', async (t) => {
   t.notOk(JSON.stringify(gateway.lines).includes(signature), 'not logged')
 })
 
-function denials(
-  what: string,
-  options: object,
-  newStore: (t: Test) => Promise<string | undefined>,
-): void {
+function denials(what: string, options: object, newStore: (t: Test) => Promise<string | undefined>): void {
   void t.test(`denials on ${what}`, options, async (t) => {
     const all = await scene(t, '', await newStore(t))
     const { issuer, key, gateway } = all
@@ -444,11 +420,7 @@ void t.test('identities come and go with the configuration', async (t) => {
     `${file}\nidentity: [{ name: ${name}, issuer: '${issuer.url}', audience: [sluice], account: test }]\n`
   writeFileSync(gateway.configFile, entry('one'))
   gateway.reload()
-  for (
-    let tries = 0;
-    tries < 1_000 && (await send({ gateway }, token)).status !== 200;
-    tries += 1
-  ) {
+  for (let tries = 0; tries < 1_000 && (await send({ gateway }, token)).status !== 200; tries += 1) {
     await sleep(20)
   }
   t.equal((await send({ gateway }, token)).status, 200)

@@ -14,11 +14,7 @@ import { prometheusMissing } from '../helpers/prometheus.js'
 import { ALERTS, alerts } from './boards.js'
 import { simulatedWeek, STEP, type InputSeries } from './week.js'
 
-const TESTS = [
-  'grafana/alerts.test.yaml',
-  'grafana/alerts-slow.test.yaml',
-  'grafana/alerts-times.test.yaml',
-]
+const TESTS = ['grafana/alerts.test.yaml', 'grafana/alerts-slow.test.yaml', 'grafana/alerts-times.test.yaml']
 
 const isLong = process.env['SLUICE_LONG'] === '1'
 
@@ -27,9 +23,7 @@ const Tests = z.looseObject({
     z.looseObject({
       name: z.string(),
       alert_rule_test: z
-        .array(
-          z.looseObject({ alertname: z.string(), exp_alerts: z.array(z.unknown()).default([]) }),
-        )
+        .array(z.looseObject({ alertname: z.string(), exp_alerts: z.array(z.unknown()).default([]) }))
         .default([]),
       promql_expr_test: z.array(z.looseObject({ expr: z.string() })).default([]),
     }),
@@ -40,9 +34,7 @@ const Rules = z.object({
   groups: z.array(
     z.object({
       name: z.string(),
-      rules: z.array(
-        z.looseObject({ alert: z.string(), labels: z.object({ severity: z.string() }) }),
-      ),
+      rules: z.array(z.looseObject({ alert: z.string(), labels: z.object({ severity: z.string() }) })),
     }),
   ),
 })
@@ -90,22 +82,18 @@ function testsByRule(t: Test): string[] {
   })
 }
 
-void t.test(
-  'promtool accepts the rules and the configuration',
-  { skip: prometheusMissing() },
-  (t) => {
-    for (const args of [
-      ['check', 'rules', ALERTS],
-      ['check', 'config', 'grafana/prometheus.yaml'],
-      ['test', 'rules', ...(isLong ? TESTS : testsByRule(t))],
-    ]) {
-      const { status, text } = promtool(...args)
-      t.equal(status, 0, `promtool ${args.join(' ')}: ${text}`)
-      t.notMatch(text, /FAILED|warning/i, args.join(' '))
-    }
-    t.end()
-  },
-)
+void t.test('promtool accepts the rules and the configuration', { skip: prometheusMissing() }, (t) => {
+  for (const args of [
+    ['check', 'rules', ALERTS],
+    ['check', 'config', 'grafana/prometheus.yaml'],
+    ['test', 'rules', ...(isLong ? TESTS : testsByRule(t))],
+  ]) {
+    const { status, text } = promtool(...args)
+    t.equal(status, 0, `promtool ${args.join(' ')}: ${text}`)
+    t.notMatch(text, /FAILED|warning/i, args.join(' '))
+  }
+  t.end()
+})
 
 /** The simulations take 10 s of CPU time, and a minute more with SLUICE_LONG=1. */
 t.setTimeout(600_000)

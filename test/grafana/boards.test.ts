@@ -9,13 +9,7 @@ import { boardFiles } from '../../grafana/boards/index.js'
 import { BOARDS, VARIABLES } from '../../grafana/boards/links.js'
 import { runbookSections } from '../../grafana/boards/runbook.js'
 import { DEFINITIONS } from '../../src/observe/metrics/metric-definitions.js'
-import {
-  alerts,
-  annotationExpressions,
-  boards,
-  panelExpressions,
-  type PanelJson,
-} from './boards.js'
+import { alerts, annotationExpressions, boards, panelExpressions, type PanelJson } from './boards.js'
 import { knownMetrics, namesIn, VALUES, valuesOfRows } from './names.js'
 
 function allPanels(): PanelJson[] {
@@ -136,9 +130,7 @@ void t.test('every threshold has values on both sides', (t) => {
   )
   let found = 0
   for (const { title, fieldConfig, targets } of allPanels()) {
-    const values = (fieldConfig?.defaults.thresholds?.steps ?? []).flatMap(
-      ({ value }) => value ?? [],
-    )
+    const values = (fieldConfig?.defaults.thresholds?.steps ?? []).flatMap(({ value }) => value ?? [])
     const expr = targets.map((target) => target.expr).join(' ')
     for (const [index, value] of values.entries()) {
       found += 1
@@ -153,13 +145,9 @@ void t.test('every threshold has values on both sides', (t) => {
 
 void t.test('states are words, and statuses have the colour of their class', (t) => {
   const table = panelsOf('table').find(({ title }) => title === 'Upstreams side by side')
-  const breaker = table?.fieldConfig?.overrides.find(
-    ({ matcher }) => matcher.options === 'Circuit breaker',
-  )
+  const breaker = table?.fieldConfig?.overrides.find(({ matcher }) => matcher.options === 'Circuit breaker')
   const words = breaker?.properties.find(({ id }) => id === 'mappings')?.value
-  t.match(words, [
-    { options: { 0: { text: 'Closed' }, 1: { text: 'Half-open' }, 2: { text: 'Open' } } },
-  ])
+  t.match(words, [{ options: { 0: { text: 'Closed' }, 1: { text: 'Half-open' }, 2: { text: 'Open' } } }])
   const byStatus = allPanels().filter(({ targets }) =>
     targets.some(({ legendFormat }) => /\{\{status\}\}$/.test(legendFormat)),
   )
@@ -190,9 +178,7 @@ void t.test('latencies of requests show exemplars', (t) => {
   const shown = allPanels().filter(({ targets }) => targets.some(({ exemplar }) => exemplar))
   const metrics = new Set(
     shown.flatMap(({ targets }) =>
-      targets.flatMap(({ exemplar, expr }) =>
-        exemplar ? (/(\w+)_bucket/.exec(expr)?.[1] ?? '') : [],
-      ),
+      targets.flatMap(({ exemplar, expr }) => (exemplar ? (/(\w+)_bucket/.exec(expr)?.[1] ?? '') : [])),
     ),
   )
   t.same([...metrics].sort(), [
@@ -280,8 +266,7 @@ void t.test('every alert has a section of the runbook, and every section an aler
 
 void t.test('panels that the runbook and the alerts name exist', (t) => {
   const titles = new Set(boards().flatMap(({ panels }) => panels.map(({ title }) => title)))
-  const pattern =
-    /(?:Overview|Providers|Streams|Gateway internals)(?:,|:) ((?:(?:, | and |: )?"[^"]+")+)/g
+  const pattern = /(?:Overview|Providers|Streams|Gateway internals)(?:,|:) ((?:(?:, | and |: )?"[^"]+")+)/g
   const texts = [
     ...runbookSections().map(({ text }) => text),
     ...alerts().map(({ annotations }) => annotations.description.replace(/Board /g, '')),

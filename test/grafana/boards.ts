@@ -36,9 +36,7 @@ const Panel = z.object({
     .optional(),
   options: z
     .object({
-      legend: z
-        .object({ displayMode: z.string(), calcs: z.array(z.string()).default([]) })
-        .optional(),
+      legend: z.object({ displayMode: z.string(), calcs: z.array(z.string()).default([]) }).optional(),
       content: z.string().optional(),
     })
     .optional(),
@@ -66,9 +64,7 @@ const Board = z.object({
   templating: z
     .object({
       list: z
-        .array(
-          z.object({ name: z.string(), query: z.unknown(), definition: z.string().optional() }),
-        )
+        .array(z.object({ name: z.string(), query: z.unknown(), definition: z.string().optional() }))
         .default([]),
     })
     .optional(),

@@ -38,10 +38,7 @@ const QUIET = [
 ]
 
 /** Panels of durations without a series, because the scene has no such event: they are empty, not 0. */
-const EMPTY = [
-  'Gateway internals: Duration of guardrails, p95',
-  'Providers: Cloud credentials expire in',
-]
+const EMPTY = ['Gateway internals: Duration of guardrails, p95', 'Providers: Cloud credentials expire in']
 
 /** Panels whose values depend on the timing of the machine. */
 const EITHER = [
@@ -156,11 +153,7 @@ void t.test('boards and rules on live data', { skip: prometheusMissing() }, asyn
     for (const { name, health, lastError } of rules) {
       t.equal(health, 'ok', `${name} ${lastError ?? ''}`)
     }
-    for (const name of [
-      'SluiceAvailabilityBurnFast',
-      'SluiceUpstreamDown',
-      'SluiceReloadFailing',
-    ]) {
+    for (const name of ['SluiceAvailabilityBurnFast', 'SluiceUpstreamDown', 'SluiceReloadFailing']) {
       const expr = alerts().find(({ alert }) => alert === name)?.expr ?? ''
       t.not((await prometheus.query(expr)).length, 0, `${name}: this traffic is bad enough`)
     }

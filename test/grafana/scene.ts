@@ -171,8 +171,7 @@ const REQUESTS: readonly Send[] = [
   // Failures of the client.
   chat('gpt-4o', 'Over its limit.'),
   chat('unheard-of', 'Hi.'),
-  ({ origin }) =>
-    post(`${origin}/v1/chat/completions`, 'sk-sluice-wrong', { body: { model: 'gpt-5.4' } }),
+  ({ origin }) => post(`${origin}/v1/chat/completions`, 'sk-sluice-wrong', { body: { model: 'gpt-5.4' } }),
   ({ origin, secret }) =>
     post(`${origin}/v1/chat/completions`, secret, {
       body: {

@@ -91,8 +91,7 @@ interface Moment {
 function sampleStore(samples: Samples, { at, gateway, random }: Moment): void {
   const isFailover = at === Math.round((6.4 * DAY) / STEP)
   const single = random() < 0.001 ? 1 : 0
-  const errors = (op: string): string =>
-    `sluice_store_errors_total{instance="${gateway}",op="${op}"}`
+  const errors = (op: string): string => `sluice_store_errors_total{instance="${gateway}",op="${op}"}`
   const count = (op: string): string =>
     `sluice_store_duration_seconds_count{instance="${gateway}",op="${op}"}`
   samples.add(count('probe'), at, 15)

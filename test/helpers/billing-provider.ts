@@ -293,9 +293,7 @@ class Generation {
         return JSON.stringify({
           ...CHAT,
           object: 'chat.completion',
-          choices: [
-            { index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' },
-          ],
+          choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }],
           usage: this.chatUsage(),
         })
       case 'messages':

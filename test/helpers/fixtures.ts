@@ -39,9 +39,7 @@ export interface RecordingFilter {
 /** The folder of recordings, or null in a clone that has none. */
 export function fixturesFolder(): string | null {
   const places = [process.env.SLUICE_FIXTURES, '../shared/fixtures', '../../shared/fixtures']
-  const folders = places
-    .filter((place) => place !== undefined)
-    .map((place) => resolve(process.cwd(), place))
+  const folders = places.filter((place) => place !== undefined).map((place) => resolve(process.cwd(), place))
   return folders.find((folder) => existsSync(folder)) ?? null
 }
 
@@ -86,9 +84,7 @@ function load(folder: string): readonly Recording[] {
   if (known !== undefined) {
     return known
   }
-  const names = existsSync(folder)
-    ? readdirSync(folder).filter((name) => name.endsWith('.json'))
-    : []
+  const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : []
   const recordings = names.sort().map((name) => read(folder, name))
   loaded.set(folder, recordings)
   return recordings

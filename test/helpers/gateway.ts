@@ -204,8 +204,7 @@ async function makeKey({ config }: Snapshot, plan: PlanName): Promise<string> {
   const login = { email, plan, password: PASSWORD }
   // A second gateway of the store finds the account of the first.
   const account =
-    (await store.accountByEmail(email)) ??
-    (await createAccount(store, login, { hash: knownHash })).account
+    (await store.accountByEmail(email)) ?? (await createAccount(store, login, { hash: knownHash })).account
   const { secret } = await createKey(store, { plans: config.plans, account, name: 'test' })
   await store.close()
   return secret

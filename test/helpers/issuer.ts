@@ -45,9 +45,7 @@ export async function startIssuer(t: Test): Promise<Issuer> {
   const server = createServer((req, res) => {
     const isSet = req.url === '/keys'
     if (isSet) issuer.fetches += 1
-    const body = isSet
-      ? { keys: issuer.keys }
-      : { issuer: issuer.url, jwks_uri: `${issuer.url}/keys` }
+    const body = isSet ? { keys: issuer.keys } : { issuer: issuer.url, jwks_uri: `${issuer.url}/keys` }
     const answer = (): void => {
       res.writeHead(issuer.isUp ? 200 : 503, { 'content-type': 'application/json' })
       res.end(JSON.stringify(body))

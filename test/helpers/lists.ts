@@ -11,10 +11,7 @@ export async function allAccounts(store: Pick<Store, 'listAccounts'>): Promise<A
 }
 
 /** Every key of the account, the oldest first. */
-export async function allKeys(
-  store: Pick<Store, 'listKeys'>,
-  accountId: string,
-): Promise<ApiKey[]> {
+export async function allKeys(store: Pick<Store, 'listKeys'>, accountId: string): Promise<ApiKey[]> {
   const keys: ApiKey[] = []
   for await (const key of everyKey(store, accountId)) keys.push(key)
   return keys

@@ -40,9 +40,7 @@ export async function startPrometheus(
   const config = {
     global: { scrape_interval: '1s', evaluation_interval: '1s' },
     rule_files: options.ruleFiles,
-    scrape_configs: [
-      { job_name: 'sluice', static_configs: [{ targets: [`127.0.0.1:${options.scrapes}`] }] },
-    ],
+    scrape_configs: [{ job_name: 'sluice', static_configs: [{ targets: [`127.0.0.1:${options.scrapes}`] }] }],
   }
   // JSON is valid YAML.
   writeFileSync(join(folder, 'prometheus.yaml'), JSON.stringify(config))
@@ -82,8 +80,8 @@ export async function startPrometheus(
     traceIds: async (metric) => {
       const query = new URLSearchParams({ query: metric, start: '0', end: String(Date.now()) })
       const data = await ask(`query_exemplars?${query.toString()}`)
-      return (data as { exemplars: { labels: { trace_id: string } }[] }[]).flatMap(
-        ({ exemplars }) => exemplars.map(({ labels }) => labels.trace_id),
+      return (data as { exemplars: { labels: { trace_id: string } }[] }[]).flatMap(({ exemplars }) =>
+        exemplars.map(({ labels }) => labels.trace_id),
       )
     },
     rules: async () => {

@@ -30,10 +30,7 @@ export interface RawUpstream {
 }
 
 /** Starts it on a free port; it ends with the test. */
-export async function startRawUpstream(
-  t: Test,
-  answer: RawUpstream['answer'],
-): Promise<RawUpstream> {
+export async function startRawUpstream(t: Test, answer: RawUpstream['answer']): Promise<RawUpstream> {
   const requests: Arrived[] = []
   const server = createServer((req, res) => {
     void buffer(req).then(async (body) => {
@@ -43,8 +40,7 @@ export async function startRawUpstream(
       res.writeHead(status, { 'content-type': type })
       for (const chunk of chunks) {
         await new Promise((resolve) => res.write(chunk, resolve))
-        if (chunks.length > 1 || cut === true)
-          await new Promise((resolve) => setTimeout(resolve, 5))
+        if (chunks.length > 1 || cut === true) await new Promise((resolve) => setTimeout(resolve, 5))
       }
       if (cut === true) res.destroy()
       else res.end()

@@ -116,9 +116,7 @@ export function freshDatabases(server: RedisServer): () => string {
 const NODE_TIMEOUT_MS = 20_000
 
 /** Three primaries, each with a replica; no node is replaced before `giveUpAfter`. */
-export async function startRedisCluster(
-  t: Test,
-): Promise<{ url: string; servers: readonly RedisServer[] }> {
+export async function startRedisCluster(t: Test): Promise<{ url: string; servers: readonly RedisServer[] }> {
   const servers: RedisServer[] = []
   for (let at = 0; at < 6; at += 1) {
     const bus = await freePort()
@@ -147,10 +145,7 @@ export async function startRedisCluster(
 }
 
 /** Sets the silence after which a node of a Cluster is replaced; without `ms`, almost never. */
-export async function giveUpAfter(
-  servers: readonly RedisServer[],
-  ms = NODE_TIMEOUT_MS,
-): Promise<void> {
+export async function giveUpAfter(servers: readonly RedisServer[], ms = NODE_TIMEOUT_MS): Promise<void> {
   for (const server of servers) await server.ask('config', 'set', 'cluster-node-timeout', ms)
 }
 

@@ -2,17 +2,7 @@
  * Builds requests with maximum processing cost: deep, wide and repetitive, each at an accepted limit or just
  * above it. Independent of encoders.
  */
-import {
-  body,
-  fill,
-  image,
-  many,
-  record,
-  textBody,
-  tool,
-  turn,
-  type Hostile,
-} from './generate-bodies.js'
+import { body, fill, image, many, record, textBody, tool, turn, type Hostile } from './generate-bodies.js'
 import { SCHEMAS, TOOLS } from './costly-schemas.js'
 
 const MIB = 1024 * 1024
@@ -60,10 +50,7 @@ const LARGE: readonly Hostile[] = [
         messages: [
           {
             role: 'user',
-            content: [
-              { type: 'text', text: fill('漢', 4 * MIB) },
-              ...many(20, () => image('A'.repeat(MIB))),
-            ],
+            content: [{ type: 'text', text: fill('漢', 4 * MIB) }, ...many(20, () => image('A'.repeat(MIB)))],
           },
         ],
       }),
@@ -96,8 +83,7 @@ const LARGE: readonly Hostile[] = [
   { name: '32 MiB in an unknown field', make: () => body({ unknown: 'a'.repeat(BODY) }) },
   {
     name: '400 strings of 80 KiB',
-    make: () =>
-      body({ messages: many(400, () => ({ role: 'user', content: 'a'.repeat(80 * 1024) })) }),
+    make: () => body({ messages: many(400, () => ({ role: 'user', content: 'a'.repeat(80 * 1024) })) }),
   },
   {
     name: '32 MiB of text in a file',
@@ -121,8 +107,7 @@ const LARGE: readonly Hostile[] = [
   },
   {
     name: '32 MiB of an image that ends beyond ASCII',
-    make: () =>
-      body({ messages: [{ role: 'user', content: [image(`${'A'.repeat(BODY - 4)}я`)] }] }),
+    make: () => body({ messages: [{ role: 'user', content: [image(`${'A'.repeat(BODY - 4)}я`)] }] }),
   },
 ]
 
@@ -141,8 +126,7 @@ const STRUCTURE: readonly Hostile[] = [
   },
   {
     name: '16,000 escaped names',
-    make: () =>
-      body({}).replace(/\}$/, `,"u":{${many(16_000, (at) => `"\\u00e9${at}":0`).join()}}}`),
+    make: () => body({}).replace(/\}$/, `,"u":{${many(16_000, (at) => `"\\u00e9${at}":0`).join()}}}`),
   },
   {
     name: '99,000 times one name',
@@ -154,8 +138,7 @@ const STRUCTURE: readonly Hostile[] = [
   },
   {
     name: 'a name twice at the end',
-    make: () =>
-      body({}).replace(/\}$/, `,"u":{${many(16_000, (at) => `"k${at}":0`).join()},"k0":0}}`),
+    make: () => body({}).replace(/\}$/, `,"u":{${many(16_000, (at) => `"k${at}":0`).join()},"k0":0}}`),
   },
   {
     name: 'names of 500 bytes',
@@ -182,10 +165,7 @@ const STRUCTURE: readonly Hostile[] = [
   {
     name: '1,600 nests of 58 lists',
     make: () =>
-      body({}).replace(
-        /\}$/,
-        `,"u":[${fill(`${'['.repeat(58)}${']'.repeat(58)},`, 1_600 * 117)}1]}`,
-      ),
+      body({}).replace(/\}$/, `,"u":[${fill(`${'['.repeat(58)}${']'.repeat(58)},`, 1_600 * 117)}1]}`),
   },
   {
     name: '10 million lists in lists',
@@ -324,10 +304,7 @@ const TURNS: readonly Hostile[] = [
     name: 'a result of a million lists in lists',
     make: () =>
       body({
-        messages: [
-          USER,
-          ...turn(1, { json: '{}', result: `{"a":${'['.repeat(MIB)}${']'.repeat(MIB)}}` }),
-        ],
+        messages: [USER, ...turn(1, { json: '{}', result: `{"a":${'['.repeat(MIB)}${']'.repeat(MIB)}}` })],
       }),
   },
   {

@@ -7,10 +7,7 @@ export const SCHEMAS: readonly Hostile[] = [
     'chained references',
     () => ({
       $ref: '#/$defs/d0',
-      $defs: record(16_000, (at) => [
-        `d${at}`,
-        { properties: { a: { $ref: `#/$defs/d${at + 1}` } } },
-      ]),
+      $defs: record(16_000, (at) => [`d${at}`, { properties: { a: { $ref: `#/$defs/d${at + 1}` } } }]),
     }),
   ],
   [
@@ -34,10 +31,7 @@ export const SCHEMAS: readonly Hostile[] = [
     'references of all to all',
     () => ({
       $ref: '#/$defs/d0',
-      $defs: record(200, (at) => [
-        `d${at}`,
-        { anyOf: many(150, (to) => ({ $ref: `#/$defs/d${to}` })) },
-      ]),
+      $defs: record(200, (at) => [`d${at}`, { anyOf: many(150, (to) => ({ $ref: `#/$defs/d${to}` })) }]),
     }),
   ],
   [

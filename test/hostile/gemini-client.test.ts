@@ -84,27 +84,17 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'many tokens': {
     contents: [
       FIRST,
-      ...many(3_000, () =>
-        assistantTurn([{ text: 't', thought: true, thoughtSignature: token(10) }]),
-      ),
+      ...many(3_000, () => assistantTurn([{ text: 't', thought: true, thoughtSignature: token(10) }])),
     ],
   },
   'a large state': {
-    contents: [
-      FIRST,
-      assistantTurn([{ text: 't', thought: true, thoughtSignature: token(1, 6_000_000) }]),
-    ],
+    contents: [FIRST, assistantTurn([{ text: 't', thought: true, thoughtSignature: token(1, 6_000_000) }])],
   },
   'a token with many thoughts': {
-    contents: [
-      FIRST,
-      assistantTurn([{ text: 't', thought: true, thoughtSignature: token(400_000) }]),
-    ],
+    contents: [FIRST, assistantTurn([{ text: 't', thought: true, thoughtSignature: token(400_000) }])],
   },
   'a picture in the alphabet for addresses': {
-    contents: [
-      { parts: [{ inlineData: { mimeType: 'image/png', data: '-_aa'.repeat(2_500_000) } }] },
-    ],
+    contents: [{ parts: [{ inlineData: { mimeType: 'image/png', data: '-_aa'.repeat(2_500_000) } }] }],
   },
   'a long text': { contents: [{ parts: [{ text: 'é"'.repeat(1_500_000) }] }] },
 }

@@ -57,8 +57,6 @@ export function turn(
   const ids = many(count, (index) => index)
   return [
     { role: 'assistant', content: null, tool_calls: ids.map((index) => call(index, json, prefix)) },
-    ...ids
-      .reverse()
-      .map((index) => ({ role: 'tool', tool_call_id: `${prefix}${index}`, content: result })),
+    ...ids.reverse().map((index) => ({ role: 'tool', tool_call_id: `${prefix}${index}`, content: result })),
   ]
 }

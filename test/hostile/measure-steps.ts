@@ -9,11 +9,7 @@ import type { QuirksConfig } from '../../src/config/config.js'
 import { GatewayError } from '../../src/errors.js'
 import { estimateCost } from '../../src/gateway/charges/estimate-max-cost.js'
 import { LossList } from '../../src/formats/losses.js'
-import {
-  render,
-  renderSteps,
-  type Rendered,
-} from '../../src/gateway/attempts/render-for-upstream.js'
+import { render, renderSteps, type Rendered } from '../../src/gateway/attempts/render-for-upstream.js'
 import { joinChunks, LARGE_BYTES } from '../../src/gateway/streams/join-chunks.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
 import type { Message } from '../../src/formats/chat/request.js'
@@ -60,10 +56,7 @@ const NO_QUIRKS: QuirksConfig = {
 const CHUNK_BYTES = 64 * 1024
 
 /** The encoders; the first is that of the client's own dialect, which edits the client's bytes. */
-export const ENCODERS: readonly string[] = [
-  'edits',
-  ...UPSTREAM_CODECS.map(({ dialect }): string => dialect),
-]
+export const ENCODERS: readonly string[] = ['edits', ...UPSTREAM_CODECS.map(({ dialect }): string => dialect)]
 
 /** The result of one request. */
 export interface RequestResult {
@@ -164,8 +157,7 @@ function receive(body: Buffer, client: Client, watch: StepTimer): Call {
   const text = watch.time('text', () => checkEncoding(raw))
   const examined = watch.steps('examine', examineSteps(raw, text))
   const parsed =
-    watch.time('parse', () => parseExamined(examined)) ??
-    watch.time('refuse', () => refuseInvalid(examined))
+    watch.time('parse', () => parseExamined(examined)) ?? watch.time('refuse', () => refuseInvalid(examined))
   const { dialect: wire } = client
   const at = { ...client, wire, clientCodec: clientCodecOf(wire) }
   const call = watch.time('decode', () => callFrom(raw, parsed, { resolved: at }))

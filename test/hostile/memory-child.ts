@@ -8,8 +8,7 @@ import { ENCODERS, processBody } from './measure-steps.js'
 const name = process.argv[2] ?? ''
 const make = HOSTILE.find((each) => each.name === name)?.make
 const collect = globalThis.gc
-if (make === undefined || collect === undefined)
-  throw new Error(`no body ${name}, or no --expose-gc`)
+if (make === undefined || collect === undefined) throw new Error(`no body ${name}, or no --expose-gc`)
 
 function heldBytes(): number {
   // The first run finds unreferenced buffers, the second one frees their memory.

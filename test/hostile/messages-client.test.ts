@@ -33,9 +33,7 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
     tools: [TOOL],
     messages: [
       FIRST,
-      assistantTurn(
-        many(1_000, (at) => ({ type: 'tool_use', id: `t${at}`, name: 'f', input: { a: at } })),
-      ),
+      assistantTurn(many(1_000, (at) => ({ type: 'tool_use', id: `t${at}`, name: 'f', input: { a: at } }))),
       {
         role: 'user',
         content: many(1_000, (at) => {
@@ -51,18 +49,12 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
     })),
   },
   'a turn in many parts': {
-    messages: [
-      FIRST,
-      ...many(9_000, (at) => assistantTurn([{ type: 'text', text: `${at}` }])),
-      LAST,
-    ],
+    messages: [FIRST, ...many(9_000, (at) => assistantTurn([{ type: 'text', text: `${at}` }])), LAST],
   },
   'many tokens': {
     messages: [
       FIRST,
-      ...many(4_000, () =>
-        assistantTurn([{ type: 'thinking', thinking: 't', signature: token(100) }]),
-      ),
+      ...many(4_000, () => assistantTurn([{ type: 'thinking', thinking: 't', signature: token(100) }])),
       assistantTurn([{ type: 'text', text: 'x' }]),
       LAST,
     ],
@@ -94,9 +86,7 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
     tools: [TOOL],
     messages: [
       FIRST,
-      assistantTurn(
-        many(1_000, (at) => ({ type: 'tool_use', id: `f.g:${at}`, name: 'f', input: {} })),
-      ),
+      assistantTurn(many(1_000, (at) => ({ type: 'tool_use', id: `f.g:${at}`, name: 'f', input: {} }))),
       {
         role: 'user',
         content: many(1_000, (at) => ({ type: 'tool_result', tool_use_id: `f.g:${at}` })),
@@ -132,9 +122,7 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
     tools: [TOOL],
     messages: [
       FIRST,
-      assistantTurn([
-        { type: 'tool_use', id: 't', name: 'f', input: { a: 'é"'.repeat(1_000_000) } },
-      ]),
+      assistantTurn([{ type: 'tool_use', id: 't', name: 'f', input: { a: 'é"'.repeat(1_000_000) } }]),
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'r' }] },
     ],
   },

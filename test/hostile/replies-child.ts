@@ -4,12 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { createServer, request } from 'node:http'
-import {
-  CLIENTS,
-  COSTLY_REPLIES,
-  requestFor,
-  type CostlyReply,
-} from '../../bench/hostile/costly-replies.js'
+import { CLIENTS, COSTLY_REPLIES, requestFor, type CostlyReply } from '../../bench/hostile/costly-replies.js'
 
 /** A reply as the client got it. */
 export interface ClientReply {

@@ -34,11 +34,7 @@ void t.test('costly replies', async (t) => {
     const refusal = `${seen.head}${seen.tail}`
     if (expected === 'refused') {
       t.equal(seen.status, isStream ? 200 : 502, `${name}: status`)
-      t.match(
-        refusal,
-        /too complex to be translated: it has more than [\d]+ /,
-        `${name}: the limit`,
-      )
+      t.match(refusal, /too complex to be translated: it has more than [\d]+ /, `${name}: the limit`)
     } else {
       t.equal(seen.status, 200, `${name}: ${refusal.slice(0, 300)}`)
       t.equal(seen.isSame, expected === 'passed', `${name}: whether the bytes are the same`)

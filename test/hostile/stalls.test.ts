@@ -14,8 +14,7 @@ t.setTimeout(170_000)
 void t.test('warm-up', (t) => {
   const messages = Array.from({ length: 300 }, () => ({ role: 'user', content: 'x'.repeat(100) }))
   const body = Buffer.from(JSON.stringify({ model: 'm', messages }))
-  for (let round = 0; round < 5; round += 1)
-    for (const each of ENCODERS) t.ok(processBody(body, each))
+  for (let round = 0; round < 5; round += 1) for (const each of ENCODERS) t.ok(processBody(body, each))
   t.end()
 })
 

@@ -14,11 +14,7 @@ import { bodyOf } from '../helpers/requests.js'
 
 type Handler = (req: HttpRequest, res: HttpResponse) => void
 
-async function open(
-  t: Test,
-  handler: Handler,
-  options: Partial<ServerOptions> = {},
-): Promise<number> {
+async function open(t: Test, handler: Handler, options: Partial<ServerOptions> = {}): Promise<number> {
   const door = await openServer({ host: '127.0.0.1', port: 0, handler, ...options })
   t.teardown(() => door.drain(0))
   return door.port
@@ -31,8 +27,7 @@ function head(line: string, ...lines: string[]): string {
 const LAST = head('GET /last HTTP/1.1', 'Connection: close')
 
 async function until(isSo: () => boolean): Promise<void> {
-  for (let i = 0; i < 3_000 && !isSo(); i += 1)
-    await new Promise((resolve) => setTimeout(resolve, 10))
+  for (let i = 0; i < 3_000 && !isSo(); i += 1) await new Promise((resolve) => setTimeout(resolve, 10))
 }
 
 void t.test('a reply has its status line and headers', async (t) => {
@@ -49,32 +44,27 @@ void t.test('a reply has its status line and headers', async (t) => {
   t.match(text, new RegExp(`^${kept}${closed}$`))
 })
 
-void t.test(
-  'a stream is chunked in HTTP/1.1 and ends with the connection in HTTP/1.0',
-  async (t) => {
-    const port = await open(t, (_req, res) => {
-      beginReply(res, 200, ['x-a', 'b'])
-      res.write('é!')
-      res.write(Buffer.from('abc'))
-      res.write(Buffer.alloc(10_000, 'x'))
-      res.end('end')
-    })
-    const chunked = await send(port, LAST)
-    const big = `2710\r\n${'x'.repeat(10_000)}\r\n`
-    const body = `\r\n\r\n3\r\nÃ©!\r\n3\r\nabc\r\n${big}3\r\nend\r\n0\r\n\r\n`
-    t.ok(chunked.text.endsWith(`Connection: close\r\nTransfer-Encoding: chunked${body}`))
-    const old = await send(port, head('GET / HTTP/1.0', 'Connection: keep-alive'))
-    t.ok(old.closed)
-    t.ok(old.text.endsWith(`Connection: close\r\n\r\nÃ©!abc${'x'.repeat(10_000)}end`))
-    const nothing = await send(port, head('HEAD / HTTP/1.1', 'Connection: close'))
-    t.match(nothing.text, /Connection: close\r\n\r\n$/, 'a reply to HEAD has no body and no chunks')
-  },
-)
+void t.test('a stream is chunked in HTTP/1.1 and ends with the connection in HTTP/1.0', async (t) => {
+  const port = await open(t, (_req, res) => {
+    beginReply(res, 200, ['x-a', 'b'])
+    res.write('é!')
+    res.write(Buffer.from('abc'))
+    res.write(Buffer.alloc(10_000, 'x'))
+    res.end('end')
+  })
+  const chunked = await send(port, LAST)
+  const big = `2710\r\n${'x'.repeat(10_000)}\r\n`
+  const body = `\r\n\r\n3\r\nÃ©!\r\n3\r\nabc\r\n${big}3\r\nend\r\n0\r\n\r\n`
+  t.ok(chunked.text.endsWith(`Connection: close\r\nTransfer-Encoding: chunked${body}`))
+  const old = await send(port, head('GET / HTTP/1.0', 'Connection: keep-alive'))
+  t.ok(old.closed)
+  t.ok(old.text.endsWith(`Connection: close\r\n\r\nÃ©!abc${'x'.repeat(10_000)}end`))
+  const nothing = await send(port, head('HEAD / HTTP/1.1', 'Connection: close'))
+  t.match(nothing.text, /Connection: close\r\n\r\n$/, 'a reply to HEAD has no body and no chunks')
+})
 
 void t.test('HEAD has content-length, and HTTP/1.0 connections are kept on request', async (t) => {
-  const port = await open(t, (_req, res) =>
-    sendReply(res, { status: 200, headers: [], body: 'body' }),
-  )
+  const port = await open(t, (_req, res) => sendReply(res, { status: 200, headers: [], body: 'body' }))
   const headed = await send(port, head('HEAD / HTTP/1.1') + LAST)
   t.match(headed.text, /^[^]*content-length: 4\r\n[^]*\r\n\r\nHTTP\/1\.1 200 [^]*body$/)
   const kept = await send(port, [head('GET / HTTP/1.0', 'Connection: keep-alive'), LAST])

@@ -30,20 +30,12 @@ async function fetched(url: string, init: RequestInit): Promise<Response> {
 
 void t.test('a preflight needs no key', async (t) => {
   const gateway = await startGateway(t, { server: `cors: { origins: ['${PAGE}'] }` })
-  for (const path of [
-    '/v1/chat/completions',
-    '/v1/models',
-    '/native/openai/v1/files',
-    '/v1/none',
-  ]) {
+  for (const path of ['/v1/chat/completions', '/v1/models', '/native/openai/v1/files', '/v1/none']) {
     const res = await fetched(gateway.origin + path, preflight(PAGE))
     t.equal(res.status, 204, path)
     t.equal(res.headers.get('access-control-allow-origin'), PAGE)
     t.match(res.headers.get('access-control-allow-methods'), /POST.*DELETE/)
-    t.equal(
-      res.headers.get('access-control-allow-headers'),
-      'authorization,content-type,x-stainless-lang',
-    )
+    t.equal(res.headers.get('access-control-allow-headers'), 'authorization,content-type,x-stainless-lang')
     t.equal(res.headers.get('vary'), 'origin')
     t.equal(res.headers.get('content-length'), null)
   }

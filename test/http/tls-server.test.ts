@@ -110,15 +110,12 @@ function get(client: ClientHttp2Session, headers: object, body?: string): Promis
 function getHttp1(stage: Stage, options: RequestOptions = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const { port } = stage.server
-    const call = request(
-      { host: '127.0.0.1', port, ca: stage.ca, agent: false, ...options },
-      (res) => {
-        let text = ''
-        res.on('data', (chunk: Buffer) => (text += chunk.toString()))
-        res.on('error', reject)
-        res.on('end', () => resolve(`${res.statusCode ?? 0} ${text}`))
-      },
-    )
+    const call = request({ host: '127.0.0.1', port, ca: stage.ca, agent: false, ...options }, (res) => {
+      let text = ''
+      res.on('data', (chunk: Buffer) => (text += chunk.toString()))
+      res.on('error', reject)
+      res.on('end', () => resolve(`${res.statusCode ?? 0} ${text}`))
+    })
     call.on('error', reject).end()
   })
 }
@@ -152,11 +149,7 @@ void t.test('a truncated reply ends with an error, not as complete', async (t) =
 
 void t.test('an early reply does not wait for the body', async (t) => {
   const stage = await open(t)
-  const got = await get(
-    session(t, stage),
-    { ':path': '/early', ':method': 'POST' },
-    'x'.repeat(MIB),
-  )
+  const got = await get(session(t, stage), { ':path': '/early', ':method': 'POST' }, 'x'.repeat(MIB))
   t.match(got, { status: 413, body: 'no' })
 })
 

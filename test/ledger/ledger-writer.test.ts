@@ -92,9 +92,7 @@ function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse'
     ownerOf: (digest) =>
       ledger.mode === 'answers'
         ? Promise.resolve(
-            digest === 'd1'
-              ? { accountId: 'acc_1', accountPath: null, keyId: 'key_1', labels: null }
-              : null,
+            digest === 'd1' ? { accountId: 'acc_1', accountPath: null, keyId: 'key_1', labels: null } : null,
           )
         : Promise.reject(new Error('it is away')),
     onRow: (kind, rows) => kinds.set(kind, (kinds.get(kind) ?? 0) + rows),
@@ -179,8 +177,7 @@ void t.test('a replay that fails continues where it stopped', async (t) => {
   const { ledgerWriter, ledger } = stage(t)
   ledger.mode = 'refuses'
   await ledgerWriter.settle(ledgerEntry('a'), HELD)
-  for (let index = 0; index < 1_000; index += 1)
-    void ledgerWriter.settle(ledgerEntry(`b${index}`), HELD)
+  for (let index = 0; index < 1_000; index += 1) void ledgerWriter.settle(ledgerEntry(`b${index}`), HELD)
   ledger.breaksAfter = ledger.settles + 600
   ledger.mode = 'answers'
   await until(() => ledger.settles >= ledger.breaksAfter)
@@ -207,27 +204,24 @@ void t.test('a ledger that freezes delays a reply by half a second at most', asy
   t.equal(ledgerWriter.settle(ledgerEntry('c'), HELD), null, 'and the next one is not')
 })
 
-void t.test(
-  'a full spool: requests are served and counted, or refused, as configured',
-  async (t) => {
-    for (const whenFull of ['serve', 'refuse'] as const) {
-      const { ledgerWriter, ledger, kinds, events } = stage(t, { bytes: 100, whenFull })
-      t.equal(ledgerWriter.isRefusing, false)
-      ledger.mode = 'refuses'
-      await ledgerWriter.settle(ledgerEntry('a'), HELD)
-      const isHeld = whenFull === 'refuse'
-      t.equal(kinds.get('dropped'), isHeld ? undefined : 1)
-      t.match(ledgerWriter.state, isHeld ? /1 in memory, requests are refused/ : /1 dropped/)
-      const event = isHeld ? 'usage row held in memory' : 'usage row dropped'
-      t.ok(events.some((each) => each.startsWith(event)))
-      t.equal(ledgerWriter.isRefusing, isHeld, whenFull)
-      ledger.mode = 'answers'
-      await until(() => ledgerWriter.state === 'ok')
-      t.equal(ledgerWriter.isRefusing, false)
-      t.equal(ledger.rows.has('a'), isHeld, 'entries held in memory arrive')
-    }
-  },
-)
+void t.test('a full spool: requests are served and counted, or refused, as configured', async (t) => {
+  for (const whenFull of ['serve', 'refuse'] as const) {
+    const { ledgerWriter, ledger, kinds, events } = stage(t, { bytes: 100, whenFull })
+    t.equal(ledgerWriter.isRefusing, false)
+    ledger.mode = 'refuses'
+    await ledgerWriter.settle(ledgerEntry('a'), HELD)
+    const isHeld = whenFull === 'refuse'
+    t.equal(kinds.get('dropped'), isHeld ? undefined : 1)
+    t.match(ledgerWriter.state, isHeld ? /1 in memory, requests are refused/ : /1 dropped/)
+    const event = isHeld ? 'usage row held in memory' : 'usage row dropped'
+    t.ok(events.some((each) => each.startsWith(event)))
+    t.equal(ledgerWriter.isRefusing, isHeld, whenFull)
+    ledger.mode = 'answers'
+    await until(() => ledgerWriter.state === 'ok')
+    t.equal(ledgerWriter.isRefusing, false)
+    t.equal(ledger.rows.has('a'), isHeld, 'entries held in memory arrive')
+  }
+})
 
 void t.test('entries of refused requests leave room in memory for those with a cost', async (t) => {
   const { ledgerWriter, ledger, kinds } = stage(t, { bytes: 0, whenFull: 'refuse' })
@@ -244,17 +238,14 @@ void t.test('entries of refused requests leave room in memory for those with a c
   t.ok(ledger.rows.has('first') && ledger.rows.has('last'))
 })
 
-void t.test(
-  'pending entries at shutdown arrive, or are spooled for the next process',
-  async (t) => {
-    const { ledgerWriter, ledger, spool } = stage(t)
-    ledger.mode = 'freezes'
-    const settled = ledgerWriter.settle(ledgerEntry('a'), HELD)
-    await ledgerWriter.close()
-    await settled
-    t.equal(spool.segments().flatMap((segment) => segment.lines()).length, 1)
-  },
-)
+void t.test('pending entries at shutdown arrive, or are spooled for the next process', async (t) => {
+  const { ledgerWriter, ledger, spool } = stage(t)
+  ledger.mode = 'freezes'
+  const settled = ledgerWriter.settle(ledgerEntry('a'), HELD)
+  await ledgerWriter.close()
+  await settled
+  t.equal(spool.segments().flatMap((segment) => segment.lines()).length, 1)
+})
 
 void t.test('data older than configured are deleted soon after the start', async (t) => {
   const { ledger } = stage(t)

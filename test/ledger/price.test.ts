@@ -5,13 +5,7 @@
  */
 import t from 'tap'
 import type { Usage } from '../../src/formats/chat/usage.js'
-import {
-  costNanoUsd,
-  higherPrice,
-  maxCostNanoUsd,
-  priceOf,
-  tierPrice,
-} from '../../src/ledger/price.js'
+import { costNanoUsd, higherPrice, maxCostNanoUsd, priceOf, tierPrice } from '../../src/ledger/price.js'
 import { Prices } from '../../src/ledger/find-price.js'
 
 const SONNET = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75, cacheWrite1h: 6 }
@@ -22,10 +16,7 @@ void t.test('each kind of token at its own rate', (t) => {
   t.equal(cost({ input: 1000, output: 500 }), 1000 * 3000 + 500 * 15_000)
   t.equal(cost({ input: 1000, cacheRead: 400 }), 600 * 3000 + 400 * 300)
   t.equal(cost({ input: 1000, cacheWrite: 400 }), 600 * 3000 + 400 * 3750)
-  t.equal(
-    cost({ input: 1000, cacheWrite: 400, cacheWrite1h: 100 }),
-    600 * 3000 + 300 * 3750 + 100 * 6000,
-  )
+  t.equal(cost({ input: 1000, cacheWrite: 400, cacheWrite1h: 100 }), 600 * 3000 + 300 * 3750 + 100 * 6000)
   t.equal(cost({ output: 500, reasoning: 200 }), 300 * 15_000 + 200 * 20_000)
   t.equal(costNanoUsd(priceOf(SONNET), { output: 500, reasoning: 200 }), 500 * 15_000)
   t.equal(cost({}), 0)
@@ -68,19 +59,16 @@ void t.test('a tier costs its factor, and the price of other tiers is unknown', 
   t.end()
 })
 
-void t.test(
-  'a cost with an unknown rate is unknown, unless no token of that kind was used',
-  (t) => {
-    const price = priceOf({ input: 1, output: 2 })
-    t.equal(costNanoUsd(price, { input: 10, output: 10 }), 10 * 1000 + 10 * 2000)
-    t.equal(costNanoUsd(price, { input: 10, cacheRead: 0 }), 10_000)
-    t.equal(costNanoUsd(price, { input: 10, cacheRead: 1 }), null)
-    t.equal(costNanoUsd(price, { input: 10, cacheWrite: 1 }), null)
-    t.equal(costNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
-    t.equal(maxCostNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
-    t.end()
-  },
-)
+void t.test('a cost with an unknown rate is unknown, unless no token of that kind was used', (t) => {
+  const price = priceOf({ input: 1, output: 2 })
+  t.equal(costNanoUsd(price, { input: 10, output: 10 }), 10 * 1000 + 10 * 2000)
+  t.equal(costNanoUsd(price, { input: 10, cacheRead: 0 }), 10_000)
+  t.equal(costNanoUsd(price, { input: 10, cacheRead: 1 }), null)
+  t.equal(costNanoUsd(price, { input: 10, cacheWrite: 1 }), null)
+  t.equal(costNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
+  t.equal(maxCostNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
+  t.end()
+})
 
 void t.test('counts that contradict each other never lower a cost', (t) => {
   const price = priceOf(SONNET)
@@ -124,38 +112,31 @@ void t.test('the estimated maximum is never below the actual usage', (t) => {
   t.end()
 })
 
-void t.test(
-  'the price is that of the model that replied, of the upstream before the catalogue',
-  (t) => {
-    const model = (id: string, input: number, variants: string[] = []) => {
-      return { id, family: 'openai' as const, createdAtSeconds: 0, variants, price: { input } }
-    }
-    const models = [model('gpt-9', 9, ['gpt-9-first']), model('gpt-9-mini', 1)]
-    const prices = new Prices(models, [
-      { name: 'plain', prices: {} },
-      { name: 'own', prices: { 'gpt-9': { input: 5 }, alias: { input: 6 } } },
-      { name: 'free', prices: { '*': { input: 0 } } },
-    ])
-    const input = (upstream: string, requested: string, reported: string | null) =>
-      prices.find(upstream, requested, reported)?.usual.input ?? null
-    const usd = (value: number) => value * 1e9
-    t.equal(input('plain', 'gpt-9', null), usd(9))
-    t.equal(input('plain', 'gpt-9', 'gpt-9-mini'), usd(1), 'the model that replied')
-    t.equal(input('plain', 'gpt-9', 'gpt-9-2026-01-31'), usd(9), 'dated')
-    t.equal(input('plain', 'gpt-9', 'gpt-9-first'), usd(9), 'a variant')
-    t.equal(input('plain', 'gpt-9', 'gpt-9-mini-20260131'), usd(1))
-    t.equal(input('plain', 'gpt-9', 'gpt-9-pro'), null, 'another model, not a variant')
-    t.equal(input('plain', 'gpt-9', 'gpt-9-mini-pro'), null)
-    t.equal(input('own', 'gpt-9', 'gpt-9-2026-01-31'), usd(5))
-    t.equal(
-      input('own', 'gpt-9', 'gpt-9-mini'),
-      usd(1),
-      "the catalogue's price if its own list has none",
-    )
-    t.equal(input('own', 'alias', 'something-else'), usd(6), 'the requested model, last')
-    t.equal(input('own', 'alias', 'gpt-9-mini'), usd(1))
-    t.equal(input('free', 'gpt-9', 'gpt-9'), 0)
-    t.equal(input('plain', 'unknown', null), null)
-    t.end()
-  },
-)
+void t.test('the price is that of the model that replied, of the upstream before the catalogue', (t) => {
+  const model = (id: string, input: number, variants: string[] = []) => {
+    return { id, family: 'openai' as const, createdAtSeconds: 0, variants, price: { input } }
+  }
+  const models = [model('gpt-9', 9, ['gpt-9-first']), model('gpt-9-mini', 1)]
+  const prices = new Prices(models, [
+    { name: 'plain', prices: {} },
+    { name: 'own', prices: { 'gpt-9': { input: 5 }, alias: { input: 6 } } },
+    { name: 'free', prices: { '*': { input: 0 } } },
+  ])
+  const input = (upstream: string, requested: string, reported: string | null) =>
+    prices.find(upstream, requested, reported)?.usual.input ?? null
+  const usd = (value: number) => value * 1e9
+  t.equal(input('plain', 'gpt-9', null), usd(9))
+  t.equal(input('plain', 'gpt-9', 'gpt-9-mini'), usd(1), 'the model that replied')
+  t.equal(input('plain', 'gpt-9', 'gpt-9-2026-01-31'), usd(9), 'dated')
+  t.equal(input('plain', 'gpt-9', 'gpt-9-first'), usd(9), 'a variant')
+  t.equal(input('plain', 'gpt-9', 'gpt-9-mini-20260131'), usd(1))
+  t.equal(input('plain', 'gpt-9', 'gpt-9-pro'), null, 'another model, not a variant')
+  t.equal(input('plain', 'gpt-9', 'gpt-9-mini-pro'), null)
+  t.equal(input('own', 'gpt-9', 'gpt-9-2026-01-31'), usd(5))
+  t.equal(input('own', 'gpt-9', 'gpt-9-mini'), usd(1), "the catalogue's price if its own list has none")
+  t.equal(input('own', 'alias', 'something-else'), usd(6), 'the requested model, last')
+  t.equal(input('own', 'alias', 'gpt-9-mini'), usd(1))
+  t.equal(input('free', 'gpt-9', 'gpt-9'), 0)
+  t.equal(input('plain', 'unknown', null), null)
+  t.end()
+})

@@ -108,11 +108,9 @@ void t.test('a full disk gets no empty file for each line that it refuses', (t) 
     process.stdout.write(readdirSync(process.argv[1]).filter((name) => name.endsWith('.spool')).length + ' files')
   `
   const limited = ['-c', 'ulimit -f 0; exec "$0" "$@"', process.execPath]
-  const { stdout, stderr } = spawnSync(
-    'sh',
-    [...limited, '--input-type=module', '-e', program, folder],
-    { encoding: 'utf8' },
-  )
+  const { stdout, stderr } = spawnSync('sh', [...limited, '--input-type=module', '-e', program, folder], {
+    encoding: 'utf8',
+  })
   t.equal(stdout, 'full full full full full 0 files', stderr)
   t.end()
 })
@@ -184,23 +182,20 @@ async function settled(list: () => string[]): Promise<string[]> {
   return list()
 }
 
-void t.test(
-  "two running owners in two PID namespaces do not take each other's segments",
-  async (t) => {
-    if (!canUnshare) {
-      t.pass('no right to make PID namespaces')
-      return
-    }
-    const folder = join(t.testdir(), 'spool')
-    const children = [await startOwner(t, folder, true), await startOwner(t, folder, true)]
-    const spool = new Spool(folder, ROOM)
-    t.equal(spool.others().length, 2)
-    t.same(linesOf(spool), [])
-    children[0]?.kill('SIGKILL')
-    t.equal((await settled(() => linesOf(spool))).length, 100, 'those of one of them')
-    spool.close()
-  },
-)
+void t.test("two running owners in two PID namespaces do not take each other's segments", async (t) => {
+  if (!canUnshare) {
+    t.pass('no right to make PID namespaces')
+    return
+  }
+  const folder = join(t.testdir(), 'spool')
+  const children = [await startOwner(t, folder, true), await startOwner(t, folder, true)]
+  const spool = new Spool(folder, ROOM)
+  t.equal(spool.others().length, 2)
+  t.same(linesOf(spool), [])
+  children[0]?.kill('SIGKILL')
+  t.equal((await settled(() => linesOf(spool))).length, 100, 'those of one of them')
+  spool.close()
+})
 
 void t.test('segments of version 0.1.0, which had no locks, are read', (t) => {
   const folder = join(t.testdir(), 'spool')

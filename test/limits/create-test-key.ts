@@ -4,9 +4,7 @@ import { createKey } from '../../src/accounts/keys.js'
 import type { Store } from '../../src/store/store.js'
 import { EMAIL } from '../process/program.js'
 
-export async function newKey(
-  store: Store,
-): Promise<{ secret: string; accountId: string; keyId: string }> {
+export async function newKey(store: Store): Promise<{ secret: string; accountId: string; keyId: string }> {
   const existing = await findAccount(store, EMAIL)
   const newAccount = {
     email: EMAIL,

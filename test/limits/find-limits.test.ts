@@ -19,10 +19,7 @@ function rulesOf(limits: string, plans = '{}'): Rules {
   return new Rules(loaded.config)
 }
 
-function requestWith(
-  change: Partial<LimitedRequest> = {},
-  identity: Partial<Identity> = {},
-): LimitedRequest {
+function requestWith(change: Partial<LimitedRequest> = {}, identity: Partial<Identity> = {}): LimitedRequest {
   return {
     identity: {
       keyId: 'key_1',
@@ -137,17 +134,10 @@ void t.test('two rules that both apply never share a counter', (t) => {
 })
 
 void t.test('a counter is kept when rules move and plans change', (t) => {
-  const before = rulesOf(
-    '[{ scope: key, concurrent: 1 }, { scope: account, requests_per_minute: 5 }]',
-  )
-  const after = rulesOf(
-    '[{ scope: account, requests_per_minute: 9 }, { scope: key, concurrent: 1 }]',
-  )
+  const before = rulesOf('[{ scope: key, concurrent: 1 }, { scope: account, requests_per_minute: 5 }]')
+  const after = rulesOf('[{ scope: account, requests_per_minute: 9 }, { scope: key, concurrent: 1 }]')
   t.same(subjects(before, requestWith()).sort(), subjects(after, requestWith()).sort())
-  const plans = rulesOf(
-    '[]',
-    '{ pro: { limits: { usd_per_day: 5 } }, max: { limits: { usd_per_day: 9 } } }',
-  )
+  const plans = rulesOf('[]', '{ pro: { limits: { usd_per_day: 5 } }, max: { limits: { usd_per_day: 9 } } }')
   t.same(subjects(plans, requestWith()), subjects(plans, requestWith({}, { plan: 'max' })))
   t.equal(plans.of(requestWith({}, { plan: 'starter' })), NO_LIMITS)
   t.end()

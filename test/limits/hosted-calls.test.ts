@@ -33,11 +33,7 @@ const SEARCHES: readonly (readonly [asked: Asked, calls: number, nanoUsd: number
   [responses({ tools: [{ type: 'web_search' }] }), 2, 0.01e9],
   [responses({ tools: [{ type: 'web_search' }], stream: true }), 2, 0.01e9],
   [messages({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] }), 2, 0.01e9],
-  [
-    messages({ tools: [{ type: 'web_search_20250305', name: 'web_search' }], stream: true }),
-    2,
-    0.01e9,
-  ],
+  [messages({ tools: [{ type: 'web_search_20250305', name: 'web_search' }], stream: true }), 2, 0.01e9],
   // Translated: the reply's usage counts.
   [chat({ model: 'claude-sonnet-4-6' }), 2, 0.01e9],
   [chat({ model: 'claude-sonnet-4-6', stream: true }), 2, 0.01e9],
@@ -74,11 +70,7 @@ async function checkCharges(t: Test, store?: string): Promise<void> {
   const rows = (await rowsOf(gateway)).filter(({ outcome }) => outcome === 'ok')
   t.equal(rows.length, SEARCHES.length)
   for (const [index, row] of rows.entries()) {
-    t.equal(
-      row.costNanoUsd,
-      (expected[index] ?? 0) + tokensNanoUsd(row),
-      label(SEARCHES[index]?.[0]),
-    )
+    t.equal(row.costNanoUsd, (expected[index] ?? 0) + tokensNanoUsd(row), label(SEARCHES[index]?.[0]))
   }
   const spent = rows.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
   // A request for more than the rest is refused, one for the rest is not: the budget was charged the cost.
@@ -121,14 +113,10 @@ async function checkBurst(t: Test, store?: string): Promise<void> {
 }
 
 void t.test('100 requests at once stay within a budget: SQLite', (t) => checkBurst(t))
-void t.test(
-  '100 requests at once stay within a budget: Redis',
-  { skip: redisMissing() },
-  async (t) => {
-    const redis = await startRedis(t)
-    await checkBurst(t, redis.url())
-  },
-)
+void t.test('100 requests at once stay within a budget: Redis', { skip: redisMissing() }, async (t) => {
+  const redis = await startRedis(t)
+  await checkBurst(t, redis.url())
+})
 
 void t.test('reservations include the possible calls', async (t) => {
   const { key, ask } = await setUp(t)
@@ -163,8 +151,7 @@ void t.test('a call of unknown price', async (t) => {
   const refused = await strict.ask(other, image)
   t.match(refused, { status: 403, text: /calls\.image_generation/ })
   const priced = await setUp(t, {
-    upstreamOptions:
-      'prices: { gpt-5.4-mini: { input: 1, output: 1, calls: { image_generation: 0.04 } } }',
+    upstreamOptions: 'prices: { gpt-5.4-mini: { input: 1, output: 1, calls: { image_generation: 0.04 } } }',
   })
   withImage(priced.upstream)
   t.equal((await priced.ask(await priced.key(), image)).status, 200)

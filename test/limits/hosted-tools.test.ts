@@ -6,16 +6,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
-import {
-  BUDGET,
-  chat,
-  gemini,
-  messages,
-  responses,
-  RESPONSES,
-  setUp,
-  type Asked,
-} from './hosted-upstream.js'
+import { BUDGET, chat, gemini, messages, responses, RESPONSES, setUp, type Asked } from './hosted-upstream.js'
 
 /** Requests with a hosted tool or option, its name, and its path in the request. */
 const HOSTED: readonly (readonly [name: string, param: string, asked: Asked])[] = [
@@ -32,22 +23,10 @@ const HOSTED: readonly (readonly [name: string, param: string, asked: Asked])[] 
     'tools[0]',
     responses({ tools: [{ type: 'mcp', server_label: 'a', server_url: 'https://example.com' }] }),
   ],
-  [
-    'shell',
-    'tools[0]',
-    responses({ tools: [{ type: 'shell', environment: { type: 'container_auto' } }] }),
-  ],
+  ['shell', 'tools[0]', responses({ tools: [{ type: 'shell', environment: { type: 'container_auto' } }] })],
   ['service_tier', 'service_tier', responses({ service_tier: 'priority' })],
-  [
-    'web_search',
-    'tools[0]',
-    messages({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] }),
-  ],
-  [
-    'web_fetch',
-    'tools[0]',
-    messages({ tools: [{ type: 'web_fetch_20250910', name: 'web_fetch' }] }),
-  ],
+  ['web_search', 'tools[0]', messages({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] })],
+  ['web_fetch', 'tools[0]', messages({ tools: [{ type: 'web_fetch_20250910', name: 'web_fetch' }] })],
   [
     'code_execution',
     'tools[0]',
@@ -62,11 +41,7 @@ const HOSTED: readonly (readonly [name: string, param: string, asked: Asked])[] 
   ['speed', 'speed', messages({ speed: 'fast' })],
   ['inference_geo', 'inference_geo', messages({ inference_geo: 'us' })],
   ['web_search', 'tools[0].googleSearch', gemini({ tools: [{ googleSearch: {} }] })],
-  [
-    'web_search',
-    'tools[0].googleSearchRetrieval',
-    gemini({ tools: [{ googleSearchRetrieval: {} }] }),
-  ],
+  ['web_search', 'tools[0].googleSearchRetrieval', gemini({ tools: [{ googleSearchRetrieval: {} }] })],
   ['code_execution', 'tools[0].codeExecution', gemini({ tools: [{ codeExecution: {} }] })],
   ['url_context', 'tools[0].urlContext', gemini({ tools: [{ urlContext: {} }] })],
   ['service_tier', 'serviceTier', gemini({ serviceTier: 'priority' })],

@@ -135,8 +135,7 @@ void t.test('days, weeks and months are those of UTC', (t) => {
     if (nowMs + leftOf('usd_day', nowMs) !== nextDay) t.fail(`the day of ${now.toISOString()}`)
     const nextMonday = Date.UTC(year, month, day + 7 - ((now.getUTCDay() + 6) % 7))
     if (nowMs + leftOf('usd_week', nowMs) !== nextMonday) t.fail(`the week of ${now.toISOString()}`)
-    if (nowMs + leftOf('usd_month', nowMs) !== nextMonth)
-      t.fail(`the month of ${now.toISOString()}`)
+    if (nowMs + leftOf('usd_month', nowMs) !== nextMonth) t.fail(`the month of ${now.toISOString()}`)
     if (dayOf(nextDay) !== dayOf(nowMs) + 1) t.fail(`the day after ${now.toISOString()}`)
     if (monthOf(nextMonth) !== monthOf(nowMs) + 1) t.fail(`the month after ${now.toISOString()}`)
     if (leftOf('usd_day', nextDay) !== 86_400_000) t.fail('a day that begins is whole')
@@ -174,8 +173,7 @@ function isTrue(perMinute: number, roll: () => number): boolean {
     if (resetMs > 0 && remainingUnits(units, resetMs - 1, perMinute) === 0) return false
     if (remainingUnits(units, resetMs, perMinute) !== 0) return false
     if (retryAfterMs > 0) {
-      if (rateFits(remainingUnits(units, retryAfterMs - 1, perMinute), perMinute, cost))
-        return false
+      if (rateFits(remainingUnits(units, retryAfterMs - 1, perMinute), perMinute, cost)) return false
       if (!rateFits(remainingUnits(units, retryAfterMs, perMinute), perMinute, cost)) return false
     }
     if (!fits) continue

@@ -36,10 +36,7 @@ function refusal(demand: Demand, at: LimitState): unknown[] {
 
 void t.test('each kind names the limit, its state and the wait', (t) => {
   t.same(
-    refusal(
-      DEMANDS.requests,
-      limitState({ limit: 60, remaining: 0, resetMs: 60_000, retryAfterMs: 1 }),
-    ),
+    refusal(DEMANDS.requests, limitState({ limit: 60, remaining: 0, resetMs: 60_000, retryAfterMs: 1 })),
     [
       'requests',
       1,
@@ -59,18 +56,12 @@ void t.test('each kind names the limit, its state and the wait', (t) => {
       'The limit of 1000 tokens a minute for this key leaves 400, and this request may need up to 700; try again in 19 s.',
     ],
   )
-  t.same(
-    refusal(
-      DEMANDS.concurrent,
-      limitState({ limit: 3, remaining: 0, resetMs: 0, retryAfterMs: 1 }),
-    ),
-    [
-      'concurrent',
-      1,
-      undefined,
-      'The limit of 3 requests at the same time for this key is reached; try again when one has ended.',
-    ],
-  )
+  t.same(refusal(DEMANDS.concurrent, limitState({ limit: 3, remaining: 0, resetMs: 0, retryAfterMs: 1 })), [
+    'concurrent',
+    1,
+    undefined,
+    'The limit of 3 requests at the same time for this key is reached; try again when one has ended.',
+  ])
   t.same(
     refusal(
       DEMANDS.day,
@@ -126,10 +117,7 @@ void t.test(
       ],
     )
     t.same(
-      refusal(
-        DEMANDS.month,
-        limitState({ limit: 1, remaining: 1, resetMs: 5_400_000, retryAfterMs: -1 }),
-      ),
+      refusal(DEMANDS.month, limitState({ limit: 1, remaining: 1, resetMs: 5_400_000, retryAfterMs: -1 })),
       [
         'usd_month',
         5_400,
@@ -159,10 +147,9 @@ void t.test('of several limits the one with the longest wait is named', (t) => {
       kind: 'requests',
     },
   )
-  t.match(
-    refusalOf(limitDemands, [free, full, limitState({ limit: 5e9, remaining: 5e9, resetMs: 0 })]),
-    { kind: 'concurrent' },
-  )
+  t.match(refusalOf(limitDemands, [free, full, limitState({ limit: 5e9, remaining: 5e9, resetMs: 0 })]), {
+    kind: 'concurrent',
+  })
   const never = limitState({ limit: 5e9, remaining: 5e9, resetMs: 0, retryAfterMs: -1 })
   t.match(
     refusalOf(limitDemands, [
@@ -178,11 +165,7 @@ void t.test('of several limits the one with the longest wait is named', (t) => {
 })
 
 void t.test('the used share of a budget excludes the reservation of the request itself', (t) => {
-  const limitDemands = [
-    limitDemand(DEMANDS.requests),
-    limitDemand(DEMANDS.day),
-    limitDemand(DEMANDS.month),
-  ]
+  const limitDemands = [limitDemand(DEMANDS.requests), limitDemand(DEMANDS.day), limitDemand(DEMANDS.month)]
   const limitStates = [
     limitState({ limit: 60, remaining: 0, resetMs: 0 }),
     limitState({ limit: 5e9, remaining: 987_500_000, resetMs: 0 }),

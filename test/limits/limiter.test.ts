@@ -38,9 +38,7 @@ class Scene {
       ledger: {
         admit: (admission) => {
           this.admissions.push(admission)
-          return this.result instanceof Error
-            ? Promise.reject(this.result)
-            : Promise.resolve(this.result)
+          return this.result instanceof Error ? Promise.reject(this.result) : Promise.resolve(this.result)
         },
         raise: () => Promise.reject(new Error('nothing is raised')),
         lower: () => Promise.resolve(),
@@ -162,21 +160,18 @@ void t.test('a request admitted by a slice is reserved if it keeps running', asy
   t.same(scene.renewed, [['r1']])
 })
 
-void t.test(
-  'a slice does not prove that the store is available, and its limit state is kept',
-  async (t) => {
-    const scene = new Scene(t)
-    const limitStates = [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }]
-    scene.result = AWAY
-    await scene.admit('r1', PLACE)
-    scene.nowMs = 10_000
-    scene.result = { admitted: true, limitStates: limitStates, isSlice: true }
-    t.match(await scene.admit('r2', BUDGET), { taken: 'slice' })
-    t.equal(scene.limiter.isAway, true, 'it is still unavailable')
-    scene.result = AWAY
-    t.match(await scene.admit('r3', BUDGET), { taken: 'nothing' }, 'the budget is known')
-  },
-)
+void t.test('a slice does not prove that the store is available, and its limit state is kept', async (t) => {
+  const scene = new Scene(t)
+  const limitStates = [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }]
+  scene.result = AWAY
+  await scene.admit('r1', PLACE)
+  scene.nowMs = 10_000
+  scene.result = { admitted: true, limitStates: limitStates, isSlice: true }
+  t.match(await scene.admit('r2', BUDGET), { taken: 'slice' })
+  t.equal(scene.limiter.isAway, true, 'it is still unavailable')
+  scene.result = AWAY
+  t.match(await scene.admit('r3', BUDGET), { taken: 'nothing' }, 'the budget is known')
+})
 
 void t.test('the process decides exactly as long as the ledger fails', async (t) => {
   const scene = new Scene(t)

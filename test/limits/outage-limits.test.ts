@@ -31,8 +31,7 @@ function admittedOf(
   { nowMs, count }: { nowMs: number; count: number },
 ): number {
   let admitted = 0
-  for (let index = 0; index < count; index += 1)
-    if (local.admit([demand], nowMs).admitted) admitted += 1
+  for (let index = 0; index < count; index += 1) if (local.admit([demand], nowMs).admitted) admitted += 1
   return admitted
 }
 
@@ -50,15 +49,8 @@ void t.test('four processes together keep a rate', (t) => {
 
 void t.test('a rate continues from its last known state', (t) => {
   const lastStates = new LastLimitStates()
-  lastStates.note(
-    requests(100),
-    { limit: 100, remaining: 20, resetMs: 48_000, retryAfterMs: 0 },
-    1_000,
-  )
-  t.equal(
-    admittedOf(new OutageLimits(lastStates, alone), requests(100), { nowMs: 1_000, count: 200 }),
-    20,
-  )
+  lastStates.note(requests(100), { limit: 100, remaining: 20, resetMs: 48_000, retryAfterMs: 0 }, 1_000)
+  t.equal(admittedOf(new OutageLimits(lastStates, alone), requests(100), { nowMs: 1_000, count: 200 }), 20)
   t.equal(
     admittedOf(new OutageLimits(lastStates, away), requests(100), { nowMs: 1_000, count: 200 }),
     5,
@@ -69,53 +61,39 @@ void t.test('a rate continues from its last known state', (t) => {
     70,
     'half a minute later',
   )
-  t.equal(
-    admittedOf(new OutageLimits(lastStates, alone), requests(100), { nowMs: 99_000, count: 200 }),
-    100,
-  )
+  t.equal(admittedOf(new OutageLimits(lastStates, alone), requests(100), { nowMs: 99_000, count: 200 }), 100)
   t.end()
 })
 
 void t.test('a limit below one per process admits one request per process', (t) => {
   const local = new OutageLimits(new LastLimitStates(), away)
   t.equal(admittedOf(local, requests(1), { nowMs: 0, count: 10 }), 1)
-  t.equal(
-    admittedOf(local, requests(1), { nowMs: 60_000, count: 10 }),
-    0,
-    'one in four minutes, of each',
-  )
+  t.equal(admittedOf(local, requests(1), { nowMs: 60_000, count: 10 }), 0, 'one in four minutes, of each')
   t.equal(admittedOf(local, requests(1), { nowMs: 240_000, count: 10 }), 1)
   t.end()
 })
 
-void t.test(
-  'a request for more tokens than its share takes the share; more than all, never',
-  (t) => {
-    const local = new OutageLimits(new LastLimitStates(), away)
-    const tokens = (cost: number): RateDemand => ({ ...requests(1_000), kind: 'tokens', cost })
-    t.equal(local.admit([tokens(900)], 0).admitted, true)
-    const refused = local.admit([tokens(1)], 0)
-    t.equal(refused.admitted, false)
-    t.match(refused.limitStates[0], {
-      limit: 1_000,
-      remaining: 0,
-      resetMs: 60_000,
-      retryAfterMs: 240,
-    })
-    t.equal(local.admit([tokens(1)], 240).admitted, true, 'the last known state')
-    t.equal(local.admit([tokens(1_001)], 1e9).limitStates[0]?.retryAfterMs, -1)
-    t.end()
-  },
-)
+void t.test('a request for more tokens than its share takes the share; more than all, never', (t) => {
+  const local = new OutageLimits(new LastLimitStates(), away)
+  const tokens = (cost: number): RateDemand => ({ ...requests(1_000), kind: 'tokens', cost })
+  t.equal(local.admit([tokens(900)], 0).admitted, true)
+  const refused = local.admit([tokens(1)], 0)
+  t.equal(refused.admitted, false)
+  t.match(refused.limitStates[0], {
+    limit: 1_000,
+    remaining: 0,
+    resetMs: 60_000,
+    retryAfterMs: 240,
+  })
+  t.equal(local.admit([tokens(1)], 240).admitted, true, 'the last known state')
+  t.equal(local.admit([tokens(1_001)], 1e9).limitStates[0]?.retryAfterMs, -1)
+  t.end()
+})
 
 void t.test('slots: running requests hold them, and ended ones free them', (t) => {
   const local = new OutageLimits(new LastLimitStates(), away)
   local.takeSlots([slots(12), requests(5)])
-  t.equal(
-    admittedOf(local, slots(12), { nowMs: 0, count: 10 }),
-    2,
-    'three for each, and one is used',
-  )
+  t.equal(admittedOf(local, slots(12), { nowMs: 0, count: 10 }), 2, 'three for each, and one is used')
   local.end([slots(12)], null, false)
   local.end([slots(12)], null, true)
   t.equal(admittedOf(local, slots(12), { nowMs: 0, count: 10 }), 2)
@@ -134,11 +112,7 @@ void t.test('a budget: closed if its state is unknown or little remains', (t) =>
   const lastStates = new LastLimitStates()
   lastStates.note(cent, { limit: 1e9, remaining: 49_999_999, resetMs: 60_000, retryAfterMs: 0 }, 0)
   t.match(new OutageLimits(lastStates, alone).admit([cent], 0), { admitted: false, closed: true })
-  t.equal(
-    new OutageLimits(lastStates, alone).admit([cent], 60_000).admitted,
-    true,
-    'it is another day',
-  )
+  t.equal(new OutageLimits(lastStates, alone).admit([cent], 60_000).admitted, true, 'it is another day')
   const raised = new OutageLimits(lastStates, alone).admit([budget(2e9, 1)], 0)
   t.equal(raised.admitted, true, 'a higher limit keeps the spent amount')
   t.end()
@@ -155,11 +129,7 @@ void t.test('a budget: an outage spends at most its share', (t) => {
   t.equal(admittedOf(local, cost, { nowMs: 0, count: 50 }), 1, 'the unused part is released')
   local.end([cost], 0, false)
   local.end([cost], null, true)
-  t.equal(
-    admittedOf(local, cost, { nowMs: 0, count: 50 }),
-    0,
-    'not of others, nor what is not known',
-  )
+  t.equal(admittedOf(local, cost, { nowMs: 0, count: 50 }), 0, 'not of others, nor what is not known')
   t.equal(
     admittedOf(new OutageLimits(lastStates, away), cost, { nowMs: 0, count: 50 }),
     2,
@@ -191,11 +161,7 @@ void t.test('all demands are reserved, or none', (t) => {
     refused.limitStates.map(({ remaining }) => remaining),
     [1, 0],
   )
-  t.equal(
-    admittedOf(local, requests(2), { nowMs: 0, count: 5 }),
-    1,
-    'the refused one took no request',
-  )
+  t.equal(admittedOf(local, requests(2), { nowMs: 0, count: 5 }), 1, 'the refused one took no request')
   t.end()
 })
 

@@ -46,21 +46,16 @@ for (const workers of [1, 4]) {
       more: `on_disconnect: cancel\nlimits:\n${limits}`,
       ...(STORE === undefined ? {} : { store: STORE }),
     })
-    const store = await openStore(
-      STORE ?? `sqlite:${join(dirname(served.file), 'data', 'sluice.db')}`,
-    )
+    const store = await openStore(STORE ?? `sqlite:${join(dirname(served.file), 'data', 'sluice.db')}`)
     t.teardown(() => store.close())
     served.emulator.script({ fault: { kind: 'hang' } })
     for (let round = 0; round < ROUNDS; round += 1) {
       const { secret } = await newKey(store)
-      for (const model of Object.keys(KINDS))
-        await race(t, served, { secret, model: model as Model })
+      for (const model of Object.keys(KINDS)) await race(t, served, { secret, model: model as Model })
     }
     const warnings = served.program.lines().filter(({ level }) => level !== 'info')
     t.same(warnings, [], 'the store kept the limits')
-    const pids = new Set(
-      served.program.lines().flatMap(({ msg, pid }) => (msg === 'exchange' ? [pid] : [])),
-    )
+    const pids = new Set(served.program.lines().flatMap(({ msg, pid }) => (msg === 'exchange' ? [pid] : [])))
     t.equal(pids.size, workers, 'every process admitted some')
   })
 }
@@ -91,10 +86,7 @@ async function race(
   t.equal(admitted + refused.length, CLIENTS)
   // The refill during the race may be used too.
   const maxAdmitted = LIMIT + Math.floor((KINDS[model].refill * seconds) / 60)
-  t.ok(
-    admitted >= LIMIT && admitted <= maxAdmitted,
-    `${model}: ${admitted}, at most ${maxAdmitted}`,
-  )
+  t.ok(admitted >= LIMIT && admitted <= maxAdmitted, `${model}: ${admitted}, at most ${maxAdmitted}`)
   const wrong = refused.filter(({ head }) => !isTrue(head, model))
   t.same(wrong.map(({ head }) => head).slice(0, 1), [], 'every refusal has a correct message')
   for (const client of clients) client.close()

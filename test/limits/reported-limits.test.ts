@@ -107,10 +107,7 @@ async function tokens(t: Test, gateway: TestGateway): Promise<void> {
   const large = await ask(gateway, 'o3', { max_completion_tokens: 2_000 })
   t.equal(large.status, 429)
   t.equal(large.headers['x-should-retry'], 'false', 'it will never fit')
-  t.match(
-    large.error?.message,
-    /^The limit is 2000 tokens a minute .* may need up to 20\d\d at once/,
-  )
+  t.match(large.error?.message, /^The limit is 2000 tokens a minute .* may need up to 20\d\d at once/)
   t.equal(gateway.emulator.ledger.length, 0)
   const hanging = gateway.emulator.script({ fault: { kind: 'hang' }, times: 1 })
   const held = new AbortController()
@@ -142,9 +139,7 @@ async function slots(t: Test, gateway: TestGateway): Promise<void> {
   const hang = emulator.script({ fault: { kind: 'hang' } })
   const leaving = [new AbortController(), new AbortController()]
   const messages = [{ role: 'user', content: 'Hi' }]
-  const held = leaving.map(({ signal }) =>
-    gateway.chat({ model, messages }, { signal }).catch(() => null),
-  )
+  const held = leaving.map(({ signal }) => gateway.chat({ model, messages }, { signal }).catch(() => null))
   await until(() => emulator.open() === 2)
   const third = await ask(gateway, model)
   t.match(third, { status: 429, headers: { 'retry-after': '1' } })
@@ -154,11 +149,7 @@ async function slots(t: Test, gateway: TestGateway): Promise<void> {
   await Promise.all(held)
   hang()
   await until(() => emulator.open() === 0)
-  const faults = [
-    { kind: 'drop' },
-    { kind: 'cut', bytes: 9 },
-    { kind: 'status', code: 500 },
-  ] as const
+  const faults = [{ kind: 'drop' }, { kind: 'cut', bytes: 9 }, { kind: 'status', code: 500 }] as const
   for (const fault of faults) {
     for (let index = 0; index < 4; index += 1) {
       emulator.script({ times: 1, fault })
@@ -174,11 +165,7 @@ async function slots(t: Test, gateway: TestGateway): Promise<void> {
 }
 
 /** Retries, because a slot becomes free a moment after the reply of its request. */
-async function eventuallyAdmitted(
-  gateway: TestGateway,
-  model: string,
-  more = {},
-): Promise<LimitedReply> {
+async function eventuallyAdmitted(gateway: TestGateway, model: string, more = {}): Promise<LimitedReply> {
   const endMs = Date.now() + 20_000
   for (;;) {
     const reply = await ask(gateway, model, more)
@@ -191,10 +178,7 @@ async function budget(t: Test, gateway: TestGateway): Promise<void> {
   const large = await ask(gateway, model, { max_tokens: 30_000 })
   t.match(large, { status: 429, headers: { 'x-should-retry': 'false' } })
   t.match(large.error, { type: 'rate_limit_error', code: 'insufficient_quota' })
-  t.match(
-    large.error?.message,
-    /^The budget of \$0\.01 a day for this account is too small for this request/,
-  )
+  t.match(large.error?.message, /^The budget of \$0\.01 a day for this account is too small for this request/)
   t.equal(gateway.emulator.ledger.length, 0)
   const { status } = await ask(gateway, model, { max_tokens: 5_000 })
   t.equal(status, 200)

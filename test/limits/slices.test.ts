@@ -62,10 +62,7 @@ void t.test('a hot key over Redis', options, async (t) => {
   }
   const commands = (await scripts()) - before
   t.ok(commands < 150, `100 requests took ${commands} scripts; two for each would be 200`)
-  t.ok(
-    Number(remaining) > 98_000 && Number(remaining) < 100_000,
-    `${remaining} are reported as remaining`,
-  )
+  t.ok(Number(remaining) > 98_000 && Number(remaining) < 100_000, `${remaining} are reported as remaining`)
   await untilRedis(async () => (await spent()) === (await charged()), 'the budget is the rows')
 
   for (let index = 0; index < 12; index += 1) await five()

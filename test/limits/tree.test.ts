@@ -57,9 +57,7 @@ async function change(store: Store, { id }: Account, edit: Partial<Account>): Pr
     accountId: id,
     nowMs: Date.now(),
     decide: ({ account }) =>
-      account === null
-        ? { refuse: 'absent' }
-        : { write: { account: { ...account, ...edit }, audit: [] } },
+      account === null ? { refuse: 'absent' } : { write: { account: { ...account, ...edit }, audit: [] } },
   })
   if (result.kind !== 'written') throw new Error(JSON.stringify(result))
 }

@@ -51,17 +51,11 @@ void t.test('the limits of the README admit a model without a price or a length'
 
 void t.test('an assumed price is reserved and charged, so that the budget holds', async (t) => {
   const limits = 'limits: [{ scope: key, prefix: llama, usd_per_day: 0.01 }]\n'
-  const gateway = await local(
-    t,
-    `${limits}limiting: { assumed_price: { input: 10, output: 50 } }\n`,
-  )
+  const gateway = await local(t, `${limits}limiting: { assumed_price: { input: 10, output: 50 } }\n`)
   // 0.01 dollars at 50 dollars per million tokens are 200 tokens, minus the upper bound of the prompt.
   const refused = await ask(gateway, { max_tokens: 500 })
   t.match(refused, { status: 429, error: { kind: 'rate_limited' } })
-  t.match(
-    refused.error?.message,
-    /limiting\.assumed_price, since the price .* upstreams\.NAME\.prices/,
-  )
+  t.match(refused.error?.message, /limiting\.assumed_price, since the price .* upstreams\.NAME\.prices/)
   let answered = 0
   for (let index = 0; index < 100; index += 1) {
     const { status } = await ask(gateway, { max_tokens: 40 })
@@ -75,19 +69,16 @@ void t.test('an assumed price is reserved and charged, so that the budget holds'
   t.ok(answered < 100 && spent <= 10_000_000, `${spent} nano-dollars of 10,000,000 were spent`)
 })
 
-void t.test(
-  'at price 0 no maximum length is needed, and a spent budget refuses nothing',
-  async (t) => {
-    const limits = 'limits: [{ scope: key, prefix: llama, usd_per_day: 0 }]\n'
-    const strict = 'limiting: { unknown_price: refuse, unknown_length: refuse }\n'
-    const free = ', models: [{ id: llama-3, price: { input: 0, output: 0 } }]'
-    for (const prices of [free, ', prices: { "*": { input: 0, output: 0 } }']) {
-      const gateway = await local(t, limits + strict, prices)
-      for (let index = 0; index < 3; index += 1) t.match(await ask(gateway), { status: 200 })
-      t.equal((await rowsOf(gateway)).at(-1)?.costNanoUsd, 0)
-    }
-  },
-)
+void t.test('at price 0 no maximum length is needed, and a spent budget refuses nothing', async (t) => {
+  const limits = 'limits: [{ scope: key, prefix: llama, usd_per_day: 0 }]\n'
+  const strict = 'limiting: { unknown_price: refuse, unknown_length: refuse }\n'
+  const free = ', models: [{ id: llama-3, price: { input: 0, output: 0 } }]'
+  for (const prices of [free, ', prices: { "*": { input: 0, output: 0 } }']) {
+    const gateway = await local(t, limits + strict, prices)
+    for (let index = 0; index < 3; index += 1) t.match(await ask(gateway), { status: 200 })
+    t.equal((await rowsOf(gateway)).at(-1)?.costNanoUsd, 0)
+  }
+})
 
 void t.test(
   'a reply of unknown length: reserved as configured, or refused with the model named',
@@ -99,8 +90,7 @@ void t.test(
     t.match(refused, { status: 400, error: { kind: 'malformed_request' } })
     t.match(refused.error?.message, /max_completion_tokens .* limiting\.unknown_length/)
     t.match(await ask(strict, { max_tokens: 10 }), { status: 200 })
-    const length =
-      ', models: [{ id: llama-3, max_output_tokens: 4096, price: { input: 1, output: 1 } }]'
+    const length = ', models: [{ id: llama-3, max_output_tokens: 4096, price: { input: 1, output: 1 } }]'
     const known = await local(t, `${limits}limiting: { unknown_length: refuse }\n`, length)
     t.match(await ask(known), { status: 200 })
   },
@@ -109,8 +99,7 @@ void t.test(
 void t.test(
   'configured models are in the model list, with any family, if a route matches them',
   async (t) => {
-    const models =
-      ', models: [llama-3, { id: llama-4, family: meta, context_window: 8192 }, no-route-3]'
+    const models = ', models: [llama-3, { id: llama-4, family: meta, context_window: 8192 }, no-route-3]'
     const gateway = await local(t, LIMITS, models)
     const res = await fetch(`${gateway.baseUrl}/models`, {
       headers: { authorization: `Bearer ${gateway.secret}` },

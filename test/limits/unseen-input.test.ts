@@ -32,10 +32,7 @@ const UNSEEN: readonly (readonly [path: string, asked: Asked])[] = [
   ['web_search_options', chat({ web_search_options: {} })],
   ['messages[0]', messages({ messages: [document({ type: 'file', file_id: 'file_1' })] })],
   ['messages[0]', messages({ messages: [document({ type: 'url', url: PDF })] })],
-  [
-    'messages[0].content[0]',
-    messages({ messages: [user({ type: 'container_upload', file_id: 'file_1' })] }),
-  ],
+  ['messages[0].content[0]', messages({ messages: [user({ type: 'container_upload', file_id: 'file_1' })] })],
   ['container', messages({ container: 'container_1' })],
   ['cachedContent', gemini({ cachedContent: 'cachedContents/1' })],
   ['fileData.fileUri', gemini({ contents: [file('https://youtu.be/a', 'video/mp4')] })],

@@ -215,11 +215,7 @@ void t.test('requests_per_minute limits requests and WebSockets', async (t) => {
   t.equal((await files(gateway, 'wrong')).status, 401)
   const text = await gateway.metrics.text()
   for (const status of ['200', '101', '429', '401']) {
-    t.match(
-      text,
-      new RegExp(`sluice_requests_total\\{ingress="native"[^}]*status="${status}"`),
-      status,
-    )
+    t.match(text, new RegExp(`sluice_requests_total\\{ingress="native"[^}]*status="${status}"`), status)
   }
 })
 
@@ -232,9 +228,7 @@ void t.test("a key's models must include native:UPSTREAM; entries have its label
   if (account === null) throw new Error('there is no account')
   const keyFor = async (models: string[]): Promise<string> => {
     const more = { models, labels: { team: 'search' } }
-    return (
-      await createKey(store, { plans: loaded.config.plans, account, name: 'narrow', ...more })
-    ).secret
+    return (await createKey(store, { plans: loaded.config.plans, account, name: 'narrow', ...more })).secret
   }
   const without = await keyFor(['gpt-4o', 'native:other'])
   const having = await keyFor(['native:openai'])

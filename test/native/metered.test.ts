@@ -64,8 +64,7 @@ for (const store of STORES) {
     for (let at = 0; at < 3; at += 1) t.equal((await a(`${OPENAI}/batches/${id}`)).status, 200)
     const content = await (await a(`${OPENAI}/files/file-out/content`)).text()
     t.equal(content, result(1) + result(2))
-    const charged = async () =>
-      (await rowsOf(gateway)).filter(({ costNanoUsd }) => costNanoUsd !== 0)
+    const charged = async () => (await rowsOf(gateway)).filter(({ costNanoUsd }) => costNanoUsd !== 0)
     await eventually(async () => (await charged()).length > 0, 'charged')
     const rows = await charged()
     t.equal(rows.length, 1, 'once')
@@ -159,11 +158,7 @@ for (const store of STORES) {
     client.close()
     await eventually(async () => (await rowsOf(gateway)).length === 4, 'the session')
     const last = (await rowsOf(gateway)).find(({ status }) => status === 101)
-    t.equal(
-      last?.costNanoUsd,
-      (32_000 + 4_096) * 100_000,
-      'a reply without usage costs the maximum',
-    )
+    t.equal(last?.costNanoUsd, (32_000 + 4_096) * 100_000, 'a reply without usage costs the maximum')
     const unknown = socket('unknown')
     const [error] = (await once(unknown, 'error')) as [Error]
     t.match(error.message, '403')

@@ -52,11 +52,7 @@ void t.test('a path that is not listed gets 404 in any spelling', async (t) => {
     '/native/openai//evil.com/x',
     '/native/openai/v1/files/models/a%2fb',
   ]) {
-    t.match(
-      await raw(gateway.port, `GET ${target} HTTP/1.1\r\n${head}`),
-      /^HTTP\/1\.1 40[04] /,
-      target,
-    )
+    t.match(await raw(gateway.port, `GET ${target} HTTP/1.1\r\n${head}`), /^HTTP\/1\.1 40[04] /, target)
   }
   t.equal(provider.seen.length, 0)
 })
@@ -248,29 +244,26 @@ void t.test('a WebSocket uses a slot of a concurrency limit until it closes', as
   t.equal((await stage.get('/v1/files')).status, 200)
 })
 
-void t.test(
-  'a WebSocket passes no credential and is not subject to the stall timeout',
-  async (t) => {
-    const stage = await openStage(t, { server: 'client_stall_ms: 1000' })
-    const socket = openSocket(stage)
-    const greeted = once(socket, 'message')
-    const [upgraded] = (await once(socket, 'upgrade')) as [{ headers: Record<string, string> }]
-    t.match(upgraded.headers['x-request-id'], /./)
-    await greeted
-    const seen = stage.provider.seen[0]
-    t.equal(seen?.headers.authorization, 'Bearer emulated')
-    t.equal(seen?.headers.cookie, undefined)
-    await new Promise((resolve) => setTimeout(resolve, 2500))
-    const big = Buffer.alloc(1_000_000, 7)
-    socket.send(big)
-    const [echo] = (await once(socket, 'message')) as [Buffer]
-    t.ok(echo.equals(big), 'the idle WebSocket is open')
-    for (const client of stage.provider.sockets) client.terminate()
-    await once(socket, 'close')
-    await eventually(() => stage.gateway.lines.length > 0, 'the line')
-    t.match(await rowsOf(stage.gateway), [{ status: 101 }])
-  },
-)
+void t.test('a WebSocket passes no credential and is not subject to the stall timeout', async (t) => {
+  const stage = await openStage(t, { server: 'client_stall_ms: 1000' })
+  const socket = openSocket(stage)
+  const greeted = once(socket, 'message')
+  const [upgraded] = (await once(socket, 'upgrade')) as [{ headers: Record<string, string> }]
+  t.match(upgraded.headers['x-request-id'], /./)
+  await greeted
+  const seen = stage.provider.seen[0]
+  t.equal(seen?.headers.authorization, 'Bearer emulated')
+  t.equal(seen?.headers.cookie, undefined)
+  await new Promise((resolve) => setTimeout(resolve, 2500))
+  const big = Buffer.alloc(1_000_000, 7)
+  socket.send(big)
+  const [echo] = (await once(socket, 'message')) as [Buffer]
+  t.ok(echo.equals(big), 'the idle WebSocket is open')
+  for (const client of stage.provider.sockets) client.terminate()
+  await once(socket, 'close')
+  await eventually(() => stage.gateway.lines.length > 0, 'the line')
+  t.match(await rowsOf(stage.gateway), [{ status: 101 }])
+})
 
 void t.test('a revoked key closes its WebSocket within a second', async (t) => {
   const stage = await openStage(t)
@@ -325,11 +318,7 @@ void t.test('refused upgrades get one error and a closed connection', async (t) 
   await refused(ask('GET /v1/models', gateway.secret), 400, 'another endpoint')
   await refused(ask('POST /native/openai/v1/files', gateway.secret), 400, 'another method')
   await refused(ask('GET /dashboard/', gateway.secret), 400, 'the dashboard')
-  await refused(
-    ask('GET /native/openai/v1/realtime', gateway.secret, 'content-length: 3\r\n'),
-    400,
-    'a body',
-  )
+  await refused(ask('GET /native/openai/v1/realtime', gateway.secret, 'content-length: 3\r\n'), 400, 'a body')
   const other = await ask('GET /native/openai/v1/other', gateway.secret)
   t.match(other, /^HTTP\/1\.1 404 /, 'the upstream refuses')
   t.match(other, /\r\n\r\nno$/, 'with its body')
@@ -348,8 +337,7 @@ void t.test('several API keys are rotated, and a rejected key cools down', async
   const text = readFileSync(gateway.configFile, 'utf8')
   writeFileSync(gateway.configFile, text.replace('api_key: emulated', 'api_keys: [k-one, k-two]'))
   gateway.reload()
-  const keys = (): (string | undefined)[] =>
-    provider.seen.map(({ headers }) => headers.authorization)
+  const keys = (): (string | undefined)[] => provider.seen.map(({ headers }) => headers.authorization)
   await get('/v1/files')
   await get('/v1/files')
   t.same(new Set(keys()), new Set(['Bearer k-one', 'Bearer k-two']))

@@ -177,10 +177,7 @@ for (const store of STORES) {
     const bytes = { method: 'POST', body: 'plain', headers: { 'x-goog-upload-offset': '0' } }
     t.equal((await b(url.pathname + url.search, bytes)).status, 404, 'the upload of another')
     const file = await idOf(await a(url.pathname + url.search, bytes))
-    t.equal(
-      provider.seen.at(-1)?.url,
-      '/upload/v1beta/files?upload_id=up-1&upload_protocol=resumable',
-    )
+    t.equal(provider.seen.at(-1)?.url, '/upload/v1beta/files?upload_id=up-1&upload_protocol=resumable')
     t.equal((await a(`${GOOGLE}/v1beta/${file}`)).status, 200, 'an upload')
     t.equal((await b(`${GOOGLE}/v1beta/${file}`)).status, 404)
   })
@@ -233,9 +230,7 @@ for (const store of STORES) {
           contents: [
             {
               role: 'user',
-              parts: [
-                { fileData: { fileUri: `${provider.origin}.googleapis.com/v1beta/files/g9` } },
-              ],
+              parts: [{ fileData: { fileUri: `${provider.origin}.googleapis.com/v1beta/files/g9` } }],
             },
           ],
         },
@@ -291,8 +286,7 @@ for (const store of STORES) {
       ...{ id: 'resp_up', object: 'response', status: 'completed', model: 'gpt-4.1', usage },
       ...{ created_at: 1, output: [{ ...item, container_id: 'cntr_9', outputs: [] }] },
     }
-    const event = (type: string): string =>
-      `event: ${type}\ndata: ${JSON.stringify({ type, response })}\n\n`
+    const event = (type: string): string => `event: ${type}\ndata: ${JSON.stringify({ type, response })}\n\n`
     provider.replies.set('POST /v1/responses', event('response.completed'))
     const tools = [{ type: 'code_interpreter', container: { type: 'auto' } }]
     const json = { model: 'gpt-4.1', input: 'x', stream: true, tools }

@@ -57,31 +57,28 @@ void t.test('* matches one or more segments', (t) => {
   t.end()
 })
 
-void t.test(
-  'the version of base_url is not repeated, and credentials are removed from the query',
-  (t) => {
-    const to = (
-      baseUrl: string,
-      path: string,
-      { query = '', own = {} }: { query?: string; own?: Record<string, string> } = {},
-    ): string => nativeUrl({ baseUrl, query: own }, path.split('/'), query).href
-    t.equal(to('https://a.com/v1', 'v1/files'), 'https://a.com/v1/files')
-    t.equal(to('https://a.com/x/v1', 'v1/files'), 'https://a.com/x/v1/files')
-    t.equal(to('https://a.com/v1beta', 'v1alpha/files'), 'https://a.com/v1alpha/files')
-    t.equal(to('https://a.com/v1', 'files'), 'https://a.com/v1/files')
-    t.equal(to('https://a.com', 'v1/models/x:embed'), 'https://a.com/v1/models/x:embed')
-    t.equal(to('https://a.com/v1', 'v1/a?b#c'), 'https://a.com/v1/a%3Fb%23c')
-    t.equal(
-      to('https://a.com/v1', 'v1/f', { query: 'a=1&key=s&%6bey=s&KEY=s&access_token=s&b=2' }),
-      'https://a.com/v1/f?a=1&b=2',
-    )
-    t.equal(
-      to('https://a.com', 'f', { query: 'api-version=x&a=1', own: { 'api-version': '1' } }),
-      'https://a.com/f?a=1&api-version=1',
-    )
-    t.end()
-  },
-)
+void t.test('the version of base_url is not repeated, and credentials are removed from the query', (t) => {
+  const to = (
+    baseUrl: string,
+    path: string,
+    { query = '', own = {} }: { query?: string; own?: Record<string, string> } = {},
+  ): string => nativeUrl({ baseUrl, query: own }, path.split('/'), query).href
+  t.equal(to('https://a.com/v1', 'v1/files'), 'https://a.com/v1/files')
+  t.equal(to('https://a.com/x/v1', 'v1/files'), 'https://a.com/x/v1/files')
+  t.equal(to('https://a.com/v1beta', 'v1alpha/files'), 'https://a.com/v1alpha/files')
+  t.equal(to('https://a.com/v1', 'files'), 'https://a.com/v1/files')
+  t.equal(to('https://a.com', 'v1/models/x:embed'), 'https://a.com/v1/models/x:embed')
+  t.equal(to('https://a.com/v1', 'v1/a?b#c'), 'https://a.com/v1/a%3Fb%23c')
+  t.equal(
+    to('https://a.com/v1', 'v1/f', { query: 'a=1&key=s&%6bey=s&KEY=s&access_token=s&b=2' }),
+    'https://a.com/v1/f?a=1&b=2',
+  )
+  t.equal(
+    to('https://a.com', 'f', { query: 'api-version=x&a=1', own: { 'api-version': '1' } }),
+    'https://a.com/f?a=1&api-version=1',
+  )
+  t.end()
+})
 
 void t.test('credentials, cookies and hop-by-hop headers are removed', (t) => {
   const secret = {

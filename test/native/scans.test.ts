@@ -61,12 +61,7 @@ function frame(first: number, payload: string, mask?: readonly number[]): Buffer
   if (extended.length === 8) extended.writeBigUInt64BE(BigInt(length))
   const short = extended.length === 0 ? length : extended.length === 2 ? 126 : 127
   const masked = body.map((byte, at) => byte ^ (mask?.[at & 3] ?? 0))
-  return Buffer.concat([
-    Buffer.from([first, short | bit]),
-    extended,
-    Buffer.from(mask ?? []),
-    masked,
-  ])
+  return Buffer.concat([Buffer.from([first, short | bit]), extended, Buffer.from(mask ?? []), masked])
 }
 
 void t.test('frames are read in any chunks', (t) => {

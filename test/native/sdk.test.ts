@@ -38,9 +38,7 @@ void t.test('files: create, list, retrieve, content, delete', async (t) => {
   const rows = await rowsOf(gateway)
   t.equal(rows.length, 5, 'each request has one ledger entry')
   t.ok(
-    rows.every(
-      ({ ingress, outcome, status }) => ingress === 'native' && outcome === 'ok' && status === 200,
-    ),
+    rows.every(({ ingress, outcome, status }) => ingress === 'native' && outcome === 'ok' && status === 200),
   )
 })
 

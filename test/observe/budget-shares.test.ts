@@ -9,9 +9,7 @@ const MINUTE_MS = 60_000
 
 function ratios(shares: BudgetShares, minutes: number): Record<string, number> {
   return Object.fromEntries(
-    shares
-      .highest(minutes * MINUTE_MS)
-      .map(({ scope, kind, ratio }) => [`${scope} ${kind}`, ratio]),
+    shares.highest(minutes * MINUTE_MS).map(({ scope, kind, ratio }) => [`${scope} ${kind}`, ratio]),
   )
 }
 

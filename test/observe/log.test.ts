@@ -83,24 +83,9 @@ void t.test('each line has its own values, even if earlier lines share some of t
   const { log, lines } = open('info')
   const given: ExchangeLine[] = []
   const names = [undefined, 'a', 'b', 'c"\\é', `sk_${'x'.repeat(44)}`]
-  const numbers = [
-    0,
-    7,
-    10,
-    99.5,
-    100,
-    1234.0625,
-    0.001,
-    0.0004,
-    0.1,
-    12.34,
-    999_999_999.5,
-    1e9,
-    2 ** 53,
-  ]
+  const numbers = [0, 7, 10, 99.5, 100, 1234.0625, 0.001, 0.0004, 0.1, 12.34, 999_999_999.5, 1e9, 2 ** 53]
   for (let round = 0; round < 2_000; round += 1) {
-    const name = (step: number): string | undefined =>
-      names[Math.floor(round / step) % names.length]
+    const name = (step: number): string | undefined => names[Math.floor(round / step) % names.length]
     const number = (step: number): number => numbers[(round * step) % numbers.length] ?? 0
     given.push({
       ...EXCHANGE,

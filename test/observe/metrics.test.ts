@@ -3,11 +3,7 @@
  * Method: each is called once and the text is searched; the definitions are checked against their limits.
  */
 import t from 'tap'
-import {
-  DEFINITIONS,
-  LABELS,
-  type MetricDefinition,
-} from '../../src/observe/metrics/metric-definitions.js'
+import { DEFINITIONS, LABELS, type MetricDefinition } from '../../src/observe/metrics/metric-definitions.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
 import type { AuthResult } from '../../src/accounts/authentication/authentication-result.js'
 import type { Hop } from '../../src/observe/metrics/label-values.js'
@@ -34,8 +30,7 @@ const RESULTS: AuthResult[] = [
   'disabled',
   'store_unavailable',
 ]
-const MODEL =
-  'gen_ai_operation_name="chat",gen_ai_provider_name="anthropic",gen_ai_request_model="m"'
+const MODEL = 'gen_ai_operation_name="chat",gen_ai_provider_name="anthropic",gen_ai_request_model="m"'
 
 void t.test('every method counts in its metric', async (t) => {
   const metrics = new Metrics()

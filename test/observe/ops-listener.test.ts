@@ -131,12 +131,7 @@ void t.test('only addresses, localhost and configured names are served', async (
     t.equal(await statusFor(ops, host), 200, host)
   }
   for (const host of [
-    ...[
-      'attacker.example',
-      'attacker.example:9464',
-      '127.0.0.1.nip.io',
-      'localhost.attacker.example',
-    ],
+    ...['attacker.example', 'attacker.example:9464', '127.0.0.1.nip.io', 'localhost.attacker.example'],
     ...['monitoring.svc', 'x.sluice.monitoring.svc', '[localhost]', '0x7f.1'],
   ]) {
     for (const path of ['/metrics', '/healthz', '/readyz', '/config', '/generations', '/none']) {

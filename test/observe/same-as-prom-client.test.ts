@@ -58,8 +58,7 @@ function observe(mine: ReturnType<typeof ours>, other: ReturnType<typeof theirs>
 
 /** Lines with their labels in one order. */
 function lines(text: string): string[] {
-  const sorted = (labels: string): string =>
-    (labels.match(/\w+="(?:[^"\\]|\\.)*"/g) ?? []).sort().join(',')
+  const sorted = (labels: string): string => (labels.match(/\w+="(?:[^"\\]|\\.)*"/g) ?? []).sort().join(',')
   return text
     .split('\n')
     .filter((line) => line !== '')
@@ -74,50 +73,47 @@ void t.test('one process exports the same text', async (t) => {
   t.strictSame(lines(await mine.set.registry.metrics()), lines(await other.register.metrics()))
 })
 
-void t.test(
-  'OpenMetrics has the same text, and the newest exemplars of all processes',
-  async (t) => {
-    const processes = [ours(), ours()]
-    const other = theirs()
-    for (const mine of processes) mine.histogram.child('a', 'b').observe(0.01, 'f'.repeat(32))
-    for (const mine of processes) mine.counter.child('a', 'b').add(2)
-    processes[1]?.histogram.child('a', 'b').observe(0.5, 'e'.repeat(32))
-    const registry = new Registry<OpenMetricsContentType>()
-    registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
-    const histogram = new Histogram({
-      name: 'h_seconds',
-      help: HELP,
-      buckets: BUCKETS,
-      labelNames: ['a', 'b'],
-      registers: [registry],
-      enableExemplars: true,
-    })
-    const labels = { a: 'a', b: 'b' }
-    for (const [value, digit] of [
-      [0.01, 'f'],
-      [0.01, 'f'],
-      [0.5, 'e'],
-    ] as const) {
-      // Their declaration allows only the names of the series' own labels.
-      const exemplarLabels: object = { trace_id: digit.repeat(32) }
-      histogram.observe({ labels, value, exemplarLabels })
-    }
-    other.counter.inc(labels, 4)
-    registry.registerMetric(other.counter as never)
-    registry.registerMetric(other.gauge as never)
-    const collected = await Promise.all(processes.map(({ set }) => set.collect()))
-    const untimed = (text: string): string[] =>
-      lines(text.replaceAll(/( # \{.*\} \S+) \d+\.?\d*$/gm, '$1 TIME'))
-    const text = await aggregateText(collected, 'openmetrics')
-    t.strictSame(untimed(text), untimed(await registry.metrics()))
-    t.match(text, /_bucket\{a="a",b="b",le="0\.05"\} 2 # \{trace_id="f{32}"\} 0\.01 \d+/)
-    t.match(text, /^c_total\{.*\} 4$/m)
-    t.ok(text.endsWith('\n# EOF\n'))
-    t.notMatch(await aggregateText(collected), 'trace_id', 'the other format has no exemplars')
-    const set = processes[0]?.set
-    t.match(await set?.registry.metrics(), /^c_total\{/m, 'and the metrics keep their names')
-  },
-)
+void t.test('OpenMetrics has the same text, and the newest exemplars of all processes', async (t) => {
+  const processes = [ours(), ours()]
+  const other = theirs()
+  for (const mine of processes) mine.histogram.child('a', 'b').observe(0.01, 'f'.repeat(32))
+  for (const mine of processes) mine.counter.child('a', 'b').add(2)
+  processes[1]?.histogram.child('a', 'b').observe(0.5, 'e'.repeat(32))
+  const registry = new Registry<OpenMetricsContentType>()
+  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
+  const histogram = new Histogram({
+    name: 'h_seconds',
+    help: HELP,
+    buckets: BUCKETS,
+    labelNames: ['a', 'b'],
+    registers: [registry],
+    enableExemplars: true,
+  })
+  const labels = { a: 'a', b: 'b' }
+  for (const [value, digit] of [
+    [0.01, 'f'],
+    [0.01, 'f'],
+    [0.5, 'e'],
+  ] as const) {
+    // Their declaration allows only the names of the series' own labels.
+    const exemplarLabels: object = { trace_id: digit.repeat(32) }
+    histogram.observe({ labels, value, exemplarLabels })
+  }
+  other.counter.inc(labels, 4)
+  registry.registerMetric(other.counter as never)
+  registry.registerMetric(other.gauge as never)
+  const collected = await Promise.all(processes.map(({ set }) => set.collect()))
+  const untimed = (text: string): string[] =>
+    lines(text.replaceAll(/( # \{.*\} \S+) \d+\.?\d*$/gm, '$1 TIME'))
+  const text = await aggregateText(collected, 'openmetrics')
+  t.strictSame(untimed(text), untimed(await registry.metrics()))
+  t.match(text, /_bucket\{a="a",b="b",le="0\.05"\} 2 # \{trace_id="f{32}"\} 0\.01 \d+/)
+  t.match(text, /^c_total\{.*\} 4$/m)
+  t.ok(text.endsWith('\n# EOF\n'))
+  t.notMatch(await aggregateText(collected), 'trace_id', 'the other format has no exemplars')
+  const set = processes[0]?.set
+  t.match(await set?.registry.metrics(), /^c_total\{/m, 'and the metrics keep their names')
+})
 
 void t.test('several processes export the same sums, also after serialisation', async (t) => {
   const mine = [ours(), ours(), ours()]

@@ -227,11 +227,7 @@ const POINTS: readonly Point[] = [
 /**
  * Runs one round: a request that succeeds, one during which the gateway is killed, and a check of the ledger.
  */
-async function cutAt(
-  stage: Stage,
-  proxy: HoldingProxy,
-  { point, rounds }: { point: Point; rounds: number },
-) {
+async function cutAt(stage: Stage, proxy: HoldingProxy, { point, rounds }: { point: Point; rounds: number }) {
   const { t, upstream } = stage
   const { program, port } = await started(stage)
   t.equal(await ask(stage, port), 200, `${point.name}: the slot is free`)
@@ -251,11 +247,7 @@ async function cutAt(
   const spent = rows.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
   t.equal(left, BUDGET - spent, 'the budget matches the entries')
   t.equal(places, 1, 'the slot is free again')
-  t.equal(
-    new Set(rows.map(({ requestId }) => requestId)).size,
-    rows.length,
-    'no entry is duplicated',
-  )
+  t.equal(new Set(rows.map(({ requestId }) => requestId)).size, rows.length, 'no entry is duplicated')
   return rows
 }
 

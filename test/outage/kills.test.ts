@@ -110,10 +110,7 @@ class Owner {
 async function kills(t: Test, url: string | null, redis: RedisServer | null): Promise<void> {
   const [port, opsPort] = [await freePort(), await freePort()]
   const settings = { server: 'workers: 2, drain_ms: 500', port, opsPort }
-  const { emulator, folder, file } = await prepare(
-    t,
-    url === null ? settings : { ...settings, store: url },
-  )
+  const { emulator, folder, file } = await prepare(t, url === null ? settings : { ...settings, store: url })
   const store = url ?? `sqlite:${join(folder, 'data', 'sluice.db')}`
   const secret = await makeKey(store, { nanoUsdPerDay: BUDGET })
   const gateway = new Gateway(t, file, port)
@@ -162,11 +159,7 @@ async function keysKept(t: Test, store: Store, { made, revoked }: Owner): Promis
     if ((await store.findKey(digestOf(secret)))?.key.revokedAtMs === undefined) valid += 1
   }
   t.ok(made.length > 0 && revoked.length > 0, `${made.length} keys, ${revoked.length} revoked`)
-  t.same(
-    { lost, valid },
-    { lost: 0, valid: 0 },
-    'acknowledged keys exist, revoked ones are refused',
-  )
+  t.same({ lost, valid }, { lost: 0, valid: 0 }, 'acknowledged keys exist, revoked ones are refused')
   return `${lost} of ${made.length} keys lost, ${valid} of ${revoked.length} revoked keys valid`
 }
 

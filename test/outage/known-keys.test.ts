@@ -176,9 +176,7 @@ async function hasEntry(t: Test, url: string, secret: string): Promise<void> {
   const query = { accountId: null, status: 503, after: null, limit: 1_000 }
   const isThere = async (): Promise<boolean> => {
     const { entries } = await store.ledger.entries(query)
-    return entries.some(
-      ({ keyId, outcome }) => keyId === found?.key.id && outcome === 'store_unavailable',
-    )
+    return entries.some(({ keyId, outcome }) => keyId === found?.key.id && outcome === 'store_unavailable')
   }
   await until(isThere, 60_000, 500)
   await store.close()

@@ -34,9 +34,7 @@ const SLOW_POLL_MS = 250
 const SLOW_POLL = [20_000, SLOW_POLL_MS] as const
 /** Requests a minute of the key that exceeds its limit. */
 const LIMIT = 12
-const RATES = IS_LONG
-  ? { known: 30, limited: 10, unknown: 4 }
-  : { known: 15, limited: 10, unknown: 4 }
+const RATES = IS_LONG ? { known: 30, limited: 10, unknown: 4 } : { known: 15, limited: 10, unknown: 4 }
 const TIMEOUT_MS = 120_000 + SECONDS * 1_500
 
 const missing = redisMissing()
@@ -208,10 +206,7 @@ async function reportsOutage(t: Test, { served }: Stage): Promise<void> {
   let ready = ''
   await until(async () => {
     ready = (await served.ops('/readyz')).text
-    return (
-      ready.includes('kept by each process alone') &&
-      /unavailable, [1-9]\d* rows spooled/.test(ready)
-    )
+    return ready.includes('kept by each process alone') && /unavailable, [1-9]\d* rows spooled/.test(ready)
   }).catch(() => t.fail(ready))
   const messages = served.program.lines().map(({ msg }) => msg)
   t.ok(messages.includes('limits are enforced by this process alone: the store is unavailable'))
@@ -239,9 +234,7 @@ function servedAll(
   load: Load,
   { fromMs, toMs, downMs }: { fromMs: number; toMs: number; downMs: number },
 ): string {
-  const before = load
-    .between(0, fromMs, 'known')
-    .filter(({ sentMs }) => sentMs > fromMs - WARM_UP_MS / 2)
+  const before = load.between(0, fromMs, 'known').filter(({ sentMs }) => sentMs > fromMs - WARM_UP_MS / 2)
   const during = load.between(fromMs, toMs, 'known')
   const bad = during.filter(({ status, isWhole }) => status !== 200 || !isWhole)
   t.ok(during.length >= RATES.known * SECONDS * 0.3, `${during.length} asked`)
@@ -263,10 +256,8 @@ function servedAll(
   const later = percentile(settled, 0.5)
   // Requests before the outage show the delays of the machine.
   const most = 100 + SLACK_MS + Math.max(...before.map(({ ms }) => ms))
-  if (isMeasured())
-    t.ok(slowest <= most, `the slowest ${slowest.toFixed()} ms, at most ${most.toFixed()}`)
-  if (isMeasured())
-    t.ok(later - usual <= 2, `then ${(later - usual).toFixed(1)} ms more than before`)
+  if (isMeasured()) t.ok(slowest <= most, `the slowest ${slowest.toFixed()} ms, at most ${most.toFixed()}`)
+  if (isMeasured()) t.ok(later - usual <= 2, `then ${(later - usual).toFixed(1)} ms more than before`)
   const all = percentile(
     before.map(({ ms }) => ms),
     0.99,
@@ -295,17 +286,12 @@ function unknownKeys(
   )
   t.ok(asked.every(({ text }) => text.includes('"store_unavailable"')))
   const slowest = Math.max(0, ...asked.map(({ ms }) => ms))
-  if (isMeasured())
-    t.ok(slowest <= 100 + SLACK_MS + 50, `unknown keys wait ${slowest.toFixed()} ms at most`)
+  if (isMeasured()) t.ok(slowest <= 100 + SLACK_MS + 50, `unknown keys wait ${slowest.toFixed()} ms at most`)
   return `unknown ${statuses}`
 }
 
 /** For the key that exceeds its limit: the limit, one window for the outage, and rounding. */
-function limitsKept(
-  t: Test,
-  load: Load,
-  { fromMs, toMs }: { fromMs: number; toMs: number },
-): string {
+function limitsKept(t: Test, load: Load, { fromMs, toMs }: { fromMs: number; toMs: number }): string {
   const asked = load.between(fromMs, toMs, 'limited')
   const admitted = asked.filter(({ status }) => status === 200).length
   const most = LIMIT * ((toMs - fromMs) / 60_000) + LIMIT + WORKERS
@@ -378,10 +364,7 @@ async function rowsOfAll(t: Test, { redis, served }: Stage, load: Load): Promise
   return `ledger ${due.length} of ${due.length} rows, ${differing.length} apart`
 }
 
-function isOther(
-  row: LedgerEntry | undefined,
-  counts: { input: number; output: number } | undefined,
-) {
+function isOther(row: LedgerEntry | undefined, counts: { input: number; output: number } | undefined) {
   if (row === undefined || counts === undefined || row.source !== 'reported') return true
   return row.usage.input !== counts.input || row.usage.output !== counts.output
 }
@@ -389,9 +372,7 @@ function isOther(
 /** No crash, no bug, and the end of the outage is logged. */
 async function quiet(t: Test, { served }: Stage): Promise<void> {
   const isLogged = (text: string): boolean => served.program.lines().some(({ msg }) => msg === text)
-  await until(
-    () => isLogged('ledger is back') && isLogged('limits are enforced by the store again'),
-  )
+  await until(() => isLogged('ledger is back') && isLogged('limits are enforced by the store again'))
   t.notOk(isLogged('unforeseen failure'))
   const isBack = async (): Promise<boolean> =>
     /^sluice_limits_local\S* 0$/m.test((await served.ops('/metrics')).text)

@@ -67,8 +67,7 @@ function keepBusy(t: Test): () => void {
 /** Stops all processes of the gateway for `STOPPED_MS` of each `PERIOD_MS`. */
 function interrupt(t: Test, { program }: Served): () => void {
   const pids = [program.pid, ...program.workers()]
-  const signal = (name: 'SIGSTOP' | 'SIGCONT'): void =>
-    pids.forEach((pid) => process.kill(pid, name))
+  const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => pids.forEach((pid) => process.kill(pid, name))
   const turn = setInterval(() => {
     signal('SIGSTOP')
     setTimeout(() => signal('SIGCONT'), STOPPED_MS)
@@ -83,9 +82,7 @@ function interrupt(t: Test, { program }: Served): () => void {
 
 async function load(t: Test, served: Served, perSecond: number): Promise<void> {
   const { program, port, secret } = served
-  const running = new Load(port, [
-    { name: 'known', secret: () => secret, perSecond, catchesUp: true },
-  ])
+  const running = new Load(port, [{ name: 'known', secret: () => secret, perSecond, catchesUp: true }])
   await delay(SECONDS * 1_000)
   await running.stop()
   // A machine with little left for the gateway may not serve all of them in time.

@@ -170,13 +170,9 @@ await t.test('a process that is killed leaves no half reply, SQLite', async (t) 
   await killWriters(t, `sqlite:${join(t.testdir(), 'sluice.db')}`)
 })
 
-await t.test(
-  'a process that is killed leaves no half reply, Redis',
-  { skip: redisMissing() },
-  async (t) => {
-    await killWriters(t, freshDatabases(await startRedis(t))())
-  },
-)
+await t.test('a process that is killed leaves no half reply, Redis', { skip: redisMissing() }, async (t) => {
+  await killWriters(t, freshDatabases(await startRedis(t))())
+})
 
 await t.test('replies in memory alone are dropped, too', async (t) => {
   const gateway = await startGateway(t, settingsOf(undefined, false))

@@ -200,11 +200,7 @@ void t.test('the content of a route is that of its upstreams, without credential
   const content = contentOf({})
   t.equal(contentOf({ apiKeys: ['other'], timeouts: {} }), content, 'credentials and timeouts')
   t.not(contentOf({ baseUrl: 'http://other' }), content, 'an address')
-  t.not(
-    routeContent({ ...route, sticky: 'key' }, { ...NONE, upstreams }),
-    content,
-    'a setting of the route',
-  )
+  t.not(routeContent({ ...route, sticky: 'key' }, { ...NONE, upstreams }), content, 'a setting of the route')
   t.end()
 })
 
@@ -224,12 +220,7 @@ void t.test('every other concept of a request changes the key', (t) => {
   }
   for (const { concepts } of REQUEST_GROUPS) {
     for (const { name, base, members } of concepts) {
-      compare(
-        'chat',
-        { path: CHAT, body: { model: 'm', ...PLAIN_REQUEST, ...base } },
-        members,
-        name,
-      )
+      compare('chat', { path: CHAT, body: { model: 'm', ...PLAIN_REQUEST, ...base } }, members, name)
     }
   }
   for (const { path, plain, concepts } of CLIENTS) {

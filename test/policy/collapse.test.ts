@@ -213,8 +213,5 @@ await t.test('pace replays a stream with its times', async (t) => {
   t.equal(contentOf(second.text), contentOf(first.text))
   const [took = 0, again = 0] = [first, second].map(({ times }) => times.at(-1) ?? 0)
   t.ok(again > took * 0.6, `${again} of ${took} ms`)
-  t.equal(
-    contentOf((await send(gateway, { ...body, stream: false }).ended).text),
-    contentOf(first.text),
-  )
+  t.equal(contentOf((await send(gateway, { ...body, stream: false }).ended).text), contentOf(first.text))
 })

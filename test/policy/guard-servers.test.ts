@@ -78,9 +78,7 @@ void t.test('webhook', async (t) => {
       {
         role: 'assistant',
         content: null,
-        tool_calls: [
-          { id: 'c', type: 'function', function: { name: 'f', arguments: '{"a":"\\u0062"}' } },
-        ],
+        tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{"a":"\\u0062"}' } }],
       },
       { role: 'tool', tool_call_id: 'c', content: 'sun' },
     ]
@@ -131,8 +129,7 @@ void t.test('webhook', async (t) => {
     }
     t.ok(
       guard.calls.every(
-        (call) =>
-          !call.path.endsWith('/response') || textsOf(call).every((text) => text.length <= 220),
+        (call) => !call.path.endsWith('/response') || textsOf(call).every((text) => text.length <= 220),
       ),
     )
   })
@@ -395,11 +392,7 @@ void t.test('moderations', async (t) => {
     `  mod: { url: '${guard.url}/v1', protocol: moderations, apply_to: { labels: { none: x } } }\n  score: { url: '${guard.url}/v1', protocol: moderations, model: m, thresholds: { violence: 0.6 }, on: [request], apply_to: { all: true } }`,
     '',
   )
-  t.equal(
-    (await ask('chat', 'gpt-5.4', { text: 'bad' })).status,
-    200,
-    'flagged is ignored with thresholds',
-  )
+  t.equal((await ask('chat', 'gpt-5.4', { text: 'bad' })).status, 200, 'flagged is ignored with thresholds')
   t.match(guard.calls, [{ path: '/v1/moderations', body: { model: 'm', input: ['bad'] } }], 'once')
   const messages = [
     { role: 'user', content: 'calm' },

@@ -88,25 +88,22 @@ async function exercise(t: Test, store?: string): Promise<void> {
   const { gateway, provider, ask, labelled, foreign } = await startScene(t, store)
   const count = (): number => provider.bodies.length
 
-  await t.test(
-    'the key is that of the masked request, and the reply is stored masked',
-    async (t) => {
-      provider.reply = { text: 'Write to eve@example.com.' }
-      const first = await ask('I am ada@example.com')
-      t.match(first, { status: 200, cache: 'miss', guardrails: 'pii:mask' })
-      t.match(first.text, 'Write to [email].')
-      const asked = count()
-      const second = await ask('I am bob@example.com')
-      t.match(second, { status: 200, cache: 'hit', guardrails: 'pii:mask' })
-      t.match(second.text, 'Write to [email].')
-      const streamed = await ask('I am cyd@example.com', { stream: true })
-      t.equal(streamed.cache, 'hit')
-      t.notMatch(streamed.text, 'eve@')
-      t.equal(count(), asked, 'no more upstream requests')
-      const rows = await rowsOf(gateway)
-      t.match(rows.at(-1), { cacheHit: true, costNanoUsd: 0, guardrails: 'pii:mask' })
-    },
-  )
+  await t.test('the key is that of the masked request, and the reply is stored masked', async (t) => {
+    provider.reply = { text: 'Write to eve@example.com.' }
+    const first = await ask('I am ada@example.com')
+    t.match(first, { status: 200, cache: 'miss', guardrails: 'pii:mask' })
+    t.match(first.text, 'Write to [email].')
+    const asked = count()
+    const second = await ask('I am bob@example.com')
+    t.match(second, { status: 200, cache: 'hit', guardrails: 'pii:mask' })
+    t.match(second.text, 'Write to [email].')
+    const streamed = await ask('I am cyd@example.com', { stream: true })
+    t.equal(streamed.cache, 'hit')
+    t.notMatch(streamed.text, 'eve@')
+    t.equal(count(), asked, 'no more upstream requests')
+    const rows = await rowsOf(gateway)
+    t.match(rows.at(-1), { cacheHit: true, costNanoUsd: 0, guardrails: 'pii:mask' })
+  })
 
   await t.test('what is blocked is not stored, and a blocked request is no hit', async (t) => {
     provider.reply = { text: 'This is forbidden text.' }

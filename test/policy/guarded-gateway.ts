@@ -80,10 +80,7 @@ function requestIn(
       return ['/v1/responses', { model, stream, store: false, input: text }]
     case 'gemini': {
       const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
-      return [
-        `/v1beta/models/${model}:${method}`,
-        { contents: [{ role: 'user', parts: [{ text }] }] },
-      ]
+      return [`/v1beta/models/${model}:${method}`, { contents: [{ role: 'user', parts: [{ text }] }] }]
     }
     default:
       return format satisfies never
@@ -154,8 +151,7 @@ function collect(event: JsonObject, isEvent: boolean, found: Found): void {
   for (const candidate of list(event['candidates'])) {
     for (const part of list(objectOf(candidate['content'])['parts'])) {
       found.text += textOf(part['text'])
-      if ('functionCall' in part)
-        found.calls.push(JSON.stringify(objectOf(part['functionCall'])['args']))
+      if ('functionCall' in part) found.calls.push(JSON.stringify(objectOf(part['functionCall'])['args']))
     }
     found.finish = textOf(candidate['finishReason']) || found.finish
   }
@@ -177,8 +173,5 @@ function collect(event: JsonObject, isEvent: boolean, found: Found): void {
   }
   const details = objectOf(response['incomplete_details'])
   found.finish =
-    textOf(details['reason']) ||
-    textOf(event['stop_reason']) ||
-    textOf(delta['stop_reason']) ||
-    found.finish
+    textOf(details['reason']) || textOf(event['stop_reason']) || textOf(delta['stop_reason']) || found.finish
 }

@@ -17,12 +17,7 @@ const GUARDRAILS = `guardrails:
   words: { patterns: [FORBIDDEN], window_chars: 16 }
 `
 
-function problemsOf(
-  t: Test,
-  upstream: string,
-  guardrails = GUARDRAILS,
-  route = 'guardrails: [pii]',
-): string {
+function problemsOf(t: Test, upstream: string, guardrails = GUARDRAILS, route = 'guardrails: [pii]'): string {
   const text = `upstreams:
   own: { dialect: openai-chat, base_url: 'http://127.0.0.1:1/v1', api_key: k, ${upstream} }
 routes:

@@ -20,20 +20,17 @@ void t.test('own rules', async (t) => {
   const scene = await startScene(t, RULES)
   const { provider, gateway, ask, post } = scene
 
-  await t.test(
-    'a masked request reaches the upstream masked, in every pair of formats',
-    async (t) => {
-      for (const format of CLIENT_FORMATS) {
-        for (const model of MODELS) {
-          const reply = await ask(format, model, { text: 'I am joe@example.com, sk_abcdefgh1' })
-          t.equal(reply.status, 200, `${format} ${model}`)
-          const sent = JSON.stringify(provider.bodies.at(-1))
-          t.match(sent, /I am \[email\], \[secrets\]/, `${format} ${model}`)
-          t.equal(reply.headers.get('x-sluice-guardrails'), 'secrets:mask, pii:mask')
-        }
+  await t.test('a masked request reaches the upstream masked, in every pair of formats', async (t) => {
+    for (const format of CLIENT_FORMATS) {
+      for (const model of MODELS) {
+        const reply = await ask(format, model, { text: 'I am joe@example.com, sk_abcdefgh1' })
+        t.equal(reply.status, 200, `${format} ${model}`)
+        const sent = JSON.stringify(provider.bodies.at(-1))
+        t.match(sent, /I am \[email\], \[secrets\]/, `${format} ${model}`)
+        t.equal(reply.headers.get('x-sluice-guardrails'), 'secrets:mask, pii:mask')
       }
-    },
-  )
+    }
+  })
 
   await t.test('members of the client’s own format survive a masked request', async (t) => {
     const messages = [
@@ -114,8 +111,7 @@ void t.test('own rules', async (t) => {
 
   await t.test('arguments and results of calls are masked in every format', async (t) => {
     const input = { to: 'a@example.com', n: 1, deep: [{ 'b@example.com': 4111111111111111 }] }
-    const masked =
-      /"to\\?":\\?"\[email\]\\?",\\?"n\\?":1,\\?"deep\\?":\[\{\\?"\[email\]\\?":\\?"\[card\]/
+    const masked = /"to\\?":\\?"\[email\]\\?",\\?"n\\?":1,\\?"deep\\?":\[\{\\?"\[email\]\\?":\\?"\[card\]/
     const bodies: readonly (readonly [path: string, body: object])[] = [
       [
         '/v1/messages',
@@ -182,10 +178,7 @@ void t.test('own rules', async (t) => {
   await t.test('the ledger explains a refusal by place and rule', async (t) => {
     const rows = await rowsOf(gateway)
     const row = rows.find(({ errorMessage }) => errorMessage?.includes('messages[0]') === true)
-    t.equal(
-      row?.errorMessage,
-      "Blocked by the guardrail 'words'. Where: messages[0].content, rule words.",
-    )
+    t.equal(row?.errorMessage, "Blocked by the guardrail 'words'. Where: messages[0].content, rule words.")
     t.match(row, { guardrails: 'words:block', attempts: 0, costNanoUsd: 0, source: 'none' })
   })
 
@@ -261,10 +254,7 @@ void t.test('own rules', async (t) => {
     const chunks: unknown = JSON.parse(await array.text())
     t.match(chunks, [{}, {}], 'the array ends')
     const legacy = await post('/v1/completions', { model: 'gpt-5.4', prompt: 'hi', stream: true })
-    t.match(
-      await legacy.text(),
-      /"refusal":"Blocked[^]*"finish_reason":"content_filter"[^]*\[DONE\]/,
-    )
+    t.match(await legacy.text(), /"refusal":"Blocked[^]*"finish_reason":"content_filter"[^]*\[DONE\]/)
     t.match(gateway.lines.at(-1), {
       outcome: 'guardrail_blocked',
       status: 200,
@@ -332,18 +322,9 @@ void t.test('own rules', async (t) => {
 
   await t.test('the metrics have the verdicts', async (t) => {
     const text = await gateway.metrics.text()
-    t.match(
-      text,
-      /sluice_guardrail_verdicts_total\{guardrail="pii",on="request",verdict="mask"\} \d+/,
-    )
-    t.match(
-      text,
-      /sluice_guardrail_verdicts_total\{guardrail="words",on="response",verdict="block"\} \d+/,
-    )
-    t.match(
-      text,
-      /sluice_guardrail_verdicts_total\{guardrail="pii",on="response",verdict="pass"\} \d+/,
-    )
+    t.match(text, /sluice_guardrail_verdicts_total\{guardrail="pii",on="request",verdict="mask"\} \d+/)
+    t.match(text, /sluice_guardrail_verdicts_total\{guardrail="words",on="response",verdict="block"\} \d+/)
+    t.match(text, /sluice_guardrail_verdicts_total\{guardrail="pii",on="response",verdict="pass"\} \d+/)
     t.match(text, /sluice_guardrail_duration_seconds_count\{guardrail="pii"\} \d+/)
     t.match(text, /sluice_guardrail_breaker_state\{guardrail="pii"\} 0/)
     t.match(text, /sluice_hop_duration_seconds_count\{hop="guard"\} \d+/)

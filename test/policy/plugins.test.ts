@@ -176,9 +176,7 @@ void t.test('a changed import of a plugin is a new generation, too', async (t) =
 })
 
 void t.test('the examples load and work', async (t) => {
-  const files = ['office-hours', 'word-count'].map((name) =>
-    resolve(`examples/plugins/${name}.mjs`),
-  )
+  const files = ['office-hours', 'word-count'].map((name) => resolve(`examples/plugins/${name}.mjs`))
   const { gateway, provider, ask } = await startScene(
     t,
     `  names: { plugin: office.project_names, apply_to: { all: true }, timeout_ms: 1000 }`,
@@ -187,8 +185,6 @@ void t.test('the examples load and work', async (t) => {
   provider.reply = { text: 'Nightjar is late.' }
   t.equal((await ask('messages', 'gpt-5.4', { stream: true })).text, '[project] is late.')
   t.equal((await ask('chat', 'gpt-5.4', { text: 'The launch date of Blue Heron?' })).status, 400)
-  await until(() =>
-    gateway.lines.some(({ reason }) => String(reason).startsWith('ok: 3 words, 0 calls')),
-  )
+  await until(() => gateway.lines.some(({ reason }) => String(reason).startsWith('ok: 3 words, 0 calls')))
   t.equal(definePlugin({ api: 1, name: 'x' }).name, 'x')
 })

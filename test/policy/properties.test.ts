@@ -10,13 +10,7 @@ import type { EventGuard } from '../../src/formats/translated-stream.js'
 import { guardrailsOf } from '../../src/config/schema/guardrails-schema.js'
 import { guardrailSchema } from '../../src/config/schema/guardrails-schema.js'
 import { GuardNotes } from '../../src/policy/guard-notes.js'
-import {
-  GuardBreaker,
-  Guardrail,
-  PASS,
-  type Judge,
-  type JudgedRequest,
-} from '../../src/policy/guardrail.js'
+import { GuardBreaker, Guardrail, PASS, type Judge, type JudgedRequest } from '../../src/policy/guardrail.js'
 import { replyJudge } from '../../src/policy/reply-guard.js'
 import { atOnce } from '../../src/formats/wire/steps.js'
 import { dice } from '../helpers/seeded-random.js'
@@ -24,15 +18,7 @@ import { CLIENT_FORMATS, MODELS, startScene } from './guarded-gateway.js'
 
 const IS_LONG = process.env['SLUICE_LONG'] === '1'
 if (IS_LONG) t.setTimeout(0)
-const WORDS = [
-  'river',
-  'joe@example.com',
-  '4111 1111 1111 1111',
-  'sk_a1b2c3d4',
-  'é😀',
-  '\n',
-  'end.',
-]
+const WORDS = ['river', 'joe@example.com', '4111 1111 1111 1111', 'sk_a1b2c3d4', 'é😀', '\n', 'end.']
 
 function textOf(random: () => number, words: readonly string[]): string {
   const count = 3 + Math.floor(random() * 12)
@@ -156,9 +142,7 @@ void t.test('a masked stream has no character of a match up to the window', (t) 
     const text = textOf(random, WORDS)
     const guard = guardOf({ detect: ['email', 'card'], action: 'mask', window_chars: 24 })
     const sent = sentOf(guard, divisionBy(random)(text))
-    const expected = text
-      .replaceAll('joe@example.com', '[email]')
-      .replaceAll('4111 1111 1111 1111', '[card]')
+    const expected = text.replaceAll('joe@example.com', '[email]').replaceAll('4111 1111 1111 1111', '[card]')
     if (sent !== expected) leaks += 1
   }
   t.equal(leaks, 0)

@@ -26,10 +26,7 @@ export interface Provider {
 }
 
 /** Starts the provider on a free port; it ends with the test. */
-export async function startProvider(
-  t: Test,
-  reply: Scripted = { text: 'Hello.' },
-): Promise<Provider> {
+export async function startProvider(t: Test, reply: Scripted = { text: 'Hello.' }): Promise<Provider> {
   const provider: { origin: string; bodies: JsonObject[]; reply: Scripted; closedEarly: number } = {
     origin: '',
     bodies: [],
@@ -107,9 +104,7 @@ const CHAT_USAGE = { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12 }
 const chat: Format = {
   whole({ text = '', reasoning, call }) {
     const calls =
-      call === undefined
-        ? {}
-        : { tool_calls: [{ id: 'call_1', type: 'function', function: { ...call } }] }
+      call === undefined ? {} : { tool_calls: [{ id: 'call_1', type: 'function', function: { ...call } }] }
     const message = {
       role: 'assistant',
       content: text,
@@ -269,8 +264,7 @@ const responses: Format = {
         const empty = { type: 'output_text', text: '', annotations: [], logprobs: [] }
         yield event('response.content_part.added', { ...place, part: empty })
         for (const delta of fragments(scripted, text)) {
-          if (delta !== '')
-            yield event('response.output_text.delta', { ...place, delta, logprobs: [] })
+          if (delta !== '') yield event('response.output_text.delta', { ...place, delta, logprobs: [] })
         }
         yield event('response.output_text.done', { ...place, text, logprobs: [] })
         yield event('response.content_part.done', { ...place, part: { ...empty, text } })
@@ -281,8 +275,7 @@ const responses: Format = {
           item: { ...item, arguments: '', status: 'in_progress' },
         })
         for (const delta of fragments(scripted, call.arguments)) {
-          if (delta !== '')
-            yield event('response.function_call_arguments.delta', { ...place, delta })
+          if (delta !== '') yield event('response.function_call_arguments.delta', { ...place, delta })
         }
         yield event('response.function_call_arguments.done', {
           ...place,

@@ -110,9 +110,7 @@ await t.test('a recording has both sides, and commands read it', async (t) => {
   const plain = objectOf(await json(['recordings', 'show', whole, '--json', ...config]))
   t.match(plain['reply'], { blocks: [{ type: 'text', text: /emulated reply/ }] })
 
-  const replay = objectOf(
-    await json(['replay', whole, '--upstream', 'openai', '--json', ...config]),
-  )
+  const replay = objectOf(await json(['replay', whole, '--upstream', 'openai', '--json', ...config]))
   t.match(replay, { id: whole, same_text: true, original: { status: 200, upstream: 'openai' } })
   t.match(replay['replay'], { status: 200, model: /gpt-4o-mini/, text: /emulated/, tools: [] })
 
@@ -191,10 +189,7 @@ await t.test('files, expiry and settings that are refused', async (t) => {
   for (const name of [killed, writing]) writeFileSync(join(folder, name), '')
   utimesSync(join(folder, killed), 0, Date.now() / 1000 - 61)
   // About two seconds.
-  const gateway = await startGateway(
-    t,
-    settings(`{ sample: 1, keep_days: 0.00003, to: 'file:${folder}' }`),
-  )
+  const gateway = await startGateway(t, settings(`{ sample: 1, keep_days: 0.00003, to: 'file:${folder}' }`))
   const id = await ask(gateway)
   await until(() => Promise.resolve(readdirSync(folder).includes(`${id}.recording`)), 'a file')
   t.notOk(readFileSync(join(folder, `${id}.recording`)).includes('secret plan'))
@@ -262,14 +257,7 @@ await t.test('redact masks the texts of both sides', async (t) => {
   for (const stream of [true, false]) {
     const id = await ask(gateway, { stream })
     await until(async () => (await idsOf(gateway)).includes(id), 'it is stored')
-    const { out } = await sluice([
-      'recordings',
-      'show',
-      id,
-      '--json',
-      '--config',
-      gateway.configFile,
-    ])
+    const { out } = await sluice(['recordings', 'show', id, '--json', '--config', gateway.configFile])
     t.notMatch(out, /secret plan/)
     t.match(out, /The \[words\] of the fox/)
     t.match(JSON.parse(out), { client: { response: { chunks: [{ data: '[redacted]' }] } } })

@@ -18,14 +18,8 @@ const models = join(served.file, '..', 'models.yaml')
 function setPrice(text: string): void {
   const [before = '', after = ''] = readFileSync(models, 'utf8').split(`  - id: ${MODEL}\n`)
   const [own = '', ...others] = after.split('\n  - id: ')
-  const priced = own.replace(
-    /(\n {4}price:\n(?: {6}.*\n?)*|\n {4}price: .*)/,
-    `\n    price: ${text}`,
-  )
-  writeFileSync(
-    `${models}.new`,
-    `${before}  - id: ${MODEL}\n${[priced, ...others].join('\n  - id: ')}`,
-  )
+  const priced = own.replace(/(\n {4}price:\n(?: {6}.*\n?)*|\n {4}price: .*)/, `\n    price: ${text}`)
+  writeFileSync(`${models}.new`, `${before}  - id: ${MODEL}\n${[priced, ...others].join('\n  - id: ')}`)
   renameSync(`${models}.new`, models)
 }
 
@@ -77,24 +71,19 @@ void t.test('a price change applies to requests that begin afterwards', async (t
   t.ok(lines.some((line) => line.includes(`,${stringOf(now['price_version']) ?? ''},`)))
 })
 
-void t.test(
-  'the same prices have the same version; an entry without a price has no version',
-  async (t) => {
-    setPrice('{ output: 20, input: 10 }')
-    await until(async () => (await generation()) === 4)
-    await (await served.chat({ model: MODEL })).text()
-    await (await served.chat({ model: 'gpt-without-a-price' })).text()
-    await until(async () => (await entries()).length === 4, 20_000, 200)
-    const found = await entries()
-    const [again] = found.filter(
-      ({ generation, model_asked: asked }) => generation === 4 && asked === MODEL,
-    )
-    const [before] = found.filter(({ generation }) => generation === 3)
-    t.equal(again?.['price_version'], before?.['price_version'])
-    const [unpriced] = found.filter(({ model_asked: asked }) => asked === 'gpt-without-a-price')
-    t.match(unpriced, { cost_nano_usd: null, price_version: null })
-  },
-)
+void t.test('the same prices have the same version; an entry without a price has no version', async (t) => {
+  setPrice('{ output: 20, input: 10 }')
+  await until(async () => (await generation()) === 4)
+  await (await served.chat({ model: MODEL })).text()
+  await (await served.chat({ model: 'gpt-without-a-price' })).text()
+  await until(async () => (await entries()).length === 4, 20_000, 200)
+  const found = await entries()
+  const [again] = found.filter(({ generation, model_asked: asked }) => generation === 4 && asked === MODEL)
+  const [before] = found.filter(({ generation }) => generation === 3)
+  t.equal(again?.['price_version'], before?.['price_version'])
+  const [unpriced] = found.filter(({ model_asked: asked }) => asked === 'gpt-without-a-price')
+  t.match(unpriced, { cost_nano_usd: null, price_version: null })
+})
 
 void t.test('an invalid catalogue leaves the prices in force', async (t) => {
   const good = readFileSync(models, 'utf8')

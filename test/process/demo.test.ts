@@ -74,46 +74,40 @@ void t.test('the demo reports a default port that is in use and chooses a free o
   await endsClean(t, demo, 'SIGTERM')
 })
 
-void t.test(
-  'a requested port that is in use ends the demo, and its files are removed',
-  async (t) => {
-    const taken = createServer().listen(0, '127.0.0.1')
-    await once(taken, 'listening')
-    t.teardown(() => taken.close())
-    const { port } = taken.address() as AddressInfo
-    for (const args of [
-      ['--port', String(port), '--ops-port', '0'],
-      ['--port', '0', '--ops-port', String(port)],
-    ]) {
-      const tmp = t.testdir({})
-      const program = run(t, ['demo', ...args], { TMPDIR: tmp })
-      t.equal(await program.ended, 1)
-      t.match(program.err(), `cannot listen on 127.0.0.1:${port} (EADDRINUSE)`)
-      t.same(readdirSync(tmp), [])
-    }
-  },
-)
+void t.test('a requested port that is in use ends the demo, and its files are removed', async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  t.teardown(() => taken.close())
+  const { port } = taken.address() as AddressInfo
+  for (const args of [
+    ['--port', String(port), '--ops-port', '0'],
+    ['--port', '0', '--ops-port', String(port)],
+  ]) {
+    const tmp = t.testdir({})
+    const program = run(t, ['demo', ...args], { TMPDIR: tmp })
+    t.equal(await program.ended, 1)
+    t.match(program.err(), `cannot listen on 127.0.0.1:${port} (EADDRINUSE)`)
+    t.same(readdirSync(tmp), [])
+  }
+})
 
-void t.test(
-  'npm run demo reports the progress of its build, and stops when it fails',
-  async (t) => {
-    const folder = t.testdir({
-      bin: { npm: '#!/bin/sh\nsleep 5\n' },
-      dist: { 'main.js': 'console.log(process.argv.slice(1).join(" "))' },
-      'package.json': '{"type":"module"}',
-    })
-    const npm = join(folder, 'bin/npm')
-    chmodSync(npm, 0o755)
-    const env = { ...process.env, PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}` }
-    const script = [resolve('scripts/demo.mjs'), '--port', '0']
-    const options = { env, cwd: folder }
-    const { stdout, stderr } = await shell(process.execPath, script, options)
-    t.equal(stdout, `${join(folder, 'dist/main.js')} demo --port 0\n`)
-    t.match(stderr, /^Building .+\nbuilding: 2 s\n/)
-    writeFileSync(npm, '#!/bin/sh\nexit 3\n')
-    await t.rejects(shell(process.execPath, script, options), { code: 3, stdout: '' })
-  },
-)
+void t.test('npm run demo reports the progress of its build, and stops when it fails', async (t) => {
+  const folder = t.testdir({
+    bin: { npm: '#!/bin/sh\nsleep 5\n' },
+    dist: { 'main.js': 'console.log(process.argv.slice(1).join(" "))' },
+    'package.json': '{"type":"module"}',
+  })
+  const npm = join(folder, 'bin/npm')
+  chmodSync(npm, 0o755)
+  const env = { ...process.env, PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}` }
+  const script = [resolve('scripts/demo.mjs'), '--port', '0']
+  const options = { env, cwd: folder }
+  const { stdout, stderr } = await shell(process.execPath, script, options)
+  t.equal(stdout, `${join(folder, 'dist/main.js')} demo --port 0\n`)
+  t.match(stderr, /^Building .+\nbuilding: 2 s\n/)
+  writeFileSync(npm, '#!/bin/sh\nexit 3\n')
+  await t.rejects(shell(process.execPath, script, options), { code: 3, stdout: '' })
+})
 
 void t.test('--folder keeps the account and its key for the next start', async (t) => {
   const folder = join(t.testdir({}), 'kept')
@@ -186,31 +180,27 @@ async function dashboard(t: Test, demo: Demo): Promise<void> {
     t.equal(back.status, 200, back.text)
   })
 
-  await t.test(
-    'an upstream fails, limits refuse requests, a deprecated model is used',
-    async (t) => {
-      const requests = async (): Promise<string> =>
-        (await admin.get('/requests?account=all&limit=50')).text
-      await until(async () => {
-        const { json } = await admin.get('/operations')
-        const upstreams = json['upstreams'] as { name: string; breaker: string }[]
-        return upstreams.find(({ name }) => name === 'unreliable')?.breaker !== 'closed'
-      })
-      const models = (await admin.get('/models')).json['models'] as {
-        id: string
-        endsOn: string | null
-      }[]
-      const ending = models.filter(({ endsOn }) => endsOn !== null).map(({ id }) => id)
-      await until(async () => {
-        const text = await requests()
-        return ending.some((id) => text.includes(`"modelAsked":"${id}"`))
-      })
-      await until(async () => /"limit":"key:\w+;own requests_per_minute"/.test(await requests()))
-      await until(async () => /"limit":"key:\w+;own usd_per_day"/.test(await requests()))
-      const { json } = await admin.get('/limits?account=sample-company')
-      t.match(json['limits'], [{ keyName: 'sample-evaluation', kind: 'usd_per_day', left: 0 }])
-    },
-  )
+  await t.test('an upstream fails, limits refuse requests, a deprecated model is used', async (t) => {
+    const requests = async (): Promise<string> => (await admin.get('/requests?account=all&limit=50')).text
+    await until(async () => {
+      const { json } = await admin.get('/operations')
+      const upstreams = json['upstreams'] as { name: string; breaker: string }[]
+      return upstreams.find(({ name }) => name === 'unreliable')?.breaker !== 'closed'
+    })
+    const models = (await admin.get('/models')).json['models'] as {
+      id: string
+      endsOn: string | null
+    }[]
+    const ending = models.filter(({ endsOn }) => endsOn !== null).map(({ id }) => id)
+    await until(async () => {
+      const text = await requests()
+      return ending.some((id) => text.includes(`"modelAsked":"${id}"`))
+    })
+    await until(async () => /"limit":"key:\w+;own requests_per_minute"/.test(await requests()))
+    await until(async () => /"limit":"key:\w+;own usd_per_day"/.test(await requests()))
+    const { json } = await admin.get('/limits?account=sample-company')
+    t.match(json['limits'], [{ keyName: 'sample-evaluation', kind: 'usd_per_day', left: 0 }])
+  })
 
   await t.test('what the roles may read', async (t) => {
     for (const [email, path, status] of [

@@ -56,32 +56,26 @@ void t.test('a store whose folder cannot be created ends the start with an error
     const program = run(t, ['serve', '--config', file])
     t.equal(await program.ended, 1, `${workers} workers`)
     t.match(program.err(), "opening '/proc/nope/deep/s.db' failed")
-    t.match(
-      program.err(),
-      'cannot create the folder \'/proc/nope\' (ENOENT); set "store" to a file',
-    )
+    t.match(program.err(), 'cannot create the folder \'/proc/nope\' (ENOENT); set "store" to a file')
     t.notMatch(program.out(), 'sluice serves')
   }
 })
 
-void t.test(
-  'I-137: a changed secret file is used, and a missing one keeps the old secret',
-  async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), 'sluice-secret-'))
-    t.teardown(() => rmSync(folder, { recursive: true }))
-    const secret = join(folder, 'key')
-    writeFileSync(secret, 'sk-invalid-0123456789abcdef\n')
-    const served = await startServe(t, { key: `"\${file:${secret}}"` })
-    t.equal(await statusOf(served), 502, 'the emulator refuses this key')
-    writeFileSync(secret, `${CANARY}\n`)
-    await until(async () => (await statusOf(served)) === 200)
-    rmSync(secret)
-    const config = async (): Promise<string> => (await served.ops('/config')).text
-    await until(async () => (await config()).includes('does not exist'))
-    t.match(JSON.parse(await config()), { generation: 2 })
-    t.equal(await statusOf(served), 200, 'the key that was read before is used')
-  },
-)
+void t.test('I-137: a changed secret file is used, and a missing one keeps the old secret', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-secret-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const secret = join(folder, 'key')
+  writeFileSync(secret, 'sk-invalid-0123456789abcdef\n')
+  const served = await startServe(t, { key: `"\${file:${secret}}"` })
+  t.equal(await statusOf(served), 502, 'the emulator refuses this key')
+  writeFileSync(secret, `${CANARY}\n`)
+  await until(async () => (await statusOf(served)) === 200)
+  rmSync(secret)
+  const config = async (): Promise<string> => (await served.ops('/config')).text
+  await until(async () => (await config()).includes('does not exist'))
+  t.match(JSON.parse(await config()), { generation: 2 })
+  t.equal(await statusOf(served), 200, 'the key that was read before is used')
+})
 
 void t.test('I-139: secrets of examples and short ones are refused', async (t) => {
   const long = (text: string): string => text.repeat(40).slice(0, 40)
@@ -117,18 +111,13 @@ void t.test('I-141: a thousand SIGHUPs in a second fail no request', async (t) =
     served.program.child.kill('SIGHUP')
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
-  const looks = (): unknown[] =>
-    served.program.lines().filter(({ msg }) => msg === 'configuration checked')
+  const looks = (): unknown[] => served.program.lines().filter(({ msg }) => msg === 'configuration checked')
   await until(() => looks().length > 0)
   await until(async () => (await served.ops('/metrics')).text.includes('config_generation 2\n'))
   await traffic.stop()
   t.same(Object.keys(tally(traffic.requests)), ['200 complete'])
   t.same(Object.keys(tally(traffic.streams)), ['200 complete'])
   const metrics = (await served.ops('/metrics')).text
-  t.match(
-    metrics,
-    'sluice_config_reloads_total{result="ok"} 1\n',
-    'one change creates one generation',
-  )
+  t.match(metrics, 'sluice_config_reloads_total{result="ok"} 1\n', 'one change creates one generation')
   t.equal((await served.ops('/readyz')).status, 200)
 })

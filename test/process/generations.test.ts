@@ -68,9 +68,7 @@ void t.test('two workers', async (t) => {
       checks: { config: /^the last good generation is in force: .*gateway\.yaml:1/ },
     })
     t.match(
-      again
-        .lines()
-        .find(({ msg }) => msg === 'configuration refused; the last good generation is in force'),
+      again.lines().find(({ msg }) => msg === 'configuration refused; the last good generation is in force'),
       { level: 'warn', generation: 6 },
     )
   })
@@ -82,14 +80,11 @@ void t.test('one process', async (t) => {
     throttled(t, served),
   )
   await t.test('the command lists, shows and rolls back', (t) => {
-    const here = (...args: string[]) =>
-      sluiceHere(['generations', ...args, '--config', served.file])
+    const here = (...args: string[]) => sluiceHere(['generations', ...args, '--config', served.file])
     return commands(t, served, ALONE, here)
   })
   await t.test('commands use its store while another store waits for a restart', async (t) => {
-    served.write(
-      fileText(served.emulator, { ...ALONE, port: 1, store: 'sqlite:./other/sluice.db' }),
-    )
+    served.write(fileText(served.emulator, { ...ALONE, port: 1, store: 'sqlite:./other/sluice.db' }))
     await until(async () => (await served.ops('/config')).text.includes('"generation":5'))
     t.match(JSON.parse((await served.ops('/config')).text), {
       waiting_for_restart: ['server.port', 'store', 'ledger.spool'],
@@ -165,22 +160,14 @@ void t.test('a key that is added to .env takes effect without a restart', async 
   const served = await startServe(t, settings)
   const status = async (): Promise<number> => (await chat(served)).status
   t.equal(await status(), 503)
-  writeFileSync(
-    join(dirname(served.file), '.env'),
-    'SLUICE_TEST_LATE_KEY=sk-late0123456789abcdef\n',
-  )
+  writeFileSync(join(dirname(served.file), '.env'), 'SLUICE_TEST_LATE_KEY=sk-late0123456789abcdef\n')
   await until(async () => (await status()) === 200)
 })
 
 type Sluice = (...args: string[]) => Promise<{ status: number | string; out: string; err: string }>
 
 /** Makes the generations 2 to 4 of a gateway in its first one. */
-async function commands(
-  t: Test,
-  served: Served,
-  settings: typeof ALONE,
-  sluice: Sluice,
-): Promise<void> {
+async function commands(t: Test, served: Served, settings: typeof ALONE, sluice: Sluice): Promise<void> {
   served.write(`${fileText(served.emulator, settings)}on_loss: reject\n`)
   await until(() => allIn(served, '2'))
   t.match(await sluice('list'), {
@@ -212,9 +199,7 @@ async function throttled(t: Test, served: Served): Promise<void> {
   const logged = (msg: string) => served.program.lines().filter((line) => line['msg'] === msg)
   t.equal((await post(served, TOKEN, undefined, 77)).status, 404)
   await until(() => logged('rollback failed').length === 1)
-  t.match(logged('rollback failed'), [
-    { level: 'warn', generation: 77, reason: /no generation 77/ },
-  ])
+  t.match(logged('rollback failed'), [{ level: 'warn', generation: 77, reason: /no generation 77/ }])
   const statuses: number[] = []
   while (!statuses.includes(429) && statuses.length < 100) {
     statuses.push((await post(served, `wrong-${statuses.length}-0123456789`)).status)

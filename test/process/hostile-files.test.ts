@@ -47,37 +47,27 @@ async function sluice(args: readonly string[]) {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT_MS)
-  const [out, err] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'exit'),
-  ])
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
   clearTimeout(timer)
   const kilobytes = Number(/\nKB (\d+)$/.exec(err)?.[1] ?? Infinity)
   return { status: child.exitCode ?? child.signalCode, output: out + err, kilobytes }
 }
 
-void t.test(
-  'a configuration, catalogue or secret that is not a regular file is refused',
-  async (t) => {
-    const { folder, bad } = filesFor(t)
-    for (const [name, path] of Object.entries(bad)) {
-      const models = join(folder, `models-${name}.yaml`)
-      writeFileSync(models, `models: ${path}\n${CONFIG}`)
-      const secret = join(folder, `secret-${name}.yaml`)
-      writeFileSync(secret, CONFIG.replace('KEY', `'\${file:${path}}'`))
-      for (const config of [path, models, secret]) {
-        const { status, output, kilobytes } = await sluice(['check', '--config', config])
-        t.equal(status, 1, `${name}: ${config}`)
-        t.match(
-          output,
-          name === 'large' ? /is larger than (?:4 M|64 K)iB/ : /is not a regular file/,
-        )
-        t.ok(kilobytes < MAX_KB, `${String(kilobytes)} KB`)
-      }
+void t.test('a configuration, catalogue or secret that is not a regular file is refused', async (t) => {
+  const { folder, bad } = filesFor(t)
+  for (const [name, path] of Object.entries(bad)) {
+    const models = join(folder, `models-${name}.yaml`)
+    writeFileSync(models, `models: ${path}\n${CONFIG}`)
+    const secret = join(folder, `secret-${name}.yaml`)
+    writeFileSync(secret, CONFIG.replace('KEY', `'\${file:${path}}'`))
+    for (const config of [path, models, secret]) {
+      const { status, output, kilobytes } = await sluice(['check', '--config', config])
+      t.equal(status, 1, `${name}: ${config}`)
+      t.match(output, name === 'large' ? /is larger than (?:4 M|64 K)iB/ : /is not a regular file/)
+      t.ok(kilobytes < MAX_KB, `${String(kilobytes)} KB`)
     }
-  },
-)
+  }
+})
 
 void t.test('a body that is not a regular file is refused', async (t) => {
   const { bad, good } = filesFor(t)

@@ -11,9 +11,7 @@ import { startServe, until, type Served } from './program.js'
 
 /** Everything below a folder, and the folder, with its permissions. */
 function modesOf(folder: string): [path: string, mode: number, isFolder: boolean][] {
-  const entries = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) =>
-    join(folder, name),
-  )
+  const entries = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name))
   return [folder, ...entries].map((path) => {
     const stat = lstatSync(path)
     return [path, stat.mode & 0o777, stat.isDirectory()]
@@ -36,44 +34,37 @@ async function used(served: Served): Promise<void> {
   await response.text()
 }
 
-void t.test(
-  'files of the store are private, also files that others could read before',
-  async (t) => {
-    const served = await startServe(t, { server: 'workers: 1, drain_ms: 1000' })
-    await used(served)
-    const data = join(served.file, '..', 'data')
-    t.ok(modesOf(data).length > 3)
-    t.same(notPrivate(data), [])
-    served.program.child.kill('SIGTERM')
-    await served.program.ended
+void t.test('files of the store are private, also files that others could read before', async (t) => {
+  const served = await startServe(t, { server: 'workers: 1, drain_ms: 1000' })
+  await used(served)
+  const data = join(served.file, '..', 'data')
+  t.ok(modesOf(data).length > 3)
+  t.same(notPrivate(data), [])
+  served.program.child.kill('SIGTERM')
+  await served.program.ended
 
-    for (const [path, , isFolder] of modesOf(data)) chmodSync(path, isFolder ? 0o755 : 0o644)
-    const foreign = join(data, 'notes.txt')
-    writeFileSync(foreign, 'x')
-    chmodSync(foreign, 0o644)
-    const again = served.again()
-    await until(() => again.out().includes('"sluice serves"'))
-    const open = notPrivate(data).map((line) => line.slice(data.length + 1))
-    t.same(open, ['755', 'notes.txt 644'], 'only folders that may have other uses')
-    t.match(again.out(), 'run chmod 700 to keep other users out')
-  },
-)
+  for (const [path, , isFolder] of modesOf(data)) chmodSync(path, isFolder ? 0o755 : 0o644)
+  const foreign = join(data, 'notes.txt')
+  writeFileSync(foreign, 'x')
+  chmodSync(foreign, 0o644)
+  const again = served.again()
+  await until(() => again.out().includes('"sluice serves"'))
+  const open = notPrivate(data).map((line) => line.slice(data.length + 1))
+  t.same(open, ['755', 'notes.txt 644'], 'only folders that may have other uses')
+  t.match(again.out(), 'run chmod 700 to keep other users out')
+})
 
 const missing = redisMissing()
-void t.test(
-  'files of the spool are private',
-  missing === false ? {} : { skip: missing },
-  async (t) => {
-    const redis = await startRedis(t)
-    const served = await startServe(t, { server: 'workers: 1, drain_ms: 1000', store: redis.url() })
-    await used(served)
-    await redis.kill()
-    const spool = join(served.file, '..', 'spool')
-    await until(async () => {
-      await (await served.chat()).text()
-      return (await served.ops('/readyz')).text.includes('rows spooled')
-    })
-    t.ok(modesOf(spool).length > 2, 'a segment and a lock')
-    t.same(notPrivate(spool), [])
-  },
-)
+void t.test('files of the spool are private', missing === false ? {} : { skip: missing }, async (t) => {
+  const redis = await startRedis(t)
+  const served = await startServe(t, { server: 'workers: 1, drain_ms: 1000', store: redis.url() })
+  await used(served)
+  await redis.kill()
+  const spool = join(served.file, '..', 'spool')
+  await until(async () => {
+    await (await served.chat()).text()
+    return (await served.ops('/readyz')).text.includes('rows spooled')
+  })
+  t.ok(modesOf(spool).length > 2, 'a segment and a lock')
+  t.same(notPrivate(spool), [])
+})

@@ -78,9 +78,7 @@ export function run(t: Test, args: readonly string[], env: NodeJS.ProcessEnv = {
 }
 
 function parsed(line: string): Record<string, unknown>[] {
-  return line.startsWith('{') && line.endsWith('}')
-    ? [JSON.parse(line) as Record<string, unknown>]
-    : []
+  return line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line) as Record<string, unknown>] : []
 }
 
 function childrenOf(pid: number): number[] {
@@ -138,11 +136,7 @@ export interface FileSettings {
 /** The gateway's file: OpenAI and Anthropic behind the emulator. */
 export function fileText(emulator: Emulator, settings: FileSettings = {}): string {
   const { server = 'workers: 2, drain_ms: 5000', port = 0, opsPort = 0, key = CANARY } = settings
-  const {
-    upstreams = ['openai', 'anthropic'],
-    store = 'sqlite:./data/sluice.db',
-    more = '',
-  } = settings
+  const { upstreams = ['openai', 'anthropic'], store = 'sqlite:./data/sluice.db', more = '' } = settings
   const keys = { openai: key, anthropic: CANARY }
   const prefixes = { openai: 'gpt-', anthropic: 'claude-' }
   return `server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, ${server} }
@@ -222,11 +216,7 @@ export async function startServe(
 }
 
 /** Creates a key in the account of `EMAIL`, and the account if it does not exist; returns the secret. */
-export async function makeKey(
-  url: string,
-  limits: KeyLimits = {},
-  labels: Labels = {},
-): Promise<string> {
+export async function makeKey(url: string, limits: KeyLimits = {}, labels: Labels = {}): Promise<string> {
   return (await newKey(url, limits, labels)).secret
 }
 

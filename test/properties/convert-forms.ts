@@ -3,23 +3,13 @@
  * the fragments of a stream with seeded randomness, and joins fragments to a whole body. Shares no code with
  * the dialects.
  */
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-} from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
 
 /** The wire formats that have both forms. */
 export type Form = 'openai' | 'anthropic' | 'gemini'
 
 /** A whole body as the data of a stream's frames, in order. */
-export function streamDataOf(
-  form: Form,
-  body: JsonObject,
-  roll: (n: number) => number,
-): JsonObject[] {
+export function streamDataOf(form: Form, body: JsonObject, roll: (n: number) => number): JsonObject[] {
   if (form === 'openai') return chunksOf(body, roll)
   return form === 'anthropic' ? eventsOf(body, roll) : responsesOf(body, roll)
 }
@@ -47,8 +37,7 @@ function chunksOf(body: JsonObject, roll: (n: number) => number): JsonObject[] {
   const message = objectOf(choice['message'])
   const deltas: JsonObject[] = [{ role: 'assistant', content: '' }]
   const words = (name: string): void => {
-    for (const fragment of cut(stringOf(message[name]) ?? '', roll))
-      deltas.push({ [name]: fragment })
+    for (const fragment of cut(stringOf(message[name]) ?? '', roll)) deltas.push({ [name]: fragment })
   }
   words(message['reasoning_content'] === undefined ? 'reasoning' : 'reasoning_content')
   if (Array.isArray(message['content'])) {
@@ -196,8 +185,7 @@ function messageOf(events: readonly JsonObject[]): JsonObject {
     const delta = objectOf(event['delta'])
     if (event['type'] === 'message_start') message = { ...objectOf(event['message']) }
     if (event['type'] === 'message_delta') message = { ...message, ...delta }
-    if (event['type'] === 'content_block_start')
-      blocks[at] = { ...objectOf(event['content_block']) }
+    if (event['type'] === 'content_block_start') blocks[at] = { ...objectOf(event['content_block']) }
     const block = blocks[at] ?? {}
     if (event['type'] === 'content_block_delta') {
       for (const name of ['text', 'thinking', 'signature']) {

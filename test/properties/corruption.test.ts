@@ -6,24 +6,13 @@
 import t from 'tap'
 import type { ReplyResult } from '../../src/formats/translated-stream.js'
 import { corrupt, type Roll } from './damage-bytes.js'
-import {
-  client,
-  seededRoll,
-  framesOf,
-  PAIRS,
-  transcripts,
-  type Pair,
-} from './transcript-streams.js'
+import { client, seededRoll, framesOf, PAIRS, transcripts, type Pair } from './transcript-streams.js'
 
 const TOTAL = Number(process.env['SLUICE_CORRUPTIONS'] ?? 100_000)
 const EACH = Math.ceil(TOTAL / PAIRS.length)
 
 /** Describes the error in the pair's output for the bytes; null if there is none. */
-function fault(
-  pair: Pair,
-  bytes: Buffer,
-  roll: Roll,
-): { wrong: string | null; result: ReplyResult } {
+function fault(pair: Pair, bytes: Buffer, roll: Roll): { wrong: string | null; result: ReplyResult } {
   const translation = pair.open()
   const fragments: Buffer[] = []
   for (let index = 0; index < bytes.length;) {
@@ -35,8 +24,7 @@ function fault(
   const { outcome, error } = translation
   const resultValue = translation
   if (outcome === 'open') return { wrong: 'is still open', result: resultValue }
-  if ((outcome === 'failed') !== (error !== null))
-    return { wrong: 'both or neither', result: resultValue }
+  if ((outcome === 'failed') !== (error !== null)) return { wrong: 'both or neither', result: resultValue }
   const sent = framesOf(Buffer.concat(fragments).toString('latin1'))
   const done = sent.indexOf('[DONE]')
   if (outcome === 'failed') {
@@ -46,8 +34,7 @@ function fault(
   } else if (!pair.passes && done !== sent.length - 1) {
     return { wrong: 'complete without [DONE] at its end', result: resultValue }
   }
-  if (!pair.passes && !sent.every(isReadable))
-    return { wrong: 'a frame is not JSON', result: resultValue }
+  if (!pair.passes && !sent.every(isReadable)) return { wrong: 'a frame is not JSON', result: resultValue }
   return { wrong: null, result: resultValue }
 }
 
@@ -63,9 +50,7 @@ function isReadable(data: string): boolean {
 
 for (const [index, pair] of PAIRS.entries()) {
   void t.test(`${pair.name}: ${EACH} corruptions`, (t) => {
-    const streams = transcripts
-      .filter(({ dialect }) => dialect === pair.dialect)
-      .map(({ bytes }) => bytes)
+    const streams = transcripts.filter(({ dialect }) => dialect === pair.dialect).map(({ bytes }) => bytes)
     const seen = { complete: 0, failed: 0, open: 0 }
     let broken = 0
     for (let i = 0; i < EACH && broken < 5; i += 1) {

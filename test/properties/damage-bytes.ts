@@ -47,11 +47,7 @@ export function damage(text: string, streams: readonly Buffer[], roll: Roll): st
       return before + other.slice(from, from + roll(600)) + after
     }
     case 5:
-      return (
-        before +
-        (['\n', '\r', '\n\n', '\r\n\r\n', 'data: ', 'event: error\n'][roll(6)] ?? '') +
-        after
-      )
+      return before + (['\n', '\r', '\n\n', '\r\n\r\n', 'data: ', 'event: error\n'][roll(6)] ?? '') + after
     case 6:
       return value(text, roll)
     default:

@@ -75,8 +75,7 @@ void t.test('5,000 legal streams pass unchanged', (t) => {
   for (let seed = 1; seed <= 5_000; seed += 1) {
     const events = legalStream(seededRoll(seed))
     const { out, grammar } = through(events)
-    const same =
-      out.length === events.length && out.every((event, index) => event === events[index])
+    const same = out.length === events.length && out.every((event, index) => event === events[index])
     if (!same || grammar.breach !== null || !grammar.ended || !ENDED.test(word(events))) {
       t.fail(`seed ${seed}: ${word(events)} became ${word(out)}: ${grammar.breach ?? 'no breach'}`)
     }

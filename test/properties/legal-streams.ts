@@ -1,26 +1,8 @@
 /** Generates grammatical streams of canonical events with seeded randomness. */
 import { logprobOf, type ChatEvent, type FinishReason } from '../../src/formats/chat/event.js'
 
-const TEXTS = [
-  'a',
-  ' ',
-  '\n',
-  'é\u{1F600}',
-  '"\\',
-  '</s>',
-  '\u2028',
-  'data: [DONE]',
-  '\ud83d',
-  'null',
-  '',
-]
-const ARGUMENTS = [
-  '{}',
-  '{"a":1}',
-  '{"n":12345678901234567890}',
-  '{"s":"}{"}',
-  '{"é":[1,{"x":null}]}',
-]
+const TEXTS = ['a', ' ', '\n', 'é\u{1F600}', '"\\', '</s>', '\u2028', 'data: [DONE]', '\ud83d', 'null', '']
+const ARGUMENTS = ['{}', '{"a":1}', '{"n":12345678901234567890}', '{"s":"}{"}', '{"é":[1,{"x":null}]}']
 const REASONS: readonly FinishReason[] = ['stop', 'length', 'tool-use', 'filter', 'pause', 'other']
 const WORDS = ['text', 'thinking', 'refusal'] as const
 
@@ -52,10 +34,8 @@ export function legalStream(
     ] as const
     const kind = isRepresentable || roll(8) > 0 ? pick(kinds, 'tool') : 'opaque'
     last = kind
-    if (kind === 'opaque')
-      events.push({ type: kind, index, provider: 'anthropic', block: { index } })
-    else if (kind === 'image')
-      events.push({ type: kind, index, url: `data:image/png;base64,${index}` })
+    if (kind === 'opaque') events.push({ type: kind, index, provider: 'anthropic', block: { index } })
+    else if (kind === 'image') events.push({ type: kind, index, url: `data:image/png;base64,${index}` })
     else if (kind === 'tool') events.push(...call(index, pick(ARGUMENTS, '{}'), roll))
     else {
       events.push({ type: `${kind}-start`, index })
@@ -76,8 +56,7 @@ export function legalStream(
     if (cited.length > 0 && roll(6) === 0) {
       events.push({ type: 'citation', index: pick(cited, 0), citation: { title: 'late' } })
     }
-    if (!isRepresentable && roll(4) === 0)
-      events.push({ type: 'usage', usage: { input: roll(100) } })
+    if (!isRepresentable && roll(4) === 0) events.push({ type: 'usage', usage: { input: roll(100) } })
   }
   events.push({ type: 'usage', usage: { input: roll(1000), output: roll(1000), reasoning: 1 } })
   const reasons = isRepresentable ? REASONS.slice(0, 4) : REASONS

@@ -29,10 +29,7 @@ const FACTS: Readonly<Record<string, readonly Partial<ModelFacts>[]>> = {
   'openai-chat': [{ family: 'openai' }],
   'openai-responses': [{ family: 'openai' }, { family: 'openai', systemRole: 'developer' }],
   anthropic: [{ family: 'anthropic' }, { family: 'anthropic', midConversationSystem: false }],
-  gemini: [
-    { family: 'google' },
-    { family: 'google', thinkingBudget: { min: 0, max: 9, canDisable: true } },
-  ],
+  gemini: [{ family: 'google' }, { family: 'google', thinkingBudget: { min: 0, max: 9, canDisable: true } }],
   converse: [{ family: 'amazon' }, { family: 'anthropic', midConversationSystem: true }],
 }
 
@@ -42,8 +39,7 @@ function sent(dialect: DialectName, body: JsonObject): { fixed: string; turns: s
     arrayOf(turns)
       .map(objectOf)
       .flatMap((turn) => arrayOf(turn[member]).map((part) => JSON.stringify([turn.role, part])))
-  const items = (value: JsonValue | undefined): string[] =>
-    arrayOf(value).map((item) => JSON.stringify(item))
+  const items = (value: JsonValue | undefined): string[] => arrayOf(value).map((item) => JSON.stringify(item))
   const fixed = JSON.stringify([body.system, body.systemInstruction, body.instructions, body.tools])
   switch (dialect) {
     case 'anthropic':
@@ -79,8 +75,7 @@ function answer(dialect: DialectName, roll: Roll, turn: number): ReplyBlock[] {
     } else if (kind === 0 && dialect === 'anthropic') {
       blocks.push({ type: 'thinking', text: '', redacted: state() })
     } else if (kind === 1 && dialect !== 'openai-responses') {
-      const block =
-        dialect === 'gemini' ? { executableCode: { code: text } } : { type: 'x_tool_result' }
+      const block = dialect === 'gemini' ? { executableCode: { code: text } } : { type: 'x_tool_result' }
       blocks.push({ type: 'opaque', provider: dialect, block })
     } else blocks.push({ type: 'thinking', text, signature: state() })
   }
@@ -121,10 +116,7 @@ function without(message: JsonObject, keys: readonly string[]): JsonObject {
 /** A message of the history: a fixed message, or a reply that clients send back in different forms. */
 type Entry = { fixed: JsonObject } | { answer: JsonObject }
 
-function requestOf(
-  history: readonly Entry[],
-  keeps: () => (message: JsonObject) => JsonObject,
-): ChatRequest {
+function requestOf(history: readonly Entry[], keeps: () => (message: JsonObject) => JsonObject): ChatRequest {
   const messages = history.map((entry) => ('fixed' in entry ? entry.fixed : keeps()(entry.answer)))
   return client.decodeRequest({ model: 'm', messages, tools: TOOLS }, { operation: 'chat' })
 }
@@ -180,8 +172,7 @@ async function breach(
     const restored = escrow === null ? asked : await escrow.restore(asked, scope)
     const now = sent(dialect, upstream(dialect).encodeRequest(restored, facts, NO_LOSSES))
     const again = sent(dialect, upstream(dialect).encodeRequest(restored, facts, NO_LOSSES))
-    if (JSON.stringify(again) !== JSON.stringify(now))
-      return `turn ${turn}: two renderings of one request`
+    if (JSON.stringify(again) !== JSON.stringify(now)) return `turn ${turn}: two renderings of one request`
     if (before !== null) {
       const { turns } = before
       if (now.fixed !== before.fixed) return `turn ${turn}: the beginning has changed`

@@ -170,11 +170,7 @@ void t.test('every transcript: its stream and its whole reply are equal', (t) =>
       request: REQUEST,
       seed: SEED,
     })
-    t.same(
-      contentOf(decoded(Buffer.from(again.body), 'openai-chat')),
-      contentOf(representable(reply)),
-      name,
-    )
+    t.same(contentOf(decoded(Buffer.from(again.body), 'openai-chat')), contentOf(representable(reply)), name)
   }
   t.ok(pairs >= 15, `${pairs} transcripts`)
   t.end()

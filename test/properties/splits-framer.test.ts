@@ -111,10 +111,8 @@ const written: Record<string, string> = {
     ': hello\n\n: OPENROUTER PROCESSING\n\nevent: a\n: inside\ndata: 1\n:\n\n: after\ndata: 2\n\n: last',
   'data in many lines': 'data: {\ndata: "a":\ndata:1\ndata: }\n\ndata\ndata\n\ndata\n\n',
   'one space only': 'data:  two\n\ndata:none\n\ndata:\ttab\n\nevent:  e\ndata: 1\n\n',
-  'unknown fields':
-    'id: 1\nretry: 10\nfoo: bar\ndatas: 1\ndat: 2\n data: 3\nDATA: 4\ndata: 5\n\nx\n\n',
-  'an event without data':
-    'event: ping\n\ndata: 1\n\nevent\ndata: 2\n\nevent: a\nevent: b\ndata: 3\n\n',
+  'unknown fields': 'id: 1\nretry: 10\nfoo: bar\ndatas: 1\ndat: 2\n data: 3\nDATA: 4\ndata: 5\n\nx\n\n',
+  'an event without data': 'event: ping\n\ndata: 1\n\nevent\ndata: 2\n\nevent: a\nevent: b\ndata: 3\n\n',
   'empty data': 'data:\n\ndata: \n\nevent: x\ndata\n\ndata: 1\n\n',
   'colons in the value': 'data: a:b: c\nevent: x:y\n\n',
   'a whole tail': 'data: 1\n\nevent: end\ndata: {"x":[1,2]}',

@@ -23,12 +23,8 @@ import {
 function variants(bytes: Buffer): Buffer[] {
   const text = bytes.toString('utf8')
   const lines = text.replaceAll('\r\n', '\n')
-  const commented = lines
-    .replaceAll('\n\n', '\n\n: keep-alive\n\n')
-    .replaceAll('data:', ':x\ndata:')
-  const mixed = [...lines.split('\n')].map(
-    (line, index) => line + (['\n', '\r\n', '\r'][index % 3] ?? ''),
-  )
+  const commented = lines.replaceAll('\n\n', '\n\n: keep-alive\n\n').replaceAll('data:', ':x\ndata:')
+  const mixed = [...lines.split('\n')].map((line, index) => line + (['\n', '\r\n', '\r'][index % 3] ?? ''))
   return [
     bytes,
     Buffer.from(lines.replaceAll('\n', '\r\n')),
@@ -88,7 +84,7 @@ for (const [at, pair] of PAIRS.entries()) {
         const changed =
           firstChange(pair, variant, [singly(variant)]) ??
           firstChange(pair, variant, inTwo(variant, places)) ??
-          (index === 0 ? firstChange(pair, variant, everyPlace(variant)) : null)
+          (index === 0 || pair.passes ? firstChange(pair, variant, everyPlace(variant)) : null)
         t.equal(changed, null, `${name}, variant ${index}`)
       }
     }
@@ -125,8 +121,7 @@ void t.test('recorded streams, byte by byte and in seeded cuts', (t) => {
     for (const pair of PAIRS) {
       if (pair.dialect !== dialect) continue
       const changed =
-        firstChange(pair, bytes, [singly(bytes)]) ??
-        firstChange(pair, bytes, someSplits(bytes, streams, 8))
+        firstChange(pair, bytes, [singly(bytes)]) ?? firstChange(pair, bytes, someSplits(bytes, streams, 8))
       t.equal(changed, null, `${pair.name}: ${name}`)
     }
   }

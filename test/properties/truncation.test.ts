@@ -74,9 +74,7 @@ for (const [at, pair] of PAIRS.entries()) {
       check(t, pair, { name, bytes, cuts: everyPlace(pair, first, bytes) })
       const text = bytes.toString('utf8')
       const crlf = text.includes('\r\n')
-      const other = Buffer.from(
-        crlf ? text.replaceAll('\r\n', '\n') : text.replaceAll('\n', '\r\n'),
-      )
+      const other = Buffer.from(crlf ? text.replaceAll('\r\n', '\n') : text.replaceAll('\n', '\r\n'))
       check(t, pair, {
         name: `${name}, ${crlf ? 'LF' : 'CRLF'}`,
         bytes: other,

@@ -116,11 +116,7 @@ void t.test('every whole reply of the transcripts, split in twenty ways', (t) =>
     const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
     const whole = foldWhole(form, body)
     for (let seed = 1; seed <= 20; seed += 1) {
-      t.same(
-        foldStream(form, streamDataOf(form, body, seededRoll(seed))),
-        whole,
-        `${name}, seed ${seed}`,
-      )
+      t.same(foldStream(form, streamDataOf(form, body, seededRoll(seed))), whole, `${name}, seed ${seed}`)
     }
     count += 1
   }
@@ -128,17 +124,7 @@ void t.test('every whole reply of the transcripts, split in twenty ways', (t) =>
   t.end()
 })
 
-const WORDS = [
-  'a',
-  ' ',
-  '\n',
-  'é\u{1F600}',
-  '"\\',
-  '\u2028',
-  '{"x":',
-  'a longer part of a text',
-  '0',
-]
+const WORDS = ['a', ' ', '\n', 'é\u{1F600}', '"\\', '\u2028', '{"x":', 'a longer part of a text', '0']
 
 function words(roll: (n: number) => number): string {
   return Array.from({ length: 1 + roll(5) }, () => WORDS[roll(WORDS.length)] ?? '').join('')

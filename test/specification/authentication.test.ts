@@ -87,9 +87,7 @@ void t.test('S6: a key is read from three headers only', async (t) => {
   ] as const) {
     const init = { method: 'POST', body: GOOD }
     const all = { 'content-type': 'application/json', ...headers }
-    const answer = await read(
-      await fetch(`${origin}/v1/chat/completions${path}`, { ...init, headers: all }),
-    )
+    const answer = await read(await fetch(`${origin}/v1/chat/completions${path}`, { ...init, headers: all }))
     t.equal(answer.status, status)
     t.notOk(answer.text.includes(secret))
   }

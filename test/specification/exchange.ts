@@ -93,9 +93,5 @@ export function post(
 
 /** One chunk of a chunked body. */
 export function chunkOf(bytes: Buffer): Buffer {
-  return Buffer.concat([
-    Buffer.from(`${bytes.length.toString(16)}\r\n`),
-    bytes,
-    Buffer.from('\r\n'),
-  ])
+  return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])
 }

@@ -13,16 +13,11 @@ const LOSSES = /^sluice_translation_losses_total\{(.*)\} (\d+)$/gm
 /** The series of the metric as `labels value`. */
 async function series(gateway: TestGateway): Promise<string[]> {
   const text = await gateway.metrics.text()
-  return [...text.matchAll(LOSSES)]
-    .map(([, labels = '', value = '']) => `${labels} ${value}`)
-    .sort()
+  return [...text.matchAll(LOSSES)].map(([, labels = '', value = '']) => `${labels} ${value}`).sort()
 }
 
-const labels = (
-  from: string,
-  to: string,
-  { field, value }: { field: string; value: number },
-): string => `from="${from}",to="${to}",field="${field}" ${value}`
+const labels = (from: string, to: string, { field, value }: { field: string; value: number }): string =>
+  `from="${from}",to="${to}",field="${field}" ${value}`
 
 void t.test("a lost field is counted from the client's dialect to the upstream's", async (t) => {
   const gateway = await startGateway(t)
@@ -38,32 +33,26 @@ void t.test("a lost field is counted from the client's dialect to the upstream's
   ])
 })
 
-void t.test(
-  "a Gemini client's safetySettings are reported if another dialect drops them",
-  async (t) => {
-    const gateway = await startGateway(t)
-    const safetySettings = [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_NONE' }]
-    const lost = async (model: string): Promise<string | null> => {
-      const { status, headers } = await fetch(
-        `${gateway.origin}/v1beta/models/${model}:generateContent`,
-        {
-          method: 'POST',
-          headers: { 'x-goog-api-key': gateway.secret, 'content-type': 'application/json' },
-          body: JSON.stringify({ contents: [{ parts: [{ text: 'Hello' }] }], safetySettings }),
-        },
-      )
-      t.equal(status, 200, model)
-      return headers.get('x-sluice-lost')
-    }
-    t.equal(await lost('claude-haiku-4-5'), 'safetySettings')
-    t.equal(await lost('gpt-4o'), 'safetySettings')
-    t.equal(await lost('gemini-2.5-flash'), null, 'Gemini gets them')
-    t.same(await series(gateway), [
-      labels('gemini', 'anthropic', { field: 'safetySettings', value: 1 }),
-      labels('gemini', 'openai-chat', { field: 'safetySettings', value: 1 }),
-    ])
-  },
-)
+void t.test("a Gemini client's safetySettings are reported if another dialect drops them", async (t) => {
+  const gateway = await startGateway(t)
+  const safetySettings = [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_NONE' }]
+  const lost = async (model: string): Promise<string | null> => {
+    const { status, headers } = await fetch(`${gateway.origin}/v1beta/models/${model}:generateContent`, {
+      method: 'POST',
+      headers: { 'x-goog-api-key': gateway.secret, 'content-type': 'application/json' },
+      body: JSON.stringify({ contents: [{ parts: [{ text: 'Hello' }] }], safetySettings }),
+    })
+    t.equal(status, 200, model)
+    return headers.get('x-sluice-lost')
+  }
+  t.equal(await lost('claude-haiku-4-5'), 'safetySettings')
+  t.equal(await lost('gpt-4o'), 'safetySettings')
+  t.equal(await lost('gemini-2.5-flash'), null, 'Gemini gets them')
+  t.same(await series(gateway), [
+    labels('gemini', 'anthropic', { field: 'safetySettings', value: 1 }),
+    labels('gemini', 'openai-chat', { field: 'safetySettings', value: 1 }),
+  ])
+})
 
 void t.test('names that a client chose never become a label', async (t) => {
   const gateway = await startGateway(t)
@@ -82,9 +71,7 @@ void t.test('names that a client chose never become a label', async (t) => {
 
 void t.test('the header is bounded for any request', async (t) => {
   const gateway = await startGateway(t)
-  const many = Object.fromEntries(
-    Array.from({ length: 500 }, (_, at) => [`f${at}${'x'.repeat(70)}`, 1]),
-  )
+  const many = Object.fromEntries(Array.from({ length: 500 }, (_, at) => [`f${at}${'x'.repeat(70)}`, 1]))
   const { status, headers } = await ask(gateway, body({ model: 'claude-haiku-4-5', ...many }))
   t.equal(status, 200)
   t.ok((headers.get('x-sluice-lost') ?? '').length < 3000)

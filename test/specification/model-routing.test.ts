@@ -78,15 +78,7 @@ void t.test('S5: any other id is 404 with model_not_found', async (t) => {
 
 void t.test("S5: an id cannot change the rest of the upstream's path", async (t) => {
   const gateway = await startGateway(t)
-  for (const tail of [
-    '/../../admin',
-    '?key=x',
-    '#x',
-    '\r\nx: y',
-    '%2e%2e%2f',
-    ':countTokens?a=',
-    '\\..',
-  ]) {
+  for (const tail of ['/../../admin', '?key=x', '#x', '\r\nx: y', '%2e%2e%2f', ':countTokens?a=', '\\..']) {
     await ask(gateway, body({ model: `gemini-${tail}` }))
     const entry = gateway.emulator.ledger.at(-1)
     if (entry === undefined) continue

@@ -40,8 +40,7 @@ for (const [plan, limit] of [
 ] as const) {
   void t.test(`S8: ${plan}: ${limit} keys and no more`, async (t) => {
     const { store, account: owner } = await account(t, plan)
-    for (let at = 0; at < limit; at += 1)
-      await createKey(store, { plans, account: owner, name: `key ${at}` })
+    for (let at = 0; at < limit; at += 1) await createKey(store, { plans, account: owner, name: `key ${at}` })
     await t.rejects(createKey(store, { plans, account: owner, name: 'too many' }), {
       message: new RegExp(`${plan}.*${limit}`),
     })
@@ -66,15 +65,13 @@ void t.test('S8: 20 at once on a plan of 5: 5 are created', async (t) => {
 
 void t.test('S8: max has no limit', async (t) => {
   const { store, account: owner } = await account(t, 'max')
-  for (let at = 0; at < 60; at += 1)
-    await createKey(store, { plans, account: owner, name: `key ${at}` })
+  for (let at = 0; at < 60; at += 1) await createKey(store, { plans, account: owner, name: `key ${at}` })
   t.equal((await allKeys(store, owner.id)).length, 60)
 })
 
 void t.test('S8: a larger plan allows more keys, a smaller one removes none', async (t) => {
   const { store, account: owner } = await account(t, 'starter')
-  for (let at = 0; at < 5; at += 1)
-    await createKey(store, { plans, account: owner, name: `key ${at}` })
+  for (let at = 0; at < 5; at += 1) await createKey(store, { plans, account: owner, name: `key ${at}` })
   await setPlan(store, owner.id, { plan: 'pro' })
   await createKey(store, { plans, account: { ...owner, plan: 'pro' }, name: 'sixth' })
   await setPlan(store, owner.id, { plan: 'starter' })

@@ -72,9 +72,7 @@ void t.test("S2: content_filter, from each provider's own reason", async (t) => 
       object: 'chat.completion',
       created: 1,
       model: 'gpt-4o-mini',
-      choices: [
-        { index: 0, message: { role: 'assistant', content: '' }, finish_reason: 'content_filter' },
-      ],
+      choices: [{ index: 0, message: { role: 'assistant', content: '' }, finish_reason: 'content_filter' }],
     },
     'claude-haiku-4-5': {
       id: 'msg_1',

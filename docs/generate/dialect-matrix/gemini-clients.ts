@@ -10,12 +10,9 @@ const PARAMETERS: JsonObject = {
   properties: { bay: { type: 'STRING', nullable: true } },
 }
 const FUNCTIONS: JsonObject = {
-  tools: [
-    { functionDeclarations: [{ name: 'get_tide', parameters: PARAMETERS }, { name: 'wait' }] },
-  ],
+  tools: [{ functionDeclarations: [{ name: 'get_tide', parameters: PARAMETERS }, { name: 'wait' }] }],
 }
-const PNG =
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const PDF = 'JVBERi0xLjQKJeLjz9MKdHJhaWxlcjw8Pj4KJSVFT0YK'
 
 const config = (generationConfig: JsonObject): JsonObject => ({ generationConfig })
@@ -145,10 +142,7 @@ export const GEMINI: ClientConcepts = {
     },
     {
       name: "a thought of Google's, sent back",
-      members: afterReply(
-        { text: 'Hm.', thought: true, thoughtSignature: 'AAAA' },
-        { text: 'Yes.' },
-      ),
+      members: afterReply({ text: 'Hm.', thought: true, thoughtSignature: 'AAAA' }, { text: 'Yes.' }),
       base: afterReply({ text: 'Yes.' }),
     },
     {
@@ -159,9 +153,7 @@ export const GEMINI: ClientConcepts = {
     {
       name: '`safetySettings`',
       members: {
-        safetySettings: [
-          { category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_LOW_AND_ABOVE' },
-        ],
+        safetySettings: [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_LOW_AND_ABOVE' }],
       },
     },
     { name: '`cachedContent`', members: { cachedContent: 'cachedContents/a' } },

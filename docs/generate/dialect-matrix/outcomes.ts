@@ -113,10 +113,7 @@ export function translateReplyConcept(
     translateReply(body, { upstreamCodec, clientCodec, request: chat, seed })
   const { body, lost, error } = translated(changed)
   if (error !== null) return { outcome: 'rejected', at: [], reported: [error.kind] }
-  const paths = changedPaths(
-    JSON.parse(translated(plain).body) as JsonValue,
-    JSON.parse(body) as JsonValue,
-  )
+  const paths = changedPaths(JSON.parse(translated(plain).body) as JsonValue, JSON.parse(body) as JsonValue)
   if (lost.length > 0) return { outcome: 'lost', at: [], reported: lost }
   return { outcome: paths.length === 0 ? 'needless' : 'kept', at: paths, reported: [] }
 }

@@ -35,9 +35,7 @@ export function dialectsPage(catalogue: Catalogue): string {
     '',
   ])
   const foreign = COLUMNS.filter(({ dialect }) => dialect !== 'openai-chat')
-  const replies = table(foreign, REPLY_CONCEPTS, (concept, column) =>
-    replyCell(concept, column, catalogue),
-  )
+  const replies = table(foreign, REPLY_CONCEPTS, (concept, column) => replyCell(concept, column, catalogue))
   const models = COLUMNS.map(({ title, model }) => `${title}: \`${model}\``).join(', ')
   return [
     '<!-- Generated from docs/generate/dialect-matrix by `npm run generate`; do not edit. -->',
@@ -153,8 +151,7 @@ function clientTables(catalogue: Catalogue): string[] {
         facts,
         path,
       })
-      const isForeign =
-        found.outcome === 'kept' && resolveEndpoint('POST', path)?.dialect !== dialect
+      const isForeign = found.outcome === 'kept' && resolveEndpoint('POST', path)?.dialect !== dialect
       return joined(SIGNS[found.outcome], [isForeign ? pathsText(found.at) : undefined])
     }),
     '',
@@ -181,8 +178,7 @@ function fieldsTable(): string[] {
 function fieldText({ wire, check, default: value, loss }: ScalarField): string {
   const standard = value === undefined ? [] : [`default ${JSON.stringify(value)}`]
   if (wire === null) {
-    const sign =
-      loss === 'none' ? SIGNS.needless : loss === 'reported' ? SIGNS.lost : SIGNS.rejected
+    const sign = loss === 'none' ? SIGNS.needless : loss === 'reported' ? SIGNS.lost : SIGNS.rejected
     return joined(sign, standard)
   }
   const rule = check === null ? [] : [check.rule]
@@ -225,8 +221,7 @@ function table<T extends { readonly name: string }>(
     `| | ${columns.map(({ title }) => title).join(' | ')} |`,
     `| --- |${columns.map(() => ' --- |').join('')}`,
     ...concepts.map(
-      (concept) =>
-        `| ${concept.name} | ${columns.map((column) => cell(concept, column)).join(' | ')} |`,
+      (concept) => `| ${concept.name} | ${columns.map((column) => cell(concept, column)).join(' | ')} |`,
     ),
   ]
 }
@@ -235,8 +230,7 @@ function requestCell(concept: RequestConcept, column: Column, catalogue: Catalog
   const found = requestOutcome(concept, column, catalogue)
   const outcome = shownOutcome(concept, column, found)
   const note = concept.notes?.[column.dialect]
-  if (outcome === 'emulated')
-    return joined(SIGNS.emulated, [concept.emulated?.[column.dialect], note])
+  if (outcome === 'emulated') return joined(SIGNS.emulated, [concept.emulated?.[column.dialect], note])
   const showsPath = outcome === 'kept' && column.dialect !== 'openai-chat'
   return joined(SIGNS[outcome], [showsPath ? pathsText(found.at) : undefined, note])
 }
@@ -250,17 +244,14 @@ function replyCell(concept: ReplyConcept, column: Column, catalogue: Catalogue):
 
 /** The paths of a concept, without expected ones. */
 function pathsText(at: readonly string[]): string | undefined {
-  const paths = at
-    .map((path) => path.replace(/^choices\./, ''))
-    .filter((path) => !EXPECTED_PATHS.test(path))
+  const paths = at.map((path) => path.replace(/^choices\./, '')).filter((path) => !EXPECTED_PATHS.test(path))
   const [first, ...more] = paths
   if (first === undefined) return undefined
   return [first, ...more.slice(0, 1)].map((path) => `\`${path}\``).join(', ')
 }
 
 /** Paths that are not listed: messages and tools, and the endpoint's path, which differs for streams. */
-const EXPECTED_PATHS =
-  /^(?:path|messages|contents|input|tools|message\.content|usage\.total_tokens)(?:\.|$)/
+const EXPECTED_PATHS = /^(?:path|messages|contents|input|tools|message\.content|usage\.total_tokens)(?:\.|$)/
 
 function joined(sign: string, texts: readonly (string | undefined)[]): string {
   const parts = texts.filter((text) => text !== undefined)

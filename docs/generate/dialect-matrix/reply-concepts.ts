@@ -351,9 +351,7 @@ const REPLY_CONTENT: readonly ReplyConcept[] = [
         content: [
           {
             ...text,
-            citations: [
-              { type: 'web_search_result_location', url: 'https://a.example', title: 'A' },
-            ],
+            citations: [{ type: 'web_search_result_location', url: 'https://a.example', title: 'A' }],
           },
         ],
       }),

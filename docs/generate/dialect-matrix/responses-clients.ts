@@ -14,8 +14,7 @@ const SCHEMA: JsonObject = {
 const TOOL: JsonObject = { type: 'function', name: 'paint', parameters: SCHEMA, strict: false }
 const TOOLS: JsonObject = { tools: [TOOL] }
 const SEARCH: JsonObject = { type: 'web_search' }
-const PNG =
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const PDF = 'JVBERi0xLjQKJeLjz9MKdHJhaWxlcjw8Pj4KJSVFT0YK'
 
 const LOOK: JsonObject = { role: 'user', content: 'Look.' }
@@ -136,10 +135,7 @@ export const RESPONSES: ClientConcepts = {
     },
     {
       name: 'reasoning that OpenAI has sealed, sent back',
-      members: afterReply(
-        { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'c2ln' },
-        YES,
-      ),
+      members: afterReply({ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'c2ln' }, YES),
       base: afterReply(YES),
     },
     {

@@ -241,11 +241,7 @@ export class Authenticator {
     return this.wrongKeyThrottle.refuse()
   }
 
-  private decide(
-    digest: string,
-    cached: CachedResult | null,
-    nowMs: number,
-  ): Identity | Promise<Identity> {
+  private decide(digest: string, cached: CachedResult | null, nowMs: number): Identity | Promise<Identity> {
     const { freshSeconds, staleSeconds } = this.settings()
     if (cached?.trusted === true && !cached.result.good) return this.conclude(cached.result)
     const ageMs = cached === null ? 0 : nowMs - cached.checkedAtMs
@@ -277,8 +273,7 @@ export class Authenticator {
     if (this.outage.isBackingOff(nowMs) || this.lookups.isRunning(digest)) return
     try {
       const result = this.lookups.lookUp(digest)
-      if (result instanceof Promise)
-        result.catch((error: unknown) => this.outage.storeFailed(error))
+      if (result instanceof Promise) result.catch((error: unknown) => this.outage.storeFailed(error))
     } catch (error) {
       // No request waits for this lookup; if the store keeps failing, a later request reports it.
       this.outage.storeFailed(error)

@@ -4,12 +4,7 @@
  */
 import type { KnownKeys } from '../../store/known-keys.js'
 import type { KeyLookup, Store } from '../../store/store.js'
-import {
-  isTokenDigest,
-  resultOfLookup,
-  storeUnavailable,
-  type KeyResult,
-} from './authentication-result.js'
+import { isTokenDigest, resultOfLookup, storeUnavailable, type KeyResult } from './authentication-result.js'
 import type { AuthCache } from './key-cache.js'
 
 /** Maximum concurrent lookups: 64,000 a second at 0.5 ms each. */

@@ -21,8 +21,7 @@ const DELAY_MS = 200
 /** Maximum delayed refusals; further ones are sent without delay. */
 const MAX_DELAYED = 1_000
 
-const THROTTLED =
-  'Too many wrong API keys came from this address: check the key and try again later.'
+const THROTTLED = 'Too many wrong API keys came from this address: check the key and try again later.'
 
 /** The remaining failures and lookups of an address at `atMs`. */
 interface Count {
@@ -121,10 +120,7 @@ export class WrongKeyThrottle {
   }
 
   /** Returns the result of `identify` and counts its failure for the address. */
-  counted(
-    address: string,
-    identify: () => Identity | Promise<Identity>,
-  ): Identity | Promise<Identity> {
+  counted(address: string, identify: () => Identity | Promise<Identity>): Identity | Promise<Identity> {
     try {
       const identifying = identify()
       if (!(identifying instanceof Promise)) return identifying

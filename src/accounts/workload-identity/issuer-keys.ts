@@ -8,13 +8,7 @@ import type { WorkloadIdentity } from '../../config/schema/identity-schema.js'
 import { GatewayError } from '../../errors.js'
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import { isSecureAddress } from '../../http/private-addresses.js'
-import {
-  invalid,
-  misfitOf,
-  publicJwkOf,
-  type PublicJwk,
-  type UnverifiedToken,
-} from './read-token.js'
+import { invalid, misfitOf, publicJwkOf, type PublicJwk, type UnverifiedToken } from './read-token.js'
 
 /** Keys beyond this number are ignored. */
 const MAX_KEYS = 200
@@ -186,9 +180,7 @@ export class IssuerKeys {
     const nowMs = this.options.now()
     if (discovered !== null && nowMs - discovered.atMs < DISCOVERY_MS) return discovered.address
     const { issuer } = this.source
-    const metadata: unknown = JSON.parse(
-      await this.options.get(issuer.replace(/\/$/, '') + DISCOVERY_PATH),
-    )
+    const metadata: unknown = JSON.parse(await this.options.get(issuer.replace(/\/$/, '') + DISCOVERY_PATH))
     if (!isObject(metadata)) throw new Error('has no metadata')
     if (metadata['issuer'] !== issuer) throw new Error('has metadata of another issuer')
     const address = metadata['jwks_uri']

@@ -66,8 +66,7 @@ export function readToken(token: string): UnverifiedToken {
   if (parts.length !== JWS_PARTS) throw invalid('it is encrypted: send a signed token (JWS)')
   const header = objectIn(head, 'header')
   for (const name of ['crit', 'b64', 'zip', 'enc']) {
-    if (header[name] !== undefined)
-      throw invalid(`its header has "${name}", which is not supported`)
+    if (header[name] !== undefined) throw invalid(`its header has "${name}", which is not supported`)
   }
   const { alg, kid } = header
   const form = typeof alg === 'string' ? ALGORITHMS.get(alg) : undefined

@@ -124,9 +124,7 @@ export class WorkloadTokens {
       this.forgetHeaders()
       const former = new Map(this.sources)
       this.sources.clear()
-      this.identities = identities.map((settings) =>
-        prepare(settings, this.keysOf(settings, former)),
-      )
+      this.identities = identities.map((settings) => prepare(settings, this.keysOf(settings, former)))
     }
     // A changed file may be the reason for the new generation.
     for (const { settings, keys } of this.identities) {
@@ -320,9 +318,7 @@ function prepare(settings: WorkloadIdentity, keys: IssuerKeys): PreparedIdentity
     account: parsed(typeof account === 'string' ? account : account.from),
     accounts: typeof account === 'string' ? null : new Map(Object.entries(account.map)),
     keyName: parsed(keyName),
-    countedLabels: Object.fromEntries(
-      Object.entries(labels).filter(([, value]) => !value.includes('${')),
-    ),
+    countedLabels: Object.fromEntries(Object.entries(labels).filter(([, value]) => !value.includes('${'))),
     labels: Object.entries(labels)
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([name, value]) => [name, parsed(value)] as const),

@@ -64,10 +64,7 @@ standard output ('kubernetes_secret'; everything else then goes to standard erro
     .option('--yes', 'do not ask')
     .option('--managed-by <NAME>', 'the label of what is created', checkedManager, 'apply')
     .addOption(configOption().makeOptionMandatory(false))
-    .option(
-      '--server <URL>',
-      'the admin API of a gateway, instead of the store of the configuration',
-    )
+    .option('--server <URL>', 'the admin API of a gateway, instead of the store of the configuration')
     .addOption(
       new Option('--token <TOKEN>', 'its token, with the scopes accounts:write and keys:write').env(
         'SLUICE_TOKEN',
@@ -174,8 +171,7 @@ class Work {
       if (!(error instanceof ServerRefused)) throw error
       // The server repeats the faults of the documents themselves.
       const all = [...faults, ...error.faults].map((fault) => placed(this.documents, fault))
-      if (all.length > 0)
-        return this.fail([...new Map(all.map((at) => [errorLine(at), at])).values()])
+      if (all.length > 0) return this.fail([...new Map(all.map((at) => [errorLine(at), at])).values()])
       this.terminal.err(hideSecrets(`sluice: ${error.message}`))
       return 1
     }
@@ -207,10 +203,7 @@ class Work {
   }
 
   /** Prints the result, and the manifests of keys that were made; removes the files of the others. */
-  private finish(
-    { changes, unchanged, failures }: AppliedResult,
-    { fresh, files, objects }: Secrets,
-  ): void {
+  private finish({ changes, unchanged, failures }: AppliedResult, { fresh, files, objects }: Secrets): void {
     const created = new Set(
       changes.flatMap(({ action, kind, index }) => {
         return action === 'create' && kind === 'Key' && index !== null ? [index] : []
@@ -245,24 +238,18 @@ class Work {
       const isApplied = failures.length === 0
       this.print(JSON.stringify({ ...planJson({ changes, unchanged }, isApplied), errors }))
     } else {
-      const count = (action: string): number =>
-        changes.filter((each) => each.action === action).length
+      const count = (action: string): number => changes.filter((each) => each.action === action).length
       const [made, changed, removed] = ['create', 'change', 'remove'].map(count)
-      this.print(
-        `Applied: ${made} created, ${changed} changed, ${removed} removed, ${unchanged} unchanged.`,
-      )
+      this.print(`Applied: ${made} created, ${changed} changed, ${removed} removed, ${unchanged} unchanged.`)
     }
     if (manifests.length > 0) this.terminal.out(yamlText(manifests).replace(/\n$/, ''))
   }
 
   private printPlan({ changes, unchanged }: PlannedResult): void {
     for (const change of changes) this.print(planLine(change))
-    const count = (action: string): number =>
-      changes.filter((each) => each.action === action).length
+    const count = (action: string): number => changes.filter((each) => each.action === action).length
     const [create, change, remove] = ['create', 'change', 'remove'].map(count)
-    this.print(
-      `Plan: ${create} to create, ${change} to change, ${remove} to remove, ${unchanged} unchanged.`,
-    )
+    this.print(`Plan: ${create} to create, ${change} to change, ${remove} to remove, ${unchanged} unchanged.`)
   }
 
   private async isConfirmed({ changes }: PlannedResult): Promise<boolean> {

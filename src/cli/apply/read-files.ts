@@ -38,9 +38,7 @@ export async function readFiles(
       const text = file === '-' ? await terminal.input(MAX_CHARS) : textOf(file, errors)
       if (text === null) continue
       const parsed = parseYamlDocuments(file, text)
-      errors.push(
-        ...parsed.errors.map(({ line, column, message }) => ({ file, line, column, message })),
-      )
+      errors.push(...parsed.errors.map(({ line, column, message }) => ({ file, line, column, message })))
       const folder = file === '-' ? '.' : dirname(file)
       for (const { value, at } of parsed.documents) {
         // The parser makes only values of JSON from YAML's core schema.

@@ -14,12 +14,7 @@ import {
   type WantedObject,
 } from '../../dashboard/admin/documents.js'
 import { textIn, without } from '../../dashboard/admin/field-types.js'
-import {
-  planApply,
-  runApply,
-  type Plan,
-  type PlannedChange,
-} from '../../dashboard/admin/plan-and-apply.js'
+import { planApply, runApply, type Plan, type PlannedChange } from '../../dashboard/admin/plan-and-apply.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import type { Store } from '../../store/store.js'
 import { commandActor } from '../accounts.js'
@@ -56,9 +51,7 @@ interface TargetSettings {
 /** Throws `UsageError` for a value that is no label. */
 export function checkedManager(text: string): string {
   if (LABEL_VALUE.test(text)) return text
-  throw new UsageError(
-    '--managed-by must be 1 to 64 printable ASCII characters without spaces and commas',
-  )
+  throw new UsageError('--managed-by must be 1 to 64 printable ASCII characters without spaces and commas')
 }
 
 /** The objects of documents and their faults; `plans` null: the server checks the plans. */

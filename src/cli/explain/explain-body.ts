@@ -218,11 +218,7 @@ function outcomeOf(reason: string): Omit<FieldOutcome, 'path'> {
   return { outcome: 'lost', note: 'no equivalent' }
 }
 
-function ownOutcome(
-  key: string,
-  found: TranslationOutcome,
-  trial: Trial,
-): Omit<FieldOutcome, 'path'> {
+function ownOutcome(key: string, found: TranslationOutcome, trial: Trial): Omit<FieldOutcome, 'path'> {
   const name = trial.quirks.rename[key]
   if (name !== undefined) return { outcome: 'kept', note: `as ${name}` }
   if (ALWAYS_KEPT.has(key)) return { outcome: 'kept', note: null }

@@ -116,8 +116,7 @@ function unseenText(terms: BudgetTerms, { unseenInput }: Config['limiting']): st
   if (tokens !== null) {
     return `; ${tokens} prompt tokens if the gateway cannot see all input (limiting.unseen_input)`
   }
-  const why =
-    unseenInput === 'refuse' ? 'limiting.unseen_input: refuse' : 'its context window is not known'
+  const why = unseenInput === 'refuse' ? 'limiting.unseen_input: refuse' : 'its context window is not known'
   return `; 403 if the gateway cannot see all input (${why})`
 }
 

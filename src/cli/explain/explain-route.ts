@@ -15,10 +15,7 @@ import {
 import { whenText } from '../../gateway/routing/match-route-conditions.js'
 import type { GuardrailConfig } from '../../config/schema/guardrails-schema.js'
 import type { ModelRoute, RouteShadow, RouteTarget } from '../../gateway/routing/router.js'
-import {
-  dialectsByRequest,
-  type DialectsByRequest,
-} from '../../gateway/upstreams/choose-openai-endpoint.js'
+import { dialectsByRequest, type DialectsByRequest } from '../../gateway/upstreams/choose-openai-endpoint.js'
 import { notCarried } from './not-carried.js'
 
 /** One upstream that may serve the model. */
@@ -74,9 +71,7 @@ export interface GuardrailExplanation {
 
 /** `pii (request and response, mask), …` */
 export function guardrailsText(guardrails: readonly GuardrailExplanation[]): string {
-  return guardrails
-    .map(({ name, on, action }) => `${name} (${on.join(' and ')}, ${action})`)
-    .join(', ')
+  return guardrails.map(({ name, on, action }) => `${name} (${on.join(' and ')}, ${action})`).join(', ')
 }
 
 /** The guardrails of a request for a key with these labels. */
@@ -90,10 +85,7 @@ export function guardrailsFor(
   return [...named, ...applied].map(({ name, on, action }) => ({ name, on, action }))
 }
 
-function appliesTo(
-  { applyTo }: GuardrailConfig,
-  labels: Readonly<Record<string, string>>,
-): boolean {
+function appliesTo({ applyTo }: GuardrailConfig, labels: Readonly<Record<string, string>>): boolean {
   if (applyTo === null || 'accounts' in applyTo) return false
   if ('all' in applyTo) return true
   return Object.entries(applyTo.labels).every(([name, value]) => labels[name] === value)

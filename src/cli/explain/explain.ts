@@ -9,10 +9,7 @@ import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { checkModelId, escapeControls } from '../../formats/wire/request-fields.js'
 import { traitsOf, type RequestTraits } from '../../gateway/routing/match-route-conditions.js'
 import { reasonOf, createRouter, type ModelRoute } from '../../gateway/routing/router.js'
-import {
-  dialectsByRequest,
-  type DialectsByRequest,
-} from '../../gateway/upstreams/choose-openai-endpoint.js'
+import { dialectsByRequest, type DialectsByRequest } from '../../gateway/upstreams/choose-openai-endpoint.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { problemLines } from '../check.js'
 import { configOption, declare, repeated, UsageError } from '../command.js'
@@ -103,10 +100,7 @@ async function readBody(file: string): Promise<{ bytes: Buffer } | BodyError> {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
     const why = error instanceof Error ? error.message : code
-    return bodyError(
-      null,
-      `cannot read "${file}": ${code === 'ENOENT' ? 'it does not exist' : why}`,
-    )
+    return bodyError(null, `cannot read "${file}": ${code === 'ENOENT' ? 'it does not exist' : why}`)
   }
 }
 
@@ -192,8 +186,7 @@ async function runExplain(model: string, values: ExplainOptions): Promise<number
     else console.log(explanationText(explanation, refusal === null ? 404 : 400))
     return found === null ? 1 : 0
   }
-  const request =
-    'error' in read ? read : explainRequest({ bytes: read.bytes, model }, found, loaded)
+  const request = 'error' in read ? read : explainRequest({ bytes: read.bytes, model }, found, loaded)
   if (values.json) printJson({ ...explanationJson(explanation), request })
   else {
     console.log(`${explanationText(explanation)}\n\n${bodyText(request, !('error' in read))}`)
@@ -326,15 +319,13 @@ function explain(
     platform: upstream?.platform?.name ?? null,
     identity: upstream?.auth?.cloud ?? null,
     dialect: upstream?.dialect ?? null,
-    wire_format:
-      upstream === undefined ? null : dialectsByRequest(upstream, factsFor(catalogue, requested)),
+    wire_format: upstream === undefined ? null : dialectsByRequest(upstream, factsFor(catalogue, requested)),
     base_url: upstream?.baseUrl ?? null,
     configured: upstream === undefined ? null : isConfigured(upstream),
     api_key_source: upstream?.apiKeySource ?? null,
     upstream_model: target === undefined ? null : requested,
     routing: found === null ? null : explainRoute(found, model, catalogue),
-    guardrails:
-      found === null ? [] : guardrailsFor(found.config.guardrails, config.guardrails, labels),
+    guardrails: found === null ? [] : guardrailsFor(found.config.guardrails, config.guardrails, labels),
     catalogue: facts === null ? null : { match: catalogueMatch(requested, facts), facts },
     budget,
     budget_text: budget === null ? '' : termsText(budget, config),

@@ -39,8 +39,7 @@ const parts = (...content: JsonObject[]): JsonObject => ({
 })
 
 /** A picture of one pixel, base64. */
-const PNG =
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
 /** A JSON Schema. */
 const SCHEMA = {
@@ -84,11 +83,7 @@ const MESSAGES_GROUP: readonly RequestGroup[] = [
         name: 'instructions later on',
         base: { messages: ANSWERED },
         members: {
-          messages: [
-            ...ANSWERED.slice(0, 2),
-            { role: 'system', content: 'Be brief.' },
-            text('And now?'),
-          ],
+          messages: [...ANSWERED.slice(0, 2), { role: 'system', content: 'Be brief.' }, text('And now?')],
         },
         emulated: {
           gemini: 'a `<system>` block in its place in a user turn',
@@ -205,8 +200,7 @@ const SETTINGS: readonly RequestGroup[] = [
           anthropic: 'send n requests',
           converse: 'send n requests',
           'openai-responses': 'send n requests',
-          gemini:
-            '2.5 models: ● `generationConfig.candidateCount`, up to 8; as a stream all at once',
+          gemini: '2.5 models: ● `generationConfig.candidateCount`, up to 8; as a stream all at once',
         },
       },
       {
@@ -325,9 +319,7 @@ const SERVICE: readonly RequestGroup[] = [
           messages: [
             {
               role: 'user',
-              content: [
-                { type: 'text', text: 'Look.', prompt_cache_breakpoint: { mode: 'explicit' } },
-              ],
+              content: [{ type: 'text', text: 'Look.', prompt_cache_breakpoint: { mode: 'explicit' } }],
             },
           ],
         },

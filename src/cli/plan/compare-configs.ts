@@ -172,8 +172,7 @@ const LEAST_SHARE = 1e-9
 /** The flows of one request, without the share that does not move. */
 function flowsOf(before: readonly Destination[], after: readonly Destination[]): Flow[] {
   if (before.length === 0 && after.length === 0) return []
-  if (before.length === 0)
-    return after.map((to) => ({ from: null, to: flowTargetOf(to), share: to.share }))
+  if (before.length === 0) return after.map((to) => ({ from: null, to: flowTargetOf(to), share: to.share }))
   if (after.length === 0) {
     return before.map((from) => ({ from: flowTargetOf(from), to: null, share: from.share }))
   }
@@ -312,8 +311,7 @@ function expected(
 ): number | null {
   let total = 0
   for (const destination of destinations) {
-    const cost =
-      side.cost(destination, head.usage, head.tier) ?? side.cost(destination, head.usage, null)
+    const cost = side.cost(destination, head.usage, head.tier) ?? side.cost(destination, head.usage, null)
     if (cost === null) return null
     total += cost * destination.share
   }
@@ -380,11 +378,7 @@ function translateHead(head: RequestHead, to: Destination, side: ComparedConfig)
   return {
     dialect,
     losses: isRejected ? [] : losses,
-    refusals: [
-      ...limits,
-      ...(refusal === null ? [] : [refusal]),
-      ...(isRejected ? lossRefusal : []),
-    ],
+    refusals: [...limits, ...(refusal === null ? [] : [refusal]), ...(isRejected ? lossRefusal : [])],
   }
 }
 

@@ -1,11 +1,6 @@
 /** `sluice plan`: compares two configurations on recent requests. No side effects. */
 import { z } from 'zod'
-import {
-  type Catalogue,
-  type Config,
-  isConfigured,
-  type ServerConfig,
-} from '../../config/config.js'
+import { type Catalogue, type Config, isConfigured, type ServerConfig } from '../../config/config.js'
 import { loadConfig, loadConfigAs } from '../../config/load-config.js'
 import type { ConfigProblem } from '../../config/config-problem.js'
 import { needsRestart } from '../../config/generations/diff-configs.js'

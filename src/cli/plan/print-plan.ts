@@ -43,18 +43,10 @@ export function planText(plan: Plan): string {
   return [
     headline(plan),
     ...section('Moves', moved, (move) => `${moveText(move)}${countText(move.requests)}`),
-    ...section(
-      'Routes that are lost',
-      lostRoutes,
-      (move) => `${moveText(move)}${countText(move.requests)}`,
-    ),
-    ...section(
-      'Keys that lose a model',
-      isFiles ? [] : keys,
-      ({ key_id, name, model, requests }) => {
-        return `${key_id}${name === null ? '' : ` (${name})`}  ${model}${countText(requests)}`
-      },
-    ),
+    ...section('Routes that are lost', lostRoutes, (move) => `${moveText(move)}${countText(move.requests)}`),
+    ...section('Keys that lose a model', isFiles ? [] : keys, ({ key_id, name, model, requests }) => {
+      return `${key_id}${name === null ? '' : ` (${name})`}  ${model}${countText(requests)}`
+    }),
     ...section('Cannot be sent', refused, ({ model, format, to, field, message, requests }) => {
       return `${model} (${format}) to ${placeText(to)}: ${field}: ${message}${countText(requests)}`
     }),
@@ -199,10 +191,7 @@ interface NamedKey extends LosingKey {
 }
 
 /** The keys with their names from the configured store. An unreachable store is not an error. */
-export async function withNames(
-  { store: url }: Config,
-  keys: readonly LosingKey[],
-): Promise<NamedKey[]> {
+export async function withNames({ store: url }: Config, keys: readonly LosingKey[]): Promise<NamedKey[]> {
   const unnamed = keys.map((key) => ({ ...key, name: null }))
   if (keys.length === 0) return unnamed
   try {

@@ -17,11 +17,7 @@ import type {
   ToolChoice,
   UserPart,
 } from '../../formats/chat/request.js'
-import type {
-  RequestShape,
-  ShapeSettings,
-  RequestHead,
-} from '../../gateway/report/recent-requests.js'
+import type { RequestShape, ShapeSettings, RequestHead } from '../../gateway/report/recent-requests.js'
 import type { ComparedConfig } from './targets-and-cost.js'
 
 const TEXT = 'x'
@@ -104,9 +100,7 @@ class Turns {
 
   /** Adds a result after its call. */
   result(kinds: readonly string[], kindsOfCalls: readonly string[] = ['call']): void {
-    const calls = kindsOfCalls
-      .filter(isCall)
-      .map((kind) => callOf(kind, `call_${(this.calls += 1)}`))
+    const calls = kindsOfCalls.filter(isCall).map((kind) => callOf(kind, `call_${(this.calls += 1)}`))
     this.addAssistant(kindsOfCalls, calls)
     const isError = kinds.includes('error')
     for (const { id } of calls) {
@@ -151,8 +145,7 @@ function userPart(kind: string): UserPart[] {
 
 function sourceOf(kind: string, detail: string): MediaSource {
   if (kind === 'url') return { kind, url: URL }
-  if (kind === 'file-id')
-    return { kind, id: TEXT, ...(detail === 'openai' ? {} : { origin: detail }) }
+  if (kind === 'file-id') return { kind, id: TEXT, ...(detail === 'openai' ? {} : { origin: detail }) }
   return { kind: 'base64', mediaType: detail, data: BASE64 }
 }
 
@@ -213,9 +206,7 @@ function settingsOf(
     ...choiceOf(toolChoice, tools),
     ...(isEffort(reasoningEffort) ? { reasoningEffort } : {}),
     ...(verbosity === 'low' || verbosity === 'medium' || verbosity === 'high' ? { verbosity } : {}),
-    ...(stops === undefined
-      ? {}
-      : { stop: Array.from({ length: stops }, (_, index) => `stop ${index}`) }),
+    ...(stops === undefined ? {} : { stop: Array.from({ length: stops }, (_, index) => `stop ${index}`) }),
     ...(hasSeed === true ? { seed: 1 } : {}),
     ...(hasUserId === true ? { userId: TEXT } : {}),
     ...(format === undefined ? {} : { responseFormat: formatOf(format) }),

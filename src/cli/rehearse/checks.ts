@@ -56,9 +56,7 @@ export const CHECKS: readonly Check[] = [
 ]
 
 async function text(client: RehearsalClient, stream: boolean): Promise<CheckOutcome> {
-  const reply = await client.request(
-    requestOf(client, 'Say hello in one short sentence.', { stream }),
-  )
+  const reply = await client.request(requestOf(client, 'Say hello in one short sentence.', { stream }))
   expectText(reply)
   expectReason(reply, 'stop')
   return PASSED
@@ -82,8 +80,7 @@ async function tools(client: RehearsalClient): Promise<CheckOutcome> {
   const reply = await client.request(request)
   const [call, ...more] = callsOf(reply)
   if (call === undefined) throw new Mismatch('the reply has no tool call')
-  if (more.length > 0)
-    throw new Mismatch(`the reply has ${more.length + 1} tool calls instead of one`)
+  if (more.length > 0) throw new Mismatch(`the reply has ${more.length + 1} tool calls instead of one`)
   expectCall(call, 'get_weather')
   expectReason(reply, 'tool-use')
   const secondReply = await client.request({
@@ -101,15 +98,13 @@ async function parallelTools(client: RehearsalClient): Promise<CheckOutcome> {
   const prompt = 'Call get_weather for Paris and get_time for Paris in parallel, in one turn.'
   const request = requestOf(client, prompt, { tools: [WEATHER, TIME], stream: true })
   const calls = callsOf(await client.request(request))
-  if (calls.length !== 2)
-    throw new Mismatch(`the reply has ${calls.length} tool calls instead of two`)
+  if (calls.length !== 2) throw new Mismatch(`the reply has ${calls.length} tool calls instead of two`)
   for (const name of ['get_weather', 'get_time']) {
     const call = calls.find((each) => each.name === name)
     if (call === undefined) throw new Mismatch(`the tool ${name} is not called`)
     expectCall(call, name)
   }
-  if (new Set(calls.map(({ id }) => id)).size !== 2)
-    throw new Mismatch('both calls have the same id')
+  if (new Set(calls.map(({ id }) => id)).size !== 2) throw new Mismatch('both calls have the same id')
   return PASSED
 }
 
@@ -141,8 +136,7 @@ async function jsonSchema(client: RehearsalClient): Promise<CheckOutcome> {
 }
 
 async function reasoning(client: RehearsalClient): Promise<CheckOutcome> {
-  if (client.facts.reasoning === false)
-    return skipped('the catalogue has no reasoning for this model')
+  if (client.facts.reasoning === false) return skipped('the catalogue has no reasoning for this model')
   const request = requestOf(client, 'How many Sundays has March 2026?', { stream: true })
   const reply = await client.request({
     ...request,
@@ -172,9 +166,7 @@ async function usage(client: RehearsalClient): Promise<CheckOutcome> {
     if (input < 1 || output < 1) throw new Mismatch(`${what} has no token counts`)
     if (entry === null) throw new Mismatch(`${what} has no ledger entry`)
     if (entry.source !== 'reported') {
-      throw new Mismatch(
-        `the upstream reports no token counts for ${what}, so the gateway estimates them`,
-      )
+      throw new Mismatch(`the upstream reports no token counts for ${what}, so the gateway estimates them`)
     }
   }
   return PASSED
@@ -215,8 +207,7 @@ async function cancellation(client: RehearsalClient): Promise<CheckOutcome> {
   )
   if (error !== null) throw new Mismatch(`${status} ${error.kind}: ${error.message}`)
   if (failure !== null) throw new Mismatch(failure)
-  if (entry === null)
-    throw new Mismatch('the gateway does not notice that the client has disconnected')
+  if (entry === null) throw new Mismatch('the gateway does not notice that the client has disconnected')
   if (entry.outcome === 'ok') {
     return { result: 'loss', detail: 'the reply was complete before it could be cancelled' }
   }
@@ -228,11 +219,7 @@ function skipped(detail: string): CheckOutcome {
   return { result: 'skipped', detail }
 }
 
-function requestOf(
-  { facts }: RehearsalClient,
-  prompt: string,
-  more: Partial<ChatRequest> = {},
-): ChatRequest {
+function requestOf({ facts }: RehearsalClient, prompt: string, more: Partial<ChatRequest> = {}): ChatRequest {
   return {
     model: facts.id,
     messages: [{ role: 'user', index: 0, parts: [{ type: 'text', text: prompt }] }],
@@ -276,8 +263,7 @@ function expectText({ blocks }: Reply): string {
 }
 
 function expectReason({ reason, raw }: Reply, expected: Reply['reason']): void {
-  if (reason !== expected)
-    throw new Mismatch(`the reply ends with ${raw ?? reason}, not with ${expected}`)
+  if (reason !== expected) throw new Mismatch(`the reply ends with ${raw ?? reason}, not with ${expected}`)
 }
 
 function expectCall({ name, json, id }: ToolBlock, expected: string): void {

@@ -5,14 +5,7 @@
 import { isContent, type ChatEvent, type EventSink } from '../../formats/chat/event.js'
 import { Fold, type Reply } from '../../formats/chat/fold.js'
 import { Grammar } from '../../formats/chat/grammar.js'
-import {
-  arrayOf,
-  isObject,
-  numberOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-} from '../../formats/chat/json.js'
+import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
 import type { ModelFacts, ModelFamily } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { DialectName, UpstreamCodec } from '../../formats/dialect.js'
@@ -109,8 +102,7 @@ export class Format {
         return { kind: isError ? (stringOf(error['kind']) ?? '') : '', message }
       }
       case 'gemini': {
-        const isError =
-          numberOf(error['code']) === status && stringOf(error['status']) !== undefined
+        const isError = numberOf(error['code']) === status && stringOf(error['status']) !== undefined
         const details = arrayOf(error['details']).map(objectOf)
         const reason = details.map((detail) => stringOf(detail['reason'])).find(Boolean)
         return { kind: isError ? (reason ?? '') : '', message }

@@ -6,13 +6,7 @@ import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { promptSizeOf, maxInputTokens } from '../../ledger/estimate-tokens.js'
-import {
-  costNanoUsd,
-  flatPrice,
-  isComplete,
-  maxCostNanoUsd,
-  type Price,
-} from '../../ledger/price.js'
+import { costNanoUsd, flatPrice, isComplete, maxCostNanoUsd, type Price } from '../../ledger/price.js'
 import type { ClientError, Format, Reading } from './client-format.js'
 import type { RehearsalGateway } from './rehearsal-gateway.js'
 
@@ -78,9 +72,7 @@ export class RehearsalClient {
     const { reply, failure, error, status, entry } = await this.send(request)
     if (error?.kind === 'untranslatable') throw new Untranslatable(error.message)
     if (error !== null) {
-      throw new Mismatch(
-        `${status} ${error.kind || 'without an error of the format'}: ${error.message}`,
-      )
+      throw new Mismatch(`${status} ${error.kind || 'without an error of the format'}: ${error.message}`)
     }
     if (reply === null) throw new Mismatch(failure ?? 'no reply')
     return { ...reply, entry }

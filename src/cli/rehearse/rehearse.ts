@@ -1,9 +1,5 @@
 /** `sluice rehearse`: a conformance run against a live upstream, for each client format. */
-import {
-  guardrailsFor,
-  guardrailsText,
-  type GuardrailExplanation,
-} from '../explain/explain-route.js'
+import { guardrailsFor, guardrailsText, type GuardrailExplanation } from '../explain/explain-route.js'
 import { PLAIN_REQUEST } from '../../gateway/routing/match-route-conditions.js'
 import { createRouter } from '../../gateway/routing/router.js'
 import { factsFor } from '../../config/catalogue.js'
@@ -17,18 +13,8 @@ import { configOption, declare, UsageError } from '../command.js'
 import { table } from '../print-table-or-json.js'
 import { CHECKS, type Check } from './checks.js'
 import { Format, FORMATS, type FormatName } from './client-format.js'
-import {
-  CostCeiling,
-  CeilingReached,
-  Mismatch,
-  RehearsalClient,
-  Untranslatable,
-} from './rehearsal-client.js'
-import {
-  openRehearsalGateway,
-  type RehearsalOptions,
-  type RehearsalGateway,
-} from './rehearsal-gateway.js'
+import { CostCeiling, CeilingReached, Mismatch, RehearsalClient, Untranslatable } from './rehearsal-client.js'
+import { openRehearsalGateway, type RehearsalOptions, type RehearsalGateway } from './rehearsal-gateway.js'
 
 /** The outcome of one check in one format; names are those of the command's JSON. */
 interface CheckResult {
@@ -65,9 +51,7 @@ async function rehearse(plan: Plan): Promise<CheckResult[]> {
   for (const format of plan.formats) {
     for (const check of plan.checks) {
       if (!isStopped) plan.progress(format.name, check.name, null)
-      const result: CheckResult = isStopped
-        ? notRun(format, check)
-        : await runCheck(check, format, plan)
+      const result: CheckResult = isStopped ? notRun(format, check) : await runCheck(check, format, plan)
       isStopped ||= result.result === 'not run'
       plan.progress(format.name, check.name, result)
       results.push(result)
@@ -138,10 +122,8 @@ its ledger are not changed.
 
 pass: it works. loss: it works, but fields were lost in translation, or the gateway refused the request as
 untranslatable. fail: the reply is wrong. skipped: the format or the model lacks the feature.`,
-    exitStatus:
-      '0 no check failed, 1 a check failed or the cost ceiling stopped the run, 2 wrong usage.',
-    example:
-      'sluice rehearse --config config/gateway.yaml --upstream anthropic --model claude-haiku-4-5',
+    exitStatus: '0 no check failed, 1 a check failed or the cost ceiling stopped the run, 2 wrong usage.',
+    example: 'sluice rehearse --config config/gateway.yaml --upstream anthropic --model claude-haiku-4-5',
   })
     .requiredOption('--upstream <NAME>', 'the upstream, by its name in the configuration')
     .requiredOption('--model <ID>', 'the model to request from it')
@@ -155,17 +137,9 @@ untranslatable. fail: the reply is wrong. skipped: the format or the model lacks
       amount('--max-cost-usd', 10_000),
       0.5,
     )
-    .option(
-      '--timeout-ms <MS>',
-      'maximum time for one reply',
-      amount('--timeout-ms', 3_600_000),
-      60_000,
-    )
+    .option('--timeout-ms <MS>', 'maximum time for one reply', amount('--timeout-ms', 3_600_000), 60_000)
     .addOption(configOption())
-    .option(
-      '--json',
-      'print one JSON object: { ok, upstream, model, results, cost_usd, max_cost_usd }',
-    )
+    .option('--json', 'print one JSON object: { ok, upstream, model, results, cost_usd, max_cost_usd }')
     .action(async (options) => {
       const { model, json } = options
       const loaded = loadConfig(options.config, process.env)
@@ -222,9 +196,7 @@ function amount(option: string, max: number): (text: string) => number {
 function upstreamOf(name: string, { upstreams }: Config): UpstreamConfig {
   const upstream = upstreams[name]
   if (upstream === undefined) {
-    throw new Error(
-      `no upstream "${name}" in the file: use one of ${Object.keys(upstreams).join(', ')}`,
-    )
+    throw new Error(`no upstream "${name}" in the file: use one of ${Object.keys(upstreams).join(', ')}`)
   }
   if (isConfigured(upstream)) return upstream
   throw new Error(`the upstream "${name}" has no key: set ${upstream.apiKeySource ?? 'api_key'}`)

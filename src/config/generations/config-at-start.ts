@@ -43,27 +43,17 @@ export async function openConfig(
   const first = loadConfig(path, env)
   const folder = keepsHistory ? folderFor(first, env) : null
   const history = new History(folder, warn)
-  const source = new ConfigSource(
-    first.sources.path,
-    env,
-    await initialStateOf(first, history, env),
-  )
+  const source = new ConfigSource(first.sources.path, env, await initialStateOf(first, history, env))
   await source.watch()
   return source
 }
 
 function folderFor(first: LoadResult, env: Env): string | null {
   const { sources } = first
-  return first.ok
-    ? historyFolder(dataFolderOf(first.config), sources.path)
-    : findHistory(sources, env)
+  return first.ok ? historyFolder(dataFolderOf(first.config), sources.path) : findHistory(sources, env)
 }
 
-async function initialStateOf(
-  first: LoadResult,
-  history: History,
-  env: Env,
-): Promise<InitialState> {
+async function initialStateOf(first: LoadResult, history: History, env: Env): Promise<InitialState> {
   const [newest] = history.list()
   const content = newest === undefined ? null : await history.content(newest.generation)
   const stored = content === null ? null : loadStored(first, content, env)

@@ -7,14 +7,7 @@ import { basename } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config, Snapshot } from '../config.js'
 import { createSnapshot } from '../create-snapshot.js'
-import {
-  hashOf,
-  loadConfig,
-  readText,
-  type ConfigSources,
-  type Env,
-  type Loaded,
-} from '../load-config.js'
+import { hashOf, loadConfig, readText, type ConfigSources, type Env, type Loaded } from '../load-config.js'
 import { shownConfig } from '../masked-config.js'
 import { problemOfFile, type ConfigProblem } from '../config-problem.js'
 import { differencesOf, inForce, needsRestart } from './diff-configs.js'
@@ -140,8 +133,7 @@ export class ConfigSource {
       if (!loaded.ok) return { result: 'refused', errors: loaded.errors }
       const outcome = await this.adopt(loaded, by, { origin: 'rollback', contentOf: generation })
       if (outcome.result !== 'applied') return outcome
-      this.activeOverride =
-        hashOf(this.inForceSources) === hashOf(this.lastFiles) ? null : 'rollback'
+      this.activeOverride = hashOf(this.inForceSources) === hashOf(this.lastFiles) ? null : 'rollback'
       await this.watcher.watch(watchedFiles(this.lastFiles, this.inForceSources))
       return outcome
     })
@@ -352,9 +344,7 @@ function isSame(sources: ConfigSources): boolean {
 
 /** Whether the files other than the configuration and its catalogue are unchanged. */
 function hasSameSecrets({ files, catalogue }: ConfigSources): boolean {
-  return Object.entries(files).every(
-    ([file, text]) => file === catalogue?.path || readText(file) === text,
-  )
+  return Object.entries(files).every(([file, text]) => file === catalogue?.path || readText(file) === text)
 }
 
 /** Whether two generations were built from the same texts. */
@@ -379,8 +369,7 @@ function changeOf(former: ConfigSources, next: ConfigSources): Author {
   const files = new Set([...filesOf(former), ...filesOf(next)])
   const changed = [...files].filter((file) => textIn(former, file) !== textIn(next, file))
   const [first] = changed
-  if (first === undefined)
-    return { author: ownerOf(next.path), reason: 'files reloaded after SIGHUP' }
+  if (first === undefined) return { author: ownerOf(next.path), reason: 'files reloaded after SIGHUP' }
   const names = changed.map((file) => basename(file)).join(', ')
   return { author: ownerOf(first), reason: `${names} changed` }
 }

@@ -15,11 +15,7 @@ export function differencesOf(former: JsonObject, next: JsonObject): SettingChan
   return compare(former, next, '').slice(0, MAX_CHANGES)
 }
 
-function compare(
-  before: JsonValue | undefined,
-  after: JsonValue | undefined,
-  path: string,
-): SettingChange[] {
+function compare(before: JsonValue | undefined, after: JsonValue | undefined, path: string): SettingChange[] {
   if (isObject(before) && isObject(after)) {
     const keys = new Set([...Object.keys(before), ...Object.keys(after)])
     return Array.from(keys).flatMap((key) =>

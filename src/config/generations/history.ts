@@ -16,13 +16,7 @@ import { createFolder, dataFolders } from '../../store/private-files.js'
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import type { Config } from '../config.js'
 import { fillPlaceholders } from '../fill-placeholders.js'
-import {
-  surroundingsOf,
-  type Loaded,
-  type ConfigSources,
-  type Env,
-  type LoadResult,
-} from '../load-config.js'
+import { surroundingsOf, type Loaded, type ConfigSources, type Env, type LoadResult } from '../load-config.js'
 import { shownConfig } from '../masked-config.js'
 
 const MAX_DELAY_MS = 250
@@ -60,10 +54,7 @@ export interface GenerationContent {
 }
 
 /** The content of the generation that was built from these texts. */
-export function contentOf(
-  { text, catalogue }: Loaded['sources'],
-  config: Config,
-): GenerationContent {
+export function contentOf({ text, catalogue }: Loaded['sources'], config: Config): GenerationContent {
   return { text, catalogue: catalogue.text, shown: shownConfig(config) }
 }
 
@@ -233,10 +224,7 @@ export function recordsIn(folder: string): GenerationRecord[] {
 }
 
 /** The content of a generation; null if it does not exist or cannot be read. */
-export async function contentIn(
-  folder: string,
-  generation: number,
-): Promise<GenerationContent | null> {
+export async function contentIn(folder: string, generation: number): Promise<GenerationContent | null> {
   const meta = metaIn(folder).find(({ record }) => record.generation === generation)
   if (meta === undefined) return null
   try {

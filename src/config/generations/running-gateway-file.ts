@@ -34,10 +34,7 @@ async function writeRunning(folder: string, running: RunningGateway): Promise<vo
  * The same if there is a history folder. Does not reject: without it, commands try the port of the
  * configuration.
  */
-export async function announceRunning(
-  folder: string | null,
-  running: RunningGateway,
-): Promise<void> {
+export async function announceRunning(folder: string | null, running: RunningGateway): Promise<void> {
   // The history has reported that the folder cannot be written.
   if (folder !== null) await writeRunning(folder, running).catch(() => undefined)
 }

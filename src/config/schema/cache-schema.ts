@@ -18,17 +18,13 @@ export const routeCacheSchema = z
       .describe(
         'Whose requests a stored reply may answer: those of the same account, of the same API key, or of everyone (`shared`).',
       ),
-    max_bytes: whole(1, MAX_REPLY_BYTES)
-      .default(1_048_576)
-      .describe('Larger replies are not stored.'),
+    max_bytes: whole(1, MAX_REPLY_BYTES).default(1_048_576).describe('Larger replies are not stored.'),
     methods: z
       .array(z.enum(['chat', 'embeddings']))
       .min(1)
       .max(2)
       .default(['chat', 'embeddings'])
-      .describe(
-        'The requests that are cached. `chat`: those of every chat format, and legacy completions.',
-      ),
+      .describe('The requests that are cached. `chat`: those of every chat format, and legacy completions.'),
     when: z
       .strictObject({
         temperature_max: z
@@ -36,9 +32,7 @@ export const routeCacheSchema = z
           .min(0)
           .max(2)
           .optional()
-          .describe(
-            'Chats with a higher temperature are not cached; without a temperature they count as 1.',
-          ),
+          .describe('Chats with a higher temperature are not cached; without a temperature they count as 1.'),
       })
       .refine(({ temperature_max }) => temperature_max !== undefined, {
         error: 'has no condition: add temperature_max, or leave it out',
@@ -68,9 +62,7 @@ export const cacheControlSchema = z
         ttl: z
           .enum(['5m', '1h'])
           .default('5m')
-          .describe(
-            "How long the provider keeps a prefix after its last use. Bedrock: always '5m'.",
-          ),
+          .describe("How long the provider keeps a prefix after its last use. Bedrock: always '5m'."),
       }),
     ],
     { error: "must be auto, or a map with mode: auto and ttl: '5m' or '1h'" },

@@ -87,10 +87,7 @@ const model = z.strictObject({
     .optional()
     .describe('OpenAI: which endpoints serve it.'),
   chat_tools_with_reasoning: flag('OpenAI: chat completions supports tools with reasoning.'),
-  system_role: z
-    .enum(['system', 'developer'])
-    .optional()
-    .describe('OpenAI: the role of instructions.'),
+  system_role: z.enum(['system', 'developer']).optional().describe('OpenAI: the role of instructions.'),
   reasoning_efforts: words('OpenAI: values of `reasoning_effort`.'),
   stop: flag('OpenAI: supports stop sequences.'),
   prompt_cache_retention: flag('OpenAI: supports `prompt_cache_retention`.'),
@@ -113,9 +110,7 @@ const model = z.strictObject({
   mid_conversation_system: flag('Anthropic: supports instructions between turns.'),
   assistant_prefill: flag('Anthropic: supports a last message that is the start of the reply.'),
   system_instruction: flag('Google: supports a system instruction.'),
-  call_signatures: flag(
-    'Google: checks thought signatures and supports call ids (from generation 3).',
-  ),
+  call_signatures: flag('Google: checks thought signatures and supports call ids (from generation 3).'),
   thinking_levels: words('Google: values of `thinkingLevel`.'),
   thinking_budget: z
     .strictObject({
@@ -139,11 +134,7 @@ const model = z.strictObject({
 /** `models.yaml`. An absent fact is unknown. */
 export const catalogueSchema = z.strictObject({
   as_of: day.describe('The date on which the facts were collected.'),
-  models: z
-    .array(model)
-    .min(1)
-    .max(100_000)
-    .describe('The models, in the order of the model list.'),
+  models: z.array(model).min(1).max(100_000).describe('The models, in the order of the model list.'),
 })
 
 /** The checked values of `models.yaml` in the file's spelling. */
@@ -253,9 +244,7 @@ export function priceFacts(values: z.output<typeof priceSchema>): ModelPrice {
 
 /** The prices by the names that requests and replies are counted under. */
 function callPrices(values: Readonly<Record<string, number>>): Record<string, number> {
-  return Object.fromEntries(
-    Object.entries(values).map(([name, price]) => [hostedToolName(name), price]),
-  )
+  return Object.fromEntries(Object.entries(values).map(([name, price]) => [hostedToolName(name), price]))
 }
 
 /** The object without the keys whose value is `undefined`. */

@@ -22,12 +22,7 @@ import { guardrailsSchema, pluginsSchema } from './guardrails-schema.js'
 import { recordSchema } from './record-schema.js'
 import { routeSchema } from './route-schema.js'
 import { serverSchema } from './server-schema.js'
-import {
-  metricsSchema,
-  notifySchema,
-  smtpSchema,
-  telemetrySchema,
-} from './telemetry-and-notify-schema.js'
+import { metricsSchema, notifySchema, smtpSchema, telemetrySchema } from './telemetry-and-notify-schema.js'
 import { upstreamSchema } from './upstream-schema.js'
 
 const plan = z.strictObject({
@@ -36,9 +31,7 @@ const plan = z.strictObject({
     .min(0)
     .max(1_000_000)
     .optional()
-    .describe(
-      'US dollars per month. Default: 20 for `starter`, 50 for `pro`, 100 for `max`, else 0.',
-    ),
+    .describe('US dollars per month. Default: 20 for `starter`, 50 for `pro`, 100 for `max`, else 0.'),
   max_keys: z
     .union([z.literal('unlimited'), whole(0, 1_000_000)], {
       error: 'must be unlimited or a whole number from 0 to 1,000,000',
@@ -101,9 +94,7 @@ export const fileSchema = z.strictObject({
     .array(routeSchema)
     .min(1)
     .max(100_000)
-    .describe(
-      'Which upstreams serve which model: an exact `model` wins, then the longest `prefix`.',
-    ),
+    .describe('Which upstreams serve which model: an exact `model` wins, then the longest `prefix`.'),
   guardrails: guardrailsSchema,
   plugins: pluginsSchema,
   models: text(4_096)

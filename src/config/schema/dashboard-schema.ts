@@ -102,14 +102,10 @@ export function checkDashboard(
   }
   for (const name of Object.keys(oidc.roles?.accounts ?? {})) {
     if (ACCOUNT_PATTERN.test(name)) continue
-    fault(
-      ['oidc', 'roles', 'accounts', name],
-      "must be an account's name, with * at its end at most",
-    )
+    fault(['oidc', 'roles', 'accounts', name], "must be an account's name, with * at its end at most")
   }
   const issuer = webAddress(oidc.issuer)
-  if (issuer === null)
-    fault(['oidc', 'issuer'], 'must be a URL that starts with https:// or http://')
+  if (issuer === null) fault(['oidc', 'issuer'], 'must be a URL that starts with https:// or http://')
   else if (issuer.protocol === 'http:' && !isLoopback(issuer.hostname)) {
     fault(['oidc', 'issuer'], 'must start with https:// (http:// is allowed for localhost only)')
   }

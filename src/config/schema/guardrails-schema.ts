@@ -84,18 +84,14 @@ export const guardrailSchema = z.strictObject({
     .describe(
       'Names of tools that replies may not call; `*` at the end matches any suffix. Only with `on: [response]` and `action: block` or `report`.',
     ),
-  url: text(2_048)
-    .optional()
-    .describe('The address of a guard server. It may be private or loopback.'),
+  url: text(2_048).optional().describe('The address of a guard server. It may be private or loopback.'),
   protocol: z
     .enum(['webhook', 'litellm', 'moderations'])
     .optional()
     .describe(
       "The protocol of the guard server: `webhook` (agentgateway: `URL/request`, `URL/response`), `litellm` (LiteLLM's generic guardrail API) or `moderations` (`URL/moderations`, as OpenAI's). Required with `url`.",
     ),
-  plugin: pluginHook
-    .optional()
-    .describe('`PLUGIN.NAME`: a guardrail of a plugin that `plugins` loads.'),
+  plugin: pluginHook.optional().describe('`PLUGIN.NAME`: a guardrail of a plugin that `plugins` loads.'),
   on: z
     .array(z.enum(SIDES))
     .min(1)
@@ -139,10 +135,7 @@ export const guardrailSchema = z.strictObject({
   max_reply_bytes: whole(1, 67_108_864)
     .default(4_194_304)
     .describe('Maximum size of the reply of a guard server; more is an error.'),
-  headers: z
-    .record(text(256), text(8_192))
-    .optional()
-    .describe('Headers for each call of the guard server.'),
+  headers: z.record(text(256), text(8_192)).optional().describe('Headers for each call of the guard server.'),
   params: z
     .record(text(256), z.json())
     .optional()

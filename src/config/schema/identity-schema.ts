@@ -37,9 +37,7 @@ const required = z.union([z.array(z.string()).min(1).max(MAX_ENTRIES), z.string(
 })
 
 const identity = z.strictObject({
-  name: name.describe(
-    'The name in the ledger: the key of its requests is `NAME/KEY_NAME`. Unique.',
-  ),
+  name: name.describe('The name in the ledger: the key of its requests is `NAME/KEY_NAME`. Unique.'),
   issuer: text(2_048).describe(
     'The `iss` of its tokens, compared as text. Without `jwks_uri` and `jwks_file`, the keys are found by discovery at this address (`/.well-known/openid-configuration`).',
   ),

@@ -40,9 +40,7 @@ export const ledgerSchema = z.strictObject({
 export const afterDisconnectSchema = z.strictObject({
   max_streams: whole(0, 100_000)
     .default(100)
-    .describe(
-      'Maximum replies of one process that are read after a disconnect; further ones are cancelled.',
-    ),
+    .describe('Maximum replies of one process that are read after a disconnect; further ones are cancelled.'),
   max_streams_per_key: whole(0, 100_000)
     .default(10)
     .describe(

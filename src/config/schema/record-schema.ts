@@ -20,9 +20,7 @@ export const recordSchema = z
           .min(1)
           .max(1_000)
           .optional()
-          .describe(
-            'Names, ids or e-mail addresses of accounts; one of them must be that of the request.',
-          ),
+          .describe('Names, ids or e-mail addresses of accounts; one of them must be that of the request.'),
         models: z
           .array(modelText)
           .min(1)

@@ -3,12 +3,7 @@
  * Part of `config-file-schema.ts`; `check-routes.ts` checks the values.
  */
 import { z } from 'zod'
-import {
-  cacheControlOf,
-  cacheControlSchema,
-  routeCacheOf,
-  routeCacheSchema,
-} from './cache-schema.js'
+import { cacheControlOf, cacheControlSchema, routeCacheOf, routeCacheSchema } from './cache-schema.js'
 import { guardrailNames, pluginHook } from './guardrails-schema.js'
 import { section, type Section } from './section.js'
 import { DAY_MS, modelText, name, share, text, whole } from './value-types.js'
@@ -29,9 +24,7 @@ const abort = z
     min_requests: whole(1, 1_000_000)
       .default(50)
       .describe('Minimum requests in the window before the target can be aborted.'),
-    window_seconds: whole(1, 604_800)
-      .default(3_600)
-      .describe('Time over which failures are counted.'),
+    window_seconds: whole(1, 604_800).default(3_600).describe('Time over which failures are counted.'),
   })
   .describe(
     'Takes the target out of use when it fails too often, for a canary: its weight becomes 0 until the next generation of the configuration. Failures of the provider count, as circuit breakers count them, and all workers count together. The route must have another target without `abort`.',
@@ -70,9 +63,7 @@ const when = z
     min_prompt_tokens: whole(1, 1_000_000_000)
       .optional()
       .describe('Minimum size of the prompt, in tokens as the gateway estimates them.'),
-    plugin: pluginHook
-      .optional()
-      .describe('`PLUGIN.NAME`: a condition of a plugin that `plugins` loads.'),
+    plugin: pluginHook.optional().describe('`PLUGIN.NAME`: a condition of a plugin that `plugins` loads.'),
   })
   .describe(
     'Conditions. The route takes a request only if all of them hold. Of several routes with the same `model` or `prefix`, those with `when` are tried first, in file order, then the one without. If none fits, the next shorter prefix is tried.',
@@ -158,9 +149,7 @@ export const routeSchema = z.strictObject({
       error: 'must be 1 to 256 printable ASCII characters without spaces',
     })
     .optional()
-    .describe(
-      'Matches every model id that starts with this text. The longest matching prefix wins.',
-    ),
+    .describe('Matches every model id that starts with this text. The longest matching prefix wins.'),
   model: modelText
     .optional()
     .describe(

@@ -8,9 +8,7 @@ type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : Name
 
-type Settled<Value> = undefined extends Value
-  ? Immutable<Exclude<Value, undefined>> | null
-  : Immutable<Value>
+type Settled<Value> = undefined extends Value ? Immutable<Exclude<Value, undefined>> | null : Immutable<Value>
 
 /** The value, and everything in it, as readonly. */
 export type Immutable<Value> = Value extends object

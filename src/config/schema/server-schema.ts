@@ -90,9 +90,7 @@ const origin = z
 const tls = z.strictObject({
   cert: path.describe('PEM file of the certificate with its intermediates.'),
   key: path.describe('PEM file of its private key, without a passphrase.'),
-  client_ca: path
-    .optional()
-    .describe('PEM file of a CA: clients must present a certificate that it signed.'),
+  client_ca: path.optional().describe('PEM file of a CA: clients must present a certificate that it signed.'),
 })
 
 const GATEWAY_NAME = /^[A-Za-z0-9._:-]{1,100}$/
@@ -117,9 +115,7 @@ export const serverSchema = z.strictObject({
       'The name of this gateway in ledger entries (`gateway`), log lines, the fleet and answers of rollbacks; unique among the gateways of a store. Use a variable, as in `${GATEWAY_NAME}`, so that their files stay the same. Default: the name of the host.',
     ),
   host: host.default('0.0.0.0').describe('Address that the API and the dashboard listen on.'),
-  port: whole(0, 65_535)
-    .default(8_080)
-    .describe('Port of the API and the dashboard; 0: any free port.'),
+  port: whole(0, 65_535).default(8_080).describe('Port of the API and the dashboard; 0: any free port.'),
   ops_host: host
     .default('127.0.0.1')
     .describe('Address of `/metrics`, `/healthz`, `/readyz` and `/config`; loopback by default.'),
@@ -147,9 +143,7 @@ export const serverSchema = z.strictObject({
     .describe('Maximum request body; a larger one is refused with 413.'),
   max_connections: whole(1, 1_000_000)
     .default(10_000)
-    .describe(
-      'Maximum client connections of one worker; further ones are refused with 503 and closed.',
-    ),
+    .describe('Maximum client connections of one worker; further ones are refused with 503 and closed.'),
   headers_timeout_ms: whole(100, DAY_MS)
     .default(10_000)
     .describe(
@@ -213,8 +207,7 @@ export function checkServer(
   report: ReportFinding,
 ): void {
   const { host, port, ops_host: opsHost, ops_port: opsPort } = server
-  const sameHost =
-    host === opsHost || ['0.0.0.0', '::'].some((any) => any === host || any === opsHost)
+  const sameHost = host === opsHost || ['0.0.0.0', '::'].some((any) => any === host || any === opsHost)
   if (port !== 0 && port === opsPort && sameHost) {
     report(['server', 'ops_port'], 'must differ from server.port')
   }
@@ -249,7 +242,5 @@ function isNetwork(text: string): boolean {
   const [address = '', bits, more] = text.split('/')
   const version = isIP(address)
   if (version === 0 || more !== undefined) return false
-  return (
-    bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32))
-  )
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32))
 }

@@ -35,9 +35,7 @@ export const escrowSchema = z
       .describe(
         'The secret that encrypts it, as `${NAME}` or `${file:PATH}`; the same for all gateways of one store. Default: a new one at each start, which makes earlier state unreadable.',
       ),
-    ttl_seconds: whole(3_600, 2_592_000)
-      .default(14_400)
-      .describe('How long it is kept after its last use.'),
+    ttl_seconds: whole(3_600, 2_592_000).default(14_400).describe('How long it is kept after its last use.'),
     max_entries: whole(1, 10_000_000)
       .default(100_000)
       .describe('Maximum number of replies kept in the store.'),
@@ -116,9 +114,7 @@ export const logSchema = z
 export const onLossSchema = z
   .enum(['report', 'reject'])
   .default('report')
-  .describe(
-    'What to do with a field that cannot be translated: report it, or refuse the request with 400.',
-  )
+  .describe('What to do with a field that cannot be translated: report it, or refuse the request with 400.')
 
 /** `fetch_media:` */
 export const fetchMediaSchema = z

@@ -76,13 +76,10 @@ export const notifySchema = z
   )
   .max(32)
   .default([])
-  .describe(
-    'Webhooks, signed after the Standard Webhooks specification (docs/reference/webhooks.md).',
-  )
+  .describe('Webhooks, signed after the Standard Webhooks specification (docs/reference/webhooks.md).')
 
 /** An address, or a name with one: `Sluice <sluice@example.com>`. */
-const SENDER =
-  /^(?:[^<>\r\n"]{1,100} <[^\s<>@]{1,64}@[^\s<>@]{1,255}>|[^\s<>@]{1,64}@[^\s<>@]{1,255})$/
+const SENDER = /^(?:[^<>\r\n"]{1,100} <[^\s<>@]{1,64}@[^\s<>@]{1,255}>|[^\s<>@]{1,64}@[^\s<>@]{1,255})$/
 
 /** `smtp:` */
 export const smtpSchema = z
@@ -177,10 +174,7 @@ function checkUrl(text: string, path: Path, report: ReportFinding): void {
 }
 
 /** The resolved section, only for values without findings; `isPrivate` decides about a host name. */
-export function notifyOf(
-  values: z.output<typeof notifySchema>,
-  isPrivate: (hostname: string) => boolean,
-) {
+export function notifyOf(values: z.output<typeof notifySchema>, isPrivate: (hostname: string) => boolean) {
   return values.map(({ url, events, secret, allow_private_address }) => ({
     url,
     events: [...new Set(events)],

@@ -28,9 +28,7 @@ const DEFAULT_FIRST_BYTE_MS = 60_000
 const DEFAULT_FIRST_BYTE_WHOLE_MS = 300_000
 
 const timeouts = z.strictObject({
-  connect_ms: whole(1, DAY_MS)
-    .default(3_000)
-    .describe('Maximum time to open a connection, including TLS.'),
+  connect_ms: whole(1, DAY_MS).default(3_000).describe('Maximum time to open a connection, including TLS.'),
   first_byte_ms: whole(1, DAY_MS)
     .default(DEFAULT_FIRST_BYTE_MS)
     .describe('Maximum time from sending the request to the first byte of a streamed reply.'),
@@ -47,8 +45,7 @@ const timeouts = z.strictObject({
 export function timeoutsOf(values: z.output<typeof timeouts>) {
   const { first_byte_ms: firstByteMs, first_byte_whole_ms: wholeMs } = values
   // A `first_byte_ms` in the file applies to whole replies too.
-  const defaultMs =
-    firstByteMs === DEFAULT_FIRST_BYTE_MS ? DEFAULT_FIRST_BYTE_WHOLE_MS : firstByteMs
+  const defaultMs = firstByteMs === DEFAULT_FIRST_BYTE_MS ? DEFAULT_FIRST_BYTE_WHOLE_MS : firstByteMs
   return { ...section(timeouts, values), firstByteWholeMs: wholeMs ?? defaultMs }
 }
 
@@ -125,9 +122,7 @@ export const upstreamSchema = z.strictObject({
     .string()
     .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/, { error: 'must be a header name' })
     .optional()
-    .describe(
-      "The header that carries `api_key` without a prefix. Default: the dialect's own header.",
-    ),
+    .describe("The header that carries `api_key` without a prefix. Default: the dialect's own header."),
   api_key: apiKey
     .optional()
     .describe(
@@ -157,9 +152,7 @@ export const upstreamSchema = z.strictObject({
     ),
   tls: upstreamTlsSchema
     .optional()
-    .describe(
-      'TLS settings for an upstream with a private certificate authority or client certificates.',
-    ),
+    .describe('TLS settings for an upstream with a private certificate authority or client certificates.'),
   http2: http2Schema,
   proxy: proxySchema,
   native: nativeSchema,
@@ -211,9 +204,7 @@ export const upstreamSchema = z.strictObject({
     .describe(
       'Prices of this upstream by model, instead of the catalogue\'s; `"*"` is every model that is not named here: `{ "*": { input: 0, output: 0 } }` for a self-hosted one.',
     ),
-  on_disconnect: onDisconnectSchema
-    .optional()
-    .describe('Overrides the top-level key of the same name.'),
+  on_disconnect: onDisconnectSchema.optional().describe('Overrides the top-level key of the same name.'),
   breaker: breakerSchema,
   probe: probeSchema.optional(),
 })

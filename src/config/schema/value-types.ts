@@ -6,8 +6,7 @@ export const DAY_MS = 86_400_000
 
 /** A name that is used as a metric label and in paths, so it has a small alphabet. */
 export const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, {
-  error:
-    'must be 1 to 64 letters, digits, dots, dashes or underscores, and start with a letter or digit',
+  error: 'must be 1 to 64 letters, digits, dots, dashes or underscores, and start with a letter or digit',
 })
 
 /** A model id or the start of one: printable, no spaces. The longest of 2026 has 42 characters. */

@@ -184,11 +184,7 @@ async function nameOfParent(
   return name
 }
 
-async function accountReply(
-  services: AdminServices,
-  account: Account,
-  status = 200,
-): Promise<JsonReply> {
+async function accountReply(services: AdminServices, account: Account, status = 200): Promise<JsonReply> {
   const parent = await nameOfParent(services, account)
   const location = status === 201 ? { location: `/accounts/${account.name}` } : {}
   const etag = accountTag(account, parent)
@@ -211,10 +207,7 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   throw tooBusy()
 }
 
-async function putOnce(
-  services: AdminServices,
-  request: AdminRequest,
-): Promise<JsonReply | 'again'> {
+async function putOnce(services: AdminServices, request: AdminRequest): Promise<JsonReply | 'again'> {
   const { store, now, snapshot } = services
   const { req, token, body, conditions } = request
   const isPatch = req.method === 'PATCH'
@@ -225,8 +218,7 @@ async function putOnce(
   const fields = accountFields(name, snapshot().config.plans)
   const parents = new Map<string, string>()
   if (existing !== null) await nameOfParent(services, existing, parents)
-  const current =
-    existing === null ? { name } : accountObject(existing, parentName(existing, parents))
+  const current = existing === null ? { name } : accountObject(existing, parentName(existing, parents))
   const faults = new Faults()
   const given = (isPatch ? readPatch : readObject)(fields, body, { current, faults })
   if (faults.all.length > 0) throw faulty(faults.all)

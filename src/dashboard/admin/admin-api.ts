@@ -141,10 +141,7 @@ function isRead({ method }: HttpRequest): boolean {
 }
 
 /** The values of the pattern's variable parts; null if the path has another form. */
-function matched(
-  pattern: readonly string[],
-  parts: readonly string[],
-): Record<string, string> | null {
+function matched(pattern: readonly string[], parts: readonly string[]): Record<string, string> | null {
   if (pattern.length !== parts.length) return null
   const values: Record<string, string> = {}
   for (const [at, expected] of pattern.entries()) {
@@ -174,8 +171,7 @@ const FORMAT = choiceType(['json', 'csv'])
 function readQuery(url: string, { query = {}, hasCsv }: AdminRoute): JsonObject {
   const at = url.indexOf('?')
   const given = new URLSearchParams(at === -1 ? '' : url.slice(at + 1))
-  const known: Parameters =
-    hasCsv === true ? { ...query, format: { type: FORMAT, means: '' } } : query
+  const known: Parameters = hasCsv === true ? { ...query, format: { type: FORMAT, means: '' } } : query
   const faults = new Faults()
   const read: Record<string, JsonValue> = {}
   for (const name of new Set(given.keys())) {
@@ -241,11 +237,7 @@ function* objectSteps(bytes: Buffer): Steps<JsonObject> {
   return (parsed ?? refuseInvalid(examined)).value
 }
 
-async function answer(
-  exchange: Exchange,
-  reply: AdminReply,
-  { conditions }: AdminRequest,
-): Promise<void> {
+async function answer(exchange: Exchange, reply: AdminReply, { conditions }: AdminRequest): Promise<void> {
   if (reply === 'none') return send(exchange, { status: 204, text: '', headers: [] })
   if ('csv' in reply) return sendCsv(exchange, reply)
   const { status, json, etag, location } = reply

@@ -3,15 +3,7 @@ import type { Account } from '../../accounts/account.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { unmet } from './conditional-requests.js'
 import { documentSteps, titleOf, type DocumentFault, type WantedObject } from './documents.js'
-import {
-  FLAG,
-  Faults,
-  readObject,
-  textIn,
-  textType,
-  type Fields,
-  type FieldType,
-} from './field-types.js'
+import { FLAG, Faults, readObject, textIn, textType, type Fields, type FieldType } from './field-types.js'
 import { beyond, limitsAbove } from './keys.js'
 import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './plan-and-apply.js'
 import { faulty, Problem, type FieldFault } from './problem-details.js'
@@ -122,10 +114,7 @@ function refusalOf(services: AdminServices, { token }: AdminRequest) {
       const isBelow = above !== null && (await sees(services, token, above))
       const isNew = typeof parent === 'string' && above === null
       if (!isBelow && !isNew) {
-        return new Problem(
-          'forbidden',
-          `${title}: the parent must be the token's account, or below it`,
-        )
+        return new Problem('forbidden', `${title}: the parent must be the token's account, or below it`)
       }
     }
     if (kind === 'Key' && account !== null) {
@@ -189,9 +178,7 @@ export function planJson(
       .filter((change) => change.action === action)
       .map(({ kind, name, account, changes: fields }) => ({
         ...{ kind, name, account },
-        changes: Object.fromEntries(
-          Object.entries(fields).map(([field, pair]) => [field, [...pair]]),
-        ),
+        changes: Object.fromEntries(Object.entries(fields).map(([field, pair]) => [field, [...pair]])),
       }))
   }
   return {

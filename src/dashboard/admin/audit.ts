@@ -3,15 +3,7 @@ import type { JsonObject } from '../../formats/chat/json.js'
 import { withReason, type AuditEntry } from '../../store/audit-trail.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
-import {
-  accountsOf,
-  ANY,
-  AUDIT_READS,
-  csvReply,
-  filled,
-  nextQuery,
-  type ReadPage,
-} from './usage.js'
+import { accountsOf, ANY, AUDIT_READS, csvReply, filled, nextQuery, type ReadPage } from './usage.js'
 
 export function auditRoutes(services: AdminServices): AdminRoute[] {
   return [
@@ -79,10 +71,7 @@ const AUDIT_NAMES = [
   ...['before', 'after'],
 ]
 
-async function auditLines(
-  { store }: AdminServices,
-  entries: readonly AuditEntry[],
-): Promise<JsonObject[]> {
+async function auditLines({ store }: AdminServices, entries: readonly AuditEntry[]): Promise<JsonObject[]> {
   const names = new Map<string, string | null>([['', null]])
   const lines: JsonObject[] = []
   for (const entry of entries) {

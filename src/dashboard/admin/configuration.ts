@@ -101,10 +101,7 @@ async function generation(
   { path, query }: AdminRequest,
 ): Promise<AdminReply> {
   const { from } = query
-  const detail = await configControl.show(
-    numberIn(path),
-    typeof from === 'string' ? Number(from) : null,
-  )
+  const detail = await configControl.show(numberIn(path), typeof from === 'string' ? Number(from) : null)
   if (detail === null) throw notFound()
   const { record, comparedWith, changes, isInForce, values } = detail
   const json: JsonObject = {

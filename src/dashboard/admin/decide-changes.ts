@@ -10,14 +10,7 @@ import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 import type { AccountConflict } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { isSame } from './field-types.js'
-import {
-  accountValues,
-  accountWith,
-  keyValues,
-  keyWith,
-  memberValues,
-  memberWith,
-} from './objects.js'
+import { accountValues, accountWith, keyValues, keyWith, memberValues, memberWith } from './objects.js'
 import { invalid, Problem } from './problem-details.js'
 import { entryOf, type Actor } from './services.js'
 
@@ -61,10 +54,7 @@ function isMap(value: JsonValue): value is JsonObject {
 }
 
 /** The changed fields of an object, before and after. */
-function changedFields(
-  before: JsonObject | null,
-  after: JsonObject,
-): Pick<AuditEntry, 'before' | 'after'> {
+function changedFields(before: JsonObject | null, after: JsonObject): Pick<AuditEntry, 'before' | 'after'> {
   if (before === null) {
     const set = Object.entries(after).filter(([, value]) => {
       return value !== null && value !== false && JSON.stringify(value) !== '{}'
@@ -209,8 +199,7 @@ export function decideKey(
     return {
       kind: former === null ? 'create' : 'change',
       ...{ item, newKeys: [item], keys: old },
-      differences:
-        former === null ? {} : { secret: ['old', 'new'], ...keyDifferences(former, item) },
+      differences: former === null ? {} : { secret: ['old', 'new'], ...keyDifferences(former, item) },
       audit: [former === null ? creation(context, item) : rotation(context, former, item)],
     }
   }
@@ -245,22 +234,14 @@ function creation(context: ChangeContext, item: ApiKey): AuditEntry {
 }
 
 /** The audit entry of a key that replaces another. */
-export function rotation(
-  context: ChangeContext,
-  old: ApiKey,
-  item: ApiKey,
-  endsAtMs?: number,
-): AuditEntry {
+export function rotation(context: ChangeContext, old: ApiKey, item: ApiKey, endsAtMs?: number): AuditEntry {
   const { id: target, name: detail } = old
   const change = keyRotation(old, item, endsAtMs)
   return changeEntry(context, { action: 'key.rotate', target, detail, ...change })
 }
 
 /** The revoked key and its audit entry. */
-export function revokedKey(
-  key: ApiKey,
-  context: ChangeContext,
-): { key: ApiKey; audit: AuditEntry } {
+export function revokedKey(key: ApiKey, context: ChangeContext): { key: ApiKey; audit: AuditEntry } {
   const { nowMs } = context
   const revoked = {
     ...key,
@@ -290,19 +271,11 @@ export function conflictProblem(conflict: AccountConflict, name: string): Proble
         fix: 'Use another name.',
       })
     case 'no_parent':
-      return invalid(
-        'parent',
-        'The parent does not exist.',
-        'Send the name of an account, or null.',
-      )
+      return invalid('parent', 'The parent does not exist.', 'Send the name of an account, or null.')
     case 'parent_loop':
       return invalid('parent', 'The parent is below this account.', 'Send the name of another one.')
     case 'too_deep':
-      return invalid(
-        'parent',
-        'Accounts have at most 4 levels.',
-        'Send a parent that is higher up.',
-      )
+      return invalid('parent', 'Accounts have at most 4 levels.', 'Send a parent that is higher up.')
     case 'has_children':
       return new Problem('has_children', `The account "${name}" has accounts below it.`, {
         fix: 'Remove them first, or give them another parent.',

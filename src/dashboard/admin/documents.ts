@@ -46,12 +46,7 @@ export interface DocumentFault {
 }
 
 /** The place for the secret of a new key; only the command handles the first two. */
-const SECRET_FIELDS = [
-  'secret_file',
-  'kubernetes_secret',
-  'secret_sha256',
-  'new_secret_sha256',
-] as const
+const SECRET_FIELDS = ['secret_file', 'kubernetes_secret', 'secret_sha256', 'new_secret_sha256'] as const
 
 const TOP = ['apiVersion', 'kind', 'metadata', 'spec']
 const METADATA: Readonly<Record<DocumentKind, readonly string[]>> = {
@@ -147,11 +142,7 @@ export function* documentSteps(values: readonly JsonValue[], plans: Plans): Step
 }
 
 /** `account research`, `key ci of research` */
-export function titleOf({
-  kind,
-  name,
-  account,
-}: Pick<WantedObject, 'kind' | 'name' | 'account'>): string {
+export function titleOf({ kind, name, account }: Pick<WantedObject, 'kind' | 'name' | 'account'>): string {
   return kind === 'Account' ? `account ${name}` : `${kind.toLowerCase()} ${name} of ${account}`
 }
 
@@ -195,12 +186,7 @@ function readDocument(value: JsonValue, reading: Reading): WantedObject | null {
   return { index, kind, name, account: owner, ...read }
 }
 
-function mapAt(
-  value: JsonObject,
-  name: string,
-  reader: Reader,
-  isRequired: boolean,
-): JsonObject | null {
+function mapAt(value: JsonObject, name: string, reader: Reader, isRequired: boolean): JsonObject | null {
   const map = value[name]
   if (isObject(map)) return map
   if ((map === undefined || map === null) && !isRequired) return {}
@@ -229,11 +215,7 @@ function nameIn(kind: DocumentKind, { name }: JsonObject, reader: Reader): strin
   const isText = typeof name === 'string'
   const fits =
     isText &&
-    (kind === 'Member'
-      ? isEmail(name)
-      : kind === 'Key'
-        ? isShownName(name)
-        : pattern?.test(name) === true)
+    (kind === 'Member' ? isEmail(name) : kind === 'Key' ? isShownName(name) : pattern?.test(name) === true)
   if (fits) return kind === 'Member' ? name.trim().toLowerCase() : name
   reader.report(path, rule)
   return null
@@ -280,8 +262,7 @@ function readSpec(
 
 /** The fields that a document may set. */
 function fieldsOf(kind: DocumentKind, name: string, plans: Plans): Fields {
-  const all =
-    kind === 'Account' ? accountFields(name, plans) : kind === 'Member' ? MEMBER_FIELDS : KEY_FIELDS
+  const all = kind === 'Account' ? accountFields(name, plans) : kind === 'Member' ? MEMBER_FIELDS : KEY_FIELDS
   return Object.fromEntries(
     Object.entries(all).filter(([, { readOnly, writeOnly }]) => {
       return readOnly !== true && writeOnly !== true
@@ -293,11 +274,7 @@ function readSecrets(spec: JsonObject, reader: Reader): Pick<WantedObject, 'dige
   const given = SECRET_FIELDS.filter((name) => spec[name] !== undefined)
   const [, second] = given
   if (second !== undefined) {
-    reader.report(
-      ['spec', second],
-      `a key has one of ${SECRET_FIELDS.slice(0, 3).join(', ')}`,
-      true,
-    )
+    reader.report(['spec', second], `a key has one of ${SECRET_FIELDS.slice(0, 3).join(', ')}`, true)
   }
   const faults = new Faults()
   const digestAt = (name: string): string | null => {

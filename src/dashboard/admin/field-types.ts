@@ -229,11 +229,7 @@ export function choiceType<Choice extends string>(choices: readonly Choice[]): F
       if (found !== undefined) return found
       const best = typeof value === 'string' ? nearest(value, choices) : null
       const list = `Use one of ${choices.join(', ')}.`
-      faults.report(
-        path,
-        `${quoted(path)} is not valid.`,
-        best === null ? list : `Use "${best}". ${list}`,
-      )
+      faults.report(path, `${quoted(path)} is not valid.`, best === null ? list : `Use "${best}". ${list}`)
       return undefined
     },
   }
@@ -273,11 +269,7 @@ export const TIME: FieldType<string> = {
   read(value, path, faults) {
     const atMs = typeof value === 'string' ? timeOf(value) : null
     if (atMs !== null) return new Date(atMs).toISOString()
-    faults.report(
-      path,
-      `${quoted(path)} is not a time.`,
-      'Send a time such as 2027-01-31T00:00:00Z.',
-    )
+    faults.report(path, `${quoted(path)} is not a time.`, 'Send a time such as 2027-01-31T00:00:00Z.')
     return undefined
   },
 }
@@ -313,11 +305,7 @@ export function listType(
     schema: { type: 'array', items: item.schema, minItems: least, maxItems: most },
     read(value, path, faults) {
       if (!Array.isArray(value) || value.length < least || value.length > most) {
-        faults.report(
-          path,
-          `${quoted(path)} is not valid.`,
-          `Send a list of ${least} to ${most} items.`,
-        )
+        faults.report(path, `${quoted(path)} is not valid.`, `Send a list of ${least} to ${most} items.`)
         return undefined
       }
       const read = value.map((each, at) => item.read(each, `${path}[${at}]`, faults))

@@ -1,11 +1,6 @@
 /** Keys of accounts in the admin API: by their names, with generated or given secrets, and rotation. */
 import type { Account, ApiKey, KeyLimits } from '../../accounts/account.js'
-import {
-  maxKeysOf,
-  replacedKeyEndMs,
-  revokeReplacedKeys,
-  settingsOfSuccessor,
-} from '../../accounts/keys.js'
+import { maxKeysOf, replacedKeyEndMs, revokeReplacedKeys, settingsOfSuccessor } from '../../accounts/keys.js'
 import { PRIORITY } from '../../accounts/labels.js'
 import { planNamed } from '../../accounts/plans.js'
 import { shownAmounts } from '../../config/schema/limits-schema.js'
@@ -48,14 +43,7 @@ import {
 } from './objects.js'
 import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
-import {
-  actorOf,
-  cursorOf,
-  PAGE_PARAMETERS,
-  pageOf,
-  timeText,
-  type AdminServices,
-} from './services.js'
+import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 import { accountNamed } from './token-access.js'
 
 const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'false', {
@@ -218,14 +206,12 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   const account = await accountNamed(services, token, request.path['name'] ?? '')
   const name = keyName(request)
   if (!isShownName(name)) {
-    const fix =
-      'Use 1 to 100 characters, without control characters and without spaces at the ends.'
+    const fix = 'Use 1 to 100 characters, without control characters and without spaces at the ends.'
     throw isPatch ? notFound() : invalid('name', 'This is no name of a key.', fix)
   }
   const found = await store.keyByName(account.id, name)
   if (found === null && isPatch) throw notFound()
-  const current =
-    found === null ? { account: account.name, name } : await objectOf(services, account, found)
+  const current = found === null ? { account: account.name, name } : await objectOf(services, account, found)
   const faults = new Faults()
   const given = (isPatch ? readPatch : readObject)(KEY_FIELDS, body, { current, faults })
   if (faults.all.length > 0) throw faulty(faults.all)
@@ -244,9 +230,7 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
       const before = former === null ? {} : keyValues(former)
       const values = isPatch ? patchedObject(KEY_FIELDS, before, others) : others
       const refusal =
-        surplusLabels(values) ??
-        expiryInPast(values, before, now()) ??
-        beyond(token, values, before, most)
+        surplusLabels(values) ?? expiryInPast(values, before, now()) ?? beyond(token, values, before, most)
       if (refusal !== null) return { refuse: refusal }
       const wish = { name, values, fresh, hasGivenSecret }
       const { kind, item, audit, keys, newKeys } = decideKey(former, wish, context)
@@ -294,10 +278,8 @@ export function beyond(
     const detail = `The account allows ${JSON.stringify(bound[name])} at most.`
     return new Problem('forbidden', detail, { field: `limits.${name}`, fix: 'Send less.' })
   }
-  const priority = (labels: unknown): unknown =>
-    JSON.stringify(labels ?? {}).includes(`"${PRIORITY}":`)
-  if (!priority(values['labels']) || priority(before['labels']) === priority(values['labels']))
-    return null
+  const priority = (labels: unknown): unknown => JSON.stringify(labels ?? {}).includes(`"${PRIORITY}":`)
+  if (!priority(values['labels']) || priority(before['labels']) === priority(values['labels'])) return null
   return new Problem('forbidden', `A token with an account gives no key the label "${PRIORITY}".`, {
     field: `labels.${PRIORITY}`,
     fix: 'Leave the label out.',
@@ -379,9 +361,7 @@ async function revoke(services: AdminServices, request: AdminRequest): Promise<A
     if (result.kind === 'conflict') throw conflictProblem(result.conflict, name)
     if (result.kind === 'refused' && result.reason instanceof Problem) throw result.reason
     revoked =
-      result.kind === 'written'
-        ? (result.writes.keys?.[0] ?? found)
-        : await named(services, account, name)
+      result.kind === 'written' ? (result.writes.keys?.[0] ?? found) : await named(services, account, name)
   } else {
     const failed = unmet(request.conditions, keyTag(found))
     if (failed !== null) throw failed

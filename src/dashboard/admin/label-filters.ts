@@ -23,9 +23,7 @@ export function readLabelFilters(values: JsonValue | undefined): LabelFilter[] {
   const texts = Array.isArray(values) ? values.map(String) : []
   return texts.map((text) => {
     const at = text.indexOf('=')
-    return at === -1
-      ? { name: text, value: null }
-      : { name: text.slice(0, at), value: text.slice(at + 1) }
+    return at === -1 ? { name: text, value: null } : { name: text.slice(0, at), value: text.slice(at + 1) }
   })
 }
 

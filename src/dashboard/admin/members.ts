@@ -14,14 +14,7 @@ import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.j
 import { MEMBER_FIELDS, memberObject, memberTag, memberValues } from './objects.js'
 import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
-import {
-  actorOf,
-  cursorOf,
-  PAGE_PARAMETERS,
-  pageOf,
-  timeText,
-  type AdminServices,
-} from './services.js'
+import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 import { accountNamed, sees } from './token-access.js'
 
 /** Lifetime of an invitation. */
@@ -99,11 +92,7 @@ async function objectOf(
   return memberObject(member, { account, user: await store.users.byId(member.userId) })
 }
 
-async function replyOf(
-  services: AdminServices,
-  account: Account,
-  member: Member,
-): Promise<JsonReply> {
+async function replyOf(services: AdminServices, account: Account, member: Member): Promise<JsonReply> {
   return { status: 200, json: await objectOf(services, account, member), etag: memberTag(member) }
 }
 
@@ -132,8 +121,7 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   if (!isEmail(email)) {
     throw invalid('email', `"${email.slice(0, 100)}" is no e-mail address.`, 'Use one in the path.')
   }
-  const current =
-    found === null ? { account: account.name, email } : await objectOf(services, account, found)
+  const current = found === null ? { account: account.name, email } : await objectOf(services, account, found)
   const faults = new Faults()
   const given = (isPatch ? readPatch : readObject)(MEMBER_FIELDS, body, { current, faults })
   if (faults.all.length > 0) throw faulty(faults.all)
@@ -154,12 +142,7 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
       const values = isPatch ? patchedObject(MEMBER_FIELDS, before, given) : given
       const surplus = surplusLabels(values)
       if (surplus !== null) return { refuse: surplus }
-      const { kind, item, audit } = decideMember(
-        former,
-        values,
-        { userId: user.id, email },
-        context,
-      )
+      const { kind, item, audit } = decideMember(former, values, { userId: user.id, email }, context)
       if (kind === 'unchanged') return { refuse: { unchanged: item } }
       return { write: { members: [item], audit } }
     },
@@ -282,11 +265,7 @@ async function invite(services: AdminServices, request: AdminRequest): Promise<A
  * administrator or auditor, and a token with an account none for a user who has signed in, or is a member of
  * an account that it does not see.
  */
-async function assertMayInvite(
-  services: AdminServices,
-  token: AdminToken,
-  user: User,
-): Promise<void> {
+async function assertMayInvite(services: AdminServices, token: AdminToken, user: User): Promise<void> {
   const { store } = services
   let isAllowed = user.role === null && user.groupRole === undefined
   if (token.accountId !== null) {

@@ -12,8 +12,7 @@ import { REPLY_SCHEMAS } from './schemas.js'
 const CONDITIONS: JsonObject[] = [
   {
     ...{ name: 'If-Match', in: 'header', schema: { type: 'string' } },
-    description:
-      'Only if the object has one of these entity tags; `*`: only if it exists. Else 412.',
+    description: 'Only if the object has one of these entity tags; `*`: only if it exists. Else 412.',
   },
   {
     ...{ name: 'If-None-Match', in: 'header', schema: { type: 'string' } },
@@ -51,9 +50,7 @@ export function openapiDocument(routes: readonly AdminRoute[], version: string):
       summary: 'Accounts, members, keys, usage and the configuration, for programs with a token',
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [
-      { url: '/admin/v1', description: 'The data port, or the ops port (admin_api.listen)' },
-    ],
+    servers: [{ url: '/admin/v1', description: 'The data port, or the ops port (admin_api.listen)' }],
     security: [{ adminToken: [] }],
     paths,
     components: {
@@ -121,9 +118,7 @@ function operationId(method: string, path: string): string {
 function requestBody(body: BodyOf): JsonObject {
   const schema = ref(schemaName(body))
   const types =
-    body.isPatch === true
-      ? ['application/merge-patch+json', 'application/json']
-      : ['application/json']
+    body.isPatch === true ? ['application/merge-patch+json', 'application/json'] : ['application/json']
   return {
     required: body.isOptional !== true,
     content: Object.fromEntries(types.map((type) => [type, { schema }])),

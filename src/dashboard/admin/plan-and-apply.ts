@@ -201,17 +201,13 @@ async function accountsOf({ store, objects, prune }: ApplyOptions): Promise<Map<
   for (const name of names) {
     const account = await store.accountByName(name)
     if (account === null) continue
-    for (const each of [account, ...(await store.ancestorsOf(account))])
-      accounts.set(each.name, each)
+    for (const each of [account, ...(await store.ancestorsOf(account))]) accounts.set(each.name, each)
   }
   return accounts
 }
 
 /** The names of all accounts by id, those of new ones included. */
-function parentNames(
-  accounts: ReadonlyMap<string, Account>,
-  groups: readonly Group[],
-): Map<string, string> {
+function parentNames(accounts: ReadonlyMap<string, Account>, groups: readonly Group[]): Map<string, string> {
   const names = new Map<string, string>()
   for (const { id, name } of accounts.values()) names.set(id, name)
   for (const { id, name } of groups) names.set(id, name)
@@ -328,8 +324,7 @@ async function faultOf(
       if (!isKnown(parent)) return fault(place, `there is no account "${parent}"`)
       const above = tree.above(name)
       if (above.includes(name)) return fault(place, `"${parent}" is below "${name}": a loop`)
-      if (above.length >= MAX_LEVELS)
-        return fault(place, `accounts have at most ${MAX_LEVELS} levels`)
+      if (above.length >= MAX_LEVELS) return fault(place, `accounts have at most ${MAX_LEVELS} levels`)
     }
   }
   const labels = isObject(values['labels']) ? values['labels'] : {}
@@ -653,9 +648,7 @@ function writesOrRefusal(
   if (account === null) {
     return { refuse: new Problem('not_found', `there is no account "${group.name}"`) }
   }
-  const created = new Set(
-    changes.filter(({ action }) => action === 'create').map(({ index }) => index),
-  )
+  const created = new Set(changes.filter(({ action }) => action === 'create').map(({ index }) => index))
   const nameless = group.keys.find(({ index, digest, newDigest }) => {
     return digest === null && newDigest === null && created.has(index)
   })

@@ -20,10 +20,7 @@ const USE_MS = 60_000
  * The live token of the request's `authorization`. Throws `unauthenticated`. Notes the time of the use, at
  * most once a minute.
  */
-export async function authenticated(
-  { store, now }: AdminServices,
-  req: HttpRequest,
-): Promise<AdminToken> {
+export async function authenticated({ store, now }: AdminServices, req: HttpRequest): Promise<AdminToken> {
   const secret = /^bearer +(\S+) *$/i.exec(headerOf(req, 'authorization') ?? '')?.[1] ?? ''
   const token = isAdminSecret(secret) ? await store.adminTokens.byDigest(digestOf(secret)) : null
   const nowMs = now()

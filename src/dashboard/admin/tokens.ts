@@ -150,11 +150,7 @@ async function create(services: AdminServices, request: AdminRequest) {
 }
 
 /** An account that the token does not see is refused like one that does not exist. */
-async function accountIdOf(
-  services: AdminServices,
-  own: AdminToken,
-  name: string,
-): Promise<string> {
+async function accountIdOf(services: AdminServices, own: AdminToken, name: string): Promise<string> {
   const account = await accountNamed(services, own, name).catch((error: unknown) => {
     const isMissing = error instanceof Problem && error.kind === 'not_found'
     throw isMissing

@@ -20,17 +20,7 @@ import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.j
 import { cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 import { accountNamed, sees } from './token-access.js'
 
-const GROUPINGS = [
-  'account',
-  'parent',
-  'root',
-  'member',
-  'key',
-  'model',
-  'upstream',
-  'day',
-  'month',
-]
+const GROUPINGS = ['account', 'parent', 'root', 'member', 'key', 'model', 'upstream', 'day', 'month']
 /** The action of the audit entry that a purge leaves. */
 const PURGE = 'account.purge'
 /** Entries that one page of the audit trail reads at most, so that a rare filter ends. */

@@ -84,9 +84,7 @@ export type ControlRequest =
   | { readonly type: 'plan'; readonly text: string }
 
 /** Sends each request to another process of the same program; `ask` resolves to null if it does not reply. */
-export function remoteConfigControl(
-  ask: (request: ControlRequest) => Promise<unknown>,
-): ConfigControl {
+export function remoteConfigControl(ask: (request: ControlRequest) => Promise<unknown>): ConfigControl {
   return {
     list: async () => (await ask({ type: 'generations' })) as GenerationList | null,
     show: async (generation, from) =>

@@ -36,8 +36,7 @@ export async function deprecatedModels(
   const models: schema.DeprecatedModel[] = []
   for (const facts of ending) {
     const use = used.get(facts.id)
-    const users =
-      use === undefined ? NO_USERS : await usersOf(services, { ...span, model: facts.id })
+    const users = use === undefined ? NO_USERS : await usersOf(services, { ...span, model: facts.id })
     models.push({
       id: facts.id,
       family: facts.family,

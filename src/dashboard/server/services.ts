@@ -51,10 +51,7 @@ export const PLAYGROUND = 'playground'
 export const RECENT_MS = 30 * 86_400_000
 
 /** The account of a read: an id, or null for all accounts. */
-export function scopeOf({
-  account,
-  isAll,
-}: Pick<AccountSession, 'account' | 'isAll'>): string | null {
+export function scopeOf({ account, isAll }: Pick<AccountSession, 'account' | 'isAll'>): string | null {
   return isAll ? null : account.id
 }
 

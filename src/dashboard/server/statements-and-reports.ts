@@ -66,11 +66,7 @@ export function monthText(month: number): string {
  * The statement of a month, which must be valid; an account that was purged has the lines that it had. The
  * month that is not over has its requests so far.
  */
-export async function statementOf(
-  store: Source,
-  account: string,
-  month: string,
-): Promise<Statement> {
+export async function statementOf(store: Source, account: string, month: string): Promise<Statement> {
   const range = monthRange(month) ?? { fromMs: 0, toMs: 1 }
   const uses = await store.ledger.accountUse({ ...range, byLabels: false })
   const paths = new AccountPaths(store)

@@ -163,10 +163,7 @@ const PAGE_POLICY = [
 ].join('; ')
 
 const PAGE = ['content-security-policy', PAGE_POLICY, ...EVERY_REPLY]
-const API = [
-  ...['content-security-policy', "default-src 'none'; frame-ancestors 'none'"],
-  ...EVERY_REPLY,
-]
+const API = [...['content-security-policy', "default-src 'none'; frame-ancestors 'none'"], ...EVERY_REPLY]
 
 /**
  * Header names and values in turn, for a reply to a path at or below `/dashboard`, without its query.

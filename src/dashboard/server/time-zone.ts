@@ -47,11 +47,7 @@ function localDay(offsets: readonly ZoneOffset[], atMs: number): number {
 }
 
 /** The first hour of each day from the one of `fromMs` to before `toMs`, by `localDay`. */
-export function daysOf(
-  offsets: readonly ZoneOffset[],
-  fromMs: number,
-  toMs: number,
-): Map<number, number> {
+export function daysOf(offsets: readonly ZoneOffset[], fromMs: number, toMs: number): Map<number, number> {
   const days = new Map<number, number>()
   const start = Math.floor(fromMs / HOUR_MS) * HOUR_MS
   const first = localDay(offsets, start)

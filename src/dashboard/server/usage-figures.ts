@@ -45,10 +45,7 @@ export function pointsOf(sums: Iterable<UsageSum>): schema.UsagePoint[] {
 }
 
 /** The largest groups by spend and then by requests, and the sum of all others. */
-export function groupsOf(
-  sums: readonly UsageSum[],
-  nameOf: (sum: UsageSum) => string,
-): schema.UsageGroup[] {
+export function groupsOf(sums: readonly UsageSum[], nameOf: (sum: UsageSum) => string): schema.UsageGroup[] {
   const byName = new Map<string, UsageSum[]>()
   for (const sum of sums) {
     const list = byName.get(nameOf(sum))
@@ -59,9 +56,7 @@ export function groupsOf(
   byName.delete(OTHER)
   const groups = [...byName.entries()]
     .map(([id, own]) => ({ id, own, total: figuresOf(own) }))
-    .sort(
-      (a, b) => b.total.spendNanoUsd - a.total.spendNanoUsd || b.total.requests - a.total.requests,
-    )
+    .sort((a, b) => b.total.spendNanoUsd - a.total.spendNanoUsd || b.total.requests - a.total.requests)
   const shown = groups.slice(0, MAX_GROUPS).map(({ id, own, total }) => {
     return { id, label: id, total, points: pointsOf(own) }
   })
@@ -174,7 +169,5 @@ function add(to: Sum, sum: UsageSum): void {
   to.unpricedRequests += sum.unpriced
   to.estimatedRequests += sum.estimated
   to.assumedRequests += sum.assumed
-  sum.firstContent.forEach(
-    (count, at) => (to.firstContent[at] = (to.firstContent[at] ?? 0) + count),
-  )
+  sum.firstContent.forEach((count, at) => (to.firstContent[at] = (to.firstContent[at] ?? 0) + count))
 }

@@ -97,10 +97,7 @@ export async function groupsIn(services: Services, query: GroupsQuery): Promise<
     services.ledger.groupUse({ ...span, by: 'model' }),
   ])
   const nameOf = await namer(services, { group: query.group, accountId, count: uses.length })
-  const groups = new Map<
-    string,
-    { accountId: string | null; total: GroupTotals; sources: SumSource[] }
-  >()
+  const groups = new Map<string, { accountId: string | null; total: GroupTotals; sources: SumSource[] }>()
   const rest = newTotals()
   for (const use of whole) add(rest, use, 1)
   for (const [at, use] of uses.entries()) {
@@ -116,9 +113,7 @@ export async function groupsIn(services: Services, query: GroupsQuery): Promise<
     groups.set(id, group)
   }
   const found = Array.from(groups, ([id, group]) => ({ id, ...group }))
-  return rest.requests > 0
-    ? [...found, { id: NONE, accountId: null, total: rest, sources: [] }]
-    : found
+  return rest.requests > 0 ? [...found, { id: NONE, accountId: null, total: rest, sources: [] }] : found
 }
 
 /** How the store keeps the sums of a grouping. */
@@ -145,11 +140,7 @@ export async function manyKeyNames(
 /** The function that names the group of a use. */
 async function namer(
   services: Services,
-  {
-    group,
-    accountId,
-    count,
-  }: { group: Exclude<Grouping, 'month'>; accountId: string | null; count: number },
+  { group, accountId, count }: { group: Exclude<Grouping, 'month'>; accountId: string | null; count: number },
 ): Promise<(use: GroupUse) => string | Promise<string>> {
   const { store } = services
   if (group === 'member') {
@@ -236,11 +227,7 @@ function newTotals(): { -readonly [Name in keyof GroupTotals]: number } {
   return { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 }
 }
 
-function add(
-  to: { -readonly [Name in keyof GroupTotals]: number },
-  use: GroupTotals,
-  sign: 1 | -1,
-): void {
+function add(to: { -readonly [Name in keyof GroupTotals]: number }, use: GroupTotals, sign: 1 | -1): void {
   // Never below 0: the two sums may have been read at different moments.
   const sum = (a: number, b: number): number => Math.max(0, a + sign * b)
   to.requests = sum(to.requests, use.requests)

@@ -83,8 +83,8 @@ function Shell() {
       <div className="column">
         {sampleData ? (
           <p className="sample-note note">
-            <b>Sample data.</b> This is a demo: the providers are emulated, and what is named
-            sample-… and its past requests are made up.
+            <b>Sample data.</b> This is a demo: the providers are emulated, and what is named sample-… and its
+            past requests are made up.
           </p>
         ) : null}
         <ConnectionBanner />

@@ -63,11 +63,7 @@ const TIMED: ReadonlySet<string> = new Set([
 ])
 
 /** Sends a reply with delays, truncation and abnormal ends. Resolves when nothing more will be sent. */
-export async function sendPaced(
-  response: ServerResponse,
-  plan: Plan,
-  pacing: Pacing,
-): Promise<void> {
+export async function sendPaced(response: ServerResponse, plan: Plan, pacing: Pacing): Promise<void> {
   const { faults, pace, entry } = pacing
   const paced = new PacedResponse(response, entry)
   const by = (kind: Fault['kind']): Fault | undefined => faults.find((fault) => fault.kind === kind)

@@ -96,10 +96,7 @@ const RULES = ['provider', 'model', 'stream', 'contains']
 function matcherOf(rule: JsonObject): (request: ParsedRequest) => boolean {
   const unknown = Object.keys(rule).find((key) => !RULES.includes(key))
   if (unknown !== undefined) {
-    throw new GatewayError(
-      'malformed_request',
-      `match.${unknown} is not one of ${RULES.join(', ')}`,
-    )
+    throw new GatewayError('malformed_request', `match.${unknown} is not one of ${RULES.join(', ')}`)
   }
   return (request) =>
     (rule.provider === undefined || rule.provider === request.provider) &&
@@ -130,9 +127,7 @@ export function lastUserText(request: ParsedRequest): string {
   const embedded = arrayOf(body.requests).at(-1) ?? body
   if (isObject(embedded) && isObject(embedded.content)) return wordsOf(embedded.content)
   const turns = arrayOf(body.messages ?? body.contents ?? body.input).filter(isObject)
-  const lastTurn = turns.findLast(
-    (turn) => (turn.role ?? 'user') === 'user' && wordsOf(turn) !== '',
-  )
+  const lastTurn = turns.findLast((turn) => (turn.role ?? 'user') === 'user' && wordsOf(turn) !== '')
   return lastTurn === undefined ? (stringOf(body.input) ?? '') : wordsOf(lastTurn)
 }
 

@@ -41,11 +41,7 @@ interface FaultRow {
 
 /** Every kind of fault: its fields, its modes and its effect. */
 export const FAULTS = {
-  delay: row(['ms', 'mode'], 'waits `ms` before this part of the reply', [
-    'headers',
-    'first',
-    'each',
-  ]),
+  delay: row(['ms', 'mode'], 'waits `ms` before this part of the reply', ['headers', 'first', 'each']),
   drip: row(['ms', 'bytes'], 'sends `bytes` (1) bytes every `ms`'),
   chunks: row(['bytes'], 'sends chunks of `bytes` (1) bytes at once'),
   lump: row([], 'sends all events in one chunk'),
@@ -56,10 +52,7 @@ export const FAULTS = {
     'chunk',
     'length',
   ]),
-  stall: row(
-    ['event', 'bytes'],
-    'sends nothing after an event or byte and keeps the connection open',
-  ),
+  stall: row(['event', 'bytes'], 'sends nothing after an event or byte and keeps the connection open'),
   hang: row([], 'accepts the request and never replies'),
   drop: row([], 'resets the connection without a reply'),
   open: row([], 'sends everything and never ends the reply'),
@@ -87,11 +80,7 @@ export const FAULTS = {
 /** The name of a kind of fault. */
 type FaultKind = keyof typeof FAULTS
 
-function row(
-  fields: readonly (keyof Fault)[],
-  meaning: string,
-  modes?: readonly string[],
-): FaultRow {
+function row(fields: readonly (keyof Fault)[], meaning: string, modes?: readonly string[]): FaultRow {
   return modes === undefined ? { fields, meaning } : { fields, meaning, modes }
 }
 

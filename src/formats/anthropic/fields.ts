@@ -4,13 +4,7 @@
  * Source: Claude API reference, "Messages", read 2026-11-22.
  */
 import { array, string } from '../wire/json/check-fields.js'
-import {
-  integerIn,
-  numberIn,
-  wordOf,
-  type FieldCheck,
-  type ScalarField,
-} from '../wire/scalar-fields.js'
+import { integerIn, numberIn, wordOf, type FieldCheck, type ScalarField } from '../wire/scalar-fields.js'
 
 const MAX_STOP_SEQUENCES = 1_024
 const TIERS = wordOf(['auto', 'standard_only'])

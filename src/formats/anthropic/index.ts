@@ -3,13 +3,7 @@
  */
 import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { Dialect, UpstreamCodec, ClientCodec } from '../dialect.js'
-import {
-  dropReasoning,
-  tokenCounter,
-  encodeRequest,
-  streamsWhole,
-  write,
-} from './upstream/encode-request.js'
+import { dropReasoning, tokenCounter, encodeRequest, streamsWhole, write } from './upstream/encode-request.js'
 import { modelOf, streamOf } from '../wire/request-fields.js'
 import { decodeRequest as decodeClientRequest, forwardedHeaders } from './client/decode-request.js'
 import { edits, MessageWatcher, replyFacts } from './passthrough.js'

@@ -1,14 +1,7 @@
 /** The same format on both sides: edits of the request's bytes, and what the gateway reads of the reply. */
 import type { WireError } from '../../errors.js'
 import type { FinishReason } from '../chat/event.js'
-import {
-  arrayOf,
-  isObject,
-  stringOf,
-  objectOf,
-  type JsonObject,
-  type JsonValue,
-} from '../chat/json.js'
+import { arrayOf, isObject, stringOf, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
 import type { Losses, StreamWatcher, ReplyFacts } from '../dialect.js'
@@ -85,9 +78,7 @@ function ownBlock(block: JsonObject): JsonObject | null {
 
 function withId(block: JsonObject, key: 'id' | 'tool_use_id'): JsonObject {
   const id = stringOf(block[key])
-  return id === undefined || id === '' || wireId(id) === id
-    ? block
-    : { ...block, [key]: wireId(id) }
+  return id === undefined || id === '' || wireId(id) === id ? block : { ...block, [key]: wireId(id) }
 }
 
 /** The members of a delta that hold text. */
@@ -236,9 +227,7 @@ function nameOf({ model }: JsonObject): string | null {
 
 /** True for a delta or block with text. */
 function hasContent(delta: JsonObject): boolean {
-  return ['text', 'thinking', 'partial_json'].some(
-    (member) => (stringOf(delta[member]) ?? '') !== '',
-  )
+  return ['text', 'thinking', 'partial_json'].some((member) => (stringOf(delta[member]) ?? '') !== '')
 }
 
 function isPlainDelta({ type, delta }: JsonObject): boolean {

@@ -54,8 +54,7 @@ interface OpaqueBlock {
   block: JsonObject
 }
 
-export type ReplyBlock =
-  TextBlock | RefusalBlock | ThinkingBlock | ToolBlock | ImageBlock | OpaqueBlock
+export type ReplyBlock = TextBlock | RefusalBlock | ThinkingBlock | ToolBlock | ImageBlock | OpaqueBlock
 
 /** A finished reply. */
 export interface Reply {

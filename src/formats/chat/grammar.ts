@@ -43,8 +43,7 @@ export class Grammar implements EventSink {
     this.breach = breach
     if (this.ended) return
     this.ended = true
-    const message =
-      "The upstream's reply has its parts in an invalid order and could not be translated."
+    const message = "The upstream's reply has its parts in an invalid order and could not be translated."
     this.next.event({ type: 'error', error: { kind: 'upstream_malformed', message } })
   }
 

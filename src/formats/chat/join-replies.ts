@@ -52,9 +52,7 @@ export class JoinedReply implements EventSink {
       case 'usage':
         this.usage = mergeUsage(this.usage, event.usage)
         this.next.event(
-          this.part === 1
-            ? event
-            : { type: 'usage', usage: addUsage(this.usageBefore, this.usage) },
+          this.part === 1 ? event : { type: 'usage', usage: addUsage(this.usageBefore, this.usage) },
         )
         return
       case 'finish':

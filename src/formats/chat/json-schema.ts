@@ -87,8 +87,7 @@ const RULES: readonly Rule[] = [
   },
   (value, { enum: list }, validation) => {
     return (
-      !Array.isArray(list) ||
-      list.some((one) => !validation.spend(1 / 8) || validation.isSame(value, one))
+      !Array.isArray(list) || list.some((one) => !validation.spend(1 / 8) || validation.isSame(value, one))
     )
   },
   (value, { const: only }, validation) => only === undefined || validation.isSame(value, only),
@@ -161,9 +160,7 @@ function isLong(count: number, schema: JsonObject, of: 'Length' | 'Items' | 'Pro
 function isList(value: JsonValue[], schema: JsonObject, validation: Validation): boolean {
   if (!isLong(value.length, schema, 'Items')) return false
   const first = arrayOf(schema['prefixItems'])
-  return value.every((item, at) =>
-    validation.check(item, at < first.length ? first[at] : schema['items']),
-  )
+  return value.every((item, at) => validation.check(item, at < first.length ? first[at] : schema['items']))
 }
 
 function isRecord(value: JsonObject, schema: JsonObject, validation: Validation): boolean {
@@ -176,10 +173,7 @@ function isRecord(value: JsonObject, schema: JsonObject, validation: Validation)
   // Additional keys are unknown if the schema has patterns.
   const rest = schema['patternProperties'] === undefined ? schema['additionalProperties'] : true
   return keys.every((key) => {
-    return validation.check(
-      value[key] ?? null,
-      Object.hasOwn(properties, key) ? properties[key] : rest,
-    )
+    return validation.check(value[key] ?? null, Object.hasOwn(properties, key) ? properties[key] : rest)
   })
 }
 
@@ -280,8 +274,7 @@ export function withoutCodeFence(reply: Reply, request: ChatRequest): Reply {
  */
 export function violatesSchema(reply: Reply, request: ChatRequest): boolean {
   const format = request.responseFormat
-  if (format?.type !== 'json-schema' || format.strict !== true || reply.reason !== 'stop')
-    return false
+  if (format?.type !== 'json-schema' || format.strict !== true || reply.reason !== 'stop') return false
   const text = reply.blocks.map((block) => (block.type === 'text' ? block.text : '')).join('')
   try {
     return !satisfies(JSON.parse(text) as JsonValue, format.schema)

@@ -11,8 +11,7 @@ export function textUnits(request: ChatRequest): number {
   for (const message of request.messages) {
     for (const part of message.parts) units += unitsOf(part)
     if (message.role !== 'assistant') continue
-    for (const call of message.toolCalls)
-      units += call.arguments.length + (call.signature?.length ?? 0)
+    for (const call of message.toolCalls) units += call.arguments.length + (call.signature?.length ?? 0)
   }
   for (const { description = '', parameters = {}, custom = {} } of request.tools) {
     units += description.length + unitsIn(parameters) + unitsIn(custom.format ?? {})

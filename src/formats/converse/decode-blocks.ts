@@ -4,14 +4,7 @@
  * interleaved blocks and missing stops lose no content.
  */
 import type { ChatEvent, Citation, EventSink } from '../chat/event.js'
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
 import { CUSTOM_INPUT, parseJson, PROVIDER } from './constants.js'
@@ -243,9 +236,7 @@ export class Blocks {
         return this.sink.event({ type: 'text-end', index })
       case 'thinking':
         return this.sink.event(
-          signature === ''
-            ? { type: 'thinking-end', index }
-            : { type: 'thinking-end', index, signature },
+          signature === '' ? { type: 'thinking-end', index } : { type: 'thinking-end', index, signature },
         )
       case 'redacted':
         this.sink.event({ type: 'thinking-start', index, redacted: pending })

@@ -191,9 +191,7 @@ class MessageDecoder {
   fail(error: WireError, reason?: FinishReason): void {
     if (this.done) return
     this.done = true
-    this.sink.event(
-      reason === undefined ? { type: 'error', error } : { type: 'error', error, reason },
-    )
+    this.sink.event(reason === undefined ? { type: 'error', error } : { type: 'error', error, reason })
   }
 
   private check(step: () => string | null): void {
@@ -223,10 +221,7 @@ function usageOf(usage: JsonObject): Usage {
   if (written !== undefined) counts.cacheWrite = written
   const hour = arrayOf(usage.cacheDetails)
     .map(objectOf)
-    .reduce(
-      (sum, { ttl, inputTokens }) => sum + (ttl === '1h' ? (tokenCount(inputTokens) ?? 0) : 0),
-      0,
-    )
+    .reduce((sum, { ttl, inputTokens }) => sum + (ttl === '1h' ? (tokenCount(inputTokens) ?? 0) : 0), 0)
   if (hour > 0) counts.cacheWrite1h = hour
   return counts
 }

@@ -146,11 +146,7 @@ function located(source: MediaSource, path: string): Located {
       return { mediaType: mediaType ?? extension, source: { s3Location: { uri: url } } }
     }
     case 'file-id':
-      throw refusedMedia(
-        path,
-        'a file id of another provider',
-        'Send the bytes as a base64 data URL.',
-      )
+      throw refusedMedia(path, 'a file id of another provider', 'Send the bytes as a base64 data URL.')
     default:
       return source satisfies never
   }

@@ -38,11 +38,7 @@ export interface Conversation {
 }
 
 /** Encodes all messages. Throws `GatewayError(untranslatable)` naming the message. */
-export function conversation(
-  { messages }: ChatRequest,
-  model: ModelFacts,
-  losses: Losses,
-): Conversation {
+export function conversation({ messages }: ChatRequest, model: ModelFacts, losses: Losses): Conversation {
   const encoder = new MessagesEncoder(model, losses)
   for (const message of messages) encoder.add(message)
   return encoder.done()
@@ -124,10 +120,7 @@ class MessagesEncoder {
 
   private addAssistant({ parts, toolCalls, index }: MessageOf<'assistant'>): void {
     if (this.messages.length === 0) {
-      throw refused(
-        `messages[${index}]`,
-        'On Bedrock a conversation must begin with a user message.',
-      )
+      throw refused(`messages[${index}]`, 'On Bedrock a conversation must begin with a user message.')
     }
     const blocks: JsonObject[] = []
     for (const part of parts) this.addAssistantPart(part, index, blocks)

@@ -9,13 +9,7 @@ import { acceptsSampling } from '../chat/model-facts.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest, ReasoningEffort } from '../chat/request.js'
 import type { EncodeContext, Losses } from '../dialect.js'
-import {
-  BUDGET_MIN,
-  BUDGETS,
-  EFFORTS,
-  BINDING_BETA,
-  withoutBoundThinking,
-} from '../wire/claude-thinking.js'
+import { BUDGET_MIN, BUDGETS, EFFORTS, BINDING_BETA, withoutBoundThinking } from '../wire/claude-thinking.js'
 import { isClaude, reasoningOf, type WireMessage } from './constants.js'
 
 /** Members of the body. */
@@ -135,10 +129,7 @@ export function samplingFields(
   return fields
 }
 
-function isThinking(
-  thinking: JsonObject | undefined,
-  { thinkingDefault }: EncodeContext['model'],
-): boolean {
+function isThinking(thinking: JsonObject | undefined, { thinkingDefault }: EncodeContext['model']): boolean {
   if (thinking === undefined) return thinkingDefault === 'adaptive'
   return thinking.type !== 'disabled'
 }

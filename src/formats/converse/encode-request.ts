@@ -5,14 +5,7 @@
 import { GatewayError } from '../../errors.js'
 import { cloudModelOf } from '../chat/cloud-model-id.js'
 import { requestsFreeformJson, SchemaBudget } from '../chat/json-schema.js'
-import {
-  arrayOf,
-  isObject,
-  membersOf,
-  objectOf,
-  type JsonObject,
-  type JsonValue,
-} from '../chat/json.js'
+import { arrayOf, isObject, membersOf, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest } from '../chat/request.js'
@@ -81,9 +74,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   if (Object.keys(additional).length > 0) body.additionalModelRequestFields = additional
   if (config.stopSequences !== undefined && isClaude(model)) {
     const paths = arrayOf(own.additionalModelResponseFieldPaths)
-    body.additionalModelResponseFieldPaths = paths.includes(STOP_SEQUENCE)
-      ? paths
-      : [...paths, STOP_SEQUENCE]
+    body.additionalModelResponseFieldPaths = paths.includes(STOP_SEQUENCE) ? paths : [...paths, STOP_SEQUENCE]
   }
   const output: JsonObject = {}
   if (textFormat !== null) output.textFormat = textFormat
@@ -111,10 +102,7 @@ function inferenceConfig(
   if (topP !== undefined) config.topP = topP
   const stopSequences = stop.filter((one) => one !== '')
   if (isClaude(model) && stopSequences.some(isBlank)) {
-    throw refused(
-      'stop',
-      `Claude accepts no stop sequence of white space only. Leave it out${OR_OPENAI}`,
-    )
+    throw refused('stop', `Claude accepts no stop sequence of white space only. Leave it out${OR_OPENAI}`)
   }
   if (stopSequences.length > 0) config.stopSequences = stopSequences
   return config
@@ -224,8 +212,7 @@ function limitCachePoints(
   if (points.length <= CACHE_POINTS_MAX) return
   losses.drop('cache_control', 'approximated')
   const excess = new Set(points.slice(0, -CACHE_POINTS_MAX))
-  const kept = <T extends JsonValue>(list: readonly T[]): T[] =>
-    list.filter((block) => !excess.has(block))
+  const kept = <T extends JsonValue>(list: readonly T[]): T[] => list.filter((block) => !excess.has(block))
   if (system.length > 0) body.system = kept(system)
   if (isObject(body.toolConfig)) body.toolConfig = { ...body.toolConfig, tools: kept(tools) }
   body.messages = messages.map(({ role, content }) => ({ role, content: kept(content) }))
@@ -280,11 +267,9 @@ export function target(model: string, stream: boolean): { path: string; accept: 
 /** The path of a model, below which its operations are. Throws like `target`. */
 export function modelPath(model: string): string {
   if (MODEL_ID.test(model)) return `/model/${encodeURIComponent(model)}`
-  throw new GatewayError(
-    'unknown_model',
-    'Unknown model: the id contains characters that no model id has.',
-    { param: 'model' },
-  )
+  throw new GatewayError('unknown_model', 'Unknown model: the id contains characters that no model id has.', {
+    param: 'model',
+  })
 }
 
 /** Members of a body that are counted. */

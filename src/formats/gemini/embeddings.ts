@@ -8,14 +8,7 @@ import { GatewayError } from '../../errors.js'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { Vectors, ChatRequest } from '../chat/request.js'
 import { tokenCount } from '../chat/usage.js'
-import type {
-  Endpoint,
-  Losses,
-  VectorReader,
-  UpstreamCodec,
-  ClientCodec,
-  FormatCodecs,
-} from '../dialect.js'
+import type { Endpoint, Losses, VectorReader, UpstreamCodec, ClientCodec, FormatCodecs } from '../dialect.js'
 import { vectorAt, vectorText, type Outline } from '../wire/embedding-vectors.js'
 import { array, given, integer, object, refuse, string } from '../wire/json/check-fields.js'
 import type { Edit } from '../wire/json/splice.js'
@@ -33,9 +26,7 @@ const GEMINI_ONLY = ['taskType', 'title', 'autoTruncate', 'documentOcr', 'audioT
 function decodeBatch(body: JsonObject, endpoint: Endpoint): ChatRequest {
   const requests = array(body['requests'], 'requests', MAX_INPUTS)
   if (requests.length === 0) refuse('requests', 'must not be empty')
-  const inputs = requests.map((each, at) =>
-    decodeInput(object(each, `requests[${at}]`), `requests[${at}].`),
-  )
+  const inputs = requests.map((each, at) => decodeInput(object(each, `requests[${at}]`), `requests[${at}].`))
   return requestOf(modelOf(endpoint), inputs)
 }
 
@@ -52,9 +43,7 @@ interface EmbeddingInput {
 }
 
 function decodeInput(body: JsonObject, path: string): EmbeddingInput {
-  const camel = Object.fromEntries(
-    Object.entries(body).map(([key, value]) => [camelOf(key), value]),
-  )
+  const camel = Object.fromEntries(Object.entries(body).map(([key, value]) => [camelOf(key), value]))
   const content = object(camel['content'], `${path}content`)
   const parts = array(content['parts'], `${path}content.parts`, MAX_INPUTS)
   const texts = parts.map((part, at) => {
@@ -67,9 +56,7 @@ function decodeInput(body: JsonObject, path: string): EmbeddingInput {
     dimensions: given(size)
       ? integer(size, `${path}outputDimensionality`, { min: 1, max: MAX_DIMENSIONS })
       : undefined,
-    rest: Object.fromEntries(
-      GEMINI_ONLY.flatMap((key) => (given(camel[key]) ? [[key, camel[key]]] : [])),
-    ),
+    rest: Object.fromEntries(GEMINI_ONLY.flatMap((key) => (given(camel[key]) ? [[key, camel[key]]] : []))),
   }
 }
 
@@ -142,9 +129,7 @@ function embeddingEdits(body: JsonObject, model: string): Edit[] {
   if (!Array.isArray(requests)) return edits
   const isNamed = (each: JsonValue): boolean => (objectOf(each)['model'] ?? name) === name
   if (requests.every(isNamed)) return edits
-  const renamed = requests.map((each) =>
-    isNamed(each) ? each : { ...objectOf(each), model: name },
-  )
+  const renamed = requests.map((each) => (isNamed(each) ? each : { ...objectOf(each), model: name }))
   edits.push({ key: 'requests', json: JSON.stringify(renamed) })
   return edits
 }

@@ -4,13 +4,7 @@
  * Source: ai.google.dev/api/generate-content and the types of @google/genai 2, read 2026-11-20.
  */
 import { oneOf, string } from '../wire/json/check-fields.js'
-import {
-  FLAG,
-  integerIn,
-  numberIn,
-  type FieldCheck,
-  type ScalarField,
-} from '../wire/scalar-fields.js'
+import { FLAG, integerIn, numberIn, type FieldCheck, type ScalarField } from '../wire/scalar-fields.js'
 import { enumValue, list, numeric } from './client/proto-fields.js'
 
 /** The object that has most of them. */
@@ -37,8 +31,7 @@ const TIER: FieldCheck<string> = {
     TIERS[oneOf(enumValue(value, path), path, [...Object.keys(TIERS), 'SERVICE_TIER_UNSPECIFIED'])],
 }
 
-const NO_LOGPROBS =
-  'this model reports no log probabilities. Use an OpenAI chat model, or leave it out.'
+const NO_LOGPROBS = 'this model reports no log probabilities. Use an OpenAI chat model, or leave it out.'
 const REPORTED = 'reported'
 
 /** In the order in which the encoder writes them. */

@@ -1,14 +1,7 @@
 /** The same format on both sides: edits of the request's bytes, and what the gateway reads of the reply. */
 import type { WireError } from '../../errors.js'
 import type { FinishReason } from '../chat/event.js'
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import { NO_OUTPUT, type OutputSize } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
@@ -31,11 +24,7 @@ const SIGNATURES = ['thoughtSignature', 'thought_signature'] as const
  * The edits that remove `model`, which is in the path, and reasoning state of other providers' models, for
  * which Google rejects the whole request.
  */
-export function edits(
-  body: JsonObject,
-  modelName: string,
-  { model: facts, losses }: EncodeContext,
-): Edit[] {
+export function edits(body: JsonObject, modelName: string, { model: facts, losses }: EncodeContext): Edit[] {
   const out: Edit[] = []
   if (body.model !== undefined) out.push({ key: 'model', json: null })
   out.push(...countedEdits(body, modelName))

@@ -56,10 +56,7 @@ function textsOf({ embedding }: ChatRequest): string[] {
   })
 }
 
-function predict(
-  texts: readonly string[],
-  { embedding }: Pick<ChatRequest, 'embedding'>,
-): JsonObject {
+function predict(texts: readonly string[], { embedding }: Pick<ChatRequest, 'embedding'>): JsonObject {
   const { dimensions } = embedding ?? {}
   return {
     instances: texts.map((content) => ({ content })),
@@ -78,8 +75,7 @@ function single(request: ChatRequest): JsonObject {
 }
 
 function oneText(): GatewayError {
-  const message =
-    'The model embeds one text in a request on Vertex. Send one request for each text.'
+  const message = 'The model embeds one text in a request on Vertex. Send one request for each text.'
   return new GatewayError('untranslatable', message, { param: 'input' })
 }
 
@@ -121,9 +117,7 @@ function without(body: JsonObject, key: string): JsonObject {
 const predictions: VectorReader = ({ body, arrays }) => {
   if (!Array.isArray(body.predictions)) return null
   const all = body.predictions.map((each) => objectOf(objectOf(each).embeddings))
-  const vectors = all
-    .map((each) => vectorAt(each.values, { arrays }))
-    .filter((each) => each !== null)
+  const vectors = all.map((each) => vectorAt(each.values, { arrays })).filter((each) => each !== null)
   if (vectors.length !== all.length) return null
   let input = 0
   for (const { statistics } of all) {

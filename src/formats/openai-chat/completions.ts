@@ -32,21 +32,17 @@ const MAX_PROMPTS = 2048
 const TOKEN_IDS = { min: 0, max: 2 ** 31 }
 
 /** The start of the errors about fields that chats cannot express. */
-const CHAT_ONLY =
-  'The upstream of this model has no completions endpoint. Its chat endpoint accepts'
+const CHAT_ONLY = 'The upstream of this model has no completions endpoint. Its chat endpoint accepts'
 
 /** Throws `malformed_request` naming the field that breaks a rule. */
 export function decodeCompletion(body: JsonObject): ChatRequest {
   const { prompt, echo, best_of: best, suffix, logprobs, ...chat } = body
-  if (chat['messages'] !== undefined)
-    refuse('messages', 'is not a field of completions: send prompt instead')
+  if (chat['messages'] !== undefined) refuse('messages', 'is not a field of completions: send prompt instead')
   const { texts, tokenIds } = promptOf(prompt)
   const isPlain = tokenIds === 0 && texts.length === 1 && texts[0] !== ''
   // All other fields have the rules of chats.
   const request = decodeRequest({ ...chat, messages: [{ role: 'user', content: 'prompt' }] })
-  request.messages = [
-    { role: 'user', index: 0, parts: texts.map((text) => ({ type: 'text', text })) },
-  ]
+  request.messages = [{ role: 'user', index: 0, parts: texts.map((text) => ({ type: 'text', text })) }]
   const native: NativeField[] = []
   if (!isPlain) {
     const rule = tokenIds > 0 ? 'text and no token ids' : 'one prompt that is not empty'
@@ -58,8 +54,7 @@ export function decodeCompletion(body: JsonObject): ChatRequest {
   if (given(suffix) && string(suffix, 'suffix') !== '') {
     native.push({ path: 'suffix', refusal: `${CHAT_ONLY} no suffix. Leave it out.` })
   }
-  if (given(best) && integer(best, 'best_of', { min: 1, max: 20 }) > 1)
-    native.push({ path: 'best_of' })
+  if (given(best) && integer(best, 'best_of', { min: 1, max: 20 }) > 1) native.push({ path: 'best_of' })
   if (given(logprobs) && integer(logprobs, 'logprobs', { min: 0, max: 5 }) >= 0)
     native.push({ path: 'logprobs' })
   const prompts = Math.max(1, texts.length)
@@ -99,11 +94,7 @@ export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Siz
 }
 
 /** The body of a reply with several choices. */
-export function encodeChoices(
-  choices: readonly Choice[],
-  _request: ChatRequest,
-  seed: Seed,
-): SizedText {
+export function encodeChoices(choices: readonly Choice[], _request: ChatRequest, seed: Seed): SizedText {
   const written = choices.map(({ index, reply }) => {
     const texts = reply.blocks.map((block) =>
       block.type === 'text' || block.type === 'refusal' ? block.text : '',
@@ -127,11 +118,7 @@ export class CompletionEncoder implements StreamEncoder {
   private readonly position: ChoicePosition
 
   /** `position`: the position among several choices; the end of the stream follows the last one. */
-  constructor(
-    request: ChatRequest,
-    seed: Seed,
-    position: ChoicePosition = { index: 0, isLast: true },
-  ) {
+  constructor(request: ChatRequest, seed: Seed, position: ChoicePosition = { index: 0, isLast: true }) {
     this.head = `data: ${headOf(seed)}`
     this.includeUsage = request.includeUsage
     this.position = position
@@ -215,11 +202,7 @@ function asChat(body: JsonObject): JsonObject {
 }
 
 /** Decodes a whole reply. */
-export function decodeCompletionReply(
-  body: JsonObject,
-  request: ChatRequest,
-  sink: EventSink,
-): void {
+export function decodeCompletionReply(body: JsonObject, request: ChatRequest, sink: EventSink): void {
   decodeReply(asChat(body), request, sink)
 }
 

@@ -5,16 +5,7 @@
  */
 import { isObject, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { EmbeddingInput, Vectors, ChatRequest } from '../chat/request.js'
-import {
-  array,
-  boolean,
-  given,
-  integer,
-  oneOf,
-  refuse,
-  string,
-  text,
-} from '../wire/json/check-fields.js'
+import { array, boolean, given, integer, oneOf, refuse, string, text } from '../wire/json/check-fields.js'
 import { modelOf } from '../wire/request-fields.js'
 import type { Edit } from '../wire/json/splice.js'
 import { vectorAt, vectorText, type Outline } from '../wire/embedding-vectors.js'
@@ -43,9 +34,7 @@ export function decodeEmbeddings(body: JsonObject): ChatRequest {
   const ids = inputs.reduce((sum, each) => sum + (typeof each === 'string' ? 0 : each.length), 0)
   return {
     model: modelOf(body),
-    messages: [
-      { role: 'user', index: 0, parts: texts.map((each) => ({ type: 'text', text: each })) },
-    ],
+    messages: [{ role: 'user', index: 0, parts: texts.map((each) => ({ type: 'text', text: each })) }],
     stream: false,
     includeUsage: false,
     tools: [],
@@ -68,8 +57,7 @@ const KNOWN = new Set(['model', 'input', 'encoding_format', 'dimensions', 'user'
 /** One text, several texts, or the token ids of one or several texts. */
 function inputsOf(input: JsonValue | undefined): EmbeddingInput[] {
   if (typeof input === 'string') return [text(input, 'input', Number.MAX_SAFE_INTEGER)]
-  if (!Array.isArray(input))
-    refuse('input', 'must be a string, or an array of strings or token ids')
+  if (!Array.isArray(input)) refuse('input', 'must be a string, or an array of strings or token ids')
   if (input.length === 0) refuse('input', 'must not be empty')
   if (typeof input[0] === 'number') return [tokenIds(input, 'input')]
   return array(input, 'input', MAX_INPUTS).map((item, at) => {
@@ -131,11 +119,7 @@ export const readVectors: VectorReader = ({ body, arrays }: Outline) => {
 }
 
 /** The reply for a client; null if a vector is damaged. */
-export function encodeVectors(
-  { vectors, usage }: Vectors,
-  request: ChatRequest,
-  seed: Seed,
-): string | null {
+export function encodeVectors({ vectors, usage }: Vectors, request: ChatRequest, seed: Seed): string | null {
   const form = request.embedding?.base64 === true ? 'base64' : 'json'
   const items: string[] = []
   for (const vector of vectors) {

@@ -23,11 +23,7 @@ interface RequestedEffort {
  * lowest. Undefined if none is sent. Throws `GatewayError(untranslatable)` if the model accepts tools on this
  * endpoint only without reasoning, and the client requests reasoning.
  */
-export function effortFor(
-  requested: RequestedEffort,
-  model: ModelFacts,
-  losses: Losses,
-): string | undefined {
+export function effortFor(requested: RequestedEffort, model: ModelFacts, losses: Losses): string | undefined {
   const effort = nearest(requested, model)
   const differs = effort !== requested.effort
   if (differs && effort === undefined) {
@@ -41,10 +37,7 @@ function nearest({ effort, tools }: RequestedEffort, model: ModelFacts): string 
   // These models refuse function tools on this endpoint unless reasoning is off.
   if (model.chatToolsWithReasoning === false && tools && effort !== 'none') {
     if (effort === undefined && model.reasoningEfforts?.includes('none') === true) return 'none'
-    throw refused(
-      'tools',
-      `${model.id} accepts tools on this upstream only with reasoning_effort "none"`,
-    )
+    throw refused('tools', `${model.id} accepts tools on this upstream only with reasoning_effort "none"`)
   }
   return effort === undefined ? undefined : nearestEffort(effort, model.reasoningEfforts)
 }
@@ -82,10 +75,7 @@ export function acceptsStop(stop: unknown, model: ModelFacts): boolean {
   if (model.stop !== false) return true
   const isNone = [stop ?? ''].flat().every((text) => text === '')
   if (isNone) return false
-  throw refused(
-    'stop',
-    `${model.id} accepts no stop sequences. Leave it out, or choose a model that does.`,
-  )
+  throw refused('stop', `${model.id} accepts no stop sequences. Leave it out, or choose a model that does.`)
 }
 
 /**

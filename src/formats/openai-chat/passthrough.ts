@@ -25,14 +25,7 @@ import { withheldEdits } from '../wire/openai/withheld-fields.js'
 import { stopReasonOf } from '../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
 import { MAX_CALL_ID, FRAME_SLOTS } from './constants.js'
-import {
-  effortFor,
-  isDefaultValue,
-  refusesMaxTokens,
-  SAMPLING,
-  accepts,
-  acceptsStop,
-} from './model-rules.js'
+import { effortFor, isDefaultValue, refusesMaxTokens, SAMPLING, accepts, acceptsStop } from './model-rules.js'
 import {
   errorIn,
   STOPPED_WITH_ERROR,
@@ -190,13 +183,7 @@ function forwardedMessages(value: JsonValue | undefined, marks: boolean): JsonVa
 }
 
 /** Members with reasoning, or with the reasoning state that a provider signed. */
-const REASONING = [
-  'extra_content',
-  'reasoning',
-  'reasoning_content',
-  'reasoning_details',
-  'thinking_blocks',
-]
+const REASONING = ['extra_content', 'reasoning', 'reasoning_content', 'reasoning_details', 'thinking_blocks']
 
 /** Whether a message has reasoning, which `forwardedMessages` removes. */
 function hasReasoning(value: JsonValue | undefined): boolean {
@@ -208,12 +195,7 @@ function hasReasoning(value: JsonValue | undefined): boolean {
 }
 
 function isNothing(value: JsonValue | undefined): boolean {
-  return (
-    value === undefined ||
-    value === null ||
-    value === '' ||
-    (Array.isArray(value) && value.length === 0)
-  )
+  return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
 }
 
 /** The tools without foreign members; null if there are none. */
@@ -241,9 +223,7 @@ function message(item: JsonObject, foreign: readonly string[]): JsonObject | nul
 function call(item: JsonObject): JsonObject | null {
   const rest = own(item)
   const id = stringOf(item['id']) ?? ''
-  return wireCallId(id, MAX_CALL_ID) === id
-    ? rest
-    : { ...(rest ?? item), id: wireCallId(id, MAX_CALL_ID) }
+  return wireCallId(id, MAX_CALL_ID) === id ? rest : { ...(rest ?? item), id: wireCallId(id, MAX_CALL_ID) }
 }
 
 /** The parts without foreign members and without Mistral's thinking parts; null if nothing changes. */
@@ -381,8 +361,7 @@ export class ChunkWatcher implements StreamWatcher {
       return false
     }
     this.reason = this.hasCall ? 'tool-use' : 'stop'
-    if (this.asChat === null)
-      this.missingFrame = this.lastChunk(this.hasCall ? 'tool_calls' : 'stop')
+    if (this.asChat === null) this.missingFrame = this.lastChunk(this.hasCall ? 'tool_calls' : 'stop')
     this.isComplete = true
     return true
   }

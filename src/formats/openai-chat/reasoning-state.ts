@@ -60,11 +60,7 @@ export class Details {
     }
   }
 
-  private thinking(
-    text: string,
-    signature: string | undefined,
-    redacted: string | undefined,
-  ): JsonObject[] {
+  private thinking(text: string, signature: string | undefined, redacted: string | undefined): JsonObject[] {
     if (this.origin === 'openai-responses') {
       const summary = text === '' ? [] : [this.detail({ type: 'reasoning.summary', summary: text })]
       const data = redacted ?? signature
@@ -183,11 +179,7 @@ function plainThoughts(item: JsonObject, path: string): ThinkingPart[] {
  * Attaches the signatures to calls and parts. The last text signature belongs to the last text part; the
  * others get empty text parts before it.
  */
-export function attachSignatures(
-  state: ReasoningState,
-  parts: AssistantPart[],
-  calls: ToolCall[],
-): void {
+export function attachSignatures(state: ReasoningState, parts: AssistantPart[], calls: ToolCall[]): void {
   for (const call of calls) {
     const signature = state.calls.get(call.id)
     if (signature !== undefined) call.signature = signature

@@ -28,10 +28,4 @@ export const SERVICE_TIERS: readonly string[] = [
  * Service tiers of replies that chat completions has too. `auto` is a request, not a tier that serves a
  * reply.
  */
-export const SERVED_TIERS: ReadonlySet<string> = new Set([
-  'default',
-  'flex',
-  'scale',
-  'priority',
-  'fast',
-])
+export const SERVED_TIERS: ReadonlySet<string> = new Set(['default', 'flex', 'scale', 'priority', 'fast'])

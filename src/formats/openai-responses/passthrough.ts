@@ -12,13 +12,7 @@ import {
 } from '../chat/json.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { mergeUsage, reportsOutput, type Usage } from '../chat/usage.js'
-import type {
-  EncodeContext,
-  Losses,
-  StreamWatcher,
-  WatchedRequest,
-  ReplyFacts,
-} from '../dialect.js'
+import type { EncodeContext, Losses, StreamWatcher, WatchedRequest, ReplyFacts } from '../dialect.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { NestedJson } from '../wire/json/nested-json.js'
 import type { Edit } from '../wire/json/splice.js'
@@ -83,8 +77,7 @@ function ownItem(state: FoundState | null): JsonObject | null {
 function isFromGateway(item: JsonValue): boolean {
   if (!isObject(item)) return false
   return (
-    isReasoningToken(stringOf(item['encrypted_content']) ?? '') ||
-    isOwnItemId(stringOf(item['id']) ?? '')
+    isReasoningToken(stringOf(item['encrypted_content']) ?? '') || isOwnItemId(stringOf(item['id']) ?? '')
   )
 }
 

@@ -35,10 +35,7 @@ const BOUND = 'bound to a different conversation'
  *
  * Source: Claude documentation, "Preserved thinking", read 2026-11-20.
  */
-export function withoutBoundThinking(
-  value: JsonValue | undefined,
-  error: WireError,
-): JsonObject | null {
+export function withoutBoundThinking(value: JsonValue | undefined, error: WireError): JsonObject | null {
   if (error.kind !== 'upstream_rejected' || !error.message.includes(BOUND)) return null
   // Models that check the binding think adaptively by default.
   const thinking: JsonObject = isObject(value) ? value : { type: 'adaptive' }

@@ -26,11 +26,7 @@ export function cacheMark(item: JsonObject, path: string): CacheMark | undefined
 }
 
 /** The part with the cache marker of its wire form, if it has one. */
-export function withCacheMark<T extends { cache?: CacheMark }>(
-  part: T,
-  item: JsonObject,
-  path: string,
-): T {
+export function withCacheMark<T extends { cache?: CacheMark }>(part: T, item: JsonObject, path: string): T {
   const cache = cacheMark(item, path)
   if (cache !== undefined) part.cache = cache
   return part

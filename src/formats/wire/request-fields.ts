@@ -52,10 +52,7 @@ export function refuseControls(model: string): void {
 
 /** The text with each control character as a JSON escape, such as `\\u001b`; line feeds too. */
 export function escapeControls(text: string): string {
-  return text.replace(
-    EVERY_CONTROL,
-    (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+  return text.replace(EVERY_CONTROL, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 /** The `stream` field. Throws `malformed_request` if it is not a boolean. */

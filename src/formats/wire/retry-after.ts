@@ -23,8 +23,7 @@ const LIMITS: readonly (readonly [remaining: string, reset: string])[] = [
     (what) => [`x-ratelimit-remaining-${what}`, `x-ratelimit-reset-${what}`] as const,
   ),
   ...['requests', 'tokens', 'input-tokens', 'output-tokens'].map(
-    (what) =>
-      [`anthropic-ratelimit-${what}-remaining`, `anthropic-ratelimit-${what}-reset`] as const,
+    (what) => [`anthropic-ratelimit-${what}-remaining`, `anthropic-ratelimit-${what}-reset`] as const,
   ),
 ]
 
@@ -56,10 +55,7 @@ function resetSeconds(headers: IncomingHttpHeaders): number | undefined {
 }
 
 /** Seconds until a date of RFC 9110 or RFC 3339. */
-function secondsUntil(
-  date: string | string[] | undefined,
-  headers: IncomingHttpHeaders,
-): number | undefined {
+function secondsUntil(date: string | string[] | undefined, headers: IncomingHttpHeaders): number | undefined {
   if (typeof date !== 'string') return undefined
   const wait = (Date.parse(date) - Date.parse(headers.date ?? '')) / 1000
   return wait >= 0 ? wait : undefined

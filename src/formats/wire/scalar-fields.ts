@@ -79,8 +79,7 @@ export function integerIn(
 ): FieldCheck<number> {
   return {
     rule: max === undefined ? `integer from ${min}` : `${shown(min)} to ${shown(max)}, an integer`,
-    read: (value, path) =>
-      integer(written(value), path, max === undefined ? { min } : { min, max }),
+    read: (value, path) => integer(written(value), path, max === undefined ? { min } : { min, max }),
   }
 }
 
@@ -129,10 +128,7 @@ function store<K extends ScalarName>(
 }
 
 /** The rows of these members, in the order of the table. */
-export function fieldsFor(
-  fields: readonly ScalarField[],
-  ...names: readonly ScalarName[]
-): ScalarField[] {
+export function fieldsFor(fields: readonly ScalarField[], ...names: readonly ScalarName[]): ScalarField[] {
   return fields.filter(({ canonical }) => names.includes(canonical))
 }
 
@@ -172,11 +168,7 @@ interface FieldWriting {
 }
 
 /** Reports the fields that the format does not have. Throws `untranslatable` if one of them is refused. */
-export function loseFields(
-  request: ChatRequest,
-  fields: readonly ScalarField[],
-  losses: FieldLosses,
-): void {
+export function loseFields(request: ChatRequest, fields: readonly ScalarField[], losses: FieldLosses): void {
   for (const field of fields) {
     const value = request[field.canonical]
     if (field.wire === null && value !== undefined) loseField(field, value, losses)

@@ -3,14 +3,7 @@
  * Only relaxes a schema: keywords outside the subset are described in its description instead.
  */
 import { SchemaBudget } from '../chat/json-schema.js'
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import { stringifyExact } from './json/exact-numbers.js'
 
 /** A schema for `output_config.format` or a strict tool, or the reason why it cannot be one. */
@@ -64,9 +57,7 @@ export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): S
   // An empty schema, or the merge of variants, may have no named property.
   if (openMap(root)) problems.push(OPEN)
   const first = problems[0]
-  return first === undefined
-    ? { schema: { ...root, additionalProperties: false } }
-    : { problem: first }
+  return first === undefined ? { schema: { ...root, additionalProperties: false } } : { problem: first }
 }
 
 /** The problems found so far, and the remaining budget. */
@@ -81,11 +72,7 @@ interface SchemaPosition {
   readonly depth: number
 }
 
-function sanitize(
-  schema: JsonObject,
-  { path, depth }: SchemaPosition,
-  state: SchemaState,
-): JsonObject {
+function sanitize(schema: JsonObject, { path, depth }: SchemaPosition, state: SchemaState): JsonObject {
   const { problems, budget } = state
   budget.spend(1)
   if (depth > MAX_DEPTH) {
@@ -229,9 +216,7 @@ class Union {
 
   members(): JsonObject {
     if (!this.isUsed) return {}
-    const properties = Object.fromEntries(
-      [...this.properties].map(([name, known]) => [name, known.schema()]),
-    )
+    const properties = Object.fromEntries([...this.properties].map(([name, known]) => [name, known.schema()]))
     return { properties, required: [...this.required] }
   }
 

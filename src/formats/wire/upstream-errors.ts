@@ -43,8 +43,7 @@ export function redactUpstreamText(text: string): string {
 
 const WRONG_URL =
   /^(?:invalid url|unknown request url|unexpected endpoint|no route matched|cannot post |the requested (?:url|resource|route|path|endpoint)\b|method not (?:found|allowed))/i
-const NOTHING_FOUND =
-  /^(?:\d{3} )?(?:[a-z]+ )?not found\b.?(?: please check the configuration\.?)?$/i
+const NOTHING_FOUND = /^(?:\d{3} )?(?:[a-z]+ )?not found\b.?(?: please check the configuration\.?)?$/i
 
 /**
  * Whether the reply means that the endpoint does not exist. `text` is the message of the error in the

@@ -82,11 +82,7 @@ export class AttemptResult {
   readonly occasion: Occasion
   readonly after: ErrorKind | null
 
-  constructor(
-    candidate: Candidate,
-    losses: readonly string[],
-    { occasion, after }: AttemptReason = FIRST,
-  ) {
+  constructor(candidate: Candidate, losses: readonly string[], { occasion, after }: AttemptReason = FIRST) {
     this.candidate = candidate
     this.losses = losses
     this.occasion = occasion

@@ -140,11 +140,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   /** Whether the waits count: those after a beginning are relaying, those of a hedge the other attempt's. */
   private countsWaits: boolean
 
-  constructor(
-    request: AttemptRequest,
-    loop: AttemptLoop,
-    { turn, result, prepared, earlier }: AttemptParts,
-  ) {
+  constructor(request: AttemptRequest, loop: AttemptLoop, { turn, result, prepared, earlier }: AttemptParts) {
     this.request = request
     this.loop = loop
     this.turn = turn
@@ -206,8 +202,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     }
     // A continued reply keeps its form: whole, or a stream.
     const { call } = this.prepared
-    const isStream =
-      this.earlier.whole === null && streamsOn(call, this.target, isEventStream(headers))
+    const isStream = this.earlier.whole === null && streamsOn(call, this.target, isEventStream(headers))
     const wrong = unreadable(headers)
     if (wrong !== null) this.fail(wrong)
     else if (isStream) this.guard(() => this.openStream())
@@ -630,10 +625,7 @@ class CollectedReply {
     const { exchange, held, sent } = this.request
     const scan = this.scan === null ? null : this.scanSteps(this.scan)
     const isEvents = isEventStream(this.headers)
-    const read = readReply(
-      { chunks, bytes, scan, target, isEvents, begun },
-      { prepared, exchange, held },
-    )
+    const read = readReply({ chunks, bytes, scan, target, isEvents, begun }, { prepared, exchange, held })
     const translated = (): void => void (sent.translateMs += performance.now() - beganMs)
     if (!(read instanceof Promise)) translated()
     return read instanceof Promise ? read.finally(translated) : read

@@ -318,10 +318,7 @@ function spelled({ clientCodec }: Call, paths: readonly string[]): readonly stri
 function nextOf(
   base: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs' | 'bytes'>,
   encodedBody: JsonObject | null,
-  {
-    upstreamCodec,
-    request,
-  }: { readonly upstreamCodec: UpstreamCodec; readonly request: ChatRequest },
+  { upstreamCodec, request }: { readonly upstreamCodec: UpstreamCodec; readonly request: ChatRequest },
 ): Outgoing['next'] {
   const { continuation } = upstreamCodec
   if (encodedBody === null || continuation === null) return null
@@ -353,8 +350,7 @@ function fetchMedia(request: MediaRequest, target: Target): Promise<Call> | null
   const { exchange, call } = request
   const { media } = exchange.generation
   const { upstreamCodec } = target
-  if (media === null || upstreamCodec.readsUrl === undefined || target.dialect === call.dialect)
-    return null
+  if (media === null || upstreamCodec.readsUrl === undefined || target.dialect === call.dialect) return null
   const urls = new Map<string, string>()
   for (const message of call.request.messages) {
     for (const [path, url] of urlsOf(message))

@@ -26,12 +26,7 @@ import { encodedText, inTurns, joinedSteps } from '../streams/in-turns.js'
 import { joinChunks, LARGE_BYTES } from '../streams/join-chunks.js'
 import { PassthroughStream } from '../streams/passthrough-stream.js'
 import { ReplyTransform, type ReplyOwner } from '../streams/reply-transform.js'
-import {
-  ArrayForm,
-  arrayOfEvents,
-  EVENT_STREAM,
-  type StreamForm,
-} from '../streams/sse-or-json-array.js'
+import { ArrayForm, arrayOfEvents, EVENT_STREAM, type StreamForm } from '../streams/sse-or-json-array.js'
 import {
   tooComplex,
   TranslatedStream,
@@ -101,8 +96,7 @@ function translationOf(
   const { upstreamCodec } = target
   const { encodedBody, next } = outgoing
   const seed = seedOf(exchange, call, target)
-  const mayOmitCall =
-    encodedBody !== null && upstreamCodec.mayOmitCall?.(encodedBody, request) === true
+  const mayOmitCall = encodedBody !== null && upstreamCodec.mayOmitCall?.(encodedBody, request) === true
   return { upstreamCodec, clientCodec, request, seed, mayPause: next !== null, mayOmitCall }
 }
 
@@ -200,8 +194,7 @@ function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply | Unjudge
   const { chunks, bytes, target } = reply
   const { call } = of.prepared
   const scan = yield* reply.scan
-  const isPassed =
-    passes(call, target) && !call.request.stream && target.upstreamCodec.replyFacts !== null
+  const isPassed = passes(call, target) && !call.request.stream && target.upstreamCodec.replyFacts !== null
   const isUsed = call.keep !== undefined || call.capture !== undefined
   const isKept = isPassed && isUsed && bytes <= MAX_STORED_BYTES
   const needsValue = scan.excess === null && (!isPassed || isKept)
@@ -409,9 +402,7 @@ export const OTHER_TYPE: Readonly<WireError> = {
 
 /** The upstream's request id, at most 128 characters; null if it sent none. */
 export function requestIdIn(headers: IncomingHttpHeaders): string | null {
-  const id = fieldOf(
-    headers['x-request-id'] ?? headers['request-id'] ?? headers['x-amzn-requestid'],
-  )
+  const id = fieldOf(headers['x-request-id'] ?? headers['request-id'] ?? headers['x-amzn-requestid'])
   return id === undefined ? null : id.slice(0, 128)
 }
 
@@ -532,10 +523,7 @@ function isInForm(vectors: readonly Vector[], form: Vector['form']): boolean {
 }
 
 /** Converts the vectors; null if one is damaged. */
-function* inForm(
-  vectors: readonly Vector[],
-  form: Vector['form'],
-): Steps<readonly Vector[] | null> {
+function* inForm(vectors: readonly Vector[], form: Vector['form']): Steps<readonly Vector[] | null> {
   const converted: Vector[] = []
   let chars = 0
   for (const vector of vectors) {
@@ -557,11 +545,7 @@ function counted(usage: Usage, { request }: Call, generation: Generation): Usage
   return { ...usage, input: inputTokens(promptSizeOf(request), family) }
 }
 
-function passedReply(
-  body: string | Buffer,
-  bytes: number,
-  { usage, model }: Vectors,
-): VectorsReply {
+function passedReply(body: string | Buffer, bytes: number, { usage, model }: Vectors): VectorsReply {
   return { kind: 'answer', body, bytes, replyResult: replyResultOf(null, usage, model) }
 }
 

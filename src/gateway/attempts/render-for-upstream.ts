@@ -7,12 +7,7 @@ import type { QuirksConfig } from '../../config/config.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest, Message } from '../../formats/chat/request.js'
-import {
-  reportNative,
-  type UpstreamCodec,
-  type Losses,
-  type WireFormat,
-} from '../../formats/dialect.js'
+import { reportNative, type UpstreamCodec, type Losses, type WireFormat } from '../../formats/dialect.js'
 import { sizedText } from '../../formats/wire/frames/sized-text.js'
 import { parseExact, stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import { splice, type Edit } from '../../formats/wire/json/splice.js'
@@ -87,11 +82,7 @@ export function render(call: RenderedCall, destination: Destination, losses: Los
 }
 
 /** The same for a large request, in steps. */
-export function* renderSteps(
-  call: RenderedCall,
-  destination: Destination,
-  losses: Losses,
-): Steps<Rendered> {
+export function* renderSteps(call: RenderedCall, destination: Destination, losses: Losses): Steps<Rendered> {
   if (passesBytes(call, destination)) return edited(call, destination, losses)
   const { encodedBody, ...head } = encoded(call, destination, losses)
   yield
@@ -102,15 +93,7 @@ export function* renderSteps(
 /** The part of a call that is rendered. */
 type RenderedCall = Pick<
   Call,
-  | 'wire'
-  | 'raw'
-  | 'members'
-  | 'body'
-  | 'request'
-  | 'added'
-  | 'fetchedBytes'
-  | 'history'
-  | 'isRewritten'
+  'wire' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes' | 'history' | 'isRewritten'
 >
 
 /** Whether the upstream gets the client's own bytes with some edits. */
@@ -210,8 +193,7 @@ export function bodyOf(
     const body = writeJson(encodedBody)
     return { body, bytes: body.length }
   }
-  const { text, bytes } =
-    write === undefined ? sizedText(stringifyExact(encodedBody)) : write(encodedBody)
+  const { text, bytes } = write === undefined ? sizedText(stringifyExact(encodedBody)) : write(encodedBody)
   return { body: text, bytes }
 }
 

@@ -92,10 +92,7 @@ function timeLeftMs({ candidate }: CandidateTurn, { exchange, timeoutMs }: Retri
 export type Reaction = 'retry' | 'next' | 'if_repeatable' | 'never'
 
 /** The properties of an attempt that ended before its first content. */
-export type Failure = Pick<
-  AttemptResult,
-  'status' | 'wasSent' | 'wasFullySent' | 'hasReplied' | 'isStreamed'
->
+export type Failure = Pick<AttemptResult, 'status' | 'wasSent' | 'wasFullySent' | 'hasReplied' | 'isStreamed'>
 
 /** Statuses of a provider that fails or throttles. Other 5xx, of proxies before it, count as well. */
 function isTransient(status: number): boolean {

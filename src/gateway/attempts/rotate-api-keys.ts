@@ -35,8 +35,7 @@ export class Credentials {
   ) {
     this.clock = clock
     this.onDenied = onDenied
-    this.all =
-      keys.length === 0 ? [{ index: 0, key: null }] : keys.map((key, index) => ({ index, key }))
+    this.all = keys.length === 0 ? [{ index: 0, key: null }] : keys.map((key, index) => ({ index, key }))
     this.restUntilMs = this.all.map(() => 0)
     this.reportedAtMs = this.all.map(() => Number.NEGATIVE_INFINITY)
   }

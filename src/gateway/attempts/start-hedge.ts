@@ -74,11 +74,7 @@ export class Hedging {
 }
 
 /** An estimate in nano-dollars; 0 if the price is not known. */
-function costOf(
-  { target, model }: Candidate,
-  request: ChatRequest,
-  generation: Generation,
-): number {
+function costOf({ target, model }: Candidate, request: ChatRequest, generation: Generation): number {
   const price = generation.prices.find(target.upstream.config.name, model, null)
   if (price === null) return 0
   const { assumedOutputTokens } = generation.snapshot.config.limiting

@@ -20,12 +20,7 @@ import {
 import { AttemptResult, type Occasion } from './attempt-result.js'
 import type { Breaker } from './breaker.js'
 import type { PreparedRequest } from './prepare-candidate.js'
-import {
-  CandidateTurn,
-  stepAfter,
-  type RetriedRequest,
-  type TurnSettings,
-} from './retry-or-fallback.js'
+import { CandidateTurn, stepAfter, type RetriedRequest, type TurnSettings } from './retry-or-fallback.js'
 import type { Hedging } from './start-hedge.js'
 
 /** An admitted request, and the services that sending it uses. */
@@ -169,8 +164,7 @@ export class Candidates implements AttemptLoop {
     result.call = prepared.call
     result.cacheMarks = sent.preparedMarks
     result.replyResult = earlier.stream?.translation ?? null
-    result.earlierUsage =
-      earlier.stream?.translation.usage ?? earlier.whole?.usage ?? result.earlierUsage
+    result.earlierUsage = earlier.stream?.translation.usage ?? earlier.whole?.usage ?? result.earlierUsage
     sent.began(result)
     reservation?.decided(turn.candidate)
     const attempt = new Attempt(this.sending, this, { turn, result, prepared, earlier })

@@ -28,11 +28,7 @@ interface UpstreamWatch {
   onDenied: (denied: DeniedKey) => void
 }
 
-function newBreaker(
-  { name, breaker }: UpstreamConfig,
-  clock: Clock,
-  watch: UpstreamWatch,
-): Breaker {
+function newBreaker({ name, breaker }: UpstreamConfig, clock: Clock, watch: UpstreamWatch): Breaker {
   return new Breaker(breaker, clock, (state) => watch.onChange(name, state))
 }
 
@@ -66,9 +62,7 @@ export class UpstreamState {
     const { name } = config
     const onDenied = (index: number, status: number): void =>
       watch.onDenied({ upstream: name, index, status })
-    this.credentials = hasSameKeys
-      ? previous.credentials
-      : new Credentials(apiKeys, clock, onDenied)
+    this.credentials = hasSameKeys ? previous.credentials : new Credentials(apiKeys, clock, onDenied)
   }
 
   /** The latency of a target's model; targets without a model share one. */

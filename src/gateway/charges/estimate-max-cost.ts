@@ -144,8 +144,7 @@ function maxCallCosts(
 
 function maxNanoUsd(price: Price | null, input: number, output: number | null): number | null {
   if (price === null) return null
-  if (output === null)
-    return isOutputFree(price) ? maxCostNanoUsd(price, { input, output: 0 }) : null
+  if (output === null) return isOutputFree(price) ? maxCostNanoUsd(price, { input, output: 0 }) : null
   return maxCostNanoUsd(price, { input, output })
 }
 
@@ -191,8 +190,7 @@ export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number |
   if (base === null || million === null || base + callsNanoUsd > leftNanoUsd) return null
   const perToken = (million - base) / 1_000_000
   // One token less, so that rounding cannot exceed the remaining amount.
-  const affordable =
-    perToken <= 0 ? 0 : Math.floor((leftNanoUsd - callsNanoUsd - base) / perToken) - 1
+  const affordable = perToken <= 0 ? 0 : Math.floor((leftNanoUsd - callsNanoUsd - base) / perToken) - 1
   const perChoice = Math.floor(affordable / choices)
   return perChoice < MIN_OUTPUT_TOKENS ? null : perChoice * choices
 }

@@ -43,16 +43,11 @@ interface ElapsedTime {
  * The gateway's own share of an exchange's time, in ms: without the waits for the client's body, the
  * upstream, and a client that reads the reply.
  */
-export function overheadMs(
-  x: RequestContext,
-  results: Results,
-  { nowMs, relayMs }: ElapsedTime,
-): number {
+export function overheadMs(x: RequestContext, results: Results, { nowMs, relayMs }: ElapsedTime): number {
   const { intake, sent, guard } = results
   const { connectMs, firstByteMs, replyMs } = waitsOf(results)
   const upstream = (connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0)
-  const others =
-    (sent?.fetchMs ?? 0) + (sent?.backOffMs ?? 0) + (intake?.tookMs ?? 0) + (relayMs ?? 0)
+  const others = (sent?.fetchMs ?? 0) + (sent?.backOffMs ?? 0) + (intake?.tookMs ?? 0) + (relayMs ?? 0)
   // A stream waits for its guardrails while it is relayed.
   const judgedMs = (relayMs === null ? guard?.tookMs : guard?.requestMs) ?? 0
   const total = nowMs - x.startedMs - upstream - others - judgedMs
@@ -223,11 +218,7 @@ function attemptMs({ sent }: Results): readonly number[] | null {
 }
 
 /** The model name from a closed set, the same as for limits. */
-function countedAs(
-  { generation }: RequestContext,
-  { call, candidate }: Results,
-  outcome: Outcome,
-): string {
+function countedAs({ generation }: RequestContext, { call, candidate }: Results, outcome: Outcome): string {
   if (call === null) return 'other'
   const { model } = call.request
   if (candidate === null) return generation.modelLabel(model)

@@ -42,8 +42,7 @@ export class Reservation {
     this.limiter = limiter
     this.reserved = reserved
     this.hasBudget = needsOf(reserved.limits).money
-    for (const maxAmount of reserved.maxAmounts.values())
-      this.covered = larger(this.covered, maxAmount)
+    for (const maxAmount of reserved.maxAmounts.values()) this.covered = larger(this.covered, maxAmount)
   }
 
   /**
@@ -131,11 +130,7 @@ interface AmountRules {
 }
 
 /** The maximum that one attempt may use; 0 for resources without a limit. Throws as `maxNanoUsd`. */
-export function amountOf(
-  estimate: CostEstimate,
-  model: string,
-  { needs, limiting }: AmountRules,
-): Amount {
+export function amountOf(estimate: CostEstimate, model: string, { needs, limiting }: AmountRules): Amount {
   const { assumedOutputTokens } = limiting
   return {
     tokens: needs.tokens ? likelyTokens(estimate, assumedOutputTokens) : 0,
@@ -177,8 +172,7 @@ export function maxNanoUsd(
 ): number {
   const { nanoUsd, price, unseen, unknownCall, isUnbounded } = estimate
   if (unseen !== null && unseenInput === 'refuse') throw unseenRefusal(unseen)
-  if (unknownCall !== null && unknownPrice === 'refuse')
-    throw unknownCallRefusal(unknownCall, model)
+  if (unknownCall !== null && unknownPrice === 'refuse') throw unknownCallRefusal(unknownCall, model)
   if (nanoUsd !== null) return nanoUsd
   if (price !== null) {
     if (isUnbounded) throw unknownWindowRefusal(unseen ?? '', model)

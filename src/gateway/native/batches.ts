@@ -65,10 +65,7 @@ export function batchIn({ facts }: ProviderObject): RequestSummary | null {
  */
 export async function planBatch(
   metered: Metered,
-  {
-    summaries,
-    lastSegment,
-  }: { readonly summaries: readonly RequestSummary[]; readonly lastSegment: string },
+  { summaries, lastSegment }: { readonly summaries: readonly RequestSummary[]; readonly lastSegment: string },
   { limiter }: MeterServices,
 ): Promise<BatchFacts> {
   const { x, identity, target } = metered

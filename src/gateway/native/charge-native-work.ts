@@ -7,13 +7,7 @@ import { addUsage, type Usage } from '../../formats/chat/usage.js'
 import { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
-import {
-  costNanoUsd,
-  isComplete,
-  maxCostNanoUsd,
-  tierPrice,
-  type Price,
-} from '../../ledger/price.js'
+import { costNanoUsd, isComplete, maxCostNanoUsd, tierPrice, type Price } from '../../ledger/price.js'
 import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/find-limits.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { storeReservationOf } from '../../limits/reservation-types.js'
@@ -54,9 +48,7 @@ export function workDemands(
   metered: Metered,
   need: { readonly tokens: number; readonly nanoUsd: number },
 ): LimitDemand[] {
-  return limitDemandsOf(nativeLimits(metered), need).filter(
-    ({ demand }) => demand.kind !== 'concurrent',
-  )
+  return limitDemandsOf(nativeLimits(metered), need).filter(({ demand }) => demand.kind !== 'concurrent')
 }
 
 /** The price of a model at the upstream; null if it is unknown. */
@@ -69,11 +61,7 @@ export function priceAt({ prices }: Generation, upstream: string, model: string)
  * The price of a batch: that of the tier `batch`, if the model has one. Otherwise the usual price, which is
  * higher.
  */
-export function batchPriceAt(
-  generation: Generation,
-  upstream: string,
-  model: string,
-): Price | null {
+export function batchPriceAt(generation: Generation, upstream: string, model: string): Price | null {
   const price = priceAt(generation, upstream, model)
   return price === null ? null : (tierPrice(price, 'batch') ?? price)
 }
@@ -82,11 +70,7 @@ export function batchPriceAt(
 const SESSION_TOKENS = { input: 32_000, output: 4_096 }
 
 /** The maximum cost of one reply of a session; null if the price is unknown. */
-export function maxReplyCost(
-  generation: Generation,
-  upstream: string,
-  model: string,
-): number | null {
+export function maxReplyCost(generation: Generation, upstream: string, model: string): number | null {
   const price = priceAt(generation, upstream, model)
   const { contextWindow, maxOutputTokens } = generation.facts(model)
   const input = contextWindow ?? SESSION_TOKENS.input

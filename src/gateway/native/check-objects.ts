@@ -78,9 +78,7 @@ export async function guardObjects(
   const { scan } = inspected
   // The last part of an upload is not the whole file.
   const stream =
-    headerOf(x.req, OFFSET) === undefined || headerOf(x.req, OFFSET) === '0'
-      ? inspected.stream
-      : null
+    headerOf(x.req, OFFSET) === undefined || headerOf(x.req, OFFSET) === '0' ? inspected.stream : null
   return {
     ...path,
     body: inspected.body,

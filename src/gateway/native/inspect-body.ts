@@ -42,13 +42,9 @@ const MAX_LEADING = 1_024
  * Decides by the first bytes how the body is read. `source` is a stream in paused mode. Rejects with
  * `GatewayError` if the source fails or the body is refused.
  */
-export async function inspectBody(
-  source: Readable,
-  options: InspectOptions,
-): Promise<InspectedBody> {
+export async function inspectBody(source: Readable, options: InspectOptions): Promise<InspectedBody> {
   const { contentType, isUpload, check } = options
-  const [, boundary] =
-    /^multipart\/.*;\s*boundary=("[^"]{1,70}"|[^\s;"]{1,70})/i.exec(contentType) ?? []
+  const [, boundary] = /^multipart\/.*;\s*boundary=("[^"]{1,70}"|[^\s;"]{1,70})/i.exec(contentType) ?? []
   if (/^multipart\//i.test(contentType)) {
     if (boundary === undefined) throw refusal('a form needs a boundary in its content-type')
     if (options.isEncoded) throw encoded()
@@ -143,11 +139,7 @@ function nextChunk(source: Readable): Promise<Buffer | null> {
 }
 
 /** Reads the rest of the body into `chunks`. */
-async function wholeJson(
-  source: Readable,
-  chunks: Buffer[],
-  held: HeldMemory,
-): Promise<RequestScan> {
+async function wholeJson(source: Readable, chunks: Buffer[], held: HeldMemory): Promise<RequestScan> {
   const scan = new RequestScan(false)
   const take = (chunk: Buffer): void => {
     held.take(chunk.length)
@@ -224,11 +216,7 @@ class ScannedLines extends Transform implements StreamedScan {
  * The provider gets the end of the body only if the account owns the objects: it does not act on a request
  * that is cut.
  */
-function checkThen(
-  check: InspectOptions['check'],
-  ids: Iterable<string>,
-  done: TransformCallback,
-): void {
+function checkThen(check: InspectOptions['check'], ids: Iterable<string>, done: TransformCallback): void {
   const list = [...ids]
   if (list.length === 0) done()
   else

@@ -286,11 +286,7 @@ async function sendWhole(
     if (encoded.error !== null) throw gatewayError(encoded.error)
     await owner.ending()
     const bytes = Buffer.from(encoded.body)
-    const head = [
-      ...withType(owner.head(), 'application/json'),
-      'content-length',
-      String(bytes.length),
-    ]
+    const head = [...withType(owner.head(), 'application/json'), 'content-length', String(bytes.length)]
     beginReply(x.res, 200, head)
     owner.sent(bytes.length)
     x.res.once('finish', () => owner.finished())

@@ -15,13 +15,7 @@ import { beginReply } from '../../http/respond.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import { requestIdIn } from '../attempts/read-reply.js'
 import type { Exchange } from '../client-exchange.js'
-import {
-  AttemptClock,
-  type Timeouts,
-  type PassedTimeout,
-  type Phase,
-  type Timed,
-} from '../timeouts.js'
+import { AttemptClock, type Timeouts, type PassedTimeout, type Phase, type Timed } from '../timeouts.js'
 import type { DrainedReply } from '../drained-replies.js'
 import { NOT_LISTED } from '../in-flight-list.js'
 import {
@@ -41,12 +35,9 @@ const PROGRESS = { connecting: 'connecting', waiting: 'sent', stream: 'in reply'
 
 export function timeoutErrorOf(passedTimeout: PassedTimeout): GatewayError {
   if (passedTimeout === 'stalled') return gatewayError(CLIENT_STALLED)
-  if (passedTimeout === 'connect')
-    return gatewayError(timeoutError('did not accept a connection in time'))
+  if (passedTimeout === 'connect') return gatewayError(timeoutError('did not accept a connection in time'))
   if (passedTimeout === 'first byte') return gatewayError(timeoutError('did not answer in time'))
-  return gatewayError(
-    timeoutError(passedTimeout === 'idle' ? 'was silent for too long' : 'took too long'),
-  )
+  return gatewayError(timeoutError(passedTimeout === 'idle' ? 'was silent for too long' : 'took too long'))
 }
 
 /** The body of a request: the client's, and the stream that is sent. */
@@ -343,10 +334,7 @@ function tooLong(replies: ObjectReplies): GatewayError {
  */
 export function statusErrorOf(status: number): GatewayError | null {
   if (status === 401 || status === 407) {
-    return new GatewayError(
-      'upstream_denied',
-      "The upstream refused the gateway's own credentials.",
-    )
+    return new GatewayError('upstream_denied', "The upstream refused the gateway's own credentials.")
   }
   if (status >= 200 && status <= 599) return null
   return new GatewayError('upstream_malformed', 'The reply of the upstream has no valid status.')
@@ -425,9 +413,7 @@ class RequestLimit extends Transform {
   override _flush(callback: TransformCallback): void {
     const { bytes, declaredBytes } = this
     const isShort = declaredBytes !== null && bytes !== declaredBytes
-    callback(
-      isShort ? new GatewayError('malformed_request', 'The body is shorter than announced.') : null,
-    )
+    callback(isShort ? new GatewayError('malformed_request', 'The body is shorter than announced.') : null)
   }
 }
 
@@ -455,10 +441,7 @@ export function openBody(
  */
 function tooLarge(maxBytes: number): GatewayError {
   return maxBytes === 0
-    ? new GatewayError(
-        'malformed_request',
-        'A body with this method needs the header content-length.',
-      )
+    ? new GatewayError('malformed_request', 'A body with this method needs the header content-length.')
     : new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }
 

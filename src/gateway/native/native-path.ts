@@ -100,8 +100,7 @@ function matches(pattern: readonly string[], segments: readonly string[]): boole
 }
 
 /** The settings that a URL depends on. */
-type NativeAddress = Pick<UpstreamConfig, 'baseUrl' | 'query'> &
-  Partial<Pick<UpstreamConfig, 'platform'>>
+type NativeAddress = Pick<UpstreamConfig, 'baseUrl' | 'query'> & Partial<Pick<UpstreamConfig, 'platform'>>
 
 /**
  * The URL of the request. A version at the end of `base_url` is replaced by one at the beginning of the path.

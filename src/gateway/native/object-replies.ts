@@ -51,8 +51,7 @@ export class ObjectReplies {
   /** The facts of the batch that the request creates; null for other requests. */
   batch: BatchFacts | null = null
   /** Called when a client reads a batch, or (null) its results. Never rejects. */
-  onBatch: (object: ProviderObject, reply: JsonObject | null) => Promise<void> = () =>
-    Promise.resolve()
+  onBatch: (object: ProviderObject, reply: JsonObject | null) => Promise<void> = () => Promise.resolve()
   private readonly objects: OwnedObjects
   private line: Buffer[] | null = []
   private lineBytes = 0
@@ -112,9 +111,7 @@ export class ObjectReplies {
   async read(body: Buffer): Promise<Buffer> {
     if (this.isList) {
       const { upstream, owner } = this.request
-      const own = await filterList(body, (ids) =>
-        this.objects.isOwned(upstream, owner.accountId, ids),
-      )
+      const own = await filterList(body, (ids) => this.objects.isOwned(upstream, owner.accountId, ids))
       if (own === null) throw unreadableList()
       return own
     }
@@ -181,8 +178,7 @@ export class ObjectReplies {
   private async created(reply: JsonObject, nowMs: number): Promise<void> {
     // Google's reply to an upload.
     const inner = reply['file']
-    const object =
-      objectInReply(reply, nowMs) ?? (isObject(inner) ? objectInReply(inner, nowMs) : null)
+    const object = objectInReply(reply, nowMs) ?? (isObject(inner) ? objectInReply(inner, nowMs) : null)
     if (object === null) return
     const { upstream, owner, stream } = this.request
     const summary = stream?.summary ?? null

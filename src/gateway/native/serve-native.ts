@@ -29,13 +29,7 @@ import {
   type BatchFacts,
   type ReadResults,
 } from './batches.js'
-import {
-  admitNative,
-  nativeTarget,
-  openNative,
-  NativeDelivery,
-  type NativeCall,
-} from './admit-native.js'
+import { admitNative, nativeTarget, openNative, NativeDelivery, type NativeCall } from './admit-native.js'
 import { headersForReading } from './native-headers.js'
 import { judgeNative } from './judge-native.js'
 import { guardObjects, type Guarded } from './check-objects.js'
@@ -93,10 +87,7 @@ export async function serveNative(
   const session = client === null ? null : openSession(x, call, metered, services)
   try {
     const { objects } = services
-    const guarded = await guardObjects(
-      { x, call, owner: identity, objects, held: intake.held },
-      source,
-    )
+    const guarded = await guardObjects({ x, call, owner: identity, objects, held: intake.held }, source)
     const cost = session === null ? {} : { replyNanoUsd: session.reservedNanoUsd }
     const admission = await admitNative({ ...metered, ...cost }, services)
     results.admission = admission
@@ -272,7 +263,6 @@ function traced({ trace }: Exchange, call: NativeCall, result: AttemptResult): N
   if (trace === null) return call
   const headers = { ...call.headers }
   const list = trace.headers(result)
-  for (let index = 0; index < list.length; index += 2)
-    headers[list[index] ?? ''] = list[index + 1] ?? ''
+  for (let index = 0; index < list.length; index += 2) headers[list[index] ?? ''] = list[index + 1] ?? ''
   return { ...call, headers }
 }

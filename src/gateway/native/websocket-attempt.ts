@@ -27,9 +27,7 @@ const CLOSING_MS = 1000
 
 /** Whether the configuration of any upstream allows WebSockets. */
 export function opensWebSockets({ upstreams }: Pick<Config, 'upstreams'>): boolean {
-  return Object.values(upstreams).some(({ native }) =>
-    native.rules.some(({ method }) => method === 'GET'),
-  )
+  return Object.values(upstreams).some(({ native }) => native.rules.some(({ method }) => method === 'GET'))
 }
 
 /** Whether the request opens a WebSocket on a native path; such a request has no body. */
@@ -234,10 +232,7 @@ export class WebSocketAttempt implements Timed {
   }
 }
 
-function replaceHeaders(
-  reply: IncomingMessage,
-  headers: Readonly<Record<string, string | string[]>>,
-): void {
+function replaceHeaders(reply: IncomingMessage, headers: Readonly<Record<string, string | string[]>>): void {
   reply.headers = { ...headers }
 }
 

@@ -26,9 +26,7 @@ export function withReplyReader(call: Call, owner: Owner, objects: OwnedObjects)
 
 function usesContainer({ container, tools }: JsonObject): boolean {
   if (container !== undefined && container !== null) return true
-  return arrayOf(tools).some(
-    (tool) => stringOf(objectOf(tool)['type'])?.startsWith('code_') === true,
-  )
+  return arrayOf(tools).some((tool) => stringOf(objectOf(tool)['type'])?.startsWith('code_') === true)
 }
 
 interface MadeByRepliesOptions {
@@ -68,8 +66,7 @@ class MadeByReplies implements ReplyReader {
     { target, isOpen }: { readonly target: Target; readonly isOpen: boolean },
   ): void {
     const isContainer =
-      name === 'container_id' ||
-      (name === 'id' && parent === 'container' && depth <= CONTAINER_DEPTH)
+      name === 'container_id' || (name === 'id' && parent === 'container' && depth <= CONTAINER_DEPTH)
     const isResponse = isOpen && name === 'id' && id.startsWith('resp_') && depth <= 2
     const isMade = this.options.hasContainer && (isContainer || name === 'file_id')
     if ((!isMade && !isResponse) || this.recorded.has(id)) return

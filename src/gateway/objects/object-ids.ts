@@ -89,10 +89,7 @@ export interface NamedObject {
  * The object that a path names. A segment that a rule names itself, and not by `*`, is never an id: the
  * operator has opened it to every key.
  */
-export function objectInPath(
-  segments: readonly string[],
-  rules: readonly NativeRule[],
-): NamedObject {
+export function objectInPath(segments: readonly string[], rules: readonly NativeRule[]): NamedObject {
   let collection = ''
   let isPublic = false
   let previous = ''
@@ -120,9 +117,7 @@ export function objectInPath(
 }
 
 function isKnown(segment: string): boolean {
-  return (
-    COLLECTIONS.has(segment) || PUBLIC.has(segment) || WORDS.has(segment) || VERSION.test(segment)
-  )
+  return COLLECTIONS.has(segment) || PUBLIC.has(segment) || WORDS.has(segment) || VERSION.test(segment)
 }
 
 /** Whether the rule names the segment; between two stars it names none. */
@@ -308,9 +303,7 @@ export function objectsMade(reply: JsonObject): string[] {
   const output = objectOf(objectOf(metadata)['output'])
   const isGoogle = typeof reply['name'] === 'string'
   const places = isGoogle ? [response, output, dest] : []
-  const named = places.map(
-    (place) => objectOf(place)['responsesFile'] ?? objectOf(place)['fileName'],
-  )
+  const named = places.map((place) => objectOf(place)['responsesFile'] ?? objectOf(place)['fileName'])
   const made = objectOf(file)
   const all = [...ids, ...arrayOf(files), ...named, made['id'] ?? made['name']]
   return all.flatMap((id) => (typeof id === 'string' && id !== '' ? [idInValue(id)] : []))
@@ -336,8 +329,7 @@ export function idsInBody(body: JsonObject): Set<string> {
     const isItem = parent === null
     if (typeof value === 'string') {
       const isNamed = mayNameObject(name) || (name === 'id' && mayNameObject(parent ?? ''))
-      const id =
-        isNamed && name !== 'previous_response_id' ? idInMember(name, parent ?? '', value) : null
+      const id = isNamed && name !== 'previous_response_id' ? idInMember(name, parent ?? '', value) : null
       if (id !== null) ids.add(id)
     } else if (typeof value === 'object' && value !== null) {
       pending.push({ value, name: isItem && !Array.isArray(value) ? '' : name })

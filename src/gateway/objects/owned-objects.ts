@@ -46,11 +46,7 @@ export class OwnedObjects {
    * The account's objects with these ids. Rejects with `unknown_object` if one is unknown or belongs to
    * another account, and with `store_unavailable`.
    */
-  async owned(
-    upstream: string,
-    accountId: string,
-    ids: readonly string[],
-  ): Promise<ProviderObject[]> {
+  async owned(upstream: string, accountId: string, ids: readonly string[]): Promise<ProviderObject[]> {
     const distinct = [...new Set(ids)]
     const found = await this.find(upstream, distinct)
     return found.map((object, at) => {

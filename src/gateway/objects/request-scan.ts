@@ -108,8 +108,7 @@ export class RequestScan {
 /** Members that name the file with the requests of a batch. */
 const INPUTS = new Set(['input_file_id', 'file_name', 'fileName'])
 
-const NOT_STRICT =
-  'the body must be JSON: one complete value without comments or control characters'
+const NOT_STRICT = 'the body must be JSON: one complete value without comments or control characters'
 
 function isSelected(name: string): boolean {
   return (

@@ -18,12 +18,7 @@ const PARENTS = new Set(['usage', 'usageMetadata'])
 const CACHED = new Set(['cached_tokens', 'cachedContentTokenCount', 'cache_read_input_tokens'])
 const REASONING = new Set(['reasoning_tokens', 'thoughtsTokenCount'])
 const INPUT = new Set(['input_tokens', 'prompt_tokens', 'promptTokenCount'])
-const OUTPUT = new Set([
-  'output_tokens',
-  'completion_tokens',
-  'candidatesTokenCount',
-  'responseTokenCount',
-])
+const OUTPUT = new Set(['output_tokens', 'completion_tokens', 'candidatesTokenCount', 'responseTokenCount'])
 const OTHER = new Set(['cache_creation_input_tokens', 'toolUsePromptTokenCount'])
 const COUNTS = new Set([...CACHED, ...REASONING, ...INPUT, ...OUTPUT, ...OTHER])
 
@@ -37,8 +32,7 @@ export class UsageScan {
   constructor(isLines: boolean, onValue: (value: ScannedUsage) => void) {
     this.scan = new MemberScan({
       isLines,
-      selects: (name) =>
-        COUNTS.has(name) || name === 'type' || name === 'model' || name === 'modelVersion',
+      selects: (name) => COUNTS.has(name) || name === 'type' || name === 'model' || name === 'modelVersion',
       found: (place, value) => this.found(place, value ?? ''),
       ended: () => {
         onValue({ type: this.type, model: this.model, usage: this.usage() })
@@ -79,11 +73,7 @@ export class UsageScan {
       return total
     }
     // Anthropic counts the cache beside the input, Google the thoughts beside the output.
-    const besides = sum([
-      'cache_read_input_tokens',
-      'cache_creation_input_tokens',
-      'toolUsePromptTokenCount',
-    ])
+    const besides = sum(['cache_read_input_tokens', 'cache_creation_input_tokens', 'toolUsePromptTokenCount'])
     const usage: Usage = {
       input: sum(INPUT) + besides,
       output: sum(OUTPUT) + sum(['thoughtsTokenCount']),

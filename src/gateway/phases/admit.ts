@@ -6,31 +6,16 @@ import type { Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
-import {
-  needsOf,
-  NO_LIMITS,
-  limitDemandsOf,
-  type LimitDemand,
-  type Limit,
-} from '../../limits/find-limits.js'
+import { needsOf, NO_LIMITS, limitDemandsOf, type LimitDemand, type Limit } from '../../limits/find-limits.js'
 import { budgetsUsed, refusalOf, type LimitKind } from '../../limits/limit-refusal.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { rateLimitHeaders } from '../../limits/rate-limit-headers.js'
-import type {
-  AdmissionRequest,
-  Decision,
-  LimitReservation,
-} from '../../limits/reservation-types.js'
+import type { AdmissionRequest, Decision, LimitReservation } from '../../limits/reservation-types.js'
 import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { isBudget } from '../../store/limit-arithmetic.js'
 import { estimateCandidateCost } from '../charges/estimate-candidate-cost.js'
-import {
-  shortened,
-  withOutput,
-  outputFor,
-  type CostEstimate,
-} from '../charges/estimate-max-cost.js'
+import { shortened, withOutput, outputFor, type CostEstimate } from '../charges/estimate-max-cost.js'
 import { maxUseOf, provisionalEntry } from '../charges/provisional-entry.js'
 import { Reservation, amountOf, larger, NOTHING, type Amount } from '../charges/reservation.js'
 import type { Exchange } from '../client-exchange.js'
@@ -86,10 +71,7 @@ const NO_LIMIT = { limit: null, limitKind: null } as const
  * candidate. Refuses with `rate_limited`, `forbidden` and `malformed_request` if `limiting` refuses a model
  * of unknown price or length, and `store_unavailable` if a budget cannot be checked.
  */
-export function admit(
-  routed: RoutedRequest,
-  limits: LimitServices,
-): Admission | Promise<Admission> {
+export function admit(routed: RoutedRequest, limits: LimitServices): Admission | Promise<Admission> {
   const { x, identity, call, candidates } = routed
   const [{ target }] = candidates
   const { model } = call.request
@@ -127,8 +109,7 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
   let decided = check
   try {
     checked = await decide(check, limits)
-    const output =
-      checked.decision.limitReservation === null ? affordableOutput(check, checked) : null
+    const output = checked.decision.limitReservation === null ? affordableOutput(check, checked) : null
     if (output !== null) {
       // Only a request whose budget is nearly spent is checked twice.
       const [first] = check.estimates
@@ -335,9 +316,7 @@ function limitDemandsFor(check: LimitCheck): LimitDemand[] {
 function amountsOf({ x, limits, candidates, estimates }: LimitCheck): Amount[] {
   const { limiting } = x.generation.snapshot.config
   const rules = { needs: needsOf(limits), limiting }
-  return estimates.map((estimate, index) =>
-    amountOf(estimate, candidates[index]?.model ?? '', rules),
-  )
+  return estimates.map((estimate, index) => amountOf(estimate, candidates[index]?.model ?? '', rules))
 }
 
 /** The reservation of an admitted request; null if neither tokens nor money are limited. */
@@ -350,9 +329,7 @@ function reservationOf(
   const { tokens, money } = needsOf(limits)
   if (!tokens && !money) return null
   const amounts = amountsOf(check)
-  const maxAmounts = new Map(
-    candidates.map((candidate, index) => [candidate, amounts[index] ?? NOTHING]),
-  )
+  const maxAmounts = new Map(candidates.map((candidate, index) => [candidate, amounts[index] ?? NOTHING]))
   return new Reservation({ x, call, limitReservation, limits, maxAmounts }, limiter)
 }
 

@@ -47,8 +47,7 @@ interface ClientKey {
  * A key is `sk_` with letters and digits, a token has two dots or more; the scheme is case-insensitive and
  * followed by one space.
  */
-const BEARER =
-  /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253}|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){2,4})$/
+const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253}|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){2,4})$/
 const SCHEME = /^bearer +/i
 const HEADERS = ['x-api-key', 'x-goog-api-key'] as const
 
@@ -101,11 +100,7 @@ interface KeyLocation extends ClientKey {
   readonly key: string
 }
 
-function keyLocationsOf(
-  req: HttpRequest,
-  path: string,
-  authorization: string | undefined,
-): KeyLocation[] {
+function keyLocationsOf(req: HttpRequest, path: string, authorization: string | undefined): KeyLocation[] {
   const locations: KeyLocation[] = []
   const text = authorization ?? ''
   const key = SCHEME.test(text) ? text.replace(SCHEME, '') : ''

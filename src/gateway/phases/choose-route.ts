@@ -53,12 +53,7 @@ export interface Route {
  * Chooses the route and its candidates. Throws `unknown_model` if no route matches the model, `forbidden` if
  * the key is not allowed to use it, and `untranslatable` if none of its upstreams supports the operation.
  */
-export function choose(
-  call: Call,
-  identity: Identity,
-  generation: Generation,
-  calledFor?: CalledFor,
-): Route {
+export function choose(call: Call, identity: Identity, generation: Generation, calledFor?: CalledFor): Route {
   const beganMs = performance.now()
   const { request } = call
   const { keyId, labels } = identity

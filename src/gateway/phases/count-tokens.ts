@@ -20,12 +20,7 @@ import { SendResult } from '../attempts/attempt-result.js'
 import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation.js'
-import {
-  admitDemands,
-  type ExactAdmission,
-  type LimitServices,
-  type RoutedRequest,
-} from './admit.js'
+import { admitDemands, type ExactAdmission, type LimitServices, type RoutedRequest } from './admit.js'
 import { sent } from './relay.js'
 import { replyHeaders } from './reply-headers.js'
 import type { Settlement } from './settle.js'

@@ -4,12 +4,7 @@
  */
 import { GatewayError } from '../../errors.js'
 import type { DialectName, Endpoint } from '../../formats/dialect.js'
-import {
-  resolveEndpoint,
-  allowedMethods,
-  SERVED,
-  type ResolvedEndpoint,
-} from '../../formats/index.js'
+import { resolveEndpoint, allowedMethods, SERVED, type ResolvedEndpoint } from '../../formats/index.js'
 import {
   isModelMethod,
   nearestRow,
@@ -65,11 +60,7 @@ export function identify(x: Exchange): Identified {
 }
 
 /** Streams of Gemini are JSON arrays unless the query contains `alt=sse`. */
-function isArrayStream(
-  { dialect, endpoint }: ResolvedEndpoint,
-  req: HttpRequest,
-  path: string,
-): boolean {
+function isArrayStream({ dialect, endpoint }: ResolvedEndpoint, req: HttpRequest, path: string): boolean {
   if (dialect !== 'gemini' || endpoint.stream !== true) return false
   return new URLSearchParams((req.url ?? '').slice(path.length + 1)).get('alt') !== 'sse'
 }

@@ -159,11 +159,7 @@ async function rewritten(call: Call, { before, after }: JudgedTexts): Promise<Ca
   }
 }
 
-function replaced(
-  value: JsonValue,
-  member: string,
-  masked: ReadonlyMap<string, string>,
-): JsonValue {
+function replaced(value: JsonValue, member: string, masked: ReadonlyMap<string, string>): JsonValue {
   if (typeof value === 'string') return masked.get(value) ?? value
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((item) => replaced(item, '', masked))

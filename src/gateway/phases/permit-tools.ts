@@ -57,11 +57,7 @@ export function permitsShadow(call: Call, { target }: Pick<Candidate, 'target'>)
 }
 
 /** Whether a limit on money applies to the request. */
-function isBudgeted(
-  { candidates }: Route,
-  { request }: Call,
-  { identity, generation }: ToolRules,
-): boolean {
+function isBudgeted({ candidates }: Route, { request }: Call, { identity, generation }: ToolRules): boolean {
   const { model } = request
   return candidates.some(({ target }) => {
     const upstream = target.upstream.config.name

@@ -150,9 +150,7 @@ function transformOf(
       held.beginParsing(raw)
       const query = (req.url ?? '').slice(x.path.length + 1)
       const context = { resolved, headers: req.headers, query }
-      return raw.length > LARGE_BYTES
-        ? callInTurns(raw, context)
-        : callFrom(raw, parseObject(raw), context)
+      return raw.length > LARGE_BYTES ? callInTurns(raw, context) : callFrom(raw, parseObject(raw), context)
     },
   })
 }
@@ -221,11 +219,9 @@ function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
 function checkHeaders(req: HttpRequest, maxBytes: number, held: HeldMemory): Coding | null {
   const type = headerOf(req, 'content-type')
   if (type === undefined || !isJson(type)) {
-    throw new GatewayError(
-      'unsupported_media_type',
-      'The content-type header must be application/json.',
-      { param: 'content-type' },
-    )
+    throw new GatewayError('unsupported_media_type', 'The content-type header must be application/json.', {
+      param: 'content-type',
+    })
   }
   const coding = codingOf(req)
   const length = headerOf(req, 'content-length')
@@ -256,17 +252,13 @@ export async function callIn(
   headers: IncomingHttpHeaders,
 ): Promise<Call> {
   const context = { resolved, headers }
-  return raw.length > LARGE_BYTES
-    ? callInTurns(raw, context)
-    : callFrom(raw, parseObject(raw), context)
+  return raw.length > LARGE_BYTES ? callInTurns(raw, context) : callFrom(raw, parseObject(raw), context)
 }
 
 /** The call of another body of the same request. Rejects with `malformed_request` as `receive`. */
 export async function readAgain(call: Call, raw: Buffer): Promise<Call> {
   const context = { resolved: call, query: call.query }
-  return raw.length > LARGE_BYTES
-    ? callInTurns(raw, context)
-    : callFrom(raw, parseObject(raw), context)
+  return raw.length > LARGE_BYTES ? callInTurns(raw, context) : callFrom(raw, parseObject(raw), context)
 }
 
 /** Parses a large body in several turns of the event loop, so that other requests are served between them. */

@@ -112,11 +112,7 @@ class StreamRelay implements Timed, Delivery {
   private last: Buffer | null = null
   private resolve: () => void = () => undefined
 
-  constructor(
-    x: Exchange,
-    stream: ReplyTransform,
-    { clientCodec, headers, timeouts }: RelayOptions,
-  ) {
+  constructor(x: Exchange, stream: ReplyTransform, { clientCodec, headers, timeouts }: RelayOptions) {
     const { res } = x
     this.x = x
     this.res = res

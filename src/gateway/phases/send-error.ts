@@ -45,8 +45,7 @@ export function sendErrorReply(
   const retryAfterSeconds = error.wire.retryAfterSeconds ?? waitFor(error)
   if (retryAfterSeconds !== undefined) allHeaders.push('retry-after', String(retryAfterSeconds))
   if (retryable === false) allHeaders.push('x-should-retry', 'false')
-  if (error.kind === 'method_not_allowed')
-    allHeaders.push('allow', allowedMethods(x.path).join(', '))
+  if (error.kind === 'method_not_allowed') allHeaders.push('allow', allowedMethods(x.path).join(', '))
   if (error.wire.param === 'content-encoding' && error.kind === 'unsupported_media_type') {
     allHeaders.push('accept-encoding', CODINGS.join(', '))
   }

@@ -16,10 +16,7 @@ export interface SendServices extends Pick<SendOptions, 'timeouts' | 'drainedRep
 }
 
 /** An admitted request. */
-export interface Outbound extends Pick<
-  SendOptions,
-  'exchange' | 'held' | 'states' | 'reservation' | 'sent'
-> {
+export interface Outbound extends Pick<SendOptions, 'exchange' | 'held' | 'states' | 'reservation' | 'sent'> {
   /** The key that the request is charged to. */
   readonly identity: Pick<Identity, 'accountId' | 'keyId'>
   readonly call: Call
@@ -47,8 +44,7 @@ export function send(
   ending: () => Promise<void> | null,
   { timeouts, drainedReplySlots, escrow }: SendServices,
 ): Promise<StartedReply> {
-  const { exchange, call, route, held, states, reservation, sent, terms, reasoning, mark } =
-    outbound
+  const { exchange, call, route, held, states, reservation, sent, terms, reasoning, mark } = outbound
   const { candidates, handling } = route
   const { timeoutMs, idempotencyKey } = terms
   const { accountId, isKept } = reasoning

@@ -136,8 +136,7 @@ export class Settlement {
           this.countByLabel({ metric: 'labelCost', labels: [upstream], amount: cost / 1e9 })
         }
       }
-      if (tokensAfterDisconnect > 0)
-        services.metrics.tokensAfterDisconnect(upstream, tokensAfterDisconnect)
+      if (tokensAfterDisconnect > 0) services.metrics.tokensAfterDisconnect(upstream, tokensAfterDisconnect)
     }
     if (isImplausible(results.replyResult?.usage ?? {})) {
       services.log.warn('upstream reported impossible token counts, estimated instead', {

@@ -187,11 +187,7 @@ export class Escrow {
   }
 
   /** Decrypts a stored state and adds it to the memory cache. */
-  private opened(
-    name: string,
-    item: CachedValue | null,
-    nowMs: number,
-  ): readonly ReplyBlock[] | null {
+  private opened(name: string, item: CachedValue | null, nowMs: number): readonly ReplyBlock[] | null {
     const text = item === null ? null : this.seal.open(name, item.value)
     const blocks = text === null ? null : readState(text)
     if (item === null || text === null || blocks === null) return null

@@ -11,9 +11,7 @@ type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /** Whether a reply has state that its provider requires back and that chat clients may not send. */
 export function hasState(blocks: readonly ReplyBlock[]): boolean {
-  return blocks.some(
-    (block) => block.type === 'opaque' || 'signature' in block || 'redacted' in block,
-  )
+  return blocks.some((block) => block.type === 'opaque' || 'signature' in block || 'redacted' in block)
 }
 
 /** The blocks as text. */
@@ -83,11 +81,7 @@ function sameState(clientState: ReadonlySet<string>, blocks: readonly ReplyBlock
   return [...clientState].every((signature) => stored.has(signature))
 }
 
-function partsOf(
-  message: AssistantMessage,
-  blocks: readonly ReplyBlock[],
-  family: string,
-): AssistantPart[] {
+function partsOf(message: AssistantMessage, blocks: readonly ReplyBlock[], family: string): AssistantPart[] {
   const others = message.parts.filter((part) => part.type !== 'thinking')
   const text = others.map((part) => (part.type === 'text' ? part.text : '')).join('')
   const unchanged = text.trim() === textOf(blocks).trim()

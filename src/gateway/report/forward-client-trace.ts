@@ -38,7 +38,6 @@ export function clientTrace(req: HttpRequest): RequestTrace | null {
   if (traceId === undefined) return null
   const headers = ['traceparent', traceparent]
   const tracestate = headerOf(req, 'tracestate')
-  if (tracestate !== undefined && TRACESTATE.test(tracestate))
-    headers.push('tracestate', tracestate)
+  if (tracestate !== undefined && TRACESTATE.test(tracestate)) headers.push('tracestate', tracestate)
   return { traceId, exportedId: null, headers: () => headers }
 }

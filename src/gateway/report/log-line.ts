@@ -96,9 +96,7 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     upstream_code: wire?.upstreamCode ?? replyResult?.breach ?? undefined,
     upstream_request_id: attempt?.requestId ?? undefined,
     end:
-      stream && replyResult !== null
-        ? streamEndOf(outcome, replyResult.outcome === 'complete')
-        : undefined,
+      stream && replyResult !== null ? streamEndOf(outcome, replyResult.outcome === 'complete') : undefined,
     finish_reason: replyResult?.reason ?? undefined,
     param: loggedParam(wire?.param),
     lost: joined(sent?.losses ?? []),

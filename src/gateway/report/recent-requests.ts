@@ -98,8 +98,7 @@ export function headOf(x: Exchange, results: Results): RequestHead | null {
   const reported = replyResult?.usage ?? {}
   const usage = isImplausible(reported) ? {} : reported
   const model = nameOf(request.model) ?? ''
-  const estimate = (): number =>
-    inputTokens(promptSizeOf(request), x.generation.facts(model).family)
+  const estimate = (): number => inputTokens(promptSizeOf(request), x.generation.facts(model).family)
   return {
     atMs: Date.now(),
     keyId,
@@ -256,11 +255,7 @@ function partKind(part: UserPart | AssistantPart): string {
     case 'opaque': {
       // Gemini's parts have no type: the name of their only member is used instead.
       const [member = 'other'] = Object.keys(part.block)
-      return words(
-        'opaque',
-        plainWord(part.provider),
-        plainWord(stringOf(part.block['type']) ?? member),
-      )
+      return words('opaque', plainWord(part.provider), plainWord(stringOf(part.block['type']) ?? member))
     }
     default:
       return part satisfies never
@@ -369,9 +364,7 @@ function fieldsOf(object: JsonObject, depth: number): JsonObject {
 function valueOf(value: JsonValue, depth: number): JsonValue {
   if (typeof value === 'string') return WORDS.has(value) ? value : 'x'
   if (Array.isArray(value)) {
-    return depth > MAX_DEPTH
-      ? []
-      : value.slice(0, MAX_LIST).map((element) => valueOf(element, depth + 1))
+    return depth > MAX_DEPTH ? [] : value.slice(0, MAX_LIST).map((element) => valueOf(element, depth + 1))
   }
   if (!isObject(value)) return value
   return depth > MAX_DEPTH ? {} : fieldsOf(value, depth)

@@ -168,9 +168,7 @@ class TracedRequest implements RequestTrace {
     // The reply of the upstream may have text that guardrails have masked or refused.
     const isGuarded = results.guard !== null
     if (!isGuarded && attempt.captured instanceof CapturedReply) {
-      span.setAttributes(
-        attempt.captured.attributes(attempt.candidate.target.upstreamCodec, call.request),
-      )
+      span.setAttributes(attempt.captured.attributes(attempt.candidate.target.upstreamCodec, call.request))
     }
   }
 
@@ -212,9 +210,7 @@ function httpRoute({ path }: Exchange, { identified, candidate }: Results): stri
   const operation = identified?.operation ?? null
   if (operation === null) return undefined
   if (operation === 'native') {
-    return candidate === null
-      ? '/native/{upstream}'
-      : `/native/${candidate.target.upstream.config.name}`
+    return candidate === null ? '/native/{upstream}' : `/native/${candidate.target.upstream.config.name}`
   }
   const gemini = /^(\/v1(?:beta)?\/models\/).+?(:[A-Za-z]+)?$/.exec(path)
   if (gemini !== null) return `${gemini[1]}{model}${gemini[2] ?? ''}`

@@ -76,18 +76,12 @@ export function createRouter(config: Config): Router {
   const byPrefix = new Map<string, ModelRoute[]>()
   config.routes.forEach((route, index) => {
     const modelRoute = routeOf(route, index, config.upstreams)
-    const [map, text] =
-      'model' in route.match ? [byModel, route.match.model] : [byPrefix, route.match.prefix]
+    const [map, text] = 'model' in route.match ? [byModel, route.match.model] : [byPrefix, route.match.prefix]
     const routes = map.get(text)
     if (routes === undefined) map.set(text, [modelRoute])
     // Routes with conditions come first, in the order of the configuration.
     else if (route.when === null) routes.push(modelRoute)
-    else
-      routes.splice(
-        routes.findLastIndex(({ config: { when } }) => when !== null) + 1,
-        0,
-        modelRoute,
-      )
+    else routes.splice(routes.findLastIndex(({ config: { when } }) => when !== null) + 1, 0, modelRoute)
   })
   const lengths = [...new Set([...byPrefix.keys()].map((prefix) => prefix.length))]
   lengths.sort((a, b) => b - a)

@@ -146,9 +146,7 @@ export class ReplyTransform extends Transform {
         if (!this.destroyed) this.step(() => this.translation.more(), done)
       }
       const { judging = null } = this.translation
-      void (judging === null ? turn() : judging.catch((error: unknown) => this.threw(error))).then(
-        next,
-      )
+      void (judging === null ? turn() : judging.catch((error: unknown) => this.threw(error))).then(next)
       return
     }
     const delay = this.translation.outcome === 'complete' ? this.delayEnd() : null

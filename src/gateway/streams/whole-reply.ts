@@ -10,12 +10,7 @@ import { JoinedReply } from '../../formats/chat/join-replies.js'
 import { withoutCodeFence, violatesSchema } from '../../formats/chat/json-schema.js'
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 import { MustCall } from '../../formats/chat/must-call.js'
-import {
-  NO_OUTPUT,
-  OutputMeter,
-  outputSizeOf,
-  type OutputSize,
-} from '../../formats/chat/output-size.js'
+import { NO_OUTPUT, OutputMeter, outputSizeOf, type OutputSize } from '../../formats/chat/output-size.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import { reportsOutput, addUsage, mergeUsage, type Usage } from '../../formats/chat/usage.js'
 import type {
@@ -236,10 +231,7 @@ export function translateReply(body: JsonObject, options: TranslationOptions): T
  * Translates a JSON body in reply to a request for a stream: a whole reply from an upstream that ignored
  * `stream`, or all events of the stream in one array.
  */
-export function streamReply(
-  body: JsonObject | JsonValue[],
-  options: TranslationOptions,
-): TranslatedReply {
+export function streamReply(body: JsonObject | JsonValue[], options: TranslationOptions): TranslatedReply {
   const reply = new SingleWholeReply(options, true)
   reply.read(body)
   return reply.encode()
@@ -314,15 +306,13 @@ class PendingChoice {
   /** `earlierUsage`: the counts of the previous attempt, which is billed too. */
   constructor(earlierUsage: Usage) {
     this.grammar = new Grammar({
-      event: (event) =>
-        this.take(event.type === 'usage' ? this.counted(event, earlierUsage) : event),
+      event: (event) => this.take(event.type === 'usage' ? this.counted(event, earlierUsage) : event),
     })
   }
 
   private take(event: ChatEvent): void {
     if (event.type === 'error' && event.retrySame === true) this.repeatCause = event.error.kind
-    else if (event.type === 'finish' && event.retrySame === true)
-      this.repeatCause = 'upstream_failed'
+    else if (event.type === 'finish' && event.retrySame === true) this.repeatCause = 'upstream_failed'
     else this.content ||= isContent(event)
     this.fold.event(event)
     this.events.push(event)
@@ -456,8 +446,7 @@ export class WholeChoices implements WholeReply {
   /** The state with which the same request is sent again if no choice has content; else null. */
   private repeat(): JsonObject | null {
     const { candidates, mayRepeat } = this
-    const repeatCause =
-      candidates.find((candidate) => candidate.repeatCause !== null)?.repeatCause ?? null
+    const repeatCause = candidates.find((candidate) => candidate.repeatCause !== null)?.repeatCause ?? null
     const repeats = mayRepeat && repeatCause !== null && !candidates.some(({ content }) => content)
     this.mayRepeat = false
     this.repeatCause = repeats ? repeatCause : null
@@ -470,12 +459,10 @@ export class WholeChoices implements WholeReply {
    */
   encode(): TranslatedReply {
     const { candidates, clientCodec, losses, request, seed } = this
-    const complete = candidates.flatMap(
-      (candidate, index): (Choice & { events: ChatEvent[] })[] => {
-        const reply = candidate.fold.reply()
-        return reply === null ? [] : [{ index, reply, events: candidate.events }]
-      },
-    )
+    const complete = candidates.flatMap((candidate, index): (Choice & { events: ChatEvent[] })[] => {
+      const reply = candidate.fold.reply()
+      return reply === null ? [] : [{ index, reply, events: candidate.events }]
+    })
     if (complete.length < candidates.length) losses.drop('reply.choices')
     for (const { events, reply } of complete) {
       for (const event of events) note(clientCodec, event, losses)

@@ -23,11 +23,7 @@ interface EditedBody {
  * The quirks as edits of a body's bytes. They apply after the dialect's edits, so that keys set by those are
  * dropped and renamed like the client's.
  */
-export function quirkEdits(
-  { body, dialectEdits }: EditedBody,
-  quirks: QuirksConfig,
-  report: Report,
-): Edit[] {
+export function quirkEdits({ body, dialectEdits }: EditedBody, quirks: QuirksConfig, report: Report): Edit[] {
   const edits: Edit[] = []
   const valueOf = (key: string): JsonValue | undefined => {
     const edit = dialectEdits.findLast((candidate) => candidate.key === key)

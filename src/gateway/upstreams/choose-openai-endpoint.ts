@@ -37,8 +37,7 @@ export function endpointReason(model: ModelFacts): string {
     return endpoints === undefined ? 'its endpoints are not known' : 'it has no other endpoint'
   }
   if (!endpoints.includes('chat')) return 'the model has no chat endpoint'
-  if (model.chatToolsWithReasoning !== false)
-    return 'the model supports all features in chat completions'
+  if (model.chatToolsWithReasoning !== false) return 'the model supports all features in chat completions'
   const off = model.reasoningEfforts?.includes('none') === true
   return `chat completions refuses tools for this model while it reasons${off ? ', but not with reasoning_effort none' : ''}`
 }
@@ -61,10 +60,7 @@ export interface DialectsByRequest {
  * Explains the dialect in which an upstream receives requests for a model, for the command line and the
  * dashboard. Pure.
  */
-export function dialectsByRequest(
-  { dialect }: UpstreamConfig,
-  facts: ModelFacts,
-): DialectsByRequest {
+export function dialectsByRequest({ dialect }: UpstreamConfig, facts: ModelFacts): DialectsByRequest {
   if (dialect !== 'openai') {
     return { plain: dialect, with_tools: dialect, why: 'set in the configuration' }
   }

@@ -6,11 +6,7 @@ import { createHash } from 'node:crypto'
 import { isIP, type LookupFunction } from 'node:net'
 import { buildConnector, EnvHttpProxyAgent, Pool, ProxyAgent, type Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../../config/config.js'
-import {
-  isPrivateAddress,
-  PrivateAddressError,
-  publicLookup,
-} from '../../http/private-addresses.js'
+import { isPrivateAddress, PrivateAddressError, publicLookup } from '../../http/private-addresses.js'
 
 /**
  * An idle connection is closed after this time, or one second before the time that the upstream announces
@@ -63,8 +59,7 @@ export function openConnectionPool(config: ConnectionSettings): Dispatcher {
   }
   const { origin } = new URL(config.baseUrl)
   const proxies = proxy === 'env' ? proxiesInEnv() : [proxy]
-  if (proxy === 'none' || proxies.length === 0 || isRefused(config))
-    return new Pool(origin, options)
+  if (proxy === 'none' || proxies.length === 0 || isRefused(config)) return new Pool(origin, options)
   if (!proxies.every((url) => URL.canParse(url))) return new Pool(origin, { connect: noProxy })
   // With a proxy, the proxy resolves names and decides which addresses may be reached.
   const proxied = {

@@ -137,8 +137,7 @@ export class RequestQueue {
 
   /** Removes a request that was cancelled while it waited. */
   cancelWaiting(request: QueuedRequest): void {
-    if (this.waiting.delete(request) && this.waiting.size === 0 && this.ready.length === 0)
-      this.allSent()
+    if (this.waiting.delete(request) && this.waiting.size === 0 && this.ready.length === 0) this.allSent()
   }
 
   /** Frees the slot of a request that has ended. */

@@ -34,16 +34,7 @@ const CREDENTIALS = new Set(['key', 'api_key', 'api-key', 'access_token', 'oauth
  * Query parameters that the gateway reads itself, or that would change what it has checked or reads from the
  * reply: the form of the reply, its fields, and the model.
  */
-const OWN = new Set([
-  'alt',
-  '$alt',
-  'callback',
-  '$callback',
-  'fields',
-  '$fields',
-  'model',
-  'stream',
-])
+const OWN = new Set(['alt', '$alt', 'callback', '$callback', 'fields', '$fields', 'model', 'stream'])
 
 /** A client's query, without the question mark, without credentials and without parameters in `own`. */
 export function keptQuery(query: string, own: Readonly<Record<string, string>>): string {

@@ -112,7 +112,5 @@ interface Sending {
 }
 
 function isSending(message: unknown): message is Sending {
-  return (
-    typeof message === 'object' && message !== null && 'socket' in message && 'request' in message
-  )
+  return typeof message === 'object' && message !== null && 'socket' in message && 'request' in message
 }

@@ -196,8 +196,7 @@ function settle(state: LabelState, value: string, answer: unknown): void {
     const known = state.shown.get(name)
     if (known === undefined && name !== value && !answer.isFull) continue
     state.waiting.delete(name)
-    const into =
-      known === undefined ? { value: OTHER, counts: state.other } : { value: name, counts: known }
+    const into = known === undefined ? { value: OTHER, counts: state.other } : { value: name, counts: known }
     merge(state, into, counts)
   }
 }

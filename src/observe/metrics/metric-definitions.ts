@@ -118,9 +118,7 @@ const COMPARED = ['route', 'side', 'upstream', 'status', 'outcome'] as const
 const REQUEST = ['ingress', 'route', 'upstream', 'status', 'outcome'] as const
 
 const HOP_BUCKETS = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 0.01, 0.05, 0.25, 1, 5, 30]
-const OURS_BUCKETS = [
-  50e-6, 100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 2e-3, 5e-3, 0.01, 0.05, 0.25,
-]
+const OURS_BUCKETS = [50e-6, 100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 2e-3, 5e-3, 0.01, 0.05, 0.25]
 const GUARD_BUCKETS = [1e-4, 1e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
 const STORE_BUCKETS = [10e-6, 25e-6, 50e-6, 100e-6, 500e-6, 2.5e-3, 0.01, 0.1, 1]
 const SHADOW_BUCKETS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30]

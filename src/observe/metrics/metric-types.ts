@@ -107,9 +107,7 @@ function seriesOf({ metricName, labels }: Pick<Sample, 'metricName' | 'labels'>)
  * The metrics of a registry as data. Values that are not finite (a mean of nothing) are omitted, since JSON
  * cannot represent them.
  */
-export async function collectFrom(
-  registry: Pick<Registry, 'getMetricsAsJSON'>,
-): Promise<Collected[]> {
+export async function collectFrom(registry: Pick<Registry, 'getMetricsAsJSON'>): Promise<Collected[]> {
   const metrics = await registry.getMetricsAsJSON()
   return metrics.map((metric) => ({
     name: metric.name,

@@ -70,9 +70,7 @@ export class Metrics {
     this.escrowSeries = cached((result) => this.families.escrow.child(result))
     this.guardSeries = cached((name) => this.families.guardrailDuration.child(name))
     this.rowSeries = cached((kind) => this.families.usageRows.child(kind))
-    this.costSeries = cached((upstream) =>
-      cached((model) => this.families.cost.child(upstream, model)),
-    )
+    this.costSeries = cached((upstream) => cached((model) => this.families.cost.child(upstream, model)))
     const { retries, fallbacks, hedges } = this.families
     this.retrySeries = cached((upstream) => cached((reason) => retries.child(upstream, reason)))
     this.fallbackSeries = cached((from) => cached((to) => fallbacks.child(from, to)))
@@ -280,9 +278,7 @@ const WORDS = new Set(
   thinking thinkingConfig title tool tool_addition tool_call_id tool_calls tool_choice tool_content
   tool_reference tool_removal toolCall toolConfig toolResponse tools top_k top_logprobs top_p topK
   topP truncation ttl type url usage user user_id user_profile_id verbosity video voice
-  web_fetch_tool_result web_search web_search_options web_search_tool_result workspace_id`.split(
-    /\s+/,
-  ),
+  web_fetch_tool_result web_search web_search_options web_search_tool_result workspace_id`.split(/\s+/),
 )
 
 /** Field names of Gemini's format in camelCase. */

@@ -58,10 +58,8 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
     keyById: (accountId, keyId) => timed('keys', () => store.keyById(accountId, keyId)),
     keyByName: (accountId, name) => timed('keys', () => store.keyByName(accountId, name)),
     countKeys: (accountId) => timed('keys', () => store.countKeys(accountId)),
-    changeKey: (key, edit, auditEntries) =>
-      timed('keys', () => store.changeKey(key, edit, auditEntries)),
-    revokeKey: (key, atMs, auditEntries) =>
-      timed('keys', () => store.revokeKey(key, atMs, auditEntries)),
+    changeKey: (key, edit, auditEntries) => timed('keys', () => store.changeKey(key, edit, auditEntries)),
+    revokeKey: (key, atMs, auditEntries) => timed('keys', () => store.revokeKey(key, atMs, auditEntries)),
     removeKeys: (accountId, keyIds, beforeMs) =>
       timed('keys', () => store.removeKeys(accountId, keyIds, beforeMs)),
     findKey: (digest) => now('find_key', () => store.findKey(digest)),
@@ -134,8 +132,7 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
     lower: (accountId, raise) => timed('settle', () => ledger.lower(accountId, raise)),
     renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
     expire: (overdueMs) => timed('expire', () => ledger.expire(overdueMs)),
-    limitStates: (accountId, demands) =>
-      timed('usage', () => ledger.limitStates(accountId, demands)),
+    limitStates: (accountId, demands) => timed('usage', () => ledger.limitStates(accountId, demands)),
     sums: (query) => timed('usage', () => ledger.sums(query)),
     entries: (query) => timed('usage', () => ledger.entries(query)),
     entry: (accountId, requestId) => timed('usage', () => ledger.entry(accountId, requestId)),
@@ -172,8 +169,7 @@ function observedHolders(
       byId: (id) => timed('accounts', () => users.byId(id)),
       byEmail: (email) => timed('accounts', () => users.byEmail(email)),
       list: (query) => timed('accounts', () => users.list(query)),
-      change: (id, edit, auditEntries) =>
-        timed('accounts', () => users.change(id, edit, auditEntries)),
+      change: (id, edit, auditEntries) => timed('accounts', () => users.change(id, edit, auditEntries)),
       memberships: (userId) => timed('accounts', () => users.memberships(userId)),
     },
     signInTokens: {
@@ -182,8 +178,7 @@ function observedHolders(
       prolong: (kind, id, prolongation) =>
         timed('tokens', () => signInTokens.prolong(kind, id, prolongation)),
       take: (kind, id, nowMs) => timed('tokens', () => signInTokens.take(kind, id, nowMs)),
-      end: (kind, accountId, except) =>
-        timed('tokens', () => signInTokens.end(kind, accountId, except)),
+      end: (kind, accountId, except) => timed('tokens', () => signInTokens.end(kind, accountId, except)),
       sweep: (nowMs) => timed('tokens', () => signInTokens.sweep(nowMs)),
     },
     auditTrail: {

@@ -80,8 +80,7 @@ export class TargetSeriesMap {
     return {
       inflight: (delta) => level.add(delta),
       attempt: (kind) => attempt(kind).add(),
-      finished: (status, outcome, ingress = 'none') =>
-        ended(ingress)(String(status))(outcome).add(),
+      finished: (status, outcome, ingress = 'none') => ended(ingress)(String(status))(outcome).add(),
       streamEnd: (name) => end(name).add(),
       chunkGap: (seconds) => gap.observe(seconds),
       backpressure: (side, seconds) => slow[side].add(seconds),

@@ -79,16 +79,12 @@ function typeOf(value: unknown): unknown {
 
 function isReadiness(value: unknown): value is Readiness {
   if (typeof value !== 'object' || value === null) return false
-  return (
-    'ready' in value && 'degraded' in value && Array.isArray(value.degraded) && 'checks' in value
-  )
+  return 'ready' in value && 'degraded' in value && Array.isArray(value.degraded) && 'checks' in value
 }
 
 function isCollected(value: unknown): value is Collected[] {
   return (
     Array.isArray(value) &&
-    value.every(
-      (metric: unknown) => typeof metric === 'object' && metric !== null && 'values' in metric,
-    )
+    value.every((metric: unknown) => typeof metric === 'object' && metric !== null && 'values' in metric)
   )
 }

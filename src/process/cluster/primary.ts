@@ -106,10 +106,7 @@ class Fleet<Payload> implements Primary<Payload> {
 
   private async collectAll(): Promise<Collected[][]> {
     const running = [...this.processes.keys()]
-    const [own] = await Promise.all([
-      this.options.collect(),
-      ...running.map((each) => each.collect()),
-    ])
+    const [own] = await Promise.all([this.options.collect(), ...running.map((each) => each.collect())])
     const counted = [...this.processes.keys()].map((each) => each.counted)
     return [own, ...this.retired.all, ...counted]
   }

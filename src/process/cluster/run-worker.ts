@@ -100,9 +100,7 @@ class WorkerRuntime<Payload> {
         void this.options.collect().then((metrics) => send({ type: 'metrics', metrics }))
         return
       case 'try':
-        void this.tryOut(message.payload).then((fault) =>
-          send({ type: 'tried', id: message.id, fault }),
-        )
+        void this.tryOut(message.payload).then((fault) => send({ type: 'tried', id: message.id, fault }))
         return
       case 'recent': {
         const requests = [...(this.options.recent?.() ?? [])]
@@ -137,9 +135,7 @@ class WorkerRuntime<Payload> {
   private start(payload: unknown) {
     return async (): Promise<void> => {
       try {
-        await this.options.start(this.checked(payload), (request, timeoutMs) =>
-          this.ask(request, timeoutMs),
-        )
+        await this.options.start(this.checked(payload), (request, timeoutMs) => this.ask(request, timeoutMs))
         this.report()
         endWithParent()
         this.started?.()

@@ -109,10 +109,7 @@ function jsonIn(text: string): unknown {
 }
 
 /** The reply to a worker's request about generations; undefined for other requests. */
-export async function answerControlRequest(
-  control: ConfigControl,
-  request: unknown,
-): Promise<unknown> {
+export async function answerControlRequest(control: ConfigControl, request: unknown): Promise<unknown> {
   if (!isControlRequest(request)) return undefined
   switch (request.type) {
     case 'generations':

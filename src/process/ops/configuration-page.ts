@@ -131,9 +131,7 @@ export function configPage(source: ConfigSource, canaries: readonly CanaryState[
 
 /** The generation with weight 0 for targets that were aborted. */
 function withoutAborted(snapshot: Snapshot, canaries: readonly CanaryState[]): Snapshot {
-  const aborted = new Set(
-    canaries.flatMap(({ id, abortedAtMs }) => (abortedAtMs === null ? [] : id)),
-  )
+  const aborted = new Set(canaries.flatMap(({ id, abortedAtMs }) => (abortedAtMs === null ? [] : id)))
   if (aborted.size === 0) return snapshot
   const routes = snapshot.config.routes.map((route, index) => {
     const targets = route.targets.map((target, at) => {

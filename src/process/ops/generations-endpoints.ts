@@ -83,8 +83,7 @@ function authorOf(body: string): { author: string; reason: string } {
     throw malformed('The body must be a JSON object: {"reason": "…", "author": "…"}.')
   }
   const unknown = Object.keys(value).find((key) => key !== 'reason' && key !== 'author')
-  if (unknown !== undefined)
-    throw malformed('The body may have only the keys "reason" and "author".')
+  if (unknown !== undefined) throw malformed('The body may have only the keys "reason" and "author".')
   return {
     author: textOf(value, 'author', MAX_AUTHOR_CHARS) || 'admin token',
     reason: textOf(value, 'reason', MAX_REASON_CHARS),

@@ -194,11 +194,7 @@ function isLoopback(address = ''): boolean {
   return address === '::1' || /^(?:::ffff:)?127\./.test(address)
 }
 
-async function answer(
-  options: OpsOptions,
-  req: IncomingMessage,
-  res: ServerResponse,
-): Promise<void> {
+async function answer(options: OpsOptions, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const { admin } = options
   if (admin?.handles(req) === true && isOwnHost(options, req)) {
     admin.handle(req, res)
@@ -214,12 +210,8 @@ async function answer(
     'content-length': Buffer.byteLength(page.body),
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
-    ...(page.retryAfterSeconds === undefined
-      ? {}
-      : { 'retry-after': String(page.retryAfterSeconds) }),
-    ...(page.status === 405
-      ? { allow: req.url?.endsWith('/rollback') === true ? 'POST' : 'GET, HEAD' }
-      : {}),
+    ...(page.retryAfterSeconds === undefined ? {} : { 'retry-after': String(page.retryAfterSeconds) }),
+    ...(page.status === 405 ? { allow: req.url?.endsWith('/rollback') === true ? 'POST' : 'GET, HEAD' } : {}),
   })
   res.end(req.method === 'HEAD' ? undefined : page.body)
 }

@@ -29,11 +29,7 @@ export interface Compared {
  * Reads both stores and compares checksums. Older records than the source's oldest are ignored: it has pruned
  * them.
  */
-export async function compareStores(
-  from: Store,
-  to: Store,
-  progress: Progress,
-): Promise<Compared[]> {
+export async function compareStores(from: Store, to: Store, progress: Progress): Promise<Compared[]> {
   const nowMs = Date.now()
   const compared: Compared[] = []
   for (const part of PARTS) {
@@ -158,8 +154,6 @@ class Checksum {
 /** JSON with sorted names, so that equal values have equal texts. */
 export function canonical(thing: unknown): string {
   return JSON.stringify(thing, (_, value: unknown) =>
-    isObject(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
+    isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
   )
 }

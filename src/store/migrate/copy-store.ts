@@ -155,9 +155,7 @@ async function copyMembers(from: Store, to: Store, account: Account): Promise<nu
     },
   })
   if (result.kind === 'conflict') {
-    throw new MigrationRefused(
-      `the target cannot take account '${account.id}' (${result.conflict})`,
-    )
+    throw new MigrationRefused(`the target cannot take account '${account.id}' (${result.conflict})`)
   }
   return members.length
 }
@@ -211,10 +209,7 @@ async function copySums(
   return sums.length
 }
 
-async function inBatches<T>(
-  items: readonly T[],
-  write: (item: T) => Promise<unknown>,
-): Promise<void> {
+async function inBatches<T>(items: readonly T[], write: (item: T) => Promise<unknown>): Promise<void> {
   for (let at = 0; at < items.length; at += AT_ONCE) {
     await Promise.all(items.slice(at, at + AT_ONCE).map(write))
   }

@@ -121,20 +121,14 @@ export async function* auditPages(store: Store): AsyncGenerator<readonly AuditEn
 }
 
 /** The spend of the current day, week or month, in batches; the spend of earlier ones is not kept. */
-export async function* budgetBatches(
-  store: Store,
-  nowMs: number,
-): AsyncGenerator<readonly BudgetSpent[]> {
+export async function* budgetBatches(store: Store, nowMs: number): AsyncGenerator<readonly BudgetSpent[]> {
   for await (const batch of store.ledger.budgets()) {
     yield batch.filter(({ kind, period }) => period >= periodOf(kind, nowMs))
   }
 }
 
 /** Providers' objects that have not expired, in batches. */
-export async function* objectBatches(
-  store: Store,
-  nowMs: number,
-): AsyncGenerator<readonly ProviderObject[]> {
+export async function* objectBatches(store: Store, nowMs: number): AsyncGenerator<readonly ProviderObject[]> {
   for await (const batch of store.providerObjects.all()) {
     yield batch.filter((object) => endOf(object) > nowMs)
   }
@@ -146,11 +140,7 @@ async function* everyMemberPage(store: Store): AsyncGenerator<readonly Member[]>
 
 /** Denials that have not expired, in batches, in the order of creation. */
 export async function* denialPages(store: Store, nowMs: number): AsyncGenerator<readonly Denial[]> {
-  for (
-    let after: string | null = null, isFirst = true;
-    isFirst || after !== null;
-    isFirst = false
-  ) {
+  for (let after: string | null = null, isFirst = true; isFirst || after !== null; isFirst = false) {
     const query = { order: 'oldest_first', after, limit: AUDIT_PAGE } as const
     const page: Page<Denial> = await store.denials.list(query)
     yield page.items.filter((denial) => denialEndOf(denial) > nowMs)
@@ -180,9 +170,7 @@ export async function* recordingBatches(
     const fresh = heads.filter(({ id }) => !seen.has(id))
     for (let from = 0; from < fresh.length; from += RECORDINGS) {
       const batch = fresh.slice(from, from + RECORDINGS)
-      const found = await Promise.all(
-        batch.map(({ id }) => store.sealedRecords.find('recording', id, nowMs)),
-      )
+      const found = await Promise.all(batch.map(({ id }) => store.sealedRecords.find('recording', id, nowMs)))
       for (const { id } of batch) seen.add(id)
       yield found.filter((record) => record !== null)
     }
@@ -205,8 +193,7 @@ async function* recordingDigests(store: Store, nowMs: number): AsyncGenerator<re
 /** The use of pruned entries, in batches. */
 export async function* prunedUses(store: Store): AsyncGenerator<readonly AccountUse[]> {
   const uses = await store.ledger.prunedUse()
-  for (let from = 0; from < uses.length; from += AUDIT_PAGE)
-    yield uses.slice(from, from + AUDIT_PAGE)
+  for (let from = 0; from < uses.length; from += AUDIT_PAGE) yield uses.slice(from, from + AUDIT_PAGE)
 }
 
 async function* everyKeyPage(store: Store): AsyncGenerator<readonly ApiKey[]> {
@@ -220,11 +207,7 @@ async function* everySum(store: Store, by: 'hour' | 'day'): AsyncGenerator<reado
 }
 
 /** All sums of an account, by key and model and by property. */
-export async function sumsOf(
-  store: Store,
-  accountId: string,
-  by: 'hour' | 'day',
-): Promise<UsageSum[]> {
+export async function sumsOf(store: Store, accountId: string, by: 'hour' | 'day'): Promise<UsageSum[]> {
   const all = { accountId, by, fromMs: 0, toMs: Number.MAX_SAFE_INTEGER }
   const sums = await store.ledger.sums(all)
   for (const property of PROPERTIES) sums.push(...(await store.ledger.sums({ ...all, property })))

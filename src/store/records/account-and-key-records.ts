@@ -245,10 +245,7 @@ export function editedKey(key: ApiKey, edit: KeyEdit | ((key: ApiKey) => KeyEdit
 }
 
 /** The user after a change; null if there is none. */
-export function editedUser(
-  user: User,
-  edit: UserEdit | ((user: User) => UserEdit | null),
-): User | null {
+export function editedUser(user: User, edit: UserEdit | ((user: User) => UserEdit | null)): User | null {
   const change = typeof edit === 'function' ? edit(user) : edit
   if (change === null) return null
   const { groupRole = null, ...others } = { ...user, ...change }

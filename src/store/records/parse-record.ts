@@ -12,10 +12,7 @@ export function parseJson(text: string): unknown {
 }
 
 /** The value with the type of the schema. Throws an Error that names the field. */
-export function checkFields<Schema extends z.ZodType>(
-  schema: Schema,
-  value: unknown,
-): z.output<Schema> {
+export function checkFields<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const { success, data, error } = schema.safeParse(value)
   if (success) return data
   const names = (error.issues[0]?.path ?? []).filter((step) => typeof step === 'string')

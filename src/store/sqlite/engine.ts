@@ -115,8 +115,7 @@ export class Engine implements Statements {
 
   /** See `Transactions.write`. A write that resolved survives a kill of the process. */
   write<T>(what: string, job: () => T): Promise<T> {
-    if (this.file.lost !== null)
-      return Promise.reject(unavailable(`${what} failed`, this.file.lost))
+    if (this.file.lost !== null) return Promise.reject(unavailable(`${what} failed`, this.file.lost))
     return this.transactions.write(what, job)
   }
 
@@ -205,11 +204,7 @@ async function createFile(path: string): Promise<void> {
 export const BATCH = 256
 
 /** Repeats `deleteBatch`, which returns the number of rows deleted, until a batch is not full; the total. */
-export async function inBatches(
-  engine: Engine,
-  what: string,
-  deleteBatch: () => number,
-): Promise<number> {
+export async function inBatches(engine: Engine, what: string, deleteBatch: () => number): Promise<number> {
   for (let count = 0; ;) {
     const deleted = await engine.write(what, deleteBatch)
     count += deleted
@@ -275,9 +270,7 @@ class StoreFile {
   private check(): void {
     const now = statOf(this.path)
     const isSame = now?.ino === this.opened.ino && now.dev === this.opened.dev
-    this.lost = isSame
-      ? null
-      : new LostStore(`'${this.path}' ${now === undefined ? GONE : REPLACED}`)
+    this.lost = isSame ? null : new LostStore(`'${this.path}' ${now === undefined ? GONE : REPLACED}`)
   }
 }
 

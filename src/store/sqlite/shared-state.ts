@@ -1,11 +1,6 @@
 /** State that need not survive: the cache and the counts of attempts. */
 import type { CacheCapacity, CachedValue, NamedValue, SharedCache } from '../store.js'
-import {
-  throttleFullAtMs,
-  throttleWaitMs,
-  type ThrottleStore,
-  type ThrottledSubject,
-} from '../throttle.js'
+import { throttleFullAtMs, throttleWaitMs, type ThrottleStore, type ThrottledSubject } from '../throttle.js'
 import { numberIn, type Row } from './driver.js'
 import { BATCH, inBatches, type Engine } from './engine.js'
 import { numberOf } from './read-records.js'
@@ -19,11 +14,7 @@ export class SqliteSharedCache implements SharedCache {
     this.engine = engine
   }
 
-  async put(
-    { name, value, expiresAtMs }: NamedValue,
-    capacity: CacheCapacity,
-    nowMs: number,
-  ): Promise<void> {
+  async put({ name, value, expiresAtMs }: NamedValue, capacity: CacheCapacity, nowMs: number): Promise<void> {
     await this.engine.write('storing a value', () => {
       this.engine.prepare(DELETE).run(name)
       this.engine
@@ -55,15 +46,12 @@ export class SqliteSharedCache implements SharedCache {
   private trim(capacity: CacheCapacity, nowMs: number): number {
     const { engine } = this
     const sizes = engine.prepare("SELECT entries, bytes FROM sizes WHERE name = 'shelf'")
-    const next = engine.prepare(
-      'SELECT name, expires_at_ms FROM shelf ORDER BY expires_at_ms LIMIT 1',
-    )
+    const next = engine.prepare('SELECT name, expires_at_ms FROM shelf ORDER BY expires_at_ms LIMIT 1')
     for (let removed = 0; removed < BATCH; removed += 1) {
       const first = next.get()
       const size = sizes.get()
       if (first === undefined || size === undefined) return removed
-      const fits =
-        numberIn(size, 'entries') <= capacity.entries && numberIn(size, 'bytes') <= capacity.bytes
+      const fits = numberIn(size, 'entries') <= capacity.entries && numberIn(size, 'bytes') <= capacity.bytes
       if (fits && numberIn(first, 'expires_at_ms') > nowMs) return removed
       engine.prepare(DELETE).run(first['name'] ?? null)
     }

@@ -29,10 +29,7 @@ export function newBench(cache = new AuthCache()) {
 export type Bench = ReturnType<typeof newBench>
 
 /** The identity of the key, or the error as the client receives it. */
-export async function outcome(
-  { auth }: Bench,
-  secret: string | null,
-): Promise<Identity | WireError> {
+export async function outcome({ auth }: Bench, secret: string | null): Promise<Identity | WireError> {
   try {
     return await auth.identify(secret)
   } catch (error) {

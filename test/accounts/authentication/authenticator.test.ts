@@ -35,11 +35,7 @@ void t.test('an identity has the limits and the expiry of its key', async (t) =>
   bench.clock.wallMs = 1_999
   t.equal(await kind(bench, secret), 'ok')
   bench.clock.wallMs = 2_000
-  t.same(
-    await outcome(bench, secret),
-    await outcome(bench, null),
-    'the same error as without a key',
-  )
+  t.same(await outcome(bench, secret), await outcome(bench, null), 'the same error as without a key')
   t.equal(bench.store.lookedUp.length, 1, 'without a second lookup')
   t.same(bench.results, ['ok', 'ok', 'expired', 'missing'])
 })
@@ -227,10 +223,7 @@ void t.test('while the store fails, cached keys are accepted for stale_seconds',
     bench.clock.ms += 31_000
     t.equal(await kind(bench, secret), 'ok', 'after fresh_seconds')
     const lookups = bench.store.lookedUp.length
-    t.notOk(
-      bench.auth.identify(secret) instanceof Promise,
-      'requests do not wait for the next failure',
-    )
+    t.notOk(bench.auth.identify(secret) instanceof Promise, 'requests do not wait for the next failure')
     bench.clock.ms += 999
     await kind(bench, secret)
     t.equal(bench.store.lookedUp.length, lookups, 'no lookup for a second after a failure')
@@ -246,11 +239,7 @@ void t.test('while the store fails, cached keys are accepted for stale_seconds',
 
     bench.store.mode = 'sync'
     bench.store.edit(secret, {}, { revokedAtMs: 1 })
-    t.equal(
-      await kind(bench, secret),
-      'unauthenticated',
-      'the revocation applies after the recovery',
-    )
+    t.equal(await kind(bench, secret), 'unauthenticated', 'the revocation applies after the recovery')
   }
 })
 
@@ -370,10 +359,7 @@ void t.test('keys with a common prefix never share an identity', async (t) => {
   const good = bench.store.add()
   await kind(bench, good)
   for (const letter of alphabet) {
-    t.equal(
-      await kind(bench, good.slice(0, -1) + letter),
-      good.endsWith(letter) ? 'ok' : 'unauthenticated',
-    )
+    t.equal(await kind(bench, good.slice(0, -1) + letter), good.endsWith(letter) ? 'ok' : 'unauthenticated')
     t.equal(await kind(bench, start + letter + good.slice(42)), 'unauthenticated')
   }
 })

@@ -18,11 +18,7 @@ void t.test('cached keys are accepted while too many lookups run', async (t) => 
   t.same(new Set(await Promise.all(results)), new Set(['ok']), 'no request is refused')
   const lookups = bench.store.lookedUp.length
   await Promise.all(secrets.map((secret) => kind(bench, secret)))
-  t.equal(
-    bench.store.lookedUp.length,
-    lookups + 400 - 32 - 256,
-    'the remaining keys are looked up at once',
-  )
+  t.equal(bench.store.lookedUp.length, lookups + 400 - 32 - 256, 'the remaining keys are looked up at once')
 })
 
 void t.test('processes retry a failing store at different times', async (t) => {

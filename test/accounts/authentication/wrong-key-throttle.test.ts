@@ -43,15 +43,9 @@ void t.test('after a burst of wrong keys the store gets no more lookups', async 
   t.equal(bench.store.lookedUp.length, lookups)
   t.equal(await kindFrom(bench, good, HERE), 'ok', 'a key in use works')
   t.equal(await kindFrom(bench, bench.store.add(), HERE), 'ok', 'a new key is looked up')
-  const kinds = await Promise.all(
-    Array.from({ length: 100 }, () => kindFrom(bench, newSecret(), HERE)),
-  )
+  const kinds = await Promise.all(Array.from({ length: 100 }, () => kindFrom(bench, newSecret(), HERE)))
   t.equal(kinds.filter((kind) => kind === 'auth_throttled').length, 81)
-  t.equal(
-    bench.store.lookedUp.length,
-    lookups + LOOKUPS_BURST,
-    'a few well-formed keys are looked up',
-  )
+  t.equal(bench.store.lookedUp.length, lookups + LOOKUPS_BURST, 'a few well-formed keys are looked up')
   t.equal(await kindFrom(bench, newSecret(), '192.0.2.2'), 'unauthenticated', 'another address')
   t.equal(await kindFrom(bench, null, ''), 'unauthenticated', 'no address')
   bench.clock.ms += 10_000
@@ -71,8 +65,7 @@ void t.test('IPv6 addresses are counted by /64, and the number of counts is boun
   }
   for (const [address, name] of Object.entries(names)) t.equal(addressName(address), name)
   const failures = new WrongKeyCounts(100)
-  for (let index = 0; index < 10_000; index += 1)
-    failures.note(`10.0.${index >> 8}.${index & 255}`, 0)
+  for (let index = 0; index < 10_000; index += 1) failures.note(`10.0.${index >> 8}.${index & 255}`, 0)
   t.equal(failures.size, 100)
   for (let index = 0; index < FAILURES_BURST; index += 1) failures.note('2001:db8::1', 0)
   t.ok(failures.isThrottled('2001:db8:0:0:ffff::', 0), 'the whole /64')

@@ -92,39 +92,36 @@ void t.test('requests wait for the fetch in progress', async (t) => {
   t.equal(state.fetched.length, 2)
 })
 
-void t.test(
-  'old keys are fetched in the background, and used while the issuer is away',
-  async (t) => {
-    const { state, find, keys, failures } = newBench()
-    state.set = [aJwk('a'), aJwk('b')]
-    const [a, b] = await Promise.all([keys.find(aToken('a')), keys.find(aToken('b'))])
-    state.ms += 299_999
-    t.equal(await find('a'), 'found a')
-    t.equal(state.fetched.length, 1)
-    state.ms += 1
-    state.set = [aJwk('b')]
-    t.equal(await find('a'), 'found a', 'does not wait')
+void t.test('old keys are fetched in the background, and used while the issuer is away', async (t) => {
+  const { state, find, keys, failures } = newBench()
+  state.set = [aJwk('a'), aJwk('b')]
+  const [a, b] = await Promise.all([keys.find(aToken('a')), keys.find(aToken('b'))])
+  state.ms += 299_999
+  t.equal(await find('a'), 'found a')
+  t.equal(state.fetched.length, 1)
+  state.ms += 1
+  state.set = [aJwk('b')]
+  t.equal(await find('a'), 'found a', 'does not wait')
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(state.fetched.length, 2)
+  t.same([a.isCurrent, b.isCurrent], [false, true], 'a key that left the set')
+  t.equal(await keys.find(aToken('b')), b, 'an unchanged key stays the same object')
+  state.isUp = false
+  for (const ms of [300_000, 600_000, 85_000_000]) {
+    state.ms += ms
+    t.equal(await find('b'), 'found b', 'the issuer is away')
     await new Promise((resolve) => setImmediate(resolve))
-    t.equal(state.fetched.length, 2)
-    t.same([a.isCurrent, b.isCurrent], [false, true], 'a key that left the set')
-    t.equal(await keys.find(aToken('b')), b, 'an unchanged key stays the same object')
-    state.isUp = false
-    for (const ms of [300_000, 600_000, 85_000_000]) {
-      state.ms += ms
-      t.equal(await find('b'), 'found b', 'the issuer is away')
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-    t.ok(failures.every((reason) => reason === 'answers with status 503'))
-    state.ms += 1_000_000
-    t.equal(await find('b'), 'identity_unavailable', 'too old')
-    const { length } = state.fetched
-    t.equal(await find('b'), 'identity_unavailable')
-    t.equal(state.fetched.length, length, 'a pause after a failure')
-    state.isUp = true
-    state.ms += 1_000
-    t.equal(await find('b'), 'found b')
-  },
-)
+  }
+  t.ok(failures.every((reason) => reason === 'answers with status 503'))
+  state.ms += 1_000_000
+  t.equal(await find('b'), 'identity_unavailable', 'too old')
+  const { length } = state.fetched
+  t.equal(await find('b'), 'identity_unavailable')
+  t.equal(state.fetched.length, length, 'a pause after a failure')
+  state.isUp = true
+  state.ms += 1_000
+  t.equal(await find('b'), 'found b')
+})
 
 void t.test('selects the key', async (t) => {
   const { state, find } = newBench()

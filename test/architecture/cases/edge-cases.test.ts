@@ -60,16 +60,12 @@ void t.test('a breach of each rule is found', (t) => {
   const titles = titlesOf({ path: 'edge-cases/a.test.ts', text })
   const found = (rows: Row[], its = titles): string => breaches(rows, its).join('\n')
   t.equal(found(good), '')
-  const changed = (row: Partial<Row>): Row[] =>
-    good.map((it) => (it.id === '7' ? { ...it, ...row } : it))
+  const changed = (row: Partial<Row>): Row[] => good.map((it) => (it.id === '7' ? { ...it, ...row } : it))
   t.match(found(good.slice(1)), /1: not one row\n1: not on the page/)
   t.match(found(changed({ id: '8' })), /7: not one row\n8: not one row/)
   t.match(found(changed({ what: 'z' })), /7: no test “z”/)
   t.match(found(changed({ shownBy: 'b.test.ts' })), /7: no test “x” in b/)
-  t.match(
-    found(changed({ shownBy: '—', here: 'Never.' })),
-    /7: no test and no reason\n7: has a test/,
-  )
+  t.match(found(changed({ shownBy: '—', here: 'Never.' })), /7: no test and no reason\n7: has a test/)
   const bare = titlesOf({ path: 'edge-cases/a.test.ts', text: text.replace('  // Here.\n', '') })
   t.match(found(good, bare), /1: has no comment that cites its source/)
   t.end()

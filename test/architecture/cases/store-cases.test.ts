@@ -48,13 +48,7 @@ void t.test('a breach of each rule is found', (t) => {
   t.match(found({ id: 'H-1' }), /^H-113: not one row$/)
   t.match(found({ shownBy: '—' }), /^H-113: no test and no reason$/)
   t.equal(found({ shownBy: '—', here: 'Cannot arise: so.' }), '')
-  t.match(
-    found({ shownBy: 'test/a.test.ts: it: fails' }),
-    /^H-113: no test “it: fails” in a.test.ts$/,
-  )
-  t.match(
-    found({ shownBy: 'test/b.test.ts: it: holds' }),
-    /^H-113: no test “it: holds” in b.test.ts$/,
-  )
+  t.match(found({ shownBy: 'test/a.test.ts: it: fails' }), /^H-113: no test “it: fails” in a.test.ts$/)
+  t.match(found({ shownBy: 'test/b.test.ts: it: holds' }), /^H-113: no test “it: holds” in b.test.ts$/)
   t.end()
 })

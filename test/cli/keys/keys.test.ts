@@ -224,8 +224,7 @@ void t.test('an invalid limit is refused by name, and no key is created', async 
   for (const option of wrong) {
     const [name = ''] = option.split(' ')
     await t.rejects(
-      async () =>
-        run(session, `create --account ada@x.org --name x ${option}`.replace(' -1', '=-1')),
+      async () => run(session, `create --account ada@x.org --name x ${option}`.replace(' -1', '=-1')),
       { name: 'UsageError', message: new RegExp(`^${name} must be`) },
       option,
     )

@@ -52,13 +52,7 @@ void t.test('users: create, set-role, disable, list', async (t) => {
     { email: 'ada@x.org', role: null, disabled: true },
     { email: 'bob@x.org', role: 'admin', disabled: false },
   ])
-  t.same(await actions(session), [
-    'user.create',
-    'user.create',
-    'user.role',
-    'user.role',
-    'user.disable',
-  ])
+  t.same(await actions(session), ['user.create', 'user.create', 'user.role', 'user.role', 'user.disable'])
   for (const line of [
     'users set-role --email a@x.org --role owner',
     'users create --email a@x.org --role none',

@@ -88,11 +88,7 @@ void t.test('a request is refused if the new model does not support one of its f
   const after = sideOf('  - { prefix: s, targets: [{ upstream: a, model: blind }] }')
   const image = { ...SKETCH, turns: [['user', 'text', 'image base64 image/png']] }
   const tools = { ...SKETCH, tools: ['function parameters'] }
-  const heads = [
-    headOf({ sketch: image }),
-    headOf({ sketch: tools }),
-    headOf({ promptTokens: 5_000 }),
-  ]
+  const heads = [headOf({ sketch: image }), headOf({ sketch: tools }), headOf({ promptTokens: 5_000 })]
   const { refused } = compare(heads, before, after)
   t.same(refused.map(({ field }) => field).sort(), ['images', 'prompt', 'tools'])
   const { refused: known } = compare(
@@ -119,10 +115,8 @@ void t.test('expected costs follow the weights; unknown prices are counted apart
 })
 
 void t.test('only the changed share of the weights counts as moved', (t) => {
-  const half =
-    '  - { prefix: s, targets: [{ upstream: a, weight: 1 }, { upstream: b, weight: 1 }] }'
-  const mostly =
-    '  - { prefix: s, targets: [{ upstream: a, weight: 1 }, { upstream: b, weight: 3 }] }'
+  const half = '  - { prefix: s, targets: [{ upstream: a, weight: 1 }, { upstream: b, weight: 1 }] }'
+  const mostly = '  - { prefix: s, targets: [{ upstream: a, weight: 1 }, { upstream: b, weight: 3 }] }'
   const { moves } = compare([headOf(), headOf()], sideOf(half), sideOf(mostly))
   t.match(moves, [{ from: { upstream: 'a' }, to: { upstream: 'b' }, requests: 0.5 }])
   t.equal(moves.length, 1)

@@ -59,17 +59,14 @@ await until(async () => {
   return text.split('"atMs"').length === 17
 })
 
-void t.test(
-  'the ops port shows recent requests of all workers without their contents',
-  async (t) => {
-    t.same([...statuses], [200])
-    const { status, text } = await served.ops('/recent-requests')
-    t.equal(status, 200)
-    t.notMatch(text, 'Spain')
-    t.match(text, '"model":"gpt-5.4"')
-    t.match(text, '"promptTokens"')
-  },
-)
+void t.test('the ops port shows recent requests of all workers without their contents', async (t) => {
+  t.same([...statuses], [200])
+  const { status, text } = await served.ops('/recent-requests')
+  t.equal(status, 200)
+  t.notMatch(text, 'Spain')
+  t.match(text, '"model":"gpt-5.4"')
+  t.match(text, '"promptTokens"')
+})
 
 void t.test('the same file has no changes and exits with 0', async (t) => {
   const { status, plan: output } = await plan(served.file)
@@ -102,10 +99,7 @@ void t.test('moves to another upstream are counted, with losses and costs', asyn
   })
   const cost = objectOf(output['cost'])
   t.equal(cost['requests'], 16)
-  t.ok(
-    Number(cost['after_usd']) > 0 && Number(cost['difference_usd']) < 0,
-    'the mini model is cheaper',
-  )
+  t.ok(Number(cost['after_usd']) > 0 && Number(cost['difference_usd']) < 0, 'the mini model is cheaper')
 
   const text = await sluice(['plan', file, '--config', served.file])
   t.equal(text.status, 0)
@@ -127,9 +121,7 @@ void t.test('a model without a route exits with 1 and lists the keys that lose i
   const { status, plan: output } = await plan(file)
   t.equal(status, 1)
   t.match(output['moves'], [{ model: 'claude-opus-5-5', to: null, requests: 8 }])
-  t.match(output['keys'], [
-    { key_id: /^key_/, name: 'a key', model: 'claude-opus-5-5', requests: 8 },
-  ])
+  t.match(output['keys'], [{ key_id: /^key_/, name: 'a key', model: 'claude-opus-5-5', requests: 8 }])
   t.match(JSON.stringify(output['breaks']), 'the model claude-opus-5-5 loses its route')
   const text = await sluice(['plan', file, '--config', served.file])
   t.equal(text.status, 1)

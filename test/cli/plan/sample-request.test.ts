@@ -12,11 +12,7 @@ import { COLUMNS } from '../../../docs/generate/dialect-matrix/outcomes.js'
 import { REQUEST_GROUPS } from '../../../src/cli/explain/request-concepts.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'
-import {
-  resolveEndpoint,
-  upstreamCodecOf,
-  type ResolvedEndpoint,
-} from '../../../src/formats/index.js'
+import { resolveEndpoint, upstreamCodecOf, type ResolvedEndpoint } from '../../../src/formats/index.js'
 import { GatewayError } from '../../../src/errors.js'
 import { reportNative } from '../../../src/formats/dialect.js'
 import { LossList } from '../../../src/formats/losses.js'
@@ -35,11 +31,7 @@ const CHAT = {
 }
 
 /** The fields of a request that are lost for an upstream of the dialect, or the field that it refuses. */
-function fateOf(
-  request: ChatRequest,
-  at: ResolvedEndpoint,
-  column: (typeof COLUMNS)[number],
-): object {
+function fateOf(request: ChatRequest, at: ResolvedEndpoint, column: (typeof COLUMNS)[number]): object {
   const upstreamCodec = upstreamCodecOf(column.dialect)
   if (upstreamCodec === null) throw new Error(`no ${column.dialect}`)
   const losses = new LossList()
@@ -68,11 +60,7 @@ for (const { title, path, plain, concepts } of [CHAT, ...CLIENTS]) {
         const sketch = JSON.parse(JSON.stringify(requestShapeOf(request))) as RequestShape
         const { model, stream } = request
         const rebuilt = sampleRequest({ model, stream, sketch })
-        t.same(
-          fateOf(rebuilt, at, column),
-          fateOf(request, at, column),
-          `${name} at ${column.dialect}`,
-        )
+        t.same(fateOf(rebuilt, at, column), fateOf(request, at, column), `${name} at ${column.dialect}`)
       }
     }
     t.end()
@@ -135,9 +123,7 @@ void t.test('the sketch of a conversation of 10,000 turns is small', (t) => {
     role: index % 2 === 0 ? 'user' : 'assistant',
     content: `turn ${index}`,
   }))
-  const rest = Object.fromEntries(
-    Array.from({ length: 500 }, (_, at) => [`field_${at}`, 'x'.repeat(100)]),
-  )
+  const rest = Object.fromEntries(Array.from({ length: 500 }, (_, at) => [`field_${at}`, 'x'.repeat(100)]))
   const request = at.clientCodec.decodeRequest({ model: 'gpt-5.4', messages, ...rest }, at.endpoint)
   const text = JSON.stringify(requestShapeOf(request))
   t.ok(text.length < 2_000, `${text.length} characters`)

@@ -62,9 +62,7 @@ const BROKEN: Readonly<Record<string, readonly (readonly [Broken, RegExp])[]>> =
     [{ kind: 'cut', event: 4, mode: 'eof' }, /end|broke/],
     [{ kind: 'garbage', event: 3 }, /./],
   ],
-  stop: [
-    [completion({ content: 'alpha bravo |END| charlie' }), /continues after the stop sequence/],
-  ],
+  stop: [[completion({ content: 'alpha bravo |END| charlie' }), /continues after the stop sequence/]],
   tools: [
     [completion({ content: 'It is sunny.' }), /no tool call/],
     [
@@ -73,10 +71,7 @@ const BROKEN: Readonly<Record<string, readonly (readonly [Broken, RegExp])[]>> =
     ],
   ],
   'parallel tools': [
-    [
-      streamed({ tool_calls: [callOf('{"city":"Paris"}')] }, 'tool_calls'),
-      /1 tool calls instead of two/,
-    ],
+    [streamed({ tool_calls: [callOf('{"city":"Paris"}')] }, 'tool_calls'), /1 tool calls instead of two/],
   ],
   image: [[completion({ content: 'Blue.' }), /does not name the colour/]],
   'JSON schema': [

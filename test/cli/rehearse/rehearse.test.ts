@@ -130,17 +130,9 @@ void t.test('wrong usage is reported with its problem', async (t) => {
       2,
       /--format must be names separated by commas, not "soap": chat, messages/,
     ],
-    [
-      [...known, '--check', 'all'],
-      2,
-      /--check must be names separated by commas, not "all": text, stream/,
-    ],
+    [[...known, '--check', 'all'], 2, /--check must be names separated by commas, not "all": text, stream/],
     [[...known, '--max-cost-usd', '0'], 2, /--max-cost-usd must be/],
-    [
-      ['--upstream', 'nowhere', '--model', 'm'],
-      1,
-      /no upstream "nowhere" in the file: use one of chat, /,
-    ],
+    [['--upstream', 'nowhere', '--model', 'm'], 1, /no upstream "nowhere" in the file: use one of chat, /],
     [['--upstream', 'keyless', '--model', 'm'], 1, /has no key: set NO_SUCH_KEY_IS_SET/],
   ]
   for (const [args, expected, message] of cases) {

@@ -41,8 +41,7 @@ routes:
 `,
   )
   const env = { TMPDIR: temporary }
-  const rehearse = (...args: string[]) =>
-    sluiceHere(['rehearse', '--config', file, ...args], { env })
+  const rehearse = (...args: string[]) => sluiceHere(['rehearse', '--config', file, ...args], { env })
   const spawned = async (...args: string[]) => {
     const program = run(t, ['rehearse', '--config', file, ...args], env)
     const status = await program.ended

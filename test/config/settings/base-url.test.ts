@@ -6,8 +6,7 @@ import t from 'tap'
 import { baseUrlNote } from '../../../src/config/resolve-upstream.js'
 import { PRESETS } from '../../../src/config/presets.js'
 
-const noteOn = (baseUrl: string, path: string | null = null): string | null =>
-  baseUrlNote({ baseUrl, path })
+const noteOn = (baseUrl: string, path: string | null = null): string | null => baseUrlNote({ baseUrl, path })
 
 const WRONG: readonly (readonly [string, RegExp])[] = [
   ['https://api.openai.com', /not end with "\/v1"/],

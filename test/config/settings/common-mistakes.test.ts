@@ -100,11 +100,7 @@ const MISTAKES: readonly Mistake[] = [
     `${GOOD}limits: { scope: key, concurrent: 5 }\n`,
     '5:9: limits: must be a list (- VALUE)',
   ],
-  [
-    'routes by name',
-    `${UPSTREAMS}routes:\n  gpt-: openai\n`,
-    '4:3: routes: must be a list (- VALUE)',
-  ],
+  ['routes by name', `${UPSTREAMS}routes:\n  gpt-: openai\n`, '4:3: routes: must be a list (- VALUE)'],
   [
     'a model in place of a route',
     `${UPSTREAMS}routes:\n  - gpt-5.5\n`,
@@ -115,11 +111,7 @@ const MISTAKES: readonly Mistake[] = [
     `upstreams:\n  openai: https://api.openai.com/v1\n${ROUTES}`,
     '2:11: upstreams.openai: must be a map (KEY: VALUE)',
   ],
-  [
-    'a number in place of a section',
-    `${GOOD}server: 8080\n`,
-    '5:9: server: must be a map (KEY: VALUE)',
-  ],
+  ['a number in place of a section', `${GOOD}server: 8080\n`, '5:9: server: must be a map (KEY: VALUE)'],
   ['a negative port', `${GOOD}server: { port: -1 }\n`, '5:17: server.port: must be at least 0'],
   ['not a number', `${GOOD}server: { port: .nan }\n`, '5:17: server.port: must be a number'],
   ['an infinite number', `${GOOD}server: { port: .inf }\n`, '5:17: server.port: must be a number'],
@@ -238,11 +230,7 @@ const MISTAKES: readonly Mistake[] = [
     `${GOOD}limits: [ { scope: key, rpm: 5 } ]\n`,
     '5:25: limits[0].rpm: Unknown key "rpm": use one of scope, plan, account, key, value, model, prefix, upstream, requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_week, usd_per_month',
   ],
-  [
-    'a limit without a scope',
-    `${GOOD}limits: [ { concurrent: 5 } ]\n`,
-    '5:11: limits[0].scope: is required',
-  ],
+  ['a limit without a scope', `${GOOD}limits: [ { concurrent: 5 } ]\n`, '5:11: limits[0].scope: is required'],
   [
     'a file as the store',
     `${GOOD}store: ./data/sluice.db\n`,
@@ -263,11 +251,7 @@ const MISTAKES: readonly Mistake[] = [
     `${GOOD}store: redis://cache/main\n`,
     '5:8: store: has a path that is not the number of a database: write it as in redis://cache.example.com:6379/0',
   ],
-  [
-    'TLS as a flag',
-    `${GOOD}server: { tls: true }\n`,
-    '5:16: server.tls: must be a map (KEY: VALUE)',
-  ],
+  ['TLS as a flag', `${GOOD}server: { tls: true }\n`, '5:16: server.tls: must be a map (KEY: VALUE)'],
   [
     'a certificate without its key',
     `${GOOD}server: { tls: { cert: cert.pem } }\n`,
@@ -284,11 +268,7 @@ const MISTAKES: readonly Mistake[] = [
     `${GOOD}log: { level: WARN }\n`,
     '5:15: log.level: must be one of debug, info, warn, error, silent (did you mean "warn"?)',
   ],
-  [
-    'a log level in place of the section',
-    `${GOOD}log: info\n`,
-    '5:6: log: must be a map (KEY: VALUE)',
-  ],
+  ['a log level in place of the section', `${GOOD}log: info\n`, '5:6: log: must be a map (KEY: VALUE)'],
   ['models as a list', `${GOOD}models: [gpt-5.5]\n`, '5:9: models: must be text'],
   [
     'curly quotes',

@@ -13,10 +13,7 @@ import { maskedConfig } from '../../../src/config/masked-config.js'
 function load(t: Test, section: string) {
   const folder = t.testdir()
   mkdirSync(folder, { recursive: true })
-  writeFileSync(
-    join(folder, 'models.yaml'),
-    'as_of: 2026-11-20\nmodels: [{ id: m, family: openai }]\n',
-  )
+  writeFileSync(join(folder, 'models.yaml'), 'as_of: 2026-11-20\nmodels: [{ id: m, family: openai }]\n')
   const file = join(folder, 'gateway.yaml')
   writeFileSync(
     file,

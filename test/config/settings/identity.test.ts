@@ -79,11 +79,7 @@ void t.test('mistakes are named with their place', (t) => {
     [entry(`${LEAST}, jwks_uri: 'https://u:p@a/k'`), 'identity[0].jwks_uri', /https/],
     [entry(`${LEAST}, jwks_file: none.json`), 'identity[0].jwks_file', /does not exist/],
     [entry(`${LEAST}, jwks_file: wrong.json`), 'identity[0].jwks_file', /keys/],
-    [
-      entry(`${LEAST}, jwks_file: keys.json, jwks_uri: 'https://a/k'`),
-      'identity[0].jwks_file',
-      /together/,
-    ],
+    [entry(`${LEAST}, jwks_file: keys.json, jwks_uri: 'https://a/k'`), 'identity[0].jwks_file', /together/],
     [entry(`${LEAST}, key_name: '\${claims.}'`), 'identity[0].key_name', /claims/],
     [entry(`${LEAST}, key_name: '\${claims.a'`), 'identity[0].key_name', /brace/],
     [entry(`${LEAST}, labels: { Team: x }`), 'identity[0].labels.Team', /./],
@@ -103,9 +99,6 @@ void t.test('mistakes are named with their place', (t) => {
     t.match(error, { path, message }, section)
     t.ok(error === undefined || error.line >= 4)
   }
-  t.ok(
-    load(t, entry(LEAST.replace('https', 'http').replace('id.example.com', 'localhost:1'))).loaded
-      .ok,
-  )
+  t.ok(load(t, entry(LEAST.replace('https', 'http').replace('id.example.com', 'localhost:1'))).loaded.ok)
   t.end()
 })

@@ -10,11 +10,7 @@ import { loadConfig } from '../../../src/config/load-config.js'
 import { checkMessages, GOOD, OPENAI, routeWith, upstreamWith, type Mistake } from './mistakes.js'
 
 const MISTAKES: readonly Mistake[] = [
-  [
-    'a misspelt key',
-    `${GOOD}sever: {}\n`,
-    '5:1: sever: Unknown key "sever" (did you mean "server"?)',
-  ],
+  ['a misspelt key', `${GOOD}sever: {}\n`, '5:1: sever: Unknown key "sever" (did you mean "server"?)'],
   [
     'a key of another map',
     `${GOOD}server: { drain_ms: 1, weight: 1, cors: { allow: x } }\n`,
@@ -27,11 +23,7 @@ const MISTAKES: readonly Mistake[] = [
     '5:21: server.drain_ms: must be a number of milliseconds: 30000',
   ],
   ['a duplicate key', `${GOOD}log: {}\nlog: {}\n`, '6:1: Duplicate key "log" (lines 5 and 6)'],
-  [
-    'tabs',
-    'upstreams:\n\topenai: {}\n',
-    '2:1: is not valid YAML: use spaces instead of tabs as indentation',
-  ],
+  ['tabs', 'upstreams:\n\topenai: {}\n', '2:1: is not valid YAML: use spaces instead of tabs as indentation'],
   [
     'an unknown upstream',
     routeWith('prefix: gpt-, upstream: azure'),
@@ -52,11 +44,7 @@ const MISTAKES: readonly Mistake[] = [
     `${GOOD}server: { admin_token: "\${NO-TOKEN}" }\n`,
     '5:24: server.admin_token: contains an invalid placeholder: use ${NAME} or ${file:PATH}',
   ],
-  [
-    'a port out of range',
-    `${GOOD}server: { port: 99999 }\n`,
-    '5:17: server.port: must be at most 65535',
-  ],
+  ['a port out of range', `${GOOD}server: { port: 99999 }\n`, '5:17: server.port: must be at most 65535'],
   [
     'a negative limit',
     `${GOOD}limits: [ { scope: key, requests_per_minute: -5 } ]\n`,
@@ -190,11 +178,7 @@ const MISTAKES: readonly Mistake[] = [
     upstreamWith('dialect: openai, base_url: http://llm.example/v1, http2: true'),
     '2:70: upstreams.openai.http2: needs a base_url that starts with https://',
   ],
-  [
-    'a route without an upstream',
-    routeWith('prefix: gpt-'),
-    '4:5: routes[0]: must have upstream or targets',
-  ],
+  ['a route without an upstream', routeWith('prefix: gpt-'), '4:5: routes[0]: must have upstream or targets'],
   [
     'an unknown upstream in a fallback',
     routeWith('prefix: gpt-, upstream: openai, fallback: [ { upstream: opneai } ]'),

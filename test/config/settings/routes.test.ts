@@ -136,10 +136,7 @@ const RULES: [string, string, string][] = [
   ],
   [
     'the same target twice',
-    changed(
-      'upstream: openai }',
-      'targets: [{ upstream: openai, weight: 9 }, { upstream: openai }] }',
-    ),
+    changed('upstream: openai }', 'targets: [{ upstream: openai, weight: 9 }, { upstream: openai }] }'),
     ':7:64: routes[0].targets[1]: repeats an earlier target: remove it, or set retry.attempts to retry one target',
   ],
   [
@@ -204,14 +201,11 @@ routes:
       {},
       { '/etc/sluice/models.yaml': models },
     )
-  const NO_ENDPOINT =
-    /routes\[0\]\.fallback\[0\]: uses the dialect anthropic, which has no embeddings/
+  const NO_ENDPOINT = /routes\[0\]\.fallback\[0\]: uses the dialect anthropic, which has no embeddings/
   t.match(problems('prefix: embed-, upstream: a, fallback: [{ upstream: b }]')[0], NO_ENDPOINT)
   t.match(problems('model: embed-1, upstream: a, fallback: [{ upstream: b }]')[0], NO_ENDPOINT)
   t.match(
-    problems(
-      'model: vectors, targets: [{ upstream: a, model: embed-1 }, { upstream: c, model: chat-1 }]',
-    )[0],
+    problems('model: vectors, targets: [{ upstream: a, model: embed-1 }, { upstream: c, model: chat-1 }]')[0],
     /routes\[0\]\.targets\[1\]: names a model without embeddings/,
   )
   t.same(

@@ -27,11 +27,7 @@ const RULES: [string, string, string][] = [
     'upstreams: {}\nroutes: [{ prefix: a, upstream: b }]\n',
     ':1:12: upstreams: must have at least one entry',
   ],
-  [
-    'no routes',
-    changed(`routes:\n${ROUTE}`, 'routes: []'),
-    ':6:9: routes: must have at least one entry',
-  ],
+  ['no routes', changed(`routes:\n${ROUTE}`, 'routes: []'), ':6:9: routes: must have at least one entry'],
   [
     'unknown key at the top',
     `${GOOD}upstream: {}\n`,
@@ -81,10 +77,7 @@ const RULES: [string, string, string][] = [
   ],
   [
     'a preset without an address',
-    changed(
-      '    dialect: openai\n    base_url: https://api.openai.com/v1\n',
-      '    preset: azure\n',
-    ),
+    changed('    dialect: openai\n    base_url: https://api.openai.com/v1\n', '    preset: azure\n'),
     ':3:5: upstreams.openai.base_url: is required: use the URL of the service with its version, as in https://HOST/v1',
   ],
   [
@@ -143,16 +136,8 @@ const RULES: [string, string, string][] = [
     ':2:3: upstreams.__proto__: must have another name',
   ],
   ['blank value', `${GOOD}server:\n`, ':8:8: server: has no value: set one or remove the key'],
-  [
-    'port too high',
-    `${GOOD}server: { port: 65536 }\n`,
-    ':8:17: server.port: must be at most 65535',
-  ],
-  [
-    'port with a fraction',
-    `${GOOD}server: { port: 80.5 }\n`,
-    ':8:17: server.port: must be a whole number',
-  ],
+  ['port too high', `${GOOD}server: { port: 65536 }\n`, ':8:17: server.port: must be at most 65535'],
+  ['port with a fraction', `${GOOD}server: { port: 80.5 }\n`, ':8:17: server.port: must be a whole number'],
   [
     'port as text',
     `${GOOD}server: { port: "80" }\n`,
@@ -243,16 +228,8 @@ const RULES: [string, string, string][] = [
     changed('prefix: gpt-', 'prefix: gpt-, model: o1'),
     ':7:5: routes[0]: must have model or prefix, not both: the model to request from an upstream belongs in targets',
   ],
-  [
-    'neither model nor prefix',
-    changed('prefix: gpt-, ', ''),
-    ':7:5: routes[0]: must have model or prefix',
-  ],
-  [
-    'no target',
-    changed(', upstream: openai }', ' }'),
-    ':7:5: routes[0]: must have upstream or targets',
-  ],
+  ['neither model nor prefix', changed('prefix: gpt-, ', ''), ':7:5: routes[0]: must have model or prefix'],
+  ['no target', changed(', upstream: openai }', ' }'), ':7:5: routes[0]: must have upstream or targets'],
   [
     'upstream and targets',
     changed('upstream: openai }', 'upstream: openai, targets: [{ upstream: openai }] }'),

@@ -26,12 +26,9 @@ void t.test('invalid certificate files and networks are reported', (t) => {
   }
   const wrong: Record<string, RegExp> = {
     'tls: { cert: none.pem, key: one.key }': /server\.tls\.cert.*".*none\.pem" does not exist/,
-    'tls: { cert: one.pem, key: junk.pem }':
-      /server\.tls\.key.*junk\.pem" is not a PEM private key/,
-    'tls: { cert: junk.pem, key: one.key }':
-      /server\.tls\.cert.*junk\.pem" is not a PEM certificate/,
-    'tls: { cert: one.pem, key: two.key }':
-      /two\.key" does not belong to the certificate ".*one\.pem"/,
+    'tls: { cert: one.pem, key: junk.pem }': /server\.tls\.key.*junk\.pem" is not a PEM private key/,
+    'tls: { cert: junk.pem, key: one.key }': /server\.tls\.cert.*junk\.pem" is not a PEM certificate/,
+    'tls: { cert: one.pem, key: two.key }': /two\.key" does not belong to the certificate ".*one\.pem"/,
     'tls: { cert: one.pem, key: one.key, client_ca: junk.pem }':
       /server\.tls\.client_ca.*not a PEM certificate/,
     'tls: { cert: one.pem }': /server\.tls\.key/,

@@ -35,11 +35,7 @@ const SYNTAX: readonly Mistake[] = [
     `${GOOD}store: "C:\\data"\n`,
     '5:11: is not valid YAML: use single quotes, or write \\\\ for a backslash',
   ],
-  [
-    'an alias without an anchor',
-    `${GOOD}log: *shared\n`,
-    '5:6: is an alias without an anchor before it',
-  ],
+  ['an alias without an anchor', `${GOOD}log: *shared\n`, '5:6: is an alias without an anchor before it'],
   [
     'a value that starts with @',
     `${GOOD}store: @data\n`,

@@ -31,10 +31,7 @@ function problems(options: string, url = LINE): string[] {
 const AT = '/etc/sluice/gateway.yaml:5'
 
 void t.test('each invalid setting is reported with its position', (t) => {
-  t.same(
-    problems('tls: { ca: ca.pem, cert: cert.pem, key: key.pem, server_name: api.internal }'),
-    [],
-  )
+  t.same(problems('tls: { ca: ca.pem, cert: cert.pem, key: key.pem, server_name: api.internal }'), [])
   const cases: [string, string][] = [
     [
       'proxy: proxy.corp:3128',
@@ -47,10 +44,7 @@ void t.test('each invalid setting is reported with its position', (t) => {
     ['http2: maybe', ':12: upstreams.openai.http2: must be true or false'],
     ['tls: { ca: gone.pem }', `:16: upstreams.openai.tls.ca: the file "gone.pem" does not exist`],
     ['tls: { ca: text.pem }', ':16: upstreams.openai.tls.ca: the file contains no PEM certificate'],
-    [
-      'tls: { cert: cert.pem }',
-      ':10: upstreams.openai.tls: must have both cert and key, or neither',
-    ],
+    ['tls: { cert: cert.pem }', ':10: upstreams.openai.tls: must have both cert and key, or neither'],
     [
       'tls: { cert: text.pem, key: key.pem }',
       ':18: upstreams.openai.tls.cert: the file contains no PEM certificate',
@@ -69,15 +63,12 @@ void t.test('each invalid setting is reported with its position', (t) => {
   const plain = 'base_url: http://api.openai.com/v1'
   const needsTls = 'needs a base_url that starts with https://'
   t.same(problems('http2: true', plain), [`${AT}:12: upstreams.openai.http2: ${needsTls}`])
-  t.same(problems('tls: { server_name: a }', plain), [
-    `${AT}:10: upstreams.openai.tls: ${needsTls}`,
-  ])
+  t.same(problems('tls: { server_name: a }', plain), [`${AT}:10: upstreams.openai.tls: ${needsTls}`])
   t.end()
 })
 
 void t.test('the password of a proxy and a private key are not shown', (t) => {
-  const options =
-    'tls: { cert: cert.pem, key: key.pem }\n    proxy: http://user:canary@proxy.corp:3128'
+  const options = 'tls: { cert: cert.pem, key: key.pem }\n    proxy: http://user:canary@proxy.corp:3128'
   const loaded = loadText(changed(LINE, `${LINE}\n    ${options}`), { KEY: 'secret' }, FILES)
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
   const shown = maskedConfig(createSnapshot(loaded, { generation: 1, loadedAtMs: 0 }))

@@ -38,10 +38,7 @@ const FORMATS: readonly Format[] = [
     // Anthropic's newest models choose their own thinking; a budget becomes an effort elsewhere.
     reasoning: ({ dialect }) => ({
       anthropic: {
-        thinking:
-          dialect === 'anthropic'
-            ? { type: 'adaptive' }
-            : { type: 'enabled', budgetTokens: 10_000 },
+        thinking: dialect === 'anthropic' ? { type: 'adaptive' } : { type: 'enabled', budgetTokens: 10_000 },
       },
     }),
     rateLimit: { type: 'error', error: { type: 'rate_limit_error' } },
@@ -81,36 +78,31 @@ for (const { format, row } of PAIRS) {
     },
   )
 
-  void t.test(
-    `${format.name} over ${row.dialect}: tools in several steps, with thinking`,
-    async (t) => {
-      for (const each of [model, reasoner]) {
-        const prompt = 'Use get_time, then get_weather in Rome'
-        const options = each === reasoner ? { providerOptions } : {}
-        const ask = { model: each, prompt, maxRetries, stopWhen: stepCountIs(5), ...options }
-        const calls: string[] = []
-        const whole = await generateText({ ...ask, tools: recordingTools(calls) })
-        t.same(calls, ['get_time', 'get_weather Rome'])
-        t.same(
-          whole.steps.map(({ finishReason }) => finishReason),
-          ['tool-calls', 'tool-calls', 'stop'],
-        )
-        t.match(whole.text, /get_weather returned: “.*snow.*”/)
-        const again: string[] = []
-        const streamed = streamText({ ...ask, tools: recordingTools(again) })
-        await streamed.consumeStream()
-        t.same(again, calls)
-        t.equal(await streamed.text, whole.text)
-        if (each === reasoner && row.dialect !== 'openai-chat') {
-          const sent = JSON.stringify(emulator.ledger.at(-1)?.body)
-          const states = sent.match(
-            /"(?:signature|thoughtSignature|encrypted_content)":"[\w+/=]{40,}"/g,
-          )
-          t.equal(states?.length, 2, 'the provider got the state of both steps back')
-        }
+  void t.test(`${format.name} over ${row.dialect}: tools in several steps, with thinking`, async (t) => {
+    for (const each of [model, reasoner]) {
+      const prompt = 'Use get_time, then get_weather in Rome'
+      const options = each === reasoner ? { providerOptions } : {}
+      const ask = { model: each, prompt, maxRetries, stopWhen: stepCountIs(5), ...options }
+      const calls: string[] = []
+      const whole = await generateText({ ...ask, tools: recordingTools(calls) })
+      t.same(calls, ['get_time', 'get_weather Rome'])
+      t.same(
+        whole.steps.map(({ finishReason }) => finishReason),
+        ['tool-calls', 'tool-calls', 'stop'],
+      )
+      t.match(whole.text, /get_weather returned: “.*snow.*”/)
+      const again: string[] = []
+      const streamed = streamText({ ...ask, tools: recordingTools(again) })
+      await streamed.consumeStream()
+      t.same(again, calls)
+      t.equal(await streamed.text, whole.text)
+      if (each === reasoner && row.dialect !== 'openai-chat') {
+        const sent = JSON.stringify(emulator.ledger.at(-1)?.body)
+        const states = sent.match(/"(?:signature|thoughtSignature|encrypted_content)":"[\w+/=]{40,}"/g)
+        t.equal(states?.length, 2, 'the provider got the state of both steps back')
       }
-    },
-  )
+    }
+  })
 
   void t.test(`${format.name} over ${row.dialect}: parallel calls are each run once`, async (t) => {
     const prompt = 'Call get_time and get_weather in Oslo in parallel'
@@ -138,21 +130,18 @@ for (const { format, row } of PAIRS) {
     t.equal(await named('required'), 1)
   })
 
-  void t.test(
-    `${format.name} over ${row.dialect}: an image and an output of a schema`,
-    async (t) => {
-      const image = Buffer.from(PIXEL, 'base64')
-      const content = [
-        { type: 'text' as const, text: 'What is this?' },
-        { type: 'image' as const, image },
-      ]
-      const seen = await generateText({ model, maxRetries, messages: [{ role: 'user', content }] })
-      t.match(seen.text, /You sent 1 image \(image\/png\)/)
-      const output = Output.object({ schema: PERSON })
-      const made = await generateText({ model, prompt: 'Make up a person', maxRetries, output })
-      t.ok(PERSON.safeParse(made.output).success)
-    },
-  )
+  void t.test(`${format.name} over ${row.dialect}: an image and an output of a schema`, async (t) => {
+    const image = Buffer.from(PIXEL, 'base64')
+    const content = [
+      { type: 'text' as const, text: 'What is this?' },
+      { type: 'image' as const, image },
+    ]
+    const seen = await generateText({ model, maxRetries, messages: [{ role: 'user', content }] })
+    t.match(seen.text, /You sent 1 image \(image\/png\)/)
+    const output = Output.object({ schema: PERSON })
+    const made = await generateText({ model, prompt: 'Make up a person', maxRetries, output })
+    t.ok(PERSON.safeParse(made.output).success)
+  })
 
   void t.test(`${format.name} over ${row.dialect}: reasoning is shown and counted`, async (t) => {
     const ask = { model: reasoner, prompt: 'Think about 17', maxRetries, providerOptions }
@@ -180,35 +169,32 @@ for (const { format, row } of PAIRS) {
     },
   )
 
-  void t.test(
-    `${format.name} over ${row.dialect}: errors before and inside the stream`,
-    async (t) => {
-      await failing(emulator, { kind: 'status', code: 429 }, async () => {
-        const error = await thrownBy(() => generateText({ model, prompt: 'hi', maxRetries }))
-        if (!APICallError.isInstance(error)) throw error
-        t.equal(error.statusCode, 429)
-        t.match(error.data, format.rateLimit)
-      })
-      for (const kind of ['error', 'cut'] as const) {
-        await failing(emulator, { kind, event: 8 }, async () => {
-          const seen = { errors: 0, finish: '' }
-          const { fullStream } = streamText({
-            model,
-            prompt: LONG,
-            maxRetries,
-            onError: () => undefined,
-          })
-          const thrown = await thrownBy(async () => {
-            for await (const part of fullStream) {
-              if (part.type === 'error') seen.errors += 1
-              if (part.type === 'finish') seen.finish = part.finishReason
-            }
-            if (seen.errors > 0) throw new Error('reported')
-          })
-          t.ok(thrown instanceof Error, `${kind}: the error was reported`)
-          t.not(seen.finish, 'stop')
+  void t.test(`${format.name} over ${row.dialect}: errors before and inside the stream`, async (t) => {
+    await failing(emulator, { kind: 'status', code: 429 }, async () => {
+      const error = await thrownBy(() => generateText({ model, prompt: 'hi', maxRetries }))
+      if (!APICallError.isInstance(error)) throw error
+      t.equal(error.statusCode, 429)
+      t.match(error.data, format.rateLimit)
+    })
+    for (const kind of ['error', 'cut'] as const) {
+      await failing(emulator, { kind, event: 8 }, async () => {
+        const seen = { errors: 0, finish: '' }
+        const { fullStream } = streamText({
+          model,
+          prompt: LONG,
+          maxRetries,
+          onError: () => undefined,
         })
-      }
-    },
-  )
+        const thrown = await thrownBy(async () => {
+          for await (const part of fullStream) {
+            if (part.type === 'error') seen.errors += 1
+            if (part.type === 'finish') seen.finish = part.finishReason
+          }
+          if (seen.errors > 0) throw new Error('reported')
+        })
+        t.ok(thrown instanceof Error, `${kind}: the error was reported`)
+        t.not(seen.finish, 'stop')
+      })
+    }
+  })
 }

@@ -48,9 +48,7 @@ for (const row of ROWS) {
     for (const store of [true, false]) {
       for (const each of [model, reasoner]) {
         const prompt = 'Use get_time, then get_weather in Rome'
-        const openaiOptions = store
-          ? { store }
-          : { store, include: ['reasoning.encrypted_content'] }
+        const openaiOptions = store ? { store } : { store, include: ['reasoning.encrypted_content'] }
         const isPlain = each === model
         const providerOptions = { openai: isPlain ? { store } : openaiOptions }
         const ask = { model: each, prompt, maxRetries, stopWhen: stepCountIs(5), providerOptions }

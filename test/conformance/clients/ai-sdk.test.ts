@@ -3,15 +3,7 @@
  * Method: `@ai-sdk/openai-compatible` against a whole gateway and emulated providers; each case per row.
  */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import {
-  APICallError,
-  generateObject,
-  generateText,
-  Output,
-  stepCountIs,
-  streamObject,
-  streamText,
-} from 'ai'
+import { APICallError, generateObject, generateText, Output, stepCountIs, streamObject, streamText } from 'ai'
 import t from 'tap'
 import { z } from 'zod'
 import { startGateway } from '../../helpers/gateway.js'
@@ -78,30 +70,26 @@ for (const row of ROWS) {
     }
   })
 
-  void t.test(
-    `${row.dialect}: parallel calls are each run once and answered together`,
-    async (t) => {
-      const prompt = 'Call get_time and get_weather in Oslo in parallel'
-      const calls: string[] = []
-      const ask = { model, prompt, maxRetries, stopWhen: stepCountIs(3) }
-      const whole = await generateText({ ...ask, tools: recordingTools(calls) })
-      t.same(calls, ['get_time', 'get_weather Oslo'])
-      const [first] = whole.steps
-      t.equal(new Set(first?.toolCalls.map(({ toolCallId }) => toolCallId)).size, 2)
-      t.match(whole.text, /get_time returned: .*get_weather returned: /)
-      const again: string[] = []
-      const streamed = streamText({ ...ask, tools: recordingTools(again) })
-      await streamed.consumeStream()
-      t.same(again, calls)
-      t.equal(await streamed.text, whole.text)
-    },
-  )
+  void t.test(`${row.dialect}: parallel calls are each run once and answered together`, async (t) => {
+    const prompt = 'Call get_time and get_weather in Oslo in parallel'
+    const calls: string[] = []
+    const ask = { model, prompt, maxRetries, stopWhen: stepCountIs(3) }
+    const whole = await generateText({ ...ask, tools: recordingTools(calls) })
+    t.same(calls, ['get_time', 'get_weather Oslo'])
+    const [first] = whole.steps
+    t.equal(new Set(first?.toolCalls.map(({ toolCallId }) => toolCallId)).size, 2)
+    t.match(whole.text, /get_time returned: .*get_weather returned: /)
+    const again: string[] = []
+    const streamed = streamText({ ...ask, tools: recordingTools(again) })
+    await streamed.consumeStream()
+    t.same(again, calls)
+    t.equal(await streamed.text, whole.text)
+  })
 
   void t.test(`${row.dialect}: toolChoice is obeyed`, async (t) => {
     const tools = recordingTools([])
     const named = async (toolChoice: 'auto' | 'none' | 'required' | 'get_time') => {
-      const choice =
-        toolChoice === 'get_time' ? { type: 'tool' as const, toolName: toolChoice } : toolChoice
+      const choice = toolChoice === 'get_time' ? { type: 'tool' as const, toolName: toolChoice } : toolChoice
       const ask = { model, prompt: 'Hello', maxRetries, tools, toolChoice: choice }
       const { toolCalls } = await generateText(ask)
       return toolCalls.map(({ toolName }) => toolName)
@@ -175,28 +163,25 @@ for (const row of ROWS) {
     t.match(whole.text, /Think about 17/)
   })
 
-  void t.test(
-    `${row.dialect}: cancelling closes the upstream connection, whole and streamed`,
-    async (t) => {
-      const controller = new AbortController()
-      const { signal: abortSignal } = controller
-      const streamed = streamText({ model, prompt: LONG, maxRetries, abortSignal })
-      let deltas = 0
-      for await (const part of streamed.fullStream) {
-        if (part.type === 'text-delta' && ++deltas === 5) controller.abort()
-      }
-      t.ok(deltas >= 5 && deltas < 300, 'it ended where it was left')
-      await upstreamIsLeft(t, emulator)
-      const another = new AbortController()
-      const prompt = 'wait [[fault: hang]]'
-      const whole = generateText({ model, prompt, maxRetries, abortSignal: another.signal })
-      const failed = thrownBy(() => whole)
-      await until(() => emulator.open() > 0)
-      another.abort()
-      t.match(await failed, { name: 'AbortError' })
-      await upstreamIsLeft(t, emulator)
-    },
-  )
+  void t.test(`${row.dialect}: cancelling closes the upstream connection, whole and streamed`, async (t) => {
+    const controller = new AbortController()
+    const { signal: abortSignal } = controller
+    const streamed = streamText({ model, prompt: LONG, maxRetries, abortSignal })
+    let deltas = 0
+    for await (const part of streamed.fullStream) {
+      if (part.type === 'text-delta' && ++deltas === 5) controller.abort()
+    }
+    t.ok(deltas >= 5 && deltas < 300, 'it ended where it was left')
+    await upstreamIsLeft(t, emulator)
+    const another = new AbortController()
+    const prompt = 'wait [[fault: hang]]'
+    const whole = generateText({ model, prompt, maxRetries, abortSignal: another.signal })
+    const failed = thrownBy(() => whole)
+    await until(() => emulator.open() > 0)
+    another.abort()
+    t.match(await failed, { name: 'AbortError' })
+    await upstreamIsLeft(t, emulator)
+  })
 
   void t.test(`${row.dialect}: an error before the stream has status and class`, async (t) => {
     const cases = [
@@ -224,35 +209,29 @@ for (const row of ROWS) {
     }
   })
 
-  void t.test(
-    `${row.dialect}: an error inside the stream is reported and is not an end`,
-    async (t) => {
-      const faults = [
-        { kind: 'error', event: 8 },
-        { kind: 'cut', event: 8, mode: 'reset' },
-        { kind: 'cut', event: 8, mode: 'eof' },
-      ] as const
-      for (const fault of faults) {
-        await failing(emulator, fault, async () => {
-          const seen = { text: '', errors: 0, finish: '' }
-          const onError = (): void => undefined
-          const { fullStream } = streamText({ model, prompt: LONG, maxRetries, onError })
-          const thrown = await thrownBy(async () => {
-            for await (const part of fullStream) {
-              if (part.type === 'text-delta') seen.text += part.text
-              if (part.type === 'error') seen.errors += 1
-              if (part.type === 'finish') seen.finish = part.finishReason
-            }
-          })
-          t.ok(seen.text.length > 0, 'what had come was given')
-          t.equal(seen.errors, 1, 'the error was reported')
-          t.ok(
-            APICallError.isInstance(thrown),
-            'then the connection closes, and the client reports it',
-          )
-          t.not(seen.finish, 'stop', 'it does not count as a reply')
+  void t.test(`${row.dialect}: an error inside the stream is reported and is not an end`, async (t) => {
+    const faults = [
+      { kind: 'error', event: 8 },
+      { kind: 'cut', event: 8, mode: 'reset' },
+      { kind: 'cut', event: 8, mode: 'eof' },
+    ] as const
+    for (const fault of faults) {
+      await failing(emulator, fault, async () => {
+        const seen = { text: '', errors: 0, finish: '' }
+        const onError = (): void => undefined
+        const { fullStream } = streamText({ model, prompt: LONG, maxRetries, onError })
+        const thrown = await thrownBy(async () => {
+          for await (const part of fullStream) {
+            if (part.type === 'text-delta') seen.text += part.text
+            if (part.type === 'error') seen.errors += 1
+            if (part.type === 'finish') seen.finish = part.finishReason
+          }
         })
-      }
-    },
-  )
+        t.ok(seen.text.length > 0, 'what had come was given')
+        t.equal(seen.errors, 1, 'the error was reported')
+        t.ok(APICallError.isInstance(thrown), 'then the connection closes, and the client reports it')
+        t.not(seen.finish, 'stop', 'it does not count as a reply')
+      })
+    }
+  })
 }

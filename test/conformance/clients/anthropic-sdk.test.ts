@@ -49,15 +49,7 @@ function sent(): Record<string, unknown> {
   return gateway.emulator.ledger.at(-1)?.body ?? {}
 }
 
-for (const {
-  dialect,
-  model,
-  reasoner,
-  stops,
-  leastTokens,
-  oneCallAtATime,
-  showsThinking,
-} of ROWS) {
+for (const { dialect, model, reasoner, stops, leastTokens, oneCallAtATime, showsThinking } of ROWS) {
   void t.test(`${dialect}: plain text, whole and streamed, is the same message`, async (t) => {
     const ask = { model, ...MAX, messages: userMessages('Grüße an Ωmega 🐋') }
     const whole = await messages.create(ask)
@@ -161,22 +153,19 @@ for (const {
     t.equal(callsOf(none).length, 0)
   })
 
-  void t.test(
-    `${dialect}: a name of 128 characters is the client's again in the reply`,
-    async (t) => {
-      const name = `get_${'weather_of_a_city_'.repeat(7)}`.slice(0, 128).padEnd(128, 'x')
-      const ask = {
-        model,
-        ...MAX,
-        messages: userMessages('Hello'),
-        tools: [{ ...TIME, name }],
-        tool_choice: { type: 'tool' as const, name },
-      }
-      const whole = await messages.create(ask)
-      t.equal(callsOf(whole)[0]?.name, name)
-      t.equal(callsOf(await messages.stream(ask).finalMessage())[0]?.name, name)
-    },
-  )
+  void t.test(`${dialect}: a name of 128 characters is the client's again in the reply`, async (t) => {
+    const name = `get_${'weather_of_a_city_'.repeat(7)}`.slice(0, 128).padEnd(128, 'x')
+    const ask = {
+      model,
+      ...MAX,
+      messages: userMessages('Hello'),
+      tools: [{ ...TIME, name }],
+      tool_choice: { type: 'tool' as const, name },
+    }
+    const whole = await messages.create(ask)
+    t.equal(callsOf(whole)[0]?.name, name)
+    t.equal(callsOf(await messages.stream(ask).finalMessage())[0]?.name, name)
+  })
 
   void t.test(`${dialect}: system blocks, images and files arrive`, async (t) => {
     const source = { type: 'base64' as const, media_type: 'image/png' as const, data: PIXEL }
@@ -279,9 +268,7 @@ for (const {
     const thinking = dialect === 'anthropic' ? { type: 'adaptive' as const } : budget
     const ask = { model: reasoner, max_tokens: 4_000, messages: asked, tools: [WEATHER], thinking }
     for (const streamed of [false, true]) {
-      const first = streamed
-        ? await messages.stream(ask).finalMessage()
-        : await messages.create(ask)
+      const first = streamed ? await messages.stream(ask).finalMessage() : await messages.create(ask)
       const [thought] = first.content.filter((block) => block.type === 'thinking')
       if (showsThinking) t.ok(thought !== undefined && thought.thinking !== '', 'it is shown')
       if (thought !== undefined) t.ok(thought.signature !== '', 'and has a signature')
@@ -361,9 +348,7 @@ void t.test('beta features go to Anthropic and are named as lost elsewhere', asy
   const body = { ...MAX, messages: userMessages('Hello') }
   await messages.create({ ...body, model: 'claude-haiku-4-5' }, { headers })
   t.equal(gateway.emulator.ledger.at(-1)?.headers['anthropic-beta'], 'context-1m-2025-08-07')
-  const { response } = await messages
-    .create({ ...body, model: 'gpt-4o' }, { headers })
-    .withResponse()
+  const { response } = await messages.create({ ...body, model: 'gpt-4o' }, { headers }).withResponse()
   t.equal(response.headers.get('x-sluice-lost'), 'anthropic-beta.context-1m-2025-08-07')
   t.notOk('anthropic-beta' in (gateway.emulator.ledger.at(-1)?.headers ?? {}))
 })
@@ -380,9 +365,7 @@ void t.test("Anthropic's own tools are reported as lost elsewhere", async (t) =>
   await messages.create({ ...ask, model: 'claude-haiku-4-5' })
   t.equal(arrayOf(sent()['tools']).length, 2)
   const choice = { type: 'tool' as const, name: 'web_search' }
-  const forced = await thrownBy(() =>
-    messages.create({ ...ask, model: 'gpt-4o', tool_choice: choice }),
-  )
+  const forced = await thrownBy(() => messages.create({ ...ask, model: 'gpt-4o', tool_choice: choice }))
   t.ok(forced instanceof Anthropic.BadRequestError)
 })
 
@@ -406,36 +389,27 @@ void t.test('streams are in the order of the format', async (t) => {
       headers: { 'x-api-key': gateway.secret, 'content-type': 'application/json' },
       body: JSON.stringify({ model, ...MAX, messages: userMessages('Hello'), stream: true }),
     })
-    t.match(
-      await raw.text(),
-      /^event: message_start\n[^]*\nevent: ping\n[^]*event: message_stop\n/,
-      model,
-    )
+    t.match(await raw.text(), /^event: message_start\n[^]*\nevent: ping\n[^]*event: message_stop\n/, model)
   }
 })
 
-void t.test(
-  'a thread is refused as by the API, and the SDK sends the whole conversation',
-  async (t) => {
-    for (const { dialect, model } of ROWS) {
-      const before = gateway.emulator.ledger.length
-      const params = { ...MAX, model }
-      const error = await thrownBy(async () =>
-        client.beta.messages.thread(params).send(userMessages('hi')),
-      )
-      t.ok(error instanceof ThreadUnsupportedRequestError, dialect)
-      t.match(error, {
-        status: 400,
-        type: 'invalid_request_error',
-        details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
-      })
-      t.equal(gateway.emulator.ledger.length, before, 'nothing was sent to the upstream')
-      const unthreaded = { ...params, unsupportedRequestBehavior: 'continue_unthreaded' } as const
-      const thread = client.beta.messages.thread(unthreaded)
-      await thread.send(userMessages('one'))
-      await thread.send(userMessages('two'))
-      t.equal(thread.messages.length, 4)
-      t.match(JSON.stringify(sent()), /one.*two/, 'the upstream has both turns')
-    }
-  },
-)
+void t.test('a thread is refused as by the API, and the SDK sends the whole conversation', async (t) => {
+  for (const { dialect, model } of ROWS) {
+    const before = gateway.emulator.ledger.length
+    const params = { ...MAX, model }
+    const error = await thrownBy(async () => client.beta.messages.thread(params).send(userMessages('hi')))
+    t.ok(error instanceof ThreadUnsupportedRequestError, dialect)
+    t.match(error, {
+      status: 400,
+      type: 'invalid_request_error',
+      details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
+    })
+    t.equal(gateway.emulator.ledger.length, before, 'nothing was sent to the upstream')
+    const unthreaded = { ...params, unsupportedRequestBehavior: 'continue_unthreaded' } as const
+    const thread = client.beta.messages.thread(unthreaded)
+    await thread.send(userMessages('one'))
+    await thread.send(userMessages('two'))
+    t.equal(thread.messages.length, 4)
+    t.match(JSON.stringify(sent()), /one.*two/, 'the upstream has both turns')
+  }
+})

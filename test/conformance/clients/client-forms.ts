@@ -2,13 +2,7 @@
  * The client formats other than chat completions: their requests and how to read their replies. A client
  * format is one more entry; the tests of recordings use all entries.
  */
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-} from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import type { Answered } from '../check-completion.js'
 import { fromAnthropic, objectsOf, type Format, type Gist } from '../recordings/recorded.js'
 
@@ -93,10 +87,7 @@ function faultsOfMessage({ status, type, text, whole }: Answered): string[] {
   check(whole, 'the connection broke')
   check(type.startsWith('application/json'), `content-type ${type}`)
   checkHead(body, check)
-  check(
-    STOPS.has(stringOf(body['stop_reason']) ?? ''),
-    `stop_reason ${JSON.stringify(body['stop_reason'])}`,
-  )
+  check(STOPS.has(stringOf(body['stop_reason']) ?? ''), `stop_reason ${JSON.stringify(body['stop_reason'])}`)
   for (const block of arrayOf(body['content']).map(objectOf)) checkBlock(block, check)
   return faults
 }
@@ -134,10 +125,7 @@ function checkBlock(block: JsonObject, check: Check): void {
       return
     default:
       // Blocks of Anthropic's own tools, in a reply of Anthropic's.
-      check(
-        OWN_BLOCK.test(stringOf(block['type']) ?? ''),
-        `a block of type ${JSON.stringify(block['type'])}`,
-      )
+      check(OWN_BLOCK.test(stringOf(block['type']) ?? ''), `a block of type ${JSON.stringify(block['type'])}`)
   }
 }
 
@@ -150,10 +138,7 @@ function faultsOfEvents({ status, type, text, whole }: Answered): string[] {
   check(type.startsWith('text/event-stream'), `content-type ${type}`)
   for (const event of text.split('\n\n').filter((each) => each !== '')) {
     const [, name, data] = /^event: (\w+)\ndata: ([^\n]*)$/.exec(event) ?? []
-    check(
-      name !== undefined && objectOf(JSON.parse(data ?? '{}'))['type'] === name,
-      "an event's name",
-    )
+    check(name !== undefined && objectOf(JSON.parse(data ?? '{}'))['type'] === name, "an event's name")
   }
   const all = objectsOf(text)
   check(
@@ -190,10 +175,7 @@ function checkBlocks(events: readonly JsonObject[], check: Check): void {
       if (delta['type'] === 'signature_delta')
         open = { ...objectOf(open), signature: delta['signature'] ?? '' }
     } else {
-      check(
-        event['type'] === 'content_block_stop',
-        `${JSON.stringify(event['type'])} among the blocks`,
-      )
+      check(event['type'] === 'content_block_stop', `${JSON.stringify(event['type'])} among the blocks`)
       checkBlock(finished(open ?? {}, text), check)
       open = null
       next += 1

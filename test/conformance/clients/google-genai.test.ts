@@ -93,9 +93,7 @@ for (const { model, dialect, reasoner, showsThinking, stops } of ROWS) {
   })
 
   void t.test(`${model}: one call, whole and streamed, then its result`, async (t) => {
-    const contents = [
-      { role: 'user', parts: [{ text: 'What is the weather in Paris? Use get_weather' }] },
-    ]
+    const contents = [{ role: 'user', parts: [{ text: 'What is the weather in Paris? Use get_weather' }] }]
     const whole = await models.generateContent({ model, contents, config: TOOLS })
     const [call, none] = whole.functionCalls ?? []
     t.equal(none, undefined)
@@ -122,11 +120,7 @@ for (const { model, dialect, reasoner, showsThinking, stops } of ROWS) {
         name: 'get_weather',
         response: { output: 'rain, 12 °C' },
       }
-      const after = [
-        ...contents,
-        { role: 'model', parts },
-        { role: 'user', parts: [{ functionResponse }] },
-      ]
+      const after = [...contents, { role: 'model', parts }, { role: 'user', parts: [{ functionResponse }] }]
       const answer = await models.generateContent({ model, contents: after, config: TOOLS })
       t.match(answer.text, /rain, 12 °C/, id === undefined ? 'without an id' : 'with its id')
     }
@@ -304,9 +298,7 @@ void t.test('a wrong key and an unknown model', async (t) => {
   )
   t.equal(denied instanceof ApiError ? denied.status : 0, 401)
   t.match(String(denied), /UNAUTHENTICATED/)
-  const unknown = await thrownBy(() =>
-    models.generateContent({ model: 'unknown-1', contents: 'Hello' }),
-  )
+  const unknown = await thrownBy(() => models.generateContent({ model: 'unknown-1', contents: 'Hello' }))
   t.equal(unknown instanceof ApiError ? unknown.status : 0, 404)
   t.match(String(unknown), /NOT_FOUND/)
 })

@@ -2,12 +2,7 @@
  * Goal: a program written for LangChain's ChatOpenAI works over every upstream dialect as over OpenAI.
  * Method: `@langchain/openai` against a whole gateway and emulated providers; each case per row.
  */
-import {
-  AIMessageChunk,
-  HumanMessage,
-  ToolMessage,
-  type BaseMessage,
-} from '@langchain/core/messages'
+import { AIMessageChunk, HumanMessage, ToolMessage, type BaseMessage } from '@langchain/core/messages'
 import { tool } from '@langchain/core/tools'
 import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai'
 import { APIError } from 'openai'
@@ -72,9 +67,7 @@ async function turns(
     for (const call of calls) {
       const { id = '', name, args } = call
       const content =
-        name === 'get_time'
-          ? await time.invoke({})
-          : await weather.invoke({ city: String(args['city']) })
+        name === 'get_time' ? await time.invoke({}) : await weather.invoke({ city: String(args['city']) })
       messages.push(new ToolMessage({ tool_call_id: id, content }))
     }
   }
@@ -166,28 +159,25 @@ for (const row of ROWS) {
     t.match(whole.text, /Think about 17/)
   })
 
-  void t.test(
-    `${dialect}: cancelling closes the upstream connection, whole and streamed`,
-    async (t) => {
-      const controller = new AbortController()
-      let chunks = 0
-      const error = await thrownBy(async () => {
-        for await (const chunk of await model.stream(LONG, { signal: controller.signal })) {
-          chunks += Number(chunk.text !== '')
-          if (chunks === 5) controller.abort()
-        }
-      })
-      t.ok(error instanceof Error && chunks >= 5 && chunks < 300)
-      await upstreamIsLeft(t, emulator)
-      const another = new AbortController()
-      const whole = model.invoke('wait [[fault: hang]]', { signal: another.signal })
-      const failed = thrownBy(() => whole)
-      await until(() => emulator.open() > 0)
-      another.abort()
-      t.ok((await failed) instanceof Error)
-      await upstreamIsLeft(t, emulator)
-    },
-  )
+  void t.test(`${dialect}: cancelling closes the upstream connection, whole and streamed`, async (t) => {
+    const controller = new AbortController()
+    let chunks = 0
+    const error = await thrownBy(async () => {
+      for await (const chunk of await model.stream(LONG, { signal: controller.signal })) {
+        chunks += Number(chunk.text !== '')
+        if (chunks === 5) controller.abort()
+      }
+    })
+    t.ok(error instanceof Error && chunks >= 5 && chunks < 300)
+    await upstreamIsLeft(t, emulator)
+    const another = new AbortController()
+    const whole = model.invoke('wait [[fault: hang]]', { signal: another.signal })
+    const failed = thrownBy(() => whole)
+    await until(() => emulator.open() > 0)
+    another.abort()
+    t.ok((await failed) instanceof Error)
+    await upstreamIsLeft(t, emulator)
+  })
 
   void t.test(`${dialect}: an error before the stream has its status`, async (t) => {
     for (const [code, status] of [

@@ -40,9 +40,7 @@ void t.test('a wrong key is an AuthenticationError with the agreed body', async 
 })
 
 void t.test('an unknown model is a NotFoundError that names it', async (t) => {
-  const error = await failureOf(
-    completions.create({ model: 'llama-9', messages: userMessages('hi') }),
-  )
+  const error = await failureOf(completions.create({ model: 'llama-9', messages: userMessages('hi') }))
   t.ok(error instanceof NotFoundError)
   t.match(error.error, { type: 'invalid_request_error', code: 'model_not_found', param: 'model' })
   t.match(error.message, 'llama-9')
@@ -111,14 +109,8 @@ for (const model of MODELS) {
     const restore = emulator.script({ fault: { kind: 'error', event: 0 } })
     const error = await failureOf(completions.create({ ...ask, stream: true }))
     restore()
-    t.ok(
-      error instanceof InternalServerError || error instanceof RateLimitError,
-      'a status, not an event',
-    )
-    t.ok(
-      [null, 'server_error', 'rate_limit_exceeded'].includes(error.code ?? null),
-      error.code ?? '',
-    )
+    t.ok(error instanceof InternalServerError || error instanceof RateLimitError, 'a status, not an event')
+    t.ok([null, 'server_error', 'rate_limit_exceeded'].includes(error.code ?? null), error.code ?? '')
   })
 
   void t.test(`${model}: an error after content throws and no finish was seen`, async (t) => {

@@ -60,9 +60,7 @@ for (const row of ROWS) {
         for (const stream of [false, true]) {
           const calls: string[] = []
           const ask = { model: each, messages: userMessages(prompt), tools: toolsNoting(calls) }
-          const runner = stream
-            ? completions.runTools({ ...ask, stream })
-            : completions.runTools(ask)
+          const runner = stream ? completions.runTools({ ...ask, stream }) : completions.runTools(ask)
           t.match(await runner.finalContent(), /get_weather returned: “snow in Rome”/)
           t.same(calls, ['get_time', 'get_weather Rome'])
           const roles = runner.messages.map(({ role }) => role)

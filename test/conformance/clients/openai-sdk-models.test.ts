@@ -31,10 +31,7 @@ for (const model of NEWEST) {
       t.match(content, `${turn} °C`)
       const again = await read(await completions.create({ ...ask, stream: true }))
       t.equal(again.text, content)
-      messages.push(
-        { role: 'assistant', content },
-        ...userMessages('Again with get_weather in Bern'),
-      )
+      messages.push({ role: 'assistant', content }, ...userMessages('Again with get_weather in Bern'))
     }
   })
 

@@ -245,10 +245,7 @@ void t.test('a conversation moves from one provider to the next', async (t) => {
     const answer = await completions.create({ model, messages, tools: [WEATHER] })
     t.match(answer.choices[0]?.message.content, `from ${model}`)
     const words = answer.choices[0]?.message.content ?? ''
-    messages.push(
-      { role: 'assistant', content: words },
-      ...userMessages('Again: get_weather in Lima'),
-    )
+    messages.push({ role: 'assistant', content: words }, ...userMessages('Again: get_weather in Lima'))
   }
   for (const model of MODELS) {
     const streamed = await read(await completions.create({ model, messages, stream: true }))

@@ -271,10 +271,7 @@ for (const row of ROWS) {
           }
         })().catch((thrown: unknown) => thrown)
         t.ok(error instanceof Error, 'the connection closes, and the client reports it')
-        t.ok(
-          types.includes('response.output_text.delta'),
-          'the content before the error was delivered',
-        )
+        t.ok(types.includes('response.output_text.delta'), 'the content before the error was delivered')
         if (last?.type !== 'response.failed') throw new Error(String(last?.type))
         t.equal(last.response.status, 'failed')
         t.match(last.response.error, { message: /./, kind: /^upstream_/ })

@@ -99,9 +99,7 @@ function chatOf(openai: OpenAI): PairClient {
   const reply = ({ choices: [choice], usage }: OpenAI.ChatCompletion): PairReply => ({
     text: choice?.message.content ?? '',
     calls: (choice?.message.tool_calls ?? []).flatMap((call) =>
-      call.type === 'function'
-        ? [{ name: call.function.name, args: parsed(call.function.arguments) }]
-        : [],
+      call.type === 'function' ? [{ name: call.function.name, args: parsed(call.function.arguments) }] : [],
     ),
     end: endOf(choice?.finish_reason, { tools: 'tool_calls' }),
     input: usage?.prompt_tokens ?? 0,
@@ -109,8 +107,7 @@ function chatOf(openai: OpenAI): PairClient {
   })
   return {
     format: 'chat',
-    whole: async (ask) =>
-      reply(await openai.chat.completions.create(bodyOf(ask), options(ask.signal))),
+    whole: async (ask) => reply(await openai.chat.completions.create(bodyOf(ask), options(ask.signal))),
     async streamed(ask) {
       const body = { ...bodyOf(ask), stream_options: { include_usage: true } }
       const stream = openai.chat.completions.stream(body, options(ask.signal))

@@ -56,9 +56,7 @@ async function next(
   const text = await response.text()
   if (response.status !== 200) throw new Error(text)
   const parts = objectsOf(text)
-    .flatMap(({ candidates }) =>
-      arrayOf(objectOf(objectOf(arrayOf(candidates)[0])['content'])['parts']),
-    )
+    .flatMap(({ candidates }) => arrayOf(objectOf(objectOf(arrayOf(candidates)[0])['content'])['parts']))
     .map(objectOf)
   const hasThoughts = parts.some(({ thought, text }) => thought === true && text !== '')
   if (!includeThoughts && hasThoughts) throw new Error('thoughts that were not requested')

@@ -207,10 +207,7 @@ void t.test('thinking after a changed prefix is dropped on a retry and reported'
     [400, 200],
   )
   t.match(tries[1]?.headers['anthropic-beta'], 'thinking-binding-controls-2026-08-01')
-  t.match(
-    await keeping.metrics.text(),
-    /^sluice_reasoning_dropped_total\{upstream="anthropic"\} 1$/m,
-  )
+  t.match(await keeping.metrics.text(), /^sluice_reasoning_dropped_total\{upstream="anthropic"\} 1$/m)
 })
 
 void t.test('on_loss: reject leaves the decision to the client', async (t) => {
@@ -227,10 +224,7 @@ void t.test('stored state is counted and never logged', async (t) => {
     { role: 'assistant', content: 'This is not part of the history.' },
     { role: 'user', content: 'Really?' },
   ]
-  await next(
-    { gateway: keeping, model: MODELS[0], stream: false, client: 'keeps everything' },
-    answered,
-  )
+  await next({ gateway: keeping, model: MODELS[0], stream: false, client: 'keeps everything' }, answered)
   const text = await keeping.metrics.text()
   t.match(text, /^sluice_reasoning_escrow_total\{result="stored"\} [1-9]/m)
   t.match(text, /^sluice_reasoning_escrow_total\{result="hit"\} [1-9]/m)

@@ -6,17 +6,9 @@
  * formats.
  */
 import t, { type Test } from 'tap'
-import {
-  arrayOf,
-  objectOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../src/formats/chat/json.js'
 import { NestedJson } from '../../../src/formats/wire/json/nested-json.js'
-import {
-  readReasoningToken,
-  writeReasoningToken,
-} from '../../../src/formats/wire/reasoning-token.js'
+import { readReasoningToken, writeReasoningToken } from '../../../src/formats/wire/reasoning-token.js'
 import { startGateway } from '../../helpers/gateway.js'
 
 /** Models that send state, one for each format. */
@@ -53,9 +45,7 @@ const CLIENTS: Readonly<Record<Format, ClientFormat>> = {
       model,
       max_tokens: 4_000,
       // Anthropic requires its own thinking before a call, which a history from another model lacks.
-      ...(model === MODELS.anthropic
-        ? {}
-        : { thinking: { type: 'enabled', budget_tokens: 2_000 } }),
+      ...(model === MODELS.anthropic ? {} : { thinking: { type: 'enabled', budget_tokens: 2_000 } }),
       tools: [{ ...NAMED, input_schema: SCHEMA }],
       messages: [...messages],
     }),

@@ -320,8 +320,7 @@ function anthropicCounts(usage: JsonObject): Counts {
   }
   const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
   return {
-    prompt:
-      count(input_tokens) + count(cache_creation_input_tokens) + count(cache_read_input_tokens),
+    prompt: count(input_tokens) + count(cache_creation_input_tokens) + count(cache_read_input_tokens),
     completion: count(usage['output_tokens']),
     ...detail('cached', cache_read_input_tokens),
     ...detail('written', cache_creation_input_tokens),

@@ -11,15 +11,7 @@ import type { Chunking } from '../../../src/emulator/faults/delay-and-cut-faults
 import { skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { collect, faultsOfStream, faultsOfWhole, type Answered } from '../check-completion.js'
-import {
-  cases,
-  featuresOf,
-  fromOpenAi,
-  gistOf,
-  objectsOf,
-  type Case,
-  type Gist,
-} from './recorded.js'
+import { cases, featuresOf, fromOpenAi, gistOf, objectsOf, type Case, type Gist } from './recorded.js'
 import { Tally, together } from '../run-in-parallel.js'
 
 const MODEL = {
@@ -40,10 +32,7 @@ const FAILURES: readonly (readonly [name: RegExp, reason: string])[] = [
     /^openai\/test_openai_responses__test_background_mode_/,
     'status queued: asked to be made in the background, it is not there yet',
   ],
-  [
-    /^azure\/.*__test_prompt_content_filtering\.1$/,
-    'an error of status 400 in a body of status 200',
-  ],
+  [/^azure\/.*__test_prompt_content_filtering\.1$/, 'an error of status 400 in a body of status 200'],
 ]
 
 /** Google's endpoint in OpenAI's format sends calls with an empty id. */
@@ -197,33 +186,26 @@ void t.test('features of the recordings', skipWithoutFixtures(), (t) => {
   t.end()
 })
 
-void t.test(
-  'streams without usage lose only that, and `usage: null`',
-  skipWithoutFixtures(),
-  async (t) => {
-    await together(streams, async (it) => {
-      const want = gistOf(it)
-      if (want.finish === null) return
-      const answered = await replayed(it, { stream: true }, 'whole')
-      if (it.format === 'openai') {
-        const kept = (it.recording.response_body.match(/[\s\S]+?\n\n/g) ?? []).filter(
-          (event) => !isUsage(event),
-        )
-        t.equal(answered.text, kept.join('').replaceAll(',"usage":null', ''), it.label)
-        return
-      }
-      const { usage, ...rest } = fromOpenAi(objectsOf(answered.text))
-      t.equal(usage, null, it.label)
-      t.same({ ...rest, usage: want.usage }, { ...translated(want), usage: want.usage }, it.label)
-    })
-  },
-)
+void t.test('streams without usage lose only that, and `usage: null`', skipWithoutFixtures(), async (t) => {
+  await together(streams, async (it) => {
+    const want = gistOf(it)
+    if (want.finish === null) return
+    const answered = await replayed(it, { stream: true }, 'whole')
+    if (it.format === 'openai') {
+      const kept = (it.recording.response_body.match(/[\s\S]+?\n\n/g) ?? []).filter(
+        (event) => !isUsage(event),
+      )
+      t.equal(answered.text, kept.join('').replaceAll(',"usage":null', ''), it.label)
+      return
+    }
+    const { usage, ...rest } = fromOpenAi(objectsOf(answered.text))
+    t.equal(usage, null, it.label)
+    t.same({ ...rest, usage: want.usage }, { ...translated(want), usage: want.usage }, it.label)
+  })
+})
 
 /** A chunk that only the gateway requests: usage without a choice. */
 function isUsage(event: string): boolean {
   const [chunk = {}] = objectsOf(event)
-  return (
-    arrayOf(chunk['choices']).length === 0 &&
-    objectOf(chunk['usage'])['prompt_tokens'] !== undefined
-  )
+  return arrayOf(chunk['choices']).length === 0 && objectOf(chunk['usage'])['prompt_tokens'] !== undefined
 }

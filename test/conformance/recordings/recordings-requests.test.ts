@@ -8,11 +8,7 @@ import t, { type Test } from 'tap'
 import { objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
-import {
-  contentOfUpstream,
-  contentOfChat,
-  type RequestContent,
-} from '../requests/request-content.js'
+import { contentOfUpstream, contentOfChat, type RequestContent } from '../requests/request-content.js'
 import { Tally } from '../run-in-parallel.js'
 
 const PROVIDERS = ['openai', 'azure', 'groq', 'mistral', 'deepseek', 'openrouter', 'gemini']
@@ -162,11 +158,7 @@ async function send(
 }
 
 /** The tools that a model must get: the client's, with three rules of the providers. */
-function toolsFor(
-  model: string,
-  body: JsonObject,
-  { tools, calls }: RequestContent,
-): readonly string[] {
+function toolsFor(model: string, body: JsonObject, { tools, calls }: RequestContent): readonly string[] {
   // The newest Claude cannot be forced to call a tool; it gets only the named one.
   const forced = stringOf(objectOf(objectOf(body['tool_choice'])['function'])['name'])
   if (model === 'claude-opus-5-5' && forced !== undefined) return [forced]
@@ -183,9 +175,7 @@ const used = new Set<Exception>()
 /** The exception of a refusal. */
 function exceptionFor(label: string, model: string, error: JsonObject): Exception | undefined {
   const param = stringOf(error['param']) ?? ''
-  const found = REFUSED.find(
-    (it) => it.models.test(model) && it.name.test(label) && it.param.test(param),
-  )
+  const found = REFUSED.find((it) => it.models.test(model) && it.name.test(label) && it.param.test(param))
   if (found !== undefined) used.add(found)
   return found
 }

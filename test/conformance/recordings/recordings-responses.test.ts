@@ -136,58 +136,52 @@ const REFUSED: readonly (readonly [field: string, refused: (body: JsonObject) =>
   ['previous_response_id', ({ previous_response_id: id }) => (id ?? null) !== null],
 ]
 
-void t.test(
-  'recorded requests reach their own upstream unchanged',
-  skipWithoutFixtures(),
-  async (t) => {
-    const arrived: string[] = []
-    const server = createServer((req, res) => {
-      const chunks: Buffer[] = []
-      req.on('data', (chunk: Buffer) => chunks.push(chunk))
-      req.on('end', () => {
-        arrived.push(`${req.url} ${Buffer.concat(chunks).toString('utf8')}`)
-        res.writeHead(200, { 'content-type': 'application/json' })
-        res.end(
-          JSON.stringify({ id: 'resp_1', object: 'response', status: 'completed', output: [] }),
-        )
-      })
+void t.test('recorded requests reach their own upstream unchanged', skipWithoutFixtures(), async (t) => {
+  const arrived: string[] = []
+  const server = createServer((req, res) => {
+    const chunks: Buffer[] = []
+    req.on('data', (chunk: Buffer) => chunks.push(chunk))
+    req.on('end', () => {
+      arrived.push(`${req.url} ${Buffer.concat(chunks).toString('utf8')}`)
+      res.writeHead(200, { 'content-type': 'application/json' })
+      res.end(JSON.stringify({ id: 'resp_1', object: 'response', status: 'completed', output: [] }))
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => server.close())
-    const { port } = server.address() as AddressInfo
-    const own = await startGateway(t, {
-      upstreamOptions: 'native_sharing: shared',
-      upstreams: { openai: `http://127.0.0.1:${port}` },
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const own = await startGateway(t, {
+    upstreamOptions: 'native_sharing: shared',
+    upstreams: { openai: `http://127.0.0.1:${port}` },
+  })
+  const tally = new Tally()
+  const recordings = ['openai', 'azure', 'deepseek', 'openrouter'].flatMap((provider) =>
+    fixtures({ provider, api: 'responses' }),
+  )
+  for (const { name, request_body: recorded } of recordings) {
+    const recordedBody = objectOf(recorded)
+    if (recordedBody['input'] === undefined) continue
+    const body = JSON.stringify({ ...recordedBody, model: 'gpt-4.1' })
+    const response = await fetch(`${own.baseUrl}/responses`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${own.secret}`, 'content-type': 'application/json' },
+      body,
     })
-    const tally = new Tally()
-    const recordings = ['openai', 'azure', 'deepseek', 'openrouter'].flatMap((provider) =>
-      fixtures({ provider, api: 'responses' }),
-    )
-    for (const { name, request_body: recorded } of recordings) {
-      const recordedBody = objectOf(recorded)
-      if (recordedBody['input'] === undefined) continue
-      const body = JSON.stringify({ ...recordedBody, model: 'gpt-4.1' })
-      const response = await fetch(`${own.baseUrl}/responses`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${own.secret}`, 'content-type': 'application/json' },
-        body,
-      })
-      const text = await response.text()
-      const [field] = REFUSED.find(([, refused]) => refused(recordedBody)) ?? []
-      if (field !== undefined) {
-        t.equal(response.status, 400, name)
-        t.equal(objectOf(objectOf(JSON.parse(text))['error'])['param'], field, name)
-        t.same(arrived.splice(0), [], name)
-        tally.add(`refused: ${field}`)
-        continue
-      }
-      t.equal(response.status, 200, `${name}: ${text.slice(0, 300)}`)
-      // OpenRouter's choice of a provider: the gateway chooses it (decision 0061).
-      const { provider, ...rest } = JSON.parse(body) as JsonObject
-      const passed = provider === undefined ? body : JSON.stringify(rest)
-      t.same(arrived.splice(0), [`/responses ${passed}`], name)
-      tally.add(provider === undefined ? 'unchanged' : 'without `provider.only`')
+    const text = await response.text()
+    const [field] = REFUSED.find(([, refused]) => refused(recordedBody)) ?? []
+    if (field !== undefined) {
+      t.equal(response.status, 400, name)
+      t.equal(objectOf(objectOf(JSON.parse(text))['error'])['param'], field, name)
+      t.same(arrived.splice(0), [], name)
+      tally.add(`refused: ${field}`)
+      continue
     }
-    t.comment(tally.toString())
-  },
-)
+    t.equal(response.status, 200, `${name}: ${text.slice(0, 300)}`)
+    // OpenRouter's choice of a provider: the gateway chooses it (decision 0061).
+    const { provider, ...rest } = JSON.parse(body) as JsonObject
+    const passed = provider === undefined ? body : JSON.stringify(rest)
+    t.same(arrived.splice(0), [`/responses ${passed}`], name)
+    tally.add(provider === undefined ? 'unchanged' : 'without `provider.only`')
+  }
+  t.comment(tally.toString())
+})

@@ -49,11 +49,7 @@ interface Pair {
 }
 
 /** Consecutive recordings, the second of which has turns of the model. */
-function pairs(
-  provider: string,
-  apis: readonly string[],
-  turns: (body: JsonObject) => JsonObject[],
-): Pair[] {
+function pairs(provider: string, apis: readonly string[], turns: (body: JsonObject) => JsonObject[]): Pair[] {
   const all = apis.flatMap((api) => fixtures({ provider, api, status: 200 }))
   const byName = new Map(all.map((recording) => [recording.name, recording]))
   return all.flatMap((second) => {
@@ -220,11 +216,7 @@ function joined(parts: JsonObject[], isText: (part: JsonObject) => boolean): Jso
 }
 
 /** The first reply as the client gets it. */
-function replied(
-  form: Form,
-  { first }: Pair,
-  asked: ChatRequest,
-): { message: JsonObject; fold: Fold } {
+function replied(form: Form, { first }: Pair, asked: ChatRequest): { message: JsonObject; fold: Fold } {
   const upstreamCodec = upstreamCodecOf(form.dialect)
   if (upstreamCodec === null) throw new Error('no codec for upstreams')
   const fold = new Fold()
@@ -244,9 +236,7 @@ function replied(
   }
   const reply = fold.reply()
   if (reply === null) throw new Error(fold.error?.message ?? 'unfinished')
-  const body = objectOf(
-    JSON.parse(client.encodeReply(reply, asked, { ...SEED, origin: form.dialect }).text),
-  )
+  const body = objectOf(JSON.parse(client.encodeReply(reply, asked, { ...SEED, origin: form.dialect }).text))
   return { message: objectOf(objectOf(arrayOf(body.choices)[0]).message), fold }
 }
 
@@ -291,10 +281,7 @@ async function compare(form: Form, pair: Pair): Promise<string[]> {
   const expressible = wanted.filter((part) => !isOpaque(form, objectOf(part)))
   const bareIs = text(without) === text(wanted)
   const fullIs = text(full) === text(expressibleText(form, expressible))
-  return [
-    ...(bareIs ? [] : ['without reasoning fields']),
-    ...(fullIs ? [] : ['with reasoning fields']),
-  ]
+  return [...(bareIs ? [] : ['without reasoning fields']), ...(fullIs ? [] : ['with reasoning fields'])]
 }
 
 /** The turn without the blocks that a chat message lacks; texts may become adjacent. */

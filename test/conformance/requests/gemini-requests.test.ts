@@ -6,13 +6,7 @@
  * that the gateway accepts.
  */
 import t from 'tap'
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-} from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { startRawUpstream } from '../../helpers/raw-upstream.js'
@@ -26,9 +20,7 @@ const asked = ['gemini', 'vertex-gemini'].flatMap((provider) =>
 const OTHERS = ['gpt-4o', 'gpt-5-pro', 'claude-sonnet-4-5', 'claude-opus-5-5']
 
 const REPLY = {
-  candidates: [
-    { content: { role: 'model', parts: [{ text: 'Yes.' }] }, finishReason: 'STOP', index: 0 },
-  ],
+  candidates: [{ content: { role: 'model', parts: [{ text: 'Yes.' }] }, finishReason: 'STOP', index: 0 }],
   usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 },
   modelVersion: 'gemini-2.5-flash',
 }
@@ -198,9 +190,7 @@ function isWord(text: string): boolean {
 const used = new Set<Exception>()
 
 function exceptionFor(label: string, model: string, param: string): Exception | undefined {
-  const found = REFUSED.find(
-    (it) => it.models.test(model) && it.name.test(label) && it.param.test(param),
-  )
+  const found = REFUSED.find((it) => it.models.test(model) && it.name.test(label) && it.param.test(param))
   if (found !== undefined) used.add(found)
   return found
 }
@@ -213,9 +203,7 @@ function withheld(model: string, body: JsonObject): string[] {
   const { tools } = contentOfGemini(body)
   const isForced = allowed.length === 1 && model !== 'claude-opus-5-5'
   const kept =
-    model.startsWith('claude-') && !isForced
-      ? tools.filter((name) => allowed.includes(name))
-      : tools
+    model.startsWith('claude-') && !isForced ? tools.filter((name) => allowed.includes(name)) : tools
   return tools.filter((name) => !kept.includes(name))
 }
 
@@ -248,8 +236,7 @@ for (const model of OTHERS) {
       const sent = entry === last ? undefined : entry?.body
       if (response.status === 200) {
         const want = contentOfGemini(body)
-        const received =
-          model === 'gpt-4o' ? contentOfChat(sent ?? {}) : contentOfUpstream(sent ?? {})
+        const received = model === 'gpt-4o' ? contentOfChat(sent ?? {}) : contentOfUpstream(sent ?? {})
         const all = [...received.words, ...stringsIn(sent)].join('\n')
         t.same(
           want.words.filter((word) => !arrives(word, all)),

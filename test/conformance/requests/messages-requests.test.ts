@@ -7,13 +7,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-} from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { fixtures, skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { stringsIn } from './request-content.js'
@@ -99,19 +93,14 @@ void t.test('only the name of the model changes', skipWithoutFixtures(), async (
     upstreams: { anthropic },
     upstreamOptions: 'native_sharing: shared',
   })
-  const body =
-    '{ "max_tokens":5,"model" : "claude-x" ,"messages":[{"role":"user","content":"\\u0048i 1e3"}]}'
+  const body = '{ "max_tokens":5,"model" : "claude-x" ,"messages":[{"role":"user","content":"\\u0048i 1e3"}]}'
   await send(gateway, '/v1/messages', { body })
   t.equal(taken.body, body)
 })
 
 /** An expected refusal and its reason. */
 const REFUSED: readonly (readonly [models: RegExp, param: RegExp, reason: string])[] = [
-  [
-    /./,
-    /^messages\[\d+\]\.content(?:\[\d+\])?$/,
-    "a file of Anthropic's, or a URL that is not read",
-  ],
+  [/./, /^messages\[\d+\]\.content(?:\[\d+\])?$/, "a file of Anthropic's, or a URL that is not read"],
   [/^gemini-/, /^messages\[\d+\]$/, 'a conversation that begins with the model'],
   [/^gpt-5-pro$/, /^stop_sequences$/, 'Responses has no stop sequences'],
   [/./, /^tool_choice$/, 'forces a tool that only Anthropic has'],

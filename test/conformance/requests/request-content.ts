@@ -2,13 +2,7 @@
  * Reads the content of a chat-completions request and of an upstream's body, naively on purpose: texts, names
  * and their order, without the rules of translation.
  */
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-} from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
 
 /** The content of a request that no translation may lose. */
 export interface RequestContent {
@@ -88,9 +82,7 @@ export function contentOfUpstream(body: JsonObject): RequestContent {
   })
   const tools = arrayOf(body['tools'])
     .map(objectOf)
-    .flatMap((tool) =>
-      tool['name'] === undefined ? arrayOf(tool['functionDeclarations']) : [tool],
-    )
+    .flatMap((tool) => (tool['name'] === undefined ? arrayOf(tool['functionDeclarations']) : [tool]))
     .map((tool) => stringOf(objectOf(tool)['name']) ?? '')
   return { words: stringsIn(body), tools, calls }
 }

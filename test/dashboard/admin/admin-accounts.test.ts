@@ -42,11 +42,7 @@ onBothStores(t, 'accounts', async (t, settings) => {
   const again = await ask('PUT', '/accounts/acme', { body: {} })
   t.equal(again.status, 200)
   t.same(again.json, made.json, 'an equal object changes nothing')
-  t.equal(
-    (await ask('PUT', '/accounts/acme', { body: made.json })).status,
-    200,
-    'the object that was read',
-  )
+  t.equal((await ask('PUT', '/accounts/acme', { body: made.json })).status, 200, 'the object that was read')
   const read = await ask('GET', '/accounts/acme')
   t.same(read.json, made.json)
   const tag = textOf(made, 'etag')
@@ -202,9 +198,7 @@ onBothStores(t, 'fields and bodies', async (t, settings) => {
   t.ok(all.every(({ status }) => status === 200))
   const { labels: merged } = (await ask('GET', '/accounts/acme')).json
   t.same(Object.keys(merged ?? {}).sort(), names.sort(), 'concurrent patches all hold')
-  const made = await Promise.all(
-    Array.from({ length: 8 }, () => ask('PUT', '/accounts/race', { body: {} })),
-  )
+  const made = await Promise.all(Array.from({ length: 8 }, () => ask('PUT', '/accounts/race', { body: {} })))
   t.same(made.map(({ status }) => status).sort(), [200, 200, 200, 200, 200, 200, 200, 201])
 })
 
@@ -240,13 +234,10 @@ onBothStores(t, 'keys', async (t, settings) => {
   t.equal(await chatStatus(stage, secret), 200, 'both work')
   t.equal((await ask('GET', path)).json['id'], turned.json['id'], 'the name is the new one')
   const digest = createHash('sha256').update('sk_vault').digest('hex')
-  t.match(
-    await ask('POST', `${path}/rotate`, { body: { overlap_seconds: 0, secret_sha256: 'x' } }),
-    {
-      status: 400,
-      json: { field: 'secret_sha256' },
-    },
-  )
+  t.match(await ask('POST', `${path}/rotate`, { body: { overlap_seconds: 0, secret_sha256: 'x' } }), {
+    status: 400,
+    json: { field: 'secret_sha256' },
+  })
   const given = newSecret()
   const own = createHash('sha256').update(given).digest('hex')
   const vault = await ask('PUT', '/accounts/acme/keys/vault', { body: { secret_sha256: own } })
@@ -300,13 +291,10 @@ onBothStores(t, 'keys', async (t, settings) => {
     status: 400,
     json: { field: 'models[0]' },
   })
-  t.match(
-    await ask('PUT', '/accounts/small/keys/x', { body: { expires_at: '2020-01-01T00:00:00Z' } }),
-    {
-      status: 400,
-      json: { field: 'expires_at' },
-    },
-  )
+  t.match(await ask('PUT', '/accounts/small/keys/x', { body: { expires_at: '2020-01-01T00:00:00Z' } }), {
+    status: 400,
+    json: { field: 'expires_at' },
+  })
   t.equal((await ask('PATCH', '/accounts/small', { body: { disabled: true } })).status, 200)
   const audit = await ask('GET', '/audit?account=acme&limit=500')
   t.notMatch(audit.text, /"digest"|sk_[A-Za-z0-9]{20}/)
@@ -347,8 +335,7 @@ onBothStores(t, 'members', async (t, settings) => {
   t.equal((await ask('DELETE', path)).status, 204)
   t.equal((await ask('DELETE', path)).status, 404)
   t.equal((await ask('GET', path)).status, 404)
-  const put = () =>
-    ask('PUT', '/accounts/acme/members/raced@example.com', { body: { role: 'owner' } })
+  const put = () => ask('PUT', '/accounts/acme/members/raced@example.com', { body: { role: 'owner' } })
   const raced = await Promise.all(Array.from({ length: 8 }, put))
   t.same(raced.map(({ status }) => status).sort(), [...Array<number>(7).fill(200), 201])
   t.equal(raced.filter(({ json }) => 'invitation' in json).length, 1, 'one link, in one reply')
@@ -356,9 +343,5 @@ onBothStores(t, 'members', async (t, settings) => {
     status: 400,
     json: { field: 'email' },
   })
-  t.equal(
-    (await store.users.byEmail('ada@example.com'))?.email,
-    'ada@example.com',
-    'the user stays',
-  )
+  t.equal((await store.users.byEmail('ada@example.com'))?.email, 'ada@example.com', 'the user stays')
 })

@@ -59,9 +59,7 @@ export async function startAdmin(t: Test, settings: GatewaySettings = {}): Promi
         ...(body === undefined ? {} : { 'content-type': type }),
         ...headers,
       },
-      ...(body === undefined
-        ? {}
-        : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.text()
     const value: unknown = /json/.test(response.headers.get('content-type') ?? '')

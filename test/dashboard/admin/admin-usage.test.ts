@@ -152,10 +152,7 @@ void t.test('the configuration', async (t) => {
     json: { kind: 'unknown_field' },
   })
   const text = readFileSync(gateway.configFile, 'utf8')
-  const moved = text.replace(
-    '{ prefix: gpt-, upstream: openai }',
-    '{ prefix: gpt-, upstream: google }',
-  )
+  const moved = text.replace('{ prefix: gpt-, upstream: openai }', '{ prefix: gpt-, upstream: google }')
   const plan = await ask('POST', '/plan', { body: { config: moved } })
   t.equal(plan.status, 200, plan.text)
   t.match(plan.json, { source: 'files', moves: [{ to: { upstream: 'google' } }] })

@@ -139,10 +139,7 @@ async function lifecycle(t: Test, stage: AdminStage, target: ApplyValues): Promi
   const manifest = `kind: Key\nmetadata: { name: pod, account: acme }\nspec: { kubernetes_secret: { name: sluice, namespace: apps, key: token } }\n`
   const pod = await run({ file: ['-'] }, manifest)
   t.equal(pod.status, 0, pod.err)
-  t.match(
-    pod.out,
-    /^apiVersion: v1\nkind: Secret\nmetadata:\n {2}name: sluice\n {2}namespace: apps\n/,
-  )
+  t.match(pod.out, /^apiVersion: v1\nkind: Secret\nmetadata:\n {2}name: sluice\n {2}namespace: apps\n/)
   const [, podSecret = ''] = /token: (sk_\w+)$/m.exec(pod.out) ?? []
   t.ok(await works(stage, podSecret))
   t.match(pod.err, /^\+ key pod of acme\nPlan: 1 to create/)
@@ -194,10 +191,7 @@ void t.test('wrong documents', async (t) => {
 
 /** A text and the errors that it has, in order. */
 const WRONG: readonly (readonly [string, ...RegExp[]])[] = [
-  [
-    'kind: Account\nmetadata: { name: a }\nspec: { plam: pro }\n',
-    /^3:9: unknown field "plam": .*"plan"/,
-  ],
+  ['kind: Account\nmetadata: { name: a }\nspec: { plam: pro }\n', /^3:9: unknown field "plam": .*"plan"/],
   [
     'kind: Account\nmetadata: { name: a }\nspec: { plan: gold, limits: { usd_per_dya: 5 } }\n',
     /^3:15: .*plan/,
@@ -318,10 +312,7 @@ onBothStores(t, 'many accounts, and many at once', async (t, settings) => {
   t.match(made.out, new RegExp(`Applied: ${accounts * 11} created, 0 changed`))
   t.comment(`${accounts} accounts and ${accounts * 10} keys in ${Math.round(tookMs)} ms`)
   const again = await ran({ file: [file], config }, '', '')
-  t.match(
-    again.out,
-    new RegExp(`Applied: 0 created, 0 changed, 0 removed, ${accounts * 11} unchanged`),
-  )
+  t.match(again.out, new RegExp(`Applied: 0 created, 0 changed, 0 removed, ${accounts * 11} unchanged`))
 
   const runs = await Promise.all(
     Array.from({ length: isLong ? 50 : 12 }, async (_, at) => {

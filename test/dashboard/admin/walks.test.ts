@@ -83,11 +83,7 @@ async function walk(t: Test, stage: AdminStage, seed: number): Promise<void> {
           t.equal(reply.status, 200, title)
           const { team, ...others } = known.labels
           const labels = body.labels.team === null ? others : { ...others, team: body.labels.team }
-          t.equal(
-            reply.json['etag'] === known.etag,
-            team === (body.labels.team ?? undefined),
-            title,
-          )
+          t.equal(reply.json['etag'] === known.etag, team === (body.labels.team ?? undefined), title)
           Object.assign(known, { labels, etag: reply.json['etag'] })
         }
         break
@@ -150,10 +146,7 @@ async function walk(t: Test, stage: AdminStage, seed: number): Promise<void> {
         if (known === undefined || isHidden) break
         const keys = itemsOf(await ask('GET', `${path}/keys`, { token }))
         t.same(
-          keys.map((key) => [
-            key['name'],
-            (key['limits'] as JsonObject)['requests_per_minute'] ?? null,
-          ]),
+          keys.map((key) => [key['name'], (key['limits'] as JsonObject)['requests_per_minute'] ?? null]),
           [...known.keys].sort(([a], [b]) => (a < b ? -1 : 1)),
           title,
         )

@@ -77,9 +77,7 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
   )
   t.match(hers.entries[3], { actor: 'root@example.com', detail: /starter → pro/ })
   const page = auditReply.parse((await root.get('/audit?account=all&limit=2')).json)
-  const more = auditReply.parse(
-    (await root.get(`/audit?account=all&after=${page.next ?? ''}`)).json,
-  )
+  const more = auditReply.parse((await root.get(`/audit?account=all&after=${page.next ?? ''}`)).json)
   t.equal(page.entries.length, 2)
   t.equal(more.entries.length, 5)
   t.equal(more.next, null)
@@ -162,35 +160,32 @@ void t.test('providers: each upstream, and shadow requests beside their original
   t.equal((await ada.get('/providers')).status, 403)
 })
 
-void t.test(
-  'what differs between two generations, and how many are with an upstream',
-  async (t) => {
-    const stage = await startStage(t)
-    const { config: old } = stage.gateway.reload()
-    appendFileSync(
-      stage.gateway.configFile,
-      'on_loss: reject\nescrow: { key: abcdefghijklmnopqrstuvwxyz0123456789 }\n',
-    )
-    const { config: next } = stage.gateway.reload()
-    const changes = differencesOf(shownConfig(old), shownConfig(next))
-    t.match(changes, [
-      { path: 'escrow.key', before: 'null', after: /^"\*\*\*[0-9a-f]{4}"$/ },
-      { path: 'on_loss', before: '"report"', after: '"reject"' },
-    ])
-    t.equal(changes.length, 2)
-    const text =
-      '# TYPE sluice_inflight gauge\nsluice_credential_expiry_timestamp_seconds{upstream="nova"} 60\nsluice_credential_refresh_failing{upstream="nova"} 1\nsluice_inflight{upstream="openai"} 3\nsluice_breaker_state{upstream="openai"} 2\nsluice_breaker_changed_timestamp_seconds{upstream="openai"} 12.5\nsluice_x 1\n'
-    t.same(gatewayStatusOf(text, null), {
-      credentialsExpireMs: { nova: 60_000 },
-      credentialsFailing: { nova: 1 },
-      inFlight: { openai: 3 },
-      breakers: { openai: 'open' },
-      breakersChangedMs: { openai: 12_500 },
-      refused: null,
-      canaries: [],
-    })
-  },
-)
+void t.test('what differs between two generations, and how many are with an upstream', async (t) => {
+  const stage = await startStage(t)
+  const { config: old } = stage.gateway.reload()
+  appendFileSync(
+    stage.gateway.configFile,
+    'on_loss: reject\nescrow: { key: abcdefghijklmnopqrstuvwxyz0123456789 }\n',
+  )
+  const { config: next } = stage.gateway.reload()
+  const changes = differencesOf(shownConfig(old), shownConfig(next))
+  t.match(changes, [
+    { path: 'escrow.key', before: 'null', after: /^"\*\*\*[0-9a-f]{4}"$/ },
+    { path: 'on_loss', before: '"report"', after: '"reject"' },
+  ])
+  t.equal(changes.length, 2)
+  const text =
+    '# TYPE sluice_inflight gauge\nsluice_credential_expiry_timestamp_seconds{upstream="nova"} 60\nsluice_credential_refresh_failing{upstream="nova"} 1\nsluice_inflight{upstream="openai"} 3\nsluice_breaker_state{upstream="openai"} 2\nsluice_breaker_changed_timestamp_seconds{upstream="openai"} 12.5\nsluice_x 1\n'
+  t.same(gatewayStatusOf(text, null), {
+    credentialsExpireMs: { nova: 60_000 },
+    credentialsFailing: { nova: 1 },
+    inFlight: { openai: 3 },
+    breakers: { openai: 'open' },
+    breakersChangedMs: { openai: 12_500 },
+    refused: null,
+    canaries: [],
+  })
+})
 
 void t.test('aliases and virtual models, with all their targets and prices', async (t) => {
   const stage = await startStage(t)

@@ -85,52 +85,43 @@ async function eventually(ask: () => Promise<number>, status: number): Promise<n
   return ask()
 }
 
-void t.test(
-  'K-173: five keys on Starter, twenty on Pro, also with concurrent requests',
-  async (t) => {
-    const stage = await startStage(t)
-    for (const [plan, limit] of [
-      ['starter', 5],
-      ['pro', 20],
-    ] as const) {
-      const browser = await stage.signedIn(`${plan}@example.com`, plan)
-      const answers = await Promise.all(
-        Array.from({ length: 200 }, (_, at) =>
-          browser.ask('POST', '/keys', { body: { name: `k ${at}` } }),
-        ),
-      )
-      t.equal(answers.filter(({ status }) => status === 201).length, limit)
-      const refused = answers.filter(({ status }) => status !== 201)
-      t.ok(refused.every(({ status, error }) => status === 403 && error['kind'] === 'plan_limit'))
-      t.match(refused[0]?.error['message'], /revoke one or choose a larger plan/)
-      t.match((await browser.get('/session')).json, { account: { liveKeys: limit } })
-      const keys = keysReply.parse((await browser.get('/keys')).json)
-      t.equal(keys.keys.length, limit)
-      const [first] = keys.keys
-      const turned = await browser.ask('POST', `/keys/${first?.id ?? ''}/rotate`, { body: {} })
-      t.equal(turned.status, 201, 'a rotation may exceed the plan by one key')
-      const { oldEndsAtMs } = rotatedKeyReply.parse(turned.json)
-      t.ok(Math.abs((oldEndsAtMs ?? 0) - Date.now() - 86_400_000) < 60_000, 'for 24 hours')
-      const second = await browser.ask('POST', `/keys/${keys.keys[1]?.id ?? ''}/rotate`, {
-        body: {},
-      })
-      t.match([second.status, second.error['kind']], [403, 'plan_limit'], 'and not by two')
-      t.match(
-        await browser.ask('POST', '/keys', { body: { name: 'x' } }),
-        { status: 403 },
-        'nor with a new key',
-      )
-      await browser.ask('DELETE', `/keys/${first?.id ?? ''}`)
-      t.equal(
-        (await browser.ask('POST', '/keys', { body: { name: 'x' } })).status,
-        403,
-        'the plan is full',
-      )
-      await browser.ask('DELETE', `/keys/${keys.keys[2]?.id ?? ''}`)
-      t.equal((await browser.ask('POST', '/keys', { body: { name: 'again' } })).status, 201)
-    }
-  },
-)
+void t.test('K-173: five keys on Starter, twenty on Pro, also with concurrent requests', async (t) => {
+  const stage = await startStage(t)
+  for (const [plan, limit] of [
+    ['starter', 5],
+    ['pro', 20],
+  ] as const) {
+    const browser = await stage.signedIn(`${plan}@example.com`, plan)
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, at) => browser.ask('POST', '/keys', { body: { name: `k ${at}` } })),
+    )
+    t.equal(answers.filter(({ status }) => status === 201).length, limit)
+    const refused = answers.filter(({ status }) => status !== 201)
+    t.ok(refused.every(({ status, error }) => status === 403 && error['kind'] === 'plan_limit'))
+    t.match(refused[0]?.error['message'], /revoke one or choose a larger plan/)
+    t.match((await browser.get('/session')).json, { account: { liveKeys: limit } })
+    const keys = keysReply.parse((await browser.get('/keys')).json)
+    t.equal(keys.keys.length, limit)
+    const [first] = keys.keys
+    const turned = await browser.ask('POST', `/keys/${first?.id ?? ''}/rotate`, { body: {} })
+    t.equal(turned.status, 201, 'a rotation may exceed the plan by one key')
+    const { oldEndsAtMs } = rotatedKeyReply.parse(turned.json)
+    t.ok(Math.abs((oldEndsAtMs ?? 0) - Date.now() - 86_400_000) < 60_000, 'for 24 hours')
+    const second = await browser.ask('POST', `/keys/${keys.keys[1]?.id ?? ''}/rotate`, {
+      body: {},
+    })
+    t.match([second.status, second.error['kind']], [403, 'plan_limit'], 'and not by two')
+    t.match(
+      await browser.ask('POST', '/keys', { body: { name: 'x' } }),
+      { status: 403 },
+      'nor with a new key',
+    )
+    await browser.ask('DELETE', `/keys/${first?.id ?? ''}`)
+    t.equal((await browser.ask('POST', '/keys', { body: { name: 'x' } })).status, 403, 'the plan is full')
+    await browser.ask('DELETE', `/keys/${keys.keys[2]?.id ?? ''}`)
+    t.equal((await browser.ask('POST', '/keys', { body: { name: 'again' } })).status, 201)
+  }
+})
 
 void t.test('K-172: invalid settings of a key are refused', async (t) => {
   const stage = await startStage(t)
@@ -169,10 +160,7 @@ void t.test('K-172: invalid settings of a key are refused', async (t) => {
   }
   const large = await browser.ask('POST', '/keys', { body: { name: 'x'.repeat(70_000) } })
   t.equal(large.status, 413)
-  t.equal(
-    (await browser.ask('POST', `/keys?account=${bob.id}`, { body: { name: 'k' } })).status,
-    404,
-  )
+  t.equal((await browser.ask('POST', `/keys?account=${bob.id}`, { body: { name: 'k' } })).status, 404)
   t.same((await browser.get('/keys')).json['keys'], [])
   t.equal(await stage.store.countKeys(bob.id), 0)
 })

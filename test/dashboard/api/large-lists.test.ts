@@ -7,11 +7,7 @@
  */
 import { join } from 'node:path'
 import t from 'tap'
-import {
-  keysReply,
-  accountsReply,
-  requestsReply,
-} from '../../../src/dashboard/server/schema/schema.js'
+import { keysReply, accountsReply, requestsReply } from '../../../src/dashboard/server/schema/schema.js'
 import { ACCOUNT_COLUMNS, KEY_COLUMNS } from '../../../src/store/account-and-key-lists.js'
 import { ENTRY_COLUMNS } from '../../../src/store/entry-order.js'
 import { openStore } from '../../../src/store/open-store.js'
@@ -62,16 +58,10 @@ const REQUEST_VALUES = `WITH listed AS (
 const VALUES = { keys: KEY_VALUES, accounts: ACCOUNT_VALUES, requests: REQUEST_VALUES } as const
 
 /** The first ids in the order of a column. */
-function idsOf(
-  db: Connection,
-  list: keyof typeof VALUES,
-  sort: string,
-  sinceMs: number,
-): readonly string[] {
+function idsOf(db: Connection, list: keyof typeof VALUES, sort: string, sinceMs: number): readonly string[] {
   const column = sort.replace(/^-/, '')
   const direction = sort.startsWith('-') ? 'DESC' : 'ASC'
-  const ties =
-    list !== 'requests' ? 'id' : column === 'atMs' ? `id ${direction}` : 'atMs DESC, id DESC'
+  const ties = list !== 'requests' ? 'id' : column === 'atMs' ? `id ${direction}` : 'atMs DESC, id DESC'
   return db
     .prepare(
       `${VALUES[list]} SELECT id FROM listed ORDER BY ${column} ${direction} NULLS LAST, ${ties} LIMIT 100`,

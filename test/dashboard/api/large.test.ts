@@ -39,9 +39,7 @@ function usagePaths(nowMs: number, keyId: string): string[] {
     ...[1, 7, 30, 90].map((days) => usage('day', days * 24)),
   ]
   const groups = ['', '&group=model', '&group=key', '&group=key&model=gpt-5.4', `&keyId=${keyId}`]
-  return ranges.flatMap((range) =>
-    groups.flatMap((group) => [range + group, `${range}${group}&account=all`]),
-  )
+  return ranges.flatMap((range) => groups.flatMap((group) => [range + group, `${range}${group}&account=all`]))
 }
 
 /** Pages of entries: each filter, with ranges of time and pages far back. */

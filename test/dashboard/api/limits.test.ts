@@ -12,8 +12,7 @@ const DAY_MS = 86_400_000
 
 void t.test('used, left, and when it resets', async (t) => {
   const stage = await startStage(t)
-  const rules =
-    'limits: [{ scope: account, requests_per_minute: 100 }, { scope: upstream, concurrent: 3 }]\n'
+  const rules = 'limits: [{ scope: account, requests_per_minute: 100 }, { scope: upstream, concurrent: 3 }]\n'
   appendFileSync(stage.gateway.configFile, rules)
   stage.gateway.reload()
   const browser = await stage.signedIn('ada@example.com')

@@ -27,11 +27,7 @@ import { aRow, startStage, type Browser, type Stage } from '../fixtures/stage.js
 const DAY_MS = 86_400_000
 
 /** The tests on one store. */
-function suite(
-  name: string,
-  open: (t: Test) => Promise<Stage>,
-  skip: string | false = false,
-): void {
+function suite(name: string, open: (t: Test) => Promise<Stage>, skip: string | false = false): void {
   void t.test(name, { skip }, async (t) => {
     const stage = await open(t)
     const root = await stage.signedIn('root@example.com', 'max', 'admin')
@@ -131,9 +127,7 @@ const KEY_VALUES: Readonly<Record<(typeof KEY_COLUMNS)[number], (key: Key) => Va
   spend: ({ spendNanoUsd }) => spendNanoUsd,
   state: ({ state }) => state,
 }
-const ACCOUNT_VALUES: Readonly<
-  Record<(typeof ACCOUNT_COLUMNS)[number], (row: AccountRow) => Value>
-> = {
+const ACCOUNT_VALUES: Readonly<Record<(typeof ACCOUNT_COLUMNS)[number], (row: AccountRow) => Value>> = {
   name: ({ name }) => name,
   email: ({ email }) => email,
   plan: ({ plan }) => plan,
@@ -255,15 +249,13 @@ interface Scene {
 async function actions(t: Test, { stage, root, account }: Scene): Promise<void> {
   const key = aKey(account.id, { name: 'leaked', labels: { team: 'web', priority: 'high' } })
   await stage.store.createKey(key, null)
-  const detail = async () =>
-    keyDetailReply.parse((await root.get(`/keys/${key.id}?account=all`)).json)
+  const detail = async () => keyDetailReply.parse((await root.get(`/keys/${key.id}?account=all`)).json)
   t.match(await detail(), {
     key: { id: key.id, accountId: account.id, accountName: 'top', labels: key.labels },
     labelHistory: [{ atMs: key.createdAtMs, by: null, labels: key.labels }],
   })
   t.match((await detail()).limits, [])
-  const patch = (query: string, body: object) =>
-    root.ask('PATCH', `/keys/${key.id}${query}`, { body })
+  const patch = (query: string, body: object) => root.ask('PATCH', `/keys/${key.id}${query}`, { body })
   t.equal((await patch('', { limits: {} })).status, 404, 'another account, if none is named')
   const limited = await patch('?account=all', {
     limits: { requestsPerMinute: 7 },
@@ -303,8 +295,7 @@ async function actions(t: Test, { stage, root, account }: Scene): Promise<void> 
   const own = await stage.store.accountByEmail('eve@example.com')
   const hers = aKey(own?.id ?? '', { labels: { priority: 'high' } })
   await stage.store.createKey(hers, null)
-  const change = (changed: object) =>
-    owner.ask('PATCH', `/keys/${hers.id}`, { body: { labels: changed } })
+  const change = (changed: object) => owner.ask('PATCH', `/keys/${hers.id}`, { body: { labels: changed } })
   for (const refused of [{}, { priority: 'low' }]) {
     t.match(await change(refused), { status: 403, error: { param: 'labels.priority' } })
   }
@@ -382,21 +373,13 @@ async function searchAndViews(t: Test, { stage, root, account }: Scene): Promise
   t.match(await found(eve, 'eve', ''), { accounts: [{ name: 'eve' }] })
   t.equal((await eve.get('/search?q=x&account=all')).status, 404)
 
-  const put = (browser: Browser, id: string, body: object) =>
-    browser.ask('PUT', `/views/${id}`, { body })
+  const put = (browser: Browser, id: string, body: object) => browser.ask('PUT', `/views/${id}`, { body })
   const spend = { name: 'Most spend', url: '/keys?account=all&sort=-spend' }
   t.match(viewsReply.parse((await put(root, 'a', spend)).json).views, [{ id: 'a', ...spend }])
   await put(root, 'b', { name: 'Failed', url: '/requests?outcome=failed' })
   const renamed = { ...spend, name: 'Top' }
   t.match((await put(root, 'a', renamed)).json, { views: [{ id: 'a', name: 'Top' }, { id: 'b' }] })
-  for (const url of [
-    'keys',
-    '//evil.example',
-    'https://evil.example',
-    '/keys#x',
-    '/a\\b',
-    '/k k',
-  ]) {
+  for (const url of ['keys', '//evil.example', 'https://evil.example', '/keys#x', '/a\\b', '/k k']) {
     t.match(await put(root, 'c', { name: 'x', url }), { status: 400, error: { param: 'url' } }, url)
   }
   t.match(await put(root, 'c', { name: ' ', url: '/keys' }), { status: 400 })

@@ -67,9 +67,7 @@ void t.test('one reply searches a long list', async (t) => {
   }
   const emails: string[] = []
   for (let after = '', replies = 0; replies < 20; replies += 1) {
-    const answer = await admin.get(
-      `/accounts?search=team-7${after === '' ? '' : `&after=${after}`}`,
-    )
+    const answer = await admin.get(`/accounts?search=team-7${after === '' ? '' : `&after=${after}`}`)
     const page = accountsReply.parse(answer.json)
     emails.push(...page.accounts.map(({ email }) => email))
     if (page.next === null) break

@@ -117,11 +117,7 @@ void t.test('models with an announced end', async (t) => {
 })
 
 void t.test('the successor has the abilities, and the size if there is one', (t) => {
-  const facts = (
-    id: string,
-    createdAtSeconds: number,
-    over: Partial<ModelFacts> = {},
-  ): ModelFacts => {
+  const facts = (id: string, createdAtSeconds: number, over: Partial<ModelFacts> = {}): ModelFacts => {
     return { id, family: 'acme', createdAtSeconds, tools: true, ...over }
   }
   const old = facts('acme-2-mini', 2, { shutdownDate: '2027-01-01', vision: true })

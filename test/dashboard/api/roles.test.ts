@@ -171,9 +171,7 @@ function isOfAccount(path: string): boolean {
     '/audit',
     '/search',
   ]
-  return heads.some(
-    (head) => path === head || path.startsWith(`${head}/`) || path === `${head}.csv`,
-  )
+  return heads.some((head) => path === head || path.startsWith(`${head}/`) || path === `${head}.csv`)
 }
 
 function ask(
@@ -183,144 +181,122 @@ function ask(
   { key, account = 'team' }: { key?: string; account?: string } = {},
 ) {
   const { target, query, body } = requestFor(row, cast, key)
-  const parts = [isOfAccount(row.path) ? `account=${account}` : '', query].filter(
-    (part) => part !== '',
-  )
+  const parts = [isOfAccount(row.path) ? `account=${account}` : '', query].filter((part) => part !== '')
   return browser.ask(row.method, `${target}${parts.length === 0 ? '' : `?${parts.join('&')}`}`, {
     body,
   })
 }
 
-void t.test(
-  'roles × endpoints: allowed and refused as in the page',
-  { timeout: 120_000 },
-  async (t) => {
-    const scene = await cast(t)
-    const late = TABLE.filter(({ path }) => path.startsWith('/session'))
-    const ofKeys = TABLE.filter(
-      ({ method, path }) => path.startsWith('/keys/') && method === 'DELETE',
-    )
-    const rows = [
-      ...TABLE.filter((row) => !late.includes(row) && !ofKeys.includes(row)),
-      ...ofKeys,
-      ...late,
-    ]
-    let pairs = 0
-    for (const row of rows) {
-      for (const role of ROLES.toReversed()) {
-        const name = `${role}: ${row.method} ${row.path}`
-        const isEnd = late.includes(row)
-        const browser = isEnd ? await enter(scene, role) : scene.browsers[role]
-        if (row.path.startsWith('/members/')) await join(scene, scene.team, 'guest', 'viewer')
-        const { status, error } = await ask(browser, row, scene)
-        pairs += 1
-        if (row.may[role] === 'no') {
-          t.match([status, error['kind']], [403, 'forbidden'], name)
-          t.notMatch(error['message'], /plan|password|current/, name)
-        } else if (row.may[role] === 'own' && row.path.includes('{id}')) {
-          t.match([status, error['kind']], [404, 'not_found'], name)
-          const own = await ask(scene.browsers[role], row, scene, { key: scene.keys.member })
-          t.ok(own.status < 300, `${name}, own key: ${own.text.slice(0, 100)}`)
-        } else {
-          const isRefused = status === 401 || status === 404
-          const message = JSON.stringify(error['message'])
-          const isForbidden = status === 403 && !/current password/.test(message)
-          t.notOk(isRefused && !ABSENT.includes(row.path), `${name}: ${status}`)
-          t.notOk(isForbidden, `${name}: ${message}`)
-        }
+void t.test('roles × endpoints: allowed and refused as in the page', { timeout: 120_000 }, async (t) => {
+  const scene = await cast(t)
+  const late = TABLE.filter(({ path }) => path.startsWith('/session'))
+  const ofKeys = TABLE.filter(({ method, path }) => path.startsWith('/keys/') && method === 'DELETE')
+  const rows = [...TABLE.filter((row) => !late.includes(row) && !ofKeys.includes(row)), ...ofKeys, ...late]
+  let pairs = 0
+  for (const row of rows) {
+    for (const role of ROLES.toReversed()) {
+      const name = `${role}: ${row.method} ${row.path}`
+      const isEnd = late.includes(row)
+      const browser = isEnd ? await enter(scene, role) : scene.browsers[role]
+      if (row.path.startsWith('/members/')) await join(scene, scene.team, 'guest', 'viewer')
+      const { status, error } = await ask(browser, row, scene)
+      pairs += 1
+      if (row.may[role] === 'no') {
+        t.match([status, error['kind']], [403, 'forbidden'], name)
+        t.notMatch(error['message'], /plan|password|current/, name)
+      } else if (row.may[role] === 'own' && row.path.includes('{id}')) {
+        t.match([status, error['kind']], [404, 'not_found'], name)
+        const own = await ask(scene.browsers[role], row, scene, { key: scene.keys.member })
+        t.ok(own.status < 300, `${name}, own key: ${own.text.slice(0, 100)}`)
+      } else {
+        const isRefused = status === 401 || status === 404
+        const message = JSON.stringify(error['message'])
+        const isForbidden = status === 403 && !/current password/.test(message)
+        t.notOk(isRefused && !ABSENT.includes(row.path), `${name}: ${status}`)
+        t.notOk(isForbidden, `${name}: ${message}`)
       }
     }
-    t.equal(pairs, TABLE.length * ROLES.length)
-  },
-)
+  }
+  t.equal(pairs, TABLE.length * ROLES.length)
+})
 
-void t.test(
-  'another account is 404 for its members, and `all` for those without a role',
-  async (t) => {
-    const scene = await cast(t)
-    const { browsers } = scene
-    for (const row of TABLE.filter(({ path }) => isOfAccount(path))) {
-      for (const role of ['owner', 'member', 'viewer'] as const) {
-        for (const account of ['apart', 'all', 'none']) {
-          const { status } = await ask(browsers[role], row, scene, { account })
-          t.equal(status, 404, `${role}: ${row.method} ${row.path} of ${account}`)
-        }
+void t.test('another account is 404 for its members, and `all` for those without a role', async (t) => {
+  const scene = await cast(t)
+  const { browsers } = scene
+  for (const row of TABLE.filter(({ path }) => isOfAccount(path))) {
+    for (const role of ['owner', 'member', 'viewer'] as const) {
+      for (const account of ['apart', 'all', 'none']) {
+        const { status } = await ask(browsers[role], row, scene, { account })
+        t.equal(status, 404, `${role}: ${row.method} ${row.path} of ${account}`)
       }
     }
-    const all = await browsers.auditor.get('/live?account=all')
-    t.equal(all.status, 200, 'an auditor reads all accounts')
-    t.equal((await browsers.auditor.get('/live?account=apart')).status, 200)
-    const write = await browsers.admin.ask('POST', '/keys?account=all', { body: { name: 'k' } })
-    t.equal(write.status, 404, 'a change is about one account')
+  }
+  const all = await browsers.auditor.get('/live?account=all')
+  t.equal(all.status, 200, 'an auditor reads all accounts')
+  t.equal((await browsers.auditor.get('/live?account=apart')).status, 200)
+  const write = await browsers.admin.ask('POST', '/keys?account=all', { body: { name: 'k' } })
+  t.equal(write.status, 404, 'a change is about one account')
 
-    const own = keysReply.parse((await browsers.member.get('/keys?account=team')).json)
-    t.same(
-      own.keys.map(({ name }) => name),
-      ['mine'],
-      'a member sees own keys',
-    )
-    const session = sessionReply.parse((await browsers.member.get('/session')).json)
-    t.same(session.user, { email: 'member@example.com', role: null })
-    t.match(session.accounts, [{ name: 'team', role: 'member' }])
-    const admin = sessionReply.parse((await browsers.admin.get('/session')).json)
-    t.match(admin.user, { role: 'admin' })
-  },
-)
+  const own = keysReply.parse((await browsers.member.get('/keys?account=team')).json)
+  t.same(
+    own.keys.map(({ name }) => name),
+    ['mine'],
+    'a member sees own keys',
+  )
+  const session = sessionReply.parse((await browsers.member.get('/session')).json)
+  t.same(session.user, { email: 'member@example.com', role: null })
+  t.match(session.accounts, [{ name: 'team', role: 'member' }])
+  const admin = sessionReply.parse((await browsers.admin.get('/session')).json)
+  t.match(admin.user, { role: 'admin' })
+})
 
-void t.test(
-  'members: invitation by a one-time link, roles, and the end of the last one',
-  async (t) => {
-    const scene = await cast(t)
-    const { browsers, store, team } = scene
-    const path = `/members/${encodeURIComponent('New.Person@example.com')}?account=team`
-    const made = await browsers.owner.ask('PUT', path, { body: { role: 'member' } })
-    t.equal(made.status, 201, made.text)
-    const { member, link } = memberReply.parse(made.json)
-    t.match(member, { email: 'new.person@example.com', role: 'member', state: 'invited' })
-    const again = await browsers.owner.ask('PUT', path, { body: { role: 'viewer' } })
-    t.match(
-      [again.status, memberReply.parse(again.json).link],
-      [200, null],
-      'a known user gets no link',
-    )
+void t.test('members: invitation by a one-time link, roles, and the end of the last one', async (t) => {
+  const scene = await cast(t)
+  const { browsers, store, team } = scene
+  const path = `/members/${encodeURIComponent('New.Person@example.com')}?account=team`
+  const made = await browsers.owner.ask('PUT', path, { body: { role: 'member' } })
+  t.equal(made.status, 201, made.text)
+  const { member, link } = memberReply.parse(made.json)
+  t.match(member, { email: 'new.person@example.com', role: 'member', state: 'invited' })
+  const again = await browsers.owner.ask('PUT', path, { body: { role: 'viewer' } })
+  t.match([again.status, memberReply.parse(again.json).link], [200, null], 'a known user gets no link')
 
-    const secret = link?.url.split('#')[1] ?? ''
-    const person = scene.browser()
-    const body = { link: secret, password: 'a horse of another kind' }
-    t.equal((await person.ask('POST', '/reset', { body })).status, 200)
-    t.equal((await scene.browser().ask('POST', '/reset', { body })).status, 403, 'it works once')
-    t.equal((await person.get('/live')).status, 200)
-    const listed = membersReply.parse((await browsers.owner.get('/members?account=team')).json)
-    t.match(
-      listed.members.find(({ email }) => email.startsWith('new')),
-      { role: 'viewer', state: 'active' },
-    )
-    const invite = path.replace('?', '/invite?')
-    const taken = await browsers.owner.ask('POST', invite, { body: {} })
-    t.match([taken.status, taken.error['kind']], [403, 'forbidden'], 'no link for an active user')
-    t.equal((await browsers.admin.ask('POST', invite, { body: {} })).status, 201)
-    for (const email of ['admin@example.com', 'no address']) {
-      const other = `/members/${encodeURIComponent(email)}/invite?account=team`
-      t.equal((await browsers.owner.ask('POST', other, { body: {} })).status, 404)
-    }
+  const secret = link?.url.split('#')[1] ?? ''
+  const person = scene.browser()
+  const body = { link: secret, password: 'a horse of another kind' }
+  t.equal((await person.ask('POST', '/reset', { body })).status, 200)
+  t.equal((await scene.browser().ask('POST', '/reset', { body })).status, 403, 'it works once')
+  t.equal((await person.get('/live')).status, 200)
+  const listed = membersReply.parse((await browsers.owner.get('/members?account=team')).json)
+  t.match(
+    listed.members.find(({ email }) => email.startsWith('new')),
+    { role: 'viewer', state: 'active' },
+  )
+  const invite = path.replace('?', '/invite?')
+  const taken = await browsers.owner.ask('POST', invite, { body: {} })
+  t.match([taken.status, taken.error['kind']], [403, 'forbidden'], 'no link for an active user')
+  t.equal((await browsers.admin.ask('POST', invite, { body: {} })).status, 201)
+  for (const email of ['admin@example.com', 'no address']) {
+    const other = `/members/${encodeURIComponent(email)}/invite?account=team`
+    t.equal((await browsers.owner.ask('POST', other, { body: {} })).status, 404)
+  }
 
-    t.equal((await browsers.owner.ask('DELETE', path)).status, 200)
-    t.equal((await person.get('/live')).status, 401, 'the last role is gone: signed out')
-    t.equal((await browsers.owner.ask('DELETE', path)).status, 404)
-    const viewer = { account: team, email: 'viewer@example.com', nowMs: 1, audit: () => [] }
-    await removeMember(store, viewer)
-    t.equal((await browsers.viewer.get('/session')).json['user'], null)
-    await store.users.change((await store.users.byEmail('auditor@example.com'))?.id ?? '', {
-      role: null,
-    })
-    t.equal((await browsers.auditor.get('/operations')).status, 401)
-    const actions = await store.auditTrail.page({ accountId: team.id, after: null, limit: 20 })
-    t.same(
-      actions.map(({ action }) => action).filter((action) => action.startsWith('member')),
-      ['member.remove', 'member.invite', 'member.change', 'member.create'],
-    )
-  },
-)
+  t.equal((await browsers.owner.ask('DELETE', path)).status, 200)
+  t.equal((await person.get('/live')).status, 401, 'the last role is gone: signed out')
+  t.equal((await browsers.owner.ask('DELETE', path)).status, 404)
+  const viewer = { account: team, email: 'viewer@example.com', nowMs: 1, audit: () => [] }
+  await removeMember(store, viewer)
+  t.equal((await browsers.viewer.get('/session')).json['user'], null)
+  await store.users.change((await store.users.byEmail('auditor@example.com'))?.id ?? '', {
+    role: null,
+  })
+  t.equal((await browsers.auditor.get('/operations')).status, 401)
+  const actions = await store.auditTrail.page({ accountId: team.id, after: null, limit: 20 })
+  t.same(
+    actions.map(({ action }) => action).filter((action) => action.startsWith('member')),
+    ['member.remove', 'member.invite', 'member.change', 'member.create'],
+  )
+})
 
 void t.test('limits of a key stay within those of its account and of those above', async (t) => {
   const { browsers, store, team } = await cast(t)
@@ -330,9 +306,7 @@ void t.test('limits of a key stay within those of its account and of those above
       accountId: id,
       nowMs: 0,
       decide: ({ account }) =>
-        account === null
-          ? { refuse: 0 }
-          : { write: { account: { ...account, ...more }, audit: [] } },
+        account === null ? { refuse: 0 } : { write: { account: { ...account, ...more }, audit: [] } },
     })
   }
   await edit(top, { limits: { requestsPerMinute: 100 } })

@@ -7,11 +7,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createAccount } from '../../../src/accounts/change-accounts.js'
 import { createKey } from '../../../src/accounts/keys.js'
-import {
-  usageGroupsReply,
-  usageReply,
-  type GroupRow,
-} from '../../../src/dashboard/server/schema/schema.js'
+import { usageGroupsReply, usageReply, type GroupRow } from '../../../src/dashboard/server/schema/schema.js'
 import { connect, numberIn, textIn } from '../../../src/store/sqlite/driver.js'
 import { aRow, startStage, type Browser, type Stage } from '../fixtures/stage.js'
 
@@ -229,9 +225,7 @@ async function charts(t: Test, { admin }: Filled): Promise<void> {
   const unknown = await admin.get(`/usage?${range}&by=day&model=(unknown)`)
   t.ok(usageReply.parse(unknown.json).total.requests > 0)
   const zone = 'America/New_York'
-  const day = usageReply.parse(
-    (await admin.get(`/usage?${range}&by=day&zone=${zone}&group=upstream`)).json,
-  )
+  const day = usageReply.parse((await admin.get(`/usage?${range}&by=day&zone=${zone}&group=upstream`)).json)
   const local = new Intl.DateTimeFormat('en-GB', { timeZone: zone, timeStyle: 'short' })
   t.ok(
     day.starts.every((at) => local.format(at) === '00:00'),

@@ -21,9 +21,7 @@ void t.test('sums by hour, model and key', async (t) => {
   const stage = await startStage(t)
   const ada = await stage.signedIn('ada@example.com')
   const bob = await stage.account('bob@example.com')
-  const { key } = createdKeyReply.parse(
-    (await ada.ask('POST', '/keys', { body: { name: 'ci' } })).json,
-  )
+  const { key } = createdKeyReply.parse((await ada.ask('POST', '/keys', { body: { name: 'ci' } })).json)
   const { accountId } = key
   const { ledger } = stage.store
   const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 3 * HOUR_MS
@@ -130,9 +128,7 @@ void t.test('K-176: ranges are bounded, and unknown parameters are refused', asy
 void t.test('requests are filtered, paged, opened and exported', async (t) => {
   const stage = await startStage(t)
   const ada = await stage.signedIn('ada@example.com')
-  const made = createdKeyReply.parse(
-    (await ada.ask('POST', '/keys', { body: { name: '=cmd()' } })).json,
-  )
+  const made = createdKeyReply.parse((await ada.ask('POST', '/keys', { body: { name: '=cmd()' } })).json)
   const { accountId, id: keyId } = made.key
   const { ledger } = stage.store
   const start = Date.now() - 60_000
@@ -201,30 +197,27 @@ void t.test('requests are filtered, paged, opened and exported', async (t) => {
   t.match(whole.text, ',12.345678901,', 'money is exact')
 })
 
-void t.test(
-  'live: the newest rows and the hour that runs, and 304 where nothing has changed',
-  async (t) => {
-    const stage = await startStage(t)
-    const ada = await stage.signedIn('ada@example.com')
-    const account = await stage.store.accountByEmail('ada@example.com')
-    const accountId = account?.id ?? ''
-    await stage.store.ledger.settle(aRow(accountId, { atMs: Date.now() }))
-    const first = await ada.get('/live')
-    t.match(liveReply.parse(first.json), {
-      hour: { requests: 1 },
-      models: [{ id: 'gpt-5.4-mini' }],
-      generation: 1,
-    })
-    const etag = first.headers.get('etag') ?? ''
-    t.equal(first.headers.get('cache-control'), 'private, no-cache')
-    const same = await ada.get('/live', { 'if-none-match': etag })
-    t.same([same.status, same.text], [304, ''])
-    await stage.store.ledger.settle(aRow(accountId, { atMs: Date.now() }))
-    const next = await ada.get('/live', { 'if-none-match': etag })
-    t.match(liveReply.parse(next.json), { hour: { requests: 2 } })
-    t.equal(liveReply.parse(next.json).rows.length, 2)
-  },
-)
+void t.test('live: the newest rows and the hour that runs, and 304 where nothing has changed', async (t) => {
+  const stage = await startStage(t)
+  const ada = await stage.signedIn('ada@example.com')
+  const account = await stage.store.accountByEmail('ada@example.com')
+  const accountId = account?.id ?? ''
+  await stage.store.ledger.settle(aRow(accountId, { atMs: Date.now() }))
+  const first = await ada.get('/live')
+  t.match(liveReply.parse(first.json), {
+    hour: { requests: 1 },
+    models: [{ id: 'gpt-5.4-mini' }],
+    generation: 1,
+  })
+  const etag = first.headers.get('etag') ?? ''
+  t.equal(first.headers.get('cache-control'), 'private, no-cache')
+  const same = await ada.get('/live', { 'if-none-match': etag })
+  t.same([same.status, same.text], [304, ''])
+  await stage.store.ledger.settle(aRow(accountId, { atMs: Date.now() }))
+  const next = await ada.get('/live', { 'if-none-match': etag })
+  t.match(liveReply.parse(next.json), { hour: { requests: 2 } })
+  t.equal(liveReply.parse(next.json).rows.length, 2)
+})
 
 void t.test('a quantile is within the bounds of its bucket', (t) => {
   const none = FIRST_CONTENT_BOUNDS_MS.map(() => 0).concat(0)

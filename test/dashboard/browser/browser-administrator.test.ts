@@ -227,10 +227,7 @@ void t.test('axe finds nothing', { skip: SKIP }, async (t) => {
   const scenes: readonly [path: string, ready: (page: Page) => Promise<void>][] = [
     ['/keys?account=all&sort=-spend', (page) => page.getByText('beta 59').first().waitFor()],
     [`/keys?account=${account}&search=74`, (page) => page.getByText(LONG_NAME).first().waitFor()],
-    [
-      `/keys?account=${account}&key=${leakedId}`,
-      (page) => page.getByText('Labels over time').waitFor(),
-    ],
+    [`/keys?account=${account}&key=${leakedId}`, (page) => page.getByText('Labels over time').waitFor()],
     [
       `/keys?account=${account}&key=${leakedId}&edit=limits`,
       (page) => page.getByRole('dialog', { name: 'Edit alpha 5' }).waitFor(),

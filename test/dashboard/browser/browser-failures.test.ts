@@ -18,11 +18,7 @@ const SIDES = {
 
 /** Further texts of each drawer, by the name of its picture. */
 const FACTS: Readonly<Record<string, readonly RegExp[]>> = {
-  'rate-limit': [
-    /Requests per minute of this key/,
-    /Resets\s+\d\d:\d\d:\d\d/,
-    /limit of 1 request /,
-  ],
+  'rate-limit': [/Requests per minute of this key/, /Resets\s+\d\d:\d\d:\d\d/, /limit of 1 request /],
   budget: [/Budget per day \(UTC\) of this key/, /Resets\s+[^\n]*00:00:00/],
   'unknown-model': [/no-such-model/, /Models page/],
   'provider-429': [/Upstream status\s+429/, /upstream busy/, /Upstream request id\s+req_/],

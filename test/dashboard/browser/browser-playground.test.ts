@@ -61,35 +61,31 @@ function turnOf(page: Page, number: number) {
   return page.getByRole('article', { name: `Turn ${number}`, exact: true })
 }
 
-void file.test(
-  'tools are called, and the user answers, in every format',
-  { skip: SKIP },
-  async (t) => {
-    const { page, stage, complaints } = await sitDown(t)
-    await page.getByLabel('Tools').fill('[{ "name": "weather"')
-    await page.getByText('This is not JSON').waitFor()
-    await page.getByLabel('Message', { exact: true }).fill('Hello')
-    t.ok(await page.getByRole('button', { name: 'Send' }).isDisabled(), 'wrong JSON is not sent')
-    await page.getByLabel('Tools').fill(TOOLS)
-    for (const [at, format] of FORMATS.entries()) {
-      await page.getByLabel('Client format').selectOption(format)
-      await ask(page, 'Use the weather tool for Basel.')
-      const call = turnOf(page, 2 * at + 1)
-      await call.getByText('Calls weather').waitFor()
-      t.match(await call.locator('pre').innerText(), '"city"', `${format}: the arguments`)
-      await call.getByLabel('Result of weather').fill('12 degrees, rain')
-      await call.getByRole('button', { name: 'Send the result' }).click()
-      const next = turnOf(page, 2 * at + 2)
-      await next.getByRole('button', { name: 'Copy reply' }).waitFor()
-      t.match(await next.innerText(), '12 degrees, rain', `${format}: the result is shown`)
-      t.equal(await call.getByLabel('Result of weather').count(), 0, 'and asked for once')
-    }
-    const sent = stage.gateway.emulator.ledger.map(({ body }) => JSON.stringify(body))
-    t.ok(sent.filter((body) => body.includes('12 degrees, rain')).length >= FORMATS.length)
-    t.strictSame(await violations(page), [])
-    t.strictSame(complaints, [])
-  },
-)
+void file.test('tools are called, and the user answers, in every format', { skip: SKIP }, async (t) => {
+  const { page, stage, complaints } = await sitDown(t)
+  await page.getByLabel('Tools').fill('[{ "name": "weather"')
+  await page.getByText('This is not JSON').waitFor()
+  await page.getByLabel('Message', { exact: true }).fill('Hello')
+  t.ok(await page.getByRole('button', { name: 'Send' }).isDisabled(), 'wrong JSON is not sent')
+  await page.getByLabel('Tools').fill(TOOLS)
+  for (const [at, format] of FORMATS.entries()) {
+    await page.getByLabel('Client format').selectOption(format)
+    await ask(page, 'Use the weather tool for Basel.')
+    const call = turnOf(page, 2 * at + 1)
+    await call.getByText('Calls weather').waitFor()
+    t.match(await call.locator('pre').innerText(), '"city"', `${format}: the arguments`)
+    await call.getByLabel('Result of weather').fill('12 degrees, rain')
+    await call.getByRole('button', { name: 'Send the result' }).click()
+    const next = turnOf(page, 2 * at + 2)
+    await next.getByRole('button', { name: 'Copy reply' }).waitFor()
+    t.match(await next.innerText(), '12 degrees, rain', `${format}: the result is shown`)
+    t.equal(await call.getByLabel('Result of weather').count(), 0, 'and asked for once')
+  }
+  const sent = stage.gateway.emulator.ledger.map(({ body }) => JSON.stringify(body))
+  t.ok(sent.filter((body) => body.includes('12 degrees, rain')).length >= FORMATS.length)
+  t.strictSame(await violations(page), [])
+  t.strictSame(complaints, [])
+})
 
 void file.test('files are sent with the message, in every format', { skip: SKIP }, async (t) => {
   const { page, stage, complaints } = await sitDown(t)
@@ -119,26 +115,22 @@ void file.test('files are sent with the message, in every format', { skip: SKIP 
   t.strictSame(complaints, [])
 })
 
-void file.test(
-  'a schema gives JSON, in every format, from two models',
-  { skip: SKIP },
-  async (t) => {
-    const { page, complaints } = await sitDown(t, '?model=gpt-5.4-mini&with=claude-sonnet-5-5')
-    await page.getByLabel('JSON schema of the reply').fill(SCHEMA)
-    for (const [at, format] of FORMATS.entries()) {
-      await page.getByLabel('Client format').selectOption(format)
-      await ask(page, 'Name a river.')
-      for (const model of ['gpt-5.4-mini', 'claude-sonnet-5-5']) {
-        const reply = turnOf(page, at + 1).getByRole('group', { name: `Reply of ${model}` })
-        await reply.locator('.bill').waitFor()
-        const json = JSON.parse(await reply.locator('pre').innerText()) as object
-        t.same(Object.keys(json), ['river', 'km'], `${format}: ${model}`)
-      }
+void file.test('a schema gives JSON, in every format, from two models', { skip: SKIP }, async (t) => {
+  const { page, complaints } = await sitDown(t, '?model=gpt-5.4-mini&with=claude-sonnet-5-5')
+  await page.getByLabel('JSON schema of the reply').fill(SCHEMA)
+  for (const [at, format] of FORMATS.entries()) {
+    await page.getByLabel('Client format').selectOption(format)
+    await ask(page, 'Name a river.')
+    for (const model of ['gpt-5.4-mini', 'claude-sonnet-5-5']) {
+      const reply = turnOf(page, at + 1).getByRole('group', { name: `Reply of ${model}` })
+      await reply.locator('.bill').waitFor()
+      const json = JSON.parse(await reply.locator('pre').innerText()) as object
+      t.same(Object.keys(json), ['river', 'km'], `${format}: ${model}`)
     }
-    await looks(t, page, 'two replies with a schema')
-    t.strictSame(complaints, [])
-  },
-)
+  }
+  await looks(t, page, 'two replies with a schema')
+  t.strictSame(complaints, [])
+})
 
 void file.test('a reply is Markdown that loads nothing', { skip: SKIP }, async (t) => {
   const { page, stage, complaints } = await sitDown(t)
@@ -162,10 +154,7 @@ void file.test('a reply is Markdown that loads nothing', { skip: SKIP }, async (
   await reply.getByRole('heading', { name: 'Rivers' }).waitFor()
   await reply.getByRole('cell', { name: 'Rhine' }).waitFor()
   t.equal(await reply.locator('img').count(), 0)
-  t.equal(
-    await reply.getByRole('link', { name: 'a map' }).getAttribute('rel'),
-    'noopener noreferrer',
-  )
+  t.equal(await reply.getByRole('link', { name: 'a map' }).getAttribute('rel'), 'noopener noreferrer')
   t.match(await reply.innerText(), '<b>raw</b>', 'HTML is text')
   t.notMatch(await reply.locator('.markdown').innerHTML(), 'javascript:')
   t.strictSame(await violations(page), [])

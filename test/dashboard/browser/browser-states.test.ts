@@ -78,29 +78,26 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     t.pass('the first key is one press away')
   })
 
-  await t.test(
-    'a failure shows what failed and what is not affected, and can be retried',
-    async (t) => {
-      let isDown = true
-      const watched = await visit(browser, '/keys', {
-        api: (_, path, query) =>
-          isDown && path === '/keys'
-            ? refusal(503, 'store_unavailable', 'The store does not answer.')
-            : { body: replyTo(path, query) },
-      })
-      const { page } = watched
-      const alert = page.getByRole('alert')
-      await alert.waitFor()
-      t.match(await alert.innerText(), /The list of keys could not be loaded/)
-      t.match(await alert.innerText(), /The store does not answer\. Keys keep working\./)
-      t.match(await alert.innerText(), /req_of_the_test/)
-      await look(t, watched, 'the failure')
-      isDown = false
-      await page.getByRole('button', { name: 'Retry' }).click()
-      await page.getByText('ci-runner', { exact: true }).waitFor()
-      t.equal(await alert.count(), 0)
-    },
-  )
+  await t.test('a failure shows what failed and what is not affected, and can be retried', async (t) => {
+    let isDown = true
+    const watched = await visit(browser, '/keys', {
+      api: (_, path, query) =>
+        isDown && path === '/keys'
+          ? refusal(503, 'store_unavailable', 'The store does not answer.')
+          : { body: replyTo(path, query) },
+    })
+    const { page } = watched
+    const alert = page.getByRole('alert')
+    await alert.waitFor()
+    t.match(await alert.innerText(), /The list of keys could not be loaded/)
+    t.match(await alert.innerText(), /The store does not answer\. Keys keep working\./)
+    t.match(await alert.innerText(), /req_of_the_test/)
+    await look(t, watched, 'the failure')
+    isDown = false
+    await page.getByRole('button', { name: 'Retry' }).click()
+    await page.getByText('ci-runner', { exact: true }).waitFor()
+    t.equal(await alert.count(), 0)
+  })
 
   await t.test('a skeleton is shown only if loading takes long', async (t) => {
     let release = (): void => undefined
@@ -184,11 +181,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     t.equal(await page.getByLabel('Name').inputValue(), 'g', 'letters are letters in a field')
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
-    t.match(
-      await page.evaluate('document.activeElement.textContent'),
-      'Create key',
-      'focus is back',
-    )
+    t.match(await page.evaluate('document.activeElement.textContent'), 'Create key', 'focus is back')
     await page.getByRole('button', { name: 'Actions for ci-runner' }).focus()
     await page.keyboard.press('ArrowDown')
     t.match(

@@ -50,9 +50,7 @@ async function fill(folder: string): Promise<void> {
     ['openai', 310],
     ['anthropic', 880],
   ] as const) {
-    await store.ledger.settle(
-      aRow('acc_now', { atMs: now - 60_000, upstream, hops: { firstContent } }),
-    )
+    await store.ledger.settle(aRow('acc_now', { atMs: now - 60_000, upstream, hops: { firstContent } }))
   }
   await store.close()
 }

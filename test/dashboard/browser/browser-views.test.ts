@@ -42,62 +42,52 @@ function lastOf(asked: readonly string[], path: string): URLSearchParams {
   return new URLSearchParams(found.slice(found.indexOf('?')))
 }
 
-void file.test(
-  'filters are in the address, in the query and in the CSV file',
-  { skip: SKIP },
-  async (t) => {
-    const { page, asked } = await visit(t, '/requests')
-    const add = async (filter: string, value: string | RegExp) => {
-      await page.getByRole('button', { name: 'Add filter' }).click()
-      await page.getByRole('option', { name: filter, exact: true }).click()
-      await page.getByRole('option', { name: value, exact: true }).first().click()
-      await page.getByRole('button', { name: `Remove filter ${filter}` }).waitFor()
-    }
-    await add('Status', '429')
-    await add('Cause', 'Provider')
-    await add('Upstream', 'anthropic')
-    await add('Model', 'gpt-5.4')
-    await add('Key', /^ci-runner …/)
-    await add('Label', 'team=search')
-    await add('Client format', 'Messages')
-    await add('Outcome', 'upstream_busy')
-    await add('Time', 'Last hour')
-    await page.getByLabel('Search requests').fill('mine-1')
-    await page.waitForURL(/search=mine-1/)
-    const expected = {
-      status: '429',
-      cause: 'provider',
-      upstream: 'anthropic',
-      model: 'gpt-5.4',
-      keyId: 'key_0',
-      label: 'team=search',
-      ingress: 'messages',
-      outcome: 'upstream_busy',
-      anyId: 'mine-1',
-    }
-    await page.getByRole('table', { name: 'Requests, newest first' }).waitFor()
-    // The browser loads a file itself, past the routes of the test.
-    const file = await page.getByRole('link', { name: 'Save CSV' }).getAttribute('href')
-    const { pathname, searchParams } = new URL(file ?? '', ORIGIN)
-    t.equal(pathname, '/dashboard/api/requests.csv')
-    const queries = { '/requests': lastOf(asked, '/requests'), '/requests.csv': searchParams }
-    for (const [path, query] of Object.entries(queries)) {
-      t.match(Object.fromEntries(query), expected, path)
-      t.ok(Number(query.get('fromMs')) > 0, 'and the time')
-    }
-    for (const part of [
-      'status=429',
-      'cause=provider',
-      'key=key_0',
-      'format=messages',
-      'since=1h',
-    ]) {
-      t.match(page.url(), part)
-    }
-    await page.getByRole('button', { name: 'Clear filters' }).first().click()
-    await page.waitForURL((url) => url.search === '')
-  },
-)
+void file.test('filters are in the address, in the query and in the CSV file', { skip: SKIP }, async (t) => {
+  const { page, asked } = await visit(t, '/requests')
+  const add = async (filter: string, value: string | RegExp) => {
+    await page.getByRole('button', { name: 'Add filter' }).click()
+    await page.getByRole('option', { name: filter, exact: true }).click()
+    await page.getByRole('option', { name: value, exact: true }).first().click()
+    await page.getByRole('button', { name: `Remove filter ${filter}` }).waitFor()
+  }
+  await add('Status', '429')
+  await add('Cause', 'Provider')
+  await add('Upstream', 'anthropic')
+  await add('Model', 'gpt-5.4')
+  await add('Key', /^ci-runner …/)
+  await add('Label', 'team=search')
+  await add('Client format', 'Messages')
+  await add('Outcome', 'upstream_busy')
+  await add('Time', 'Last hour')
+  await page.getByLabel('Search requests').fill('mine-1')
+  await page.waitForURL(/search=mine-1/)
+  const expected = {
+    status: '429',
+    cause: 'provider',
+    upstream: 'anthropic',
+    model: 'gpt-5.4',
+    keyId: 'key_0',
+    label: 'team=search',
+    ingress: 'messages',
+    outcome: 'upstream_busy',
+    anyId: 'mine-1',
+  }
+  await page.getByRole('table', { name: 'Requests, newest first' }).waitFor()
+  // The browser loads a file itself, past the routes of the test.
+  const file = await page.getByRole('link', { name: 'Save CSV' }).getAttribute('href')
+  const { pathname, searchParams } = new URL(file ?? '', ORIGIN)
+  t.equal(pathname, '/dashboard/api/requests.csv')
+  const queries = { '/requests': lastOf(asked, '/requests'), '/requests.csv': searchParams }
+  for (const [path, query] of Object.entries(queries)) {
+    t.match(Object.fromEntries(query), expected, path)
+    t.ok(Number(query.get('fromMs')) > 0, 'and the time')
+  }
+  for (const part of ['status=429', 'cause=provider', 'key=key_0', 'format=messages', 'since=1h']) {
+    t.match(page.url(), part)
+  }
+  await page.getByRole('button', { name: 'Clear filters' }).first().click()
+  await page.waitForURL((url) => url.search === '')
+})
 
 void file.test('errors by cause lead to their requests', { skip: SKIP }, async (t) => {
   const { page } = await visit(t, '/')
@@ -112,55 +102,44 @@ void file.test('errors by cause lead to their requests', { skip: SKIP }, async (
   await page.getByRole('button', { name: 'Cause: Provider', exact: true }).waitFor()
 })
 
-void file.test(
-  'limits: a bar, amounts, the reset, and a warning from 80 %',
-  { skip: SKIP },
-  async (t) => {
-    const { page } = await visit(t, '/?account=acc_1')
-    const bars = page.getByRole('meter')
-    await bars.first().waitFor()
-    const plan = page.getByRole('meter', { name: 'Budget per month (UTC), plan: 83 % used' })
-    t.equal(await plan.count(), 1)
-    const block = page.locator('.limit').filter({ has: plan })
-    t.match(await block.innerText(), /\$166\.00 of \$200\.00 used · \$34\.00 left\s+· resets in/)
-    t.match(await block.getAttribute('class'), 'warn')
-    const calm = page.locator('.limit').filter({ hasText: 'Requests per minute' })
-    t.equal(await calm.getAttribute('class'), 'limit')
-    await page
-      .getByRole('navigation', { name: 'Pages' })
-      .getByRole('link', { name: 'Keys' })
-      .click()
-    await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
-    await page.getByRole('button', { name: /^ci-runner/ }).click()
-    const drawer = page.getByRole('dialog')
-    await drawer.getByRole('meter', { name: /^Budget per day \(UTC\), ci-runner/ }).waitFor()
-  },
-)
+void file.test('limits: a bar, amounts, the reset, and a warning from 80 %', { skip: SKIP }, async (t) => {
+  const { page } = await visit(t, '/?account=acc_1')
+  const bars = page.getByRole('meter')
+  await bars.first().waitFor()
+  const plan = page.getByRole('meter', { name: 'Budget per month (UTC), plan: 83 % used' })
+  t.equal(await plan.count(), 1)
+  const block = page.locator('.limit').filter({ has: plan })
+  t.match(await block.innerText(), /\$166\.00 of \$200\.00 used · \$34\.00 left\s+· resets in/)
+  t.match(await block.getAttribute('class'), 'warn')
+  const calm = page.locator('.limit').filter({ hasText: 'Requests per minute' })
+  t.equal(await calm.getAttribute('class'), 'limit')
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Keys' }).click()
+  await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
+  await page.getByRole('button', { name: /^ci-runner/ }).click()
+  const drawer = page.getByRole('dialog')
+  await drawer.getByRole('meter', { name: /^Budget per day \(UTC\), ci-runner/ }).waitFor()
+})
 
-void file.test(
-  'the account can be chosen on the pages that show its data',
-  { skip: SKIP },
-  async (t) => {
-    const { page, asked } = await visit(t, '/usage')
-    const shown = page.getByRole('button', { name: /^Account: / })
-    t.equal(await shown.innerText(), 'All accounts', 'administrators begin with all accounts')
-    await shown.click()
-    await page.getByRole('option', { name: 'grace@example.com' }).click()
-    await page.waitForURL(/account=acc_2/)
-    for (const name of ['Overview', 'Keys', 'Requests']) {
-      await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click()
-      await page.getByRole('heading', { name, level: 1 }).waitFor()
-      await page.getByRole('button', { name: 'Account: grace' }).waitFor()
-      t.match(page.url(), /account=acc_2/, name)
-    }
-    t.equal(lastOf(asked, '/keys').get('account'), 'acc_2')
-    for (const name of ['Models', 'Playground', 'Operations']) {
-      await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click()
-      await page.getByRole('heading', { name, level: 1 }).waitFor()
-      t.equal(await shown.count(), 0, `not on ${name}`)
-    }
-  },
-)
+void file.test('the account can be chosen on the pages that show its data', { skip: SKIP }, async (t) => {
+  const { page, asked } = await visit(t, '/usage')
+  const shown = page.getByRole('button', { name: /^Account: / })
+  t.equal(await shown.innerText(), 'All accounts', 'administrators begin with all accounts')
+  await shown.click()
+  await page.getByRole('option', { name: 'grace@example.com' }).click()
+  await page.waitForURL(/account=acc_2/)
+  for (const name of ['Overview', 'Keys', 'Requests']) {
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click()
+    await page.getByRole('heading', { name, level: 1 }).waitFor()
+    await page.getByRole('button', { name: 'Account: grace' }).waitFor()
+    t.match(page.url(), /account=acc_2/, name)
+  }
+  t.equal(lastOf(asked, '/keys').get('account'), 'acc_2')
+  for (const name of ['Models', 'Playground', 'Operations']) {
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click()
+    await page.getByRole('heading', { name, level: 1 }).waitFor()
+    t.equal(await shown.count(), 0, `not on ${name}`)
+  }
+})
 
 void file.test('a lost connection shows how old the figures are', { skip: SKIP }, async (t) => {
   let isDown = false
@@ -182,28 +161,24 @@ void file.test('a lost connection shows how old the figures are', { skip: SKIP }
   await page.getByText('live', { exact: true }).waitFor()
 })
 
-void file.test(
-  'why a request failed: two clicks; one found by its id: one',
-  { skip: SKIP },
-  async (t) => {
-    const { page } = await visit(t, '/')
-    await page
-      .getByRole('row', { name: /502 upstream failed/ })
-      .first()
-      .click()
-    const failure = page.getByRole('dialog').getByRole('region', { name: 'Failure' })
-    t.match(await failure.innerText(), /The upstream "openai" answered 503\./)
-    await failure.getByRole('link', { name: 'Requests that failed like this one' }).click()
-    await page.waitForURL(/outcome=upstream_failed&upstream=openai/)
-    await page.getByLabel('Search requests').fill('req_4')
-    await page.waitForURL(/search=req_4/)
-    await page
-      .getByRole('row', { name: /502 upstream failed/ })
-      .first()
-      .click()
-    await page.waitForURL(/request=req_4/)
-  },
-)
+void file.test('why a request failed: two clicks; one found by its id: one', { skip: SKIP }, async (t) => {
+  const { page } = await visit(t, '/')
+  await page
+    .getByRole('row', { name: /502 upstream failed/ })
+    .first()
+    .click()
+  const failure = page.getByRole('dialog').getByRole('region', { name: 'Failure' })
+  t.match(await failure.innerText(), /The upstream "openai" answered 503\./)
+  await failure.getByRole('link', { name: 'Requests that failed like this one' }).click()
+  await page.waitForURL(/outcome=upstream_failed&upstream=openai/)
+  await page.getByLabel('Search requests').fill('req_4')
+  await page.waitForURL(/search=req_4/)
+  await page
+    .getByRole('row', { name: /502 upstream failed/ })
+    .first()
+    .click()
+  await page.waitForURL(/request=req_4/)
+})
 
 void file.test('what a request names is a link', { skip: SKIP }, async (t) => {
   const { page, asked } = await visit(t, '/requests')
@@ -237,30 +212,26 @@ void file.test('what a request names is a link', { skip: SKIP }, async (t) => {
   t.ok(asked.includes('DELETE /recordings/req_0?account=acc_1'))
 })
 
-void file.test(
-  'long and unknown names, and a reply that was cut off',
-  { skip: SKIP },
-  async (t) => {
-    const name = 'a-key-of-the-nightly-batch-'.repeat(3)
-    const first = requestRow.parse({
-      ...objectOf(objectOf(replyTo('/requests/req_0', new URLSearchParams()))['row']),
-      ...{ keyName: name, model: 'other', modelAsked: 'no-such-model' },
-      ...{ outcome: 'upstream_truncated', cause: 'provider' },
+void file.test('long and unknown names, and a reply that was cut off', { skip: SKIP }, async (t) => {
+  const name = 'a-key-of-the-nightly-batch-'.repeat(3)
+  const first = requestRow.parse({
+    ...objectOf(objectOf(replyTo('/requests/req_0', new URLSearchParams()))['row']),
+    ...{ keyName: name, model: 'other', modelAsked: 'no-such-model' },
+    ...{ outcome: 'upstream_truncated', cause: 'provider' },
+  })
+  for (const width of [1440, 390]) {
+    const { page } = await visit(t, '/requests', {
+      width,
+      api: (_, path, query) => ({
+        body: path === '/requests' ? { rows: [first], next: null } : replyTo(path, query),
+      }),
     })
-    for (const width of [1440, 390]) {
-      const { page } = await visit(t, '/requests', {
-        width,
-        api: (_, path, query) => ({
-          body: path === '/requests' ? { rows: [first], next: null } : replyTo(path, query),
-        }),
-      })
-      const row = page.getByRole('row', { name: /no-such-model/ })
-      t.match(await row.innerText(), /200 truncated/)
-      t.equal(await overflow(page), 0, `${width} wide`)
-      if (width > 1_000) t.equal(await row.getByTitle(name).count(), 1, 'the whole name on hover')
-    }
-  },
-)
+    const row = page.getByRole('row', { name: /no-such-model/ })
+    t.match(await row.innerText(), /200 truncated/)
+    t.equal(await overflow(page), 0, `${width} wide`)
+    if (width > 1_000) t.equal(await row.getByTitle(name).count(), 1, 'the whole name on hover')
+  }
+})
 
 void file.test('one endpoint that fails is no lost connection', { skip: SKIP }, async (t) => {
   const { page, asked } = await visit(t, '/', {
@@ -276,58 +247,50 @@ void file.test('one endpoint that fails is no lost connection', { skip: SKIP }, 
   t.equal(await page.getByText('Reconnecting…').count(), 0)
 })
 
-void file.test(
-  'a failure is shown at its turn; an edit sends no request',
-  { skip: SKIP },
-  async (t) => {
-    let isBroken = true
-    const { page, asked } = await visit(t, '/playground', {
-      api: (_, path, query) => {
-        if (!path.startsWith('/playground/')) return { body: replyTo(path, query) }
-        // Replies in the Gemini format are whole, which the test's server supports.
-        if (!isBroken) {
-          const parts = [{ text: 'Rhine, Nile, Amazon.' }]
-          return { body: { candidates: [{ content: { parts }, finishReason: 'STOP' }] } }
-        }
-        const message = 'The upstream is busy.'
-        return { status: 429, body: { error: { message, code: 429, kind: 'upstream_busy' } } }
-      },
-    })
-    const calls = (): number => asked.filter((call) => call.startsWith('POST /playground/')).length
-    await page.getByLabel('Client format').selectOption('Gemini')
-    const write = async (text: string): Promise<void> => {
-      await page.getByLabel('Message', { exact: true }).fill(text)
-      await page.getByRole('button', { name: 'Send' }).click()
-    }
-    await write('Name three rivers.')
-    const first = page.getByRole('article', { name: 'Turn 1' })
-    await first.getByRole('alert').waitFor()
-    isBroken = false
-    await write('Name three lakes.')
-    const second = page.getByRole('article', { name: 'Turn 2' })
-    await second.getByText('Rhine, Nile, Amazon.').waitFor()
-    t.match(
-      await first.getByRole('alert').innerText(),
-      'The upstream is busy.',
-      'it is still there',
-    )
-    await first.getByRole('button', { name: 'Retry' }).click()
-    await first.getByText('Rhine, Nile, Amazon.').waitFor()
-    t.equal(await first.getByRole('alert').count(), 0)
-    t.equal(calls(), 3)
+void file.test('a failure is shown at its turn; an edit sends no request', { skip: SKIP }, async (t) => {
+  let isBroken = true
+  const { page, asked } = await visit(t, '/playground', {
+    api: (_, path, query) => {
+      if (!path.startsWith('/playground/')) return { body: replyTo(path, query) }
+      // Replies in the Gemini format are whole, which the test's server supports.
+      if (!isBroken) {
+        const parts = [{ text: 'Rhine, Nile, Amazon.' }]
+        return { body: { candidates: [{ content: { parts }, finishReason: 'STOP' }] } }
+      }
+      const message = 'The upstream is busy.'
+      return { status: 429, body: { error: { message, code: 429, kind: 'upstream_busy' } } }
+    },
+  })
+  const calls = (): number => asked.filter((call) => call.startsWith('POST /playground/')).length
+  await page.getByLabel('Client format').selectOption('Gemini')
+  const write = async (text: string): Promise<void> => {
+    await page.getByLabel('Message', { exact: true }).fill(text)
+    await page.getByRole('button', { name: 'Send' }).click()
+  }
+  await write('Name three rivers.')
+  const first = page.getByRole('article', { name: 'Turn 1' })
+  await first.getByRole('alert').waitFor()
+  isBroken = false
+  await write('Name three lakes.')
+  const second = page.getByRole('article', { name: 'Turn 2' })
+  await second.getByText('Rhine, Nile, Amazon.').waitFor()
+  t.match(await first.getByRole('alert').innerText(), 'The upstream is busy.', 'it is still there')
+  await first.getByRole('button', { name: 'Retry' }).click()
+  await first.getByText('Rhine, Nile, Amazon.').waitFor()
+  t.equal(await first.getByRole('alert').count(), 0)
+  t.equal(calls(), 3)
 
-    await first.getByRole('button', { name: 'Edit' }).click()
-    await first.getByLabel('Edit message').fill('Name three hills.')
-    await first.getByRole('button', { name: 'Save' }).click()
-    await first.getByText('Name three hills.').waitFor()
-    t.equal(calls(), 3, 'nothing is sent')
-    await first.getByRole('button', { name: 'Run again' }).click()
-    await first.getByRole('button', { name: 'Copy reply' }).waitFor()
-    t.equal(calls(), 4, 'one turn alone')
-    t.match(await second.innerText(), 'Name three lakes.', 'the turn after it stays')
-    t.strictSame(await violations(page), [])
-  },
-)
+  await first.getByRole('button', { name: 'Edit' }).click()
+  await first.getByLabel('Edit message').fill('Name three hills.')
+  await first.getByRole('button', { name: 'Save' }).click()
+  await first.getByText('Name three hills.').waitFor()
+  t.equal(calls(), 3, 'nothing is sent')
+  await first.getByRole('button', { name: 'Run again' }).click()
+  await first.getByRole('button', { name: 'Copy reply' }).waitFor()
+  t.equal(calls(), 4, 'one turn alone')
+  t.match(await second.innerText(), 'Name three lakes.', 'the turn after it stays')
+  t.strictSame(await violations(page), [])
+})
 
 void file.test('on a phone the composer comes first', { skip: SKIP }, async (t) => {
   const { page } = await visit(t, '/playground', { api: busy, width: 360 })

@@ -64,10 +64,7 @@ void t.test('every route of the API replies by its policy to each kind of visito
     const wrong = await owner.ask('OPTIONS', path)
     t.same(lacking(wrong.headers), [], `OPTIONS ${path}`)
     t.equal(wrong.status, 405)
-    t.ok(
-      wrong.headers.get('allow')?.split(', ').includes(route.method),
-      'and lists the allowed methods',
-    )
+    t.ok(wrong.headers.get('allow')?.split(', ').includes(route.method), 'and lists the allowed methods')
     const forged = await owner.ask(route.method, path, {
       body: route.body === null ? undefined : {},
       headers: {
@@ -90,16 +87,7 @@ void t.test('unknown routes and methods are refused', async (t) => {
   const same = await browser.get('/models', { 'if-none-match': etag })
   if (etag !== '') t.equal(same.status, 304)
   t.same(lacking(same.headers), [])
-  const paths = [
-    '',
-    '/',
-    '/keys',
-    '/assets/none.js',
-    '/api',
-    '/api/',
-    '/api/none',
-    '/api/keys/a/b/c',
-  ]
+  const paths = ['', '/', '/keys', '/assets/none.js', '/api', '/api/', '/api/none', '/api/keys/a/b/c']
   for (const path of paths) {
     for (const method of ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS']) {
       const url = `${stage.origin}/dashboard${path}`

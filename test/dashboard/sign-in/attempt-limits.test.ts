@@ -6,11 +6,7 @@
 import t from 'tap'
 import { AttemptLimits } from '../../../src/dashboard/server/sign-in/attempt-limits.js'
 import { GatewayError } from '../../../src/errors.js'
-import {
-  throttleFullAtMs,
-  throttleWaitMs,
-  type ThrottledSubject,
-} from '../../../src/store/throttle.js'
+import { throttleFullAtMs, throttleWaitMs, type ThrottledSubject } from '../../../src/store/throttle.js'
 
 /** Counts like the store's engines, whose own tests check the same behaviour. */
 class Counts {
@@ -19,9 +15,7 @@ class Counts {
 
   take(subjects: readonly ThrottledSubject[], nowMs: number): Promise<number[]> {
     this.asked += 1
-    const waits = subjects.map((each) =>
-      throttleWaitMs(each, this.fullAt.get(each.name) ?? 0, nowMs),
-    )
+    const waits = subjects.map((each) => throttleWaitMs(each, this.fullAt.get(each.name) ?? 0, nowMs))
     if (waits.every((wait) => wait === 0)) {
       for (const each of subjects) {
         this.fullAt.set(each.name, throttleFullAtMs(each, this.fullAt.get(each.name) ?? 0, nowMs))
@@ -62,31 +56,24 @@ function bench() {
   return { clock, counts, attemptLimits, other, wait }
 }
 
-void t.test(
-  'an account accepts five guesses from a network, then one in ten seconds',
-  async (t) => {
-    const { clock, wait } = bench()
-    for (let at = 0; at < 5; at += 1) t.equal(await wait('ada', `10.1.1.${at}`), 0)
-    t.equal(await wait('ada', '10.1.1.9'), 10)
-    t.equal(await wait('ada', '::ffff:10.1.1.9'), 10, 'however the address is written')
-    clock.ms += 9_999
-    t.equal(await wait('ada', '10.1.1.9'), 1, 'a refused attempt costs nothing')
-    clock.ms += 1
-    t.equal(await wait('ada', '10.1.1.9'), 0)
-    t.equal(await wait('ada', '10.1.1.9'), 10)
-    t.equal(await wait('bob', '10.1.1.9'), 0, 'another account')
-  },
-)
+void t.test('an account accepts five guesses from a network, then one in ten seconds', async (t) => {
+  const { clock, wait } = bench()
+  for (let at = 0; at < 5; at += 1) t.equal(await wait('ada', `10.1.1.${at}`), 0)
+  t.equal(await wait('ada', '10.1.1.9'), 10)
+  t.equal(await wait('ada', '::ffff:10.1.1.9'), 10, 'however the address is written')
+  clock.ms += 9_999
+  t.equal(await wait('ada', '10.1.1.9'), 1, 'a refused attempt costs nothing')
+  clock.ms += 1
+  t.equal(await wait('ada', '10.1.1.9'), 0)
+  t.equal(await wait('ada', '10.1.1.9'), 10)
+  t.equal(await wait('bob', '10.1.1.9'), 0, 'another account')
+})
 
 void t.test('guesses from another network do not lock an account', async (t) => {
   const { attemptLimits, wait } = bench()
   for (let at = 0; at < 9; at += 1) await wait('ada', '10.1.1.1')
   t.equal(await wait('ada', '10.1.2.1'), 0, 'from another network')
-  t.equal(
-    await wait('ada', '10.1.1.2', { device: 'known device' }),
-    0,
-    'from a device that signed in before',
-  )
+  t.equal(await wait('ada', '10.1.1.2', { device: 'known device' }), 0, 'from a device that signed in before')
   await attemptLimits.reset('ada', '10.1.1.1', null)
   t.equal(await wait('ada', '10.1.1.1'), 0, 'and a right password forgives')
 })
@@ -94,8 +81,7 @@ void t.test('guesses from another network do not lock an account', async (t) => 
 void t.test('attempts are limited per address and in total', async (t) => {
   const { clock, attemptLimits, wait } = bench()
   let first = -1
-  for (let at = 0; first === -1 && at < 100; at += 1)
-    if ((await wait(`a${at}`, '10.0.0.1')) > 0) first = at
+  for (let at = 0; first === -1 && at < 100; at += 1) if ((await wait(`a${at}`, '10.0.0.1')) > 0) first = at
   t.equal(first, 50)
   await t.rejects(attemptLimits.countStep('10.0.0.1'), { message: /Too many attempts/ })
   const six = '2001:db8:1:2'
@@ -121,24 +107,21 @@ void t.test('all processes count together', async (t) => {
   t.equal(await wait('ada', '10.1.1.1', { at: other }), 0, 'a reset applies to all processes')
 })
 
-void t.test(
-  'a flood reaches the store once per second, and the cache of refusals is bounded',
-  async (t) => {
-    const { clock, counts, attemptLimits, wait } = bench()
-    for (let at = 0; at < 1_000; at += 1) await wait('ada', '10.1.1.1')
-    t.equal(counts.asked, 6, 'five that counted, and one that did not')
-    clock.ms += 1_000
-    await wait('ada', '10.1.1.1')
-    t.equal(counts.asked, 7)
-    const full = new AttemptLimits({
-      take: () => Promise.resolve([60_000, 0, 0]),
-      forget: () => Promise.resolve(),
-    })
-    for (let at = 0; at < 20_010; at += 1) await wait(`x${at}`, '11.0.0.1', { at: full })
-    t.equal(full.size, 20_000)
-    clock.ms += 1_000_000
-    attemptLimits.sweep()
-    t.equal(attemptLimits.size, 0, 'expired refusals are dropped')
-    t.ok(attemptLimits.size < 10)
-  },
-)
+void t.test('a flood reaches the store once per second, and the cache of refusals is bounded', async (t) => {
+  const { clock, counts, attemptLimits, wait } = bench()
+  for (let at = 0; at < 1_000; at += 1) await wait('ada', '10.1.1.1')
+  t.equal(counts.asked, 6, 'five that counted, and one that did not')
+  clock.ms += 1_000
+  await wait('ada', '10.1.1.1')
+  t.equal(counts.asked, 7)
+  const full = new AttemptLimits({
+    take: () => Promise.resolve([60_000, 0, 0]),
+    forget: () => Promise.resolve(),
+  })
+  for (let at = 0; at < 20_010; at += 1) await wait(`x${at}`, '11.0.0.1', { at: full })
+  t.equal(full.size, 20_000)
+  clock.ms += 1_000_000
+  attemptLimits.sweep()
+  t.equal(attemptLimits.size, 0, 'expired refusals are dropped')
+  t.ok(attemptLimits.size < 10)
+})

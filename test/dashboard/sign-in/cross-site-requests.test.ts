@@ -5,48 +5,41 @@
 import t from 'tap'
 import { startStage } from '../fixtures/stage.js'
 
-void t.test(
-  "K-157: only a page of ours, with its session's token, changes something",
-  async (t) => {
-    const stage = await startStage(t)
-    const browser = await stage.signedIn('ada@example.com')
-    const other = await stage.signedIn('bob@example.com')
-    const former = browser.csrf
-    await browser.signIn('ada@example.com')
-    const port = new URL(stage.origin).port
-    const forged: [what: string, headers: Record<string, string>][] = [
-      ['a form elsewhere', { origin: 'https://evil.example' }],
-      ['another port of this host', { origin: 'http://127.0.0.1:1' }],
-      ['another name of this host', { origin: `http://localhost:${port}` }],
-      ['a name that begins like ours', { origin: `${stage.origin}.evil.example` }],
-      ['a sandboxed frame', { origin: 'null' }],
-      ['no origin', { origin: '' }],
-      ["the browser's sec-fetch-site", { 'sec-fetch-site': 'cross-site' }],
-      ['a page of the same site', { 'sec-fetch-site': 'same-site' }],
-      ['an address that was typed', { 'sec-fetch-site': 'none' }],
-      ['no token', { 'x-sluice-csrf': '' }],
-      ['an old token', { 'x-sluice-csrf': former }],
-      ['the token of another session', { 'x-sluice-csrf': other.csrf }],
-      ['JSON that a form can send', { 'content-type': 'text/plain' }],
-      ['a form', { 'content-type': 'application/x-www-form-urlencoded' }],
-      ['two types', { 'content-type': 'application/json, text/plain' }],
-    ]
-    for (const [what, headers] of forged) {
-      const answer = await browser.ask('POST', '/keys', { body: { name: what }, headers })
-      t.match([answer.status, answer.error['kind']], [403, 'forbidden'], what)
-      t.same(answer.headers.getSetCookie(), [])
-      t.equal(answer.headers.get('access-control-allow-origin'), null)
-    }
-    t.same((await browser.get('/keys')).json['keys'], [], 'no key was made')
-    t.equal(
-      (await browser.ask('POST', '/keys', { body: { name: 'mine' } })).status,
-      201,
-      'and the page can',
-    )
-    const read = await browser.get('/keys', { 'sec-fetch-site': 'cross-site' })
-    t.equal(read.status, 403, 'nor is anything shown to another site')
-  },
-)
+void t.test("K-157: only a page of ours, with its session's token, changes something", async (t) => {
+  const stage = await startStage(t)
+  const browser = await stage.signedIn('ada@example.com')
+  const other = await stage.signedIn('bob@example.com')
+  const former = browser.csrf
+  await browser.signIn('ada@example.com')
+  const port = new URL(stage.origin).port
+  const forged: [what: string, headers: Record<string, string>][] = [
+    ['a form elsewhere', { origin: 'https://evil.example' }],
+    ['another port of this host', { origin: 'http://127.0.0.1:1' }],
+    ['another name of this host', { origin: `http://localhost:${port}` }],
+    ['a name that begins like ours', { origin: `${stage.origin}.evil.example` }],
+    ['a sandboxed frame', { origin: 'null' }],
+    ['no origin', { origin: '' }],
+    ["the browser's sec-fetch-site", { 'sec-fetch-site': 'cross-site' }],
+    ['a page of the same site', { 'sec-fetch-site': 'same-site' }],
+    ['an address that was typed', { 'sec-fetch-site': 'none' }],
+    ['no token', { 'x-sluice-csrf': '' }],
+    ['an old token', { 'x-sluice-csrf': former }],
+    ['the token of another session', { 'x-sluice-csrf': other.csrf }],
+    ['JSON that a form can send', { 'content-type': 'text/plain' }],
+    ['a form', { 'content-type': 'application/x-www-form-urlencoded' }],
+    ['two types', { 'content-type': 'application/json, text/plain' }],
+  ]
+  for (const [what, headers] of forged) {
+    const answer = await browser.ask('POST', '/keys', { body: { name: what }, headers })
+    t.match([answer.status, answer.error['kind']], [403, 'forbidden'], what)
+    t.same(answer.headers.getSetCookie(), [])
+    t.equal(answer.headers.get('access-control-allow-origin'), null)
+  }
+  t.same((await browser.get('/keys')).json['keys'], [], 'no key was made')
+  t.equal((await browser.ask('POST', '/keys', { body: { name: 'mine' } })).status, 201, 'and the page can')
+  const read = await browser.get('/keys', { 'sec-fetch-site': 'cross-site' })
+  t.equal(read.status, 403, 'nor is anything shown to another site')
+})
 
 void t.test('a forged sign-in is refused', async (t) => {
   const stage = await startStage(t)
@@ -88,9 +81,7 @@ void t.test("K-166: a client's claims about its address and host are ignored", a
   for (let at = 0; at < 8; at += 1) {
     const forwarded = { 'x-forwarded-for': `203.0.113.${at}`, 'x-real-ip': `203.0.113.${at}` }
     const body = { email: 'root@example.com', password: `wrong ${at}` }
-    statuses.push(
-      (await stage.browser().ask('POST', '/session', { body, headers: forwarded })).status,
-    )
+    statuses.push((await stage.browser().ask('POST', '/session', { body, headers: forwarded })).status)
   }
   t.same(statuses, [401, 401, 401, 401, 401, 429, 429, 429], 'five at once, from wherever')
   const made = await admin.ask('POST', '/accounts', {

@@ -102,9 +102,7 @@ export async function startProvider(
       res.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(question(email))
       return
     }
-    const result = req.url.endsWith('?no')
-      ? { error: 'access_denied' }
-      : { login: { accountId: sub } }
+    const result = req.url.endsWith('?no') ? { error: 'access_denied' } : { login: { accountId: sub } }
     provider.interactionFinished(req, res, result).catch((error: unknown) => {
       res.writeHead(500).end(String(error))
     })
@@ -142,8 +140,7 @@ async function visit(start: string, redirectUri: string): Promise<string> {
       cookies.set(name, value)
     }
     const location = response.headers.get('location')
-    if (location === null)
-      throw new Error(`the provider does not redirect: ${await response.text()}`)
+    if (location === null) throw new Error(`the provider does not redirect: ${await response.text()}`)
     await response.body?.cancel()
     url = new URL(location, url).href
     if (url.startsWith(redirectUri)) return new URL(url).search

@@ -130,10 +130,7 @@ void t.test('K-175: a password may be long, of any script, and begin with a spac
   ]
   for (const [at, password] of passwords.entries()) {
     const email = `p${at}@example.com`
-    t.equal(
-      (await stage.browser().ask('POST', '/sign-up', { body: { email, password } })).status,
-      200,
-    )
+    t.equal((await stage.browser().ask('POST', '/sign-up', { body: { email, password } })).status, 200)
     t.equal((await stage.browser().signIn(email, password)).status, 200)
     t.equal((await stage.browser().signIn(email, password.trim().slice(0, -1))).status, 401)
   }

@@ -18,10 +18,7 @@ export interface Scene extends Stage {
 }
 
 /** Starts both; `settings` are the provider's. */
-export async function scene(
-  t: Test,
-  settings: ProviderSettings = { emailInToken: false },
-): Promise<Scene> {
+export async function scene(t: Test, settings: ProviderSettings = { emailInToken: false }): Promise<Scene> {
   const stage = await startStage(t)
   const { origin, gateway } = stage
   const provider = await startProvider(t, () => `${origin}/dashboard/oidc`, settings)

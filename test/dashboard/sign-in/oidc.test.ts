@@ -249,27 +249,17 @@ void t.test('reports an unavailable provider and a missing one', async (t) => {
     t.match([answer.status, answer.error['kind']], [503, 'identity_unavailable'], what)
     t.notMatch(answer.text, stage.provider.issuer)
   }
-  unavailable(
-    await browser.ask('POST', '/oidc/finish', { body: { query } }),
-    'between start and finish',
-  )
+  unavailable(await browser.ask('POST', '/oidc/finish', { body: { query } }), 'between start and finish')
   stage.configure({})
   unavailable(await browser.ask('POST', '/oidc/start', { body: {} }), 'before')
   stage.configure({ issuer: `${stage.origin}/dashboard` })
-  unavailable(
-    await browser.ask('POST', '/oidc/start', { body: {} }),
-    'something else at its address',
-  )
+  unavailable(await browser.ask('POST', '/oidc/start', { body: {} }), 'something else at its address')
 
   const silence = await startSilence(t)
   const config = { issuer: silence, clientId: 'x', clientSecret: null, name: 'x' }
   const watch = stopwatch()
   await t.rejects(
-    new IdentityProvider(0.2).start(
-      { ...config, createAccounts: false, roles: null },
-      'http://x/',
-      's',
-    ),
+    new IdentityProvider(0.2).start({ ...config, createAccounts: false, roles: null }, 'http://x/', 's'),
     { fault: 'unavailable', message: 'OAUTH_TIMEOUT' },
   )
   t.ok(watch() < 4_000, 'silence ends it')

@@ -15,10 +15,7 @@ import {
   translateRequestConcept,
 } from '../../../docs/generate/dialect-matrix/outcomes.js'
 import { dialectsPage } from '../../../docs/generate/dialect-matrix/page.js'
-import {
-  REPLY_CONCEPTS,
-  PLAIN_REPLY,
-} from '../../../docs/generate/dialect-matrix/reply-concepts.js'
+import { REPLY_CONCEPTS, PLAIN_REPLY } from '../../../docs/generate/dialect-matrix/reply-concepts.js'
 import { PLAIN_REQUEST, REQUEST_GROUPS } from '../../../src/cli/explain/request-concepts.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'
@@ -57,8 +54,7 @@ for (const column of COLUMNS) {
       const replies = `${concept.name}: ${outcome}`
       if (outcome === 'emulated') t.ok(how, `${replies} has an explanation`)
       if (how !== undefined) t.match(outcome, /^(?:kept|emulated)$/, `${replies} is there at all`)
-      if (outcome === 'lost' || outcome === 'rejected')
-        t.not(reported[0], undefined, `${replies} is named`)
+      if (outcome === 'lost' || outcome === 'rejected') t.not(reported[0], undefined, `${replies} is named`)
       if (outcome === 'kept') t.ok(at.length > 0, `${replies} has a place`)
     }
     t.end()
@@ -69,13 +65,8 @@ for (const column of COLUMNS) {
       const found = replyOutcome(concept, column, catalogue)
       if (found === null) continue
       const replies = `${concept.name}: ${found.outcome}`
-      t.not(
-        found.outcome,
-        'needless',
-        `${replies}: content of the provider is translated or reported`,
-      )
-      if (found.outcome === 'rejected')
-        t.ok(concept.notes?.[column.dialect], `${replies} has a reason`)
+      t.not(found.outcome, 'needless', `${replies}: content of the provider is translated or reported`)
+      if (found.outcome === 'rejected') t.ok(concept.notes?.[column.dialect], `${replies} has a reason`)
     }
     t.end()
   })

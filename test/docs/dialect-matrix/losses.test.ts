@@ -30,9 +30,7 @@ function lost(dialect: DialectName, more: Partial<ChatRequest>): string[] {
   return paths
 }
 
-const replies = (
-  ...parts: Extract<Message, { role: 'assistant' }>['parts']
-): Partial<ChatRequest> => ({
+const replies = (...parts: Extract<Message, { role: 'assistant' }>['parts']): Partial<ChatRequest> => ({
   messages: [HELLO, { role: 'assistant', index: 1, parts, toolCalls: [] }, { ...HELLO, index: 2 }],
 })
 const TEXT = { type: 'text', text: 'Hi.' } as const

@@ -66,10 +66,7 @@ for (const { name, model } of UPSTREAMS) {
         before += 1
       }
     }
-    t.equal(
-      await series(gateway, `sluice_attempts_total{upstream="${name}",kind="client_gone"}`),
-      before,
-    )
+    t.equal(await series(gateway, `sluice_attempts_total{upstream="${name}",kind="client_gone"}`), before)
     await checkAfter(t, gateway)
   })
 }

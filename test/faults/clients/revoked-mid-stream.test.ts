@@ -19,8 +19,7 @@ const CHANGES: readonly [what: string, change: Change][] = [
   ['is revoked', (store, accountId, keyId) => revokeKey(store, { accountId, id: keyId })],
   [
     'expires',
-    (store, accountId, keyId) =>
-      store.changeKey({ accountId, id: keyId }, { expiresAtMs: Date.now() + 300 }),
+    (store, accountId, keyId) => store.changeKey({ accountId, id: keyId }, { expiresAtMs: Date.now() + 300 }),
   ],
 ]
 

@@ -129,9 +129,7 @@ void t.test('F-96: many clients that never read', async (t) => {
   })
   for (let index = 0; index < 20; index += 1) await serves(t, served, 'warm')
   const before = residentBytes(served)
-  const sockets = await Promise.all(
-    Array.from({ length: NEVER_READING }, () => open(t, served.port)),
-  )
+  const sockets = await Promise.all(Array.from({ length: NEVER_READING }, () => open(t, served.port)))
   for (const socket of sockets) {
     socket.pause()
     socket.write(request(served, chatBody('[[words: 60000]]')))
@@ -165,9 +163,7 @@ void t.test('F-98: a client that reads slowly', async (t) => {
   const seconds = isLong ? 600 : 5
   let text = ''
   const before = residentBytes(served)
-  socket.write(
-    request(served, chatBody(`[[words: ${isLong ? 600_000 : 60_000}]]`), ['connection: close']),
-  )
+  socket.write(request(served, chatBody(`[[words: ${isLong ? 600_000 : 60_000}]]`), ['connection: close']))
   socket.on('data', (chunk: Buffer) => {
     text = (text + chunk.toString()).slice(-200)
     socket.pause()

@@ -27,26 +27,23 @@ function chunk(text: string): string {
 
 const CHUNKED = 'transfer-encoding: chunked'
 
-void t.test(
-  'a chunked body over the size limit gets a 413 and the rest of it is discarded',
-  async (t) => {
-    watchProcess(t)
-    const gateway = await startGateway(t, { server: 'max_body_bytes: 1000' })
-    const chunks = [
-      head(gateway, CHUNKED) + chunk('x'.repeat(900)),
-      chunk('y'.repeat(200)),
-      ...Array.from({ length: 20 }, () => chunk('z'.repeat(50))),
-      '0\r\n\r\n',
-    ]
-    const { answers, closed, ownMs } = await send(gateway.port, chunks, { chunkEveryMs: 3 })
-    t.equal(answers[0]?.status, 413)
-    t.equal(answers[0]?.headers['connection'], 'close')
-    t.match(answers[0]?.body, '"kind":"body_too_large"')
-    t.ok(closed && ownMs < 700, `closed after the client had sent everything, after ${ownMs} ms`)
-    t.equal(gateway.emulator.ledger.length, 0)
-    await checkAfter(t, gateway)
-  },
-)
+void t.test('a chunked body over the size limit gets a 413 and the rest of it is discarded', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t, { server: 'max_body_bytes: 1000' })
+  const chunks = [
+    head(gateway, CHUNKED) + chunk('x'.repeat(900)),
+    chunk('y'.repeat(200)),
+    ...Array.from({ length: 20 }, () => chunk('z'.repeat(50))),
+    '0\r\n\r\n',
+  ]
+  const { answers, closed, ownMs } = await send(gateway.port, chunks, { chunkEveryMs: 3 })
+  t.equal(answers[0]?.status, 413)
+  t.equal(answers[0]?.headers['connection'], 'close')
+  t.match(answers[0]?.body, '"kind":"body_too_large"')
+  t.ok(closed && ownMs < 700, `closed after the client had sent everything, after ${ownMs} ms`)
+  t.equal(gateway.emulator.ledger.length, 0)
+  await checkAfter(t, gateway)
+})
 
 void t.test('a refused body releases its memory and reserves no more', async (t) => {
   watchProcess(t)
@@ -96,11 +93,9 @@ void t.test('more trailers than a request may have are refused', async (t) => {
   ] as const) {
     const trailers = Array.from({ length: count }, (_, i) => `t${i}: v\r\n`).join('')
     const body = chunk(question('gpt-4o', false))
-    const { answers } = await send(
-      gateway.port,
-      `${head(gateway, CHUNKED)}${body}0\r\n${trailers}\r\n`,
-      { waitMs: 400 },
-    )
+    const { answers } = await send(gateway.port, `${head(gateway, CHUNKED)}${body}0\r\n${trailers}\r\n`, {
+      waitMs: 400,
+    })
     t.equal(answers[0]?.status, status, `${count} trailers`)
     if (status === 200) continue
     t.equal(answers[0]?.headers['connection'], 'close')
@@ -110,28 +105,25 @@ void t.test('more trailers than a request may have are refused', async (t) => {
   await checkAfter(t, gateway)
 })
 
-void t.test(
-  'a body that violates the protocol gets one reply, and its exchange ends',
-  async (t) => {
-    watchProcess(t)
-    const gateway = await startGateway(t)
-    const broken = { size: 'zz\r\n', sign: '+5\r\nhello\r\n', end: '5\r\nhelloX' }
-    for (const [name, invalid] of Object.entries(broken)) {
-      const before = gateway.lines.length
-      const { answers, text } = await send(
-        gateway.port,
-        [head(gateway, CHUNKED) + chunk('{"model":"gpt-4o",'), invalid],
-        { waitMs: 1500 },
-      )
-      t.equal(answers[0]?.status, 400, name)
-      t.equal(text.match(/HTTP\/1\.1 \d/g)?.length, 1, `${name}: one reply`)
-      await eventually(() => gateway.lines.length === before + 1, `${name}: one line`)
-      t.match(lastLine(gateway), { status: 400, outcome: 'malformed_request' }, name)
-    }
-    t.equal(gateway.emulator.ledger.length, 0)
-    await checkAfter(t, gateway)
-  },
-)
+void t.test('a body that violates the protocol gets one reply, and its exchange ends', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  const broken = { size: 'zz\r\n', sign: '+5\r\nhello\r\n', end: '5\r\nhelloX' }
+  for (const [name, invalid] of Object.entries(broken)) {
+    const before = gateway.lines.length
+    const { answers, text } = await send(
+      gateway.port,
+      [head(gateway, CHUNKED) + chunk('{"model":"gpt-4o",'), invalid],
+      { waitMs: 1500 },
+    )
+    t.equal(answers[0]?.status, 400, name)
+    t.equal(text.match(/HTTP\/1\.1 \d/g)?.length, 1, `${name}: one reply`)
+    await eventually(() => gateway.lines.length === before + 1, `${name}: one line`)
+    t.match(lastLine(gateway), { status: 400, outcome: 'malformed_request' }, name)
+  }
+  t.equal(gateway.emulator.ledger.length, 0)
+  await checkAfter(t, gateway)
+})
 
 for (const mode of ['fin', 'reset'] as const) {
   void t.test(`a client that leaves in the middle of its body: ${mode}`, async (t) => {

@@ -42,9 +42,7 @@ for (const { name, model } of UPSTREAMS) {
   void t.test(name, async (t) => {
     watchProcess(t)
     const upstream = await startSocketUpstream(t, ({ socket }) =>
-      socket.write(
-        httpReply(400, ['content-type: application/json'], '{"error":{"message":"no"}}'),
-      ),
+      socket.write(httpReply(400, ['content-type: application/json'], '{"error":{"message":"no"}}')),
     )
     const key = name === 'google' ? 'gemini' : name
     const gateway = await startGateway(t, { upstreams: { [key]: upstream.url } })

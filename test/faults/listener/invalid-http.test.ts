@@ -92,14 +92,8 @@ const framing: Record<string, string> = {
   'TE identity, chunked': post(['Transfer-Encoding: identity, chunked'], '2\r\n{}\r\n0\r\n\r\n'),
   'TE gzip, chunked': post(['Transfer-Encoding: gzip, chunked'], '2\r\n{}\r\n0\r\n\r\n'),
   'TE chunked, identity': post(['Transfer-Encoding: chunked, identity'], '0\r\n\r\n'),
-  'TE on two lines': post(
-    ['Transfer-Encoding: identity', 'Transfer-Encoding: chunked'],
-    '0\r\n\r\n',
-  ),
-  'TE chunked twice': post(
-    ['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'],
-    '0\r\n\r\n',
-  ),
+  'TE on two lines': post(['Transfer-Encoding: identity', 'Transfer-Encoding: chunked'], '0\r\n\r\n'),
+  'TE chunked twice': post(['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'], '0\r\n\r\n'),
   'TE chunked, chunked': post(['Transfer-Encoding: chunked, chunked'], '0\r\n\r\n'),
   'TE xchunked': post(['Transfer-Encoding: xchunked'], '0\r\n\r\n'),
   'TE empty': post(['Transfer-Encoding:'], '0\r\n\r\n'),
@@ -169,24 +163,17 @@ const headers: Record<string, string> = {
   'two Hosts, the same': post(['HOST: gateway', 'Content-Length: 0']),
   'Host empty': 'GET /v1/models HTTP/1.1\r\nHost:\r\n\r\n',
   ...Object.fromEntries(
-    ['a/admin?', 'a#b', 'a b', 'a@b', 'a:b', 'a:123456', '[::1', 'a,b', 'a\\b', '[::1]x', 'é'].map(
-      (host) => [`Host ${host}`, `GET /v1/models HTTP/1.1\r\nHost: ${host}\r\n\r\n`],
-    ),
+    ['a/admin?', 'a#b', 'a b', 'a@b', 'a:b', 'a:123456', '[::1', 'a,b', 'a\\b', '[::1]x', 'é'].map((host) => [
+      `Host ${host}`,
+      `GET /v1/models HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+    ]),
   ),
   'a Host of 256 characters': `GET / HTTP/1.1\r\nHost: ${'a'.repeat(256)}\r\n\r\n`,
   'a Host of 10 KB': `GET / HTTP/1.1\r\nHost: ${'a'.repeat(10_000)}\r\n\r\n`,
-  'two Expects, the same': post([
-    'Expect: 100-continue',
-    'Expect: 100-continue',
-    'Content-Length: 2',
-  ]),
+  'two Expects, the same': post(['Expect: 100-continue', 'Expect: 100-continue', 'Content-Length: 2']),
   'Expect x 100-continue': post(['Expect: x 100-continue', 'Content-Length: 2'], '{}'),
   'Expect 200-ok': post(['Expect: 200-ok', 'Content-Length: 2'], '{}'),
-  'two Authorizations': post([
-    'Authorization: Bearer a',
-    'authorization: Bearer b',
-    'Content-Length: 0',
-  ]),
+  'two Authorizations': post(['Authorization: Bearer a', 'authorization: Bearer b', 'Content-Length: 0']),
   'two x-api-keys': post(['x-api-key: a', 'X-API-Key: b', 'Content-Length: 0']),
   'two x-goog-api-keys': post(['x-goog-api-key: a', 'x-goog-api-key: a', 'Content-Length: 0']),
   'two Content-Types': post(['Content-Type: a/b', 'Content-Type: a/b', 'Content-Length: 0']),
@@ -222,10 +209,7 @@ for (const [group, cases] of Object.entries({ framing, lines, headers })) {
 
 void t.test('a bare line feed never makes a second header or request', async (t) => {
   const { door, seen } = await open(t)
-  const value = await send(
-    door.port,
-    post(['X: a\nTransfer-Encoding: chunked', 'Content-Length: 2'], '{}'),
-  )
+  const value = await send(door.port, post(['X: a\nTransfer-Encoding: chunked', 'Content-Length: 2'], '{}'))
   isRefused(t, value, { name: 'a bare LF in a value', statuses: [400] })
   t.equal(seen.begun, 0)
   await isStillGood(t, { door, seen }, 'a bare LF')
@@ -272,10 +256,7 @@ void t.test('bytes after a complete body are parsed as another request or refuse
 void t.test('a flood of headers is refused, never shortened', async (t) => {
   const { door, seen } = await open(t)
   const flood = (n: number, size = 1): string =>
-    post(
-      [...Array.from({ length: n }, (_, i) => `X${i}: ${'v'.repeat(size)}`), 'Content-Length: 2'],
-      '{}',
-    )
+    post([...Array.from({ length: n }, (_, i) => `X${i}: ${'v'.repeat(size)}`), 'Content-Length: 2'], '{}')
   const names = {
     '101 headers': flood(99),
     '1,023 headers': flood(1021),
@@ -308,13 +289,7 @@ void t.test('a flood of headers is refused, never shortened', async (t) => {
 
 void t.test('names of Object.prototype are header names like any other', async (t) => {
   const { door } = await open(t)
-  for (const name of [
-    '__proto__',
-    'constructor',
-    'toString',
-    'hasOwnProperty',
-    '__defineGetter__',
-  ]) {
+  for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '__defineGetter__']) {
     const outcome = await send(
       door.port,
       post([`${name}: x`, 'Connection: close', 'Content-Length: 2'], '{}'),
@@ -398,10 +373,7 @@ void t.test('accepted paths reach the handler unchanged', async (t) => {
     '/v1/models/.hidden',
   ]
   for (const target of targets) {
-    const outcome = await send(
-      door.port,
-      get(target).replace('Host:', 'Connection: close\r\nHost:'),
-    )
+    const outcome = await send(door.port, get(target).replace('Host:', 'Connection: close\r\nHost:'))
     t.equal(outcome.answers[0]?.status, 200, target)
     t.equal(seen.whole.at(-1), `GET ${target} `)
   }

@@ -53,11 +53,7 @@ export async function send(
   }
 }
 
-async function writeAll(
-  socket: Socket,
-  chunks: (string | Buffer)[],
-  everyMs: number,
-): Promise<void> {
+async function writeAll(socket: Socket, chunks: (string | Buffer)[], everyMs: number): Promise<void> {
   for (const [i, chunk] of chunks.entries()) {
     if (i > 0) await new Promise((resolve) => setTimeout(resolve, everyMs))
     if (!socket.writable) return

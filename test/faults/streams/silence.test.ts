@@ -85,8 +85,7 @@ void t.test('silence in a stream of messages is filled with pings', async (t) =>
   const body = question('gpt-4o', true, { max_tokens: 100 })
   const client = openClient(t, gateway, { body, path: '/v1/messages' })
   await eventually(() => client.text().includes('text_delta'), 'content')
-  const pings = (): number =>
-    client.text().split('event: ping\ndata: {"type":"ping"}\n\n').length - 1
+  const pings = (): number => client.text().split('event: ping\ndata: {"type":"ping"}\n\n').length - 1
   t.equal(pings(), 1, 'one follows the start of the first block')
   for (let beats = 2; beats <= 3; beats += 1) {
     forward(16_000)
@@ -102,8 +101,7 @@ void t.test('F-96: a client that never reads uses little memory and is disconnec
   const upstream = await startSocketUpstream(t, ({ socket }) => {
     socket.write(STREAM_HEAD)
     const blast = (): void => {
-      while (!socket.destroyed && socket.write(CONTENT_EVENT.repeat(50)))
-        sent += CONTENT_EVENT.length * 50
+      while (!socket.destroyed && socket.write(CONTENT_EVENT.repeat(50))) sent += CONTENT_EVENT.length * 50
     }
     socket.on('drain', blast)
     blast()
@@ -128,15 +126,9 @@ void t.test('F-96: a client that never reads uses little memory and is disconnec
     10_000,
   )
   const growthBytes = process.memoryUsage().heapUsed + process.memoryUsage().external - heapBefore
-  t.ok(
-    growthBytes < 24e6,
-    `${growthBytes} bytes more in this process, client and upstream included`,
-  )
+  t.ok(growthBytes < 24e6, `${growthBytes} bytes more in this process, client and upstream included`)
   t.equal(upstream.connections[0]?.closedMs, null, 'not cut yet')
-  await eventually(
-    () => upstream.connections[0]?.closedMs !== null,
-    'the upstream connection is closed',
-  )
+  await eventually(() => upstream.connections[0]?.closedMs !== null, 'the upstream connection is closed')
   const closedMs = tookMs()
   t.ok(closedMs < 1.8 * STALL_MS, `cut after ${closedMs} ms`)
   await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'and the exchange ended')
@@ -182,30 +174,27 @@ const ENDINGS = [
   },
 ]
 for (const { name, body, outcome } of ENDINGS) {
-  void t.test(
-    `a client that does not read the end of a ${name} stream is disconnected`,
-    async (t) => {
-      watchProcess(t)
-      const upstream = await startSocketUpstream(t, ({ socket }) => {
-        socket.write(STREAM_HEAD + CONTENT_EVENT)
-        // Content comes first, so that the stream has begun when it fails.
-        setTimeout(() => socket.write(body), 50)
-      })
-      const gateway = await startGateway(t, {
-        upstreams: { openai: upstream.url },
-        server: 'client_stall_ms: 1500',
-      })
-      let server: Socket | undefined
-      clogServerSockets(t, gateway, (socket) => (server = socket))
-      openClient(t, gateway, { body: question('gpt-4o', true) })
-      await eventually(() => (server?.writableLength ?? 0) > 1000, 'the reply waits')
-      await new Promise((resolve) => setTimeout(resolve, 250))
-      t.equal(server?.destroyed, false, 'it is still within the time limit')
-      await eventually(() => server?.destroyed === true, 'the client was cut')
-      await idle(gateway)
-      await eventually(() => lastLine(gateway)['outcome'] === outcome, 'the line')
-    },
-  )
+  void t.test(`a client that does not read the end of a ${name} stream is disconnected`, async (t) => {
+    watchProcess(t)
+    const upstream = await startSocketUpstream(t, ({ socket }) => {
+      socket.write(STREAM_HEAD + CONTENT_EVENT)
+      // Content comes first, so that the stream has begun when it fails.
+      setTimeout(() => socket.write(body), 50)
+    })
+    const gateway = await startGateway(t, {
+      upstreams: { openai: upstream.url },
+      server: 'client_stall_ms: 1500',
+    })
+    let server: Socket | undefined
+    clogServerSockets(t, gateway, (socket) => (server = socket))
+    openClient(t, gateway, { body: question('gpt-4o', true) })
+    await eventually(() => (server?.writableLength ?? 0) > 1000, 'the reply waits')
+    await new Promise((resolve) => setTimeout(resolve, 250))
+    t.equal(server?.destroyed, false, 'it is still within the time limit')
+    await eventually(() => server?.destroyed === true, 'the client was cut')
+    await idle(gateway)
+    await eventually(() => lastLine(gateway)['outcome'] === outcome, 'the line')
+  })
 }
 
 void t.test('a client that does not read a whole reply is disconnected', async (t) => {

@@ -4,15 +4,7 @@
 //   timeouts of 300 ms.
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'
-import {
-  ask,
-  checkAfter,
-  checkFailed,
-  eventually,
-  question,
-  UPSTREAMS,
-  watchProcess,
-} from '../scene.js'
+import { ask, checkAfter, checkFailed, eventually, question, UPSTREAMS, watchProcess } from '../scene.js'
 
 const TIMEOUTS = 'timeouts: { connect_ms: 1000, first_byte_ms: 300, idle_ms: 300 }'
 
@@ -95,10 +87,7 @@ void t.test('D-65: a stream that never ends is truncated after total_ms', async 
   const gateway = await startGateway(t, {
     upstreamOptions: 'timeouts: { idle_ms: 300, total_ms: 700 }',
   })
-  const seen = await ask(
-    gateway,
-    question('gpt-4o', true, { text: '[[words: 1000]] [[pace: 20]]' }),
-  )
+  const seen = await ask(gateway, question('gpt-4o', true, { text: '[[words: 1000]] [[pace: 20]]' }))
   checkFailed(t, seen, { name: 'too long', kinds: ['upstream_timeout'] })
   t.match(seen.body, /The upstream '\w+' took too long\./)
   t.not(seen.text, '')

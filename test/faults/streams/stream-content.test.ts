@@ -101,8 +101,7 @@ for (const { name, model } of UPSTREAMS) {
         const { input_tokens: input, output_tokens: output } = lastLine(gateway)
         for (const count of [input, output]) {
           const isFit =
-            count === undefined ||
-            (Number.isInteger(count) && Math.abs(Number(count) - 5e16) <= 5e16)
+            count === undefined || (Number.isInteger(count) && Math.abs(Number(count) - 5e16) <= 5e16)
           t.ok(isFit, `${mode}: ${String(count)} in the log`)
         }
         if (name === 'openai') continue

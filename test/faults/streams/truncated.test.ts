@@ -83,8 +83,7 @@ for (const { name, model } of UPSTREAMS) {
     }
     const ends = (end: string): Promise<number> =>
       series(gateway, `sluice_stream_ends_total{upstream="${name}",end="${end}"}`)
-    const failed = async (): Promise<boolean> =>
-      (await ends('truncated')) === 2 * (MODES.length - 1)
+    const failed = async (): Promise<boolean> => (await ends('truncated')) === 2 * (MODES.length - 1)
     await eventually(failed, 'they are counted by their outcome')
     t.equal(await ends('client_gone'), 0, 'no client has left')
     await checkAfter(t, gateway)

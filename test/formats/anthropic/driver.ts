@@ -80,10 +80,7 @@ export function decodeReply(body: JsonObject, over: Partial<ChatRequest> = {}): 
 }
 
 /** The text of all blocks of a kind, joined. */
-export function textOf(
-  reply: Reply | null,
-  kind: 'text' | 'thinking' | 'refusal' = 'text',
-): string {
+export function textOf(reply: Reply | null, kind: 'text' | 'thinking' | 'refusal' = 'text'): string {
   return (reply?.blocks ?? []).map((block) => (block.type === kind ? block.text : '')).join('')
 }
 

@@ -10,16 +10,7 @@ import { arrayOf, objectOf, type JsonValue } from '../../../src/formats/chat/jso
 import type { Message } from '../../../src/formats/chat/request.js'
 import { framesOf, type Frame } from '../sse-frames.js'
 import type { Decoded } from '../collect-events.js'
-import {
-  assistant,
-  encode,
-  decodeReply,
-  decodeStream,
-  OLDER,
-  result,
-  stringOrEmpty,
-  user,
-} from './driver.js'
+import { assistant, encode, decodeReply, decodeStream, OLDER, result, stringOrEmpty, user } from './driver.js'
 
 const folder = join(process.cwd(), 'test/transcripts/anthropic')
 const streams = readdirSync(folder)
@@ -46,28 +37,23 @@ function endings(decoded: Decoded): number {
 
 function isSound(decoded: Decoded): boolean {
   const last = decoded.events.at(-1)?.type
-  return (
-    decoded.breach === null && endings(decoded) === 1 && (last === 'finish' || last === 'error')
-  )
+  return decoded.breach === null && endings(decoded) === 1 && (last === 'finish' || last === 'error')
 }
 
-void t.test(
-  'every truncation ends exactly once, with an error unless the reply was complete',
-  (t) => {
-    let cuts = 0
-    for (const frames of streams) {
-      for (let length = 0; length <= frames.length; length++) {
-        const decoded = decodeStream(frames.slice(0, length))
-        cuts += 1
-        const reasoned = frames.slice(0, length).some(({ name }) => name === 'message_delta')
-        t.ok(isSound(decoded), `${length} of ${frames.length}`)
-        t.equal(decoded.reply !== null, reasoned)
-      }
+void t.test('every truncation ends exactly once, with an error unless the reply was complete', (t) => {
+  let cuts = 0
+  for (const frames of streams) {
+    for (let length = 0; length <= frames.length; length++) {
+      const decoded = decodeStream(frames.slice(0, length))
+      cuts += 1
+      const reasoned = frames.slice(0, length).some(({ name }) => name === 'message_delta')
+      t.ok(isSound(decoded), `${length} of ${frames.length}`)
+      t.equal(decoded.reply !== null, reasoned)
     }
-    t.comment(`${cuts} truncations`)
-    t.end()
-  },
-)
+  }
+  t.comment(`${cuts} truncations`)
+  t.end()
+})
 
 const SWAPS = ['0', '1', '-1', '"x"', 'null', '{}', '[]', '"text"', '"tool_use"', 'true']
 
@@ -97,8 +83,7 @@ function corrupt(roll: (n: number) => number): Frame[] {
         break
       case 5: {
         const byte = roll(one.data.length + 1)
-        const data =
-          one.data.slice(0, byte) + String.fromCharCode(roll(128)) + one.data.slice(byte + 1)
+        const data = one.data.slice(0, byte) + String.fromCharCode(roll(128)) + one.data.slice(byte + 1)
         frames[at] = { ...one, data }
         break
       }
@@ -144,21 +129,16 @@ function damaged(value: JsonValue, roll: (n: number) => number): JsonValue {
   return Object.fromEntries(members) as JsonValue
 }
 
-void t.test(
-  '5,000 damaged whole replies: never a throw, always in grammar, always one end',
-  (t) => {
-    let broken = 0
-    for (let seed = 1; seed <= 5_000; seed++) {
-      const roll = seededRandom(seed)
-      const body = objectOf(
-        damaged(objectOf(JSON.parse(replies[roll(replies.length)] ?? '{}')), roll),
-      )
-      if (!isSound(decodeReply(body))) broken += 1
-    }
-    t.equal(broken, 0)
-    t.end()
-  },
-)
+void t.test('5,000 damaged whole replies: never a throw, always in grammar, always one end', (t) => {
+  let broken = 0
+  for (let seed = 1; seed <= 5_000; seed++) {
+    const roll = seededRandom(seed)
+    const body = objectOf(damaged(objectOf(JSON.parse(replies[roll(replies.length)] ?? '{}')), roll))
+    if (!isSound(decodeReply(body))) broken += 1
+  }
+  t.equal(broken, 0)
+  t.end()
+})
 
 /**
  * A random conversation in turns. A turn with calls includes their results, so the conversation may be
@@ -168,14 +148,11 @@ function turns(roll: (n: number) => number): Message[][] {
   const turns: Message[][] = []
   let index = 0
   const word = (): string => ['a', '  ', 'so', '', 'héé'][roll(5)] ?? ''
-  if (roll(2) === 0)
-    turns.push([{ role: 'system', index: index++, parts: [{ type: 'text', text: 'S' }] }])
+  if (roll(2) === 0) turns.push([{ role: 'system', index: index++, parts: [{ type: 'text', text: 'S' }] }])
   for (let n = 1 + roll(5); n > 0; n--) {
     turns.push([user(index++, `q${word()}`)])
     if (roll(4) === 0) {
-      turns.push([
-        { role: 'developer', index: index++, parts: [{ type: 'text', text: `d${word()}` }] },
-      ])
+      turns.push([{ role: 'developer', index: index++, parts: [{ type: 'text', text: `d${word()}` }] }])
     }
     const calls = Array.from({ length: roll(4) }, (_, i) => `c${index}.${i}:look:{"n":${i}}`)
     const turn: Message[] = [assistant(index++, `${word()}x`, ...calls)]
@@ -214,10 +191,7 @@ void t.test('the encoding of a message does not depend on later messages', (t) =
 void t.test('no block is ever empty', (t) => {
   let blocksSeen = 0
   for (let seed = 1; seed <= 500; seed++) {
-    const { body } = encode(
-      { messages: turns(seededRandom(seed)).flat(), tools: [{ name: 'look' }] },
-      OLDER,
-    )
+    const { body } = encode({ messages: turns(seededRandom(seed)).flat(), tools: [{ name: 'look' }] }, OLDER)
     for (const message of arrayOf(body.messages).map(objectOf)) {
       const blocks = arrayOf(message.content).map(objectOf)
       if (blocks.length === 0) t.fail(`seed ${seed}: a message without content`)

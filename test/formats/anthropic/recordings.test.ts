@@ -55,10 +55,8 @@ function message(body: string, stream: boolean): JsonObject {
     if (delta.type === 'signature_delta') block.signature = delta.signature
     if (delta.type === 'citations_delta') arrayOf(block.citations).push(delta.citation ?? null)
     if (delta.type === 'compaction_delta') block.content = delta.content
-    if (delta.type === 'input_json_delta')
-      json[at] = `${json[at] ?? ''}${delta.partial_json as string}`
-    if (event.type === 'content_block_stop' && json[at])
-      block.input = JSON.parse(json[at]) as JsonObject
+    if (delta.type === 'input_json_delta') json[at] = `${json[at] ?? ''}${delta.partial_json as string}`
+    if (event.type === 'content_block_stop' && json[at]) block.input = JSON.parse(json[at]) as JsonObject
     if (event.type === 'message_delta') {
       Object.assign(whole, delta, {
         usage: { ...objectOf(whole.usage), ...objectOf(event.usage) },
@@ -90,9 +88,7 @@ function naive(body: string, stream: boolean): Naive {
       arrayOf(block.citations).map((one) => stringOrEmpty(objectOf(one).url)),
     ),
     opaque: blocks
-      .filter((block) =>
-        /^(server_tool_use|compaction|.*_tool_result)$/.test(stringOrEmpty(block.type)),
-      )
+      .filter((block) => /^(server_tool_use|compaction|.*_tool_result)$/.test(stringOrEmpty(block.type)))
       .map((block) => JSON.stringify(block.input ?? block.content)),
     stop: whole.stop_reason,
     usage: objectOf(whole.usage),
@@ -128,12 +124,8 @@ function seen(reply: Reply): Omit<Naive, 'stop' | 'usage'> {
 
 /** The calls of tools that Anthropic ran, and of advisors. */
 function callsIn(usage: JsonObject): Record<string, unknown> | undefined {
-  const { web_search_requests: search, web_fetch_requests: fetched } = objectOf(
-    usage.server_tool_use,
-  )
-  const advised = arrayOf(usage.iterations).filter(
-    (one) => objectOf(one).type === 'advisor_message',
-  )
+  const { web_search_requests: search, web_fetch_requests: fetched } = objectOf(usage.server_tool_use)
+  const advised = arrayOf(usage.iterations).filter((one) => objectOf(one).type === 'advisor_message')
   const all = { web_search: search, web_fetch: fetched, advisor: advised.length }
   const found = Object.entries(all).filter(([, count]) => typeof count === 'number' && count > 0)
   return found.length === 0 ? undefined : Object.fromEntries(found)
@@ -213,25 +205,21 @@ void t.test('every recorded reply is decoded completely', { skip: folder === nul
   t.end()
 })
 
-void t.test(
-  'a stream and its whole reply decode to the same reply',
-  { skip: folder === null },
-  (t) => {
-    let compared = 0
-    for (const { name, recording } of recordings(folder ?? '')) {
-      if (!name.startsWith('anthropic/') || !isObject(recording)) continue
-      if (recording.api !== 'messages' || recording.stream !== true) continue
-      const body = stringOrEmpty(recording.response_body)
-      const fold = new Fold()
-      upstreamCodec.decodeReply(message(body, true), request(), fold)
-      t.same(comparable(fold.reply()), comparable(decodeStream(framesOf(body)).reply), name)
-      compared += 1
-    }
-    t.comment(`${compared} streams compared with the same reply as a whole`)
-    t.ok(compared > 0)
-    t.end()
-  },
-)
+void t.test('a stream and its whole reply decode to the same reply', { skip: folder === null }, (t) => {
+  let compared = 0
+  for (const { name, recording } of recordings(folder ?? '')) {
+    if (!name.startsWith('anthropic/') || !isObject(recording)) continue
+    if (recording.api !== 'messages' || recording.stream !== true) continue
+    const body = stringOrEmpty(recording.response_body)
+    const fold = new Fold()
+    upstreamCodec.decodeReply(message(body, true), request(), fold)
+    t.same(comparable(fold.reply()), comparable(decodeStream(framesOf(body)).reply), name)
+    compared += 1
+  }
+  t.comment(`${compared} streams compared with the same reply as a whole`)
+  t.ok(compared > 0)
+  t.end()
+})
 
 /** The reply with parsed arguments, because a stream keeps the upstream's spacing. */
 function comparable(reply: Reply | null): unknown {

@@ -30,11 +30,7 @@ export function stop(index: number): Frame {
   return frame({ type: 'content_block_stop', index })
 }
 
-export function messageDelta(
-  stop_reason: string | null,
-  more: JsonObject = {},
-  usage?: JsonValue,
-): Frame {
+export function messageDelta(stop_reason: string | null, more: JsonObject = {}, usage?: JsonValue): Frame {
   return frame({
     type: 'message_delta',
     delta: { stop_reason, stop_sequence: null, ...more },

@@ -54,30 +54,27 @@ function emit(output: Output, events: readonly ChatEvent[]): void {
   for (const event of events) output.joined.event(event)
 }
 
-void t.test(
-  'joined parts have one start, consecutive block indexes, summed usage and one finish',
-  (t) => {
-    const output = joinParts()
-    emit(output, part('one', { input: 10, output: 5, cacheRead: 4 }, true))
-    t.same(output.joined.resume, { at: 'one' })
-    t.equal(output.grammar.ended, false, 'a pause is not the end')
-    output.joined.startNextPart()
-    t.equal(output.joined.resume, null)
-    emit(output, part('two', { input: 20, output: 7, reasoning: 2 }, false))
-    t.equal(output.grammar.breach, null)
-    const reply = output.fold.reply()
-    t.equal(reply?.id, 'id-one')
-    t.equal(reply?.reason, 'tool-use')
-    t.same(reply?.usage, { input: 30, output: 12, cacheRead: 4, reasoning: 2 })
-    t.same(
-      reply?.blocks.map((block) => (block.type === 'text' ? block.text : block.type)),
-      ['one', 'tool', 'two', 'tool'],
-    )
-    t.equal(output.events.filter(({ type }) => type === 'start').length, 1)
-    t.equal(output.events.filter(({ type }) => type === 'finish').length, 1)
-    t.end()
-  },
-)
+void t.test('joined parts have one start, consecutive block indexes, summed usage and one finish', (t) => {
+  const output = joinParts()
+  emit(output, part('one', { input: 10, output: 5, cacheRead: 4 }, true))
+  t.same(output.joined.resume, { at: 'one' })
+  t.equal(output.grammar.ended, false, 'a pause is not the end')
+  output.joined.startNextPart()
+  t.equal(output.joined.resume, null)
+  emit(output, part('two', { input: 20, output: 7, reasoning: 2 }, false))
+  t.equal(output.grammar.breach, null)
+  const reply = output.fold.reply()
+  t.equal(reply?.id, 'id-one')
+  t.equal(reply?.reason, 'tool-use')
+  t.same(reply?.usage, { input: 30, output: 12, cacheRead: 4, reasoning: 2 })
+  t.same(
+    reply?.blocks.map((block) => (block.type === 'text' ? block.text : block.type)),
+    ['one', 'tool', 'two', 'tool'],
+  )
+  t.equal(output.events.filter(({ type }) => type === 'start').length, 1)
+  t.equal(output.events.filter(({ type }) => type === 'finish').length, 1)
+  t.end()
+})
 
 void t.test('calls of different parts have different ids', (t) => {
   const output = joinParts()

@@ -68,9 +68,7 @@ void t.test('a reply that violates its strict schema is detected', (t) => {
 void t.test('a violation is reported in a header, and the reply is unchanged', async (t) => {
   const gateway = await startGateway(t)
   const reply = {
-    candidates: [
-      { content: { role: 'model', parts: [{ text: '{"crew":0}' }] }, finishReason: 'STOP' },
-    ],
+    candidates: [{ content: { role: 'model', parts: [{ text: '{"crew":0}' }] }, finishReason: 'STOP' }],
   }
   const headers = { 'content-type': 'application/json' }
   gateway.emulator.replay({ status: 200, headers, body: JSON.stringify(reply) })

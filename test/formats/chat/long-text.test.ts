@@ -62,9 +62,7 @@ void t.test('a long text is decoded and counted like a string', (t) => {
     const lazy = decodeRequest(parseObject(Buffer.from(JSON.stringify(body))).value)
     const eager = decodeRequest(body)
     t.same(promptSizeOf(lazy), promptSizeOf(eager), 'the estimate is the same')
-    const whole = JSON.stringify(lazy, (key, value: unknown) =>
-      key === 'textBytes' ? undefined : value,
-    )
+    const whole = JSON.stringify(lazy, (key, value: unknown) => (key === 'textBytes' ? undefined : value))
     t.equal(whole, JSON.stringify(eager))
   }
   t.end()
@@ -84,10 +82,7 @@ void t.test('a long text is not decoded for an upstream of the same format', (t)
       model: FACTS,
       losses: { drop: (path) => t.fail(`drops ${path}`) },
     })
-    t.equal(
-      splice(bytes, members, allEdits).toString(),
-      JSON.stringify({ ...body, model: 'gpt-4o' }),
-    )
+    t.equal(splice(bytes, members, allEdits).toString(), JSON.stringify({ ...body, model: 'gpt-4o' }))
   }
   t.end()
 })

@@ -27,23 +27,20 @@ void t.test('the user message is after the instructions and before the assistant
   t.end()
 })
 
-void t.test(
-  'the message is added only if the setting allows it and the upstream requires it',
-  async (t) => {
-    const messages = [
-      { role: 'assistant', content: 'Welcome!' },
-      { role: 'user', content: 'Hi' },
-    ]
-    const strict = await startGateway(t)
-    const lenient = await startGateway(t, { more: 'allow_synthetic_user: true' })
-    for (const model of ['claude-haiku-4-5', 'gemini-2.5-flash']) {
-      const refused = await strict.chat({ model, messages })
-      t.equal(refused.status, 400, model)
-      t.match(await refused.json(), { error: { param: 'messages[0]' } })
-      t.equal((await lenient.chat({ model, messages })).status, 200, model)
-      t.match(JSON.stringify(lenient.emulator.ledger.at(-1)?.body), /"Begin\.".*"Welcome!".*"Hi"/)
-    }
-    t.equal((await lenient.chat({ model: 'gpt-4o', messages })).status, 200)
-    t.same(lenient.emulator.ledger.at(-1)?.body?.['messages'], messages)
-  },
-)
+void t.test('the message is added only if the setting allows it and the upstream requires it', async (t) => {
+  const messages = [
+    { role: 'assistant', content: 'Welcome!' },
+    { role: 'user', content: 'Hi' },
+  ]
+  const strict = await startGateway(t)
+  const lenient = await startGateway(t, { more: 'allow_synthetic_user: true' })
+  for (const model of ['claude-haiku-4-5', 'gemini-2.5-flash']) {
+    const refused = await strict.chat({ model, messages })
+    t.equal(refused.status, 400, model)
+    t.match(await refused.json(), { error: { param: 'messages[0]' } })
+    t.equal((await lenient.chat({ model, messages })).status, 200, model)
+    t.match(JSON.stringify(lenient.emulator.ledger.at(-1)?.body), /"Begin\.".*"Welcome!".*"Hi"/)
+  }
+  t.equal((await lenient.chat({ model: 'gpt-4o', messages })).status, 200)
+  t.same(lenient.emulator.ledger.at(-1)?.body?.['messages'], messages)
+})

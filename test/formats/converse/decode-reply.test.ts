@@ -69,12 +69,7 @@ const CASES: readonly Case[] = [
   {
     name: 'text',
     content: [{ text: 'Grüße 👋' }],
-    stream: [
-      delta(0, { text: 'Grü' }),
-      delta(0, { text: 'ße ' }),
-      delta(0, { text: '👋' }),
-      stop(0),
-    ],
+    stream: [delta(0, { text: 'Grü' }), delta(0, { text: 'ße ' }), delta(0, { text: '👋' }), stop(0)],
     blocks: [{ type: 'text', text: 'Grüße 👋', citations: [] }],
   },
   {
@@ -85,10 +80,7 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'signed reasoning',
-    content: [
-      { reasoningContent: { reasoningText: { text: 'Hm.', signature: 'SIG==' } } },
-      { text: 'Yes.' },
-    ],
+    content: [{ reasoningContent: { reasoningText: { text: 'Hm.', signature: 'SIG==' } } }, { text: 'Yes.' }],
     stream: [
       delta(0, { reasoningContent: { text: 'H' } }),
       delta(0, { reasoningContent: { text: 'm.' } }),
@@ -438,11 +430,7 @@ const EXCEPTIONS: Record<string, string> = {
 void t.test('exceptions within a stream are the kinds of the table', (t) => {
   for (const [name, kind] of Object.entries(EXCEPTIONS)) {
     const payload = { message: 'Oh.', originalStatusCode: 500 }
-    const { error, reply } = decodeStream([
-      START,
-      delta(0, { text: 'a' }),
-      awsException(name, payload),
-    ])
+    const { error, reply } = decodeStream([START, delta(0, { text: 'a' }), awsException(name, payload)])
     t.equal(reply, null)
     t.equal(error?.kind, kind, name)
     t.equal(error?.upstreamCode, name)

@@ -51,10 +51,7 @@ export function request(over: Partial<ChatRequest> = {}): ChatRequest {
 }
 
 /** The encoded body, and the losses as `path: why`. */
-export function encode(
-  over: Partial<ChatRequest>,
-  model: ModelFacts = NOVA,
-): ReturnType<typeof encodeWith> {
+export function encode(over: Partial<ChatRequest>, model: ModelFacts = NOVA): ReturnType<typeof encodeWith> {
   return encodeWith(upstreamCodec, request(over), model)
 }
 

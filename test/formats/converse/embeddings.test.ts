@@ -54,10 +54,7 @@ void t.test('the body of each vendor', (t) => {
     'input_type: no-equivalent',
     'other: no-equivalent',
   ])
-  t.equal(
-    bedrockEmbeddings.target(TITAN, false).path,
-    '/model/amazon.titan-embed-text-v2%3A0/invoke',
-  )
+  t.equal(bedrockEmbeddings.target(TITAN, false).path, '/model/amazon.titan-embed-text-v2%3A0/invoke')
   t.end()
 })
 

@@ -13,8 +13,7 @@ import { userMessage } from '../sample-request.js'
 import { bodyOfSdk, CLAUDE, encode, MISTRAL, NEW_CLAUDE, NOVA } from './driver.js'
 
 /** A 1×1 PNG, and the start of a PDF. */
-const PNG =
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const PDF = Buffer.from('%PDF-1.4 …').toString('base64')
 const CSV = Buffer.from('a,b\n1,2').toString('base64')
 
@@ -90,11 +89,7 @@ const CASES: readonly Case[] = [
       additionalModelRequestFields: { top_k: 10 },
       additionalModelResponseFieldPaths: ['/stop_sequence'],
     },
-    lost: [
-      'temperature: approximated',
-      'top_p: no-equivalent',
-      'max_completion_tokens: approximated',
-    ],
+    lost: ['temperature: approximated', 'top_p: no-equivalent', 'max_completion_tokens: approximated'],
   },
   {
     name: 'sampling of a Claude model that has none',
@@ -126,9 +121,7 @@ const CASES: readonly Case[] = [
       ],
     },
     body: {
-      messages: [
-        { role: 'user', content: [{ text: 'Hello' }, { text: '<system>\nRhyme.\n</system>' }] },
-      ],
+      messages: [{ role: 'user', content: [{ text: 'Hello' }, { text: '<system>\nRhyme.\n</system>' }] }],
       system: [{ text: 'Be brief.' }],
     },
   },
@@ -264,9 +257,7 @@ const CASES: readonly Case[] = [
     body: {
       messages: HELLO,
       toolConfig: {
-        tools: [
-          { toolSpec: { name: 'find', inputSchema: { json: { type: 'object', properties: {} } } } },
-        ],
+        tools: [{ toolSpec: { name: 'find', inputSchema: { json: { type: 'object', properties: {} } } } }],
         toolChoice: { any: {} },
       },
     },
@@ -301,9 +292,7 @@ const CASES: readonly Case[] = [
       messages: HELLO,
       system: [{ text: 'Reply by calling one of the tools.' }],
       toolConfig: {
-        tools: [
-          { toolSpec: { name: 'find', inputSchema: { json: { type: 'object', properties: {} } } } },
-        ],
+        tools: [{ toolSpec: { name: 'find', inputSchema: { json: { type: 'object', properties: {} } } } }],
       },
     },
     lost: ['tool_choice: approximated'],
@@ -395,9 +384,7 @@ const CASES: readonly Case[] = [
     body: {
       messages: HELLO,
       toolConfig: {
-        tools: [
-          { toolSpec: { name: 'find', inputSchema: { json: { type: 'object', properties: {} } } } },
-        ],
+        tools: [{ toolSpec: { name: 'find', inputSchema: { json: { type: 'object', properties: {} } } } }],
         toolChoice: { any: {} },
       },
       additionalModelRequestFields: { thinking: { type: 'disabled' } },
@@ -585,10 +572,7 @@ void t.test('what must not be dropped is refused', (t) => {
     [{ messages: [userMessage(0, ' ')] }, 'messages[0].content'],
     [{ messages: [] }, 'messages'],
     [{ messages: [userMessage(0, 'a'), { ...SIGNED, index: 1 }] }, 'messages'],
-    [
-      { tools: [{ name: 'say', custom: { format: { type: 'grammar' } } }] },
-      'tools[0].custom.format',
-    ],
+    [{ tools: [{ name: 'say', custom: { format: { type: 'grammar' } } }] }, 'tools[0].custom.format'],
     [
       { responseFormat: { type: 'json-schema', name: 'a', schema: { type: 'array' } } },
       'response_format.json_schema.schema',

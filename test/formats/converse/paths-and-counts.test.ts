@@ -39,8 +39,7 @@ void t.test('tokens are counted for the model itself', (t) => {
   t.same(counter?.body(chat, 'm'), { input: { converse: { messages: HELLO } } })
   t.equal(counter?.read({ inputTokens: 11 }), 11)
   t.equal(counter?.read({}), null)
-  const arn =
-    'arn:aws:bedrock:us-east-1:111122223333:inference-profile/global.amazon.nova-2-lite-v1:0'
+  const arn = 'arn:aws:bedrock:us-east-1:111122223333:inference-profile/global.amazon.nova-2-lite-v1:0'
   t.equal(counter?.path(arn), '/model/amazon.nova-2-lite-v1%3A0/count-tokens')
   t.equal(counter?.path('usual.model'), '/model/usual.model/count-tokens')
   t.end()

@@ -5,13 +5,7 @@
  * for each client format, streams also byte by byte; the text, calls, reasoning and counts must be equal.
  */
 import t from 'tap'
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-} from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { anthropic } from '../../../src/formats/anthropic/index.js'
 import type { DialectName, UpstreamCodec } from '../../../src/formats/dialect.js'
 import { upstreamCodecOf, clientCodecOf } from '../../../src/formats/index.js'
@@ -91,21 +85,15 @@ function naive({ stream, response_body: body }: Recording): Naive {
     blocks.push(...arrayOf(objectOf(objectOf(whole.output).message).content).map(objectOf))
     usage = objectOf(whole.usage)
   }
-  const calls = blocks
-    .map(({ toolUse }) => objectOf(toolUse))
-    .filter(({ name }) => name !== undefined)
+  const calls = blocks.map(({ toolUse }) => objectOf(toolUse)).filter(({ name }) => name !== undefined)
   const reasoning = blocks.map(({ reasoningContent }) => objectOf(reasoningContent))
   const texts = reasoning.map(({ reasoningText }) => objectOf(reasoningText))
   return {
     texts: blocks.map(({ text }) => stringOf(text) ?? ''),
     thinking: texts.map(({ text }) => stringOf(text) ?? '').join(''),
-    signatures: texts.flatMap(({ signature }) =>
-      typeof signature === 'string' ? [signature] : [],
-    ),
+    signatures: texts.flatMap(({ signature }) => (typeof signature === 'string' ? [signature] : [])),
     redacted: reasoning.flatMap(({ redactedContent }) =>
-      typeof redactedContent === 'string'
-        ? [Buffer.from(redactedContent, 'base64').toString()]
-        : [],
+      typeof redactedContent === 'string' ? [Buffer.from(redactedContent, 'base64').toString()] : [],
     ),
     calls: calls
       .filter(({ type }) => type !== 'server_tool_use')
@@ -157,8 +145,7 @@ void t.test('every reply of Converse is decoded completely', skipWithoutFixtures
       expected.calls,
       recording.name,
     )
-    const { inputTokens, outputTokens, cacheReadInputTokens, cacheWriteInputTokens } =
-      expected.usage
+    const { inputTokens, outputTokens, cacheReadInputTokens, cacheWriteInputTokens } = expected.usage
     if (inputTokens === undefined) continue
     t.equal(usage.output, outputTokens, recording.name)
     t.equal(
@@ -245,9 +232,7 @@ void t.test('Claude behind InvokeModel, for clients of each format', skipWithout
   let ofClaude = 0
   for (const recording of INVOKES) {
     const events = payloads(Buffer.from(recording.response_body, 'base64')).map(({ payload }) =>
-      objectOf(
-        JSON.parse(Buffer.from(stringOf(payload.bytes) ?? '', 'base64').toString()) as unknown,
-      ),
+      objectOf(JSON.parse(Buffer.from(stringOf(payload.bytes) ?? '', 'base64').toString()) as unknown),
     )
     const isClaude = events.some(({ type }) => type === 'message_stop')
     if (isClaude) ofClaude += 1
@@ -272,9 +257,7 @@ void t.test("models behind Bedrock's OpenAI endpoints", skipWithoutFixtures(), (
   ]
   t.ok(found.length > 5)
   for (const recording of found) {
-    const upstreamCodec = upstreamCodecOf(
-      recording.api === 'responses' ? 'openai-responses' : 'openai-chat',
-    )
+    const upstreamCodec = upstreamCodecOf(recording.api === 'responses' ? 'openai-responses' : 'openai-chat')
     if (upstreamCodec === null) throw new Error('the dialect has no upstreamCodec')
     for (const client of CLIENTS) {
       const { outcomes, out, split } = replayed(recording, upstreamCodec, client)

@@ -32,9 +32,7 @@ interface Naive {
 function chunksOf(body: string): JsonObject[] {
   const trimmed = body.trim()
   const texts = trimmed.startsWith('data:')
-    ? body
-        .split('\r\n\r\n')
-        .flatMap((block) => (block.trim() === '' ? [] : [block.trim().slice(5)]))
+    ? body.split('\r\n\r\n').flatMap((block) => (block.trim() === '' ? [] : [block.trim().slice(5)]))
     : [trimmed]
   return texts.flatMap((text) => {
     const value: unknown = JSON.parse(text)
@@ -55,9 +53,7 @@ function readNaively(chunks: JsonObject[]): Naive {
   }
   for (const chunk of chunks) {
     if (isObject(chunk.promptFeedback)) naive.blocked = true
-    for (const [name, value] of Object.entries(
-      isObject(chunk.usageMetadata) ? chunk.usageMetadata : {},
-    )) {
+    for (const [name, value] of Object.entries(isObject(chunk.usageMetadata) ? chunk.usageMetadata : {})) {
       if (typeof value === 'number') naive.counts[name] = value
       const side = { promptTokensDetails: 'input', candidatesTokensDetails: 'output' }[name]
       if (side !== undefined && Array.isArray(value)) naive.kinds[side] = value.filter(isObject)
@@ -71,8 +67,7 @@ function readNaively(chunks: JsonObject[]): Naive {
     const content = candidate.content
     const parts = isObject(content) && Array.isArray(content.parts) ? content.parts : []
     for (const part of parts.filter(isObject)) {
-      if (typeof part.text === 'string')
-        naive[part.thought === true ? 'thoughts' : 'text'] += part.text
+      if (typeof part.text === 'string') naive[part.thought === true ? 'thoughts' : 'text'] += part.text
       const call = part.functionCall
       if (isObject(call)) naive.calls.push({ name: call.name, args: call.args ?? {} })
     }

@@ -48,10 +48,7 @@ export function framesOf(sse: string): string[] {
 }
 
 /** Decodes frames and ends the stream. */
-export function decodeFrames(
-  frames: readonly string[],
-  chatRequest: ChatRequest = request(),
-): Decoded {
+export function decodeFrames(frames: readonly string[], chatRequest: ChatRequest = request()): Decoded {
   return collectEvents((sink) => {
     const decoder = upstreamCodec.newDecoder(chatRequest, sink)
     for (const frame of frames) decoder.frame('', frame)

@@ -7,13 +7,7 @@ import t from 'tap'
 import type { ChatEvent, FinishReason } from '../../../src/formats/chat/event.js'
 import { Fold, type Reply } from '../../../src/formats/chat/fold.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
-import type {
-  ChatRequest,
-  Message,
-  Tool,
-  ToolCall,
-  UserPart,
-} from '../../../src/formats/chat/request.js'
+import type { ChatRequest, Message, Tool, ToolCall, UserPart } from '../../../src/formats/chat/request.js'
 import { encodeFinishReason } from '../../../src/formats/openai-chat/client/encode-reply.js'
 import { stopReasonOf } from '../../../src/formats/wire/stop-reasons.js'
 import {
@@ -36,39 +30,15 @@ const args = (index: number, text: string): string =>
   chunk({ tool_calls: [{ index, function: { arguments: text } }] })
 const head = (index: number): string =>
   chunk({
-    tool_calls: [
-      { index, id: `call_${index}`, type: 'function', function: { name: 'f', arguments: '' } },
-    ],
+    tool_calls: [{ index, id: `call_${index}`, type: 'function', function: { name: 'f', arguments: '' } }],
   })
 const ROLE = chunk({ role: 'assistant', content: '' })
 
 /** Complete streams. A truncation or corruption of one must end in exactly one error or finish. */
 const STREAMS = [
-  [
-    ROLE,
-    chunk({ content: 'Hé' }),
-    chunk({ content: 'llo \u{1F600}' }),
-    chunk({}, 'stop'),
-    '[DONE]',
-  ],
-  [
-    ROLE,
-    head(0),
-    args(0, '{"a":'),
-    args(0, '1}'),
-    chunk({}, 'tool_calls'),
-    usageChunk(3, 4),
-    '[DONE]',
-  ],
-  [
-    head(0),
-    head(1),
-    args(1, '{"b":'),
-    args(0, '{}'),
-    args(1, '2}'),
-    chunk({}, 'tool_calls'),
-    '[DONE]',
-  ],
+  [ROLE, chunk({ content: 'Hé' }), chunk({ content: 'llo \u{1F600}' }), chunk({}, 'stop'), '[DONE]'],
+  [ROLE, head(0), args(0, '{"a":'), args(0, '1}'), chunk({}, 'tool_calls'), usageChunk(3, 4), '[DONE]'],
+  [head(0), head(1), args(1, '{"b":'), args(0, '{}'), args(1, '2}'), chunk({}, 'tool_calls'), '[DONE]'],
   [
     ROLE,
     chunk({ reasoning_content: 'Hm' }),
@@ -114,19 +84,7 @@ void t.test('20,000 corrupted streams follow the grammar', (t) => {
     if (it === undefined) throw new Error('nothing to pick from')
     return it
   }
-  const VALUES = [
-    'null',
-    '-1',
-    '1e400',
-    '"x"',
-    '[]',
-    '{}',
-    '[{}]',
-    'true',
-    '""',
-    '{"index":7}',
-    '"\\ud83d"',
-  ]
+  const VALUES = ['null', '-1', '1e400', '"x"', '[]', '{}', '[{}]', 'true', '""', '{"index":7}', '"\\ud83d"']
   const damage = (frame: string): string => {
     const at = Math.floor(next() * frame.length)
     switch (Math.floor(next() * 5)) {
@@ -218,44 +176,37 @@ function folded(events: readonly ChatEvent[]): Reply {
   return reply
 }
 
-void t.test(
-  '1,000 random replies are equal after encoding and decoding, streamed and whole',
-  (t) => {
-    const next = dice(2)
-    const chatRequest: ChatRequest = { ...request(), stream: true, includeUsage: true }
-    for (let round = 0; round < 1_000; round += 1) {
-      const events = randomEvents(next)
-      const reply = folded(events)
-      for (const block of reply.blocks) if (block.type === 'tool') block.json ||= '{}'
-      const tools = reply.blocks.some(({ type }) => type === 'tool')
-      const raw = encodeFinishReason(reply.reason, tools, false)
-      const expected = {
-        ...reply,
-        id: SEED.id,
-        model: SEED.model,
-        raw,
-        reason: tools && raw === 'stop' ? 'tool-use' : stopReasonOf('openai-chat', raw),
-      }
-      const streamed = decodeFrames(framesOf(encodeEvents(events, chatRequest)))
-      if (streamed.breach !== null) t.fail(streamed.breach)
-      if (!t.same(streamed.reply, expected, `stream ${round}`)) break
-      const whole = decodeBody(
-        expectObject(JSON.parse(clientCodec.encodeReply(reply, chatRequest, SEED).text)),
-      )
-      const text = (from: Reply | null, kind: string): string[] =>
-        (from?.blocks ?? []).flatMap((it) =>
-          it.type !== kind || !('text' in it || 'json' in it)
-            ? []
-            : ['json' in it ? it.json : it.text],
-        )
-      for (const kind of ['text', 'thinking', 'refusal']) {
-        t.equal(text(whole.reply, kind).join(''), text(reply, kind).join(''))
-      }
-      t.same(text(whole.reply, 'tool'), text(reply, 'tool'))
+void t.test('1,000 random replies are equal after encoding and decoding, streamed and whole', (t) => {
+  const next = dice(2)
+  const chatRequest: ChatRequest = { ...request(), stream: true, includeUsage: true }
+  for (let round = 0; round < 1_000; round += 1) {
+    const events = randomEvents(next)
+    const reply = folded(events)
+    for (const block of reply.blocks) if (block.type === 'tool') block.json ||= '{}'
+    const tools = reply.blocks.some(({ type }) => type === 'tool')
+    const raw = encodeFinishReason(reply.reason, tools, false)
+    const expected = {
+      ...reply,
+      id: SEED.id,
+      model: SEED.model,
+      raw,
+      reason: tools && raw === 'stop' ? 'tool-use' : stopReasonOf('openai-chat', raw),
     }
-    t.end()
-  },
-)
+    const streamed = decodeFrames(framesOf(encodeEvents(events, chatRequest)))
+    if (streamed.breach !== null) t.fail(streamed.breach)
+    if (!t.same(streamed.reply, expected, `stream ${round}`)) break
+    const whole = decodeBody(expectObject(JSON.parse(clientCodec.encodeReply(reply, chatRequest, SEED).text)))
+    const text = (from: Reply | null, kind: string): string[] =>
+      (from?.blocks ?? []).flatMap((it) =>
+        it.type !== kind || !('text' in it || 'json' in it) ? [] : ['json' in it ? it.json : it.text],
+      )
+    for (const kind of ['text', 'thinking', 'refusal']) {
+      t.equal(text(whole.reply, kind).join(''), text(reply, kind).join(''))
+    }
+    t.same(text(whole.reply, 'tool'), text(reply, 'tool'))
+  }
+  t.end()
+})
 
 const FACTS: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
 
@@ -345,13 +296,7 @@ void t.test('1,000 random requests are equal after encoding and decoding', (t) =
   for (let round = 0; round < 1_000; round += 1) {
     const chatRequest = randomRequest(next)
     const body = upstreamCodec.encodeRequest(chatRequest, FACTS, none)
-    if (
-      !t.same(
-        decode(expectObject(JSON.parse(JSON.stringify(body)))),
-        chatRequest,
-        `request ${round}`,
-      )
-    )
+    if (!t.same(decode(expectObject(JSON.parse(JSON.stringify(body)))), chatRequest, `request ${round}`))
       break
   }
   t.end()

@@ -33,9 +33,7 @@ const CALL: ReplyBlock = { type: 'tool', id: 'call_1', name: 'look', json: '{}' 
 /** The message that a client has after a whole reply. */
 function whole(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
   const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: 'stop' }
-  const body = expectObject(
-    JSON.parse(clientCodec.encodeReply(reply, request(), { ...SEED, origin }).text),
-  )
+  const body = expectObject(JSON.parse(clientCodec.encodeReply(reply, request(), { ...SEED, origin }).text))
   return objectOf(objectOf(arrayOf(body.choices)[0]).message)
 }
 
@@ -303,30 +301,27 @@ void t.test('an unknown form keeps its name for the report of losses', (t) => {
   t.end()
 })
 
-void t.test(
-  'models of OpenAI receive no members that they refuse, other models receive all',
-  (t) => {
-    const unknown: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
-    const mine: ModelFacts = { ...unknown, reasoning: true, endpoints: ['chat'] }
-    const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
-    const bare = { role: 'assistant', content: 'x', tool_calls: [call] }
-    const extra_content = { google: { thought_signature: 's' } }
-    const full = {
-      ...bare,
-      tool_calls: [{ ...call, extra_content }],
-      extra_content,
-      reasoning_content: 'r',
-      reasoning: 'r',
-      reasoning_details: [],
-      thinking_blocks: [],
-    }
-    const user = { role: 'user', content: 'q' }
-    const losses = { drop: (): void => undefined }
-    const edits = (message: JsonObject, facts: ModelFacts): unknown =>
-      upstreamCodec.edits({ model: 'm', messages: [user, message] }, 'm', { model: facts, losses })
-    t.same(edits(full, mine), [{ key: 'messages', json: JSON.stringify([user, bare]) }])
-    t.same(edits(bare, mine), [], 'unchanged bytes are not serialised again')
-    t.same(edits(full, unknown), [])
-    t.end()
-  },
-)
+void t.test('models of OpenAI receive no members that they refuse, other models receive all', (t) => {
+  const unknown: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
+  const mine: ModelFacts = { ...unknown, reasoning: true, endpoints: ['chat'] }
+  const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
+  const bare = { role: 'assistant', content: 'x', tool_calls: [call] }
+  const extra_content = { google: { thought_signature: 's' } }
+  const full = {
+    ...bare,
+    tool_calls: [{ ...call, extra_content }],
+    extra_content,
+    reasoning_content: 'r',
+    reasoning: 'r',
+    reasoning_details: [],
+    thinking_blocks: [],
+  }
+  const user = { role: 'user', content: 'q' }
+  const losses = { drop: (): void => undefined }
+  const edits = (message: JsonObject, facts: ModelFacts): unknown =>
+    upstreamCodec.edits({ model: 'm', messages: [user, message] }, 'm', { model: facts, losses })
+  t.same(edits(full, mine), [{ key: 'messages', json: JSON.stringify([user, bare]) }])
+  t.same(edits(bare, mine), [], 'unchanged bytes are not serialised again')
+  t.same(edits(full, unknown), [])
+  t.end()
+})

@@ -28,10 +28,7 @@ const PROVIDERS = ['openai', 'azure', 'groq', 'mistral', 'deepseek', 'openrouter
 /** Requests outside the format that another provider accepts; the gateway returns 400. */
 const REFUSED = new Map<RegExp, string>([
   [/groq-qwen3-effort-setting/, 'reasoning_effort "default" is Groq\'s alone'],
-  [
-    /-document-mistral\]\.[23]/,
-    "document_url parts are Mistral's alone; the format has file parts",
-  ],
+  [/-document-mistral\]\.[23]/, "document_url parts are Mistral's alone; the format has file parts"],
   [/openrouter_(?:advisor_tool|web_search)/, 'tools of type openrouter:… run at OpenRouter'],
   [/video_public_api/, "video_url parts are OpenRouter's alone"],
 ])
@@ -175,17 +172,11 @@ void t.test('recorded replies keep text, calls, reason and usage', (t) => {
     }
     t.same(gistOf(reply), expected, name)
     const plain = { ...request(), includeUsage: true }
-    const again = decodeBody(
-      expectObject(JSON.parse(clientCodec.encodeReply(reply, plain, SEED).text)),
-    )
+    const again = decodeBody(expectObject(JSON.parse(clientCodec.encodeReply(reply, plain, SEED).text)))
     if (again.reply === null) t.fail(`${name}: not read again`)
     else t.same(gistOf(again.reply), asSent(expected, reply), `${name}, encoded`)
     const seen = upstreamCodec.replyFacts?.(body)
-    t.equal(
-      seen?.reason,
-      expected.raw === null ? null : stopReasonOf('openai-chat', expected.raw),
-      name,
-    )
+    t.equal(seen?.reason, expected.raw === null ? null : stopReasonOf('openai-chat', expected.raw), name)
     t.equal(seen?.usage.output, expected.output, name)
     count += 1
   }
@@ -220,11 +211,7 @@ void t.test('recorded streams keep text, calls, reason and usage', (t) => {
     }
     t.same(gistOf(outcome.reply), expected, name)
     t.equal(watcher?.usage.output, expected.output, name)
-    t.equal(
-      watcher?.reason,
-      expected.raw === null ? null : stopReasonOf('openai-chat', expected.raw),
-      name,
-    )
+    t.equal(watcher?.reason, expected.raw === null ? null : stopReasonOf('openai-chat', expected.raw), name)
     t.equal(watcher?.isComplete, true, name)
     const plain = { ...request(), includeUsage: true }
     const again = decodeFrames(framesOf(encodeEvents(outcome.events, plain)))

@@ -13,8 +13,7 @@ import type { Frame } from '../sse-frames.js'
 export { refusalOf, type Decoded } from '../collect-events.js'
 export { framesOf, type Frame } from '../sse-frames.js'
 
-if (openaiResponses.upstreamCodec === null)
-  throw new Error('the dialect has no codec for upstreams')
+if (openaiResponses.upstreamCodec === null) throw new Error('the dialect has no codec for upstreams')
 
 export const upstreamCodec: UpstreamCodec = openaiResponses.upstreamCodec
 
@@ -66,10 +65,7 @@ export function frames(...events: JsonObject[]): Frame[] {
 }
 
 /** Decodes frames and ends the stream. */
-export function decodeStream(
-  list: readonly Frame[],
-  chatRequest: ChatRequest = request(),
-): Decoded {
+export function decodeStream(list: readonly Frame[], chatRequest: ChatRequest = request()): Decoded {
   return collectEvents((sink) => {
     const decoder = upstreamCodec.newDecoder(chatRequest, sink)
     for (const { name, data } of list) decoder.frame(name, data)

@@ -175,38 +175,34 @@ void t.test('every whole response decodes to its content', skipWithoutFixtures()
   t.end()
 })
 
-void t.test(
-  'every stream decodes like the response in its last event',
-  skipWithoutFixtures(),
-  (t) => {
-    const tally = { streams: 0, frames: 0, calls: 0, sealed: 0, cited: 0, opaque: 0 }
-    for (const recording of streams) {
-      const label = labelOf(recording)
-      // The streams of four turns in one file.
-      if (/azure-reasoning-encrypted-content\.1\.chunks/.test(label)) continue
-      const events = framesOf(recording.response_body)
-      const received = decodeStream(events)
-      t.equal(received.breach, null, label)
-      if (received.reply === null) {
-        t.fail(`${label}: ${received.error?.message ?? 'no reply'}`)
-        continue
-      }
-      const last = lastOf(recording)
-      const expected = naive(last)
-      t.same(seen(received.reply), expected, label)
-      t.same(received.reply, decodeWhole(last).reply, label)
-      tally.streams += 1
-      tally.frames += events.length
-      tally.calls += expected.calls.length
-      tally.sealed += expected.sealed.length
-      tally.cited += expected.cited.length
-      tally.opaque += expected.opaque.length
+void t.test('every stream decodes like the response in its last event', skipWithoutFixtures(), (t) => {
+  const tally = { streams: 0, frames: 0, calls: 0, sealed: 0, cited: 0, opaque: 0 }
+  for (const recording of streams) {
+    const label = labelOf(recording)
+    // The streams of four turns in one file.
+    if (/azure-reasoning-encrypted-content\.1\.chunks/.test(label)) continue
+    const events = framesOf(recording.response_body)
+    const received = decodeStream(events)
+    t.equal(received.breach, null, label)
+    if (received.reply === null) {
+      t.fail(`${label}: ${received.error?.message ?? 'no reply'}`)
+      continue
     }
-    t.comment(JSON.stringify(tally))
-    t.ok(tally.streams >= 40)
-    t.end()
-  },
-)
+    const last = lastOf(recording)
+    const expected = naive(last)
+    t.same(seen(received.reply), expected, label)
+    t.same(received.reply, decodeWhole(last).reply, label)
+    tally.streams += 1
+    tally.frames += events.length
+    tally.calls += expected.calls.length
+    tally.sealed += expected.sealed.length
+    tally.cited += expected.cited.length
+    tally.opaque += expected.opaque.length
+  }
+  t.comment(JSON.stringify(tally))
+  t.ok(tally.streams >= 40)
+  t.end()
+})
 
 void t.test('a recorded stream decodes without duplicates', skipWithoutFixtures(), (t) => {
   for (const recording of streams) {

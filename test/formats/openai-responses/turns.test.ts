@@ -99,9 +99,7 @@ void t.test('every recorded turn with calls is sent back unchanged', skipWithout
     if (!expected.some(({ type }) => type === 'function_call')) continue
     const { body } = encode({ messages: [turnOf(reply)] })
     const encoded = arrayOf(body.input).map(objectOf)
-    const encodedItems = encoded.filter(
-      ({ type }) => type === 'function_call' || type === 'reasoning',
-    )
+    const encodedItems = encoded.filter(({ type }) => type === 'function_call' || type === 'reasoning')
     t.same(encodedItems.map(gist), expected.map(gist), first.name)
     tally.turns += 1
     tally.calls += expected.filter(({ type }) => type === 'function_call').length

@@ -43,34 +43,18 @@ const WRONG_URL: readonly (readonly [DialectName, string, string])[] = [
   ],
   ['openai-chat', 'Azure', error({ code: '404', message: 'Resource not found' })],
   ['openai-chat', 'vLLM', '{"detail":"Not Found"}'],
-  [
-    'openai-chat',
-    'llama.cpp',
-    error({ code: 404, message: 'File Not Found', type: 'not_found_error' }),
-  ],
+  ['openai-chat', 'llama.cpp', error({ code: 404, message: 'File Not Found', type: 'not_found_error' })],
   ['openai-chat', 'Ollama', '404 page not found'],
   ['openai-chat', 'Kong', '{"message":"no Route matched with those values"}'],
   ['openai-chat', 'DeepSeek', '{"error_msg":"Not Found. Please check the configuration."}'],
-  [
-    'openai-chat',
-    'LM Studio',
-    '{"error":"Unexpected endpoint or method. (POST /chat/completions)"}',
-  ],
+  ['openai-chat', 'LM Studio', '{"error":"Unexpected endpoint or method. (POST /chat/completions)"}'],
   ['openai-chat', 'Express', '<!DOCTYPE html><pre>Cannot POST /chat/completions</pre>'],
   ['openai-chat', 'nothing', ''],
   ['openai-chat', 'an empty object', '{}'],
-  [
-    'anthropic',
-    'Anthropic',
-    '{"type":"error","error":{"type":"not_found_error","message":"Not Found"}}',
-  ],
+  ['anthropic', 'Anthropic', '{"type":"error","error":{"type":"not_found_error","message":"Not Found"}}'],
   ['anthropic', 'nginx', '<html><h1>404 Not Found</h1></html>'],
   ['gemini', 'Google', '<!DOCTYPE html><title>Error 404 (Not Found)!!1</title>'],
-  [
-    'gemini',
-    'Google, JSON',
-    error({ code: 404, message: 'Method not found.', status: 'NOT_FOUND' }),
-  ],
+  ['gemini', 'Google, JSON', error({ code: 404, message: 'Method not found.', status: 'NOT_FOUND' })],
 ]
 
 for (const [dialect, who, body] of WRONG_URL) {
@@ -122,11 +106,7 @@ const UNKNOWN_MODEL: readonly (readonly [DialectName, string, string])[] = [
       message: 'Model not found, inaccessible, and/or not deployed',
     }),
   ],
-  [
-    'anthropic',
-    'Anthropic',
-    '{"type":"error","error":{"type":"not_found_error","message":"model: x"}}',
-  ],
+  ['anthropic', 'Anthropic', '{"type":"error","error":{"type":"not_found_error","message":"model: x"}}'],
   [
     'gemini',
     'Google',

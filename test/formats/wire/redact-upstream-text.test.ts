@@ -69,19 +69,13 @@ void t.test('projects, organizations and internal addresses are removed', (t) =>
     ['in projects/my-team-42/locations', 'in projects/[redacted]/locations'],
     ['project_number:123456789', 'project_number:[redacted]'],
     ['key AQ.Ab8RN6IabcdefghijklmnopQRST of', 'key [redacted] of'],
-    [
-      'your organization (0a1b2c3d-0000-4abc-8def-001122334455) is',
-      'your organization ([redacted]) is',
-    ],
+    ['your organization (0a1b2c3d-0000-4abc-8def-001122334455) is', 'your organization ([redacted]) is'],
     ['see http://10.1.2.3:8080/v1/x?y', 'see [redacted]'],
     ['from https://models.prod.svc.cluster.local/v1, it', 'from [redacted] it'],
     ['at http://localhost:4000.', 'at [redacted]'],
     ['at http://inference/v1 now', 'at [redacted] now'],
     ['peer 192.168.0.17:443 reset', 'peer [redacted] reset'],
-    [
-      'at https://acme-prod.openai.azure.com/openai',
-      'at https://[redacted].openai.azure.com/openai',
-    ],
+    ['at https://acme-prod.openai.azure.com/openai', 'at https://[redacted].openai.azure.com/openai'],
   ]
   for (const [input, output] of redacted) t.equal(redactUpstreamText(input), output)
   for (const plain of [

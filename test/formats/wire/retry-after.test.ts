@@ -52,10 +52,6 @@ void t.test("else the time of Anthropic's reset headers; the latest of several",
     'anthropic-ratelimit-input-tokens-reset': '2026-11-20T13:00:00Z',
   }
   t.equal(retryAfterSeconds(headers), 61)
-  t.equal(
-    retryAfterSeconds({ ...headers, date: '' }),
-    undefined,
-    "only the upstream's own clock is used",
-  )
+  t.equal(retryAfterSeconds({ ...headers, date: '' }), undefined, "only the upstream's own clock is used")
   t.end()
 })

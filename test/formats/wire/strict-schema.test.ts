@@ -13,37 +13,31 @@ function strict(property: JsonObject, more: JsonObject = {}): JsonObject {
   return (properties as Record<string, JsonObject>).p ?? {}
 }
 
-void t.test(
-  'objects are closed, oneOf is anyOf, and other keywords are in the description',
-  (t) => {
-    t.same(strict({ type: 'string', format: 'email' }), { type: 'string', format: 'email' })
-    t.same(strict({ type: 'string', format: 'ssn' }), {
-      type: 'string',
-      description: 'Must satisfy format: "ssn".',
-    })
-    t.same(strict({ type: 'integer', minimum: 1, multipleOf: 2, description: 'N.' }), {
-      type: 'integer',
-      description: 'N.\nMust satisfy minimum: 1, multipleOf: 2.',
-    })
-    t.same(strict({ oneOf: [{ type: 'string', pattern: '^a' }, { type: 'null' }] }), {
-      anyOf: [{ type: 'string', description: 'Must satisfy pattern: "^a".' }, { type: 'null' }],
-    })
-    t.same(
-      strict({ type: 'object', properties: { type: { const: 1 } }, additionalProperties: true }),
-      {
-        type: 'object',
-        properties: { type: { const: 1 } },
-        additionalProperties: false,
-      },
-    )
-    t.same(strict({ type: 'array', items: { enum: ['a'] }, minItems: 1 }), {
-      type: 'array',
-      items: { enum: ['a'] },
-      description: 'Must satisfy minItems: 1.',
-    })
-    t.end()
-  },
-)
+void t.test('objects are closed, oneOf is anyOf, and other keywords are in the description', (t) => {
+  t.same(strict({ type: 'string', format: 'email' }), { type: 'string', format: 'email' })
+  t.same(strict({ type: 'string', format: 'ssn' }), {
+    type: 'string',
+    description: 'Must satisfy format: "ssn".',
+  })
+  t.same(strict({ type: 'integer', minimum: 1, multipleOf: 2, description: 'N.' }), {
+    type: 'integer',
+    description: 'N.\nMust satisfy minimum: 1, multipleOf: 2.',
+  })
+  t.same(strict({ oneOf: [{ type: 'string', pattern: '^a' }, { type: 'null' }] }), {
+    anyOf: [{ type: 'string', description: 'Must satisfy pattern: "^a".' }, { type: 'null' }],
+  })
+  t.same(strict({ type: 'object', properties: { type: { const: 1 } }, additionalProperties: true }), {
+    type: 'object',
+    properties: { type: { const: 1 } },
+    additionalProperties: false,
+  })
+  t.same(strict({ type: 'array', items: { enum: ['a'] }, minItems: 1 }), {
+    type: 'array',
+    items: { enum: ['a'] },
+    description: 'Must satisfy minItems: 1.',
+  })
+  t.end()
+})
 
 void t.test('a keyword that cannot be expressed is named', (t) => {
   const map = { type: 'object', additionalProperties: { type: 'string' } }
@@ -110,11 +104,7 @@ void t.test("the root of a reply's schema is a closed object", (t) => {
 })
 
 void t.test('an object without properties gets the type object', (t) => {
-  for (const schema of [
-    {},
-    { description: 'what you like' },
-    { $ref: 'https://elsewhere.test/x' },
-  ]) {
+  for (const schema of [{}, { description: 'what you like' }, { $ref: 'https://elsewhere.test/x' }]) {
     t.same(strictSchema(schema), { problem: 'additionalProperties must be false' })
   }
   t.end()

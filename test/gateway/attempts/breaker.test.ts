@@ -39,24 +39,21 @@ void t.test('it opens after consecutive failures; a success in between resets th
   t.end()
 })
 
-void t.test(
-  'E-85: it opens at the error rate once there are enough attempts in the window',
-  (t) => {
-    const { breaker, clock } = scene()
-    const pair = (): void => {
-      breaker.begin().succeeded()
-      breaker.begin().failed()
-    }
-    for (let index = 0; index < 9; index++) pair()
-    t.equal(breaker.state, 'closed', '18 attempts')
-    clock.pass(11_000)
-    for (let index = 0; index < 9; index++) pair()
-    t.equal(breaker.state, 'closed', 'those before the window do not count')
-    pair()
-    t.equal(breaker.state, 'open', '20 attempts, half of them failed')
-    t.end()
-  },
-)
+void t.test('E-85: it opens at the error rate once there are enough attempts in the window', (t) => {
+  const { breaker, clock } = scene()
+  const pair = (): void => {
+    breaker.begin().succeeded()
+    breaker.begin().failed()
+  }
+  for (let index = 0; index < 9; index++) pair()
+  t.equal(breaker.state, 'closed', '18 attempts')
+  clock.pass(11_000)
+  for (let index = 0; index < 9; index++) pair()
+  t.equal(breaker.state, 'closed', 'those before the window do not count')
+  pair()
+  t.equal(breaker.state, 'open', '20 attempts, half of them failed')
+  t.end()
+})
 
 void t.test('attempts that ended for other reasons are not counted', (t) => {
   const { breaker } = scene({ failures: 2, minRequests: 2 })
@@ -72,28 +69,25 @@ void t.test('attempts that ended for other reasons are not counted', (t) => {
   t.end()
 })
 
-void t.test(
-  'E-86: half-open: one request at a time; a success closes it, a failure opens it again',
-  (t) => {
-    const { breaker, clock } = scene()
-    fail(breaker, 5)
-    t.equal(breaker.testInMs, 30_000)
-    clock.pass(29_999)
-    t.equal(breaker.state, 'open')
-    clock.pass(1)
-    t.equal(breaker.state, 'half_open')
-    const test = breaker.begin()
-    t.equal(breaker.allows(), false, 'while the test runs')
-    test.failed()
-    t.equal(breaker.state, 'open')
-    clock.pass(30_000)
-    breaker.begin().abandoned()
-    t.equal(breaker.allows(), true, 'a test whose client left has no result')
-    breaker.begin().succeeded()
-    t.equal(breaker.state, 'closed')
-    t.end()
-  },
-)
+void t.test('E-86: half-open: one request at a time; a success closes it, a failure opens it again', (t) => {
+  const { breaker, clock } = scene()
+  fail(breaker, 5)
+  t.equal(breaker.testInMs, 30_000)
+  clock.pass(29_999)
+  t.equal(breaker.state, 'open')
+  clock.pass(1)
+  t.equal(breaker.state, 'half_open')
+  const test = breaker.begin()
+  t.equal(breaker.allows(), false, 'while the test runs')
+  test.failed()
+  t.equal(breaker.state, 'open')
+  clock.pass(30_000)
+  breaker.begin().abandoned()
+  t.equal(breaker.allows(), true, 'a test whose client left has no result')
+  breaker.begin().succeeded()
+  t.equal(breaker.state, 'closed')
+  t.end()
+})
 
 void t.test('workers test at different times', (t) => {
   const { breaker, clock } = scene()
@@ -117,37 +111,34 @@ void t.test('results of attempts from before it opened or closed are ignored', (
   t.end()
 })
 
-void t.test(
-  'E-86: slow start: after closing, the share of requests grows to all in five seconds',
-  (t) => {
-    const { breaker, clock } = scene()
-    fail(breaker, 5)
-    clock.pass(30_000)
-    breaker.begin().succeeded()
-    const share = (): number => {
-      let allowed = 0
-      for (let index = 0; index < 100; index++) {
-        clock.randomness = index / 100
-        if (breaker.allows()) allowed += 1
-      }
-      return allowed
+void t.test('E-86: slow start: after closing, the share of requests grows to all in five seconds', (t) => {
+  const { breaker, clock } = scene()
+  fail(breaker, 5)
+  clock.pass(30_000)
+  breaker.begin().succeeded()
+  const share = (): number => {
+    let allowed = 0
+    for (let index = 0; index < 100; index++) {
+      clock.randomness = index / 100
+      if (breaker.allows()) allowed += 1
     }
-    t.equal(share(), 10)
-    clock.pass(2_500)
-    t.equal(share(), 55)
-    clock.pass(2_500)
-    t.equal(share(), 100)
-    const short = scene({ openMs: 600 })
-    fail(short.breaker, 5)
-    short.clock.pass(600)
-    short.breaker.begin().succeeded()
-    short.clock.randomness = 0.99
-    t.equal(short.breaker.allows(), false)
-    short.clock.pass(100)
-    t.equal(short.breaker.allows(), true, 'a sixth of a short open time')
-    t.end()
-  },
-)
+    return allowed
+  }
+  t.equal(share(), 10)
+  clock.pass(2_500)
+  t.equal(share(), 55)
+  clock.pass(2_500)
+  t.equal(share(), 100)
+  const short = scene({ openMs: 600 })
+  fail(short.breaker, 5)
+  short.clock.pass(600)
+  short.breaker.begin().succeeded()
+  short.clock.randomness = 0.99
+  t.equal(short.breaker.allows(), false)
+  short.clock.pass(100)
+  t.equal(short.breaker.allows(), true, 'a sixth of a short open time')
+  t.end()
+})
 
 void t.test('probes: failures in a row open it, a success allows a test request at once', (t) => {
   const { breaker, clock } = scene({ failures: 3 })
@@ -190,34 +181,31 @@ void t.test('candidates come in order, without those whose breakers are open', (
   t.end()
 })
 
-void t.test(
-  'E-87: if all breakers are open, the candidates are used in the order of their tests',
-  (t) => {
-    const clock = new TestClock()
-    const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ name, breaker: new Breaker(CONFIG, clock) }))
-    if (a === undefined || b === undefined || c === undefined) throw new Error('no candidates')
-    fail(b.breaker, 5)
-    clock.pass(5_000)
-    fail(c.breaker, 5)
-    clock.pass(5_000)
-    fail(a.breaker, 5)
-    const takeNext = queueOf([a, b, c])
-    t.same([takeNext(), takeNext(), takeNext(), takeNext()], ['b', 'c', 'a', null])
-    for (let request = 1; request < 10; request += 1) {
-      const next = queueOf([a, b])
-      t.same([next(), next()], ['b', 'a'])
-    }
-    const late = queueOf([a, b])
-    t.same([late(), late()], ['b', null], 'an open breaker is the later target of 10 requests')
-    t.equal(queueOf([a])(), 'a', 'a request is never failed by a breaker alone')
-    t.equal(queueOf([])(), null)
-    a.breaker.begin().succeeded()
-    t.equal(a.breaker.state, 'closed', 'its success closes the breaker')
-    b.breaker.begin().failed()
-    t.equal(b.breaker.testInMs, 20_000, 'its failure does not move the next test')
-    t.end()
-  },
-)
+void t.test('E-87: if all breakers are open, the candidates are used in the order of their tests', (t) => {
+  const clock = new TestClock()
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ name, breaker: new Breaker(CONFIG, clock) }))
+  if (a === undefined || b === undefined || c === undefined) throw new Error('no candidates')
+  fail(b.breaker, 5)
+  clock.pass(5_000)
+  fail(c.breaker, 5)
+  clock.pass(5_000)
+  fail(a.breaker, 5)
+  const takeNext = queueOf([a, b, c])
+  t.same([takeNext(), takeNext(), takeNext(), takeNext()], ['b', 'c', 'a', null])
+  for (let request = 1; request < 10; request += 1) {
+    const next = queueOf([a, b])
+    t.same([next(), next()], ['b', 'a'])
+  }
+  const late = queueOf([a, b])
+  t.same([late(), late()], ['b', null], 'an open breaker is the later target of 10 requests')
+  t.equal(queueOf([a])(), 'a', 'a request is never failed by a breaker alone')
+  t.equal(queueOf([])(), null)
+  a.breaker.begin().succeeded()
+  t.equal(a.breaker.state, 'closed', 'its success closes the breaker')
+  b.breaker.begin().failed()
+  t.equal(b.breaker.testInMs, 20_000, 'its failure does not move the next test')
+  t.end()
+})
 
 void t.test('a candidate in slow start comes after the others and is never removed', (t) => {
   const clock = new TestClock()

@@ -13,20 +13,18 @@ import { breakProvider, entryOf, startWith } from './fixtures.js'
 
 type Message = OpenAI.Chat.ChatCompletionMessageParam
 
-const TOOLS: OpenAI.Chat.ChatCompletionTool[] = ['alpha_step', 'beta_step', 'gamma_step'].map(
-  (name) => ({
-    type: 'function',
-    function: {
-      name,
-      description: `Does the ${name}.`,
-      parameters: {
-        type: 'object',
-        properties: { place: { type: 'string' } },
-        required: ['place'],
-      },
+const TOOLS: OpenAI.Chat.ChatCompletionTool[] = ['alpha_step', 'beta_step', 'gamma_step'].map((name) => ({
+  type: 'function',
+  function: {
+    name,
+    description: `Does the ${name}.`,
+    parameters: {
+      type: 'object',
+      properties: { place: { type: 'string' } },
+      required: ['place'],
     },
-  }),
-)
+  },
+}))
 
 const ROUTE =
   'model: agent, targets: [ { upstream: anthropic, model: claude-sonnet-4-5 } ], fallback: [ { upstream: openai, model: gpt-5.4-mini }, { upstream: google, model: gemini-2.5-flash } ]'
@@ -80,9 +78,9 @@ function nameOf(message: OpenAI.Chat.ChatCompletionMessage): string {
 /** All signatures in a provider's replies that the client received. */
 function signaturesIn(message: unknown): string[] {
   const text = JSON.stringify(message)
-  return [
-    ...text.matchAll(/"(?:signature|thought_signature|data|encrypted_content)":"([^"]{16,})"/g),
-  ].map(([, signature = '']) => signature)
+  return [...text.matchAll(/"(?:signature|thought_signature|data|encrypted_content)":"([^"]{16,})"/g)].map(
+    ([, signature = '']) => signature,
+  )
 }
 
 async function loop(t: Test, stream: boolean): Promise<void> {
@@ -109,10 +107,7 @@ async function loop(t: Test, stream: boolean): Promise<void> {
 
   breakProvider(gateway, 'openai', { fault: { kind: 'status', code: 503 } })
   const third = await turn(gateway, messages, stream)
-  t.equal(
-    third.headers.get('x-sluice-attempts'),
-    'anthropic:upstream_busy, openai:upstream_busy, google:ok',
-  )
+  t.equal(third.headers.get('x-sluice-attempts'), 'anthropic:upstream_busy, openai:upstream_busy, google:ok')
   t.equal(nameOf(third.message), 'gamma_step')
   const last = JSON.stringify(emulator.ledger.at(-1)?.body)
   for (const message of [first.message, second.message]) {

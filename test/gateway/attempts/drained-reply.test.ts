@@ -6,14 +6,7 @@
  */
 import t, { type Test } from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
-import {
-  eventually,
-  openClient,
-  question,
-  series,
-  UPSTREAMS,
-  watchProcess,
-} from '../../faults/scene.js'
+import { eventually, openClient, question, series, UPSTREAMS, watchProcess } from '../../faults/scene.js'
 import { createKey } from '../../../src/accounts/keys.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
@@ -33,17 +26,13 @@ async function leave(
   const requestsBefore = gateway.emulator.ledger.length
   if (!stream) gateway.emulator.script({ times: 1, fault: { kind: 'delay', ms: 150 } })
   const client = openClient(t, gateway, { body: question(model, stream, { text: SLOW }) })
-  await eventually(
-    () => gateway.emulator.ledger.length > requestsBefore,
-    'the upstream gets the request',
-  )
+  await eventually(() => gateway.emulator.ledger.length > requestsBefore, 'the upstream gets the request')
   if (stream) await eventually(() => client.text().includes('"content":"'), 'content')
   client.socket.destroy()
 }
 
 async function rowAt(gateway: TestGateway, count: number): Promise<LedgerEntry> {
-  const hasEnded = (): boolean =>
-    gateway.lines.filter(({ msg }) => msg === 'exchange').length >= count
+  const hasEnded = (): boolean => gateway.lines.filter(({ msg }) => msg === 'exchange').length >= count
   await eventually(hasEnded, 'the exchange is over', 5000)
   const rows = await rowsOf(gateway)
   const row = rows.at(-1)

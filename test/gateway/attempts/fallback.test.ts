@@ -56,61 +56,52 @@ void t.test('a stream is served by the next target', async (t) => {
 
 void t.test('without a fallback the same faults give clear errors in time', async (t) => {
   watchProcess(t)
-  const gateway = await startWith(
-    t,
-    ['model: alone, targets: [ { upstream: openai, model: gpt-4o } ]'],
-    {
-      upstreamOptions: QUICK,
-    },
-  )
+  const gateway = await startWith(t, ['model: alone, targets: [ { upstream: openai, model: gpt-4o } ]'], {
+    upstreamOptions: QUICK,
+  })
   for (const [name, fault] of [...SAFE, ...UNSAFE]) {
     gateway.emulator.reset()
     breakProvider(gateway, 'openai', { fault })
     const seen = await ask(gateway, question('alone', true))
-    const kinds = ['busy', 'failed', 'denied', 'truncated', 'timeout'].map(
-      (kind) => `upstream_${kind}`,
-    )
+    const kinds = ['busy', 'failed', 'denied', 'truncated', 'timeout'].map((kind) => `upstream_${kind}`)
     checkFailed(t, seen, { name: `a provider that ${name}`, kinds })
     t.ok(seen.status >= 429, `${name}: a real status, ${seen.status}`)
     t.ok(seen.ownMs < 1500, `${name}: in time, ${seen.ownMs} ms`)
   }
 })
 
-void t.test(
-  'a request that may have been executed is repeated only if that is allowed',
-  async (t) => {
-    watchProcess(t)
-    const routes = [
-      `model: main, ${CHAIN}`,
-      `model: free, ${CHAIN}, retry: { attempts: 1, non_idempotent: true }`,
-    ]
-    const gateway = await startWith(t, routes, { upstreamOptions: QUICK })
-    for (const [name, fault, outcome] of UNSAFE) {
-      for (const [model, key, isRepeated] of [
-        ['main', null, false],
-        ['main', 'abc-1', true],
-        ['free', null, true],
-      ] as const) {
-        gateway.emulator.reset()
-        breakProvider(gateway, 'openai', { fault })
-        const headers: Record<string, string> = key === null ? {} : { 'idempotency-key': key }
-        const reply = await gateway.chat(question(model, true), { headers })
-        const body = await reply.text()
-        const { openai, anthropic } = counts(gateway)
-        // A reused connection that is lost at once may cause one more attempt on a new connection.
-        t.ok(openai === 1 || (fault.kind === 'drop' && openai === 2), `${name}: ${openai} requests`)
-        t.equal(anthropic, isRepeated ? 1 : 0, `${name}, ${model} ${key ?? 'without a key'}`)
-        if (isRepeated) {
-          t.match(body, /\[DONE\]/)
-          t.equal(gateway.emulator.ledger.at(-1)?.headers['idempotency-key'], key ?? undefined)
-        } else {
-          t.ok(reply.status >= 500)
-          t.match(body, new RegExp(outcome))
-        }
+void t.test('a request that may have been executed is repeated only if that is allowed', async (t) => {
+  watchProcess(t)
+  const routes = [
+    `model: main, ${CHAIN}`,
+    `model: free, ${CHAIN}, retry: { attempts: 1, non_idempotent: true }`,
+  ]
+  const gateway = await startWith(t, routes, { upstreamOptions: QUICK })
+  for (const [name, fault, outcome] of UNSAFE) {
+    for (const [model, key, isRepeated] of [
+      ['main', null, false],
+      ['main', 'abc-1', true],
+      ['free', null, true],
+    ] as const) {
+      gateway.emulator.reset()
+      breakProvider(gateway, 'openai', { fault })
+      const headers: Record<string, string> = key === null ? {} : { 'idempotency-key': key }
+      const reply = await gateway.chat(question(model, true), { headers })
+      const body = await reply.text()
+      const { openai, anthropic } = counts(gateway)
+      // A reused connection that is lost at once may cause one more attempt on a new connection.
+      t.ok(openai === 1 || (fault.kind === 'drop' && openai === 2), `${name}: ${openai} requests`)
+      t.equal(anthropic, isRepeated ? 1 : 0, `${name}, ${model} ${key ?? 'without a key'}`)
+      if (isRepeated) {
+        t.match(body, /\[DONE\]/)
+        t.equal(gateway.emulator.ledger.at(-1)?.headers['idempotency-key'], key ?? undefined)
+      } else {
+        t.ok(reply.status >= 500)
+        t.match(body, new RegExp(outcome))
       }
     }
-  },
-)
+  }
+})
 
 void t.test('a truncated whole reply may have been executed', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}`])
@@ -127,20 +118,17 @@ void t.test('a truncated whole reply may have been executed', async (t) => {
   }
 })
 
-void t.test(
-  "a request that the provider refuses as the client's fault is never repeated",
-  async (t) => {
-    const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { attempts: 3 }`])
-    for (const code of [400, 404, 413, 422]) {
-      gateway.emulator.reset()
-      breakProvider(gateway, 'openai', { fault: { kind: 'status', code } })
-      const seen = await ask(gateway, question('main', true))
-      t.ok(seen.status >= 400 && seen.status < 500, `${code} → ${seen.status}`)
-      t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
-      t.equal(seen.headers['x-sluice-attempts'], undefined, 'one attempt is not listed')
-    }
-  },
-)
+void t.test("a request that the provider refuses as the client's fault is never repeated", async (t) => {
+  const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { attempts: 3 }`])
+  for (const code of [400, 404, 413, 422]) {
+    gateway.emulator.reset()
+    breakProvider(gateway, 'openai', { fault: { kind: 'status', code } })
+    const seen = await ask(gateway, question('main', true))
+    t.ok(seen.status >= 400 && seen.status < 500, `${code} → ${seen.status}`)
+    t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
+    t.equal(seen.headers['x-sluice-attempts'], undefined, 'one attempt is not listed')
+  }
+})
 
 void t.test('nothing is repeated after the first content', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { non_idempotent: true }`])
@@ -159,32 +147,26 @@ void t.test('nothing is repeated after the first content', async (t) => {
   }
 })
 
-void t.test(
-  'E-91: all targets of the chain are tried, and the last error has an error status',
-  async (t) => {
-    const gateway = await startWith(t, [`model: main, ${CHAIN}`])
-    for (const isStream of [true, false]) {
-      gateway.emulator.reset()
-      breakProvider(gateway, 'openai', { fault: { kind: 'status', code: 429 } })
-      breakProvider(gateway, 'anthropic', { fault: { kind: 'status', code: 529 } })
-      const third = await ask(gateway, question('main', isStream))
-      t.ok(isComplete(third), 'the third one replies')
-      t.equal(
-        third.headers['x-sluice-attempts'],
-        'openai:upstream_busy, anthropic:upstream_busy, google:ok',
-      )
-      breakProvider(gateway, 'gemini', { fault: { kind: 'status', code: 500 } })
-      const none = await ask(gateway, question('main', isStream))
-      t.equal(none.status, 502)
-      t.equal(
-        none.headers['x-sluice-attempts'],
-        'openai:upstream_busy, anthropic:upstream_busy, google:upstream_failed',
-      )
-      const entry = await entryOf(gateway, none.headers['x-request-id'] ?? '')
-      t.match(entry, { attempts: 3, outcome: 'upstream_failed', source: 'none', costNanoUsd: 0 })
-    }
-  },
-)
+void t.test('E-91: all targets of the chain are tried, and the last error has an error status', async (t) => {
+  const gateway = await startWith(t, [`model: main, ${CHAIN}`])
+  for (const isStream of [true, false]) {
+    gateway.emulator.reset()
+    breakProvider(gateway, 'openai', { fault: { kind: 'status', code: 429 } })
+    breakProvider(gateway, 'anthropic', { fault: { kind: 'status', code: 529 } })
+    const third = await ask(gateway, question('main', isStream))
+    t.ok(isComplete(third), 'the third one replies')
+    t.equal(third.headers['x-sluice-attempts'], 'openai:upstream_busy, anthropic:upstream_busy, google:ok')
+    breakProvider(gateway, 'gemini', { fault: { kind: 'status', code: 500 } })
+    const none = await ask(gateway, question('main', isStream))
+    t.equal(none.status, 502)
+    t.equal(
+      none.headers['x-sluice-attempts'],
+      'openai:upstream_busy, anthropic:upstream_busy, google:upstream_failed',
+    )
+    const entry = await entryOf(gateway, none.headers['x-request-id'] ?? '')
+    t.match(entry, { attempts: 3, outcome: 'upstream_failed', source: 'none', costNanoUsd: 0 })
+  }
+})
 
 void t.test('an upstream that refuses connections is skipped', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}`], {
@@ -195,40 +177,37 @@ void t.test('an upstream that refuses connections is skipped', async (t) => {
   t.equal(seen.headers['x-sluice-attempts'], 'openai:upstream_unreachable, anthropic:ok')
 })
 
-void t.test(
-  'the head is held for the first content while another attempt could follow',
-  async (t) => {
-    const gateway = await startWith(t, [
-      `model: main, ${CHAIN}`,
-      'model: late, targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 1500, extra_spend: 1 }',
-    ])
-    // The head of the reply, no content for longer than the usual maximum hold of a head, and then an error.
-    breakProvider(gateway, 'openai', {
-      fault: { kind: 'delay', ms: 1500, mode: 'first' },
-      times: 1,
-    })
-    gateway.emulator.script({
-      match: ({ provider }) => provider === 'openai',
-      fault: [
-        { kind: 'delay', ms: 1500, mode: 'first' },
-        { kind: 'error', event: 0 },
-      ],
-    })
-    t.ok(
-      isComplete(await ask(gateway, question('main', true), 10_000)),
-      'late content does not count as a failure',
-    )
-    const moved = await ask(gateway, question('main', true), 10_000)
-    t.ok(isComplete(moved))
-    t.match(moved.headers['x-sluice-attempts'], /, anthropic:ok$/)
-    gateway.emulator.reset()
-    breakProvider(gateway, 'openai', {
-      fault: { kind: 'delay', ms: 6000, mode: 'first' },
-      times: 1,
-    })
-    const hedged = await ask(gateway, question('late', true), 10_000)
-    t.ok(isComplete(hedged))
-    t.equal(hedged.headers['x-sluice-attempts'], 'openai:cancelled, openai:ok')
-    t.ok(hedged.ownMs < 4000, `${hedged.ownMs} ms`)
-  },
-)
+void t.test('the head is held for the first content while another attempt could follow', async (t) => {
+  const gateway = await startWith(t, [
+    `model: main, ${CHAIN}`,
+    'model: late, targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 1500, extra_spend: 1 }',
+  ])
+  // The head of the reply, no content for longer than the usual maximum hold of a head, and then an error.
+  breakProvider(gateway, 'openai', {
+    fault: { kind: 'delay', ms: 1500, mode: 'first' },
+    times: 1,
+  })
+  gateway.emulator.script({
+    match: ({ provider }) => provider === 'openai',
+    fault: [
+      { kind: 'delay', ms: 1500, mode: 'first' },
+      { kind: 'error', event: 0 },
+    ],
+  })
+  t.ok(
+    isComplete(await ask(gateway, question('main', true), 10_000)),
+    'late content does not count as a failure',
+  )
+  const moved = await ask(gateway, question('main', true), 10_000)
+  t.ok(isComplete(moved))
+  t.match(moved.headers['x-sluice-attempts'], /, anthropic:ok$/)
+  gateway.emulator.reset()
+  breakProvider(gateway, 'openai', {
+    fault: { kind: 'delay', ms: 6000, mode: 'first' },
+    times: 1,
+  })
+  const hedged = await ask(gateway, question('late', true), 10_000)
+  t.ok(isComplete(hedged))
+  t.equal(hedged.headers['x-sluice-attempts'], 'openai:cancelled, openai:ok')
+  t.ok(hedged.ownMs < 4000, `${hedged.ownMs} ms`)
+})

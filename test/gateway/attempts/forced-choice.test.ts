@@ -114,11 +114,7 @@ void t.test('a model that never calls is an error, and both replies are charged'
         : { type: 'application/json', chunks: [JSON.stringify(TALK)] },
     )
     const own = await startGateway(t, { upstreams: { anthropic: `${upstream.origin}/v1` } })
-    const { status, text } = await post(
-      own,
-      '/v1/chat/completions',
-      chat({ stream, max_tokens: 50 }),
-    )
+    const { status, text } = await post(own, '/v1/chat/completions', chat({ stream, max_tokens: 50 }))
     t.equal(status, 400, text)
     t.match(JSON.parse(text), {
       error: { kind: 'untranslatable', param: 'tool_choice', message: /replied without a call/ },

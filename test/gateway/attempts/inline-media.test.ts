@@ -36,35 +36,32 @@ function showing(model: string, ...urls: string[]): { model: string; messages: J
   return { model, messages: [{ role: 'user', content }] }
 }
 
-void t.test(
-  'each URL is fetched once and sent inline to upstreams that cannot read it',
-  async (t) => {
-    const { url, seen } = await pictures(t)
-    const gateway = await startGateway(t, { more: ALLOWED })
-    const data = PNG.toString('base64')
-    const [a, b] = [`${url}/a.png`, `${url}/b.png`]
-    const gemini = await gateway.chat(showing('gemini-2.5-flash', a, b, a))
-    t.equal(gemini.status, 200)
-    t.same(seen.sort(), ['/a.png', '/b.png'])
-    const part = { inlineData: { mimeType: 'image/png', data } }
-    t.match(gateway.emulator.ledger.at(-1)?.body, { contents: [{ parts: [{}, part, part, part] }] })
+void t.test('each URL is fetched once and sent inline to upstreams that cannot read it', async (t) => {
+  const { url, seen } = await pictures(t)
+  const gateway = await startGateway(t, { more: ALLOWED })
+  const data = PNG.toString('base64')
+  const [a, b] = [`${url}/a.png`, `${url}/b.png`]
+  const gemini = await gateway.chat(showing('gemini-2.5-flash', a, b, a))
+  t.equal(gemini.status, 200)
+  t.same(seen.sort(), ['/a.png', '/b.png'])
+  const part = { inlineData: { mimeType: 'image/png', data } }
+  t.match(gateway.emulator.ledger.at(-1)?.body, { contents: [{ parts: [{}, part, part, part] }] })
 
-    const claude = await gateway.chat(showing('claude-haiku-4-5', a, 'https://a.example/i.png'))
-    t.equal(claude.status, 200)
-    const source = { type: 'base64', media_type: 'image/png', data }
-    const urlSource = { type: 'url', url: 'https://a.example/i.png' }
-    t.match(gateway.emulator.ledger.at(-1)?.body, {
-      messages: [{ content: [{}, { source }, { source: urlSource }] }],
-    })
+  const claude = await gateway.chat(showing('claude-haiku-4-5', a, 'https://a.example/i.png'))
+  t.equal(claude.status, 200)
+  const source = { type: 'base64', media_type: 'image/png', data }
+  const urlSource = { type: 'url', url: 'https://a.example/i.png' }
+  t.match(gateway.emulator.ledger.at(-1)?.body, {
+    messages: [{ content: [{}, { source }, { source: urlSource }] }],
+  })
 
-    const own = await gateway.chat(showing('gpt-4o', a))
-    t.equal(own.status, 200)
-    t.match(gateway.emulator.ledger.at(-1)?.body, {
-      messages: [{ content: [{}, { image_url: { url: a } }] }],
-    })
-    t.equal(seen.length, 3, 'OpenAI reads it itself')
-  },
-)
+  const own = await gateway.chat(showing('gpt-4o', a))
+  t.equal(own.status, 200)
+  t.match(gateway.emulator.ledger.at(-1)?.body, {
+    messages: [{ content: [{}, { image_url: { url: a } }] }],
+  })
+  t.equal(seen.length, 3, 'OpenAI reads it itself')
+})
 
 void t.test('off by default: the error names the part, and nothing is fetched', async (t) => {
   const { url, seen } = await pictures(t)
@@ -78,23 +75,20 @@ void t.test('off by default: the error names the part, and nothing is fetched', 
   t.same(seen, [])
 })
 
-void t.test(
-  'a URL that cannot be fetched gets a 400 that names the part and not the address',
-  async (t) => {
-    const { url } = await pictures(t)
-    const gateway = await startGateway(t, { more: ALLOWED })
-    const error = async (...urls: string[]): Promise<unknown> => {
-      const response = await gateway.chat(showing('gemini-2.5-flash', ...urls))
-      t.equal(response.status, 400)
-      return objectOf(await response.json())['error']
-    }
-    const missing = await error(`${url}/hang.png`, `${url}/missing.png`)
-    t.match(missing, { kind: 'malformed_request', param: 'messages[0].content[2]' })
-    t.match(missing, { message: /^messages\[0\]\.content\[2\]: the URL answered 404\. Send/ })
-    const many = [1, 2, 3, 4].map((n) => `${url}/${n}.png`)
-    t.match(await error(...many), { param: 'messages', message: /at most 3 URLs/ })
-  },
-)
+void t.test('a URL that cannot be fetched gets a 400 that names the part and not the address', async (t) => {
+  const { url } = await pictures(t)
+  const gateway = await startGateway(t, { more: ALLOWED })
+  const error = async (...urls: string[]): Promise<unknown> => {
+    const response = await gateway.chat(showing('gemini-2.5-flash', ...urls))
+    t.equal(response.status, 400)
+    return objectOf(await response.json())['error']
+  }
+  const missing = await error(`${url}/hang.png`, `${url}/missing.png`)
+  t.match(missing, { kind: 'malformed_request', param: 'messages[0].content[2]' })
+  t.match(missing, { message: /^messages\[0\]\.content\[2\]: the URL answered 404\. Send/ })
+  const many = [1, 2, 3, 4].map((n) => `${url}/${n}.png`)
+  t.match(await error(...many), { param: 'messages', message: /at most 3 URLs/ })
+})
 
 void t.test('the network behind the gateway is not reachable', async (t) => {
   const { url, seen } = await pictures(t)

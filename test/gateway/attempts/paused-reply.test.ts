@@ -15,11 +15,7 @@ import {
   series,
   watchProcess,
 } from '../../faults/scene.js'
-import {
-  type SocketUpstream,
-  httpReply,
-  startSocketUpstream,
-} from '../../faults/socket-upstream.js'
+import { type SocketUpstream, httpReply, startSocketUpstream } from '../../faults/socket-upstream.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const SEARCH = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { q: 'x' } }
@@ -32,9 +28,7 @@ function bodyOf(request: string): JsonObject {
 
 function events(frames: readonly (readonly [string, object])[]): string {
   return frames
-    .map(
-      ([name, data]) => `${name === '' ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`,
-    )
+    .map(([name, data]) => `${name === '' ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`)
     .join('')
 }
 
@@ -201,39 +195,33 @@ for (const stream of [false, true]) {
   })
 }
 
-void t.test(
-  'a refusal in a reply that pauses ends it, and nothing waits for its rest',
-  async (t) => {
-    for (const text of ['a good beginning, then bad', 'bad from the beginning']) {
-      const { gateway, bodies } = await gatewayFor(
-        t,
-        'anthropic',
-        () => {
-          const [head = '', ...rest] = messageStream(messagePart(text, 'pause_turn')).split(
-            /(?=event: content_block_stop)/,
-          )
-          return httpReply(200, SSE, head + rest.join(''))
-        },
-        `guardrails: { words: { patterns: [bad], on: [response], window_chars: 16, apply_to: { all: true } } }
+void t.test('a refusal in a reply that pauses ends it, and nothing waits for its rest', async (t) => {
+  for (const text of ['a good beginning, then bad', 'bad from the beginning']) {
+    const { gateway, bodies } = await gatewayFor(
+      t,
+      'anthropic',
+      () => {
+        const [head = '', ...rest] = messageStream(messagePart(text, 'pause_turn')).split(
+          /(?=event: content_block_stop)/,
+        )
+        return httpReply(200, SSE, head + rest.join(''))
+      },
+      `guardrails: { words: { patterns: [bad], on: [response], window_chars: 16, apply_to: { all: true } } }
 on_disconnect: drain`,
-      )
-      const begun = text.startsWith('a')
-      const seen = await ask(gateway, question('claude-sonnet-4-5', true))
-      t.equal(seen.status, begun ? 200 : 400)
-      if (begun) t.equal(seen.finish, 'content_filter')
-      t.equal(bodies.length, 1)
-      await eventually(
-        () => gateway.lines.some((line) => 'outcome' in line),
-        'the exchange is over',
-      )
-      t.match(lastLine(gateway), {
-        outcome: 'guardrail_blocked',
-        input_tokens: 10,
-        output_tokens: 4,
-      })
-    }
-  },
-)
+    )
+    const begun = text.startsWith('a')
+    const seen = await ask(gateway, question('claude-sonnet-4-5', true))
+    t.equal(seen.status, begun ? 200 : 400)
+    if (begun) t.equal(seen.finish, 'content_filter')
+    t.equal(bodies.length, 1)
+    await eventually(() => gateway.lines.some((line) => 'outcome' in line), 'the exchange is over')
+    t.match(lastLine(gateway), {
+      outcome: 'guardrail_blocked',
+      input_tokens: 10,
+      output_tokens: 4,
+    })
+  }
+})
 
 void t.test('a whole reply that arrives as several streams is joined', async (t) => {
   watchProcess(t)
@@ -292,52 +280,43 @@ void t.test('a stream that has begun cannot continue as JSON', async (t) => {
   checkFailed(t, seen, { name: 'JSON', kinds: ['upstream_malformed'] })
 })
 
-void t.test(
-  'MAX_TOKENS with a continuation token ends the reply when the maximum is used up',
-  async (t) => {
-    const { gateway, bodies } = await gatewayFor(t, 'gemini', () => {
-      return httpReply(200, JSON_TYPE, JSON.stringify(chunk('x', 'MAX_TOKENS', 'token')))
-    })
-    const seen = await ask(gateway, question('gemini-4-argon', false))
-    t.equal(seen.finish, 'length')
-    t.equal(bodies.length, 1)
-  },
-)
+void t.test('MAX_TOKENS with a continuation token ends the reply when the maximum is used up', async (t) => {
+  const { gateway, bodies } = await gatewayFor(t, 'gemini', () => {
+    return httpReply(200, JSON_TYPE, JSON.stringify(chunk('x', 'MAX_TOKENS', 'token')))
+  })
+  const seen = await ask(gateway, question('gemini-4-argon', false))
+  t.equal(seen.finish, 'length')
+  t.equal(bodies.length, 1)
+})
 
-void t.test(
-  'without a tool that Anthropic runs, no part is kept and no rest is requested',
-  async (t) => {
-    let requests = 0
-    const upstream = await startSocketUpstream(t, ({ socket }) => {
-      requests += 1
-      socket.write(httpReply(200, SSE, messageStream(messagePart('.', 'pause_turn'))))
-    })
-    const gateway = await startGateway(t, { upstreams: { anthropic: upstream.url } })
-    const seen = await ask(gateway, question('claude-sonnet-4-5', true))
-    t.equal(seen.finish, 'stop')
-    t.equal(requests, 1)
-    t.equal(stringOf(lastLine(gateway)['finish_reason']), 'pause')
-  },
-)
+void t.test('without a tool that Anthropic runs, no part is kept and no rest is requested', async (t) => {
+  let requests = 0
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
+    requests += 1
+    socket.write(httpReply(200, SSE, messageStream(messagePart('.', 'pause_turn'))))
+  })
+  const gateway = await startGateway(t, { upstreams: { anthropic: upstream.url } })
+  const seen = await ask(gateway, question('claude-sonnet-4-5', true))
+  t.equal(seen.finish, 'stop')
+  t.equal(requests, 1)
+  t.equal(stringOf(lastLine(gateway)['finish_reason']), 'pause')
+})
 
-void t.test(
-  'a stream that gets a JSON reply is continued too, for any kind of parts',
-  async (t) => {
-    watchProcess(t)
-    const forms = [
-      (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify(part)),
-      (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify([part])),
-      (part: JsonObject) => httpReply(200, SSE, events([['', part]])),
-    ]
-    const { gateway, bodies } = await gatewayFor(t, 'gemini', (turn) => {
-      const part = chunk(` part ${turn}`, turn < 2 ? 'CONTINUATION' : 'STOP', `token-${turn}`)
-      return forms[turn]?.(part) ?? ''
-    })
-    const seen = await ask(gateway, question('gemini-4-argon', true, { ...USAGE }))
-    t.ok(isComplete(seen), seen.body.slice(-300))
-    t.equal(seen.text, ' part 0 part 1 part 2')
-    t.equal(objectOf(bodies[2]).continuationToken, 'token-1')
-    const usage = objectOf(seen.data.map((each) => each.usage).findLast(Boolean))
-    t.equal(usage.completion_tokens, 12)
-  },
-)
+void t.test('a stream that gets a JSON reply is continued too, for any kind of parts', async (t) => {
+  watchProcess(t)
+  const forms = [
+    (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify(part)),
+    (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify([part])),
+    (part: JsonObject) => httpReply(200, SSE, events([['', part]])),
+  ]
+  const { gateway, bodies } = await gatewayFor(t, 'gemini', (turn) => {
+    const part = chunk(` part ${turn}`, turn < 2 ? 'CONTINUATION' : 'STOP', `token-${turn}`)
+    return forms[turn]?.(part) ?? ''
+  })
+  const seen = await ask(gateway, question('gemini-4-argon', true, { ...USAGE }))
+  t.ok(isComplete(seen), seen.body.slice(-300))
+  t.equal(seen.text, ' part 0 part 1 part 2')
+  t.equal(objectOf(bodies[2]).continuationToken, 'token-1')
+  const usage = objectOf(seen.data.map((each) => each.usage).findLast(Boolean))
+  t.equal(usage.completion_tokens, 12)
+})

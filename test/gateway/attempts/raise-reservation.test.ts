@@ -11,8 +11,7 @@ import type { TestGateway } from '../../helpers/gateway.js'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
 import { breakProvider, CHAIN, counts, startWith } from './fixtures.js'
 
-const HEDGED =
-  'targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 50, extra_spend: 1 }'
+const HEDGED = 'targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 50, extra_spend: 1 }'
 const FALLBACK = `${CHAIN}, retry: { attempts: 1, non_idempotent: true }`
 const TIMEOUT_TEXTS = { kind: 'delay', ms: 400, mode: 'headers' } as const
 /** A reply of 500 tokens of gpt-4o costs 0.005 dollars. */
@@ -59,10 +58,7 @@ async function afterBilled(t: Test, stores: Stores): Promise<void> {
   t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
   const free = await gatewayOf(t, stores, 'tokens_per_minute: 2000')
   breakProvider(free, 'openai', { fault: { kind: 'status', code: 503 }, times: 1 })
-  t.ok(
-    isComplete(await ask(free, question('chain', true, { text: prompt, ...REPLY }))),
-    'a refusal is free',
-  )
+  t.ok(isComplete(await ask(free, question('chain', true, { text: prompt, ...REPLY }))), 'a refusal is free')
   const roomy = await gatewayOf(t, stores, 'tokens_per_minute: 4000')
   breakProvider(roomy, 'openai', { fault: { kind: 'hang' }, times: 1 })
   const moved = await ask(roomy, question('chain', true, { text: prompt, ...REPLY }))
@@ -75,18 +71,14 @@ async function budgets(t: Test, stores: Stores): Promise<void> {
   breakProvider(gateway, 'openai', { fault: TIMEOUT_TEXTS })
   const text = '[[words: 600]] Go on.'
   const replies = await Promise.all(
-    Array.from({ length: 20 }, () =>
-      ask(gateway, question('hedged', true, { text, ...REPLY }), 20_000),
-    ),
+    Array.from({ length: 20 }, () => ask(gateway, question('hedged', true, { text, ...REPLY }), 20_000)),
   )
   const served = replies.filter(({ status }) => status === 200).length
   t.ok(served >= 3 && served < 20, `${served} of 20 are served`)
   const denied = await series(gateway, 'sluice_hedges_total{upstream="openai",result="denied"}')
   t.ok(denied > 0, `${denied} hedges were not sent`)
   const costs = async (): Promise<number[]> =>
-    (await rowsOf(gateway))
-      .filter(({ outcome }) => outcome === 'ok')
-      .map((row) => row.costNanoUsd ?? 0)
+    (await rowsOf(gateway)).filter(({ outcome }) => outcome === 'ok').map((row) => row.costNanoUsd ?? 0)
   await eventually(async () => (await costs()).length === served, 'all are in the ledger')
   const nanoUsd = (await costs()).reduce((sum, each) => sum + each, 0)
   t.ok(nanoUsd > 0 && nanoUsd <= budgetUsd * 1e9, `${nanoUsd / 1e9} of ${budgetUsd} dollars`)

@@ -28,9 +28,7 @@ void t.test('a failed attempt is retried on the same target first', async (t) =>
 })
 
 void t.test('E-88: the gateway waits for Retry-After up to max_wait_ms', async (t) => {
-  const gateway = await startWith(t, [
-    `model: main, ${CHAIN}, retry: { attempts: 2, max_wait_ms: 3000 }`,
-  ])
+  const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { attempts: 2, max_wait_ms: 3000 }`])
   breakProvider(gateway, 'openai', {
     fault: { kind: 'status', code: 429, 'retry-after': '1' },
     times: 1,

@@ -7,10 +7,7 @@ import { UpstreamStates } from '../../../src/gateway/attempts/upstream-state.js'
 import { loadText } from '../../config/sample.js'
 import { TestClock } from './clock.js'
 
-function statesOf(
-  { keys = '[k1, k2]', failures = 5, route = '' },
-  previous: UpstreamStates | null = null,
-) {
+function statesOf({ keys = '[k1, k2]', failures = 5, route = '' }, previous: UpstreamStates | null = null) {
   const loaded = loadText(`
 upstreams:
   a: { dialect: openai, base_url: https://a.example/v1, api_keys: ${keys}, breaker: { failures: ${failures} } }

@@ -75,8 +75,7 @@ void t.test('the memory of a body includes its text, its copies and its structur
   const ascii = JSON.stringify({ a: 'x'.repeat(1_000_000) })
   const wide = JSON.stringify({ a: `${'x'.repeat(1_000_000)}語` })
   const dense = `{"a":[${'[],'.repeat(100_000)}[]]}`
-  const near = (bytes: number, factor: number): boolean =>
-    Math.abs(bytes / 1_000_000 - factor) < 0.01
+  const near = (bytes: number, factor: number): boolean => Math.abs(bytes / 1_000_000 - factor) < 0.01
   const [asciiParsed, asciiHeld] = chargeOf(ascii)
   t.ok(near(asciiParsed, 3) && near(asciiHeld, 2), `${asciiParsed}, ${asciiHeld}`)
   const [wideParsed, wideHeld] = chargeOf(wide)

@@ -72,9 +72,6 @@ void t.test('each generation resets the counts, and reports of another one are d
 
 void t.test('a target that the configuration does not watch is passed over', (t) => {
   const { monitor } = started()
-  t.equal(
-    monitor.report({ generation: 1, counts: { '0.0': { attempts: 100, failures: 100 } } }),
-    null,
-  )
+  t.equal(monitor.report({ generation: 1, counts: { '0.0': { attempts: 100, failures: 100 } } }), null)
   t.end()
 })

@@ -64,9 +64,7 @@ async function readSlowly(gateway: TestGateway): Promise<void> {
 /** Sends requests that together produce every field. */
 async function askForAll(gateway: TestGateway): Promise<void> {
   const messages = [{ role: 'user', content: 'Think. '.repeat(800) }]
-  const cached = [
-    { type: 'text', text: 'A long text. '.repeat(800), cache_control: { type: 'ephemeral' } },
-  ]
+  const cached = [{ type: 'text', text: 'A long text. '.repeat(800), cache_control: { type: 'ephemeral' } }]
   const requests: [object, Record<string, string>][] = [
     [
       { model: 'claude-sonnet-4-5', stream: true, messages, seed: 1 },
@@ -80,9 +78,7 @@ async function askForAll(gateway: TestGateway): Promise<void> {
     [
       {
         model: 'fragile',
-        messages: [
-          { role: 'user', content: '[[fault: status code=503 times=1]] Hi, AKIAABCDEFGHIJKLMNOP.' },
-        ],
+        messages: [{ role: 'user', content: '[[fault: status code=503 times=1]] Hi, AKIAABCDEFGHIJKLMNOP.' }],
       },
       {},
     ],
@@ -93,9 +89,7 @@ async function askForAll(gateway: TestGateway): Promise<void> {
 }
 
 void t.test('documentation, code and lines have the same fields', async (t) => {
-  const known = Object.keys(
-    exchangeFields({ request_id: 'x', status: 200, outcome: 'ok', duration_ms: 0 }),
-  )
+  const known = Object.keys(exchangeFields({ request_id: 'x', status: 200, outcome: 'ok', duration_ms: 0 }))
   t.same(documented().sort(), [...known].sort(), 'documentation and code')
   const scene = await openFailureScene(t)
   await makeAll(scene)
@@ -122,12 +116,9 @@ guardrails: { keys: { patterns: [aws_access_key], action: mask } }
   const fields = new Set(lines.flatMap((line) => Object.keys(line)))
   const never = known.filter((name) => !fields.has(name))
   t.same(never, [], 'fields that no line has')
-  const unknown = [...fields].filter(
-    (name) => !known.includes(name) && !OF_ALL_LINES.includes(name),
-  )
+  const unknown = [...fields].filter((name) => !known.includes(name) && !OF_ALL_LINES.includes(name))
   t.same(unknown, [], 'fields that are not documented')
-  for (const line of lines)
-    t.equal('cause' in line, line['outcome'] !== 'ok', String(line['outcome']))
+  for (const line of lines) t.equal('cause' in line, line['outcome'] !== 'ok', String(line['outcome']))
 })
 
 void t.test('sampling leaves out only successes, except slow ones and retries', async (t) => {

@@ -23,18 +23,11 @@ void t.test('a wrong base_url', async (t) => {
   const { openai } = gateway.emulator.baseUrls
   const good = readFileSync(gateway.configFile, 'utf8')
   for (const wrong of [openai.replace(/\/v1$/, ''), `${openai}/chat/completions`]) {
-    writeFileSync(
-      gateway.configFile,
-      good.replaceAll(`base_url: ${openai},`, `base_url: ${wrong},`),
-    )
+    writeFileSync(gateway.configFile, good.replaceAll(`base_url: ${openai},`, `base_url: ${wrong},`))
     gateway.reload()
     const before = warnings(gateway).length
     for (let index = 0; index < 3; index += 1) {
-      t.same(
-        await ask(gateway, 'gpt-5.4-mini'),
-        { status: 502, kind: 'upstream_misconfigured' },
-        wrong,
-      )
+      t.same(await ask(gateway, 'gpt-5.4-mini'), { status: 502, kind: 'upstream_misconfigured' }, wrong)
     }
     t.equal(warnings(gateway).length, before + 1, 'one warning')
     t.match(warnings(gateway).at(-1), { upstream: 'openai' })

@@ -20,8 +20,7 @@ const FAILURES: [string, (socket: Socket) => void, number, RegExp][] = [
   ['text', (socket) => void socket.end(httpReply(200, JSON_TYPE, 'oops')), 502, /is not JSON/],
   [
     'truncated',
-    (socket) =>
-      void socket.end(`HTTP/1.1 200 OK\r\n${JSON_TYPE.join()}\r\ncontent-length: 9\r\n\r\n{`),
+    (socket) => void socket.end(`HTTP/1.1 200 OK\r\n${JSON_TYPE.join()}\r\ncontent-length: 9\r\n\r\n{`),
     502,
     /closed the connection before its reply was complete/,
   ],
@@ -72,10 +71,7 @@ void t.test('a connection that cannot be opened', async (t) => {
       `${plain.origin.replace('http:', 'https:')}/v1`,
       /^The upstream 'openai' failed the TLS handshake \((?:EPROTO|ERR_SSL_\w+)\)\.$/,
     ],
-    [
-      'http://nothing.invalid/v1',
-      /has a host name that could not be resolved \((?:ENOTFOUND|EAI_)/,
-    ],
+    ['http://nothing.invalid/v1', /has a host name that could not be resolved \((?:ENOTFOUND|EAI_)/],
   ]
   for (const [url, message] of rows) {
     const more = { upstreams: { openai: url }, upstreamOptions: 'timeouts: { connect_ms: 2000 }' }

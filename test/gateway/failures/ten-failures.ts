@@ -42,10 +42,7 @@ export async function openFailureScene(t: Test): Promise<FailureScene> {
 }
 
 /** The log line of a request. Throws if it is not written within 20 seconds. */
-export async function lineOf(
-  { gateway }: FailureScene,
-  requestId: string,
-): Promise<Record<string, unknown>> {
+export async function lineOf({ gateway }: FailureScene, requestId: string): Promise<Record<string, unknown>> {
   const find = (): Record<string, unknown> | undefined =>
     gateway.lines.find((line) => line['msg'] === 'exchange' && line['request_id'] === requestId)
   await until(() => find() !== undefined)

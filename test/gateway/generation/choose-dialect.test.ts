@@ -62,10 +62,7 @@ void t.test('by model and request', async (t: Test) => {
       { model: 'gpt-5.6-sol', messages: WEATHER, tools: [TOOL], reasoning_effort: 'none' },
       /chat\/completions$/,
     ],
-    [
-      { model: 'gpt-6-astra', messages: WEATHER, tools: [TOOL], reasoning_effort: 'none' },
-      /responses$/,
-    ],
+    [{ model: 'gpt-6-astra', messages: WEATHER, tools: [TOOL], reasoning_effort: 'none' }, /responses$/],
   ]
   for (const [fields, path] of rows) {
     const answered = await ask(gateway, fields)
@@ -75,33 +72,30 @@ void t.test('by model and request', async (t: Test) => {
   }
 })
 
-void t.test(
-  'a turn with tools keeps its ids, its effort and its reasoning over Responses',
-  async (t) => {
-    const gateway = await startGateway(t)
-    const fields = { model: 'gpt-5.6-sol', tools: [TOOL], reasoning_effort: 'high' }
-    const first = await ask(gateway, { ...fields, messages: WEATHER })
-    const message = messageOf(first)
-    const call = objectOf(arrayOf(message['tool_calls'])[0])
-    t.match(first.sent, {
-      reasoning: { effort: 'high' },
-      store: false,
-      include: ['reasoning.encrypted_content'],
-      tools: [{ type: 'function', name: 'get_weather', strict: false }],
-    })
-    const result = { role: 'tool', tool_call_id: call['id'], content: 'rain' }
-    const then = await ask(gateway, { ...fields, messages: [...WEATHER, message, result] })
-    t.equal(then.status, 200)
-    t.match(messageOf(then)['content'], /get_weather returned: “rain”/)
-    const items = arrayOf(then.sent['input']).map(objectOf)
-    t.match(items, [
-      { role: 'user' },
-      { type: 'reasoning', encrypted_content: /./ },
-      { type: 'function_call', call_id: call['id'] },
-      { type: 'function_call_output', call_id: call['id'], output: 'rain' },
-    ])
-  },
-)
+void t.test('a turn with tools keeps its ids, its effort and its reasoning over Responses', async (t) => {
+  const gateway = await startGateway(t)
+  const fields = { model: 'gpt-5.6-sol', tools: [TOOL], reasoning_effort: 'high' }
+  const first = await ask(gateway, { ...fields, messages: WEATHER })
+  const message = messageOf(first)
+  const call = objectOf(arrayOf(message['tool_calls'])[0])
+  t.match(first.sent, {
+    reasoning: { effort: 'high' },
+    store: false,
+    include: ['reasoning.encrypted_content'],
+    tools: [{ type: 'function', name: 'get_weather', strict: false }],
+  })
+  const result = { role: 'tool', tool_call_id: call['id'], content: 'rain' }
+  const then = await ask(gateway, { ...fields, messages: [...WEATHER, message, result] })
+  t.equal(then.status, 200)
+  t.match(messageOf(then)['content'], /get_weather returned: “rain”/)
+  const items = arrayOf(then.sent['input']).map(objectOf)
+  t.match(items, [
+    { role: 'user' },
+    { type: 'reasoning', encrypted_content: /./ },
+    { type: 'function_call', call_id: call['id'] },
+    { type: 'function_call_output', call_id: call['id'], output: 'rain' },
+  ])
+})
 
 void t.test('`openai-responses` and `openai-chat` force an endpoint', async (t) => {
   const gateway = await startGateway(t)
@@ -121,9 +115,7 @@ void t.test('`openai-responses` and `openai-chat` force an endpoint', async (t) 
 
 void t.test('a failure after response.in_progress keeps its status', async (t) => {
   const gateway = await startGateway(t)
-  const messages = [
-    { role: 'user', content: 'Hello [[fault: error event=2 type=rate_limit_exceeded]]' },
-  ]
+  const messages = [{ role: 'user', content: 'Hello [[fault: error event=2 type=rate_limit_exceeded]]' }]
   const response = await gateway.chat({ model: 'gpt-5-pro', messages, stream: true })
   t.equal(response.status, 429)
   t.match(await response.json(), { error: { kind: 'upstream_busy' } })

@@ -15,16 +15,10 @@ interface Local {
   readonly requests: string[]
 }
 
-async function discovering(
-  t: Test,
-  answer: RequestListener,
-  dialect = 'openai-chat',
-): Promise<Local> {
+async function discovering(t: Test, answer: RequestListener, dialect = 'openai-chat'): Promise<Local> {
   const requests: string[] = []
   const server = createServer((req, res) => {
-    requests.push(
-      `${req.method} ${req.url} ${String(req.headers.authorization ?? req.headers['x-api-key'])}`,
-    )
+    requests.push(`${req.method} ${req.url} ${String(req.headers.authorization ?? req.headers['x-api-key'])}`)
     answer(req, res)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

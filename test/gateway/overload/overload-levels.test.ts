@@ -93,8 +93,7 @@ void t.test('the average of delays: one long turn counts little, alternating tur
   t.ok(delay.add(5, 3_300) < 100, 'low again in less than rise_ms')
   const many = new AverageDelay()
   let average = 0
-  for (let index = 0; index < 40; index += 1)
-    average = many.add(index % 2 === 0 ? 500 : 20, index * 150)
+  for (let index = 0; index < 40; index += 1) average = many.add(index % 2 === 0 ? 500 : 20, index * 150)
   t.ok(average > 150 && average < 350, `${average} ms of turns of 500 and 20 ms`)
   t.end()
 })
@@ -158,8 +157,7 @@ const served = ({ overload }: Bench): string[] => {
     high: { priority: 'high' },
   }
   if (errorOf(() => overload.assertOpen()) !== null) return []
-  const isServed = (name: string): boolean =>
-    errorOf(() => overload.assertServed(keys[name] ?? {})) === null
+  const isServed = (name: string): boolean => errorOf(() => overload.assertServed(keys[name] ?? {})) === null
   return Object.keys(keys).filter(isServed)
 }
 

@@ -17,9 +17,7 @@ async function keyWith(gateway: TestGateway, rest: NewKeySettings): Promise<stri
   try {
     const account = await store.accountByEmail('test@example.com')
     if (account === null) throw new Error('no account')
-    return (
-      await createKey(store, { plans: loaded.config.plans, account, name: 'limited', ...rest })
-    ).secret
+    return (await createKey(store, { plans: loaded.config.plans, account, name: 'limited', ...rest })).secret
   } finally {
     await store.close()
   }
@@ -45,11 +43,7 @@ void t.test('a key may use the models of its list, and no other', async (t) => {
     t.match(error, { kind: 'forbidden', param: 'model', message: new RegExp(`'${model}'`) })
   }
   t.equal(gateway.emulator.ledger.length, requestsBefore, 'no upstream got a request')
-  t.equal(
-    (await ask(gateway, secret, 'no-such-model')).status,
-    404,
-    'a model without a route is unknown',
-  )
+  t.equal((await ask(gateway, secret, 'no-such-model')).status, 404, 'a model without a route is unknown')
 })
 
 void t.test('control characters in a model id are refused with 400 in each format', async (t) => {

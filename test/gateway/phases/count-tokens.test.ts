@@ -29,10 +29,7 @@ void t.test('each dialect of an upstream counts exactly', async (t) => {
     const { usage } = await client.messages.create({ ...ask, max_tokens: 100 })
     // Chat requests to OpenAI's models are counted in the Responses format, which may differ by a few tokens.
     const tolerance = dialect === 'openai-chat' ? usage.input_tokens : 0
-    t.ok(
-      Math.abs(data.input_tokens - usage.input_tokens) <= tolerance,
-      `${dialect}: as in the reply`,
-    )
+    t.ok(Math.abs(data.input_tokens - usage.input_tokens) <= tolerance, `${dialect}: as in the reply`)
   }
 })
 
@@ -48,9 +45,7 @@ void t.test('an upstream without such an endpoint has its tokens estimated', asy
   const gateway = await startGateway(t)
   const body = JSON.stringify({ model: 'gpt-4.1', messages })
   for (const code of [404, 500, 429]) {
-    const response = await failing(gateway.emulator, { kind: 'status', code }, () =>
-      post(gateway, body),
-    )
+    const response = await failing(gateway.emulator, { kind: 'status', code }, () => post(gateway, body))
     t.equal(response.status, 200, `after ${code}`)
     t.equal(response.headers.get('x-sluice-estimated'), 'input_tokens')
     const { input_tokens } = objectOf(await response.json())
@@ -66,31 +61,26 @@ void t.test('the client gets the error of Anthropic for a request that passes', 
   t.match(await response.json(), { type: 'error', error: { type: 'invalid_request_error' } })
 })
 
-void t.test(
-  'a count costs nothing, needs a key, and counts for the limit of requests',
-  async (t) => {
-    const gateway = await startGateway(t, {
-      more: 'limits: [ { scope: key, requests_per_minute: 3, tokens_per_minute: 10, usd_per_day: 0.000001 } ]',
-    })
-    const body = JSON.stringify({ model: 'claude-haiku-4-5', messages })
-    const unknown = await post(gateway, body, 'sk_wrong')
-    t.equal(unknown.status, 401)
-    const statuses: number[] = []
-    for (let turn = 0; turn < 4; turn += 1) statuses.push((await post(gateway, body)).status)
-    t.same(statuses, [200, 200, 200, 429])
-    const lines = gateway.lines.filter(({ path }) => path === '/v1/messages/count_tokens')
-    t.equal(lines.length, 5, 'each is logged')
-    t.ok(lines.every(({ output_tokens }) => output_tokens === undefined))
-  },
-)
+void t.test('a count costs nothing, needs a key, and counts for the limit of requests', async (t) => {
+  const gateway = await startGateway(t, {
+    more: 'limits: [ { scope: key, requests_per_minute: 3, tokens_per_minute: 10, usd_per_day: 0.000001 } ]',
+  })
+  const body = JSON.stringify({ model: 'claude-haiku-4-5', messages })
+  const unknown = await post(gateway, body, 'sk_wrong')
+  t.equal(unknown.status, 401)
+  const statuses: number[] = []
+  for (let turn = 0; turn < 4; turn += 1) statuses.push((await post(gateway, body)).status)
+  t.same(statuses, [200, 200, 200, 429])
+  const lines = gateway.lines.filter(({ path }) => path === '/v1/messages/count_tokens')
+  t.equal(lines.length, 5, 'each is logged')
+  t.ok(lines.every(({ output_tokens }) => output_tokens === undefined))
+})
 
 void t.test('message batches are refused in the format of Anthropic', async (t) => {
   const gateway = await startGateway(t)
   const error = await thrownBy(() =>
     clientOf(gateway).messages.batches.create({
-      requests: [
-        { custom_id: 'one', params: { model: 'claude-haiku-4-5', max_tokens: 1, messages } },
-      ],
+      requests: [{ custom_id: 'one', params: { model: 'claude-haiku-4-5', max_tokens: 1, messages } }],
     }),
   )
   t.ok(error instanceof Anthropic.NotFoundError)

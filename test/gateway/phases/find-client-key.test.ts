@@ -76,10 +76,7 @@ void t.test('one key in any place', async (t) => {
     t.equal((await models(`${path}?key=${secret}`, google)).status, 200, path)
     t.equal((await models(`${path}?key=sk_wrong`, {})).status, 401, path)
   }
-  const elsewhere = await gateway.chat(
-    { model: 'gpt-4o', messages: [] },
-    { headers: { authorization: '' } },
-  )
+  const elsewhere = await gateway.chat({ model: 'gpt-4o', messages: [] }, { headers: { authorization: '' } })
   t.equal(elsewhere.status, 401)
 })
 

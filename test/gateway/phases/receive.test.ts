@@ -54,11 +54,7 @@ plans:
   const loaded = loadConfig(join(folder, 'gateway.yaml'), {})
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
   const metrics = new Metrics({ processMetrics: false })
-  const generation = new Generation(
-    createSnapshot(loaded, { generation: 1, loadedAtMs: 0 }),
-    metrics,
-    null,
-  )
+  const generation = new Generation(createSnapshot(loaded, { generation: 1, loadedAtMs: 0 }), metrics, null)
   t.teardown(() => generation.destroy())
   const budget = new BodyMemory(ROOM, ROOM)
   const calls: Call[] = []
@@ -95,11 +91,7 @@ plans:
 }
 
 /** Sends each part as a separate chunk, and reads to the end of the connection. */
-async function send(
-  port: number,
-  parts: readonly string[],
-  cutAfter?: Promise<void>,
-): Promise<string> {
+async function send(port: number, parts: readonly string[], cutAfter?: Promise<void>): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   let text = ''
   socket.on('data', (chunk: Buffer) => (text += chunk.toString()))

@@ -58,10 +58,7 @@ void t.test('fields that choose another model or provider do not reach an upstre
     const { body, lost } = await sent(gateway, model, ROUTING)
     for (const field of Object.keys(ROUTING)) {
       t.notOk(Object.hasOwn(body, field), `${model}: ${field} is not sent`)
-      t.ok(
-        lost.includes(/^[a-zA-Z_]+$/.test(field) ? field : 'other'),
-        `${model}: ${field} is reported`,
-      )
+      t.ok(lost.includes(/^[a-zA-Z_]+$/.test(field) ? field : 'other'), `${model}: ${field} is reported`)
     }
   }
 })

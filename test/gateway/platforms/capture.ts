@@ -4,12 +4,7 @@
  */
 import type { Test } from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
-import {
-  startRawUpstream,
-  type Arrived,
-  type Canned,
-  type RawUpstream,
-} from '../../helpers/raw-upstream.js'
+import { startRawUpstream, type Arrived, type Canned, type RawUpstream } from '../../helpers/raw-upstream.js'
 
 /** A reply of Claude's Messages API. */
 export const MESSAGE = {
@@ -67,9 +62,7 @@ export function usualReply({ url }: Arrived): Canned {
     const embeddings = { values: [0.5, 0.25], statistics: { token_count: 3 } }
     return json({ predictions: [{ embeddings }] })
   }
-  const choices = [
-    { index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' },
-  ]
+  const choices = [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }]
   const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
   return json({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage })
 }

@@ -55,8 +55,7 @@ const CLIENTS: Readonly<
   chat: (gateway, text, stream) => gateway.chat({ model: NOVA, stream, messages: [user(text)] }),
   messages: (gateway, text, stream) =>
     post(gateway, '/v1/messages', { model: NOVA, max_tokens: 99, stream, messages: [user(text)] }),
-  responses: (gateway, text, stream) =>
-    post(gateway, '/v1/responses', { model: NOVA, input: text, stream }),
+  responses: (gateway, text, stream) => post(gateway, '/v1/responses', { model: NOVA, input: text, stream }),
   gemini: (gateway, text, stream) =>
     post(
       gateway,
@@ -229,8 +228,7 @@ void t.test('HTTP errors', async (t) => {
 
 void t.test('a 200 that carries an unknown operation is a failure', async (t) => {
   const { cloud, gateway } = await startCloud(t, 'us.', `${SETTINGS}, api_key: key`)
-  const body =
-    '{"Output":{"__type":"com.amazon.coral.service#UnknownOperationException"},"Version":"1.0"}'
+  const body = '{"Output":{"__type":"com.amazon.coral.service#UnknownOperationException"},"Version":"1.0"}'
   cloud.answer = () => ({ type: 'application/json', chunks: [body] })
   for (const [format, ask] of Object.entries(CLIENTS)) {
     for (const stream of [false, true]) {

@@ -119,8 +119,7 @@ void t.test('AWS: instance metadata, environment and a role of STS', async (t) =
     AWS_ENDPOINT_URL_STS: `${emulator.origin}/sts`,
   })
   await serves(t, await start(t, bedrock(emulator, 'default')))
-  const role =
-    '{ role_arn: "arn:aws:iam::123456789012:role/models", session_name: sluice, external_id: e }'
+  const role = '{ role_arn: "arn:aws:iam::123456789012:role/models", session_name: sluice, external_id: e }'
   await serves(t, await start(t, bedrock(emulator, role)))
   t.equal(emulator.tokens.issued['sts'], 1)
 })
@@ -278,37 +277,34 @@ void t.test('Google: the metadata server', async (t) => {
   t.equal(emulator.tokens.issued['gce'], 1)
 })
 
-void t.test(
-  'Azure: App Service, then a client secret and a federated token of Entra',
-  async (t) => {
-    const emulator = await startClouds(t)
-    const upstream = `platform: azure, dialect: openai, ${PATIENT}, base_url: '${emulator.origin}'`
-    setVariables(t, {
-      IDENTITY_ENDPOINT: `${emulator.origin}/azure/identity`,
-      IDENTITY_HEADER: 'header',
-    })
-    const gateway = await start(t, `${upstream}, auth: { azure: default }`)
-    await Promise.all(Array.from({ length: 20 }, () => serves(t, gateway, 'azure-gpt')))
-    t.equal(emulator.tokens.issued['app-service'], 1)
+void t.test('Azure: App Service, then a client secret and a federated token of Entra', async (t) => {
+  const emulator = await startClouds(t)
+  const upstream = `platform: azure, dialect: openai, ${PATIENT}, base_url: '${emulator.origin}'`
+  setVariables(t, {
+    IDENTITY_ENDPOINT: `${emulator.origin}/azure/identity`,
+    IDENTITY_HEADER: 'header',
+  })
+  const gateway = await start(t, `${upstream}, auth: { azure: default }`)
+  await Promise.all(Array.from({ length: 20 }, () => serves(t, gateway, 'azure-gpt')))
+  t.equal(emulator.tokens.issued['app-service'], 1)
 
-    const folder = t.testdir({ token: 'header.payload.signature' })
-    const authority = newAuthority(folder, 'ca')
-    const pair = newPair(folder, 'entra', { authority })
-    const entra = await startClouds(t, {
-      key: readFileSync(pair.key, 'utf8'),
-      cert: readFileSync(pair.cert, 'utf8'),
-    })
-    setVariables(t, { AZURE_AUTHORITY_HOST: entra.origin, NODE_TLS_REJECT_UNAUTHORIZED: '0' })
-    const secure = `platform: azure, dialect: openai, ${PATIENT}, base_url: '${entra.origin}', tls: { ca: '${authority.cert}' }`
-    const secret = '{ azure: { tenant_id: tenant, client_id: client, client_secret: very-secret } }'
-    await serves(t, await start(t, `${secure}, auth: ${secret}`), 'azure-gpt')
-    t.equal(entra.tokens.issued['entra'], 1)
-    setVariables(t, {
-      AZURE_TENANT_ID: 'tenant',
-      AZURE_CLIENT_ID: 'client',
-      AZURE_FEDERATED_TOKEN_FILE: join(folder, 'token'),
-    })
-    await serves(t, await start(t, `${secure}, auth: { azure: default }`), 'azure-gpt')
-    t.equal(entra.tokens.issued['entra'], 2)
-  },
-)
+  const folder = t.testdir({ token: 'header.payload.signature' })
+  const authority = newAuthority(folder, 'ca')
+  const pair = newPair(folder, 'entra', { authority })
+  const entra = await startClouds(t, {
+    key: readFileSync(pair.key, 'utf8'),
+    cert: readFileSync(pair.cert, 'utf8'),
+  })
+  setVariables(t, { AZURE_AUTHORITY_HOST: entra.origin, NODE_TLS_REJECT_UNAUTHORIZED: '0' })
+  const secure = `platform: azure, dialect: openai, ${PATIENT}, base_url: '${entra.origin}', tls: { ca: '${authority.cert}' }`
+  const secret = '{ azure: { tenant_id: tenant, client_id: client, client_secret: very-secret } }'
+  await serves(t, await start(t, `${secure}, auth: ${secret}`), 'azure-gpt')
+  t.equal(entra.tokens.issued['entra'], 1)
+  setVariables(t, {
+    AZURE_TENANT_ID: 'tenant',
+    AZURE_CLIENT_ID: 'client',
+    AZURE_FEDERATED_TOKEN_FILE: join(folder, 'token'),
+  })
+  await serves(t, await start(t, `${secure}, auth: { azure: default }`), 'azure-gpt')
+  t.equal(entra.tokens.issued['entra'], 2)
+})

@@ -12,13 +12,10 @@ const { cache } = createRequire(import.meta.url)
 
 function loaded(): string[] {
   const libraries = ['@aws-sdk', '@smithy', '@azure', 'google-auth-library']
-  return libraries.filter((name) =>
-    Object.keys(cache).some((path) => path.includes(`node_modules/${name}/`)),
-  )
+  return libraries.filter((name) => Object.keys(cache).some((path) => path.includes(`node_modules/${name}/`)))
 }
 
-const BEDROCK =
-  'platform: bedrock, dialect: converse, region: eu-west-1, base_url: http://127.0.0.1:1'
+const BEDROCK = 'platform: bedrock, dialect: converse, region: eu-west-1, base_url: http://127.0.0.1:1'
 
 process.env['GCE_METADATA_HOST'] = '127.0.0.1:1'
 process.env['AWS_EC2_METADATA_DISABLED'] = 'true'

@@ -32,9 +32,7 @@ void t.test('Bedrock: the body is signed, and the model is one segment', async (
   t.equal(stream.status, 200)
   t.equal(stream.headers.get('content-type'), 'application/vnd.amazon.eventstream')
   await stream.arrayBuffer()
-  const arn = encodeURIComponent(
-    'arn:aws:bedrock:eu-west-1:123456789012:inference-profile/amazon.nova',
-  )
+  const arn = encodeURIComponent('arn:aws:bedrock:eu-west-1:123456789012:inference-profile/amazon.nova')
   const ofArn = await post(gateway, `/native/cloud/model/${arn}/converse`, CONVERSE)
   t.equal(ofArn.status, 200, await ofArn.text())
   for (const path of [
@@ -82,10 +80,7 @@ void t.test('probes are authorized too', async (t) => {
 })
 
 void t.test('anthropic_version and a header of that name replace the version', async (t) => {
-  for (const version of [
-    'anthropic_version: 2023-06-01',
-    'headers: { anthropic-version: 2023-06-01 }',
-  ]) {
+  for (const version of ['anthropic_version: 2023-06-01', 'headers: { anthropic-version: 2023-06-01 }']) {
     const { cloud, gateway } = await startCloud(t, 'claude-own', `dialect: anthropic, ${version}`)
     const messages = [{ role: 'user', content: 'Hello' }]
     await gateway.chat({ model: 'claude-own', messages })

@@ -8,11 +8,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import { AnthropicBedrock } from '@anthropic-ai/bedrock-sdk'
 import { AnthropicFoundry } from '@anthropic-ai/foundry-sdk'
 import { AnthropicVertex } from '@anthropic-ai/vertex-sdk'
-import {
-  BedrockRuntimeClient,
-  ConverseCommand,
-  InvokeModelCommand,
-} from '@aws-sdk/client-bedrock-runtime'
+import { BedrockRuntimeClient, ConverseCommand, InvokeModelCommand } from '@aws-sdk/client-bedrock-runtime'
 import { GoogleGenAI } from '@google/genai'
 import { NodeHttpHandler } from '@smithy/node-http-handler'
 import { OAuth2Client } from 'google-auth-library'
@@ -60,10 +56,7 @@ void t.test('Claude on Bedrock, as Anthropic sends it', async (t) => {
   t.equal(reply.model, 'claude-sonnet-4-5-20250929')
   const [one, other] = pairOf(cloud)
   t.same(comparable(withoutEscapes(other)), comparable(one))
-  const { anthropic_version: version } = JSON.parse(other.body.toString()) as Record<
-    string,
-    unknown
-  >
+  const { anthropic_version: version } = JSON.parse(other.body.toString()) as Record<string, unknown>
   t.equal(version, '2026-10-21')
   t.match(
     other.headers.authorization,
@@ -196,8 +189,7 @@ void t.test('Azure OpenAI with dated addresses', async (t) => {
 })
 
 void t.test('Azure OpenAI v1, with the deployment as the model', async (t) => {
-  const settings =
-    'platform: azure, dialect: openai, deployments: { gpt-5.4: prod-gpt }, api_key: azure-key'
+  const settings = 'platform: azure, dialect: openai, deployments: { gpt-5.4: prod-gpt }, api_key: azure-key'
   const { cloud, gateway } = await startCloud(t, 'gpt-5.4', settings)
   const sdk = new OpenAI({
     apiKey: 'azure-key',
@@ -224,37 +216,34 @@ void t.test('Claude on Foundry', async (t) => {
   t.same(comparable(other), comparable(one))
 })
 
-void t.test(
-  'Claude on Bedrock: URLs are refused, because Bedrock does not fetch them',
-  async (t) => {
-    const settings = `platform: bedrock, dialect: anthropic, region: eu-west-1, auth: ${AWS_AUTH}`
-    const { cloud, gateway } = await startCloud(t, 'eu.anthropic.', settings)
-    const model = 'eu.anthropic.claude-sonnet-4-5-20250929-v1:0'
-    const url = 'https://example.com/a.png'
-    const image = { type: 'image', source: { type: 'url', url } }
-    const call = { type: 'tool_use', id: 'toolu_1', name: 'look', input: {} }
-    const result = { type: 'tool_result', tool_use_id: call.id, content: [image] }
-    const user = (...content: object[]): object => ({ role: 'user', content })
-    const text = { type: 'text', text: 'Look' }
-    const loop = [user(text), { role: 'assistant', content: [call] }, user(result)]
-    for (const [path, messages, param] of [
-      [
-        '/v1/chat/completions',
-        [user(text, { type: 'image_url', image_url: { url } })],
-        'messages[0].content[1]',
-      ],
-      ['/v1/messages', [user(image)], 'messages[0].content[0]'],
-      ['/v1/messages', loop, 'messages[2].content[0].content[0]'],
-    ] as const) {
-      const reply = await fetch(gateway.origin + path, {
-        method: 'POST',
-        headers: { 'x-api-key': gateway.secret, 'content-type': 'application/json' },
-        body: JSON.stringify({ model, max_tokens: 10, messages }),
-      })
-      t.equal(reply.status, 400)
-      const { error } = (await reply.json()) as { error: object }
-      t.match(error, { kind: 'untranslatable', param }, path)
-    }
-    t.equal(cloud.requests.length, 0)
-  },
-)
+void t.test('Claude on Bedrock: URLs are refused, because Bedrock does not fetch them', async (t) => {
+  const settings = `platform: bedrock, dialect: anthropic, region: eu-west-1, auth: ${AWS_AUTH}`
+  const { cloud, gateway } = await startCloud(t, 'eu.anthropic.', settings)
+  const model = 'eu.anthropic.claude-sonnet-4-5-20250929-v1:0'
+  const url = 'https://example.com/a.png'
+  const image = { type: 'image', source: { type: 'url', url } }
+  const call = { type: 'tool_use', id: 'toolu_1', name: 'look', input: {} }
+  const result = { type: 'tool_result', tool_use_id: call.id, content: [image] }
+  const user = (...content: object[]): object => ({ role: 'user', content })
+  const text = { type: 'text', text: 'Look' }
+  const loop = [user(text), { role: 'assistant', content: [call] }, user(result)]
+  for (const [path, messages, param] of [
+    [
+      '/v1/chat/completions',
+      [user(text, { type: 'image_url', image_url: { url } })],
+      'messages[0].content[1]',
+    ],
+    ['/v1/messages', [user(image)], 'messages[0].content[0]'],
+    ['/v1/messages', loop, 'messages[2].content[0].content[0]'],
+  ] as const) {
+    const reply = await fetch(gateway.origin + path, {
+      method: 'POST',
+      headers: { 'x-api-key': gateway.secret, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, max_tokens: 10, messages }),
+    })
+    t.equal(reply.status, 400)
+    const { error } = (await reply.json()) as { error: object }
+    t.match(error, { kind: 'untranslatable', param }, path)
+  }
+  t.equal(cloud.requests.length, 0)
+})

@@ -67,9 +67,7 @@ const CLAUDE = Buffer.concat([START, ...BLOCK, ...END].map(chunk))
 const TYPE = 'application/vnd.amazon.eventstream'
 
 /** A streamed request in each client format; the reply as text. */
-const CLIENTS: Readonly<
-  Record<string, (gateway: TestGateway, model: string) => Promise<Response>>
-> = {
+const CLIENTS: Readonly<Record<string, (gateway: TestGateway, model: string) => Promise<Response>>> = {
   chat: (gateway, model) => gateway.chat({ model, stream: true, messages: [user('Hi')] }),
   messages: (gateway, model) =>
     post(gateway, '/v1/messages', {
@@ -78,8 +76,7 @@ const CLIENTS: Readonly<
       stream: true,
       messages: [user('Hi')],
     }),
-  responses: (gateway, model) =>
-    post(gateway, '/v1/responses', { model, input: 'Hi', stream: true }),
+  responses: (gateway, model) => post(gateway, '/v1/responses', { model, input: 'Hi', stream: true }),
   gemini: (gateway, model) =>
     post(gateway, `/v1beta/models/${encodeURIComponent(model)}:streamGenerateContent?alt=sse`, {
       contents: [{ role: 'user', parts: [{ text: 'Hi' }] }],
@@ -125,8 +122,7 @@ void t.test('InvokeModel: every client format gets the same text', async (t) => 
       t.notMatch(text, /invocationMetrics/)
       const normal = text.replace(/(?:msg|resp|req|chatcmpl|rs|fc)_?-?[0-9A-Za-z_]{8,}/g, 'ID')
       // Gemini's format joins fragments that arrive together.
-      if (format !== 'gemini')
-        t.equal(whole.get(format) ?? normal, normal, `${format} in chunks of ${size}`)
+      if (format !== 'gemini') t.equal(whole.get(format) ?? normal, normal, `${format} in chunks of ${size}`)
       whole.set(format, normal)
     }
   }
@@ -155,11 +151,7 @@ void t.test('InvokeModel: split at every byte boundary', async (t) => {
     for (let at = 0; at < bytes.length; at += size) chunks.push(bytes.subarray(at, at + size))
     cloud.answer = () => ({
       type: TYPE,
-      chunks: [
-        Buffer.concat(chunks.slice(0, 40)),
-        ...chunks.slice(40, 60),
-        Buffer.concat(chunks.slice(60)),
-      ],
+      chunks: [Buffer.concat(chunks.slice(0, 40)), ...chunks.slice(40, 60), Buffer.concat(chunks.slice(60))],
     })
     const reply = await gateway.chat({ model: MODEL, stream: true, messages: [user('Hi')] })
     const text = await textUntilEnd(reply)
@@ -168,55 +160,50 @@ void t.test('InvokeModel: split at every byte boundary', async (t) => {
   }
 })
 
-void t.test(
-  'InvokeModel: a cut stream, a wrong checksum and exceptions are failures',
-  async (t) => {
-    const { cloud, gateway } = await bedrock(t)
-    const damaged = Buffer.from(CLAUDE)
-    damaged.writeUInt8(damaged.readUInt8(damaged.length - 40) ^ 1, damaged.length - 40)
-    const begun = Buffer.concat([START, ...BLOCK].map(chunk))
-    const throttled = frame('throttlingException', { message: 'Too many tokens' }, 'exception')
-    const cases: [string, Buffer, RegExp][] = [
-      [
-        'without message_stop',
-        Buffer.concat([START, ...BLOCK, ...END.slice(0, 2)].map(chunk)),
-        /upstream_truncated/,
-      ],
-      ['within a frame', CLAUDE.subarray(0, CLAUDE.length - 5), /upstream_truncated/],
-      ['a wrong checksum', damaged, /upstream_malformed/],
-      ['an exception', Buffer.concat([begun, throttled]), /upstream_busy/],
-    ]
-    for (const [name, bytes, error] of cases) {
-      cloud.answer = () => ({ type: TYPE, chunks: [bytes] })
-      const reply = await gateway.chat({ model: MODEL, stream: true, messages: [user('Hi')] })
-      const text = await textUntilEnd(reply)
-      t.match(text, error, name)
-      t.notMatch(text, /\[DONE\]/, name)
-    }
-    cloud.answer = () => ({ type: TYPE, chunks: [throttled] })
-    const early = await gateway.chat({ model: MODEL, stream: true, messages: [user('Hi')] })
-    t.equal(early.status, 429, 'before the first content it has a status')
-    cloud.answer = () => ({
-      type: 'application/json',
-      chunks: [
-        '{"Output":{"__type":"com.amazon.coral.service#UnknownOperationException"},"Version":"1.0"}',
-      ],
-    })
-    for (const body of [
-      { model: MODEL, messages: [user('Hi')] },
-      { model: MODEL, messages: [user('Hi')], stream: true },
-    ]) {
-      const reply = await gateway.chat(body)
-      t.equal(reply.status, 502, 'a 200 with UnknownOperationException')
-    }
-    const own = await post(gateway, '/v1/messages', {
-      model: MODEL,
-      max_tokens: 9,
-      messages: [user('Hi')],
-    })
-    t.equal(own.status, 502, 'also for a client of the same format')
-  },
-)
+void t.test('InvokeModel: a cut stream, a wrong checksum and exceptions are failures', async (t) => {
+  const { cloud, gateway } = await bedrock(t)
+  const damaged = Buffer.from(CLAUDE)
+  damaged.writeUInt8(damaged.readUInt8(damaged.length - 40) ^ 1, damaged.length - 40)
+  const begun = Buffer.concat([START, ...BLOCK].map(chunk))
+  const throttled = frame('throttlingException', { message: 'Too many tokens' }, 'exception')
+  const cases: [string, Buffer, RegExp][] = [
+    [
+      'without message_stop',
+      Buffer.concat([START, ...BLOCK, ...END.slice(0, 2)].map(chunk)),
+      /upstream_truncated/,
+    ],
+    ['within a frame', CLAUDE.subarray(0, CLAUDE.length - 5), /upstream_truncated/],
+    ['a wrong checksum', damaged, /upstream_malformed/],
+    ['an exception', Buffer.concat([begun, throttled]), /upstream_busy/],
+  ]
+  for (const [name, bytes, error] of cases) {
+    cloud.answer = () => ({ type: TYPE, chunks: [bytes] })
+    const reply = await gateway.chat({ model: MODEL, stream: true, messages: [user('Hi')] })
+    const text = await textUntilEnd(reply)
+    t.match(text, error, name)
+    t.notMatch(text, /\[DONE\]/, name)
+  }
+  cloud.answer = () => ({ type: TYPE, chunks: [throttled] })
+  const early = await gateway.chat({ model: MODEL, stream: true, messages: [user('Hi')] })
+  t.equal(early.status, 429, 'before the first content it has a status')
+  cloud.answer = () => ({
+    type: 'application/json',
+    chunks: ['{"Output":{"__type":"com.amazon.coral.service#UnknownOperationException"},"Version":"1.0"}'],
+  })
+  for (const body of [
+    { model: MODEL, messages: [user('Hi')] },
+    { model: MODEL, messages: [user('Hi')], stream: true },
+  ]) {
+    const reply = await gateway.chat(body)
+    t.equal(reply.status, 502, 'a 200 with UnknownOperationException')
+  }
+  const own = await post(gateway, '/v1/messages', {
+    model: MODEL,
+    max_tokens: 9,
+    messages: [user('Hi')],
+  })
+  t.equal(own.status, 502, 'also for a client of the same format')
+})
 
 /** Whether it is a complete reply; some recordings are errors, failures of the model, or were cut. */
 function isGood({ status, response_body: body }: Fixture): boolean {
@@ -245,59 +232,40 @@ function fixtures(folder: string): [string, Fixture][] {
     .map((name) => [name, JSON.parse(readFileSync(join(path, name), 'utf8')) as Fixture])
 }
 
-const REPLAYED: readonly (readonly [
-  folder: string,
-  path: RegExp,
-  settings: string,
-  model: string,
-])[] = [
+const REPLAYED: readonly (readonly [folder: string, path: RegExp, settings: string, model: string])[] = [
   [
     'vertex-gemini',
     /enerateContent/,
     'platform: vertex, dialect: gemini, project: p, location: global, api_key: k',
     'gemini-on-cloud',
   ],
-  [
-    'azure',
-    /\/chat\/completions/,
-    'platform: azure, dialect: openai-chat, api_key: k',
-    'gpt-on-cloud',
-  ],
-  [
-    'azure',
-    /\/responses/,
-    'platform: azure, dialect: openai-responses, api_key: k',
-    'gpt-on-cloud',
-  ],
+  ['azure', /\/chat\/completions/, 'platform: azure, dialect: openai-chat, api_key: k', 'gpt-on-cloud'],
+  ['azure', /\/responses/, 'platform: azure, dialect: openai-responses, api_key: k', 'gpt-on-cloud'],
 ]
 
 for (const [folder, path, settings, model] of REPLAYED) {
   const recorded = fixtures(folder).filter(([, { url }]) => path.test(url))
-  void t.test(
-    `recordings of ${folder} ${path.source}`,
-    { skip: recorded.length === 0 },
-    async (t) => {
-      const { cloud, gateway } = await startCloud(t, model, settings)
-      for (const [name, fixture] of recorded) {
-        const isStream = fixture.stream === true || fixture.response_body.startsWith('data:')
-        cloud.answer = () => ({
-          status: fixture.status,
-          type: fixture.response_headers['content-type'] ?? usualType(isStream),
-          chunks: [fixture.response_body],
-        })
-        for (const [format, ask] of Object.entries(isStream ? CLIENTS : WHOLE)) {
-          const reply = await ask(gateway, model)
-          const text = await textUntilEnd(reply)
-          const isExpected = isGood(fixture) ? reply.status === 200 : reply.status >= 200
-          t.ok(
-            isExpected,
-            `${name} as ${format}: ${fixture.status} became ${reply.status} ${text.slice(0, 300)}`,
-          )
-          t.notMatch(text, /"kind":"bug"|upstream_malformed/, name)
-        }
+  void t.test(`recordings of ${folder} ${path.source}`, { skip: recorded.length === 0 }, async (t) => {
+    const { cloud, gateway } = await startCloud(t, model, settings)
+    for (const [name, fixture] of recorded) {
+      const isStream = fixture.stream === true || fixture.response_body.startsWith('data:')
+      cloud.answer = () => ({
+        status: fixture.status,
+        type: fixture.response_headers['content-type'] ?? usualType(isStream),
+        chunks: [fixture.response_body],
+      })
+      for (const [format, ask] of Object.entries(isStream ? CLIENTS : WHOLE)) {
+        const reply = await ask(gateway, model)
+        const text = await textUntilEnd(reply)
+        const isExpected = isGood(fixture) ? reply.status === 200 : reply.status >= 200
+        t.ok(
+          isExpected,
+          `${name} as ${format}: ${fixture.status} became ${reply.status} ${text.slice(0, 300)}`,
+        )
+        t.notMatch(text, /"kind":"bug"|upstream_malformed/, name)
       }
-    },
-  )
+    }
+  })
 }
 
 function usualType(isStream: boolean): string {
@@ -331,10 +299,7 @@ void t.test('recordings of Claude on Bedrock', { skip: !existsSync(FIXTURES) }, 
       const reply = await ask(gateway, MODEL)
       const text = await textUntilEnd(reply)
       const isExpected = isGood(fixture) ? reply.status === 200 : reply.status >= 200
-      t.ok(
-        isExpected,
-        `${name} as ${format}: ${fixture.status} became ${reply.status} ${text.slice(0, 200)}`,
-      )
+      t.ok(isExpected, `${name} as ${format}: ${fixture.status} became ${reply.status} ${text.slice(0, 200)}`)
     }
   }
 })

@@ -5,12 +5,7 @@
  */
 import t, { type Test } from 'tap'
 import type { Reply, ReplyBlock } from '../../../src/formats/chat/fold.js'
-import type {
-  AssistantPart,
-  ChatRequest,
-  Message,
-  ToolCall,
-} from '../../../src/formats/chat/request.js'
+import type { AssistantPart, ChatRequest, Message, ToolCall } from '../../../src/formats/chat/request.js'
 import type { EscrowConfig } from '../../../src/config/config.js'
 import { Escrow, type EscrowResult, type Scope } from '../../../src/gateway/reasoning/escrow.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
@@ -87,11 +82,7 @@ const text = (text: string): ReplyBlock => ({ type: 'text', text, citations: [] 
 const tool = (id: string): ReplyBlock => ({ type: 'tool', id, name: 'look', json: '{}' })
 
 /** The parts of the last assistant turn after restoring. */
-async function parts(
-  { escrow }: Stage,
-  history: ChatRequest,
-  scope = SCOPE,
-): Promise<AssistantPart[]> {
+async function parts({ escrow }: Stage, history: ChatRequest, scope = SCOPE): Promise<AssistantPart[]> {
   const { messages } = await escrow.restore(history, scope)
   const turn = messages.findLast((message) => message.role === 'assistant')
   return turn?.role === 'assistant' ? turn.parts : []
@@ -110,29 +101,17 @@ void t.test('a turn with calls is found by their ids and restored unchanged', as
     tool('toolu_1'),
   ]
   await at.escrow.keep(first, reply(...blocks), SCOPE)
-  const next = request(
-    user('weather?'),
-    assistant('I will look.', [call('toolu_1')]),
-    result('toolu_1'),
-  )
+  const next = request(user('weather?'), assistant('I will look.', [call('toolu_1')]), result('toolu_1'))
   t.strictSame(await parts(at, next), [
     { type: 'thinking', text: '', origin: 'anthropic', redacted: 'red' },
     { type: 'text', text: 'I will ' },
     { type: 'thinking', text: 'hm', origin: 'anthropic', signature: 'sig' },
     { type: 'text', text: 'look.' },
   ])
-  t.match(
-    next.messages[1],
-    { parts: [{ text: 'I will look.' }] },
-    'the request itself is unchanged',
-  )
+  t.match(next.messages[1], { parts: [{ text: 'I will look.' }] }, 'the request itself is unchanged')
 
   const cut = request(assistant('', [call('toolu_1')]), result('toolu_1'))
-  t.match(
-    await parts(at, cut),
-    [{ redacted: 'red' }, HM],
-    'for a changed text only the thinking is restored',
-  )
+  t.match(await parts(at, cut), [{ redacted: 'red' }, HM], 'for a changed text only the thinking is restored')
   const edited = request(user('?'), assistant('I see.', [call('toolu_1')]), result('toolu_1'))
   t.match(await parts(at, edited), [{ redacted: 'red' }, HM, { text: 'I see.' }])
   t.same(at.results, ['stored', 'hit', 'hit', 'hit'])
@@ -160,51 +139,25 @@ void t.test('a turn of text is found by its text and the messages before it', as
   const first = request(user('hello'))
   await at.escrow.keep(first, reply(thinking('one'), text('Hi. ')), SCOPE)
   const second = request(user('hello'), assistant('Hi.'), user('more'))
-  t.match(
-    await parts(at, second),
-    [{ text: 'one' }, { text: 'Hi. ' }],
-    'white space at the ends is ignored',
-  )
+  t.match(await parts(at, second), [{ text: 'one' }, { text: 'Hi. ' }], 'white space at the ends is ignored')
   await at.escrow.keep(second, reply(thinking('two'), text('Hi.')), SCOPE)
   const third = request(...second.messages, assistant('Hi.'), user('and?'))
-  t.match(
-    await parts(at, third),
-    [{ text: 'two' }, { text: 'Hi.' }],
-    'the same text later is another turn',
-  )
+  t.match(await parts(at, third), [{ text: 'two' }, { text: 'Hi.' }], 'the same text later is another turn')
   const all = await at.escrow.restore(third, SCOPE)
-  t.match(all.messages, [
-    {},
-    { parts: [{ text: 'one' }, {}] },
-    {},
-    { parts: [{ text: 'two' }, {}] },
-    {},
-  ])
+  t.match(all.messages, [{}, { parts: [{ text: 'one' }, {}] }, {}, { parts: [{ text: 'two' }, {}] }, {}])
   const other = request(user('good morning'), assistant('Hi.'), user('more'))
   t.equal(await at.escrow.restore(other, SCOPE), other, 'the same text after another question')
   const system: Message = { role: 'system', index: 0, parts: [{ type: 'text', text: 'Be brief.' }] }
   const instructed = request(system, ...second.messages)
-  t.equal(
-    await at.escrow.restore(instructed, SCOPE),
-    instructed,
-    'the same text with other instructions',
-  )
+  t.equal(await at.escrow.restore(instructed, SCOPE), instructed, 'the same text with other instructions')
 })
 
 void t.test('calls of the legacy form, which has no ids, are found like text', async (t) => {
   const at = stage(t)
   const first = { ...request(user('q')), legacyFunctions: true }
-  await at.escrow.keep(
-    first,
-    reply(thinking('hm'), { ...tool('toolu_9'), json: '' } as ReplyBlock),
-    SCOPE,
-  )
+  await at.escrow.keep(first, reply(thinking('hm'), { ...tool('toolu_9'), json: '' } as ReplyBlock), SCOPE)
   const next = (args: string): ChatRequest =>
-    request(
-      user('q'),
-      assistant('', [{ ...call('call_fn_1'), arguments: args }]),
-      result('call_fn_1'),
-    )
+    request(user('q'), assistant('', [{ ...call('call_fn_1'), arguments: args }]), result('call_fn_1'))
   t.match(await parts(at, next('{}')), [HM])
   t.same(await parts(at, next('{"a":1}')), [])
 })
@@ -234,52 +187,46 @@ void t.test('state of a call and of a text is restored', async (t) => {
   })
 })
 
-void t.test(
-  'a turn is restored equally, regardless of the state that the client kept',
-  async (t) => {
-    const at = stage(t)
-    await at.escrow.keep(
-      request(user('q')),
-      reply(thinking('hm', 's1'), text('so '), thinking('well', 's2'), text('yes'), tool('c')),
-      SCOPE,
-    )
-    const sent = (...own: AssistantPart[]): ChatRequest =>
-      request(user('q'), assistant('so yes', [call('c')], own), result('c'))
-    const bare = await at.escrow.restore(sent(), SCOPE)
-    const origin = 'anthropic'
-    const plain: AssistantPart = { type: 'thinking', text: 'hmwell', origin: 'openai-chat' }
-    const one: AssistantPart = { type: 'thinking', text: 'hm', signature: 's1', origin }
-    const two: AssistantPart = { type: 'thinking', text: 'well', signature: 's2', origin }
-    for (const own of [[plain], [one, two], [two], [plain, one, two]]) {
-      t.strictSame((await at.escrow.restore(sent(...own), SCOPE)).messages, bare.messages)
-    }
-    const mine = sent({ type: 'thinking', text: 'mine', signature: 's3', origin })
-    t.match(
-      await parts(at, mine),
-      [{ text: 'mine', signature: 's3' }, { text: 'so yes' }],
-      "the client's own state takes precedence",
-    )
-    const mark = { ttl: '5m' } as const
-    const marked: Message = {
-      ...assistant('', [call('c')]),
-      role: 'assistant',
-      toolCalls: [call('c')],
-      parts: [{ type: 'text', text: 'so yes', cache: mark }],
-    }
-    t.match((await parts(at, request(user('q'), marked, result('c')))).at(-1), {
-      text: 'yes',
-      cache: mark,
-    })
-  },
-)
+void t.test('a turn is restored equally, regardless of the state that the client kept', async (t) => {
+  const at = stage(t)
+  await at.escrow.keep(
+    request(user('q')),
+    reply(thinking('hm', 's1'), text('so '), thinking('well', 's2'), text('yes'), tool('c')),
+    SCOPE,
+  )
+  const sent = (...own: AssistantPart[]): ChatRequest =>
+    request(user('q'), assistant('so yes', [call('c')], own), result('c'))
+  const bare = await at.escrow.restore(sent(), SCOPE)
+  const origin = 'anthropic'
+  const plain: AssistantPart = { type: 'thinking', text: 'hmwell', origin: 'openai-chat' }
+  const one: AssistantPart = { type: 'thinking', text: 'hm', signature: 's1', origin }
+  const two: AssistantPart = { type: 'thinking', text: 'well', signature: 's2', origin }
+  for (const own of [[plain], [one, two], [two], [plain, one, two]]) {
+    t.strictSame((await at.escrow.restore(sent(...own), SCOPE)).messages, bare.messages)
+  }
+  const mine = sent({ type: 'thinking', text: 'mine', signature: 's3', origin })
+  t.match(
+    await parts(at, mine),
+    [{ text: 'mine', signature: 's3' }, { text: 'so yes' }],
+    "the client's own state takes precedence",
+  )
+  const mark = { ttl: '5m' } as const
+  const marked: Message = {
+    ...assistant('', [call('c')]),
+    role: 'assistant',
+    toolCalls: [call('c')],
+    parts: [{ type: 'text', text: 'so yes', cache: mark }],
+  }
+  t.match((await parts(at, request(user('q'), marked, result('c')))).at(-1), {
+    text: 'yes',
+    cache: mark,
+  })
+})
 
 void t.test('a reply without state is not stored', (t) => {
   const at = stage(t)
   t.equal(at.escrow.keep(request(user('q')), reply(text('yes'), tool('c')), SCOPE), null)
-  t.equal(
-    at.escrow.keep(request(user('q')), reply({ type: 'thinking', text: 'unsigned' }), SCOPE),
-    null,
-  )
+  t.equal(at.escrow.keep(request(user('q')), reply({ type: 'thinking', text: 'unsigned' }), SCOPE), null)
   t.equal(at.cache.puts, 0)
   t.same(at.results, [])
   const first = request(user('q'))
@@ -314,8 +261,7 @@ void t.test(
     for (const id of ids) {
       await at.escrow.keep(request(user('q')), reply(thinking('x'.repeat(200)), tool(id)), SCOPE)
     }
-    const next = (id: string): ChatRequest =>
-      request(user('q'), assistant('', [call(id)]), result(id))
+    const next = (id: string): ChatRequest => request(user('q'), assistant('', [call(id)]), result(id))
     t.match(await parts(at, next('c19')), [{ signature: 'sig' }])
     t.equal(at.cache.gets, 0, 'the newest entry is in memory')
     t.match(await parts(at, next('c0')), [{ signature: 'sig' }])
@@ -353,42 +299,25 @@ void t.test('a failing store loses only the state', async (t) => {
 
 void t.test('stored state is encrypted and authenticated', async (t) => {
   const at = stage(t)
-  const secretive = [
-    thinking('CANARY-thought', 'CANARY-sig'),
-    text('CANARY-text'),
-    tool('CANARY-id'),
-  ]
+  const secretive = [thinking('CANARY-thought', 'CANARY-sig'), text('CANARY-text'), tool('CANARY-id')]
   await at.escrow.keep(request(user('CANARY-q')), reply(...secretive), SCOPE)
   const [name = ''] = at.cache.items.keys()
   const bytes = Buffer.from(at.cache.items.get(name)?.value ?? [])
   t.notMatch(`${name} ${bytes.toString('latin1')}`, /CANARY|acc_1|claude/)
-  const next = request(
-    user('CANARY-q'),
-    assistant('CANARY-text', [call('CANARY-id')]),
-    result('CANARY-id'),
-  )
+  const next = request(user('CANARY-q'), assistant('CANARY-text', [call('CANARY-id')]), result('CANARY-id'))
   for (let index = 0; index < bytes.length; index += 7) {
     const forged = Buffer.from(bytes)
     forged.writeUInt8((forged[index] ?? 0) ^ 1, index)
     const cache = new FakeSharedCache()
     cache.items.set(name, { value: forged, expiresAtMs: Infinity })
-    if ((await parts(stage(t, { cache }), next)).length > 1)
-      t.fail(`byte ${String(index)} changed unnoticed`)
+    if ((await parts(stage(t, { cache }), next)).length > 1) t.fail(`byte ${String(index)} changed unnoticed`)
   }
   const swapped = new FakeSharedCache()
-  await stage(t, { cache: swapped }).escrow.keep(
-    request(),
-    reply(thinking('x'), tool('other')),
-    SCOPE,
-  )
+  await stage(t, { cache: swapped }).escrow.keep(request(), reply(thinking('x'), tool('other')), SCOPE)
   const [other = ''] = swapped.items.keys()
   swapped.items.set(other, { value: bytes, expiresAtMs: Infinity })
   const otherTurn = request(user('q'), assistant('', [call('other')]), result('other'))
-  t.same(
-    await parts(stage(t, { cache: swapped }), otherTurn),
-    [],
-    'an entry under another name is rejected',
-  )
+  t.same(await parts(stage(t, { cache: swapped }), otherTurn), [], 'an entry under another name is rejected')
   for (const value of [Buffer.alloc(0), Buffer.from([1]), bytes.subarray(0, 20)]) {
     swapped.items.set(other, { value, expiresAtMs: Infinity })
     t.same(await parts(stage(t, { cache: swapped }), otherTurn), [])

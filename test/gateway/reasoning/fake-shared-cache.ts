@@ -21,10 +21,7 @@ export class FakeSharedCache implements SharedCache {
     return Promise.resolve()
   }
 
-  get(
-    names: readonly string[],
-    nowMs: number,
-  ): (CachedValue | null)[] | Promise<(CachedValue | null)[]> {
+  get(names: readonly string[], nowMs: number): (CachedValue | null)[] | Promise<(CachedValue | null)[]> {
     this.gets += names.length
     if (this.mode === 'throws') throw new Error('down')
     if (this.mode === 'rejects') return Promise.reject(new Error('down'))

@@ -11,12 +11,7 @@ import t, { type Test } from 'tap'
 import { createKey } from '../../../src/accounts/keys.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
-import {
-  promptOf,
-  startBillingProvider,
-  type Act,
-  type Plan,
-} from '../../helpers/billing-provider.js'
+import { promptOf, startBillingProvider, type Act, type Plan } from '../../helpers/billing-provider.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'

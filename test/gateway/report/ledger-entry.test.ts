@@ -6,25 +6,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
-import {
-  ask,
-  eventually,
-  openClient,
-  question,
-  UPSTREAMS,
-  watchProcess,
-} from '../../faults/scene.js'
+import { ask, eventually, openClient, question, UPSTREAMS, watchProcess } from '../../faults/scene.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 
 const WORDS = 'Say it. [[words:200]]'
 
 /** The ledger entry of a request; fails if there is not exactly one. */
-async function rowAfter(
-  t: Test,
-  gateway: TestGateway,
-  act: () => Promise<unknown>,
-): Promise<LedgerEntry> {
+async function rowAfter(t: Test, gateway: TestGateway, act: () => Promise<unknown>): Promise<LedgerEntry> {
   const before = (await rowsOf(gateway)).length
   const lines = gateway.lines.length
   await act()
@@ -42,9 +31,7 @@ void t.test('a complete reply: the counts of the upstream', async (t) => {
   const gateway = await startGateway(t)
   for (const { name, model } of UPSTREAMS) {
     for (const stream of [true, false]) {
-      const row = await rowAfter(t, gateway, () =>
-        ask(gateway, question(model, stream, { text: WORDS })),
-      )
+      const row = await rowAfter(t, gateway, () => ask(gateway, question(model, stream, { text: WORDS })))
       const counted = gateway.emulator.ledger.at(-1)?.counted
       t.match(row, { source: 'reported', outcome: 'ok', status: 200, attempts: 1, finish: 'stop' })
       t.match(row, { stream, upstream: name, model, modelAsked: model })
@@ -88,22 +75,14 @@ void t.test('the tier that served the request has its own price, or none', async
   }
 })
 
-void t.test(
-  'a model outside the catalogue counts under its own name once it was served',
-  async (t) => {
-    const gateway = await startGateway(t)
-    const asked = async (model: string) =>
-      rowAfter(t, gateway, () => ask(gateway, question(model, false)))
-    t.match(await asked('gpt-house-1'), { outcome: 'ok', model: 'gpt-house-1' })
-    gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
-    t.match(
-      await asked('gpt-house-2'),
-      { model: 'gpt-' },
-      'a failed request counts under its route',
-    )
-    t.match(await asked('gpt-"; drop table'), { model: 'gpt-' }, 'and a text that is no name')
-  },
-)
+void t.test('a model outside the catalogue counts under its own name once it was served', async (t) => {
+  const gateway = await startGateway(t)
+  const asked = async (model: string) => rowAfter(t, gateway, () => ask(gateway, question(model, false)))
+  t.match(await asked('gpt-house-1'), { outcome: 'ok', model: 'gpt-house-1' })
+  gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
+  t.match(await asked('gpt-house-2'), { model: 'gpt-' }, 'a failed request counts under its route')
+  t.match(await asked('gpt-"; drop table'), { model: 'gpt-' }, 'and a text that is no name')
+})
 
 void t.test('counts that are missing or impossible are estimated and never zero', async (t) => {
   const gateway = await startGateway(t)
@@ -111,9 +90,7 @@ void t.test('counts that are missing or impossible are estimated and never zero'
     for (const stream of [true, false]) {
       for (const mode of ['missing', 'null', 'negative', 'huge'] as const) {
         gateway.emulator.script({ times: 1, fault: { kind: 'usage', mode } })
-        const row = await rowAfter(t, gateway, () =>
-          ask(gateway, question(model, stream, { text: WORDS })),
-        )
+        const row = await rowAfter(t, gateway, () => ask(gateway, question(model, stream, { text: WORDS })))
         const what = `${name} ${mode} ${stream ? 'streamed' : 'whole'}`
         const real = gateway.emulator.ledger.at(-1)?.counted?.output ?? 0
         t.match(row, { source: 'estimated', outcome: 'ok' }, what)
@@ -122,9 +99,7 @@ void t.test('counts that are missing or impossible are estimated and never zero'
         t.ok((row.costNanoUsd ?? 0) > 0, `${what}: a cost`)
       }
       gateway.emulator.script({ times: 1, fault: { kind: 'usage', mode: 'twice' } })
-      const row = await rowAfter(t, gateway, () =>
-        ask(gateway, question(model, stream, { text: WORDS })),
-      )
+      const row = await rowAfter(t, gateway, () => ask(gateway, question(model, stream, { text: WORDS })))
       // The second report is one higher, and the last one is used.
       const output = (gateway.emulator.ledger.at(-1)?.counted?.output ?? 0) + 1
       t.match(row, { source: 'reported', usage: { output } }, `${name} twice`)
@@ -134,29 +109,24 @@ void t.test('counts that are missing or impossible are estimated and never zero'
   t.equal(warned.length, 6, 'the absurd ones are logged')
 })
 
-void t.test(
-  'an upstream that answers an error before its first content: nothing is charged',
-  async (t) => {
-    const gateway = await startGateway(t)
-    const faults = [
-      { kind: 'status', code: 500 },
-      { kind: 'status', code: 429 },
-      { kind: 'error', event: 0 },
-    ] as const
-    for (const { name, model } of UPSTREAMS) {
-      for (const fault of faults) {
-        gateway.emulator.script({ times: 1, fault })
-        const row = await rowAfter(t, gateway, () =>
-          ask(gateway, question(model, true, { text: WORDS })),
-        )
-        const nothing = { source: 'none', usage: {}, costNanoUsd: 0 }
-        t.match(row, { ...nothing, attempts: 1 }, name)
-        t.match(row.outcome, /^upstream_/, `${name} ${fault.kind}`)
-        t.ok(row.status >= 400, String(row.status))
-      }
+void t.test('an upstream that answers an error before its first content: nothing is charged', async (t) => {
+  const gateway = await startGateway(t)
+  const faults = [
+    { kind: 'status', code: 500 },
+    { kind: 'status', code: 429 },
+    { kind: 'error', event: 0 },
+  ] as const
+  for (const { name, model } of UPSTREAMS) {
+    for (const fault of faults) {
+      gateway.emulator.script({ times: 1, fault })
+      const row = await rowAfter(t, gateway, () => ask(gateway, question(model, true, { text: WORDS })))
+      const nothing = { source: 'none', usage: {}, costNanoUsd: 0 }
+      t.match(row, { ...nothing, attempts: 1 }, name)
+      t.match(row.outcome, /^upstream_/, `${name} ${fault.kind}`)
+      t.ok(row.status >= 400, String(row.status))
     }
-  },
-)
+  }
+})
 
 /** The longest reply of a request in these tests. */
 const MOST = 700
@@ -176,11 +146,7 @@ function checkAssumed(t: Test, row: LedgerEntry, name: string): void {
   // A prompt whose length Claude has not reported may have been written to a cache for an hour.
   const rate = usage.cacheWrite1h === undefined ? input : input * 2
   t.equal(usage.cacheWrite1h ?? usage.input, usage.input)
-  t.equal(
-    row.costNanoUsd,
-    (usage.input ?? 0) * rate + (usage.output ?? 0) * output,
-    `${name}: cost`,
-  )
+  t.equal(row.costNanoUsd, (usage.input ?? 0) * rate + (usage.output ?? 0) * output, `${name}: cost`)
 }
 
 void t.test('a connection that is lost before the reply: each attempt is charged', async (t) => {
@@ -243,38 +209,30 @@ void t.test('a client that leaves: the longest reply is charged', async (t) => {
   }
 })
 
-void t.test(
-  'a client that leaves while tools of the provider run: their use is charged',
-  async (t) => {
-    const gateway = await startGateway(t)
-    gateway.emulator.script({ times: 1, fault: { kind: 'hang' } })
-    const tools = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 3 }]
-    const messages = [{ role: 'user', content: 'Search.' }]
-    const model = 'claude-sonnet-4-5'
-    const body = JSON.stringify({ model, max_tokens: MOST, stream: true, messages, tools })
-    const client = openClient(t, gateway, { body, path: '/v1/messages' })
-    const row = await rowAfter(t, gateway, async () => {
-      await eventually(() => gateway.emulator.open() === 1, 'the upstream gets the request')
-      client.socket.destroy()
-    })
-    t.match(row, { source: 'assumed', outcome: 'client_gone', usage: { output: MOST } })
-    t.equal(row.usage.input, 200_000, 'searches may fill the context window')
-    const tokensNanoUsd = 200_000 * 2 * 3_000 + MOST * 15_000
-    t.equal(row.costNanoUsd, tokensNanoUsd + 3 * 10_000_000, 'and each search costs a cent')
-  },
-)
+void t.test('a client that leaves while tools of the provider run: their use is charged', async (t) => {
+  const gateway = await startGateway(t)
+  gateway.emulator.script({ times: 1, fault: { kind: 'hang' } })
+  const tools = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 3 }]
+  const messages = [{ role: 'user', content: 'Search.' }]
+  const model = 'claude-sonnet-4-5'
+  const body = JSON.stringify({ model, max_tokens: MOST, stream: true, messages, tools })
+  const client = openClient(t, gateway, { body, path: '/v1/messages' })
+  const row = await rowAfter(t, gateway, async () => {
+    await eventually(() => gateway.emulator.open() === 1, 'the upstream gets the request')
+    client.socket.destroy()
+  })
+  t.match(row, { source: 'assumed', outcome: 'client_gone', usage: { output: MOST } })
+  t.equal(row.usage.input, 200_000, 'searches may fill the context window')
+  const tokensNanoUsd = 200_000 * 2 * 3_000 + MOST * 15_000
+  t.equal(row.costNanoUsd, tokensNanoUsd + 3 * 10_000_000, 'and each search costs a cent')
+})
 
 void t.test('a request that never reached an upstream has an entry without usage', async (t) => {
   const gateway = await startGateway(t)
   const cases: [string, string, string, number][] = [
     ['a broken body', '{', 'malformed_request', 400],
     ['an unknown model', question('no-such-1', false), 'unknown_model', 404],
-    [
-      'a field out of bounds',
-      question('gpt-4o', true, { text: 'x', n: 0 }),
-      'malformed_request',
-      400,
-    ],
+    ['a field out of bounds', question('gpt-4o', true, { text: 'x', n: 0 }), 'malformed_request', 400],
   ]
   for (const [name, body, outcome, status] of cases) {
     let reply = ''
@@ -293,30 +251,27 @@ void t.test('a request that never reached an upstream has an entry without usage
   t.equal((await rowsOf(gateway)).length, before, 'a model list and an unknown key have none')
 })
 
-void t.test(
-  'a reply in parts: one entry with the usage of all requests to the upstream',
-  async (t) => {
-    const gateway = await startGateway(t)
-    for (const reason of ['CONTINUATION', 'CONTINUATION', 'STOP']) {
-      const candidate = {
-        content: { role: 'model', parts: [{ text: 'part' }] },
-        index: 0,
-        finishReason: reason,
-        continuationToken: 'token',
-      }
-      const usageMetadata = { promptTokenCount: 7, candidatesTokenCount: 3, thoughtsTokenCount: 1 }
-      gateway.emulator.replay({
-        status: 200,
-        response_headers: { 'content-type': 'application/json' },
-        response_body: JSON.stringify({
-          candidates: [candidate],
-          usageMetadata,
-          modelVersion: 'gemini-4-argon',
-        }),
-      })
+void t.test('a reply in parts: one entry with the usage of all requests to the upstream', async (t) => {
+  const gateway = await startGateway(t)
+  for (const reason of ['CONTINUATION', 'CONTINUATION', 'STOP']) {
+    const candidate = {
+      content: { role: 'model', parts: [{ text: 'part' }] },
+      index: 0,
+      finishReason: reason,
+      continuationToken: 'token',
     }
-    const row = await rowAfter(t, gateway, () => ask(gateway, question('gemini-4-argon', false)))
-    t.match(row, { attempts: 3, source: 'reported', outcome: 'ok' })
-    t.match(row.usage, { input: 21, output: 12, reasoning: 3 })
-  },
-)
+    const usageMetadata = { promptTokenCount: 7, candidatesTokenCount: 3, thoughtsTokenCount: 1 }
+    gateway.emulator.replay({
+      status: 200,
+      response_headers: { 'content-type': 'application/json' },
+      response_body: JSON.stringify({
+        candidates: [candidate],
+        usageMetadata,
+        modelVersion: 'gemini-4-argon',
+      }),
+    })
+  }
+  const row = await rowAfter(t, gateway, () => ask(gateway, question('gemini-4-argon', false)))
+  t.match(row, { attempts: 3, source: 'reported', outcome: 'ok' })
+  t.match(row.usage, { input: 21, output: 12, reasoning: 3 })
+})

@@ -31,8 +31,7 @@ const CASES: Record<string, { stream: boolean; fault: Fault; leaves?: true }> = 
 }
 
 async function lineOf(gateway: TestGateway): Promise<Record<string, unknown>> {
-  const exchanges = (): Record<string, unknown>[] =>
-    gateway.lines.filter(({ msg }) => msg === 'exchange')
+  const exchanges = (): Record<string, unknown>[] => gateway.lines.filter(({ msg }) => msg === 'exchange')
   await until(() => exchanges().length === 1)
   return exchanges()[0] ?? {}
 }

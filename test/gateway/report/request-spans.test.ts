@@ -7,11 +7,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
-import {
-  startOtlpReceiver,
-  type OtlpReceiver,
-  type ReceivedSpan,
-} from '../../observe/otlp-receiver.js'
+import { startOtlpReceiver, type OtlpReceiver, type ReceivedSpan } from '../../observe/otlp-receiver.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
 
@@ -194,11 +190,7 @@ void t.test('the classes of errors and their causes', async (t) => {
     const traceId = TRACE.replace(/.$/, String(index))
     await ask(gateway, body, { traceparent: PARENT.replace(TRACE, traceId) })
     const [server, first] = await receiver.trace(traceId, attempt === null ? 1 : 2)
-    t.match(
-      server,
-      { status, attributes: { 'sluice.outcome': outcome, 'error.type': outcome } },
-      name,
-    )
+    t.match(server, { status, attributes: { 'sluice.outcome': outcome, 'error.type': outcome } }, name)
     t.equal(first?.status ?? null, attempt, name)
   }
   for (const { text } of receiver.requests) t.notMatch(text, /canary/, 'no prompt')
@@ -207,10 +199,10 @@ void t.test('the classes of errors and their causes', async (t) => {
 void t.test('a client that leaves ends both spans', async (t) => {
   const { gateway, receiver } = await startTraced(t)
   const leaving = new AbortController()
-  const response = await gateway.chat(
-    question({ stream: true }, `[[words: 2000]] [[pace: 20]] ${PROMPT}`),
-    { headers: { traceparent: PARENT }, signal: leaving.signal },
-  )
+  const response = await gateway.chat(question({ stream: true }, `[[words: 2000]] [[pace: 20]] ${PROMPT}`), {
+    headers: { traceparent: PARENT },
+    signal: leaving.signal,
+  })
   await response.body?.getReader().read()
   leaving.abort()
   const [server, attempt] = await receiver.trace(TRACE, 2)
@@ -352,16 +344,12 @@ void t.test('failures of a receiver are counted and affect no request', async (t
     const line = new RegExp(`sluice_trace_spans_total{result="${result}"} (\\d+)`).exec(text)
     return Number(line?.[1] ?? 0)
   }
-  await until(() =>
-    gateway.lines.some(({ msg }) => String(msg).startsWith('traces are not exported')),
-  )
+  await until(() => gateway.lines.some(({ msg }) => String(msg).startsWith('traces are not exported')))
   await gateway.plane.drain()
   const [failed, dropped] = [await count('failed'), await count('dropped')]
   t.equal(failed + dropped, 60, `${failed} failed and ${dropped} dropped`)
   t.ok(dropped > 0, 'the queue is bounded')
-  const warned = gateway.lines.filter(({ msg }) =>
-    String(msg).startsWith('traces are not exported'),
-  )
+  const warned = gateway.lines.filter(({ msg }) => String(msg).startsWith('traces are not exported'))
   t.equal(warned.length, 1, 'logged once')
   t.match(warned[0], { reason: 'status 400' })
 })

@@ -103,21 +103,18 @@ void t.test("failures that are not the provider's do not abort a canary", async 
   t.match(gateway.plane.canaries(), [{ failures: 0 }])
 })
 
-void t.test(
-  'a stream that the canary truncates after its first content is a failure',
-  async (t) => {
-    const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 1, min_requests: 3 }'))
-    const { emulators, ask, received } = stage
-    emulators['canary']?.script({ fault: { kind: 'cut', event: 4, mode: 'reset' } })
-    await until(async () => {
-      // The connection of a truncated reply is closed.
-      await ask({ stream: true }).catch(() => null)
-      return received()['canary'] === 3
-    })
-    await until(() => checkOf(stage) !== 'ok')
-    t.match(checkOf(stage), /3 of 3 requests failed/)
-  },
-)
+void t.test('a stream that the canary truncates after its first content is a failure', async (t) => {
+  const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 1, min_requests: 3 }'))
+  const { emulators, ask, received } = stage
+  emulators['canary']?.script({ fault: { kind: 'cut', event: 4, mode: 'reset' } })
+  await until(async () => {
+    // The connection of a truncated reply is closed.
+    await ask({ stream: true }).catch(() => null)
+    return received()['canary'] === 3
+  })
+  await until(() => checkOf(stage) !== 'ok')
+  t.match(checkOf(stage), /3 of 3 requests failed/)
+})
 
 void t.test('the next generation restores an aborted canary, and resets the counts', async (t) => {
   const routes = routeWith('{ error_rate: 0.5, min_requests: 3 }')

@@ -15,52 +15,43 @@ void t.test('weights: nine of ten requests, within statistics', async (t) => {
     '  - { prefix: m-, targets: [{ upstream: a, weight: 9 }, { upstream: b, weight: 1 }] }',
   )
   const n = 300
-  for (let index = 0; index < n; index += 10)
-    await Promise.all(Array.from({ length: 10 }, () => ask()))
+  for (let index = 0; index < n; index += 10) await Promise.all(Array.from({ length: 10 }, () => ask()))
   const { a = 0, b = 0 } = received()
   t.equal(a + b, n)
   // Five standard deviations.
   t.ok(Math.abs(b - n / 10) < 5 * Math.sqrt(n * 0.1 * 0.9), `${a} and ${b}`)
 })
 
-void t.test(
-  'sticky conversation: all turns reach one upstream, conversations are spread',
-  async (t) => {
-    const stage = await startStage(
-      t,
-      TWO,
-      '  - { prefix: m-, targets: [{ upstream: a }, { upstream: b }], sticky: conversation }',
-    )
-    const turns = async (name: string): Promise<Set<string | null>> => {
-      const messages: object[] = [
-        { role: 'system', content: 'You are kind.' },
-        { role: 'user', content: `I am ${name}.` },
-      ]
-      const seen = new Set<string | null>()
-      for (let turn = 0; turn < 4; turn += 1) {
-        const { upstream, status } = await stage.ask({
-          messages: [...messages],
-          stream: turn % 2 === 1,
-        })
-        t.equal(status, 200)
-        seen.add(upstream)
-        messages.push(
-          { role: 'assistant', content: 'Hello.' },
-          { role: 'user', content: `Turn ${turn}` },
-        )
-      }
-      return seen
+void t.test('sticky conversation: all turns reach one upstream, conversations are spread', async (t) => {
+  const stage = await startStage(
+    t,
+    TWO,
+    '  - { prefix: m-, targets: [{ upstream: a }, { upstream: b }], sticky: conversation }',
+  )
+  const turns = async (name: string): Promise<Set<string | null>> => {
+    const messages: object[] = [
+      { role: 'system', content: 'You are kind.' },
+      { role: 'user', content: `I am ${name}.` },
+    ]
+    const seen = new Set<string | null>()
+    for (let turn = 0; turn < 4; turn += 1) {
+      const { upstream, status } = await stage.ask({
+        messages: [...messages],
+        stream: turn % 2 === 1,
+      })
+      t.equal(status, 200)
+      seen.add(upstream)
+      messages.push({ role: 'assistant', content: 'Hello.' }, { role: 'user', content: `Turn ${turn}` })
     }
-    const all = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => turns(`person ${index}`)),
-    )
-    t.ok(
-      all.every((seen) => seen.size === 1),
-      'one upstream for each conversation',
-    )
-    t.same([...new Set(all.flatMap((seen) => [...seen]))].sort(), ['a', 'b'])
-  },
-)
+    return seen
+  }
+  const all = await Promise.all(Array.from({ length: 20 }, (_, index) => turns(`person ${index}`)))
+  t.ok(
+    all.every((seen) => seen.size === 1),
+    'one upstream for each conversation',
+  )
+  t.same([...new Set(all.flatMap((seen) => [...seen]))].sort(), ['a', 'b'])
+})
 
 void t.test('sticky key: each API key has its upstream', async (t) => {
   const { ask, keyWith } = await startStage(

@@ -78,58 +78,46 @@ void t.test('E-87: an open breaker has no effect without another target', async 
   t.equal(await metric('sluice_breaker_state{upstream="a"}'), 0)
 })
 
-void t.test(
-  'E-87: if all breakers are open, an upstream that has recovered is found',
-  async (t) => {
-    const lasting = BREAKER.replace('open_seconds: 1', 'open_seconds: 600')
-    const { ask, emulators } = await startStage(
-      t,
-      { a: { options: lasting }, b: { options: lasting } },
-      FALLBACK,
-    )
-    const faults = ['a', 'b'].map((name) =>
-      emulators[name]?.script({ fault: { kind: 'status', code: 500 } }),
-    )
-    for (let index = 0; index < 5; index += 1) t.equal((await ask()).status, 502)
-    faults[1]?.()
-    const reply = await ask()
-    t.equal(reply.status, 200)
-    t.equal(reply.upstream, 'b')
-  },
-)
+void t.test('E-87: if all breakers are open, an upstream that has recovered is found', async (t) => {
+  const lasting = BREAKER.replace('open_seconds: 1', 'open_seconds: 600')
+  const { ask, emulators } = await startStage(
+    t,
+    { a: { options: lasting }, b: { options: lasting } },
+    FALLBACK,
+  )
+  const faults = ['a', 'b'].map((name) => emulators[name]?.script({ fault: { kind: 'status', code: 500 } }))
+  for (let index = 0; index < 5; index += 1) t.equal((await ask()).status, 502)
+  faults[1]?.()
+  const reply = await ask()
+  t.equal(reply.status, 200)
+  t.equal(reply.upstream, 'b')
+})
 
-void t.test(
-  'E-85: errors of the client and clients that leave do not open the breaker',
-  async (t) => {
-    const { ask, emulators, metric, gateway } = await startStage(
-      t,
-      { a: { options: BREAKER }, b: {} },
-      FALLBACK,
-    )
-    const restore = emulators['a']?.script({ fault: { kind: 'status', code: 400 } })
-    for (let index = 0; index < 5; index += 1) {
-      const { status, upstream } = await ask()
-      t.match({ status, upstream }, { status: 400, upstream: 'a' }, 'never repeated elsewhere')
-    }
-    restore?.()
-    emulators['a']?.script({ fault: { kind: 'hang' } })
-    for (let index = 0; index < 5; index += 1) {
-      const signal = AbortSignal.timeout(50)
-      await gateway
-        .chat({ model: 'm-1', messages: [{ role: 'user', content: 'x' }] }, { signal })
-        .catch(() => undefined)
-    }
-    await until(() => emulators['a']?.open() === 0)
-    t.equal(await metric('sluice_breaker_state{upstream="a"}'), 0)
-  },
-)
-
-void t.test('a reload keeps an open breaker, unless its settings changed', async (t) => {
-  const { ask, emulators, metric, reload } = await startStage(
+void t.test('E-85: errors of the client and clients that leave do not open the breaker', async (t) => {
+  const { ask, emulators, metric, gateway } = await startStage(
     t,
     { a: { options: BREAKER }, b: {} },
     FALLBACK,
   )
+  const restore = emulators['a']?.script({ fault: { kind: 'status', code: 400 } })
+  for (let index = 0; index < 5; index += 1) {
+    const { status, upstream } = await ask()
+    t.match({ status, upstream }, { status: 400, upstream: 'a' }, 'never repeated elsewhere')
+  }
+  restore?.()
+  emulators['a']?.script({ fault: { kind: 'hang' } })
+  for (let index = 0; index < 5; index += 1) {
+    const signal = AbortSignal.timeout(50)
+    await gateway
+      .chat({ model: 'm-1', messages: [{ role: 'user', content: 'x' }] }, { signal })
+      .catch(() => undefined)
+  }
+  await until(() => emulators['a']?.open() === 0)
+  t.equal(await metric('sluice_breaker_state{upstream="a"}'), 0)
+})
+
+void t.test('a reload keeps an open breaker, unless its settings changed', async (t) => {
+  const { ask, emulators, metric, reload } = await startStage(t, { a: { options: BREAKER }, b: {} }, FALLBACK)
   emulators['a']?.script({ fault: { kind: 'status', code: 500 } })
   const lasting = BREAKER.replace('open_seconds: 1', 'open_seconds: 600')
   reload({ a: { options: lasting }, b: {} }, FALLBACK)
@@ -168,46 +156,40 @@ for (const [code, kind] of [
   [403, 'upstream_denied'],
   [429, 'upstream_busy'],
 ] as const) {
-  void t.test(
-    `after ${code} the next credential is used at once, and the refused one rests`,
-    async (t) => {
-      const { ask, emulators, received, metric, gateway } = await startStage(
-        t,
-        { a: { options: 'api_keys: [key-one, key-two]' } },
-        '  - { prefix: m-, upstream: a }',
-      )
-      const match = ({ headers }: { headers: { authorization?: string | undefined } }) =>
-        headers.authorization === 'Bearer key-one'
-      emulators['a']?.script({ match, fault: { kind: 'status', code } })
-      const replies = []
-      for (let index = 0; index < 6; index += 1) replies.push(await ask())
-      t.ok(replies.every(({ status }) => status === 200))
-      const several = replies.flatMap(({ attempts }) => attempts ?? [])
-      t.same(several, [`a:${kind}, a:ok`], 'one request used the refused key')
-      t.equal(received()['a'], 7)
-      t.equal(await metric('sluice_credentials_resting{upstream="a"}'), 1)
-      t.equal(gateway.plane.ready().checks['upstreams'], '1 of 2 keys of a resting')
-    },
-  )
+  void t.test(`after ${code} the next credential is used at once, and the refused one rests`, async (t) => {
+    const { ask, emulators, received, metric, gateway } = await startStage(
+      t,
+      { a: { options: 'api_keys: [key-one, key-two]' } },
+      '  - { prefix: m-, upstream: a }',
+    )
+    const match = ({ headers }: { headers: { authorization?: string | undefined } }) =>
+      headers.authorization === 'Bearer key-one'
+    emulators['a']?.script({ match, fault: { kind: 'status', code } })
+    const replies = []
+    for (let index = 0; index < 6; index += 1) replies.push(await ask())
+    t.ok(replies.every(({ status }) => status === 200))
+    const several = replies.flatMap(({ attempts }) => attempts ?? [])
+    t.same(several, [`a:${kind}, a:ok`], 'one request used the refused key')
+    t.equal(received()['a'], 7)
+    t.equal(await metric('sluice_credentials_resting{upstream="a"}'), 1)
+    t.equal(gateway.plane.ready().checks['upstreams'], '1 of 2 keys of a resting')
+  })
 }
 
-void t.test(
-  'a single credential never rests, and if all are refused the client gets an error',
-  async (t) => {
-    const { ask, emulators, received } = await startStage(
-      t,
-      { a: { options: 'api_keys: [key-one, key-two, key-three]' }, b: {} },
-      '  - { prefix: m-, upstream: a }\n  - { prefix: n-, upstream: b }',
-    )
-    emulators['a']?.script({ fault: { kind: 'status', code: 401 } })
-    t.equal((await ask()).status, 502)
-    t.equal(received()['a'], 3, 'each key once')
-    const restore = emulators['b']?.script({ fault: { kind: 'status', code: 429 } })
-    t.equal((await ask({ model: 'n-1' })).status, 429)
-    restore?.()
-    t.equal((await ask({ model: 'n-1' })).status, 200)
-  },
-)
+void t.test('a single credential never rests, and if all are refused the client gets an error', async (t) => {
+  const { ask, emulators, received } = await startStage(
+    t,
+    { a: { options: 'api_keys: [key-one, key-two, key-three]' }, b: {} },
+    '  - { prefix: m-, upstream: a }\n  - { prefix: n-, upstream: b }',
+  )
+  emulators['a']?.script({ fault: { kind: 'status', code: 401 } })
+  t.equal((await ask()).status, 502)
+  t.equal(received()['a'], 3, 'each key once')
+  const restore = emulators['b']?.script({ fault: { kind: 'status', code: 429 } })
+  t.equal((await ask({ model: 'n-1' })).status, 429)
+  restore?.()
+  t.equal((await ask({ model: 'n-1' })).status, 200)
+})
 
 void t.test('targets of three formats replace each other, whole and streamed', async (t) => {
   const { ask, emulators } = await startStage(

@@ -97,10 +97,7 @@ export async function startStage(
 
 async function ask(gateway: TestGateway, body: object, secret: string): Promise<Reply> {
   const plain = { model: 'm-1', messages: [{ role: 'user', content: 'Hello' }] }
-  const reply = await gateway.chat(
-    { ...plain, ...body },
-    { headers: { authorization: `Bearer ${secret}` } },
-  )
+  const reply = await gateway.chat({ ...plain, ...body }, { headers: { authorization: `Bearer ${secret}` } })
   return {
     status: reply.status,
     upstream: reply.headers.get('x-sluice-upstream'),

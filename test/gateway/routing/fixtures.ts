@@ -1,9 +1,6 @@
 /** Routers, routes and requests for the tests of this folder. */
 import type { ChatRequest, Message } from '../../../src/formats/chat/request.js'
-import {
-  PLAIN_REQUEST,
-  type RequestTraits,
-} from '../../../src/gateway/routing/match-route-conditions.js'
+import { PLAIN_REQUEST, type RequestTraits } from '../../../src/gateway/routing/match-route-conditions.js'
 import { createRouter, type ModelRoute, type Router } from '../../../src/gateway/routing/router.js'
 import { loadText } from '../../config/sample.js'
 

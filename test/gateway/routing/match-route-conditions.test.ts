@@ -50,35 +50,32 @@ void t.test('a model whose only routes have conditions that do not hold has no r
   t.end()
 })
 
-void t.test(
-  'traits are those of the request; the prompt is measured at most once, on first use',
-  (t) => {
-    let measured = 0
-    const measure = (): number => {
-      measured += 1
-      return 7
-    }
-    const plain = traitsOf(requestOf([message('user', 'hello')]), {}, measure)
-    t.equal(plain.hasImages(), false)
-    t.equal(plain.hasTools(), false)
-    t.equal(measured, 0)
-    t.equal(plain.promptTokens(), 7)
-    plain.promptTokens()
-    t.equal(measured, 1)
-    const image = {
-      type: 'image' as const,
-      source: { kind: 'url' as const, url: 'https://x.example/' },
-    }
-    const rich = requestOf([message('system', 's'), { role: 'user', index: 1, parts: [image] }], {
-      tools: [{ name: 'f' }],
-    })
-    t.equal(traitsOf(rich, {}, measure).hasImages(), true)
-    t.equal(traitsOf(rich, {}, measure).hasTools(), true)
-    const tool = requestOf([{ role: 'tool', index: 0, callId: 'c', parts: [image] }])
-    t.equal(traitsOf(tool, {}, measure).hasImages(), true, 'a picture that a tool returned')
-    t.end()
-  },
-)
+void t.test('traits are those of the request; the prompt is measured at most once, on first use', (t) => {
+  let measured = 0
+  const measure = (): number => {
+    measured += 1
+    return 7
+  }
+  const plain = traitsOf(requestOf([message('user', 'hello')]), {}, measure)
+  t.equal(plain.hasImages(), false)
+  t.equal(plain.hasTools(), false)
+  t.equal(measured, 0)
+  t.equal(plain.promptTokens(), 7)
+  plain.promptTokens()
+  t.equal(measured, 1)
+  const image = {
+    type: 'image' as const,
+    source: { kind: 'url' as const, url: 'https://x.example/' },
+  }
+  const rich = requestOf([message('system', 's'), { role: 'user', index: 1, parts: [image] }], {
+    tools: [{ name: 'f' }],
+  })
+  t.equal(traitsOf(rich, {}, measure).hasImages(), true)
+  t.equal(traitsOf(rich, {}, measure).hasTools(), true)
+  const tool = requestOf([{ role: 'tool', index: 0, callId: 'c', parts: [image] }])
+  t.equal(traitsOf(tool, {}, measure).hasImages(), true, 'a picture that a tool returned')
+  t.end()
+})
 
 void t.test('labels with the names of object members are ordinary labels', (t) => {
   const none = { images: null, tools: null, minPromptTokens: null, plugin: null }

@@ -6,20 +6,14 @@
  */
 import t from 'tap'
 import type { ModelRoute, RouteTarget } from '../../../src/gateway/routing/router.js'
-import {
-  stickyKeyOf,
-  orderTargets,
-  type Choice,
-} from '../../../src/gateway/routing/order-targets.js'
+import { stickyKeyOf, orderTargets, type Choice } from '../../../src/gateway/routing/order-targets.js'
 import { requestOf, routeWith, message, seeded } from './fixtures.js'
 import { cpuWatch } from '../../helpers/stopwatch.js'
 
 const NAMES = ['a', 'b', 'c', 'd']
 
 function weighted(weights: readonly number[], more = ''): ModelRoute {
-  const targets = weights.map(
-    (weight, index) => `{ upstream: ${NAMES[index] ?? ''}, weight: ${weight} }`,
-  )
+  const targets = weights.map((weight, index) => `{ upstream: ${NAMES[index] ?? ''}, weight: ${weight} }`)
   return routeWith(`targets: [${targets.join(', ')}]${more}`)
 }
 
@@ -62,10 +56,7 @@ void t.test('the first target is drawn by weight, for all weights', (t) => {
 })
 
 void t.test('the other targets by weight follow it, then fallback in order', (t) => {
-  const route = weighted(
-    [1, 5, 9, 5],
-    ', fallback: [{ upstream: b, model: x }, { upstream: a, model: y }]',
-  )
+  const route = weighted([1, 5, 9, 5], ', fallback: [{ upstream: b, model: x }, { upstream: a, model: y }]')
   t.equal(names(orderTargets(route, choice({ random: () => 0 }))), 'a c b d b a')
   t.equal(names(orderTargets(route, choice({ random: () => 0.999_999 }))), 'd c b a b a')
   t.same(
@@ -130,10 +121,7 @@ void t.test('a conversation has one sticky key in all its turns', (t) => {
   const first = key(start)
   const reply = { role: 'assistant' as const, index: 2, parts: [], toolCalls: [] }
   t.equal(key([...start, reply, message('user', 'And now?')]), first)
-  t.equal(
-    key([...start, reply, message('system', 'Be brief.'), message('user', 'And now?')]),
-    first,
-  )
+  t.equal(key([...start, reply, message('system', 'Be brief.'), message('user', 'And now?')]), first)
   t.not(key([message('system', 'You are kind.'), message('user', 'Hello!')]), first)
   t.not(key([message('system', 'You are not kind.'), message('user', 'Hello')]), first)
   t.not(key([message('user', 'You are kind.'), message('user', 'Hello')]), first)
@@ -181,10 +169,7 @@ void t.test('least_latency takes the faster of two targets that are drawn by wei
     Array.from({ length: 6_000 }, () => choice({ random, latencyMs })),
   )
   t.equal(firsts.get('b') ?? 0, 0, 'the slowest of three is never chosen')
-  t.ok(
-    Math.abs((firsts.get('a') ?? 0) / 6_000 - 2 / 3) < 0.04,
-    'the fastest wins its two pairs of three',
-  )
+  t.ok(Math.abs((firsts.get('a') ?? 0) / 6_000 - 2 / 3) < 0.04, 'the fastest wins its two pairs of three')
   const sticky = weighted([1, 1], ', balance: least_latency, sticky: key')
   const slow = ({ upstream }: RouteTarget) => (upstream.name === chosen ? 9_000 : 1)
   const chosen = orderTargets(sticky, choice({ stickyKey: 'x' }))[0]?.upstream.name

@@ -75,29 +75,26 @@ void t.test('S5: the default routes match these ids and no others', (t) => {
   t.end()
 })
 
-void t.test(
-  '10,000 routes: the same results as a linear search, within a millisecond each',
-  (t) => {
-    const exact = Array.from({ length: 5_000 }, (_, index) => `m-${index}`)
-    const prefixes = Array.from({ length: 5_000 }, (_, index) => `p-${index.toString(2)}-`)
-    const router = routerOf(
-      [
-        ...exact.map((model) => `  - { model: ${model}, upstream: a }`),
-        ...prefixes.map((prefix) => `  - { prefix: ${prefix}, upstream: b }`),
-      ].join('\n'),
-    )
-    const ids = [...exact, ...prefixes.map((prefix) => `${prefix}x`), 'm-x', 'p-2-', 'p-1', 'q']
-    const before = process.hrtime.bigint()
-    const answers = ids.map((model) => plain(router, model)?.label ?? null)
-    const spentMs = Number(process.hrtime.bigint() - before) / 1e6
-    t.ok(spentMs < ids.length, `${spentMs} ms`)
-    const isExact = new Set(exact)
-    ids.forEach((model, index) => {
-      if (index % 97 !== 0 && index < 10_000) return
-      const fitting = prefixes.filter((prefix) => model.startsWith(prefix))
-      fitting.sort((one, other) => other.length - one.length)
-      t.equal(answers[index], isExact.has(model) ? model : (fitting[0] ?? null), model)
-    })
-    t.end()
-  },
-)
+void t.test('10,000 routes: the same results as a linear search, within a millisecond each', (t) => {
+  const exact = Array.from({ length: 5_000 }, (_, index) => `m-${index}`)
+  const prefixes = Array.from({ length: 5_000 }, (_, index) => `p-${index.toString(2)}-`)
+  const router = routerOf(
+    [
+      ...exact.map((model) => `  - { model: ${model}, upstream: a }`),
+      ...prefixes.map((prefix) => `  - { prefix: ${prefix}, upstream: b }`),
+    ].join('\n'),
+  )
+  const ids = [...exact, ...prefixes.map((prefix) => `${prefix}x`), 'm-x', 'p-2-', 'p-1', 'q']
+  const before = process.hrtime.bigint()
+  const answers = ids.map((model) => plain(router, model)?.label ?? null)
+  const spentMs = Number(process.hrtime.bigint() - before) / 1e6
+  t.ok(spentMs < ids.length, `${spentMs} ms`)
+  const isExact = new Set(exact)
+  ids.forEach((model, index) => {
+    if (index % 97 !== 0 && index < 10_000) return
+    const fitting = prefixes.filter((prefix) => model.startsWith(prefix))
+    fitting.sort((one, other) => other.length - one.length)
+    t.equal(answers[index], isExact.has(model) ? model : (fitting[0] ?? null), model)
+  })
+  t.end()
+})

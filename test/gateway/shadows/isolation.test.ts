@@ -26,9 +26,7 @@ const STREAM = [
 
 const WHOLE = JSON.stringify({
   ...{ id: 'chatcmpl-2', object: 'chat.completion', created: 1, model: 'm-1' },
-  choices: [
-    { index: 0, message: { role: 'assistant', content: 'One two.' }, finish_reason: 'stop' },
-  ],
+  choices: [{ index: 0, message: { role: 'assistant', content: 'One two.' }, finish_reason: 'stop' }],
   usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 },
 })
 
@@ -81,10 +79,7 @@ void t.test('replies are the same bytes, for every fault of the shadow', async (
       emulators['main']?.replay(stream ? RECORDINGS.stream : RECORDINGS.whole)
       const reply = await ask({ stream })
       const { status, upstream, attempts } = reply
-      t.strictSame(
-        { status, upstream, attempts },
-        { status: 200, upstream: 'main', attempts: null },
-      )
+      t.strictSame({ status, upstream, attempts }, { status: 200, upstream: 'main', attempts: null })
       t.equal(reply.text, stream ? STREAM : WHOLE, `${fault.kind}, stream: ${stream}`)
       await until(() => (received()['other'] ?? 0) === before + 1)
     }
@@ -94,33 +89,29 @@ void t.test('replies are the same bytes, for every fault of the shadow', async (
   t.match(stage.gateway.plane.ready(), { ready: true, checks: { upstreams: 'ok' } })
 })
 
-void t.test(
-  "a shadow on the client's own upstream does not affect its breaker and keys",
-  async (t) => {
-    const options =
-      'api_keys: [one, two], breaker: { failures: 2, error_rate: 0.1, min_requests: 2 }'
-    const stage = await startStage(
-      t,
-      { main: { options } },
-      '  - { prefix: m-, upstream: main, shadow: { upstream: main, model: new-1, percent: 100 } }',
-    )
-    const { emulators, ask, received, gateway, metric } = stage
-    const isCopy = (call: { readonly body?: JsonObject | undefined }): boolean =>
-      call.body?.['model'] === 'new-1'
-    for (const code of [401, 429, 500]) {
-      const restore = emulators['main']?.script({ match: isCopy, fault: { kind: 'status', code } })
-      for (let index = 0; index < 4; index += 1) t.equal((await ask()).status, 200)
-      restore?.()
-    }
-    await until(async () => {
-      const open = await dropped(stage, 'breaker')
-      return open > 0 && (received()['main'] ?? 0) + open >= 24
-    })
-    t.equal(await metric('sluice_breaker_state{upstream="main"}'), 0)
-    t.equal(await metric('sluice_credentials_resting{upstream="main"}'), 0)
-    t.equal(gateway.plane.ready().checks['upstreams'], 'ok')
-  },
-)
+void t.test("a shadow on the client's own upstream does not affect its breaker and keys", async (t) => {
+  const options = 'api_keys: [one, two], breaker: { failures: 2, error_rate: 0.1, min_requests: 2 }'
+  const stage = await startStage(
+    t,
+    { main: { options } },
+    '  - { prefix: m-, upstream: main, shadow: { upstream: main, model: new-1, percent: 100 } }',
+  )
+  const { emulators, ask, received, gateway, metric } = stage
+  const isCopy = (call: { readonly body?: JsonObject | undefined }): boolean =>
+    call.body?.['model'] === 'new-1'
+  for (const code of [401, 429, 500]) {
+    const restore = emulators['main']?.script({ match: isCopy, fault: { kind: 'status', code } })
+    for (let index = 0; index < 4; index += 1) t.equal((await ask()).status, 200)
+    restore?.()
+  }
+  await until(async () => {
+    const open = await dropped(stage, 'breaker')
+    return open > 0 && (received()['main'] ?? 0) + open >= 24
+  })
+  t.equal(await metric('sluice_breaker_state{upstream="main"}'), 0)
+  t.equal(await metric('sluice_credentials_resting{upstream="main"}'), 0)
+  t.equal(gateway.plane.ready().checks['upstreams'], 'ok')
+})
 
 void t.test('at most `concurrent` copies run at once', async (t) => {
   const stage = await stageWith(t, 'upstream: other, percent: 100, concurrent: 2')
@@ -138,9 +129,7 @@ void t.test('copies cost no more than usd_per_day, and the rest is dropped', asy
   const { gateway, ask, received } = stage
   for (let index = 0; index < 40; index += 1) {
     t.equal((await ask({ max_tokens: 32 })).status, 200)
-    await until(
-      async () => (received()['other'] ?? 0) + ((await dropped(stage, 'spend')) || 0) > index,
-    )
+    await until(async () => (received()['other'] ?? 0) + ((await dropped(stage, 'spend')) || 0) > index)
   }
   await until(() => stage.emulators['other']?.open() === 0)
   const copies = (await rowsOf(gateway)).filter(({ shadowOf }) => shadowOf !== null)

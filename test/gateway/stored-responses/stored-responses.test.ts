@@ -149,8 +149,7 @@ void t.test('failed and truncated replies are not stored', async (t) => {
     })
     let id = ''
     try {
-      for await (const event of stream)
-        if (event.type === 'response.created') id = event.response.id
+      for await (const event of stream) if (event.type === 'response.created') id = event.response.id
     } catch {
       // The connection is closed after an error event.
     }
@@ -255,23 +254,20 @@ void t.test('store_seconds limits the lifetime, and 0 stores nothing', async (t)
   t.match((await failureOf(next)).message, /store_seconds is 0/)
 })
 
-void t.test(
-  'a conversation that is too large is not stored, and the error names the reason',
-  async (t) => {
-    const gateway = await startGateway(t, { more: 'escrow: { max_bytes: 1048576 }' })
-    const client = clientOf(gateway)
-    const input = 'word '.repeat(5_000)
-    const response = await client.responses.create({ model: 'claude-haiku-4-5', input })
-    const next = client.responses.create({
-      model: 'claude-haiku-4-5',
-      previous_response_id: response.id,
-      input: 'And?',
-    })
-    const error = await failureOf(next)
-    t.match(error, { status: 400, param: 'previous_response_id' })
-    t.match(error.message, /too large to be stored/)
-  },
-)
+void t.test('a conversation that is too large is not stored, and the error names the reason', async (t) => {
+  const gateway = await startGateway(t, { more: 'escrow: { max_bytes: 1048576 }' })
+  const client = clientOf(gateway)
+  const input = 'word '.repeat(5_000)
+  const response = await client.responses.create({ model: 'claude-haiku-4-5', input })
+  const next = client.responses.create({
+    model: 'claude-haiku-4-5',
+    previous_response_id: response.id,
+    input: 'And?',
+  })
+  const error = await failureOf(next)
+  t.match(error, { status: 400, param: 'previous_response_id' })
+  t.match(error.message, /too large to be stored/)
+})
 
 void t.test('one account can fill only its own share', async (t) => {
   const gateway = await startGateway(t, { more: 'escrow: { max_entries: 64 }' })
@@ -291,51 +287,48 @@ void t.test('one account can fill only its own share', async (t) => {
   t.equal((await failureOf(client.responses.retrieve(ids[0] ?? ''))).status, 404, 'the oldest left')
 })
 
-void t.test(
-  'tool calls continue without their message being sent again, on every upstream',
-  async (t) => {
-    const gateway = await startGateway(t)
-    const client = clientOf(gateway)
-    const tools: OpenAI.Responses.FunctionTool[] = [
-      {
-        type: 'function',
-        name: 'get_time',
-        strict: false,
-        parameters: { type: 'object', properties: {} },
-      },
-    ]
-    for (const first of MODELS) {
-      for (const second of MODELS) {
-        const response = await client.responses.create({
-          model: first,
-          tools,
-          input: 'Use get_time',
-        })
-        const call = response.output.find((item) => item.type === 'function_call')
-        const two = await client.responses.create({
-          model: second,
-          tools,
-          previous_response_id: response.id,
-          input: [{ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' }],
-        })
-        t.match(two.output_text, /get_time returned: “noon”/, `${first} → ${second}`)
-      }
-    }
-    const response = await client.responses.create({
-      model: 'gpt-4.1',
-      tools,
-      input: 'Use get_time',
-    })
-    const missing = await failureOf(
-      client.responses.create({
-        model: 'gpt-4.1',
+void t.test('tool calls continue without their message being sent again, on every upstream', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  const tools: OpenAI.Responses.FunctionTool[] = [
+    {
+      type: 'function',
+      name: 'get_time',
+      strict: false,
+      parameters: { type: 'object', properties: {} },
+    },
+  ]
+  for (const first of MODELS) {
+    for (const second of MODELS) {
+      const response = await client.responses.create({
+        model: first,
+        tools,
+        input: 'Use get_time',
+      })
+      const call = response.output.find((item) => item.type === 'function_call')
+      const two = await client.responses.create({
+        model: second,
+        tools,
         previous_response_id: response.id,
-        input: 'And?',
-      }),
-    )
-    t.match(missing, { status: 400, param: /^input/ }, 'a call must have its result')
-  },
-)
+        input: [{ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' }],
+      })
+      t.match(two.output_text, /get_time returned: “noon”/, `${first} → ${second}`)
+    }
+  }
+  const response = await client.responses.create({
+    model: 'gpt-4.1',
+    tools,
+    input: 'Use get_time',
+  })
+  const missing = await failureOf(
+    client.responses.create({
+      model: 'gpt-4.1',
+      previous_response_id: response.id,
+      input: 'And?',
+    }),
+  )
+  t.match(missing, { status: 400, param: /^input/ }, 'a call must have its result')
+})
 
 void t.test('reasoning of another upstream is left out, and reported as lost', async (t) => {
   const gateway = await startGateway(t)

@@ -109,29 +109,22 @@ void t.test('a missing version is accepted', async (t) => {
   t.equal(gateway.emulator.ledger.at(-1)?.headers['anthropic-version'], '2023-06-01')
 })
 
-void t.test(
-  "errors keep the provider's type and message, and have the gateway's kind",
-  async (t) => {
-    const gateway = await startGateway(t)
-    const rejected = await post(gateway, { invented: 1 })
-    t.equal(rejected.status, 400)
-    const body = objectOf(await rejected.json())
-    t.match(body, {
-      type: 'error',
-      error: { type: 'invalid_request_error', message: /invented/, kind: 'upstream_rejected' },
-    })
-    t.equal(body['request_id'], rejected.headers.get('x-request-id'))
-    t.equal(rejected.headers.get('request-id'), rejected.headers.get('x-request-id'))
-    await failing(
-      gateway.emulator,
-      { kind: 'status', code: 529, type: 'overloaded_error' },
-      async () => {
-        const busy = await post(gateway, {})
-        t.match(await busy.json(), { error: { type: 'overloaded_error', kind: 'upstream_busy' } })
-      },
-    )
-  },
-)
+void t.test("errors keep the provider's type and message, and have the gateway's kind", async (t) => {
+  const gateway = await startGateway(t)
+  const rejected = await post(gateway, { invented: 1 })
+  t.equal(rejected.status, 400)
+  const body = objectOf(await rejected.json())
+  t.match(body, {
+    type: 'error',
+    error: { type: 'invalid_request_error', message: /invented/, kind: 'upstream_rejected' },
+  })
+  t.equal(body['request_id'], rejected.headers.get('x-request-id'))
+  t.equal(rejected.headers.get('request-id'), rejected.headers.get('x-request-id'))
+  await failing(gateway.emulator, { kind: 'status', code: 529, type: 'overloaded_error' }, async () => {
+    const busy = await post(gateway, {})
+    t.match(await busy.json(), { error: { type: 'overloaded_error', kind: 'upstream_busy' } })
+  })
+})
 
 void t.test('an error inside a stream is one event, and no end follows it', async (t) => {
   for (const model of [MODEL, 'gpt-4o']) {
@@ -143,11 +136,7 @@ void t.test('an error inside a stream is one event, and no end follows it', asyn
       return textUntilEnd(response)
     })
     const event = /event: error\ndata: ([^\n]*)\n\n$/.exec(text)?.[1] ?? '{}'
-    t.match(
-      JSON.parse(event),
-      { type: 'error', error: { kind: /^upstream_/ }, request_id: /./ },
-      model,
-    )
+    t.match(JSON.parse(event), { type: 'error', error: { kind: /^upstream_/ }, request_id: /./ }, model)
     t.notMatch(text, /message_stop/)
   }
 })

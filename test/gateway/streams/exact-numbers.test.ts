@@ -9,8 +9,7 @@ import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
-const ARGUMENTS =
-  '{"user":1234567890123456789,"list":[-98765432109876543210,1e400],"__proto__":{"a":1}}'
+const ARGUMENTS = '{"user":1234567890123456789,"list":[-98765432109876543210,1e400],"__proto__":{"a":1}}'
 const parameters = { type: 'object', properties: { user: { type: 'integer' } } }
 const tools = [{ type: 'function', function: { name: 'look', parameters } }]
 const QUESTION = { role: 'user', content: 'Who is it?' }

@@ -48,11 +48,7 @@ void t.test('a stream passes as events or as an array, and its counts are kept',
     t.match(array.headers.get('content-type'), /^application\/json/)
     const text = await array.text()
     t.equal(text, `[${CHUNKS.map((chunk) => chunk.slice(6).trim()).join(',\n')}]`)
-    t.equal(
-      google.requests.at(-1)?.url,
-      `${STREAMING}?alt=sse`,
-      'the upstream gets a request for events',
-    )
+    t.equal(google.requests.at(-1)?.url, `${STREAMING}?alt=sse`, 'the upstream gets a request for events')
   }
   t.match(JSON.stringify(gateway.lines), /"input_tokens":5/)
   t.match(JSON.stringify(gateway.lines), /"output_tokens":7/)
@@ -104,22 +100,19 @@ function broken(url: string, key: string): Promise<{ text: string; whole: boolea
   })
 }
 
-void t.test(
-  'a truncated stream ends with an error, and an array without its bracket',
-  async (t) => {
-    const { gateway } = await scene(t, { ...STREAM, chunks: CHUNKS.slice(0, 1), cut: true })
-    const array = await broken(`${gateway.origin}${STREAMING}`, gateway.secret)
-    t.equal(array.whole, false)
-    t.notOk(array.text.trimEnd().endsWith(']'))
-    const elements = arrayOf(JSON.parse(`${array.text}]`)).map(objectOf)
-    t.equal(elements.length, 2)
-    t.match(elements[1], { error: { code: 502, status: 'UNAVAILABLE' } })
-    const events = await broken(`${gateway.origin}${STREAMING}?alt=sse`, gateway.secret)
-    t.equal(events.whole, false)
-    t.ok(events.text.startsWith(CHUNKS[0] ?? ''))
-    t.match(events.text, /data: \{"error":\{"code":502,/)
-  },
-)
+void t.test('a truncated stream ends with an error, and an array without its bracket', async (t) => {
+  const { gateway } = await scene(t, { ...STREAM, chunks: CHUNKS.slice(0, 1), cut: true })
+  const array = await broken(`${gateway.origin}${STREAMING}`, gateway.secret)
+  t.equal(array.whole, false)
+  t.notOk(array.text.trimEnd().endsWith(']'))
+  const elements = arrayOf(JSON.parse(`${array.text}]`)).map(objectOf)
+  t.equal(elements.length, 2)
+  t.match(elements[1], { error: { code: 502, status: 'UNAVAILABLE' } })
+  const events = await broken(`${gateway.origin}${STREAMING}?alt=sse`, gateway.secret)
+  t.equal(events.whole, false)
+  t.ok(events.text.startsWith(CHUNKS[0] ?? ''))
+  t.match(events.text, /data: \{"error":\{"code":502,/)
+})
 
 void t.test("reasoning state of another provider's model does not reach Google", async (t) => {
   const reply = { candidates: [{ content: { parts: [{ text: 'Yes' }] }, finishReason: 'STOP' }] }
@@ -135,9 +128,7 @@ void t.test("reasoning state of another provider's model does not reach Google",
     tools,
     generationConfig,
   })
-  const modelTurn = objectOf(
-    objectOf(arrayOf(objectOf(await claude.json())['candidates'])[0])['content'],
-  )
+  const modelTurn = objectOf(objectOf(arrayOf(objectOf(await claude.json())['candidates'])[0])['content'])
   t.match(JSON.stringify(modelTurn), /"thought":true,"thoughtSignature":"c2x1aWNl/)
   const call = arrayOf(modelTurn['parts'])
     .map(objectOf)

@@ -63,11 +63,7 @@ void t.test('a dense event passes, and its usage counts', (t) => {
 void t.test('a dense event is refused in another format', (t) => {
   for (const size of SIZES) {
     const stream = translate()
-    const output = feed(
-      stream,
-      HELLO + chunk({ content: 'never shown' }, `,"more":[${DENSE}0]`) + STOP,
-      size,
-    )
+    const output = feed(stream, HELLO + chunk({ content: 'never shown' }, `,"more":[${DENSE}0]`) + STOP, size)
     t.match(output, /Héllo/)
     t.notMatch(output, /never shown/)
     t.match(stream.error, {
@@ -92,18 +88,12 @@ void t.test('a deep event of ordinary size is bounded too', (t) => {
 
 void t.test('a large event within the limits is translated', (t) => {
   const image = {
-    images: [
-      { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(400_000)}` } },
-    ],
+    images: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(400_000)}` } }],
   }
   const text = chunk({ content: LETTERS })
   for (const size of SIZES) {
     const stream = translate()
-    const output = feed(
-      stream,
-      HELLO + text + chunk(image) + chunk({ content: 'after' }) + STOP + DONE,
-      size,
-    )
+    const output = feed(stream, HELLO + text + chunk(image) + chunk({ content: 'after' }) + STOP + DONE, size)
     t.equal(stream.outcome, 'complete', `in chunks of ${size}`)
     t.ok(output.includes(JSON.stringify(LETTERS)), 'the text')
     t.ok(output.indexOf('after') > output.indexOf(JSON.stringify(LETTERS)), 'in its order')

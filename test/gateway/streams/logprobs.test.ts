@@ -85,42 +85,37 @@ function translated(
 
 const token = (text: string, logprob: number): JsonObject => ({ token: text, logprob })
 
-void t.test(
-  'Gemini: each text has its own tokens, and the requested number of alternatives',
-  (t) => {
-    const geminiChunk = (text: string, chosen: string): JsonObject => ({
-      candidates: [
-        {
-          content: { role: 'model', parts: text === '' ? [] : [{ text }] },
-          logprobsResult: {
-            chosenCandidates: [{ token: chosen, tokenId: 7, logProbability: -0.5 }],
-            topCandidates: [
-              { candidates: ['x', 'y'].map((it) => ({ token: it, logProbability: -0.25 })) },
-            ],
-          },
-          ...(text === '' ? { finishReason: 'STOP' } : {}),
-        },
-      ],
-    })
-    const reply = translated('gemini', [
-      geminiChunk('Hi', 'Hi'),
-      geminiChunk(' all', ' all'),
-      geminiChunk('', '.'),
-    ])
-    const rival = { token: 'x', logprob: -0.25, bytes: [120] }
-    t.same(reply?.blocks, [
+void t.test('Gemini: each text has its own tokens, and the requested number of alternatives', (t) => {
+  const geminiChunk = (text: string, chosen: string): JsonObject => ({
+    candidates: [
       {
-        type: 'text',
-        text: 'Hi all',
-        citations: [],
-        logprobs: ['Hi', ' all', '.'].map((it) => {
-          return { token: it, logprob: -0.5, bytes: [...Buffer.from(it)], top: [rival] }
-        }),
+        content: { role: 'model', parts: text === '' ? [] : [{ text }] },
+        logprobsResult: {
+          chosenCandidates: [{ token: chosen, tokenId: 7, logProbability: -0.5 }],
+          topCandidates: [{ candidates: ['x', 'y'].map((it) => ({ token: it, logProbability: -0.25 })) }],
+        },
+        ...(text === '' ? { finishReason: 'STOP' } : {}),
       },
-    ])
-    t.end()
-  },
-)
+    ],
+  })
+  const reply = translated('gemini', [
+    geminiChunk('Hi', 'Hi'),
+    geminiChunk(' all', ' all'),
+    geminiChunk('', '.'),
+  ])
+  const rival = { token: 'x', logprob: -0.25, bytes: [120] }
+  t.same(reply?.blocks, [
+    {
+      type: 'text',
+      text: 'Hi all',
+      citations: [],
+      logprobs: ['Hi', ' all', '.'].map((it) => {
+        return { token: it, logprob: -0.5, bytes: [...Buffer.from(it)], top: [rival] }
+      }),
+    },
+  ])
+  t.end()
+})
 
 void t.test('Responses: log probabilities of the last event are neither lost nor repeated', (t) => {
   const place = { output_index: 0, content_index: 0 }

@@ -59,25 +59,22 @@ void t.test('only the last chunk waits, and the end with it', async (t) => {
   t.same(received, ['first', 'last', 'finish'])
 })
 
-void t.test(
-  'a client that starts to read meanwhile, or later, gets all output in order',
-  async (t) => {
-    for (const opensFirst of [true, false]) {
-      const { stream, received, open, release } = stage()
-      stream.write(Buffer.from('first'))
-      stream.write(Buffer.from('last'))
-      stream.end()
-      if (opensFirst) open()
-      await later()
-      t.same(received, opensFirst ? ['first'] : [])
-      release()
-      await later()
-      if (!opensFirst) open()
-      await later()
-      t.same(received, ['first', 'last', 'finish'])
-    }
-  },
-)
+void t.test('a client that starts to read meanwhile, or later, gets all output in order', async (t) => {
+  for (const opensFirst of [true, false]) {
+    const { stream, received, open, release } = stage()
+    stream.write(Buffer.from('first'))
+    stream.write(Buffer.from('last'))
+    stream.end()
+    if (opensFirst) open()
+    await later()
+    t.same(received, opensFirst ? ['first'] : [])
+    release()
+    await later()
+    if (!opensFirst) open()
+    await later()
+    t.same(received, ['first', 'last', 'finish'])
+  }
+})
 
 void t.test('a removed item is not visited', async (t) => {
   const { stream, received, open, release } = stage()
@@ -89,22 +86,19 @@ void t.test('a removed item is not visited', async (t) => {
   t.same(received, [])
 })
 
-void t.test(
-  'a failure after a part passes the output so far, and then emits only the failure',
-  async (t) => {
-    const { stream, received, open } = stage()
-    open()
-    let failed = 0
-    stream.on('failed', () => (failed += 1))
-    stream.write(Buffer.from('first'))
-    stream.fail({ kind: 'upstream_timeout', message: 'late' })
-    stream.write(Buffer.from('second'))
-    stream.end()
-    await later()
-    t.same([received[0], failed, stream.translation.outcome], ['first', 1, 'failed'])
-    t.notOk(received.includes('second'))
-  },
-)
+void t.test('a failure after a part passes the output so far, and then emits only the failure', async (t) => {
+  const { stream, received, open } = stage()
+  open()
+  let failed = 0
+  stream.on('failed', () => (failed += 1))
+  stream.write(Buffer.from('first'))
+  stream.fail({ kind: 'upstream_timeout', message: 'late' })
+  stream.write(Buffer.from('second'))
+  stream.end()
+  await later()
+  t.same([received[0], failed, stream.translation.outcome], ['first', 1, 'failed'])
+  t.notOk(received.includes('second'))
+})
 
 void t.test('a premature end is a failure of the upstream', async (t) => {
   const { stream, open } = stage()
@@ -115,24 +109,21 @@ void t.test('a premature end is a failure of the upstream', async (t) => {
   t.equal(stream.translation.error?.kind, 'upstream_truncated')
 })
 
-void t.test(
-  'a slow reader makes the source wait, and a reply without a reader continues',
-  async (t) => {
-    const { stream } = stage()
-    let drained = 0
-    stream.onDrain = () => (drained += 1)
-    const chunk = Buffer.alloc(10_000, 'x')
-    let written = 0
-    while (stream.write(chunk)) written += 1
-    t.ok(written < 8, `${written} chunks before the source pauses`)
-    await later()
-    t.equal(drained, 0, 'it waits for its reader')
-    stream.drain()
-    await later()
-    t.ok(drained > 0, 'dropped entries make room')
-    t.ok(stream.write(Buffer.from('more')))
-  },
-)
+void t.test('a slow reader makes the source wait, and a reply without a reader continues', async (t) => {
+  const { stream } = stage()
+  let drained = 0
+  stream.onDrain = () => (drained += 1)
+  const chunk = Buffer.alloc(10_000, 'x')
+  let written = 0
+  while (stream.write(chunk)) written += 1
+  t.ok(written < 8, `${written} chunks before the source pauses`)
+  await later()
+  t.equal(drained, 0, 'it waits for its reader')
+  stream.drain()
+  await later()
+  t.ok(drained > 0, 'dropped entries make room')
+  t.ok(stream.write(Buffer.from('more')))
+})
 
 void t.test('a last event without its blank line is separated from the next one', (t) => {
   const watcher = upstreamCodecOf('openai-chat')?.newWatcher?.({ includeUsage: false })

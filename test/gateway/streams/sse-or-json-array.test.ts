@@ -19,11 +19,7 @@ void t.test('elements are the data of the events', (t) => {
   t.equal(whole, '[{"a":"é\\n"},\n{"b": [1]}]')
   t.same(JSON.parse(whole), [{ a: 'é\n' }, { b: [1] }])
   const bytes = Buffer.from(EVENTS)
-  t.equal(
-    fed(Array.from(bytes, (_, index) => bytes.subarray(index, index + 1))),
-    whole,
-    'byte by byte',
-  )
+  t.equal(fed(Array.from(bytes, (_, index) => bytes.subarray(index, index + 1))), whole, 'byte by byte')
   t.equal(arrayOfEvents(EVENTS).toString(), whole, 'as one body')
   t.end()
 })

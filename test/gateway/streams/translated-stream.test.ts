@@ -63,67 +63,55 @@ void t.test('bytes after the terminator are dropped, for all chunk boundaries', 
   t.end()
 })
 
-void t.test(
-  'a carriage return that waits for its line feed is neither moved nor duplicated',
-  (t) => {
-    const crlf = (text: string): string => text.replaceAll('\n', '\r\n')
-    const [hello, done] = [crlf(HELLO), crlf(STOP + DONE)]
-    t.equal(feed(open(), hello.slice(0, -1), `\n${done}`), hello + done)
-    // A chunk that begins and ends with a deferred CR has the same length as the output but differs from it.
-    const lone = (text: string): string => text.replaceAll('\n', '\r')
-    const [first, second] = [lone(HELLO), lone(chunk({ content: 'x' }))]
-    t.equal(feed(open(), first, second, lone(STOP), lone(DONE)), first + second + lone(STOP + DONE))
-    const blank = `${HELLO}\r`
-    t.equal(feed(open(), blank, `${HELLO}\r`, STOP, DONE), `${blank}${HELLO}\r${STOP}${DONE}`)
-    t.end()
-  },
-)
+void t.test('a carriage return that waits for its line feed is neither moved nor duplicated', (t) => {
+  const crlf = (text: string): string => text.replaceAll('\n', '\r\n')
+  const [hello, done] = [crlf(HELLO), crlf(STOP + DONE)]
+  t.equal(feed(open(), hello.slice(0, -1), `\n${done}`), hello + done)
+  // A chunk that begins and ends with a deferred CR has the same length as the output but differs from it.
+  const lone = (text: string): string => text.replaceAll('\n', '\r')
+  const [first, second] = [lone(HELLO), lone(chunk({ content: 'x' }))]
+  t.equal(feed(open(), first, second, lone(STOP), lone(DONE)), first + second + lone(STOP + DONE))
+  const blank = `${HELLO}\r`
+  t.equal(feed(open(), blank, `${HELLO}\r`, STOP, DONE), `${blank}${HELLO}\r${STOP}${DONE}`)
+  t.end()
+})
 
 void t.test('an error inside the stream never reaches the client unchanged', (t) => {
   const translation = open()
-  t.equal(
-    feed(translation, HELLO, `: still there\n\n${ERROR}: after\n\n`),
-    `${HELLO}: still there\n\n`,
-  )
+  t.equal(feed(translation, HELLO, `: still there\n\n${ERROR}: after\n\n`), `${HELLO}: still there\n\n`)
   t.match(translation, { outcome: 'failed', error: { kind: 'upstream_failed' } })
   t.end()
 })
 
-void t.test(
-  'an end without a terminator is complete with a finish reason, truncated without one',
-  (t) => {
-    const complete = open()
-    t.equal(feed(complete, HELLO, STOP), HELLO + STOP + DONE, 'the client gets its terminator')
-    t.match(complete, { outcome: 'complete', error: null, reason: 'stop' })
-    const cut = open()
-    t.equal(feed(cut, HELLO, STOP.slice(0, -9)), HELLO)
-    t.match(cut, { outcome: 'failed', error: { kind: 'upstream_truncated' } })
-    const done = open()
-    const ended = feed(done, HELLO, DONE)
-    t.ok(ended.startsWith(HELLO) && ended.endsWith(DONE), 'the terminator after content is an end')
-    t.match(ended.slice(HELLO.length), /"delta":\{\},"finish_reason":"stop"/, 'with its reason')
-    t.match(done, { outcome: 'complete', error: null, reason: 'stop' })
-    const empty = open()
-    t.equal(feed(empty, DONE), '', 'and without content it does not end the stream')
-    t.match(empty, { outcome: 'failed', error: { kind: 'upstream_truncated' } })
-    t.end()
-  },
-)
+void t.test('an end without a terminator is complete with a finish reason, truncated without one', (t) => {
+  const complete = open()
+  t.equal(feed(complete, HELLO, STOP), HELLO + STOP + DONE, 'the client gets its terminator')
+  t.match(complete, { outcome: 'complete', error: null, reason: 'stop' })
+  const cut = open()
+  t.equal(feed(cut, HELLO, STOP.slice(0, -9)), HELLO)
+  t.match(cut, { outcome: 'failed', error: { kind: 'upstream_truncated' } })
+  const done = open()
+  const ended = feed(done, HELLO, DONE)
+  t.ok(ended.startsWith(HELLO) && ended.endsWith(DONE), 'the terminator after content is an end')
+  t.match(ended.slice(HELLO.length), /"delta":\{\},"finish_reason":"stop"/, 'with its reason')
+  t.match(done, { outcome: 'complete', error: null, reason: 'stop' })
+  const empty = open()
+  t.equal(feed(empty, DONE), '', 'and without content it does not end the stream')
+  t.match(empty, { outcome: 'failed', error: { kind: 'upstream_truncated' } })
+  t.end()
+})
 
-void t.test(
-  'an event above the size limit fails in every pair, and earlier output is kept',
-  (t) => {
-    const giant = Buffer.from(`data: ${'x'.repeat(17 * 1024 * 1024)}`)
-    for (const pair of PAIRS) {
-      const translation = pair.open()
-      translation.write(giant)
-      t.match(translation, { outcome: 'failed', error: { kind: 'upstream_malformed' } }, pair.name)
-      t.equal(translation.write(Buffer.from(DONE)).length, 0)
-      t.equal(translation.end().length, 0)
-    }
-    t.end()
-  },
-)
+void t.test('an event above the size limit fails in every pair, and earlier output is kept', (t) => {
+  const giant = Buffer.from(`data: ${'x'.repeat(17 * 1024 * 1024)}`)
+  for (const pair of PAIRS) {
+    const translation = pair.open()
+    translation.write(giant)
+    t.match(translation, { outcome: 'failed', error: { kind: 'upstream_malformed' } }, pair.name)
+    t.equal(translation.write(Buffer.from(DONE)).length, 0)
+    t.equal(translation.end().length, 0)
+  }
+  t.end()
+})
 
 void t.test('content is output that a retry would repeat', (t) => {
   const role = chunk({ role: 'assistant', content: '' })
@@ -152,11 +140,7 @@ void t.test('an empty stream is never an empty success', (t) => {
 
 void t.test('an invalid whole reply fails and has no body', (t) => {
   for (const dialect of ['openai-chat', 'anthropic', 'gemini'] as const) {
-    for (const body of [
-      {},
-      { choices: [], content: 7, candidates: 'x' },
-      { error: { code: 503 } },
-    ]) {
+    for (const body of [{}, { choices: [], content: 7, candidates: 'x' }, { error: { code: 503 } }]) {
       const reply = translateReply(body, {
         upstreamCodec: upstream(dialect),
         clientCodec: client,

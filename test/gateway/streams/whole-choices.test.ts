@@ -41,11 +41,7 @@ function choicesOf(chunks: readonly JsonObject[]): Map<number, SeenChoice> {
 }
 
 /** A gateway with a Gemini upstream that replies with these candidates. */
-async function gatewayFor(
-  t: Test,
-  candidates: readonly object[],
-  events = false,
-): Promise<TestGateway> {
+async function gatewayFor(t: Test, candidates: readonly object[], events = false): Promise<TestGateway> {
   const usageMetadata = { promptTokenCount: 5, candidatesTokenCount: 9 }
   const body = JSON.stringify({ candidates, usageMetadata, modelVersion: MODEL, responseId: 'r' })
   const upstream = await startSocketUpstream(t, ({ socket }) => {
@@ -182,19 +178,16 @@ void t.test('the request is not sent again if one choice has content', async (t)
   t.equal(requests, 1)
 })
 
-void t.test(
-  'calls of several choices have different ids, and each keeps its signature',
-  async (t) => {
-    const gateway = await gatewayFor(t, [candidate(0, [call('a')]), candidate(1, [call('b')])])
-    const seen = await ask(gateway, question(MODEL, false, { n: 2 }))
-    const calls = [...choicesOf(seen.data).values()].flatMap((choices) => choices.calls)
-    t.equal(new Set(calls.map(({ id }) => id)).size, 2)
-    t.match(calls, [
-      { extra_content: { google: { thought_signature: 'signed a' } } },
-      { extra_content: { google: { thought_signature: 'signed b' } } },
-    ])
-  },
-)
+void t.test('calls of several choices have different ids, and each keeps its signature', async (t) => {
+  const gateway = await gatewayFor(t, [candidate(0, [call('a')]), candidate(1, [call('b')])])
+  const seen = await ask(gateway, question(MODEL, false, { n: 2 }))
+  const calls = [...choicesOf(seen.data).values()].flatMap((choices) => choices.calls)
+  t.equal(new Set(calls.map(({ id }) => id)).size, 2)
+  t.match(calls, [
+    { extra_content: { google: { thought_signature: 'signed a' } } },
+    { extra_content: { google: { thought_signature: 'signed b' } } },
+  ])
+})
 
 void t.test('n is refused for a model with a single choice', async (t) => {
   const gateway = await startGateway(t)

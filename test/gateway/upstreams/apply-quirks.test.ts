@@ -14,11 +14,7 @@ const NONE = PLAIN
 const ignore = (): void => undefined
 
 /** Applies quirks to both forms; fails if the results differ. */
-function both(
-  t: { same: (a: unknown, b: unknown) => void },
-  body: JsonObject,
-  quirks: QuirksConfig,
-) {
+function both(t: { same: (a: unknown, b: unknown) => void }, body: JsonObject, quirks: QuirksConfig) {
   const bytes = Buffer.from(JSON.stringify(body))
   const reported: string[] = []
   const edits = quirkEdits({ body, dialectEdits: [] }, quirks, (path) => reported.push(path))
@@ -89,16 +85,9 @@ void t.test("members that the dialect has set are dropped and renamed like the c
   const rename = { max_completion_tokens: 'max_tokens' }
   const quirks = { ...NONE, drop: ['stream_options'], rename }
   const bytes = Buffer.from(JSON.stringify(BODY))
-  const edits = [
-    ...made,
-    ...quirkEdits({ body: BODY, dialectEdits: made }, quirks, (path) => t.fail(path)),
-  ]
+  const edits = [...made, ...quirkEdits({ body: BODY, dialectEdits: made }, quirks, (path) => t.fail(path))]
   const body: unknown = JSON.parse(splice(bytes, parseObject(bytes).members, edits).toString())
-  t.same(
-    body,
-    BODY,
-    'usage is requested by the gateway itself, and the limit is back under its old name',
-  )
+  t.same(body, BODY, 'usage is requested by the gateway itself, and the limit is back under its old name')
   t.end()
 })
 

@@ -8,10 +8,7 @@ import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ReasoningEffort } from '../../../src/formats/chat/request.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'
-import {
-  endpointReason,
-  openAiEndpoint,
-} from '../../../src/gateway/upstreams/choose-openai-endpoint.js'
+import { endpointReason, openAiEndpoint } from '../../../src/gateway/upstreams/choose-openai-endpoint.js'
 
 const TOOLS = [{ name: 'look' }]
 const BOTH: Partial<ModelFacts> = { endpoints: ['chat', 'responses'] }

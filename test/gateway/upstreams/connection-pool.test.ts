@@ -16,8 +16,7 @@ import type { UpstreamCall } from '../../../src/gateway/upstreams/upstream-call.
 import { replyTo, openPool } from './fixtures.js'
 
 const HELLO = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'
-const CHUNKED =
-  'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n'
+const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n'
 
 /** The reply of the server for each path. */
 const ANSWERS: Readonly<Record<string, (socket: Socket) => void>> = {
@@ -38,10 +37,8 @@ const ANSWERS: Readonly<Record<string, (socket: Socket) => void>> = {
     socket.write(HELLO)
     setImmediate(() => socket.write(HELLO.replace('hello', 'wrong')))
   },
-  'two-lengths': (socket) =>
-    socket.write(HELLO.replace('\r\n\r\n', '\r\nContent-Length: 6\r\n\r\n')),
-  'length-and-chunks': (socket) =>
-    socket.write(CHUNKED.replace('\r\n\r\n', '\r\ncontent-length: 5\r\n\r\n')),
+  'two-lengths': (socket) => socket.write(HELLO.replace('\r\n\r\n', '\r\nContent-Length: 6\r\n\r\n')),
+  'length-and-chunks': (socket) => socket.write(CHUNKED.replace('\r\n\r\n', '\r\ncontent-length: 5\r\n\r\n')),
   folded: (socket) => socket.write(HELLO.replace('OK\r\n', 'OK\r\nx: a\r\n b\r\n')),
   'bare-line-feed': (socket) => socket.write(HELLO.replace('OK\r\n', 'OK\r\nx: a\nb: c\r\n')),
   'not-http': (socket) => socket.write('220 mail ready\r\n\r\n'),
@@ -138,8 +135,7 @@ void t.test('bytes after a reply are not assigned to another reply', async (t) =
   for (const path of ['more-than-announced', 'sent-later']) {
     t.equal(await replyTo(pool, path), '200 hello', path)
     await new Promise((resolve) => setTimeout(resolve, 20))
-    for (let i = 0; i < 3; i += 1)
-      t.equal(await replyTo(pool, 'plain'), '200 hello', `after ${path}`)
+    for (let i = 0; i < 3; i += 1) t.equal(await replyTo(pool, 'plain'), '200 hello', `after ${path}`)
   }
 })
 
@@ -168,20 +164,17 @@ void t.test('connections are reused, and never more than allowed', async (t) => 
   t.equal(received.length, 3, 'an idle connection is used first')
 })
 
-void t.test(
-  'an idle connection is closed, earlier if the upstream sends a keep-alive time',
-  async (t) => {
-    const { pool, open } = await scene(t)
-    const idleMs = async (path: string): Promise<number> => {
-      await replyTo(pool, path)
-      const before = performance.now()
-      while (open.size > 0) await new Promise((resolve) => setTimeout(resolve, 20))
-      return performance.now() - before
-    }
-    t.ok((await idleMs('plain')) > 3500, 'after 4 s')
-    t.ok((await idleMs('patient')) < 3500, 'a second before the time that the upstream named')
-  },
-)
+void t.test('an idle connection is closed, earlier if the upstream sends a keep-alive time', async (t) => {
+  const { pool, open } = await scene(t)
+  const idleMs = async (path: string): Promise<number> => {
+    await replyTo(pool, path)
+    const before = performance.now()
+    while (open.size > 0) await new Promise((resolve) => setTimeout(resolve, 20))
+    return performance.now() - before
+  }
+  t.ok((await idleMs('plain')) > 3500, 'after 4 s')
+  t.ok((await idleMs('patient')) < 3500, 'a second before the time that the upstream named')
+})
 
 void t.test('an abort ends the connection in every phase', async (t) => {
   const { pool, open } = await scene(t)

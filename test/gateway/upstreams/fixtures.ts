@@ -19,9 +19,7 @@ export const SETTINGS: Omit<ConnectionSettings, 'baseUrl'> = {
 }
 
 /** Opens a pool with these settings. */
-export function openPool(
-  settings: Partial<ConnectionSettings> & { baseUrl: string },
-): RequestQueue {
+export function openPool(settings: Partial<ConnectionSettings> & { baseUrl: string }): RequestQueue {
   const config: ConnectionSettings = { ...SETTINGS, ...settings }
   const { maxConnections } = config
   const { origin } = new URL(config.baseUrl)
@@ -37,11 +35,7 @@ export interface RunningRequest {
 }
 
 /** Sends `POST /path`. */
-export function send(
-  pool: RequestQueue,
-  path: string,
-  body: string | Buffer = '{}',
-): RunningRequest {
+export function send(pool: RequestQueue, path: string, body: string | Buffer = '{}'): RunningRequest {
   let resolve: (text: string) => void = () => undefined
   const reply = new Promise<string>((settle) => {
     resolve = settle
@@ -62,10 +56,6 @@ export function send(
 }
 
 /** The reply to `POST /path`. */
-export function replyTo(
-  pool: RequestQueue,
-  path: string,
-  body: string | Buffer = '{}',
-): Promise<string> {
+export function replyTo(pool: RequestQueue, path: string, body: string | Buffer = '{}'): Promise<string> {
   return send(pool, path, body).reply
 }

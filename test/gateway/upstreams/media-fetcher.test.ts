@@ -82,10 +82,7 @@ void t.test('the declared type is used for plain text; other types are refused',
   })
   t.equal((await fetcher(t).fetch(url, NEVER)).mediaType, 'text/plain')
   for (type of ['image/png', 'text/html', 'application/json', 'image/svg+xml', undefined]) {
-    t.equal(
-      await failure(fetcher(t).fetch(url, NEVER)),
-      'the URL leads to no image, PDF or plain text',
-    )
+    t.equal(await failure(fetcher(t).fetch(url, NEVER)), 'the URL leads to no image, PDF or plain text')
   }
 })
 

@@ -4,11 +4,7 @@
  */
 import t from 'tap'
 import type { LookupAddress } from 'node:dns'
-import {
-  isPrivateAddress,
-  PrivateAddressError,
-  publicLookup,
-} from '../../../src/http/private-addresses.js'
+import { isPrivateAddress, PrivateAddressError, publicLookup } from '../../../src/http/private-addresses.js'
 
 void t.test('private addresses, at the edges of their ranges', (t) => {
   for (const address of [

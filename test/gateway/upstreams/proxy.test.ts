@@ -121,11 +121,7 @@ void t.test('the proxy of the environment', async (t) => {
   t.equal(proxy.requested.length, 1, 'NO_PROXY bypasses it')
   setEnv(t, { http_proxy: 'no url', no_proxy: '' })
   const wrong = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
-  t.equal(
-    await replyTo(wrong, 'a'),
-    'PROXY_FAILED',
-    'a proxy with an invalid address is not bypassed',
-  )
+  t.equal(await replyTo(wrong, 'a'), 'PROXY_FAILED', 'a proxy with an invalid address is not bypassed')
   for (const pool of [through, none, excepted, wrong]) await pool.destroy()
 })
 

@@ -147,8 +147,7 @@ void t.test(`${REQUESTS} requests: the ledger agrees with the upstream`, LONG, a
     } else {
       // The longest reply of the model, which the upstream may have generated. The usage itself, if it was
       // received before the client's disconnect was noticed.
-      const isCharged =
-        (row.output_tokens ?? 0) >= counts.output && (row.input_tokens ?? 0) >= counts.input
+      const isCharged = (row.output_tokens ?? 0) >= counts.output && (row.input_tokens ?? 0) >= counts.input
       const isExact = row.input_tokens === counts.input && row.output_tokens === counts.output
       if (!(isCharged && row.source === 'assumed') && !(isExact && row.source === 'reported')) {
         far += 1
@@ -161,40 +160,34 @@ void t.test(`${REQUESTS} requests: the ledger agrees with the upstream`, LONG, a
   t.equal(far, 0, 'truncated replies: at least the tokens that were generated')
 })
 
-void t.test(
-  `${KILLS} kills: every reply that a client received has its ledger entry`,
-  LONG,
-  async (t) => {
-    const served = await startServe(t, { server: 'workers: 3, drain_ms: 500' })
-    const seen: Seen[] = []
-    for (let kill = 0; kill < KILLS; kill += 1) {
-      const running = load(served, `kill${kill}`, 60)
-      await new Promise((resolve) => setTimeout(resolve, 40 + ((kill * 37) % 150)))
-      const workers = served.program.workers()
-      const victim = workers[kill % workers.length]
-      if (victim !== undefined) process.kill(victim, 'SIGKILL')
-      seen.push(...(await running))
-      // The delay before a restart grows with each crash.
-      if (kill + 1 < KILLS) await until(() => served.program.workers().length > 1, 60_000)
-    }
-    const all = await exported(t, served)
-    const ids = new Set(all.map(({ request_id: id }) => id))
-    t.equal(ids.size, all.length, 'no entry twice')
-    const held = seen.filter(({ isComplete }) => isComplete)
-    const missing = held.filter(({ id }) => !ids.has(id ?? ''))
-    t.ok(held.length > KILLS * 20, `${held.length} complete replies`)
-    t.same(
-      missing.map(({ tag, manner }) => `${tag} ${manner}`),
-      [],
-      'each request has its entry',
-    )
-    const lost = new Set(
-      all.filter(({ outcome }) => outcome === 'lost').map((row) => row.request_id),
-    )
-    t.same(
-      held.filter(({ id }) => lost.has(id ?? '')),
-      [],
-      'no request is recorded as lost',
-    )
-  },
-)
+void t.test(`${KILLS} kills: every reply that a client received has its ledger entry`, LONG, async (t) => {
+  const served = await startServe(t, { server: 'workers: 3, drain_ms: 500' })
+  const seen: Seen[] = []
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    const running = load(served, `kill${kill}`, 60)
+    await new Promise((resolve) => setTimeout(resolve, 40 + ((kill * 37) % 150)))
+    const workers = served.program.workers()
+    const victim = workers[kill % workers.length]
+    if (victim !== undefined) process.kill(victim, 'SIGKILL')
+    seen.push(...(await running))
+    // The delay before a restart grows with each crash.
+    if (kill + 1 < KILLS) await until(() => served.program.workers().length > 1, 60_000)
+  }
+  const all = await exported(t, served)
+  const ids = new Set(all.map(({ request_id: id }) => id))
+  t.equal(ids.size, all.length, 'no entry twice')
+  const held = seen.filter(({ isComplete }) => isComplete)
+  const missing = held.filter(({ id }) => !ids.has(id ?? ''))
+  t.ok(held.length > KILLS * 20, `${held.length} complete replies`)
+  t.same(
+    missing.map(({ tag, manner }) => `${tag} ${manner}`),
+    [],
+    'each request has its entry',
+  )
+  const lost = new Set(all.filter(({ outcome }) => outcome === 'lost').map((row) => row.request_id))
+  t.same(
+    held.filter(({ id }) => lost.has(id ?? '')),
+    [],
+    'no request is recorded as lost',
+  )
+})

@@ -31,16 +31,11 @@ void t.test('workers abort a canary together, and a new worker does not use it',
   await until(() => program.out().includes('"configuration in force"'))
 
   await until(async () => {
-    t.equal(
-      (await served.chat()).status,
-      200,
-      'every client gets a reply although the canary fails',
-    )
+    t.equal((await served.chat()).status, 200, 'every client gets a reply although the canary fails')
     return received() >= MIN_REQUESTS - 1
   })
   const checks = async (): Promise<Record<string, string>> => {
-    return (JSON.parse((await served.ops('/readyz')).text) as { checks: Record<string, string> })
-      .checks
+    return (JSON.parse((await served.ops('/readyz')).text) as { checks: Record<string, string> }).checks
   }
   t.equal((await checks())['canaries'], 'ok')
   await until(async () => {
@@ -48,8 +43,7 @@ void t.test('workers abort a canary together, and a new worker does not use it',
     return (await checks())['canaries'] !== 'ok'
   })
   t.match((await checks())['canaries'], /^gpt- to canary aborted: \d+ of \d+ requests failed$/)
-  const warnings = () =>
-    program.lines().filter(({ msg }) => String(msg).startsWith('canary aborted'))
+  const warnings = () => program.lines().filter(({ msg }) => String(msg).startsWith('canary aborted'))
   await until(() => warnings().length > 0)
   t.match(warnings(), [{ level: 'warn', route: 'gpt-', upstream: 'canary', generation: 2 }])
   const config = JSON.parse((await served.ops('/config')).text) as { routes: unknown[] }

@@ -19,51 +19,47 @@ const ALONE = 'workers: 1, drain_ms: 1000'
 const WORKERS = 'workers: 2, drain_ms: 1000'
 const TOKEN = 'c29tZSByYW5kb20gYnl0ZXM'
 
-void t.test(
-  'each gateway reports other configurations in the fleet',
-  { skip: redisMissing() },
-  async (t) => {
-    const redis = await startRedis(t)
-    const settings = { server: WORKERS, store: `${redis.url()}?timeout_ms=2000` }
-    const first = await startServe(t, settings)
-    const same = fileText(first.emulator, settings)
-    const second = await startAnother(t, first, same)
-    for (const gateway of [first, second]) {
-      await until(async () => (await members(gateway)) === 2)
-      await until(async () => (await level(gateway, 'disagreement')) === 0)
-      t.notMatch((await gateway.ops('/readyz')).text, 'have another configuration')
-    }
+void t.test('each gateway reports other configurations in the fleet', { skip: redisMissing() }, async (t) => {
+  const redis = await startRedis(t)
+  const settings = { server: WORKERS, store: `${redis.url()}?timeout_ms=2000` }
+  const first = await startServe(t, settings)
+  const same = fileText(first.emulator, settings)
+  const second = await startAnother(t, first, same)
+  for (const gateway of [first, second]) {
+    await until(async () => (await members(gateway)) === 2)
+    await until(async () => (await level(gateway, 'disagreement')) === 0)
+    t.notMatch((await gateway.ops('/readyz')).text, 'have another configuration')
+  }
 
-    second.write(`${same}on_loss: reject\n`)
-    for (const gateway of [first, second]) {
-      await until(async () => (await level(gateway, 'disagreement')) === 1)
-      const ready = await gateway.ops('/readyz')
-      t.equal(ready.status, 200, 'the gateway still serves')
-      await until(async () =>
-        /1 of 2 gateways have another configuration: \S+ \([0-9a-f]{12}\)/.test(
-          (await gateway.ops('/readyz')).text,
-        ),
-      )
-    }
+  second.write(`${same}on_loss: reject\n`)
+  for (const gateway of [first, second]) {
+    await until(async () => (await level(gateway, 'disagreement')) === 1)
+    const ready = await gateway.ops('/readyz')
+    t.equal(ready.status, 200, 'the gateway still serves')
+    await until(async () =>
+      /1 of 2 gateways have another configuration: \S+ \([0-9a-f]{12}\)/.test(
+        (await gateway.ops('/readyz')).text,
+      ),
+    )
+  }
 
-    first.write(`${same}on_loss: reject\n`)
-    for (const gateway of [first, second]) {
-      await until(async () => (await level(gateway, 'disagreement')) === 0)
-    }
-    second.program.child.kill('SIGTERM')
-    t.equal(await second.program.ended, 0)
-    await until(async () => (await members(first)) === 1)
+  first.write(`${same}on_loss: reject\n`)
+  for (const gateway of [first, second]) {
+    await until(async () => (await level(gateway, 'disagreement')) === 0)
+  }
+  second.program.child.kill('SIGTERM')
+  t.equal(await second.program.ended, 0)
+  await until(async () => (await members(first)) === 1)
 
-    await t.test('the record of a killed gateway expires', async (t) => {
-      const text = fileText(first.emulator, { ...settings, server: ALONE })
-      const third = await startAnother(t, first, text)
-      await until(async () => (await members(first)) === 2)
-      third.program.child.kill('SIGKILL')
-      await until(async () => (await members(first)) === 1, 40_000)
-      t.pass('it is gone')
-    })
-  },
-)
+  await t.test('the record of a killed gateway expires', async (t) => {
+    const text = fileText(first.emulator, { ...settings, server: ALONE })
+    const third = await startAnother(t, first, text)
+    await until(async () => (await members(first)) === 2)
+    third.program.child.kill('SIGKILL')
+    await until(async () => (await members(first)) === 1, 40_000)
+    t.pass('it is gone')
+  })
+})
 
 void t.test('without Redis no fleet is reported', async (t) => {
   const served = await startServe(t, { server: ALONE })
@@ -76,8 +72,7 @@ for (const [name, skip] of [
   ['Redis', redisMissing()],
 ] as const) {
   void t.test(`${name}: entries, log lines and rollbacks name the gateway`, { skip }, async (t) => {
-    const redis =
-      name === 'Redis' ? { store: `${(await startRedis(t)).url()}?timeout_ms=2000` } : {}
+    const redis = name === 'Redis' ? { store: `${(await startRedis(t)).url()}?timeout_ms=2000` } : {}
     const server = `${WORKERS}, name: "\${GATEWAY_NAME}", admin_token: ${TOKEN}`
     const settings = { server, ...redis }
     const first = await startServe(t, settings, { GATEWAY_NAME: 'gateway-a' })

@@ -129,9 +129,7 @@ void t.test('8 concurrent bodies of up to 31 MB do not exhaust a heap of 1 GB', 
   const keys = await makeKeys(served.file, 4)
   const workers = served.program.workers()
   t.equal(workers.length, 2)
-  const small = Buffer.from(
-    JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] }),
-  )
+  const small = Buffer.from(JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] }))
   let taken = 0
   let refused = 0
   for (const [name, text] of Object.entries(TEXTS)) {
@@ -162,11 +160,7 @@ void t.test('8 concurrent bodies of up to 31 MB do not exhaust a heap of 1 GB', 
     }
   }
   t.ok(taken >= 6, `${taken} of 64 large requests reached the upstream, ${refused} were refused`)
-  t.same(
-    await post(served.port, served.secret, small),
-    [200, undefined],
-    'the gateway serves as before',
-  )
+  t.same(await post(served.port, served.secret, small), [200, undefined], 'the gateway serves as before')
   t.equal((await post(served.port, keys[0] ?? '', bodyOf('gpt-4o', 'ж')))[0], 200)
   t.comment(`${taken} taken, ${refused} refused`)
 })

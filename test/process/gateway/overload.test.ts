@@ -82,8 +82,7 @@ void t.test(
     await until(async () => (await levelOf(served)) === 0, 60_000)
     t.ok(Date.now() - endedAtMs >= HOLD_MS - 300, 'the level held for hold_ms')
     t.equal((await served.chat()).status, 200)
-    const isLogged = (event: string): boolean =>
-      served.program.lines().some(({ msg }) => msg === event)
+    const isLogged = (event: string): boolean => served.program.lines().some(({ msg }) => msg === event)
     await until(() => isLogged('overloaded') && isLogged('no longer overloaded'))
     const shed = served.program.lines().filter(({ outcome }) => outcome === 'overloaded')
     t.match(shed, [{ status: 503 }])
@@ -148,8 +147,7 @@ for (const times of [3, 10]) {
     const important = openLoop(served, high, { perSecond: 0.5, seconds })
     const health: Shot[] = []
     while (health.length < seconds * 4) {
-      for (const path of ['/healthz', '/metrics'])
-        health.push(await timed(() => opsOf(served, path)))
+      for (const path of ['/healthz', '/metrics']) health.push(await timed(() => opsOf(served, path)))
       await new Promise((resolve) => setTimeout(resolve, 400))
     }
     const shots = await ordinary

@@ -39,8 +39,7 @@ void t.test('two workers share the stored reasoning', async (t) => {
   const exchanges = (): Record<string, unknown>[] =>
     served.program.lines().filter(({ msg }) => msg === 'exchange')
   const pids = (): unknown[] => exchanges().map(({ pid }) => pid)
-  const crossed = (): number =>
-    pids().filter((pid, at, all) => at % 2 === 1 && pid !== all[at - 1]).length
+  const crossed = (): number => pids().filter((pid, at, all) => at % 2 === 1 && pid !== all[at - 1]).length
   // The kernel chooses the worker of a connection: on a busy machine it may be the same one for many turns.
   for (let round = 0; round < 200 && (round < 8 || crossed() === 0); round += 1) {
     t.ok(await loop(served, `round ${round}`), 'the thinking is restored')

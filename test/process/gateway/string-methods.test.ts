@@ -24,11 +24,7 @@ async function printed(then: string): Promise<string> {
 }
 
 void t.test('a worker restores fast string methods before it serves', async (t) => {
-  t.equal(
-    await printed(''),
-    'false',
-    'without it string methods are slow, otherwise the test is void',
-  )
+  t.equal(await printed(''), 'false', 'without it string methods are slow, otherwise the test is void')
   t.equal(await printed('settleStrings()'), 'true')
   t.equal(await printed('settleStrings(); class Later extends String {}'), 'true', 'permanently')
 })

@@ -14,9 +14,7 @@ void t.test('each worker exports its spans, the last ones during the drain', asy
     { OTEL_BSP_SCHEDULE_DELAY: '60000' },
   )
   const servers = (): number[] =>
-    receiver.spans
-      .filter(({ kind }) => kind === 2)
-      .map(({ resource }) => Number(resource['process.pid']))
+    receiver.spans.filter(({ kind }) => kind === 2).map(({ resource }) => Number(resource['process.pid']))
   const answered = new Set<unknown>()
   let sent = 0
   await until(async () => {
@@ -24,8 +22,7 @@ void t.test('each worker exports its spans, the last ones during the drain', asy
     t.equal(reply.status, 200)
     await reply.text()
     sent += 1
-    for (const line of served.program.lines())
-      if (line['msg'] === 'exchange') answered.add(line['pid'])
+    for (const line of served.program.lines()) if (line['msg'] === 'exchange') answered.add(line['pid'])
     return answered.size === 2
   })
   t.same(receiver.spans, [], 'spans are exported in batches')

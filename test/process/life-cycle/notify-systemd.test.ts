@@ -25,9 +25,7 @@ while True:
 `
 
 function lacks(...programs: readonly string[]): string | false {
-  const missing = programs.filter(
-    (program) => spawnSync(program, ['--version']).error !== undefined,
-  )
+  const missing = programs.filter((program) => spawnSync(program, ['--version']).error !== undefined)
   return missing.length === 0 ? false : `${missing.join(' and ')} cannot be run here`
 }
 
@@ -113,29 +111,23 @@ void t.test('a start that fails is not reported as ready', { skip }, async (t) =
   t.same(messages, [])
 })
 
-void t.test(
-  'without systemd-notify the gateway serves, and logs why it cannot notify',
-  async (t) => {
-    const env = { NOTIFY_SOCKET: '@sluice-no-listener', PATH: t.testdir(), WATCHDOG_USEC: '50000' }
-    const served = await startServe(t, { server: 'workers: 1, drain_ms: 500' }, env)
-    await until(() => served.program.out().includes('systemd cannot be notified'))
-    t.equal((await served.chat()).status, 200)
-    served.program.child.kill('SIGTERM')
-    t.equal(await served.program.ended, 0)
-    const warnings = served.program
-      .lines()
-      .filter(({ msg }) => msg === 'systemd cannot be notified')
-    t.equal(warnings.length, 1, 'once')
-  },
-)
+void t.test('without systemd-notify the gateway serves, and logs why it cannot notify', async (t) => {
+  const env = { NOTIFY_SOCKET: '@sluice-no-listener', PATH: t.testdir(), WATCHDOG_USEC: '50000' }
+  const served = await startServe(t, { server: 'workers: 1, drain_ms: 500' }, env)
+  await until(() => served.program.out().includes('systemd cannot be notified'))
+  t.equal((await served.chat()).status, 200)
+  served.program.child.kill('SIGTERM')
+  t.equal(await served.program.ended, 0)
+  const warnings = served.program.lines().filter(({ msg }) => msg === 'systemd cannot be notified')
+  t.equal(warnings.length, 1, 'once')
+})
 
 const UNIT = 'deploy/systemd/sluice.service'
 
 void t.test('the unit file has the settings that the gateway requires', (t) => {
   const text = readFileSync(UNIT, 'utf8')
   const settings = text.split('\n').filter((line) => /^[A-Z]\w*=/.test(line))
-  for (const line of ['Type=notify', 'NotifyAccess=all', 'KillMode=mixed'])
-    t.ok(settings.includes(line))
+  for (const line of ['Type=notify', 'NotifyAccess=all', 'KillMode=mixed']) t.ok(settings.includes(line))
   t.ok(settings.includes('ExecReload=/bin/kill -HUP $MAINPID'))
   t.ok(settings.includes('NoNewPrivileges=yes') && settings.includes('ProtectSystem=strict'))
   const stop = Number(/^TimeoutStopSec=(\d+)$/m.exec(text)?.[1])

@@ -37,18 +37,9 @@ interface Config {
 }
 
 const FAULTS: readonly ((text: string, at: number) => [string, RegExp])[] = [
-  (text, at) => [
-    `${text}unheard_of_${at}: 1\n`,
-    new RegExp(`gateway\\.yaml:\\d+:1.*unheard_of_${at}`),
-  ],
-  (text, at) => [
-    `${text}limits: [ { scope: ${at} } ]\n`,
-    /gateway\.yaml:\d+:\d+: limits\[0\]\.scope/,
-  ],
-  (text, at) => [
-    `${text.slice(0, text.indexOf('routes:'))}routes: [ # ${at}`,
-    /gateway\.yaml:\d+:\d+/,
-  ],
+  (text, at) => [`${text}unheard_of_${at}: 1\n`, new RegExp(`gateway\\.yaml:\\d+:1.*unheard_of_${at}`)],
+  (text, at) => [`${text}limits: [ { scope: ${at} } ]\n`, /gateway\.yaml:\d+:\d+: limits\[0\]\.scope/],
+  (text, at) => [`${text.slice(0, text.indexOf('routes:'))}routes: [ # ${at}`, /gateway\.yaml:\d+:\d+/],
 ]
 
 /** The file of a reload: a model that is served by one of two upstreams in turn. */
@@ -59,10 +50,7 @@ function textOf(served: Served, at: number): { text: string; upstream: string } 
       'upstreams:\n',
       `upstreams:\n  second: { dialect: openai, base_url: ${served.emulator.baseUrls.openai}, api_key: sk-${at} }\n`,
     )
-    .replace(
-      '{ prefix: gpt-, upstream: openai }',
-      `{ prefix: gpt-, upstream: ${upstream} } # ${at}`,
-    )
+    .replace('{ prefix: gpt-, upstream: openai }', `{ prefix: gpt-, upstream: ${upstream} } # ${at}`)
   return { text, upstream }
 }
 

@@ -73,9 +73,7 @@ void t.test('J-146: SIGTERM during requests loses no ledger entry and no log lin
     [],
     'each request has its entry',
   )
-  const logged = served.program
-    .lines()
-    .filter(({ msg, outcome }) => msg === 'exchange' && outcome === 'ok')
+  const logged = served.program.lines().filter(({ msg, outcome }) => msg === 'exchange' && outcome === 'ok')
   t.same(
     logged.map(({ request_id: id }) => String(id)).sort(),
     [...answered].sort(),
@@ -112,9 +110,7 @@ void t.test(
     const served = await startServe(t, {}, env)
     const content = 'x'.repeat(6_000_000)
     const large = Array.from({ length: 16 }, async () => {
-      const response = await served
-        .chat({ messages: [{ role: 'user', content }] })
-        .catch(() => null)
+      const response = await served.chat({ messages: [{ role: 'user', content }] }).catch(() => null)
       await response?.text().catch(() => '')
       return response?.status ?? 0
     })
@@ -137,8 +133,7 @@ void t.test('J-154: SIGPIPE and SIGUSR1 change nothing, SIGQUIT ends all process
     process.kill(pid, 'SIGPIPE')
     process.kill(pid, 'SIGUSR1')
   }
-  const ignored = (): number =>
-    served.program.lines().filter(({ msg }) => msg === 'signal ignored').length
+  const ignored = (): number => served.program.lines().filter(({ msg }) => msg === 'signal ignored').length
   await until(() => ignored() === 3)
   t.equal((await served.chat()).status, 200)
   t.same(served.program.workers(), workers)

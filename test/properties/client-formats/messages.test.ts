@@ -56,9 +56,7 @@ function contentOf(reply: Reply): unknown {
   const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
     reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')
   const calls = reply.blocks.flatMap((block) =>
-    block.type === 'tool'
-      ? [[block.id, block.name, JSON.parse(block.json || '{}') as unknown]]
-      : [],
+    block.type === 'tool' ? [[block.id, block.name, JSON.parse(block.json || '{}') as unknown]] : [],
   )
   const { input = 0, output = 0, reasoning } = reply.usage
   return { text: words('text'), thinking: words('thinking'), calls, input, output, reasoning }

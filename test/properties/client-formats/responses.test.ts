@@ -14,8 +14,7 @@ const CLIENT: ClientCase = {
   dialect: 'openai-responses',
   body: { model: 'client-model', input: 'Hello', include: ['reasoning.encrypted_content'] },
   endpoint: { operation: 'chat' },
-  claims: (frames) =>
-    frames.some((data) => /"type"\s*:\s*"response\.(?:completed|incomplete)"/.test(data)),
+  claims: (frames) => frames.some((data) => /"type"\s*:\s*"response\.(?:completed|incomplete)"/.test(data)),
 }
 
 checkClient(t, { ...CLIENT, body: { ...CLIENT.body, stream: true } })

@@ -4,11 +4,7 @@
  */
 import type { Test } from 'tap'
 import type { Account, ApiKey, Member, User } from '../../../src/accounts/account.js'
-import type {
-  AccountDecision,
-  AccountReads,
-  AccountState,
-} from '../../../src/store/account-changes.js'
+import type { AccountDecision, AccountReads, AccountState } from '../../../src/store/account-changes.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
@@ -187,9 +183,7 @@ export async function accountChanges(t: Test, newUrl: NewUrl): Promise<void> {
   })
   t.equal(created.kind, 'written')
   t.same(await store.accountById(account.id), full, 'every field')
-  t.same(await store.membersOf(account.id), [
-    memberOf(account, ada, { role: 'owner', labels: { a: 'b' } }),
-  ])
+  t.same(await store.membersOf(account.id), [memberOf(account, ada, { role: 'owner', labels: { a: 'b' } })])
   t.same((await store.findKey(key.digest))?.key, key)
   t.same(await store.keyByName(account.id, 'ci'), key)
   t.equal(await store.countKeys(account.id), 1)
@@ -235,11 +229,7 @@ export async function accountChanges(t: Test, newUrl: NewUrl): Promise<void> {
   const again = aKey(account.id, { name: 'ci' })
   for (const newKey of [expired, again]) {
     const decision = { write: { newKeys: [newKey], audit: [] } }
-    t.equal(
-      (await change(store, account, () => decision)).kind,
-      'written',
-      'so does an expired one',
-    )
+    t.equal((await change(store, account, () => decision)).kind, 'written', 'so does an expired one')
   }
   t.same(await store.keyByName(account.id, 'ci'), again)
 
@@ -279,10 +269,7 @@ async function purge(t: Test, store: Store, account: Account, key: ApiKey): Prom
   const answer = await change(store, account, () => decision)
   t.match(answer, { kind: 'conflict', conflict: 'has_children' })
   t.match((await store.findKey(key.digest))?.key, { id: key.id })
-  t.equal(
-    (await change(store, child, () => ({ write: { purge: true, audit: [] } }))).kind,
-    'written',
-  )
+  t.equal((await change(store, child, () => ({ write: { purge: true, audit: [] } }))).kind, 'written')
   t.equal((await change(store, account, () => decision)).kind, 'written')
   t.equal(await store.accountById(account.id), null)
   t.equal(await store.accountByName(account.name), null)

@@ -69,25 +69,9 @@ export async function lists(t: Test, newUrl: NewUrl): Promise<void> {
   }
   const none = { items: [], next: null }
   const first = { order: 'oldest_first', after: null, limit: 5 } as const
-  for (const badName of ['acc_unknown', '', '\0', '*'])
-    t.same(await store.listKeys(badName, first), none)
-  for (const after of [
-    '',
-    'x',
-    '-1',
-    '1.5',
-    '1 2',
-    '\0',
-    '9'.repeat(99),
-    '(1',
-    '+inf',
-    "1' OR 1",
-  ]) {
-    t.same(
-      await store.listKeys(ada.id, { ...first, after }),
-      none,
-      `no cursor: ${after.slice(0, 9)}`,
-    )
+  for (const badName of ['acc_unknown', '', '\0', '*']) t.same(await store.listKeys(badName, first), none)
+  for (const after of ['', 'x', '-1', '1.5', '1 2', '\0', '9'.repeat(99), '(1', '+inf', "1' OR 1"]) {
+    t.same(await store.listKeys(ada.id, { ...first, after }), none, `no cursor: ${after.slice(0, 9)}`)
     t.same(await store.listAccounts({ ...first, after }), none)
   }
 
@@ -96,11 +80,7 @@ export async function lists(t: Test, newUrl: NewUrl): Promise<void> {
     made += 1
     return made > 2 ? Promise.resolve() : store.createKey(aKey(ada.id), null)
   })
-  t.equal(
-    new Set(grown.items.map(({ id }) => id)).size,
-    9,
-    'keys that were created meanwhile are at the end',
-  )
+  t.equal(new Set(grown.items.map(({ id }) => id)).size, 9, 'keys that were created meanwhile are at the end')
   const down = await walked(read, { order: 'newest_first', limit: 3 }, () =>
     store.createKey(aKey(ada.id), null),
   )
@@ -122,9 +102,7 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   const his = aKey(bob.id)
   const all = [live, revoked, lately, expired, later, both, his]
   for (const key of all)
-    await store.createKey(key, null, [
-      anEntry(key.accountId, { action: 'key.create', target: key.id }),
-    ])
+    await store.createKey(key, null, [anEntry(key.accountId, { action: 'key.create', target: key.id })])
   for (const [{ accountId, id }, atMs] of [
     [revoked, 999],
     [lately, 1_000],
@@ -241,9 +219,7 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
     [...his, ...hers.slice(-4)].map(({ id }) => id),
     'keeps them in the list of all accounts',
   )
-  const more = Array.from({ length: 3 }, () =>
-    anEntry(ada.id, { action: 'account.plan', target: ada.id }),
-  )
+  const more = Array.from({ length: 3 }, () => anEntry(ada.id, { action: 'account.plan', target: ada.id }))
   await store.changeAccount(ada.id, { plan: 'max' }, () => more)
   t.same(
     await own(ada.id),

@@ -29,11 +29,7 @@ export async function providerObjects(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(await owners([]), [])
   const batch = anObject('batch_1', { facts: '{"a":1}', expiresAtMs: 1_000.5 })
   await objects.put([anObject('file-1'), batch], 0)
-  t.same(await objects.find('openai', ['batch_1', 'x', 'file-1'], 0), [
-    batch,
-    null,
-    anObject('file-1'),
-  ])
+  t.same(await objects.find('openai', ['batch_1', 'x', 'file-1'], 0), [batch, null, anObject('file-1')])
   t.same(await owners(['file-1'], 0, 'azure'), [null], 'upstreams are separate')
   await other.objects.put([anObject('file-1', { accountId: 'acc_b' })], 0)
   t.same(await owners(['file-1']), ['acc_a'], 'the first owner stays')

@@ -146,11 +146,7 @@ export async function tokens(t: Test, newUrl: NewUrl): Promise<void> {
   const reset = aToken({ kind: 'reset', expiresAtMs: 9_000 })
   const unowned = aToken({ kind: 'set-up', accountId: '', expiresAtMs: 9_000 })
   for (const token of [kept, ...gone, near, reset, unowned]) await tokens.add(token)
-  t.equal(
-    await tokens.end('session', 'acc_1', kept.id),
-    3,
-    'ends all tokens of the account and kind but one',
-  )
+  t.equal(await tokens.end('session', 'acc_1', kept.id), 3, 'ends all tokens of the account and kind but one')
   for (const { id } of [one, ...gone]) t.equal(await tokens.find('session', id, 0), null)
   t.same(await tokens.find('session', kept.id, 0), kept)
   t.same(await tokens.find('session', near.id, 0), near)
@@ -223,11 +219,7 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
   const entry = (action: string, target: string) => anEntry(ada.id, { action, target })
   const made = [entry('account.create', ada.id)]
   t.equal(await store.createAccount(ada, made, aLogin(ada)), 'created')
-  t.same(
-    await store.auditTrail.page({ accountId: null, after: null, limit: 9 }),
-    made,
-    'every field',
-  )
+  t.same(await store.auditTrail.page({ accountId: null, after: null, limit: 9 }), made, 'every field')
   const double = anAccount({ email: ada.email })
   const taken = [anEntry(double.id, { action: 'account.create', target: double.id })]
   t.equal(await store.createAccount(double, taken, aLogin(double)), 'email_taken')
@@ -256,10 +248,7 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
   )
   t.equal(await store.revokeKey(key, 5, [entry('key.revoke', key.id)]), true)
   t.equal(await store.revokeKey(key, 6, [entry('key.revoke', 'x')]), true)
-  t.equal(
-    await store.revokeKey({ accountId: ada.id, id: 'none' }, 6, [entry('key.revoke', 'x')]),
-    false,
-  )
+  t.equal(await store.revokeKey({ accountId: ada.id, id: 'none' }, 6, [entry('key.revoke', 'x')]), false)
   t.equal(await store.changeKey(key, {}, () => [entry('key.change', 'x')]), null)
   await store.changeAccount(ada.id, { plan: 'max' }, (before, after) => [
     entry('account.plan', `${before.plan} → ${after.plan}`),
@@ -306,9 +295,7 @@ export async function attempts(t: Test, newUrl: NewUrl): Promise<void> {
   const ada = { name: name('ada'), burst: 5, everyMs: 10_000 }
   const all = { name: name('all'), burst: 8, everyMs: 1_000 }
   const waits = await Promise.all(
-    Array.from({ length: 20 }, (_, at) =>
-      (at % 2 === 0 ? one : two).throttle.take([ada, all], nowMs),
-    ),
+    Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? one : two).throttle.take([ada, all], nowMs)),
   )
   const counted = waits.filter((each) => each.every((wait) => wait === 0))
   t.equal(counted.length, 5, 'two handles allow five of twenty concurrent attempts')

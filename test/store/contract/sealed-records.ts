@@ -21,10 +21,7 @@ function aRecord(id: string, more: Partial<SealedRecord> = {}): SealedRecord {
 const ROOM = 1_000_000
 
 /** Records are replaced, found, listed, removed by their owners, and expire. */
-export async function sealedRecords(
-  t: Test,
-  newUrl: (t: Test) => string | Promise<string>,
-): Promise<void> {
+export async function sealedRecords(t: Test, newUrl: (t: Test) => string | Promise<string>): Promise<void> {
   const url = await newUrl(t)
   const [one, two] = [await openStore(url), await openStore(url)]
   t.teardown(() => Promise.all([one.close(), two.close()]))

@@ -29,19 +29,11 @@ export async function sharedCache(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(await texts(['a', 'b']), [null, null], 'a new store has no value')
   await cache.put(aValue('a', 'one', 100), CAPACITY, 0)
   await cache.put(aValue('b', 'two', 200), CAPACITY, 0)
-  t.same(
-    await texts(['b', 'x', 'a', 'b']),
-    ['two', null, 'one', 'two'],
-    'in the order of the names',
-  )
+  t.same(await texts(['b', 'x', 'a', 'b']), ['two', null, 'one', 'two'], 'in the order of the names')
   t.same(await cache.get([], 0), [])
   t.equal((await cache.get(['b'], 0))[0]?.expiresAtMs, 200)
   t.same(await texts(['a', 'b'], 99), ['one', 'two'])
-  t.same(
-    await texts(['a', 'b'], 100),
-    [null, 'two'],
-    'an expired value is not returned before a sweep',
-  )
+  t.same(await texts(['a', 'b'], 100), [null, 'two'], 'an expired value is not returned before a sweep')
 
   await cache.put(aValue('b', 'three', 50), CAPACITY, 0)
   t.same(await texts(['b'], 49), ['three'], 'a later value replaces value and time')
@@ -54,10 +46,7 @@ export async function sharedCache(t: Test, newUrl: NewUrl): Promise<void> {
   await cache.put({ name: 'bytes', value: bytes, expiresAtMs: 2_000_000_000_000.5 }, CAPACITY, 0)
   await cache.put(aValue('empty', '', 200), CAPACITY, 0)
   const [big, empty] = await cache.get(['bytes', 'empty'], 100)
-  t.ok(
-    bytes.equals(big?.value ?? Buffer.alloc(0)),
-    'returns any bytes, more than a page of the file',
-  )
+  t.ok(bytes.equals(big?.value ?? Buffer.alloc(0)), 'returns any bytes, more than a page of the file')
   t.equal(big?.expiresAtMs, 2_000_000_000_000.5)
   t.equal(empty?.value.length, 0)
 
@@ -76,11 +65,7 @@ export async function sharedCache(t: Test, newUrl: NewUrl): Promise<void> {
   )
   t.same(await texts(many), many, '100 concurrent values of two processes')
   t.ok((await cache.sweep(CAPACITY, 400)) >= 100)
-  t.same(
-    await texts(['bytes', 'mine'], 0),
-    [bytes.toString(), null],
-    'a sweep removes expired values',
-  )
+  t.same(await texts(['bytes', 'mine'], 0), [bytes.toString(), null], 'a sweep removes expired values')
 }
 
 /** The values that are removed beyond the capacity. */
@@ -119,9 +104,7 @@ export async function sharedCacheCapacity(t: Test, newUrl: NewUrl): Promise<void
   t.equal(await cache.sweep({ entries: 0, bytes: 0 }, 0), 0)
 
   const crowd = { entries: 10_000, bytes: 1_000_000 }
-  await Promise.all(
-    Array.from({ length: 600 }, (_, at) => cache.put(aValue(`n${at}`, 'x', 100), crowd, 0)),
-  )
+  await Promise.all(Array.from({ length: 600 }, (_, at) => cache.put(aValue(`n${at}`, 'x', 100), crowd, 0)))
   t.equal(await cache.sweep(crowd, 100), 600, 'one sweep removes all 600')
 }
 

@@ -85,15 +85,7 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(await store.accountById(bob.id), { ...bob, plan: 'max' })
   t.equal(await store.changeAccount('acc_unknown', { plan: 'max' }), null)
 
-  for (const badName of [
-    '',
-    ' ',
-    'a b',
-    '\0',
-    `${ada.id}\0`,
-    'x'.repeat(5_000),
-    'ü'.repeat(2_000),
-  ]) {
+  for (const badName of ['', ' ', 'a b', '\0', `${ada.id}\0`, 'x'.repeat(5_000), 'ü'.repeat(2_000)]) {
     t.equal(
       await store.accountById(badName),
       null,
@@ -133,16 +125,8 @@ async function keys(t: Test, newUrl: NewUrl): Promise<void> {
   const other = aKey(bob.id)
   for (const key of [first, second, other]) t.equal(await store.createKey(key, 5), 'created')
 
-  t.same(
-    await store.findKey(first.digest),
-    { key: first, account: ada },
-    'returns the key and its account',
-  )
-  t.same(
-    await allKeys(store, ada.id),
-    [first, second],
-    'lists the keys of the account in order of creation',
-  )
+  t.same(await store.findKey(first.digest), { key: first, account: ada }, 'returns the key and its account')
+  t.same(await allKeys(store, ada.id), [first, second], 'lists the keys of the account in order of creation')
   t.same(await allKeys(store, bob.id), [other])
   t.same(await allKeys(store, 'acc_unknown'), [])
 
@@ -157,15 +141,7 @@ async function keys(t: Test, newUrl: NewUrl): Promise<void> {
   )
 
   const { digest } = first
-  const near = [
-    digest.slice(0, 63),
-    `${digest}0`,
-    digest.toUpperCase(),
-    ` ${digest}`,
-    '',
-    '*',
-    '\0',
-  ]
+  const near = [digest.slice(0, 63), `${digest}0`, digest.toUpperCase(), ` ${digest}`, '', '*', '\0']
   for (const asked of near) {
     const is = asked === digest ? first : null
     t.equal(await store.findKey(asked), is, 'only the whole digest finds a key')
@@ -218,11 +194,7 @@ async function keyLimit(t: Test, newUrl: NewUrl): Promise<void> {
   for (const key of made.slice(0, 1)) await store.revokeKey(key, 2)
   t.equal(await store.createKey(aKey(ada.id), 5), 'created', 'a revoked key does not count')
   t.equal(await store.createKey(aKey(ada.id), 5), 'created')
-  t.equal(
-    await store.createKey(aKey(ada.id), 5),
-    'plan_limit',
-    'a key that is revoked twice counts once',
-  )
+  t.equal(await store.createKey(aKey(ada.id), 5), 'plan_limit', 'a key that is revoked twice counts once')
   t.equal(
     await store.createKey(aKey(ada.id), 3),
     'plan_limit',
@@ -260,16 +232,9 @@ async function notifications(t: Test, newUrl: NewUrl): Promise<void> {
   t.ok((await changes.of(key.digest)) <= 500, 'a key that another process creates')
   await other.tell({ op: 'revokeKey', accountId: ada.id, keyId: key.id })
   t.ok((await changes.of(key.digest)) <= 500, 'a key that another process revokes')
-  t.equal(
-    (await store.findKey(key.digest))?.key.revokedAtMs,
-    1,
-    'a look-up returns the revoked key',
-  )
+  t.equal((await store.findKey(key.digest))?.key.revokedAtMs, 1, 'a look-up returns the revoked key')
   await other.tell({ op: 'changeAccount', accountId: ada.id, edit: { plan: 'pro' } })
-  t.ok(
-    (await changes.of(null)) <= 500,
-    'a plan that another process changes: any key may have changed',
-  )
+  t.ok((await changes.of(null)) <= 500, 'a plan that another process changes: any key may have changed')
 
   const mine = aKey(ada.id)
   await store.createKey(mine, 5)
@@ -383,8 +348,7 @@ async function closing(t: Test, newUrl: NewUrl): Promise<void> {
   await store.close()
   await store.close()
 
-  const failed = (error: unknown) =>
-    error instanceof GatewayError && error.kind === 'store_unavailable'
+  const failed = (error: unknown) => error instanceof GatewayError && error.kind === 'store_unavailable'
   const asked: (() => unknown)[] = [
     () => store.findKey(aKey(ada.id).digest),
     () => store.removeKeys(ada.id, ['key_1'], 1),

@@ -49,9 +49,7 @@ export async function usedByAccounts(t: Test, { ledger }: LedgerUnderTest): Prom
     t.same(await read(NOVEMBER, DECEMBER), november, 'a closed month stays the same')
   }
   t.same(await read(NOVEMBER - 1, DECEMBER + 1), [...october, ...november, ...december])
-  await ledger.settle(
-    aRow({ atMs: NOON, accountPath: 'acme/ada', labels: 'app=a', costNanoUsd: 6 }),
-  )
+  await ledger.settle(aRow({ atMs: NOON, accountPath: 'acme/ada', labels: 'app=a', costNanoUsd: 6 }))
   await ledger.prune({ ...nothing, entriesBeforeMs: DECEMBER })
   const late = `${months.november} acc_ada acme/ada key_one gpt-5.4-mini app=a 2 0 200 40 10 0`
   t.ok((await read(NOVEMBER, DECEMBER)).includes(late), 'a late entry is added')

@@ -47,13 +47,11 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     'other requests cannot use a reserved amount',
   )
   t.ok(
-    (await ledger.admit(anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 40 })])))
-      .admitted,
+    (await ledger.admit(anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 40 })]))).admitted,
     'n',
   )
   t.notOk(
-    (await ledger.admit(anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 1 })])))
-      .admitted,
+    (await ledger.admit(anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 1 })]))).admitted,
     'n + 1',
   )
 
@@ -79,27 +77,19 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     [0, 0],
     'charges a higher cost, and reports no negative amount',
   )
-  const free = await ledger.admit(
-    anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 0 })]),
-  )
+  const free = await ledger.admit(anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 0 })]))
   t.notOk(free.admitted, 'an overspent budget refuses a request without a price')
   t.equal(
-    (
-      await ledger.limitStates('acc_ada', [
-        budget('usd_day', { limitNanoUsd: 1_000, costNanoUsd: 1 }),
-      ])
-    )[0]?.remaining,
+    (await ledger.limitStates('acc_ada', [budget('usd_day', { limitNanoUsd: 1_000, costNanoUsd: 1 })]))[0]
+      ?.remaining,
     420,
     'uses a changed limit',
   )
 
   await ledger.settle(aRow({ costNanoUsd: 70 }))
   t.equal(
-    (
-      await ledger.limitStates('acc_ada', [
-        budget('usd_day', { limitNanoUsd: 1_000, costNanoUsd: 1 }),
-      ])
-    )[0]?.remaining,
+    (await ledger.limitStates('acc_ada', [budget('usd_day', { limitNanoUsd: 1_000, costNanoUsd: 1 })]))[0]
+      ?.remaining,
     420,
     'an entry without an admission charges no budget',
   )
@@ -141,8 +131,7 @@ export async function waits(t: Test, { ledger, clock }: LedgerUnderTest): Promis
   t.same(await wait(90), [SOON, SOON], 'a new day')
   clock.atMs += DAY
   t.ok(
-    (await ledger.admit(anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 100 })])))
-      .admitted,
+    (await ledger.admit(anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 100 })]))).admitted,
   )
   await settled(next, 10)
   t.same(await wait(1), [SOON, 0], 'a reservation of the previous day')
@@ -153,8 +142,7 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
     budget('usd_day', { limitNanoUsd: 100, costNanoUsd: cost }),
     budget('usd_month', { limitNanoUsd: 150, costNanoUsd: cost }),
   ]
-  const left = async () =>
-    (await ledger.limitStates('acc_ada', demands(1))).map(({ remaining }) => remaining)
+  const left = async () => (await ledger.limitStates('acc_ada', demands(1))).map(({ remaining }) => remaining)
   clock.atMs = Date.UTC(2026, 10, 29, 23, 59, 59, 999)
   const late = anAdmission(demands(80))
   t.same(
@@ -171,10 +159,7 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
 
   t.ok((await ledger.admit(anAdmission(demands(100)))).admitted)
   const refused = await ledger.admit(anAdmission(demands(20)))
-  t.same(
-    refused.limitStates[0],
-    standing({ limit: 100, remaining: 0, resetMs: DAY, retryAfterMs: SOON }),
-  )
+  t.same(refused.limitStates[0], standing({ limit: 100, remaining: 0, resetMs: DAY, retryAfterMs: SOON }))
   clock.atMs = Date.UTC(2026, 11, 1) - 1
   t.same(await left(), [0, 20])
   clock.atMs += 1
@@ -200,9 +185,7 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
   clock.atMs = Date.UTC(2028, 2, 5) - 1
   await ledger.admit(anAdmission(demands(70)))
   clock.atMs += 1
-  const raced = await Promise.all(
-    Array.from({ length: 20 }, () => ledger.admit(anAdmission(demands(7)))),
-  )
+  const raced = await Promise.all(Array.from({ length: 20 }, () => ledger.admit(anAdmission(demands(7)))))
   t.equal(raced.filter(({ admitted }) => admitted).length, 11, '20 concurrent requests at midnight')
   t.same(await left(), [23, 3], 'each budget is reset exactly once')
 }
@@ -212,8 +195,7 @@ export async function weeks(t: Test, { ledger, clock }: LedgerUnderTest): Promis
     budget('usd_day', { limitNanoUsd: 100, costNanoUsd: cost }),
     budget('usd_week', { limitNanoUsd: 150, costNanoUsd: cost }),
   ]
-  const left = async () =>
-    (await ledger.limitStates('acc_ada', demands(1))).map(({ remaining }) => remaining)
+  const left = async () => (await ledger.limitStates('acc_ada', demands(1))).map(({ remaining }) => remaining)
   // The last ms of a Saturday.
   clock.atMs = Date.UTC(2026, 10, 28, 23, 59, 59, 999)
   const late = anAdmission(demands(80))
@@ -268,25 +250,16 @@ export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise
     tokens(1_000, 100),
     places(3),
   ].map((each) => (each.subject === 'model:m' ? { ...each, shared: true } : each))
-  const left = async () =>
-    (await ledger.limitStates('acc_ada', demands)).map(({ remaining }) => remaining)
+  const left = async () => (await ledger.limitStates('acc_ada', demands)).map(({ remaining }) => remaining)
   const claim = { demands, takenFrom: 'nothing' } as const
   const first = aRow({ costNanoUsd: 25 })
   t.equal(await ledger.settle(first, claim), 'settled')
   t.same(await left(), [975, 4_975, 4_975, 1_000, 3], 'charges only the budgets')
   t.equal(await ledger.settle(first, claim), 'already')
   await ledger.settle(aRow({ costNanoUsd: null }), claim)
-  t.same(
-    (await left()).slice(0, 3),
-    [915, 4_915, 4_915],
-    'without a price, charges the maximum cost',
-  )
+  t.same((await left()).slice(0, 3), [915, 4_915, 4_915], 'without a price, charges the maximum cost')
   await ledger.settle(aRow({ costNanoUsd: 5_000, atMs: clock.atMs - DAY }), claim)
-  t.same(
-    (await left()).slice(0, 3),
-    [915, 0, 0],
-    'a request of the previous day charges only the month',
-  )
+  t.same((await left()).slice(0, 3), [915, 0, 0], 'a request of the previous day charges only the month')
 
   const own = [budget('usd_day', { limitNanoUsd: 1_000, costNanoUsd: 60, subject: 'key:own' })]
   const admitted = anAdmission(own)

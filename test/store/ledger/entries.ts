@@ -3,15 +3,7 @@ import type { Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Ledger } from '../../../src/store/ledger.js'
 import type { SumQuery, UsageSum } from '../../../src/store/usage-queries.js'
-import {
-  anAdmission,
-  aRow,
-  DAY,
-  HOUR,
-  NOON,
-  places,
-  type LedgerUnderTest,
-} from './sample-entries.js'
+import { anAdmission, aRow, DAY, HOUR, NOON, places, type LedgerUnderTest } from './sample-entries.js'
 import { allPages, idsOf, shuffled } from './pages.js'
 
 export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
@@ -99,22 +91,14 @@ export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     'returns the last use of the given keys',
   )
   t.same(await ledger.lastUse('acc_use', []), new Map())
-  t.same(
-    await ledger.lastUse('acc_ada', ['key_used']),
-    new Map(),
-    'returns no key of another account',
-  )
+  t.same(await ledger.lastUse('acc_ada', ['key_used']), new Map(), 'returns no key of another account')
 }
 
 export async function appended(t: Test, { ledger, url, clock }: LedgerUnderTest): Promise<void> {
   const rows = Array.from({ length: 300 }, (_, at) => aRow({ atMs: NOON + at, costNanoUsd: 2 }))
   await Promise.all(rows.map((row) => ledger.append(row)))
   const [first = aRow(), second = aRow()] = rows
-  t.same(
-    await ledger.entry('acc_ada', first.requestId),
-    first,
-    'finds the entry at once, with every field',
-  )
+  t.same(await ledger.entry('acc_ada', first.requestId), first, 'finds the entry at once, with every field')
   const query = { accountId: 'acc_ada', by: 'day', fromMs: NOON, toMs: NOON } as const
   const sums = async (): Promise<[number, number]> => {
     const found = await ledger.sums(query)
@@ -205,16 +189,11 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
   t.equal(days.find(({ model, keyId }) => model !== 'other' && keyId === 'key_one')?.requests, 6)
   t.equal(days[0]?.startMs, NOON - 12 * HOUR, 'a day begins at midnight UTC')
   t.equal(
-    (await sumsOf(ledger, { accountId: null, by: 'hour', fromMs: NOON + 59, toMs: NOON + 60 }))
-      .length,
+    (await sumsOf(ledger, { accountId: null, by: 'hour', fromMs: NOON + 59, toMs: NOON + 60 })).length,
     4,
     'sums of all accounts',
   )
-  t.equal(
-    (await sumsOf(ledger, { accountId: 'acc_bob', by: 'hour', fromMs: 0, toMs: NOON + DAY }))
-      .length,
-    1,
-  )
+  t.equal((await sumsOf(ledger, { accountId: 'acc_bob', by: 'hour', fromMs: 0, toMs: NOON + DAY })).length, 1)
   t.equal(
     (
       await sumsOf(ledger, {
@@ -227,8 +206,7 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
     0,
   )
   t.equal(
-    (await sumsOf(ledger, { accountId: 'acc_ada', by: 'hour', fromMs: NOON + HOUR, toMs: NOON }))
-      .length,
+    (await sumsOf(ledger, { accountId: 'acc_ada', by: 'hour', fromMs: NOON + HOUR, toMs: NOON })).length,
     0,
     'an end before the start selects nothing',
   )
@@ -299,11 +277,7 @@ export async function pruned(t: Test, { ledger }: LedgerUnderTest): Promise<void
   t.equal(await count(ledger, 'day', 'model'), 700)
 }
 
-async function count(
-  ledger: Ledger,
-  by: 'hour' | 'day',
-  per: 'key' | 'model' = 'key',
-): Promise<number> {
+async function count(ledger: Ledger, by: 'hour' | 'day', per: 'key' | 'model' = 'key'): Promise<number> {
   const sums = await ledger.sums({ accountId: null, by, fromMs: 0, toMs: NOON + DAY, per })
   return sums.reduce((sum, { requests }) => sum + requests, 0)
 }

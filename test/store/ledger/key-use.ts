@@ -23,19 +23,10 @@ export async function narrowed(t: Test, { ledger }: LedgerUnderTest): Promise<vo
   t.same(await shown({ accountId: ada, keyId: 'key_one' }), ['acc_ada key_one gpt-5.4-mini 1'])
   t.same(await shown({ accountId: null, keyId: 'key_bob' }), ['acc_bob key_bob an other 1'])
   t.same(await shown({ accountId: ada, keyId: 'key_' }), [], 'a prefix of a key id selects nothing')
-  t.same(await shown({ accountId: ada, keyId: 'key_two', model: 'other' }), [
-    'acc_ada key_two other 1',
-  ])
+  t.same(await shown({ accountId: ada, keyId: 'key_two', model: 'other' }), ['acc_ada key_two other 1'])
   t.same(await shown({ accountId: null, model: 'other' }), ['acc_ada key_two other 1'])
-  t.same(await shown({ accountId: ada, per: 'model' }), [
-    'acc_ada  gpt-5.4-mini 2',
-    'acc_ada  other 1',
-  ])
-  t.same(await shown({ accountId: null, per: 'model' }), [
-    '  an other 1',
-    '  gpt-5.4-mini 2',
-    '  other 1',
-  ])
+  t.same(await shown({ accountId: ada, per: 'model' }), ['acc_ada  gpt-5.4-mini 2', 'acc_ada  other 1'])
+  t.same(await shown({ accountId: null, per: 'model' }), ['  an other 1', '  gpt-5.4-mini 2', '  other 1'])
   t.same(await shown({ accountId: null, per: 'model', model: 'other' }), ['  other 1'])
   const [whole] = await ledger.sums({ ...day, accountId: ada, per: 'model' })
   const parts = await ledger.sums({ ...day, accountId: ada, model: 'gpt-5.4-mini' })
@@ -77,11 +68,7 @@ async function used(t: Test, ledger: Ledger): Promise<void> {
     ['key_two 2 1000 1'],
     'the key with the highest cost',
   )
-  t.same(await shown({ accountId: null }), [
-    'key_bob 1 7 0',
-    'key_one 1 1000 0',
-    'key_two 2 1000 1',
-  ])
+  t.same(await shown({ accountId: null }), ['key_bob 1 7 0', 'key_one 1 1000 0', 'key_two 2 1000 1'])
   t.same(await shown({ accountId: 'acc_bob' }, 100), ['key_bob 2 1007 0'], 'the sum of many days')
   t.same(await shown({ accountId: 'acc_ada', model: 'other' }), ['key_two 1 1000 0'])
   t.same(await shown({ accountId: 'acc_ada', keyIds: ['key_one', 'key_none', 'key_bob', ''] }), [

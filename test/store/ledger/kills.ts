@@ -7,20 +7,10 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
-import {
-  budget,
-  DAY,
-  MINUTE,
-  NOON,
-  places,
-  tokens,
-  type LedgerUnderTest,
-} from './sample-entries.js'
+import { budget, DAY, MINUTE, NOON, places, tokens, type LedgerUnderTest } from './sample-entries.js'
 
 /** The program of a process that writes until it is killed. */
-export const LEDGER_WRITER = fileURLToPath(
-  new URL('../processes/writer-process.js', import.meta.url),
-)
+export const LEDGER_WRITER = fileURLToPath(new URL('../processes/writer-process.js', import.meta.url))
 /** The cost of each of its requests. */
 export const WRITER_COST = 7
 const RESERVED = 100

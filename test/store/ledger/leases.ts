@@ -18,11 +18,7 @@ import {
 export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   const { ledger, clock, url } = under
   const other = await obedientProcess<LedgerOrder>(t, LEDGER_CHILD, url)
-  const demands = [
-    places(1),
-    tokens(5_000, 3_000),
-    budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 60 }),
-  ]
+  const demands = [places(1), tokens(5_000, 3_000), budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 60 })]
   const lost = anAdmission(demands, { row: { costNanoUsd: 55 } })
   t.ok((await ledger.admit(lost)).admitted)
   t.equal(await ledger.expire(), 0, 'no reservation has expired')
@@ -32,10 +28,7 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   clock.atMs += 1
   t.equal(await ledger.expire(1), 0, 'spares a reservation that has just expired')
   const next = anAdmission([places(1)])
-  t.ok(
-    (await ledger.admit(next)).admitted,
-    'the slot of an expired reservation is free before it is settled',
-  )
+  t.ok((await ledger.admit(next)).admitted, 'the slot of an expired reservation is free before it is settled')
   await ledger.expire()
   t.same(
     await ledger.entry('acc_ada', lost.requestId),

@@ -93,18 +93,9 @@ async function requestRates(t: Test, { ledger, clock }: LedgerUnderTest): Promis
     [standing({ limit: 3, remaining: 3, resetMs: 0 })],
     'a new limit is unused',
   )
-  t.same(
-    await ledger.admit(anAdmission(three)),
-    yes(standing({ limit: 3, remaining: 2, resetMs: 20_000 })),
-  )
-  t.same(
-    await ledger.admit(anAdmission(three)),
-    yes(standing({ limit: 3, remaining: 1, resetMs: 40_000 })),
-  )
-  t.same(
-    await ledger.admit(anAdmission(three)),
-    yes(standing({ limit: 3, remaining: 0, resetMs: 60_000 })),
-  )
+  t.same(await ledger.admit(anAdmission(three)), yes(standing({ limit: 3, remaining: 2, resetMs: 20_000 })))
+  t.same(await ledger.admit(anAdmission(three)), yes(standing({ limit: 3, remaining: 1, resetMs: 40_000 })))
+  t.same(await ledger.admit(anAdmission(three)), yes(standing({ limit: 3, remaining: 0, resetMs: 60_000 })))
   t.same(
     await ledger.admit(anAdmission(three)),
     no(standing({ limit: 3, remaining: 0, resetMs: 60_000, retryAfterMs: 20_000 })),
@@ -127,11 +118,7 @@ async function requestRates(t: Test, { ledger, clock }: LedgerUnderTest): Promis
     yes(standing({ limit: 3, remaining: 0, resetMs: 60_000 })),
     'admits a request when its time has come',
   )
-  t.same(
-    (await ledger.limitStates('acc_ada', [requests(5)]))[0]?.remaining,
-    2,
-    'uses a changed limit',
-  )
+  t.same((await ledger.limitStates('acc_ada', [requests(5)]))[0]?.remaining, 2, 'uses a changed limit')
   t.same((await ledger.limitStates('acc_ada', [requests(2)]))[0]?.remaining, 0)
   clock.atMs += MINUTE
   t.same(
@@ -158,15 +145,9 @@ async function requestRates(t: Test, { ledger, clock }: LedgerUnderTest): Promis
 
 async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const first = anAdmission([tokens(1_000, 600)])
-  t.same(
-    await ledger.admit(first),
-    yes(standing({ limit: 1_000, remaining: 400, resetMs: 36_000 })),
-  )
+  t.same(await ledger.admit(first), yes(standing({ limit: 1_000, remaining: 400, resetMs: 36_000 })))
   const refused = await ledger.admit(anAdmission([tokens(1_000, 600)]))
-  t.same(
-    refused,
-    no(standing({ limit: 1_000, remaining: 400, resetMs: 36_000, retryAfterMs: 12_000 })),
-  )
+  t.same(refused, no(standing({ limit: 1_000, remaining: 400, resetMs: 36_000, retryAfterMs: 12_000 })))
   const never = await ledger.admit(anAdmission([tokens(1_000, 1_001)]))
   t.same(
     never,
@@ -210,10 +191,7 @@ async function concurrency(t: Test, { ledger }: LedgerUnderTest): Promise<void> 
   const two = [places(2)]
   const first = anAdmission(two)
   t.same(await ledger.admit(first), yes(standing({ limit: 2, remaining: 1, resetMs: 0 })))
-  t.same(
-    await ledger.admit(anAdmission(two)),
-    yes(standing({ limit: 2, remaining: 0, resetMs: 0 })),
-  )
+  t.same(await ledger.admit(anAdmission(two)), yes(standing({ limit: 2, remaining: 0, resetMs: 0 })))
   const refused = await ledger.admit(anAdmission(two))
   t.equal(refused.admitted, false)
   t.equal(refused.limitStates[0]?.remaining, 0)
@@ -260,11 +238,7 @@ async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void>
     [0, 0, 0, -1, 0, 0],
     'only the exceeded limit reports a wait',
   )
-  t.same(
-    await ledger.limitStates('acc_ada', demands(0)),
-    before,
-    'a refusal takes nothing of any limit',
-  )
+  t.same(await ledger.limitStates('acc_ada', demands(0)), before, 'a refusal takes nothing of any limit')
   const fine = await ledger.admit(anAdmission(demands(400)))
   t.equal(fine.admitted, true)
   t.same(
@@ -287,8 +261,7 @@ async function repeated(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
     budget('usd_day', { limitNanoUsd: 500, costNanoUsd: 50 }),
   ]
   const asked = anAdmission(demands)
-  const remaining = async () =>
-    (await ledger.limitStates('acc_ada', demands)).map((each) => each.remaining)
+  const remaining = async () => (await ledger.limitStates('acc_ada', demands)).map((each) => each.remaining)
   t.ok((await ledger.admit(asked)).admitted)
   const after = await remaining()
   t.same(after, [9, 900, 3, 450])
@@ -316,10 +289,8 @@ async function edges(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const kinds: ((limit: number, cost: number) => Demand)[] = [
     (limit, cost) => requests(limit, { cost, subject: aName('key') }),
     (limit, cost) => tokens(limit, cost, aName('key')),
-    (limit, cost) =>
-      budget('usd_day', { limitNanoUsd: limit, costNanoUsd: cost, subject: aName('key') }),
-    (limit, cost) =>
-      budget('usd_month', { limitNanoUsd: limit, costNanoUsd: cost, subject: aName('key') }),
+    (limit, cost) => budget('usd_day', { limitNanoUsd: limit, costNanoUsd: cost, subject: aName('key') }),
+    (limit, cost) => budget('usd_month', { limitNanoUsd: limit, costNanoUsd: cost, subject: aName('key') }),
   ]
   for (const kind of kinds) {
     const whole = kind(most, most)
@@ -333,40 +304,14 @@ async function edges(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
     const over = await ledger.admit(anAdmission([kind(most - 1, most)]))
     t.equal(over.limitStates[0]?.retryAfterMs, -1)
     const nothing = kind(0, 0)
-    t.ok(
-      (await ledger.admit(anAdmission([nothing]))).admitted,
-      'admits a demand of 0 of a limit of 0',
-    )
+    t.ok((await ledger.admit(anAdmission([nothing]))).admitted, 'admits a demand of 0 of a limit of 0')
     const some = await ledger.admit(anAdmission([kind(0, 1)]))
     t.equal(some.admitted, false)
     t.ok(some.limitStates.every(sane))
     t.equal(some.limitStates[0]?.retryAfterMs, -1)
   }
-  const names = [
-    'a',
-    'A',
-    '{a}',
-    '}{',
-    '{',
-    'a:b',
-    ':',
-    '*',
-    '[ab]?',
-    'ä',
-    '🔑',
-    '%00',
-    '\u{1}',
-    "'",
-  ]
-  names.push(
-    'x'.repeat(300),
-    'x'.repeat(299),
-    'ü'.repeat(300),
-    '__proto__',
-    'constructor',
-    '0',
-    '-1',
-  )
+  const names = ['a', 'A', '{a}', '}{', '{', 'a:b', ':', '*', '[ab]?', 'ä', '🔑', '%00', '\u{1}', "'"]
+  names.push('x'.repeat(300), 'x'.repeat(299), 'ü'.repeat(300), '__proto__', 'constructor', '0', '-1')
   for (const subject of names) {
     for (const shared of [false, true]) {
       const demand = requests(1, { subject, shared })

@@ -3,12 +3,7 @@ import type { Test } from 'tap'
 import type { Ledger } from '../../../src/store/ledger.js'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { addUse } from '../../../src/store/records/count-usage.js'
-import type {
-  GroupUse,
-  GroupUseQuery,
-  SumQuery,
-  UsageSum,
-} from '../../../src/store/usage-queries.js'
+import type { GroupUse, GroupUseQuery, SumQuery, UsageSum } from '../../../src/store/usage-queries.js'
 import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
 
 const MIDNIGHT = NOON - 12 * HOUR
@@ -81,9 +76,7 @@ export async function summedByProperty(t: Test, { ledger }: LedgerUnderTest): Pr
       ],
       'days of another zone',
     )
-    t.same(await shown({ by: 'hour', toMs: NOON + HOUR, property: 'shadow' }), [
-      ' *shadow=openai other 1 9',
-    ])
+    t.same(await shown({ by: 'hour', toMs: NOON + HOUR, property: 'shadow' }), [' *shadow=openai other 1 9'])
     t.equal((await shown({})).length, 3, 'sums of keys have none of them')
     t.same(await shown({ per: 'model' }), [`  gpt-5.4-mini 4 ${2 ** 50 + 4}`, '  other 1 9'])
   }
@@ -129,9 +122,7 @@ async function groups(t: Test, { ledger }: Pick<LedgerUnderTest, 'ledger'>): Pro
   const ones = `acc_ada key_one 3 1 300 60 ${2 ** 50 + 4} 0`
   t.same(await used({ by: 'key' }), [ones, bobs])
   t.same(await used({ by: 'key', accountId: 'acc_bob' }), [bobs])
-  t.same(await used({ by: 'key', keyId: 'key_bob', model: 'other' }), [
-    'acc_bob key_bob 1 0 100 20 9 0',
-  ])
+  t.same(await used({ by: 'key', keyId: 'key_bob', model: 'other' }), ['acc_bob key_bob 1 0 100 20 9 0'])
   t.same(await used({ by: 'model' }), [
     ` gpt-5.4-mini 5 1 500 100 ${2 ** 50 + 15} 1`,
     ' other 1 0 100 20 9 0',

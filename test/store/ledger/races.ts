@@ -23,9 +23,7 @@ import {
 } from './sample-entries.js'
 
 /** The program of another process at the same ledger. */
-export const LEDGER_CHILD = fileURLToPath(
-  new URL('../processes/ledger-process.js', import.meta.url),
-)
+export const LEDGER_CHILD = fileURLToPath(new URL('../processes/ledger-process.js', import.meta.url))
 const ROUNDS = Number(process.env['SLUICE_LEDGER_ROUNDS'] ?? '2')
 const AT_ONCE = 200
 const FIT = 60
@@ -36,18 +34,13 @@ const KINDS: Readonly<Record<string, (subject: string) => Demand>> = {
   'shared requests': (subject) => requests(FIT, { subject, shared: true }),
   tokens: (subject) => tokens(FIT * 250 + 249, 250, subject),
   concurrent: (subject) => places(FIT, subject),
-  usd_day: (subject) =>
-    budget('usd_day', { limitNanoUsd: FIT * 1_000 + 999, costNanoUsd: 1_000, subject }),
-  usd_week: (subject) =>
-    budget('usd_week', { limitNanoUsd: FIT * 1_000 + 1, costNanoUsd: 1_000, subject }),
-  usd_month: (subject) =>
-    budget('usd_month', { limitNanoUsd: FIT * 1_000, costNanoUsd: 1_000, subject }),
+  usd_day: (subject) => budget('usd_day', { limitNanoUsd: FIT * 1_000 + 999, costNanoUsd: 1_000, subject }),
+  usd_week: (subject) => budget('usd_week', { limitNanoUsd: FIT * 1_000 + 1, costNanoUsd: 1_000, subject }),
+  usd_month: (subject) => budget('usd_month', { limitNanoUsd: FIT * 1_000, costNanoUsd: 1_000, subject }),
 }
 
 export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Promise<void> {
-  const others = await Promise.all(
-    [1, 2, 3].map(() => obedientProcess<LedgerOrder>(t, LEDGER_CHILD, url)),
-  )
+  const others = await Promise.all([1, 2, 3].map(() => obedientProcess<LedgerOrder>(t, LEDGER_CHILD, url)))
   await Promise.all(others.map((other) => other.tell({ op: 'clock', atMs: NOON })))
   const here = async (admissions: readonly Admission[]): Promise<boolean[]> =>
     (await Promise.all(admissions.map((each) => ledger.admit(each)))).map((each) => each.admitted)
@@ -69,16 +62,9 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
         const demand = demandOf(aName('key'))
         const admissions = Array.from({ length: AT_ONCE }, () => anAdmission([demand]))
         const admitted = (await admit(admissions)).filter(Boolean).length
-        t.equal(
-          admitted,
-          FIT,
-          `${kind} admits ${FIT} of ${AT_ONCE} concurrent requests in ${where}`,
-        )
+        t.equal(admitted, FIT, `${kind} admits ${FIT} of ${AT_ONCE} concurrent requests in ${where}`)
         const [left] = await ledger.limitStates('acc_ada', [demand])
-        t.ok(
-          (left?.remaining ?? -1) >= 0 && (left?.remaining ?? 0) < 1_000,
-          'almost nothing remains',
-        )
+        t.ok((left?.remaining ?? -1) >= 0 && (left?.remaining ?? 0) < 1_000, 'almost nothing remains')
       }
     }
   }
@@ -102,11 +88,7 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
     ])
   ).flat()
   t.equal(outcomes.length, 4 * FIT)
-  t.equal(
-    outcomes.filter((outcome) => outcome === 'settled').length,
-    FIT,
-    'each request is settled once',
-  )
+  t.equal(outcomes.filter((outcome) => outcome === 'settled').length, FIT, 'each request is settled once')
   const sums = await ledger.sums({ accountId: 'acc_ada', by: 'hour', fromMs: NOON, toMs: NOON })
   t.equal(sums.find(({ keyId }) => keyId === 'key_race')?.requests, FIT)
   t.same(
@@ -131,11 +113,7 @@ export async function crowds(t: Test, { ledger }: LedgerUnderTest): Promise<void
     15,
     'settles each request of one turn once',
   )
-  t.equal(
-    await settleAll([...rowsOf(20, 30), ...early]),
-    15,
-    'settles older requests among newer ones',
-  )
+  t.equal(await settleAll([...rowsOf(20, 30), ...early]), 15, 'settles older requests among newer ones')
   t.equal(await settleAll([...rowsOf(10, 40)]), 10, 'settles only requests without an entry')
   const demands = [places(100)]
   const admissions = ids.slice(30).map((requestId) => anAdmission(demands, { requestId }))

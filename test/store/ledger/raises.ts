@@ -37,9 +37,7 @@ export async function raised(t: Test, { ledger }: LedgerUnderTest): Promise<void
   t.equal(await left(), 10, 'a refusal takes nothing')
   t.same(
     await ledger.admit(anAdmission(spent(20))),
-    no(
-      standing({ limit: DAY_LIMIT, remaining: 10, resetMs: NOON_TO_MIDNIGHT, retryAfterMs: SOON }),
-    ),
+    no(standing({ limit: DAY_LIMIT, remaining: 10, resetMs: NOON_TO_MIDNIGHT, retryAfterMs: SOON })),
     'the wait is short, because the amount may be returned',
   )
   if (more === null) throw new Error('nothing was granted')
@@ -67,11 +65,7 @@ export async function raisedTogether(t: Test, { ledger }: LedgerUnderTest): Prom
   t.equal(await ledger.raise(ACCOUNT, demands), null, 'the budget of the day is exceeded')
   t.same(await remaining(), [700, 40, 30], 'a refusal takes nothing of other limits')
   const isOneShort = [tokens(1_000, 100), ...spent(10), { ...shared, costNanoUsd: 31 }]
-  t.equal(
-    await ledger.raise('acc_bob', isOneShort),
-    null,
-    'the budget of the month is shared by accounts',
-  )
+  t.equal(await ledger.raise('acc_bob', isOneShort), null, 'the budget of the month is shared by accounts')
   t.same(
     (await ledger.limitStates('acc_bob', isOneShort)).map((each) => each.remaining),
     [1_000, 100, 30],
@@ -83,10 +77,7 @@ export async function raisedTogether(t: Test, { ledger }: LedgerUnderTest): Prom
 }
 
 /** `lower` does not return amounts of a day that is over. */
-export async function raisedOverMidnight(
-  t: Test,
-  { ledger, clock }: LedgerUnderTest,
-): Promise<void> {
+export async function raisedOverMidnight(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const more = await ledger.raise(ACCOUNT, spent(50))
   clock.atMs += NOON_TO_MIDNIGHT + HOUR
   await ledger.admit(anAdmission(spent(30)))

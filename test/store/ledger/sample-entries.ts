@@ -128,9 +128,7 @@ export function anAdmission(
 }
 
 /** The expected state of a limit; `retryAfterMs` is 0 by default. */
-export function standing(
-  state: Omit<LimitState, 'retryAfterMs'> & Partial<LimitState>,
-): LimitState {
+export function standing(state: Omit<LimitState, 'retryAfterMs'> & Partial<LimitState>): LimitState {
   return { retryAfterMs: 0, ...state }
 }
 

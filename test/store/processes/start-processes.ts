@@ -58,11 +58,7 @@ export async function killableProcess<T extends object>(
 }
 
 /** Runs a writer until it has reported `lines` lines, kills it, and returns the lines. */
-export async function killedWriter(
-  url: string,
-  accountId: string,
-  lines: number,
-): Promise<string[]> {
+export async function killedWriter(url: string, accountId: string, lines: number): Promise<string[]> {
   const child = spawn(process.execPath, [CHILD, url, accountId], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -94,11 +90,7 @@ export async function onFullDisk(program: readonly string[]): Promise<Ended> {
   const script = 'unset NODE_OPTIONS; trap \'\' XFSZ; ulimit -f 4096; exec "$@"'
   const args = ['-c', script, 'sh', process.execPath, ...program]
   const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  const [out, stderr] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'close'),
-  ])
+  const [out, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { lines: out.split('\n').slice(0, -1), status: child.exitCode, stderr }
 }
 

@@ -34,9 +34,7 @@ void t.test('credentials', missing === false ? {} : { skip: missing }, async (t)
     [':wrong-password@', /WRONGPASS/],
     ['sluice:wrong-password@', /WRONGPASS/],
   ] as const) {
-    const error: unknown = await openStore(`redis://${credentials}${place}`).catch(
-      (e: unknown) => e,
-    )
+    const error: unknown = await openStore(`redis://${credentials}${place}`).catch((e: unknown) => e)
     t.match(error, { kind: 'store_unavailable', cause: { message: why } }, credentials)
     t.notMatch(JSON.stringify([error, String(error)]), /wrong-password/)
   }

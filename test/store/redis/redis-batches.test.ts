@@ -9,16 +9,7 @@ import t, { type Test } from 'tap'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { freshDatabases, redisMissing, startRedis, type RedisServer } from '../../helpers/redis.js'
-import {
-  aName,
-  anAdmission,
-  aRow,
-  budget,
-  NOON,
-  places,
-  requests,
-  tokens,
-} from '../ledger/sample-entries.js'
+import { aName, anAdmission, aRow, budget, NOON, places, requests, tokens } from '../ledger/sample-entries.js'
 
 const MANY = 100
 /** Limits too small for slices. */
@@ -119,11 +110,7 @@ void t.test('an error affects only its own request', options, async (t) => {
   await client.set('sluice:{acc_bad}:rows', 'not a stream')
   const ids = admissions.map(({ requestId }) => requestId)
   const [first = '', , third = ''] = ids
-  const rows = [
-    aRow({ requestId: first }),
-    aRow({ accountId: 'acc_bad' }),
-    aRow({ requestId: third }),
-  ]
+  const rows = [aRow({ requestId: first }), aRow({ accountId: 'acc_bad' }), aRow({ requestId: third })]
   await ledger.settle(aRow({ accountId: 'acc_bad' })).catch(() => undefined)
   const settling = await Promise.allSettled(rows.map((row) => ledger.settle(row)))
   const settled = { status: 'fulfilled', value: 'settled' }

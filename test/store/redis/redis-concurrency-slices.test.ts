@@ -70,10 +70,7 @@ void t.test('lost, late and reordered messages never exceed the limit', options,
     const roll = below(100)
     if (roll < 48) {
       const id = aName('req')
-      if (
-        model.slices.take({ requestId: id, accountId: 'acc_ada', demands: [demand] }, nowMs) ===
-        null
-      )
+      if (model.slices.take({ requestId: id, accountId: 'acc_ada', demands: [demand] }, nowMs) === null)
         return
       model.running.push(id)
       bySlice += 1

@@ -103,11 +103,7 @@ async function suffers(t: Test, bench: Scene, late = false): Promise<void> {
   // Commands of the dashboard have a longer time limit: a slow server still executes them.
   if (late) return
   const key = aKey(bench.account.id)
-  t.match(
-    await failure(bench.store.createKey(key, null)),
-    /^store_unavailable/,
-    'no write is acked',
-  )
+  t.match(await failure(bench.store.createKey(key, null)), /^store_unavailable/, 'no write is acked')
 }
 
 /** Resolves when unknown keys get 401 again and writes are accepted. */
@@ -185,40 +181,28 @@ void t.test('reads go on while writes are refused', { ...options }, async (t) =>
   const others = await Promise.all(Array.from({ length: 5 }, () => bench.make()))
   await own.ask('config', 'set', 'min-replicas-to-write', 1)
   for (const other of others) {
-    t.equal(
-      (await ask(bench, newSecret())).kind,
-      'store_unavailable',
-      'a newer primary may have the key',
-    )
+    t.equal((await ask(bench, newSecret())).kind, 'store_unavailable', 'a newer primary may have the key')
     t.equal((await ask(bench, other)).kind, 'ok')
   }
   await own.ask('config', 'set', 'min-replicas-to-write', 0)
   await recovers(t, bench)
 })
 
-void t.test(
-  'no valid key gets 401 after the server was started again empty',
-  { ...options },
-  async (t) => {
-    const own = await startRedis(t)
-    const bench = await scene(t, own.port)
-    await own.ask('flushall')
-    await delay(60)
-    t.equal((await ask(bench, newSecret())).kind, 'store_unavailable')
-    t.equal((await ask(bench, bench.fresh)).kind, 'store_unavailable')
-    t.equal((await ask(bench, bench.known)).kind, 'ok', 'known keys are accepted')
-    t.match(await failure(bench.store.probe()), /^store_unavailable.*emptied/)
-    t.match(await failure(bench.make()), /^store_unavailable/)
-    const other = await openStore(bench.url)
-    t.teardown(() => other.close())
-    t.match(
-      await failure(bench.store.probe()),
-      /emptied/,
-      'a new store is not the one that was opened',
-    )
-    await other.probe()
-  },
-)
+void t.test('no valid key gets 401 after the server was started again empty', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  await own.ask('flushall')
+  await delay(60)
+  t.equal((await ask(bench, newSecret())).kind, 'store_unavailable')
+  t.equal((await ask(bench, bench.fresh)).kind, 'store_unavailable')
+  t.equal((await ask(bench, bench.known)).kind, 'ok', 'known keys are accepted')
+  t.match(await failure(bench.store.probe()), /^store_unavailable.*emptied/)
+  t.match(await failure(bench.make()), /^store_unavailable/)
+  const other = await openStore(bench.url)
+  t.teardown(() => other.close())
+  t.match(await failure(bench.store.probe()), /emptied/, 'a new store is not the one that was opened')
+  await other.probe()
+})
 
 void t.test('no entry is written to a server that has lost its data', { ...options }, async (t) => {
   const own = await startRedis(t)
@@ -247,10 +231,7 @@ void t.test('a request waits for one timeout only', { ...options }, async (t) =>
   const proxy = await startFaultProxy(t, server?.port ?? 0)
   const { store, known } = await scene(t, proxy.port)
   proxy.set({ kind: 'hole' })
-  t.match(
-    await failure(Promise.resolve(store.findKey(digestOf(known)))),
-    /failed: no answer within 100 ms/,
-  )
+  t.match(await failure(Promise.resolve(store.findKey(digestOf(known)))), /failed: no answer within 100 ms/)
   const others = [
     () => store.ledger.admit(anAdmission([requests(3)])),
     () => store.ledger.settle(aRow()),
@@ -261,25 +242,21 @@ void t.test('a request waits for one timeout only', { ...options }, async (t) =>
   }
 })
 
-void t.test(
-  'a change that waits for replicas delays no other command',
-  { ...options },
-  async (t) => {
-    const { url, account } = await scene(t, server?.port ?? 0)
-    const store = await openStore(`${url}?wait_replicas=1&timeout_ms=3000`)
-    t.teardown(() => store.close())
-    const refused: string[] = []
-    const change = async (): Promise<void> => {
-      refused.push(await failure(store.createKey(aKey(account.id), null)))
-    }
-    const changing = Promise.all([change(), change(), change()])
-    let probes = 0
-    for (; refused.length === 0; probes += 1) await store.probe()
-    t.ok(probes > 3, `${probes} probes meanwhile`)
-    await changing
-    for (const why of refused) t.match(why, /^store_unavailable: .*0 of 1 replicas/)
-  },
-)
+void t.test('a change that waits for replicas delays no other command', { ...options }, async (t) => {
+  const { url, account } = await scene(t, server?.port ?? 0)
+  const store = await openStore(`${url}?wait_replicas=1&timeout_ms=3000`)
+  t.teardown(() => store.close())
+  const refused: string[] = []
+  const change = async (): Promise<void> => {
+    refused.push(await failure(store.createKey(aKey(account.id), null)))
+  }
+  const changing = Promise.all([change(), change(), change()])
+  let probes = 0
+  for (; refused.length === 0; probes += 1) await store.probe()
+  t.ok(probes > 3, `${probes} probes meanwhile`)
+  await changing
+  for (const why of refused) t.match(why, /^store_unavailable: .*0 of 1 replicas/)
+})
 
 void t.test('a stale time of 0 accepts no key while Redis is down', { ...options }, async (t) => {
   const own = await startRedis(t)
@@ -306,19 +283,12 @@ void t.test('a revocation during a cut is noticed later', { ...options }, async 
   const found = await direct.findKey(digestOf(bench.known))
   await direct.revokeKey({ accountId: bench.account.id, id: found?.key.id ?? '' }, 1)
   await delay(300)
-  t.equal(
-    (await ask(bench, bench.known)).kind,
-    'ok',
-    'the process cannot know of the revocation yet',
-  )
+  t.equal((await ask(bench, bench.known)).kind, 'ok', 'the process cannot know of the revocation yet')
   proxy.set({ kind: 'pass' })
   const watch = stopwatch()
   await until(async () => (await ask(bench, bench.known)).kind === 'unauthenticated', 'revocation')
   const tookMs = watch()
-  t.ok(
-    tookMs <= 1_000 + SLACK_MS,
-    `noticed ${tookMs.toFixed()} ms after the link could be had again`,
-  )
+  t.ok(tookMs <= 1_000 + SLACK_MS, `noticed ${tookMs.toFixed()} ms after the link could be had again`)
 })
 
 void t.test('ignores invalid notifications', { ...options }, async (t) => {
@@ -328,14 +298,7 @@ void t.test('ignores invalid notifications', { ...options }, async (t) => {
   bench.store.subscribe(({ digest }) => received.push(digest))
   const channels = await server?.ask('pubsub', 'channels', 'sluice:news:*')
   const digest = digestOf(bench.known)
-  const texts = [
-    '',
-    '{}',
-    '{"digest":null}',
-    digest.toUpperCase(),
-    `${digest}\n`,
-    '\xff'.repeat(99),
-  ]
+  const texts = ['', '{}', '{"digest":null}', digest.toUpperCase(), `${digest}\n`, '\xff'.repeat(99)]
   for (const channel of Array.isArray(channels) ? channels.map(String) : []) {
     for (const text of [...texts, digest, digest]) await server?.ask('publish', channel, text)
   }
@@ -345,12 +308,7 @@ void t.test('ignores invalid notifications', { ...options }, async (t) => {
 })
 
 void t.test('refuses a server that would lose keys', { ...options }, async (t) => {
-  const evicting = await startRedis(t, [
-    '--maxmemory',
-    '100mb',
-    '--maxmemory-policy',
-    'allkeys-lru',
-  ])
+  const evicting = await startRedis(t, ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
   t.match(await failure(openStore(evicting.url())), /maxmemory-policy is allkeys-lru.*noeviction/)
   const forgetful = await startRedis(t, ['--appendonly', 'no'])
   const warnings: string[] = []

@@ -147,9 +147,7 @@ void t.test('a Cluster moves slots and fails over', { ...options, timeout: 120_0
   t.same(await allAccounts(store), accounts)
   const [ada] = accounts
   if (ada === undefined) throw new Error('no account')
-  const outcomes = await Promise.all(
-    Array.from({ length: 40 }, () => store.createKey(aKey(ada.id), 5)),
-  )
+  const outcomes = await Promise.all(Array.from({ length: 40 }, () => store.createKey(aKey(ada.id), 5)))
   t.equal(outcomes.filter((outcome) => outcome === 'created').length, 5, 'the limit is exact')
   const received: (string | null)[] = []
   store.subscribe(({ digest }) => received.push(digest))

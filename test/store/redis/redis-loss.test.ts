@@ -3,14 +3,7 @@
  * replica confirmed states whether it took effect; a store of an earlier version can be read.
  * Method: a real redis-server whose data the test deletes.
  */
-import {
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createKey, revokeKey } from '../../../src/accounts/keys.js'
@@ -54,8 +47,7 @@ async function failure(work: () => unknown): Promise<string> {
 void t.test('a key that disappears is a failure, not unknown', { ...options }, async (t) => {
   const { redis, store, account, known, other, hash } = await scene(t)
   t.equal(await store.findKey('0'.repeat(64)), null, 'a key that never was is unknown')
-  const lost =
-    /^store_unavailable: A record of the key store is damaged.*digest [0-9a-f]{12}….*gone/
+  const lost = /^store_unavailable: A record of the key store is damaged.*digest [0-9a-f]{12}….*gone/
 
   await redis.ask('hdel', hash, `key:${known.digest}`)
   const why = await failure(() => store.findKey(known.digest))
@@ -160,23 +152,19 @@ void t.test('an emptied store is not used as a new one', { ...options }, async (
   t.ok(existsSync(join(folder, file)))
 })
 
-void t.test(
-  'the store opens with a warning if its id cannot be written',
-  { ...options },
-  async (t) => {
-    const { url } = await scene(t)
-    const blocker = join(mkdtempSync(join(t.testdir(), 'x-')), 'file')
-    writeFileSync(blocker, '')
-    const warned: string[] = []
-    const at = {
-      url,
-      folder: join(blocker, 'spool'),
-      warn: (message: string) => warned.push(message),
-    }
-    await (await openExpectedStore(at)).close()
-    t.match(warned.join(), /cannot write the store's id/)
-  },
-)
+void t.test('the store opens with a warning if its id cannot be written', { ...options }, async (t) => {
+  const { url } = await scene(t)
+  const blocker = join(mkdtempSync(join(t.testdir(), 'x-')), 'file')
+  writeFileSync(blocker, '')
+  const warned: string[] = []
+  const at = {
+    url,
+    folder: join(blocker, 'spool'),
+    warn: (message: string) => warned.push(message),
+  }
+  await (await openExpectedStore(at)).close()
+  t.match(warned.join(), /cannot write the store's id/)
+})
 
 void t.test(
   'the error of a change without replicas states whether it took effect',
@@ -185,8 +173,7 @@ void t.test(
     const { redis, url, store, account, known, other } = await scene(t)
     const strict = await openStore(url.replace('?', '?wait_replicas=1&'))
     t.teardown(() => strict.close())
-    const applied =
-      /^store_unconfirmed: The change is applied, not yet confirmed by a replica.*safe/
+    const applied = /^store_unconfirmed: The change is applied, not yet confirmed by a replica.*safe/
     const kept: unknown = await strict.revokeKey(known, 7).catch((e: unknown) => e)
     t.match(kept, { kind: 'store_unconfirmed', wire: { retryAfterSeconds: 1 } })
     const notMade = /^store_unavailable: The change was not made: too few replicas.*0 of 1 replicas/
@@ -205,10 +192,7 @@ void t.test(
 
     const auditEntries = [anEntry(account.id, { action: 'key.change', target: other.id })]
     const edit = { disabled: true }
-    t.match(
-      await failure(() => strict.changeAccount(account.id, edit, () => auditEntries)),
-      notMade,
-    )
+    t.match(await failure(() => strict.changeAccount(account.id, edit, () => auditEntries)), notMade)
     t.equal((await store.accountById(account.id))?.disabled, false, 'it did not take effect')
     t.match(await failure(() => strict.createAccount(anAccount())), notMade)
     t.match(await failure(() => strict.createKey(aKey(account.id), null)), notMade)
@@ -227,10 +211,7 @@ void t.test(
     })
     const why = await failure(() => createKey(late, { plans, account, name: 'ci' }))
     t.equal(steps, 1)
-    t.match(
-      why,
-      /^store_unconfirmed: Key key_\w+ is applied, not yet confirmed.*Create another one/,
-    )
+    t.match(why, /^store_unconfirmed: Key key_\w+ is applied, not yet confirmed.*Create another one/)
     const [made] = (await allKeys(store, account.id)).slice(-1)
     t.type(made?.revokedAtMs, 'number', 'a key whose secret was never returned is revoked')
     t.equal(await redis.ask('ping'), 'PONG')

@@ -33,10 +33,7 @@ let notified: (() => void) | null = null
 other.subscribe(() => notified?.())
 await measured('revocation, until another process is notified', REVOCATIONS, async (round) => {
   const notification = new Promise<void>((resolve) => (notified = resolve))
-  await Promise.all([
-    store.revokeKey({ accountId: account.id, id: keys[round]?.id ?? '' }, 1),
-    notification,
-  ])
+  await Promise.all([store.revokeKey({ accountId: account.id, id: keys[round]?.id ?? '' }, 1), notification])
 })
 await Promise.all([store.close(), other.close()])
 
@@ -51,11 +48,7 @@ function wish() {
 }
 
 /** Runs commands in sequence; prints the time of each and the processor time of this process. */
-async function measured(
-  name: string,
-  count: number,
-  work: (round: number) => Promise<void>,
-): Promise<void> {
+async function measured(name: string, count: number, work: (round: number) => Promise<void>): Promise<void> {
   const times: number[] = []
   const before = process.cpuUsage()
   for (let round = 0; round < count; round += 1) {
@@ -67,7 +60,5 @@ async function measured(
   times.sort((a, b) => a - b)
   const at = (share: number): string => (times[Math.floor(times.length * share)] ?? 0).toFixed(2)
   const cpu = ((user + system) / count).toFixed(0)
-  process.stdout.write(
-    `${name}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ${cpu} µs cpu each, ${count} times\n`,
-  )
+  process.stdout.write(`${name}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ${cpu} µs cpu each, ${count} times\n`)
 }

@@ -98,16 +98,14 @@ void t.test('H-119: four workers revalidate all keys when Redis is back', option
   const account = anAccount()
   await owner.createAccount(account)
   const secrets = Array.from({ length: KEYS }, newSecret)
-  const make = (secret: string) =>
-    owner.createKey(aKey(account.id, { digest: digestOf(secret) }), null)
+  const make = (secret: string) => owner.createKey(aKey(account.id, { digest: digestOf(secret) }), null)
   await Promise.all(secrets.map(make))
   const workers = await Promise.all(Array.from({ length: WORKERS }, () => startWorker(t, url)))
   for (const worker of workers) await lookUpAll(worker, secrets)
 
   proxy.set({ kind: 'refuse' })
   await delay(AWAY_MS)
-  for (const worker of workers)
-    t.equal(await letIn(worker, secrets), KEYS, 'known keys are accepted')
+  for (const worker of workers) t.equal(await letIn(worker, secrets), KEYS, 'known keys are accepted')
   for (const { counted } of workers) {
     counted.answered.clear()
     counted.most = 0
@@ -128,9 +126,7 @@ void t.test('H-119: four workers revalidate all keys when Redis is back', option
   t.ok(most > 1 && most <= AT_ONCE, `${most} look-ups of a worker at once`)
   const stats = String(await redis.ask('info', 'latencystats'))
   const p99 = Number(/hmget:.*?p99=([\d.]+)/.exec(stats)?.[1]) / 1_000
-  const calls = Number(
-    /hmget:calls=(\d+)/.exec(String(await redis.ask('info', 'commandstats')))?.[1],
-  )
+  const calls = Number(/hmget:calls=(\d+)/.exec(String(await redis.ask('info', 'commandstats')))?.[1])
   t.ok(calls >= WORKERS * KEYS, `${calls} look-ups`)
   t.ok(p99 <= MOST_MS, `p99 ${p99.toFixed(3)} ms in Redis`)
   t.comment(

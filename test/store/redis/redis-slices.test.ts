@@ -11,23 +11,8 @@ import type { Demand, Ledger } from '../../../src/store/ledger.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startFaultProxy } from '../../helpers/fault-proxy.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
-import {
-  freshDatabases,
-  redisMissing,
-  startRedis,
-  until,
-  type RedisServer,
-} from '../../helpers/redis.js'
-import {
-  anAdmission,
-  aName,
-  aRow,
-  budget,
-  NOON,
-  places,
-  requests,
-  tokens,
-} from '../ledger/sample-entries.js'
+import { freshDatabases, redisMissing, startRedis, until, type RedisServer } from '../../helpers/redis.js'
+import { anAdmission, aName, aRow, budget, NOON, places, requests, tokens } from '../ledger/sample-entries.js'
 import { killableProcess, obedientProcess } from '../processes/start-processes.js'
 import type { SliceOrder, Spent } from '../processes/slice-process.js'
 
@@ -52,9 +37,7 @@ async function scene(t: Test, url = newUrl()): Promise<Scene> {
   const store = await openStore(url, { nowMs: () => made.atMs })
   t.teardown(() => store.close())
   const left = async (demand: Demand | undefined): Promise<number> =>
-    demand === undefined
-      ? -1
-      : ((await made.ledger.limitStates('acc_ada', [demand]))[0]?.remaining ?? -1)
+    demand === undefined ? -1 : ((await made.ledger.limitStates('acc_ada', [demand]))[0]?.remaining ?? -1)
   const made = { url, ledger: store.ledger, atMs: NOON, left }
   return made
 }
@@ -97,10 +80,7 @@ void t.test('a request of a busy limit takes one command', { ...options }, async
   const commands = (await evaluations(own)) - before
   t.ok(commands <= 210, `200 requests took ${commands} commands`)
   await until(async () => (await left(demands[0])) === 100_000 - 250, 'the requests used')
-  await until(
-    async () => (await left(demands[1])) === 50_000_000 - 250 * 120,
-    'the exact number of tokens',
-  )
+  await until(async () => (await left(demands[1])) === 50_000_000 - 250 * 120, 'the exact number of tokens')
   await until(async () => (await left(demands[2])) === 1e9 - 250 * 10, 'the exact cost')
   await until(async () => (await left(demands[4])) === 100, 'idle slots')
   const exact = await evaluations(own)
@@ -110,9 +90,7 @@ void t.test('a request of a busy limit takes one command', { ...options }, async
 
 void t.test('the reported remaining amount is never too high', { ...options }, async (t) => {
   const { ledger } = await scene(t)
-  const demands = [
-    budget('usd_day', { limitNanoUsd: 10_000, costNanoUsd: 1, subject: aName('key') }),
-  ]
+  const demands = [budget('usd_day', { limitNanoUsd: 10_000, costNanoUsd: 1, subject: aName('key') })]
   for (let at = 1; at <= 300; at += 1) {
     const admission = anAdmission(demands)
     const { limitStates, isSlice } = await ledger.admit(admission)
@@ -128,8 +106,7 @@ void t.test('the reported remaining amount is never too high', { ...options }, a
 
 for (const [kind, demandOf] of Object.entries({
   requests: (subject: string): Demand => requests(3_000, { subject }),
-  usd_day: (subject: string): Demand =>
-    budget('usd_day', { limitNanoUsd: 30_000, costNanoUsd: 10, subject }),
+  usd_day: (subject: string): Demand => budget('usd_day', { limitNanoUsd: 30_000, costNanoUsd: 10, subject }),
   usd_week: (subject: string): Demand =>
     budget('usd_week', { limitNanoUsd: 30_000, costNanoUsd: 10, subject }),
 })) {
@@ -138,15 +115,12 @@ for (const [kind, demandOf] of Object.entries({
     const demand = demandOf(aName('key'))
     const spenders = await Promise.all([1, 2, 3, 4].map(() => spender(t, url)))
     const raced = await Promise.all(spenders.map((each) => each({ demands: [demand] })))
-    const sum = (of: keyof Spent, all: readonly Spent[]) =>
-      all.reduce((total, each) => total + each[of], 0)
+    const sum = (of: keyof Spent, all: readonly Spent[]) => all.reduce((total, each) => total + each[of], 0)
     const first = sum('admitted', raced)
     t.ok(first <= 3_000, `overshoot 0: ${first}`)
     t.ok(first >= 2_970, `at most 1 % is unavailable at the first refusal: ${first}`)
     t.ok(sum('bySlice', raced) > 1_000, `${sum('bySlice', raced)} by slices`)
-    const rest = await Promise.all(
-      spenders.map((each) => each({ demands: [demand], atOnce: 1, retries: 3 })),
-    )
+    const rest = await Promise.all(spenders.map((each) => each({ demands: [demand], atOnce: 1, retries: 3 })))
     t.equal(first + sum('admitted', rest), 3_000, 'the rest of the slices is returned')
     t.equal(await left(demand), 0)
   })
@@ -186,11 +160,7 @@ void t.test(
     under.atMs += 9_000
     t.equal(await under.left(demand), 1_000_000 - 8_000 - held)
     under.atMs += 1_100
-    t.equal(
-      await under.left(demand),
-      1_000_000 - 8_000 - held,
-      'the slice is charged: it may have been used',
-    )
+    t.equal(await under.left(demand), 1_000_000 - 8_000 - held, 'the slice is charged: it may have been used')
     const keys = await fields(under.url)
     t.notMatch(keys, '@', 'no slice remains')
   },
@@ -207,9 +177,7 @@ void t.test('an idle slice is returned', { ...options }, async (t) => {
 void t.test('a long request gets a reservation', { ...options }, async (t) => {
   const under = await scene(t)
   const { ledger } = under
-  const demands = [
-    budget('usd_day', { limitNanoUsd: 1_000_000, costNanoUsd: 100, subject: aName('key') }),
-  ]
+  const demands = [budget('usd_day', { limitNanoUsd: 1_000_000, costNanoUsd: 100, subject: aName('key') })]
   await spend(ledger, demands, 50)
   const settled = anAdmission(demands)
   t.match(await ledger.admit(settled), { admitted: true, isSlice: true })

@@ -97,10 +97,7 @@ void t.test('sends the client certificate that a server requires', options, asyn
   const store = await openStore(`${url}?${ours}&timeout_ms=2000`)
   t.teardown(() => store.close())
   await store.probe()
-  t.match(
-    await refusal(`${url}?tls_ca=${authority.cert}`),
-    /^store_unavailable: .*(certificate|ECONNRESET)/,
-  )
+  t.match(await refusal(`${url}?tls_ca=${authority.cert}`), /^store_unavailable: .*(certificate|ECONNRESET)/)
 })
 
 void t.test('refuses a certificate for another address', options, async (t) => {

@@ -17,10 +17,7 @@ const GOOD: readonly [string, Partial<RedisAddress>][] = [
   ['redis://h?wait_replicas=2', { waitReplicas: 2 }],
   ['redis://h', { waitReplicas: 0, timeoutMs: 100 }],
   ['redis://h?timeout_ms=2000', { timeoutMs: 2_000 }],
-  [
-    'rediss://h?tls_ca=/a/b.pem&tls_cert=/c&tls_key=/k',
-    { tlsCa: '/a/b.pem', tlsCert: '/c', tlsKey: '/k' },
-  ],
+  ['rediss://h?tls_ca=/a/b.pem&tls_cert=/c&tls_key=/k', { tlsCa: '/a/b.pem', tlsCert: '/c', tlsKey: '/k' }],
   [
     'redis+sentinel://u:p@a,b:1/main/3?sentinel_user=s&sentinel_password=q%26',
     {

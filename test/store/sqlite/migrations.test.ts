@@ -96,9 +96,7 @@ void t.test('a store of version 4 keeps the amounts that running requests hold',
   toVersion6(db)
   withOldReservations(db)
   t.equal(
-    db.prepare('SELECT holds FROM reservations WHERE request_id = ?').get(settled.requestId)?.[
-      'holds'
-    ],
+    db.prepare('SELECT holds FROM reservations WHERE request_id = ?').get(settled.requestId)?.['holds'],
     JSON.stringify([
       ['tokens', 'acc_ada', 'key:held', 1_000, 5_000],
       ['concurrent', 'acc_ada', 'key:held'],
@@ -123,37 +121,33 @@ void t.test('a store of version 4 keeps the amounts that running requests hold',
   t.equal(remaining(await ledger.limitStates('acc_ada', demands))[0], 3)
   const migrated = connect(path)
   t.teardown(() => migrated.close())
-  const indexes =
-    "SELECT name FROM sqlite_schema WHERE type = 'index' AND name LIKE 'reservations%'"
+  const indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND name LIKE 'reservations%'"
   t.same(migrated.prepare(indexes).all(), [], 'version 6 has no index of reservations by their end')
 })
 
-void t.test(
-  'a store of version 6 keeps running requests, and then has budgets of a week',
-  async (t) => {
-    const path = join(t.testdir(), 'store')
-    const clock = new TestClock()
-    const old = [budget('usd_month', { limitNanoUsd: 100, costNanoUsd: 60 })]
-    const first = await opened(path, clock)
-    const running = anAdmission(old)
-    await first.ledger.admit(running)
-    await first.close()
-    const db = connect(path)
-    toVersion6(db)
-    db.close()
+void t.test('a store of version 6 keeps running requests, and then has budgets of a week', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const old = [budget('usd_month', { limitNanoUsd: 100, costNanoUsd: 60 })]
+  const first = await opened(path, clock)
+  const running = anAdmission(old)
+  await first.ledger.admit(running)
+  await first.close()
+  const db = connect(path)
+  toVersion6(db)
+  db.close()
 
-    const { ledger, close } = await opened(path, clock)
-    t.teardown(close)
-    const demands = [...old, budget('usd_week', { limitNanoUsd: 100, costNanoUsd: 40 })]
-    t.ok((await ledger.admit(anAdmission(demands.slice(1)))).admitted)
-    await ledger.settle(aRow({ requestId: running.requestId, costNanoUsd: 10 }))
-    const states = await ledger.limitStates('acc_ada', demands)
-    t.same(
-      states.map(({ remaining }) => remaining),
-      [90, 60],
-    )
-  },
-)
+  const { ledger, close } = await opened(path, clock)
+  t.teardown(close)
+  const demands = [...old, budget('usd_week', { limitNanoUsd: 100, costNanoUsd: 40 })]
+  t.ok((await ledger.admit(anAdmission(demands.slice(1)))).admitted)
+  await ledger.settle(aRow({ requestId: running.requestId, costNanoUsd: 10 }))
+  const states = await ledger.limitStates('acc_ada', demands)
+  t.same(
+    states.map(({ remaining }) => remaining),
+    [90, 60],
+  )
+})
 
 void t.test('a store of version 6 then counts entries whose tokens are assumed', async (t) => {
   const path = join(t.testdir(), 'store')

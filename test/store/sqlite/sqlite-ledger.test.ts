@@ -50,17 +50,13 @@ void t.test('sums of a day are the same before and after its hours are added to 
     return false
   }
   for (const keyId of ['key_a', 'key_b']) {
-    await ledger.append(
-      aRow({ requestId: `req_${keyId}`, keyId, accountId: 'acc_ada', atMs: NOON }),
-    )
+    await ledger.append(aRow({ requestId: `req_${keyId}`, keyId, accountId: 'acc_ada', atMs: NOON }))
   }
   t.strictSame(await requests(), [2, 2, 2], 'the current hour is not added to its day')
   t.equal(db.prepare('SELECT count(*) AS days FROM usage_days').get()?.['days'], 0)
 
   clock.atMs = NOON + 180 * MINUTE
-  await ledger.append(
-    aRow({ requestId: 'req_new', keyId: 'key_c', accountId: 'acc_ada', atMs: clock.atMs }),
-  )
+  await ledger.append(aRow({ requestId: 'req_new', keyId: 'key_c', accountId: 'acc_ada', atMs: clock.atMs }))
   t.ok(await isAdded(), 'adds a past hour to its day')
   t.strictSame(await requests(), [3, 3, 3])
   for (const keyId of ['key_a', 'key_z']) {
@@ -149,11 +145,7 @@ void t.test('a damaged record fails only its own reads, with its name', async (t
     t.same(await ledger.entry(null, fine.requestId), fine)
     behind(path, update, before?.['it'] ?? null, row.requestId)
   }
-  behind(
-    path,
-    "UPDATE reservations SET holds = '[0]', entry = '[1]' WHERE request_id = ?",
-    held.requestId,
-  )
+  behind(path, "UPDATE reservations SET holds = '[0]', entry = '[1]' WHERE request_id = ?", held.requestId)
   // This process caches the holds of its own requests; another process reads them.
   const another = await opened(path, clock)
   t.teardown(another.close)
@@ -168,11 +160,7 @@ void t.test('a damaged record fails only its own reads, with its name', async (t
   clock.atMs += MINUTE
   t.ok((await ledger.admit(anAdmission([places(3)]))).admitted)
   await t.rejects(ledger.expire(), { cause: { message: new RegExp(held.requestId) } })
-  t.match(
-    await ledger.entry(null, third.requestId),
-    { outcome: 'lost' },
-    'other reservations are settled',
-  )
+  t.match(await ledger.entry(null, third.requestId), { outcome: 'lost' }, 'other reservations are settled')
 })
 
 void t.test('waits for the lock of another process without blocking the event loop', async (t) => {

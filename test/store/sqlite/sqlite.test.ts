@@ -2,14 +2,7 @@
  * Goal: the SQLite store passes the suite of every store, and handles damage and a full disk.
  * Method: the suite; then another connection changes the file.
  */
-import {
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../../src/errors.js'
@@ -79,23 +72,20 @@ void t.test("a damaged account fails the account's keys only", async (t) => {
   await t.rejects(store.createKey(aKey(key.accountId), 5), { name: 'GatewayError' })
 })
 
-void t.test(
-  'a subscriber that falls behind the log is notified that any key may have changed',
-  async (t) => {
-    const path = join(t.testdir(), 'store')
-    const writer = await openSqlite(path, { changesKept: 8 })
-    const reader = await openSqlite(path, { changesKept: 8 })
-    t.teardown(() => Promise.all([writer.close(), reader.close()]))
-    const ada = anAccount()
-    await writer.createAccount(ada)
+void t.test('a subscriber that falls behind the log is notified that any key may have changed', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const writer = await openSqlite(path, { changesKept: 8 })
+  const reader = await openSqlite(path, { changesKept: 8 })
+  t.teardown(() => Promise.all([writer.close(), reader.close()]))
+  const ada = anAccount()
+  await writer.createAccount(ada)
 
-    const few = await changesDuring(reader, () => create(writer, ada.id, 8))
-    t.equal(few.length, 8, 'reports up to eight changes one by one')
-    t.notOk(few.some(({ digest }) => digest === null))
-    const many = await changesDuring(reader, () => create(writer, ada.id, 9))
-    t.same(many, [{ digest: null }], 'reports a change of every key for more changes')
-  },
-)
+  const few = await changesDuring(reader, () => create(writer, ada.id, 8))
+  t.equal(few.length, 8, 'reports up to eight changes one by one')
+  t.notOk(few.some(({ digest }) => digest === null))
+  const many = await changesDuring(reader, () => create(writer, ada.id, 9))
+  t.same(many, [{ digest: null }], 'reports a change of every key for more changes')
+})
 
 void t.test('a full disk fails only the write', async (t) => {
   const path = join(t.testdir(), 'store')

@@ -69,25 +69,22 @@ void t.test('a file that was moved away is unavailable until it is back', async 
   t.equal((await store.ledger.entry(null, 'after'))?.requestId, 'after')
 })
 
-void t.test(
-  'the background thread creates no file in the place of one that was moved',
-  async (t) => {
-    const folder = t.testdir()
-    const path = join(folder, 'store')
-    const store = await opened(t, path)
-    await store.ledger.settle(ledgerEntry('before'))
-    renameSync(path, join(folder, 'aside'))
-    const all = { accountId: null, after: null, limit: 10 }
-    await t.rejects(store.ledger.entries(all), {
-      kind: 'store_unavailable',
-      cause: { message: /store' was removed or replaced while it was open/ },
-    })
-    t.notOk(existsSync(path))
-    renameSync(join(folder, 'aside'), path)
-    const { entries } = await store.ledger.entries(all)
-    t.match(entries, [{ requestId: 'before' }])
-  },
-)
+void t.test('the background thread creates no file in the place of one that was moved', async (t) => {
+  const folder = t.testdir()
+  const path = join(folder, 'store')
+  const store = await opened(t, path)
+  await store.ledger.settle(ledgerEntry('before'))
+  renameSync(path, join(folder, 'aside'))
+  const all = { accountId: null, after: null, limit: 10 }
+  await t.rejects(store.ledger.entries(all), {
+    kind: 'store_unavailable',
+    cause: { message: /store' was removed or replaced while it was open/ },
+  })
+  t.notOk(existsSync(path))
+  renameSync(join(folder, 'aside'), path)
+  const { entries } = await store.ledger.entries(all)
+  t.match(entries, [{ requestId: 'before' }])
+})
 
 void t.test('a file that was replaced by a copy is unavailable', async (t) => {
   const folder = t.testdir()

@@ -95,9 +95,7 @@ async function commandsFor(client: Redis, key: string): Promise<string[][]> {
   }
   if (type === 'zset') {
     const members = await client.zrange(key, '0', '-1', 'WITHSCORES')
-    const pairs = members.flatMap((member, at) =>
-      at % 2 === 0 ? [members[at + 1] ?? '', member] : [],
-    )
+    const pairs = members.flatMap((member, at) => (at % 2 === 0 ? [members[at + 1] ?? '', member] : []))
     return [['zadd', key, ...pairs]]
   }
   if (type === 'stream') {

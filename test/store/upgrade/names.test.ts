@@ -109,9 +109,7 @@ async function formerSqlite(t: Test, path: string): Promise<string[]> {
   const ids = await fill(store)
   await store.close()
   const current = connect(source)
-  const keys = current
-    .prepare('SELECT digest, id, account_id, record FROM keys ORDER BY place')
-    .all()
+  const keys = current.prepare('SELECT digest, id, account_id, record FROM keys ORDER BY place').all()
   current.close()
   restoreSqlite(path, readFileSync(recordingOf('v0.1.0', 'sqlite').dump, 'utf8'))
   const db = connect(path)
@@ -193,29 +191,25 @@ void t.test('sqlite, killed at every statement', { timeout: TIMEOUT_MS }, async 
   }
 })
 
-void t.test(
-  'redis, killed after every write',
-  { skip: redisMissing(), timeout: TIMEOUT_MS },
-  async (t) => {
-    const redis = await startRedis(t)
-    const url = `${redis.url()}?timeout_ms=5000`
-    const ids = await formerRedis(redis, url)
-    const dump = await dumpRedis(redis)
-    const restore = async (): Promise<void> => {
-      await redis.ask('flushall')
-      await restoreRedis(redis, dump)
-    }
-    const steps = (await killedAfter(url, null)) ?? 0
-    t.ok(steps > 30, `${steps} writes`)
-    for (const at of pointsIn(steps)) {
-      await restore()
-      t.equal(await killedAfter(url, at), null, `killed after ${at} writes`)
-      const again = await openStore(url)
-      await check(t, again, ids)
-      await again.close()
-    }
-  },
-)
+void t.test('redis, killed after every write', { skip: redisMissing(), timeout: TIMEOUT_MS }, async (t) => {
+  const redis = await startRedis(t)
+  const url = `${redis.url()}?timeout_ms=5000`
+  const ids = await formerRedis(redis, url)
+  const dump = await dumpRedis(redis)
+  const restore = async (): Promise<void> => {
+    await redis.ask('flushall')
+    await restoreRedis(redis, dump)
+  }
+  const steps = (await killedAfter(url, null)) ?? 0
+  t.ok(steps > 30, `${steps} writes`)
+  for (const at of pointsIn(steps)) {
+    await restore()
+    t.equal(await killedAfter(url, at), null, `killed after ${at} writes`)
+    const again = await openStore(url)
+    await check(t, again, ids)
+    await again.close()
+  }
+})
 
 void t.test(
   'redis, with processes that are killed',
@@ -244,11 +238,7 @@ void t.test(
     await check(t, opened, ids)
     const before = await redis.ask('hgetall', 'sluice:{accounts}:ids')
     await (await openStore(url)).close()
-    t.same(
-      await redis.ask('hgetall', 'sluice:{accounts}:ids'),
-      before,
-      'a second start changes nothing',
-    )
+    t.same(await redis.ask('hgetall', 'sluice:{accounts}:ids'), before, 'a second start changes nothing')
     await redis.ask('hset', `sluice:{${ids[0] ?? ''}}:account`, 'account', '{"v":9}')
     await redis.ask('del', 'sluice:{accounts}:named')
     await (await openStore(url)).close()

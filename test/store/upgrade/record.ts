@@ -30,8 +30,7 @@ import {
 
 t.setTimeout(600_000)
 const [treeName, release] = process.argv.slice(2)
-if (treeName === undefined || release === undefined)
-  throw new Error('usage: record.js TREE RELEASE')
+if (treeName === undefined || release === undefined) throw new Error('usage: record.js TREE RELEASE')
 const tree = treeOf(treeName)
 
 for (const engine of ENGINES) {
@@ -45,8 +44,7 @@ for (const engine of ENGINES) {
     const store = redis?.url() ?? 'sqlite:./data/sluice.db'
     writeFileSync(file, configText(store, emulator.baseUrls.openai))
     const expected = await play(t, tree, file)
-    const dump =
-      redis === null ? dumpSqlite(join(folder, 'data/sluice.db')) : await dumpRedis(redis)
+    const dump = redis === null ? dumpSqlite(join(folder, 'data/sluice.db')) : await dumpRedis(redis)
     write(engine, dump, expected)
     t.comment(`${expected.entries.length} entries`)
   })

@@ -133,9 +133,7 @@ async function change(
     if (before.plan !== after.plan) {
       const text = `${before.plan} → ${after.plan}`
       const change = accountChange({ ...after, plan: before.plan }, after)
-      entries.push(
-        otherEntry(services, request, { account: after, action: 'account.plan', text, change }),
-      )
+      entries.push(otherEntry(services, request, { account: after, action: 'account.plan', text, change }))
     }
     if (before.disabled !== after.disabled) {
       const action = after.disabled ? 'account.disable' : 'account.enable'
@@ -151,10 +149,7 @@ async function change(
   return { status: 200, json: { account: await accountRow(services, account) } }
 }
 
-async function resetLink(
-  services: Services,
-  request: SignedInRequest<unknown, unknown>,
-): Promise<Reply> {
+async function resetLink(services: Services, request: SignedInRequest<unknown, unknown>): Promise<Reply> {
   const account = await services.store.accountById(request.id)
   if (account === null) throw notFound()
   if ((await services.store.users.byId(account.id)) === null) {

@@ -112,10 +112,7 @@ function line(cells: readonly (string | null)[]): string {
 }
 
 /** Every entry that matches, page by page. */
-function csv(
-  services: Services,
-  request: SignedInRequest<CsvQuery, undefined>,
-): Promise<HandlerResult> {
+function csv(services: Services, request: SignedInRequest<CsvQuery, undefined>): Promise<HandlerResult> {
   const parts = csvParts(services, searchOf(request.query, scopeOf(request.session)))
   return sendCsv(request, { name: 'audit', nowMs: services.now(), parts })
 }

@@ -49,11 +49,7 @@ async function configuration({ configControl, fleet, snapshot }: Services): Prom
   return { status: 200, json }
 }
 
-async function generation(
-  { configControl }: Services,
-  id: string,
-  from: number | null,
-): Promise<Reply> {
+async function generation({ configControl }: Services, id: string, from: number | null): Promise<Reply> {
   const detail = await configControl.show(numberOf(id), from)
   if (detail === null) throw notFound()
   const { record, comparedWith, changes } = detail
@@ -72,9 +68,7 @@ async function rollBack(
   const answer = await services.configControl.rollBack(wish)
   if (answer === null) throw unanswered()
   if (answer.result !== 'applied') {
-    throw answer.result === 'unknown'
-      ? notFound()
-      : new GatewayError('malformed_request', answer.message)
+    throw answer.result === 'unknown' ? notFound() : new GatewayError('malformed_request', answer.message)
   }
   const what = {
     accountId: account.id,

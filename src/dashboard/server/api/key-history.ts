@@ -15,12 +15,8 @@ type History = KeyDetailReply['labelHistory']
  * The labels after each change, the newest first, and last those of the creation. The history ends where the
  * audit log no longer has an entry of the key. Ledger entries have the labels of their own time in any case.
  */
-export async function labelHistory(
-  { auditTrail }: Pick<Store, 'auditTrail'>,
-  key: ApiKey,
-): Promise<History> {
-  const changes: { readonly entry: AuditEntry; readonly before: Labels; readonly after: Labels }[] =
-    []
+export async function labelHistory({ auditTrail }: Pick<Store, 'auditTrail'>, key: ApiKey): Promise<History> {
+  const changes: { readonly entry: AuditEntry; readonly before: Labels; readonly after: Labels }[] = []
   for (let after: string | null = null; changes.length < MAX_CHANGES;) {
     const { accountId, id: target } = key
     const filter = { target, action: 'key' }

@@ -116,10 +116,7 @@ async function list(
   return { status: 200, json }
 }
 
-async function detail(
-  services: Services,
-  request: SignedInRequest<unknown, undefined>,
-): Promise<Reply> {
+async function detail(services: Services, request: SignedInRequest<unknown, undefined>): Promise<Reply> {
   const { key, account } = await ownKey(services, request)
   const [history, limits, liveKeys] = await Promise.all([
     labelHistory(services.store, key),
@@ -163,10 +160,7 @@ async function ownKey(
   return { key, account }
 }
 
-async function create(
-  services: Services,
-  request: SignedInRequest<unknown, KeySettings>,
-): Promise<Reply> {
+async function create(services: Services, request: SignedInRequest<unknown, KeySettings>): Promise<Reply> {
   const { account } = request.session
   const { store, now, snapshot } = services
   const { name = '', ...rest } = request.body
@@ -198,10 +192,7 @@ async function create(
   return { status: 201, json: { key: unusedView({ key, account }, now()), secret } }
 }
 
-async function change(
-  services: Services,
-  request: SignedInRequest<unknown, KeySettings>,
-): Promise<Reply> {
+async function change(services: Services, request: SignedInRequest<unknown, KeySettings>): Promise<Reply> {
   const { store, now } = services
   const { name, expiresAtMs, models, allowTools, limits, labels } = request.body
   const { key: before, account } = await ownKey(services, request)
@@ -251,10 +242,7 @@ function differencesOf(before: ApiKey, after: ApiKey): string[] {
   return differences.filter((text) => text !== null)
 }
 
-async function rotate(
-  services: Services,
-  request: SignedInRequest<unknown, KeySettings>,
-): Promise<Reply> {
+async function rotate(services: Services, request: SignedInRequest<unknown, KeySettings>): Promise<Reply> {
   const { store, now, snapshot } = services
   const { key: old, account } = await ownKey(services, request)
   const { plans } = snapshot().config
@@ -299,12 +287,8 @@ function newKeyOf(settings: Omit<KeySettings, 'name'>, nowMs: number): NewKeySet
   return {
     ...(expiresAtMs === undefined || expiresAtMs === null ? {} : { expiresAtMs }),
     ...(models === undefined || models === null ? {} : { models }),
-    ...(allowTools === undefined || allowTools === null
-      ? {}
-      : { allowTools: checkedTools(allowTools) }),
-    ...(limits === undefined || Object.keys(limits).length === 0
-      ? {}
-      : { limits: limitsOf(limits) }),
+    ...(allowTools === undefined || allowTools === null ? {} : { allowTools: checkedTools(allowTools) }),
+    ...(limits === undefined || Object.keys(limits).length === 0 ? {} : { limits: limitsOf(limits) }),
     ...(labels === undefined ? {} : { labels }),
   }
 }
@@ -440,10 +424,7 @@ async function assertWithinAccounts(
   account: Account,
 ): Promise<void> {
   if (limits === undefined || Object.keys(limits).length === 0) return
-  for (const { name: owner, limits: most = {} } of [
-    account,
-    ...(await store.ancestorsOf(account)),
-  ]) {
+  for (const { name: owner, limits: most = {} } of [account, ...(await store.ancestorsOf(account))]) {
     for (const name of LIMITS) {
       const [wanted, allowed] = [limits[name], most[name]]
       if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
@@ -467,10 +448,7 @@ function assertPatterns(models: readonly string[] | null | undefined): void {
  * Whether the list allows tools that the account may not allow: a key's list takes precedence over those of
  * the upstreams, so only administrators may allow tools.
  */
-function isToolsGrant(
-  tools: readonly string[] | null | undefined,
-  { user }: Pick<Session, 'user'>,
-): boolean {
+function isToolsGrant(tools: readonly string[] | null | undefined, { user }: Pick<Session, 'user'>): boolean {
   return (tools?.length ?? 0) > 0 && roleOf(user) !== 'admin'
 }
 

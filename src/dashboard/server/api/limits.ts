@@ -43,8 +43,7 @@ async function limits(
     const message = 'Set "account": limits are shown for one account.'
     throw new GatewayError('malformed_request', message, { param: 'account' })
   }
-  const account =
-    accountId === session.account.id ? session.account : await store.accountById(accountId)
+  const account = accountId === session.account.id ? session.account : await store.accountById(accountId)
   if (account === null) throw notFound()
   const page = { order: 'newest_first', after: null, limit: MAX_SEARCHED_KEYS } as const
   const keys = (await store.listKeys(accountId, page)).items.filter(

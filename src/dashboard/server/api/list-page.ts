@@ -103,8 +103,7 @@ export function pageOfRows<Row, Column extends string>(
   const { column, isDescending, after, sort } = order
   const places = rows.map((row) => ({ row, value: columns[column](row), id: idOf(row) }))
   places.sort((a, b) => compared(a, b, isDescending))
-  const at =
-    after === null ? 0 : places.findIndex((each) => compared(each, after, isDescending) > 0)
+  const at = after === null ? 0 : places.findIndex((each) => compared(each, after, isDescending) > 0)
   const page = at === -1 ? [] : places.slice(at, at + order.limit)
   const isLast = at === -1 || at + order.limit >= places.length
   return {

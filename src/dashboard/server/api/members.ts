@@ -58,10 +58,7 @@ async function view({ store }: Services, member: Member): Promise<schema.Member>
   return { email, role: roleOf(member) ?? 'viewer', groupRole, state, createdAtMs }
 }
 
-async function put(
-  services: Services,
-  request: SignedInRequest<unknown, schema.MemberBody>,
-): Promise<Reply> {
+async function put(services: Services, request: SignedInRequest<unknown, schema.MemberBody>): Promise<Reply> {
   const { store, now } = services
   const { session, body, id } = request
   const { account } = session
@@ -85,10 +82,7 @@ async function put(
   return { status: isMember ? 200 : 201, json }
 }
 
-async function remove(
-  services: Services,
-  request: SignedInRequest<unknown, unknown>,
-): Promise<Reply> {
+async function remove(services: Services, request: SignedInRequest<unknown, unknown>): Promise<Reply> {
   const { account } = request.session
   const isRemoved = await removeMember(services.store, {
     account,
@@ -100,10 +94,7 @@ async function remove(
   return { status: 200, json: {} }
 }
 
-async function invite(
-  services: Services,
-  request: SignedInRequest<unknown, unknown>,
-): Promise<Reply> {
+async function invite(services: Services, request: SignedInRequest<unknown, unknown>): Promise<Reply> {
   const { store } = services
   const { account } = request.session
   const member = await store.memberOf(account.id, request.id.trim().toLowerCase())
@@ -130,9 +121,7 @@ async function assertMayInvite(
   if (roleOf(session.user) === 'admin') return
   const owned = session.members.filter((member) => roleOf(member) === 'owner')
   const all = await store.users.memberships(user.id)
-  const isOwned = all.every((member) =>
-    owned.some(({ accountId }) => accountId === member.accountId),
-  )
+  const isOwned = all.every((member) => owned.some(({ accountId }) => accountId === member.accountId))
   if (isOwned && user.signedInAtMs === undefined && roleOf(user) === null) return
   const message = 'This user has signed in before. Only an administrator can make a new link.'
   throw new GatewayError('forbidden', message)
@@ -145,8 +134,7 @@ function memberEntry(
   after: Member | null,
 ): AuditEntry {
   const { accountId = '', email = '' } = after ?? before ?? {}
-  const action =
-    after === null ? 'member.remove' : before === null ? 'member.create' : 'member.change'
+  const action = after === null ? 'member.remove' : before === null ? 'member.create' : 'member.change'
   const role = after === null ? null : roleOf(after)
   const detail = role === null ? email : `${email}: ${role}`
   const what = { accountId, action, target: email, detail, ...memberChange(before, after) }

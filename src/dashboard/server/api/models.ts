@@ -5,12 +5,7 @@ import type { ModelFacts } from '../../../formats/chat/model-facts.js'
 import { dialectsByRequest } from '../../../gateway/upstreams/choose-openai-endpoint.js'
 import { ANY_MODEL } from '../../../ledger/find-price.js'
 import { PLAIN_REQUEST } from '../../../gateway/routing/match-route-conditions.js'
-import {
-  reasonOf,
-  createRouter,
-  type ModelRoute,
-  type Router,
-} from '../../../gateway/routing/router.js'
+import { reasonOf, createRouter, type ModelRoute, type Router } from '../../../gateway/routing/router.js'
 import { GatewayError } from '../../../errors.js'
 import {
   signedRoute,
@@ -182,19 +177,13 @@ function aliases(snapshot: Snapshot): schema.Alias[] {
     })
 }
 
-function targetViews(
-  snapshot: Snapshot,
-  found: ModelRoute,
-  requested: string,
-): schema.RouteTarget[] {
+function targetViews(snapshot: Snapshot, found: ModelRoute, requested: string): schema.RouteTarget[] {
   const total = found.targets.reduce((sum, { weight }) => sum + weight, 0)
   return [...found.targets, ...found.fallback].map((target) => {
     const { upstream, weight, isFallback } = target
     const model = target.model ?? requested
     const price =
-      upstream.prices[model] ??
-      upstream.prices[ANY_MODEL] ??
-      factsFor(snapshot.catalogue, model).price
+      upstream.prices[model] ?? upstream.prices[ANY_MODEL] ?? factsFor(snapshot.catalogue, model).price
     return {
       upstream: upstream.name,
       model,

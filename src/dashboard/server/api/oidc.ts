@@ -79,8 +79,7 @@ async function finish(
   assertCookiesWork(request.origin)
   await attemptLimits.countStep(request.address)
   const secret = cookieOf(headerOf(request.req, 'cookie'), OIDC_COOKIE)
-  const pass =
-    secret === null ? null : await store.signInTokens.take('oidc', signInTokenIdOf(secret), now())
+  const pass = secret === null ? null : await store.signInTokens.take('oidc', signInTokenIdOf(secret), now())
   if (secret === null || pass === null) {
     throw new GatewayError(
       'forbidden',
@@ -148,9 +147,7 @@ async function bind(
     (current) => (current.subject === undefined ? { issuer, subject, passwordHash: '' } : {}),
     // A new user has an entry already.
     (before) =>
-      before.signedInAtMs === undefined
-        ? []
-        : [ownEntry(services, request, { user, action: 'user.bind' })],
+      before.signedInAtMs === undefined ? [] : [ownEntry(services, request, { user, action: 'user.bind' })],
   )
   if (user.passwordHash === '') return
   await sessions.endAll(user.id)
@@ -199,11 +196,7 @@ function oidcSettings({ snapshot }: Services): {
   return { config: oidc, publicUrl, redirectUri: `${publicUrl}/dashboard/oidc` }
 }
 
-function fail(
-  { log }: Services,
-  { requestId }: ApiRequest<unknown, unknown>,
-  error: unknown,
-): never {
+function fail({ log }: Services, { requestId }: ApiRequest<unknown, unknown>, error: unknown): never {
   if (!(error instanceof IdentityError)) throw error
   log.warn('sign-in with the identity provider failed', {
     request_id: requestId,

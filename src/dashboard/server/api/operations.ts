@@ -128,8 +128,7 @@ function credentialsOf(
   status: GatewayStatus | null,
 ): schema.UpstreamState['credentials'] {
   if (auth === null) return null
-  const same = (other: UpstreamConfig): boolean =>
-    JSON.stringify(other.auth) === JSON.stringify(auth)
+  const same = (other: UpstreamConfig): boolean => JSON.stringify(other.auth) === JSON.stringify(auth)
   const first = upstreams.find(same)?.name ?? ''
   const expiresAtMs = status?.credentialsExpireMs?.[first]
   if (expiresAtMs === undefined) return null

@@ -4,13 +4,7 @@ import { checkedEmail, createAccount } from '../../../accounts/change-accounts.j
 import { assertPassword } from '../../../accounts/password.js'
 import { planOfAdministrators, planOfNewAccounts } from '../../../accounts/plans.js'
 import { GatewayError } from '../../../errors.js'
-import {
-  openRoute,
-  signedRoute,
-  type ApiRequest,
-  type Reply,
-  type Route,
-} from '../routing/route.js'
+import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { ownEntry, type Services } from '../services.js'
 import { signInTokenIdOf } from '../sign-in/sessions.js'
@@ -79,9 +73,7 @@ async function setPassword(
 ): Promise<void> {
   const { store, sessions, passwords } = services
   const passwordHash = await passwords.hash(password)
-  await store.users.change(user.id, { passwordHash }, () => [
-    ownEntry(services, request, { user, action }),
-  ])
+  await store.users.change(user.id, { passwordHash }, () => [ownEntry(services, request, { user, action })])
   await sessions.endAll(user.id)
   for (const kind of ['device', 'reset'] as const) {
     await store.signInTokens.end(kind, user.id, null)
@@ -166,9 +158,7 @@ async function signUp(
     const sources = { now, hash: (text: string) => passwords.hash(text) }
     await createAccount(store, wanted, {
       ...sources,
-      audit: ({ id }) => [
-        ownEntry(services, request, { user: { id, email }, action: 'account.sign-up' }),
-      ],
+      audit: ({ id }) => [ownEntry(services, request, { user: { id, email }, action: 'account.sign-up' })],
     })
   } catch (error) {
     // The reply is the same for a new and for a known e-mail address; the password is hashed in both cases.

@@ -44,17 +44,14 @@ async function providers(
   const json: schema.ProvidersReply = {
     nowMs,
     fromMs: isExact ? sinceMs : startMs,
-    canaries:
-      gatewayStatus === null ? null : gatewayStatus.canaries.map((canary) => ({ ...canary })),
+    canaries: gatewayStatus === null ? null : gatewayStatus.canaries.map((canary) => ({ ...canary })),
     upstreams: Object.keys(snapshot().config.upstreams).map((name) => {
       const of = (all: readonly UsageSum[], property: string): UsageSum[] =>
         all.filter(({ keyId }) => keyId === `${PROPERTY_MARK}${property}=${name}`)
       const own = of(sums, 'upstream')
-      const points = pointsOf(own).map(
-        ({ startMs: at, firstTokenP50Ms, firstTokenP95Ms, ...point }) => {
-          return { startMs: at, requests: point.requests, firstTokenP50Ms, firstTokenP95Ms }
-        },
-      )
+      const points = pointsOf(own).map(({ startMs: at, firstTokenP50Ms, firstTokenP95Ms, ...point }) => {
+        return { startMs: at, requests: point.requests, firstTokenP50Ms, firstTokenP95Ms }
+      })
       const sides = isExact ? sidesOfRows(name, rows) : sidesOfSums(name, own, of(copies, 'shadow'))
       return { ...sides, points }
     }),
@@ -79,11 +76,7 @@ function sidesOfRows(upstream: string, rows: readonly LedgerEntry[]): Sides {
   return { ...sideOf(upstream, rows), models: models.sort(byRequests) }
 }
 
-function sidesOfSums(
-  upstream: string,
-  sums: readonly UsageSum[],
-  copies: readonly UsageSum[],
-): Sides {
+function sidesOfSums(upstream: string, sums: readonly UsageSum[], copies: readonly UsageSum[]): Sides {
   const models = [...new Set(sums.map(({ model }) => model))].map((model) => {
     const own = (all: readonly UsageSum[]): UsageSum[] => all.filter((sum) => sum.model === model)
     return { model, ...sideOfSums(upstream, own(sums), own(copies)) }

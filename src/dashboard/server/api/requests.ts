@@ -164,15 +164,7 @@ async function pageOf(
 }
 
 /** Filters that are compared for equality. */
-const SAME = [
-  'modelAsked',
-  'upstream',
-  'status',
-  'clientRequestId',
-  'cause',
-  'ingress',
-  'label',
-] as const
+const SAME = ['modelAsked', 'upstream', 'status', 'clientRequestId', 'cause', 'ingress', 'label'] as const
 
 async function filterOf(
   services: Services,
@@ -239,10 +231,7 @@ async function keysMadeBy(
 }
 
 /** An account by its name or id; one that no longer exists is in the paths of requests. */
-async function accountNamed(
-  { store }: Services,
-  named: string,
-): Promise<NonNullable<EntryFilter['within']>> {
+async function accountNamed({ store }: Services, named: string): Promise<NonNullable<EntryFilter['within']>> {
   const account = (await store.accountByName(named)) ?? (await store.accountById(named))
   return { accountId: account?.id ?? named, name: account?.name ?? named }
 }

@@ -23,10 +23,7 @@ export function searchRoutes(services: Services): Route[] {
 
 async function search(
   services: Services,
-  {
-    session,
-    query: { q = '' },
-  }: SignedInRequest<ReturnType<typeof schema.searchQuery.parse>, undefined>,
+  { session, query: { q = '' } }: SignedInRequest<ReturnType<typeof schema.searchQuery.parse>, undefined>,
 ): Promise<Reply> {
   if (q === '') {
     const nothing: schema.SearchReply = { keys: [], accounts: [], models: [], requests: [] }

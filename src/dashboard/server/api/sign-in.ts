@@ -18,13 +18,7 @@ import {
   SESSION_MS,
   type Session,
 } from '../sign-in/sessions.js'
-import {
-  openRoute,
-  signedRoute,
-  type ApiRequest,
-  type Reply,
-  type Route,
-} from '../routing/route.js'
+import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { accountView, ownEntry, planOf, type Services } from '../services.js'
 import { hasAdmin } from '../sign-in/set-up.js'
@@ -123,10 +117,7 @@ export function assertCookiesWork(origin: string | null): void {
 }
 
 /** The session as the page sees it. */
-async function sessionView(
-  services: Services,
-  session: Session | null,
-): Promise<schema.SessionReply> {
+async function sessionView(services: Services, session: Session | null): Promise<schema.SessionReply> {
   const { dashboard } = services.snapshot().config
   const isAdmin = session !== null && roleOf(session.user) === 'admin'
   return {

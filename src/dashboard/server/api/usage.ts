@@ -190,9 +190,7 @@ async function chartGroups(
 
 function bySpend(a: Group, b: Group): number {
   const [one, other] = [a.total, b.total]
-  return (
-    other.costNanoUsd - one.costNanoUsd || other.requests - one.requests || (a.id < b.id ? -1 : 1)
-  )
+  return other.costNanoUsd - one.costNanoUsd || other.requests - one.requests || (a.id < b.id ? -1 : 1)
 }
 
 /** The names of all keys, if they are read already. */
@@ -269,8 +267,7 @@ async function usageGroups(
   const needsNames = search !== '' || sort.endsWith('name')
   const count = needsNames ? found.length : 0
   const names = await keyNamesFor(services, query.group, scopeOf(session), count)
-  const all =
-    needsNames || group !== 'key' ? await withNames(services, found, names) : found.map(asNamed)
+  const all = needsNames || group !== 'key' ? await withNames(services, found, names) : found.map(asNamed)
   const text = search.toLowerCase()
   const matching =
     text === '' ? all : all.filter(({ id, label }) => `${label} ${id}`.toLowerCase().includes(text))
@@ -317,8 +314,7 @@ async function withNames(
 
 async function groupView(services: Services, group: NamedGroup): Promise<schema.GroupRow> {
   const { total, accountId } = group
-  const account =
-    accountId === null || accountId === '' ? null : await services.store.accountById(accountId)
+  const account = accountId === null || accountId === '' ? null : await services.store.accountById(accountId)
   return {
     id: shownId(group.id),
     label: await labelOf(services.store, group),

@@ -2,12 +2,7 @@
  * Who may use which route of the dashboard's API: the table of docs/reference/access.md, which a test
  * compares with this one, and the account that a request is about.
  */
-import {
-  roleOf,
-  type Account,
-  type AccountRole,
-  type GatewayRole,
-} from '../../../accounts/account.js'
+import { roleOf, type Account, type AccountRole, type GatewayRole } from '../../../accounts/account.js'
 import { GatewayError } from '../../../errors.js'
 import type { Store } from '../../../store/store.js'
 import type { AccountSession, Session } from '../sign-in/sessions.js'

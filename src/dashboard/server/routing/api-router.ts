@@ -146,8 +146,7 @@ export class ApiRouter {
   private async sessionOf(route: Route, req: HttpRequest): Promise<Session | null> {
     const secret = cookieOf(headerOf(req, 'cookie'), SESSION_COOKIE)
     if (secret === null) return null
-    const isPassive =
-      route.method === 'GET' && (route.passive || headerOf(req, 'x-sluice-passive') === '1')
+    const isPassive = route.method === 'GET' && (route.passive || headerOf(req, 'x-sluice-passive') === '1')
     return this.options.sessions.find(secret, isPassive)
   }
 
@@ -158,8 +157,7 @@ export class ApiRouter {
         : gatewayError(
             {
               kind: 'bug',
-              message:
-                'Internal error. The log of the gateway has the details under the request id.',
+              message: 'Internal error. The log of the gateway has the details under the request id.',
             },
             thrown,
           )
@@ -198,10 +196,7 @@ function patternOf(path: string): string {
 }
 
 function signedOut(): GatewayError {
-  return new GatewayError(
-    'unauthenticated',
-    'You are not signed in, or the session has ended. Sign in.',
-  )
+  return new GatewayError('unauthenticated', 'You are not signed in, or the session has ended. Sign in.')
 }
 
 /** A route without a policy decides about nothing. */
@@ -261,14 +256,7 @@ function digest(text: string): Buffer {
 }
 
 function headersOf(requestId: string): string[] {
-  return [
-    'content-type',
-    'application/json',
-    'x-request-id',
-    requestId,
-    'cache-control',
-    'no-store',
-  ]
+  return ['content-type', 'application/json', 'x-request-id', requestId, 'cache-control', 'no-store']
 }
 
 /** The part of a request that its reply needs. */

@@ -114,8 +114,7 @@ export function assertRoutes(routes: readonly Route[]): void {
       throw new Error(`the dashboard's route ${name} ${why}`)
     }
     if (credential !== 'open' && !Object.hasOwn(ACCESS, credential)) fault('has no policy')
-    if (!/^(?:\/(?:[a-z-]+|\{id\}|\{email\})(?:\.csv)?)+$/.test(path))
-      fault('has a path of another form')
+    if (!/^(?:\/(?:[a-z-]+|\{id\}|\{email\})(?:\.csv)?)+$/.test(path)) fault('has a path of another form')
     const takesBody = method === 'POST' || method === 'PUT' || method === 'PATCH'
     if (takesBody !== (body !== null)) fault('takes a body and has none, or the other way round')
     if (seen.has(name)) fault('is there twice')

@@ -20,9 +20,7 @@ export const searchReply = z.strictObject({
       state: z.enum(['live', 'expired', 'revoked']),
     }),
   ),
-  accounts: z.array(
-    z.strictObject({ id, name: z.string(), email: z.string(), disabled: z.boolean() }),
-  ),
+  accounts: z.array(z.strictObject({ id, name: z.string(), email: z.string(), disabled: z.boolean() })),
   models: z.array(z.strictObject({ id: z.string() })),
   /** Requests with this id, or with this id of the client. */
   requests: z.array(

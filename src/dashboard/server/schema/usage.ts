@@ -238,9 +238,7 @@ export const requestsQuery = z.strictObject({
   /** Either id. */
   anyId: z.string().min(1).max(256).optional(),
   /** `ok`, `failed` (any failure) or an error kind; default: all. */
-  outcome: several(
-    z.string().regex(/^[a-z_]{2,40}$/, { error: 'must be ok, failed or a kind of error' }),
-  ),
+  outcome: several(z.string().regex(/^[a-z_]{2,40}$/, { error: 'must be ok, failed or a kind of error' })),
   /** Failures with this cause. */
   cause: several(cause),
   /** The client's format, such as `messages`. */

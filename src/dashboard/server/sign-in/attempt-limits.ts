@@ -143,9 +143,7 @@ function shared(address: string): Counted[] {
 /** The network that one person is likely to control: a /24, or a /48 of IPv6. */
 function networkOf(address: string): string {
   const plain = unmapped(address)
-  return isIPv4(plain)
-    ? plain.split('.').slice(0, 3).join('.')
-    : expanded(plain).slice(0, 3).join(':')
+  return isIPv4(plain) ? plain.split('.').slice(0, 3).join('.') : expanded(plain).slice(0, 3).join(':')
 }
 
 /** An IPv6 /64 counts as one address, since one customer controls all of it. */

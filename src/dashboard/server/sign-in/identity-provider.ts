@@ -89,10 +89,7 @@ export class IdentityProvider {
   }
 
   /** The user who returned to the redirect address with this query. Rejects with `IdentityError`. */
-  async finish(
-    config: OidcConfig,
-    { redirectUri, secret, query }: SignInReturn,
-  ): Promise<Identity> {
+  async finish(config: OidcConfig, { redirectUri, secret, query }: SignInReturn): Promise<Identity> {
     return this.guarded(async () => {
       const client = await this.client(config)
       const { authorizationCodeGrant, fetchUserInfo } = await library()
@@ -113,9 +110,7 @@ export class IdentityProvider {
       const isWhole = wanted.every((name) => name in claims)
       // Many providers return the e-mail address and the groups there and not in the token.
       const more =
-        isWhole || endpoint === undefined
-          ? {}
-          : await fetchUserInfo(client, tokens.access_token, claims.sub)
+        isWhole || endpoint === undefined ? {} : await fetchUserInfo(client, tokens.access_token, claims.sub)
       return { ...identityOf({ ...more, ...claims }, claim), issuer, subject: claims.sub }
     })
   }

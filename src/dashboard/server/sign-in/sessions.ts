@@ -134,9 +134,7 @@ export class Sessions {
   }
 
   /** The accounts of the user; null if there is none that the user may use. */
-  private async rightsOf(
-    user: User,
-  ): Promise<Pick<Session, 'members' | 'accounts' | 'account'> | null> {
+  private async rightsOf(user: User): Promise<Pick<Session, 'members' | 'accounts' | 'account'> | null> {
     if (user.disabled) return null
     const { store } = this
     const all = await store.users.memberships(user.id)

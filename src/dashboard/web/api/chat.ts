@@ -153,8 +153,7 @@ function chatEvent(data: string): Progress {
     text: text(at('choices', 0, 'delta', 'content')),
     thinking: text(at('choices', 0, 'delta', 'reasoning_content')),
     calls: list(at('choices', 0, 'delta', 'tool_calls')).map((_, index) => {
-      const part = (...path: string[]): unknown =>
-        at('choices', 0, 'delta', 'tool_calls', index, ...path)
+      const part = (...path: string[]): unknown => at('choices', 0, 'delta', 'tool_calls', index, ...path)
       const place = part('index')
       return {
         at: typeof place === 'number' ? place : index,
@@ -225,8 +224,7 @@ function messagesEvent(data: string): Progress {
 function geminiReply(data: string): Progress {
   const at = reader(data)
   const parts = list(at('candidates', 0, 'content', 'parts')).map((_, index) => {
-    const part = (...path: string[]): unknown =>
-      at('candidates', 0, 'content', 'parts', index, ...path)
+    const part = (...path: string[]): unknown => at('candidates', 0, 'content', 'parts', index, ...path)
     return {
       isThought: part('thought') === true,
       text: text(part('text')),

@@ -241,15 +241,10 @@ interface SeriesStyle {
   readonly isLowest: boolean
 }
 
-function seriesOf(
-  kind: ChartContent['kind'],
-  { label, colour, isLowest }: SeriesStyle,
-): UPlot.Series {
+function seriesOf(kind: ChartContent['kind'], { label, colour, isLowest }: SeriesStyle): UPlot.Series {
   const shared = { label, stroke: colour, points: { show: false }, spanGaps: false }
-  if (kind === 'lines')
-    return { ...shared, width: 1.5, points: { show: true, size: 4, fill: colour } }
-  if (kind === 'area')
-    return { ...shared, width: 1.5, ...(isLowest ? { fill: colour + AREA_ALPHA } : {}) }
+  if (kind === 'lines') return { ...shared, width: 1.5, points: { show: true, size: 4, fill: colour } }
+  if (kind === 'area') return { ...shared, width: 1.5, ...(isLowest ? { fill: colour + AREA_ALPHA } : {}) }
   const paths = UPlot.paths.bars?.({ size: [0.8, 28], align: 1, gap: 1 })
   return { ...shared, width: 0, fill: colour, ...(paths === undefined ? {} : { paths }) }
 }

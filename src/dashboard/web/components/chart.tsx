@@ -10,9 +10,7 @@ import { Link } from '../routing.js'
 import { IconButton } from './button.js'
 import { BlockSkeleton } from './loading-states.js'
 
-const Canvas = lazy(() =>
-  import('./chart-canvas.js').then((module) => ({ default: module.ChartCanvas })),
-)
+const Canvas = lazy(() => import('./chart-canvas.js').then((module) => ({ default: module.ChartCanvas })))
 
 /** A line, an area or a colour of bars. */
 export interface Series {
@@ -79,9 +77,7 @@ export function Chart({ title, note, figure, canLog = false, ...rest }: ChartPro
           <IconButton
             icon="file"
             label={`Save ${title} as CSV`}
-            onClick={() =>
-              saveFile(`${title.toLowerCase().replaceAll(' ', '-')}.csv`, csv(content))
-            }
+            onClick={() => saveFile(`${title.toLowerCase().replaceAll(' ', '-')}.csv`, csv(content))}
           />
         </span>
       </figcaption>
@@ -117,9 +113,7 @@ function Legend({ series, link }: LegendProps) {
 
 /** The colour of a series beside its name. */
 export function Swatch({ colour }: { readonly colour: Colour }) {
-  return (
-    <span className="swatch" style={{ backgroundColor: `var(${colour})` }} aria-hidden="true" />
-  )
+  return <span className="swatch" style={{ backgroundColor: `var(${colour})` }} aria-hidden="true" />
 }
 
 function csv({ buckets, series }: ChartContent): string {

@@ -87,21 +87,13 @@ function WholeTable<Row extends object>({ name = '', usualSort, ...props }: Whol
   return <Sorted {...props} name={name} order={query.get(`${name}sort`) ?? usualSort ?? null} />
 }
 
-function ListTable<Row extends object>({
-  list,
-  unit,
-  empty,
-  unaffected,
-  ...props
-}: ListProps<Row>) {
+function ListTable<Row extends object>({ list, unit, empty, unaffected, ...props }: ListProps<Row>) {
   const { rows, problem, stale, reload } = list
   const { query } = useLocation()
   if (rows === null) {
     if (problem === null) return <TableSkeleton rows={12} />
     const what = `The list of ${unit}s`
-    return (
-      <Failed what={what} problem={problem} retry={reload} {...(unaffected && { unaffected })} />
-    )
+    return <Failed what={what} problem={problem} retry={reload} {...(unaffected && { unaffected })} />
   }
   if (rows.length === 0 && !query.has(`${list.name}after`)) return empty
   return (
@@ -174,11 +166,7 @@ function Sorted<Row extends object>(props: SortedProps<Row>) {
             )}
           </tr>
         </thead>
-        <tbody
-          ref={body}
-          onKeyDownCapture={(event) => move(event, body.current)}
-          onMouseOver={showWhole}
-        >
+        <tbody ref={body} onKeyDownCapture={(event) => move(event, body.current)} onMouseOver={showWhole}>
           {table.getRowModel().rows.map(({ id, original }) => (
             <Row key={id} row={original} {...props} />
           ))}

@@ -43,9 +43,7 @@ export function Dialog(props: DialogProps) {
           className={className}
           role={isQuestion ? 'alertdialog' : 'dialog'}
           finalFocus={originOfFocus}
-          initialFocus={() =>
-            focus === undefined ? true : document.querySelector<HTMLElement>(focus)
-          }
+          initialFocus={() => (focus === undefined ? true : document.querySelector<HTMLElement>(focus))}
         >
           <header className="dialog-head row line spread gap-12">
             <Base.Title>{title}</Base.Title>
@@ -76,8 +74,7 @@ interface FormDialogProps<Values extends object> extends Pick<
   readonly isQuestion?: boolean
   readonly initial: Values
   /** Resolves with what the dialog becomes, or with nothing, which closes it. */
-  readonly send:
-    ((values: Values) => Promise<ReactElement | undefined>) | ((values: Values) => Promise<void>)
+  readonly send: ((values: Values) => Promise<ReactElement | undefined>) | ((values: Values) => Promise<void>)
   /** The faults of the values; without it the browser checks the fields. */
   readonly check?: (values: Values) => Faults
   readonly advice?: (problem: Problem) => ReactNode
@@ -87,18 +84,7 @@ interface FormDialogProps<Values extends object> extends Pick<
 
 /** A form in a dialog. It stays open and shows the problem if the action fails. */
 export function FormDialog<Values extends object>(props: FormDialogProps<Values>) {
-  const {
-    title,
-    description,
-    focus,
-    verb,
-    tone,
-    isQuestion = false,
-    initial,
-    send,
-    check,
-    advice,
-  } = props
+  const { title, description, focus, verb, tone, isQuestion = false, initial, send, check, advice } = props
   const { onClose, children } = props
   const [made, setMade] = useState<ReactElement | null>(null)
   const act = async (values: Values): Promise<void> => {
@@ -109,10 +95,7 @@ export function FormDialog<Values extends object>(props: FormDialogProps<Values>
   const form = useForm(initial, act, check)
   if (made !== null) return made
   return (
-    <Dialog
-      {...{ title, description, isQuestion, onClose }}
-      {...(focus === undefined ? {} : { focus })}
-    >
+    <Dialog {...{ title, description, isQuestion, onClose }} {...(focus === undefined ? {} : { focus })}>
       <Form
         {...{ form, verb, advice }}
         tone={tone ?? (isQuestion ? 'danger' : 'primary')}
@@ -180,9 +163,7 @@ function saveFocusOrigin(): void {
   if (active.closest('[role="dialog"], [role="alertdialog"]') !== null) return
   const menu = active.closest('[role="menu"]')
   origin =
-    menu === null
-      ? active
-      : document.querySelector<HTMLElement>(`[aria-controls="${CSS.escape(menu.id)}"]`)
+    menu === null ? active : document.querySelector<HTMLElement>(`[aria-controls="${CSS.escape(menu.id)}"]`)
 }
 
 /** The element to focus after the last dialog: the saved one, or the page if that was removed. */

@@ -54,12 +54,7 @@ function Field({ label, hint, error, control }: FieldProps) {
 }
 
 /** A text field with one line. */
-export function TextField({
-  label,
-  hint,
-  error,
-  ...rest
-}: Shared & InputHTMLAttributes<HTMLInputElement>) {
+export function TextField({ label, hint, error, ...rest }: Shared & InputHTMLAttributes<HTMLInputElement>) {
   const control = (shared: Control) => <input className="input" {...shared} {...rest} />
   return <Field {...{ label, hint, error, control }} />
 }

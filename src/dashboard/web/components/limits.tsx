@@ -90,10 +90,7 @@ export function LimitBar({ limit: standing, isCompact = false }: BarProps) {
         value={used}
         aria-label={`${name}: ${percent(share)} used`}
       />
-      <p
-        className="limit-amount small"
-        title={`${exactText(kind, used)} of ${exactText(kind, limit)}`}
-      >
+      <p className="limit-amount small" title={`${exactText(kind, used)} of ${exactText(kind, limit)}`}>
         {amountText(kind, used)} of {amountText(kind, limit)} used
         {isCompact ? null : ` · ${amountText(kind, left)} left`}
         {resetsAtMs === null ? null : (

@@ -118,10 +118,7 @@ const USUAL = 'gpt-5.4-mini'
  * The usual model if it is served, otherwise the first served one, if possible without an announced end,
  * otherwise the usual one. `allowed` contains ids and `*` patterns.
  */
-export function exampleOf(
-  models: readonly Model[],
-  allowed: readonly string[] | null = null,
-): string {
+export function exampleOf(models: readonly Model[], allowed: readonly string[] | null = null): string {
   const served = models
     .filter(({ id, route }) => route?.configured === true && isAllowed(id, allowed))
     .sort((a, b) => Number(a.endsOn !== null) - Number(b.endsOn !== null))

@@ -60,8 +60,7 @@ const UTC: Clock = {
 function localClock(): Clock {
   return {
     zone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
-    at: (year, month, day, hour = 0, minute = 0) =>
-      new Date(year, month, day, hour, minute).getTime(),
+    at: (year, month, day, hour = 0, minute = 0) => new Date(year, month, day, hour, minute).getTime(),
     parts: (ms) => {
       const date = new Date(ms)
       return [date.getFullYear(), date.getMonth(), date.getDate()]
@@ -99,8 +98,7 @@ function spanRange(clock: Clock, value: string, hour: number): PartOfRange {
   const { by, spanMs, label } = chosen
   const [year, month, day] = clock.parts(hour * HOUR_MS)
   const toMs = by === 'hour' ? (hour + 1) * HOUR_MS : clock.at(year, month, day + 1)
-  const fromMs =
-    by === 'hour' ? toMs - spanMs : clock.at(year, month, day + 1 - Math.round(spanMs / DAY_MS))
+  const fromMs = by === 'hour' ? toMs - spanMs : clock.at(year, month, day + 1 - Math.round(spanMs / DAY_MS))
   const words = `last ${label}, ${clock.zone}`
   return { fromMs, toMs, by, words, preset: chosen.value }
 }

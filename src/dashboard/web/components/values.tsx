@@ -70,13 +70,7 @@ export function Day({ ms }: TimeProps) {
 }
 
 /** A name that is cut where it does not fit; hover shows all of it. */
-export function Name({
-  text,
-  strong = false,
-}: {
-  readonly text: string
-  readonly strong?: boolean
-}) {
+export function Name({ text, strong = false }: { readonly text: string; readonly strong?: boolean }) {
   return (
     <span className={strong ? 'cut strong' : 'cut'} title={text}>
       {text}

@@ -35,8 +35,7 @@ const ADVICE: Readonly<Record<string, string>> = {
     'Use a model id from the [Models page](models), or [add a route](configuration) for this one.',
   forbidden: 'Use a key that is allowed to use this model, or [allow it](key) for this key.',
   malformed_request: 'Correct the field that the message names.',
-  untranslatable:
-    'Remove the field that the message names, or use a model whose provider supports it.',
+  untranslatable: 'Remove the field that the message names, or use a model whose provider supports it.',
   guardrail_blocked:
     'The message names the guardrail, and where it found what it refuses. Change the request, or the rule.',
   guardrail_unavailable:
@@ -47,11 +46,9 @@ const ADVICE: Readonly<Record<string, string>> = {
   upstream_failed: 'Retry the request, or [add a fallback](configuration) to the route.',
   upstream_timeout: 'Retry the request, or [raise the timeout](configuration) of the upstream.',
   upstream_truncated: 'Discard the partial reply and retry the request.',
-  upstream_unreachable:
-    'Check the address of the [upstream](upstream) and the network of the gateway.',
+  upstream_unreachable: 'Check the address of the [upstream](upstream) and the network of the gateway.',
   upstream_denied: 'Correct the API key of the [upstream](upstream) in the configuration.',
-  upstream_misconfigured:
-    'Correct the base_url or dialect of the [upstream](upstream) in the configuration.',
+  upstream_misconfigured: 'Correct the base_url or dialect of the [upstream](upstream) in the configuration.',
   upstream_credential:
     'Check the identity of the [upstream](upstream) (auth) and the token endpoint of its cloud; the log has the reason.',
   upstream_unconfigured: 'Set the variable that holds the API key of the [upstream](upstream).',

@@ -50,9 +50,7 @@ export function listTime(ms: number, nowMs: number): string {
 
 /** `12 Nov`, with the year unless it is the current one. */
 export function date(ms: number, nowMs: number): string {
-  return new Date(ms).getFullYear() === new Date(nowMs).getFullYear()
-    ? day.format(ms)
-    : dayOfYear.format(ms)
+  return new Date(ms).getFullYear() === new Date(nowMs).getFullYear() ? day.format(ms) : dayOfYear.format(ms)
 }
 
 /** `now`, `2 min ago`, `3 h ago`, `5 days ago`, then the date. */

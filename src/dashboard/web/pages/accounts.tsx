@@ -55,12 +55,7 @@ export function AccountsPage() {
     ['search', ...filters.map(({ name }) => name)].map((name) => [name, query.get(name)]),
   )
   const options = { sortable: true, usualSort: '-createdAt' }
-  const list = useList(
-    '/accounts',
-    { ...asked, limit: PAGE_ACCOUNTS },
-    ({ accounts }) => accounts,
-    options,
-  )
+  const list = useList('/accounts', { ...asked, limit: PAGE_ACCOUNTS }, ({ accounts }) => accounts, options)
   return (
     <Page
       title="Accounts"
@@ -74,10 +69,7 @@ export function AccountsPage() {
         )
       }
       filters={
-        <FilterBar
-          search={{ label: 'Search accounts', hint: 'Name, e-mail or id' }}
-          filters={filters}
-        />
+        <FilterBar search={{ label: 'Search accounts', hint: 'Name, e-mail or id' }} filters={filters} />
       }
     >
       <DataTable
@@ -110,8 +102,7 @@ function RowMenu({ account, open }: { readonly account: AccountRow; readonly ope
   const { isAdmin } = useRights()
   const { disabled } = account
   const look = (path: string) => () => go(`${path}?account=${account.id}`)
-  const show = (Shown: typeof Reset) => () =>
-    open((onClose) => <Shown account={account} onClose={onClose} />)
+  const show = (Shown: typeof Reset) => () => open((onClose) => <Shown account={account} onClose={onClose} />)
   const changes = [
     { label: 'Change plan', choose: show(ChangePlan) },
     { label: 'Password link', choose: show(Reset) },
@@ -186,12 +177,7 @@ function Create({ onClose }: { readonly onClose: () => void }) {
       {({ field, values }) => (
         <>
           <Email {...field('email')} />
-          <SelectField
-            label="Plan"
-            options={plans}
-            {...field('plan')}
-            value={values.plan || usual}
-          />
+          <SelectField label="Plan" options={plans} {...field('plan')} value={values.plan || usual} />
           <SelectField
             label="Role"
             hint="An administrator sees and changes all accounts."
@@ -260,9 +246,7 @@ function Switch({ account: { id, email, disabled, liveKeys }, onClose }: Account
       send={async () => {
         await change('PATCH /accounts/{id}', { disabled: !disabled }, id)
         report(
-          disabled
-            ? `Enabled. ${email} works again.`
-            : `Disabled. ${email} and its keys stopped working.`,
+          disabled ? `Enabled. ${email} works again.` : `Disabled. ${email} and its keys stopped working.`,
         )
       }}
       onClose={onClose}

@@ -22,8 +22,7 @@ const ACCOUNT: Column<AuditEntry> = {
   id: 'account',
   head: 'Account',
   // A change of a user is one of no account.
-  cell: ({ accountName, accountId }) =>
-    accountName ?? (accountId.startsWith('usr_') ? '' : accountId),
+  cell: ({ accountName, accountId }) => accountName ?? (accountId.startsWith('usr_') ? '' : accountId),
   minor: true,
 }
 const COLUMNS: readonly Column<AuditEntry>[] = [
@@ -103,9 +102,10 @@ const FILTERS: readonly ListFilter[] = [
     label: 'Action',
     options: [
       ...KINDS.map((kind) => ({ value: `${kind}.`, label: `all of ${kind}s` })),
-      ...['key.create', 'key.change', 'key.rotate', 'key.revoke', 'account.disable'].map(
-        (value) => ({ value, label: value }),
-      ),
+      ...['key.create', 'key.change', 'key.rotate', 'key.revoke', 'account.disable'].map((value) => ({
+        value,
+        label: value,
+      })),
     ],
     isFree: true,
   },

@@ -84,16 +84,14 @@ function InForce({ data }: { readonly data: ConfigurationReply }) {
       {held === 'last_good' ? (
         <div className="problem" role="alert">
           <p>
-            The file had a fault when the gateway started. Generation {inForce}, the last good one,
-            is in force until the file is corrected.
+            The file had a fault when the gateway started. Generation {inForce}, the last good one, is in
+            force until the file is corrected.
           </p>
         </div>
       ) : null}
       {held === 'rollback' ? (
         <div className="problem" role="status">
-          <p>
-            A rollback is in force, not the file. The next change of the file, or SIGHUP, ends it.
-          </p>
+          <p>A rollback is in force, not the file. The next change of the file, or SIGHUP, ends it.</p>
         </div>
       ) : null}
       {problems === null ? null : (
@@ -137,8 +135,7 @@ function Generations({ data, rollBack }: GenerationsProps) {
       head: 'Generation',
       cell: ({ generation }) => (
         <>
-          {generation}{' '}
-          {generation === inForce ? <span className="status good">in force</span> : null}
+          {generation} {generation === inForce ? <span className="status good">in force</span> : null}
         </>
       ),
     },
@@ -257,9 +254,7 @@ function GenerationDrawer(props: DrawerProps) {
               label="Compare with"
               value={String(data.comparedWith ?? '')}
               options={[
-                ...(data.comparedWith === null
-                  ? [{ value: '', label: 'no earlier generation' }]
-                  : []),
+                ...(data.comparedWith === null ? [{ value: '', label: 'no earlier generation' }] : []),
                 ...others
                   .map((other) => String(other.generation))
                   .filter((other) => other !== generation)

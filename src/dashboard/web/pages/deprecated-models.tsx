@@ -97,9 +97,7 @@ function factsOf(account: string | null): Column<DeprecatedModel>[] {
         successor === null ? (
           <Absent />
         ) : (
-          <Link to={withScope(`/models?model=${encodeURIComponent(successor)}`, account)}>
-            {successor}
-          </Link>
+          <Link to={withScope(`/models?model=${encodeURIComponent(successor)}`, account)}>{successor}</Link>
         ),
       value: ({ successor }) => successor,
       extra: true,

@@ -58,10 +58,7 @@ export function ErrorsChart({ usage, words }: ErrorsChartProps) {
 
 type Points = UsageReply['points'][number]
 
-function seriesOf(
-  { total }: UsageReply,
-  values: (pick: (point: Points) => number) => number[],
-): Series[] {
+function seriesOf({ total }: UsageReply, values: (pick: (point: Points) => number) => number[]): Series[] {
   const series = CAUSES.map((cause): Series => {
     const colour = COLOURS[cause]
     return {
@@ -74,8 +71,5 @@ function seriesOf(
   const others = ({ errors, byCause }: Pick<Points, 'errors' | 'byCause'>): number =>
     Math.max(0, errors - CAUSES.reduce((sum, cause) => sum + byCause[cause], 0))
   if (others(total) === 0) return series
-  return [
-    ...series,
-    { id: OLD, label: 'Cause not recorded', colour: '--soft', values: values(others) },
-  ]
+  return [...series, { id: OLD, label: 'Cause not recorded', colour: '--soft', values: values(others) }]
 }

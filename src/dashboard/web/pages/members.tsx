@@ -85,9 +85,7 @@ export function MembersPage() {
                 rows={members}
                 keyOf={({ email }) => email}
                 faded={({ state }) => state === 'invited'}
-                actions={(member) =>
-                  changesMembers ? <RowMenu member={member} open={open} /> : null
-                }
+                actions={(member) => (changesMembers ? <RowMenu member={member} open={open} /> : null)}
               />
             )
           }
@@ -99,8 +97,7 @@ export function MembersPage() {
 }
 
 function RowMenu({ member, open }: { readonly member: Member; readonly open: OpenDialog }) {
-  const show = (Shown: typeof NewLink) => () =>
-    open((onClose) => <Shown member={member} onClose={onClose} />)
+  const show = (Shown: typeof NewLink) => () => open((onClose) => <Shown member={member} onClose={onClose} />)
   return (
     <Menu
       trigger={<IconButton icon="more" label={`Actions for ${member.email}`} />}
@@ -158,14 +155,7 @@ function AccountField(field: Bound) {
   const { data } = useResource('/accounts', { search: field.value, sort: 'name', limit: 20 })
   return (
     <>
-      <TextField
-        label="Account"
-        required
-        list={list}
-        autoComplete="off"
-        spellCheck={false}
-        {...field}
-      />
+      <TextField label="Account" required list={list} autoComplete="off" spellCheck={false} {...field} />
       <datalist id={list}>
         {data?.accounts.map(({ id, name }) => (
           <option key={id} value={name} />

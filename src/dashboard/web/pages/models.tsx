@@ -52,11 +52,7 @@ function sizes(
   return { id, head, cell, value: pick, numeric: true, ...more }
 }
 
-function prices(
-  id: string,
-  head: string,
-  pick: (model: Model) => number | undefined,
-): Column<Model> {
+function prices(id: string, head: string, pick: (model: Model) => number | undefined): Column<Model> {
   const value = (model: Model): number | null => pick(model) ?? null
   const cell = (model: Model): ReactNode => {
     const amount = pick(model)
@@ -150,8 +146,7 @@ export function ModelsPage() {
   for (const model of data?.models ?? []) families.add(model.family)
   const shown = (data?.models ?? []).filter(
     (model) =>
-      (family === '' || model.family === family) &&
-      model.id.toLowerCase().includes(search.toLowerCase()),
+      (family === '' || model.family === family) && model.id.toLowerCase().includes(search.toLowerCase()),
   )
   const aliases = (data?.aliases ?? []).filter(
     ({ id }) => family === '' && id.toLowerCase().includes(search.toLowerCase()),
@@ -324,9 +319,7 @@ function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
           ) : null}
           <Fact name="Format">
             {route.dialect}
-            {route.dialectWithTools === route.dialect
-              ? null
-              : `, with tools ${route.dialectWithTools}`}
+            {route.dialectWithTools === route.dialect ? null : `, with tools ${route.dialectWithTools}`}
             {dialectWhy === null ? null : <span className="soft"> · {dialectWhy}</span>}
           </Fact>
           {others.length === 0 ? null : <Fact name="Other routes">{others.join(', ')}</Fact>}
@@ -362,8 +355,7 @@ function TargetList({ targets, isBrief = false }: TargetsProps) {
 }
 
 function ModelFacts({ model }: { readonly model: Model }) {
-  const known = (value: number | null): string =>
-    value === null ? 'Unknown' : `${exactCount(value)} tokens`
+  const known = (value: number | null): string => (value === null ? 'Unknown' : `${exactCount(value)} tokens`)
   return (
     <DrawerSection title="Catalogue">
       <Facts>
@@ -380,12 +372,8 @@ function ModelFacts({ model }: { readonly model: Model }) {
             </span>
           ))}
         </Fact>
-        {model.variants.length === 0 ? null : (
-          <Fact name="Dated ids">{model.variants.join(', ')}</Fact>
-        )}
-        <Fact name="Price">
-          {model.price === null ? 'Unknown' : <Prices price={model.price} />}
-        </Fact>
+        {model.variants.length === 0 ? null : <Fact name="Dated ids">{model.variants.join(', ')}</Fact>}
+        <Fact name="Price">{model.price === null ? 'Unknown' : <Prices price={model.price} />}</Fact>
       </Facts>
     </DrawerSection>
   )
@@ -407,8 +395,8 @@ function Prices({ price }: { readonly price: Price }) {
       <span className="soft"> per million tokens</span>
       {longContext === undefined ? null : (
         <p className="soft">
-          Prompts longer than {exactCount(longContext.aboveInputTokens)} tokens:{' '}
-          {dollars(longContext.input)} in · {dollars(longContext.output)} out
+          Prompts longer than {exactCount(longContext.aboveInputTokens)} tokens: {dollars(longContext.input)}{' '}
+          in · {dollars(longContext.output)} out
         </p>
       )}
     </>

@@ -64,16 +64,11 @@ function Upstreams({ upstreams }: { readonly upstreams: readonly UpstreamState[]
   return (
     <>
       <Block title="Upstreams" note="last 5 minutes; in flight: now">
-        <DataTable
-          caption="Upstreams"
-          columns={COLUMNS}
-          rows={upstreams}
-          keyOf={({ name }) => name}
-        />
+        <DataTable caption="Upstreams" columns={COLUMNS} rows={upstreams} keyOf={({ name }) => name} />
         <p className="soft note-line">
-          Only failures of the provider count for the health: degraded from 5 % and three failures
-          on, failing from 25 % and five. Refusals by limits, failures of the gateway and failures
-          of clients have columns of their own.
+          Only failures of the provider count for the health: degraded from 5 % and three failures on, failing
+          from 25 % and five. Refusals by limits, failures of the gateway and failures of clients have columns
+          of their own.
         </p>
       </Block>
       <Block title="Retries and fallbacks" note="last 5 minutes">
@@ -95,9 +90,7 @@ function Health({ upstream }: { readonly upstream: UpstreamState }) {
   const { name, configured, apiKeySource, credentials, failureShare, failures, health } = upstream
   if (!configured) {
     return (
-      <span className="status warn">
-        no API key{apiKeySource === null ? '' : `: set ${apiKeySource}`}
-      </span>
+      <span className="status warn">no API key{apiKeySource === null ? '' : `: set ${apiKeySource}`}</span>
     )
   }
   if (credentials === 'invalid') return <span className="status bad">no valid credentials</span>

@@ -93,8 +93,7 @@ const CARDS: readonly Card[] = [
   },
   {
     name: 'Spend',
-    text: ({ spendNanoUsd, unpricedRequests }) =>
-      dollars(spendNanoUsd) + (unpricedRequests === 0 ? '' : '+'),
+    text: ({ spendNanoUsd, unpricedRequests }) => dollars(spendNanoUsd) + (unpricedRequests === 0 ? '' : '+'),
     exact: ({ spendNanoUsd }) => exactDollars(spendNanoUsd),
     pick: ({ spendNanoUsd }) => spendNanoUsd,
   },
@@ -192,12 +191,7 @@ function Spark({ values }: { readonly values: readonly (number | null)[] }) {
     pen = true
   })
   return (
-    <svg
-      className="spark"
-      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-      preserveAspectRatio="none"
-      aria-hidden="true"
-    >
+    <svg className="spark" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
       <path d={path} vectorEffect="non-scaling-stroke" />
     </svg>
   )

@@ -77,8 +77,7 @@ export function ProvidersPage() {
             <Block title="Shadows" note="the same requests, as clients got them and as copies">
               {data.shadows.length === 0 ? (
                 <p className="soft">
-                  No copied requests. Give a route <code>shadow</code> to copy some to another
-                  upstream.
+                  No copied requests. Give a route <code>shadow</code> to copy some to another upstream.
                 </p>
               ) : (
                 <DataTable
@@ -247,11 +246,7 @@ const FIGURES: readonly Column<ProviderSide>[] = [
     id: 'errors',
     head: 'Errors',
     cell: ({ errors, errorRate }) =>
-      errorRate === null ? (
-        <Absent />
-      ) : (
-        <span title={`${errors} requests`}>{percent(errorRate)}</span>
-      ),
+      errorRate === null ? <Absent /> : <span title={`${errors} requests`}>{percent(errorRate)}</span>,
     value: ({ errorRate }) => errorRate,
     numeric: true,
   },

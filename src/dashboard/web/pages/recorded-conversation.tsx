@@ -112,8 +112,6 @@ function callText({ name, arguments: given, json }: Readonly<Record<string, unkn
 function objectsIn(value: unknown): Readonly<Record<string, unknown>>[] {
   const items: readonly unknown[] = Array.isArray(value) ? value : []
   return items.flatMap((item) => {
-    return typeof item === 'object' && item !== null
-      ? [Object.fromEntries(Object.entries(item))]
-      : []
+    return typeof item === 'object' && item !== null ? [Object.fromEntries(Object.entries(item))] : []
   })
 }

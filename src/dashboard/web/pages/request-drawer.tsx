@@ -65,9 +65,7 @@ function useLinks(row: RequestRow) {
     label: (label: string) => to('/requests', { label }),
     request: (id: string) => to('/requests', { request: id }),
     search: (id: string) => to('/requests', { search: id }),
-    generation: rights.readsGateway
-      ? urlOf('/configuration', { generation: row.generation })
-      : null,
+    generation: rights.readsGateway ? urlOf('/configuration', { generation: row.generation }) : null,
     advice: (target: AdviceTarget) => adviceLink(target, row, rights),
   }
 }
@@ -168,9 +166,7 @@ function RequestFacts({ row, links }: PartProps) {
       <Fact name={row.cause === null ? 'Model that answered' : 'Model at the upstream'}>
         {modelAnswered === null ? <Absent /> : <Name text={modelAnswered} />}
       </Fact>
-      <Fact name="Client format">
-        {ingress === null ? <Absent /> : (FORMAT_NAMES[ingress] ?? ingress)}
-      </Fact>
+      <Fact name="Client format">{ingress === null ? <Absent /> : (FORMAT_NAMES[ingress] ?? ingress)}</Fact>
       <Fact name="Reply">
         {row.stream ? 'streamed' : 'whole'}
         {finish === null ? null : ` · finish reason ${finish}`}
@@ -226,9 +222,7 @@ function Ids({ row, links }: PartProps) {
         <Id name="Client request id" id={clientRequestId} to={links.search(clientRequestId)} />
       )}
       {upstreamRequestId === null ? null : <Id name="Upstream request id" id={upstreamRequestId} />}
-      {shadowOf === null ? null : (
-        <Id name="Shadow of" id={shadowOf} to={links.request(shadowOf)} />
-      )}
+      {shadowOf === null ? null : <Id name="Shadow of" id={shadowOf} to={links.request(shadowOf)} />}
       {keyName === null ? null : (
         <Fact name="Key">
           <MaybeLink to={links.key}>
@@ -248,11 +242,7 @@ const SOURCES = {
   none: '',
 } as const
 
-function TokenFacts({
-  row: { usage, source, tokensAfterDisconnect },
-}: {
-  readonly row: RequestRow
-}) {
+function TokenFacts({ row: { usage, source, tokensAfterDisconnect } }: { readonly row: RequestRow }) {
   const counts = [
     ['input', usage.input],
     ['cached', usage.cacheRead],
@@ -329,12 +319,7 @@ function Attempts({ row, links }: PartProps) {
   ]
   return (
     <DrawerSection title="Attempts">
-      <DataTable
-        caption="Attempts"
-        columns={columns}
-        rows={attempts}
-        keyOf={({ at }) => String(at)}
-      />
+      <DataTable caption="Attempts" columns={columns} rows={attempts} keyOf={({ at }) => String(at)} />
     </DrawerSection>
   )
 }
@@ -350,17 +335,12 @@ function Failure({ row, links }: PartProps) {
   if (cause === null) return null
   const advice = adviceFor(outcome)
   return (
-    <section
-      className={`failure stack ${cause === 'limits' ? 'limit' : cause}`}
-      aria-label="Failure"
-    >
+    <section className={`failure stack ${cause === 'limits' ? 'limit' : cause}`} aria-label="Failure">
       <p className="failure-head row">
         <span className="tag">{CAUSE_NAMES[cause]}</span>
         <code>{outcome}</code>
       </p>
-      <p className="failure-message">
-        {errorMessage ?? <span className="soft">No message recorded.</span>}
-      </p>
+      <p className="failure-message">{errorMessage ?? <span className="soft">No message recorded.</span>}</p>
       <Facts>
         <Fact name="Caused by">{causeText(row)}</Fact>
         {row.limit === null ? null : <LimitFacts row={row} links={links} limit={row.limit} />}

@@ -119,7 +119,5 @@ export function RequestTable(props: RequestListProps | RequestRowsProps) {
     nameOf: (row: RequestRow) => `request to ${modelOf(row)}, ${row.status}`,
   }
   if ('rows' in props) return <DataTable {...shared} rows={props.rows} isPart />
-  return (
-    <DataTable {...shared} {...props} unit="request" unaffected="Requests are still recorded." />
-  )
+  return <DataTable {...shared} {...props} unit="request" unaffected="Requests are still recorded." />
 }

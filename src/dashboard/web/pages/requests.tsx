@@ -69,12 +69,7 @@ function List({ asked, filters, known }: ListProps) {
   })
   return (
     <div>
-      <button
-        type="button"
-        className={'newer bare'}
-        disabled={waiting.length === 0}
-        onClick={list.reload}
-      >
+      <button type="button" className={'newer bare'} disabled={waiting.length === 0} onClick={list.reload}>
         {waiting.length === 0 ? 'Up to date' : `Show ${plural(waiting.length, 'new request')}`}
       </button>
       <RequestTable
@@ -100,10 +95,7 @@ function isNew(row: RequestRow, shown: readonly RequestRow[]): boolean {
 function RequestFilters({ filters, known }: FiltersProps) {
   const { outcome, toMs } = filters
   return (
-    <FilterBar
-      search={{ label: 'Search requests', hint: 'Request id or client request id' }}
-      filters={known}
-    >
+    <FilterBar search={{ label: 'Search requests', hint: 'Request id or client request id' }} filters={known}>
       <button
         type="button"
         className="filter toggle"
@@ -130,9 +122,7 @@ function useFilters(): readonly ListFilter[] {
   }
   const recent = useResource('/keys', { account: scope, state: 'all', limit: 100 })
   const keys = recent.data?.keys ?? []
-  const labels = keys.flatMap((key) =>
-    Object.entries(key.labels).map(([name, value]) => `${name}=${value}`),
-  )
+  const labels = keys.flatMap((key) => Object.entries(key.labels).map(([name, value]) => `${name}=${value}`))
   return [
     { name: 'status', label: 'Status', options: STATUSES.map(String).map(itself), isFree: true },
     {

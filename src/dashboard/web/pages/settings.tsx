@@ -79,8 +79,7 @@ function SessionsBlock() {
   return (
     <Block title="Sessions">
       <p className="soft">
-        A session ends after 30 minutes without use, and after 12 hours in any case. Keys are not
-        affected.
+        A session ends after 30 minutes without use, and after 12 hours in any case. Keys are not affected.
       </p>
       <div>
         <Button onClick={() => setAsking(true)}>Sign out everywhere</Button>

@@ -30,8 +30,7 @@ function SignIn() {
     <SignInFrame title="Sign in">
       {session.needsSetUp ? (
         <p className="problem warn">
-          There is no administrator yet. Open the set-up link that the gateway printed when it
-          started.
+          There is no administrator yet. Open the set-up link that the gateway printed when it started.
         </p>
       ) : null}
       <Form form={form} verb="Sign in">
@@ -126,8 +125,7 @@ function LinkPage({ kind }: { readonly kind: 'setup' | 'reset' }) {
     >
       {link === '' ? (
         <p className="problem warn">
-          The link is incomplete: the part after # is missing. Copy the whole link, or ask for a new
-          one.
+          The link is incomplete: the part after # is missing. Copy the whole link, or ask for a new one.
         </p>
       ) : (
         <Form form={form} verb={isSetUp ? 'Create administrator' : 'Set password'}>
@@ -197,16 +195,7 @@ function SignInFrame({ title, text, children }: DoorProps) {
 
 /** An e-mail address. */
 export function Email(field: Bound) {
-  return (
-    <TextField
-      label="E-mail"
-      type="email"
-      name="email"
-      autoComplete="username"
-      required
-      {...field}
-    />
-  )
+  return <TextField label="E-mail" type="email" name="email" autoComplete="username" required {...field} />
 }
 
 interface PasswordProps extends Bound {

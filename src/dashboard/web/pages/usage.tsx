@@ -22,14 +22,7 @@ import { Pulse, Loaded, Empty } from '../components/loading-states.js'
 import { RangePicker, useRange, type Range } from '../components/time-range.js'
 import { Money } from '../components/values.js'
 import { plural, count, dollars, duration, percent } from '../format/number.js'
-import {
-  barsOf,
-  bucketsOf,
-  perText,
-  sumsOf,
-  valuesOf,
-  type Buckets,
-} from '../format/time-buckets.js'
+import { barsOf, bucketsOf, perText, sumsOf, valuesOf, type Buckets } from '../format/time-buckets.js'
 import { Link, setFilter, useLocation, go } from '../routing.js'
 import { Page, Block } from '../shell/page.js'
 import { useScope, withScope } from '../shell/session.js'
@@ -75,10 +68,7 @@ export function UsagePage() {
         <>
           <RangePicker range={range} withUnit />
           <GroupSwitch group={group} labels={data?.labels ?? []} />
-          <FilterBar
-            filters={useUsageFilters()}
-            search={{ label: `Search by ${nameOfGrouping(group)}` }}
-          >
+          <FilterBar filters={useUsageFilters()} search={{ label: `Search by ${nameOfGrouping(group)}` }}>
             <Link to={withScope('/statement', scope)} className="soft">
               Monthly statement
             </Link>
@@ -95,13 +85,7 @@ export function UsagePage() {
             <div className={resource.stale ? 'stale' : undefined}>
               <Unpriced usage={data} />
               <UsageCharts usage={data} colourOf={colourOf} words={wordsOf(range, data)} />
-              <UsageTable
-                key={group}
-                asked={asked}
-                usage={data}
-                group={group}
-                colourOf={colourOf}
-              />
+              <UsageTable key={group} asked={asked} usage={data} group={group} colourOf={colourOf} />
             </div>
           )
         }
@@ -112,9 +96,7 @@ export function UsagePage() {
 
 /** The range as a text, with the zone that its days are in. */
 function wordsOf({ by, words, zone }: Range, usage: UsageReply): string {
-  return by === 'day' && usage.zone !== zone
-    ? `${words}; days of UTC, because hours end earlier`
-    : words
+  return by === 'day' && usage.zone !== zone ? `${words}; days of UTC, because hours end earlier` : words
 }
 
 /** Notes about requests that the sums exclude or estimate. */
@@ -297,11 +279,7 @@ interface UsageTableProps {
   readonly colourOf: (id: string) => Colour
 }
 
-function columnsOf(
-  usage: UsageReply,
-  group: string,
-  colourOf: (id: string) => Colour,
-): Column<GroupRow>[] {
+function columnsOf(usage: UsageReply, group: string, colourOf: (id: string) => Colour): Column<GroupRow>[] {
   const name = nameOfGrouping(group)
   const whole = usage.total.spendNanoUsd
   const isCharted = (id: string): boolean => usage.groups.some((each) => each.id === id)
@@ -310,10 +288,7 @@ function columnsOf(
       id: 'name',
       head: name.charAt(0).toUpperCase() + name.slice(1),
       cell: ({ id, label, accountName }) => (
-        <span
-          className="cut strong"
-          title={accountName === null ? label : `${label}, ${accountName}`}
-        >
+        <span className="cut strong" title={accountName === null ? label : `${label}, ${accountName}`}>
           <Swatch colour={isCharted(id) ? colourOf(id) : '--soft'} /> {label}
           {accountName === null ? null : <span className="soft"> {accountName}</span>}
         </span>
@@ -361,12 +336,10 @@ function UsageTable({ asked, usage, group, colourOf }: UsageTableProps) {
   const scope = useScope()
   const { query } = useLocation()
   const { fromMs, toMs } = usage
-  const list = useList(
-    '/usage/groups',
-    { ...asked, search: query.get('search') },
-    ({ rows }) => rows,
-    { sortable: true, usualSort: '-spend' },
-  )
+  const list = useList('/usage/groups', { ...asked, search: query.get('search') }, ({ rows }) => rows, {
+    sortable: true,
+    usualSort: '-spend',
+  })
   const account = scope === null ? {} : { account: scope }
   const open = (row: GroupRow): void => {
     if (row.id === '(none)') return

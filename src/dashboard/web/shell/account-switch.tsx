@@ -19,11 +19,7 @@ export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
   const { accounts: own } = useSession().session
   const [open, setOpen] = useState(false)
   const [text, setText] = useState('')
-  const found = useResource(
-    '/accounts',
-    { search: text, limit: SHOWN },
-    { enabled: readsGateway && open },
-  )
+  const found = useResource('/accounts', { search: text, limit: SHOWN }, { enabled: readsGateway && open })
   const shown = useResource('/account', { account: scope }, { enabled: scope !== 'all' }).data
   const mine = { id: me.id, label: own.find(({ id }) => id === me.id)?.name ?? 'My account' }
   const all = readsGateway
@@ -52,11 +48,7 @@ export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
   return (
     <Picker
       trigger={
-        <button
-          type="button"
-          className="filter account row line spread"
-          aria-label={`Account: ${name}`}
-        >
+        <button type="button" className="filter account row line spread" aria-label={`Account: ${name}`}>
           <span className="cut" title={name}>
             {name}
           </span>

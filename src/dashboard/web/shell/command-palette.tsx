@@ -131,9 +131,7 @@ function useFound(text: string, asked: string): readonly Group[] {
     },
     {
       title: 'Saved views',
-      items: views
-        .filter(({ name }) => named(name))
-        .map(({ name, url }) => ({ to: url, text: name })),
+      items: views.filter(({ name }) => named(name)).map(({ name, url }) => ({ to: url, text: name })),
     },
     {
       title: 'Requests',

@@ -55,9 +55,7 @@ export function Page({ title, purpose, action, filters, scoped = false, children
   )
 }
 
-const SavedViews = lazy(() =>
-  import('./saved-views.js').then((module) => ({ default: module.SavedViews })),
-)
+const SavedViews = lazy(() => import('./saved-views.js').then((module) => ({ default: module.SavedViews })))
 
 /** Saves the page with its filters under a name, and opens saved ones. */
 function ViewsButton() {

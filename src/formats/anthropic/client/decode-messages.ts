@@ -16,16 +16,7 @@ import type {
   MediaSource,
 } from '../../chat/request.js'
 import { decodeMediaUrl, standardBase64 } from '../../wire/inline-media.js'
-import {
-  array,
-  given,
-  object,
-  oneOf,
-  refuse,
-  boolean,
-  string,
-  text,
-} from '../../wire/json/check-fields.js'
+import { array, given, object, oneOf, refuse, boolean, string, text } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import { cacheMark, withCacheMark } from '../../wire/prompt-cache-markers.js'
@@ -124,8 +115,7 @@ class MessagesDecoder {
 
   private addResult({ callId, path, parts, isError, cache }: ToolResult, index: number): void {
     const { turn } = this
-    if (turn?.paths.has(callId) !== true)
-      refuse(path, 'matches no tool_use of the message before it')
+    if (turn?.paths.has(callId) !== true) refuse(path, 'matches no tool_use of the message before it')
     if (turn.results.has(callId)) refuse(path, 'already has a result')
     const message: ToolMessage = { role: 'tool', index, callId, parts }
     if (isError) message.isError = true
@@ -339,10 +329,7 @@ function foreignBlock({ item, path }: Block, native: NativeFields): void {
     return
   }
   native.unseen.push(path)
-  native.refused(
-    path,
-    `only Anthropic upstreams accept blocks of type ${JSON.stringify(type.slice(0, 80))}`,
-  )
+  native.refused(path, `only Anthropic upstreams accept blocks of type ${JSON.stringify(type.slice(0, 80))}`)
 }
 
 function toolResult({ item, path }: Block, native: NativeFields): ToolResult {
@@ -394,9 +381,7 @@ function thinking(item: JsonObject, path: string, nested: NestedJson): ThinkingP
 function redacted(item: JsonObject, path: string, nested: NestedJson): ThinkingPart {
   const data = string(item.data, `${path}.data`)
   const part: ThinkingPart = { type: 'thinking', text: '' }
-  return isReasoningToken(data)
-    ? restored(part, data, nested)
-    : { ...part, origin: PROVIDER, redacted: data }
+  return isReasoningToken(data) ? restored(part, data, nested) : { ...part, origin: PROVIDER, redacted: data }
 }
 
 /**
@@ -426,9 +411,7 @@ function toolCall(item: JsonObject, path: string): ToolCall {
 function textPart(item: JsonObject, path: string): TextPart {
   const long = longTextOf(item, 'text')
   const part =
-    long === null
-      ? { type: 'text' as const, text: string(item.text, `${path}.text`) }
-      : longTextPart(long)
+    long === null ? { type: 'text' as const, text: string(item.text, `${path}.text`) } : longTextPart(long)
   return withCacheMark(part, item, path)
 }
 

@@ -10,15 +10,7 @@ import { GatewayError } from '../../../errors.js'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
 import type { Endpoint, BetaOptions } from '../../dialect.js'
-import {
-  array,
-  given,
-  integer,
-  object,
-  oneOf,
-  refuse,
-  string,
-} from '../../wire/json/check-fields.js'
+import { array, given, integer, object, oneOf, refuse, string } from '../../wire/json/check-fields.js'
 import { cacheMark } from '../../wire/prompt-cache-markers.js'
 import { modelOf, refuseForbidden, streamOf } from '../../wire/request-fields.js'
 import { readField } from '../../wire/scalar-fields.js'
@@ -69,11 +61,7 @@ export function decodeRequest(
   return request
 }
 
-function readHeaders(
-  headers: IncomingHttpHeaders,
-  request: ChatRequest,
-  native: NativeFields,
-): void {
+function readHeaders(headers: IncomingHttpHeaders, request: ChatRequest, native: NativeFields): void {
   const { version, betas } = protocolHeaders(headers)
   for (const beta of betas) native.lost(betaPath(beta))
   if (version === undefined && betas.length === 0) return
@@ -117,10 +105,7 @@ function unknownField(key: string, native: NativeFields): void {
 const alreadyDecoded: Rule = () => undefined
 
 /** The rule of a field that only Anthropic upstreams accept. */
-function anthropicOnly(
-  key: string,
-  check: (value: JsonValue, path: string) => unknown,
-): [string, Rule] {
+function anthropicOnly(key: string, check: (value: JsonValue, path: string) => unknown): [string, Rule] {
   return [
     key,
     (value, _request, native) => {
@@ -221,12 +206,7 @@ const EFFORT_OF_BUDGET: readonly (readonly [tokens: number, effort: ReasoningEff
 
 function thinking(value: JsonValue, request: ChatRequest): void {
   const item = object(value, 'thinking')
-  const kind = oneOf(item.type, 'thinking.type', [
-    'enabled',
-    'adaptive',
-    'disabled',
-    'between_tools',
-  ])
+  const kind = oneOf(item.type, 'thinking.type', ['enabled', 'adaptive', 'disabled', 'between_tools'])
   if (given(item.display)) {
     const display = oneOf(item.display, 'thinking.display', ['summarized', 'omitted'])
     if (display === 'omitted') request.hidesThoughts = true

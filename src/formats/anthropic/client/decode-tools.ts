@@ -94,9 +94,7 @@ export function decodeToolChoice(value: JsonValue, tools: Tools, native: NativeF
   const item = object(value, 'tool_choice')
   const type = oneOf(item.type, 'tool_choice.type', ['auto', 'any', 'tool', 'none'])
   const single = item.disable_parallel_tool_use
-  const parallel = given(single)
-    ? !boolean(single, 'tool_choice.disable_parallel_tool_use')
-    : undefined
+  const parallel = given(single) ? !boolean(single, 'tool_choice.disable_parallel_tool_use') : undefined
   if (type === 'auto' || type === 'none') return { choice: { mode: type }, parallel }
   if (tools.count === 0) refuse('tool_choice', 'needs at least one tool in tools')
   if (type === 'any') {

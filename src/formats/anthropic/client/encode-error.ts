@@ -20,10 +20,7 @@ const TYPES: Readonly<Record<number, string>> = {
 }
 
 /** HTTP status and JSON body. `requestId` equals the header `x-request-id`. */
-export function encodeError(
-  error: WireError,
-  requestId?: string,
-): { status: number; body: string } {
+export function encodeError(error: WireError, requestId?: string): { status: number; body: string } {
   return { status: rowOf(error.kind).status, body: bodyOf(error, requestId) }
 }
 

@@ -38,11 +38,7 @@ export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: 
 }
 
 /** Encodes the first choice: the format has one reply per request. */
-export function encodeChoices(
-  choices: readonly Choice[],
-  request: ChatRequest,
-  seed: Seed,
-): SizedText {
+export function encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): SizedText {
   const [first] = choices
   if (first === undefined) throw new Error('a request without a reply')
   return encodeReply(first.reply, request, seed)
@@ -69,10 +65,7 @@ function blockText(block: ReplyBlock, origin: string | undefined, sizer: TextSiz
   }
 }
 
-function textText(
-  { text, citations }: Extract<ReplyBlock, { type: 'text' }>,
-  sizer: TextSizer,
-): string {
+function textText({ text, citations }: Extract<ReplyBlock, { type: 'text' }>, sizer: TextSizer): string {
   const encoded: JsonObject[] = []
   for (const citation of citations) {
     const out = encodeCitation(citation)
@@ -141,8 +134,7 @@ export function usageMembers(usage: Usage): string {
   const { output = 0, cacheRead = 0, reasoning } = usage
   const cacheWrite = writtenOf(usage)
   const fresh = Math.max(0, (usage.input ?? 0) - cacheRead - cacheWrite)
-  const details =
-    reasoning === undefined ? '' : `,"output_tokens_details":{"thinking_tokens":${reasoning}}`
+  const details = reasoning === undefined ? '' : `,"output_tokens_details":{"thinking_tokens":${reasoning}}`
   return (
     `"input_tokens":${fresh},"cache_creation_input_tokens":${cacheWrite},` +
     `"cache_read_input_tokens":${cacheRead},"output_tokens":${output}${details}`
@@ -191,9 +183,7 @@ export function stopMembers(ending: Ending): string {
   const sequence = stopSequence === undefined ? 'null' : JSON.stringify(stopSequence)
   const explanation = refusal === '' ? 'null' : JSON.stringify(refusal)
   const details =
-    reason === 'refusal'
-      ? `{"type":"refusal","category":null,"explanation":${explanation}}`
-      : 'null'
+    reason === 'refusal' ? `{"type":"refusal","category":null,"explanation":${explanation}}` : 'null'
   return `"stop_reason":"${reason}","stop_sequence":${sequence},"stop_details":${details}`
 }
 

@@ -197,9 +197,7 @@ export class MessageEncoder implements StreamEncoder {
   private whole(block: string): void {
     this.close()
     this.start(block)
-    this.frames.put(
-      eventOf('content_block_stop', `{"type":"content_block_stop","index":${this.next}}`),
-    )
+    this.frames.put(eventOf('content_block_stop', `{"type":"content_block_stop","index":${this.next}}`))
     this.next += 1
   }
 
@@ -228,9 +226,7 @@ export class MessageEncoder implements StreamEncoder {
     if (this.open === null) return
     this.open = null
     this.textIndex = -1
-    this.frames.put(
-      eventOf('content_block_stop', `{"type":"content_block_stop","index":${this.next}}`),
-    )
+    this.frames.put(eventOf('content_block_stop', `{"type":"content_block_stop","index":${this.next}}`))
     this.next += 1
   }
 

@@ -5,14 +5,7 @@
  * Source: Claude API docs, "Server tools", read 2026-11-20: the client sends the assistant's content back
  * unchanged as the last message, and the id of the container.
  */
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { demandsCall } from '../../chat/must-call.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { Continuation } from '../../dialect.js'
@@ -34,10 +27,7 @@ function isServerTool(tool: JsonValue): boolean {
 }
 
 /** Whether the body offers tools that it does not force, because the model cannot be forced. */
-export function mayOmitCall(
-  { tools, tool_choice: choice }: JsonObject,
-  request: ChatRequest,
-): boolean {
+export function mayOmitCall({ tools, tool_choice: choice }: JsonObject, request: ChatRequest): boolean {
   if (!demandsCall(request.toolChoice) || arrayOf(tools).length === 0) return false
   return (stringOf(objectOf(choice).type) ?? 'auto') === 'auto'
 }

@@ -56,8 +56,7 @@ export class Blocks {
   start(at: number, start: JsonObject): Fault {
     const kind = this.kindOf(start)
     if (kind === 'tool' && (stringOf(start.name) ?? '') === '') return 'a tool call has no name'
-    const input =
-      kind === 'tool' || kind === 'custom' || kind === 'json' ? toolCallInput(start) : '{}'
+    const input = kind === 'tool' || kind === 'custom' || kind === 'json' ? toolCallInput(start) : '{}'
     if (input === null) return 'tool input is nested too deeply'
     this.stop(at)
     const block = newBlock({ at, kind, start, input })
@@ -82,8 +81,7 @@ export class Blocks {
         if (known === undefined) return this.startWith(at, 'text', stringOf(delta.text) ?? '')
         return this.addText(known, 'text', stringOf(delta.text) ?? '')
       case 'thinking_delta':
-        if (known === undefined)
-          return this.startWith(at, 'thinking', stringOf(delta.thinking) ?? '')
+        if (known === undefined) return this.startWith(at, 'thinking', stringOf(delta.thinking) ?? '')
         return this.addText(known, 'thinking', stringOf(delta.thinking) ?? '')
       case 'input_json_delta':
         if (known === undefined) return 'tool input without a tool call'
@@ -186,8 +184,7 @@ export class Blocks {
       if (block.kind === 'json') this.hasJsonCall = true
       this.sink.event({ type: 'text-start', index })
     } else if (block.kind === 'thinking') {
-      const redacted =
-        block.start.type === 'redacted_thinking' ? stringOf(block.start.data) : undefined
+      const redacted = block.start.type === 'redacted_thinking' ? stringOf(block.start.data) : undefined
       this.sink.event(
         redacted === undefined
           ? { type: 'thinking-start', index }
@@ -220,9 +217,7 @@ export class Blocks {
         return
       case 'thinking':
         this.sink.event(
-          signature === ''
-            ? { type: 'thinking-end', index }
-            : { type: 'thinking-end', index, signature },
+          signature === '' ? { type: 'thinking-end', index } : { type: 'thinking-end', index, signature },
         )
         return
       case 'custom':
@@ -293,12 +288,7 @@ interface Block {
 }
 
 /** A block that has just started. */
-function newBlock({
-  at,
-  kind,
-  start,
-  input,
-}: Pick<Block, 'at' | 'kind' | 'start' | 'input'>): Block {
+function newBlock({ at, kind, start, input }: Pick<Block, 'at' | 'kind' | 'start' | 'input'>): Block {
   return {
     at,
     kind,

@@ -6,11 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { objectOf, stringOf, type JsonObject } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { retryAfterSeconds } from '../../wire/retry-after.js'
-import {
-  isMissingEndpoint,
-  MISSING_ENDPOINT,
-  redactUpstreamText,
-} from '../../wire/upstream-errors.js'
+import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../../wire/upstream-errors.js'
 import { parseJson, PROVIDER } from '../constants.js'
 
 const BY_TYPE: Readonly<Record<string, ErrorKind>> = {
@@ -112,7 +108,6 @@ function describe(kind: ErrorKind, error: JsonObject, billing: boolean): WireErr
 /** A denial concerns the gateway's own key, so its message is not passed to the client. */
 function messageOf(kind: ErrorKind, error: JsonObject): string {
   const own = stringOf(error.message)
-  if (own !== undefined && own.trim() !== '' && kind !== 'upstream_denied')
-    return redactUpstreamText(own)
+  if (own !== undefined && own.trim() !== '' && kind !== 'upstream_denied') return redactUpstreamText(own)
   return GENERIC[kind] ?? 'The upstream failed.'
 }

@@ -28,8 +28,7 @@ export class UsageMeter {
     this.written1h = tokenCount(kept1h) ?? this.written1h
     this.read = tokenCount(counts.cache_read_input_tokens) ?? this.read
     this.output = tokenCount(counts.output_tokens) ?? this.output
-    this.thinking =
-      tokenCount(objectOf(usage.output_tokens_details).thinking_tokens) ?? this.thinking
+    this.thinking = tokenCount(objectOf(usage.output_tokens_details).thinking_tokens) ?? this.thinking
     this.tier = stringOf(usage.service_tier) ?? this.tier
     this.isFast ||= usage.speed === 'fast'
     this.hasGeo ||= typeof usage.inference_geo === 'string' && !FREE_GEOS.has(usage.inference_geo)
@@ -85,18 +84,11 @@ function callsIn(usage: JsonObject): CallCounts | undefined {
     if (!key.endsWith(REQUESTS)) continue
     calls = withCalls(calls, key.slice(0, -REQUESTS.length), tokenCount(value) ?? 0)
   }
-  const advised = arrayOf(usage.iterations).filter(
-    (one) => objectOf(one).type === 'advisor_message',
-  )
+  const advised = arrayOf(usage.iterations).filter((one) => objectOf(one).type === 'advisor_message')
   return withCalls(calls, 'advisor', advised.length)
 }
 
-const COUNTS = [
-  'input_tokens',
-  'cache_creation_input_tokens',
-  'cache_read_input_tokens',
-  'output_tokens',
-]
+const COUNTS = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens', 'output_tokens']
 
 /**
  * Sums the counts of the iterations if there was a compaction, which the top-level counts leave out.

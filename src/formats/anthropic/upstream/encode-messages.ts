@@ -43,11 +43,7 @@ export interface Conversation {
  * Encodes all messages. Throws `GatewayError(untranslatable)` naming the message. Uses loops instead of
  * `flatMap` because every request passes through here (docs/explanation/performance.md).
  */
-export function conversation(
-  request: ChatRequest,
-  model: ModelFacts,
-  losses: Losses,
-): Conversation {
+export function conversation(request: ChatRequest, model: ModelFacts, losses: Losses): Conversation {
   const encoder = new MessagesEncoder(model, losses)
   for (const message of request.messages) encoder.add(message)
   return encoder.done()
@@ -226,9 +222,7 @@ ${part.text}
     : part.text
   // Avoids a spread without a cache mark: every request passes through here.
   blocks.push(
-    part.cache === undefined
-      ? { type: 'text', text }
-      : { type: 'text', text, ...cacheControl(part.cache) },
+    part.cache === undefined ? { type: 'text', text } : { type: 'text', text, ...cacheControl(part.cache) },
   )
 }
 
@@ -250,8 +244,7 @@ function callBlock(call: ToolCall, nested: NestedJson): JsonObject {
     type: 'tool_use',
     id: wireId(call.id),
     name: call.name,
-    input:
-      call.custom === true ? { [CUSTOM_INPUT]: call.arguments } : inputOf(call.arguments, nested),
+    input: call.custom === true ? { [CUSTOM_INPUT]: call.arguments } : inputOf(call.arguments, nested),
     ...cacheControl(call.cache),
   }
 }
@@ -271,11 +264,7 @@ function mediaBlock(part: ImagePart | FilePart | AudioPart, path: string): JsonO
     case 'file':
       return { ...fileBlock(part, path), ...cacheControl(part.cache) }
     case 'audio':
-      throw refusedMedia(
-        path,
-        'audio input',
-        'Send a transcript as text, or use a model that accepts audio.',
-      )
+      throw refusedMedia(path, 'audio input', 'Send a transcript as text, or use a model that accepts audio.')
     default:
       return part satisfies never
   }
@@ -287,11 +276,7 @@ function imageBlock(source: ImagePart['source'], path: string): JsonObject {
       // The API rejects data whose type differs from the declared one.
       const media_type = sniffBase64(source.data) ?? source.mediaType.toLowerCase()
       if (!IMAGES.has(media_type)) {
-        throw refusedMedia(
-          path,
-          `an image of type ${quoted(media_type)}`,
-          'Use JPEG, PNG, GIF or WebP.',
-        )
+        throw refusedMedia(path, `an image of type ${quoted(media_type)}`, 'Use JPEG, PNG, GIF or WebP.')
       }
       return { type: 'image', source: { type: 'base64', media_type, data: source.data } }
     }
@@ -306,8 +291,7 @@ function imageBlock(source: ImagePart['source'], path: string): JsonObject {
 
 function fileBlock(part: FilePart, path: string): JsonObject {
   const { source } = part
-  const title =
-    part.filename === undefined || isBlank(part.filename) ? {} : { title: part.filename }
+  const title = part.filename === undefined || isBlank(part.filename) ? {} : { title: part.filename }
   switch (source.kind) {
     case 'base64': {
       const media_type = sniffBase64(source.data) ?? source.mediaType.toLowerCase()

@@ -119,15 +119,10 @@ interface ReplyFormat {
   tool: JsonObject | null
 }
 
-function replyFormat(
-  request: ChatRequest,
-  forced: boolean,
-  { model, losses }: EncodeContext,
-): ReplyFormat {
+function replyFormat(request: ChatRequest, forced: boolean, { model, losses }: EncodeContext): ReplyFormat {
   const format = request.responseFormat
   if (requestsFreeformJson(request)) losses.drop('response_format', 'approximated')
-  if (format?.type !== 'json-schema' || requestsFreeformJson(request))
-    return { native: null, tool: null }
+  if (format?.type !== 'json-schema' || requestsFreeformJson(request)) return { native: null, tool: null }
   const strict = strictSchema(format.schema, new SchemaBudget('response_format.json_schema.schema'))
   if (model.structuredOutput !== false && 'schema' in strict) {
     return { native: strict.schema, tool: null }

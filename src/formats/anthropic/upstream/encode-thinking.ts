@@ -46,10 +46,7 @@ export function thinkingFields(
   const { model, losses } = context
   const conflicts = fields.thinking?.type === 'enabled' && model.forcedToolChoice === true
   if (!conflicts || !demandsCall(request.toolChoice)) return fields
-  losses.drop(
-    request.reasoningEffort === undefined ? 'thinking' : 'reasoning_effort',
-    'approximated',
-  )
+  losses.drop(request.reasoningEffort === undefined ? 'thinking' : 'reasoning_effort', 'approximated')
   return { thinking: { type: 'disabled' } }
 }
 
@@ -157,8 +154,7 @@ export function samplingFields(
 ): SamplingFields {
   const { temperature = 1, topP = 1 } = request
   const rule = model.samplingParams ?? 'never'
-  const accepted =
-    rule === 'always' || (rule === 'when-thinking-off' && !isThinking(thinking, model))
+  const accepted = rule === 'always' || (rule === 'when-thinking-off' && !isThinking(thinking, model))
   if (!accepted) {
     writeFields(request, SAMPLING, { body: {}, losses, encode: () => undefined })
     return {}

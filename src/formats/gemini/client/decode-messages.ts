@@ -18,11 +18,7 @@ import { standardBase64 } from '../../wire/inline-media.js'
 import { given, refuse, text, object, string } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
-import {
-  isReasoningToken,
-  readReasoningToken,
-  type FoundState,
-} from '../../wire/reasoning-token.js'
+import { isReasoningToken, readReasoningToken, type FoundState } from '../../wire/reasoning-token.js'
 import { PROVIDER, SKIP_SIGNATURE } from '../constants.js'
 import { list, message, memberPath } from './proto-fields.js'
 
@@ -37,10 +33,7 @@ const MAX_ID = 512
 const MAX_NAME = 128
 
 /** Placeholders that Google documents for lost signatures. */
-const PLACEHOLDERS: ReadonlySet<string> = new Set([
-  SKIP_SIGNATURE,
-  'context_engineering_is_the_way_to_go',
-])
+const PLACEHOLDERS: ReadonlySet<string> = new Set([SKIP_SIGNATURE, 'context_engineering_is_the_way_to_go'])
 
 /** The messages, and the paths of parts that only Gemini upstreams support. */
 interface Conversation {
@@ -53,8 +46,7 @@ export function decodeSystem(value: JsonValue, path: string): Message | null {
   const parts = typeof value === 'string' ? [{ text: value }] : partsIn(value, path)
   const texts = parts.flatMap((entry, at) => {
     const part = partOf(entry, `${path}.parts[${at}]`)
-    if (part.kind !== 'text')
-      refuse(part.path, 'must be text: a system instruction supports no other parts')
+    if (part.kind !== 'text') refuse(part.path, 'must be text: a system instruction supports no other parts')
     const read = textPart(part)
     return isEmpty(read) ? [] : [read]
   })
@@ -118,8 +110,7 @@ class ContentsDecoder {
     this.closeModel()
     const own: UserPart[] = []
     for (const part of parts) {
-      if (part.kind === 'functionCall')
-        refuse(part.path, 'must be in a content whose role is model')
+      if (part.kind === 'functionCall') refuse(part.path, 'must be in a content whose role is model')
       if (part.kind === 'functionResponse') this.result(part, index)
       else if (part.kind === 'text') {
         const read = textPart(part)
@@ -293,8 +284,7 @@ function addThought(parts: AssistantPart[], text: string, signature: string | un
 function addThoughts(parts: AssistantPart[], thoughts: readonly ThinkingPart[]): void {
   for (const thought of thoughts) {
     const last = parts.at(-1)
-    const isContinued =
-      last?.type === 'thinking' && last.origin === PROVIDER && last.signature === undefined
+    const isContinued = last?.type === 'thinking' && last.origin === PROVIDER && last.signature === undefined
     if (isContinued && thought.redacted === undefined) {
       parts.pop()
       parts.push({ ...thought, text: last.text + thought.text })
@@ -392,8 +382,7 @@ function enqueue(queues: Map<string, Queue>, entry: PairedCall): void {
 
 function firstOpen(queue: Queue | undefined): PairedCall | undefined {
   if (queue === undefined) return undefined
-  while (queue.calls[queue.next]?.result !== null && queue.next < queue.calls.length)
-    queue.next += 1
+  while (queue.calls[queue.next]?.result !== null && queue.next < queue.calls.length) queue.next += 1
   return queue.calls[queue.next]
 }
 
@@ -430,18 +419,14 @@ function partOf(value: JsonValue, path: string): Part {
   if (other !== undefined) refuse(path, `must not have both ${kind} and ${other}`)
   if (kind === 'text') string(item['text'], `${path}.text`)
   const { thoughtSignature } = item
-  const signature = given(thoughtSignature)
-    ? string(thoughtSignature, `${path}.thoughtSignature`)
-    : ''
+  const signature = given(thoughtSignature) ? string(thoughtSignature, `${path}.thoughtSignature`) : ''
   return { item, kind, path, signature }
 }
 
 /** The text of a part; a long text is decoded on first access. */
 function textPart({ item, path }: Part): TextPart {
   const long = longTextOf(item, 'text')
-  return long === null
-    ? { type: 'text', text: string(item['text'], `${path}.text`) }
-    : longTextPart(long)
+  return long === null ? { type: 'text', text: string(item['text'], `${path}.text`) } : longTextPart(long)
 }
 
 /** The media of a user's or tool's part; null for a part that only Gemini upstreams support. */
@@ -525,9 +510,7 @@ function sourceOf(uri: string): MediaSource {
 
 function filename(holder: JsonObject, path: string): { filename?: string } {
   const name = holder['displayName']
-  return given(name) && name !== ''
-    ? { filename: text(name, `${path}.displayName`, MAX_FILENAME) }
-    : {}
+  return given(name) && name !== '' ? { filename: text(name, `${path}.displayName`, MAX_FILENAME) } : {}
 }
 
 /** The media type in lower case, without parameters. */

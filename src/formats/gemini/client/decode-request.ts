@@ -96,9 +96,7 @@ const CONFIG_RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
 
 /** Every upstream supports text; any other modality is native. */
 function responseModalities(value: JsonValue, request: ChatRequest, path: string): void {
-  const kinds = list(value, path, MAX_MODALITIES).map((kind, at) =>
-    enumValue(kind, `${path}[${at}]`),
-  )
+  const kinds = list(value, path, MAX_MODALITIES).map((kind, at) => enumValue(kind, `${path}[${at}]`))
   if (kinds.some((kind) => kind !== 'TEXT' && kind !== 'MODALITY_UNSPECIFIED')) {
     loseNative(request, path)
   }
@@ -161,11 +159,7 @@ function thinkingConfig(value: JsonValue, request: ChatRequest, path: string): v
   request.reasoningEffort = BUDGETS.find(([maxTokens]) => tokens <= maxTokens)?.[1] ?? 'high'
 }
 
-function formatOf(
-  config: JsonObject,
-  path: string,
-  request: ChatRequest,
-): ResponseFormat | undefined {
+function formatOf(config: JsonObject, path: string, request: ChatRequest): ResponseFormat | undefined {
   const { responseMimeType, responseSchema } = config
   const json = config['responseJsonSchema'] ?? config['_responseJsonSchema']
   if (given(responseSchema) && given(json)) {
@@ -197,8 +191,7 @@ const MAX_LABELS = 64
 /** The model's name from the path. */
 export function modelOf({ model = '' }: Endpoint): string {
   const name = model.startsWith('models/') ? model.slice('models/'.length) : model
-  if (name === '')
-    refuse('model', 'must be in the path, as in /v1beta/models/{model}:generateContent')
+  if (name === '') refuse('model', 'must be in the path, as in /v1beta/models/{model}:generateContent')
   return checkModelId(name)
 }
 
@@ -235,9 +228,7 @@ function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequ
     rest: {},
   }
   const system = fields['systemInstruction']
-  const instruction = given(system)
-    ? decodeSystem(system, memberPath(path, 'systemInstruction'))
-    : null
+  const instruction = given(system) ? decodeSystem(system, memberPath(path, 'systemInstruction')) : null
   const { messages, unknown } = decodeContents(fields['contents'], path)
   request.messages = instruction === null ? messages : [instruction, ...messages]
   if (messages.some(hasFileUri)) addUnseen(request, 'fileData.fileUri')
@@ -409,8 +400,7 @@ function declaration(value: JsonValue, path: string, unknown: string[]): Tool {
 
 function functionName(value: JsonValue | undefined, path: string): string {
   if (typeof value === 'string' && NAME.test(value)) return value
-  const rule =
-    'must be a letter or _ and up to 127 more of the characters A-Z, a-z, 0-9, _, ., : and -'
+  const rule = 'must be a letter or _ and up to 127 more of the characters A-Z, a-z, 0-9, _, ., : and -'
   return refuse(path, rule)
 }
 
@@ -467,9 +457,7 @@ function chosen(
       if (functionCount === 0) return undefined
       const [name] = names
       if (name === undefined) return { mode: 'required' }
-      return names.length === 1
-        ? { mode: 'named', name }
-        : { mode: 'allowed', required: true, names }
+      return names.length === 1 ? { mode: 'named', name } : { mode: 'allowed', required: true, names }
     }
     default:
       return refuse(`${path}.mode`, 'must be one of AUTO, ANY, NONE, VALIDATED')
@@ -535,9 +523,7 @@ function nested(key: string, value: JsonValue, path: string): JsonValue {
     case '$defs':
     case 'definitions':
       return isObject(value)
-        ? Object.fromEntries(
-            Object.entries(value).map(([name, inner]) => [name, inSchema(inner, path)]),
-          )
+        ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, inSchema(inner, path)]))
         : value
     case 'items':
     case 'additionalProperties':

@@ -95,8 +95,7 @@ export class PartWriter {
   image(url: string): string {
     // Only the beginning is matched: the data may have many megabytes.
     const [head, mimeType] = /^data:([^;,]{1,128});base64,/.exec(url) ?? []
-    if (head === undefined || mimeType === undefined)
-      return `{"fileData":{"fileUri":${quote(url)}}}`
+    if (head === undefined || mimeType === undefined) return `{"fileData":{"fileUri":${quote(url)}}}`
     const data = url.slice(head.length)
     return `{"inlineData":{"mimeType":${quote(mimeType)},"data":${quote(data)}}}`
   }

@@ -36,9 +36,7 @@ export function encodeError(error: WireError): { status: number; body: string } 
     fieldName,
   )
   const metadata = guardrail === undefined ? {} : { metadata: { guardrail } }
-  const details: JsonObject[] = [
-    { '@type': `${TYPE}ErrorInfo`, reason: kind, domain: 'sluice', ...metadata },
-  ]
+  const details: JsonObject[] = [{ '@type': `${TYPE}ErrorInfo`, reason: kind, domain: 'sluice', ...metadata }]
   if (param !== undefined) {
     const fieldViolations = [{ field: param, description: message }]
     details.push({ '@type': `${TYPE}BadRequest`, fieldViolations })

@@ -19,11 +19,7 @@ export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Siz
 }
 
 /** The JSON body of several replies to one request. */
-export function encodeChoices(
-  choices: readonly Choice[],
-  request: ChatRequest,
-  seed: Seed,
-): SizedText {
+export function encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): SizedText {
   const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
   const tail =
     `"usageMetadata":${encodeUsage(usage, serviceTier)},` +

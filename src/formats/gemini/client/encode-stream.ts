@@ -10,12 +10,7 @@ import { isPlain, quote } from '../../wire/json/write-json.js'
 import type { ChoicePosition, Seed, StreamEncoder } from '../../dialect.js'
 import { encodeStreamError } from './encode-error.js'
 import { Sources, PartWriter } from './encode-content.js'
-import {
-  encodeLogprobs,
-  encodeUsage,
-  encodeBlockReason,
-  encodeFinishReason,
-} from './encode-reply.js'
+import { encodeLogprobs, encodeUsage, encodeBlockReason, encodeFinishReason } from './encode-reply.js'
 
 /** The position of the only reply to a request. */
 const ALONE: ChoicePosition = { index: 0, isLast: true }
@@ -136,8 +131,7 @@ export class GeminiEncoder implements StreamEncoder {
     this.isEmpty = false
     const members = this.writer.textMembers()
     const inside = isPlain(text) ? text : JSON.stringify(text).slice(1, -1)
-    if (members === '' && this.logprobs === '')
-      this.out += this.beforeText + inside + this.afterText
+    if (members === '' && this.logprobs === '') this.out += this.beforeText + inside + this.afterText
     else this.part(`{"text":"${inside}"${members}}`)
   }
 
@@ -185,8 +179,7 @@ export class GeminiEncoder implements StreamEncoder {
       ? `"usageMetadata":${encodeUsage(this.usage, event.serviceTier)},${this.tail}`
       : this.tail
     const isFiltered = event.reason === 'filter'
-    const blocked =
-      position.index === 0 ? encodeBlockReason(event, seed.origin, this.isEmpty) : null
+    const blocked = position.index === 0 ? encodeBlockReason(event, seed.origin, this.isEmpty) : null
     if (blocked !== null) {
       const message = refusal === '' ? '' : `,"blockReasonMessage":${quote(refusal)}`
       this.out += `data: {"promptFeedback":{"blockReason":"${blocked}"${message}},${counts}`

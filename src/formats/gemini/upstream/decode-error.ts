@@ -4,11 +4,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
-import {
-  isMissingEndpoint,
-  MISSING_ENDPOINT,
-  redactUpstreamText,
-} from '../../wire/upstream-errors.js'
+import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../../wire/upstream-errors.js'
 import { retryAfterSeconds, wholeSeconds } from '../../wire/retry-after.js'
 import { PROVIDER } from '../constants.js'
 
@@ -64,11 +60,7 @@ export function decodeStreamError(error: unknown): WireError {
   const payload = isObject(error) ? error : { message: stringOf(error) }
   const code = typeof payload.code === 'number' ? payload.code : undefined
   const named = STATUS_CODES[stringOf(payload.status) ?? '']
-  return wireError(
-    code !== undefined && code >= 400 && code < 600 ? code : (named ?? 500),
-    payload,
-    {},
-  )
+  return wireError(code !== undefined && code >= 400 && code < 600 ? code : (named ?? 500), payload, {})
 }
 
 function wireError(status: number, payload: JsonObject, headers: IncomingHttpHeaders): WireError {

@@ -69,8 +69,7 @@ export class PartsDecoder {
   addSources(candidate: JsonObject): void {
     // Chunks without sources carry an empty object.
     const grounding = candidate.groundingMetadata
-    if (isObject(grounding) && Array.isArray(grounding.groundingSupports))
-      this.grounding = grounding
+    if (isObject(grounding) && Array.isArray(grounding.groundingSupports)) this.grounding = grounding
     if (isObject(candidate.citationMetadata)) this.citationMetadata = candidate.citationMetadata
   }
 
@@ -82,11 +81,7 @@ export class PartsDecoder {
       return this.call(functionCall, signature)
     }
     if (typeof text === 'string' || hasNoContent(part)) {
-      this.addText(
-        thought === true ? 'thinking' : 'text',
-        typeof text === 'string' ? text : '',
-        signature,
-      )
+      this.addText(thought === true ? 'thinking' : 'text', typeof text === 'string' ? text : '', signature)
       return null
     }
     this.close()
@@ -267,15 +262,12 @@ class Calls {
   /** `replyId` must differ between the replies of a conversation: generated ids derive from it. */
   constructor(request: ChatRequest, replyId: string) {
     this.names = toolNames(request.tools)
-    this.customs = new Set(
-      request.tools.filter((tool) => tool.custom !== undefined).map((tool) => tool.name),
-    )
+    this.customs = new Set(request.tools.filter((tool) => tool.custom !== undefined).map((tool) => tool.name))
     this.jsonTool = jsonToolName(request)
     const safe = replyId.replace(/[^A-Za-z0-9_-]/g, '_').slice(-MAX_REPLY_ID_CHARS)
     this.stem = safe === '' ? `m${request.messages.length}` : safe
     for (const message of request.messages) {
-      if (message.role === 'assistant')
-        for (const call of message.toolCalls) this.usedIds.add(call.id)
+      if (message.role === 'assistant') for (const call of message.toolCalls) this.usedIds.add(call.id)
     }
   }
 

@@ -263,8 +263,7 @@ export class CandidatesDecoder implements ChoicesDecoder {
 }
 
 /** The variable parts of a plain chunk: the text and the counts. */
-export const SLOT =
-  /"(?:text"\s*:\s*"|(?:prompt|candidates|thoughts|total)TokenCount"\s*:\s*(?=[-\d]))/g
+export const SLOT = /"(?:text"\s*:\s*"|(?:prompt|candidates|thoughts|total)TokenCount"\s*:\s*(?=[-\d]))/g
 /** Members of a plain chunk. */
 const PLAIN = new Set(['candidates', 'createTime', 'modelVersion', 'responseId', 'usageMetadata'])
 const PLAIN_CANDIDATE = new Set(['content', 'index'])

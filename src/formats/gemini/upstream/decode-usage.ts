@@ -2,14 +2,7 @@
  * Decodes Gemini's token counts. Counts are cumulative: a later value replaces the earlier one.
  */
 import { addCalls, withCalls, type CallCounts } from '../../chat/hosted-tools.js'
-import {
-  arrayOf,
-  isObject,
-  type JsonObject,
-  type JsonValue,
-  objectOf,
-  stringOf,
-} from '../../chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../../chat/json.js'
 import { tokenCount, type TokenKind, type Usage } from '../../chat/usage.js'
 
 /** OpenAI's names of Google's service tiers. */

@@ -41,23 +41,13 @@ interface EncodedContents {
 }
 
 /** Members of parts of model output, which may be sent back; other opaque blocks are dropped. */
-const REPLAYED = [
-  'text',
-  'executableCode',
-  'codeExecutionResult',
-  'toolCall',
-  'toolResponse',
-  'inlineData',
-]
+const REPLAYED = ['text', 'executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse', 'inlineData']
 
 /**
  * Encodes the conversation. Throws `GatewayError(untranslatable)` for parts that Gemini does not accept and
  * if the conversation does not start with a user turn, `malformed_request` if calls and results do not match.
  */
-export function encodeContents(
-  messages: readonly Message[],
-  options: ContentsOptions,
-): EncodedContents {
+export function encodeContents(messages: readonly Message[], options: ContentsOptions): EncodedContents {
   const encoder = new ContentsEncoder(options)
   for (const message of messages) encoder.add(message)
   return encoder.done()
@@ -173,13 +163,9 @@ class ContentsEncoder {
         slot === undefined
           ? 'matches no call of the assistant turn before it'
           : 'is a second result of one call'
-      throw new GatewayError(
-        'malformed_request',
-        `messages[${message.index}].tool_call_id ${why}.`,
-        {
-          param: `messages[${message.index}].tool_call_id`,
-        },
-      )
+      throw new GatewayError('malformed_request', `messages[${message.index}].tool_call_id ${why}.`, {
+        param: `messages[${message.index}].tool_call_id`,
+      })
     }
     slot.result = message
   }
@@ -351,11 +337,7 @@ function encodeAudio(part: AudioPart, path: string): Part {
   throw refused(path, 'this upstream accepts audio as wav or mp3. Convert it.')
 }
 
-function inline(
-  source: MediaSource,
-  what: string,
-  path: string,
-): Extract<MediaSource, { kind: 'base64' }> {
+function inline(source: MediaSource, what: string, path: string): Extract<MediaSource, { kind: 'base64' }> {
   if (source.kind === 'base64') return source
   throw refused(
     path,

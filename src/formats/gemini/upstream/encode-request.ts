@@ -4,34 +4,16 @@
  */
 import { GatewayError } from '../../../errors.js'
 import { SchemaBudget } from '../../chat/json-schema.js'
-import {
-  arrayOf,
-  objectOf,
-  stringOf,
-  isObject,
-  type JsonObject,
-  type JsonValue,
-} from '../../chat/json.js'
+import { arrayOf, objectOf, stringOf, isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model-facts.js'
 import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
-import {
-  isThirdGeneration,
-  MAX_INLINE_BYTES,
-  MAX_STOP_SEQUENCES,
-  type Content,
-} from '../constants.js'
+import { isThirdGeneration, MAX_INLINE_BYTES, MAX_STOP_SEQUENCES, type Content } from '../constants.js'
 import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
 import { FIELDS } from '../fields.js'
 import { encodeContents } from './encode-messages.js'
 import { relaxSchema } from './encode-schema.js'
-import {
-  jsonToolName,
-  toolNames,
-  encodeToolChoice,
-  encodeTools,
-  type JsonTool,
-} from './encode-tools.js'
+import { jsonToolName, toolNames, encodeToolChoice, encodeTools, type JsonTool } from './encode-tools.js'
 import { refused } from '../../wire/json/check-fields.js'
 
 /** Google's names of tiers by OpenAI's; null is the default. */
@@ -114,16 +96,11 @@ function chooseFormat(request: ChatRequest, { model, losses }: EncodeContext): F
   const format = request.responseFormat
   if (format === undefined || format.type === 'text') return none
   if (format.type === 'json-schema' && model.structuredOutput === false) {
-    throw refused(
-      'response_format',
-      'this model does not support JSON schemas. Use a model that does.',
-    )
+    throw refused('response_format', 'this model does not support JSON schemas. Use a model that does.')
   }
   const choice = request.toolChoice
   const mustCall =
-    choice?.mode === 'required' ||
-    choice?.mode === 'named' ||
-    (choice?.mode === 'allowed' && choice.required)
+    choice?.mode === 'required' || choice?.mode === 'named' || (choice?.mode === 'allowed' && choice.required)
   if (request.tools.length > 0 && mustCall) {
     // The reply is a call, so the format does not apply; the API rejects both together.
     losses.drop('response_format', 'approximated')
@@ -146,10 +123,7 @@ function chooseFormat(request: ChatRequest, { model, losses }: EncodeContext): F
 }
 
 /** The number of requested replies. A model without facts gives one, as the newest models do. */
-function candidateCount(
-  { candidates = 1 }: ChatRequest,
-  { maxCandidates = 1 }: ModelFacts,
-): number {
+function candidateCount({ candidates = 1 }: ChatRequest, { maxCandidates = 1 }: ModelFacts): number {
   if (candidates <= maxCandidates) return candidates
   const limit = maxCandidates === 1 ? 'one reply' : `at most ${maxCandidates} replies`
   throw refused('n', `this model gives ${limit} per request. Send several requests instead.`)
@@ -277,10 +251,7 @@ const LEVELS: Readonly<Record<ReasoningEffort, readonly string[]>> = {
  * `thinkingConfig`; undefined if the client requests no effort. Thoughts are requested with every effort;
  * encoders for clients that do not show them omit them.
  */
-function encodeThinking(
-  request: ChatRequest,
-  { model, losses }: EncodeContext,
-): JsonObject | undefined {
+function encodeThinking(request: ChatRequest, { model, losses }: EncodeContext): JsonObject | undefined {
   const effort = request.reasoningEffort
   if (effort === undefined) return vendorThinking(request, losses)
   if (isObject(request.rest.extra_content)) losses.drop('extra_content', 'no-equivalent')
@@ -292,9 +263,7 @@ function encodeThinking(
   const known = model.thinkingLevels ?? COMMON_LEVELS
   const level = LEVELS[effort].find((candidate) => known.includes(candidate)) ?? 'high'
   if (level !== effort) losses.drop('reasoning_effort', 'approximated')
-  return effort === 'none'
-    ? { thinkingLevel: level }
-    : { thinkingLevel: level, includeThoughts: true }
+  return effort === 'none' ? { thinkingLevel: level } : { thinkingLevel: level, includeThoughts: true }
 }
 
 function budget(

@@ -172,8 +172,7 @@ function mergeAllOf(node: JsonObject, position: Position): JsonObject {
   const branches = arrayOf(allOf)
   const [only] = branches
   const isBare = Object.keys(own).every((key) => key === 'description' || key === 'title')
-  if (branches.length === 1 && isObject(only) && typeof only.$ref === 'string' && isBare)
-    return only
+  if (branches.length === 1 && isObject(only) && typeof only.$ref === 'string' && isBare) return only
   const merged = new Merged(own, position.budget)
   addBranches(branches, merged, { ...position, depth: 0 })
   return merged.schema()
@@ -195,8 +194,7 @@ function addBranches(branches: JsonValue[], merged: Merged, position: Position):
 function inlined(branch: JsonObject, position: Position): JsonObject | null {
   if (typeof branch.$ref !== 'string') return branch
   const name = position.refs.nameOf(branch.$ref)
-  if (name === null || name === position.definition || position.copied.count === MAX_COPIES)
-    return null
+  if (name === null || name === position.definition || position.copied.count === MAX_COPIES) return null
   const copy = position.refs.copyOf(name)
   if (copy !== null) position.copied.count += 1
   return copy

@@ -18,19 +18,14 @@ export interface JsonTool {
  * `functionDeclarations` of all tools. Throws `GatewayError(untranslatable)` for a custom tool with
  * a grammar, which only OpenAI enforces.
  */
-export function encodeTools(
-  tools: readonly Tool[],
-  names: ToolNames,
-  json: JsonTool | null,
-): JsonObject[] {
+export function encodeTools(tools: readonly Tool[], names: ToolNames, json: JsonTool | null): JsonObject[] {
   const budget = new SchemaBudget()
   const declarations = tools.map((tool, at) => declaration(tool, at, { names, budget }))
   if (json !== null) {
     budget.path = 'response_format.json_schema.schema'
     declarations.push({
       name: json.name,
-      description:
-        'Gives the final answer to the user. Call it once, when no other tool is needed.',
+      description: 'Gives the final answer to the user. Call it once, when no other tool is needed.',
       parametersJsonSchema: relaxSchema(json.schema, budget),
     })
   }

@@ -177,9 +177,7 @@ function decodeFunctions(value: JsonValue | undefined): Tool[] {
 function decodeTool(value: JsonValue, path: string): Tool {
   const item = object(value, path)
   // Mistral's clients omit the type (recorded).
-  const type = given(item['type'])
-    ? oneOf(item['type'], `${path}.type`, ['function', 'custom'])
-    : 'function'
+  const type = given(item['type']) ? oneOf(item['type'], `${path}.type`, ['function', 'custom']) : 'function'
   const inner = `${path}.${type}`
   const body = object(item[type], inner)
   const tool = type === 'function' ? decodeFunctionTool(body, inner) : decodeCustom(body, inner)
@@ -319,10 +317,7 @@ function decodeMessages(value: JsonValue | undefined): Message[] {
 }
 
 /** A message that is not a tool result; null for an assistant or system message without content. */
-function roleMessage(
-  entry: Entry,
-  role: 'system' | 'developer' | 'user' | 'assistant',
-): Message | null {
+function roleMessage(entry: Entry, role: 'system' | 'developer' | 'user' | 'assistant'): Message | null {
   const { item, path, index } = entry
   const at = `${path}.content`
   switch (role) {
@@ -400,9 +395,7 @@ function toolCall(value: JsonValue, path: string): ToolCall {
   const item = object(value, path)
   const id = text(item['id'], `${path}.id`, MAX_ID)
   // Mistral and Google's OpenAI-compatible endpoint omit the type (recorded).
-  const type = given(item['type'])
-    ? oneOf(item['type'], `${path}.type`, ['function', 'custom'])
-    : 'function'
+  const type = given(item['type']) ? oneOf(item['type'], `${path}.type`, ['function', 'custom']) : 'function'
   const inner = object(item[type], `${path}.${type}`)
   const name = toolName(inner['name'], `${path}.${type}.name`)
   const key = type === 'function' ? 'arguments' : 'input'
@@ -424,11 +417,7 @@ function functionCall(value: JsonValue | undefined, path: string, index: number)
   return { id: `call_fn_${index}`, name, arguments: string(item['arguments'], `${path}.arguments`) }
 }
 
-function toolMessage(
-  { item, path, index }: Entry,
-  role: 'tool' | 'function',
-  turn: Turn,
-): ToolMessage {
+function toolMessage({ item, path, index }: Entry, role: 'tool' | 'function', turn: Turn): ToolMessage {
   const callId = role === 'tool' ? toolCallId(item, path) : callNamed(item, path, turn)
   // In the legacy form, a function without a result has `content: null`.
   const parts =
@@ -447,9 +436,7 @@ function toolCallId(item: JsonObject, path: string): string {
 
 function callNamed(item: JsonObject, path: string, turn: Turn): string {
   const name = toolName(item['name'], `${path}.name`)
-  const call = turn.calls.find(
-    (candidate) => candidate.name === name && !turn.results.has(candidate.id),
-  )
+  const call = turn.calls.find((candidate) => candidate.name === name && !turn.results.has(candidate.id))
   return call?.id ?? refuse(`${path}.name`, 'must name a function call without a result')
 }
 
@@ -503,8 +490,7 @@ function assistantParts(value: Content, path: string): AssistantPart[] {
 /** Mistral sends thinking as a list of text parts (recorded). */
 function thinkingPart(item: JsonObject, path: string): ThinkingPart {
   const value = item['thinking']
-  const text =
-    typeof value === 'string' ? value : textParts(value, `${path}.thinking`).map((t) => t.text)
+  const text = typeof value === 'string' ? value : textParts(value, `${path}.thinking`).map((t) => t.text)
   return { type: 'thinking', text: [text].flat().join(''), origin: 'openai-chat' }
 }
 

@@ -19,11 +19,7 @@ export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Siz
 }
 
 /** The body of a reply with several choices. */
-export function encodeChoices(
-  choices: readonly Choice[],
-  request: ChatRequest,
-  seed: Seed,
-): SizedText {
+export function encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): SizedText {
   const sizer = new TextSizer()
   const format = { legacy: request.legacyFunctions === true, origin: seed.origin, sizer }
   const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
@@ -90,8 +86,7 @@ function membersOf(reply: Reply, { legacy, origin, sizer }: ChoiceFormat): strin
     switch (block.type) {
       case 'text': {
         const before: string = text ?? ''
-        for (const citation of block.citations)
-          annotations.push(...encodeCitation(citation, before.length))
+        for (const citation of block.citations) annotations.push(...encodeCitation(citation, before.length))
         text = before + block.text
         signature = block.signature ?? signature
         break

@@ -12,13 +12,7 @@ import { TextFrames } from '../../wire/frames/text-frames.js'
 import type { ChoicePosition, Seed, StreamEncoder } from '../../dialect.js'
 import { Details, signatureOut } from '../reasoning-state.js'
 import { encodeStreamError } from './encode-error.js'
-import {
-  imageOut,
-  encodeCitation,
-  encodeLogprobs,
-  encodeUsage,
-  encodeFinishReason,
-} from './encode-reply.js'
+import { imageOut, encodeCitation, encodeLogprobs, encodeUsage, encodeFinishReason } from './encode-reply.js'
 
 /** The end of a chunk after its text. */
 const AFTER = '"},"finish_reason":null}]}\n\n'
@@ -186,9 +180,7 @@ export class ChunkEncoder implements StreamEncoder {
     this.argumentsSent ||= json.trim() !== ''
     const fragment = JSON.stringify(json)
     if (this.legacy) return this.delta(`{"function_call":{"arguments":${fragment}}}`)
-    this.call(
-      this.custom ? `"custom":{"input":${fragment}}` : `"function":{"arguments":${fragment}}`,
-    )
+    this.call(this.custom ? `"custom":{"input":${fragment}}` : `"function":{"arguments":${fragment}}`)
   }
 
   private toolEnd(signature: string | undefined): void {

@@ -272,8 +272,7 @@ export class ChoicesOfReply implements ChoicesDecoder {
 
   take(body: JsonValue): void {
     if (Array.isArray(body)) for (const chunk of body) this.frame('', JSON.stringify(chunk))
-    else
-      for (const [at, each] of this.decoders.entries()) each.whole(onlyChoice(objectOf(body), at))
+    else for (const [at, each] of this.decoders.entries()) each.whole(onlyChoice(objectOf(body), at))
   }
 
   frame(name: string, data: string): void {

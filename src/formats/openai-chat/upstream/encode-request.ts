@@ -24,13 +24,7 @@ import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
 import { FIELDS } from '../fields.js'
 import { SERVICE_TIERS, MAX_CALL_ID } from '../constants.js'
-import {
-  effortFor,
-  isDefaultValue,
-  outputLimitField,
-  accepts,
-  acceptsStop,
-} from '../model-rules.js'
+import { effortFor, isDefaultValue, outputLimitField, accepts, acceptsStop } from '../model-rules.js'
 import { signatureOut } from '../reasoning-state.js'
 
 /** Fields of this format in `request.rest`. Other fields there belong to other formats. */
@@ -132,11 +126,7 @@ function encodeSampling(
 
 const OPTIONS = fieldsFor(FIELDS, 'verbosity', 'userId', 'serviceTier')
 
-function encodeOutput(
-  request: ChatRequest,
-  body: JsonObject,
-  { model, losses }: EncodeContext,
-): void {
+function encodeOutput(request: ChatRequest, body: JsonObject, { model, losses }: EncodeContext): void {
   const limit = request.maxOutputTokens
   if (limit !== undefined) body[outputLimitField(model)] = limit
   if (acceptsStop(request.stop, model) && request.stop !== undefined) {
@@ -149,9 +139,7 @@ function encodeOutput(
     body,
     losses,
     encode: ({ canonical }, value) =>
-      canonical !== 'serviceTier' || SERVICE_TIERS.some((tier) => tier === value)
-        ? value
-        : undefined,
+      canonical !== 'serviceTier' || SERVICE_TIERS.some((tier) => tier === value) ? value : undefined,
   })
 }
 
@@ -188,11 +176,7 @@ function encodeRest({ rest }: ChatRequest, body: JsonObject, losses: Losses): vo
  * Encodes canonical turns as `messages`. Content that the format cannot express is reported as a loss, or
  * refused.
  */
-function encodeMessages(
-  messages: readonly Message[],
-  model: ModelFacts,
-  losses: Losses,
-): JsonObject[] {
+function encodeMessages(messages: readonly Message[], model: ModelFacts, losses: Losses): JsonObject[] {
   const out: JsonObject[] = []
   let media: JsonObject[] = []
   for (const message of messages) {

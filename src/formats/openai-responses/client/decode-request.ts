@@ -112,8 +112,7 @@ export function decodeRequest(body: JsonObject, historyItems = 0): ChatRequest {
 }
 
 /** Types of items that the client runs, or that have their whole result in them. */
-const WHOLE_CALLS =
-  /^(?:apply_patch|computer|custom_tool|function|local_shell|mcp|shell|tool_search)_call$/
+const WHOLE_CALLS = /^(?:apply_patch|computer|custom_tool|function|local_shell|mcp|shell|tool_search)_call$/
 
 /** Records the first item whose content only the provider has: reasoning, and results of hosted tools. */
 function addStored(input: JsonValue | undefined, request: ChatRequest, historyItems: number): void {
@@ -160,9 +159,7 @@ function instructionsOf(body: JsonObject): Message[] {
   const { instructions } = body
   if (!given(instructions)) return []
   const content = string(instructions, 'instructions')
-  return content === ''
-    ? []
-    : [{ role: 'system', index: 0, parts: [{ type: 'text', text: content }] }]
+  return content === '' ? [] : [{ role: 'system', index: 0, parts: [{ type: 'text', text: content }] }]
 }
 
 /** For fields that are already decoded when the rules run. */
@@ -200,10 +197,7 @@ function refuseUnsupported({ background, conversation }: JsonObject): void {
   }
   // OpenAI stores conversations under the operator's account, which all clients share.
   if (given(conversation)) {
-    check.refuse(
-      'conversation',
-      'is not supported: use previous_response_id, or send the items as input',
-    )
+    check.refuse('conversation', 'is not supported: use previous_response_id, or send the items as input')
   }
 }
 
@@ -244,8 +238,7 @@ function streamOptions(value: JsonValue): void {
 
 /** `disabled` is the behaviour of every upstream. */
 function truncation(value: JsonValue, request: ChatRequest): void {
-  if (oneOf(value, 'truncation', ['auto', 'disabled']) === 'auto')
-    request.rest['truncation'] = value
+  if (oneOf(value, 'truncation', ['auto', 'disabled']) === 'auto') request.rest['truncation'] = value
 }
 
 // Decodes `input`: items become turns, and every call must have one result. The items of a model's turn

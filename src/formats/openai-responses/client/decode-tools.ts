@@ -63,11 +63,7 @@ function clientTool(item: JsonObject, path: string): Tool | null {
 /**
  * The tools of a namespace (Codex sends one for each MCP server). Other formats get them under joined names.
  */
-function decodeNamespace(
-  item: JsonObject,
-  path: string,
-  { request, namespaces }: DecodedTools,
-): void {
+function decodeNamespace(item: JsonObject, path: string, { request, namespaces }: DecodedTools): void {
   const namespace = toolName(item['name'], `${path}.name`)
   for (const [at, entry] of array(item['tools'], `${path}.tools`, MAX_TOOLS).entries()) {
     const toolPath = `${path}.tools[${at}]`

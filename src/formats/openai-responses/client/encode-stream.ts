@@ -168,9 +168,7 @@ export class EventEncoder implements StreamEncoder {
     const id = this.output.id(custom ? 'ctc' : 'fc')
     const call = namedCall(this.request, { callId: tool.id, name: tool.name, json: '', custom })
     this.output.addItem(callItem(id, call, 'in_progress'))
-    const type = custom
-      ? 'response.custom_tool_call_input.delta'
-      : 'response.function_call_arguments.delta'
+    const type = custom ? 'response.custom_tool_call_input.delta' : 'response.function_call_arguments.delta'
     const deltaStart = this.output.deltaStart(type, this.output.itemPosition(id))
     this.open = { id, fragments: [], deltaStart, tool, redacted: undefined }
   }

@@ -1,11 +1,6 @@
 /** How requests refer to stored responses, and how a stored response becomes the input of a later request. */
 import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../chat/json.js'
-import type {
-  ExpandedRequest,
-  StoredItem,
-  StoredReply,
-  ReplyStorage,
-} from '../../chat/stored-reply.js'
+import type { ExpandedRequest, StoredItem, StoredReply, ReplyStorage } from '../../chat/stored-reply.js'
 import { refuse } from '../../wire/json/check-fields.js'
 import { isReasoningToken } from '../../wire/reasoning-token.js'
 import { decodeRequest, referencesIn } from './decode-request.js'
@@ -57,10 +52,7 @@ function expand(
     const id = stringOf(item['id']) ?? ''
     const stored = found.get(id)
     if (stored !== undefined) return stored
-    return refuse(
-      `input[${at}]`,
-      `refers to ${JSON.stringify(id)}, which is not stored. ${NOT_STORED}`,
-    )
+    return refuse(`input[${at}]`, `refers to ${JSON.stringify(id)}, which is not stored. ${NOT_STORED}`)
   })
   const input = [...history, ...own]
   const expanded: JsonObject = { ...body, input: input.map(({ item }) => item) }

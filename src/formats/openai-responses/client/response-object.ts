@@ -82,8 +82,7 @@ export class ResponseObject {
 
   private write({ status, details, output, usage, serviceTier }: ResponseState): string {
     const repeated = this.request.repeated ?? repeatedOf({})
-    const members =
-      serviceTier === undefined ? repeated : { ...repeated, service_tier: serviceTier }
+    const members = serviceTier === undefined ? repeated : { ...repeated, service_tier: serviceTier }
     const rest = stringifyExact(members).slice(1)
     return `${this.head}${status}",${details},${this.model}${output}],"usage":${usage},${rest}`
   }
@@ -116,10 +115,7 @@ interface CallItem {
 }
 
 /** The call with the tool's name and namespace of the client's request. */
-export function namedCall(
-  { namespaces }: ChatRequest,
-  call: Omit<CallItem, 'namespace'>,
-): CallItem {
+export function namedCall({ namespaces }: ChatRequest, call: Omit<CallItem, 'namespace'>): CallItem {
   const own = namespaces?.get(call.name)
   return own === undefined ? call : { ...call, ...own }
 }

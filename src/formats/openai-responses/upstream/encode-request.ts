@@ -98,11 +98,7 @@ function encodeTools(request: ChatRequest, body: JsonObject): void {
 }
 
 /** The effort, and a request for the encrypted reasoning, which the next turn sends back. */
-function encodeReasoning(
-  request: ChatRequest,
-  body: JsonObject,
-  { model, losses }: EncodeContext,
-): void {
+function encodeReasoning(request: ChatRequest, body: JsonObject, { model, losses }: EncodeContext): void {
   const { reasoningEffort: requested, rest } = request
   // Models without reasoning refuse `include`: "Encrypted content is not supported".
   if (model.reasoning === false) {
@@ -131,11 +127,7 @@ const LOGPROBS = fieldsFor(FIELDS, 'logprobs', 'topLogprobs')
 const MISSING = fieldsFor(FIELDS, 'frequencyPenalty', 'presencePenalty', 'seed')
 
 /** Sampling parameters, if the model accepts them. The format has no penalties and no seed. */
-function encodeSampling(
-  request: ChatRequest,
-  body: JsonObject,
-  { model, losses }: EncodeContext,
-): void {
+function encodeSampling(request: ChatRequest, body: JsonObject, { model, losses }: EncodeContext): void {
   const accepted = acceptsSampling(model, objectOf(body['reasoning'])['effort'])
   const encode = (_field: ScalarField, value: JsonValue): JsonValue | undefined =>
     accepted ? value : undefined
@@ -167,17 +159,11 @@ function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): v
     body,
     losses,
     encode: ({ canonical }, value) =>
-      canonical !== 'serviceTier' || SERVICE_TIERS.some((tier) => tier === value)
-        ? value
-        : undefined,
+      canonical !== 'serviceTier' || SERVICE_TIERS.some((tier) => tier === value) ? value : undefined,
   })
 }
 
-function encodeRest(
-  request: ChatRequest,
-  body: JsonObject,
-  { model, losses }: EncodeContext,
-): void {
+function encodeRest(request: ChatRequest, body: JsonObject, { model, losses }: EncodeContext): void {
   for (const [key, value] of Object.entries(request.rest)) {
     if (isHarmless(key, value, model)) continue
     if (SAME.has(key)) body[key] = value
@@ -296,11 +282,7 @@ export const tokenCounter: TokenCounter = {
 // Source: OpenAI API reference, "Create a model response", input items, read 2026-11-20.
 
 /** All turns, in order. */
-function encodeInput(
-  messages: readonly Message[],
-  model: ModelFacts,
-  losses: Losses,
-): JsonObject[] {
+function encodeInput(messages: readonly Message[], model: ModelFacts, losses: Losses): JsonObject[] {
   const out: JsonObject[] = []
   const custom = new Set<string>()
   const marks = acceptsBreakpoints(model)
@@ -350,10 +332,7 @@ function encodeMessage(
  * The items of an assistant turn: reasoning, text and hosted tool items in their order, then the calls.
  * Reasoning without a following item is left out, because the API refuses it.
  */
-function encodeAssistant(
-  message: Extract<Message, { role: 'assistant' }>,
-  losses: Losses,
-): JsonObject[] {
+function encodeAssistant(message: Extract<Message, { role: 'assistant' }>, losses: Losses): JsonObject[] {
   const out: JsonObject[] = []
   let texts: TextPart[] = []
   const flush = (): void => {
@@ -393,9 +372,7 @@ function encodeAssistant(
  * belongs to it.
  */
 function isOwnItem({ provider, block }: OpaquePart): boolean {
-  return (
-    provider === ORIGIN && /_(?:call|list_tools|search_output)$/.test(stringOf(block['type']) ?? '')
-  )
+  return provider === ORIGIN && /_(?:call|list_tools|search_output)$/.test(stringOf(block['type']) ?? '')
 }
 
 function encodeCall(call: ToolCall): JsonObject {

@@ -60,11 +60,7 @@ const USE_PROFILE =
   ' Set the model of the route to the id of an inference profile, such as one that begins with "us." or "global.".'
 
 /** Decodes an HTTP error. `body` is JSON or any other text. */
-export function decodeAwsError(
-  status: number,
-  headers: IncomingHttpHeaders,
-  body: string,
-): WireError {
+export function decodeAwsError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
   const payload = parsed(body)
   const header = headers['x-amzn-errortype']
   const name = nameOf((Array.isArray(header) ? header[0] : header) ?? payload)

@@ -8,13 +8,7 @@
 import { crc32 } from 'node:zlib'
 import type { WireError } from '../../../errors.js'
 import { isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
-import {
-  PART_BYTES,
-  SseFramer,
-  type Framing,
-  type FrameSink,
-  type SseOptions,
-} from '../frames/sse-framer.js'
+import { PART_BYTES, SseFramer, type Framing, type FrameSink, type SseOptions } from '../frames/sse-framer.js'
 import type { Steps } from '../steps.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../upstream-errors.js'
 import { anthropicErrorOf } from './decode-error.js'
@@ -190,8 +184,7 @@ function preludeFault(
     return 'the checksum of the lengths of a message is wrong'
   }
   const fits = headersLength <= length - PRELUDE_BYTES - CHECKSUM_BYTES
-  if (length > MAX_MESSAGE_BYTES || headersLength > MAX_HEADERS_BYTES)
-    return 'a message is too large'
+  if (length > MAX_MESSAGE_BYTES || headersLength > MAX_HEADERS_BYTES) return 'a message is too large'
   return fits ? null : 'the lengths of a message contradict each other'
 }
 
@@ -464,7 +457,5 @@ function parsed(text: string): JsonObject | null {
 
 /** The framer of a stream with this framing. */
 export function newFramer(framing: Framing, sink: FrameSink, options: SseOptions = {}): SseFramer {
-  return framing === 'sse'
-    ? new SseFramer(sink, options)
-    : new AwsEventFramer(framing, sink, options)
+  return framing === 'sse' ? new SseFramer(sink, options) : new AwsEventFramer(framing, sink, options)
 }

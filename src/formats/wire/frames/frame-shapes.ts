@@ -111,8 +111,7 @@ export class FrameShapes<Note> {
       const end = this.ends[at] ?? 0
       const slot = form.slots[at]
       if (slot === undefined) return null
-      slot.holder[slot.key] =
-        strings[at] === true ? textIn(data, start, end) : Number(data.slice(start, end))
+      slot.holder[slot.key] = strings[at] === true ? textIn(data, start, end) : Number(data.slice(start, end))
     }
     return form.value
   }
@@ -225,8 +224,7 @@ function findMarks(
   slots: { holder: JsonObject; key: string }[],
 ): number {
   if (typeof value !== 'object' || value === null) return 0
-  if (Array.isArray(value))
-    return value.reduce<number>((sum, item) => sum + findMarks(item, marks, slots), 0)
+  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + findMarks(item, marks, slots), 0)
   let found = 0
   for (const [key, inner = null] of Object.entries(value)) {
     const at = marks.get(inner)

@@ -58,8 +58,7 @@ export function integer(value: unknown, path: string, { min, max }: NumberRange)
     if (max === undefined || value <= max) return value
   }
   // BigInt writes large limits with all digits.
-  const range =
-    max === undefined ? `of at least ${min}` : `between ${BigInt(min)} and ${BigInt(max)}`
+  const range = max === undefined ? `of at least ${min}` : `between ${BigInt(min)} and ${BigInt(max)}`
   return refuse(path, `must be an integer ${range}`)
 }
 
@@ -88,8 +87,7 @@ export function finiteObject(value: unknown, path: string): JsonObject {
   const pending: JsonValue[] = [root]
   for (let item = pending.pop(); item !== undefined; item = pending.pop()) {
     if (typeof item === 'number') {
-      if (!Number.isFinite(item))
-        refuse(path, 'must not contain a number beyond the range of a double')
+      if (!Number.isFinite(item)) refuse(path, 'must not contain a number beyond the range of a double')
     } else if (typeof item === 'object' && item !== null) {
       for (const member of Object.values(item)) {
         if (typeof member === 'number' || typeof member === 'object') pending.push(member)

@@ -130,10 +130,7 @@ export class FullScan implements ScannedBody {
   private open(isArray: boolean): void {
     if (this.levels.length >= this.options.maxDepth) {
       const path = this.path()
-      throw malformed(
-        `too_deep: ${path} is nested more than ${this.options.maxDepth} levels deep`,
-        path,
-      )
+      throw malformed(`too_deep: ${path} is nested more than ${this.options.maxDepth} levels deep`, path)
     }
     this.token()
     this.levels.push({ isArray, count: 0, key: '', keys: [], index: null })
@@ -203,8 +200,7 @@ export class FullScan implements ScannedBody {
     const { maxTextBytes } = this.options
     const end = stringEnd(this, this.at + 1, maxTextBytes)
     if (end !== -1) this.at = end + 1
-    else if (this.text.length - this.at <= maxTextBytes)
-      throw this.syntaxError('the end of a string')
+    else if (this.text.length - this.at <= maxTextBytes) throw this.syntaxError('the end of a string')
     else {
       this.at = this.text.length
       this.checkText()

@@ -39,8 +39,7 @@ const MAX_DEPTH = 128
 const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/
 
 /** `value or end`: of an array that has just begun; `name or end`: of an object that has. */
-type Expected =
-  'value' | 'value or end' | 'name' | 'name or end' | 'colon' | 'comma or end' | 'nothing'
+type Expected = 'value' | 'value or end' | 'name' | 'name or end' | 'colon' | 'comma or end' | 'nothing'
 
 interface Level {
   readonly isArray: boolean

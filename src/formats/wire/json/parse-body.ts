@@ -94,11 +94,7 @@ export function* examineSteps(
 }
 
 /** The second part; null if the body is not valid JSON. Throws as `parseObject`. */
-export function parseExamined({
-  bytes,
-  isPlain,
-  scanned: seen,
-}: ExaminedBody): ParsedObject | null {
+export function parseExamined({ bytes, isPlain, scanned: seen }: ExaminedBody): ParsedObject | null {
   const { members, data } = seen
   const longStrings = { bytes, isPlain, data }
   const plain = withoutData(longStrings)

@@ -251,8 +251,7 @@ export class ReplyScan {
       return
     }
     const isOmitted = depth === this.omittedDepth
-    if (isOmitted ? this.isOmittedEmpty : depth < this.omittedDepth)
-      this.out += kind === OBJECT ? '}' : ']'
+    if (isOmitted ? this.isOmittedEmpty : depth < this.omittedDepth) this.out += kind === OBJECT ? '}' : ']'
     if (isOmitted) this.omittedDepth = Infinity
     this.depth -= 1
     this.expectsKey = false

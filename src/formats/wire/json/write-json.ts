@@ -35,9 +35,7 @@ export function writeJson(value: JsonValue): Buffer {
 export function* jsonSteps(value: JsonValue): Steps<Buffer> {
   const parts = new Parts()
   yield* parts.add(value)
-  return (
-    (yield* joined(parts.list)) ?? (yield* joined(yield* withEscapes(parts.list))) ?? Buffer.of()
-  )
+  return (yield* joined(parts.list)) ?? (yield* joined(yield* withEscapes(parts.list))) ?? Buffer.of()
 }
 
 /** The edit that sets a member to a value that may be large. */
@@ -48,10 +46,7 @@ export function largeEdit(key: string, value: JsonValue): Edit {
 
 /** The parts as bytes; null if strings that looked like inline data need escapes, which are then marked. */
 function* joined(parts: readonly (Buffer | Long)[]): Steps<Buffer | null> {
-  const size = parts.reduce(
-    (sum, part) => sum + (isLong(part) ? part.text.length + 2 : part.length),
-    0,
-  )
+  const size = parts.reduce((sum, part) => sum + (isLong(part) ? part.text.length + 2 : part.length), 0)
   const bytes = Buffer.allocUnsafe(size)
   let at = 0
   let stepEnd = COPIED_BYTES

@@ -4,14 +4,7 @@
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { LongText, longTextOf, longTextPart } from '../../chat/long-text.js'
-import type {
-  AssistantPart,
-  AudioPart,
-  FilePart,
-  ImagePart,
-  TextPart,
-  UserPart,
-} from '../../chat/request.js'
+import type { AssistantPart, AudioPart, FilePart, ImagePart, TextPart, UserPart } from '../../chat/request.js'
 import { withCacheMark } from '../prompt-cache-markers.js'
 import { array, object, oneOf, refuse, string, text } from '../json/check-fields.js'
 import { standardBase64 } from '../inline-media.js'

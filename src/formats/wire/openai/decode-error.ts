@@ -45,8 +45,7 @@ export function decodeError(status: number, headers: IncomingHttpHeaders, body: 
 export function decodeErrorPayload(payload: unknown): WireError {
   const fallback = 'The upstream reported a failure without a message.'
   if (isObject(payload)) return describe(payload, null, fallback)
-  const message =
-    typeof payload === 'string' && payload !== '' ? redactUpstreamText(payload) : fallback
+  const message = typeof payload === 'string' && payload !== '' ? redactUpstreamText(payload) : fallback
   return { kind: 'upstream_failed', message }
 }
 
@@ -80,8 +79,7 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
   const known = status ?? errorStatusOf(code) ?? errorStatusOf(payload['status'])
   const text = textOf(payload)
   const isAboutRequest = MODEL.has(code) || MODEL.has(type) || (param ?? '') !== ''
-  if (status !== null && !isAboutRequest && isMissingEndpoint(status, text))
-    return { ...MISSING_ENDPOINT }
+  if (status !== null && !isAboutRequest && isMissingEndpoint(status, text)) return { ...MISSING_ENDPOINT }
   const kind = known === null ? kindOfWords(code, type) : kindOf(known, { code, type, param })
   const message =
     kind === 'upstream_denied'
@@ -130,18 +128,14 @@ function kindOf(status: number, { code, type, param }: ErrorWords): ErrorKind {
     case 529:
       return 'upstream_busy'
     case 404:
-      return param === undefined || param === '' || param === 'model'
-        ? 'unknown_model'
-        : 'upstream_rejected'
+      return param === undefined || param === '' || param === 'model' ? 'unknown_model' : 'upstream_rejected'
     case 408:
     case 504:
       return 'upstream_timeout'
     case 413:
       return 'body_too_large'
     default:
-      return status >= 400 && status < 500 && status !== 499
-        ? 'upstream_rejected'
-        : 'upstream_failed'
+      return status >= 400 && status < 500 && status !== 499 ? 'upstream_rejected' : 'upstream_failed'
   }
 }
 

@@ -103,11 +103,7 @@ const LONGEST_KEY = 32
  * Edits that remove such fields from the body; `drop` is called for each. A field whose name differs from a
  * checked one only in case is removed too, because upstreams written in Go read `MODEL` as `model`.
  */
-export function withheldEdits(
-  body: JsonObject,
-  drop: (path: string) => void,
-  own = CHAT_FIELDS,
-): Edit[] {
+export function withheldEdits(body: JsonObject, drop: (path: string) => void, own = CHAT_FIELDS): Edit[] {
   const edits: Edit[] = []
   for (const key in body) {
     const value = body[key] ?? null

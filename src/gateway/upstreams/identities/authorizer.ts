@@ -7,13 +7,7 @@ import type { UpstreamConfig } from '../../../config/config.js'
 import type { UpstreamRequest } from '../upstream-call.js'
 import type { AwsKeys, BearerToken, Credentials } from './credential-sources.js'
 import type { CloudIdentity } from './cloud-identity.js'
-import {
-  awsClock,
-  bodyHashOf,
-  correctClock,
-  signatureHeaders,
-  type SigningScope,
-} from './sign-aws.js'
+import { awsClock, bodyHashOf, correctClock, signatureHeaders, type SigningScope } from './sign-aws.js'
 
 /** The part of a request that is authorized. */
 interface Authorizable extends Pick<UpstreamRequest, 'path' | 'headers' | 'body'> {

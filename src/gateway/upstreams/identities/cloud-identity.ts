@@ -5,12 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { IdentityConfig, UpstreamConfig } from '../../../config/config.js'
 import { hideSecretParts } from '../../../hide-secrets.js'
-import {
-  sourceOf,
-  type Credentials,
-  type CredentialSource,
-  type Issued,
-} from './credential-sources.js'
+import { sourceOf, type Credentials, type CredentialSource, type Issued } from './credential-sources.js'
 
 /** The time and the randomness of an identity. */
 export interface IdentityClock {
@@ -247,11 +242,7 @@ export class CloudIdentity {
     this.failures = 0
     this.retryAtMs = 0
     this.current = received
-    if (
-      before !== null &&
-      received.expiresAtMs <= before.expiresAtMs &&
-      received.expiresAtMs < Infinity
-    ) {
+    if (before !== null && received.expiresAtMs <= before.expiresAtMs && received.expiresAtMs < Infinity) {
       // A metadata server or a library returned its cached token: it has a new one a little later.
       const leftMs = received.expiresAtMs - received.receivedAtMs
       const dueAtMs = Math.max(received.receivedAtMs + 1_000, received.expiresAtMs - leftMs * 0.75)
@@ -290,8 +281,7 @@ function sentOf(credentials: Credentials): string {
 const UNSENDABLE = /[^\x20-\x7e]/
 
 /** Tokens and access keys in messages of libraries. */
-const TOKENS =
-  /\beyJ[\w-]+\.[\w-]*\.?[\w-]*|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|[A-Za-z0-9+/_-]{64,}={0,2}/g
+const TOKENS = /\beyJ[\w-]+\.[\w-]*\.?[\w-]*|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|[A-Za-z0-9+/_-]{64,}={0,2}/g
 const MAX_REASON_CHARS = 200
 
 /** The reason of a failed refresh, for the log. Of Microsoft's messages, which contain ids, only the code. */

@@ -166,15 +166,9 @@ async function tokenUriOf(credentialsFile: string | null): Promise<string | null
 /** Authorities of Microsoft. MSAL sends requests to Microsoft about unknown ones. */
 const MICROSOFT = /(?:^|\.)(?:microsoftonline\.(?:com|us)|chinacloudapi\.cn|windows\.net)$/
 
-async function azureToken({
-  tenantId,
-  clientId,
-  clientSecret,
-  scope,
-}: AzureIdentity): Promise<Issued> {
+async function azureToken({ tenantId, clientId, clientSecret, scope }: AzureIdentity): Promise<Issued> {
   const library = await import('@azure/identity')
-  const { AZURE_AUTHORITY_HOST: authority = '', AZURE_FEDERATED_TOKEN_FILE: federated } =
-    process.env
+  const { AZURE_AUTHORITY_HOST: authority = '', AZURE_FEDERATED_TOKEN_FILE: federated } = process.env
   const isOther = URL.canParse(authority) && !MICROSOFT.test(new URL(authority).hostname)
   const options = {
     retryOptions: { maxRetries: 1 },
@@ -188,9 +182,7 @@ async function azureToken({
       : new library.ChainedTokenCredential(
           new library.EnvironmentCredential(options),
           ...(federated === undefined ? [] : [new library.WorkloadIdentityCredential(options)]),
-          new library.ManagedIdentityCredential(
-            own === undefined ? options : { ...options, clientId: own },
-          ),
+          new library.ManagedIdentityCredential(own === undefined ? options : { ...options, clientId: own }),
         )
   const { token, expiresOnTimestamp } = await credential.getToken(scope)
   return { credentials: { token, quotaProject: null }, expiresAtMs: expiresOnTimestamp }

@@ -40,11 +40,7 @@ const WRONG_TIME = /signature (?:expired|not yet current)|RequestTimeTooSkewed|R
  * Takes over the time of a reply that refuses a request if that differs from the time of the signature:
  * whether to sign and send the request, which was signed at `sinceMs`, a second time.
  */
-export function correctClock(
-  { date }: IncomingHttpHeaders,
-  text: string,
-  sinceMs: number,
-): boolean {
+export function correctClock({ date }: IncomingHttpHeaders, text: string, sinceMs: number): boolean {
   // Another request has corrected it since this one was signed.
   if (awsClock.changedAtMs > sinceMs) return true
   const theirsMs = Date.parse(date ?? '')
@@ -171,10 +167,7 @@ function signedHeaders(
 
 /** By whether there is a content type, and a session token. */
 const USUAL_NAMES = [
-  [
-    'host;x-amz-content-sha256;x-amz-date',
-    'host;x-amz-content-sha256;x-amz-date;x-amz-security-token',
-  ],
+  ['host;x-amz-content-sha256;x-amz-date', 'host;x-amz-content-sha256;x-amz-date;x-amz-security-token'],
   [
     'content-type;host;x-amz-content-sha256;x-amz-date',
     'content-type;host;x-amz-content-sha256;x-amz-date;x-amz-security-token',

@@ -36,16 +36,10 @@ export async function checkServer(
   await checkClock(link, warn)
 }
 
-async function warnOfPersistence(
-  link: RedisConnection,
-  warn: (message: string) => void,
-): Promise<void> {
-  const saves = await link
-    .send('reading the settings of Redis', 'config', ['get', 'save'])
-    .catch(() => null)
+async function warnOfPersistence(link: RedisConnection, warn: (message: string) => void): Promise<void> {
+  const saves = await link.send('reading the settings of Redis', 'config', ['get', 'save']).catch(() => null)
   const points = Array.isArray(saves) ? String(saves[1]) : null
-  if (points === '')
-    warn('Redis writes nothing to disk: a restart loses all keys; set appendonly yes')
+  if (points === '') warn('Redis writes nothing to disk: a restart loses all keys; set appendonly yes')
   else warn('Redis has no append-only file: a crash loses the last minutes; set appendonly yes')
 }
 
@@ -57,9 +51,7 @@ async function checkClock(link: RedisConnection, warn: (message: string) => void
   const serverMs = (seconds ?? Number.NaN) * 1000 + (micros ?? Number.NaN) / 1000
   const skewMs = Math.max(beganMs - serverMs, serverMs - endedMs)
   if (skewMs > MAX_SKEW_MS) {
-    warn(
-      `the clocks of Redis and of this machine are ${Math.round(skewMs)} ms apart; run NTP on both`,
-    )
+    warn(`the clocks of Redis and of this machine are ${Math.round(skewMs)} ms apart; run NTP on both`)
   }
 }
 

@@ -60,9 +60,7 @@ export function clientOptions(address: RedisAddress, name: string, timeoutMs: nu
 
 function tlsOptions({ tlsCa, tlsCert, tlsKey }: RedisAddress) {
   const files = Object.entries({ ca: tlsCa, cert: tlsCert, key: tlsKey })
-  return Object.fromEntries(
-    files.flatMap(([name, file]) => (file === null ? [] : [[name, pemIn(file)]])),
-  )
+  return Object.fromEntries(files.flatMap(([name, file]) => (file === null ? [] : [[name, pemIn(file)]])))
 }
 
 /** The bundle of a system's certificate authorities has 200 KiB. */

@@ -43,8 +43,7 @@ export function parseKey(what: string, { digest, text, revoked }: KeyReplies): A
   if (typeof text !== 'string') return null
   const key = parseRecord(what, nameOfKey(digest), () => readKey(text))
   // A reply to another command must never identify a client.
-  if (key.digest !== digest)
-    throw unavailable(`${what} failed`, damaged(`key '${key.id}'`, MISMATCH))
+  if (key.digest !== digest) throw unavailable(`${what} failed`, damaged(`key '${key.id}'`, MISMATCH))
   if (typeof revoked !== 'string') return key
   const revokedAtMs = Number(revoked)
   // A damaged time must never make a revoked key valid.
@@ -93,9 +92,6 @@ export function parseRecord<T>(what: string, of: string, read: () => T): T {
   try {
     return read()
   } catch (cause) {
-    throw unavailable(
-      `${what} failed`,
-      damaged(of, cause instanceof Error ? cause.message : String(cause)),
-    )
+    throw unavailable(`${what} failed`, damaged(of, cause instanceof Error ? cause.message : String(cause)))
   }
 }

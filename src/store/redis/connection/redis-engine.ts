@@ -134,8 +134,7 @@ export class RedisEngine {
     // Missing replicas caused a warning already; they get the id when they connect.
     await claim.catch(() => undefined)
     const id = await this.admin.send('opening', 'get', [STORE_KEY])
-    if (typeof id !== 'string')
-      throw unavailable('opening failed', new Error('the store has no id'))
+    if (typeof id !== 'string') throw unavailable('opening failed', new Error('the store has no id'))
     this.id = id
     this.isNew = id === made
     for (const link of [this.lookups, this.ledger]) link.expected = { key: STORE_KEY, value: id }

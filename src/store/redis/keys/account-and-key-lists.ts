@@ -76,9 +76,7 @@ export class RedisDirectory implements Directory {
     const [uses, lastUses] = await Promise.all([
       isByUse
         ? null
-        : Promise.all(
-            owned.map(([owner, keyIds]) => ledger.keyUse({ accountId: owner, keyIds, ...span })),
-          ),
+        : Promise.all(owned.map(([owner, keyIds]) => ledger.keyUse({ accountId: owner, keyIds, ...span }))),
       Promise.all(owned.map(([owner, keyIds]) => ledger.lastUse(owner, keyIds))),
     ])
     const own = figuresOf(uses?.flat() ?? [], lastUses)
@@ -111,9 +109,7 @@ export class RedisDirectory implements Directory {
   private async accountsNow(what: string, accountId: string | null): Promise<KnownAccount[]> {
     const { admin } = this.parts.engine
     const ids =
-      accountId === null
-        ? stringsOf(await admin.send(what, 'zrange', [ORDER_KEYS[0], 0, -1]))
-        : [accountId]
+      accountId === null ? stringsOf(await admin.send(what, 'zrange', [ORDER_KEYS[0], 0, -1])) : [accountId]
     if (ids.length === 0) await this.parts.engine.assertSameStore(what)
     const found: KnownAccount[] = []
     for (let at = 0; at < ids.length; at += AT_ONCE) {
@@ -165,10 +161,7 @@ export class RedisDirectory implements Directory {
   }
 }
 
-function figuresOf(
-  uses: readonly KeyUse[],
-  lastUses: readonly ReadonlyMap<string, number>[],
-): KeyFigures {
+function figuresOf(uses: readonly KeyUse[], lastUses: readonly ReadonlyMap<string, number>[]): KeyFigures {
   const use = new Map(uses.map((each) => [each.keyId, each]))
   const last = new Map(lastUses.flatMap((each) => [...each]))
   return { use: ({ id }) => use.get(id), lastUsedAtMs: ({ id }) => last.get(id) }

@@ -173,10 +173,7 @@ export class RedisTransactions {
     throw new Error('there is always a free number')
   }
 
-  private async read(
-    accountId: string,
-    { members = [], keys: names = [] }: AccountReads,
-  ): Promise<Read> {
+  private async read(accountId: string, { members = [], keys: names = [] }: AccountReads): Promise<Read> {
     const { tree } = this.options
     for (;;) {
       // The count is read first: the script compares it.
@@ -215,10 +212,7 @@ export class RedisTransactions {
   }
 
   /** The keys that have these names. */
-  async namedKeys(
-    accountId: string,
-    names: readonly string[],
-  ): Promise<ReadonlyMap<string, ApiKey>> {
+  async namedKeys(accountId: string, names: readonly string[]): Promise<ReadonlyMap<string, ApiKey>> {
     const found = new Map<string, ApiKey>()
     for (let at = 0; at < names.length; at += READ_AT_ONCE) {
       const some = names.slice(at, at + READ_AT_ONCE)
@@ -246,12 +240,7 @@ export class RedisTransactions {
   }
 
   /** Writes all or nothing. */
-  private async write(
-    accountId: string,
-    read: Read,
-    writes: Written,
-    nowMs: number,
-  ): Promise<Outcome> {
+  private async write(accountId: string, read: Read, writes: Written, nowMs: number): Promise<Outcome> {
     const conflict = await this.conflictOf(accountId, read.state, writes, nowMs)
     if (conflict !== null) return conflict
     const { engine } = this.options
@@ -422,10 +411,7 @@ function* encodeWrites(
   return `${own.slice(0, -1)},${parts.join(',')}}`
 }
 
-function* encodeList<Item>(
-  items: readonly Item[],
-  encode: (item: Item) => string[],
-): Steps<string> {
+function* encodeList<Item>(items: readonly Item[], encode: (item: Item) => string[]): Steps<string> {
   const parts: string[] = []
   for (let at = 0; at < items.length; at += ENCODED_AT_ONCE) {
     if (at > 0) yield

@@ -8,13 +8,7 @@ import { damaged, isDamaged, unavailable } from '../../store-errors.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import * as layout from './key-names.js'
 import { COMPARE_AND_SET, guarded } from '../connection/script.js'
-import {
-  MISMATCH,
-  EMPTY_PAGE,
-  parseAccount,
-  isCursor,
-  stringsOf,
-} from '../connection/parse-replies.js'
+import { MISMATCH, EMPTY_PAGE, parseAccount, isCursor, stringsOf } from '../connection/parse-replies.js'
 import type { AccountTree } from './account-tree.js'
 import type { RedisAuditTrail } from './audit-trail.js'
 import { accountText, type RedisTransactions } from './account-changes.js'
@@ -110,9 +104,7 @@ export class RedisAccounts {
   async membersOf(accountId: string): Promise<Member[]> {
     const what = 'reading members'
     if (!isAccountId(accountId)) return []
-    const texts = stringsOf(
-      await this.engine.admin.send(what, 'hvals', [layout.membersKey(accountId)]),
-    )
+    const texts = stringsOf(await this.engine.admin.send(what, 'hvals', [layout.membersKey(accountId)]))
     const members = texts.map((text) => parseMember(what, text))
     return members.sort((a, b) => (a.email < b.email ? -1 : 1))
   }
@@ -157,9 +149,7 @@ export class RedisAccounts {
     const command = order === 'newest_first' ? 'zrevrangebyscore' : 'zrangebyscore'
     // One more item shows whether there is another page.
     const page = [start ?? from, to, 'WITHSCORES', 'LIMIT', 0, limit + 1]
-    const found = stringsOf(
-      await this.engine.admin.send(what, command, [layout.ORDER_KEYS[0], ...page]),
-    )
+    const found = stringsOf(await this.engine.admin.send(what, command, [layout.ORDER_KEYS[0], ...page]))
     if (found.length === 0) await this.engine.assertSameStore(what)
     const ids = found.filter((_, at) => at % 2 === 0).slice(0, limit)
     const listed = await Promise.all(ids.map((id) => this.byId(id)))

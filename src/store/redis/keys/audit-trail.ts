@@ -152,8 +152,7 @@ export class RedisAuditTrail implements AuditTrail {
     const ids = members.map((member) => member.slice(start.length))
     const texts = listOf(await this.engine.admin.send(what, 'hmget', [TEXTS, ...ids]))
     return texts.map((text) => {
-      if (typeof text !== 'string')
-        throw unavailable(`${what} failed`, damaged('an entry', MISMATCH))
+      if (typeof text !== 'string') throw unavailable(`${what} failed`, damaged('an entry', MISMATCH))
       return parseRecord(what, 'an entry', () => readAuditEntry(text))
     })
   }
@@ -190,8 +189,7 @@ export class RedisAuditTrail implements AuditTrail {
       const left = await this.engine.admin.send(what, 'hget', [pendingAuditKey(accountId), id])
       const isMade = typeof left === 'string' && (await this.isFinished(what, accountId))
       if (isMade) await this.collect(accountId, [id])
-      else if (Number(found[at + 1]) < Date.now() - ABANDONED_AFTER_MS)
-        await this.forget(accountId, [id])
+      else if (Number(found[at + 1]) < Date.now() - ABANDONED_AFTER_MS) await this.forget(accountId, [id])
     }
   }
 

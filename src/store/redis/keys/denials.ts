@@ -7,13 +7,7 @@ import type { AuditEntry } from '../../audit-trail.js'
 import { denialEndOf, subjectsOf, type Denial, type DenialSubject } from '../../denials.js'
 import type { Denials, Page, PageQuery, StoreCapacity } from '../../store.js'
 import { isName, type RedisEngine } from '../connection/redis-engine.js'
-import {
-  EMPTY_PAGE,
-  isCursor,
-  listOf,
-  parseRecord,
-  stringsOf,
-} from '../connection/parse-replies.js'
+import { EMPTY_PAGE, isCursor, listOf, parseRecord, stringsOf } from '../connection/parse-replies.js'
 import { loadScript, type Argument } from '../connection/script.js'
 import { TRAIL_KEYS } from './audit-trail.js'
 
@@ -41,10 +35,7 @@ export class RedisDenials implements Denials {
     this.capacity = capacity
   }
 
-  async create(
-    denial: Denial,
-    auditEntries: readonly AuditEntry[] = [],
-  ): Promise<'created' | 'full'> {
+  async create(denial: Denial, auditEntries: readonly AuditEntry[] = []): Promise<'created' | 'full'> {
     const what = 'denying an identity'
     await this.engine.assertSameStore(what)
     const [subject = ''] = subjectsOf(denial)
@@ -69,9 +60,7 @@ export class RedisDenials implements Denials {
     const what = 'listing denials'
     // One more item shows whether there is another page.
     const args = [after ?? '', limit + 1, order]
-    const found = stringsOf(
-      await this.engine.admin.run(what, LIST, { keys: [RECORDS, ORDER], args }),
-    )
+    const found = stringsOf(await this.engine.admin.run(what, LIST, { keys: [RECORDS, ORDER], args }))
     if (found.length === 0) await this.engine.assertSameStore(what)
     const items: Denial[] = []
     for (let at = 0; at < Math.min(found.length, 2 * limit); at += 2) {
@@ -117,10 +106,7 @@ export class RedisDenials implements Denials {
     }
   }
 
-  private async removeAll(
-    denials: readonly Denial[],
-    auditEntries: readonly AuditEntry[],
-  ): Promise<number> {
+  private async removeAll(denials: readonly Denial[], auditEntries: readonly AuditEntry[]): Promise<number> {
     const items = denials.flatMap((denial) => [denial.id, subjectsOf(denial)[0] ?? ''])
     const args = [...this.common(), denials.length, ...items, ...auditArguments(auditEntries)]
     const what = 'removing a denial'

@@ -42,11 +42,7 @@ export async function claimPointers(
     await inParts(wanted, async (claim) => {
       const { pointer, owner } = claim
       const parameters = { keys: [pointer], args: [owner] }
-      const answer = await engine.changes.prepareDurably(
-        what,
-        KEY_SCRIPTS.createPointer,
-        parameters,
-      )
+      const answer = await engine.changes.prepareDurably(what, KEY_SCRIPTS.createPointer, parameters)
       const [claimed, other] = listOf(answer)
       if (claimed === 1) made.push(claim)
       else if (other !== owner) foreign.push({ pointer, owner: String(other) })
@@ -61,10 +57,7 @@ export async function claimPointers(
   }
 }
 
-async function inParts<Item>(
-  items: readonly Item[],
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
+async function inParts<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += AT_ONCE) {
     await Promise.all(items.slice(at, at + AT_ONCE).map(work))
   }
@@ -89,11 +82,7 @@ export async function releasePointers(
   await inParts(all, (claim) => release(engine, what, claim))
 }
 
-async function release(
-  engine: RedisEngine,
-  what: string,
-  { pointer, owner }: Claim,
-): Promise<void> {
+async function release(engine: RedisEngine, what: string, { pointer, owner }: Claim): Promise<void> {
   await engine.admin.run(what, KEY_SCRIPTS.deletePointer, { keys: [pointer], args: [owner] })
 }
 

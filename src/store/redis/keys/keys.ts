@@ -118,16 +118,13 @@ export class RedisKeys {
     // One more item shows whether there is another page.
     const args = [after ?? '', limit + 1, order]
     const own = orderKeys(accountId)
-    const parts = listOf(
-      await this.engine.admin.run(what, KEY_SCRIPTS.listKeys, { keys: own, args }),
-    )
+    const parts = listOf(await this.engine.admin.run(what, KEY_SCRIPTS.listKeys, { keys: own, args }))
     if (parts.length === 0) await this.engine.assertSameStore(what)
     const items: ApiKey[] = []
     for (let at = 0; at < Math.min(parts.length, PARTS * limit); at += PARTS) {
       const digest = String(parts[at])
       const key = this.lookups.parse(what, { digest, text: parts[at + 2], revoked: parts[at + 3] })
-      if (key === null)
-        throw unavailable(`${what} failed`, damaged(nameOfKey(digest), 'it is gone'))
+      if (key === null) throw unavailable(`${what} failed`, damaged(nameOfKey(digest), 'it is gone'))
       items.push(key)
     }
     const isLast = parts.length <= PARTS * limit
@@ -206,10 +203,7 @@ export class RedisKeys {
   }
 
   /** Takes the name from a key that has it, so that another key may have it. */
-  private async nameFreed(
-    what: string,
-    { accountId, name, digest }: ApiKey,
-  ): Promise<GuardedChange> {
+  private async nameFreed(what: string, { accountId, name, digest }: ApiKey): Promise<GuardedChange> {
     const names = layout.namesKey(accountId)
     const holder = await this.engine.admin.send(what, 'hget', [names, name])
     return {
@@ -262,11 +256,7 @@ export class RedisKeys {
    * Revokes expired keys first, then deletes the pointers, then the records: after a crash in between, the
    * next call continues.
    */
-  async remove(
-    accountId: string,
-    keyIds: readonly string[],
-    endedBeforeMs: number,
-  ): Promise<number> {
+  async remove(accountId: string, keyIds: readonly string[], endedBeforeMs: number): Promise<number> {
     if (keyIds.length === 0) return 0
     const what = 'removing keys'
     const { changes, channel } = this.engine
@@ -309,14 +299,7 @@ export class RedisKeys {
   }
 }
 
-const OUTCOMES = [
-  'created',
-  'plan_limit',
-  'account_full',
-  'no_account',
-  'id_taken',
-  'name_taken',
-] as const
+const OUTCOMES = ['created', 'plan_limit', 'account_full', 'no_account', 'id_taken', 'name_taken'] as const
 
 /** The Redis keys of an account's order of keys; all in one slot. */
 function orderKeys(accountId: string): string[] {
@@ -396,11 +379,7 @@ class KeyLookups {
   }
 
   /** Throws for a key that was valid after the last removal: it was not removed, but lost. */
-  private assertRemoved(
-    digest: string,
-    known: CachedOwner | undefined,
-    removedBeforeMs: number,
-  ): void {
+  private assertRemoved(digest: string, known: CachedOwner | undefined, removedBeforeMs: number): void {
     const isRemoved = known !== undefined && known.validAtMs < removedBeforeMs
     if (!isRemoved && !(known !== undefined && this.revocations.has(digest))) {
       const reason = damaged(nameOfKey(digest), 'it is gone and was not revoked')

@@ -40,11 +40,7 @@ export class RedisProviderObjects implements ProviderObjects {
     }
   }
 
-  async find(
-    upstream: string,
-    ids: readonly string[],
-    nowMs: number,
-  ): Promise<(ProviderObject | null)[]> {
+  async find(upstream: string, ids: readonly string[], nowMs: number): Promise<(ProviderObject | null)[]> {
     const what = "reading providers' objects"
     if (ids.length === 0) return []
     const names = ids.map((id) => nameOf({ upstream, id: isName(id) ? id : '' }))

@@ -61,11 +61,7 @@ export class RedisSignInTokens implements SignInTokens {
     return (await this.findValid('looking a token up', { kind, id, nowMs }))?.token ?? null
   }
 
-  async prolong(
-    kind: SignInTokenKind,
-    id: string,
-    { expiresAtMs, nowMs }: Prolongation,
-  ): Promise<boolean> {
+  async prolong(kind: SignInTokenKind, id: string, { expiresAtMs, nowMs }: Prolongation): Promise<boolean> {
     const what = 'prolonging a token'
     for (;;) {
       const found = await this.findValid(what, { kind, id, nowMs })

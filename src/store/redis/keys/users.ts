@@ -4,12 +4,7 @@
 import type { Member, User } from '../../../accounts/account.js'
 import type { UsersByEmail } from '../../account-changes.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
-import {
-  editedUser,
-  readMember,
-  readUser,
-  writeUser,
-} from '../../records/account-and-key-records.js'
+import { editedUser, readMember, readUser, writeUser } from '../../records/account-and-key-records.js'
 import type { Page, UserEdit, UserOutcome, Users } from '../../store.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseRecord, stringsOf } from '../connection/parse-replies.js'

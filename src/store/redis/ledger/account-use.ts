@@ -100,14 +100,11 @@ export class RedisAccountUse {
   /** The use on ended days: what is kept of them, and the entries since. */
   private async ofEndedDays(part: MonthPart, endedMs: number): Promise<readonly AccountUse[]> {
     const { fromMs, byLabels, pruned } = part
-    const count = (from: number, to: number) =>
-      this.usage.count({ accountId: null, fromMs: from, toMs: to })
+    const count = (from: number, to: number) => this.usage.count({ accountId: null, fromMs: from, toMs: to })
     const name = `${fromMs} ${String(byLabels)}`
     const kept = this.parts.get(name)
     const isSame =
-      kept?.pruned === pruned &&
-      kept.toMs <= endedMs &&
-      (await count(fromMs, kept.toMs)) === kept.entries
+      kept?.pruned === pruned && kept.toMs <= endedMs && (await count(fromMs, kept.toMs)) === kept.entries
     if (isSame && kept.toMs === endedMs) return kept.uses
     const known = isSame ? kept : { toMs: fromMs, entries: 0, uses: [] }
     const entries = known.entries + (await count(known.toMs, endedMs))
@@ -137,8 +134,7 @@ export class RedisAccountUse {
     const uses = new AccountUses(byLabels)
     for await (const entries of this.usage.export(fromMs)) {
       for (const entry of entries) {
-        if (entry.atMs >= fromMs && entry.atMs < toMs)
-          uses.add(useOfEntry(entry, monthOf(entry.atMs)))
+        if (entry.atMs >= fromMs && entry.atMs < toMs) uses.add(useOfEntry(entry, monthOf(entry.atMs)))
       }
       if (entries.every(({ atMs }) => atMs >= toMs)) break
     }
@@ -164,9 +160,7 @@ export class RedisAccountUse {
     for (const account of accounts) {
       const own = uses.filter(({ accountId }) => accountId === account)
       for (let from = 0; from < own.length; from += PUT_AT_ONCE) {
-        const pairs = own
-          .slice(from, from + PUT_AT_ONCE)
-          .flatMap((use) => [fieldOf(use), figuresText(use)])
+        const pairs = own.slice(from, from + PUT_AT_ONCE).flatMap((use) => [fieldOf(use), figuresText(use)])
         const name = this.names.months(account)
         await this.link.send('putting the use of accounts', 'hset', [name, ...pairs])
       }
@@ -228,14 +222,9 @@ function fieldOf({ month, accountPath, keyId, model, labels }: AccountUse): stri
 
 function useIn(accountId: string, field: string, value: string): AccountUse {
   const [month = '', accountPath = '', keyId = '', model = '', labels = ''] = field.split('\0')
-  const [
-    requests = 0,
-    failed = 0,
-    inputTokens = 0,
-    outputTokens = 0,
-    costNanoUsd = 0,
-    unpriced = 0,
-  ] = value.split(' ').map(Number)
+  const [requests = 0, failed = 0, inputTokens = 0, outputTokens = 0, costNanoUsd = 0, unpriced = 0] = value
+    .split(' ')
+    .map(Number)
   return {
     ...{ month: Number(month), accountId, accountPath, keyId, model, labels },
     ...{ requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced },

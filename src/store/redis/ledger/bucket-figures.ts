@@ -116,11 +116,7 @@ export async function addFigures(
  * The rows of a hash, by `KEY\0MODEL`. A field that is read twice, because the hash grows meanwhile, counts
  * once.
  */
-async function rowsOf(
-  link: RedisConnection,
-  name: string,
-  pattern: string,
-): Promise<Map<string, Figures>> {
+async function rowsOf(link: RedisConnection, name: string, pattern: string): Promise<Map<string, Figures>> {
   const rows = new Map<string, Figures>()
   for (let cursor = '0'; ;) {
     const scan = [name, cursor, 'MATCH', pattern, 'COUNT', FIELDS]

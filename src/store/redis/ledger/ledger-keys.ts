@@ -190,10 +190,7 @@ export const LEDGER_SCRIPTS = {
 }
 
 /** Groups items by a key, as `Map.groupBy` of Node 21 does; this program also runs on Node 20. */
-export function groupBy<Item>(
-  items: Iterable<Item>,
-  keyOf: (item: Item) => string,
-): Map<string, Item[]> {
+export function groupBy<Item>(items: Iterable<Item>, keyOf: (item: Item) => string): Map<string, Item[]> {
   const groups = new Map<string, Item[]>()
   for (const item of items) {
     const key = keyOf(item)

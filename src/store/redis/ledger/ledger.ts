@@ -136,10 +136,7 @@ export class RedisLedger implements Ledger {
     return this.admissions.raise(accountId, demands)
   }
 
-  async renew(
-    requests: readonly { requestId: string; accountId: string }[],
-    leaseMs: number,
-  ): Promise<void> {
+  async renew(requests: readonly { requestId: string; accountId: string }[], leaseMs: number): Promise<void> {
     const { link, names, clock } = this.context
     const what = 'renewing reservations'
     if (requests.length === 0) await link.opened()
@@ -334,9 +331,7 @@ class UsagePruning {
   /** Resolves to the number of removed entries. */
   async prune({ entriesBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
     let count = 0
-    for (const account of stringsOf(
-      await this.link.send('listing accounts', 'smembers', [ACCOUNTS]),
-    )) {
+    for (const account of stringsOf(await this.link.send('listing accounts', 'smembers', [ACCOUNTS]))) {
       await this.properties.catchUp(account)
       count += await this.pruneRows(account, entriesBeforeMs)
       await this.pruneSums(account, 'hour', hoursBeforeMs)

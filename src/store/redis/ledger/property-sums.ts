@@ -75,8 +75,7 @@ export class RedisPropertySums {
       }
     }
     const args = [batch.before, batch.next, buckets.length / 2, ...buckets]
-    for (const [key, sums] of counts)
-      for (const [field, count] of sums) args.push(key, field, count)
+    for (const [key, sums] of counts) for (const [field, count] of sums) args.push(key, field, count)
     await this.link.run(WHAT, LEDGER_SCRIPTS.addPropertySums, { keys, args })
   }
 }

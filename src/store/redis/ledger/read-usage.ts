@@ -77,11 +77,7 @@ export class RedisUsage {
   private readonly properties: RedisPropertySums
   private readonly source: EntrySource
 
-  constructor(
-    link: RedisConnection,
-    names: LedgerKeys,
-    { properties, entryNames, nowMs }: UsageParts,
-  ) {
+  constructor(link: RedisConnection, names: LedgerKeys, { properties, entryNames, nowMs }: UsageParts) {
     this.link = link
     this.names = names
     const accounts = () => this.accounts()
@@ -214,9 +210,7 @@ export class RedisUsage {
     for (const account of accounts) {
       if (isByProperty) await this.properties.catchUp(account)
       const range = [this.names.buckets(account, by), first, toMs]
-      const starts = listOf(await this.link.send('reading sums', 'zrangebyscore', range)).map(
-        Number,
-      )
+      const starts = listOf(await this.link.send('reading sums', 'zrangebyscore', range)).map(Number)
       for (let at = 0; at < starts.length; at += BUCKETS) {
         const some = starts.slice(at, at + BUCKETS)
         const sums = await Promise.all(
@@ -236,10 +230,7 @@ export class RedisUsage {
     return this.uses.of(query)
   }
 
-  async lastUse(
-    accountId: string,
-    keyIds?: readonly string[],
-  ): Promise<ReadonlyMap<string, number>> {
+  async lastUse(accountId: string, keyIds?: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const what = 'reading uses'
     const name = this.names.lastUse(accountId)
     const uses = new Map<string, number>()
@@ -284,10 +275,7 @@ export class RedisUsage {
   }
 
   /** In the order of the names; null for an entry that was pruned in between. */
-  private async readAll(
-    what: string,
-    names: readonly IndexedEntry[],
-  ): Promise<(LedgerEntry | null)[]> {
+  private async readAll(what: string, names: readonly IndexedEntry[]): Promise<(LedgerEntry | null)[]> {
     const byAccount = groupBy(names.keys(), (at) => names[at]?.accountId ?? '')
     const entries: (LedgerEntry | null)[] = names.map(() => null)
     await Promise.all(
@@ -318,11 +306,7 @@ export class RedisUsage {
 
   private async bucket(
     accountId: string,
-    {
-      by,
-      startMs,
-      isByProperty,
-    }: Pick<SumQuery, 'by'> & { startMs: number; isByProperty: boolean },
+    { by, startMs, isByProperty }: Pick<SumQuery, 'by'> & { startMs: number; isByProperty: boolean },
   ): Promise<UsageSum[]> {
     const name = this.names[isByProperty ? 'propertySum' : 'sum'](accountId, by, startMs)
     const fields = await this.link.send('reading sums', 'hgetall', [name])

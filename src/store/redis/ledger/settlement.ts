@@ -14,13 +14,7 @@ import { amountsOf, holdsOf, parseSharedHolds, type Hold } from '../limits/encod
 import { chargeActualUsage } from '../limits/admissions.js'
 import { NUMBERS_PER_SLICE } from '../limits/slices.js'
 import type { LedgerContext } from './context.js'
-import {
-  BUCKET_MS,
-  slotPrefix,
-  timePrefix,
-  LEDGER_SCRIPTS,
-  type LedgerKeys,
-} from './ledger-keys.js'
+import { BUCKET_MS, slotPrefix, timePrefix, LEDGER_SCRIPTS, type LedgerKeys } from './ledger-keys.js'
 
 /**
  * Entries of one command, which blocks the server for about two milliseconds. With fewer, slices would be
@@ -79,9 +73,7 @@ export class Settlement {
     const fixed = [names.ids(accountId), names.ends(accountId), names.allOrder ?? '']
     const args: Argument[] = [clock(), processName, JSON.stringify(reports), ...fixed]
     for (const each of entries) args.push(encodeSettlement(each, names.isCluster))
-    const { numbers, valueAt } = parseBatchReply(
-      await link.run(WHAT, LEDGER_SCRIPTS.settle, { keys, args }),
-    )
+    const { numbers, valueAt } = parseBatchReply(await link.run(WHAT, LEDGER_SCRIPTS.settle, { keys, args }))
     slices.applyReplies(reports, numbers, { reportedAtMs, nowMs: performance.now() })
     return entries.map((_, at) => {
       const code = numbers[NUMBERS_PER_SLICE * reports.length + at]
@@ -92,10 +84,7 @@ export class Settlement {
   }
 
   /** Corrects limits in other slots of a Cluster. */
-  private async releaseShared(
-    { entry, reservation }: SettledEntry,
-    shared: string | null,
-  ): Promise<void> {
+  private async releaseShared({ entry, reservation }: SettledEntry, shared: string | null): Promise<void> {
     const usage = { tokens: usedTokens(entry) ?? '', cost: chargedNanoUsd(entry) ?? '' } as const
     for (const holds of parseSharedHolds(shared)) {
       await chargeActualUsage(this.context, WHAT, { holds, usage })
@@ -124,15 +113,7 @@ function keysOf(names: LedgerKeys, entries: readonly SettledEntry[]): string[] {
       const name = names.slice(accountId, demand)
       if (name !== null) keys.add(name)
     }
-    for (const name of [
-      'reservations',
-      'ids',
-      'ends',
-      'entries',
-      'order',
-      'lastUse',
-      'past',
-    ] as const) {
+    for (const name of ['reservations', 'ids', 'ends', 'entries', 'order', 'lastUse', 'past'] as const) {
       keys.add(names[name](accountId))
     }
     for (const by of ['hour', 'day'] as const) {
@@ -144,10 +125,7 @@ function keysOf(names: LedgerKeys, entries: readonly SettledEntry[]): string[] {
 }
 
 /** An entry as `settle.lua` parses it. */
-function encodeSettlement(
-  { entry, record, isDue, reservation }: SettledEntry,
-  isCluster: boolean,
-): string {
+function encodeSettlement({ entry, record, isDue, reservation }: SettledEntry, isCluster: boolean): string {
   const { accountId, requestId, keyId, model, atMs } = entry
   const demands = reservation?.demands.filter(({ shared }) => !isCluster || !shared) ?? []
   const holds = unreservedHolds(accountId, reservation && { ...reservation, demands })

@@ -12,13 +12,7 @@ import { writeEntry } from '../../records/entry-text.js'
 import { CommandBatches } from '../connection/command-batches.js'
 import { parseBatchReply } from '../connection/parse-replies.js'
 import type { LedgerContext } from '../ledger/context.js'
-import {
-  accountPrefix,
-  slotPrefix,
-  groupBy,
-  limitKey,
-  LEDGER_SCRIPTS,
-} from '../ledger/ledger-keys.js'
+import { accountPrefix, slotPrefix, groupBy, limitKey, LEDGER_SCRIPTS } from '../ledger/ledger-keys.js'
 import { holdsOf, amountsOf, type SharedHolds } from './encode-demands.js'
 
 const WHAT = 'admitting a request'
@@ -54,12 +48,10 @@ export class Admissions {
     const { shared, refusal } = await this.takeShared(admission, others, member)
     const request = { slot, accountId, demands: own, member, leaseMs }
     const reservation = { admission, shared }
-    const decision =
-      refusal ?? (await this.batches.request({ ...request, what: 'take', reservation }))
+    const decision = refusal ?? (await this.batches.request({ ...request, what: 'take', reservation }))
     if (decision.outcome !== 'taken') {
       const unused = { tokens: 'never', cost: 0 } as const
-      for (const each of shared)
-        await chargeActualUsage(this.context, WHAT, { holds: each, usage: unused })
+      for (const each of shared) await chargeActualUsage(this.context, WHAT, { holds: each, usage: unused })
     }
     if (others.length === 0) return decision
     // The current states of all limits; those of an admitted request need no retry.
@@ -257,8 +249,7 @@ class AdmissionBatches {
     for (const { slot, accountId, reservation, demands } of requests) {
       keys.add(`${slot}:none`)
       if (reservation !== null) {
-        for (const name of ['reservations', 'ids', 'ends'] as const)
-          keys.add(names[name](accountId))
+        for (const name of ['reservations', 'ids', 'ends'] as const) keys.add(names[name](accountId))
       }
       for (const { kind, subject } of demands) keys.add(limitKey(slot, kind, subject))
     }

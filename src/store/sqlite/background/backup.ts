@@ -53,8 +53,7 @@ export async function backupSqlite(
   } catch (cause) {
     await rm(file, { force: true })
     // Copying writes nothing into the store.
-    if (/disk is full|ENOSPC/.test(reasonOf(cause)))
-      throw cannotCopy(file, new Error('the disk is full'))
+    if (/disk is full|ENOSPC/.test(reasonOf(cause))) throw cannotCopy(file, new Error('the disk is full'))
     throw cause instanceof GatewayError ? cause : unavailable(`${what} failed`, cause)
   } finally {
     clearInterval(timer)

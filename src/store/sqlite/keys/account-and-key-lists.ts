@@ -78,9 +78,7 @@ export class DirectoryTables {
     const rows = records.map(({ account, liveKeys }) => {
       return { account, liveKeys, parent: names.get(account.parentId ?? '') ?? null }
     })
-    const use = useByAccount(
-      uses.ofKeys({ accountId: null, fromMs: query.sinceMs, toMs: query.nowMs }),
-    )
+    const use = useByAccount(uses.ofKeys({ accountId: null, fromMs: query.sinceMs, toMs: query.nowMs }))
     const useOf = ({ id }: Account): Use => use.get(id) ?? NO_USE
     const page = pageOfAccounts(rows, query, useOf)
     return { ...page, items: page.items.map((row) => ({ ...row, use: useOf(row.account) })) }

@@ -62,9 +62,7 @@ async function transactLarge<Reason>(
       ...{ capacity, changesKept: notifications.mostRows },
       writes: await inOwnTurns(encoded(decision.write)),
     }
-    const written = engine.writeInBackground(WHAT, () =>
-      engine.background.run(WHAT, 'changeAccount', change),
-    )
+    const written = engine.writeInBackground(WHAT, () => engine.background.run(WHAT, 'changeAccount', change))
     const outcome = await notifications.announced(written)
     if (outcome === 'written') return { kind: 'written', before, writes: decision.write }
     if (outcome !== 'changed') return { kind: 'conflict', conflict: outcome }

@@ -22,22 +22,13 @@ export interface ChangeTables {
 }
 
 /** How many keys and audit entries the store keeps. */
-export type ChangeCapacity = Pick<
-  StoreCapacity,
-  'keysPerAccount' | 'auditEntries' | 'auditEntriesPerAccount'
->
+export type ChangeCapacity = Pick<StoreCapacity, 'keysPerAccount' | 'auditEntries' | 'auditEntriesPerAccount'>
 
 /** The rule that the writes break; null for none. Changes the store only if it is null. */
 export function conflictOf(
   { accounts, keys, capacity }: ChangeTables,
   former: Account | null,
-  {
-    account = former ?? undefined,
-    members = [],
-    newKeys = [],
-    keys: changed = [],
-    purge,
-  }: AccountWrites,
+  { account = former ?? undefined, members = [], newKeys = [], keys: changed = [], purge }: AccountWrites,
   nowMs: number,
 ): AccountConflict | null {
   if (account === undefined) return null

@@ -78,9 +78,7 @@ export class SqliteAccounts extends AccountRows implements AccountTable {
   list(query: PageQuery): Promise<Page<Account>> {
     const { engine } = this
     const rows = { engine, sql: 'SELECT place, id, record FROM accounts WHERE true', values: [] }
-    return engine.read('listing accounts', () =>
-      pageOf(rows, query, (row) => recordIn(row).account),
-    )
+    return engine.read('listing accounts', () => pageOf(rows, query, (row) => recordIn(row).account))
   }
 
   listByName({ after, limit }: AccountsByName): Promise<Page<Account>> {
@@ -108,11 +106,7 @@ export class SqliteAccounts extends AccountRows implements AccountTable {
     return this.engine.read('reading a member', () => this.member(accountId, email))
   }
 
-  async change(
-    id: string,
-    edit: AccountEdit,
-    entriesOf: AuditEntriesOf<Account>,
-  ): Promise<Account | null> {
+  async change(id: string, edit: AccountEdit, entriesOf: AuditEntriesOf<Account>): Promise<Account | null> {
     return this.notifications.announced(
       this.engine.writeDurably('changing an account', () => {
         const record = this.record(id)

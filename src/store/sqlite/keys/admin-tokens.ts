@@ -52,9 +52,7 @@ export class SqliteAdminTokens implements AdminTokens {
     const { engine } = this
     const query = { order: 'newest_first', after, limit } as const
     const sql = 'SELECT place, record FROM admin_tokens WHERE true'
-    return engine.read('listing admin tokens', () =>
-      pageOf({ engine, sql, values: [] }, query, tokenIn),
-    )
+    return engine.read('listing admin tokens', () => pageOf({ engine, sql, values: [] }, query, tokenIn))
   }
 
   change(
@@ -66,9 +64,7 @@ export class SqliteAdminTokens implements AdminTokens {
       const before = this.find('id', id)
       const after = before === null ? null : edit(before)
       if (before === null || after === null) return before
-      this.engine
-        .prepare('UPDATE admin_tokens SET record = ? WHERE id = ?')
-        .run(writeAdminToken(after), id)
+      this.engine.prepare('UPDATE admin_tokens SET record = ? WHERE id = ?').run(writeAdminToken(after), id)
       this.auditTrail.addAll(auditEntries(before, after))
       return after
     })

@@ -3,13 +3,7 @@
  */
 import { readAuditEntry } from '../../records/account-and-key-records.js'
 import type { StoreCapacity } from '../../store.js'
-import type {
-  AuditEntry,
-  AuditPage,
-  AuditQuery,
-  AuditSearch,
-  AuditTrail,
-} from '../../audit-trail.js'
+import type { AuditEntry, AuditPage, AuditQuery, AuditSearch, AuditTrail } from '../../audit-trail.js'
 import { textIn } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { intact, isName } from '../read-records.js'
@@ -45,9 +39,7 @@ export class SqliteAuditTrail implements AuditTrail {
       const rows = this.engine
         .prepare(`SELECT record FROM trail WHERE ${owned}id < ? ORDER BY id DESC LIMIT ?`)
         .all(...owner, before, limit)
-      return rows.map((row) =>
-        intact('an audit entry', () => readAuditEntry(textIn(row, 'record'))),
-      )
+      return rows.map((row) => intact('an audit entry', () => readAuditEntry(textIn(row, 'record'))))
     })
   }
 

@@ -23,9 +23,7 @@ export class ChangeRows {
 
   /** Writes a change; null means that any key may have changed. Only inside a transaction. */
   note(digest: string | null): void {
-    const { lastInsertRowid } = this.statements
-      .prepare('INSERT INTO changes (digest) VALUES (?)')
-      .run(digest)
+    const { lastInsertRowid } = this.statements.prepare('INSERT INTO changes (digest) VALUES (?)').run(digest)
     // By the number of the row: a command writes one change and ends.
     if (Number(lastInsertRowid) % Math.min(TRIM_EVERY, this.mostRows) !== 0) return
     this.statements.prepare(TRIM).run(this.mostRows)

@@ -21,9 +21,7 @@ export function nameAccounts(db: Connection): void {
   const isTaken = db.prepare('SELECT 1 FROM accounts WHERE name = ?')
   const setName = db.prepare('UPDATE accounts SET name = ?, record = ? WHERE place = ?')
   const addUser = db.prepare('INSERT INTO users (id, email, record) VALUES (?, ?, ?)')
-  const addMember = db.prepare(
-    'INSERT INTO members (account_id, email, user_id, record) VALUES (?, ?, ?, ?)',
-  )
+  const addMember = db.prepare('INSERT INTO members (account_id, email, user_id, record) VALUES (?, ?, ?, ?)')
   const freeName = (email: string): string =>
     freeAccountName(email, (name) => isTaken.get(name) !== undefined)
   for (const row of rows) {

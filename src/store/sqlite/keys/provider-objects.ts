@@ -58,9 +58,7 @@ export class SqliteProviderObjects implements ProviderObjects {
   async remove(upstream: string, id: string): Promise<void> {
     if (!isName(id)) return
     await this.engine.write("removing a provider's object", () =>
-      this.engine
-        .prepare('DELETE FROM provider_objects WHERE upstream = ? AND id = ?')
-        .run(upstream, id),
+      this.engine.prepare('DELETE FROM provider_objects WHERE upstream = ? AND id = ?').run(upstream, id),
     )
   }
 

@@ -47,11 +47,7 @@ export class SqliteSignInTokens implements SignInTokens {
     return this.engine.read('reading a sign-in token', () => this.valid(kind, id, nowMs))
   }
 
-  prolong(
-    kind: SignInTokenKind,
-    id: string,
-    { expiresAtMs, nowMs }: Prolongation,
-  ): Promise<boolean> {
+  prolong(kind: SignInTokenKind, id: string, { expiresAtMs, nowMs }: Prolongation): Promise<boolean> {
     return this.engine.writeDurably('prolonging a sign-in token', () => {
       const token = this.valid(kind, id, nowMs)
       if (token === null) return false

@@ -4,12 +4,7 @@
 import type { Member, User } from '../../../accounts/account.js'
 import type { UsersByEmail } from '../../account-changes.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
-import {
-  editedUser,
-  readMember,
-  readUser,
-  writeUser,
-} from '../../records/account-and-key-records.js'
+import { editedUser, readMember, readUser, writeUser } from '../../records/account-and-key-records.js'
 import type { Page, UserEdit, UserOutcome, Users } from '../../store.js'
 import { textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
@@ -78,9 +73,7 @@ export class SqliteUsers implements Users {
 
   /** The user with this id, in a transaction or not. */
   user(id: string): User | null {
-    const row = isName(id)
-      ? this.engine.prepare('SELECT record FROM users WHERE id = ?').get(id)
-      : undefined
+    const row = isName(id) ? this.engine.prepare('SELECT record FROM users WHERE id = ?').get(id) : undefined
     return row === undefined ? null : userIn(row)
   }
 

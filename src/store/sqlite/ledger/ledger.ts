@@ -104,15 +104,10 @@ export class SqliteLedger implements Ledger {
   }
 
   async lower(accountId: string, raise: Raise): Promise<void> {
-    await this.engine.write('lowering a reservation', () =>
-      this.limits.lower(accountId, raise, this.nowMs()),
-    )
+    await this.engine.write('lowering a reservation', () => this.limits.lower(accountId, raise, this.nowMs()))
   }
 
-  async renew(
-    requests: readonly { requestId: string; accountId: string }[],
-    leaseMs: number,
-  ): Promise<void> {
+  async renew(requests: readonly { requestId: string; accountId: string }[], leaseMs: number): Promise<void> {
     for (let from = 0; from < requests.length; from += BATCH) {
       await this.engine.write('prolonging reservations', () => {
         const [untilMs, leaseNowMs] = [this.nowMs() + leaseMs, this.leaseNowMs()]
@@ -135,9 +130,7 @@ export class SqliteLedger implements Ledger {
       const batch = due
         .slice(at, at + BATCH)
         .map((requestId) =>
-          this.engine.write('settling an expired reservation', () =>
-            this.expireNow(requestId, latestMs),
-          ),
+          this.engine.write('settling an expired reservation', () => this.expireNow(requestId, latestMs)),
         )
       all.push(...batch)
       await Promise.allSettled(batch)
@@ -147,9 +140,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]> {
-    return this.engine.read('reading limits', () =>
-      this.limits.look(accountId, demands, this.nowMs()),
-    )
+    return this.engine.read('reading limits', () => this.limits.look(accountId, demands, this.nowMs()))
   }
 
   async sums(query: SumQuery): Promise<UsageSum[]> {
@@ -193,10 +184,7 @@ export class SqliteLedger implements Ledger {
     await this.groupUse({ ...span, accountId: null, by: 'account' })
   }
 
-  async lastUse(
-    accountId: string,
-    keyIds?: readonly string[],
-  ): Promise<ReadonlyMap<string, number>> {
+  async lastUse(accountId: string, keyIds?: readonly string[]): Promise<ReadonlyMap<string, number>> {
     return new Map(
       await this.engine.background.run('reading last uses', 'lastUse', accountId, keyIds ?? null),
     )
@@ -239,16 +227,8 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  async prune({
-    entriesBeforeMs: rowsBeforeMs,
-    hoursBeforeMs,
-    daysBeforeMs,
-  }: Retention): Promise<number> {
-    await this.engine.background.run(
-      'adding up usage',
-      'rollUp',
-      Math.max(hoursBeforeMs, daysBeforeMs),
-    )
+  async prune({ entriesBeforeMs: rowsBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
+    await this.engine.background.run('adding up usage', 'rollUp', Math.max(hoursBeforeMs, daysBeforeMs))
     const rows = await this.pruned('entries', rowsBeforeMs)
     await this.pruned('hour', hoursBeforeMs)
     await this.pruned('day', daysBeforeMs)

@@ -88,10 +88,9 @@ export function pageOf(
   if (found.length > query.limit) {
     return { entries: entriesOf(db, found.slice(0, -1)), next: cursorOf(found.at(-2)) }
   }
-  const last = prepared(
-    db,
-    `SELECT * FROM (${scanned('1')}) LIMIT 1 OFFSET ${MAX_SCANNED - 1}`,
-  ).get(...range.values)
+  const last = prepared(db, `SELECT * FROM (${scanned('1')}) LIMIT 1 OFFSET ${MAX_SCANNED - 1}`).get(
+    ...range.values,
+  )
   return { entries: entriesOf(db, found), next: cursorOf(last) }
 }
 
@@ -224,10 +223,7 @@ export function exported(db: Connection, after: ExportPlace): ExportBatch {
 }
 
 /** The amounts spent of budgets, including those reserved. */
-export function budgetsOf(
-  db: Connection,
-  after: readonly [account: string, subject: string],
-): BudgetBatch {
+export function budgetsOf(db: Connection, after: readonly [account: string, subject: string]): BudgetBatch {
   const rows = db
     .prepare(
       `SELECT account_id, subject, day, day_spent, week, week_spent, month, month_spent

@@ -12,14 +12,7 @@ import {
 } from '../../usage-queries.js'
 import { numberIn, prepared, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { ONE_KEY } from './property-sums.js'
-import {
-  ALL_KEYS,
-  BUCKET_MS,
-  COUNTER_COLUMNS,
-  sumText,
-  totalOf,
-  MAX_COUNTER,
-} from './sum-columns.js'
+import { ALL_KEYS, BUCKET_MS, COUNTER_COLUMNS, sumText, totalOf, MAX_COUNTER } from './sum-columns.js'
 
 /** A condition of a query and its value. */
 type Condition = readonly [sql: string, value: Value]
@@ -86,10 +79,7 @@ export function sumsOf(db: Connection, query: SumQuery): string[] {
   if (model !== undefined) more.push(['model = ', model])
   if (accounts !== undefined) {
     const names = accounts.map((value) => `${PROPERTY_MARK}account=${value}`)
-    more.push(
-      ['account_id = ', ''],
-      ['key_id IN (SELECT value FROM json_each(', JSON.stringify(names)],
-    )
+    more.push(['account_id = ', ''], ['key_id IN (SELECT value FROM json_each(', JSON.stringify(names)])
   } else if (property !== undefined) more.push(...propertyRows(property, query.accountId))
   else if (owner !== null) more.push(['account_id = ', owner])
   if (key !== undefined) more.push(['key_id = ', key])
@@ -303,9 +293,7 @@ export class GroupUses {
 
   /** A value that changes with the sums of past days. */
   private daysChanged(): unknown {
-    return (
-      this.db.prepare("SELECT value FROM meta WHERE name = 'days_changed'").get()?.['value'] ?? ''
-    )
+    return this.db.prepare("SELECT value FROM meta WHERE name = 'days_changed'").get()?.['value'] ?? ''
   }
 
   /** The use on past days, from the cache if no past day has changed; all of it as of one moment. */
@@ -414,19 +402,13 @@ function selectWideUse(span: Span): Select {
 }
 
 /** The conditions for the rows of a span, and the columns of its groups. */
-function conditionsOf(
-  { accountId, by, model, keyId, fromMs, toMs }: Span,
-  more: readonly string[],
-) {
+function conditionsOf({ accountId, by, model, keyId, fromMs, toMs }: Span, more: readonly string[]) {
   const where: Condition[] = []
   if (model !== undefined) where.push(['model = ', model])
   const fixed: string[] = []
   if (by !== 'key' && by !== 'model') where.push(...propertyRows(by, accountId))
   else if (by === 'model' && keyId === undefined) {
-    where.push(
-      ['account_id = ', accountId ?? ''],
-      ['key_id = ', accountId === null ? '' : ALL_KEYS],
-    )
+    where.push(['account_id = ', accountId ?? ''], ['key_id = ', accountId === null ? '' : ALL_KEYS])
   } else {
     if (accountId !== null) where.push(['account_id = ', accountId])
     else fixed.push("account_id <> ''")

@@ -11,14 +11,7 @@ import { randomUUID } from 'node:crypto'
 import { CAUSES } from '../../../errors.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import { PROPERTY_MARK, type UsageSum } from '../../usage-queries.js'
-import {
-  numberIn,
-  textIn,
-  type Connection,
-  type Row,
-  type Statement,
-  type Value,
-} from '../driver.js'
+import { numberIn, textIn, type Connection, type Row, type Statement, type Value } from '../driver.js'
 import { KEEP_USE } from './account-use.js'
 import { ADD_PROPERTY_DAYS, ONE_KEY, ONE_PROPERTY, propertySums } from './property-sums.js'
 import {
@@ -167,9 +160,7 @@ export class RollUp {
     this.db = db
     db.exec(BATCH_TABLES)
     this.begin = db.prepare('BEGIN IMMEDIATE')
-    this.mark = db.prepare(
-      "SELECT CAST(value AS INTEGER) AS seq FROM meta WHERE name = 'counted_seq'",
-    )
+    this.mark = db.prepare("SELECT CAST(value AS INTEGER) AS seq FROM meta WHERE name = 'counted_seq'")
     this.end = db.prepare('SELECT max(seq) AS seq FROM ledger_entries WHERE seq > ?')
     this.setMark = db.prepare("UPDATE meta SET value = ? WHERE name = 'counted_seq'")
     this.sumKeys = db.prepare(SUM_BATCH[0])
@@ -180,19 +171,13 @@ export class RollUp {
     this.indexBatch = db.prepare(INDEX_BATCH)
     this.addPlaces = db.prepare(ADD_PLACES)
     this.addHours = db.prepare(ADD_HOURS)
-    this.isLate = db.prepare(
-      'SELECT 1 FROM batch WHERE start_ms <= (SELECT start_ms FROM days_mark)',
-    )
+    this.isLate = db.prepare('SELECT 1 FROM batch WHERE start_ms <= (SELECT start_ms FROM days_mark)')
     this.addLateHours = db.prepare(ADD_LATE_HOURS)
-    this.touchDays = db.prepare(
-      "INSERT OR REPLACE INTO meta (name, value) VALUES ('days_changed', ?)",
-    )
+    this.touchDays = db.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('days_changed', ?)")
     this.daysMark = db.prepare(`SELECT ${SUM_KEY} FROM days_mark`)
     this.nextHour = db.prepare(NEXT_HOUR)
     this.moveHours = db.prepare(MOVE_HOURS)
-    this.setDaysMark = db.prepare(
-      'UPDATE days_mark SET start_ms = ?, account_id = ?, key_id = ?, model = ?',
-    )
+    this.setDaysMark = db.prepare('UPDATE days_mark SET start_ms = ?, account_id = ?, key_id = ?, model = ?')
   }
 
   /** Adds all entries that any process has written before the call. */
@@ -288,10 +273,7 @@ function seqIn(row: Row | undefined): number {
 /** The values of `SUM_KEY` in a row. Throws an Error if there is no row. */
 function keyIn(row: Row | undefined): Value[] {
   if (row === undefined) throw new Error("the store is damaged: 'days_mark' is empty")
-  return [
-    numberIn(row, 'start_ms'),
-    ...['account_id', 'key_id', 'model'].map((name) => textIn(row, name)),
-  ]
+  return [numberIn(row, 'start_ms'), ...['account_id', 'key_id', 'model'].map((name) => textIn(row, name))]
 }
 
 /** Sums put in one transaction. */
@@ -382,9 +364,7 @@ function pruneEntries(rollUp: RollUp, beforeMs: number): number {
        at_ms < ? AND seq <= ? ORDER BY at_ms LIMIT ${BATCH}`,
   )
   const remove = db.prepare('DELETE FROM ledger_entries WHERE seq = ?')
-  const removePlaces = db.prepare(
-    'DELETE FROM entry_places WHERE owner IN (?, ?) AND at_ms = ? AND seq = ?',
-  )
+  const removePlaces = db.prepare('DELETE FROM entry_places WHERE owner IN (?, ?) AND at_ms = ? AND seq = ?')
   const keepUse = db.prepare(KEEP_USE)
   return rollUp.write(() => {
     const rows = old.all(beforeMs, rollUp.counted())

@@ -162,10 +162,10 @@ function countOf(db: Connection, query: EntryQuery, source: Source, most: number
   // The join is not needed to count.
   const from = source.from.replace(/ CROSS JOIN .*/, '')
   const { sql, values } = both([condition, ...rangeOf(query, at)])
-  const row = prepared(
-    db,
-    `SELECT count(*) AS n FROM (SELECT 1 FROM ${from} WHERE ${sql} LIMIT ?)`,
-  ).get(...values, most + 1)
+  const row = prepared(db, `SELECT count(*) AS n FROM (SELECT 1 FROM ${from} WHERE ${sql} LIMIT ?)`).get(
+    ...values,
+    most + 1,
+  )
   return numberIn(row ?? {}, 'n')
 }
 
@@ -231,8 +231,7 @@ function ownersOf(db: Connection, query: EntryQuery, column: 'account' | 'key'):
     const accountId = textIn(row, 'account_id')
     names.set(textIn(row, 'id'), { name: textOrNull(row, 'name'), accountId })
   }
-  const wanted =
-    column === 'key' ? query.keyId : (query.accountId ?? accountsOfKeys(db, query) ?? undefined)
+  const wanted = column === 'key' ? query.keyId : (query.accountId ?? accountsOfKeys(db, query) ?? undefined)
   const ids = wanted === undefined ? usedOwners(db, column) : valuesOf(wanted)
   return ids.flatMap((id): Owner[] => {
     const known = names.get(id)

@@ -33,9 +33,7 @@ export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
 /** The columns of `COUNTERS`. */
 export const COUNTER_COLUMNS = COUNTERS.map(([column]) => column)
 /** The columns of the histogram. */
-export const FIRST_CONTENT_COLUMNS = COUNTER_COLUMNS.filter((column) =>
-  column.startsWith('first_content'),
-)
+export const FIRST_CONTENT_COLUMNS = COUNTER_COLUMNS.filter((column) => column.startsWith('first_content'))
 /** The places of the histogram and of the causes in `COUNTERS`. */
 const HISTOGRAM = COUNTER_COLUMNS.indexOf('first_content_0')
 const CAUSES_AT = HISTOGRAM + FIRST_CONTENT_COLUMNS.length

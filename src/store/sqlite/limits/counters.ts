@@ -129,9 +129,7 @@ export class CounterRows {
     )
     this.update = engine.prepare(UPDATE_COUNTERS)
     this.getWriter = engine.prepare("SELECT value FROM meta WHERE name = 'limits_writer'")
-    this.putWriter = engine.prepare(
-      "INSERT OR REPLACE INTO meta (name, value) VALUES ('limits_writer', ?)",
-    )
+    this.putWriter = engine.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('limits_writer', ?)")
     this.dataVersion = engine.prepare('PRAGMA data_version')
     engine.hook({
       begun: () => this.dropStale(),

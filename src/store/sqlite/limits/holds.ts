@@ -30,11 +30,7 @@ export interface Hold {
 }
 
 /** The amounts that the demands will hold; `counters` are those of each demand's subject. */
-export function holdsOf(
-  demands: readonly Demand[],
-  counters: readonly Counters[],
-  nowMs: number,
-): Hold[] {
+export function holdsOf(demands: readonly Demand[], counters: readonly Counters[], nowMs: number): Hold[] {
   const holds: Hold[] = []
   demands.forEach((demand, at) => {
     const of = counters[at]
@@ -119,11 +115,7 @@ function holdIn(list: unknown): Hold {
   }
 }
 
-function pairOf<Pair>(
-  one: unknown,
-  other: unknown,
-  make: (one: number, other: number) => Pair,
-): Pair | null {
+function pairOf<Pair>(one: unknown, other: unknown, make: (one: number, other: number) => Pair): Pair | null {
   if (one === null) return null
   if (typeof one !== 'number' || typeof other !== 'number') throw new Error('a hold is damaged')
   return make(one, other)

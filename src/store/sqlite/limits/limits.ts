@@ -164,9 +164,7 @@ export class Limits {
        FROM limits WHERE (account_id, subject) > (?, ?) ORDER BY account_id, subject LIMIT ?`,
     )
     const remove = this.engine.prepare('DELETE FROM limits WHERE account_id = ? AND subject = ?')
-    const periods = (['usd_day', 'usd_week', 'usd_month'] as const).map((kind) =>
-      periodOf(kind, nowMs),
-    )
+    const periods = (['usd_day', 'usd_week', 'usd_month'] as const).map((kind) => periodOf(kind, nowMs))
     const idle = [...periods, nowMs - DAY_MS]
     for (let after: [string, string] | null = ['', '']; after !== null;) {
       const from: [string, string] = after
@@ -186,11 +184,7 @@ export class Limits {
 }
 
 /** The amount that earlier demands of the same request take of the same limit. */
-function takenBefore(
-  demands: readonly Demand[],
-  counters: readonly Counters[],
-  at: number,
-): number {
+function takenBefore(demands: readonly Demand[], counters: readonly Counters[], at: number): number {
   let sum = 0
   for (let before = 0; before < at; before += 1) {
     const demand = demands[before]

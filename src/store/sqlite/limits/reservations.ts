@@ -51,9 +51,7 @@ export class Reservations {
     this.prolong = engine.prepare(
       'UPDATE reservations SET until_ms = ? WHERE request_id = ? AND until_ms > ?',
     )
-    this.selectDue = engine.prepare(
-      'SELECT request_id FROM reservations WHERE until_ms <= ? LIMIT ?',
-    )
+    this.selectDue = engine.prepare('SELECT request_id FROM reservations WHERE until_ms <= ? LIMIT ?')
     this.selectEarliest = engine.prepare('SELECT min(until_ms) AS earliest FROM reservations')
     this.selectExpired = engine.prepare(
       'SELECT holds, entry FROM reservations WHERE request_id = ? AND until_ms <= ?',

@@ -50,10 +50,7 @@ const BAD: readonly (readonly [param: string, members: JsonObject])[] = [
   ['messages[0].content[0].type', { messages: user({ text: 'x' }) }],
   ['messages[0].content[0].text', { messages: user({ type: 'text', text: 1 }) }],
   ['messages[0].content[0].source', { messages: user({ type: 'image' }) }],
-  [
-    'messages[0].content[0].source.type',
-    { messages: user({ type: 'image', source: { type: 'x' } }) },
-  ],
+  ['messages[0].content[0].source.type', { messages: user({ type: 'image', source: { type: 'x' } }) }],
   [
     'messages[0].content[0].source.media_type',
     {
@@ -84,10 +81,7 @@ const BAD: readonly (readonly [param: string, members: JsonObject])[] = [
     'messages[2].content[1].tool_use_id',
     { messages: turns([text('a')], [call('t1')], [result('t1'), result('t1')]) },
   ],
-  [
-    'messages[1].content[0].input',
-    { messages: turns([text('a')], [{ ...call('t1'), input: '{}' }]) },
-  ],
+  ['messages[1].content[0].input', { messages: turns([text('a')], [{ ...call('t1'), input: '{}' }]) }],
   ['messages[1].content[0].name', { messages: turns([text('a')], [{ ...call('t1'), name: 'é' }]) }],
   [
     'messages[0].content[0].cache_control.type',
@@ -143,31 +137,28 @@ void t.test('null is the same as absent for every optional field', (t) => {
   t.end()
 })
 
-void t.test(
-  'messages of one role are one turn, and results come in the order of their calls',
-  (t) => {
-    const { messages } = decode({
-      tools: [TOOL],
-      messages: [
-        { role: 'user', content: 'a' },
-        { role: 'assistant', content: [text('b'), call('t1')] },
-        { role: 'assistant', content: [call('t2')] },
-        { role: 'user', content: [result('t2'), result('t1'), text('c')] },
-      ],
-    })
-    t.same(
-      messages.map((each) => [each.role, each.role === 'tool' ? each.callId : each.parts.length]),
-      [
-        ['user', 1],
-        ['assistant', 1],
-        ['tool', 't1'],
-        ['tool', 't2'],
-        ['user', 1],
-      ],
-    )
-    t.end()
-  },
-)
+void t.test('messages of one role are one turn, and results come in the order of their calls', (t) => {
+  const { messages } = decode({
+    tools: [TOOL],
+    messages: [
+      { role: 'user', content: 'a' },
+      { role: 'assistant', content: [text('b'), call('t1')] },
+      { role: 'assistant', content: [call('t2')] },
+      { role: 'user', content: [result('t2'), result('t1'), text('c')] },
+    ],
+  })
+  t.same(
+    messages.map((each) => [each.role, each.role === 'tool' ? each.callId : each.parts.length]),
+    [
+      ['user', 1],
+      ['assistant', 1],
+      ['tool', 't1'],
+      ['tool', 't2'],
+      ['user', 1],
+    ],
+  )
+  t.end()
+})
 
 void t.test('thinking budgets and efforts are decoded to a reasoning effort', (t) => {
   const enabled = (budget_tokens: number): JsonObject => ({

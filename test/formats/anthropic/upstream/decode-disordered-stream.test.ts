@@ -45,10 +45,7 @@ void t.test('padding, pings, comments and unknown events are ignored', (t) => {
     text(0, 'late'),
   )
   t.equal(textOf(decoded.reply), 'x')
-  t.match(decoded.reply?.blocks, [
-    { type: 'text' },
-    { type: 'opaque', block: { type: 'hologram' } },
-  ])
+  t.match(decoded.reply?.blocks, [{ type: 'text' }, { type: 'opaque', block: { type: 'hologram' } }])
   t.end()
 })
 
@@ -67,18 +64,10 @@ void t.test('an event without a type is recognized by its name', (t) => {
 })
 
 void t.test('blocks without an index are decoded in sequence', (t) => {
-  const block = (content_block: JsonObject): Frame =>
-    frame({ type: 'content_block_start', content_block })
+  const block = (content_block: JsonObject): Frame => frame({ type: 'content_block_start', content_block })
   const fragment = (text: string): Frame =>
     frame({ type: 'content_block_delta', delta: { type: 'text_delta', text } })
-  const decoded = run(
-    block(TEXT),
-    fragment('a'),
-    block(TEXT),
-    fragment('b'),
-    messageDelta('end_turn'),
-    END,
-  )
+  const decoded = run(block(TEXT), fragment('a'), block(TEXT), fragment('b'), messageDelta('end_turn'), END)
   t.same(
     decoded.reply?.blocks.map((one) => one.type === 'text' && one.text),
     ['a', 'b'],
@@ -106,9 +95,7 @@ void t.test('interleaved blocks are emitted whole, in sequence', (t) => {
   )
   t.equal(decoded.breach, null)
   t.same(
-    decoded.reply?.blocks.map((one) =>
-      one.type === 'tool' ? one.json : one.type === 'text' && one.text,
-    ),
+    decoded.reply?.blocks.map((one) => (one.type === 'tool' ? one.json : one.type === 'text' && one.text)),
     ['{"a":1}', '{"b":1}', 'and more!'],
   )
   t.end()
@@ -189,11 +176,7 @@ void t.test('an error event ends the stream with its kind', (t) => {
     t.equal(decoded.error?.kind, kind, type)
     t.equal(decoded.events.at(-1)?.type, 'error')
   }
-  t.equal(
-    decodeStream([error('overloaded_error')]).error?.kind,
-    'upstream_busy',
-    'before the start',
-  )
+  t.equal(decodeStream([error('overloaded_error')]).error?.kind, 'upstream_busy', 'before the start')
   t.equal(run({ name: 'error', data: 'upstream gone' }).error?.kind, 'upstream_failed')
   t.equal(run({ name: '', data: '{"error":{"message":"x"}}' }).error?.kind, 'upstream_failed')
   t.end()
@@ -219,38 +202,21 @@ void t.test('a frame that violates the format is malformed', (t) => {
   t.end()
 })
 
-void t.test(
-  'a second message_start resets the counts before content and is an error after it',
-  (t) => {
-    const second = frame({
-      type: 'message_start',
-      message: { id: 'msg_2', usage: { output_tokens: 2 } },
-    })
-    const early = decodeStream([
-      BEGIN,
-      second,
-      start(0, TEXT),
-      text(0, 'x'),
-      messageDelta('end_turn'),
-      END,
-    ])
-    t.equal(early.breach, null)
-    t.equal(textOf(early.reply), 'x')
-    t.equal(early.reply?.usage.output, 5)
-    const counts = early.events.filter((event) => event.type === 'usage')
-    t.same(counts.at(-1)?.usage, { output: 5 }, 'counts of the first start are dropped')
-    const late = decodeStream([
-      BEGIN,
-      start(0, TEXT),
-      second,
-      text(0, 'x'),
-      messageDelta('end_turn'),
-      END,
-    ])
-    t.equal(late.error?.kind, 'upstream_malformed')
-    t.end()
-  },
-)
+void t.test('a second message_start resets the counts before content and is an error after it', (t) => {
+  const second = frame({
+    type: 'message_start',
+    message: { id: 'msg_2', usage: { output_tokens: 2 } },
+  })
+  const early = decodeStream([BEGIN, second, start(0, TEXT), text(0, 'x'), messageDelta('end_turn'), END])
+  t.equal(early.breach, null)
+  t.equal(textOf(early.reply), 'x')
+  t.equal(early.reply?.usage.output, 5)
+  const counts = early.events.filter((event) => event.type === 'usage')
+  t.same(counts.at(-1)?.usage, { output: 5 }, 'counts of the first start are dropped')
+  const late = decodeStream([BEGIN, start(0, TEXT), second, text(0, 'x'), messageDelta('end_turn'), END])
+  t.equal(late.error?.kind, 'upstream_malformed')
+  t.end()
+})
 
 void t.test('tool input that is nested too deeply is malformed and does not throw', (t) => {
   const deep = `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`

@@ -7,11 +7,7 @@ import t from 'tap'
 import type { WireError } from '../../../../src/errors.js'
 import { upstreamCodec, decodeReply } from '../driver.js'
 
-function decode(
-  status: number,
-  error: object | string,
-  headers: IncomingHttpHeaders = {},
-): WireError {
+function decode(status: number, error: object | string, headers: IncomingHttpHeaders = {}): WireError {
   const body = typeof error === 'string' ? error : JSON.stringify({ type: 'error', error })
   return upstreamCodec.decodeError(status, headers, body)
 }
@@ -112,8 +108,7 @@ void t.test('a whole reply that is an error or has no content is an error', (t) 
 })
 
 void t.test('a context overflow is recognized by the whole message, not by a part of it', (t) => {
-  const kind = (message: string): string =>
-    decode(400, { type: 'invalid_request_error', message }).kind
+  const kind = (message: string): string => decode(400, { type: 'invalid_request_error', message }).kind
   t.equal(kind('prompt is too long: 210345 tokens > 200000 maximum'), 'context_too_long')
   t.equal(kind('prompt is too long'), 'context_too_long')
   t.equal(

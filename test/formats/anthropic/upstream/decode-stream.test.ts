@@ -79,30 +79,27 @@ void t.test('a call without an id gets one; a call without a name is malformed',
   t.end()
 })
 
-void t.test(
-  'thinking keeps its signature, also without text; redacted thinking keeps its data',
-  (t) => {
-    const decoded = run(
-      start(0, { type: 'thinking', thinking: '', signature: '' }),
-      delta(0, { type: 'thinking_delta', thinking: 'so' }),
-      delta(0, { type: 'signature_delta', signature: 's1' }),
-      stop(0),
-      start(1, { type: 'thinking', thinking: '' }),
-      delta(1, { type: 'signature_delta', signature: 's2' }),
-      stop(1),
-      start(2, { type: 'redacted_thinking', data: 'opaque==' }),
-      stop(2),
-      messageDelta('end_turn'),
-      END,
-    )
-    t.same(decoded.reply?.blocks, [
-      { type: 'thinking', text: 'so', signature: 's1' },
-      { type: 'thinking', text: '', signature: 's2' },
-      { type: 'thinking', text: '', redacted: 'opaque==' },
-    ])
-    t.end()
-  },
-)
+void t.test('thinking keeps its signature, also without text; redacted thinking keeps its data', (t) => {
+  const decoded = run(
+    start(0, { type: 'thinking', thinking: '', signature: '' }),
+    delta(0, { type: 'thinking_delta', thinking: 'so' }),
+    delta(0, { type: 'signature_delta', signature: 's1' }),
+    stop(0),
+    start(1, { type: 'thinking', thinking: '' }),
+    delta(1, { type: 'signature_delta', signature: 's2' }),
+    stop(1),
+    start(2, { type: 'redacted_thinking', data: 'opaque==' }),
+    stop(2),
+    messageDelta('end_turn'),
+    END,
+  )
+  t.same(decoded.reply?.blocks, [
+    { type: 'thinking', text: 'so', signature: 's1' },
+    { type: 'thinking', text: '', signature: 's2' },
+    { type: 'thinking', text: '', redacted: 'opaque==' },
+  ])
+  t.end()
+})
 
 void t.test('citations cover their whole block', (t) => {
   const cite = {
@@ -211,8 +208,7 @@ void t.test("each stop reason has a canonical one, and the upstream's own is kep
     ['news', 'other'],
     [null, 'other'],
   ]
-  for (const [raw, reason] of reasons)
-    t.match(run(messageDelta(raw), END).events.at(-1), { reason, raw })
+  for (const [raw, reason] of reasons) t.match(run(messageDelta(raw), END).events.at(-1), { reason, raw })
   const called = run(start(0, tool('a')), stop(0), messageDelta('end_turn'), END)
   t.equal(called.reply?.reason, 'tool-use', 'a call with end_turn')
   const matched = run(messageDelta('stop_sequence', { stop_sequence: 'END' }), END)
@@ -236,25 +232,22 @@ void t.test('a refusal has its explanation, if there is one', (t) => {
   t.end()
 })
 
-void t.test(
-  'the finish waits for message_stop, and an end of file after the reason will do',
-  (t) => {
-    const late = run(
-      start(0, TEXT),
-      messageDelta('end_turn'),
-      text(0, 'x'),
-      messageDelta('end_turn', {}, { output_tokens: 9 }),
-      END,
-    )
-    t.equal(textOf(late.reply), 'x')
-    t.equal(late.reply?.usage.output, 9)
-    t.equal(run(start(0, TEXT), text(0, 'x'), messageDelta('end_turn')).reply?.reason, 'stop')
-    t.equal(run(start(0, TEXT), text(0, 'x')).error?.kind, 'upstream_truncated')
-    t.equal(run(messageDelta(null)).error?.kind, 'upstream_truncated')
-    t.equal(decodeStream([]).error?.kind, 'upstream_truncated')
-    t.end()
-  },
-)
+void t.test('the finish waits for message_stop, and an end of file after the reason will do', (t) => {
+  const late = run(
+    start(0, TEXT),
+    messageDelta('end_turn'),
+    text(0, 'x'),
+    messageDelta('end_turn', {}, { output_tokens: 9 }),
+    END,
+  )
+  t.equal(textOf(late.reply), 'x')
+  t.equal(late.reply?.usage.output, 9)
+  t.equal(run(start(0, TEXT), text(0, 'x'), messageDelta('end_turn')).reply?.reason, 'stop')
+  t.equal(run(start(0, TEXT), text(0, 'x')).error?.kind, 'upstream_truncated')
+  t.equal(run(messageDelta(null)).error?.kind, 'upstream_truncated')
+  t.equal(decodeStream([]).error?.kind, 'upstream_truncated')
+  t.end()
+})
 
 void t.test("a custom tool's input is unwrapped", (t) => {
   const decoded = (...fragments: string[]): ChatEvent[] =>
@@ -271,11 +264,7 @@ void t.test("a custom tool's input is unwrapped", (t) => {
     ).events.filter((event) => event.type.startsWith('tool'))
   const call = { type: 'tool-start', index: 0, id: 'c', name: 'shell', custom: true } as const
   const end = { type: 'tool-end', index: 0 } as const
-  t.same(decoded('{"inp', 'ut":"ls \\"a\\""}'), [
-    call,
-    { type: 'tool-delta', index: 0, json: 'ls "a"' },
-    end,
-  ])
+  t.same(decoded('{"inp', 'ut":"ls \\"a\\""}'), [call, { type: 'tool-delta', index: 0, json: 'ls "a"' }, end])
   t.same(decoded('{"other":1}'), [call, { type: 'tool-delta', index: 0, json: '{"other":1}' }, end])
   t.same(decoded('{"input":'), [call, { type: 'tool-delta', index: 0, json: '{"input":' }, end])
   t.same(decoded(''), [call, end])

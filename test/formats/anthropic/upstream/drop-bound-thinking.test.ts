@@ -12,11 +12,7 @@ const dropReasoning = (body: JsonObject, error: WireError): JsonObject | null =>
 
 function refusal(message: string, status = 400): WireError {
   const type = status === 400 ? 'invalid_request_error' : 'api_error'
-  return upstreamCodec.decodeError(
-    status,
-    {},
-    JSON.stringify({ type: 'error', error: { type, message } }),
-  )
+  return upstreamCodec.decodeError(status, {}, JSON.stringify({ type: 'error', error: { type, message } }))
 }
 
 const BOUND = refusal(

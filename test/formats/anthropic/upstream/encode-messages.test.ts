@@ -58,14 +58,11 @@ void t.test('leading instructions are the system member; later ones keep their p
 })
 
 void t.test('turns of one role are one message', (t) => {
-  t.same(
-    rendered([user(0, 'a'), user(1, 'b'), assistant(2, 'c'), assistant(3, 'd'), user(4, 'e')]),
-    [
-      { role: 'user', content: [text('a'), text('b')] },
-      { role: 'assistant', content: [text('c'), text('d')] },
-      { role: 'user', content: [text('e')] },
-    ],
-  )
+  t.same(rendered([user(0, 'a'), user(1, 'b'), assistant(2, 'c'), assistant(3, 'd'), user(4, 'e')]), [
+    { role: 'user', content: [text('a'), text('b')] },
+    { role: 'assistant', content: [text('c'), text('d')] },
+    { role: 'user', content: [text('e')] },
+  ])
   t.end()
 })
 
@@ -123,75 +120,66 @@ void t.test('a call of a custom tool is wrapped', (t) => {
   t.end()
 })
 
-void t.test(
-  'invalid ids are replaced, equally in call and result; different ids stay different',
-  (t) => {
-    const messages = [
-      user(0, 'q'),
-      assistant(1, '', 'functions.look/0:look:{}'.replace('/', '-'), 'a b:look:{}', 'a.b:look:{}'),
-      result(2, 'functions.look-0', 'r'),
-      result(3, 'a b', 'r'),
-      result(4, 'a.b', 'r'),
-    ]
-    const [, calls, results] = rendered(messages) as { content: JsonObject[] }[]
-    const ids = calls?.content.map((block) => stringOrEmpty(block.id)) ?? []
-    t.equal(new Set(ids).size, 3)
-    for (const id of ids) t.match(id, /^[a-zA-Z0-9_-]+$/)
-    t.same(
-      results?.content.map((block) => block.tool_use_id),
-      ids,
-    )
-    t.end()
-  },
-)
+void t.test('invalid ids are replaced, equally in call and result; different ids stay different', (t) => {
+  const messages = [
+    user(0, 'q'),
+    assistant(1, '', 'functions.look/0:look:{}'.replace('/', '-'), 'a b:look:{}', 'a.b:look:{}'),
+    result(2, 'functions.look-0', 'r'),
+    result(3, 'a b', 'r'),
+    result(4, 'a.b', 'r'),
+  ]
+  const [, calls, results] = rendered(messages) as { content: JsonObject[] }[]
+  const ids = calls?.content.map((block) => stringOrEmpty(block.id)) ?? []
+  t.equal(new Set(ids).size, 3)
+  for (const id of ids) t.match(id, /^[a-zA-Z0-9_-]+$/)
+  t.same(
+    results?.content.map((block) => block.tool_use_id),
+    ids,
+  )
+  t.end()
+})
 
-void t.test(
-  'thinking of Anthropic keeps its position; that of others is dropped and reported',
-  (t) => {
-    const history: AssistantPart[] = [
-      { type: 'thinking', text: '', signature: 's==', origin: 'anthropic' },
-      { type: 'text', text: 'so' },
-      { type: 'thinking', text: '', redacted: 'r==', origin: 'anthropic' },
-    ]
-    const foreign: AssistantPart[] = [
-      { type: 'thinking', text: 'hm' },
-      { type: 'thinking', text: 'hm', signature: 's', origin: 'gemini' },
-      { type: 'thinking', text: 'hm', origin: 'anthropic' },
-      { type: 'opaque', provider: 'openai', block: { type: 'reasoning' } },
-      { type: 'opaque', provider: 'anthropic', block: { type: 'server_tool_use', id: 's' } },
-    ]
-    const turn = (parts: AssistantPart[]): Message[] => [
-      user(0, 'q'),
-      { role: 'assistant', index: 1, parts, toolCalls: [] },
-      user(2, 'r'),
-    ]
-    const encoded = encode({ messages: turn(history) })
-    t.match(encoded.body.messages, [
-      {},
-      {
-        content: [
-          { type: 'thinking', thinking: '', signature: 's==' },
-          text('so'),
-          { type: 'redacted_thinking', data: 'r==' },
-        ],
-      },
-      {},
-    ])
-    t.same(encoded.lost, [])
-    const lost = encode({ messages: turn(foreign) })
-    t.match(lost.body.messages, [{}, { content: [{ type: 'server_tool_use', id: 's' }] }, {}])
-    t.equal(lost.lost.filter((one) => one === 'messages.reasoning: no-equivalent').length, 3)
-    t.equal(lost.lost.length, 4)
-    t.end()
-  },
-)
+void t.test('thinking of Anthropic keeps its position; that of others is dropped and reported', (t) => {
+  const history: AssistantPart[] = [
+    { type: 'thinking', text: '', signature: 's==', origin: 'anthropic' },
+    { type: 'text', text: 'so' },
+    { type: 'thinking', text: '', redacted: 'r==', origin: 'anthropic' },
+  ]
+  const foreign: AssistantPart[] = [
+    { type: 'thinking', text: 'hm' },
+    { type: 'thinking', text: 'hm', signature: 's', origin: 'gemini' },
+    { type: 'thinking', text: 'hm', origin: 'anthropic' },
+    { type: 'opaque', provider: 'openai', block: { type: 'reasoning' } },
+    { type: 'opaque', provider: 'anthropic', block: { type: 'server_tool_use', id: 's' } },
+  ]
+  const turn = (parts: AssistantPart[]): Message[] => [
+    user(0, 'q'),
+    { role: 'assistant', index: 1, parts, toolCalls: [] },
+    user(2, 'r'),
+  ]
+  const encoded = encode({ messages: turn(history) })
+  t.match(encoded.body.messages, [
+    {},
+    {
+      content: [
+        { type: 'thinking', thinking: '', signature: 's==' },
+        text('so'),
+        { type: 'redacted_thinking', data: 'r==' },
+      ],
+    },
+    {},
+  ])
+  t.same(encoded.lost, [])
+  const lost = encode({ messages: turn(foreign) })
+  t.match(lost.body.messages, [{}, { content: [{ type: 'server_tool_use', id: 's' }] }, {}])
+  t.equal(lost.lost.filter((one) => one === 'messages.reasoning: no-equivalent').length, 3)
+  t.equal(lost.lost.length, 4)
+  t.end()
+})
 
 void t.test('thinking with a budget is disabled in a tool loop without its thinking', (t) => {
   const loop = [user(0, 'q'), assistant(1, '', 'c:look:{}'), result(2, 'c', 'r')]
-  const { body, lost } = encode(
-    { messages: loop, tools: [{ name: 'look' }], reasoningEffort: 'low' },
-    OLDER,
-  )
+  const { body, lost } = encode({ messages: loop, tools: [{ name: 'look' }], reasoningEffort: 'low' }, OLDER)
   t.same(body.thinking, { type: 'disabled' })
   t.same(lost, ['reasoning_effort: approximated'])
   const thinking = { type: 'enabled', budget_tokens: 2_000 }
@@ -210,34 +198,26 @@ void t.test('empty content is not sent', (t) => {
   t.same(rendered([user(0, 'a'), assistant(1, ''), user(2, 'b')]), [
     { role: 'user', content: [text('a'), text('b')] },
   ])
-  t.same(rendered([system(0, ' '), user(1, 'a'), system(2, '')]), [
-    { role: 'user', content: [text('a')] },
-  ])
+  t.same(rendered([system(0, ' '), user(1, 'a'), system(2, '')]), [{ role: 'user', content: [text('a')] }])
   t.end()
 })
 
-void t.test(
-  'an assistant message must not be first, and may be last only if the model continues it',
-  (t) => {
-    t.equal(param([assistant(3, 'hi'), user(4, 'q')]), 'messages[3]')
-    const prefill = [user(0, 'q'), assistant(1, 'The answer is  ')]
-    t.equal(param(prefill), 'messages')
-    t.same(rendered(prefill, OLDER), [
-      { role: 'user', content: [text('q')] },
-      { role: 'assistant', content: [text('The answer is')] },
-    ])
-    const paused: AssistantPart = {
-      type: 'opaque',
-      provider: 'anthropic',
-      block: { type: 'server_tool_use' },
-    }
-    t.equal(
-      param([user(0, 'q'), { role: 'assistant', index: 1, parts: [paused], toolCalls: [] }]),
-      undefined,
-    )
-    t.end()
-  },
-)
+void t.test('an assistant message must not be first, and may be last only if the model continues it', (t) => {
+  t.equal(param([assistant(3, 'hi'), user(4, 'q')]), 'messages[3]')
+  const prefill = [user(0, 'q'), assistant(1, 'The answer is  ')]
+  t.equal(param(prefill), 'messages')
+  t.same(rendered(prefill, OLDER), [
+    { role: 'user', content: [text('q')] },
+    { role: 'assistant', content: [text('The answer is')] },
+  ])
+  const paused: AssistantPart = {
+    type: 'opaque',
+    provider: 'anthropic',
+    block: { type: 'server_tool_use' },
+  }
+  t.equal(param([user(0, 'q'), { role: 'assistant', index: 1, parts: [paused], toolCalls: [] }]), undefined)
+  t.end()
+})
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB'
 const PDF = Buffer.from('%PDF-1.7 x').toString('base64')
@@ -254,10 +234,9 @@ void t.test('images have the type of their bytes; files are documents', (t) => {
     { type: 'image', source: { type: 'base64', media_type: 'image/jpeg', data: 'AAAA' } },
   ])
   const url = 'https://pictures.test/a.png'
-  t.same(
-    parts({ type: 'image', source: { kind: 'url', url }, detail: 'high', cache: { ttl: '5m' } }),
-    [{ type: 'image', source: { type: 'url', url }, cache_control: { type: 'ephemeral' } }],
-  )
+  t.same(parts({ type: 'image', source: { kind: 'url', url }, detail: 'high', cache: { ttl: '5m' } }), [
+    { type: 'image', source: { type: 'url', url }, cache_control: { type: 'ephemeral' } },
+  ])
   t.same(parts({ ...inline('file', 'application/pdf', PDF), filename: 'a.pdf' } as UserPart), [
     {
       type: 'document',

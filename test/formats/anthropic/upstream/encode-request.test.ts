@@ -3,12 +3,7 @@
  * Method: one field at a time, for a model of the newest generation and an older one.
  */
 import t from 'tap'
-import {
-  arrayOf,
-  objectOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../../src/formats/chat/json.js'
 import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { ChatRequest, ToolChoice } from '../../../../src/formats/chat/request.js'
 import { GatewayError } from '../../../../src/errors.js'
@@ -93,10 +88,7 @@ void t.test('at most one sampling parameter is sent, and only to models that acc
 })
 
 void t.test('reasoning effort on adaptive models', (t) => {
-  const encoded = (
-    effort: ChatRequest['reasoningEffort'],
-    model: Partial<ModelFacts> = {},
-  ): unknown[] => {
+  const encoded = (effort: ChatRequest['reasoningEffort'], model: Partial<ModelFacts> = {}): unknown[] => {
     const { body, lost } = encode(effort === undefined ? {} : { reasoningEffort: effort }, model)
     return [objectOf(body.thinking).type, objectOf(body.output_config).effort, lost]
   }
@@ -110,16 +102,8 @@ void t.test('reasoning effort on adaptive models', (t) => {
   t.same(encoded('max', four), ['adaptive', 'max', []])
   t.same(encoded('none'), [undefined, 'low', approximated])
   t.same(encoded('none', { thinkingTypes: ['adaptive', 'disabled'] }), ['disabled', undefined, []])
-  t.same(encoded('none', { thinkingTypes: ['adaptive', 'between_tools'] }), [
-    'between_tools',
-    undefined,
-    [],
-  ])
-  t.same(encoded('high', { reasoning: false }), [
-    undefined,
-    undefined,
-    ['reasoning_effort: no-equivalent'],
-  ])
+  t.same(encoded('none', { thinkingTypes: ['adaptive', 'between_tools'] }), ['between_tools', undefined, []])
+  t.same(encoded('high', { reasoning: false }), [undefined, undefined, ['reasoning_effort: no-equivalent']])
   t.same(encoded('none', { reasoning: false }), [undefined, undefined, []])
   t.match(encode({ reasoningEffort: 'high' }).body, { thinking: { display: 'summarized' } })
   t.end()
@@ -161,12 +145,7 @@ void t.test('stop sequences', (t) => {
 void t.test("the end user's id is sent, hashed if it may be personal data", (t) => {
   const id = (userId: string): unknown => objectOf(encode({ userId }).body.metadata).user_id
   t.equal(id('account-7'), 'account-7')
-  for (const personal of [
-    'ann@example.test',
-    '+44 20 7946 0000',
-    '(020) 7946-0000',
-    'x'.repeat(300),
-  ]) {
+  for (const personal of ['ann@example.test', '+44 20 7946 0000', '(020) 7946-0000', 'x'.repeat(300)]) {
     t.match(id(personal), /^[0-9a-f]{64}$/)
     t.equal(id(personal), id(personal))
   }
@@ -218,10 +197,7 @@ void t.test('a schema that the API cannot enforce becomes a forced tool or is re
   t.equal(refusal(withSchema(OPEN)), path)
   t.equal(refusal({ ...withSchema(OPEN), reasoningEffort: 'high' }, OLDER), path)
   t.equal(refusal(withSchema({ type: 'array' }), OLDER), path)
-  t.equal(
-    encode(withSchema(NUMBER), { ...OLDER, structuredOutput: false }).body.output_config,
-    undefined,
-  )
+  t.equal(encode(withSchema(NUMBER), { ...OLDER, structuredOutput: false }).body.output_config, undefined)
   t.end()
 })
 
@@ -345,9 +321,6 @@ void t.test('the last four cache marks are sent with their blocks', (t) => {
   t.same(block, { type: 'server_tool_use', cache_control: five }, 'the request is not changed')
   const implicit = { prompt_cache_options: { mode: 'implicit' } }
   t.same(encode({ rest: implicit }).body.cache_control, five)
-  t.equal(
-    encode({ rest: { prompt_cache_options: { mode: 'explicit' } } }).body.cache_control,
-    undefined,
-  )
+  t.equal(encode({ rest: { prompt_cache_options: { mode: 'explicit' } } }).body.cache_control, undefined)
   t.end()
 })

@@ -16,15 +16,9 @@ const A: Tool = {
 }
 const B: Tool = { name: 'b' }
 
-function chosen(
-  choice: ToolChoice,
-  model: Partial<ModelFacts>,
-  over: Partial<ChatRequest> = {},
-): unknown[] {
+function chosen(choice: ToolChoice, model: Partial<ModelFacts>, over: Partial<ChatRequest> = {}): unknown[] {
   const { body, lost } = encode({ tools: [A, B], toolChoice: choice, ...over }, model)
-  const names = Array.isArray(body.tools)
-    ? body.tools.map((tool) => stringOrEmpty(objectOf(tool).name))
-    : []
+  const names = Array.isArray(body.tools) ? body.tools.map((tool) => stringOrEmpty(objectOf(tool).name)) : []
   return [body.tool_choice, names.join(''), lost.length]
 }
 
@@ -56,16 +50,8 @@ void t.test('every choice for a model that accepts a forced choice', (t) => {
   t.same(chosen({ mode: 'none' }, OLDER), [{ type: 'none' }, 'ab', 0])
   t.same(chosen({ mode: 'required' }, OLDER), [{ type: 'any' }, 'ab', 0])
   t.same(chosen({ mode: 'named', name: 'b' }, OLDER), [{ type: 'tool', name: 'b' }, 'ab', 0])
-  t.same(chosen({ mode: 'allowed', required: false, names: ['b', 'a'] }, OLDER), [
-    undefined,
-    'ab',
-    0,
-  ])
-  t.same(chosen({ mode: 'allowed', required: true, names: ['b'] }, OLDER), [
-    { type: 'any' },
-    'b',
-    0,
-  ])
+  t.same(chosen({ mode: 'allowed', required: false, names: ['b', 'a'] }, OLDER), [undefined, 'ab', 0])
+  t.same(chosen({ mode: 'allowed', required: true, names: ['b'] }, OLDER), [{ type: 'any' }, 'b', 0])
   t.end()
 })
 
@@ -81,11 +67,7 @@ void t.test('a forced choice that the model rejects is relaxed and reported', (t
   const forced = chosen({ mode: 'required' }, OLDER, { reasoningEffort: 'high' })
   t.same(forced, [{ type: 'any' }, 'ab', 1], 'thinking with a budget is disabled for the call')
   const adaptive = { ...OLDER, thinkingTypes: ['adaptive'] }
-  t.same(chosen({ mode: 'required' }, adaptive, { reasoningEffort: 'high' }), [
-    { type: 'any' },
-    'ab',
-    0,
-  ])
+  t.same(chosen({ mode: 'required' }, adaptive, { reasoningEffort: 'high' }), [{ type: 'any' }, 'ab', 0])
   t.end()
 })
 
@@ -108,9 +90,7 @@ void t.test('a strict tool stays strict if its schema allows it', (t) => {
   }
   const strict = (parameters: Tool['parameters'], model: Partial<ModelFacts> = {}): unknown[] => {
     const tool: Tool =
-      parameters === undefined
-        ? { name: 's', strict: true }
-        : { name: 's', strict: true, parameters }
+      parameters === undefined ? { name: 's', strict: true } : { name: 's', strict: true, parameters }
     const { body, lost } = encode({ tools: [tool] }, model)
     return [objectOf(arrayOf(body.tools)[0]).strict, lost]
   }

@@ -8,16 +8,7 @@ import { write } from '../../../../src/formats/anthropic/upstream/encode-request
 import { stringifyExact } from '../../../../src/formats/wire/json/exact-numbers.js'
 import { dice } from '../../../helpers/seeded-random.js'
 
-const TEXTS = [
-  '',
-  'plain',
-  'a "quote" and \\',
-  'line\nline',
-  'é 😀',
-  '\ud800',
-  '\u2028',
-  'x'.repeat(600),
-]
+const TEXTS = ['', 'plain', 'a "quote" and \\', 'line\nline', 'é 😀', '\ud800', '\u2028', 'x'.repeat(600)]
 
 void t.test('seeded bodies are serialized like by stringifyExact', (t) => {
   const roll = dice(41)
@@ -62,8 +53,7 @@ void t.test('seeded bodies are serialized like by stringifyExact', (t) => {
     if (roll() < 0.9) body['model'] = pick<JsonValue>(['m-1', 'a"b', null, 5]) ?? null
     if (roll() < 0.9) body['max_tokens'] = pick<JsonValue>([1, 64_000, 0.5, 1e21, -0, 'x']) ?? null
     if (roll() < 0.7) body['system'] = pick<JsonValue>([blocks(), text(), {}]) ?? null
-    if (roll() < 0.9)
-      body['messages'] = pick<JsonValue>([Array.from({ length: 3 }, message), {}]) ?? null
+    if (roll() < 0.9) body['messages'] = pick<JsonValue>([Array.from({ length: 3 }, message), {}]) ?? null
     if (roll() < 0.5) body['tools'] = [{ name: text(), input_schema: { type: 'object' } }]
     if (roll() < 0.3) body[text()] = text()
     if (roll() < 0.3) body['stream'] = true

@@ -95,9 +95,7 @@ void t.test('parts of the model keep their signatures', (t) => {
     of: { call: 'toolu_1' },
   })
   const assistant = (...parts: JsonObject[]): unknown => {
-    const results = parts.flatMap(({ functionCall }) =>
-      functionCall === undefined ? [] : [result('a', {})],
-    )
+    const results = parts.flatMap(({ functionCall }) => (functionCall === undefined ? [] : [result('a', {})]))
     return decoded({}, [HELLO, modelContent(...parts), { parts: results }]).messages[1]
   }
   t.match(
@@ -113,15 +111,9 @@ void t.test('parts of the model keep their signatures', (t) => {
       ],
     },
   )
-  t.match(
-    assistant(
-      { text: 'x', thought: true },
-      { text: 'y', thought: true, thought_signature: foreign },
-    ),
-    {
-      parts: [{ type: 'thinking', text: 'xy', signature: 'sig', origin: 'anthropic' }],
-    },
-  )
+  t.match(assistant({ text: 'x', thought: true }, { text: 'y', thought: true, thought_signature: foreign }), {
+    parts: [{ type: 'thinking', text: 'xy', signature: 'sig', origin: 'anthropic' }],
+  })
   t.match(assistant({ functionCall: { name: 'a' }, thoughtSignature: carrier }), {
     parts: [{ type: 'thinking', text: 'hidden', signature: 'sig', origin: 'anthropic' }],
     toolCalls: [{ id: 'toolu_1', name: 'a' }],

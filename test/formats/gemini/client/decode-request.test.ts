@@ -141,11 +141,7 @@ void t.test('response formats', (t) => {
     required: ['a'],
     additionalProperties: false,
   }
-  t.match(
-    format({ responseMimeType, responseJsonSchema: closed }),
-    { strict: true },
-    'as Google enforces it',
-  )
+  t.match(format({ responseMimeType, responseJsonSchema: closed }), { strict: true }, 'as Google enforces it')
   t.same(format({ responseMimeType }), { type: 'json-object' })
   t.same(format({ responseMimeType: 'text/plain' }), undefined)
   t.same(configured({ responseMimeType: 'text/x.enum' }).native, [
@@ -168,9 +164,7 @@ void t.test('fields that only Gemini upstreams accept are recorded as lost or re
   t.same(native({ tools: [{ googleSearch: {} }] }), [['tools[0].googleSearch', true]])
   t.same(native({ tools: { code_execution: {} } }), [['tools.codeExecution', true]])
   t.same(native({ somethingNew: 1 }), [['somethingNew', false]])
-  t.same(native({ generationConfig: { speechConfig: {} } }), [
-    ['generationConfig.speechConfig', false],
-  ])
+  t.same(native({ generationConfig: { speechConfig: {} } }), [['generationConfig.speechConfig', false]])
   t.end()
 })
 
@@ -243,10 +237,7 @@ void t.test('an invalid field is refused with its path', (t) => {
       { contents: [{ parts: [{ text: 'x', thoughtSignature: 5 }] }] },
       'contents[0].parts[0].thoughtSignature',
     ],
-    [
-      { contents: [HELLO], systemInstruction: { parts: [call('a')] } },
-      'systemInstruction.parts[0]',
-    ],
+    [{ contents: [HELLO], systemInstruction: { parts: [call('a')] } }, 'systemInstruction.parts[0]'],
     [
       { contents: [HELLO], tools: [{ functionDeclarations: [{ name: '1x' }] }] },
       'tools[0].functionDeclarations[0].name',

@@ -7,12 +7,7 @@ import t from 'tap'
 import type { ChatEvent } from '../../../../src/formats/chat/event.js'
 import { Fold } from '../../../../src/formats/chat/fold.js'
 import { Grammar } from '../../../../src/formats/chat/grammar.js'
-import {
-  arrayOf,
-  objectOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
 import type { DialectName, Seed } from '../../../../src/formats/dialect.js'
 import { clientCodecOf } from '../../../../src/formats/index.js'
@@ -73,9 +68,7 @@ function candidateOf(chunk: JsonObject | undefined): JsonObject {
 
 /** The turn that a client sends back. */
 function turnOf(parts: readonly JsonObject[]): unknown {
-  const calls = parts.flatMap(({ functionCall }) =>
-    functionCall === undefined ? [] : [functionCall],
-  )
+  const calls = parts.flatMap(({ functionCall }) => (functionCall === undefined ? [] : [functionCall]))
   const results = calls.map((call) => {
     const { id = null, name = '' } = objectOf(call)
     return { functionResponse: { id, name, response: {} } }
@@ -165,13 +158,7 @@ void t.test('calls are sent whole with any arguments', (t) => {
 })
 
 void t.test('reasoning state is restored unchanged, whether the text is shown or not', (t) => {
-  const events = [
-    START,
-    ...thought(0, 'sig', 'First ', 'second.'),
-    ...text(1, 'Hi'),
-    ...call(2, '{}'),
-    STOP,
-  ]
+  const events = [START, ...thought(0, 'sig', 'First ', 'second.'), ...text(1, 'Hi'), ...call(2, '{}'), STOP]
   const expected = {
     parts: [
       { type: 'thinking', text: 'First second.', signature: 'sig', origin: 'anthropic' },
@@ -208,10 +195,7 @@ void t.test('reasoning state is restored unchanged, whether the text is shown or
 })
 
 void t.test("Google's own signatures are sent unchanged", (t) => {
-  const { parts, streamed } = both(
-    [START, ...thought(0, 'own', 'a', 'b'), ...text(1, 'Hi'), STOP],
-    'gemini',
-  )
+  const { parts, streamed } = both([START, ...thought(0, 'own', 'a', 'b'), ...text(1, 'Hi'), STOP], 'gemini')
   t.same(parts[0], { text: 'ab', thought: true, thoughtSignature: 'own' })
   t.same(streamed.slice(0, 2), [
     { text: 'a', thought: true },
@@ -249,10 +233,7 @@ void t.test('every finish reason', (t) => {
   t.equal(refused.streamed[0]?.['text'], 'No.')
   t.equal(candidateOf(refused.whole)['finishReason'], 'SAFETY', 'a refusal has the reason SAFETY')
   t.equal(candidateOf(refused.chunks.at(-1))['finishReason'], 'SAFETY')
-  const filtered = both(
-    [START, ...refusal, { type: 'finish', reason: 'filter', raw: 'x' }],
-    'anthropic',
-  )
+  const filtered = both([START, ...refusal, { type: 'finish', reason: 'filter', raw: 'x' }], 'anthropic')
   t.match(candidateOf(filtered.whole), { finishReason: 'SAFETY', finishMessage: 'No.' })
   t.match(candidateOf(filtered.chunks.at(-1)), { finishReason: 'SAFETY', finishMessage: 'No.' })
   t.end()
@@ -333,9 +314,6 @@ void t.test('every error kind', (t) => {
       details: [{}, { fieldViolations: [{ field: 'contents[2]' }] }, { retryDelay: '7s' }],
     },
   })
-  t.match(
-    clientCodec.encodeStreamError({ kind: 'upstream_failed', message: 'Bad.' }),
-    /^data: \{"error":/,
-  )
+  t.match(clientCodec.encodeStreamError({ kind: 'upstream_failed', message: 'Bad.' }), /^data: \{"error":/)
   t.end()
 })

@@ -3,10 +3,7 @@
  * Method: a table of statuses and payloads.
  */
 import t from 'tap'
-import {
-  decodeError,
-  decodeStreamError,
-} from '../../../../src/formats/gemini/upstream/decode-error.js'
+import { decodeError, decodeStreamError } from '../../../../src/formats/gemini/upstream/decode-error.js'
 import { redactUpstreamText } from '../../../../src/formats/wire/upstream-errors.js'
 
 function payload(error: object): string {
@@ -43,9 +40,7 @@ void t.test('the status decides the kind', (t) => {
 })
 
 void t.test("an error about the gateway's own key is not passed to the client", (t) => {
-  const details = [
-    { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID' },
-  ]
+  const details = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID' }]
   const body = payload({ code: 400, message: 'API key not valid: AIzaSyD', details })
   const error = decodeError(400, {}, body)
   t.match(error, { kind: 'upstream_denied', upstreamCode: 'API_KEY_INVALID' })
@@ -141,10 +136,7 @@ void t.test('messages carry no credentials and are bounded', (t) => {
   )
   t.equal(redactUpstreamText('x'.repeat(2048)).length, 2048)
   const cut = redactUpstreamText('x'.repeat(2046) + '🌊🌊')
-  t.ok(
-    cut.length <= 2048 && !/[\ud800-\udbff](?![\udc00-\udfff])/.test(cut),
-    'cut between characters',
-  )
+  t.ok(cut.length <= 2048 && !/[\ud800-\udbff](?![\udc00-\udfff])/.test(cut), 'cut between characters')
   t.equal(redactUpstreamText('x'.repeat(1e6)).length, 2048)
   t.end()
 })
@@ -152,8 +144,7 @@ void t.test('messages carry no credentials and are bounded', (t) => {
 void t.test('a context overflow is recognized by the whole message, not by a part of it', (t) => {
   const kind = (message: string, status = 400): string =>
     decodeError(status, {}, payload({ code: status, message, status: 'INVALID_ARGUMENT' })).kind
-  const message =
-    'The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).'
+  const message = 'The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).'
   t.equal(kind(message), 'context_too_long')
   t.equal(
     kind('The input token count exceeds the maximum number of tokens allowed (1048576).'),

@@ -66,10 +66,7 @@ void t.test('a whole reply and any split of its parts give the same reply', (t) 
 })
 
 void t.test('a signature alone is kept as an empty text block', (t) => {
-  const decoded = decodeStream([
-    chunk([call('f')]),
-    chunk([{ text: '', thoughtSignature: 'sig' }], STOP),
-  ])
+  const decoded = decodeStream([chunk([call('f')]), chunk([{ text: '', thoughtSignature: 'sig' }], STOP)])
   t.match(decoded.reply?.blocks[1], { type: 'text', text: '', signature: 'sig' })
   const bare = decodeStream([chunk([{ thoughtSignature: 'sig' }], STOP)])
   t.match(bare.reply?.blocks, [{ type: 'text', text: '', signature: 'sig' }])
@@ -91,55 +88,45 @@ void t.test('missing candidates, content, parts and index are tolerated', (t) =>
   t.end()
 })
 
-void t.test(
-  "calls have the upstream's ids if they are valid and unique, else generated ones",
-  (t) => {
-    const long = 'x'.repeat(41)
-    const request = chatRequest({
-      messages: [
-        { role: 'user', index: 0, parts: [{ type: 'text', text: 'q' }] },
-        {
-          role: 'assistant',
-          index: 1,
-          parts: [],
-          toolCalls: [
-            { id: 'old1', name: 'f', arguments: '{}' },
-            { id: 'call_reply1_4', name: 'f', arguments: '{}' },
-          ],
-        },
-      ],
-    })
-    const parts = ['a1', 'a1', 'old1', long, 'no good', undefined].map((id) => call('f', {}, id))
-    const ids = toolsOf(decodeStream([chunk(parts, STOP)], request)).map(({ id }) => id)
-    t.strictSame(ids, [
-      'a1',
-      'call_reply1_1',
-      'call_reply1_2',
-      'call_reply1_3',
-      'call_reply1_4_1',
-      'call_reply1_5',
-    ])
-    const other = toolsOf(decodeStream([chunk(parts, STOP, { responseId: 'reply2' })], request))
-    t.equal(other[1]?.id, 'call_reply2_1', 'ids differ between replies')
-    const wild = chunk(parts, STOP, { responseId: `${'é/'.repeat(40)}end` })
-    for (const { id } of toolsOf(decodeStream([wild], request))) {
-      t.match(id, /^[A-Za-z0-9_-]{1,40}$/)
-    }
-    const none = chunk([call('f')], STOP, { responseId: null })
-    t.equal(
-      toolsOf(decodeStream([none], request))[0]?.id,
-      'call_m2_0',
-      'without a reply id: turn and index',
-    )
-    t.end()
-  },
-)
+void t.test("calls have the upstream's ids if they are valid and unique, else generated ones", (t) => {
+  const long = 'x'.repeat(41)
+  const request = chatRequest({
+    messages: [
+      { role: 'user', index: 0, parts: [{ type: 'text', text: 'q' }] },
+      {
+        role: 'assistant',
+        index: 1,
+        parts: [],
+        toolCalls: [
+          { id: 'old1', name: 'f', arguments: '{}' },
+          { id: 'call_reply1_4', name: 'f', arguments: '{}' },
+        ],
+      },
+    ],
+  })
+  const parts = ['a1', 'a1', 'old1', long, 'no good', undefined].map((id) => call('f', {}, id))
+  const ids = toolsOf(decodeStream([chunk(parts, STOP)], request)).map(({ id }) => id)
+  t.strictSame(ids, [
+    'a1',
+    'call_reply1_1',
+    'call_reply1_2',
+    'call_reply1_3',
+    'call_reply1_4_1',
+    'call_reply1_5',
+  ])
+  const other = toolsOf(decodeStream([chunk(parts, STOP, { responseId: 'reply2' })], request))
+  t.equal(other[1]?.id, 'call_reply2_1', 'ids differ between replies')
+  const wild = chunk(parts, STOP, { responseId: `${'é/'.repeat(40)}end` })
+  for (const { id } of toolsOf(decodeStream([wild], request))) {
+    t.match(id, /^[A-Za-z0-9_-]{1,40}$/)
+  }
+  const none = chunk([call('f')], STOP, { responseId: null })
+  t.equal(toolsOf(decodeStream([none], request))[0]?.id, 'call_m2_0', 'without a reply id: turn and index')
+  t.end()
+})
 
 void t.test('missing arguments of calls are {}; STOP becomes tool-use', (t) => {
-  const decoded = decodeStream([
-    chunk([call('f'), call('f', { a: [1, 'ü'] })]),
-    chunk([{ text: '' }], STOP),
-  ])
+  const decoded = decodeStream([chunk([call('f'), call('f', { a: [1, 'ü'] })]), chunk([{ text: '' }], STOP)])
   t.strictSame(
     toolsOf(decoded).map(({ json }) => json),
     ['{}', '{"a":[1,"ü"]}'],
@@ -150,12 +137,7 @@ void t.test('missing arguments of calls are {}; STOP becomes tool-use', (t) => {
 
 void t.test("calls have the client's names and forms of tools", (t) => {
   const tools: Tool[] = [{ name: '1st' }, { name: '_1st' }, { name: 'sql', custom: {} }]
-  const parts = [
-    call('__1st'),
-    call('_1st'),
-    call('sql', { input: 'SELECT 1' }),
-    call('sql', { q: 1 }),
-  ]
+  const parts = [call('__1st'), call('_1st'), call('sql', { input: 'SELECT 1' }), call('sql', { q: 1 })]
   const decoded = decodeStream([chunk(parts, STOP)], chatRequest({ tools }))
   t.match(decoded.reply?.blocks, [
     { name: '1st' },
@@ -244,30 +226,21 @@ void t.test('a failed reply has its reason, without keys', (t) => {
   t.end()
 })
 
-void t.test(
-  'a blocked prompt is a filtered reply, with a refusal if the upstream sends a message',
-  (t) => {
-    const silent = decodeStream([{ promptFeedback: { blockReason: 'SAFETY' } }])
-    t.match(silent.reply, { reason: 'filter', raw: 'SAFETY', blocks: [] })
-    const words = decodeStream([
-      { promptFeedback: { blockReason: 'OTHER', blockReasonMessage: 'Not this.' } },
-    ])
-    t.match(words.reply, { reason: 'filter', blocks: [{ type: 'refusal', text: 'Not this.' }] })
-    const partial = decodeStream([
-      chunk([{ text: 'part' }], { finishReason: 'SAFETY', finishMessage: 'Cut off.' }),
-    ])
-    t.match(partial.reply?.blocks, [{ text: 'part' }, { type: 'refusal', text: 'Cut off.' }])
-    t.end()
-  },
-)
+void t.test('a blocked prompt is a filtered reply, with a refusal if the upstream sends a message', (t) => {
+  const silent = decodeStream([{ promptFeedback: { blockReason: 'SAFETY' } }])
+  t.match(silent.reply, { reason: 'filter', raw: 'SAFETY', blocks: [] })
+  const words = decodeStream([{ promptFeedback: { blockReason: 'OTHER', blockReasonMessage: 'Not this.' } }])
+  t.match(words.reply, { reason: 'filter', blocks: [{ type: 'refusal', text: 'Not this.' }] })
+  const partial = decodeStream([
+    chunk([{ text: 'part' }], { finishReason: 'SAFETY', finishMessage: 'Cut off.' }),
+  ])
+  t.match(partial.reply?.blocks, [{ text: 'part' }, { type: 'refusal', text: 'Cut off.' }])
+  t.end()
+})
 
 void t.test('an end without a finish reason is truncation, with the usage so far', (t) => {
   const decoded = decodeStream([
-    chunk(
-      [{ text: 'half' }],
-      {},
-      { usageMetadata: { promptTokenCount: 4, candidatesTokenCount: 1 } },
-    ),
+    chunk([{ text: 'half' }], {}, { usageMetadata: { promptTokenCount: 4, candidatesTokenCount: 1 } }),
   ])
   t.equal(decoded.error?.kind, 'upstream_truncated')
   t.strictSame(decoded.usage, { input: 4, output: 1 })
@@ -316,9 +289,7 @@ void t.test('usage has the last value of each count', (t) => {
     }),
   ])
   t.strictSame(decoded.usage, { input: 260, output: 29, cacheRead: 100, reasoning: 9 })
-  const zero = decodeReply(
-    chunk([], STOP, { usageMetadata: { promptTokenCount: 14, totalTokenCount: 14 } }),
-  )
+  const zero = decodeReply(chunk([], STOP, { usageMetadata: { promptTokenCount: 14, totalTokenCount: 14 } }))
   t.strictSame(zero.usage, { input: 14, output: 0 }, 'Gemini omits counts of zero')
   t.strictSame(decodeReply(chunk([], STOP)).usage, {}, 'nothing reported is not zero')
   const junk = { usageMetadata: { promptTokenCount: -1, candidatesTokenCount: 'x' } }

@@ -71,9 +71,7 @@ void t.test('turns of one role are merged; empty texts and turns are omitted', (
     { role: 'assistant', parts: [{ type: 'text', text: '' }], toolCalls: [] },
     user('b', ' '),
   )
-  t.strictSame(contents(messages), [
-    { role: 'user', parts: [{ text: 'a' }, { text: 'b' }, { text: ' ' }] },
-  ])
+  t.strictSame(contents(messages), [{ role: 'user', parts: [{ text: 'a' }, { text: 'b' }, { text: ' ' }] }])
   t.end()
 })
 
@@ -134,16 +132,13 @@ void t.test('arguments and results are always objects', (t) => {
   t.end()
 })
 
-void t.test(
-  'a lost signature of the first call of a step is replaced by a placeholder, on 3+ only',
-  (t) => {
-    const messages = talk(user('q'), calls(call('a'), call('b')), result('a', ''), result('b', ''))
-    t.match(contents(messages)[1], { parts: [{ thoughtSignature: SKIP }, {}] })
-    t.equal(JSON.stringify(contents(messages)).split(SKIP).length, 2, 'once')
-    t.notMatch(JSON.stringify(contents(messages, oldFacts())), new RegExp(SKIP))
-    t.end()
-  },
-)
+void t.test('a lost signature of the first call of a step is replaced by a placeholder, on 3+ only', (t) => {
+  const messages = talk(user('q'), calls(call('a'), call('b')), result('a', ''), result('b', ''))
+  t.match(contents(messages)[1], { parts: [{ thoughtSignature: SKIP }, {}] })
+  t.equal(JSON.stringify(contents(messages)).split(SKIP).length, 2, 'once')
+  t.notMatch(JSON.stringify(contents(messages, oldFacts())), new RegExp(SKIP))
+  t.end()
+})
 
 void t.test('reasoning state of Gemini is sent back; that of others is dropped', (t) => {
   const thinking = { type: 'thinking', text: 'hm' } as const
@@ -295,13 +290,10 @@ void t.test('histories that Gemini does not accept are refused', (t) => {
     kind: 'untranslatable',
     param: 'messages[0]',
   })
-  t.match(
-    encodeFailure({ messages: talk({ role: 'system', parts: [{ type: 'text', text: 's' }] }) }),
-    {
-      kind: 'untranslatable',
-      param: 'messages',
-    },
-  )
+  t.match(encodeFailure({ messages: talk({ role: 'system', parts: [{ type: 'text', text: 's' }] }) }), {
+    kind: 'untranslatable',
+    param: 'messages',
+  })
   const kind = 'malformed_request'
   const orphan = talk(user('a'), result('x', ''))
   t.match(encodeFailure({ messages: orphan }), { kind, param: 'messages[1].tool_call_id' })
@@ -332,9 +324,7 @@ void t.test('the encoding of a message does not depend on later messages', (t) =
   ]
   const whole = encode({ messages: talk(...drafts) })
   const flat = (list: JsonObject[]): string[] =>
-    list.flatMap(({ role, parts }) =>
-      (parts as JsonObject[]).map((part) => JSON.stringify({ role, part })),
-    )
+    list.flatMap(({ role, parts }) => (parts as JsonObject[]).map((part) => JSON.stringify({ role, part })))
   const all = flat(whole.body.contents as JsonObject[])
   let checked = 0
   for (let count = 2; count <= drafts.length; count += 1) {
@@ -348,10 +338,6 @@ void t.test('the encoding of a message does not depend on later messages', (t) =
     checked += 1
   }
   t.ok(checked > 10)
-  t.equal(
-    JSON.stringify(encode({ messages: talk(...drafts) })),
-    JSON.stringify(whole),
-    'same bytes',
-  )
+  t.equal(JSON.stringify(encode({ messages: talk(...drafts) })), JSON.stringify(whole), 'same bytes')
   t.end()
 })

@@ -170,22 +170,14 @@ void t.test('reasoning effort as a level, a budget or a loss', (t) => {
   const shown = (model = facts()): unknown[] =>
     efforts.map((effort) => {
       const { body, losses } = encode({ reasoningEffort: effort }, model)
-      const thinking = (body.generationConfig as { thinkingConfig?: object } | undefined)
-        ?.thinkingConfig as Record<string, unknown> | undefined
+      const thinking = (body.generationConfig as { thinkingConfig?: object } | undefined)?.thinkingConfig as
+        Record<string, unknown> | undefined
       const value = thinking?.['thinkingLevel'] ?? thinking?.['thinkingBudget']
       t.notOk(thinking !== undefined && 'thinkingLevel' in thinking && 'thinkingBudget' in thinking)
       t.equal(thinking?.['includeThoughts'] === true, thinking !== undefined && effort !== 'none')
       return losses.length === 0 ? value : `${String(value)} lossy`
     })
-  t.strictSame(shown(), [
-    'minimal lossy',
-    'minimal',
-    'low',
-    'medium',
-    'high',
-    'high lossy',
-    'high lossy',
-  ])
+  t.strictSame(shown(), ['minimal lossy', 'minimal', 'low', 'medium', 'high', 'high lossy', 'high lossy'])
   t.strictSame(
     shown(facts({ thinkingLevels: ['low', 'high'] })),
     ['low lossy', 'low lossy', 'low', 'high lossy', 'high', 'high lossy', 'high lossy'],
@@ -198,11 +190,7 @@ void t.test('reasoning effort as a level, a budget or a loss', (t) => {
   )
   t.strictSame(shown(oldFacts()), [0, 512, 1024, 8192, 24_576, 24_576, 24_576], '2.5-flash')
   const pro = { thinkingBudget: { min: 128, max: 32_768, canDisable: false } }
-  t.strictSame(
-    shown(oldFacts(pro)),
-    ['128 lossy', 512, 1024, 8192, 24_576, 32_768, 32_768],
-    '2.5-pro',
-  )
+  t.strictSame(shown(oldFacts(pro)), ['128 lossy', 512, 1024, 8192, 24_576, 32_768, 32_768], '2.5-pro')
   const two = {
     id: 'gemini-2.0-flash',
     family: 'google',
@@ -226,9 +214,7 @@ void t.test("Google's thinking_config is used if no effort is set", (t) => {
   t.strictSame(config({ rest }), { thinkingConfig: { thinkingBudget: 5, includeThoughts: true } })
   t.strictSame(encode({ rest }).losses, [])
   t.strictSame(encode({ rest, reasoningEffort: 'low' }).losses, ['extra_content:no-equivalent'])
-  t.strictSame(encode({ rest: { extra_content: { other: 1 } } }).losses, [
-    'extra_content:no-equivalent',
-  ])
+  t.strictSame(encode({ rest: { extra_content: { other: 1 } } }).losses, ['extra_content:no-equivalent'])
   const both = { thinking_level: 'low', thinking_budget: 5 }
   t.match(encodeFailure({ rest: { extra_content: { google: { thinking_config: both } } } }), {
     kind: 'untranslatable',
@@ -295,14 +281,8 @@ void t.test('tool choice', (t) => {
     mode: 'ANY',
     allowedFunctionNames: ['f'],
   })
-  t.equal(
-    encode({ toolChoice: { mode: 'none' } }).body.toolConfig,
-    undefined,
-    'no tools, no choice',
-  )
-  t.strictSame(encode({ tools, parallelToolCalls: false }).losses, [
-    'parallel_tool_calls:no-equivalent',
-  ])
+  t.equal(encode({ toolChoice: { mode: 'none' } }).body.toolConfig, undefined, 'no tools, no choice')
+  t.strictSame(encode({ tools, parallelToolCalls: false }).losses, ['parallel_tool_calls:no-equivalent'])
   t.strictSame(encode({ tools, parallelToolCalls: true }).losses, [])
   t.strictSame(encode({ parallelToolCalls: false }).losses, [], 'ignored without tools')
   const none = { tools, toolChoice: { mode: 'none' }, parallelToolCalls: false } as const

@@ -57,11 +57,7 @@ const TABLE: [string, JsonObject, JsonObject][] = [
     { type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 9.5 },
     { type: 'integer', minimum: 1, maximum: 9 },
   ],
-  [
-    'exclusive numbers',
-    { type: 'number', exclusiveMinimum: 0, minimum: -1 },
-    { type: 'number', minimum: 0 },
-  ],
+  ['exclusive numbers', { type: 'number', exclusiveMinimum: 0, minimum: -1 }, { type: 'number', minimum: 0 }],
   [
     'draft 4 exclusive',
     { type: 'number', minimum: 1, exclusiveMinimum: true },
@@ -212,12 +208,7 @@ void t.test('deep schemas and unusual names are accepted', (t) => {
   }
   const grown = relaxSchema({ allOf: [{ $ref: '#/$defs/N39' }, {}], $defs: doubling })
   t.ok(JSON.stringify(grown).length < 10_000, 'copies of copies are bounded')
-  const odd = JSON.parse(
-    '{"properties":{"__proto__":{"type":"string"},"constructor":{}}}',
-  ) as JsonObject
-  t.equal(
-    JSON.stringify(relaxSchema(odd)),
-    '{"properties":{"__proto__":{"type":"string"},"constructor":{}}}',
-  )
+  const odd = JSON.parse('{"properties":{"__proto__":{"type":"string"},"constructor":{}}}') as JsonObject
+  t.equal(JSON.stringify(relaxSchema(odd)), '{"properties":{"__proto__":{"type":"string"},"constructor":{}}}')
   t.end()
 })

@@ -22,11 +22,7 @@ const user = (...content: JsonValue[]): JsonValue[] => [{ role: 'user', content 
 
 const PNG = 'data:image/png;base64,iVBORw0KGgo='
 
-function refused(
-  t: Test,
-  messages: JsonValue[],
-  { param, rule }: { param: string; rule: string },
-): void {
+function refused(t: Test, messages: JsonValue[], { param, rule }: { param: string; rule: string }): void {
   const error = refusalOf(() => read(messages))
   t.equal(error.kind, 'malformed_request')
   t.equal(error.param, param)
@@ -153,9 +149,7 @@ void t.test('content parts are decoded', (t) => {
 
 void t.test('base64 is normalised: line ends, the URL-safe alphabet, missing padding', (t) => {
   const data = (url: string): unknown => {
-    const [message] = read(
-      user({ type: 'image_url', image_url: { url: `data:image/png;base64,${url}` } }),
-    )
+    const [message] = read(user({ type: 'image_url', image_url: { url: `data:image/png;base64,${url}` } }))
     const [part] = message?.parts ?? []
     return part?.type === 'image' && part.source.kind === 'base64' ? part.source.data : undefined
   }

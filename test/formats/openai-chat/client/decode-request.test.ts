@@ -289,20 +289,18 @@ const RULES: Rule[] = [
   ...['prompt_cache_key', 'prompt_cache_retention'].map((field): Rule => {
     return { field, good: ['x', null], bad: [[1, '']], message: `${field} must be a string` }
   }),
-  ...['api_base', 'api_key', 'base_url', 'custom_host', 'extra_headers', 'fallbacks'].map(
-    (field): Rule => {
-      const message = `${field} is not allowed: the gateway chooses the upstream`
-      return {
-        field,
-        good: [null],
-        bad: [
-          ['http://canary.invalid', ''],
-          [{}, ''],
-        ],
-        message,
-      }
-    },
-  ),
+  ...['api_base', 'api_key', 'base_url', 'custom_host', 'extra_headers', 'fallbacks'].map((field): Rule => {
+    const message = `${field} is not allowed: the gateway chooses the upstream`
+    return {
+      field,
+      good: [null],
+      bad: [
+        ['http://canary.invalid', ''],
+        [{}, ''],
+      ],
+      message,
+    }
+  }),
 ]
 
 check(RULES)

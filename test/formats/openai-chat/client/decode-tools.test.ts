@@ -57,10 +57,7 @@ const RULES: Rule[] = [
     field: 'tools',
     good: [[{ type: 'custom', custom: { name: 'c', format: { type: 'grammar', grammar: {} } } }]],
     bad: [
-      [
-        [{ type: 'custom', custom: { name: 'c', format: { type: 'x' } } }],
-        'tools[0].custom.format.type',
-      ],
+      [[{ type: 'custom', custom: { name: 'c', format: { type: 'x' } } }], 'tools[0].custom.format.type'],
     ],
     message: 'tools[0].custom.format.type must be one of text, grammar',
   },

@@ -268,10 +268,7 @@ void t.test('the legacy form contains only the first call', (t) => {
 void t.test('an error ends a stream without [DONE]', (t) => {
   const error = { kind: 'upstream_truncated', message: 'Cut.' } as const
   const body = { message: 'Cut.', type: 'api_error', code: null, kind: 'upstream_truncated' }
-  t.same(stream([{ type: 'error', error }]), [
-    delta({ role: 'assistant', content: '' }),
-    { error: body },
-  ])
+  t.same(stream([{ type: 'error', error }]), [delta({ role: 'assistant', content: '' }), { error: body }])
   t.equal(clientCodec.encodeStreamError(error), `data: ${JSON.stringify({ error: body })}\n\n`)
   t.end()
 })

@@ -5,10 +5,7 @@
 import t from 'tap'
 import { objectOf } from '../../../../src/formats/chat/json.js'
 import { ERRORS, type ErrorKind } from '../../../../src/errors.js'
-import {
-  encodeError,
-  encodeStreamError,
-} from '../../../../src/formats/openai-chat/client/encode-error.js'
+import { encodeError, encodeStreamError } from '../../../../src/formats/openai-chat/client/encode-error.js'
 
 const REPORTED = new Map<string, [status: number, type: string]>([
   ['malformed_request', [400, 'invalid_request_error']],
@@ -100,10 +97,7 @@ for (const kind of kinds) {
     t.equal(answer.status, status)
     const code = CODES.get(kind) ?? null
     t.match(errorOf(answer.body), { type, kind, param: 'a[0]', message: /^Why\.$/ })
-    t.equal(
-      errorOf(answer.body)['code'],
-      kind === 'untranslatable' ? 'unsupported_parameter' : code,
-    )
+    t.equal(errorOf(answer.body)['code'], kind === 'untranslatable' ? 'unsupported_parameter' : code)
     const frame = encodeStreamError({ kind, message: 'Why.' })
     t.match(frame, /^data: [^\n]+\n\n$/, 'one frame')
     const reported = errorOf(frame.slice('data: '.length))

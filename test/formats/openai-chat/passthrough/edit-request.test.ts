@@ -68,15 +68,12 @@ void t.test('a plain body is not changed for any model', (t) => {
   t.end()
 })
 
-void t.test(
-  "the model gets the upstream's name, and cache markers of other vendors are removed",
-  (t) => {
-    t.same(edited({ model: 'a' }), [{ key: 'model', json: '"m"' }])
-    const marked = { model: 'm', cache_control: { type: 'ephemeral' } }
-    t.same(edited(marked), [{ key: 'cache_control', json: null }])
-    t.end()
-  },
-)
+void t.test("the model gets the upstream's name, and cache markers of other vendors are removed", (t) => {
+  t.same(edited({ model: 'a' }), [{ key: 'model', json: '"m"' }])
+  const marked = { model: 'm', cache_control: { type: 'ephemeral' } }
+  t.same(edited(marked), [{ key: 'cache_control', json: null }])
+  t.end()
+})
 
 void t.test('stream_options: usage is requested, other members stay', (t) => {
   const usage = { key: 'stream_options', json: '{"include_usage":true}' }
@@ -163,8 +160,7 @@ void t.test('sampling: a default value is dropped without a loss', (t) => {
 })
 
 void t.test('reasoning_effort: the supported effort, the nearest lower one, or none', (t) => {
-  const effort = (value: string, facts = REASONS): unknown[] =>
-    sent({ reasoning_effort: value }, facts)
+  const effort = (value: string, facts = REASONS): unknown[] => sent({ reasoning_effort: value }, facts)
   t.same(effort('high'), [{ reasoning_effort: 'high' }, []])
   t.same(effort('max'), [{ reasoning_effort: 'high' }, ['reasoning_effort approximated']])
   t.same(effort('minimal'), [{ reasoning_effort: 'none' }, ['reasoning_effort approximated']])
@@ -172,26 +168,19 @@ void t.test('reasoning_effort: the supported effort, the nearest lower one, or n
   t.same(effort('none', o3), [{ reasoning_effort: 'low' }, ['reasoning_effort approximated']])
   t.same(effort('high', OWN), [{}, ['reasoning_effort no-equivalent']])
   t.same(effort('none', OWN), [{}, []])
-  t.same(
-    effort('max', FACTS),
-    [{ reasoning_effort: 'max' }, []],
-    'a model of another vendor is not edited',
-  )
+  t.same(effort('max', FACTS), [{ reasoning_effort: 'max' }, []], 'a model of another vendor is not edited')
   t.end()
 })
 
-void t.test(
-  'a reasoning object becomes the flat field, because the endpoint refuses the object',
-  (t) => {
-    const flat = { reasoning_effort: 'low' }
-    t.same(sent({ reasoning: { effort: 'low' } }, REASONS), [flat, []])
-    t.same(sent({ reasoning: { effort: 'high' }, ...flat }, REASONS), [flat, []])
-    const more = { reasoning: { effort: 'low', summary: 'auto' } }
-    t.same(sent(more, REASONS), [flat, ['reasoning no-equivalent']])
-    t.same(sent(more, FACTS), [more, []], 'OpenRouter accepts the object')
-    t.end()
-  },
-)
+void t.test('a reasoning object becomes the flat field, because the endpoint refuses the object', (t) => {
+  const flat = { reasoning_effort: 'low' }
+  t.same(sent({ reasoning: { effort: 'low' } }, REASONS), [flat, []])
+  t.same(sent({ reasoning: { effort: 'high' }, ...flat }, REASONS), [flat, []])
+  const more = { reasoning: { effort: 'low', summary: 'auto' } }
+  t.same(sent(more, REASONS), [flat, ['reasoning no-equivalent']])
+  t.same(sent(more, FACTS), [more, []], 'OpenRouter accepts the object')
+  t.end()
+})
 
 void t.test('vendor fields of other formats do not reach OpenAI', (t) => {
   const foreign = { thinking: { type: 'adaptive' }, extra_body: {}, extra_content: { google: {} } }
@@ -245,71 +234,61 @@ void t.test('prompt_cache_retention is sent only to models that accept it', (t) 
   t.end()
 })
 
-void t.test(
-  'prompt_cache_options and breakpoints are sent only to models that accept them',
-  (t) => {
-    const text = { type: 'text', text: 'T' }
-    const marked = { ...text, prompt_cache_breakpoint: { mode: 'explicit' } }
-    const actual = (part: JsonObject): JsonObject => ({
-      messages: [{ role: 'user', content: [part] }],
-    })
-    const body = { ...actual(marked), prompt_cache_options: { mode: 'implicit' } }
-    t.same(sent(body, { ...REASONS, promptCacheBreakpoints: true }), [body, []])
-    t.same(sent(body, REASONS), [actual(text), []])
-    t.same(sent(body, FACTS), [body, []], 'a model of another vendor is not edited')
-    t.end()
-  },
-)
+void t.test('prompt_cache_options and breakpoints are sent only to models that accept them', (t) => {
+  const text = { type: 'text', text: 'T' }
+  const marked = { ...text, prompt_cache_breakpoint: { mode: 'explicit' } }
+  const actual = (part: JsonObject): JsonObject => ({
+    messages: [{ role: 'user', content: [part] }],
+  })
+  const body = { ...actual(marked), prompt_cache_options: { mode: 'implicit' } }
+  t.same(sent(body, { ...REASONS, promptCacheBreakpoints: true }), [body, []])
+  t.same(sent(body, REASONS), [actual(text), []])
+  t.same(sent(body, FACTS), [body, []], 'a model of another vendor is not edited')
+  t.end()
+})
 
 const LONG = `toolu_${'x'.repeat(60)}`
 
-void t.test(
-  'a conversation that began with another provider loses cache markers and long ids',
-  (t) => {
-    const call = { id: LONG, type: 'function', function: { name: 'f', arguments: '{"n":1e400}' } }
-    const messages = [
-      { role: 'system', content: 'S', cache_control: { type: 'ephemeral' } },
-      {
-        role: 'user',
-        content: [{ type: 'text', text: 'T', cache_control: { type: 'ephemeral' } }],
-      },
-      {
-        role: 'assistant',
-        content: 'A',
-        reasoning_content: 'hm',
-        reasoning_details: [{ type: 'reasoning.text' }],
-        thinking_blocks: [],
-        tool_calls: [{ ...call, extra_content: { google: { thought_signature: 's' } } }],
-      },
-      { role: 'tool', tool_call_id: LONG, content: 'R' },
+void t.test('a conversation that began with another provider loses cache markers and long ids', (t) => {
+  const call = { id: LONG, type: 'function', function: { name: 'f', arguments: '{"n":1e400}' } }
+  const messages = [
+    { role: 'system', content: 'S', cache_control: { type: 'ephemeral' } },
+    {
+      role: 'user',
+      content: [{ type: 'text', text: 'T', cache_control: { type: 'ephemeral' } }],
+    },
+    {
+      role: 'assistant',
+      content: 'A',
+      reasoning_content: 'hm',
+      reasoning_details: [{ type: 'reasoning.text' }],
+      thinking_blocks: [],
+      tool_calls: [{ ...call, extra_content: { google: { thought_signature: 's' } } }],
+    },
+    { role: 'tool', tool_call_id: LONG, content: 'R' },
+    { role: 'user', content: 'U' },
+  ]
+  const [body, lost] = sent({ messages }, OWN)
+  t.same(lost, ['messages.reasoning no-equivalent'], 'the loss is reported')
+  t.match(body, {
+    messages: [
+      { role: 'system', content: 'S' },
+      { role: 'user', content: [{ type: 'text', text: 'T' }] },
+      { role: 'assistant', content: 'A' },
+      { role: 'tool', tool_call_id: /^toolu_x{25}_[0-9a-f]{8}$/, content: 'R' },
       { role: 'user', content: 'U' },
-    ]
-    const [body, lost] = sent({ messages }, OWN)
-    t.same(lost, ['messages.reasoning no-equivalent'], 'the loss is reported')
-    t.match(body, {
-      messages: [
-        { role: 'system', content: 'S' },
-        { role: 'user', content: [{ type: 'text', text: 'T' }] },
-        { role: 'assistant', content: 'A' },
-        { role: 'tool', tool_call_id: /^toolu_x{25}_[0-9a-f]{8}$/, content: 'R' },
-        { role: 'user', content: 'U' },
-      ],
-    })
-    const text = JSON.stringify(body)
-    t.notMatch(text, /cache_control|reasoning|thinking|extra_content/)
-    t.equal(text.split(LONG).length, 1, 'call and result get a shorter id')
-    const ids = [...text.matchAll(/"(?:tool_call_)?id":"([^"]+)"/g)].map((it) => it[1])
-    t.equal(ids.length, 2)
-    t.equal(ids[0], ids[1], 'call and result have the same id')
-    t.match(text, String.raw`{\"n\":1e400}`, 'arguments keep their text')
-    t.same(
-      sent({ messages }, FACTS),
-      [{ messages }, []],
-      'a model of another vendor receives all members',
-    )
-    t.end()
-  },
-)
+    ],
+  })
+  const text = JSON.stringify(body)
+  t.notMatch(text, /cache_control|reasoning|thinking|extra_content/)
+  t.equal(text.split(LONG).length, 1, 'call and result get a shorter id')
+  const ids = [...text.matchAll(/"(?:tool_call_)?id":"([^"]+)"/g)].map((it) => it[1])
+  t.equal(ids.length, 2)
+  t.equal(ids[0], ids[1], 'call and result have the same id')
+  t.match(text, String.raw`{\"n\":1e400}`, 'arguments keep their text')
+  t.same(sent({ messages }, FACTS), [{ messages }, []], 'a model of another vendor receives all members')
+  t.end()
+})
 
 void t.test('thinking parts are removed, and the message remains', (t) => {
   const thinking = { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }

@@ -61,8 +61,7 @@ void t.test('usage in every frame is read from every frame', (t) => {
 function through(frames: readonly string[], includeUsage: boolean): string {
   const stream = new PassthroughStream(newWatcher(includeUsage))
   let out = ''
-  for (const data of frames)
-    out += stream.write(Buffer.from(`data: ${data}\n\n`)).toString('latin1')
+  for (const data of frames) out += stream.write(Buffer.from(`data: ${data}\n\n`)).toString('latin1')
   return out + stream.end().toString('latin1')
 }
 
@@ -81,8 +80,7 @@ void t.test('`usage: null` is forwarded only to clients that requested usage', (
 
 void t.test('an ambiguous frame is forwarded unchanged', (t) => {
   const nested = frame('Hi').replace('"index":0', '"index":0,"usage":null')
-  const first =
-    '{"usage":null,"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]}'
+  const first = '{"usage":null,"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]}'
   const frames = [nested, first, chunk({}, 'stop'), '[DONE]']
   t.equal(through(frames, false), frames.map((data) => `data: ${data}\n\n`).join(''))
   t.end()

@@ -95,8 +95,7 @@ void t.test('text with the words usage, error and reason is ordinary text', (t) 
 
 void t.test('null usage, finish reason and error are ordinary frames', (t) => {
   const watcher = newWatcher()
-  const frame =
-    '{"choices":[{"delta":{"content":"x"},"finish_reason" : null}],"usage":  null,"error":null}'
+  const frame = '{"choices":[{"delta":{"content":"x"},"finish_reason" : null}],"usage":  null,"error":null}'
   t.equal(watcher.frame('', frame), true)
   t.equal(watcher.frame('', frame), true)
   t.equal(watcher.error, null)
@@ -117,11 +116,7 @@ void t.test('the first non-empty member of a delta is content', (t) => {
     watcher.frame('', chunk(delta))
     t.equal(watcher.hasContent, true, JSON.stringify(delta))
   }
-  for (const delta of [
-    {},
-    { role: 'assistant', content: null, refusal: null },
-    { tool_calls: [] },
-  ]) {
+  for (const delta of [{}, { role: 'assistant', content: null, refusal: null }, { tool_calls: [] }]) {
     const watcher = newWatcher()
     watcher.frame('', chunk(delta))
     t.equal(watcher.hasContent, false, JSON.stringify(delta))

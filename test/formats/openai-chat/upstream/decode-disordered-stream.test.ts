@@ -110,27 +110,16 @@ void t.test('[DONE] after content completes a reply without a finish reason', (t
   t.end()
 })
 
-void t.test(
-  'an end after the finish reason completes the reply; any other end truncates it',
-  (t) => {
-    t.equal(decodeFrames([textChunk('Hi'), stop()]).reply?.reason, 'stop')
-    const cut = [call(textPart(0, '{"a"', { name: 'f', id: 'c1' }))]
-    for (const frames of [
-      [],
-      [ROLE],
-      [textChunk('Hi')],
-      cut,
-      [ROLE, DONE],
-      [DONE],
-      ['{"choices":[]}'],
-    ]) {
-      const { error, reply } = decodeFrames(frames)
-      t.equal(error?.kind, 'upstream_truncated', JSON.stringify(frames))
-      t.equal(reply, null)
-    }
-    t.end()
-  },
-)
+void t.test('an end after the finish reason completes the reply; any other end truncates it', (t) => {
+  t.equal(decodeFrames([textChunk('Hi'), stop()]).reply?.reason, 'stop')
+  const cut = [call(textPart(0, '{"a"', { name: 'f', id: 'c1' }))]
+  for (const frames of [[], [ROLE], [textChunk('Hi')], cut, [ROLE, DONE], [DONE], ['{"choices":[]}']]) {
+    const { error, reply } = decodeFrames(frames)
+    t.equal(error?.kind, 'upstream_truncated', JSON.stringify(frames))
+    t.equal(reply, null)
+  }
+  t.end()
+})
 
 void t.test('a frame that is not a chunk is malformed', (t) => {
   for (const bad of [
@@ -235,27 +224,21 @@ void t.test('calls with the index -1 or none are distinguished by ids', (t) => {
   t.end()
 })
 
-void t.test(
-  'calls that all have index 0 are distinguished by ids or by complete arguments',
-  (t) => {
-    const ids = [
-      call(textPart(0, '{"x":1}', { name: 'f', id: 'a' })),
-      call(textPart(0, '{"x":2}', { name: 'f', id: 'b' })),
-      stop(),
-    ]
-    t.same(callsOf(decodeFrames(ids)), ['a f {"x":1}', 'b f {"x":2}'])
-    const none = [
-      call(textPart(0, '{"x":1}', { name: 'f' })),
-      call(textPart(0, '{"x":2}', { name: 'f' })),
-      stop(),
-    ]
-    t.same(callsOf(decodeFrames(none)), [
-      'call_chatcmpl1_0 f {"x":1}',
-      'call_chatcmpl1_1 f {"x":2}',
-    ])
-    t.end()
-  },
-)
+void t.test('calls that all have index 0 are distinguished by ids or by complete arguments', (t) => {
+  const ids = [
+    call(textPart(0, '{"x":1}', { name: 'f', id: 'a' })),
+    call(textPart(0, '{"x":2}', { name: 'f', id: 'b' })),
+    stop(),
+  ]
+  t.same(callsOf(decodeFrames(ids)), ['a f {"x":1}', 'b f {"x":2}'])
+  const none = [
+    call(textPart(0, '{"x":1}', { name: 'f' })),
+    call(textPart(0, '{"x":2}', { name: 'f' })),
+    stop(),
+  ]
+  t.same(callsOf(decodeFrames(none)), ['call_chatcmpl1_0 f {"x":1}', 'call_chatcmpl1_1 f {"x":2}'])
+  t.end()
+})
 
 void t.test('an index that increases within one call continues the call', (t) => {
   const frames = [

@@ -34,11 +34,7 @@ void t.test('the status determines the kind', (t) => {
     [302, 'upstream_failed'],
   ]
   for (const [status, kind] of rows) {
-    t.equal(
-      upstreamCodec.decodeError(status, {}, body({ message: 'M' })).kind,
-      kind,
-      String(status),
-    )
+    t.equal(upstreamCodec.decodeError(status, {}, body({ message: 'M' })).kind, kind, String(status))
     const html = upstreamCodec.decodeError(status, {}, '<html>secret page</html>')
     t.equal(html.kind, status === 404 ? 'upstream_misconfigured' : kind, `${status} html`)
     t.notMatch(html.message, 'secret')
@@ -53,32 +49,20 @@ void t.test('the code and the parameter distinguish variants; the text is not us
   t.equal(kind(404, { code: 'DeploymentNotFound' }), 'unknown_model')
   t.equal(kind(404, { param: 'file_id' }), 'upstream_rejected')
   t.equal(kind(400, { message: 'model_not_found insufficient_quota' }), 'upstream_rejected')
-  const rejected = upstreamCodec.decodeError(
-    400,
-    {},
-    body({ message: 'Bad', param: 'top_p', code: 'x' }),
-  )
+  const rejected = upstreamCodec.decodeError(400, {}, body({ message: 'Bad', param: 'top_p', code: 'x' }))
   const kept = { message: 'Bad', param: 'top_p', upstreamCode: 'x', code: 'x' }
   t.same(rejected, { kind: 'upstream_rejected', ...kept })
   t.end()
 })
 
 void t.test('an exhausted quota is not retryable', (t) => {
-  const quota = upstreamCodec.decodeError(
-    429,
-    {},
-    body({ message: 'M', code: 'insufficient_quota' }),
-  )
+  const quota = upstreamCodec.decodeError(429, {}, body({ message: 'M', code: 'insufficient_quota' }))
   t.match(quota, { kind: 'upstream_busy', retryable: false, code: 'insufficient_quota' })
   const unpaid = upstreamCodec.decodeError(402, {}, body({ message: 'M', code: 402 }))
   t.equal(unpaid.code, 'insufficient_quota', 'a vendor that repeats the status as the code')
   t.equal(upstreamCodec.decodeError(402, {}, body({ message: 'M' })).retryable, false)
   t.equal(upstreamCodec.decodeError(429, {}, body({ message: 'M' })).retryable, undefined)
-  const reported = upstreamCodec.decodeError(
-    500,
-    { 'x-should-retry': 'false' },
-    body({ message: 'M' }),
-  )
+  const reported = upstreamCodec.decodeError(500, { 'x-should-retry': 'false' }, body({ message: 'M' }))
   t.equal(reported.retryable, false)
   t.end()
 })
@@ -110,11 +94,7 @@ void t.test('messages are redacted and bounded', (t) => {
     const { message } = upstreamCodec.decodeError(400, {}, body({ message: `about ${secret}.` }))
     t.notMatch(message, secret.slice(-8), secret.slice(0, 5))
     t.match(message, /^about /)
-    const param = upstreamCodec.decodeError(
-      400,
-      {},
-      body({ message: 'M', param: secret, code: secret }),
-    )
+    const param = upstreamCodec.decodeError(400, {}, body({ message: 'M', param: secret, code: secret }))
     t.notMatch(JSON.stringify(param), secret.slice(-8))
   }
   const long = upstreamCodec.decodeError(400, {}, body({ message: 'é'.repeat(60_000) }))
@@ -164,11 +144,7 @@ void t.test('a context overflow is recognized by its code, not by its message', 
     "This model's maximum context length is 8192 tokens.",
     'string too long: context_length_exceeded',
   ]) {
-    const other = upstreamCodec.decodeError(
-      400,
-      {},
-      body({ code: 'string_above_max_length', message }),
-    )
+    const other = upstreamCodec.decodeError(400, {}, body({ code: 'string_above_max_length', message }))
     t.equal(other.kind, 'upstream_rejected', message)
   }
   t.end()

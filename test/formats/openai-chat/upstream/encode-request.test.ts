@@ -17,11 +17,7 @@ function encode(
 ): { body: JsonObject; lost: string[] } {
   const lost: string[] = []
   const losses = { drop: (path: string, why: string): void => void lost.push(`${path} ${why}`) }
-  const body = upstreamCodec.encodeRequest(
-    { ...request(), ...members },
-    { ...PLAIN, ...facts },
-    losses,
-  )
+  const body = upstreamCodec.encodeRequest({ ...request(), ...members }, { ...PLAIN, ...facts }, losses)
   return { body, lost }
 }
 

@@ -299,58 +299,49 @@ void t.test('hosted tools of OpenAI are sent only to its upstreams', (t) => {
   })
   t.same(request.native, [{ path: 'tools.web_search' }, { path: 'tools.mcp' }])
   const forced = decode({ tools: [{ type: 'web_search' }], tool_choice: { type: 'web_search' } })
-  t.match(forced.native, [
-    { path: 'tools.web_search' },
-    { path: 'tool_choice', refusal: /only OpenAI/ },
-  ])
+  t.match(forced.native, [{ path: 'tools.web_search' }, { path: 'tool_choice', refusal: /only OpenAI/ }])
   t.end()
 })
 
-void t.test(
-  'tools in a namespace have a joined name for other formats, and both names in calls',
-  (t) => {
-    const tools = [
-      { type: 'namespace', name: 'mcp', tools: [TOOL, { type: 'custom', name: 'c' }] },
-      TOOL,
-    ]
-    const history = [
-      user('Go'),
-      { ...call('a'), namespace: 'mcp' },
-      { ...call('b'), namespace: 'f' },
-      output('a'),
-      output('b'),
-    ]
-    const request = decode({ tools, input: history })
-    t.same(
-      request.tools.map(({ name }) => name),
-      ['mcp__f', 'mcp__c', 'f'],
-    )
-    t.match(request.messages[1], { toolCalls: [{ name: 'mcp__f' }, { name: 'f' }] })
-    t.same(request.native, undefined, 'no field is lost')
-    const reply = {
-      id: 'x',
-      model: 'm',
-      blocks: [{ type: 'tool' as const, id: 'call_1', name: 'mcp__f', json: '{}' }],
-      usage: {},
-      reason: 'tool-use' as const,
-      raw: null,
-    }
-    const seed = { id: 'resp_1', createdAtSeconds: 0, model: 'm' }
-    const body = JSON.parse(clientCodec.encodeReply(reply, request, seed).text) as JsonObject
-    t.match(body, {
-      output: [{ type: 'function_call', namespace: 'mcp', name: 'f', call_id: 'call_1' }],
-    })
-    const encoder = clientCodec.newEncoder(request, seed)
-    encoder.event({ type: 'start', id: 'x', model: 'm' })
-    encoder.event({ type: 'tool-start', index: 0, id: 'call_1', name: 'mcp__f' })
-    encoder.event({ type: 'tool-end', index: 0 })
-    const frames = encoder.take()
-    t.match(frames, /"response\.output_item\.added".*"name":"f","namespace":"mcp"/)
-    t.match(frames, /"response\.function_call_arguments\.done".*"name":"f"/)
-    t.match(frames, /"response\.output_item\.done".*"name":"f","namespace":"mcp"/)
-    t.end()
-  },
-)
+void t.test('tools in a namespace have a joined name for other formats, and both names in calls', (t) => {
+  const tools = [{ type: 'namespace', name: 'mcp', tools: [TOOL, { type: 'custom', name: 'c' }] }, TOOL]
+  const history = [
+    user('Go'),
+    { ...call('a'), namespace: 'mcp' },
+    { ...call('b'), namespace: 'f' },
+    output('a'),
+    output('b'),
+  ]
+  const request = decode({ tools, input: history })
+  t.same(
+    request.tools.map(({ name }) => name),
+    ['mcp__f', 'mcp__c', 'f'],
+  )
+  t.match(request.messages[1], { toolCalls: [{ name: 'mcp__f' }, { name: 'f' }] })
+  t.same(request.native, undefined, 'no field is lost')
+  const reply = {
+    id: 'x',
+    model: 'm',
+    blocks: [{ type: 'tool' as const, id: 'call_1', name: 'mcp__f', json: '{}' }],
+    usage: {},
+    reason: 'tool-use' as const,
+    raw: null,
+  }
+  const seed = { id: 'resp_1', createdAtSeconds: 0, model: 'm' }
+  const body = JSON.parse(clientCodec.encodeReply(reply, request, seed).text) as JsonObject
+  t.match(body, {
+    output: [{ type: 'function_call', namespace: 'mcp', name: 'f', call_id: 'call_1' }],
+  })
+  const encoder = clientCodec.newEncoder(request, seed)
+  encoder.event({ type: 'start', id: 'x', model: 'm' })
+  encoder.event({ type: 'tool-start', index: 0, id: 'call_1', name: 'mcp__f' })
+  encoder.event({ type: 'tool-end', index: 0 })
+  const frames = encoder.take()
+  t.match(frames, /"response\.output_item\.added".*"name":"f","namespace":"mcp"/)
+  t.match(frames, /"response\.function_call_arguments\.done".*"name":"f"/)
+  t.match(frames, /"response\.output_item\.done".*"name":"f","namespace":"mcp"/)
+  t.end()
+})
 
 void t.test('the number of references to items is bounded', (t) => {
   const input = Array.from({ length: 1_025 }, (_, at) => ({

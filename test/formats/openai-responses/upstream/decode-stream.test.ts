@@ -63,10 +63,7 @@ void t.test('an item that has another index in the last event is emitted once', 
     'One two',
     'the rest of the item is emitted',
   )
-  t.equal(
-    text(decode(added(0, item([])), textDelta(0, 'One two'), done(0, whole), last)),
-    'One two',
-  )
+  t.equal(text(decode(added(0, item([])), textDelta(0, 'One two'), done(0, whole), last)), 'One two')
   t.end()
 })
 
@@ -114,11 +111,7 @@ void t.test('interleaved items are emitted in sequence', (t) => {
 })
 
 void t.test('an item without a done event is closed at the end', (t) => {
-  t.equal(
-    text(decode(textDelta(0, 'Hel'), textDelta(0, 'lo'), DONE)),
-    'Hello',
-    'no start and no end',
-  )
+  t.equal(text(decode(textDelta(0, 'Hel'), textDelta(0, 'lo'), DONE)), 'Hello', 'no start and no end')
   const recorder = decode(added(0, call('a')), args(0, '{}'), textDelta(1, 'Hi'), DONE)
   t.match(recorder.reply?.blocks, [{ type: 'tool' }, { type: 'text', text: 'Hi' }])
   t.end()
@@ -143,21 +136,18 @@ void t.test('an item with another id in each event is one item', (t) => {
   t.end()
 })
 
-void t.test(
-  'events without an index belong to the item with their id, or to the latest item',
-  (t) => {
-    const bare = (event: JsonObject): JsonObject => {
-      const { output_index, ...rest } = event
-      return output_index === undefined ? event : rest
-    }
-    const events = [added(0, call('a')), args(0, '{}'), done(0, call('a', '{}'))]
-    const last = { type: 'response.completed', response: { output: [call('a', '{}')] } }
-    t.same(calls(decode(...events.map(bare), last)), ['a={}'])
-    const named = events.map((event) => ({ ...bare(event), item_id: 'fc_a' }))
-    t.same(calls(decode(...named, last)), ['a={}'])
-    t.end()
-  },
-)
+void t.test('events without an index belong to the item with their id, or to the latest item', (t) => {
+  const bare = (event: JsonObject): JsonObject => {
+    const { output_index, ...rest } = event
+    return output_index === undefined ? event : rest
+  }
+  const events = [added(0, call('a')), args(0, '{}'), done(0, call('a', '{}'))]
+  const last = { type: 'response.completed', response: { output: [call('a', '{}')] } }
+  t.same(calls(decode(...events.map(bare), last)), ['a={}'])
+  const named = events.map((event) => ({ ...bare(event), item_id: 'fc_a' }))
+  t.same(calls(decode(...named, last)), ['a={}'])
+  t.end()
+})
 
 void t.test('each part of a message is a block', (t) => {
   const part = (at: number, delta: string): JsonObject => textDelta(0, delta, { content_index: at })
@@ -192,11 +182,7 @@ void t.test('reasoning is one block, with the encrypted content of its last even
     { type: 'text' },
   ])
   const open = { type: 'reasoning', id: 'rs_2', summary: [] }
-  t.same(
-    decode(added(0, open), done(0, open), DONE).reply?.blocks,
-    [],
-    'neither text nor encrypted content',
-  )
+  t.same(decode(added(0, open), done(0, open), DONE).reply?.blocks, [], 'neither text nor encrypted content')
   t.end()
 })
 
@@ -220,10 +206,7 @@ void t.test('a citation is emitted once, from any of its events', (t) => {
     content_index: 0,
     annotation: note,
   }
-  const citations = [
-    { url: 'https://a.example/', title: 'A', start: 0, end: 2 },
-    { title: 'log.pdf' },
-  ]
+  const citations = [{ url: 'https://a.example/', title: 'A', start: 0, end: 2 }, { title: 'log.pdf' }]
   const blocks = [{ type: 'text', text: 'Hi', citations }]
   t.same(decode(textDelta(0, 'Hi'), reported, done(0, message), DONE).reply?.blocks, blocks)
   t.same(decodeWhole({ output: [message] }).reply?.blocks, blocks)
@@ -262,10 +245,7 @@ void t.test('a failed response is an error', (t) => {
     reply: null,
     error: { kind: 'upstream_failed', message: 'It broke.', upstreamCode: 'server_error' },
   })
-  t.match(decode(failed).events.slice(-2), [
-    { type: 'usage', usage: { input: 7 } },
-    { type: 'error' },
-  ])
+  t.match(decode(failed).events.slice(-2), [{ type: 'usage', usage: { input: 7 } }, { type: 'error' }])
   for (const status of ['failed', 'cancelled']) {
     t.equal(decode({ ...DONE, response: { status } }).error?.kind, 'upstream_failed', status)
     t.equal(decodeWhole({ status, output: [] }).error?.kind, 'upstream_failed', status)
@@ -303,11 +283,7 @@ void t.test('frames of another format are malformed', (t) => {
   t.equal(decodeWhole({}).error?.kind, 'upstream_malformed')
   t.equal(decodeWhole({ choices: [] }).error?.kind, 'upstream_malformed')
   const nameless = { type: 'function_call', id: 'fc_1', call_id: 'a', arguments: '{}' }
-  t.equal(
-    decode(done(0, nameless), DONE).error?.kind,
-    'upstream_malformed',
-    'a call without a name',
-  )
+  t.equal(decode(done(0, nameless), DONE).error?.kind, 'upstream_malformed', 'a call without a name')
   t.equal(decode(args(0, '{}'), DONE).error?.kind, 'upstream_malformed', 'arguments without a call')
   t.end()
 })

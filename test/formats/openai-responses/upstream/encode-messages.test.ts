@@ -100,22 +100,19 @@ void t.test('a turn of the model: reasoning, text, calls', (t) => {
   t.end()
 })
 
-void t.test(
-  'reasoning without state, of another origin, or without a following item is omitted',
-  (t) => {
-    const calls = [LOOK]
-    for (const part of [BARE, { ...THOUGHT, origin: 'anthropic' }, { ...BARE, signature: '' }]) {
-      const { body, lost } = encode({ messages: [assistant([part], calls)] })
-      t.match(body['input'], [{ type: 'function_call' }])
-      t.same(lost, ['messages.thinking: no-equivalent'])
-    }
-    const last = encode({ messages: [assistant([{ type: 'text', text: 'Yes.' }, THOUGHT])] })
-    t.match(last.body['input'], [{ role: 'assistant' }])
-    t.same(last.lost, ['messages.thinking: no-equivalent'])
-    t.same(encode({ messages: [assistant([THOUGHT])] }).body['input'], [])
-    t.end()
-  },
-)
+void t.test('reasoning without state, of another origin, or without a following item is omitted', (t) => {
+  const calls = [LOOK]
+  for (const part of [BARE, { ...THOUGHT, origin: 'anthropic' }, { ...BARE, signature: '' }]) {
+    const { body, lost } = encode({ messages: [assistant([part], calls)] })
+    t.match(body['input'], [{ type: 'function_call' }])
+    t.same(lost, ['messages.thinking: no-equivalent'])
+  }
+  const last = encode({ messages: [assistant([{ type: 'text', text: 'Yes.' }, THOUGHT])] })
+  t.match(last.body['input'], [{ role: 'assistant' }])
+  t.same(last.lost, ['messages.thinking: no-equivalent'])
+  t.same(encode({ messages: [assistant([THOUGHT])] }).body['input'], [])
+  t.end()
+})
 
 void t.test('encrypted content without an id, or as `redacted`, is sent back', (t) => {
   const silent = { ...BARE, text: '', redacted: 'gAAAother' }
@@ -154,9 +151,7 @@ void t.test('results with text are strings, others are parts', (t) => {
   )
   t.match(input(assistant([], [LOOK]), tool('call_1', [])).at(-1), { output: '' })
   const failed: Message = { role: 'tool', index: 2, callId: 'call_1', parts: [], isError: true }
-  t.same(encode({ messages: [assistant([], [LOOK]), failed] }).lost, [
-    'messages.is_error: no-equivalent',
-  ])
+  t.same(encode({ messages: [assistant([], [LOOK]), failed] }).lost, ['messages.is_error: no-equivalent'])
   t.end()
 })
 

@@ -5,14 +5,7 @@
 import t from 'tap'
 import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
-import {
-  upstreamCodec,
-  encode,
-  refusalOf,
-  request,
-  PLAIN_MODEL,
-  REASONING_MODEL,
-} from '../driver.js'
+import { upstreamCodec, encode, refusalOf, request, PLAIN_MODEL, REASONING_MODEL } from '../driver.js'
 
 void t.test('a minimal request', (t) => {
   t.strictSame(encode({}).body, {
@@ -119,9 +112,7 @@ void t.test('sampling parameters are sent only to models that accept them', (t) 
   t.match(encode({ ...members, reasoningEffort: 'none' }), { body: { temperature: 0.5 }, lost: [] })
   const never = { ...REASONING_MODEL, samplingParams: 'never' } as const
   t.same(encode({ temperature: 1, topP: 1 }, never).lost, [], 'the default value')
-  t.same(encode({ temperature: 0, reasoningEffort: 'none' }, never).lost, [
-    'temperature: no-equivalent',
-  ])
+  t.same(encode({ temperature: 0, reasoningEffort: 'none' }, never).lost, ['temperature: no-equivalent'])
   t.end()
 })
 
@@ -174,10 +165,7 @@ void t.test('token probabilities are requested from models that return them', (t
 })
 
 void t.test('a model without reasoning gets no reasoning fields', (t) => {
-  const members = encode(
-    { reasoningEffort: 'low', rest: { reasoning: { summary: 'auto' } } },
-    PLAIN_MODEL,
-  )
+  const members = encode({ reasoningEffort: 'low', rest: { reasoning: { summary: 'auto' } } }, PLAIN_MODEL)
   t.notOk('reasoning' in members.body)
   t.notOk('include' in members.body)
   t.same(members.lost, ['reasoning_effort: no-equivalent', 'reasoning: no-equivalent'])
@@ -193,9 +181,7 @@ void t.test('fields that change the reply are refused by name', (t) => {
     [{ rest: { modalities: ['text', 'audio'] } }, 'modalities'],
     [
       {
-        messages: [
-          { role: 'user', index: 3, parts: [{ type: 'audio', format: 'wav', data: 'AAAA' }] },
-        ],
+        messages: [{ role: 'user', index: 3, parts: [{ type: 'audio', format: 'wav', data: 'AAAA' }] }],
       },
       'messages[3].content',
     ],

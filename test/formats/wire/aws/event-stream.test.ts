@@ -149,10 +149,7 @@ void t.test('events become frames under their names', (t) => {
     ['messageStart', '{"role":"assistant","p":"ab"}'],
     ['contentBlockDelta', '{"contentBlockIndex":0,"delta":{"text":"Grüße 👋"}}'],
   ])
-  const pretty = awsMessage(
-    { ':event-type': 'metadata', ':message-type': 'event' },
-    '{\r\n "a": 1\n}',
-  )
+  const pretty = awsMessage({ ':event-type': 'metadata', ':message-type': 'event' }, '{\r\n "a": 1\n}')
   t.same(JSON.parse(framed('aws-events', pretty).frames[0]?.[1] ?? ''), { a: 1 })
   t.end()
 })

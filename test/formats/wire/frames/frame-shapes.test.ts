@@ -48,9 +48,7 @@ void t.test('a frame is recognized with any values in its variable parts', (t) =
     good.replace('"Hi"', '"\\u12"'),
     good.replace('"Hi"', '"\n"'),
     good.replace('"Hi"', 'null'),
-    ...['', '-', '01', '1.', '.5', '1e', '+1', 'null', '"1"', '1 2', '0x1'].map((n) =>
-      frame('Hi', n),
-    ),
+    ...['', '-', '01', '1.', '.5', '1e', '+1', 'null', '"1"', '1 2', '0x1'].map((n) => frame('Hi', n)),
     '',
   ]) {
     t.equal(shapes.find(other), null, JSON.stringify(other))

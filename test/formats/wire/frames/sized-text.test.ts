@@ -6,18 +6,7 @@ import t from 'tap'
 import { quote } from '../../../../src/formats/wire/json/write-json.js'
 import { sizedText, TextSizer } from '../../../../src/formats/wire/frames/sized-text.js'
 
-const PARTS = [
-  '',
-  'plain',
-  'é',
-  '\u2028',
-  '日本',
-  'a 😀',
-  'half \ud800',
-  '"\\',
-  'line\nline',
-  '\u007f',
-]
+const PARTS = ['', 'plain', 'é', '\u2028', '日本', 'a 😀', 'half \ud800', '"\\', 'line\nline', '\u007f']
 
 void t.test('the size of a text is the sum of its parts', (t) => {
   const sizer = new TextSizer()

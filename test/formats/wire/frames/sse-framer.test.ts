@@ -18,11 +18,7 @@ function framerOf(options: SseOptions = {}): { framer: SseFramer; frames: string
 void t.test('an event at the limit passes, and one above it ends the framing', (t) => {
   for (const bytes of [false, true]) {
     for (const cut of [false, true]) {
-      for (const lines of [
-        'data: 1234\n\n',
-        'event:\ndata\n\n',
-        ': c\n'.repeat(9) + 'data: 1234\n\n',
-      ]) {
+      for (const lines of ['data: 1234\n\n', 'event:\ndata\n\n', ': c\n'.repeat(9) + 'data: 1234\n\n']) {
         const feed = (max: number): { framer: SseFramer; frames: string[] } => {
           const { framer, frames } = framerOf({ maxEventBytes: max, bytes })
           const text = `data: 0\n\n${lines}data: 0\n\n`

@@ -92,20 +92,7 @@ void t.test('a syntax error is named by its path', (t) => {
 })
 
 void t.test('an invalid string, number or literal is refused', (t) => {
-  const bodies = [
-    '"\\x"',
-    '"\n"',
-    '"\\u12"',
-    '01',
-    '1.',
-    '.5',
-    '-',
-    '+1',
-    '1e',
-    '0x10',
-    '--1',
-    'truee',
-  ]
+  const bodies = ['"\\x"', '"\n"', '"\\u12"', '01', '1.', '.5', '-', '+1', '1e', '0x10', '--1', 'truee']
   for (const value of bodies) t.match(refusal(`{"a":${value}}`).message, /not valid JSON/, value)
   t.match(refusal('{"\\q":1}').message, /not valid JSON: one of its keys/)
   refuses(t, '{"a":["b","secret\n"]}', {
@@ -163,8 +150,7 @@ void t.test('a duplicate key is refused at every depth', (t) => {
   refuses(t, '{"a":[{},{"b":{"c":1,"c":1}}]}', { message: /twice/, param: 'a[1].b.c' })
   refuses(t, '{"__proto__":1,"__proto__":2}', { message: /twice/, param: '__proto__' })
   const many = Array.from({ length: 20 }, (_, i) => `"k${i}":0`).join(',')
-  for (const key of ['k0', 'k8', 'k19'])
-    refuses(t, `{${many},"${key}":1}`, { message: /twice/, param: key })
+  for (const key of ['k0', 'k8', 'k19']) refuses(t, `{${many},"${key}":1}`, { message: /twice/, param: key })
   for (const body of [`{${many}}`, '{"a":{"a":1},"b":[{"a":1},{"a":1}]}', '{"A":1,"a":1}']) {
     t.equal(refusal(body).message, 'accepted', body)
   }
@@ -176,13 +162,7 @@ void t.test('numbers beyond the range of a double are refused', (t) => {
   refuses(t, '{"a":[1,1e400]}', { message: /^a\[1\] is a number too large/, param: 'a[1]' })
   refuses(t, '{"a":-1E309}', { message: /too large/, param: 'a' })
   refuses(t, `{"a":${'9'.repeat(400)}}`, { message: /too large/, param: 'a' })
-  for (const number of [
-    '1.7976931348623157e308',
-    '1e-400',
-    '-0',
-    '9007199254740993',
-    '9'.repeat(300),
-  ]) {
+  for (const number of ['1.7976931348623157e308', '1e-400', '-0', '9007199254740993', '9'.repeat(300)]) {
     t.equal(refusal(`{"a":${number}}`).message, 'accepted', number)
   }
   t.end()
@@ -222,8 +202,7 @@ void t.test('hostile bodies take milliseconds', (t) => {
 
 void t.test('an upstream reply must be an object', (t) => {
   t.same(parseReply('{"a":1,"a":2}'), { a: 2 })
-  for (const text of ['', '[]', 'null', '1', '{', '<html>', '"x"'])
-    t.equal(parseReply(text), null, text)
+  for (const text of ['', '[]', 'null', '1', '{', '<html>', '"x"']) t.equal(parseReply(text), null, text)
   t.end()
 })
 
@@ -246,13 +225,10 @@ void t.test('seeded bodies are accepted exactly if JSON.parse accepts them', (t)
   const space = (): string => pick(['', '', '', ' ', '\n', '\r\n', '\t '])
   const value = (depth: number): string => {
     const kind = random(depth > 4 ? 3 : 5)
-    if (kind === 0)
-      return pick(['1', '-0', '2.5e-3', '123456789012345678', 'true', 'false', 'null'])
-    if (kind < 3)
-      return JSON.stringify(pick(['', 'a"b', '\\', 'ü🦊', '\u0001', '{[', ']},:', '\\"']))
+    if (kind === 0) return pick(['1', '-0', '2.5e-3', '123456789012345678', 'true', 'false', 'null'])
+    if (kind < 3) return JSON.stringify(pick(['', 'a"b', '\\', 'ü🦊', '\u0001', '{[', ']},:', '\\"']))
     const parts = Array.from({ length: random(4) }, (_, i) => {
-      const key =
-        kind === 3 ? '' : `${space()}${JSON.stringify(`${pick(['k', 'ü', '"'])}${i}`)}${space()}:`
+      const key = kind === 3 ? '' : `${space()}${JSON.stringify(`${pick(['k', 'ü', '"'])}${i}`)}${space()}:`
       return `${key}${space()}${value(depth + 1)}${space()}`
     })
     return kind === 3 ? `[${parts.join(',')}]` : `{${parts.join(',')}}`

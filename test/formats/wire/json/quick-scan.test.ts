@@ -77,9 +77,7 @@ void t.test('accepted seeded documents have unique keys and correct offsets', (t
     passed += 1
     const value = JSON.parse(text) as Record<string, unknown>
     const bytes = Buffer.from(text)
-    const again = members.map(({ memberStart, valueEnd }) =>
-      bytes.toString('utf8', memberStart, valueEnd),
-    )
+    const again = members.map(({ memberStart, valueEnd }) => bytes.toString('utf8', memberStart, valueEnd))
     t.same(JSON.parse(`{${again.join(',')}}`), value)
     // A duplicate key would be present once.
     t.equal(JSON.stringify(value).length, withoutBlanks(text).length)

@@ -34,10 +34,7 @@ function parsed(json: string): string | null {
 }
 
 /** Scans the string at an offset in a larger buffer, so that every alignment of machine words occurs. */
-function scanned(
-  json: string,
-  offset: number,
-): { end: number; savedBytes: number; length: number } {
+function scanned(json: string, offset: number): { end: number; savedBytes: number; length: number } {
   const inside = Buffer.from(json).subarray(1)
   const all = Buffer.concat([Buffer.alloc(offset, 120), inside, Buffer.from(',"more":1}')])
   const scan = new StringScan(all.subarray(offset))
@@ -64,8 +61,7 @@ void t.test('accepts the strings that JSON.parse accepts, and counts their decod
       continue
     }
     if (end !== length) t.fail(`ends at ${end}, not at ${length}: ${json}`)
-    if (length - savedBytes !== Buffer.byteLength(text))
-      t.fail(`counts ${savedBytes} saved: ${json}`)
+    if (length - savedBytes !== Buffer.byteLength(text)) t.fail(`counts ${savedBytes} saved: ${json}`)
   }
   t.ok(refused > 100 && refused < 3_000, `${refused} refused`)
   t.end()

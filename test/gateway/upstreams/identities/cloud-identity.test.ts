@@ -180,9 +180,7 @@ void t.test('credentials that the platform refuses are replaced once a minute', 
   await clock.pass(100)
   const sentAtMs = clock.now()
   await clock.pass(100)
-  const renewed = await Promise.all(
-    Array.from({ length: 50 }, () => identity.renew(sentAtMs, 2_000)),
-  )
+  const renewed = await Promise.all(Array.from({ length: 50 }, () => identity.renew(sentAtMs, 2_000)))
   t.same(new Set(renewed), new Set([true]))
   t.equal(found.requests, 2)
   t.equal(await identity.renew(clock.now() + 1, 2_000), false)

@@ -84,11 +84,7 @@ async function isRequestedOnce(
   kinds: readonly string[],
 ): Promise<void> {
   const clock = new Clock()
-  const identity = new CloudIdentity(
-    { cloud: auth.cloud, upstream: 'u' },
-    sourceOf(auth, REGION),
-    clock,
-  )
+  const identity = new CloudIdentity({ cloud: auth.cloud, upstream: 'u' }, sourceOf(auth, REGION), clock)
   const all = (): Promise<Credentials[]> =>
     Promise.all(Array.from({ length: 1_000 }, async () => identity.get(20_000)))
   const requested = (): number[] => kinds.map((kind) => tokens.issued[kind] ?? 0)
@@ -105,32 +101,29 @@ async function isRequestedOnce(
   identity.close()
 }
 
-void t.test(
-  'AWS: container, instance metadata, web identity, a role: one request each',
-  async (t) => {
-    const emulator = await startClouds(t)
-    setVariables(t, { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${emulator.origin}/aws/container` })
-    await isRequestedOnce(t, emulator, AWS, ['container'])
-    setVariables(t, { AWS_EC2_METADATA_SERVICE_ENDPOINT: emulator.origin })
-    await isRequestedOnce(t, emulator, AWS, ['imds'])
-    setVariables(t, {
-      AWS_WEB_IDENTITY_TOKEN_FILE: join(t.testdir({ token: 'header.payload.signature' }), 'token'),
-      AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/pod',
-      AWS_ENDPOINT_URL_STS: `${emulator.origin}/sts`,
-    })
-    await isRequestedOnce(t, emulator, AWS, ['sts'])
-    const { keyId, secret } = EMULATED_KEYS
-    setVariables(t, {
-      AWS_ACCESS_KEY_ID: keyId,
-      AWS_SECRET_ACCESS_KEY: secret,
-      AWS_ENDPOINT_URL_STS: `${emulator.origin}/sts`,
-    })
-    const role = { ...AWS, roleArn: 'arn:aws:iam::123456789012:role/models', externalId: 'e' }
-    await isRequestedOnce(t, emulator, role, ['sts'])
-    process.env['AWS_SECRET_ACCESS_KEY'] = 'wrong'
-    await t.rejects(credentialsOf(role), /signature we calculated does not match/)
-  },
-)
+void t.test('AWS: container, instance metadata, web identity, a role: one request each', async (t) => {
+  const emulator = await startClouds(t)
+  setVariables(t, { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${emulator.origin}/aws/container` })
+  await isRequestedOnce(t, emulator, AWS, ['container'])
+  setVariables(t, { AWS_EC2_METADATA_SERVICE_ENDPOINT: emulator.origin })
+  await isRequestedOnce(t, emulator, AWS, ['imds'])
+  setVariables(t, {
+    AWS_WEB_IDENTITY_TOKEN_FILE: join(t.testdir({ token: 'header.payload.signature' }), 'token'),
+    AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/pod',
+    AWS_ENDPOINT_URL_STS: `${emulator.origin}/sts`,
+  })
+  await isRequestedOnce(t, emulator, AWS, ['sts'])
+  const { keyId, secret } = EMULATED_KEYS
+  setVariables(t, {
+    AWS_ACCESS_KEY_ID: keyId,
+    AWS_SECRET_ACCESS_KEY: secret,
+    AWS_ENDPOINT_URL_STS: `${emulator.origin}/sts`,
+  })
+  const role = { ...AWS, roleArn: 'arn:aws:iam::123456789012:role/models', externalId: 'e' }
+  await isRequestedOnce(t, emulator, role, ['sts'])
+  process.env['AWS_SECRET_ACCESS_KEY'] = 'wrong'
+  await t.rejects(credentialsOf(role), /signature we calculated does not match/)
+})
 
 void t.test('AWS: profiles of the shared files', async (t) => {
   const emulator = await startClouds(t)
@@ -214,8 +207,7 @@ void t.test('Google: workload identity federation, alone and for a service accou
   const folder = t.testdir({ token: 'header.payload.signature' })
   const external = {
     type: 'external_account',
-    audience:
-      '//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q',
+    audience: '//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q',
     subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
     token_url: `${emulator.origin}/google/sts`,
     credential_source: { file: join(folder, 'token') },

@@ -120,11 +120,7 @@ const VECTORS: readonly Vector[] = [
 
 void t.test("AWS's test vectors", (t) => {
   for (const { name, method = 'GET', path = '/', headers = [], body = '', signature } of VECTORS) {
-    const own = [
-      ...headers,
-      ['host', 'example.amazonaws.com'] as const,
-      ['x-amz-date', TIME] as const,
-    ]
+    const own = [...headers, ['host', 'example.amazonaws.com'] as const, ['x-amz-date', TIME] as const]
     const request = { method, path, bodyHash: sha(body) }
     const signed = canonicalHeaders(own)
     t.equal(signatureOf(request, signed, KEYS, SCOPE, TIME).signature, signature, name)

@@ -89,8 +89,7 @@ function RotateKey({ detail: { key, plan, liveKeys }, onClose }: KeyProps) {
       title={`Rotate ${key.name}?`}
       description={
         <>
-          Rotating creates a new key with the same name, models, limits and labels.{' '}
-          <code>{maskOf(key)}</code>{' '}
+          Rotating creates a new key with the same name, models, limits and labels. <code>{maskOf(key)}</code>{' '}
           {isFull
             ? `works for 24 more hours: the plan allows ${plan.maxKeys ?? 0} keys, and a rotation may exceed it for that time.`
             : 'works until you revoke it.'}
@@ -119,8 +118,8 @@ function RevokeKey({ detail: { key }, onClose }: KeyProps) {
       title={`Revoke ${key.name}?`}
       description={
         <>
-          Requests with <code>{maskOf(key)}</code> of the account {key.accountName} fail within 1
-          second. This cannot be undone.
+          Requests with <code>{maskOf(key)}</code> of the account {key.accountName} fail within 1 second. This
+          cannot be undone.
         </>
       }
       verb="Revoke"

@@ -1,11 +1,5 @@
 /** The edited settings of a key, and the request bodies made from them. Pure; the clock is an argument. */
-import type {
-  ChangeKeyBody,
-  CreateKeyBody,
-  Key,
-  KeyLimits,
-  Plan,
-} from '../../../server/schema/schema.js'
+import type { ChangeKeyBody, CreateKeyBody, Key, KeyLimits, Plan } from '../../../server/schema/schema.js'
 import type { Faults } from '../../components/form.js'
 import { exactCount, exactDollars } from '../../format/number.js'
 import { DAY_MS } from '../../format/time-buckets.js'
@@ -199,9 +193,7 @@ export function faultsOf(draft: Draft, plan: Pick<Plan, 'name' | 'limits'>, nowM
     models: modelsFault(draft),
     allowTools: toolsFault(draft),
     labels: labelsFault(draft.labels),
-    ...Object.fromEntries(
-      limits.map((field) => [`limits.${field.name}`, limitFault(draft, plan, field)]),
-    ),
+    ...Object.fromEntries(limits.map((field) => [`limits.${field.name}`, limitFault(draft, plan, field)])),
   }
   return Object.fromEntries(
     Object.entries(faults).flatMap(([name, fault]) => (fault === null ? [] : [[name, fault]])),

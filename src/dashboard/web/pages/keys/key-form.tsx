@@ -76,10 +76,7 @@ export function KeyFields({ form, plan, endsAtMs, isInside = false }: FieldsProp
   )
 }
 
-function ExpiryFields({
-  form: { values, field },
-  endsAtMs,
-}: Pick<FieldsProps, 'form' | 'endsAtMs'>) {
+function ExpiryFields({ form: { values, field }, endsAtMs }: Pick<FieldsProps, 'form' | 'endsAtMs'>) {
   const now = Date.now()
   const today = new Date(now - new Date().getTimezoneOffset() * 60_000)
   const kept = endsAtMs === null ? [] : [keptExpiry(endsAtMs, now)]

@@ -52,11 +52,7 @@ const OWN_LIMITS: Column<Key> = {
   head: 'Limits',
   cell: ({ limits }) => {
     const texts = limitTexts(limits)
-    return texts.length === 0 ? (
-      <span className="soft">plan</span>
-    ) : (
-      <Name text={texts.join(', ')} />
-    )
+    return texts.length === 0 ? <span className="soft">plan</span> : <Name text={texts.join(', ')} />
   },
   text: true,
   minor: true,
@@ -106,14 +102,9 @@ export function KeysPage() {
       title="Keys"
       purpose="Programs send a key with each request. Usage, limits and revocation are per key."
       scoped
-      action={
-        makesKeys && <CreateButton text="Create key" onClick={() => setQuery({ create: '1' })} />
-      }
+      action={makesKeys && <CreateButton text="Create key" onClick={() => setQuery({ create: '1' })} />}
       filters={
-        <FilterBar
-          search={{ label: 'Search keys', hint: 'Name, id or last four' }}
-          filters={filters}
-        >
+        <FilterBar search={{ label: 'Search keys', hint: 'Name, id or last four' }} filters={filters}>
           {scope === null && makesKeys ? <PlanNote /> : null}
         </FilterBar>
       }
@@ -134,11 +125,7 @@ export function KeysPage() {
         faded={(key) => key.state !== 'live'}
         open={(key) => setQuery({ key: key.id, edit: null })}
         actions={(key) => (
-          <RowMenu
-            apiKey={key}
-            mayChange={isAdmin || makesKeys}
-            open={(act) => setDialog({ act, key })}
-          />
+          <RowMenu apiKey={key} mayChange={isAdmin || makesKeys} open={(act) => setDialog({ act, key })} />
         )}
       />
       {query.has('create') ? <CreateKey onClose={close} /> : null}
@@ -151,12 +138,7 @@ export function KeysPage() {
         />
       ) : null}
       {dialog === null ? null : (
-        <KeyDialog
-          act={dialog.act}
-          id={dialog.key.id}
-          account={dialog.key.accountId}
-          onClose={close}
-        />
+        <KeyDialog act={dialog.act} id={dialog.key.id} account={dialog.key.accountId} onClose={close} />
       )}
       {dialog === null && id !== null && edit !== null ? (
         <LinkedForm id={id} edit={edit} account={scope} onClose={close} />
@@ -219,8 +201,8 @@ function NoKeys({ mayCreate }: { readonly mayCreate: boolean }) {
   return (
     <Empty title="No keys yet">
       <p>
-        A key lets a program use the models of this gateway. Its secret is shown once, with a
-        request to paste.
+        A key lets a program use the models of this gateway. Its secret is shown once, with a request to
+        paste.
       </p>
       {mayCreate ? (
         <p>

@@ -12,9 +12,7 @@ const TEXT_NAMES =
   /\.(txt|md|csv|tsv|json|ya?ml|xml|html|css|js|ts|tsx|py|rb|go|rs|java|c|h|sh|sql|log|toml)$/i
 
 /** For the file dialog of the browser. */
-export const ACCEPTED = [...IMAGES, 'application/pdf', 'text/*', '.md,.csv,.json,.yaml,.log'].join(
-  ',',
-)
+export const ACCEPTED = [...IMAGES, 'application/pdf', 'text/*', '.md,.csv,.json,.yaml,.log'].join(',')
 
 /** The files that a message can have, and why the others are left out. */
 export async function attach(

@@ -117,8 +117,7 @@ function messagesOf(turns: readonly Turn[], column: number): Message[] {
   const own = turns.filter((turn, at) => at === turns.length - 1 || replyIn(turn, column) !== null)
   return own.flatMap((turn, at): Message[] => {
     const { asked, results } = turn
-    const question: Message =
-      results.length > 0 ? { role: 'tool', results } : { role: 'user', ...asked }
+    const question: Message = results.length > 0 ? { role: 'tool', results } : { role: 'user', ...asked }
     if (at === own.length - 1) return [question]
     const answered = own[at + 1]?.results.map(({ call }) => call.id) ?? []
     const reply = replyIn(turn, column)
@@ -222,9 +221,7 @@ export function useConversation(user: string): Conversation {
     edit: (id, text) =>
       setTurns(
         turns.map((turn) =>
-          turn.id === id
-            ? { ...turn, asked: { ...turn.asked, text }, isEdited: hasReply(turn) }
-            : turn,
+          turn.id === id ? { ...turn, asked: { ...turn.asked, text }, isEdited: hasReply(turn) } : turn,
         ),
       ),
     remove: (id) => setTurns(turns.filter((turn) => turn.id !== id)),
@@ -260,9 +257,7 @@ function newReply(
 
 function withReply(turn: Turn, id: string, edit: (reply: Reply) => Partial<Reply>): Turn {
   if (!turn.replies.some((reply) => reply.id === id)) return turn
-  const replies = turn.replies.map((reply) =>
-    reply.id === id ? { ...reply, ...edit(reply) } : reply,
-  )
+  const replies = turn.replies.map((reply) => (reply.id === id ? { ...reply, ...edit(reply) } : reply))
   return { ...turn, replies }
 }
 

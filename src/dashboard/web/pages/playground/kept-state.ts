@@ -44,9 +44,7 @@ window.addEventListener('pagehide', write)
 
 function stored(user: string): Partial<Kept> {
   try {
-    const value = JSON.parse(window.sessionStorage.getItem(NAME) ?? '{}') as Partial<
-      Kept & { user: string }
-    >
+    const value = JSON.parse(window.sessionStorage.getItem(NAME) ?? '{}') as Partial<Kept & { user: string }>
     return value.user === user ? value : {}
   } catch {
     return {}
@@ -59,11 +57,7 @@ function write(): void {
   if (!isSignedIn()) state = null
   if (state === null) return
   // A full storage: without any file, then without the conversation.
-  for (const text of [
-    textOf(state, MAX_FILE),
-    textOf(state, 0),
-    textOf({ ...state, turns: [] }, 0),
-  ]) {
+  for (const text of [textOf(state, MAX_FILE), textOf(state, 0), textOf({ ...state, turns: [] }, 0)]) {
     try {
       window.sessionStorage.setItem(NAME, text)
       return

@@ -18,11 +18,7 @@ export function Markdown({ text }: { readonly text: string }) {
             </a>
           ),
           img: ({ src, alt }) => (
-            <a
-              href={typeof src === 'string' ? src : undefined}
-              target="_blank"
-              rel="noopener noreferrer"
-            >
+            <a href={typeof src === 'string' ? src : undefined} target="_blank" rel="noopener noreferrer">
               {alt === undefined || alt === '' ? 'Picture' : alt}
             </a>
           ),

@@ -37,9 +37,7 @@ function useModels(served: readonly string[], data: ModelsReply | null): string[
   const wanted = query.get('model') ?? exampleOf(data?.models ?? [])
   const first = served.includes(wanted) || served.length === 0 ? wanted : (served[0] ?? wanted)
   const second = query.get('with')
-  return second === null || (served.length > 0 && !served.includes(second))
-    ? [first]
-    : [first, second]
+  return second === null || (served.length > 0 && !served.includes(second)) ? [first] : [first, second]
 }
 
 export function PlaygroundPage() {
@@ -87,11 +85,7 @@ export function PlaygroundPage() {
         {isNarrow ? column : null}
       </div>
       {isCode ? (
-        <CodeDialog
-          run={run}
-          turns={nextTurns(conversation.turns, draft)}
-          onClose={() => setCode(false)}
-        />
+        <CodeDialog run={run} turns={nextTurns(conversation.turns, draft)} onClose={() => setCode(false)} />
       ) : null}
     </Page>
   )

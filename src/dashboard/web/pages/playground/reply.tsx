@@ -15,9 +15,7 @@ import { useScope, withScope } from '../../shell/session.js'
 import type { Reply } from './conversation.js'
 import type { ToolCall, ToolResult } from './request-body.js'
 
-const Markdown = lazy(() =>
-  import('./markdown.js').then((module) => ({ default: module.Markdown })),
-)
+const Markdown = lazy(() => import('./markdown.js').then((module) => ({ default: module.Markdown })))
 
 interface ReplyProps {
   readonly reply: Reply
@@ -45,12 +43,7 @@ export function ReplyView({ reply, formatName, isLocked, isAnswered, rerun, answ
         </details>
       )}
       <Text reply={reply} />
-      <Calls
-        calls={calls}
-        mayAnswer={ended !== null && !isAnswered}
-        isLocked={isLocked}
-        answer={answer}
-      />
+      <Calls calls={calls} mayAnswer={ended !== null && !isAnswered} isLocked={isLocked} answer={answer} />
       {problem === null ? null : (
         <div className="turn-problem stack">
           <ProblemLine problem={problem} />

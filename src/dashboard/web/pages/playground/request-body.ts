@@ -2,12 +2,7 @@
  * A request of the playground in each client format: messages with files and tools, tool definitions, and the
  * schema of the reply. Pure.
  */
-import {
-  inFormat,
-  type Format,
-  type FormattedRequest,
-  type Target,
-} from '../../format/request-formats.js'
+import { inFormat, type Format, type FormattedRequest, type Target } from '../../format/request-formats.js'
 
 /** A file of a message. */
 export interface Attachment {
@@ -61,11 +56,7 @@ export interface PlaygroundRequest {
 }
 
 /** Formats a request. */
-export function requestIn(
-  format: Format,
-  target: Target,
-  request: PlaygroundRequest,
-): FormattedRequest {
+export function requestIn(format: Format, target: Target, request: PlaygroundRequest): FormattedRequest {
   const { system, temperature, maxTokens } = request
   const first = system === '' ? [] : [{ role: 'system', content: system } as const]
   const plain = inFormat(format, target, { messages: first, temperature, maxTokens })

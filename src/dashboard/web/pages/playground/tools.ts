@@ -53,8 +53,7 @@ function toolIn(item: unknown): Tool | null {
   if (!isObject(item)) return null
   const tool = isObject(item['function']) ? item['function'] : item
   const { name, description } = tool
-  const parameters = tool['parameters'] ??
-    tool['input_schema'] ?? { type: 'object', properties: {} }
+  const parameters = tool['parameters'] ?? tool['input_schema'] ?? { type: 'object', properties: {} }
   if (typeof name !== 'string' || !NAME.test(name) || !isObject(parameters)) return null
   return { name, ...(typeof description === 'string' ? { description } : {}), parameters }
 }

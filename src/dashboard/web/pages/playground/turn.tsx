@@ -27,9 +27,7 @@ export function TurnView(props: TurnProps) {
   return (
     <article className="turn" aria-label={`Turn ${number}`}>
       {turn.results.length > 0 ? <Results {...props} /> : <Question {...props} />}
-      <div
-        className={turn.replies.length > 1 ? 'replies two stack gap-16' : 'replies stack gap-16'}
-      >
+      <div className={turn.replies.length > 1 ? 'replies two stack gap-16' : 'replies stack gap-16'}>
         {turn.replies.map((reply) => (
           <ReplyView
             key={reply.id}
@@ -120,9 +118,7 @@ function Question(props: TurnProps) {
       </p>
       <AttachmentList files={turn.asked.files} />
       <p className="turn-text asked">{turn.asked.text}</p>
-      {turn.isEdited ? (
-        <p className="soft">Edited. The reply below is to the previous message.</p>
-      ) : null}
+      {turn.isEdited ? <p className="soft">Edited. The reply below is to the previous message.</p> : null}
     </>
   )
 }
