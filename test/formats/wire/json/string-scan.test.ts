@@ -1,7 +1,7 @@
 /**
  * Goal: the scan accepts exactly the strings that `JSON.parse` accepts, and counts their decoded bytes.
- * Method: seeded strings of plain text, escapes and invalid bytes, at every alignment; strings of more than the
- * program's memory, with each escape at each place of the boundary, two at a time.
+ * Method: seeded strings of plain text, escapes and invalid bytes, at every alignment; strings of more than
+ * the program's memory, with each escape at each place of the boundary, two at a time.
  */
 import t from 'tap'
 import { PAUSED, STEP_BYTES, StringScan } from '../../../../src/formats/wire/json/string-scan.js'
