@@ -14,13 +14,14 @@ export function message(value: unknown, path: string): JsonObject {
   const item = object(value, path)
   const keys = Object.keys(item)
   if (!keys.some((key) => key.includes('_'))) return item
-  const out = new Map<string, JsonValue | undefined>()
+  const out: JsonObject = {}
   for (const key of keys) {
+    // Never `__proto__`, which becomes `_Proto__`.
     const name = camelCase(key)
-    if (out.has(name)) refuse(memberPath(path, name), 'is given twice, in both spellings')
-    out.set(name, item[key])
+    if (Object.hasOwn(out, name)) refuse(memberPath(path, name), 'is given twice, in both spellings')
+    out[name] = item[key]
   }
-  return Object.fromEntries(out)
+  return out
 }
 
 /** A repeated field: an array of at most `max` items, or one item without the array. */
