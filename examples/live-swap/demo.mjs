@@ -1,6 +1,6 @@
 // Moves `claude-` from one provider to another under load, and back: plan, swap, graph from Prometheus,
 // rollback. Two emulators play the providers. Needs Prometheus in the PATH. SECONDS_PER_PHASE (default 10)
-// sets the pace, STREAMS_PER_SECOND (default 40) the load.
+// sets the pace.
 import { execFile, spawn } from 'node:child_process'
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -13,7 +13,7 @@ import { graph } from './graph.mjs'
 
 const MAIN = process.env.SLUICE_MAIN ?? 'dist/main.js'
 const PHASE_MS = Number(process.env.SECONDS_PER_PHASE ?? '10') * 1000
-const PER_SECOND = Number(process.env.STREAMS_PER_SECOND ?? '40')
+const PER_SECOND = 40
 const folder = mkdtempSync(join(tmpdir(), 'sluice-swap-'))
 const file = join(folder, 'gateway.yaml')
 const newFile = join(folder, 'new.yaml')

@@ -184,15 +184,6 @@ export function cutAt(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   return edges.slice(1).map((edge, index) => bytes.subarray(edges[index] ?? 0, edge))
 }
 
-/** The places beside each line end, and every `step`th place from `first` on; both ends of the bytes too. */
-export function placesOf(bytes: Buffer, step: number, first = 0): number[] {
-  const isLineEnd = (at: number): boolean => bytes[at] === 10 || bytes[at] === 13
-  return Array.from({ length: bytes.length + 1 }, (_, place) => place).filter((place) => {
-    const isChosen = place % step === first % step || place === 0 || place === bytes.length
-    return isChosen || isLineEnd(place - 1) || isLineEnd(place)
-  })
-}
-
 /** One byte at a time. */
 export function singly(bytes: Buffer): Buffer[] {
   return Array.from(bytes, (_, index) => bytes.subarray(index, index + 1))

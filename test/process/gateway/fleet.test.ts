@@ -83,8 +83,7 @@ for (const [name, skip] of [
     await until(() => first.program.lines().some(({ msg }) => msg === 'configuration in force'))
     await first.chat()
     if (name === 'Redis') {
-      const alone = { ...settings, server: server.replace(WORKERS, ALONE) }
-      const second = await startAnother(t, first, fileText(first.emulator, alone), {
+      const second = await startAnother(t, first, fileText(first.emulator, settings), {
         GATEWAY_NAME: 'gateway-b',
       })
       await until(async () => (await first.ops('/readyz')).text.includes('gateway-b ('))

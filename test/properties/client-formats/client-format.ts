@@ -14,7 +14,6 @@ import { corrupt } from '../damage-bytes.js'
 import {
   difference,
   framesOf,
-  placesOf,
   run,
   SEED,
   singly,
@@ -37,7 +36,7 @@ export interface ClientCase {
 const UPSTREAMS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 
 /** Number of corruptions for each pair. */
-const CORRUPTIONS = Number(process.env['SLUICE_CLIENT_CORRUPTIONS'] ?? 2_000)
+const CORRUPTIONS = Number(process.env['SLUICE_CLIENT_CORRUPTIONS'] ?? 4_000)
 
 /** The finish reasons of upstreams, in all dialects. */
 const REASON =
@@ -68,27 +67,24 @@ export function pairsOf(clientCase: ClientCase): Pair[] {
 
 /** Adds a subtest for each property and pair. */
 export function checkClient(t: Test, clientCase: ClientCase): void {
-  // The decoders are the same for all clients: each is tested at other places and with other corruptions.
-  const place = UPSTREAMS.indexOf(clientCase.dialect)
   for (const pair of pairsOf(clientCase)) {
     const streams = transcripts.filter(({ dialect }) => dialect === pair.dialect)
     void t.test(`${pair.name}: a prefix never looks complete`, (t) => {
-      for (const [index, { name, bytes }] of streams.entries()) {
+      for (const { name, bytes } of streams) {
         let wrong: string | null = null
-        for (const cut of placesOf(bytes, 11, place + index)) {
+        for (let cut = 0; cut <= bytes.length; cut += 3) {
           wrong ??= prefixFault(clientCase, pair, bytes.subarray(0, cut))
         }
-        t.equal(wrong, null, name)
+        t.equal(wrong ?? prefixFault(clientCase, pair, bytes), null, name)
       }
       t.end()
     })
     void t.test(`${pair.name}: the client gets the same bytes for all chunk boundaries`, (t) => {
-      for (const [index, { name, bytes }] of streams.entries()) {
+      for (const { name, bytes } of streams) {
         const whole = run(pair, [bytes])
         let wrong = difference(run(pair, singly(bytes)), whole)
-        for (const cut of placesOf(bytes, 17, place + index)) {
-          if (wrong !== '') break
-          wrong = difference(run(pair, [bytes.subarray(0, cut), bytes.subarray(cut)]), whole)
+        for (let index = 1; index < bytes.length && wrong === ''; index += 5) {
+          wrong = difference(run(pair, [bytes.subarray(0, index), bytes.subarray(index)]), whole)
         }
         t.equal(wrong, '', name)
       }
@@ -97,8 +93,7 @@ export function checkClient(t: Test, clientCase: ClientCase): void {
     void t.test(`${pair.name}: ${CORRUPTIONS} corruptions`, (t) => {
       const bytes = streams.map((each) => each.bytes)
       const seen = { complete: 0, failed: 0, open: 0 }
-      for (let index = 0; index < CORRUPTIONS; index += 1) {
-        const seed = place * CORRUPTIONS + index
+      for (let seed = 0; seed < CORRUPTIONS; seed += 1) {
         const wrong = corruptionFault(clientCase, pair, {
           bytes: corrupt(bytes, seededRoll(seed)),
           seen,

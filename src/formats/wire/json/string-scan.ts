@@ -30,7 +30,7 @@ const SHORT = 24
 /** What the program exports (string-scan.wat). */
 interface Program {
   readonly memory: { readonly buffer: ArrayBuffer }
-  readonly next: (at: number, end: number) => number
+  readonly next_special: (at: number, end: number) => number
 }
 
 /** The part of the standard interface that is used; the types of Node have none of it. */
@@ -40,13 +40,13 @@ declare const WebAssembly: {
 }
 
 const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(PROGRAM, 'base64')))
-const { memory, next } = exports as Program
+const { memory, next_special: nextSpecial } = exports as Program
 /** The place of the body's bytes in the memory. */
 const WINDOW = 8
 const windowBytes = new Uint8Array(memory.buffer, WINDOW)
 const skippedEscapes = new Int32Array(memory.buffer, 0, 1)
-/** The number of the scan whose bytes are in the memory: several bodies are scanned in turns. */
-let loaded = 0
+/** The id of the scan whose bytes are in the memory: several bodies are scanned in turns. */
+let loadedId = 0
 let scans = 0
 
 /** The strings of one body. */
@@ -57,7 +57,7 @@ export class StringScan {
   /** The end of the last escape of a high surrogate. */
   private surrogateEnd = -1
   private readonly bytes: Buffer
-  private readonly number = (scans += 1)
+  private readonly id = (scans += 1)
   /** The bytes in the memory, if this scan is loaded. */
   private windowStart = 0
   private windowEnd = 0
@@ -108,15 +108,15 @@ export class StringScan {
    * skip; else the end of the bytes in the memory.
    */
   private nextSpecial(from: number): number {
-    if (loaded !== this.number || from < this.windowStart || from >= this.windowEnd) this.load(from)
+    if (loadedId !== this.id || from < this.windowStart || from >= this.windowEnd) this.load(from)
     const shift = WINDOW - this.windowStart
-    const found = next(from + shift, this.windowEnd + shift) - shift
+    const found = nextSpecial(from + shift, this.windowEnd + shift) - shift
     this.savedBytes += skippedEscapes[0] ?? 0
     return found
   }
 
   private load(from: number): void {
-    loaded = this.number
+    loadedId = this.id
     this.windowStart = from
     this.windowEnd = Math.min(this.bytes.length, from + STEP_BYTES)
     windowBytes.set(this.bytes.subarray(from, this.windowEnd))

@@ -1,5 +1,6 @@
-;; Finds what ends or interrupts a run of ordinary characters in JSON strings: eight bytes at a time, which JavaScript
-;; cannot do. `npm run generate` compiles this file into string-scan-program.ts; string-scan.ts describes how it is used.
+;; Finds what ends or interrupts a run of ordinary characters in JSON strings, eight bytes at a time.
+;; JavaScript has no fast integers of 64 bits. `npm run generate` compiles this file into
+;; string-scan-program.ts; string-scan.ts calls it.
 (module
   ;; Bytes 0 to 3 have the number of escapes that the last call skipped; from byte 8 on are 1 MiB of a body. The rest
   ;; exists so that the last eight bytes can be read from any place.
@@ -7,7 +8,7 @@
 
   ;; The first place from $at on, and before $end, of a quote, of a control character, or of a backslash that begins
   ;; anything but an escape of two characters; $end if there is none. Skips the escapes of two characters.
-  (func (export "next") (param $at i32) (param $end i32) (result i32)
+  (func (export "next_special") (param $at i32) (param $end i32) (result i32)
     (local $word i64)
     (local $found i64)
     (local $skipped i32)
