@@ -15,13 +15,7 @@ import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
 import type { Message } from '../../src/formats/chat/request.js'
 import { turnOf, TurnNames } from '../../src/gateway/reasoning/name-turns.js'
 import type { Steps } from '../../src/formats/wire/steps.js'
-import {
-  examineSteps,
-  MAX_TEXT_BYTES,
-  parseExamined,
-  refuseInvalid,
-  checkEncoding,
-} from '../../src/formats/wire/json/parse-body.js'
+import { MAX_TEXT_BYTES, parseSteps } from '../../src/formats/wire/json/parse-body.js'
 import { TextLimit } from '../../src/formats/wire/json/text-limit.js'
 
 const BUDGET_PRICE = { price: null, isPriced: false, unknownLength: null, unknownCall: null }
@@ -154,10 +148,7 @@ function receive(body: Buffer, client: Client, watch: StepTimer): Call {
   const arrived = new TextLimit(MAX_TEXT_BYTES)
   for (const chunk of chunks) watch.time('arrive', () => arrived.add(chunk))
   const raw = watch.time('join', () => joinChunks(chunks))
-  const text = watch.time('text', () => checkEncoding(raw))
-  const examined = watch.steps('examine', examineSteps(raw, text))
-  const parsed =
-    watch.time('parse', () => parseExamined(examined)) ?? watch.time('refuse', () => refuseInvalid(examined))
+  const parsed = watch.steps('parse', parseSteps(raw))
   const { dialect: wire } = client
   const at = { ...client, wire, clientCodec: clientCodecOf(wire) }
   const call = watch.time('decode', () => callFrom(raw, parsed, { resolved: at }))
@@ -177,7 +168,7 @@ function encode(call: Call, encoder: string, watch: StepTimer): unknown[] {
 function* nameTurns(messages: readonly Message[]): Steps<void> {
   const turns = new TurnNames()
   for (const [at, message] of messages.entries()) {
-    if (message.role === 'assistant') turns.addReply(turnOf(message))
+    if (message.role === 'assistant') yield* turns.addReply(turnOf(message))
     else turns.addMessage(message)
     if (at % 128 === 127) yield
   }

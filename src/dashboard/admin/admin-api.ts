@@ -3,12 +3,7 @@
  * rate, scope, query, body; then its handler runs. It keeps no state that another process would need.
  */
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
-import {
-  checkEncoding,
-  examineSteps,
-  parseExamined,
-  refuseInvalid,
-} from '../../formats/wire/json/parse-body.js'
+import { parseSteps } from '../../formats/wire/json/parse-body.js'
 import { atOnce, type Steps } from '../../formats/wire/steps.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../../http/message.js'
 import { readBody } from '../../http/read-body.js'
@@ -229,12 +224,7 @@ async function readJson({ body }: AdminRoute, { req, res }: Exchange): Promise<J
 
 /** The object in the bytes. */
 function* objectSteps(bytes: Buffer): Steps<JsonObject> {
-  const caps = { maxDepth: MAX_DEPTH, maxTokens: MAX_TOKENS }
-  const examined = yield* examineSteps(bytes, checkEncoding(bytes), caps)
-  yield
-  const parsed = parseExamined(examined)
-  yield
-  return (parsed ?? refuseInvalid(examined)).value
+  return (yield* parseSteps(bytes, { maxDepth: MAX_DEPTH, maxTokens: MAX_TOKENS })).value
 }
 
 async function answer(exchange: Exchange, reply: AdminReply, { conditions }: AdminRequest): Promise<void> {

@@ -23,7 +23,7 @@ export function satisfies(value: JsonValue, schema: JsonObject): boolean {
 type Rule = (value: JsonValue, schema: JsonObject, validation: Validation) => boolean
 
 class Validation {
-  private readonly root: JsonObject
+  readonly root: JsonObject
   private steps = 0
   private depth = 0
   /** JSON texts of compared values: one list of the schema is compared with many values. */
@@ -65,22 +65,30 @@ class Validation {
     this.steps += text.length / CHARS_PER_STEP
     return text
   }
+}
 
-  /** The target of a local `$ref`; undefined if there is none. */
-  referenced(ref: string): JsonValue | undefined {
-    if (ref !== '#' && !ref.startsWith('#/')) return undefined
-    let at: JsonValue | undefined = this.root
-    for (const step of ref.split('/').slice(1)) {
-      const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
-      at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined
-    }
-    return at
+/** The schema or value that a local `$ref` refers to; undefined if there is none. */
+export function referenced(root: JsonObject, ref: string): JsonValue | undefined {
+  if (ref !== '#' && !ref.startsWith('#/')) return undefined
+  let at: JsonValue | undefined = root
+  for (const token of ref.split('/').slice(1)) {
+    if (!isObject(at)) return undefined
+    const name = nameOf(token)
+    // In this order: `hasOwn` is slow for a name of thousands that was not looked up before.
+    const next: JsonValue | undefined = at[name]
+    at = next !== undefined && Object.hasOwn(at, name) ? next : undefined
   }
+  return at
+}
+
+/** The name in a token of a JSON pointer. */
+export function nameOf(token: string): string {
+  return token.includes('~') ? token.replaceAll('~1', '/').replaceAll('~0', '~') : token
 }
 
 const RULES: readonly Rule[] = [
   (value, { $ref }, validation) =>
-    $ref === undefined || validation.check(value, validation.referenced(textOf($ref))),
+    $ref === undefined || validation.check(value, referenced(validation.root, textOf($ref))),
   (value, { type }) => {
     const types = typeof type === 'string' ? [type] : arrayOf(type)
     return types.length === 0 || types.some((one) => isOfType(value, one))

@@ -2,7 +2,7 @@
  * Encodes JSON Schemas within the subset that Anthropic's Messages API and Bedrock's Converse enforce.
  * Only relaxes a schema: keywords outside the subset are described in its description instead.
  */
-import { SchemaBudget } from '../chat/json-schema.js'
+import { referenced, SchemaBudget } from '../chat/json-schema.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import { stringifyExact } from './json/exact-numbers.js'
 
@@ -79,7 +79,7 @@ function sanitize(schema: JsonObject, { path, depth }: SchemaPosition, state: Sc
     problems.push(`${path || 'the schema'} is nested too deeply`)
     return {}
   }
-  const entries: [string, JsonValue][] = []
+  const result: JsonObject = {}
   const notes: string[] = []
   const clean = (value: JsonValue | undefined, at: string): JsonValue =>
     isObject(value) ? sanitize(value, { path: at, depth: depth + 1 }, state) : (value ?? null)
@@ -87,17 +87,15 @@ function sanitize(schema: JsonObject, { path, depth }: SchemaPosition, state: Sc
     if (value === undefined || key === 'additionalProperties') continue
     const at = path === '' ? key : `${path}.${key}`
     const list = key === 'oneOf' ? 'anyOf' : key
-    if (KEPT.has(key)) entries.push([key, value])
-    else if (LISTS.has(list)) {
-      entries.push([list, arrayOf(value).map((one, i) => clean(one, `${at}[${i}]`))])
-    } else if (MAPS.has(key)) {
+    if (KEPT.has(key)) result[key] = value
+    else if (LISTS.has(list)) result[list] = arrayOf(value).map((one, i) => clean(one, `${at}[${i}]`))
+    else if (MAPS.has(key)) {
       const members = Object.entries(objectOf(value))
-      entries.push([key, Object.fromEntries(members.map(([n, v]) => [n, clean(v, `${at}.${n}`)]))])
-    } else if (key === 'items' && isObject(value)) entries.push([key, clean(value, at)])
-    else if (key === 'format' && FORMATS.has(stringOf(value) ?? '')) entries.push([key, value])
+      result[key] = Object.fromEntries(members.map(([n, v]) => [n, clean(v, `${at}.${n}`)]))
+    } else if (key === 'items' && isObject(value)) result[key] = clean(value, at)
+    else if (key === 'format' && FORMATS.has(stringOf(value) ?? '')) result[key] = value
     else notes.push(`${key}: ${stringifyExact(value)}`)
   }
-  const result: JsonObject = Object.fromEntries(entries)
   if (isObjectSchema(schema)) {
     const open = openMap(schema)
     if (open) problems.push(path === '' ? OPEN : `${path}.${OPEN}`)
@@ -137,6 +135,9 @@ export function rootObject(schema: JsonObject, budget = new SchemaBudget()): Jso
   return merged(schema, { root: schema, seen: new Set(), budget }, 0)
 }
 
+/** References that are followed to find out whether the root is an object; no useful schema has more. */
+const MAX_ROOT_REFS = 1_000
+
 /** True if the schema allows no value other than an object or null, as far as its types state. */
 export function hasObjectRoot(schema: JsonObject): boolean {
   const seen = new Set<string>()
@@ -149,6 +150,7 @@ export function hasObjectRoot(schema: JsonObject): boolean {
       for (const one of arrayOf(list).map(objectOf)) if (one.type !== 'null') pending.push(one)
     }
     if (typeof $ref !== 'string' || seen.has($ref)) continue
+    if (seen.size === MAX_ROOT_REFS) return false
     seen.add($ref)
     const target = resolveRef(schema, $ref)
     if (target.type !== 'null') pending.push(target)
@@ -276,13 +278,7 @@ const MAX_DEPTH = 200
 
 /** The schema that a local `$ref` refers to; an empty schema if it does not exist. */
 function resolveRef(root: JsonObject, ref: string): JsonObject {
-  if (!ref.startsWith('#/')) return {}
-  let at: JsonValue | undefined = root
-  for (const step of ref.slice(2).split('/')) {
-    const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
-    at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined
-  }
-  return objectOf(at)
+  return objectOf(referenced(root, ref))
 }
 
 /**
@@ -306,8 +302,7 @@ function findRecursion(root: JsonObject): string | null {
       if (settled.get(ref) === false) return `$ref ${ref} is recursive`
       if (settled.get(ref) === undefined) {
         settled.set(ref, false)
-        const target = ref === '#' ? root : resolveRef(root, ref)
-        const found = visit(target, depth + 1)
+        const found = visit(resolveRef(root, ref), depth + 1)
         if (found !== null) return found
         settled.set(ref, true)
       }

@@ -477,11 +477,7 @@ function withRestoredReasoning(
   }
   const clientCodec =
     delayEndUntil === null ? call.clientCodec : observedFormat(call.clientCodec, { onReply: keep })
-  const turns = call.raw.length > LARGE_BYTES ? escrow.turnsOf(call.request, scope) : null
-  const request =
-    turns === null
-      ? escrow.restore(call.request, scope)
-      : inTurns(turns).then((named) => escrow.restore(call.request, scope, named))
+  const request = escrow.restore(call.request, scope)
   return request instanceof Promise
     ? request.then((restored) => withHistory(call, clientCodec, restored))
     : withHistory(call, clientCodec, request)

@@ -272,7 +272,7 @@ function* parsedSteps(bytes: Buffer, { isAscii, data }: ReplyScan): Steps<JsonVa
   try {
     const value = yield* parseExactSteps(text)
     yield
-    if (typeof value === 'object' && value !== null) putData(value, longStrings)
+    if (typeof value === 'object' && value !== null) yield* putData(value, longStrings)
     return value
   } catch {
     return null

@@ -15,12 +15,9 @@ import { codingOf, decoderFor, type Coding } from '../../http/content-encoding.j
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { guardTrailers } from '../../http/request-guard.js'
 import {
-  examineSteps,
   MAX_TEXT_BYTES,
-  parseExamined,
   parseObject,
-  refuseInvalid,
-  checkEncoding,
+  parseSteps,
   type ParsedObject,
 } from '../../formats/wire/json/parse-body.js'
 import { TextLimit } from '../../formats/wire/json/text-limit.js'
@@ -269,13 +266,8 @@ async function callInTurns(raw: Buffer, context: BodyContext): Promise<Call> {
 }
 
 function* callSteps(raw: Buffer, context: BodyContext): Steps<Call> {
-  const text = checkEncoding(raw)
+  const parsed = yield* parseSteps(raw)
   yield
-  const examined = yield* examineSteps(raw, text)
-  yield
-  const parsed = parseExamined(examined)
-  yield
-  if (parsed === null) return refuseInvalid(examined)
   return callFrom(raw, parsed, context)
 }
 

@@ -6,10 +6,11 @@
 import type { EscrowConfig } from '../../config/config.js'
 import type { Reply, ReplyBlock } from '../../formats/chat/fold.js'
 import type { ChatRequest, Message } from '../../formats/chat/request.js'
-import { atOnce, type Steps } from '../../formats/wire/steps.js'
+import type { Steps } from '../../formats/wire/steps.js'
 import { Seal } from '../../store/seal.js'
 import type { SharedCache, CachedValue } from '../../store/store.js'
-import { turnOf, turnOfReply, TurnNames } from './name-turns.js'
+import { nowOrInTurns } from '../streams/in-turns.js'
+import { turnOf, turnOfReply, TurnNames, type Turn } from './name-turns.js'
 import { hasState, readState, restored, writeState } from './serialize-state.js'
 
 /** The owner of a state, which is never used for another account, dialect or model. */
@@ -80,24 +81,24 @@ export class Escrow {
     return this.options.settings().enabled
   }
 
-  /** Names the assistant turns of a request, in steps; null if there are none. */
-  turnsOf({ messages }: ChatRequest, scope: Scope): Steps<readonly NamedTurn[]> | null {
-    if (!messages.some(({ role }) => role === 'assistant')) return null
-    return this.namedTurns(messages, scope)
+  /**
+   * The request with the stored state of its turns; the same object if none was found. Synchronous if the
+   * conversation is short, and all turns are in memory or the store is synchronous.
+   */
+  restore(request: ChatRequest, scope: Scope): ChatRequest | Promise<ChatRequest> {
+    const { messages } = request
+    if (!messages.some(({ role }) => role === 'assistant')) return request
+    const turns = nowOrInTurns(this.namedTurns(messages, scope))
+    return turns instanceof Promise
+      ? turns.then((named) => this.restoreTurns(request, named, scope))
+      : this.restoreTurns(request, turns, scope)
   }
 
-  /**
-   * The request with the stored state of its turns; the same object if none was found. Synchronous if all
-   * turns are in memory or the store is synchronous. `named`: the result of `turnsOf`, if it is known.
-   */
-  restore(
+  private restoreTurns(
     request: ChatRequest,
+    turns: readonly NamedTurn[],
     scope: Scope,
-    named: readonly NamedTurn[] | null = null,
   ): ChatRequest | Promise<ChatRequest> {
-    const steps = named === null ? this.turnsOf(request, scope) : null
-    const turns = steps === null ? (named ?? []) : atOnce(steps)
-    if (turns.length === 0) return request
     const nowMs = this.options.now()
     const cachedStates = turns.map(({ name }) => this.cached(name, nowMs))
     const missing = turns.filter((_, index) => cachedStates[index] === null).map(({ name }) => name)
@@ -126,25 +127,34 @@ export class Escrow {
   keep(request: ChatRequest, reply: Reply, scope: Scope): Promise<void> | null {
     if (!hasState(reply.blocks)) return null
     const blocks = reply.blocks.map((block) => (block.type === 'text' ? uncited(block) : block))
-    const turns = new TurnNames()
-    for (const message of request.messages) {
-      if (message.role === 'assistant') turns.addReply(turnOf(message))
-      else turns.addMessage(message)
-    }
-    const turn = turnOfReply(blocks, request.legacyFunctions === true)
-    const name = this.nameOf(scope, turns.addReply(turn))
     const { maxBytes } = this.options.settings()
     const text = writeState(blocks)
     if (text.length > maxBytes / SHARE) {
       this.options.onResult('too_large')
       return null
     }
-    return withinTime(this.put(name, blocks, text))
+    const turn = turnOfReply(blocks, request.legacyFunctions === true)
+    const name = nowOrInTurns(this.replyName(request.messages, turn, scope))
+    return withinTime(
+      name instanceof Promise
+        ? name.then((known) => this.put(known, blocks, text))
+        : this.put(name, blocks, text),
+    )
   }
 
   /** Stops the sweep. */
   close(): void {
     clearInterval(this.timer)
+  }
+
+  /** The name under which the state of the reply to a conversation is stored. */
+  private *replyName(messages: readonly Message[], reply: Turn, scope: Scope): Steps<string> {
+    const turns = new TurnNames()
+    for (const message of messages) {
+      if (message.role === 'assistant') yield* turns.addReply(turnOf(message))
+      else turns.addMessage(message)
+    }
+    return this.nameOf(scope, yield* turns.addReply(reply))
   }
 
   /** The assistant turns with the names under which their state would be stored. */
@@ -154,7 +164,7 @@ export class Escrow {
     for (const [messageIndex, message] of messages.entries()) {
       if (message.role !== 'assistant') turns.addMessage(message)
       else {
-        const name = this.nameOf(scope, turns.addReply(turnOf(message)))
+        const name = this.nameOf(scope, yield* turns.addReply(turnOf(message)))
         named.push({ messageIndex, message, name })
       }
       if (messageIndex % STEP_MESSAGES === STEP_MESSAGES - 1) yield

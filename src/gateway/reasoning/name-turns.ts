@@ -8,11 +8,16 @@
 import { createHash } from 'node:crypto'
 import type { ReplyBlock } from '../../formats/chat/fold.js'
 import type { Message, ToolCall } from '../../formats/chat/request.js'
+import { jsonSteps } from '../../formats/wire/json/write-json.js'
+import type { Steps } from '../../formats/wire/steps.js'
+
+/** Bytes that are hashed in one step. */
+const STEP_BYTES = 1024 * 1024
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /** The text and calls of a turn. */
-interface Turn {
+export interface Turn {
   readonly text: string
   readonly calls: readonly Pick<ToolCall, 'id' | 'name' | 'arguments'>[]
 }
@@ -28,22 +33,27 @@ export class TurnNames {
     this.since.push(message.role, ...texts)
   }
 
-  /** Adds an assistant turn; returns its name. */
-  addReply({ text, calls }: Turn): string {
+  /** Adds an assistant turn; returns its name. Several steps only for a long conversation. */
+  *addReply({ text, calls }: Turn): Steps<string> {
     const [first] = calls
     const content =
       first === undefined || isLegacyId(first.id)
         ? [text.trim(), ...calls.flatMap((call) => [call.name, call.arguments])]
         : null
-    const name = content === null ? `call ${first?.id ?? ''}` : `text ${this.digest(content)}`
+    const name = content === null ? `call ${first?.id ?? ''}` : `text ${yield* this.digest(content)}`
     this.previous = name
     this.since = []
     return name
   }
 
-  private digest(content: readonly string[]): string {
-    const conversation = JSON.stringify([this.previous, this.since, content])
-    return createHash('sha256').update(conversation).digest('base64url')
+  private *digest(content: readonly string[]): Steps<string> {
+    const conversation = yield* jsonSteps([this.previous, this.since, [...content]])
+    const hash = createHash('sha256')
+    for (let at = 0; at < conversation.length; at += STEP_BYTES) {
+      if (at > 0) yield
+      hash.update(conversation.subarray(at, at + STEP_BYTES))
+    }
+    return hash.digest('base64url')
   }
 }
 

@@ -24,6 +24,12 @@ export function inTurns<T>(steps: Steps<T>): Promise<T> {
   return queue.run(steps)
 }
 
+/** The result of the steps; a promise of it, in as many turns as they need, if there are several. */
+export function nowOrInTurns<T>(steps: Steps<T>): T | Promise<T> {
+  const { done, value } = steps.next()
+  return done === true ? value : inTurns(steps)
+}
+
 /** The text in UTF-8, which has `size` bytes. */
 export function* encodedText(text: string, size: number): Steps<Buffer> {
   const bytes = Buffer.allocUnsafe(size)

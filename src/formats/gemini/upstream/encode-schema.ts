@@ -3,7 +3,7 @@
  *
  * The API rejects a request with an unlisted keyword, so only listed keywords are copied.
  */
-import { SchemaBudget } from '../../chat/json-schema.js'
+import { nameOf, SchemaBudget } from '../../chat/json-schema.js'
 import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 
 /** Maximum depth; deeper subschemas become `{}`. OpenAI allows 10 levels, Google documents no limit. */
@@ -93,10 +93,12 @@ function copyPlain(node: JsonObject, out: JsonObject): void {
   if (node.nullable === true && types.length > 0 && !types.includes('null')) types.push('null')
   if (types.length > 0) out.type = types.length === 1 ? types[0] : types
   for (const key of STRINGS) if (typeof node[key] === 'string') out[key] = node[key]
-  const own = typeof node.description === 'string' ? node.description : ''
+  const description = typeof node.description === 'string' ? node.description : ''
   const pattern = typeof node.pattern === 'string' ? `Must match the pattern ${node.pattern}` : ''
-  const description = [own, pattern].filter((text) => text !== '').join('\n')
-  if (description !== '') out.description = description
+  if (description !== '' || pattern !== '') {
+    out.description =
+      description === '' || pattern === '' ? description + pattern : `${description}\n${pattern}`
+  }
 }
 
 function copyBounds(node: JsonObject, out: JsonObject): void {
@@ -113,28 +115,34 @@ function copyBounds(node: JsonObject, out: JsonObject): void {
 }
 
 function copyObject(node: JsonObject, out: JsonObject, position: Position): void {
-  const cyclic = new Set<string>()
   position.budget.spendList(node.required)
-  if (isObject(node.properties)) {
-    const entries = Object.entries(node.properties).map(([name, value]): [string, JsonValue] => {
-      const property = { cyclic: false }
-      const schema = relax(value, { ...deeper(position), property })
-      if (property.cyclic) cyclic.add(name)
-      return [name, schema]
-    })
-    out.properties = Object.fromEntries(entries)
-  }
-  const names = new Set(isObject(out.properties) ? Object.keys(out.properties) : [])
-  const required = arrayOf(node.required).filter((name) => {
-    return typeof name === 'string' && names.has(name) && !cyclic.has(name)
-  })
-  if (required.length > 0) out.required = required
+  if (isObject(node.properties)) copyProperties(node.properties, arrayOf(node.required), { out, position })
   const rest = node.additionalProperties
   if (isObject(rest)) out.additionalProperties = relax(rest, deeper(position))
   // `patternProperties` is dropped, so `false` would forbid the properties that it allows.
   else if (rest === true || (rest === false && node.patternProperties === undefined)) {
     out.additionalProperties = rest
   }
+}
+
+/** Copies the properties, and the names of those that are required. */
+function copyProperties(
+  properties: JsonObject,
+  required: readonly JsonValue[],
+  { out, position }: { readonly out: JsonObject; readonly position: Position },
+): void {
+  const cyclic = new Set<JsonValue>()
+  const entries = Object.entries(properties).map(([name, value]): [string, JsonValue] => {
+    const property = { cyclic: false }
+    const schema = relax(value, { ...position, depth: position.depth + 1, property })
+    if (property.cyclic) cyclic.add(name)
+    return [name, schema]
+  })
+  out.properties = Object.fromEntries(entries)
+  const names = required.filter((name) => {
+    return typeof name === 'string' && Object.hasOwn(properties, name) && !cyclic.has(name)
+  })
+  if (names.length > 0) out.required = names
 }
 
 function copyArray(node: JsonObject, out: JsonObject, position: Position): void {
@@ -256,6 +264,8 @@ function pointerToken(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
+/** How references to definitions begin. */
+const PLACES = ['#/$defs/', '#/definitions/']
 /** Maximum depth of the search for references; deeper than real schemas. */
 const MAX_REF_DEPTH = 64
 
@@ -299,9 +309,10 @@ class SchemaRefs {
    */
   nameOf(ref: string): string | null {
     if (ref === '#') return ''
-    const token = /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(ref)?.[1]
-    if (token === undefined) return null
-    const name = token.replaceAll('~1', '/').replaceAll('~0', '~')
+    const place = PLACES.find((each) => ref.startsWith(each))
+    const token = place === undefined ? '' : ref.slice(place.length)
+    if (token === '' || token.includes('/')) return null
+    const name = nameOf(token)
     return this.definitions.has(name) ? name : null
   }
 
@@ -321,11 +332,12 @@ class SchemaRefs {
     if (Array.isArray(schema)) {
       for (const item of schema) this.refsIn(item, found, depth + 1)
     } else if (isObject(schema)) {
-      for (const [key, value] of Object.entries(schema)) {
+      for (const key in schema) {
+        const value = schema[key]
         if (key === '$ref' && typeof value === 'string') {
           const name = this.nameOf(value)
           if (name !== null) found.add(name)
-        } else if (value !== undefined) this.refsIn(value, found, depth + 1)
+        } else if (typeof value === 'object') this.refsIn(value, found, depth + 1)
       }
     }
     return found

@@ -15,6 +15,8 @@ const MAX_NUMBER_CHARS = 1_000
 /** Limit for the scalars that are parsed one by one to find the malformed one. */
 const MAX_PROBES = 20_000
 
+/** What follows the last byte. It equals no byte. */
+const END = -1
 const QUOTE = 34
 const COMMA = 44
 const MINUS = 45
@@ -37,14 +39,15 @@ export interface ScanOptions {
 }
 
 /** Scans one body. `steps` throws `GatewayError(malformed_request)` with the path of the error. */
-export class FullScan implements ScannedBody {
-  readonly bytes: Buffer
-  readonly text: string
+export class FullScan {
+  private readonly bytes: Buffer
   private readonly options: ScanOptions
   private readonly levels: Level[] = []
   private readonly members: Member[] = []
   private readonly data: Range[] = []
   private dataBytes = 0
+  /** The latest string, if it may be inline data. */
+  private long: Range | null = null
   private readonly names: MemberNames
   private probes = 0
   private at = 0
@@ -52,9 +55,8 @@ export class FullScan implements ScannedBody {
   private memberStart = 0
   private valueStart = 0
 
-  constructor(bytes: Buffer, text: string, options: ScanOptions) {
+  constructor(bytes: Buffer, options: ScanOptions) {
     this.bytes = bytes
-    this.text = text
     this.options = options
     this.names = new MemberNames(options.isPlain)
   }
@@ -62,7 +64,7 @@ export class FullScan implements ScannedBody {
   /** In steps; the error of a malformed body is thrown by the step that finds it. */
   *steps(): Steps<ScanResult> {
     const first = this.next()
-    if (Number.isNaN(first)) throw malformed('The body is empty: send a JSON object')
+    if (first === END) throw malformed('The body is empty: send a JSON object')
     if (first !== OPEN_OBJECT) throw malformed('The body must be a JSON object')
     this.open(false)
     let tokensEnd = STEP_TOKENS
@@ -70,12 +72,13 @@ export class FullScan implements ScannedBody {
     for (let level = this.levels.at(-1); level !== undefined; level = this.levels.at(-1)) {
       if (level.isArray) this.element(level)
       else this.member(level)
+      if (this.long !== null) yield* this.checkLong(this.long)
       if (this.tokens < tokensEnd && this.at < bytesEnd) continue
       yield
       tokensEnd = this.tokens + STEP_TOKENS
       bytesEnd = this.at + STEP_BYTES
     }
-    if (!Number.isNaN(this.next())) {
+    if (this.next() !== END) {
       throw malformed(`The body continues after its JSON object, at byte ${this.at}`)
     }
     return { members: this.members, data: this.data }
@@ -92,7 +95,7 @@ export class FullScan implements ScannedBody {
     if (code !== QUOTE) throw this.syntaxError('a key in double quotes', 'after')
     const start = this.at
     this.string()
-    level.key = this.names.decode(this.text.slice(start + 1, this.at - 1), () => this.path())
+    level.key = this.names.decode(this.slice(start + 1, this.at - 1), () => this.path())
     level.count += 1
     this.refuseDuplicate(level)
     if (this.next() !== COLON) throw this.syntaxError('a colon', 'after')
@@ -173,11 +176,11 @@ export class FullScan implements ScannedBody {
     )
   }
 
-  /** Skips white space; returns the next character, NaN at the end. */
+  /** Skips white space; returns the next byte, `END` at the end. */
   private next(): number {
     const from = this.at
     for (;;) {
-      const code = this.text.charCodeAt(this.at)
+      const code = this.bytes[this.at] ?? END
       if (code !== 32 && code !== 10 && code !== 13 && code !== 9) return code
       this.at += 1
       if (this.at - from > MAX_BLANKS) {
@@ -189,20 +192,25 @@ export class FullScan implements ScannedBody {
   private stringValue(): void {
     const start = this.at + 1
     this.string()
-    const range = { start, end: this.at - 1 }
-    if (range.end - start < DATA_BYTES) return
-    if (!isInlineData(this.bytes, range)) return this.checkText()
+    const end = this.at - 1
+    if (end - start >= DATA_BYTES) this.long = { start, end }
+  }
+
+  /** Counts the string as inline data or as text. */
+  private *checkLong(range: Range): Steps<void> {
+    this.long = null
+    if (!(yield* isInlineData(this.bytes, range))) return this.checkText()
     this.data.push(range)
-    this.dataBytes += range.end - start
+    this.dataBytes += range.end - range.start
   }
 
   private string(): void {
     const { maxTextBytes } = this.options
-    const end = stringEnd(this, this.at + 1, maxTextBytes)
+    const end = stringEnd(this.bytes, this.at + 1, maxTextBytes)
     if (end !== -1) this.at = end + 1
-    else if (this.text.length - this.at <= maxTextBytes) throw this.syntaxError('the end of a string')
+    else if (this.bytes.length - this.at <= maxTextBytes) throw this.syntaxError('the end of a string')
     else {
-      this.at = this.text.length
+      this.at = this.bytes.length
       this.checkText()
     }
   }
@@ -210,15 +218,15 @@ export class FullScan implements ScannedBody {
   private number(): void {
     const start = this.at
     let hasExponent = false
-    let code = this.text.charCodeAt(this.at)
+    let code = this.bytes[this.at] ?? END
     while (isNumeric(code)) {
       if (code === 69 || code === 101) hasExponent = true
       this.at += 1
       if (this.at - start > MAX_NUMBER_CHARS) throw this.longNumber()
-      code = this.text.charCodeAt(this.at)
+      code = this.bytes[this.at] ?? END
     }
     if (!hasExponent && this.at - start <= DIGITS_THAT_FIT) return
-    const number = Number(this.text.slice(start, this.at))
+    const number = Number(this.slice(start, this.at))
     if (number !== Infinity && number !== -Infinity) return
     const path = this.path()
     throw malformed(`${path} is a number too large to represent`, path)
@@ -230,16 +238,16 @@ export class FullScan implements ScannedBody {
   }
 
   private literal(): void {
-    const { text, at } = this
-    if (text.startsWith('true', at) || text.startsWith('null', at)) this.at += 4
-    else if (text.startsWith('false', at)) this.at += 5
+    const word = this.slice(this.at, this.at + 5)
+    if (word.startsWith('true') || word.startsWith('null')) this.at += 4
+    else if (word === 'false') this.at += 5
     else throw this.syntaxError('a value')
   }
 
   private probe(start: number): void {
     this.probes += 1
     if (this.probes > MAX_PROBES) return
-    const scalar = this.text.slice(start, this.at)
+    const scalar = this.slice(start, this.at)
     if (scalar === 'null' || parseOrNull(scalar) !== null) return
     const path = this.path()
     const what = scalar.startsWith('"')
@@ -268,6 +276,11 @@ export class FullScan implements ScannedBody {
 
   private path(): string {
     return pathOf(this.levels)
+  }
+
+  /** The bytes as Latin-1. */
+  private slice(start: number, end: number): string {
+    return this.bytes.toString('latin1', start, end)
   }
 }
 
@@ -359,24 +372,17 @@ const SHORT = 16
 /** Bytes that are read one by one after an escaped quote, because more escaped quotes often follow. */
 const LOOP_BYTES = 256
 
-/** A body in both forms. */
-interface ScannedBody {
-  readonly bytes: Uint8Array
-  /** The bytes as Latin-1. */
-  readonly text: string
-}
-
 /**
  * The offset of the quote that ends the string whose inside begins at `from`; -1 if there is none within
  * `limit` bytes of a string with escapes. Reads each byte at most twice.
  */
-function stringEnd({ bytes, text }: ScannedBody, from: number, limit: number): number {
+function stringEnd(bytes: Buffer, from: number, limit: number): number {
   const near = Math.min(bytes.length, from + SHORT)
   let at = from
   while (at < near && bytes[at] !== QUOTE && bytes[at] !== BACKSLASH) at += 1
   if (at < near && bytes[at] === QUOTE) return at
   for (;;) {
-    const quote = text.indexOf('"', at)
+    const quote = bytes.indexOf(QUOTE, at)
     if (quote === -1) return -1
     // A string with an escape is not inline data, so its length is limited.
     if (quote - from > limit && bytes.subarray(at, quote).includes(BACKSLASH)) return -1

@@ -6,6 +6,7 @@
 import { transcode } from 'node:buffer'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { LongText, putLongText } from '../../chat/long-text.js'
+import { atOnce, type Steps } from '../steps.js'
 
 /** The inside of a string in the body's bytes. */
 export interface Range {
@@ -27,6 +28,9 @@ interface LongStrings {
 
 /** Minimum length of inline data; shorter strings are parsed. */
 export const DATA_BYTES = 64 * 1024
+
+/** Bytes that are examined or decoded in one step. */
+const STEP_BYTES = 2 * 1024 * 1024
 
 /** Minimum length of a long text; shorter texts cost less to parse than to replace. */
 const LONG_TEXT_BYTES = 4 * 1024
@@ -52,16 +56,23 @@ const TRANSCODED_BYTES = 64 * 1024
 export function longString(bytes: Buffer, range: Range, savedBytes: number): Range | null {
   const length = range.end - range.start
   if (length < LONG_TEXT_BYTES) return null
-  if (savedBytes === 0 && isInlineData(bytes, range)) return range
+  if (savedBytes === 0 && atOnce(isInlineData(bytes, range))) return range
   return { ...range, textBytes: length - savedBytes }
 }
 
 /** Whether a string is long enough for inline data and has neither JSON escapes nor percent escapes. */
-export function isInlineData(bytes: Buffer, range: Range): boolean {
-  if (range.end - range.start < DATA_BYTES || !isAsWritten(bytes, range)) return false
+export function* isInlineData(bytes: Buffer, { start, end }: Range): Steps<boolean> {
+  if (end - start < DATA_BYTES) return false
   // The media type of a data: URL may contain percent signs.
-  const data = bytes.subarray(range.start + MEDIA_TYPE_BYTES, range.end)
-  return !data.includes(PERCENT)
+  let percentFrom = start + MEDIA_TYPE_BYTES
+  for (let at = start; at < end; at += STEP_BYTES) {
+    if (at > start) yield
+    const partEnd = Math.min(end, at + STEP_BYTES)
+    if (!isAsWritten(bytes, { start: at, end: partEnd })) return false
+    if (bytes.subarray(percentFrom, partEnd).includes(PERCENT)) return false
+    percentFrom = partEnd
+  }
+  return true
 }
 
 /** Whether the bytes need no JSON escapes: ASCII without control characters, quotes and backslashes. */
@@ -107,61 +118,52 @@ function decoded(bytes: Buffer, isPlain: boolean): string {
   return transcode(bytes, 'utf8', 'ucs2').toString('ucs2')
 }
 
-/**
- * Replaces the marks in the value with the long strings, in place. The value references the bytes until all
- * its long texts have been read.
- */
-export function putData(value: JsonObject | JsonValue[], source: LongStrings): void {
-  if (source.data.length > 0) new Filling(source).fill(value)
+/** A mark in a value, and the string for it. */
+interface Place {
+  readonly holder: JsonObject | JsonValue[]
+  readonly key: string | number
+  readonly range: Range
 }
 
-/** Replaces the marks of one value. */
-class Filling {
-  private readonly bytes: Buffer
-  private readonly isPlain: boolean
-  private readonly data: readonly Range[]
-
-  constructor({ bytes, isPlain, data }: LongStrings) {
-    this.bytes = bytes
-    this.isPlain = isPlain
-    this.data = data
+/**
+ * Replaces the marks in the value with the long strings, in place and in steps. The value references the
+ * bytes until all its long texts have been read.
+ */
+export function* putData(value: JsonObject | JsonValue[], source: LongStrings): Steps<void> {
+  if (source.data.length === 0) return
+  const places: Place[] = []
+  findMarks(value, source.data, places)
+  let bytes = 0
+  for (const place of places) {
+    put(place, source)
+    bytes += place.range.end - place.range.start
+    if (bytes < STEP_BYTES) continue
+    bytes = 0
+    yield
   }
+}
 
-  fill(value: JsonValue): void {
-    if (Array.isArray(value)) {
-      for (const [at, item] of value.entries()) {
-        if (isMark(item)) value[at] = this.stringOf(item)
-        else if (typeof item === 'object') this.fill(item)
-      }
-    } else if (isObject(value)) {
-      for (const [key, item] of Object.entries(value)) {
-        if (isMark(item)) this.put(value, key, item)
-        else if (typeof item === 'object') this.fill(item)
-      }
-    }
+function findMarks(value: JsonValue, data: readonly Range[], places: Place[]): void {
+  const visit = (holder: Place['holder'], key: Place['key'], item: JsonValue | undefined): void => {
+    const range = isMark(item) ? data[Number(item.slice(1))] : undefined
+    if (range !== undefined) places.push({ holder, key, range })
+    else if (typeof item === 'object') findMarks(item, data, places)
   }
+  if (Array.isArray(value)) for (const [at, item] of value.entries()) visit(value, at, item)
+  else if (isObject(value)) for (const [key, item] of Object.entries(value)) visit(value, key, item)
+}
 
-  private put(holder: JsonObject, key: string, mark: string): void {
-    const range = this.rangeOf(mark)
-    if (range?.textBytes !== undefined) {
-      const { bytes, isPlain } = this
-      putLongText(holder, key, new LongText(range.textBytes, () => textOf(bytes, isPlain, range)))
-      return
-    }
-    // An assignment to the key `__proto__` would set the object's prototype.
-    Object.defineProperty(holder, key, { ...PLAIN, value: this.stringOf(mark) })
+function put({ holder, key, range }: Place, { bytes, isPlain }: LongStrings): void {
+  const text = (): string =>
+    range.textBytes === undefined
+      ? bytes.toString('latin1', range.start, range.end)
+      : textOf(bytes, isPlain, range)
+  if (range.textBytes !== undefined && !Array.isArray(holder)) {
+    putLongText(holder, String(key), new LongText(range.textBytes, text))
+    return
   }
-
-  private stringOf(mark: string): string {
-    const range = this.rangeOf(mark)
-    if (range === undefined) return mark
-    if (range.textBytes !== undefined) return textOf(this.bytes, this.isPlain, range)
-    return this.bytes.toString('latin1', range.start, range.end)
-  }
-
-  private rangeOf(mark: string): Range | undefined {
-    return this.data[Number(mark.slice(1))]
-  }
+  // An assignment to the key `__proto__` would set the object's prototype.
+  Object.defineProperty(holder, key, { ...PLAIN, value: text() })
 }
 
 /** The decoded string. The scan has checked that it is valid JSON. */

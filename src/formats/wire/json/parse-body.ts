@@ -32,34 +32,6 @@ export interface JsonLimits {
   readonly maxTextBytes?: number
 }
 
-/** Properties of the text of a body. */
-interface BodyText {
-  /** The text is ASCII. */
-  readonly isPlain: boolean
-}
-
-/**
- * Checks the encoding. Throws `GatewayError(malformed_request)` for a byte order mark and for invalid UTF-8.
- */
-export function checkEncoding(bytes: Buffer): BodyText {
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
-    throw malformed('The body starts with a byte order mark: send UTF-8 without it')
-  }
-  const isPlain = isAscii(bytes)
-  if (!isPlain && !isUtf8(bytes)) throw malformed('The body is not valid UTF-8')
-  return { isPlain }
-}
-
-/** A body within the limits, which may be parsed. */
-interface ExaminedBody {
-  readonly bytes: Buffer
-  readonly isPlain: boolean
-  readonly scanned: ScanResult
-  /** Only the quick scan was run. */
-  readonly isQuickScan: boolean
-  readonly options: ScanOptions
-}
-
 /** The default limit for bytes without inline data. */
 export const MAX_TEXT_BYTES = 8 * 1024 * 1024
 
@@ -69,55 +41,51 @@ export const MAX_TEXT_BYTES = 8 * 1024 * 1024
  * `__proto__` becomes an ordinary own property. Throws `GatewayError(malformed_request)` whose message names
  * the path.
  */
-export function parseObject(bytes: Buffer, caps: JsonLimits = {}): ParsedObject {
-  const examined = atOnce(examineSteps(bytes, checkEncoding(bytes), caps))
-  return parseExamined(examined) ?? refuseInvalid(examined)
+export function parseObject(bytes: Buffer, limits: JsonLimits = {}): ParsedObject {
+  return atOnce(parseSteps(bytes, limits))
 }
 
-/**
- * The first of the three parts of `parseObject`, for large bodies, which are parsed in several turns of the
- * event loop.
- */
-export function* examineSteps(
-  bytes: Buffer,
-  { isPlain }: BodyText,
-  caps: JsonLimits = {},
-): Steps<ExaminedBody> {
-  const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = MAX_TEXT_BYTES } = caps
+/** The same for large bodies, in steps. */
+export function* parseSteps(bytes: Buffer, limits: JsonLimits = {}): Steps<ParsedObject> {
+  const isPlain = checkEncoding(bytes)
+  const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = MAX_TEXT_BYTES } = limits
   const options = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
+  yield
   // For a larger body, the amount of inline data decides, which the full scan counts.
   const seen = bytes.length > maxTextBytes ? null : yield* quickScan(bytes, options)
-  if (seen !== null) return { bytes, isPlain, scanned: seen, isQuickScan: true, options }
+  if (seen === null) yield
+  const { members, data } = seen ?? (yield* fullScan(bytes, options))
   yield
-  const scanned = yield* fullScan(bytes, options)
-  return { bytes, isPlain, scanned, isQuickScan: false, options }
-}
-
-/** The second part; null if the body is not valid JSON. Throws as `parseObject`. */
-export function parseExamined({ bytes, isPlain, scanned: seen }: ExaminedBody): ParsedObject | null {
-  const { members, data } = seen
   const longStrings = { bytes, isPlain, data }
-  const plain = withoutData(longStrings)
-  if (plain === null) {
+  const text = withoutData(longStrings)
+  if (text === null) {
     throw malformed('The body is not valid Unicode: a string begins with the escape \\udc01')
   }
-  const value = parseOrNull(plain)
-  if (!isObject(value)) return null
-  markToolNumbers(value, plain)
-  putData(value, longStrings)
-  return { value, members }
-}
-
-/** The third part: throws the error of a body that is not valid JSON. */
-export function refuseInvalid({ bytes, isQuickScan, options }: ExaminedBody): never {
-  if (isQuickScan) atOnce(fullScan(bytes, options))
-  atOnce(fullScan(bytes, { ...options, isProbing: true }))
+  const value = parseOrNull(text)
+  if (isObject(value)) {
+    markToolNumbers(value, text)
+    yield* putData(value, longStrings)
+    return { value, members }
+  }
+  // The scans find the error that the parser found.
+  yield
+  if (seen !== null) yield* fullScan(bytes, options)
+  yield* fullScan(bytes, { ...options, isProbing: true })
   throw malformed('The body is not valid JSON: one of its keys or values is malformed')
 }
 
+/** Whether the bytes are ASCII. Throws for a byte order mark and for invalid UTF-8. */
+function checkEncoding(bytes: Buffer): boolean {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
+    throw malformed('The body starts with a byte order mark: send UTF-8 without it')
+  }
+  const isPlain = isAscii(bytes)
+  if (!isPlain && !isUtf8(bytes)) throw malformed('The body is not valid UTF-8')
+  return isPlain
+}
+
 function fullScan(bytes: Buffer, options: ScanOptions): Steps<ScanResult> {
-  // In Latin-1 text, offsets equal those of the bytes, and `indexOf` is fast.
-  return new FullScan(bytes, bytes.toString('latin1'), options).steps()
+  return new FullScan(bytes, options).steps()
 }
 
 /**

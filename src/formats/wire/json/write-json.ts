@@ -16,7 +16,9 @@ const NOT_INLINE_DATA = /[^!-~]|["\\]/
 const CHECKED_CHARS = 256
 /** Characters that are serialised at once, and in one step. */
 const FRAGMENT_CHARS = 64 * 1024
-const STEP_CHARS = 512 * 1024
+const STEP_CHARS = 256 * 1024
+/** Characters that take about as long to serialise as one more call of the serialiser. */
+const CHARS_PER_CALL = 128
 /** Bytes that are copied in one step. */
 const COPIED_BYTES = 2 * 1024 * 1024
 
@@ -122,11 +124,8 @@ class Parts {
 
   /** Adds a value. */
   *add(value: JsonValue): Steps<void> {
-    if (isObject(value)) {
-      // Reading the members for the first time may decode their texts.
-      for (const member of Object.values(value)) yield* this.measureItems(member)
-    }
-    this.measure(value)
+    yield* this.measureMembers(value)
+    if (this.done > STEP_CHARS) yield* this.pause()
     yield* this.write(value)
     this.flush()
   }
@@ -137,12 +136,32 @@ class Parts {
     this.flush()
   }
 
-  private *measureItems(value: JsonValue | undefined): Steps<void> {
-    if (!Array.isArray(value)) return
-    for (const item of value) {
-      this.done += this.measure(item)
-      if (this.done > STEP_CHARS) yield* this.pause()
+  /** As `measure`, in steps: reading members for the first time may decode their texts. */
+  private *measureMembers(value: JsonValue): Steps<void> {
+    if (!isObject(value)) return void this.measure(value)
+    let sum = 0
+    for (const member of Object.values(value)) {
+      sum += Array.isArray(member) ? yield* this.measureItems(member) : this.measure(member)
     }
+    if (sum > FRAGMENT_CHARS) this.large.set(value, [])
+    this.done += sum
+  }
+
+  private *measureItems(items: JsonValue[]): Steps<number> {
+    const sizes: number[] = []
+    let sum = 2
+    let read = 0
+    for (const item of items) {
+      const size = this.measure(item) + 1
+      sizes.push(size)
+      sum += size
+      read += size
+      if (read < STEP_CHARS) continue
+      read = 0
+      yield
+    }
+    if (sum > FRAGMENT_CHARS) this.large.set(items, sizes)
+    return sum
   }
 
   /** The approximate size of the value. Notes containers that are larger than a fragment. */
@@ -229,7 +248,7 @@ class Parts {
 
   private put(json: string): void {
     this.text += json
-    this.done += json.length
+    this.done += json.length + CHARS_PER_CALL
     if (this.text.length > FRAGMENT_CHARS) this.flush()
   }
 
