@@ -110,9 +110,11 @@ export class HeldMemory {
     this.budget.count(this.account, bytes)
   }
 
-  /** Takes the memory for the strings during parsing, and for the copies of the body. Throws as `check`. */
-  beginParsing(body: Buffer): void {
-    const isPlain = isAscii(body)
+  /**
+   * Takes the memory for the strings during parsing, and for the copies of the body. `isPlain`: the body is
+   * ASCII. Throws as `check`.
+   */
+  beginParsing(body: Buffer, isPlain: boolean): void {
     // The bytes as Latin-1, and decoded if they are not ASCII.
     const textBytes = body.length * (isPlain ? 1 : 3)
     this.take(textBytes + copiesOf(body, isPlain))

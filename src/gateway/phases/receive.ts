@@ -144,10 +144,10 @@ function transformOf(
     check(raw) {
       const refusal = guardTrailers(req)
       if (refusal !== null) throw gatewayError(refusal)
-      held.beginParsing(raw)
+      const { isAscii } = text
+      held.beginParsing(raw, isAscii)
       const query = (req.url ?? '').slice(x.path.length + 1)
-      const context = { resolved, headers: req.headers, query }
-      return raw.length > LARGE_BYTES ? callInTurns(raw, context) : callFrom(raw, parseObject(raw), context)
+      return callOf(raw, { resolved, headers: req.headers, query, isAscii })
     },
   })
 }
@@ -248,14 +248,17 @@ export async function callIn(
   resolved: ResolvedEndpoint,
   headers: IncomingHttpHeaders,
 ): Promise<Call> {
-  const context = { resolved, headers }
-  return raw.length > LARGE_BYTES ? callInTurns(raw, context) : callFrom(raw, parseObject(raw), context)
+  return callOf(raw, { resolved, headers })
 }
 
 /** The call of another body of the same request. Rejects with `malformed_request` as `receive`. */
 export async function readAgain(call: Call, raw: Buffer): Promise<Call> {
-  const context = { resolved: call, query: call.query }
-  return raw.length > LARGE_BYTES ? callInTurns(raw, context) : callFrom(raw, parseObject(raw), context)
+  return callOf(raw, { resolved: call, query: call.query })
+}
+
+function callOf(raw: Buffer, context: BodyContext): Call | Promise<Call> {
+  if (raw.length > LARGE_BYTES) return callInTurns(raw, context)
+  return callFrom(raw, parseObject(raw, context), context)
 }
 
 /** Parses a large body in several turns of the event loop, so that other requests are served between them. */
@@ -266,7 +269,7 @@ async function callInTurns(raw: Buffer, context: BodyContext): Promise<Call> {
 }
 
 function* callSteps(raw: Buffer, context: BodyContext): Steps<Call> {
-  const parsed = yield* parseSteps(raw)
+  const parsed = yield* parseSteps(raw, context)
   yield
   return callFrom(raw, parsed, context)
 }
@@ -282,6 +285,8 @@ interface BodyContext {
   readonly resolved: ResolvedEndpoint
   readonly headers?: IncomingHttpHeaders
   readonly query?: string
+  /** The body is known to be ASCII. */
+  readonly isAscii?: boolean
 }
 
 /** The call of a parsed body. Throws `malformed_request`, which names the invalid field. */

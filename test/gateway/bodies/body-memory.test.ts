@@ -2,6 +2,7 @@
  * Goal: the memory of bodies is counted by process and account, and all of it is freed.
  * Method: the budget alone; `process/gateway/memory.test.ts` tests it in a running gateway.
  */
+import { isAscii } from 'node:buffer'
 import t from 'tap'
 import { BodyMemory } from '../../../src/gateway/body-memory.js'
 import { GatewayError } from '../../../src/errors.js'
@@ -67,7 +68,8 @@ void t.test('the memory of a body includes its text, its copies and its structur
     const holding = budget.open('a')
     const body: unknown = JSON.parse(text)
     if (!isObject(body)) throw new Error('no object')
-    holding.beginParsing(Buffer.from(text))
+    const bytes = Buffer.from(text)
+    holding.beginParsing(bytes, isAscii(bytes))
     const whileParsed = budget.heldBytes
     holding.endParsing(body)
     return [whileParsed, budget.heldBytes]

@@ -20,7 +20,7 @@ export interface ParsedObject {
   readonly members: readonly Member[]
 }
 
-export interface JsonLimits {
+export interface ParseOptions {
   /** Nesting depth with the root (default 64, half of the limit of protobuf's JSON). */
   readonly maxDepth?: number
   /** Braces, brackets, colons and commas (default 200,000; 500,000 keys block the event loop for 245 ms). */
@@ -30,6 +30,8 @@ export interface JsonLimits {
    * about two million tokens of text, 15 ms in the parser).
    */
   readonly maxTextBytes?: number
+  /** The bytes are known to be ASCII (default: they are examined). */
+  readonly isAscii?: boolean
 }
 
 /** The default limit for bytes without inline data. */
@@ -41,20 +43,20 @@ export const MAX_TEXT_BYTES = 8 * 1024 * 1024
  * `__proto__` becomes an ordinary own property. Throws `GatewayError(malformed_request)` whose message names
  * the path.
  */
-export function parseObject(bytes: Buffer, limits: JsonLimits = {}): ParsedObject {
-  return atOnce(parseSteps(bytes, limits))
+export function parseObject(bytes: Buffer, options: ParseOptions = {}): ParsedObject {
+  return atOnce(parseSteps(bytes, options))
 }
 
 /** The same for large bodies, in steps. */
-export function* parseSteps(bytes: Buffer, limits: JsonLimits = {}): Steps<ParsedObject> {
-  const isPlain = checkEncoding(bytes)
-  const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = MAX_TEXT_BYTES } = limits
-  const options = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
+export function* parseSteps(bytes: Buffer, options: ParseOptions = {}): Steps<ParsedObject> {
+  const isPlain = options.isAscii === true || checkEncoding(bytes)
+  const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = MAX_TEXT_BYTES } = options
+  const limits = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
   yield
   // For a larger body, the amount of inline data decides, which the full scan counts.
-  const seen = bytes.length > maxTextBytes ? null : yield* quickScan(bytes, options)
+  const seen = bytes.length > maxTextBytes ? null : yield* quickScan(bytes, limits)
   if (seen === null) yield
-  const { members, data } = seen ?? (yield* fullScan(bytes, options))
+  const { members, data } = seen ?? (yield* fullScan(bytes, limits))
   yield
   const longStrings = { bytes, isPlain, data }
   const text = withoutData(longStrings)
@@ -69,8 +71,8 @@ export function* parseSteps(bytes: Buffer, limits: JsonLimits = {}): Steps<Parse
   }
   // The scans find the error that the parser found.
   yield
-  if (seen !== null) yield* fullScan(bytes, options)
-  yield* fullScan(bytes, { ...options, isProbing: true })
+  if (seen !== null) yield* fullScan(bytes, limits)
+  yield* fullScan(bytes, { ...limits, isProbing: true })
   throw malformed('The body is not valid JSON: one of its keys or values is malformed')
 }
 

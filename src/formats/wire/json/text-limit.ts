@@ -10,6 +10,8 @@ const LAST_ASCII = 127
 
 /** The text of one body. */
 export class TextLimit {
+  /** Whether all chunks were ASCII. */
+  isAscii = true
   private readonly maxTextBytes: number
   private textBytes = 0
 
@@ -20,6 +22,7 @@ export class TextLimit {
   /** Adds a chunk. Throws `malformed_request` if there is too much text. */
   add(chunk: Uint8Array): void {
     if (isAscii(chunk)) return
+    this.isAscii = false
     for (let at = 0; at < chunk.length; at += DATA_BYTES) {
       this.textBytes += spanOf(chunk.subarray(at, at + DATA_BYTES))
     }

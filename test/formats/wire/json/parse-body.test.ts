@@ -7,9 +7,9 @@ import type { Test } from 'tap'
 import { isObject, type JsonObject } from '../../../../src/formats/chat/json.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { parseObject, parseReply } from '../../../../src/formats/wire/json/parse-body.js'
-import type { JsonLimits } from '../../../../src/formats/wire/json/parse-body.js'
+import type { ParseOptions } from '../../../../src/formats/wire/json/parse-body.js'
 
-function refusal(body: string | Buffer, caps?: JsonLimits): { message: string; param?: string } {
+function refusal(body: string | Buffer, caps?: ParseOptions): { message: string; param?: string } {
   try {
     parseObject(Buffer.from(body), caps)
   } catch (error) {
