@@ -3,7 +3,6 @@
  * `schema/config-file-schema.ts` declares the keys of the file, and `load-config.ts` reads it.
  */
 import type { KeyLimits, PlanName } from '../accounts/account.js'
-import type { ModelFacts, ModelPrice } from '../formats/chat/model-facts.js'
 import type { Catalogue } from './catalogue.js'
 import type { DialectChoice, IdentityConfig, PlatformConfig } from './platform-settings.js'
 import type { QuirksConfig } from './presets.js'
@@ -32,14 +31,8 @@ import type {
   smtpSchema,
   telemetrySchema,
 } from './schema/telemetry-and-notify-schema.js'
-import type { timeoutsOf } from './schema/upstream-schema.js'
-import type {
-  BreakerConfig,
-  NativeConfig,
-  NativeRule,
-  ProbeConfig,
-  UpstreamTlsConfig,
-} from './upstream-settings.js'
+import type { upstreamOf } from './resolve-upstream.js'
+import type { BreakerConfig, NativeRule, ProbeConfig, UpstreamTlsConfig } from './upstream-settings.js'
 import type { z } from 'zod'
 
 /** Listeners, processes and the limits of one request. */
@@ -213,73 +206,7 @@ export type WhenConfig = NonNullable<RouteConfig['when']>
 export type OnDisconnect = z.output<typeof onDisconnectSchema>
 
 /** A service that the gateway sends requests to. */
-export interface UpstreamConfig {
-  readonly name: string
-  /** The preset that supplies its defaults; null if the file names none. */
-  readonly preset: string | null
-  readonly dialect: DialectChoice
-  /** The cloud that serves it; null for the own API of a vendor. */
-  readonly platform: PlatformConfig | null
-  /** The identity that authenticates requests; null: API keys, or nothing. */
-  readonly auth: IdentityConfig | null
-  /** The version of Anthropic's API; null: the one that the request was written for. */
-  readonly anthropicVersion: string | null
-  /** Without a trailing slash. With a platform: its root and its own path. */
-  readonly baseUrl: string
-  /** Replaces the dialect's path; contains `{model}` for the model. Null: the dialect's path. */
-  readonly path: string | null
-  /** Query parameters added to the URL of every request. */
-  readonly query: Readonly<Record<string, string>>
-  /** The header that carries the key without a prefix; null: the dialect's own form. */
-  readonly keyHeader: string | null
-  /**
-   * In file order, without duplicates. Empty if the upstream needs no key, or if the variables of its keys
-   * are not set and it is unconfigured: see `isConfigured`.
-   */
-  readonly apiKeys: readonly string[]
-  /** The variables and files that the keys come from, for the 503's message; null if the file names none. */
-  readonly apiKeySource: string | null
-  /** The variables of these that are not set. */
-  readonly unsetKeyVariables: readonly string[]
-  readonly headers: Readonly<Record<string, string>>
-  readonly timeouts: Immutable<ReturnType<typeof timeoutsOf>>
-  readonly maxConnections: number
-  /** Whether `base_url` may resolve to a loopback, private or link-local address. */
-  readonly allowPrivateAddress: boolean
-  /** Null: the system's authorities, no client certificate. */
-  readonly tls: UpstreamTlsConfig | null
-  /** Whether HTTP/2 may be negotiated. */
-  readonly http2: boolean
-  /** `env`, `none` or the URL of a proxy, which may contain a password. */
-  readonly proxy: string
-  readonly native: NativeConfig
-  /** Beta features that clients may request from an Anthropic upstream; null: all. */
-  readonly allowBetas: readonly string[] | null
-  /**
-   * Tools and options of the provider that requests may use if their key has no list; `*` is all. Null: the
-   * default.
-   */
-  readonly allowTools: readonly string[] | null
-  readonly quirks: QuirksConfig
-  /** Models that the file lists for it; their prices are in `prices`. */
-  readonly models: readonly ModelFacts[]
-  /** Whether the gateway reads the upstream's own list of models. */
-  readonly discover: boolean
-  /** `quirks` for embeddings. */
-  readonly embeddingQuirks: QuirksConfig
-  /** Whether it supports OpenAI's legacy completions. */
-  readonly completions: boolean
-  /** Prices that replace those of the catalogue, by model; `*` is every other model. */
-  readonly prices: Readonly<Record<string, ModelPrice>>
-  /**
-   * What happens to its reply when the client disconnects; null: `drain_until_usage` under a budget, else
-   * `cancel`.
-   */
-  readonly onDisconnect: OnDisconnect | null
-  readonly breaker: BreakerConfig
-  /** Null: no active health checks. */
-  readonly probe: ProbeConfig | null
-}
+export type UpstreamConfig = Immutable<ReturnType<typeof upstreamOf>>
 
 const SHOWN_HASH_CHARS = 12
 

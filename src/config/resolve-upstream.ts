@@ -156,7 +156,7 @@ export function upstreamOf(
   { name, values }: NamedUpstream,
   context: UpstreamContext,
   onDisconnect: OnDisconnect | undefined,
-): UpstreamConfig {
+) {
   const { keySources, readFile, env, folder } = context
   const platform = platformOf(values, env)
   const dialect = values.dialect ?? 'openai-chat'
@@ -167,34 +167,59 @@ export function upstreamOf(
   const { headers, anthropicVersion } = versionOf(values)
   return {
     name,
+    /** The preset that supplies its defaults; null if the file names none. */
     preset: values.preset ?? null,
     dialect,
+    /** The cloud that serves it; null for the own API of a vendor. */
     platform,
+    /** The identity that authenticates requests; null: API keys, or nothing. */
     auth: authOf(values, (path) => resolve(folder, path)),
+    /** The version of Anthropic's API; null: the one that the request was written for. */
     anthropicVersion,
+    /** Without a trailing slash. With a platform: its root and its own path. */
     baseUrl,
+    /** Replaces the dialect's path; contains `{model}` for the model. Null: the dialect's path. */
     path: values.path ?? null,
+    /** Query parameters added to the URL of every request. */
     query:
       typeof platform?.apiVersion === 'string'
         ? { 'api-version': platform.apiVersion, ...values.query }
         : values.query,
+    /** The header that carries the key without a prefix; null: the dialect's own form. */
     keyHeader: values.key_header ?? preset?.keyHeader ?? null,
+    /**
+     * In file order, without duplicates. Empty if the upstream needs no key, or if the variables of its keys
+     * are not set and it is unconfigured: see `isConfigured`.
+     */
     apiKeys: keysOf(values),
+    /** The variables and files of the keys, for the 503's message; null if the file names none. */
     apiKeySource: sources.length === 0 ? null : sources.map(({ source }) => source).join(', '),
+    /** The variables of these that are not set. */
     unsetKeyVariables: sources.flatMap(({ source, isSet }) => (isSet ? [] : [source])),
     headers,
     timeouts: timeoutsOf(values.timeouts),
     maxConnections: values.max_connections,
+    /** Whether `base_url` may resolve to a loopback, private or link-local address. */
     allowPrivateAddress: values.allow_private_address ?? isPrivateHost(new URL(baseUrl).hostname),
     ...connectionOf(values, readFile),
     native: nativeOf(values),
+    /** Beta features that clients may request from an Anthropic upstream; null: all. */
     allowBetas: values.allow_betas ?? null,
+    /**
+     * Tools and options of the provider that requests may use if their key has no list; `*` is all. Null: the
+     * default.
+     */
     allowTools: allowToolsOf(values),
     quirks: quirksOf(values.quirks, preset?.quirks ?? PLAIN),
+    /** `quirks` for embeddings. */
     embeddingQuirks: preset?.embeddings ?? PLAIN,
+    /** Whether it supports OpenAI's legacy completions. */
     completions: values.completions ?? preset?.completions === true,
+    /** Models that the file lists for it; their prices are in `prices`. */
     models: listedFacts(values.models, name),
+    /** Whether the gateway reads the upstream's own list of models. */
     discover: values.discover,
+    /** Prices that replace those of the catalogue, by model; `*` is every other model. */
     prices: {
       ...preset?.prices,
       ...listedPrices(values.models),
@@ -202,8 +227,10 @@ export function upstreamOf(
         Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),
       ),
     },
+    /** What happens to its reply when the client disconnects; null: it depends on budgets. */
     onDisconnect: values.on_disconnect ?? onDisconnect ?? null,
     breaker: breakerOf(values.breaker),
+    /** Null: no active health checks. */
     probe: values.probe === undefined ? null : section(probeSchema, values.probe),
   }
 }
@@ -212,11 +239,10 @@ export function upstreamOf(
  * The configured version, and the headers without it: an `anthropic-version` among `headers` replaces the
  * version of the request too, instead of being sent beside it.
  */
-function versionOf({
-  dialect,
-  headers,
-  anthropic_version: version,
-}: UpstreamValues): Pick<UpstreamConfig, 'headers' | 'anthropicVersion'> {
+function versionOf({ dialect, headers, anthropic_version: version }: UpstreamValues): {
+  headers: Record<string, string>
+  anthropicVersion: string | null
+} {
   if (dialect !== 'anthropic') return { headers, anthropicVersion: null }
   const isVersion = (name: string): boolean => name.toLowerCase() === 'anthropic-version'
   const entries = Object.entries(headers)

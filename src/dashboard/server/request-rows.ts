@@ -1,7 +1,7 @@
 /** Ledger entries as rows of the page and of the CSV file. */
 import { causeOf } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import { csvCell, usd } from '../../ledger/export-columns.js'
+import { csvCell, csvHeader, csvLine as exportLine } from '../../ledger/export-columns.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'
 
@@ -38,65 +38,13 @@ export async function rowViews(
   }))
 }
 
-type Cell = string | number | boolean | null | undefined
-
-const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][] = [
-  ['request_id', (row) => row.requestId],
-  ['time', (row) => new Date(row.atMs).toISOString()],
-  ['account_id', (row) => row.accountId],
-  ['key_id', (row) => row.keyId],
-  ['key_name', (row) => row.keyName],
-  ['model_asked', (row) => row.modelAsked],
-  ['model_answered', (row) => row.modelAnswered],
-  ['upstream', (row) => row.upstream],
-  ['attempts', (row) => row.attempts],
-  ['stream', (row) => row.stream],
-  ['status', (row) => row.status],
-  ['outcome', (row) => row.outcome],
-  ['finish', (row) => row.finish],
-  ['input_tokens', (row) => row.usage.input],
-  ['cached_tokens', (row) => row.usage.cacheRead],
-  ['output_tokens', (row) => row.usage.output],
-  ['reasoning_tokens', (row) => row.usage.reasoning],
-  ['source', (row) => row.source],
-  ['cost_usd', (row) => usd(row.costNanoUsd)],
-  ['duration_ms', (row) => Math.round(row.durationMs)],
-  ['first_token_ms', (row) => rounded(row.hops.firstContent)],
-  ['overhead_ms', (row) => row.hops.overhead],
-  ['losses', (row) => row.losses.join(' ')],
-  ['error_message', (row) => row.errorMessage],
-  ['limit', (row) => row.limit],
-  ['upstream_status', (row) => row.upstreamStatus],
-  ['upstream_request_id', (row) => row.upstreamRequestId],
-  ['attempted', (row) => row.attempted],
-  ['labels', (row) => row.labels],
-  ['client_request_id', (row) => row.clientRequestId],
-  ['price_version', (row) => row.priceVersion],
-  ['client_format', (row) => row.ingress],
-  ['cause', (row) => row.cause],
-  ['gateway', (row) => row.gateway],
-  ['generation_hash', (row) => row.generationHash],
-  ['cache_hit', (row) => row.cacheHit],
-  ['saved_usd', (row) => usd(row.savedNanoUsd)],
-  ['account_path', (row) => row.accountPath],
-  ['identity', (row) => row.identity],
-  ['guardrails', (row) => row.guardrails],
-  ['cache_marks', (row) => row.cacheMarks],
-  ['cache_marks_saved_usd', (row) => usd(row.cacheMarksSavedNanoUsd)],
-  ['recorded', (row) => row.recorded],
-  ['account_name', (row) => row.accountName],
-]
-
-/** The header line of the CSV file. */
+/** The header line of the CSV file: the columns of `sluice usage export`, and three of the page. */
 export function csvHead(): string {
-  return `${COLUMNS.map(([title]) => title).join(',')}\r\n`
+  return `${csvHeader()},key_name,account_name,cause\r\n`
 }
 
 /** One line of the CSV file (RFC 4180). */
 export function csvLine(row: schema.RequestRow): string {
-  return `${COLUMNS.map(([, cell]) => csvCell(cell(row) ?? null)).join(',')}\r\n`
-}
-
-function rounded(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : Math.round(ms)
+  const own = [row.keyName, row.accountName, row.cause].map(csvCell)
+  return `${[exportLine(row), ...own].join(',')}\r\n`
 }

@@ -38,7 +38,7 @@ export interface ModelFacts {
   /** Seconds since 1970 for the model list. */
   createdAtSeconds: number
   /** Dated ids of the same model. */
-  variants?: string[]
+  variants?: readonly string[]
   /** The day on which the vendor shuts the model down, `2027-04-01`. */
   shutdownDate?: string
   contextWindow?: number
@@ -54,11 +54,11 @@ export interface ModelFacts {
   structuredOutput?: boolean
   structuredOutputWithTools?: boolean
   /** OpenAI: the endpoints that serve the model. */
-  endpoints?: ('chat' | 'responses')[]
+  endpoints?: readonly ('chat' | 'responses')[]
   /** OpenAI: whether chat completions accepts function tools while reasoning is on. */
   chatToolsWithReasoning?: boolean
   systemRole?: 'system' | 'developer'
-  reasoningEfforts?: string[]
+  reasoningEfforts?: readonly string[]
   /** OpenAI: accepts stop sequences. */
   stop?: boolean
   /** OpenAI: accepts `prompt_cache_retention`. */
@@ -69,12 +69,12 @@ export interface ModelFacts {
   /** Minimum tokens of a prefix that the provider's prompt cache keeps. */
   cacheMinTokens?: number
   /** Anthropic. */
-  thinkingTypes?: string[]
+  thinkingTypes?: readonly string[]
   thinkingDefault?: 'adaptive' | 'off'
   /** Whether a request can turn thinking off. */
   thinkingCanDisable?: boolean
   /** Values of `output_config.effort`. */
-  efforts?: string[]
+  efforts?: readonly string[]
   defaultEffort?: string
   /** The vendor requires the thinking of earlier turns to be sent back unchanged. */
   preservedThinkingPrefixCheck?: boolean
@@ -85,7 +85,7 @@ export interface ModelFacts {
   systemInstruction?: boolean
   /** Google: checks thought signatures and has call ids, since generation 3. */
   callSignatures?: boolean
-  thinkingLevels?: string[]
+  thinkingLevels?: readonly string[]
   thinkingBudget?: { min: number; max: number; canDisable: boolean }
   penalties?: boolean
   /** Google: maximum number of candidates per request; absent: 1. */

@@ -132,7 +132,7 @@ function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schem
     family: facts.family,
     // A model that only its id is known of has no date.
     releasedAtMs: facts.createdAtSeconds > 0 ? facts.createdAtSeconds * 1000 : null,
-    variants: facts.variants ?? [],
+    variants: [...(facts.variants ?? [])],
     endsOn: facts.shutdownDate ?? null,
     contextWindow: facts.contextWindow ?? null,
     maxOutputTokens: facts.maxOutputTokens ?? null,

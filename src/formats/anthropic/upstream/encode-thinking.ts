@@ -86,7 +86,7 @@ function clientThinking(
   return { thinking: { type: 'disabled' } }
 }
 
-function off(types: string[], losses: Losses): ThinkingFields {
+function off(types: readonly string[], losses: Losses): ThinkingFields {
   if (types.includes('disabled')) return { thinking: { type: 'disabled' } }
   if (types.includes('between_tools')) return { thinking: { type: 'between_tools' } }
   losses.drop('reasoning_effort', 'approximated')
