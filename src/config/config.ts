@@ -19,7 +19,7 @@ import type {
 } from './schema/small-sections-schema.js'
 import type { GuardrailConfig } from './schema/guardrails-schema.js'
 import type { WorkloadIdentity } from './schema/identity-schema.js'
-import type { afterDisconnectSchema, ledgerOf, onDisconnectSchema } from './schema/ledger-schema.js'
+import type { afterDisconnectSchema, ledgerOf } from './schema/ledger-schema.js'
 import type { LimitConfig, limitingOf } from './schema/limits-schema.js'
 import type { RecordConfig } from './schema/record-schema.js'
 import type { routeOf } from './schema/route-schema.js'
@@ -201,9 +201,6 @@ export type ShadowConfig = NonNullable<RouteConfig['shadow']>
 
 /** Conditions of a route; all must hold. Null: no condition. */
 export type WhenConfig = NonNullable<RouteConfig['when']>
-
-/** What the gateway does with the upstream when the client disconnects. */
-export type OnDisconnect = z.output<typeof onDisconnectSchema>
 
 /** A service that the gateway sends requests to. */
 export type UpstreamConfig = Immutable<ReturnType<typeof upstreamOf>>

@@ -5,7 +5,6 @@
 import { resolve } from 'node:path'
 import { allowedTools, ANY_TOOL } from '../formats/chat/hosted-tools.js'
 import { isPrivateAddress } from '../http/private-addresses.js'
-import type { OnDisconnect, QuirksConfig, UpstreamConfig } from './config.js'
 import type { KeySources } from './fill-placeholders.js'
 import {
   authOf,
@@ -15,7 +14,7 @@ import {
   platformOf,
   withoutSlashes,
 } from './platform-settings.js'
-import { PLAIN, PRESETS, type Preset } from './presets.js'
+import { PLAIN, PRESETS, type Preset, type QuirksConfig } from './presets.js'
 import type { Path, ReportFinding } from './config-problem.js'
 import { priceFacts } from './schema/catalogue-schema.js'
 import type { FileValues } from './schema/config-file-schema.js'
@@ -155,7 +154,7 @@ function presetOf(values: UpstreamValues): Preset | null {
 export function upstreamOf(
   { name, values }: NamedUpstream,
   context: UpstreamContext,
-  onDisconnect: OnDisconnect | undefined,
+  onDisconnect: UpstreamValues['on_disconnect'],
 ) {
   const { keySources, readFile, env, folder } = context
   const platform = platformOf(values, env)
@@ -298,6 +297,8 @@ export function isPrivateHost(hostname: string): boolean {
   return isPrivateAddress(host)
 }
 
+type Upstream = ReturnType<typeof upstreamOf>
+
 /** Paths that the gateway adds to the base URL. */
 const ENDPOINT = /\/(?:chat\/completions|completions|responses|messages|embeddings|models)$/i
 const VERSION = /\/v\d+(?:(?:alpha|beta)\d*)?(?=\/|$)/gi
@@ -322,7 +323,7 @@ const AT_ROOT: ReadonlySet<string> = new Set(['api.deepseek.com'])
  * Finds probably wrong base URLs, for `sluice check`. Sends no request.
  */
 export function baseUrlNote(
-  upstream: Pick<UpstreamConfig, 'baseUrl' | 'path'> & Partial<Pick<UpstreamConfig, 'platform'>>,
+  upstream: Pick<Upstream, 'baseUrl' | 'path'> & Partial<Pick<Upstream, 'platform'>>,
 ): string | null {
   if ((upstream.platform ?? null) !== null) return null
   // The resolved URL has no trailing slash.

@@ -262,7 +262,7 @@ function problemOf(entry: string): string | null {
 }
 
 /** Native access to one upstream. */
-export type NativeConfig = Immutable<ReturnType<typeof nativeOf>>
+type NativeConfig = Immutable<ReturnType<typeof nativeOf>>
 
 /** An endpoint that clients may call untranslated. */
 export type NativeRule = NativeConfig['rules'][number]

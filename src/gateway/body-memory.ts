@@ -2,7 +2,6 @@
  * Limits the memory of request bodies and whole replies in this process, and the share of each account.
  * Counts the real use: raw bytes, the decoded text, the parsed copy and the encoded copy.
  */
-import { isAscii } from 'node:buffer'
 import type { JsonObject, JsonValue } from '../formats/chat/json.js'
 import { longTextOf } from '../formats/chat/long-text.js'
 import { GatewayError } from '../errors.js'
@@ -111,13 +110,13 @@ export class HeldMemory {
   }
 
   /**
-   * Takes the memory for the strings during parsing, and for the copies of the body. `isPlain`: the body is
-   * ASCII. Throws as `check`.
+   * Takes the memory for the strings during parsing, and for the copies of a body of this size. `isPlain`:
+   * the body is ASCII. Throws as `check`.
    */
-  beginParsing(body: Buffer, isPlain: boolean): void {
+  beginParsing(bytes: number, isPlain: boolean): void {
     // The bytes as Latin-1, and decoded if they are not ASCII.
-    const textBytes = body.length * (isPlain ? 1 : 3)
-    this.take(textBytes + copiesOf(body, isPlain))
+    const textBytes = bytes * (isPlain ? 1 : 3)
+    this.take(textBytes + copiesOf(bytes, isPlain))
     this.textBytes = textBytes
   }
 
@@ -156,8 +155,8 @@ export class HeldMemory {
  * The memory of the copies of a JSON text: parsed, and encoded for the other side. V8 stores a string with
  * any character outside Latin-1 at two bytes a character.
  */
-export function copiesOf(bytes: Buffer, isPlain = isAscii(bytes)): number {
-  return bytes.length * (isPlain ? 2 : 4)
+export function copiesOf(bytes: number, isPlain: boolean): number {
+  return bytes * (isPlain ? 2 : 4)
 }
 
 /** Memory of an object or array without its strings, in the parsed body and in the encoded one. */

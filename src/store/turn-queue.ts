@@ -1,7 +1,8 @@
 /**
  * Runs long work in several turns of the event loop, between which a gateway serves requests. Reads and
  * changes of the dashboard and the admin API share one queue: for any number of them, the requests of the
- * data plane have most iterations and half of the time for themselves.
+ * data plane have most iterations and half of the time for themselves. Large bodies of the data plane share
+ * another one, without rests, because a client waits for each.
  */
 import type { Steps } from '../formats/wire/steps.js'
 
@@ -13,7 +14,7 @@ const EVERY = 4
 const MOST_REST_MS = 25
 
 /** Long work that waits for its turns, in the order of arrival. */
-export class TurnQueue {
+class TurnQueue {
   private readonly waiting: (() => void)[] = []
   private readonly hasRests: boolean
   private isScheduled = false
@@ -67,15 +68,32 @@ export class TurnQueue {
   }
 }
 
-const queue = new TurnQueue(true)
+const managementQueue = new TurnQueue(true)
+const bodyQueue = new TurnQueue(false)
 
-/** Ends the turn of the event loop; the next one comes in its order. */
+/** Ends the turn of the event loop; the next one comes in its order. For the dashboard and the admin API. */
 export function nextTurn(): Promise<void> {
-  return queue.turn()
+  return managementQueue.turn()
 }
 
 /** Runs the first step at once and the others in turns: a small change or read waits for no long one. */
 export async function inOwnTurns<T>(steps: Steps<T>): Promise<T> {
   const { done, value } = steps.next()
-  return done === true ? value : queue.run(steps)
+  return done === true ? value : managementQueue.run(steps)
+}
+
+/** Resolves in an iteration of the event loop in which no other large body is processed. */
+export function bodyTurn(): Promise<void> {
+  return bodyQueue.turn()
+}
+
+/** Processes a large body in as many turns as it needs, the first one in the next turn. */
+export function inBodyTurns<T>(steps: Steps<T>): Promise<T> {
+  return bodyQueue.run(steps)
+}
+
+/** The result of the first step, if it is the only one; else as `inBodyTurns`. */
+export function nowOrInBodyTurns<T>(steps: Steps<T>): T | Promise<T> {
+  const { done, value } = steps.next()
+  return done === true ? value : bodyQueue.run(steps)
 }

@@ -38,6 +38,7 @@ const ROWS: readonly (readonly string[])[] = [
     'observe/log-fields',
     'observe/notification',
     'observe/sign-webhook',
+    'store/turn-queue',
   ],
   [
     'accounts',

@@ -10,7 +10,7 @@ import { GatewayError } from '../../src/errors.js'
 import { estimateCost } from '../../src/gateway/charges/estimate-max-cost.js'
 import { LossList } from '../../src/formats/losses.js'
 import { render, renderSteps, type Rendered } from '../../src/gateway/attempts/render-for-upstream.js'
-import { joinChunks, LARGE_BYTES } from '../../src/gateway/streams/join-chunks.js'
+import { joinedSteps, LARGE_BYTES } from '../../src/gateway/streams/join-chunks.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
 import type { Message } from '../../src/formats/chat/request.js'
 import { turnOf, TurnNames } from '../../src/gateway/reasoning/name-turns.js'
@@ -147,7 +147,7 @@ function receive(body: Buffer, client: Client, watch: StepTimer): Call {
   }
   const arrived = new TextLimit(MAX_TEXT_BYTES)
   for (const chunk of chunks) watch.time('arrive', () => arrived.add(chunk))
-  const raw = watch.time('join', () => joinChunks(chunks))
+  const raw = watch.steps('join', joinedSteps(chunks))
   const parsed = watch.steps('parse', parseSteps(raw))
   const { dialect: wire } = client
   const at = { ...client, wire, clientCodec: clientCodecOf(wire) }

@@ -2,6 +2,7 @@
  * Reads a reply: passes its bytes if both sides use the same format, else translates it, whole or as a
  * stream.
  */
+import { isAscii } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../errors.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
@@ -22,8 +23,8 @@ import { copiesOf, type HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Target, Generation } from '../generation.js'
 import type { Call } from '../phases/receive.js'
-import { encodedText, inTurns, joinedSteps } from '../streams/in-turns.js'
-import { joinChunks, LARGE_BYTES } from '../streams/join-chunks.js'
+import { inBodyTurns } from '../../store/turn-queue.js'
+import { joinChunks, joinedSteps, LARGE_BYTES } from '../streams/join-chunks.js'
 import { PassthroughStream } from '../streams/passthrough-stream.js'
 import { ReplyTransform, type ReplyOwner } from '../streams/reply-transform.js'
 import { ArrayForm, arrayOfEvents, EVENT_STREAM, type StreamForm } from '../streams/sse-or-json-array.js'
@@ -147,10 +148,10 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
   const { target, isEvents } = reply
   if (embedding !== undefined) return readVectorsOf(reply, of)
   if (reply.bytes > LARGE_BYTES) {
-    return inTurns(largeReply(reply, of)).then((read) => judgedLarge(read, call))
+    return inBodyTurns(largeReply(reply, of)).then((read) => judgedLarge(read, call))
   }
   const bytes = joinChunks(reply.chunks)
-  of.held.takeReply(copiesOf(bytes))
+  of.held.takeReply(copiesOf(bytes.length, isAscii(bytes)))
   const whole = (): WholeReply => wholeOf(reply, of)
   if (isEvents) return readOn(whole(), call, (reply) => atOnce(reply.readEvents([bytes])))
   const text = bytes.toString('utf8')
@@ -182,7 +183,7 @@ function readVectorsOf(
   held.takeReply(bytes * 2)
   const seed = seedOf(exchange, call, target)
   const steps = vectorSteps(chunks, scan, { call, target, generation, seed })
-  return scan === null ? atOnce(steps) : inTurns(steps)
+  return scan === null ? atOnce(steps) : inBodyTurns(steps)
 }
 
 /**
@@ -241,7 +242,7 @@ interface UnjudgedReply {
 async function judgedLarge(read: ReadReply | UnjudgedReply, call: Call): Promise<ReadReply> {
   if (read.kind !== 'unjudged') return read
   await read.reply.judge()
-  return inTurns(encodedSteps(read.reply, call))
+  return inBodyTurns(encodedSteps(read.reply, call))
 }
 
 /** The encoded reply in bytes, which Node could not write in steps as text. */
@@ -255,7 +256,7 @@ function* encodedSteps(reply: WholeReply, call: Call): Steps<ReadReply> {
 
 function* largeEvents(reply: UnreadReply, of: ReplyOf): Steps<ReadReply | UnjudgedReply> {
   const { chunks } = reply
-  for (const chunk of chunks) of.held.takeReply(copiesOf(chunk))
+  for (const chunk of chunks) of.held.takeReply(copiesOf(chunk.length, isAscii(chunk)))
   const whole = wholeOf(reply, of)
   const resume = yield* whole.readEvents(chunks)
   chunks.length = 0
@@ -557,4 +558,23 @@ function replyResultOf(error: WireError | null, usage: Usage, model: string | nu
   const outcome = error === null ? 'complete' : 'failed'
   const nothing = { breach: null, reason: null, tier: null, lost: [], outputSize: NO_OUTPUT }
   return { outcome, error, usage, model, ...nothing }
+}
+
+/** Characters that are encoded in one step. */
+const ENCODED_CHARS = 1024 * 1024
+
+/** The text in UTF-8, which has `size` bytes. */
+function* encodedText(text: string, size: number): Steps<Buffer> {
+  const bytes = Buffer.allocUnsafe(size)
+  let written = 0
+  for (let at = 0; at < text.length;) {
+    let end = at + ENCODED_CHARS
+    // The halves of a pair of surrogates stay together.
+    const last = text.charCodeAt(end - 1)
+    if (last >= 0xd800 && last <= 0xdbff) end -= 1
+    written += bytes.write(text.slice(at, end), written)
+    at = end
+    yield
+  }
+  return bytes
 }

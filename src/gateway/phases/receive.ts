@@ -29,8 +29,8 @@ import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
-import { inTurns, turn } from '../streams/in-turns.js'
-import { LARGE_BYTES } from '../streams/join-chunks.js'
+import { bodyTurn, inBodyTurns } from '../../store/turn-queue.js'
+import { joinChunks, joinedSteps, LARGE_BYTES } from '../streams/join-chunks.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
 /**
@@ -141,13 +141,13 @@ function transformOf(
       held.take(bytes)
       intake.bytes += bytes
     },
-    check(raw) {
+    check(chunks) {
       const refusal = guardTrailers(req)
       if (refusal !== null) throw gatewayError(refusal)
       const { isAscii } = text
-      held.beginParsing(raw, isAscii)
+      held.beginParsing(intake.bytes, isAscii)
       const query = (req.url ?? '').slice(x.path.length + 1)
-      return callOf(raw, { resolved, headers: req.headers, query, isAscii })
+      return callOf(chunks, intake.bytes, { resolved, headers: req.headers, query, isAscii })
     },
   })
 }
@@ -248,27 +248,29 @@ export async function callIn(
   resolved: ResolvedEndpoint,
   headers: IncomingHttpHeaders,
 ): Promise<Call> {
-  return callOf(raw, { resolved, headers })
+  return callOf([raw], raw.length, { resolved, headers })
 }
 
 /** The call of another body of the same request. Rejects with `malformed_request` as `receive`. */
 export async function readAgain(call: Call, raw: Buffer): Promise<Call> {
-  return callOf(raw, { resolved: call, query: call.query })
+  return callOf([raw], raw.length, { resolved: call, query: call.query })
 }
 
-function callOf(raw: Buffer, context: BodyContext): Call | Promise<Call> {
-  if (raw.length > LARGE_BYTES) return callInTurns(raw, context)
+function callOf(chunks: Buffer[], bytes: number, context: BodyContext): Call | Promise<Call> {
+  if (bytes > LARGE_BYTES) return callInTurns(chunks, context)
+  const raw = joinChunks(chunks)
   return callFrom(raw, parseObject(raw, context), context)
 }
 
 /** Parses a large body in several turns of the event loop, so that other requests are served between them. */
-async function callInTurns(raw: Buffer, context: BodyContext): Promise<Call> {
-  const call = await inTurns(callSteps(raw, context))
-  await turn()
+async function callInTurns(chunks: Buffer[], context: BodyContext): Promise<Call> {
+  const call = await inBodyTurns(callSteps(chunks, context))
+  await bodyTurn()
   return call
 }
 
-function* callSteps(raw: Buffer, context: BodyContext): Steps<Call> {
+function* callSteps(chunks: Buffer[], context: BodyContext): Steps<Call> {
+  const raw = yield* joinedSteps(chunks)
   const parsed = yield* parseSteps(raw, context)
   yield
   return callFrom(raw, parsed, context)

@@ -9,7 +9,7 @@ import type { ChatRequest, Message } from '../../formats/chat/request.js'
 import type { Steps } from '../../formats/wire/steps.js'
 import { Seal } from '../../store/seal.js'
 import type { SharedCache, CachedValue } from '../../store/store.js'
-import { nowOrInTurns } from '../streams/in-turns.js'
+import { nowOrInBodyTurns } from '../../store/turn-queue.js'
 import { turnOf, turnOfReply, TurnNames, type Turn } from './name-turns.js'
 import { hasState, readState, restored, writeState } from './serialize-state.js'
 
@@ -88,7 +88,7 @@ export class Escrow {
   restore(request: ChatRequest, scope: Scope): ChatRequest | Promise<ChatRequest> {
     const { messages } = request
     if (!messages.some(({ role }) => role === 'assistant')) return request
-    const turns = nowOrInTurns(this.namedTurns(messages, scope))
+    const turns = nowOrInBodyTurns(this.namedTurns(messages, scope))
     return turns instanceof Promise
       ? turns.then((named) => this.restoreTurns(request, named, scope))
       : this.restoreTurns(request, turns, scope)
@@ -134,7 +134,7 @@ export class Escrow {
       return null
     }
     const turn = turnOfReply(blocks, request.legacyFunctions === true)
-    const name = nowOrInTurns(this.replyName(request.messages, turn, scope))
+    const name = nowOrInBodyTurns(this.replyName(request.messages, turn, scope))
     return withinTime(
       name instanceof Promise
         ? name.then((known) => this.put(known, blocks, text))

@@ -3,14 +3,13 @@
  * body is buffered, so that a framing error at its end reaches no upstream and a second attempt is possible.
  */
 import { Transform, type TransformCallback } from 'node:stream'
-import { joinChunks } from './join-chunks.js'
 
 /** The checks of a body. Both functions throw to refuse it. */
 interface RequestSteps<T> {
   /** Checks a chunk, and reserves room for it, before it is kept. */
   take(chunk: Buffer): void
-  /** Parses and validates the complete body. */
-  check(body: Buffer): T
+  /** Parses and validates the complete body. The chunks are not used by others. */
+  check(chunks: Buffer[]): T
 }
 
 /** Emits `data` with the checked value once, or `error` with what a step threw. */
@@ -37,10 +36,7 @@ export class RequestTransform<T> extends Transform {
   override _flush(done: TransformCallback): void {
     let value: T
     try {
-      const body = joinChunks(this.chunks)
-      // The chunks and the joined body are not kept at the same time.
-      this.chunks.length = 0
-      value = this.steps.check(body)
+      value = this.steps.check(this.chunks)
     } catch (error) {
       done(asError(error))
       return

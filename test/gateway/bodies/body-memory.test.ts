@@ -69,7 +69,7 @@ void t.test('the memory of a body includes its text, its copies and its structur
     const body: unknown = JSON.parse(text)
     if (!isObject(body)) throw new Error('no object')
     const bytes = Buffer.from(text)
-    holding.beginParsing(bytes, isAscii(bytes))
+    holding.beginParsing(bytes.length, isAscii(bytes))
     const whileParsed = budget.heldBytes
     holding.endParsing(body)
     return [whileParsed, budget.heldBytes]
