@@ -4,11 +4,13 @@
  * begins with a mark, a Unicode noncharacter, which is reserved for use inside a program.
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { Steps } from '../steps.js'
+import { atOnce, type Steps } from '../steps.js'
 
 const MARK = '\uFDD0'
 /** Integers of up to 15 digits are exact. */
 const LONG = 16
+/** Characters that are searched for numbers in one step. */
+const STEP_CHARS = 1024 * 1024
 const QUOTE = 34
 const MINUS = 45
 const BACKSLASH = 92
@@ -23,7 +25,7 @@ export function parseExact(text: string): JsonValue {
   // The search for numbers below requires valid JSON.
   const value = JSON.parse(text) as JsonValue
   if (!hasLongInteger(text) && !LARGE_EXPONENT.test(text)) return value
-  const marked = withMarks(text)
+  const marked = atOnce(withMarks(text))
   return marked === text ? value : (JSON.parse(marked) as JsonValue)
 }
 
@@ -33,19 +35,21 @@ export function* parseExactSteps(text: string): Steps<JsonValue> {
   yield
   if (!hasLongInteger(text) && !LARGE_EXPONENT.test(text)) return value
   yield
-  const marked = withMarks(text)
+  const marked = yield* withMarks(text)
   yield
   return marked === text ? value : (JSON.parse(marked) as JsonValue)
 }
 
 /**
- * Puts marks into the members of a request that hold inputs and schemas of tools. `text` is the JSON text of
- * `value`. Other members keep their numbers, because the rules for fields expect numbers.
+ * Puts marks into the members of a request that hold inputs and schemas of tools, in steps. `text` is the
+ * JSON text of `value`. Other members keep their numbers, because the rules for fields expect numbers.
  */
-export function markToolNumbers(value: JsonObject, text: string): void {
+export function* markToolNumbers(value: JsonObject, text: string): Steps<void> {
   if (!hasLongInteger(text)) return
-  const marked = withMarks(text)
+  yield
+  const marked = yield* withMarks(text)
   if (marked === text) return
+  yield
   const exact = JSON.parse(marked) as JsonObject
   for (const key of TOOL_MEMBERS) {
     const member = exact[key]
@@ -74,11 +78,16 @@ function isDigit(text: string, at: number): boolean {
 }
 
 /** The valid JSON text with a marked string in place of each number that a double would change. */
-function withMarks(text: string): string {
+function* withMarks(text: string): Steps<string> {
   let out = ''
   let from = 0
   let at = 0
+  let stepEnd = STEP_CHARS
   while (at < text.length) {
+    if (at > stepEnd) {
+      yield
+      stepEnd = at + STEP_CHARS
+    }
     const code = text.charCodeAt(at)
     if (code === QUOTE) at = afterString(text, at)
     else if (code === MINUS || isDigit(text, at)) {

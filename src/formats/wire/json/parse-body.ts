@@ -65,7 +65,7 @@ export function* parseSteps(bytes: Buffer, options: ParseOptions = {}): Steps<Pa
   }
   const value = parseOrNull(text)
   if (isObject(value)) {
-    markToolNumbers(value, text)
+    yield* markToolNumbers(value, text)
     yield* putData(value, longStrings)
     return { value, members }
   }
