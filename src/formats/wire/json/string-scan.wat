@@ -6,13 +6,22 @@
   ;; exists so that the last eight bytes can be read from any place.
   (memory (export "memory") 17)
 
+  ;; At 1,100,000 + CHARACTER is 1 if a backslash and this character are an escape: " / \ b f n r t
+  (data (i32.const 1100034) "\01")
+  (data (i32.const 1100047) "\01")
+  (data (i32.const 1100092) "\01")
+  (data (i32.const 1100098) "\01")
+  (data (i32.const 1100102) "\01")
+  (data (i32.const 1100110) "\01")
+  (data (i32.const 1100114) "\01")
+  (data (i32.const 1100116) "\01")
+
   ;; The first place from $at on, and before $end, of a quote, of a control character, or of a backslash that begins
   ;; anything but an escape of two characters; $end if there is none. Skips the escapes of two characters.
   (func (export "next_special") (param $at i32) (param $end i32) (result i32)
     (local $word i64)
     (local $found i64)
     (local $skipped i32)
-    (local $code i32)
     (block $done
       (loop $next
         (br_if $done (i32.ge_u (local.get $at) (local.get $end)))
@@ -44,8 +53,7 @@
         ;; The escape must end before $end.
         (br_if $done (i32.ge_u (i32.add (local.get $at) (i32.const 1)) (local.get $end)))
         (br_if $done (i32.ne (i32.load8_u (local.get $at)) (i32.const 0x5c)))
-        (local.set $code (i32.load8_u offset=1 (local.get $at)))
-        (br_if $done (i32.eqz (call $is_escape (local.get $code))))
+        (br_if $done (i32.eqz (i32.load8_u offset=1100000 (i32.load8_u offset=1 (local.get $at)))))
         (local.set $skipped (i32.add (local.get $skipped) (i32.const 1)))
         (local.set $at (i32.add (local.get $at) (i32.const 2)))
         (br $next)))
@@ -53,13 +61,4 @@
     (if (result i32) (i32.lt_u (local.get $at) (local.get $end))
       (then (local.get $at))
       (else (local.get $end))))
-
-  ;; Whether a backslash and this character are an escape: n " \ / t r b f
-  (func $is_escape (param $code i32) (result i32)
-    (i32.or
-      (i32.or
-        (i32.or (i32.eq (local.get $code) (i32.const 0x6e)) (i32.eq (local.get $code) (i32.const 0x22)))
-        (i32.or (i32.eq (local.get $code) (i32.const 0x5c)) (i32.eq (local.get $code) (i32.const 0x2f))))
-      (i32.or
-        (i32.or (i32.eq (local.get $code) (i32.const 0x74)) (i32.eq (local.get $code) (i32.const 0x72)))
-        (i32.or (i32.eq (local.get $code) (i32.const 0x62)) (i32.eq (local.get $code) (i32.const 0x66)))))))
+)
