@@ -12,6 +12,7 @@ import {
   requestsReply,
   usageReply,
 } from '../../../src/dashboard/server/schema/schema.js'
+import { csvHeader } from '../../../src/ledger/export-columns.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../../../src/store/usage-queries.js'
 import { aRow, startStage } from '../fixtures/stage.js'
 
@@ -192,6 +193,8 @@ void t.test('requests are filtered, paged, opened and exported', async (t) => {
   t.match(file.headers.get('content-type'), 'text/csv')
   t.equal(file.text.split('\r\n').length, 5, 'a head, three rows, and the end')
   const whole = await ada.get('/requests.csv')
+  const columns = `${csvHeader()},key_name,account_name,cause`
+  t.equal(whole.text.split('\r\n')[0], columns, 'the columns of the export, and those of the page')
   t.match(whole.text, `"'@SUM(1,""2"")\n"`, 'no cell is a formula')
   t.match(whole.text, ",'=cmd(),")
   t.match(whole.text, ',12.345678901,', 'money is exact')
