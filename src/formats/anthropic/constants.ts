@@ -6,7 +6,7 @@
 import type { CacheMark } from '../chat/request.js'
 import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { NestedJson } from '../wire/json/nested-json.js'
-import { sha256Hex } from '../wire/sha256.js'
+import { shortHash } from '../wire/sha256.js'
 
 /** The current API version, which rejects sampling parameters. */
 export const VERSION = '2026-10-21'
@@ -42,7 +42,7 @@ export function cacheControl(mark: CacheMark | undefined): JsonObject {
  */
 export function wireId(id: string): string {
   if (/^[A-Za-z0-9_-]+$/.test(id)) return id
-  return `${id.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 48)}_${sha256Hex(id).slice(0, 8)}`
+  return `${id.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 48)}_${shortHash(id)}`
 }
 
 /** True for text that the API rejects as a block: empty or only white space. */

@@ -77,8 +77,9 @@ function ownBlock(block: JsonObject): JsonObject | null {
 }
 
 function withId(block: JsonObject, key: 'id' | 'tool_use_id'): JsonObject {
-  const id = stringOf(block[key])
-  return id === undefined || id === '' || wireId(id) === id ? block : { ...block, [key]: wireId(id) }
+  const id = stringOf(block[key]) ?? ''
+  const known = id === '' ? '' : wireId(id)
+  return known === id ? block : { ...block, [key]: known }
 }
 
 /** The members of a delta that hold text. */

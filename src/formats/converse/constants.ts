@@ -6,7 +6,7 @@
  */
 import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
-import { sha256Hex } from '../wire/sha256.js'
+import { shortHash } from '../wire/sha256.js'
 
 /** The provider name of opaque blocks. */
 export const PROVIDER = 'converse'
@@ -47,7 +47,7 @@ const MAX_NAME = 64
  */
 export function wireName(text: string): string {
   if (text.length <= MAX_NAME && /^[A-Za-z0-9_-]+$/.test(text)) return text
-  return `${text.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 48)}_${sha256Hex(text).slice(0, 8)}`
+  return `${text.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 48)}_${shortHash(text)}`
 }
 
 /** The JSON value of a text; `undefined` if it is not JSON. */

@@ -5,7 +5,7 @@
 import type { JsonObject } from '../../chat/json.js'
 import type { Tool, ToolChoice } from '../../chat/request.js'
 import { boolean, finiteObject, given, string, refuse } from '../json/check-fields.js'
-import { sha256Hex } from '../sha256.js'
+import { shortHash } from '../sha256.js'
 
 /** OpenAI accepts at most 128; other upstreams of the formats accept more. */
 export const MAX_TOOLS = 1_024
@@ -74,7 +74,7 @@ export function toolName(value: unknown, path: string): string {
 /** The name if it is valid, else a shortened name with a hash of the original. */
 export function wireName(name: string): string {
   if (NAME.test(name)) return name
-  return `${name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 55)}_${hash(name)}`
+  return `${name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 55)}_${shortHash(name)}`
 }
 
 /**
@@ -82,7 +82,7 @@ export function wireName(name: string): string {
  * result.
  */
 export function wireCallId(id: string, max: number): string {
-  return id.length <= max ? id : `${id.slice(0, max - 9)}_${hash(id)}`
+  return id.length <= max ? id : `${id.slice(0, max - 9)}_${shortHash(id)}`
 }
 
 /**
@@ -111,9 +111,4 @@ export function clientNames(tools: readonly Tool[]): (name: string) => string {
   if (long.length === 0) return (name) => name
   const names = new Map(long.map(({ name }) => [wireName(name), name]))
   return (name) => names.get(name) ?? name
-}
-
-/** Eight hexadecimal digits, enough to distinguish the names of one request. */
-function hash(text: string): string {
-  return sha256Hex(text).slice(0, 8)
 }
