@@ -2,11 +2,11 @@
  * SHA-256 for stable names in codecs. The only import of `node:crypto` in `formats`: codecs are pure, and a
  * hash depends on its text alone.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** The hash of the text's UTF-8 bytes, as 64 hexadecimal digits. */
 export function sha256Hex(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+  return hash('sha256', text)
 }
 
 /** The first eight digits, enough to distinguish the names of one request. */
