@@ -226,7 +226,10 @@ export function upstreamOf(
         Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),
       ),
     },
-    /** What happens to its reply when the client disconnects; null: it depends on budgets. */
+    /**
+     * What happens to its reply when the client disconnects; null: `drain_until_usage` under a budget, else
+     * `cancel`.
+     */
     onDisconnect: values.on_disconnect ?? onDisconnect ?? null,
     breaker: breakerOf(values.breaker),
     /** Null: no active health checks. */

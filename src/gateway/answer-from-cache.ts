@@ -42,7 +42,7 @@ import { withinTime } from './reasoning/escrow.js'
 import { termsOf, withKeptReply } from './phases/send.js'
 import { toGatewayError } from './phases/send-error.js'
 import type { Settlement } from './phases/settle.js'
-import { inBodyTurns } from '../store/turn-queue.js'
+import { bodyTurns } from '../store/turn-queue.js'
 import { LARGE_BYTES } from './streams/join-chunks.js'
 import { ReplyTransform } from './streams/reply-transform.js'
 import { ArrayForm, arrayOfEvents, EVENT_STREAM } from './streams/sse-or-json-array.js'
@@ -389,7 +389,7 @@ async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' |
     guardrails: generation.policy?.of(route.guardrails, identity).map(({ name }) => name) ?? [],
     scopeId: scope === 'account' ? accountId : scope === 'key' ? `${accountId} ${keyId}` : '',
   })
-  const key = call.raw.length > LARGE_BYTES ? await inBodyTurns(steps) : atOnce(steps)
+  const key = call.raw.length > LARGE_BYTES ? await bodyTurns.run(steps) : atOnce(steps)
   const { model } = call.request
   return { key, owner: { accountId, keyId, model, route: routeOf(content, generation) } }
 }

@@ -114,7 +114,7 @@ export class HeldMemory {
    * the body is ASCII. Throws as `check`.
    */
   beginParsing(bytes: number, isPlain: boolean): void {
-    // The bytes as Latin-1, and decoded if they are not ASCII.
+    // The text for the parser: a byte a character, else two, and a copy while it is decoded.
     const textBytes = bytes * (isPlain ? 1 : 3)
     this.take(textBytes + copiesOf(bytes, isPlain))
     this.textBytes = textBytes

@@ -18,7 +18,7 @@ import type { Exchange } from './client-exchange.js'
 import type { Call, KeepReply } from './phases/receive.js'
 import { sent, type Delivery } from './phases/relay.js'
 import { withinTime } from './reasoning/escrow.js'
-import { bodyTurn } from '../store/turn-queue.js'
+import { bodyTurns } from '../store/turn-queue.js'
 import { LARGE_BYTES } from './streams/join-chunks.js'
 
 /** The current settings. */
@@ -131,7 +131,7 @@ export class StoredResponses {
     if (previous !== null) names.push(this.nameOf(accountId, 'reply', previous))
     const texts = await this.read(names)
     const bytes = texts.reduce((sum, text) => sum + (text?.length ?? 0), call.raw.length)
-    if (bytes > LARGE_BYTES) await bodyTurn()
+    if (bytes > LARGE_BYTES) await bodyTurns.next()
     for (const text of texts) held.take(2 * (text?.length ?? 0))
     const last = previous === null ? null : this.previousReply(texts.at(-1) ?? null, owner)
     const foundItems = new Map<string, StoredItem>()
@@ -201,7 +201,7 @@ export class StoredResponses {
         : stringifyExact({ v: VERSION, upstream, model, input: input.map(packed), reply })
     const isTooLarge = input === null || whole.length > this.maxReplyBytes()
     const text = isTooLarge ? tooLarge : whole
-    if (text.length > LARGE_BYTES) await bodyTurn()
+    if (text.length > LARGE_BYTES) await bodyTurns.next()
     const entries = [{ name: this.nameOf(accountId, 'reply', id), text }]
     for (const outputItem of isTooLarge ? [] : storage.outputOf(record).slice(0, MAX_ITEMS)) {
       const itemId = storage.idOf(outputItem.item)

@@ -25,7 +25,7 @@ class TurnQueue {
   }
 
   /** Resolves in an iteration of the event loop in which no other work of this queue runs. */
-  turn(): Promise<void> {
+  next(): Promise<void> {
     return new Promise((resolve) => {
       this.waiting.push(resolve)
       if (!this.isScheduled) this.schedule(1)
@@ -35,13 +35,19 @@ class TurnQueue {
   /** Runs the steps in as many turns as they need, the first one in the next turn. */
   async run<T>(steps: Steps<T>): Promise<T> {
     for (;;) {
-      await this.turn()
+      await this.next()
       const untilMs = performance.now() + TURN_MS
       do {
         const { done, value } = steps.next()
         if (done === true) return value
       } while (performance.now() < untilMs)
     }
+  }
+
+  /** Runs the first step at once, and the others in turns: short work waits for no long one. */
+  start<T>(steps: Steps<T>): T | Promise<T> {
+    const { done, value } = steps.next()
+    return done === true ? value : this.run(steps)
   }
 
   private schedule(iteration: number): void {
@@ -68,32 +74,8 @@ class TurnQueue {
   }
 }
 
-const managementQueue = new TurnQueue(true)
-const bodyQueue = new TurnQueue(false)
+/** The turns of the dashboard and the admin API. */
+export const adminTurns = new TurnQueue(true)
 
-/** Ends the turn of the event loop; the next one comes in its order. For the dashboard and the admin API. */
-export function nextTurn(): Promise<void> {
-  return managementQueue.turn()
-}
-
-/** Runs the first step at once and the others in turns: a small change or read waits for no long one. */
-export async function inOwnTurns<T>(steps: Steps<T>): Promise<T> {
-  const { done, value } = steps.next()
-  return done === true ? value : managementQueue.run(steps)
-}
-
-/** Resolves in an iteration of the event loop in which no other large body is processed. */
-export function bodyTurn(): Promise<void> {
-  return bodyQueue.turn()
-}
-
-/** Processes a large body in as many turns as it needs, the first one in the next turn. */
-export function inBodyTurns<T>(steps: Steps<T>): Promise<T> {
-  return bodyQueue.run(steps)
-}
-
-/** The result of the first step, if it is the only one; else as `inBodyTurns`. */
-export function nowOrInBodyTurns<T>(steps: Steps<T>): T | Promise<T> {
-  const { done, value } = steps.next()
-  return done === true ? value : bodyQueue.run(steps)
-}
+/** The turns of large bodies. */
+export const bodyTurns = new TurnQueue(false)

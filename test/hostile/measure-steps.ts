@@ -12,8 +12,7 @@ import { LossList } from '../../src/formats/losses.js'
 import { render, renderSteps, type Rendered } from '../../src/gateway/attempts/render-for-upstream.js'
 import { joinedSteps, LARGE_BYTES } from '../../src/gateway/streams/join-chunks.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
-import type { Message } from '../../src/formats/chat/request.js'
-import { turnOf, TurnNames } from '../../src/gateway/reasoning/name-turns.js'
+import { TurnNames } from '../../src/gateway/reasoning/name-turns.js'
 import type { Steps } from '../../src/formats/wire/steps.js'
 import { MAX_TEXT_BYTES, parseSteps } from '../../src/formats/wire/json/parse-body.js'
 import { TextLimit } from '../../src/formats/wire/json/text-limit.js'
@@ -152,7 +151,7 @@ function receive(body: Buffer, client: Client, watch: StepTimer): Call {
   const { dialect: wire } = client
   const at = { ...client, wire, clientCodec: clientCodecOf(wire) }
   const call = watch.time('decode', () => callFrom(raw, parsed, { resolved: at }))
-  watch.steps('turns', nameTurns(call.request.messages))
+  watch.steps('turns', new TurnNames().addMessages(call.request.messages))
   return call
 }
 
@@ -162,16 +161,6 @@ function encode(call: Call, encoder: string, watch: StepTimer): unknown[] {
   const bounds = watch.time('estimateCost', () => estimateCost(call.request, facts, BUDGET_PRICE))
   const sent = rendered(call, encoder, { dialect, watch })
   return [call, bounds, sent]
-}
-
-/** In steps of as many messages as in `gateway/reasoning/escrow.ts`. */
-function* nameTurns(messages: readonly Message[]): Steps<void> {
-  const turns = new TurnNames()
-  for (const [at, message] of messages.entries()) {
-    if (message.role === 'assistant') yield* turns.addReply(turnOf(message))
-    else turns.addMessage(message)
-    if (at % 128 === 127) yield
-  }
 }
 
 function rendered(

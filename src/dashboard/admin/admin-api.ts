@@ -9,7 +9,7 @@ import { headerOf, type HttpRequest, type HttpResponse } from '../../http/messag
 import { readBody } from '../../http/read-body.js'
 import { newRequestId } from '../../http/request-id.js'
 import { abortReply, beginReply, isClosed, sendReply } from '../../http/respond.js'
-import { inOwnTurns, nextTurn } from '../../store/turn-queue.js'
+import { adminTurns } from '../../store/turn-queue.js'
 import { GatewayError } from '../../errors.js'
 import { conditionsOf, isUnchanged } from './conditional-requests.js'
 import { choiceType, Faults } from './field-types.js'
@@ -83,10 +83,10 @@ export class AdminApi {
       address: this.services.addressOf(req),
       isCsv: format === undefined ? /\btext\/csv\b/i.test(accept) : format === 'csv',
     }
-    await nextTurn()
+    await adminTurns.next()
     const reply = await route.handle(request)
     // The text of a large page takes some ms.
-    await nextTurn()
+    await adminTurns.next()
     if (isClosed(res)) return
     await answer(exchange, reply, request)
   }
@@ -215,7 +215,7 @@ async function readJson({ body }: AdminRoute, { req, res }: Exchange): Promise<J
   const bytes = await readBody(req, res, body?.maxBytes ?? MAX_BYTES)
   try {
     const steps = objectSteps(bytes)
-    return bytes.length > SMALL_BYTES ? await inOwnTurns(steps) : atOnce(steps)
+    return bytes.length > SMALL_BYTES ? await adminTurns.start(steps) : atOnce(steps)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     throw new Problem('malformed_request', `${error.message}.`, { fix: 'Send one JSON object.' })

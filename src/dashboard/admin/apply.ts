@@ -11,7 +11,7 @@ import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { actorOf, type AdminServices } from './services.js'
 import { sees } from './token-access.js'
 import { LABEL_VALUE } from '../../accounts/labels.js'
-import { inOwnTurns, nextTurn } from '../../store/turn-queue.js'
+import { adminTurns } from '../../store/turn-queue.js'
 
 /** The most documents of one request. */
 const MAX_DOCUMENTS = 10_000
@@ -67,7 +67,7 @@ async function apply(services: AdminServices, request: AdminRequest): Promise<Ad
   if (failed !== null) throw failed
   const documents = Array.isArray(values['documents']) ? values['documents'] : []
   const { plans } = snapshot().config
-  const read = await inOwnTurns(documentSteps(documents, plans))
+  const read = await adminTurns.start(documentSteps(documents, plans))
   const { objects, faultyAccounts } = read
   const options = {
     ...{ store, plans, now, objects, faultyAccounts, actor: actorOf(request) },
@@ -77,13 +77,13 @@ async function apply(services: AdminServices, request: AdminRequest): Promise<Ad
   }
   assertPrune(options.prune, request)
   const plan = await planApply(options)
-  await nextTurn()
+  await adminTurns.next()
   const references = [...plan.faults, ...withoutSecret(plan, objects)]
   refuseFaults([...read.faults, ...localSecrets(documents), ...references])
-  await nextTurn()
+  await adminTurns.next()
   const isDryRun = values['dry_run'] === true
   const json = isDryRun ? planJson(plan, false) : appliedJson(await runApply(options, plan))
-  await nextTurn()
+  await adminTurns.next()
   return { status: 200, json }
 }
 

@@ -6,7 +6,7 @@ import { planNamed } from '../../accounts/plans.js'
 import { shownAmounts } from '../../config/schema/limits-schema.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
-import { nextTurn } from '../../store/turn-queue.js'
+import { adminTurns } from '../../store/turn-queue.js'
 import type { AccountDecision, AccountState } from '../../store/account-changes.js'
 import { keyPages } from '../../store/list-all.js'
 import { surplusLabels } from './accounts.js'
@@ -142,7 +142,7 @@ async function list(services: AdminServices, request: AdminRequest): Promise<Adm
         found.push(key)
       }
     }
-    await nextTurn()
+    await adminTurns.next()
   }
   found.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
   const page = found.slice(0, limit)
@@ -173,7 +173,7 @@ async function named({ store }: AdminServices, { id }: Account, name: string): P
   let newest: ApiKey | null = null
   for await (const page of keyPages(store, id)) {
     newest = page.findLast((each) => each.name === name) ?? newest
-    await nextTurn()
+    await adminTurns.next()
   }
   if (newest === null) throw notFound()
   return newest
@@ -383,7 +383,7 @@ async function removeAll(
     const ids = ended.map(({ id }) => id)
     const lastMs = Math.max(nowMs, ...ended.map(({ revokedAtMs = 0 }) => revokedAtMs))
     if (ids.length > 0) await store.removeKeys(accountId, ids, lastMs + 1)
-    await nextTurn()
+    await adminTurns.next()
   }
 }
 

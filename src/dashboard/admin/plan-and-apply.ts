@@ -13,7 +13,7 @@ import type { Steps } from '../../formats/wire/steps.js'
 import type { AccountDecision, AccountState, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { everyAccount, keyPages } from '../../store/list-all.js'
-import { nextTurn } from '../../store/turn-queue.js'
+import { adminTurns } from '../../store/turn-queue.js'
 import type { Store } from '../../store/store.js'
 import {
   changeEntry,
@@ -180,7 +180,7 @@ async function inBatches(
     }
     const done = await Promise.all(batch.map(work))
     for (const finish of done) finish()
-    await nextTurn()
+    await adminTurns.next()
   }
 }
 
@@ -226,7 +226,7 @@ async function groupsOf(
   const faults: DocumentFault[] = []
   const tree = new Tree(accounts, wanted)
   for (const [at, object] of objects.entries()) {
-    if (at % CHECKED_AT_ONCE === CHECKED_AT_ONCE - 1) await nextTurn()
+    if (at % CHECKED_AT_ONCE === CHECKED_AT_ONCE - 1) await adminTurns.next()
     const fault = await faultOf(object, { options, tree, accounts, wanted })
     if (fault !== null) faults.push(fault)
   }
@@ -256,7 +256,7 @@ async function groupsOf(
         : { isPruned: false, prunedKeys: [], prunedMembers: [] }
     const isEmpty = own.length === 0 && !pruned.isPruned && pruned.prunedKeys.length === 0
     if (!isEmpty || pruned.prunedMembers.length > 0) groups.push({ ...group, ...pruned })
-    if (prune) await nextTurn()
+    if (prune) await adminTurns.next()
   }
   return { groups: groups.sort((a, b) => a.level - b.level), faults }
 }
@@ -352,7 +352,7 @@ async function prunedOf(
       const isThere = key.revokedAtMs === undefined && key.replacedBy === undefined
       if (isThere && isManaged(key) && !names.has(`Key ${key.name}`)) prunedKeys.push(key.name)
     }
-    await nextTurn()
+    await adminTurns.next()
   }
   const members = await store.membersOf(account.id)
   const prunedMembers = members

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/js
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { COLUMNS, csvCell, csvHeader, csvLine, usd } from '../../ledger/export-columns.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
-import { nextTurn } from '../../store/turn-queue.js'
+import { adminTurns } from '../../store/turn-queue.js'
 import type { EntryFilter } from '../../store/usage-queries.js'
 import {
   accountReport,
@@ -127,7 +127,7 @@ async function purgedAccounts({ store }: AdminServices, name: string): Promise<S
     for (const { account, accountId } of page.entries) if (account === name) found.add(accountId)
     if (page.next === null) return found
     after = page.next
-    await nextTurn()
+    await adminTurns.next()
   }
 }
 
@@ -293,7 +293,7 @@ async function* figuresIn(
         const group = by === 'upstream' ? (upstream ?? '(none)') : day(atMs)
         yield { group, figures: figuresOfEntry(entry) }
       }
-      await nextTurn()
+      await adminTurns.next()
     }
     return
   }
@@ -306,7 +306,7 @@ async function* figuresIn(
       const figures = { requests: count, failed: errors, ...tokens, costNanoUsd, unpriced }
       yield { group: day(startMs), figures }
     }
-    await nextTurn()
+    await adminTurns.next()
   }
 }
 
@@ -392,7 +392,7 @@ export async function filled<Item>(
     items.push(...page.items)
     next = page.next
     if (next === null || items.length >= limit) return { items, next }
-    await nextTurn()
+    await adminTurns.next()
   }
 }
 
@@ -408,7 +408,7 @@ async function* csvOfAll(read: ReadPage<LedgerEntry>): AsyncGenerator<string> {
     count += items.length
     if (next === null) return
     after = next
-    await nextTurn()
+    await adminTurns.next()
   }
 }
 

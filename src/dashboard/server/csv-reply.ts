@@ -1,5 +1,5 @@
 /** Replies that are CSV files, written while they are read, so that memory use is constant. */
-import { nextTurn } from '../../store/turn-queue.js'
+import { adminTurns } from '../../store/turn-queue.js'
 import type { Writable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { headerOf, type HttpResponse } from '../../http/message.js'
@@ -40,7 +40,7 @@ export async function sendCsv(
   while (part.done !== true && !isClosed(res)) {
     if (!out.write(part.value)) await drained(out, res)
     // Other requests are served between two parts.
-    await nextTurn()
+    await adminTurns.next()
     part = await iterator.next()
   }
   // Nothing more is read for a client that has disconnected.

@@ -1,7 +1,7 @@
 /** Ledger entries as rows of the page and of the CSV file. */
 import { causeOf } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import { csvCell, csvHeader, csvLine as exportLine } from '../../ledger/export-columns.js'
+import { csvCell, csvHeader, csvLine } from '../../ledger/export-columns.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'
 
@@ -39,12 +39,12 @@ export async function rowViews(
 }
 
 /** The header line of the CSV file: the columns of `sluice usage export`, and three of the page. */
-export function csvHead(): string {
+export function requestsCsvHeader(): string {
   return `${csvHeader()},key_name,account_name,cause\r\n`
 }
 
 /** One line of the CSV file (RFC 4180). */
-export function csvLine(row: schema.RequestRow): string {
+export function requestsCsvLine(row: schema.RequestRow): string {
   const own = [row.keyName, row.accountName, row.cause].map(csvCell)
-  return `${[exportLine(row), ...own].join(',')}\r\n`
+  return `${[csvLine(row), ...own].join(',')}\r\n`
 }

@@ -3,7 +3,7 @@
  * member, key, label, model and month. Each request counts under the tree at its own time, so that a closed
  * month never changes, and every sum is exact to the nano-dollar.
  */
-import { nextTurn } from '../../store/turn-queue.js'
+import { adminTurns } from '../../store/turn-queue.js'
 import { csvCell, usd } from '../../ledger/export-columns.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
 import type { KeyName } from '../../store/account-and-key-lists.js'
@@ -74,7 +74,7 @@ export async function statementOf(store: Source, account: string, month: string)
   const groups = new Map<string, { use: AccountUse; name: string; sum: Sum }>()
   const total = new Sum()
   for (const [at, use] of uses.entries()) {
-    if (at % AT_ONCE === AT_ONCE - 1) await nextTurn()
+    if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
     if (use.month !== monthOf(range.fromMs)) continue
     const path = await paths.of(use)
     if (!path.includes(account)) continue
@@ -88,7 +88,7 @@ export async function statementOf(store: Source, account: string, month: string)
   const lines: StatementLine[] = []
   // Without a function that compares: fifty thousand lines would hold the event loop.
   for (const [at, id] of [...groups.keys()].sort().entries()) {
-    if (at % AT_ONCE === AT_ONCE - 1) await nextTurn()
+    if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
     const group = groups.get(id)
     if (group === undefined) continue
     const { use, name, sum } = group
@@ -166,7 +166,7 @@ export async function accountReport(store: Source, query: ReportQuery): Promise<
   const groups = new Map<string, Sum>()
   const total = new Sum()
   for (const [at, use] of uses.entries()) {
-    if (at % AT_ONCE === AT_ONCE - 1) await nextTurn()
+    if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
     const path = await paths.of(use)
     const isMeant = account === null || (tree ? path.includes(account) : path.at(-1) === account)
     if (!isMeant) continue

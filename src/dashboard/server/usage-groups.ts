@@ -3,7 +3,7 @@
  * groups come from stored sums, and add up to the total of the range: requests without the property, and
  * those of sums that do not have it, are the group `(none)`.
  */
-import { nextTurn } from '../../store/turn-queue.js'
+import { adminTurns } from '../../store/turn-queue.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
 import type { KeyName } from '../../store/account-and-key-lists.js'
 import type { GroupUse, GroupUseQuery, SumQuery, UsageSum } from '../../store/usage-queries.js'
@@ -101,7 +101,7 @@ export async function groupsIn(services: Services, query: GroupsQuery): Promise<
   const rest = newTotals()
   for (const use of whole) add(rest, use, 1)
   for (const [at, use] of uses.entries()) {
-    if (at % NAMED_AT_ONCE === NAMED_AT_ONCE - 1) await nextTurn()
+    if (at % NAMED_AT_ONCE === NAMED_AT_ONCE - 1) await adminTurns.next()
     add(rest, use, -1)
     const named = nameOf(use)
     // Ten thousand promises would take longer than the sums.

@@ -73,7 +73,7 @@ export function referenced(root: JsonObject, ref: string): JsonValue | undefined
   let at: JsonValue | undefined = root
   for (const token of ref.split('/').slice(1)) {
     if (!isObject(at)) return undefined
-    const name = nameOf(token)
+    const name = pointerName(token)
     // In this order: `hasOwn` is slow for a name of thousands that was not looked up before.
     const next: JsonValue | undefined = at[name]
     at = next !== undefined && Object.hasOwn(at, name) ? next : undefined
@@ -81,8 +81,8 @@ export function referenced(root: JsonObject, ref: string): JsonValue | undefined
   return at
 }
 
-/** The name in a token of a JSON pointer. */
-export function nameOf(token: string): string {
+/** The name that a token of a JSON pointer stands for. */
+export function pointerName(token: string): string {
   return token.includes('~') ? token.replaceAll('~1', '/').replaceAll('~0', '~') : token
 }
 

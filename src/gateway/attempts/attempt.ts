@@ -16,7 +16,7 @@ import { DrainedReply, type DrainedRequest } from '../drained-replies.js'
 import type { Target } from '../generation.js'
 import { NOT_LISTED } from '../in-flight-list.js'
 import { ChunkFeed, type StreamSource } from '../streams/chunk-feed.js'
-import { inBodyTurns } from '../../store/turn-queue.js'
+import { bodyTurns } from '../../store/turn-queue.js'
 import { joinChunks, LARGE_BYTES } from '../streams/join-chunks.js'
 import type { ReplyOwner, ReplyTransform } from '../streams/reply-transform.js'
 import type { WholeReply } from '../streams/whole-reply.js'
@@ -603,7 +603,7 @@ class CollectedReply {
     this.scan ??= new ReplyScan()
     if (this.isScanning) return
     this.isScanning = true
-    void inBodyTurns(this.scanSteps(this.scan)).finally(() => {
+    void bodyTurns.run(this.scanSteps(this.scan)).finally(() => {
       this.isScanning = false
     })
   }

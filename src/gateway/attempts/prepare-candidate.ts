@@ -15,7 +15,7 @@ import type { RequestContext } from '../client-exchange.js'
 import type { Target } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
-import { inBodyTurns } from '../../store/turn-queue.js'
+import { bodyTurns } from '../../store/turn-queue.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
 import { MediaError, type Media, type MediaFetcher } from '../upstreams/media-fetcher.js'
 import { requestPathAt } from '../upstreams/upstream-address.js'
@@ -149,7 +149,7 @@ export class Preparation {
     }
     const losses = new LossList()
     const destination = this.destination(candidate)
-    const rendered = await inBodyTurns(renderSteps(restored, destination, losses))
+    const rendered = await bodyTurns.run(renderSteps(restored, destination, losses))
     exchange.cancellation.check()
     const { marks } = destination
     return this.keep({ call: restored, rendered, losses: losses.paths, marks }, attempt)

@@ -23,7 +23,7 @@ import { copiesOf, type HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Target, Generation } from '../generation.js'
 import type { Call } from '../phases/receive.js'
-import { inBodyTurns } from '../../store/turn-queue.js'
+import { bodyTurns } from '../../store/turn-queue.js'
 import { joinChunks, joinedSteps, LARGE_BYTES } from '../streams/join-chunks.js'
 import { PassthroughStream } from '../streams/passthrough-stream.js'
 import { ReplyTransform, type ReplyOwner } from '../streams/reply-transform.js'
@@ -148,7 +148,7 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
   const { target, isEvents } = reply
   if (embedding !== undefined) return readVectorsOf(reply, of)
   if (reply.bytes > LARGE_BYTES) {
-    return inBodyTurns(largeReply(reply, of)).then((read) => judgedLarge(read, call))
+    return bodyTurns.run(largeReply(reply, of)).then((read) => judgedLarge(read, call))
   }
   const bytes = joinChunks(reply.chunks)
   of.held.takeReply(copiesOf(bytes.length, isAscii(bytes)))
@@ -183,7 +183,7 @@ function readVectorsOf(
   held.takeReply(bytes * 2)
   const seed = seedOf(exchange, call, target)
   const steps = vectorSteps(chunks, scan, { call, target, generation, seed })
-  return scan === null ? atOnce(steps) : inBodyTurns(steps)
+  return scan === null ? atOnce(steps) : bodyTurns.run(steps)
 }
 
 /**
@@ -242,7 +242,7 @@ interface UnjudgedReply {
 async function judgedLarge(read: ReadReply | UnjudgedReply, call: Call): Promise<ReadReply> {
   if (read.kind !== 'unjudged') return read
   await read.reply.judge()
-  return inBodyTurns(encodedSteps(read.reply, call))
+  return bodyTurns.run(encodedSteps(read.reply, call))
 }
 
 /** The encoded reply in bytes, which Node could not write in steps as text. */

@@ -15,7 +15,7 @@ import { batchFactsOf, type BatchFacts } from './batches.js'
 import type { StreamedScan } from './inspect-body.js'
 import { MemberScan } from '../../formats/wire/json/member-scan.js'
 import { parseOrNull } from '../../formats/wire/json/full-scan.js'
-import { bodyTurn } from '../../store/turn-queue.js'
+import { bodyTurns } from '../../store/turn-queue.js'
 
 /** A longer list is refused, and the objects in another longer reply are not read. */
 const MAX_LIST_BYTES = 8 * 1024 * 1024
@@ -244,7 +244,7 @@ async function filterList(
   if (items === null) return null
   const kept: boolean[] = []
   for (let at = 0; at < items.length; at += SLICE_ITEMS) {
-    if (at > 0) await bodyTurn()
+    if (at > 0) await bodyTurns.next()
     kept.push(...(await areOwned(items.slice(at, at + SLICE_ITEMS).map(({ id }) => id))))
   }
   if (kept.every(Boolean)) return body
@@ -260,13 +260,13 @@ async function itemsOf(body: Buffer): Promise<Item[] | null> {
     item: (from, to) => ranges.push({ from, to }),
   })
   for (let at = 0; at < body.length; at += SLICE_BYTES) {
-    if (at > 0) await bodyTurn()
+    if (at > 0) await bodyTurns.next()
     if (!scan.write(body.subarray(at, at + SLICE_BYTES))) return null
   }
   if (!scan.end()) return null
   const items: Item[] = []
   for (const [at, { from, to }] of ranges.entries()) {
-    if (at > 0 && at % SLICE_ITEMS === 0) await bodyTurn()
+    if (at > 0 && at % SLICE_ITEMS === 0) await bodyTurns.next()
     items.push({ from, to, id: idOfItem(parseOrNull(body.toString('utf8', from, to))) ?? '' })
   }
   return items

@@ -16,7 +16,7 @@ import { judgeRequest, partsOf, withTexts, type JudgedTexts } from '../../policy
 import type { CalledFor } from '../../policy/plugins.js'
 import { replyJudge, type GuardedReply } from '../../policy/reply-guard.js'
 import type { Exchange } from '../client-exchange.js'
-import { inBodyTurns } from '../../store/turn-queue.js'
+import { bodyTurns } from '../../store/turn-queue.js'
 import type { Route } from './choose-route.js'
 import type { Results } from './phase-results.js'
 import { readAgain, type Call } from './receive.js'
@@ -74,7 +74,12 @@ export async function judgedCall(
   const notes = new GuardNotes(metrics)
   if (guardrails.length > 0) results.guard = notes
   const calledFor = calledForOf(x, identity, { log })
-  const of: JudgedRequest = { ...calledFor, request: call.request, notes, inTurns: inBodyTurns }
+  const of: JudgedRequest = {
+    ...calledFor,
+    request: call.request,
+    notes,
+    inTurns: (steps) => bodyTurns.run(steps),
+  }
   try {
     const texts = await judgeRequest(guardrails, of, (text) => pathOf(call.body, text))
     x.cancellation.check()

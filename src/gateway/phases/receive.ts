@@ -29,7 +29,7 @@ import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
-import { bodyTurn, inBodyTurns } from '../../store/turn-queue.js'
+import { bodyTurns } from '../../store/turn-queue.js'
 import { joinChunks, joinedSteps, LARGE_BYTES } from '../streams/join-chunks.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
@@ -259,19 +259,21 @@ export async function readAgain(call: Call, raw: Buffer): Promise<Call> {
 function callOf(chunks: Buffer[], bytes: number, context: BodyContext): Call | Promise<Call> {
   if (bytes > LARGE_BYTES) return callInTurns(chunks, context)
   const raw = joinChunks(chunks)
-  return callFrom(raw, parseObject(raw, context), context)
+  const { isAscii = false } = context
+  return callFrom(raw, parseObject(raw, { isAscii }), context)
 }
 
 /** Parses a large body in several turns of the event loop, so that other requests are served between them. */
 async function callInTurns(chunks: Buffer[], context: BodyContext): Promise<Call> {
-  const call = await inBodyTurns(callSteps(chunks, context))
-  await bodyTurn()
+  const call = await bodyTurns.run(callSteps(chunks, context))
+  await bodyTurns.next()
   return call
 }
 
 function* callSteps(chunks: Buffer[], context: BodyContext): Steps<Call> {
   const raw = yield* joinedSteps(chunks)
-  const parsed = yield* parseSteps(raw, context)
+  const { isAscii = false } = context
+  const parsed = yield* parseSteps(raw, { isAscii })
   yield
   return callFrom(raw, parsed, context)
 }

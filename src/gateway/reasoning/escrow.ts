@@ -9,8 +9,8 @@ import type { ChatRequest, Message } from '../../formats/chat/request.js'
 import type { Steps } from '../../formats/wire/steps.js'
 import { Seal } from '../../store/seal.js'
 import type { SharedCache, CachedValue } from '../../store/store.js'
-import { nowOrInBodyTurns } from '../../store/turn-queue.js'
-import { turnOf, turnOfReply, TurnNames, type Turn } from './name-turns.js'
+import { bodyTurns } from '../../store/turn-queue.js'
+import { turnOfReply, TurnNames, type AssistantMessage, type Turn } from './name-turns.js'
 import { hasState, readState, restored, writeState } from './serialize-state.js'
 
 /** The owner of a state, which is never used for another account, dialect or model. */
@@ -41,10 +41,6 @@ const SWEEP_MS = 60_000
 const ENTRY_BYTES = 300
 /** One reply may use this fraction of the store: 1/64. */
 const SHARE = 64
-/** Messages that are read in one step. */
-const STEP_MESSAGES = 128
-
-type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /** An assistant turn of a request, and the name of its state. */
 interface NamedTurn {
@@ -88,7 +84,7 @@ export class Escrow {
   restore(request: ChatRequest, scope: Scope): ChatRequest | Promise<ChatRequest> {
     const { messages } = request
     if (!messages.some(({ role }) => role === 'assistant')) return request
-    const turns = nowOrInBodyTurns(this.namedTurns(messages, scope))
+    const turns = bodyTurns.start(this.namedTurns(messages, scope))
     return turns instanceof Promise
       ? turns.then((named) => this.restoreTurns(request, named, scope))
       : this.restoreTurns(request, turns, scope)
@@ -134,7 +130,7 @@ export class Escrow {
       return null
     }
     const turn = turnOfReply(blocks, request.legacyFunctions === true)
-    const name = nowOrInBodyTurns(this.replyName(request.messages, turn, scope))
+    const name = bodyTurns.start(this.replyName(request.messages, turn, scope))
     return withinTime(
       name instanceof Promise
         ? name.then((known) => this.put(known, blocks, text))
@@ -150,25 +146,16 @@ export class Escrow {
   /** The name under which the state of the reply to a conversation is stored. */
   private *replyName(messages: readonly Message[], reply: Turn, scope: Scope): Steps<string> {
     const turns = new TurnNames()
-    for (const message of messages) {
-      if (message.role === 'assistant') yield* turns.addReply(turnOf(message))
-      else turns.addMessage(message)
-    }
+    yield* turns.addMessages(messages)
     return this.nameOf(scope, yield* turns.addReply(reply))
   }
 
   /** The assistant turns with the names under which their state would be stored. */
   private *namedTurns(messages: readonly Message[], scope: Scope): Steps<readonly NamedTurn[]> {
-    const turns = new TurnNames()
     const named: NamedTurn[] = []
-    for (const [messageIndex, message] of messages.entries()) {
-      if (message.role !== 'assistant') turns.addMessage(message)
-      else {
-        const name = this.nameOf(scope, yield* turns.addReply(turnOf(message)))
-        named.push({ messageIndex, message, name })
-      }
-      if (messageIndex % STEP_MESSAGES === STEP_MESSAGES - 1) yield
-    }
+    yield* new TurnNames().addMessages(messages, (message, messageIndex, turn) => {
+      named.push({ messageIndex, message, name: this.nameOf(scope, turn) })
+    })
     return named
   }
 

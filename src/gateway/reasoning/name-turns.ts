@@ -11,10 +11,12 @@ import type { Message, ToolCall } from '../../formats/chat/request.js'
 import { jsonSteps } from '../../formats/wire/json/write-json.js'
 import type { Steps } from '../../formats/wire/steps.js'
 
+/** Messages that are read in one step. */
+const STEP_MESSAGES = 128
 /** Bytes that are hashed in one step. */
 const STEP_BYTES = 1024 * 1024
 
-type AssistantMessage = Extract<Message, { role: 'assistant' }>
+export type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /** The text and calls of a turn. */
 export interface Turn {
@@ -27,10 +29,24 @@ export class TurnNames {
   private previous = ''
   private since: string[] = []
 
-  /** Adds a message of another role. */
-  addMessage(message: Exclude<Message, AssistantMessage>): void {
+  private addMessage(message: Exclude<Message, AssistantMessage>): void {
     const texts = message.parts.map((part) => (part.type === 'text' ? part.text : part.type))
     this.since.push(message.role, ...texts)
+  }
+
+  /** Adds the messages of a conversation; `named` gets each assistant turn with its index. */
+  *addMessages(
+    messages: readonly Message[],
+    named?: (message: AssistantMessage, index: number, name: string) => void,
+  ): Steps<void> {
+    for (const [index, message] of messages.entries()) {
+      if (message.role !== 'assistant') this.addMessage(message)
+      else {
+        const name = yield* this.addReply(turnOf(message))
+        named?.(message, index, name)
+      }
+      if (index % STEP_MESSAGES === STEP_MESSAGES - 1) yield
+    }
   }
 
   /** Adds an assistant turn; returns its name. Several steps only for a long conversation. */
@@ -46,8 +62,8 @@ export class TurnNames {
     return name
   }
 
-  private *digest(content: readonly string[]): Steps<string> {
-    const conversation = yield* jsonSteps([this.previous, this.since, [...content]])
+  private *digest(content: string[]): Steps<string> {
+    const conversation = yield* jsonSteps([this.previous, this.since, content])
     const hash = createHash('sha256')
     for (let at = 0; at < conversation.length; at += STEP_BYTES) {
       if (at > 0) yield
@@ -67,7 +83,7 @@ function isLegacyId(id: string): boolean {
 }
 
 /** The turn of a message of the history. */
-export function turnOf(message: AssistantMessage): Turn {
+function turnOf(message: AssistantMessage): Turn {
   const text = message.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
   return { text, calls: message.toolCalls }
 }

@@ -8,7 +8,7 @@ import type { WireError } from '../../errors.js'
 import type { ReplyLog } from '../../policy/capture-and-replay.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Translation } from '../../formats/translated-stream.js'
-import { bodyTurn } from '../../store/turn-queue.js'
+import { bodyTurns } from '../../store/turn-queue.js'
 import { EVENT_STREAM, type StreamForm } from './sse-or-json-array.js'
 
 /** High-water mark of each of its two buffers; enough for a head that waits for content. */
@@ -146,7 +146,9 @@ export class ReplyTransform extends Transform {
         if (!this.destroyed) this.step(() => this.translation.more(), done)
       }
       const { judging = null } = this.translation
-      void (judging === null ? bodyTurn() : judging.catch((error: unknown) => this.threw(error))).then(next)
+      void (judging === null ? bodyTurns.next() : judging.catch((error: unknown) => this.threw(error))).then(
+        next,
+      )
       return
     }
     const delay = this.translation.outcome === 'complete' ? this.delayEnd() : null

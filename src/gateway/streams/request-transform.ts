@@ -8,7 +8,7 @@ import { Transform, type TransformCallback } from 'node:stream'
 interface RequestSteps<T> {
   /** Checks a chunk, and reserves room for it, before it is kept. */
   take(chunk: Buffer): void
-  /** Parses and validates the complete body. The chunks are not used by others. */
+  /** Parses and validates the complete body, whose chunks it may free. */
   check(chunks: Buffer[]): T
 }
 
@@ -36,7 +36,7 @@ export class RequestTransform<T> extends Transform {
   override _flush(done: TransformCallback): void {
     let value: T
     try {
-      value = this.steps.check(this.chunks)
+      value = this.steps.check(this.chunks.splice(0))
     } catch (error) {
       done(asError(error))
       return

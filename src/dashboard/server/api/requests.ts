@@ -12,7 +12,7 @@ import {
 } from '../../../store/usage-queries.js'
 import { sendCsv } from '../csv-reply.js'
 import { endingModels } from '../deprecated-models.js'
-import { csvHead, csvLine, newRowNames, rowViews } from '../request-rows.js'
+import { newRowNames, requestsCsvHeader, requestsCsvLine, rowViews } from '../request-rows.js'
 import { notFound } from '../routing/access.js'
 import {
   signedRoute,
@@ -258,7 +258,7 @@ async function csv(
 }
 
 async function* csvParts(services: Services, selection: Selection | null): AsyncGenerator<string> {
-  let head = csvHead()
+  let head = requestsCsvHeader()
   const names = newRowNames()
   const read = (after: string | null): Promise<EntryPage> =>
     pageOf(services, selection, { after, limit: CSV_PAGE })
@@ -268,7 +268,7 @@ async function* csvParts(services: Services, selection: Selection | null): Async
     // Its failure is thrown below.
     next?.catch(() => undefined)
     const views = await rowViews(services, page.entries, names)
-    yield head + views.map(csvLine).join('')
+    yield head + views.map(requestsCsvLine).join('')
     head = ''
     if (next === null) return
     page = await next

@@ -1,7 +1,7 @@
 /** Usage: sums over time and by group, as JSON and as CSV files. */
 import { GatewayError } from '../../../errors.js'
 import { csvCell, usd } from '../../../ledger/export-columns.js'
-import { nextTurn } from '../../../store/turn-queue.js'
+import { adminTurns } from '../../../store/turn-queue.js'
 import type { SumQuery, UsageSum } from '../../../store/usage-queries.js'
 import { sendCsv } from '../csv-reply.js'
 import {
@@ -307,7 +307,7 @@ async function withNames(
       const label = knownLabel(group, names) ?? (await labelOf(services.store, group))
       named.push({ ...group, label })
     }
-    await nextTurn()
+    await adminTurns.next()
   }
   return named
 }

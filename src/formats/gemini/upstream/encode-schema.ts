@@ -3,7 +3,7 @@
  *
  * The API rejects a request with an unlisted keyword, so only listed keywords are copied.
  */
-import { nameOf, SchemaBudget } from '../../chat/json-schema.js'
+import { pointerName, SchemaBudget } from '../../chat/json-schema.js'
 import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 
 /** Maximum depth; deeper subschemas become `{}`. OpenAI allows 10 levels, Google documents no limit. */
@@ -265,7 +265,7 @@ function pointerToken(name: string): string {
 }
 
 /** How references to definitions begin. */
-const PLACES = ['#/$defs/', '#/definitions/']
+const REF_PREFIXES = ['#/$defs/', '#/definitions/']
 /** Maximum depth of the search for references; deeper than real schemas. */
 const MAX_REF_DEPTH = 64
 
@@ -309,10 +309,10 @@ class SchemaRefs {
    */
   nameOf(ref: string): string | null {
     if (ref === '#') return ''
-    const place = PLACES.find((each) => ref.startsWith(each))
-    const token = place === undefined ? '' : ref.slice(place.length)
+    const prefix = REF_PREFIXES.find((each) => ref.startsWith(each))
+    const token = prefix === undefined ? '' : ref.slice(prefix.length)
     if (token === '' || token.includes('/')) return null
-    const name = nameOf(token)
+    const name = pointerName(token)
     return this.definitions.has(name) ? name : null
   }
 

@@ -138,7 +138,10 @@ class Parts {
 
   /** As `measure`, in steps: reading members for the first time may decode their texts. */
   private *measureMembers(value: JsonValue): Steps<void> {
-    if (!isObject(value)) return void this.measure(value)
+    if (!isObject(value)) {
+      this.measure(value)
+      return
+    }
     let sum = 0
     for (const member of Object.values(value)) {
       sum += Array.isArray(member) ? yield* this.measureItems(member) : this.measure(member)

@@ -36,7 +36,7 @@ import {
   writeUser,
 } from '../../records/account-and-key-records.js'
 import { renamedKeys } from '../../records/former-accounts.js'
-import { inOwnTurns } from '../../turn-queue.js'
+import { adminTurns } from '../../turn-queue.js'
 import type { AccountOutcome } from '../../store.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseAccount, parseKey, parseRecord } from '../connection/parse-replies.js'
@@ -101,7 +101,7 @@ export class RedisTransactions {
     if (!isAccountId(accountId)) return { kind: 'conflict', conflict: 'bad_name' }
     for (;;) {
       const { gen, state: before } = await this.read(accountId, reads)
-      const decision = await inOwnTurns(decisionSteps(decide(before)))
+      const decision = await adminTurns.start(decisionSteps(decide(before)))
       if ('refuse' in decision) return { kind: 'refused', reason: decision.refuse }
       const writes = decision.write
       const outcome = await this.write(accountId, { gen, state: before }, writes, nowMs)
@@ -386,7 +386,7 @@ export class RedisTransactions {
   /** The arguments of the script, without audit entries. */
   private async argsOf(id: string, gen: string, writes: Written): Promise<string[]> {
     const { engine, maxKeysPerAccount } = this.options
-    const text = await inOwnTurns(encodeWrites(id, writes))
+    const text = await adminTurns.start(encodeWrites(id, writes))
     return [gen, engine.channel, String(maxKeysPerAccount), text]
   }
 }

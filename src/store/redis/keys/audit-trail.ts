@@ -11,7 +11,7 @@ import { isName, type RedisEngine } from '../connection/redis-engine.js'
 import { accountKey, emailKey, pendingAuditKey, TREE_KEYS, userKey } from './key-names.js'
 import { loadScript, type Argument, type Script } from '../connection/script.js'
 import { MISMATCH, parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
-import { inOwnTurns } from '../../turn-queue.js'
+import { adminTurns } from '../../turn-queue.js'
 import type { StoreCapacity } from '../../store.js'
 import type { Steps } from '../../../formats/wire/steps.js'
 import {
@@ -103,7 +103,7 @@ export class RedisAuditTrail implements AuditTrail {
       const args = some.flatMap((id) => [Date.now(), announcement(accountId, id)])
       await this.engine.changes.prepareDurably(what, 'zadd', { keys: [ANNOUNCED], args })
     }
-    const answer = await change(await inOwnTurns(encodeEntries(auditEntries)))
+    const answer = await change(await adminTurns.start(encodeEntries(auditEntries)))
     // If this fails, the next reader moves the entries.
     await this.collect(accountId, ids).catch(() => undefined)
     return answer

@@ -3,7 +3,7 @@
  * entries that it removes in the same script. A field is `MONTH\0PATH\0KEY\0MODEL\0LABELS`, its value the
  * figures of `ACCOUNT_FIGURES` with spaces between them.
  */
-import { nextTurn } from '../../turn-queue.js'
+import { adminTurns } from '../../turn-queue.js'
 import { unavailable } from '../../store-errors.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import {
@@ -206,7 +206,7 @@ export class RedisAccountUse {
 /** Adds them in several turns of the event loop. */
 async function addInTurns(to: AccountUses, uses: readonly AccountUse[]): Promise<void> {
   for (const [at, use] of uses.entries()) {
-    if (at % ADDED_AT_ONCE === ADDED_AT_ONCE - 1) await nextTurn()
+    if (at % ADDED_AT_ONCE === ADDED_AT_ONCE - 1) await adminTurns.next()
     to.add(use)
   }
 }

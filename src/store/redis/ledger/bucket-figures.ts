@@ -7,7 +7,7 @@ import { PROPERTY_MARK, type GroupUse, type GroupUseQuery } from '../../usage-qu
 import { GROUP_COUNTERS, isOfProperty } from '../../records/count-usage.js'
 import { listOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
-import { nextTurn } from '../../turn-queue.js'
+import { adminTurns } from '../../turn-queue.js'
 import type { LedgerKeys } from './ledger-keys.js'
 
 /** Fields read by one command: some 64 KiB. */
@@ -135,6 +135,6 @@ async function rowsOf(link: RedisConnection, name: string, pattern: string): Pro
     }
     cursor = String(next)
     if (cursor === '0') return rows
-    await nextTurn()
+    await adminTurns.next()
   }
 }

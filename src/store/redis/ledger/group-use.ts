@@ -6,7 +6,7 @@
  * whole until the account has another entry, and the ended days until one of them has changed. An account
  * counts the entries that came after the end of their day (`past`).
  */
-import { nextTurn } from '../../turn-queue.js'
+import { adminTurns } from '../../turn-queue.js'
 import type { GroupUse, GroupUseQuery, KeyUse, KeyUseQuery } from '../../usage-queries.js'
 import { addUse, byCost } from '../../records/count-usage.js'
 import { listOf } from '../connection/parse-replies.js'
@@ -87,7 +87,7 @@ export class RedisGroupUse {
         for (const read of await Promise.all(reading.map((each) => this.whole(each, span)))) {
           for (const use of read) addUse(uses, use)
         }
-        await nextTurn()
+        await adminTurns.next()
       }
     }
     return [...uses.values()]

@@ -11,7 +11,7 @@ import {
   type AccountReads,
   type AccountState,
 } from '../../account-changes.js'
-import { inOwnTurns } from '../../turn-queue.js'
+import { adminTurns } from '../../turn-queue.js'
 import type { Engine } from '../engine.js'
 import { apply, conflictOf, type ChangeTables } from './account-writes.js'
 import { encoded, stateIn } from './large-change.js'
@@ -54,13 +54,13 @@ async function transactLarge<Reason>(
 ): Promise<AccountChangeResult<Reason>> {
   for (;;) {
     const texts = await engine.background.run(WHAT, 'readAccount', accountId, reads)
-    const before = await inOwnTurns(stateIn(texts))
-    const decision = await inOwnTurns(decisionSteps(decide(before)))
+    const before = await adminTurns.start(stateIn(texts))
+    const decision = await adminTurns.start(decisionSteps(decide(before)))
     if ('refuse' in decision) return { kind: 'refused', reason: decision.refuse }
     const change = {
       ...{ accountId, reads, version: texts.version, nowMs },
       ...{ capacity, changesKept: notifications.mostRows },
-      writes: await inOwnTurns(encoded(decision.write)),
+      writes: await adminTurns.start(encoded(decision.write)),
     }
     const written = engine.writeInBackground(WHAT, () => engine.background.run(WHAT, 'changeAccount', change))
     const outcome = await notifications.announced(written)
