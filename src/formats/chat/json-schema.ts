@@ -81,7 +81,7 @@ export function referenced(root: JsonObject, ref: string): JsonValue | undefined
   return at
 }
 
-/** The name that a token of a JSON pointer stands for. */
+/** The name in a token of a JSON pointer, without its escapes. */
 export function pointerName(token: string): string {
   return token.includes('~') ? token.replaceAll('~1', '/').replaceAll('~0', '~') : token
 }
