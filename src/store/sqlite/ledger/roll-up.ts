@@ -13,12 +13,18 @@ import { monthOf } from '../../limit-arithmetic.js'
 import { PROPERTY_MARK, type UsageSum } from '../../usage-queries.js'
 import { numberIn, textIn, type Connection, type Row, type Statement, type Value } from '../driver.js'
 import { KEEP_USE } from './account-use.js'
-import { ADD_PROPERTY_DAYS, ONE_KEY, ONE_PROPERTY, propertySums } from './property-sums.js'
+import {
+  ADD_PROPERTY_DAYS,
+  GROUP_ENTRIES,
+  GROUPS_TABLE,
+  ONE_KEY,
+  ONE_PROPERTY,
+  SUM_PROPERTIES,
+} from './property-sums.js'
 import {
   ALL_KEYS,
   BUCKET_MS,
   COUNTER_COLUMNS,
-  COUNTERS,
   TABLE_OF,
   totalOf,
   FIRST_CONTENT_COLUMNS,
@@ -56,16 +62,16 @@ const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded
  * computed.
  */
 const BATCH_TABLES = `CREATE TEMP TABLE batch (${SUM_COLUMNS});
-  CREATE TEMP TABLE batch_places (owner, at_ms, seq)`
-const SUM_BATCH = [
-  `INSERT INTO batch SELECT at_ms / ${BUCKET_MS.hour} * ${BUCKET_MS.hour}, account_id, key_id, model,
-    max(at_ms), ${COUNTERS.map(([, expression]) => expression).join(', ')}
-  FROM ledger_entries WHERE seq > ? AND seq <= ? GROUP BY 1, 2, 3, 4`,
+  CREATE TEMP TABLE batch_places (owner, at_ms, seq);
+  ${GROUPS_TABLE}`
+const CLEAR_BATCH = 'DELETE FROM batch_groups; DELETE FROM batch; DELETE FROM batch_places'
+const SUM_OWNERS = [
+  `INSERT INTO batch SELECT ${SUM_KEY}, max(last_at_ms), ${TOTALS} FROM batch_groups GROUP BY ${SUM_KEY}`,
   `INSERT INTO batch SELECT start_ms, account_id, '${ALL_KEYS}', model, max(last_at_ms), ${TOTALS}
   FROM batch GROUP BY 1, 2, 4`,
   `INSERT INTO batch SELECT start_ms, '', '', model, max(last_at_ms), ${TOTALS}
   FROM batch WHERE key_id = '${ALL_KEYS}' GROUP BY 1, 4`,
-] as const
+]
 const INDEX_BATCH = `INSERT INTO batch_places SELECT owner, at_ms, seq FROM (
     SELECT account_id AS owner, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
     UNION ALL SELECT key_id, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
@@ -84,8 +90,6 @@ function addAccounts(by: Bucket): string {
     SELECT start_ms, account_id, '${ALL_KEYS}', model, max(last_at_ms), ${TOTALS}
     FROM ${TABLE_OF[by]} WHERE account_id <> '' AND ${ONE_KEY} GROUP BY 1, 2, 4;`
 }
-
-const BY_PROPERTY = propertySums('batch')
 
 /**
  * The last of the next rows of hours after a key and before a time. SQLite seeks the key because it is bound.
@@ -122,10 +126,16 @@ export function addPropertySums(db: Connection): void {
   const counted = seqIn(
     db.prepare("SELECT CAST(value AS INTEGER) AS seq FROM meta WHERE name = 'counted_seq'").get(),
   )
-  const { each, all } = propertySums(TABLE_OF.hour)
   for (const table of Object.values(TABLE_OF)) db.exec(`DELETE FROM ${table} WHERE ${ONE_PROPERTY}`)
-  for (const sql of each) db.prepare(sql).run(0, counted)
-  db.exec(all)
+  db.exec(BATCH_TABLES)
+  const [groupEntries, addHours] = [db.prepare(GROUP_ENTRIES), db.prepare(ADD_HOURS)]
+  const sums = SUM_PROPERTIES.map((sql) => db.prepare(sql))
+  for (let from = 0; from < counted; from += MOST_IN_BATCH) {
+    db.exec(CLEAR_BATCH)
+    groupEntries.run(from, Math.min(counted, from + MOST_IN_BATCH))
+    for (const sum of sums) sum.run()
+    addHours.run()
+  }
   db.exec(ADD_PROPERTY_DAYS)
 }
 
@@ -139,11 +149,9 @@ export class RollUp {
   private readonly mark: Statement
   private readonly end: Statement
   private readonly setMark: Statement
-  private readonly sumKeys: Statement
-  private readonly sumAccounts: Statement
-  private readonly sumAll: Statement
-  private readonly sumProperties: readonly Statement[]
-  private readonly sumAllProperties: Statement
+  private readonly groupEntries: Statement
+  private readonly sums: readonly Statement[]
+  private readonly countSums: Statement
   private readonly indexBatch: Statement
   private readonly addPlaces: Statement
   private readonly addHours: Statement
@@ -163,11 +171,9 @@ export class RollUp {
     this.mark = db.prepare("SELECT CAST(value AS INTEGER) AS seq FROM meta WHERE name = 'counted_seq'")
     this.end = db.prepare('SELECT max(seq) AS seq FROM ledger_entries WHERE seq > ?')
     this.setMark = db.prepare("UPDATE meta SET value = ? WHERE name = 'counted_seq'")
-    this.sumKeys = db.prepare(SUM_BATCH[0])
-    this.sumAccounts = db.prepare(SUM_BATCH[1])
-    this.sumAll = db.prepare(SUM_BATCH[2])
-    this.sumProperties = BY_PROPERTY.each.map((sql) => db.prepare(sql))
-    this.sumAllProperties = db.prepare(BY_PROPERTY.all)
+    this.groupEntries = db.prepare(GROUP_ENTRIES)
+    this.sums = [...SUM_OWNERS, ...SUM_PROPERTIES].map((sql) => db.prepare(sql))
+    this.countSums = db.prepare('SELECT max(rowid) AS rows FROM batch')
     this.indexBatch = db.prepare(INDEX_BATCH)
     this.addPlaces = db.prepare(ADD_PLACES)
     this.addHours = db.prepare(ADD_HOURS)
@@ -216,12 +222,10 @@ export class RollUp {
   }
 
   private count(from: number, to: number): void {
-    this.db.exec('DELETE FROM batch; DELETE FROM batch_places')
-    this.sumKeys.run(from, to)
-    this.sumAccounts.run()
-    this.sumAll.run()
-    for (const sum of this.sumProperties) sum.run(from, to)
-    const rows = Number(this.sumAllProperties.run().lastInsertRowid)
+    this.db.exec(CLEAR_BATCH)
+    this.groupEntries.run(from, to)
+    for (const sum of this.sums) sum.run()
+    const rows = Number(this.countSums.get()?.['rows'])
     const isFull = to - from === this.batchSize
     if (rows > MOST_SUMS) this.batchSize = Math.max(LEAST_IN_BATCH, this.batchSize / 2)
     else if (isFull) this.batchSize = Math.min(MOST_IN_BATCH, this.batchSize * 2)
