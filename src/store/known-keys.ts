@@ -9,7 +9,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { createFolder } from './private-files.js'
 import { readAccount, readKey, writeAccount, writeKey } from './records/account-and-key-records.js'
 import { connect, numberIn, textIn, type Connection, type Row } from './sqlite/driver.js'
@@ -253,10 +252,8 @@ const SECRET_DAYS = 3_650
 const DAY_MS = 86_400_000
 /** The cache removes values that expire first, so this one stays. */
 const ROOM = { entries: 100_000_000, bytes: 1e15 }
-/** For another process that creates the secret at the same time. */
-const SETTLE_MS = 100
 
-/** The secret in the store; created by the first gateway. */
+/** The secret in the store; of processes that start at the same time, the first to put one creates it. */
 async function secretOf({ cache }: Pick<Store, 'cache'>): Promise<Uint8Array> {
   const read = async (): Promise<Uint8Array | undefined> =>
     (await cache.get([SECRET_NAME], Date.now()))[0]?.value
@@ -264,8 +261,7 @@ async function secretOf({ cache }: Pick<Store, 'cache'>): Promise<Uint8Array> {
   if (known !== undefined) return known
   const expiresAtMs = Date.now() + SECRET_DAYS * DAY_MS
   const made = { name: SECRET_NAME, value: randomBytes(SECRET_BYTES), expiresAtMs }
-  await cache.put(made, ROOM, Date.now())
-  await delay(SETTLE_MS)
+  await cache.put(made, ROOM, Date.now(), 'kept')
   const kept = await read()
   if (kept === undefined) throw new Error('the store has not kept their secret')
   return kept

@@ -191,10 +191,10 @@ export interface NamedValue extends CachedValue {
  */
 export interface SharedCache {
   /**
-   * Stores a value; every process finds it once this resolves. It replaces a value of the same name. If the
-   * capacity is exceeded, the values that expire first are removed.
+   * Stores a value; every process finds it once this resolves. A value of the same name is replaced, or kept
+   * unless it has expired. If the capacity is exceeded, the values that expire first are removed.
    */
-  put(item: NamedValue, capacity: CacheCapacity, nowMs: number): Promise<void>
+  put(item: NamedValue, capacity: CacheCapacity, nowMs: number, existing?: 'replaced' | 'kept'): Promise<void>
   /**
    * Values in the order of the names; null for one that does not exist or has expired. The SQLite engine
    * answers synchronously and throws where Redis rejects.

@@ -73,7 +73,8 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
       keyNames: (accountId) => timed('keys', () => store.directory.keyNames(accountId)),
     },
     cache: {
-      put: (item, room, nowMs) => timed('cache_put', () => store.cache.put(item, room, nowMs)),
+      put: (item, room, nowMs, existing) =>
+        timed('cache_put', () => store.cache.put(item, room, nowMs, existing)),
       get: (names, nowMs) => now('cache_get', () => store.cache.get(names, nowMs)),
       sweep: (room, nowMs) => timed('sweep', () => store.cache.sweep(room, nowMs)),
     },

@@ -41,11 +41,16 @@ export class RedisSharedCache implements SharedCache {
     this.link = cache
   }
 
-  async put(item: NamedValue, capacity: CacheCapacity, nowMs: number): Promise<void> {
+  async put(
+    item: NamedValue,
+    capacity: CacheCapacity,
+    nowMs: number,
+    existing: 'replaced' | 'kept' = 'replaced',
+  ): Promise<void> {
     const head = Buffer.alloc(HEAD_BYTES)
     head.writeDoubleBE(item.expiresAtMs)
     const value = Buffer.concat([head, item.value])
-    const args = [nowMs, capacity.entries, capacity.bytes, item.name, item.expiresAtMs, value]
+    const args = [nowMs, capacity.entries, capacity.bytes, item.name, item.expiresAtMs, value, existing]
     await this.link.run('caching a value', PUT_AND_TRIM, { keys: KEYS, args })
   }
 

@@ -14,8 +14,14 @@ export class SqliteSharedCache implements SharedCache {
     this.engine = engine
   }
 
-  async put({ name, value, expiresAtMs }: NamedValue, capacity: CacheCapacity, nowMs: number): Promise<void> {
+  async put(
+    { name, value, expiresAtMs }: NamedValue,
+    capacity: CacheCapacity,
+    nowMs: number,
+    existing: 'replaced' | 'kept' = 'replaced',
+  ): Promise<void> {
     await this.engine.write('storing a value', () => {
+      if (existing === 'kept' && this.read(name, nowMs) !== null) return
       this.engine.prepare(DELETE).run(name)
       this.engine
         .prepare('INSERT INTO shelf (name, expires_at_ms, bytes, value) VALUES (?, ?, ?, ?)')
@@ -25,15 +31,15 @@ export class SqliteSharedCache implements SharedCache {
   }
 
   get(names: readonly string[], nowMs: number): (CachedValue | null)[] {
-    return this.engine.readNow('reading a value', () => {
-      const select = this.engine.prepare('SELECT expires_at_ms, value FROM shelf WHERE name = ?')
-      return names.map((name) => {
-        const row = select.get(name)
-        if (row === undefined) return null
-        const item = { value: bytesIn(row), expiresAtMs: numberIn(row, 'expires_at_ms') }
-        return item.expiresAtMs <= nowMs ? null : item
-      })
-    })
+    return this.engine.readNow('reading a value', () => names.map((name) => this.read(name, nowMs)))
+  }
+
+  private read(name: string, nowMs: number): CachedValue | null {
+    const select = this.engine.prepare('SELECT expires_at_ms, value FROM shelf WHERE name = ?')
+    const row = select.get(name)
+    if (row === undefined) return null
+    const item = { value: bytesIn(row), expiresAtMs: numberIn(row, 'expires_at_ms') }
+    return item.expiresAtMs <= nowMs ? null : item
   }
 
   sweep(capacity: CacheCapacity, nowMs: number): Promise<number> {

@@ -55,6 +55,28 @@ export async function sharedCache(t: Test, newUrl: NewUrl): Promise<void> {
   await other.tell({ op: 'put', name: 'theirs', text: 't', expiresAtMs: 300 })
   t.same(await texts(['theirs', 'mine']), ['t', 'm'], 'each process reads values of the other')
 
+  const kept = async (name: string, text: string, expiresAtMs: number, nowMs = 0): Promise<void> =>
+    cache.put(aValue(name, text, expiresAtMs), CAPACITY, nowMs, 'kept')
+  await kept('secret', 'first', 300)
+  await kept('secret', 'second', 500)
+  t.same(await texts(['secret']), ['first'], 'a value is kept')
+  t.equal((await cache.get(['secret'], 0))[0]?.expiresAtMs, 300, 'and its time')
+  await kept('secret', 'third', 500, 300)
+  t.same(await texts(['secret'], 300), ['third'], 'unless it has expired')
+  const races = Array.from({ length: 20 }, (_, at) => `race-${at}`)
+  const putByBoth = async (name: string): Promise<unknown[]> => {
+    const ours = kept(name, 'ours', 400).then(() => texts([name]))
+    const theirs = other
+      .tell({ op: 'put', name, text: 'theirs', expiresAtMs: 400, existing: 'kept' })
+      .then(() => other.tell({ op: 'get', names: [name] }))
+    return [...new Set((await Promise.all([ours, theirs])).map(String))]
+  }
+  const read = await Promise.all(races.map(putByBoth))
+  t.ok(
+    read.every(([text, another]) => another === undefined && /^(ours|theirs)$/.test(String(text))),
+    'two processes that put a value read the same one',
+  )
+
   const many = Array.from({ length: 100 }, (_, at) => `many-${at}`)
   await Promise.all(
     many.map((name, at) =>

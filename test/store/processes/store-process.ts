@@ -16,7 +16,7 @@ export type Order =
   | { op: 'createKey'; key: ApiKey; maxKeys: number | null }
   | { op: 'revokeKey'; accountId: string; keyId: string }
   | { op: 'changeAccount'; accountId: string; edit: AccountEdit }
-  | { op: 'put'; name: string; text: string; expiresAtMs: number }
+  | { op: 'put'; name: string; text: string; expiresAtMs: number; existing?: 'kept' }
   | { op: 'get'; names: string[] }
   | { op: 'takePass'; kind: SignInTokenKind; id: string }
   | { op: 'close' }
@@ -56,7 +56,7 @@ async function obey(order: Order): Promise<unknown> {
         value: Buffer.from(order.text),
         expiresAtMs: order.expiresAtMs,
       }
-      return store.cache.put(item, { entries: 1_000, bytes: 1_000_000 }, 0)
+      return store.cache.put(item, { entries: 1_000, bytes: 1_000_000 }, 0, order.existing)
     }
     case 'get': {
       const found = await store.cache.get(order.names, 0)
