@@ -107,16 +107,14 @@ export class Spool {
   /** The readable segments, oldest first: those of this process, and those of processes that exited. */
   segments(): Segment[] {
     this.startNewSegment()
-    const running = this.runningOwners()
-    return segmentNames(this.folder)
-      .filter((name) => !running.has(ownerOf(name)))
-      .map((name) => this.segmentFile(name))
+    const { names, running } = this.segmentsAndRunning()
+    return names.filter((name) => !running.has(ownerOf(name))).map((name) => this.segmentFile(name))
   }
 
   /** The segments of other processes, oldest first; running processes may still append to theirs. */
   others(): Foreign[] {
-    const running = this.runningOwners()
-    return segmentNames(this.folder)
+    const { names, running } = this.segmentsAndRunning()
+    return names
       .filter((name) => ownerOf(name) !== this.owner)
       .map((name) => ({ segment: this.segmentFile(name), isOrphan: !running.has(ownerOf(name)) }))
   }
@@ -163,6 +161,15 @@ export class Spool {
   }
 
   /**
+   * The segments, and then the owners that run: an owner takes its lock before its first segment, so one that
+   * starts between the two readings of the folder is not taken for one that has exited.
+   */
+  private segmentsAndRunning(): { names: string[]; running: ReadonlySet<string> } {
+    const names = segmentNames(this.folder)
+    return { names, running: this.runningOwners() }
+  }
+
+  /**
    * Other owners that hold their locks. Removes the lock files of exited owners that have no segments left.
    */
   private runningOwners(): ReadonlySet<string> {
@@ -198,7 +205,7 @@ export class Spool {
   private open(): number {
     createFolder(this.folder)
     // The lock comes before the first segment: segments of owners without a lock count as orphans.
-    this.lock ??= OwnerLock.take(join(this.folder, `rows-${this.owner}.lock`))
+    this.lock ??= OwnerLock.create(join(this.folder, `rows-${this.owner}.lock`))
     this.sequence += 1
     const number = String(this.sequence).padStart(6, '0')
     this.current = join(this.folder, `rows-${this.owner}-${number}.spool`)
@@ -409,6 +416,23 @@ class OwnerLock {
   private constructor(path: string, database: Connection) {
     this.path = path
     this.database = database
+  }
+
+  /**
+   * Creates the lock file of a new owner. It gets its name when the lock is held: other processes remove lock
+   * files that nobody holds. Throws if the file cannot be created.
+   */
+  static create(path: string): OwnerLock {
+    const draft = `${path}.new`
+    const lock = OwnerLock.take(draft)
+    if (lock === null) throw new Error(`another process uses '${draft}'`)
+    try {
+      renameSync(draft, path)
+    } catch (error) {
+      lock.release(true)
+      throw error
+    }
+    return new OwnerLock(path, lock.database)
   }
 
   /**

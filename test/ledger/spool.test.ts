@@ -19,6 +19,7 @@ import t, { type Test } from 'tap'
 import { Spool } from '../../src/ledger/spool.js'
 
 const ROOM = 10_000_000
+const SPOOL = new URL('../../src/ledger/spool.js', import.meta.url).href
 
 function linesOf(spool: Spool): string[] {
   return spool.segments().flatMap((segment) => segment.lines())
@@ -99,10 +100,9 @@ void t.test('a full disk is a result, not an exception', (t) => {
 
 void t.test('a full disk gets no empty file for each line that it refuses', (t) => {
   const folder = join(t.testdir(), 'spool')
-  const module = new URL('../../src/ledger/spool.js', import.meta.url).href
   const program = `
     import { readdirSync } from 'node:fs'
-    import { Spool } from '${module}'
+    import { Spool } from '${SPOOL}'
     const spool = new Spool(process.argv[1], ${ROOM})
     for (let index = 0; index < 5; index += 1) process.stdout.write(spool.append('row') + ' ')
     process.stdout.write(readdirSync(process.argv[1]).filter((name) => name.endsWith('.spool')).length + ' files')
@@ -117,9 +117,8 @@ void t.test('a full disk gets no empty file for each line that it refuses', (t) 
 
 /** A running process that has spooled 100 lines; `isolated`: in its own PID namespace. */
 async function startOwner(t: Test, folder: string, isolated: boolean): Promise<ChildProcess> {
-  const module = new URL('../../src/ledger/spool.js', import.meta.url).href
   const program = `
-    import { Spool } from '${module}'
+    import { Spool } from '${SPOOL}'
     const spool = new Spool(process.argv[1], ${ROOM})
     for (let index = 0; index < 100; index += 1) spool.append('row ' + index)
     process.stdout.write('ready ' + process.pid)
@@ -209,3 +208,49 @@ void t.test('segments of version 0.1.0, which had no locks, are read', (t) => {
   next.close()
   t.end()
 })
+
+void t.test(
+  'no line is lost while other processes read the segments of those that have exited',
+  async (t) => {
+    const folder = join(t.testdir(), 'spool')
+    const [owners, spools] = [3, 120]
+    // Each spool is that of a process that starts, writes twice and exits.
+    const program = `
+    import { Spool } from '${SPOOL}'
+    for (let at = 0; at < ${spools}; at += 1) {
+      const spool = new Spool(process.argv[1], 1e9)
+      for (const part of ['first', 'second']) {
+        if (spool.append(process.pid + ' ' + at + ' ' + part) !== 'kept') throw spool.fault
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      spool.close()
+    }
+  `
+    const children = Array.from({ length: owners }, () =>
+      spawn(process.execPath, ['--input-type=module', '-e', program, folder], { stdio: 'inherit' }),
+    )
+    const exits = Promise.all(children.map((child) => once(child, 'exit')))
+    const run = { isOver: false }
+    void exits.then(() => (run.isOver = true))
+    const spool = new Spool(folder, ROOM)
+    const read = new Set<string>()
+    const readOrphans = (): void => {
+      for (const { segment, isOrphan } of spool.others()) {
+        if (!isOrphan) continue
+        for (const line of segment.lines()) read.add(line)
+        spool.remove(segment)
+      }
+    }
+    while (!run.isOver) {
+      readOrphans()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    readOrphans()
+    t.same(
+      await exits,
+      Array.from({ length: owners }, () => [0, null]),
+    )
+    t.equal(read.size, owners * spools * 2)
+    spool.close()
+  },
+)
