@@ -2,7 +2,7 @@
  * `sluice apply`: makes accounts, members and keys as documents describe them. Prints the plan, then applies
  * it; `dashboard/admin/plan-and-apply.ts` has the rules.
  */
-import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Option } from '@commander-js/extra-typings'
@@ -184,26 +184,38 @@ class Work {
   ): Promise<number> {
     const made = changes.filter(({ action, kind }) => action === 'create' && kind === 'Key')
     const fresh = new Map<number, FreshKey>()
-    const files = new Map<number, string>()
-    for (const { index } of made) {
+    const files = new Map<number, SecretFile>()
+    for (const change of made) {
+      const { index } = change
       const document = index === null ? undefined : this.documents[index]
       if (index === null || document === undefined || !writesSecret(document.value)) continue
       const key = freshKey()
       fresh.set(index, key)
-      const file = this.writeSecret(document, key)
-      if (typeof file === 'object' && file !== null) {
-        for (const path of files.values()) rmSync(path, { force: true })
+      const file = this.writeSecret(document, titleOf(change), key)
+      if (file !== null && 'message' in file) {
+        for (const { ownPath } of files.values()) rmSync(ownPath, { force: true })
         return this.fail([file])
       }
       if (file !== null) files.set(index, file)
     }
-    const applied = await target.apply(fresh)
-    this.finish(applied, { fresh, files, objects })
-    return applied.failures.length === 0 ? 0 : 1
+    const applied = await target.apply(fresh).catch((error: unknown) => {
+      // The target may have made the keys all the same, so their secrets stay.
+      for (const { name, ownPath } of files.values()) {
+        this.terminal.err(`sluice: if ${name} was made, its secret is in ${ownPath}`)
+      }
+      throw error
+    })
+    return this.finish(applied, { fresh, files, objects }) ? 0 : 1
   }
 
-  /** Prints the result, and the manifests of keys that were made; removes the files of the others. */
-  private finish({ changes, unchanged, failures }: AppliedResult, { fresh, files, objects }: Secrets): void {
+  /**
+   * Prints the result, and the manifests of keys that were made; puts the files of secrets into place.
+   * Returns whether all of it succeeded.
+   */
+  private finish(
+    { changes, unchanged, failures }: AppliedResult,
+    { fresh, files, objects }: Secrets,
+  ): boolean {
     const created = new Set(
       changes.flatMap(({ action, kind, index }) => {
         return action === 'create' && kind === 'Key' && index !== null ? [index] : []
@@ -213,11 +225,10 @@ class Work {
     for (const { index } of objects) {
       const secret = fresh.get(index)?.secret ?? null
       const wanted = secretOf(this.documents[index]?.value)
-      const file = files.get(index)
-      if (created.has(index) && secret !== null && wanted !== null) {
-        manifests.push(manifestOf(wanted, secret))
-      } else if (!created.has(index) && file !== undefined) rmSync(file, { force: true })
+      if (created.has(index) && secret !== null && wanted !== null) manifests.push(manifestOf(wanted, secret))
     }
+    const misplaced = this.placeSecrets(files, created)
+    for (const error of misplaced) this.terminal.err(errorLine(error))
     for (const { account, message } of failures) {
       this.terminal.err(hideSecrets(`Failed: account ${account}: ${message}`))
     }
@@ -236,13 +247,36 @@ class Work {
         return { ...place, message: `account ${account}: ${message}` }
       })
       const isApplied = failures.length === 0
-      this.print(JSON.stringify({ ...planJson({ changes, unchanged }, isApplied), errors }))
+      const all = [...errors, ...misplaced]
+      this.print(JSON.stringify({ ...planJson({ changes, unchanged }, isApplied), errors: all }))
     } else {
       const count = (action: string): number => changes.filter((each) => each.action === action).length
       const [made, changed, removed] = ['create', 'change', 'remove'].map(count)
       this.print(`Applied: ${made} created, ${changed} changed, ${removed} removed, ${unchanged} unchanged.`)
     }
     if (manifests.length > 0) this.terminal.out(yamlText(manifests).replace(/\n$/, ''))
+    return failures.length === 0 && misplaced.length === 0
+  }
+
+  /**
+   * Moves the secrets of keys that were made to their places, and removes the others. Returns an error for
+   * each that cannot be moved: it stays where it is.
+   */
+  private placeSecrets(files: ReadonlyMap<number, SecretFile>, created: ReadonlySet<number>): PlacedError[] {
+    const errors: PlacedError[] = []
+    for (const [index, { name, path, ownPath }] of files) {
+      if (!created.has(index)) {
+        rmSync(ownPath, { force: true })
+        continue
+      }
+      try {
+        renameSync(ownPath, path)
+      } catch (error) {
+        const message = `the file cannot be written (${codeOf(error)}): the secret of the new ${name} is in ${ownPath}`
+        errors.push(placed(this.documents, { index, path: ['spec', 'secret_file'], atKey: false, message }))
+      }
+    }
+    return errors
   }
 
   private printPlan({ changes, unchanged }: PlannedResult): void {
@@ -265,22 +299,30 @@ class Work {
     }
   }
 
-  /** The file that was written; null if the secret goes elsewhere. */
-  private writeSecret(document: FileDocument, { secret }: FreshKey): string | PlacedError | null {
-    const { value, folder, file, at } = document
+  /**
+   * Writes the secret to a file of this run beside its place: another run may make the key with these
+   * documents, and the place then has the secret of that run. Null if the secret goes elsewhere.
+   */
+  private writeSecret(
+    { value, folder, file, at }: FileDocument,
+    name: string,
+    { id, secret }: FreshKey,
+  ): SecretFile | PlacedError | null {
     const spec = isObject(value) && isObject(value['spec']) ? value['spec'] : {}
     const { secret_file: target } = spec
     if (typeof target !== 'string' || secret === null) return null
     const path = resolve(folder, target)
+    const ownPath = `${path}.${id}.new`
     try {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-      writeFileSync(`${path}.new`, secret, { mode: 0o600 })
-      chmodSync(`${path}.new`, 0o600)
-      renameSync(`${path}.new`, path)
-      return path
+      if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true) {
+        throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+      }
+      writeFileSync(ownPath, secret, { mode: 0o600, flag: 'wx' })
+      chmodSync(ownPath, 0o600)
+      return { name, path, ownPath }
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : 'failed'
-      const message = `the file cannot be written (${code})`
+      const message = `the file cannot be written (${codeOf(error)})`
       return { file, ...at(['spec', 'secret_file'], false), message }
     }
   }
@@ -295,9 +337,19 @@ class Work {
   }
 }
 
+/** The file of a new key's secret. */
+interface SecretFile {
+  /** `key ci of research` */
+  readonly name: string
+  /** Its place. */
+  readonly path: string
+  /** Where it is until the key has been made. */
+  readonly ownPath: string
+}
+
 interface Secrets {
   readonly fresh: ReadonlyMap<number, FreshKey>
-  readonly files: ReadonlyMap<number, string>
+  readonly files: ReadonlyMap<number, SecretFile>
   readonly objects: readonly WantedObject[]
 }
 
@@ -317,6 +369,10 @@ function shown(value: JsonValue): string {
   if (value === null) return 'none'
   if (Array.isArray(value)) return `[${value.map(shown).join(', ')}]`
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'failed'
 }
 
 function secretOf(value: JsonValue | undefined): JsonObject | null {

@@ -2,13 +2,15 @@
  * Goal: `sluice apply` makes what its documents describe, once, and names the place of a mistake in them.
  * Method: the command on both stores and against a gateway's admin API, in a temporary folder.
  */
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { command } from '../../../src/cli/apply/apply.js'
 import { command as exportCommand } from '../../../src/cli/export.js'
-import { withStore } from '../../../src/cli/with-store.js'
+import { withStore, type OpenStore } from '../../../src/cli/with-store.js'
 import { isObject } from '../../../src/formats/chat/json.js'
+import type { AccountChange } from '../../../src/store/account-changes.js'
 import { TurnWatch } from '../../hostile/turn-watch.js'
 import { argvOf, exitStatus, runOn } from '../../cli/session.js'
 import { onBothStores, startAdmin, type AdminStage } from './admin-stage.js'
@@ -26,7 +28,12 @@ type ApplyValues = Readonly<Record<string, string | boolean | string[]>>
 type Run = (values: ApplyValues, input?: string) => Promise<Ran>
 
 /** Runs the command; `values` name the target. */
-async function ran(values: ApplyValues, input: string, token: string): Promise<Ran> {
+async function ran(
+  values: ApplyValues,
+  input: string,
+  token: string,
+  open: OpenStore = withStore,
+): Promise<Ran> {
   const out: string[] = []
   const err: string[] = []
   const terminal = {
@@ -36,7 +43,7 @@ async function ran(values: ApplyValues, input: string, token: string): Promise<R
     input: () => Promise.resolve(input),
   }
   process.env['SLUICE_TOKEN'] = token
-  const status = await exitStatus(command(withStore, terminal), argvOf(values))
+  const status = await exitStatus(command(open, terminal), argvOf(values))
   return { status, out: out.join('\n'), err: err.join('\n') }
 }
 
@@ -153,6 +160,119 @@ onBothStores(t, 'with the store', async (t, settings) => {
 onBothStores(t, 'with the admin API', async (t, settings) => {
   const stage = await startAdmin(t, settings)
   await lifecycle(t, stage, { server: stage.gateway.origin })
+})
+
+const ONE_KEY = `
+kind: Account
+metadata: { name: acme }
+---
+kind: Key
+metadata: { name: ci, account: acme }
+spec: { secret_file: secrets/ci }
+`
+
+/** Opens the store with work before and after the transaction that applies the plan. */
+function around({
+  before = () => Promise.resolve(),
+  after = () => undefined,
+}: {
+  readonly before?: () => Promise<void>
+  readonly after?: () => void
+}): OpenStore {
+  return (config, work, options) => {
+    return withStore(
+      config,
+      (session) => {
+        let count = 0
+        const { store } = session
+        const transact = async <Reason>(change: AccountChange<Reason>) => {
+          count += 1
+          // The first one makes the plan.
+          if (count === 2) await before()
+          const result = await store.transact(change)
+          if (count === 2) after()
+          return result
+        }
+        return work({ ...session, store: { ...store, transact } })
+      },
+      options,
+    )
+  }
+}
+
+onBothStores(t, 'two runs with the same documents keep the secret of the key', async (t, settings) => {
+  const stage = await startAdmin(t, settings)
+  const file = join(stage.gateway.folder, 'one.yaml')
+  writeFileSync(file, ONE_KEY)
+  const values = { file: [file], config: stage.gateway.configFile }
+  const secrets = join(stage.gateway.folder, 'secrets')
+  const firsts: Ran[] = []
+  const open = around({ before: async () => void firsts.push(await ran(values, '', '')) })
+  const second = await ran(values, '', '', open)
+  t.match(firsts, [{ status: 0, out: /Applied: 2 created/ }])
+  t.match(second, { status: 0, out: /Plan: 2 to create.*\nApplied: 0 created, 0 changed, 0 removed, 2/ })
+  t.strictSame(readdirSync(secrets), ['ci'], 'no other file stays')
+  t.ok(await works(stage, readFileSync(join(secrets, 'ci'), 'utf8')))
+})
+
+void t.test('the secret of a key stays if its file cannot get its place', async (t) => {
+  const stage = await startAdmin(t)
+  const file = join(stage.gateway.folder, 'one.yaml')
+  writeFileSync(file, ONE_KEY)
+  const values = { file: [file], config: stage.gateway.configFile }
+  const path = join(stage.gateway.folder, 'secrets', 'ci')
+  mkdirSync(path, { recursive: true })
+  const refused = await ran(values, '', '')
+  t.match(refused, { status: 1, err: /one\.yaml:7:22: the file cannot be written \(EISDIR\)$/ })
+  t.equal(await stage.store.accountByName('acme'), null, 'nothing is applied')
+  t.strictSame(readdirSync(join(path, '..')), ['ci'])
+
+  writeFileSync(file, ONE_KEY.replace('secrets/ci', 'later/ci'))
+  const place = join(stage.gateway.folder, 'later', 'ci')
+  const made = await ran(
+    { ...values, json: true },
+    '',
+    '',
+    around({
+      after: () => {
+        mkdirSync(place)
+      },
+    }),
+  )
+  t.equal(made.status, 1)
+  const [, kept = ''] =
+    /:7:22: the file .* the secret of the new key ci of acme is in (.*)$/.exec(made.err) ?? []
+  t.equal(statSync(kept).mode & 0o777, 0o600)
+  t.ok(await works(stage, readFileSync(kept, 'utf8')))
+  t.match(JSON.parse(made.out), { create: [{}, {}], applied: true, errors: [{ file, line: 7, column: 22 }] })
+  t.match(await ran(values, '', ''), { status: 0, out: /Applied: 0 created/ })
+  t.ok(await works(stage, readFileSync(kept, 'utf8')), 'another run leaves it there')
+})
+
+void t.test('the secret of a key stays if the server does not say whether it made the key', async (t) => {
+  const stage = await startAdmin(t)
+  // Passes requests on, and ends the connection instead of the reply of an apply.
+  const server = createServer((request, response) => {
+    void (async () => {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+      const body = Buffer.concat(chunks).toString()
+      const reply = await stage.ask('POST', '/apply', { body })
+      if (body.includes('"dry_run":true')) response.end(reply.text)
+      else response.destroy()
+    })()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => void server.close())
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const file = join(stage.gateway.folder, 'one.yaml')
+  writeFileSync(file, ONE_KEY)
+  const { status, err } = await ran({ file: [file], server: `http://127.0.0.1:${port}` }, '', stage.token)
+  t.equal(status, 1)
+  const [, kept = ''] =
+    /^sluice: if key ci of acme was made, its secret is in (.*)\n.*does not answer/.exec(err) ?? []
+  t.ok(await works(stage, readFileSync(kept, 'utf8')))
 })
 
 void t.test('wrong documents', async (t) => {
