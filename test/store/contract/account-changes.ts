@@ -348,3 +348,55 @@ export async function largeChanges(t: Test, newUrl: NewUrl): Promise<void> {
     t.same(labels, { count: name === 'k7' ? '7' : '4' }, 'no update is lost')
   }
 }
+
+/** A change whose account is changed by `other` between its reads and its first decision. */
+async function overtaken<Reason>(
+  store: Store,
+  account: Account,
+  decide: (state: AccountState) => AccountDecision<Reason>,
+  other: () => Promise<{ kind: string }>,
+) {
+  let [isStarted, isDone] = [false, false]
+  const kinds: string[] = []
+  const start = async () => {
+    try {
+      kinds.push((await other()).kind)
+    } finally {
+      isDone = true
+    }
+  }
+  // So many names that every engine decides in turns of the event loop.
+  const keys = Array.from({ length: 150 }, (_, at) => `none${at}`)
+  const result = await store.transact({
+    ...{ accountId: account.id, reads: { keys }, nowMs: NOW },
+    *decide(state) {
+      if (!isStarted) void start()
+      isStarted = true
+      while (!isDone) yield
+      return decide(state)
+    },
+  })
+  return [...kinds, result.kind]
+}
+
+/** Two moves of one account to the same parent, one of which has read the account before the other one. */
+export async function overtakenMoves(t: Test, newUrl: NewUrl): Promise<void> {
+  const url = await newUrl(t)
+  const [store, other] = [await openStore(url), await openStore(url)]
+  t.teardown(() => Promise.all([store.close(), other.close()]))
+  const [from, to] = [anAccount(), anAccount()]
+  const account = anAccount({ parentId: from.id })
+  for (const each of [from, to, account]) t.equal(await store.createAccount(each), 'created')
+  const decide = ({ account: is }: AccountState): AccountDecision<string> => {
+    if (is === null || is.parentId === to.id) return { refuse: 'unchanged' }
+    return { write: { account: { ...is, parentId: to.id }, audit: [] } }
+  }
+  const kinds = await overtaken(store, account, decide, () => change(other, account, decide))
+  t.same(kinds, ['written', 'refused'])
+  t.equal((await store.accountById(account.id))?.parentId, to.id)
+  t.same(await store.childrenOf(to.id), [account.id], 'the tree has the parent of the record')
+  t.same(await store.childrenOf(from.id), [])
+  const purge = () => ({ write: { purge: true, audit: [] } }) as const
+  t.match(await change(store, to, purge), { kind: 'conflict', conflict: 'has_children' })
+  t.equal((await change(store, from, purge)).kind, 'written')
+}

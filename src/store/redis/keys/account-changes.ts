@@ -276,6 +276,9 @@ export class RedisTransactions {
   private async move(account: Account, read: Read, writes: Written): Promise<Outcome> {
     const { tree } = this.options
     const { account: former } = read.state
+    // After another move, taking this one back would place the account below a parent that it no longer has.
+    const [gen] = await this.hash(account.id, ['gen'])
+    if (gen !== read.gen) return 'changed'
     await this.finishMoves(account)
     const refusal = await tree.place(WHAT, account)
     if (refusal !== null) return refusal
