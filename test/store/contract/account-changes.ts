@@ -400,3 +400,33 @@ export async function overtakenMoves(t: Test, newUrl: NewUrl): Promise<void> {
   t.match(await change(store, to, purge), { kind: 'conflict', conflict: 'has_children' })
   t.equal((await change(store, from, purge)).kind, 'written')
 }
+
+/** A new account that is purged after a change has read it. */
+export async function overtakenByPurge(t: Test, newUrl: NewUrl): Promise<void> {
+  const url = await newUrl(t)
+  const [store, other] = [await openStore(url), await openStore(url)]
+  t.teardown(() => Promise.all([store.close(), other.close()]))
+  const [account, next, ada] = [anAccount(), anAccount(), aUser()]
+  await store.users.create(ada)
+  for (const each of [account, next]) t.equal(await store.createAccount(each), 'created')
+  const key = aKey(account.id)
+  const decide = ({ account: is }: AccountState): AccountDecision<string> => {
+    if (is === null) return { refuse: 'absent' }
+    const audit = [anEntry(account.id, { action: 'key.create', target: key.id })]
+    return { write: { newKeys: [key], members: [memberOf(account, ada)], audit } }
+  }
+  const purge = () => ({ write: { purge: true, audit: [] } }) as const
+  const kinds = await overtaken(store, account, decide, () => change(other, account, purge))
+  t.same(kinds, ['written', 'refused'], 'no secret is given for a key that does not exist')
+  t.equal(await store.findKey(key.digest), null)
+  t.same(await allKeys(store, account.id), [])
+  t.equal(await store.countKeys(account.id), 0)
+  t.same(await store.membersOf(account.id), [])
+  t.same(await store.users.memberships(ada.id), [])
+  t.same(await actions(store, account.id), [])
+  t.equal(
+    await store.createKey({ ...key, accountId: next.id }, null),
+    'created',
+    'nothing is left of the key',
+  )
+}

@@ -6,7 +6,14 @@ import t, { type Test } from 'tap'
 import type { KeyChange, Store } from '../../../src/store/store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { GatewayError } from '../../../src/errors.js'
-import { accountChanges, largeChanges, overtakenMoves, trees, users } from './account-changes.js'
+import {
+  accountChanges,
+  largeChanges,
+  overtakenByPurge,
+  overtakenMoves,
+  trees,
+  users,
+} from './account-changes.js'
 import { attempts, auditEntries, changes, tokens, trail } from './record-changes.js'
 import { bounds, identity, lists, removal, retention } from './lists.js'
 import { killedWriter, otherProcess } from '../processes/start-processes.js'
@@ -40,6 +47,7 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('changes of an account as a whole', (t) => accountChanges(t, newUrl))
     void t.test('changes of many members and keys', (t) => largeChanges(t, newUrl))
     void t.test('moves of one account at once', (t) => overtakenMoves(t, newUrl))
+    void t.test('a purge during a change', (t) => overtakenByPurge(t, newUrl))
     void t.test('sign-in tokens', (t) => tokens(t, newUrl))
     void t.test('throttled attempts', (t) => attempts(t, newUrl))
     void t.test('audit trail', (t) => trail(t, newUrl))

@@ -6,7 +6,8 @@ if (redis.call('HGET', KEYS[1], 'gen') or '') ~= ARGV[1] then return 0 end
 local writes = cjson.decode(ARGV[4])
 if writes.purge then
   for at = 1, 5 do redis.call('DEL', KEYS[at]) end
-  redis.call('HSET', KEYS[1], 'purged', 1, 'gen', 1)
+  -- The count goes on: a change that has read the account before must not take it for unchanged.
+  redis.call('HSET', KEYS[1], 'purged', 1, 'gen', (tonumber(ARGV[1]) or 0) + 1)
   redis.call('PUBLISH', ARGV[2], '*')
   leave_audit_entries(5)
   return 1
