@@ -14,7 +14,8 @@ import { sessionReply } from '../../../src/dashboard/server/schema/schema.js'
 import { IDLE_MS, SESSION_MS, Sessions } from '../../../src/dashboard/server/sign-in/sessions.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { aLogin, anAccount } from '../../store/contract/sample-records.js'
-import { PASSWORD, startStage } from '../fixtures/stage.js'
+import { beforeNext } from '../fixtures/before-next.js'
+import { PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 
 void t.test('signing in and out', async (t) => {
   const stage = await startStage(t)
@@ -158,6 +159,107 @@ void t.test('a hash with less work is replaced after a correct password', async 
   t.equal((await stage.browser().signIn('ada@example.com')).status, 200)
   t.match((await stage.store.users.byId(id))?.passwordHash, /m=19456,t=2/)
   t.equal((await stage.browser().signIn('ada@example.com')).status, 200)
+})
+
+const NEXT = 'another horse entirely'
+
+/** Uses a link that sets the user's password to `NEXT`. */
+async function resetPassword(stage: Stage, userId: string): Promise<void> {
+  const link = await new Sessions(stage.store).issue('reset', userId, 60_000)
+  const answer = await stage.browser().ask('POST', '/reset', { body: { link, password: NEXT } })
+  if (answer.status !== 200) throw new Error(answer.text)
+}
+
+/** How many sessions and known devices of the user there are. Ends them. */
+async function openedBy({ store: { signInTokens } }: Stage, userId: string): Promise<number[]> {
+  return [await signInTokens.end('session', userId, null), await signInTokens.end('device', userId, null)]
+}
+
+void t.test('a sign-in during a password reset opens nothing with the old password', async (t) => {
+  const stage = await startStage(t)
+  const { id } = await stage.account('ada@example.com')
+  for (const kind of ['session', 'device']) {
+    await stage.store.users.change(id, { passwordHash: await hash(PASSWORD) })
+    const reset = beforeNext(t, stage.store.signInTokens, 'add', {
+      when: ([token]) => token.kind === kind && token.accountId === id,
+      act: () => resetPassword(stage, id),
+    })
+    const browser = stage.browser()
+    const refused = await browser.signIn('ada@example.com')
+    t.ok(reset.isDone, `the reset comes before the ${kind} is stored`)
+    t.match([refused.status, refused.error['message']], [401, 'Wrong e-mail or password.'])
+    t.equal(browser.cookie, '')
+    t.same(await openedBy(stage, id), [1, 1], 'only what the reset has opened')
+  }
+})
+
+void t.test('a hash with less work is not replaced after a password reset', async (t) => {
+  const stage = await startStage(t)
+  const { id } = await stage.account('ada@example.com')
+  const old = await hash(PASSWORD, { memoryCost: 4_096, timeCost: 1, parallelism: 1 })
+  await stage.store.users.change(id, { passwordHash: old })
+  beforeNext(t, stage.store.users, 'change', { act: () => resetPassword(stage, id) })
+  t.equal((await stage.browser().signIn('ada@example.com')).status, 401)
+  t.same(await openedBy(stage, id), [1, 1])
+  t.equal((await stage.browser().signIn('ada@example.com')).status, 401, 'the old password stays invalid')
+  t.equal((await stage.browser().signIn('ada@example.com', NEXT)).status, 200)
+
+  await stage.store.users.change(id, { passwordHash: old })
+  const other = stage.browser()
+  beforeNext(t, stage.store.users, 'change', {
+    act: async () => t.equal((await other.signIn('ada@example.com')).status, 200),
+  })
+  const both = await stage.browser().signIn('ada@example.com')
+  t.equal(both.status, 200, 'another sign-in that replaces the same hash is no reset')
+})
+
+void t.test('a password change during a password reset is refused', async (t) => {
+  const stage = await startStage(t)
+  const browser = await stage.signedIn('ada@example.com')
+  const id = (await stage.store.users.byEmail('ada@example.com'))?.id ?? ''
+  const change = { body: { current: PASSWORD, next: 'a third horse entirely' } }
+  beforeNext(t, stage.store.users, 'change', { act: () => resetPassword(stage, id) })
+  const refused = await browser.ask('PUT', '/password', change)
+  t.match([refused.status, refused.error['param']], [403, 'current'])
+  t.same(await openedBy(stage, id), [1, 1], 'only what the reset has opened')
+
+  await stage.store.users.change(id, { passwordHash: await hash(PASSWORD) })
+  await browser.signIn('ada@example.com')
+  beforeNext(t, stage.store.signInTokens, 'add', {
+    when: ([token]) => token.kind === 'session' && token.accountId === id,
+    act: () => resetPassword(stage, id),
+  })
+  t.match((await browser.ask('PUT', '/password', change)).status, 403, 'also after its own change')
+  t.same(await openedBy(stage, id), [1, 1])
+  t.equal((await stage.browser().signIn('ada@example.com', NEXT)).status, 200)
+})
+
+void t.test('a sign-in while the user or the account is disabled opens nothing', async (t) => {
+  const stage = await startStage(t)
+  const root = await stage.signedIn('root@example.com', 'max', 'admin')
+  const { id } = await stage.account('ada@example.com')
+  const disable = async (disabled: boolean): Promise<void> => {
+    const answer = await root.ask('PATCH', `/accounts/${id}`, { body: { disabled } })
+    t.equal(answer.status, 200)
+  }
+  const ways = [
+    { end: () => disable(true), undo: () => disable(false) },
+    {
+      end: () => stage.store.users.change(id, { disabled: true }),
+      undo: () => stage.store.users.change(id, { disabled: false }),
+    },
+  ]
+  for (const { end, undo } of ways) {
+    beforeNext(t, stage.store.signInTokens, 'add', {
+      when: ([token]) => token.kind === 'session' && token.accountId === id,
+      act: end,
+    })
+    t.equal((await stage.browser().signIn('ada@example.com')).status, 401)
+    await undo()
+    t.same(await openedBy(stage, id), [0, 0], 'nor later, when the user may enter again')
+    t.equal((await stage.browser().signIn('ada@example.com')).status, 200)
+    await openedBy(stage, id)
+  }
 })
 
 void t.test('a sign-in over plain http from another host is refused with the reason', async (t) => {

@@ -96,7 +96,11 @@ async function finish(
   }
   const user = await userOf(services, request, { ...identity, email: checkedEmail(verifiedEmail) })
   if (!(await services.sessions.mayEnter(user))) throw accountDisabled()
-  const entered = await enter(services, request, { user, auditAction: 'session.sign-in-oidc' })
+  const entered = await enter(services, request, {
+    ...{ user, auditAction: 'session.sign-in-oidc', refusal: accountDisabled },
+    // The provider has proven the identity, so a password change does not concern this sign-in.
+    isStillProven: ({ issuer, subject }) => issuer === identity.issuer && subject === identity.subject,
+  })
   return { ...entered, cookies: [...(entered.cookies ?? []), noCookieText(OIDC_COOKIE)] }
 }
 

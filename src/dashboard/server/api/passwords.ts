@@ -47,15 +47,22 @@ async function changePassword(
   if (user.passwordHash !== '') {
     await attemptLimits.attempt(user.email, request.address, `session ${user.id}`)
     if (!(await passwords.matches(user.passwordHash, request.body.current ?? ''))) {
-      throw new GatewayError('forbidden', 'The current password is wrong.', { param: 'current' })
+      throw wrongCurrent()
     }
   }
-  await setPassword(services, request, {
+  const changed = await setPassword(services, request, {
     user,
     password: request.body.next,
     action: 'account.password',
+    // A link or another change may have replaced the password that was verified.
+    mayReplace: (passwordHash) => passwordHash === user.passwordHash,
   })
-  return enter(services, request, { user, auditAction: null })
+  if (changed === null) throw wrongCurrent()
+  return enter(services, request, { user: changed, auditAction: null, refusal: wrongCurrent })
+}
+
+function wrongCurrent(): GatewayError {
+  return new GatewayError('forbidden', 'The current password is wrong.', { param: 'current' })
 }
 
 interface PasswordChange {
@@ -63,21 +70,32 @@ interface PasswordChange {
   readonly password: string
   /** The action of the audit entry. */
   readonly action: string
+  /** Whether the password with this stored hash may be replaced. */
+  readonly mayReplace: (passwordHash: string) => boolean
 }
 
-/** Ends all earlier sessions and links, so that only the new password opens sessions. */
+/**
+ * Ends all earlier sessions and links, so that only the new password opens sessions. Returns the changed
+ * user; null, without a change, if the stored password may not be replaced.
+ */
 async function setPassword(
   services: Services,
   request: Pick<ApiRequest<unknown, unknown>, 'address' | 'requestId'>,
-  { user, password, action }: PasswordChange,
-): Promise<void> {
+  { user, password, action, mayReplace }: PasswordChange,
+): Promise<User | null> {
   const { store, sessions, passwords } = services
   const passwordHash = await passwords.hash(password)
-  await store.users.change(user.id, { passwordHash }, () => [ownEntry(services, request, { user, action })])
+  const changed = await store.users.change(
+    user.id,
+    (stored) => (mayReplace(stored.passwordHash) ? { passwordHash } : null),
+    () => [ownEntry(services, request, { user, action })],
+  )
+  if (changed === null) return null
   await sessions.endAll(user.id)
   for (const kind of ['device', 'reset'] as const) {
     await store.signInTokens.end(kind, user.id, null)
   }
+  return changed
 }
 
 async function setUp(
@@ -109,7 +127,7 @@ async function setUp(
     },
   )
   if (made.user === null) throw new GatewayError('bug', 'an account was made without its user')
-  return enter(services, request, { user: made.user, auditAction: null })
+  return enter(services, request, { user: made.user, auditAction: null, refusal: badLink })
 }
 
 async function reset(
@@ -125,12 +143,14 @@ async function reset(
   const pass = await store.signInTokens.take('reset', id, now())
   const user = pass === null ? null : await store.users.byId(pass.accountId)
   if (user === null || !(await services.sessions.mayEnter(user))) throw badLink()
-  await setPassword(services, request, {
+  const changed = await setPassword(services, request, {
     user,
     password: request.body.password,
     action: 'account.password-by-link',
+    mayReplace: () => true,
   })
-  return enter(services, request, { user, auditAction: null })
+  if (changed === null) throw badLink()
+  return enter(services, request, { user: changed, auditAction: null, refusal: badLink })
 }
 
 function badLink(): GatewayError {

@@ -16,6 +16,7 @@ import {
   SESSION_COOKIE,
   DEVICE_MS,
   SESSION_MS,
+  signInTokenIdOf,
   type Session,
 } from '../sign-in/sessions.js'
 import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
@@ -74,22 +75,38 @@ interface SignIn {
   readonly user: User
   /** The action of the audit entry; null if the caller has stored one. */
   readonly auditAction: string | null
+  /** Whether the stored user still has the proven credential. By default: the password hash of `user`. */
+  readonly isStillProven?: (stored: User) => boolean | Promise<boolean>
+  /** The reply if the credential was replaced, or the user disabled, during the sign-in. */
+  readonly refusal: () => GatewayError
 }
 
 /**
- * Opens a session and ends the browser's previous one. The browser becomes a known device.
+ * Opens a session and ends the browser's previous one. The browser becomes a known device. Throws `refusal`
+ * and leaves nothing open if the credential was replaced or the user disabled in the meantime.
  */
 export async function enter(
   services: Services,
   request: ApiRequest<unknown, unknown>,
-  { user, auditAction }: SignIn,
+  signIn: SignIn,
 ): Promise<Reply> {
   assertCookiesWork(request.origin)
   const { sessions, store } = services
+  const { user, auditAction } = signIn
   const header = headerOf(request.req, 'cookie')
   const former = cookieOf(header, SESSION_COOKIE)
   if (former !== null) await sessions.end(former)
   const session = await sessions.open(user)
+  const isKnown = (await sessions.device(cookieOf(header, DEVICE_COOKIE), user.id)) !== null
+  const device = isKnown ? null : await sessions.issue('device', user.id, DEVICE_MS)
+  // A password change or a disabling first writes the user and then ends what is stored. So it either ends
+  // what has been stored here, or this read sees it.
+  if (!(await isStillValid(services, signIn))) {
+    await sessions.end(session.secret)
+    if (device !== null) await store.signInTokens.take('device', signInTokenIdOf(device), services.now())
+    services.log.info('sign-in refused', { account_id: user.id, request_id: request.requestId })
+    throw signIn.refusal()
+  }
   if (user.signedInAtMs === undefined) {
     await store.users.change(user.id, { signedInAtMs: services.now() })
   }
@@ -97,11 +114,17 @@ export async function enter(
     await store.auditTrail.add(ownEntry(services, request, { user, action: auditAction }))
   }
   const cookies = [cookieText(SESSION_COOKIE, session.secret, SESSION_MS / 1000)]
-  if ((await sessions.device(cookieOf(header, DEVICE_COOKIE), user.id)) === null) {
-    const device = await sessions.issue('device', user.id, DEVICE_MS)
-    cookies.push(cookieText(DEVICE_COOKIE, device, DEVICE_MS / 1000))
-  }
+  if (device !== null) cookies.push(cookieText(DEVICE_COOKIE, device, DEVICE_MS / 1000))
   return { status: 200, json: await sessionView(services, session), cookies }
+}
+
+/** Whether the user, as stored now, may still enter with the credential of the sign-in. */
+async function isStillValid(
+  { store, sessions }: Services,
+  { user, isStillProven = ({ passwordHash }) => passwordHash === user.passwordHash }: SignIn,
+): Promise<boolean> {
+  const stored = await store.users.byId(user.id)
+  return stored !== null && (await sessions.mayEnter(stored)) && (await isStillProven(stored))
 }
 
 /**
@@ -163,14 +186,34 @@ async function signIn(
   const isRight = await passwords.matches(user?.passwordHash ?? null, body.password)
   if (user === null || !isRight) {
     services.log.info('sign-in refused', { account_id: user?.id, request_id: request.requestId })
-    throw new GatewayError('unauthenticated', 'Wrong e-mail or password.')
+    throw wrongPassword()
   }
   // Reported only to users with the right password.
   if (!(await sessions.mayEnter(user))) throw accountDisabled()
   await attemptLimits.reset(email, address, device)
-  if (isOutdated(user.passwordHash)) {
-    const passwordHash = await passwords.rehash(body.password)
-    if (passwordHash !== null) await store.users.change(user.id, { passwordHash })
-  }
-  return enter(services, request, { user, auditAction: 'session.sign-in' })
+  const passwordHash = await rehashed(services, user, body.password)
+  return enter(services, request, {
+    ...{ user, auditAction: 'session.sign-in', refusal: wrongPassword },
+    // Another sign-in may have hashed the same password again.
+    isStillProven: (stored) =>
+      stored.passwordHash === passwordHash || passwords.matches(stored.passwordHash, body.password),
+  })
+}
+
+/** Replaces an outdated hash of the verified password, unless it has changed. Returns the hash in use. */
+async function rehashed(
+  { store, passwords }: Services,
+  { id, passwordHash: verified }: User,
+  password: string,
+): Promise<string> {
+  const passwordHash = isOutdated(verified) ? await passwords.rehash(password) : null
+  if (passwordHash === null) return verified
+  const changed = await store.users.change(id, (stored) =>
+    stored.passwordHash === verified ? { passwordHash } : null,
+  )
+  return changed === null ? verified : passwordHash
+}
+
+function wrongPassword(): GatewayError {
+  return new GatewayError('unauthenticated', 'Wrong e-mail or password.')
 }
