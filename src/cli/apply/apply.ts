@@ -199,7 +199,7 @@ class Work {
       if (file !== null) files.set(index, file)
     }
     const applied = await target.apply(fresh).catch((error: unknown) => {
-      // The target may have made the keys all the same, so their secrets stay.
+      // The target may have made the keys before it failed, so their secrets stay.
       for (const { name, ownPath } of files.values()) {
         this.terminal.err(`sluice: if ${name} was made, its secret is in ${ownPath}`)
       }
@@ -343,7 +343,7 @@ interface SecretFile {
   readonly name: string
   /** Its place. */
   readonly path: string
-  /** Where it is until the key has been made. */
+  /** Its path until the key has been made. */
   readonly ownPath: string
 }
 
