@@ -420,7 +420,7 @@ class OwnerLock {
 
   /**
    * Creates the lock file of a new owner. It gets its name when the lock is held: other processes remove lock
-   * files that nobody holds. Throws if the file cannot be created.
+   * files that no process holds. Throws if the file cannot be created.
    */
   static create(path: string): OwnerLock {
     const draft = `${path}.new`

@@ -365,7 +365,7 @@ async function overtaken<Reason>(
       isDone = true
     }
   }
-  // So many names that every engine decides in turns of the event loop.
+  // Enough names for every engine to decide in turns of the event loop.
   const keys = Array.from({ length: 150 }, (_, at) => `none${at}`)
   const result = await store.transact({
     ...{ accountId: account.id, reads: { keys }, nowMs: NOW },
