@@ -191,8 +191,9 @@ export interface NamedValue extends CachedValue {
  */
 export interface SharedCache {
   /**
-   * Stores a value; every process finds it once this resolves. A value of the same name is replaced, or kept
-   * unless it has expired. If the capacity is exceeded, the values that expire first are removed.
+   * Stores a value; every process finds it once this resolves. `existing`: whether a value of
+   * the same name that has not expired is replaced (the default) or kept. If the capacity is exceeded, the
+   * values that expire first are removed.
    */
   put(item: NamedValue, capacity: CacheCapacity, nowMs: number, existing?: 'replaced' | 'kept'): Promise<void>
   /**

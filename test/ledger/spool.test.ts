@@ -209,13 +209,11 @@ void t.test('segments of version 0.1.0, which had no locks, are read', (t) => {
   t.end()
 })
 
-void t.test(
-  'no line is lost while other processes read the segments of those that have exited',
-  async (t) => {
-    const folder = join(t.testdir(), 'spool')
-    const [owners, spools] = [3, 120]
-    // Each spool is that of a process that starts, writes twice and exits.
-    const program = `
+void t.test('no line is lost while a process reads the segments of exited ones', async (t) => {
+  const folder = join(t.testdir(), 'spool')
+  const [owners, spools] = [3, 120]
+  // Each spool is that of a process that starts, writes twice and exits.
+  const program = `
     import { Spool } from '${SPOOL}'
     for (let at = 0; at < ${spools}; at += 1) {
       const spool = new Spool(process.argv[1], 1e9)
@@ -226,31 +224,30 @@ void t.test(
       spool.close()
     }
   `
-    const children = Array.from({ length: owners }, () =>
-      spawn(process.execPath, ['--input-type=module', '-e', program, folder], { stdio: 'inherit' }),
-    )
-    const exits = Promise.all(children.map((child) => once(child, 'exit')))
-    const run = { isOver: false }
-    void exits.then(() => (run.isOver = true))
-    const spool = new Spool(folder, ROOM)
-    const read = new Set<string>()
-    const readOrphans = (): void => {
-      for (const { segment, isOrphan } of spool.others()) {
-        if (!isOrphan) continue
-        for (const line of segment.lines()) read.add(line)
-        spool.remove(segment)
-      }
+  const children = Array.from({ length: owners }, () =>
+    spawn(process.execPath, ['--input-type=module', '-e', program, folder], { stdio: 'inherit' }),
+  )
+  const exits = Promise.all(children.map((child) => once(child, 'exit')))
+  const run = { isOver: false }
+  void exits.then(() => (run.isOver = true))
+  const spool = new Spool(folder, ROOM)
+  const read = new Set<string>()
+  const readOrphans = (): void => {
+    for (const { segment, isOrphan } of spool.others()) {
+      if (!isOrphan) continue
+      for (const line of segment.lines()) read.add(line)
+      spool.remove(segment)
     }
-    while (!run.isOver) {
-      readOrphans()
-      await new Promise((resolve) => setImmediate(resolve))
-    }
+  }
+  while (!run.isOver) {
     readOrphans()
-    t.same(
-      await exits,
-      Array.from({ length: owners }, () => [0, null]),
-    )
-    t.equal(read.size, owners * spools * 2)
-    spool.close()
-  },
-)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  readOrphans()
+  t.same(
+    await exits,
+    Array.from({ length: owners }, () => [0, null]),
+  )
+  t.equal(read.size, owners * spools * 2)
+  spool.close()
+})

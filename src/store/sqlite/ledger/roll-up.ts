@@ -13,21 +13,17 @@ import { monthOf } from '../../limit-arithmetic.js'
 import { PROPERTY_MARK, type UsageSum } from '../../usage-queries.js'
 import { numberIn, textIn, type Connection, type Row, type Statement, type Value } from '../driver.js'
 import { KEEP_USE } from './account-use.js'
-import {
-  ADD_PROPERTY_DAYS,
-  GROUP_ENTRIES,
-  GROUPS_TABLE,
-  ONE_KEY,
-  ONE_PROPERTY,
-  SUM_PROPERTIES,
-} from './property-sums.js'
+import { ADD_PROPERTY_DAYS, ONE_KEY, ONE_PROPERTY, SUM_PROPERTIES } from './property-sums.js'
 import {
   ALL_KEYS,
   BUCKET_MS,
   COUNTER_COLUMNS,
-  TABLE_OF,
-  totalOf,
+  COUNTERS,
   FIRST_CONTENT_COLUMNS,
+  SUM_COLUMNS,
+  SUM_KEY,
+  TABLE_OF,
+  TOTALS,
   type Bucket,
 } from './sum-columns.js'
 
@@ -43,28 +39,31 @@ const MOST_PLACES = 10_000
 /** Rows of hours added to their days in one transaction. */
 const MOST_MOVED = 200
 
-/** The primary key of a row of sums. */
-const SUM_KEY = 'start_ms, account_id, key_id, model'
-/** All columns of a row of sums. */
-const SUM_COLUMNS = `${SUM_KEY}, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
 /** The last row of hours that days include. */
 const DAYS_MARK = `(SELECT ${SUM_KEY} FROM days_mark)`
-/** The counters of several rows, added up. */
-const TOTALS = COUNTER_COLUMNS.map(totalOf).join(', ')
-
 const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded.last_at_ms), ${COUNTER_COLUMNS.map(
   (column) => `${column} = ${column} + excluded.${column}`,
 ).join(', ')}`
 
+/** What the entries of one group have in common besides their hour: every value by which sums are made. */
+const GROUP_BY = 'account_id, key_id, model, upstream, ingress, labels, is_shadow, account_path'
 /**
- * Sums of one batch by hour, model and owner: a key, then all keys of an account, then all accounts; then by
- * property; and its index by owner, in order. They are in memory: the write lock is not held while they are
- * computed.
+ * The tables of one batch. `batch_groups` counts each entry once. `batch` has the sums, which add up groups:
+ * of each key, then of all keys of an account, then of all accounts, then by property. `batch_places` is the
+ * index of the entries, in order. They are in memory: the write lock is not held while they are filled.
  */
-const BATCH_TABLES = `CREATE TEMP TABLE batch (${SUM_COLUMNS});
-  CREATE TEMP TABLE batch_places (owner, at_ms, seq);
-  ${GROUPS_TABLE}`
+const BATCH_TABLES = `
+  CREATE TEMP TABLE batch_groups (start_ms, ${GROUP_BY}, last_at_ms, ${COUNTER_COLUMNS.join(', ')});
+  CREATE TEMP TABLE batch (${SUM_COLUMNS});
+  CREATE TEMP TABLE batch_places (owner, at_ms, seq)`
 const CLEAR_BATCH = 'DELETE FROM batch_groups; DELETE FROM batch; DELETE FROM batch_places'
+const DROP_BATCH = 'DROP TABLE batch_groups; DROP TABLE batch; DROP TABLE batch_places'
+/** Groups the entries from ?1 (exclusive) to ?2. */
+const GROUP_ENTRIES = `INSERT INTO batch_groups
+  SELECT at_ms / ${BUCKET_MS.hour} * ${BUCKET_MS.hour} AS start_ms, account_id, key_id, model, upstream, ingress,
+    labels, shadow_of IS NOT NULL AS is_shadow, account_path, max(at_ms),
+    ${COUNTERS.map(([, expression]) => expression).join(', ')}
+  FROM ledger_entries WHERE seq > ?1 AND seq <= ?2 GROUP BY start_ms, ${GROUP_BY}`
 const SUM_OWNERS = [
   `INSERT INTO batch SELECT ${SUM_KEY}, max(last_at_ms), ${TOTALS} FROM batch_groups GROUP BY ${SUM_KEY}`,
   `INSERT INTO batch SELECT start_ms, account_id, '${ALL_KEYS}', model, max(last_at_ms), ${TOTALS}
@@ -136,6 +135,7 @@ export function addPropertySums(db: Connection): void {
     for (const sum of sums) sum.run()
     addHours.run()
   }
+  db.exec(DROP_BATCH)
   db.exec(ADD_PROPERTY_DAYS)
 }
 
@@ -151,7 +151,6 @@ export class RollUp {
   private readonly setMark: Statement
   private readonly groupEntries: Statement
   private readonly sums: readonly Statement[]
-  private readonly countSums: Statement
   private readonly indexBatch: Statement
   private readonly addPlaces: Statement
   private readonly addHours: Statement
@@ -173,7 +172,6 @@ export class RollUp {
     this.setMark = db.prepare("UPDATE meta SET value = ? WHERE name = 'counted_seq'")
     this.groupEntries = db.prepare(GROUP_ENTRIES)
     this.sums = [...SUM_OWNERS, ...SUM_PROPERTIES].map((sql) => db.prepare(sql))
-    this.countSums = db.prepare('SELECT max(rowid) AS rows FROM batch')
     this.indexBatch = db.prepare(INDEX_BATCH)
     this.addPlaces = db.prepare(ADD_PLACES)
     this.addHours = db.prepare(ADD_HOURS)
@@ -224,8 +222,7 @@ export class RollUp {
   private count(from: number, to: number): void {
     this.db.exec(CLEAR_BATCH)
     this.groupEntries.run(from, to)
-    for (const sum of this.sums) sum.run()
-    const rows = Number(this.countSums.get()?.['rows'])
+    const rows = this.sums.reduce((made, sum) => made + Number(sum.run().changes), 0)
     const isFull = to - from === this.batchSize
     if (rows > MOST_SUMS) this.batchSize = Math.max(LEAST_IN_BATCH, this.batchSize / 2)
     else if (isFull) this.batchSize = Math.min(MOST_IN_BATCH, this.batchSize * 2)

@@ -45,6 +45,13 @@ export function totalOf(column: string): string {
   return `CAST(min(${MAX_COUNTER}, total(${column})) AS INTEGER)`
 }
 
+/** The primary key of a row of sums. */
+export const SUM_KEY = 'start_ms, account_id, key_id, model'
+/** All columns of a row of sums. */
+export const SUM_COLUMNS = `${SUM_KEY}, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
+/** The counters of several rows, added up. */
+export const TOTALS = COUNTER_COLUMNS.map(totalOf).join(', ')
+
 function tokens(column: string): string {
   return `coalesce(sum(CAST(${column} AS INTEGER)), 0)`
 }
