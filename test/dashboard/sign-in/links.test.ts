@@ -3,13 +3,17 @@
  * Method: the gateway's links are used once, twice, after they expire, and by several clients at once.
  */
 import t from 'tap'
+import { roleOf } from '../../../src/accounts/account.js'
+import { PasswordQueue } from '../../../src/accounts/password-queue.js'
 import { openDataPlane } from '../../../src/process/data-plane.js'
 import { createdAccountReply, resetLinkReply } from '../../../src/dashboard/server/schema/schema.js'
 import { newSignInSecret } from '../../../src/dashboard/server/sign-in/sessions.js'
-import { offerSetUp } from '../../../src/dashboard/server/sign-in/set-up.js'
+import { offerSetUp, redeemSetUp } from '../../../src/dashboard/server/sign-in/set-up.js'
 import { createLogger } from '../../../src/observe/log.js'
 import { Metrics } from '../../../src/observe/metrics/metrics.js'
-import { PASSWORD, startStage } from '../fixtures/stage.js'
+import { beforeNext } from '../fixtures/before-next.js'
+import { PASSWORD, startStage, type Answer, type Stage } from '../fixtures/stage.js'
+import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
 
 function secretIn(url: string): string {
@@ -25,7 +29,6 @@ void t.test('the printed link creates the first administrator once', async (t) =
   t.ok(await offerSetUp(stage.store, later, Date.now()))
   const email = 'root@example.com'
   const ask = (body: object) => stage.browser().ask('POST', '/setup', { body })
-  t.equal((await ask({ link, email, password: PASSWORD })).status, 403, 'of an earlier start')
   for (const [body, param] of [
     [{ link: later, email: 'root', password: PASSWORD }, 'email'],
     [{ link: later, email, password: 'short' }, 'password'],
@@ -42,8 +45,89 @@ void t.test('the printed link creates the first administrator once', async (t) =
   const good = entered.filter(({ status }) => status === 200)
   t.match(good, [{ json: { account: { role: 'admin' } } }])
   t.equal(good.length, 1, 'one of five')
+  t.equal(
+    await stage.store.signInTokens.end('set-up', '', null),
+    0,
+    'the link of an earlier start ended, too',
+  )
+  t.equal((await ask({ link, email, password: PASSWORD })).status, 403)
   t.notOk(await offerSetUp(stage.store, newSignInSecret(), Date.now()), 'and then never again')
   t.match((await stage.browser().get('/session')).json, { needsSetUp: false })
+})
+
+/** The e-mail addresses of the administrators. */
+async function administrators({ store }: Stage): Promise<string[]> {
+  const { items } = await store.users.list({ after: null, limit: 100 })
+  return items.filter((user) => roleOf(user) === 'admin').map(({ email }) => email)
+}
+
+for (const engine of ['SQLite', 'Redis']) {
+  const name = `the links of machines that start together create one administrator, ${engine}`
+  const skip = engine === 'Redis' && redisMissing()
+  void t.test(name, { skip }, async (t) => {
+    const settings = engine === 'SQLite' ? {} : { store: (await startRedis(t)).url() }
+    const stage = await startStage(t, settings)
+    const links = Array.from({ length: 4 }, newSignInSecret)
+    for (const link of links) t.ok(await offerSetUp(stage.store, link, Date.now()), 'each machine prints one')
+    const use = (link = '', name = 'root') =>
+      stage.browser().ask('POST', '/setup', {
+        body: { link, email: `${name}@example.com`, password: PASSWORD },
+      })
+    const slip = await use(links[0], 'test')
+    t.match([slip.status, slip.error['param']], [400, 'email'], 'every link is valid, also after a slip')
+    // Each has found its link and no administrator when the first one hashes its password.
+    const late: Promise<Answer>[] = []
+    const first = beforeNext(t, new PasswordQueue(), 'hash', {
+      act: async () => {
+        for (const [at, link] of links.slice(1, 3).entries()) late.push(use(link, `late${at}`))
+        t.match(await Promise.all(late), [{ status: 403 }, { status: 403 }])
+      },
+    })
+    t.equal((await use(links[0])).status, 200)
+    t.ok(first.isDone)
+    t.same(await administrators(stage), ['root@example.com'])
+    for (const link of links) t.equal((await use(link, 'more')).status, 403)
+    t.same(await administrators(stage), ['root@example.com'])
+    t.equal(await stage.store.signInTokens.end('set-up', '', null), 0)
+  })
+}
+
+void t.test('a link that was found before another one was used creates no administrator', async (t) => {
+  const stage = await startStage(t)
+  const links = [newSignInSecret(), newSignInSecret()]
+  for (const link of links) await offerSetUp(stage.store, link, Date.now())
+  const use = (link = '', name = '') =>
+    stage.browser().ask('POST', '/setup', {
+      body: { link, email: `${name}@example.com`, password: PASSWORD },
+    })
+  // Before its first write, with every check passed.
+  const write = beforeNext(t, stage.store.signInTokens, 'add', {
+    when: ([{ kind }]) => kind === 'set-up',
+    act: async () => t.equal((await use(links[1], 'root')).status, 200),
+  })
+  t.match(await use(links[0], 'late'), { status: 403, error: { message: /invalid or has expired/ } })
+  t.ok(write.isDone)
+  t.same(await administrators(stage), ['root@example.com'])
+})
+
+void t.test('a process that ends while it uses a link blocks the others for a minute', async (t) => {
+  const { store } = await startStage(t)
+  const [first, second] = ['a'.repeat(64), 'b'.repeat(64)] as const
+  const link = { kind: 'set-up', accountId: '', expiresAtMs: 1_000_000, text: '' } as const
+  for (const id of [first, second]) await store.signInTokens.add({ ...link, id })
+  const clock = { nowMs: 1_000 }
+  const now = () => clock.nowMs
+  await new Promise<void>((resolve) => {
+    void redeemSetUp(store, { id: first, now }, () => {
+      resolve()
+      return new Promise(() => undefined)
+    })
+  })
+  const retry = () => redeemSetUp(store, { id: second, now }, () => Promise.resolve('made'))
+  clock.nowMs += 59_000
+  await t.rejects(retry(), /try again/)
+  clock.nowMs += 1_000
+  t.equal(await retry(), 'made', 'the refused link was not used up')
 })
 
 void t.test('a gateway without an administrator prints the link', async (t) => {

@@ -8,7 +8,7 @@ import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from 
 import * as schema from '../schema/schema.js'
 import { ownEntry, type Services } from '../services.js'
 import { signInTokenIdOf } from '../sign-in/sessions.js'
-import { hasAdmin } from '../sign-in/set-up.js'
+import { hasAdmin, redeemSetUp } from '../sign-in/set-up.js'
 import { assertCookiesWork, enter } from './sign-in.js'
 
 export function passwordRoutes(services: Services): Route[] {
@@ -112,20 +112,16 @@ async function setUp(
   // Checked before the link is used up, so that a typing error does not consume it.
   checkedEmail(email)
   assertPassword(password)
-  const pass = await store.signInTokens.take('set-up', id, now())
-  if (pass === null) throw badLink()
   const sources = { now, hash: (text: string) => passwords.hash(text) }
   const plan = planOfAdministrators(services.snapshot().config.plans)
   const wanted = { email, password, plan, role: 'admin' } as const
   const auditEntries = ({ id }: Account) => [
     ownEntry(services, request, { user: { id, email }, action: 'account.set-up' }),
   ]
-  const made = await createAccount(store, wanted, { ...sources, audit: auditEntries }).catch(
-    async (error: unknown) => {
-      await store.signInTokens.add(pass)
-      throw error
-    },
+  const made = await redeemSetUp(store, { id, now }, () =>
+    createAccount(store, wanted, { ...sources, audit: auditEntries }),
   )
+  if (made === null) throw badLink()
   if (made.user === null) throw new GatewayError('bug', 'an account was made without its user')
   return enter(services, request, { user: made.user, auditAction: null, refusal: badLink })
 }
