@@ -155,6 +155,16 @@ export async function tokens(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await tokens.find('set-up', unowned.id, 0), null)
   t.equal(await tokens.end('session', 'acc_unknown', null), 0)
 
+  for (let round = 0; round < 20; round += 1) {
+    const busy = Array.from({ length: 8 }, () => aToken({ accountId: 'acc_busy', expiresAtMs: 9_000 }))
+    for (const token of busy) await tokens.add(token)
+    const prolonging = busy.map(({ id }) => tokens.prolong('session', id, { expiresAtMs: 9_500, nowMs: 0 }))
+    await tokens.end('session', 'acc_busy', null)
+    await Promise.all(prolonging)
+    const left = await Promise.all(busy.map(({ id }) => tokens.find('session', id, 0)))
+    t.same(left.filter(Boolean), [], 'a token that is prolonged at the same time ends')
+  }
+
   const many = Array.from({ length: 130 }, (_, at) =>
     aToken({ kind: 'device', accountId: 'acc_many', expiresAtMs: 9_000 + ((at * 7) % 130) }),
   )

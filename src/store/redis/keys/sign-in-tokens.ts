@@ -84,7 +84,15 @@ export class RedisSignInTokens implements SignInTokens {
     const ids = (await this.idsOf(what, kind, accountId)).filter((id) => id !== except)
     let count = 0
     for (let from = 0; from < ids.length; from += BATCH) {
-      count += await this.drop(what, await this.read(what, ids.slice(from, from + BATCH)))
+      let found = await this.read(what, ids.slice(from, from + BATCH))
+      while (found.length > 0) {
+        const gone = await this.drop(what, found)
+        count += gone
+        if (gone === found.length) break
+        // Others were prolonged since they were read: a sign-out or a password reset must end them as well.
+        const left = found.map(({ token }) => token.id)
+        found = await this.read(what, left)
+      }
     }
     return count
   }
