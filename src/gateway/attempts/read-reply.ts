@@ -78,7 +78,7 @@ export function openReplyStream(
   }
   const options = translationOf(prepared, target, exchange)
   const guard = call.guard?.open(false) ?? null
-  // The spread comes last: after a first one, V8 gives every object a hidden class of its own.
+  // The spread comes last: with a spread first, V8 gives every object a hidden class of its own.
   const translation = new TranslatedStream({ guard, ...options })
   return captured(new ReplyTransform(translation, owner, formOf(call)), call)
 }

@@ -1,7 +1,7 @@
 /**
  * First set-up: a gateway without an administrator prints a link that creates one. The process that starts
- * the workers makes the link, so that a machine has only one. Machines that start together print one each;
- * each link is valid until one of them has created the administrator.
+ * the workers makes the link, so that a gateway has only one. Gateways that start together on one store print
+ * one each, and every link is valid until one of them has created the administrator.
  */
 import { roleOf } from '../../../accounts/account.js'
 import { GatewayError } from '../../../errors.js'
@@ -43,7 +43,7 @@ async function searchAdmin(store: Pick<Store, 'users'>): Promise<boolean> {
 
 /**
  * Stores the secret of a set-up link for a day. Returns true if this process should print the link; false if
- * another process has stored it, or an administrator exists. The links of other machines stay valid, since
+ * another process has stored it, or an administrator exists. The links of other gateways stay valid, since
  * their operators may have read them already.
  */
 export async function offerSetUp(
@@ -52,14 +52,14 @@ export async function offerSetUp(
   nowMs: number,
 ): Promise<boolean> {
   if (await hasAdmin(store)) return false
-  const expiresAtMs = nowMs + LINK_MS
   const id = signInTokenIdOf(secret)
+  const expiresAtMs = nowMs + LINK_MS
   return store.signInTokens.add({ id, kind: 'set-up', accountId: '', expiresAtMs, text: '' })
 }
 
 /**
- * Uses the link with this id up to create the first administrator, and ends all other links. Of several links
- * that are used at the same time, one gets there. If `create` rejects, the link stays valid. Returns null if
+ * Creates the first administrator with the link of this id, and ends all links. Of several links that are
+ * used at the same time, one creates it. If `create` rejects, the link stays valid. Returns null if
  * the link has been used, or an administrator exists.
  */
 export async function redeemSetUp<T>(

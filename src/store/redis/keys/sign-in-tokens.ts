@@ -84,14 +84,13 @@ export class RedisSignInTokens implements SignInTokens {
     const ids = (await this.idsOf(what, kind, accountId)).filter((id) => id !== except)
     let count = 0
     for (let from = 0; from < ids.length; from += BATCH) {
-      let found = await this.read(what, ids.slice(from, from + BATCH))
-      while (found.length > 0) {
-        const gone = await this.drop(what, found)
-        count += gone
-        if (gone === found.length) break
-        // Others were prolonged since they were read: a sign-out or a password reset must end them as well.
-        const left = found.map(({ token }) => token.id)
-        found = await this.read(what, left)
+      let left = ids.slice(from, from + BATCH)
+      while (left.length > 0) {
+        const found = await this.read(what, left)
+        const dropped = await this.drop(what, found)
+        count += dropped
+        // A token that was prolonged since it was read must end, too: it would survive a password reset.
+        left = dropped < found.length ? found.map(({ token }) => token.id) : []
       }
     }
     return count
