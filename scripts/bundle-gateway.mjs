@@ -1,9 +1,10 @@
 /**
- * Bundles the gateway's own modules into `dist/`, without the packages that it depends on. A process that loads
- * 20 files in place of 600 starts in two thirds of the CPU time. What is loaded on demand stays in files of its
- * own. Beside `main.js` are the entries of the package and the scripts of threads, at the paths of their sources.
+ * Bundles the gateway's own modules into `dist/`, with the packages that every process loads. A process that loads
+ * 135 files in place of 800 starts in 60 % of the CPU time (docs/decisions/project/0005-compiled-tests.md). What is
+ * loaded on demand stays in files of its own. Beside `main.js` are the entries of the package and the scripts of
+ * threads, at the paths of their sources.
  */
-import { readdirSync, rmSync } from 'node:fs'
+import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { build } from 'esbuild'
 import { writeDataFiles } from './write-data-files.mjs'
 
@@ -16,18 +17,28 @@ const ENTRIES = [
   'process/cluster/parent-guard-thread',
   'store/sqlite/background/background-worker',
 ]
+/** Other packages are native, or large and loaded only where they are configured. */
+const BUNDLED = [
+  ...['@commander-js/extra-typings', 'commander', '@opentelemetry/api', 'prom-client', 'pino'],
+  ...['http-proxy-3', 'undici', 'yaml', 'zod'],
+]
+/** CommonJS packages call `require` for the modules of Node, which an ES module does not have. */
+const REQUIRE = `import { createRequire as createRequireHere } from 'node:module'
+const require = createRequireHere(import.meta.url)`
 /** In the folder of `main.js`: what several entries share, and what is loaded on demand. */
 const CHUNK = /-[A-Z0-9]{8}\.js(?:\.map)?$/
 
 /** Throws if a module cannot be bundled; esbuild has printed why. */
 export async function bundleGateway() {
+  const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
   const { metafile } = await build({
     entryPoints: ENTRIES.map((entry) => `src/${entry}.ts`),
     outbase: 'src',
     outdir: 'dist',
     bundle: true,
     splitting: true,
-    packages: 'external',
+    external: Object.keys(dependencies).filter((name) => !BUNDLED.includes(name)),
+    banner: { js: REQUIRE },
     format: 'esm',
     platform: 'node',
     target: 'es2022',

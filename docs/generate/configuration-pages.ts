@@ -2,7 +2,7 @@
  * Generates the JSON Schema for editors and `docs/reference/configuration.md` from the schemas of the
  * configuration.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
 import { catalogueSchema } from '../../src/config/schema/catalogue-schema.js'
 import { PRESET_NAMES, PRESETS } from '../../src/config/presets.js'

@@ -3,7 +3,7 @@
  * the ops port, and follows the restart there.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { z } from 'zod'
+import * as z from 'zod'
 import { opsAddressIn } from '../config/generations/history.js'
 import { loadConfig } from '../config/load-config.js'
 import { machineName } from '../process/process-identity.js'

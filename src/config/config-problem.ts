@@ -2,7 +2,7 @@
  * Problems of a configuration file: position, path, message, suggestion. A problem never contains a value of
  * the file, since any value may be a secret.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import { hideSecrets } from '../hide-secrets.js'
 
 /** More problems than a person reads at once. */

@@ -33,7 +33,7 @@ import type {
 } from './schema/telemetry-and-notify-schema.js'
 import type { upstreamOf } from './resolve-upstream.js'
 import type { BreakerConfig, NativeRule, ProbeConfig, UpstreamTlsConfig } from './upstream-settings.js'
-import type { z } from 'zod'
+import type * as z from 'zod'
 
 /** Listeners, processes and the limits of one request. */
 export type ServerConfig = Readonly<ReturnType<typeof serverOf>>

@@ -3,7 +3,7 @@
  * credential that exist, and the address that follows from them. Part of `config-file-schema.ts` and
  * `resolve-upstream.ts`.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import type { DialectName } from '../formats/dialect.js'
 import type { Path, ReportFinding } from './config-problem.js'
 import type { Immutable } from './schema/section.js'

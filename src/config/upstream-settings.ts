@@ -4,7 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { ModelFacts, ModelPrice } from '../formats/chat/model-facts.js'
 import { factsOfFamily } from './catalogue.js'
 import type { Path, ReportFinding } from './config-problem.js'

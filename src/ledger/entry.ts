@@ -3,7 +3,7 @@
  * conversation. `entrySchema` is the one table of its fields: the type, the column and the documentation of
  * each. The engines, the text of an entry, exports and the dashboard's API read it.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import { isOutcome, type ErrorKind } from '../errors.js'
 import { objectOf } from '../formats/chat/json.js'
 

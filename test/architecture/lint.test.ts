@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { plugin } from 'typescript-eslint'
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** Violates each typed rule of the configuration; compiles. */
 const SAMPLE = `

@@ -5,7 +5,7 @@
  * Method: a file with every key is generated from the schema; each path in turn gets each value.
  */
 import t from 'tap'
-import { z } from 'zod'
+import * as z from 'zod'
 import { fileSchema } from '../../src/config/schema/config-file-schema.js'
 import { catalogueSchema } from '../../src/config/schema/catalogue-schema.js'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'

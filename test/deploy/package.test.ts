@@ -10,7 +10,7 @@ import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { satisfies, subset } from 'semver'
 import t from 'tap'
-import { z } from 'zod'
+import * as z from 'zod'
 import { until } from '../process/program.js'
 
 /** The oldest release of each supported line; in 22 and 24 the first with long-term support. */

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { z } from 'zod'
+import * as z from 'zod'
 
 export const DASHBOARDS = join('grafana', 'dashboards')
 export const ALERTS = join('grafana', 'alerts.yaml')

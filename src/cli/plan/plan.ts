@@ -1,5 +1,5 @@
 /** `sluice plan`: compares two configurations on recent requests. No side effects. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { type Catalogue, type Config, isConfigured, type ServerConfig } from '../../config/config.js'
 import { loadConfig, loadConfigAs } from '../../config/load-config.js'
 import type { ConfigProblem } from '../../config/config-problem.js'

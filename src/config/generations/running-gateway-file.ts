@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { createFolder } from '../../store/private-files.js'
 
 const NAME = 'gateway.json'

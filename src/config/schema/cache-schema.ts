@@ -1,5 +1,5 @@
 /** The keys of caches: the exact cache of replies, and marks for the caches of providers. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { section } from './section.js'
 import { whole } from './value-types.js'
 

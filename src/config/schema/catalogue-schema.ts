@@ -1,5 +1,5 @@
 /** The schema of `models.yaml`, and the conversion of its entries to the code's spelling. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { hostedToolName } from '../../formats/chat/hosted-tools.js'
 import type { ModelFacts, ModelPrice } from '../../formats/chat/model-facts.js'
 

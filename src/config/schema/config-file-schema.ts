@@ -2,7 +2,7 @@
  * The keys of the configuration file: types, limits, defaults, units and descriptions. The JSON Schema for
  * editors and `docs/reference/configuration.md` are generated from this schema.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import { cacheSchema } from './cache-schema.js'
 import { dashboardSchema } from './dashboard-schema.js'
 import {

@@ -1,5 +1,5 @@
 /** The `dashboard` section of the file: keys, rules and resolved values. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { ACCOUNT_ROLES } from '../../accounts/account.js'
 import { isLoopback } from '../../http/private-addresses.js'
 import { section } from './section.js'

@@ -2,7 +2,7 @@
  * The keys of guardrails and plugins. Part of `config-file-schema.ts`; `check-guardrails.ts` checks the
  * values.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import { PERSONAL_NAMES } from '../../policy/rules/built-in-rules.js'
 import type { Immutable } from './section.js'
 import { DAY_MS, name, text, whole } from './value-types.js'

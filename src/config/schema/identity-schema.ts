@@ -1,5 +1,5 @@
 /** `identity:` of the file: workloads that authenticate with a token (JWT) of their own instead of a key. */
-import { z } from 'zod'
+import * as z from 'zod'
 import type { KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, MAX_LABELS } from '../../accounts/labels.js'
 import { claimPathOf, parseExpression } from '../../accounts/workload-identity/claim-expressions.js'

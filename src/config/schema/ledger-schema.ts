@@ -1,6 +1,6 @@
 /** The keys of the ledger and of the handling of client disconnects. Part of `config-file-schema.ts`. */
 import { dirname, resolve } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { section } from './section.js'
 import { whole } from './value-types.js'
 

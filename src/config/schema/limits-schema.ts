@@ -2,7 +2,7 @@
  * The keys of limits: rules, limits of plans, and settings. `check-limits.ts` checks the rules, and
  * `limits/find-limits.ts` matches requests with them.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import type { KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'

@@ -1,6 +1,6 @@
 /** The keys of `record`: which requests are recorded, for how long, and where. */
 import { resolve } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Path } from '../config-problem.js'
 import { modelText, name, share, text, whole } from './value-types.js'
 

@@ -2,7 +2,7 @@
  * The keys of a route: its models, its conditions, and the upstreams that may serve them.
  * Part of `config-file-schema.ts`; `check-routes.ts` checks the values.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import { cacheControlOf, cacheControlSchema, routeCacheOf, routeCacheSchema } from './cache-schema.js'
 import { guardrailNames, pluginHook } from './guardrails-schema.js'
 import { section, type Section } from './section.js'

@@ -2,7 +2,7 @@
  * A section of the file as the code reads it: the values of its schema, with names in camelCase and null for
  * an absent key. The types of the configuration come from the schemas, so that a key is declared once.
  */
-import type { z } from 'zod'
+import type * as z from 'zod'
 
 type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`

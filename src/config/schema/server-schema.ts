@@ -2,7 +2,7 @@
 import { isIP } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { TlsFiles } from '../../http/read-tls-files.js'
 import type { ReportFinding } from '../config-problem.js'
 import { section } from './section.js'

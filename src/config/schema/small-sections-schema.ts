@@ -2,7 +2,7 @@
  * The keys of the sections without a file of their own: cached keys, reasoning state, stored responses, the
  * admin API, the log, losses, and media by URL. Part of `config-file-schema.ts`.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import { DAY_MS, GUESSABLE, isGuessable, text, whole } from './value-types.js'
 
 /** `auth:` */

@@ -2,7 +2,7 @@
  * `telemetry:` and `notify:`: traces, and webhooks about budgets, failures and the configuration. Part of
  * `config-file-schema.ts`.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import { LABEL_NAME } from '../../accounts/labels.js'
 import { NOTIFY_GROUPS } from '../../observe/notification.js'
 import { secretProblem } from '../../observe/sign-webhook.js'

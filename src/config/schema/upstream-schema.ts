@@ -2,7 +2,7 @@
  * The keys of one upstream. Part of `config-file-schema.ts`; `upstreams/resolve-upstream.ts` checks and
  * resolves the values.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import { ALLOWED_TOOL, MAX_ALLOWED_TOOLS } from '../../formats/chat/hosted-tools.js'
 import {
   http2Schema,

@@ -1,5 +1,5 @@
 /** Value types that several parts of the schema share: names, model ids and bounded numbers. */
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** The longest time that a setting allows. */
 export const DAY_MS = 86_400_000

@@ -2,7 +2,7 @@
  * Reads and writes the records of accounts, users, members, keys, sign-in tokens and audit entries: compact
  * JSON with a version, `{"v":1,…}`. Every engine stores the same text.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import {
   ACCOUNT_ROLES,
   GATEWAY_ROLES,

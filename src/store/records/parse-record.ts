@@ -1,5 +1,5 @@
 /** Reads the JSON texts of records. Errors name the damaged field and never contain a value of the record. */
-import type { z } from 'zod'
+import type * as z from 'zod'
 
 /** The value of a JSON text. Throws an Error if it is none. */
 export function parseJson(text: string): unknown {

@@ -6,7 +6,7 @@
 import { createOpenAI } from '@ai-sdk/openai'
 import { APICallError, generateText, Output, stepCountIs, streamText } from 'ai'
 import t from 'tap'
-import { z } from 'zod'
+import * as z from 'zod'
 import { startGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
 import { overChat } from '../check-responses.js'

@@ -1,6 +1,6 @@
 /** Tools of Vercel's `ai` for the tests of its providers. */
 import { tool, type ToolSet } from 'ai'
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** Tools that record their arguments in `calls`. */
 export function recordingTools(calls: string[]) {

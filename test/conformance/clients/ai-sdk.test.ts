@@ -5,7 +5,7 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { APICallError, generateObject, generateText, Output, stepCountIs, streamObject, streamText } from 'ai'
 import t from 'tap'
-import { z } from 'zod'
+import * as z from 'zod'
 import { startGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
 import { ROWS } from '../upstream-cases.js'

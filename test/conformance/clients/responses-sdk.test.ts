@@ -5,7 +5,7 @@
 import { APIError, type OpenAI } from 'openai'
 import { zodTextFormat } from 'openai/helpers/zod'
 import t, { type Test } from 'tap'
-import { z } from 'zod'
+import * as z from 'zod'
 import { startGateway } from '../../helpers/gateway.js'
 import { overChat } from '../check-responses.js'
 import { until } from '../../helpers/upstream.js'

@@ -5,7 +5,7 @@
  * where, and who made which key. `SLUICE_LONG=1` makes all 500 walks.
  */
 import t from 'tap'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { AccountRole, GatewayRole } from '../../../src/accounts/account.js'
 import { createAccount } from '../../../src/accounts/change-accounts.js'
 import { createUser, setMember } from '../../../src/accounts/members.js'

@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Redis } from 'ioredis'
-import { z } from 'zod'
+import * as z from 'zod'
 import { connect, numberIn, textIn } from '../../../src/store/sqlite/driver.js'
 import type { RedisServer } from '../../helpers/redis.js'
 

@@ -3,7 +3,7 @@
  * expects of every later one.
  */
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { packageFile } from '../../../src/config/package-file.js'
 
 /** The folder with the recordings: for each release its stores and what it reported about them. */

@@ -3,7 +3,7 @@
  * order.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { z } from 'zod'
+import * as z from 'zod'
 import { GatewayError, gatewayError, malformed, rowOf } from '../../../errors.js'
 import { parseObject } from '../../../formats/wire/json/parse-body.js'
 import { errorBody } from '../../../formats/wire/openai/error-body.js'

@@ -1,5 +1,5 @@
 /** Accounts: one's own, and the list for administrators (403 for owners). */
-import { z } from 'zod'
+import * as z from 'zod'
 import {
   count,
   id,

@@ -1,5 +1,5 @@
 /** The audit log. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { cursor, numberText, scope, search, sort, timeMs, timeText } from './shared-types.js'
 
 /** An entry of the audit log. */

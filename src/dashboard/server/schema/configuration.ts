@@ -1,5 +1,5 @@
 /** The configuration, for administrators: generations, their changes, rollbacks, and the fleet. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { count, numberText, timeMs } from './shared-types.js'
 
 /** A stored generation. */

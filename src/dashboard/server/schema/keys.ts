@@ -1,5 +1,5 @@
 /** Keys: list, create, change, rotate, revoke; and the state of their limits. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { plan } from './accounts.js'
 import {
   count,

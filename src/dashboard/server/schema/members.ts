@@ -1,5 +1,5 @@
 /** The members of an account, for owners, administrators and auditors. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { link } from './accounts.js'
 import { timeMs } from './shared-types.js'
 

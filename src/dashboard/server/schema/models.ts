@@ -1,5 +1,5 @@
 /** Models, their routes, and the playground. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { count, modelId, nanoUsd, scope, timeMs } from './shared-types.js'
 
 /** US dollars per million tokens; an omitted member is unknown. */

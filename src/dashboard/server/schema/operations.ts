@@ -1,5 +1,5 @@
 /** Upstreams, the configuration and recent failures, for administrators (403 for owners). */
-import { z } from 'zod'
+import * as z from 'zod'
 import { count, timeMs } from './shared-types.js'
 import { requestRow } from './usage.js'
 

@@ -1,5 +1,5 @@
 /** For administrators: upstreams compared, canaries and shadows. Owners get 403. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { count, nanoUsd, numberText, timeMs } from './shared-types.js'
 
 /** The figures of one side of a comparison. Null is unknown. */

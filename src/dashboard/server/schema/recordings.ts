@@ -1,5 +1,5 @@
 /** Recorded requests. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { scope } from './shared-types.js'
 
 const headers = z.record(z.string(), z.string())

@@ -1,5 +1,5 @@
 /** Search over everything, and the views that a user has saved. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { id, scope, timeMs } from './shared-types.js'
 
 /** `GET /search?q=`: keys, accounts, models and requests that the user may see, at most 8 of each. */

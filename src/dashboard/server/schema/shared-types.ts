@@ -1,5 +1,5 @@
 /** Types that the other files of the schema share. */
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** The id of an account, a key, a request: opaque. */
 export const id = z.string().regex(/^[A-Za-z0-9_-]{1,100}$/, { error: 'is not an id' })

@@ -4,7 +4,7 @@
  * The address of a one-time link is `/dashboard/setup#TOKEN` or `/dashboard/reset#TOKEN`. Browsers do not
  * send the part after `#`. The page must remove it from the address bar after reading it.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import { account } from './accounts.js'
 import { accountRole, gatewayRole } from './members.js'
 import { id, timeMs } from './shared-types.js'

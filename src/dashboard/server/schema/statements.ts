@@ -1,5 +1,5 @@
 /** Statements: what an account and all below it used and cost in a month. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { count, id, nanoUsd } from './shared-types.js'
 
 const figures = {

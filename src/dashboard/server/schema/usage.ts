@@ -1,5 +1,5 @@
 /** Usage: sums over time, single requests, the latest requests. Prompts and replies are never part of it. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { entrySchema } from '../../../ledger/entry.js'
 import {
   count,
