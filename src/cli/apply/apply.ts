@@ -98,7 +98,8 @@ async function applyFiles(
   if (prune && !values.dryRun && !values.yes && !process.stdin.isTTY) {
     throw new UsageError('--prune without a terminal needs --yes')
   }
-  const { documents, errors } = await readFiles(paths, terminal)
+  const { documents, errors: unreadable } = await readFiles(paths, terminal)
+  const errors = [...unreadable, ...sharedSecretFiles(documents)]
   const work = new Work(values, terminal, documents)
   const settings = {
     values: documents.map(({ value }) => value),
@@ -199,10 +200,7 @@ class Work {
       if (file !== null) files.set(index, file)
     }
     const applied = await target.apply(fresh).catch((error: unknown) => {
-      // The target may have made the keys before it failed, so their secrets stay.
-      for (const { name, ownPath } of files.values()) {
-        this.terminal.err(`sluice: if ${name} was made, its secret is in ${ownPath}`)
-      }
+      for (const file of files.values()) this.keepSecret(file)
       throw error
     })
     return this.finish(applied, { fresh, files, objects }) ? 0 : 1
@@ -227,7 +225,9 @@ class Work {
       const wanted = secretOf(this.documents[index]?.value)
       if (created.has(index) && secret !== null && wanted !== null) manifests.push(manifestOf(wanted, secret))
     }
-    const misplaced = this.placeSecrets(files, created)
+    const failed = new Set(failures.map(({ account }) => account))
+    const ofFailed = objects.flatMap(({ index, account }) => (failed.has(account) ? [index] : []))
+    const misplaced = this.placeSecrets(files, created, new Set(ofFailed))
     for (const error of misplaced) this.terminal.err(errorLine(error))
     for (const { account, message } of failures) {
       this.terminal.err(hideSecrets(`Failed: account ${account}: ${message}`))
@@ -259,14 +259,20 @@ class Work {
   }
 
   /**
-   * Moves the secrets of keys that were made to their places, and removes the others. Returns an error for
-   * each that cannot be moved: it stays where it is.
+   * Moves the secrets of keys that were made to their places, and removes those of keys that were not.
+   * Returns an error for each that cannot be moved: it stays where it is.
    */
-  private placeSecrets(files: ReadonlyMap<number, SecretFile>, created: ReadonlySet<number>): PlacedError[] {
+  private placeSecrets(
+    files: ReadonlyMap<number, SecretFile>,
+    created: ReadonlySet<number>,
+    ofFailed: ReadonlySet<number>,
+  ): PlacedError[] {
     const errors: PlacedError[] = []
-    for (const [index, { name, path, ownPath }] of files) {
+    for (const [index, file] of files) {
+      const { name, path, ownPath } = file
       if (!created.has(index)) {
-        rmSync(ownPath, { force: true })
+        if (ofFailed.has(index)) this.keepSecret(file)
+        else rmSync(ownPath, { force: true })
         continue
       }
       try {
@@ -277,6 +283,11 @@ class Work {
       }
     }
     return errors
+  }
+
+  /** The target may have made the key before it failed: a store that does not answer may have written it. */
+  private keepSecret({ name, ownPath }: SecretFile): void {
+    this.terminal.err(`sluice: if ${name} was made, its secret is in ${ownPath}`)
   }
 
   private printPlan({ changes, unchanged }: PlannedResult): void {
@@ -304,14 +315,12 @@ class Work {
    * documents, and the place then has the secret of that run. Null if the secret goes elsewhere.
    */
   private writeSecret(
-    { value, folder, file, at }: FileDocument,
+    document: FileDocument,
     name: string,
     { id, secret }: FreshKey,
   ): SecretFile | PlacedError | null {
-    const spec = isObject(value) && isObject(value['spec']) ? value['spec'] : {}
-    const { secret_file: target } = spec
-    if (typeof target !== 'string' || secret === null) return null
-    const path = resolve(folder, target)
+    const path = secretFileOf(document)
+    if (path === null || secret === null) return null
     const ownPath = `${path}.${id}.new`
     try {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -323,7 +332,7 @@ class Work {
       return { name, path, ownPath }
     } catch (error) {
       const message = `the file cannot be written (${codeOf(error)})`
-      return { file, ...at(['spec', 'secret_file'], false), message }
+      return { file: document.file, ...document.at(['spec', 'secret_file'], false), message }
     }
   }
 
@@ -373,6 +382,27 @@ function shown(value: JsonValue): string {
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'failed'
+}
+
+/** The path for the secret of a key; null if its document names no file. */
+function secretFileOf({ value, folder }: FileDocument): string | null {
+  const spec = isObject(value) && isObject(value['spec']) ? value['spec'] : {}
+  const { secret_file: target } = spec
+  return typeof target === 'string' ? resolve(folder, target) : null
+}
+
+/** An error for each document whose secret would replace that of an earlier one. */
+function sharedSecretFiles(documents: readonly FileDocument[]): PlacedError[] {
+  const taken = new Set<string>()
+  return documents.flatMap((document, index) => {
+    const path = secretFileOf(document)
+    if (path === null) return []
+    const isShared = taken.has(path)
+    taken.add(path)
+    const message = 'is also the secret_file of an earlier key: each key needs a file of its own'
+    const fault = { index, path: ['spec', 'secret_file'], atKey: false, message }
+    return isShared ? [placed(documents, fault)] : []
+  })
 }
 
 function secretOf(value: JsonValue | undefined): JsonObject | null {

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { command } from '../../../src/cli/apply/apply.js'
 import { command as exportCommand } from '../../../src/cli/export.js'
+import { unavailable } from '../../../src/store/store-errors.js'
 import { withStore, type OpenStore } from '../../../src/cli/with-store.js'
 import { isObject } from '../../../src/formats/chat/json.js'
 import type { AccountChange } from '../../../src/store/account-changes.js'
@@ -275,6 +276,22 @@ void t.test('the secret of a key stays if the server does not say whether it mad
   t.ok(await works(stage, readFileSync(kept, 'utf8')))
 })
 
+void t.test('the secret of a key stays if the store does not say whether it made the key', async (t) => {
+  const stage = await startAdmin(t)
+  const file = join(stage.gateway.folder, 'one.yaml')
+  writeFileSync(file, ONE_KEY)
+  const values = { file: [file], config: stage.gateway.configFile }
+  const after = (): never => {
+    throw unavailable('writing', new Error('no reply'))
+  }
+  const { status, out, err } = await ran(values, '', '', around({ after }))
+  t.equal(status, 1)
+  t.match(out, /Applied: 0 created/)
+  const [, kept = ''] =
+    /^sluice: if key ci of acme was made, its secret is in (.*)\nFailed: account acme: /.exec(err) ?? []
+  t.ok(await works(stage, readFileSync(kept, 'utf8')))
+})
+
 void t.test('wrong documents', async (t) => {
   const stage = await startAdmin(t)
   const file = join(stage.gateway.folder, 'wrong.yaml')
@@ -353,6 +370,11 @@ const WRONG: readonly (readonly [string, ...RegExp[]])[] = [
     'kind: Key\nmetadata: { name: k, account: test }\nspec: { secret_file: a, secret_sha256: b }\n',
     /^3:25: a key has one of/,
     /^3:40: /,
+  ],
+  [
+    'kind: Key\nmetadata: { name: k, account: test }\nspec: { secret_file: x/../a }\n---\n' +
+      'kind: Key\nmetadata: { name: l, account: test }\nspec: { secret_file: a }\n',
+    /^7:22: is also the secret_file of an earlier key/,
   ],
   [
     // Each error of all documents has a line; those of references, too.
