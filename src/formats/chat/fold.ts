@@ -71,6 +71,12 @@ export interface Reply {
   serviceTier?: string
 }
 
+/**
+ * Fragments of text that are joined at a time. A fragment that was cut from a chunk keeps the whole chunk in
+ * memory, and takes 40 bytes itself.
+ */
+const JOINED_AT_ONCE = 64
+
 /** Collects grammatical events into a `Reply`. The events must come from a `Grammar`. */
 export class Fold implements EventSink {
   /** The error that ended the stream, if one did. */
@@ -78,7 +84,8 @@ export class Fold implements EventSink {
   /** Why the model stopped, if the upstream had completed the reply before the error. */
   endReason: FinishReason | null = null
   private readonly blocks: ReplyBlock[] = []
-  /** Text or arguments of the open block. */
+  /** Text or arguments of the open block: its begin, and the fragments after it. */
+  private joined: string[] = []
   private fragments: string[] = []
   private id = ''
   private model = ''
@@ -109,7 +116,7 @@ export class Fold implements EventSink {
 
   /** The blocks so far, for a reply that did not finish; ends the open block. */
   partialBlocks(): readonly ReplyBlock[] {
-    if (this.fragments.length > 0) this.close(undefined)
+    if (this.joined.length + this.fragments.length > 0) this.close(undefined)
     return this.blocks
   }
 
@@ -150,10 +157,10 @@ export class Fold implements EventSink {
       case 'text-delta':
       case 'refusal-delta':
       case 'thinking-delta':
-        this.fragments.push(event.text)
+        this.add(event.text)
         return
       case 'tool-delta':
-        this.fragments.push(event.json)
+        this.add(event.json)
         return
       case 'text-end':
       case 'refusal-end':
@@ -191,11 +198,22 @@ export class Fold implements EventSink {
     }
   }
 
+  private add(fragment: string): void {
+    this.fragments.push(fragment)
+    if (this.fragments.length >= JOINED_AT_ONCE) this.join()
+  }
+
+  private join(): void {
+    this.joined.push(this.fragments.join(''))
+    this.fragments = []
+  }
+
   private close(signature: string | undefined): void {
     const block = this.blocks.at(-1)
-    const { fragments } = this
-    const whole = fragments.length === 1 ? (fragments.pop() ?? '') : fragments.join('')
-    if (fragments.length > 0) this.fragments = []
+    if (this.fragments.length > 0) this.join()
+    const { joined } = this
+    const whole = joined.length === 1 ? (joined.pop() ?? '') : joined.join('')
+    if (joined.length > 0) this.joined = []
     if (block === undefined || block.type === 'opaque' || block.type === 'image') return
     if (block.type === 'tool') block.json = whole
     else block.text = whole
