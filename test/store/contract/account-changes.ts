@@ -2,6 +2,7 @@
  * The tests of every engine for users, members, trees of accounts, and changes of an account with its members
  * and keys.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { Account, ApiKey, Member, User } from '../../../src/accounts/account.js'
 import type { AccountDecision, AccountReads, AccountState } from '../../../src/store/account-changes.js'
@@ -429,4 +430,37 @@ export async function overtakenByPurge(t: Test, newUrl: NewUrl): Promise<void> {
     'created',
     'nothing is left of the key',
   )
+}
+
+/** Accounts that are moved and purged at the same time, by two processes. */
+export async function movesAndPurges(t: Test, newUrl: NewUrl): Promise<void> {
+  const url = await newUrl(t)
+  const [store, other] = [await openStore(url), await openStore(url)]
+  t.teardown(() => Promise.all([store.close(), other.close()]))
+  const [from, to] = [anAccount(), anAccount()]
+  const accounts = Array.from({ length: 30 }, () => anAccount({ parentId: from.id }))
+  for (const each of [from, to, ...accounts]) t.equal(await store.createAccount(each), 'created')
+  const move = ({ account: is }: AccountState): AccountDecision<string> => {
+    if (is === null) return { refuse: 'absent' }
+    return { write: { account: { ...is, parentId: to.id }, audit: [] } }
+  }
+  const purge = ({ account: is }: AccountState): AccountDecision<string> => {
+    return is === null ? { refuse: 'absent' } : { write: { purge: true, audit: [] } }
+  }
+  for (const [at, account] of accounts.entries()) {
+    const moved = change(store, account, move)
+    // A move takes several round trips on Redis: the purges begin at each of them.
+    await delay(at / 6)
+    const purged = await Promise.all([change(other, account, purge), change(store, account, purge), moved])
+    t.same(
+      purged
+        .slice(0, 2)
+        .map(({ kind }) => kind)
+        .sort(),
+      ['refused', 'written'],
+    )
+  }
+  for (const { id } of accounts) t.equal(await store.accountById(id), null)
+  for (const { id } of [from, to]) t.same(await store.childrenOf(id), [], 'the tree has no purged account')
+  for (const each of [from, to]) t.equal((await change(store, each, purge)).kind, 'written')
 }

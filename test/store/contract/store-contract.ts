@@ -9,6 +9,7 @@ import { GatewayError } from '../../../src/errors.js'
 import {
   accountChanges,
   largeChanges,
+  movesAndPurges,
   overtakenByPurge,
   overtakenMoves,
   trees,
@@ -48,6 +49,7 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('changes of many members and keys', (t) => largeChanges(t, newUrl))
     void t.test('moves of one account at once', (t) => overtakenMoves(t, newUrl))
     void t.test('a purge during a change', (t) => overtakenByPurge(t, newUrl))
+    void t.test('moves and purges at the same time', (t) => movesAndPurges(t, newUrl))
     void t.test('sign-in tokens', (t) => tokens(t, newUrl))
     void t.test('throttled attempts', (t) => attempts(t, newUrl))
     void t.test('audit trail', (t) => trail(t, newUrl))

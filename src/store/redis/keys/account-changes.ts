@@ -288,8 +288,8 @@ export class RedisTransactions {
   }
 
   /**
-   * Runs one move of an account at a time, over all processes: tree and records are in different slots, and
-   * two moves that each see half of the other one could make a loop.
+   * Runs one move or purge of an account at a time, over all processes: tree and records are in different
+   * slots, and two moves that each see half of the other one could make a loop.
    */
   private async oneMove<Result>(move: () => Promise<Result>): Promise<Result> {
     const { admin } = this.options.engine
@@ -310,21 +310,24 @@ export class RedisTransactions {
    * killed during a move has changed the tree alone, which would allow a loop of records.
    */
   private async finishMoves({ parentId }: Account): Promise<void> {
-    const { engine, tree } = this.options
     for (let id = parentId, level = 0; id !== undefined && level < MAX_LEVELS; level += 1) {
+      id = await this.finishMove(id)
+    }
+  }
+
+  /** Repeated if the account changes between its read and the write. Returns its parent. */
+  private async finishMove(id: string): Promise<string | undefined> {
+    const { engine, tree } = this.options
+    for (;;) {
       const parent = await tree.parentOf(WHAT, id)
       const { gen, state } = await this.read(id, {})
-      if (state.account !== null && state.account.parentId !== parent) {
-        const account = { ...state.account }
-        delete account.parentId
-        if (parent !== undefined) account.parentId = parent
-        const parameters = {
-          keys: keysOfAccount(id),
-          args: await this.argsOf(id, gen, { account, audit: [] }),
-        }
-        await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)
-      }
-      id = parent
+      if (state.account === null || state.account.parentId === parent) return parent
+      const account = { ...state.account }
+      delete account.parentId
+      if (parent !== undefined) account.parentId = parent
+      const args = await this.argsOf(id, gen, { account, audit: [] })
+      const parameters = { keys: keysOfAccount(id), args }
+      if ((await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)) === 1) return parent
     }
   }
 
@@ -347,8 +350,16 @@ export class RedisTransactions {
   }
 
   private async purge(accountId: string, read: Read, writes: Written): Promise<Outcome> {
-    const { engine, tree, trail, keysOf } = this.options
+    const { engine, keysOf } = this.options
     const keys = await keysOf(accountId)
+    const outcome = await this.oneMove(() => this.removeRecords(accountId, read, writes))
+    if (outcome === null) await releasePointers(engine, WHAT, keys)
+    return outcome
+  }
+
+  /** Not during a move of the account, which would place it in the tree again. */
+  private async removeRecords(accountId: string, read: Read, writes: Written): Promise<Outcome> {
+    const { engine, tree, trail } = this.options
     const conflict = await tree.close(WHAT, accountId)
     if (conflict !== null) return conflict
     const done = await trail.withAuditEntries(accountId, writes.audit, async (entryArgs) => {
@@ -358,8 +369,7 @@ export class RedisTransactions {
       if (answer === 1) await tree.remove(WHAT, accountId)
       return answer
     })
-    if (done === 1) await releasePointers(engine, WHAT, keys)
-    else await tree.open(WHAT, accountId)
+    if (done !== 1) await tree.open(WHAT, accountId)
     return done === 1 ? null : 'changed'
   }
 
