@@ -1,5 +1,5 @@
 /**
- * Goal: a block has the whole text of its fragments, however many there are.
+ * Goal: a block has the whole text of its fragments, few or many.
  * Method: streams with few and many fragments of text and of arguments through `Fold`, finished and cut.
  */
 import t from 'tap'
