@@ -17,7 +17,7 @@ const ENTRIES = [
   'process/cluster/parent-guard-thread',
   'store/sqlite/background/background-worker',
 ]
-/** Other packages are native, or large and loaded only where they are configured. */
+/** Packages that every process loads. The others are native, or are loaded only where they are configured. */
 const BUNDLED = [
   ...['@commander-js/extra-typings', 'commander', '@opentelemetry/api', 'prom-client', 'pino'],
   ...['http-proxy-3', 'undici', 'yaml', 'zod'],
