@@ -31,6 +31,13 @@ export default tseslint.config(
       'max-lines': ['error', { max: 600, skipBlankLines: true, skipComments: true }],
       'max-lines-per-function': ['error', { max: 80, skipBlankLines: true, skipComments: true }],
       'max-params': ['error', 5],
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: "ImportDeclaration[source.value='zod'] > ImportSpecifier[imported.name='z']",
+          message: "Write `import * as z from 'zod'`: the bundle then omits zod's translations.",
+        },
+      ],
       'max-len': [
         'error',
         {

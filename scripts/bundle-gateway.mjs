@@ -1,6 +1,6 @@
 /**
  * Bundles the gateway's own modules into `dist/`, with the packages that every process loads. A process that loads
- * 135 files in place of 800 starts in 60 % of the CPU time (docs/decisions/project/0005-compiled-tests.md). What is
+ * 135 files in place of 800 starts in 60 % of the CPU time (docs/decisions/project/0002-dependencies.md). What is
  * loaded on demand stays in files of its own. Beside `main.js` are the entries of the package and the scripts of
  * threads, at the paths of their sources.
  */
@@ -19,8 +19,15 @@ const ENTRIES = [
 ]
 /** Packages that every process loads. The others are native, or are loaded only where they are configured. */
 const BUNDLED = [
-  ...['@commander-js/extra-typings', 'commander', '@opentelemetry/api', 'prom-client', 'pino'],
-  ...['http-proxy-3', 'undici', 'yaml', 'zod'],
+  '@commander-js/extra-typings',
+  '@opentelemetry/api',
+  'commander',
+  'http-proxy-3',
+  'pino',
+  'prom-client',
+  'undici',
+  'yaml',
+  'zod',
 ]
 /** CommonJS packages call `require` for the modules of Node, which an ES module does not have. */
 const REQUIRE = `import { createRequire as createRequireHere } from 'node:module'

@@ -8,9 +8,15 @@ import { createInterface } from 'node:readline/promises'
 import { Option } from '@commander-js/extra-typings'
 import { planJson } from '../../dashboard/admin/apply.js'
 import { freshKey, type FreshKey } from '../../dashboard/admin/decide-changes.js'
-import { titleOf, type ReadDocuments, type WantedObject } from '../../dashboard/admin/documents.js'
+import {
+  titleOf,
+  type DocumentFault,
+  type ReadDocuments,
+  type WantedObject,
+} from '../../dashboard/admin/documents.js'
 import { textIn } from '../../dashboard/admin/field-types.js'
 import type { PlannedChange } from '../../dashboard/admin/plan-and-apply.js'
+import type { Plans } from '../../accounts/plans.js'
 import { yamlText } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { hideSecrets } from '../../hide-secrets.js'
@@ -98,16 +104,19 @@ async function applyFiles(
   if (prune && !values.dryRun && !values.yes && !process.stdin.isTTY) {
     throw new UsageError('--prune without a terminal needs --yes')
   }
-  const { documents, errors: unreadable } = await readFiles(paths, terminal)
-  const errors = [...unreadable, ...sharedSecretFiles(documents)]
+  const { documents, errors } = await readFiles(paths, terminal)
   const work = new Work(values, terminal, documents)
   const settings = {
     values: documents.map(({ value }) => value),
     ...{ prune, managedBy },
   }
+  const readObjects = (plans: Plans | null): ReadDocuments => {
+    const read = objectsOf(settings.values, plans)
+    return { ...read, faults: [...read.faults, ...sharedSecretFiles(documents)] }
+  }
   if (errors.length > 0) {
     // What refers to a document that cannot be read is not checked.
-    const { faults } = objectsOf(settings.values, null)
+    const { faults } = readObjects(null)
     return work.fail([...errors, ...faults.map((fault) => placed(documents, fault))])
   }
   if (server !== undefined) {
@@ -115,11 +124,11 @@ async function applyFiles(
     if (token === undefined || token === '') {
       throw new UsageError('--server needs --token TOKEN, or the variable SLUICE_TOKEN')
     }
-    const read = objectsOf(settings.values, null)
+    const read = readObjects(null)
     return work.run(serverTarget({ url: server, token }, read, settings), read)
   }
   const toStore = (session: StoreSession): Promise<number> => {
-    const read = objectsOf(settings.values, session.plans)
+    const read = readObjects(session.plans)
     return work.run(storeTarget(session, read, settings), read)
   }
   return open(requiredConfig('sluice apply', values.config), toStore, { terminal })
@@ -226,8 +235,8 @@ class Work {
       if (created.has(index) && secret !== null && wanted !== null) manifests.push(manifestOf(wanted, secret))
     }
     const failed = new Set(failures.map(({ account }) => account))
-    const ofFailed = objects.flatMap(({ index, account }) => (failed.has(account) ? [index] : []))
-    const misplaced = this.placeSecrets(files, created, new Set(ofFailed))
+    const unsure = new Set(objects.flatMap(({ index, account }) => (failed.has(account) ? [index] : [])))
+    const misplaced = this.placeSecrets(files, created, unsure)
     for (const error of misplaced) this.terminal.err(errorLine(error))
     for (const { account, message } of failures) {
       this.terminal.err(hideSecrets(`Failed: account ${account}: ${message}`))
@@ -259,19 +268,19 @@ class Work {
   }
 
   /**
-   * Moves the secrets of keys that were made to their places, and removes those of keys that were not.
-   * Returns an error for each that cannot be moved: it stays where it is.
+   * Moves the secrets of keys that were made to their places, keeps those of keys that may have been made
+   * (`unsure`), and removes the others. Returns an error for each that cannot be moved: it stays where it is.
    */
   private placeSecrets(
     files: ReadonlyMap<number, SecretFile>,
     created: ReadonlySet<number>,
-    ofFailed: ReadonlySet<number>,
+    unsure: ReadonlySet<number>,
   ): PlacedError[] {
     const errors: PlacedError[] = []
     for (const [index, file] of files) {
       const { name, path, ownPath } = file
       if (!created.has(index)) {
-        if (ofFailed.has(index)) this.keepSecret(file)
+        if (unsure.has(index)) this.keepSecret(file)
         else rmSync(ownPath, { force: true })
         continue
       }
@@ -391,8 +400,8 @@ function secretFileOf({ value, folder }: FileDocument): string | null {
   return typeof target === 'string' ? resolve(folder, target) : null
 }
 
-/** An error for each document whose secret would replace that of an earlier one. */
-function sharedSecretFiles(documents: readonly FileDocument[]): PlacedError[] {
+/** A fault of each document whose secret would replace that of an earlier one. */
+function sharedSecretFiles(documents: readonly FileDocument[]): DocumentFault[] {
   const taken = new Set<string>()
   return documents.flatMap((document, index) => {
     const path = secretFileOf(document)
@@ -400,8 +409,7 @@ function sharedSecretFiles(documents: readonly FileDocument[]): PlacedError[] {
     const isShared = taken.has(path)
     taken.add(path)
     const message = 'is also the secret_file of an earlier key: each key needs a file of its own'
-    const fault = { index, path: ['spec', 'secret_file'], atKey: false, message }
-    return isShared ? [placed(documents, fault)] : []
+    return isShared ? [{ index, path: ['spec', 'secret_file'], atKey: false, message }] : []
   })
 }
 

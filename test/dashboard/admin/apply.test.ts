@@ -373,8 +373,10 @@ const WRONG: readonly (readonly [string, ...RegExp[]])[] = [
   ],
   [
     'kind: Key\nmetadata: { name: k, account: test }\nspec: { secret_file: x/../a }\n---\n' +
-      'kind: Key\nmetadata: { name: l, account: test }\nspec: { secret_file: a }\n',
+      'kind: Key\nmetadata: { name: l, account: test }\nspec: { secret_file: a }\n---\n' +
+      'kind: Account\nmetadata: { name: a }\nspec: { parent: none }\n',
     /^7:22: is also the secret_file of an earlier key/,
+    /^11:17: there is no account "none"/,
   ],
   [
     // Each error of all documents has a line; those of references, too.

@@ -250,7 +250,7 @@ export class RedisTransactions {
     if (newKeys.length > 0 && !(await claimPointers(engine, WHAT, newKeys))) return 'id_taken'
     const isMoved = former !== null && account !== undefined && account.parentId !== former.parentId
     const outcome = isMoved
-      ? await this.oneMove(() => this.move(account, read, writes))
+      ? await this.oneAtATime(() => this.move(account, read, writes))
       : await this.writeRecords(accountId, read, writes)
     if (outcome !== null && newKeys.length > 0) await releasePointers(engine, WHAT, newKeys)
     return outcome
@@ -288,20 +288,18 @@ export class RedisTransactions {
   }
 
   /**
-   * Runs one move or purge of an account at a time, over all processes: tree and records are in different
-   * slots, and two moves that each see half of the other one could make a loop.
+   * Runs one move or purge of an account at a time, over all processes. Tree and records are in different
+   * slots: two moves that each see half of the other one could make a loop.
    */
-  private async oneMove<Result>(move: () => Promise<Result>): Promise<Result> {
-    const { admin } = this.options.engine
+  private async oneAtATime<Result>(change: () => Promise<Result>): Promise<Result> {
+    const { admin, changes } = this.options.engine
     const token = randomUUID()
     const claim = [layout.MOVE_KEY, token, 'NX', 'PX', String(MOVE_MS)]
     while ((await admin.send(WHAT, 'set', claim)) === null) await sleep(MOVE_POLL_MS)
     try {
-      return await move()
+      return await change()
     } finally {
-      if ((await admin.send(WHAT, 'get', [layout.MOVE_KEY])) === token) {
-        await admin.send(WHAT, 'del', [layout.MOVE_KEY])
-      }
+      await changes.run(WHAT, KEY_SCRIPTS.deletePointer, { keys: [layout.MOVE_KEY], args: [token] })
     }
   }
 
@@ -352,7 +350,7 @@ export class RedisTransactions {
   private async purge(accountId: string, read: Read, writes: Written): Promise<Outcome> {
     const { engine, keysOf } = this.options
     const keys = await keysOf(accountId)
-    const outcome = await this.oneMove(() => this.removeRecords(accountId, read, writes))
+    const outcome = await this.oneAtATime(() => this.removeRecords(accountId, read, writes))
     if (outcome === null) await releasePointers(engine, WHAT, keys)
     return outcome
   }

@@ -49,7 +49,7 @@ export const TREE_KEYS = [
 /** The position of the last account that has got a name from an earlier version's record. */
 export const NAMED_KEY = `${PREFIX}{accounts}:named`
 
-/** Held by the process that moves an account. */
+/** Held by the process that moves or purges an account. */
 export const MOVE_KEY = `${PREFIX}{accounts}:move`
 
 /** The ids of the accounts whose parent it is. */
