@@ -2,7 +2,6 @@
  * Generates `docs/reference/metrics.md` from the definitions.
  */
 import { DEFINITIONS, LABELS, type MetricDefinition } from '../../src/observe/metrics/metric-definitions.js'
-import { MAX_LINES } from '../../src/observe/metrics/capped-registry.js'
 
 /** Node's own metrics that the dashboards use; prom-client documents the rest. */
 const PROCESS_METRICS = [
@@ -26,9 +25,10 @@ export function metricsPage(): string {
     'workers the primary replies for all of them: counters, histograms and gauges are added up, and',
     '`sluice_config_generation` is the newest. The counts of an exited worker are kept.',
     '',
-    "Label values come from closed sets, never from a client's text, except for labels of keys that `metrics.labels` names. The metrics below share",
-    `${String(MAX_LINES)} series, and the process's own metrics bring the total to 1,500; further series are counted in`,
-    '`sluice_series_dropped_total` and, if the list of a metric states it, folded into `other`.',
+    "Label values come from closed sets, never from a client's text, except for labels of keys that `metrics.labels` names. Each metric has a cap,",
+    'which grows with the names in the configuration: with each upstream, each target (an upstream of a route), each guardrail and each plugin.',
+    'So a gateway has room for the failures of all its upstreams, and traffic alone cannot make the page grow. Values above the cap count under `other`:',
+    'the sum over all series of a counter stays exact. `sluice_series_dropped_total` counts them, and the alert `SluiceMetricSeriesDropped` reports it.',
     'Accounts and API keys are no labels of metrics, because their number has no bound. Their exact spend is in the ledger: the Usage page of the dashboard,',
     '`GET /admin/v1/usage` of the admin API and `sluice usage` have it.',
     '',
@@ -65,10 +65,18 @@ function section(metric: MetricDefinition): string[] {
   lines.push(
     metric.maxLines === 0
       ? '- at most 40 series for each value that `metrics.labels` allows, and none without it; further ones count as `other`'
-      : `- at most ${String(metric.maxLines)} series`,
+      : `- at most ${capText(metric)} lines`,
   )
-  if (metric.fold !== undefined) lines.push(`- when full: \`${metric.fold}\` becomes \`other\``)
+  if (metric.fold !== undefined) {
+    lines.push(`- when full: ${metric.fold.map((label) => `\`${label}\``).join(' and ')} become \`other\``)
+  }
   if (metric.aggregator === 'max') lines.push('- of several workers: the highest value')
   if (metric.aggregator === 'min') lines.push('- of several workers: the lowest value')
   return [...lines, '']
+}
+
+/** `4, and 2 more for each upstream`. */
+function capText({ maxLines, perName = {} }: MetricDefinition): string {
+  const more = Object.entries(perName).map(([kind, lines]) => `${String(lines)} more for each ${kind}`)
+  return [String(maxLines), ...more].join(', and ')
 }

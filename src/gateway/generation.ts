@@ -117,6 +117,7 @@ export class Generation {
   constructor(snapshot: Snapshot, metrics: Metrics, previous: Generation | null) {
     this.snapshot = snapshot
     this.metrics = metrics
+    metrics.configured(snapshot.config)
     this.router = createRouter(snapshot.config)
     this.upstreams = new Upstreams(snapshot.config.upstreams, previous?.upstreams ?? null)
     this.states = new UpstreamStates(snapshot.config, previous?.states ?? null)

@@ -1,9 +1,10 @@
 /**
- * prom-client's registry, counters and gauges with a cap on the number of exported lines, so that no client
- * can make the page grow. `metrics.ts` names the metrics.
+ * prom-client's registry, counters and gauges with a cap on the exported lines of each metric, so that no
+ * client can make the page grow. The caps follow the configuration: a gateway with 500 upstreams has room for
+ * the failures of all of them. `metrics.ts` names the metrics.
  */
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
-import { collectFrom, type Collected, type Definition } from './metric-types.js'
+import { collectFrom, type Collected, type Definition, type NameKind } from './metric-types.js'
 import { type Distribution, SeriesHistogram } from './histogram.js'
 import type { LabelCounter } from './key-label-metrics.js'
 
@@ -41,52 +42,48 @@ export class Level {
   }
 }
 
-/** Creates the series of one metric. */
-interface SeriesSource<Series> {
-  readonly make: (values: readonly string[]) => Series
-  /** Counts values of refused series; it is not exported. */
-  readonly sink: Series
-}
-
-/** The series of one metric, up to its cap. */
+/**
+ * The series of one metric, up to its cap. What is above it counts under the label value `other`, so that the
+ * sum over all series stays exact.
+ */
 export class Family<Series> {
   private readonly definition: Definition
-  private readonly budget: Budget
+  private readonly caps: Caps
   private readonly make: (values: readonly string[]) => Series
-  private readonly sink: Series
   private readonly series = new Map<string, Series>()
   private readonly linesPerSeries: number
+  private folded = 0
 
-  constructor(definition: Definition, budget: Budget, { make, sink }: SeriesSource<Series>) {
+  constructor(definition: Definition, caps: Caps, make: (values: readonly string[]) => Series) {
     this.definition = definition
-    this.budget = budget
+    this.caps = caps
     this.make = make
-    this.sink = sink
     this.linesPerSeries = definition.buckets === undefined ? 1 : definition.buckets.length + 3
   }
 
   /**
-   * The series of these label values, created if it is new and below the cap. Otherwise returns the folded
-   * series or one that is not exported, and raises `sluice_series_dropped_total`. Keep the result: this is
-   * the slow path.
+   * The series of these label values, created if it is new and below the cap. Otherwise returns one with
+   * `other`, and raises `sluice_series_dropped_total`. Keep the result: this is the slow path.
    */
   child(...values: string[]): Series {
     const existing = this.series.get(JSON.stringify(values))
     if (existing !== undefined) return existing
-    const room = (this.series.size + 1) * this.linesPerSeries <= this.definition.maxLines
-    if (room && this.budget.take(this.linesPerSeries)) return this.add(values)
-    this.budget.dropped.add()
-    return this.folded(values) ?? this.sink
+    const lines = (this.series.size - this.folded + 1) * this.linesPerSeries
+    if (values.length === 0 || lines <= this.caps.linesOf(this.definition)) return this.add(values)
+    this.caps.dropped.add()
+    return this.fold(values)
   }
 
-  /** The series for refused label values. It may exceed the metric's cap, never the total. */
-  private folded(values: readonly string[]): Series | null {
-    const at = this.definition.labels.indexOf(this.definition.fold ?? '')
-    if (at === -1) return null
-    const other = values.map((value, index) => (index === at ? 'other' : value))
+  /** The series for values above the cap: with `other` in the labels of `fold`, at last in all labels. */
+  private fold(values: readonly string[]): Series {
+    const { labels, fold = labels } = this.definition
+    let other = values.map((value, at) => (fold.includes(labels[at] ?? '') ? OTHER : value))
+    const isFull = this.folded >= FOLDED + this.caps.count('upstream')
+    if (isFull && !this.series.has(JSON.stringify(other))) other = values.map(() => OTHER)
     const existing = this.series.get(JSON.stringify(other))
     if (existing !== undefined) return existing
-    return this.budget.take(this.linesPerSeries) ? this.add(other) : null
+    this.folded += 1
+    return this.add(other)
   }
 
   private add(values: readonly string[]): Series {
@@ -96,24 +93,42 @@ export class Family<Series> {
   }
 }
 
-/** The number of lines left for all metrics of a process. */
-class Budget {
-  dropped = new Count()
-  private left: number
+const OTHER = 'other'
 
-  constructor(lines: number) {
-    this.left = lines
+/** Series of a metric with `other` in the labels of `fold` only; one more for each upstream. */
+const FOLDED = 20
+
+/** Names of the configuration that are counted, which bounds memory when it changes without end. */
+const MAX_NAMES = 20_000
+
+/** The caps of all metrics of a process: they grow with the names of its configurations. */
+class Caps {
+  dropped = new Count()
+  private readonly names: Readonly<Record<NameKind, Set<string>>> = {
+    upstream: new Set(),
+    target: new Set(),
+    guardrail: new Set(),
+    plugin: new Set(),
   }
 
-  take(lines: number): boolean {
-    if (lines > this.left) return false
-    this.left -= lines
-    return true
+  /** Adds names. Former ones count on, because their series stay. */
+  add(kind: NameKind, names: Iterable<string>): void {
+    const known = this.names[kind]
+    for (const name of names) if (known.size < MAX_NAMES) known.add(name)
+  }
+
+  /** The number of names of this kind that the configurations since the start had. */
+  count(kind: NameKind): number {
+    return this.names[kind].size
+  }
+
+  linesOf({ maxLines, perName = {} }: Definition): number {
+    const { upstream = 0, target = 0, guardrail = 0, plugin = 0 } = perName
+    const { names } = this
+    const more = upstream * names.upstream.size + target * names.target.size
+    return maxLines + more + guardrail * names.guardrail.size + plugin * names.plugin.size
   }
 }
-
-/** Lines for the gateway's own metrics: 1,500 in all, less Node's defaults. */
-export const MAX_LINES = 1340
 
 /**
  * prom-client's gauges with names of counters, which `promtool check metrics` refuses. The same gauges
@@ -121,20 +136,14 @@ export const MAX_LINES = 1340
  */
 const MISNAMED = ['handles', 'requests', 'resources'].map((what) => `nodejs_active_${what}_total`)
 
-/** Creates metrics within one budget of lines. */
+/** Creates metrics with caps on their lines. */
 export class MetricSet {
   readonly registry = new Registry()
-  private readonly budget: Budget
-
-  constructor(maxLines = MAX_LINES) {
-    this.budget = new Budget(maxLines)
-  }
+  /** Grow with the configuration. */
+  readonly caps = new Caps()
 
   counter(definition: Definition): Family<Count> {
-    return new Family(definition, this.budget, {
-      make: this.newCounter(definition),
-      sink: new Count(),
-    })
+    return new Family(definition, this.caps, this.newCounter(definition))
   }
 
   gauge(definition: Definition): Family<Level> {
@@ -146,21 +155,18 @@ export class MetricSet {
         for (const { values, series } of all) this.set(values, series.value)
       },
     })
-    const make = (values: readonly string[]): Level => keep(all, labels, values, new Level())
-    return new Family(definition, this.budget, { make, sink: new Level() })
+    return new Family(definition, this.caps, (values) => keep(all, labels, values, new Level()))
   }
 
   histogram(definition: Definition): Family<Distribution> {
     const histogram = new SeriesHistogram(definition)
     this.registry.registerMetric(histogram)
-    // Not exported.
-    const sink = new SeriesHistogram(definition).add([])
-    return new Family(definition, this.budget, { make: (values) => histogram.add(values), sink })
+    return new Family(definition, this.caps, (values) => histogram.add(values))
   }
 
-  /** The counter of refused series. It has no labels and is exempt from the cap. */
+  /** The counter of label values that were folded. */
   droppedSeries(definition: Definition): void {
-    this.budget.dropped = this.newCounter(definition)([])
+    this.caps.dropped = this.newCounter(definition)([])
   }
 
   /** Adds Node's own metrics: CPU, memory, event loop, garbage collection, handles. */

@@ -9,14 +9,18 @@ export interface MetricDefinition<Type = 'counter' | 'gauge' | 'histogram'> exte
 }
 
 /**
- * The metrics per model have 11 lines per series, so that eleven (upstream, model) pairs with five series
- * each fit under the cap beside all other metrics.
+ * (Upstream, model) pairs with latency and token series of their own: eight, and one more for each upstream,
+ * up to MAX_MODEL_PAIRS. A pair has 55 lines. Later pairs count as model `other`.
  */
-const GEN_AI = ['gen_ai_operation_name', 'gen_ai_provider_name', 'gen_ai_request_model'] as const
-const GEN_AI_PAIRS = 11
+export const MODEL_PAIRS = 8
+export const MAX_MODEL_PAIRS = 100
+/** Pairs with the model or the upstream `other`. */
+export const FOLDED_PAIRS = 3
 
-/** The texts and the aggregation of a metric. */
-type Description = Pick<Definition, 'help' | 'aggregator' | 'fold'>
+const GEN_AI = ['gen_ai_operation_name', 'gen_ai_provider_name', 'gen_ai_request_model'] as const
+
+/** The texts, the aggregation and the growth of a metric. */
+type Description = Pick<Definition, 'help' | 'aggregator' | 'fold' | 'perName'>
 /** A counter or gauge without its name and labels. */
 type CappedDescription = Description & Pick<Definition, 'maxLines'>
 
@@ -33,7 +37,7 @@ interface GenAiDescription extends Description {
   readonly buckets: readonly number[]
 }
 
-/** A counter with at most `maxLines` exported lines. */
+/** A counter with `maxLines` exported lines, and `perName` more for each name of the configuration. */
 function counter(
   name: string,
   labels: readonly string[],
@@ -42,7 +46,7 @@ function counter(
   return { type: 'counter', name, labels, ...description }
 }
 
-/** A gauge with at most `maxLines` exported lines. */
+/** A gauge with `maxLines` exported lines, and `perName` more for each name of the configuration. */
 function gauge(
   name: string,
   labels: readonly string[],
@@ -51,14 +55,22 @@ function gauge(
   return { type: 'gauge', name, labels, ...description }
 }
 
-/** A histogram with at most `maxSeries` series. */
+/** A histogram with `maxSeries` series, and `perName` more for each name of the configuration. */
 function histogram(
   name: string,
   labels: readonly string[],
-  { maxSeries, ...description }: HistogramDescription,
+  { maxSeries, perName = {}, ...description }: HistogramDescription,
 ): MetricDefinition<'histogram'> {
-  const maxLines = maxSeries * (description.buckets.length + 3)
-  return { type: 'histogram', name, labels, maxLines, ...description }
+  const lines = description.buckets.length + 3
+  const more = Object.entries(perName).map(([kind, series]) => [kind, series * lines] as const)
+  return {
+    type: 'histogram',
+    name,
+    labels,
+    maxLines: maxSeries * lines,
+    perName: Object.fromEntries(more),
+    ...description,
+  }
 }
 
 /**
@@ -69,8 +81,11 @@ function genAi(
   labels: readonly string[],
   { seriesPerPair, ...description }: GenAiDescription,
 ): MetricDefinition<'histogram'> {
-  const maxSeries = seriesPerPair * GEN_AI_PAIRS
-  return histogram(name, [...GEN_AI, ...labels], { maxSeries, ...description })
+  return histogram(name, [...GEN_AI, ...labels], {
+    maxSeries: seriesPerPair * (MODEL_PAIRS + FOLDED_PAIRS),
+    perName: { upstream: seriesPerPair },
+    ...description,
+  })
 }
 
 /** The labels and the closed sets of their values, as texts of the reference. */
@@ -124,13 +139,12 @@ const STORE_BUCKETS = [10e-6, 25e-6, 50e-6, 100e-6, 500e-6, 2.5e-3, 0.01, 0.1, 1
 const SHADOW_BUCKETS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30]
 const GAP_BUCKETS = [1e-3, 5e-3, 0.02, 0.05, 0.1, 0.25, 1, 5, 20]
 
-/** Maximum number of (upstream, model) pairs with series of their own; later ones count as model `other`. */
-export const MAX_MODEL_PAIRS = 8
-
 /** Every metric, by its name in the code. */
 export const DEFINITIONS = {
   requests: counter('sluice_requests_total', REQUEST, {
-    maxLines: 300,
+    maxLines: 150,
+    perName: { target: 60 },
+    fold: ['route', 'upstream'],
     help: 'Completed requests on the data plane, by route, status and outcome.',
   }),
   hops: histogram('sluice_hop_duration_seconds', ['hop'], {
@@ -144,83 +158,121 @@ export const DEFINITIONS = {
     help: "The gateway's own part of the duration of a request in seconds: without the time of upstreams and clients.",
   }),
   inflight: gauge('sluice_inflight', ['upstream'], {
-    maxLines: 40,
+    maxLines: 2,
+    perName: { upstream: 1 },
+    fold: ['upstream'],
     help: 'Requests in flight to an upstream.',
   }),
   attempts: counter('sluice_attempts_total', ['upstream', 'kind'], {
-    maxLines: 120,
+    maxLines: 20,
+    perName: { upstream: 40 },
+    fold: ['upstream'],
     help: 'Attempts at an upstream by outcome; one client request may need several.',
   }),
   retries: counter('sluice_retries_total', ['upstream', 'reason'], {
-    maxLines: 80,
+    maxLines: 10,
+    perName: { upstream: 30 },
+    fold: ['upstream'],
     help: 'Retries on the same target, by the error kind of the previous attempt.',
   }),
   retriesDenied: counter('sluice_retries_denied_total', ['upstream'], {
-    maxLines: 40,
+    maxLines: 2,
+    perName: { upstream: 1 },
+    fold: ['upstream'],
     help: 'Retries denied because the retry budget of the upstream was spent.',
   }),
   fallbacks: counter('sluice_fallbacks_total', ['from', 'to'], {
-    maxLines: 80,
+    maxLines: 10,
+    perName: { target: 6 },
+    fold: ['from', 'to'],
     help: 'Fallbacks to the next target of the route.',
   }),
   hedges: counter('sluice_hedges_total', ['upstream', 'result'], {
-    maxLines: 60,
+    maxLines: 4,
+    perName: { upstream: 4 },
+    fold: ['upstream'],
     help: 'Hedges (parallel second attempts) by target: won (its content came first), lost (cancelled), failed, denied (not sent: the hedge budget of the route is spent).',
   }),
   breakerState: gauge('sluice_breaker_state', ['upstream'], {
-    maxLines: 40,
+    maxLines: 2,
+    perName: { upstream: 1 },
+    fold: ['upstream'],
     help: 'The circuit breaker of an upstream: 0 closed, 1 half-open, 2 open; maximum over processes.',
     aggregator: 'max',
   }),
   breakerChanged: gauge('sluice_breaker_changed_timestamp_seconds', ['upstream'], {
-    maxLines: 40,
+    maxLines: 2,
+    perName: { upstream: 1 },
+    fold: ['upstream'],
     help: 'When the circuit breaker of an upstream last opened or closed, in Unix time; the latest over processes. 0: closed since the start.',
     aggregator: 'max',
   }),
   credentialsResting: gauge('sluice_credentials_resting', ['upstream'], {
-    maxLines: 40,
+    maxLines: 2,
+    perName: { upstream: 1 },
+    fold: ['upstream'],
     help: 'API keys of an upstream in cool-down after 401, 403 or 429; maximum over processes.',
     aggregator: 'max',
   }),
   canaryAborts: counter('sluice_canary_aborts_total', ['route', 'upstream'], {
-    maxLines: 40,
+    maxLines: 2,
+    perName: { target: 1 },
+    fold: ['route', 'upstream'],
     help: 'Canary aborts: targets with `abort` taken out of use because their error rate was too high.',
   }),
   canaryAborted: gauge('sluice_canary_aborted', ['route', 'upstream'], {
-    maxLines: 40,
+    maxLines: 2,
+    perName: { target: 1 },
+    fold: ['route', 'upstream'],
     help: 'State of a target with `abort`: 1 out of use, 0 in use.',
   }),
   shadowRequests: counter('sluice_shadow_requests_total', COMPARED, {
-    maxLines: 80,
+    maxLines: 10,
+    perName: { target: 30 },
+    fold: ['route', 'upstream'],
     help: 'Requests copied to a shadow target, counted on both sides when both have ended.',
   }),
   shadowFirstContent: histogram('sluice_shadow_time_to_first_token_seconds', ['route', 'side'], {
-    maxSeries: 8,
+    maxSeries: 1,
+    perName: { target: 2 },
+    fold: ['route'],
     buckets: SHADOW_BUCKETS,
     help: 'Seconds to the first content of copied requests, or to the end of a whole reply, on both sides, without the time to receive the request.',
   }),
   shadowTokens: counter('sluice_shadow_tokens_total', ['route', 'side', 'gen_ai_token_type'], {
-    maxLines: 32,
+    maxLines: 4,
+    perName: { target: 4 },
+    fold: ['route'],
     help: 'Tokens of copied requests on both sides, reported or estimated.',
   }),
   shadowCost: counter('sluice_shadow_cost_usd_total', ['route', 'side'], {
-    maxLines: 16,
+    maxLines: 2,
+    perName: { target: 2 },
+    fold: ['route'],
     help: 'Cost of copied requests on both sides in US dollars, if the price is known. sluice_cost_usd_total contains the primary side only.',
   }),
   shadowDropped: counter('sluice_shadow_dropped_total', ['route', 'reason'], {
-    maxLines: 40,
+    maxLines: 9,
+    perName: { target: 9 },
+    fold: ['route'],
     help: 'Sampled requests that were not copied: concurrent or spend (a cap of the route), memory, overload, breaker (of the shadow target: open), store_unavailable, unsupported (the target lacks the operation or an API key), draining.',
   }),
   promptTokens: counter('sluice_prompt_tokens_total', ['upstream', 'cache'], {
-    maxLines: 80,
+    maxLines: 4,
+    perName: { upstream: 2 },
+    fold: ['upstream'],
     help: 'Prompt tokens that upstreams reported, by whether the provider read them from its prompt cache. The share of hits shows the gain of sticky routes.',
   }),
   streamEnds: counter('sluice_stream_ends_total', ['upstream', 'end'], {
-    maxLines: 80,
+    maxLines: 10,
+    perName: { upstream: 12 },
+    fold: ['upstream'],
     help: 'Streamed replies by end. Only `complete` ended with a terminator; the label distinguishes ends by the upstream, the client and the gateway.',
   }),
   chunkGap: histogram('sluice_chunk_gap_seconds', ['upstream'], {
-    maxSeries: 10,
+    maxSeries: 1,
+    perName: { upstream: 1 },
+    fold: ['upstream'],
     buckets: GAP_BUCKETS,
     help: "Seconds between two chunks of an upstream's stream.",
   }),
@@ -230,23 +282,29 @@ export const DEFINITIONS = {
   }),
   losses: counter('sluice_translation_losses_total', ['from', 'to', 'field'], {
     maxLines: 60,
+    fold: ['field'],
     help: 'Fields lost in translations.',
-    fold: 'field',
   }),
   escrow: counter('sluice_reasoning_escrow_total', ['result'], {
     maxLines: 5,
     help: 'Lookups of reasoning state by turn (hit, miss; most turns have none), and states of replies: stored, too_large; failed: the store was unavailable.',
   }),
   reasoningDropped: counter('sluice_reasoning_dropped_total', ['upstream'], {
-    maxLines: 40,
+    maxLines: 2,
+    perName: { upstream: 1 },
+    fold: ['upstream'],
     help: 'Requests sent again without the reasoning of earlier turns, because the upstream rejected it as bound to another conversation.',
   }),
   cacheRequests: counter('sluice_cache_requests_total', ['route', 'result'], {
-    maxLines: 60,
+    maxLines: 10,
+    perName: { target: 5 },
+    fold: ['route'],
     help: 'Requests of routes with a cache, by result: hit, shared (joined an equal request that was running), miss, stored (not looked up, replaces the entry), bypass (not cached).',
   }),
   cacheSaved: counter('sluice_cache_saved_usd_total', ['route'], {
-    maxLines: 20,
+    maxLines: 2,
+    perName: { target: 1 },
+    fold: ['route'],
     help: 'What replies from the cache would have cost in US dollars, if the price is known.',
   }),
   cacheEntries: gauge('sluice_cache_entries', [], {
@@ -289,14 +347,14 @@ export const DEFINITIONS = {
   }),
   storeDuration: histogram('sluice_store_duration_seconds', ['op'], {
     maxSeries: 16,
+    fold: ['op'],
     buckets: STORE_BUCKETS,
     help: 'Duration of a store operation in seconds.',
-    fold: 'op',
   }),
   storeErrors: counter('sluice_store_errors_total', ['op'], {
     maxLines: 16,
+    fold: ['op'],
     help: 'Failed store operations.',
-    fold: 'op',
   }),
   configGeneration: gauge('sluice_config_generation', [], {
     maxLines: 1,
@@ -308,21 +366,29 @@ export const DEFINITIONS = {
     help: 'Configuration reloads: ok, refused (the previous generation stays in force).',
   }),
   credentialRefreshes: counter('sluice_credential_refreshes_total', ['upstream', 'result'], {
-    maxLines: 40,
+    maxLines: 4,
+    perName: { upstream: 2 },
+    fold: ['upstream'],
     help: 'Refreshes of the credentials of an identity at a cloud, by the first upstream that uses it: ok, failed.',
   }),
   credentialExpiry: gauge('sluice_credential_expiry_timestamp_seconds', ['upstream'], {
-    maxLines: 20,
+    maxLines: 2,
+    perName: { upstream: 1 },
+    fold: ['upstream'],
     help: 'Expiry of the credentials of an identity at a cloud in Unix time, by the first upstream that uses it; 0 without credentials.',
     aggregator: 'min',
   }),
   credentialFailing: gauge('sluice_credential_refresh_failing', ['upstream'], {
-    maxLines: 20,
+    maxLines: 2,
+    perName: { upstream: 1 },
+    fold: ['upstream'],
     help: 'Whether the last refresh of the credentials of an identity at a cloud failed (1), by the first upstream that uses it.',
     aggregator: 'max',
   }),
   certificateExpiry: gauge('sluice_certificate_expiry_timestamp_seconds', ['upstream'], {
-    maxLines: 40,
+    maxLines: 2,
+    perName: { upstream: 1 },
+    fold: ['upstream'],
     help: 'Expiry of a certificate in Unix time: of the data port (`none`), or of the client certificate for an upstream.',
     aggregator: 'min',
   }),
@@ -342,9 +408,10 @@ export const DEFINITIONS = {
     aggregator: 'max',
   }),
   cost: counter('sluice_cost_usd_total', ['upstream', 'model'], {
-    maxLines: 60,
+    maxLines: 30,
+    perName: { upstream: 10 },
+    fold: ['model'],
     help: 'Cost of requests in US dollars, if the price is known.',
-    fold: 'model',
   }),
   usageRows: counter('sluice_usage_rows_total', ['kind'], {
     maxLines: 8,
@@ -363,7 +430,9 @@ export const DEFINITIONS = {
     help: 'Requests refused by a limit, by a label of their key that metrics.labels names. Each series also has the label itself.',
   }),
   tokensAfterDisconnect: counter('sluice_tokens_after_disconnect_total', ['upstream'], {
-    maxLines: 40,
+    maxLines: 2,
+    perName: { upstream: 1 },
+    fold: ['upstream'],
     help: 'Output tokens that an upstream charged for after the client disconnected.',
   }),
   workerRestarts: counter('sluice_worker_restarts_total', ['reason'], {
@@ -375,20 +444,28 @@ export const DEFINITIONS = {
     help: 'Log lines dropped because 8 MiB were already waiting, or the destination failed.',
   }),
   guardrailVerdicts: counter('sluice_guardrail_verdicts_total', ['guardrail', 'on', 'verdict'], {
-    maxLines: 120,
+    maxLines: 12,
+    perName: { guardrail: 12 },
+    fold: ['guardrail'],
     help: 'Judgements of guardrails, each verdict once for a request and once for its reply.',
   }),
   guardrailDuration: histogram('sluice_guardrail_duration_seconds', ['guardrail'], {
-    maxSeries: 10,
+    maxSeries: 1,
+    perName: { guardrail: 1 },
+    fold: ['guardrail'],
     buckets: GUARD_BUCKETS,
     help: 'Duration of judgements in seconds: a call of a guard server or plugin, or own rules on a request or reply.',
   }),
   pluginErrors: counter('sluice_plugin_errors_total', ['plugin', 'hook'], {
-    maxLines: 40,
+    maxLines: 4,
+    perName: { plugin: 10 },
+    fold: ['plugin', 'hook'],
     help: 'Calls of plugins that threw, were late or returned another shape.',
   }),
   guardrailBreaker: gauge('sluice_guardrail_breaker_state', ['guardrail'], {
-    maxLines: 20,
+    maxLines: 2,
+    perName: { guardrail: 1 },
+    fold: ['guardrail'],
     aggregator: 'max',
     help: 'The circuit breaker of a guardrail: 0 closed, 1 half-open, 2 open; maximum over processes.',
   }),
@@ -402,7 +479,7 @@ export const DEFINITIONS = {
   }),
   seriesDropped: counter('sluice_series_dropped_total', [], {
     maxLines: 1,
-    help: 'Series dropped because a metric, or all metrics together, reached the cap.',
+    help: 'Label values that were counted as `other` because their metric had reached its cap.',
   }),
   tokenUsage: genAi('gen_ai_client_token_usage', ['gen_ai_token_type'], {
     seriesPerPair: 2,

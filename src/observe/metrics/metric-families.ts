@@ -5,7 +5,7 @@ import type { Count, Family, Level, MetricSet } from './capped-registry.js'
 import type { Distribution } from './histogram.js'
 
 /** Further names are resolved on each call, so that a caller's mistake cannot exhaust memory. */
-const MAX_CACHED = 256
+const MAX_CACHED = 1_024
 
 /** Caches the results of `resolve` for a closed set of names. */
 export function cached<T>(resolve: (name: string) => T): (name: string) => T {

@@ -8,15 +8,20 @@ export interface Definition {
   readonly name: string
   readonly help: string
   readonly labels: readonly string[]
-  /** Maximum number of lines in the text format. */
+  /** Maximum number of lines in the text format, without those of `perName`. */
   readonly maxLines: number
+  /** Further lines for each name that the configuration has or had since the start, by its kind. */
+  readonly perName?: Readonly<Partial<Record<NameKind, number>>>
   /** Upper bounds, ascending, at most 12; histograms only. */
   readonly buckets?: readonly number[]
   /** How values of several processes are combined; default `sum`. */
   readonly aggregator?: 'sum' | 'max' | 'min'
-  /** The label that becomes `other` when the metric is full; without it, new series are dropped. */
-  readonly fold?: string
+  /** The labels that become `other` when the metric is full; default all. */
+  readonly fold?: readonly string[]
 }
+
+/** A name of the configuration that is a label value; `target`: a route's name with an upstream's. */
+export type NameKind = 'upstream' | 'target' | 'guardrail' | 'plugin'
 
 /** One counted value and the trace of its request; only the OpenMetrics format has them. */
 export interface Exemplar {

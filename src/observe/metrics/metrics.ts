@@ -3,8 +3,9 @@
  * Every label value comes from a closed set.
  */
 import type { AuthResult } from '../../accounts/authentication/authentication-result.js'
+import type { Config } from '../../config/config.js'
 import type { ErrorKind } from '../../errors.js'
-import { MAX_LINES, MetricSet, type Count } from './capped-registry.js'
+import { MetricSet, type Count } from './capped-registry.js'
 import { ComparisonMetrics } from './comparison-metrics.js'
 import { Gauges } from './gauges.js'
 import { LabelMetrics } from './key-label-metrics.js'
@@ -13,6 +14,9 @@ import type { ClientFormatLabel, HedgeResult, Hop, LimitKind, Outcome } from './
 import { cached, register, type Families } from './metric-families.js'
 import { aggregateText, type Collected, type TextFormat } from './metric-types.js'
 import { TargetSeriesMap, type TargetSeries } from './target-series.js'
+
+/** The part of a configuration whose names are label values. */
+type NamedInLabels = Pick<Config, 'upstreams' | 'routes' | 'guardrails' | 'plugins'>
 
 /** All metrics of a process. */
 export class Metrics {
@@ -42,12 +46,12 @@ export class Metrics {
   private refresh: () => void = () => undefined
   private readonly targets: TargetSeriesMap
 
-  /** `processMetrics: false` omits Node's own metrics; `maxLines` lowers the cap (tests). */
-  constructor(options: { processMetrics?: boolean; maxLines?: number } = {}) {
-    this.set = new MetricSet(options.maxLines ?? MAX_LINES)
+  /** `processMetrics: false` omits Node's own metrics. */
+  constructor(options: { processMetrics?: boolean } = {}) {
+    this.set = new MetricSet()
     this.families = register(this.set)
     this.gauges = new Gauges(this.families)
-    this.targets = new TargetSeriesMap(this.families)
+    this.targets = new TargetSeriesMap(this.families, () => this.set.caps.count('upstream'))
     this.comparison = new ComparisonMetrics(this.families)
     this.cache = new CacheMetrics(this.families)
     for (const metric of this.labels.metrics()) this.registry.registerMetric(metric)
@@ -144,6 +148,27 @@ export class Metrics {
   /** A request without a route: refused, or handled by the gateway itself. */
   unrouted(status: number, outcome: Outcome, ingress: ClientFormatLabel = 'none'): void {
     this.families.requests.child(ingress, 'none', 'none', String(status), outcome).add()
+  }
+
+  /** Makes room for the series of a configuration, before the first of them. */
+  configured({ upstreams, routes, guardrails, plugins }: NamedInLabels): void {
+    const { caps } = this.set
+    caps.add('upstream', Object.keys(upstreams))
+    for (const { match, targets, fallback, shadow } of routes) {
+      const all = [...targets, ...fallback, ...(shadow === null ? [] : [shadow])]
+      caps.add(
+        'target',
+        all.map(({ upstream }) => JSON.stringify([match, upstream])),
+      )
+    }
+    caps.add(
+      'guardrail',
+      guardrails.map(({ name }) => name),
+    )
+    caps.add(
+      'plugin',
+      plugins.map(({ path }) => path),
+    )
   }
 
   configLoaded(generation: number): void {

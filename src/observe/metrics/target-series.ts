@@ -1,6 +1,6 @@
 /** The series of requests to an upstream, resolved once per target of the configuration. */
 import type { Usage } from '../../formats/chat/usage.js'
-import { MAX_MODEL_PAIRS } from './metric-definitions.js'
+import { FOLDED_PAIRS, MAX_MODEL_PAIRS, MODEL_PAIRS } from './metric-definitions.js'
 import { cached, type Families } from './metric-families.js'
 import type { Distribution } from './histogram.js'
 import type { ClientFormatLabel, Outcome, Side, StreamEnd } from './label-values.js'
@@ -47,9 +47,12 @@ export class TargetSeriesMap {
   private readonly families: Families
   private readonly targets = new Map<string, TargetSeries>()
   private readonly models = new Map<string, ModelSeries>()
+  private readonly upstreams: () => number
 
-  constructor(families: Families) {
+  /** `upstreams`: the number of configured upstreams. */
+  constructor(families: Families, upstreams: () => number) {
     this.families = families
+    this.upstreams = upstreams
   }
 
   /** The series of one (route, upstream), made at its first use. */
@@ -65,10 +68,11 @@ export class TargetSeriesMap {
   private makeTarget(route: string, upstream: string): TargetSeries {
     const { inflight, attempts, requests, streamEnds, chunkGap, backpressure } = this.families
     const level = inflight.child(upstream)
-    const gap = chunkGap.child(upstream)
     const slow = { client: backpressure.child('client') }
     const attempt = cached((kind) => attempts.child(upstream, kind))
     const models = cached((model) => this.model(upstream, model))
+    // Made with the first stream: a histogram has twelve lines.
+    let gap: Distribution | null = null
     const end = cached((name) => streamEnds.child(upstream, name))
     const hits = this.families.promptTokens.child(upstream, 'hit')
     const misses = this.families.promptTokens.child(upstream, 'miss')
@@ -82,7 +86,7 @@ export class TargetSeriesMap {
       attempt: (kind) => attempt(kind).add(),
       finished: (status, outcome, ingress = 'none') => ended(ingress)(String(status))(outcome).add(),
       streamEnd: (name) => end(name).add(),
-      chunkGap: (seconds) => gap.observe(seconds),
+      chunkGap: (seconds) => (gap ??= chunkGap.child(upstream)).observe(seconds),
       backpressure: (side, seconds) => slow[side].add(seconds),
       reasoningDropped: () => this.families.reasoningDropped.child(upstream).add(),
       served: (model, reply) => {
@@ -98,9 +102,10 @@ export class TargetSeriesMap {
   private model(upstream: string, model: string): ModelSeries {
     const existing = this.models.get(JSON.stringify([upstream, model]))
     if (existing !== undefined) return existing
-    if (this.models.size < MAX_MODEL_PAIRS) return this.makeModel(upstream, model)
+    const pairs = Math.min(MODEL_PAIRS + this.upstreams(), MAX_MODEL_PAIRS)
+    if (this.models.size < pairs) return this.makeModel(upstream, model)
     if (model !== 'other') return this.model(upstream, 'other')
-    if (this.models.size < MAX_MODEL_PAIRS + 2) return this.makeModel(upstream, model)
+    if (this.models.size < pairs + FOLDED_PAIRS - 1) return this.makeModel(upstream, model)
     return upstream === 'other' ? this.makeModel('other', 'other') : this.model('other', 'other')
   }
 
