@@ -150,6 +150,13 @@ export function hideSecrets(text: string, mark = '[redacted]'): string {
   return finder.hide(text, mark).replace(CREDENTIALS, mark)
 }
 
+/** The value as JSON, without secrets in its texts. */
+export function jsonWithoutSecrets(value: object, mark = '***'): string {
+  return JSON.stringify(value, (_, inner: unknown) => {
+    return typeof inner === 'string' ? hideSecrets(inner, mark) : inner
+  })
+}
+
 /** As `hideSecrets`, and without parts of configured secrets of 16 characters or more. For short texts. */
 export function hideSecretParts(text: string, mark = '[redacted]'): string {
   return hideSecrets(finder.hideParts(text, mark), mark)

@@ -44,7 +44,7 @@ export interface Finding {
 export function formatProblem(problem: ConfigProblem): string {
   const place = `${problem.file}:${problem.line}:${problem.column}`
   const path = problem.path === '' ? '' : `${problem.path}: `
-  return `${place}: ${path}${problem.message}${suggestionText(problem.suggestion)}`
+  return hideSecrets(`${place}: ${path}${problem.message}${suggestionText(problem.suggestion)}`, '***')
 }
 
 /** `['routes', 2, 'hedge']` → `routes[2].hedge`. */

@@ -12,6 +12,11 @@ export interface Surroundings {
   readFile(path: string): string | null
   /** Why `readFile` returned null, as the rest of a sentence: `does not exist`. */
   whyUnreadable(path: string): string
+  /**
+   * Whether a placeholder (`NAME` or `file:PATH`) may be replaced at this path; one that may not
+   * becomes the text `placeholder`. Absent: all may.
+   */
+  readonly mayFill?: (path: Path, placeholder: string) => boolean
 }
 
 /** The sources of each upstream's keys, by the upstream's name, in file order. */
@@ -38,6 +43,22 @@ const MAX_VALUES = 1_000_000
 const MAX_DEPTH = 64
 
 const PLACEHOLDER = /\$(\$\{)|\$\{([^}]*)\}?/g
+/** The text in place of a placeholder that may not be replaced by its value. */
+const STAND_IN = 'placeholder'
+
+/** The placeholders (`NAME`, `file:PATH`) in the texts of a value. */
+export function placeholdersIn(value: unknown): Set<string> {
+  const found = new Set<string>()
+  const visit = (inner: unknown, depth: number): void => {
+    if (typeof inner === 'string') {
+      for (const [, , name] of inner.matchAll(PLACEHOLDER)) if (name !== undefined) found.add(name)
+    } else if (typeof inner === 'object' && inner !== null && depth < MAX_DEPTH) {
+      for (const each of Object.values(inner)) visit(each, depth + 1)
+    }
+  }
+  visit(value, 0)
+  return found
+}
 
 /**
  * Replaces every placeholder in every text value; `$${` is an escaped `${`. Claims of tokens under `identity`
@@ -115,10 +136,15 @@ class Filling {
       if (escaped !== undefined) return '${'
       const name = inner ?? ''
       if (!whole.endsWith('}')) return this.fault(path, 'contains ${ without a closing brace')
-      if (/^file:./.test(name)) return this.fromFile(name.slice('file:'.length), path)
-      if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+      const isFile = /^file:./.test(name)
+      if (!isFile && !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
         return this.fault(path, 'contains an invalid placeholder: use ${NAME} or ${file:PATH}')
       }
+      if (this.around.mayFill?.(path, name) === false) {
+        if (key) this.addKeySource(path, { source: name, isSet: true })
+        return STAND_IN
+      }
+      if (isFile) return this.fromFile(name.slice('file:'.length), path)
       const found = this.around.env[name]?.trim() ?? ''
       if (key) this.addKeySource(path, { source: name, isSet: found !== '' })
       if (found !== '') return found

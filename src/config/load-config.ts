@@ -12,6 +12,7 @@ import type * as z from 'zod'
 import { readBoundedFile, whyUnreadable } from './bounded-file.js'
 import { packageFile, programFile } from './package-file.js'
 import { catalogueSchema, duplicateIds, factsOfCatalogue } from './schema/catalogue-schema.js'
+import { boundsOf, type TextBounds } from './caller-text.js'
 import { createCatalogue, withListed } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
 import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/read-tls-files.js'
@@ -96,9 +97,14 @@ export function loadConfig(path: string, env: Env, stored?: StoredTexts): LoadRe
   return load({ path: absolute, text, catalogue: stored?.catalogue }, env, readText)
 }
 
-/** The same for a text in place of that of the file at the path. Never throws. */
-export function loadConfigAs(path: string, text: string, env: Env): LoadResult {
-  return load({ path: resolve(path), text }, env, readText)
+/**
+ * The same for a text in place of that of the file at the path. `inForce` null: the text may use all that the
+ * file may; otherwise its author may not read secrets, and it may only use what the configuration in force
+ * uses (`caller-text.ts`). Never throws.
+ */
+export function loadConfigAs(path: string, text: string, env: Env, inForce: Loaded | null): LoadResult {
+  const bounds = inForce === null ? undefined : boundsOf(inForce.sources)
+  return load({ path: resolve(path), text, bounds }, env, readText)
 }
 
 /** The same from texts in memory. Never throws. */
@@ -122,9 +128,10 @@ interface LoadedTexts {
   readonly text: string | null
   /** If absent, the file that `text` names is read. */
   readonly catalogue?: string | undefined
+  readonly bounds?: TextBounds | undefined
 }
 
-function load({ path, text, catalogue: stored }: LoadedTexts, env: Env, read: ReadFile): LoadResult {
+function load({ path, text, catalogue: stored, bounds }: LoadedTexts, env: Env, read: ReadFile): LoadResult {
   const folder = dirname(path)
   const files: Record<string, string | null> = {}
   const sources = { path, text: text ?? '', files, catalogue: null }
@@ -144,9 +151,13 @@ function load({ path, text, catalogue: stored }: LoadedTexts, env: Env, read: Re
     ...surroundings(folder, variables, env),
     readFile: (file: string) => readRecorded(file, limitOf(file)),
   }
-  const own = readConfig(path, text, around)
+  const own = readConfig(path, text, around, bounds)
   if (own.config === null) return { ok: false, errors: own.errors, sources }
   const named = resolve(folder, own.modelsPath ?? 'models.yaml')
+  if (bounds?.isCatalogue(named) === false && own.modelsPath !== undefined) {
+    const finding = { path: ['models'], message: `the file ${OUT_OF_BOUNDS}` }
+    return { ok: false, errors: [own.locate(finding)], sources }
+  }
   const namedText = stored ?? readRecorded(named, MAX_FILE_BYTES)
   const isShipped = namedText === null && own.modelsPath === undefined && !isFile(named)
   const modelsPath = isShipped ? packageFile('config/models.yaml') : named
@@ -204,14 +215,23 @@ function unreadable(file: string): ConfigProblem {
   return { file, line: 1, column: 1, path: '', message, suggestion: null }
 }
 
+/** Why the text of a caller cannot use a file, as the rest of a sentence: the same if it does not exist. */
+const OUT_OF_BOUNDS = 'is not read: this text may only use files of the configuration in force'
+
 type OwnResult =
   | { config: Config; modelsPath: string | undefined; locate: (finding: Finding) => ConfigProblem }
   | { config: null; errors: ConfigProblem[] }
 
-function readConfig(file: string, text: string, around: Surroundings): OwnResult {
+function readConfig(
+  file: string,
+  text: string,
+  around: Surroundings,
+  bounds: TextBounds | undefined,
+): OwnResult {
   const yaml = parseYaml(file, text)
   if (yaml.errors.length > 0) return { config: null, errors: yaml.errors }
-  const filled = fillPlaceholders(yaml.value, around)
+  const filling = bounds === undefined ? around : { ...around, mayFill: bounds.mayFill }
+  const filled = fillPlaceholders(yaml.value, filling)
   const { values, findings } = checked(fileSchema, filled.value, filled.filledPaths)
   // A value whose placeholder failed also breaks other rules; one problem is enough.
   const unfilled = new Set(filled.findings.map((finding) => pathText(finding.path)))
@@ -219,13 +239,15 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
   const all = [...filled.findings, ...others]
   if (values === null) return { config: null, errors: located(all, yaml) }
   const folder = dirname(file)
+  const isReadable = (path: string): boolean => bounds?.mayRead(resolve(folder, path)) !== false
   const resolved = resolveConfig(values, {
     folder,
     env: around.env,
     keySources: filled.keySources,
-    readFile: (path) => around.readFile(path),
-    whyUnreadable: (path) => around.whyUnreadable(path),
-    checkTls,
+    readFile: (path) => (isReadable(path) ? around.readFile(path) : null),
+    whyUnreadable: (path) => (isReadable(path) ? around.whyUnreadable(path) : OUT_OF_BOUNDS),
+    // Those of the listener are read again by the process that serves.
+    checkTls: bounds === undefined ? checkTls : () => null,
   })
   all.push(...resolved.findings)
   if (resolved.config === null || all.length > 0) return { config: null, errors: located(all, yaml) }

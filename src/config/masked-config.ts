@@ -40,7 +40,7 @@ export function maskedConfig(snapshot: Snapshot): JsonObject {
 }
 
 /** Masks configured secrets that also occur in settings whose names do not mark them as secret. */
-function withoutSecrets(value: JsonValue): JsonValue {
+export function withoutSecrets(value: JsonValue): JsonValue {
   if (typeof value === 'string') return hideSecrets(value, '***')
   if (Array.isArray(value)) return value.map(withoutSecrets)
   if (!isObject(value)) return value
@@ -110,12 +110,15 @@ export function maskedStore(store: string): string {
     })
 }
 
-/** The URLs of some receivers contain a secret. */
 function maskedNotify({ url, secret, ...rest }: NotifyConfig): JsonObject {
+  return { url: maskedPath(url), ...snakeKeys(rest), secret: masked(secret) }
+}
+
+/** The path and query of the URLs of some receivers and guard servers contain a secret. */
+function maskedPath(url: string): string {
   const { origin, pathname, search } = new URL(url)
   const path = pathname + search
-  const shown = path === '/' ? '' : `/${masked(path)}`
-  return { url: origin + shown, ...snakeKeys(rest), secret: masked(secret) }
+  return path === '/' ? origin : `${origin}/${masked(path)}`
 }
 
 function maskedEscrow(escrow: EscrowConfig): JsonObject {
@@ -244,12 +247,13 @@ function shownRoute({ match, when, targets, shadow, ...route }: RouteConfig): Js
   }
 }
 
-/** Expressions are shown; header values and parameters may be secrets. */
+/** Expressions are shown; header values, parameters and the paths of addresses may be secrets. */
 function shownGuardrail({ name, source, breaker, ...settings }: GuardrailConfig): [string, JsonObject] {
   const { kind, ...own } = source
   const server =
     kind === 'server'
       ? {
+          url: maskedPath(source.url),
           headers: mapValues(source.headers, masked),
           params: mapValues(source.params, maskedValue),
         }

@@ -3,6 +3,7 @@ import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Catalogue, type Config } from '../../config/config.js'
 import { loadConfig } from '../../config/load-config.js'
 import { snakeKeys } from '../../config/masked-config.js'
+import { secretsOf } from '../../config/secret-settings.js'
 import { GatewayError } from '../../errors.js'
 import { readBoundedFile } from '../../config/bounded-file.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
@@ -10,6 +11,7 @@ import { checkModelId, escapeControls } from '../../formats/wire/request-fields.
 import { traitsOf, type RequestTraits } from '../../gateway/routing/match-route-conditions.js'
 import { reasonOf, createRouter, type ModelRoute } from '../../gateway/routing/router.js'
 import { dialectsByRequest, type DialectsByRequest } from '../../gateway/upstreams/choose-openai-endpoint.js'
+import { hideSecrets, jsonWithoutSecrets, protectSecrets } from '../../hide-secrets.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { problemLines } from '../check.js'
 import { configOption, declare, repeated, UsageError } from '../command.js'
@@ -170,6 +172,7 @@ async function runExplain(model: string, values: ExplainOptions): Promise<number
     else console.log(problemLines(loaded.errors).split('\n').map(escapeControls).join('\n'))
     return 1
   }
+  protectSecrets(secretsOf(loaded.config))
   const { body } = values
   const read = body === undefined ? null : await readBody(body)
   const bytes = read === null || 'error' in read ? null : read.bytes
@@ -183,13 +186,14 @@ async function runExplain(model: string, values: ExplainOptions): Promise<number
   const explanation = refusal === null ? explained : { ...explained, why: refusal }
   if (read === null || found === null) {
     if (values.json) printJson(explanationJson(explanation))
-    else console.log(explanationText(explanation, refusal === null ? 404 : 400))
+    else console.log(hideSecrets(explanationText(explanation, refusal === null ? 404 : 400), '***'))
     return found === null ? 1 : 0
   }
   const request = 'error' in read ? read : explainRequest({ bytes: read.bytes, model }, found, loaded)
   if (values.json) printJson({ ...explanationJson(explanation), request })
   else {
-    console.log(`${explanationText(explanation)}\n\n${bodyText(request, !('error' in read))}`)
+    const text = `${explanationText(explanation)}\n\n${bodyText(request, !('error' in read))}`
+    console.log(hideSecrets(text, '***'))
   }
   return 'error' in request || request.result === 'refused' ? 1 : 0
 }
@@ -207,7 +211,7 @@ function refusalOf(model: string): string | null {
 
 /** Ids and names of fields may have any character: a terminal must not interpret them. */
 function printJson(value: object): void {
-  console.log(escapeControls(JSON.stringify(value)))
+  console.log(escapeControls(jsonWithoutSecrets(value)))
 }
 
 function explainRequest(

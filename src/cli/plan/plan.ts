@@ -1,7 +1,15 @@
 /** `sluice plan`: compares two configurations on recent requests. No side effects. */
 import * as z from 'zod'
 import { type Catalogue, type Config, isConfigured, type ServerConfig } from '../../config/config.js'
-import { loadConfig, loadConfigAs } from '../../config/load-config.js'
+import {
+  loadConfig,
+  loadConfigAs,
+  readText,
+  type Loaded as LoadedConfig,
+  type LoadResult,
+} from '../../config/load-config.js'
+import { secretsOf } from '../../config/secret-settings.js'
+import { hideSecrets, jsonWithoutSecrets, protectSecrets } from '../../hide-secrets.js'
 import type { ConfigProblem } from '../../config/config-problem.js'
 import { needsRestart } from '../../config/generations/diff-configs.js'
 import { problemLines } from '../check.js'
@@ -30,6 +38,10 @@ content, but no contents. No side effects.
 'sluice plan NEW' compares with the file of --config, 'sluice plan OLD NEW' compares two files. NEW may be
 '-': the text comes from standard input, and its relative paths start at the current file.
 
+With --untrusted, NEW may be the text of somebody who may not read secrets, as in a pull request: a
+placeholder that the current file has at the same path is replaced, any other becomes the text
+'placeholder', and NEW may name no files but those of the current one.
+
 If no gateway runs, or with --offline or two files, the comparison uses one sample request for each routed
 model, and lists the features that the new upstreams' dialects lack.`,
     exitStatus: `
@@ -47,6 +59,7 @@ sluice plan config/gateway.yaml new.yaml --json`,
         'the current configuration; the gateway is found at its server.ops_host and server.ops_port',
       ).makeOptionMandatory(false),
     )
+    .option('--untrusted', 'replace only placeholders, and read only files, that the current file also has')
     .option('--offline', 'do not use a running gateway')
     .option('--live', 'fail if no gateway runs')
     .option(
@@ -71,6 +84,7 @@ sluice plan config/gateway.yaml new.yaml --json`,
 }
 
 interface PlanOptions {
+  readonly untrusted?: true | undefined
   readonly isOffline: boolean
   readonly live?: true | undefined
   readonly json?: true | undefined
@@ -78,28 +92,40 @@ interface PlanOptions {
 
 async function runPlan(
   files: { readonly before: string; readonly after: string },
-  { isOffline, live, json }: PlanOptions,
+  { isOffline, live, json, untrusted }: PlanOptions,
 ): Promise<number> {
   const before = loadConfig(files.before, process.env)
-  const after =
-    files.after === '-'
-      ? loadConfigAs(files.before, await processTerminal.input(MAX_BYTES), process.env)
-      : loadConfig(files.after, process.env)
+  if (before.ok) protectSecrets(secretsOf(before.config))
+  else if (untrusted) return printErrors(before.errors, json === true)
+  const bounds = untrusted && before.ok ? before : null
+  const after = await loadNew(files, bounds)
   const errors = [before, after].flatMap((loaded) => (loaded.ok ? [] : loaded.errors))
   if (!before.ok || !after.ok) return printErrors(errors, json === true)
+  protectSecrets(secretsOf(after.config))
   const paths = { from_file: files.before, to_file: files.after }
   const result = await planOf(before, after, { isOffline, isLive: live === true })
   if (typeof result === 'string') throw new Error(result)
   const plan = { ...paths, ...result }
-  console.log(json ? JSON.stringify(plan) : planText(plan))
+  console.log(json ? jsonWithoutSecrets(plan) : hideSecrets(planText(plan), '***'))
   return plan.breaks.length === 0 ? 0 : 1
+}
+
+async function loadNew(
+  { before, after }: { readonly before: string; readonly after: string },
+  bounds: LoadedConfig | null,
+): Promise<LoadResult> {
+  if (after === '-') {
+    return loadConfigAs(before, await processTerminal.input(MAX_BYTES), process.env, bounds)
+  }
+  if (bounds === null) return loadConfig(after, process.env)
+  return loadConfigAs(after, readText(after) ?? '', process.env, bounds)
 }
 
 /** As large as a file may be. */
 const MAX_BYTES = 4 * 1024 * 1024
 
 function printErrors(errors: readonly ConfigProblem[], isJson: boolean): number {
-  console.log(isJson ? JSON.stringify({ errors }) : problemLines(errors))
+  console.log(isJson ? jsonWithoutSecrets({ errors }) : problemLines(errors))
   return 1
 }
 

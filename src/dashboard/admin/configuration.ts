@@ -24,7 +24,11 @@ const ROLLBACK_FIELDS: Fields = {
 
 /** The body of a comparison. */
 const PLAN_FIELDS: Fields = {
-  config: { type: YAML, means: 'The YAML text of the other configuration.' },
+  config: {
+    type: YAML,
+    means:
+      'The YAML text of the other configuration. It may use the placeholders and files of the configuration in force, each at its own place; any other placeholder becomes the text `placeholder`.',
+  },
 }
 
 export function configurationRoutes(services: AdminServices): AdminRoute[] {

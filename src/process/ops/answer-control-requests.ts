@@ -4,10 +4,11 @@
  */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { isObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, objectOf, type JsonValue } from '../../formats/chat/json.js'
 import { generationFields, type Snapshot } from '../../config/config.js'
 import { differencesOf } from '../../config/generations/diff-configs.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
+import { withoutSecrets } from '../../config/masked-config.js'
 import { programFile } from '../../config/package-file.js'
 import { formatProblem } from '../../config/config-problem.js'
 import type {
@@ -38,7 +39,8 @@ export function localConfigControl(source: ConfigSource, log: Logger): ConfigCon
       const former = comparedWith === null ? null : await source.history.content(comparedWith)
       const changes = former === null ? [] : differencesOf(former.shown, content.shown)
       const isInForce = source.current().generation === generation
-      const shown = { isInForce, values: content.shown }
+      // An older generation may have a secret of the one in force where nothing marks it as one.
+      const shown = { isInForce, values: objectOf(withoutSecrets(content.shown)) }
       return { record, ...shown, comparedWith: former === null ? null : comparedWith, changes }
     },
     async rollBack({ generation, author, reason }) {
@@ -61,14 +63,14 @@ const MAX_PLANS = 2
 let plans = 0
 
 /**
- * Runs `sluice plan` in a process of its own, because comparing a thousand requests takes longer than a turn
- * of the event loop may. Null if it fails, takes too long, or two run already.
+ * Runs `sluice plan --untrusted` in a process of its own, because comparing a thousand requests takes longer
+ * than a turn of the event loop may. Null if it fails, takes too long, or two run already.
  */
 async function planInChild(path: string, text: string): Promise<PlanResult | null> {
   if (plans >= MAX_PLANS) return null
   plans += 1
   try {
-    const child = spawn(process.execPath, [PROGRAM, 'plan', '-', '--config', path, '--json'], {
+    const child = spawn(process.execPath, [PROGRAM, 'plan', '-', '--untrusted', '--config', path, '--json'], {
       stdio: ['pipe', 'pipe', 'ignore'],
       timeout: PLAN_MS,
     })
