@@ -1,10 +1,13 @@
 /**
  * Judges a request before it is sent: system text, message texts, reasoning, tool results, arguments of
- * calls, inputs of embeddings and legacy prompts. Definitions of tools are not judged.
+ * calls, inputs of embeddings and legacy prompts. All other members that may have text are unseen.
  */
+import type { JsonObject } from '../formats/chat/json.js'
 import type { ChatRequest, Message, TextPart, UserPart } from '../formats/chat/request.js'
+import type { WireFormat } from '../formats/dialect.js'
 import { argumentsIn, plainArguments } from './json-strings.js'
 import { GuardError, type Guardrail, type JudgedRequest, type Part } from './guardrail.js'
+import { membersOf, unseenMember } from './request-members.js'
 
 /** The result of judging a request that may be sent. */
 export interface JudgedTexts {
@@ -16,6 +19,13 @@ export interface JudgedTexts {
 /** Paths of the texts, for errors. */
 type PathOf = (text: string, index: number) => string | undefined
 
+/** The request as the client sent it. */
+interface ClientBody {
+  readonly wire: WireFormat
+  readonly body: JsonObject
+  readonly pathOf: PathOf
+}
+
 /**
  * Runs the guardrails in order. Resolves with the texts if one of them was masked, else with null; rejects
  * with `guardrail_blocked` or `guardrail_unavailable`.
@@ -23,15 +33,18 @@ type PathOf = (text: string, index: number) => string | undefined
 export async function judgeRequest(
   guardrails: readonly Guardrail[],
   of: JudgedRequest,
-  pathOf: PathOf,
+  { wire, body, pathOf }: ClientBody,
 ): Promise<JudgedTexts | null> {
+  const judging = guardrails.filter((guardrail) => guardrail.judges('request') && guardrail.readsText)
+  if (judging.length === 0) return null
   const parts = partsOf(of.request)
   const before = parts.map(({ text }) => text)
+  const unseen =
+    unseenIn(of.request) ?? (await of.inTurns(unseenMember(body, membersOf(wire), new Set(before))))
   let current = parts
   let isMasked = false
-  for (const guardrail of guardrails) {
-    if (!guardrail.judges('request') || !guardrail.readsText) continue
-    refuseUnseen(guardrail, of)
+  for (const guardrail of judging) {
+    if (unseen !== null) refuseUnseen(guardrail, of, unseen)
     const judged = await judgedBy(guardrail, current, { of, pathOf })
     if (judged === null) continue
     isMasked = true
@@ -106,9 +119,7 @@ export function checkMasked(judged: readonly { readonly part: Part }[], texts: r
 }
 
 /** Notes content that the guardrail cannot read. Throws `guardrail_blocked` with `unseen: block`. */
-function refuseUnseen(guardrail: Guardrail, { request, notes }: JudgedRequest): void {
-  const path = unseenIn(request)
-  if (path === null) return
+function refuseUnseen(guardrail: Guardrail, { notes }: JudgedRequest, path: string): void {
   const { name, config } = guardrail
   notes.note(name, 'request', 'unseen')
   if (config.unseen === 'report' || config.action === 'report') return
@@ -118,7 +129,7 @@ function refuseUnseen(guardrail: Guardrail, { request, notes }: JudgedRequest): 
   throw error
 }
 
-/** The path of the first content that no guardrail can read; null if there is none. */
+/** The path of the first part that no guardrail can read; null if there is none. */
 function unseenIn(request: ChatRequest): string | null {
   const [first] = request.unseen ?? []
   if (first !== undefined) return first

@@ -5,6 +5,7 @@
  */
 import { GatewayError, type WireError } from '../errors.js'
 import { isContent, type ChatEvent, type FinishReason } from '../formats/chat/event.js'
+import { hostedCallNames } from '../formats/chat/hosted-tools.js'
 import { OutputMeter, type OutputSize } from '../formats/chat/output-size.js'
 import { mergeUsage, type Usage } from '../formats/chat/usage.js'
 import type { EventGuard } from '../formats/translated-stream.js'
@@ -208,7 +209,7 @@ class ToolStage implements Stage {
 
   take(events: readonly StageEvent[], next: Take): Promise<void> | null {
     const { guardrail, of } = this
-    const at = events.findIndex((event) => event.type === 'tool-start' && !guardrail.allowsTool(event.name))
+    const at = events.findIndex((event) => calledTools(event).some((name) => !guardrail.allowsTool(name)))
     if (at >= 0) {
       if (guardrail.config.action === 'block') {
         return next([...events.slice(0, at), stopFor(guardrail, of, null)])
@@ -220,4 +221,10 @@ class ToolStage implements Stage {
     }
     return next(events)
   }
+}
+
+/** The names of the tool that an event calls; empty if it calls none. */
+function calledTools(event: StageEvent): string[] {
+  if (event.type === 'tool-start') return [event.name]
+  return event.type === 'opaque' ? hostedCallNames(event.block) : []
 }

@@ -4,7 +4,8 @@
  */
 import type { WireError } from '../errors.js'
 import type { ChatEvent } from '../formats/chat/event.js'
-import { GuardError, type Guardrail, type JudgedRequest } from './guardrail.js'
+import { atOnce } from '../formats/wire/steps.js'
+import { GuardError, WholeTexts, type Guardrail, type JudgedRequest } from './guardrail.js'
 
 /** The end of a reply that a guardrail refused, or could not judge. Nothing follows it. */
 export interface Stop {
@@ -32,7 +33,8 @@ type Start = Extract<ChatEvent, { type: 'text-start' | 'refusal-start' | 'thinki
 export type TextEvent = Extract<ChatEvent, { type: 'text-delta' | 'refusal-delta' | 'thinking-delta' }>
 /** The end of a text block. */
 export type TextEnd = Extract<ChatEvent, { type: 'text-end' | 'refusal-end' | 'thinking-end' }>
-type Attached = Extract<ChatEvent, { type: 'citation' | 'logprobs' }>
+type CitationEvent = Extract<ChatEvent, { type: 'citation' }>
+type Attached = CitationEvent | Extract<ChatEvent, { type: 'logprobs' }>
 
 /** The events of a call that is held back. */
 export interface WithheldCall {
@@ -91,10 +93,14 @@ export class Blocks<Later> {
       case 'refusal-end':
       case 'thinking-end':
         return this.isInText ? judge.textEnd(event) : null
-      case 'citation':
+      case 'citation': {
+        const judged = this.citation(event)
+        if (judged.type === 'stop') return judged
+        this.attach(judged)
+        return null
+      }
       case 'logprobs':
-        if (this.isInText) this.attached.push(event)
-        else judge.push(event)
+        this.attach(event)
         return null
       case 'tool-start':
         this.call = { events: [event], start: event, json: '' }
@@ -125,6 +131,28 @@ export class Blocks<Later> {
       default:
         return event satisfies never
     }
+  }
+
+  private attach(event: Attached): void {
+    if (this.isInText) this.attached.push(event)
+    else this.judge.push(event)
+  }
+
+  /** The citation after the own rules; guard servers and plugins do not get it. */
+  private citation(event: CitationEvent): CitationEvent | Stop {
+    const { guardrail, of } = this
+    const { rules, config, name } = guardrail
+    if (rules === null) return stopAtUnseen(guardrail, of, event) ?? event
+    const judge = new WholeTexts(rules, config.action, config.windowChars)
+    const citation = { ...event.citation }
+    for (const member of ['url', 'title', 'citedText'] as const) {
+      const text = citation[member]
+      if (text !== undefined) citation[member] = atOnce(judge.text(text))
+    }
+    if (!judge.found) return event
+    if (config.action === 'block') return stopFor(guardrail, of, null, judge.rule)
+    of.notes.note(name, 'response', config.action)
+    return config.action === 'mask' ? { ...event, citation } : event
   }
 
   /** The text has been judged: its citations and its end pass, as far as they fit a masked text. */
@@ -185,7 +213,7 @@ export function maskedCall(
 }
 
 /** The offsets of a citation do not fit a masked text. */
-export function withoutOffsets(event: Extract<ChatEvent, { type: 'citation' }>): ChatEvent {
+export function withoutOffsets(event: CitationEvent): ChatEvent {
   const citation = { ...event.citation }
   delete citation.start
   delete citation.end
@@ -215,7 +243,7 @@ export function stopAfterError(guardrail: Guardrail, of: JudgedRequest, error: u
 
 /** Notes content of a reply that no guardrail can read; the end of the reply with `unseen: block`. */
 export function stopAtUnseen(guardrail: Guardrail, of: JudgedRequest, { type }: StageEvent): Stop | null {
-  if (type !== 'image' && type !== 'opaque') return null
+  if (type !== 'image' && type !== 'opaque' && type !== 'citation') return null
   const { config, name } = guardrail
   of.notes.note(name, 'response', 'unseen')
   if (config.unseen === 'report' || config.action === 'report') return null

@@ -6,6 +6,8 @@ import { isObject, objectOf, type JsonObject } from '../../src/formats/chat/json
 
 /** The reply of the provider. */
 export interface Scripted {
+  /** The body of whole replies, unchanged. */
+  readonly whole?: JsonObject
   readonly text?: string
   readonly reasoning?: string
   readonly call?: { readonly name: string; readonly arguments: string }
@@ -66,7 +68,7 @@ async function answer(url: string, body: JsonObject, { res, scripted }: Answerin
   const isStream = body['stream'] === true || url.includes(':streamGenerateContent')
   if (!isStream) {
     res.writeHead(200, { 'content-type': 'application/json' })
-    res.end(JSON.stringify(format.whole(scripted)))
+    res.end(JSON.stringify(scripted.whole ?? format.whole(scripted)))
     return
   }
   res.writeHead(200, { 'content-type': 'text/event-stream' })

@@ -154,7 +154,7 @@ export const guardrailSchema = z.strictObject({
     .enum(['report', 'block'])
     .default('report')
     .describe(
-      'What happens with content that the guardrail cannot read: images, audio, files and conversations that the provider holds.',
+      'What happens with content that is not judged: images, audio, files, conversations that the provider holds, and members of the body that may have text, such as descriptions of tools.',
     ),
   apply_to: applyTo.optional(),
 })

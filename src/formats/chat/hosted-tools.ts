@@ -3,7 +3,7 @@
  * and in `calls` of a price.
  */
 import type { JsonObject } from './json.js'
-import { stringOf } from './json.js'
+import { objectOf, stringOf } from './json.js'
 
 /** A tool or option of a request. */
 export interface HostedTool {
@@ -41,6 +41,29 @@ export function hostedToolName(type: string): string {
     .replace(DATE, '')
   if (WEB_SEARCH.has(snake)) return 'web_search'
   return MCP.has(snake) ? 'mcp' : snake
+}
+
+/** The types of blocks of replies that are calls, and the results of tools that the provider has run. */
+const CALL_TYPE = /(?:_calls?|_use|_result|_output|_approval_request|_list_tools|_code)$/
+
+/**
+ * The names of the tool that a block of a reply calls: the name that the block has, the type of its call, and
+ * the name in `allow_tools`. Empty if the block is no call.
+ */
+export function hostedCallNames(block: JsonObject): string[] {
+  const { type, name, server_name: server, server_label: label } = block
+  // Gemini's parts have the call as their member: `executableCode`, `codeExecutionResult`, `toolCall`.
+  const types = typeof type === 'string' ? [type] : Object.keys(block)
+  const calls = types.filter((each) => CALL_TYPE.test(hostedToolName(each)))
+  if (calls.length === 0) return []
+  const inner = calls.map((each) => objectOf(block[each]))
+  const named = [name, server, label, ...inner.flatMap((call) => [call['name'], call['toolType']])]
+  const tools = calls.map((each) =>
+    hostedToolName(each)
+      .replace(CALL_TYPE, '')
+      .replace(/_tool$/, ''),
+  )
+  return [...new Set([...calls, ...tools, ...named.filter((each) => typeof each === 'string')])]
 }
 
 /** An entry that allows all tools. */

@@ -81,7 +81,11 @@ export async function judgedCall(
     inTurns: (steps) => bodyTurns.run(steps),
   }
   try {
-    const texts = await judgeRequest(guardrails, of, (text) => pathOf(call.body, text))
+    const texts = await judgeRequest(guardrails, of, {
+      wire: call.wire,
+      body: call.body,
+      pathOf: (text) => pathOf(call.body, text),
+    })
     x.cancellation.check()
     const judged = texts === null ? call : await rewritten(call, texts)
     const { plugins } = x.generation

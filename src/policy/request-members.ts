@@ -1,0 +1,334 @@
+/**
+ * What guardrails and the cache make of each member of a client's body, for each format. A member that is not
+ * listed here is `unseen` for guardrails and part of the cache's key: providers add members, and a new one was
+ * not judged.
+ */
+import { isObject, type JsonObject, type JsonValue } from '../formats/chat/json.js'
+import type { WireFormat } from '../formats/dialect.js'
+import { stringifyExact } from '../formats/wire/json/exact-numbers.js'
+import type { Steps } from '../formats/wire/steps.js'
+
+/**
+ * The kind of a member:
+ *
+ * - `text`: text that guardrails judge. It is unseen if no judged text is equal to it.
+ * - `value`: a JSON value that is judged as arguments or as the result of a call.
+ * - `schema`: a JSON schema, unseen if it has text such as a description.
+ * - `media`: an image, a file or state of the provider. The part that contains it is judged as unseen.
+ * - `harmless`: numbers, ids and words of a closed set; unseen if a string is longer than 256 characters.
+ */
+type Leaf = 'text' | 'value' | 'schema' | 'media' | 'harmless'
+
+/** Members of an object or of the objects in a list; `['text', …]` is a text or such objects. */
+interface Members {
+  readonly [name: string]: Leaf | Members | readonly ['text', Members]
+}
+
+/** These members, all of one kind. */
+function all(kind: Leaf, names: string): Members {
+  return Object.fromEntries(
+    names
+      .trim()
+      .split(/\s+/)
+      .map((name) => [name, kind]),
+  )
+}
+
+const CHAT_PART: Members = {
+  ...all('harmless', 'type cache_control prompt_cache_breakpoint'),
+  ...all('text', 'text refusal thinking'),
+  ...all('media', 'image_url input_audio file video_url signature'),
+}
+const CHAT_TOOL: Members = {
+  ...all('harmless', 'type name strict cache_control'),
+  function: { ...all('harmless', 'name strict'), parameters: 'schema' },
+  parameters: 'schema',
+  custom: { name: 'harmless', format: all('harmless', 'type syntax') },
+}
+const CHAT: Members = {
+  ...all(
+    'harmless',
+    `model stream stream_options temperature top_p top_k min_p n max_tokens max_completion_tokens seed
+    frequency_penalty presence_penalty repetition_penalty logprobs top_logprobs logit_bias user
+    safety_identifier metadata store service_tier modalities audio reasoning_effort reasoning verbosity
+    parallel_tool_calls tool_choice function_call prompt_cache_key prompt_cache_retention thinking
+    web_search_options best_of echo encoding_format dimensions provider usage search_settings
+    reasoning_format include_reasoning`,
+  ),
+  messages: {
+    ...all('harmless', 'role tool_call_id cache_control'),
+    ...all('text', 'refusal reasoning_content reasoning'),
+    content: ['text', CHAT_PART],
+    tool_calls: {
+      ...all('harmless', 'id type index'),
+      function: { name: 'harmless', arguments: 'value' },
+      custom: { name: 'harmless', input: 'text' },
+      extra_content: 'media',
+    },
+    function_call: { name: 'harmless', arguments: 'value' },
+    reasoning_details: {
+      ...all('harmless', 'type id format index'),
+      ...all('text', 'text summary'),
+      ...all('media', 'data signature'),
+    },
+    audio: 'media',
+  },
+  tools: CHAT_TOOL,
+  functions: CHAT_TOOL,
+  response_format: { type: 'harmless', json_schema: { ...all('harmless', 'name strict'), schema: 'schema' } },
+  prompt: 'text',
+  input: 'text',
+}
+
+/** Blocks of Messages; those in a result have the same members. */
+const ANTHROPIC_BLOCK: Members = {
+  ...all('harmless', 'type cache_control id name tool_use_id is_error caller tool_name'),
+  ...all('text', 'text thinking'),
+  ...all('media', 'signature data'),
+  source: { ...all('harmless', 'type media_type'), ...all('media', 'url file_id'), data: 'media' },
+  input: 'value',
+  get content(): readonly ['text', Members] {
+    return ['text', ANTHROPIC_BLOCK]
+  },
+}
+const MESSAGES: Members = {
+  ...all(
+    'harmless',
+    `model max_tokens stream temperature top_p top_k metadata service_tier thinking tool_choice inference_geo
+    speed cache_control context_management anthropic_version anthropic_beta`,
+  ),
+  system: ['text', ANTHROPIC_BLOCK],
+  messages: { role: 'harmless', content: ['text', ANTHROPIC_BLOCK] },
+  tools: {
+    ...all(
+      'harmless',
+      `type name cache_control strict eager_input_streaming defer_loading max_uses max_content_tokens
+      allowed_callers allowed_domains blocked_domains display_width_px display_height_px display_number`,
+    ),
+    input_schema: 'schema',
+  },
+  output_config: { effort: 'harmless', format: { type: 'harmless', schema: 'schema' } },
+  output_format: { type: 'harmless', schema: 'schema' },
+}
+
+const RESPONSES_PART: Members = {
+  ...all('harmless', 'type detail prompt_cache_breakpoint'),
+  ...all('text', 'text refusal'),
+  ...all('media', 'image_url file_id file_data file_url filename input_audio encrypted_content'),
+}
+const RESPONSES_TOOL: Members = {
+  ...all(
+    'harmless',
+    `type name strict defer_loading execution external_web_access search_context_size user_location filters
+    vector_store_ids max_num_results ranking_options container allowed_tools background quality size
+    display_width display_height environment`,
+  ),
+  parameters: 'schema',
+  format: all('harmless', 'type syntax'),
+  get tools(): Members {
+    return RESPONSES_TOOL
+  },
+}
+const RESPONSES: Members = {
+  ...all(
+    'harmless',
+    `model stream stream_options store reasoning tool_choice parallel_tool_calls max_output_tokens
+    max_tool_calls temperature top_p truncation include metadata client_metadata user safety_identifier
+    prompt_cache_key prompt_cache_retention service_tier background top_logprobs context_management`,
+  ),
+  // The gateway adds the turns of its own responses to the request, and notes those of the provider.
+  previous_response_id: 'media',
+  instructions: 'text',
+  input: [
+    'text',
+    {
+      ...all('harmless', 'type role id status phase call_id name namespace execution'),
+      content: ['text', RESPONSES_PART],
+      arguments: 'value',
+      output: ['text', RESPONSES_PART],
+      input: 'text',
+      summary: { type: 'harmless', text: 'text' },
+      encrypted_content: 'media',
+    },
+  ],
+  text: {
+    verbosity: 'harmless',
+    format: { ...all('harmless', 'type name strict'), schema: 'schema' },
+  },
+  tools: RESPONSES_TOOL,
+}
+
+const GEMINI_CONTENT: Members = {
+  role: 'harmless',
+  parts: {
+    text: 'text',
+    ...all('harmless', 'thought videoMetadata mediaResolution'),
+    ...all('media', 'thoughtSignature inlineData fileData'),
+    functionCall: { ...all('harmless', 'id name'), args: 'value' },
+    functionResponse: {
+      ...all('harmless', 'id name willContinue scheduling'),
+      response: 'value',
+      parts: 'media',
+    },
+  },
+}
+const GEMINI: Members = {
+  ...all(
+    'harmless',
+    `model safetySettings toolConfig labels serviceTier taskType outputDimensionality store`,
+  ),
+  contents: GEMINI_CONTENT,
+  content: GEMINI_CONTENT,
+  systemInstruction: GEMINI_CONTENT,
+  cachedContent: 'media',
+  tools: {
+    functionDeclarations: {
+      ...all('harmless', 'name behavior'),
+      ...all('schema', 'parameters parametersJsonSchema response responseJsonSchema'),
+    },
+    ...all('harmless', 'googleSearch googleSearchRetrieval codeExecution urlContext googleMaps'),
+  },
+  generationConfig: {
+    ...all(
+      'harmless',
+      `temperature topP topK candidateCount maxOutputTokens seed presencePenalty frequencyPenalty
+      responseLogprobs logprobs responseMimeType responseModalities mediaResolution thinkingConfig
+      speechConfig imageConfig enableEnhancedCivicAnswers audioTimestamp`,
+    ),
+    ...all('schema', 'responseSchema responseJsonSchema'),
+  },
+  get generateContentRequest(): Members {
+    return GEMINI
+  },
+  get requests(): Members {
+    return GEMINI
+  },
+}
+
+/** The members of the bodies of a client's format. */
+export function membersOf(wire: WireFormat): Members {
+  switch (wire) {
+    case 'anthropic':
+      return MESSAGES
+    case 'openai-responses':
+      return RESPONSES
+    case 'gemini':
+    case 'gemini-embedding':
+    case 'gemini-embeddings':
+      return GEMINI
+    case 'openai-chat':
+    case 'openai-completions':
+    case 'openai-embeddings':
+    case 'bedrock-embeddings':
+    case 'converse':
+      return CHAT
+    default:
+      return wire satisfies never
+  }
+}
+
+/** Protocol buffers read members in both spellings. */
+function memberOf(members: Members, name: string): Members[string] | undefined {
+  if (Object.hasOwn(members, name)) return members[name]
+  const camel = name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  return Object.hasOwn(members, camel) ? members[camel] : undefined
+}
+
+/** Longer strings of harmless members may be text for the model. */
+const MAX_HARMLESS = 256
+/** Members that are looked at in one turn. */
+const STEP_MEMBERS = 20_000
+
+/** A value that waits to be looked at; null: its member is not listed. */
+interface Waiting {
+  readonly value: JsonValue
+  readonly path: string
+  readonly kind: Members[string] | null
+}
+
+/**
+ * The path of the first member that may have text and that no guardrail judges; null if there is none.
+ * `judged` are the texts of the request that guardrails judge.
+ */
+export function* unseenMember(
+  body: JsonObject,
+  members: Members,
+  judged: ReadonlySet<string>,
+): Steps<string | null> {
+  const waiting: Waiting[] = [{ value: body, path: '', kind: members }]
+  let count = 0
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    count += 1
+    if (count % STEP_MEMBERS === 0) yield
+    const { value, path, kind } = next
+    if (value === null || typeof value === 'boolean' || value === '') continue
+    if (Array.isArray(value)) {
+      for (let at = value.length - 1; at >= 0; at -= 1) {
+        waiting.push({ value: value[at] ?? null, path: `${path}[${at}]`, kind })
+      }
+      continue
+    }
+    if (kind === null) {
+      if (!isObject(value) || Object.keys(value).length > 0) return path
+    } else if (typeof kind === 'string') {
+      if (!isSeen(value, kind, judged)) return path
+    } else if (isObject(value)) {
+      const inner = isTextOrMembers(kind) ? kind[1] : kind
+      for (const [name, member = null] of Object.entries(value).reverse()) {
+        const at = path === '' ? name : `${path}.${name}`
+        waiting.push({ value: member, path: at, kind: memberOf(inner, name) ?? null })
+      }
+    } else if (typeof value === 'number' || !isTextOrMembers(kind) || !judged.has(value)) {
+      return path
+    }
+  }
+  return null
+}
+
+function isTextOrMembers(kind: Members[string]): kind is readonly ['text', Members] {
+  return Array.isArray(kind)
+}
+
+/** Whether a value, no list, can be passed on without a note. */
+function isSeen(value: string | number | JsonObject, kind: Leaf, judged: ReadonlySet<string>): boolean {
+  switch (kind) {
+    case 'media':
+      return true
+    case 'text':
+      // Token ids are noted by their number.
+      return typeof value === 'string' ? judged.has(value) : typeof value === 'number'
+    case 'value':
+      return isJudgedValue(value, judged)
+    case 'schema':
+      return !hasText(value, (name) => !SCHEMA_WORDS.has(name))
+    case 'harmless':
+      return !hasText(value, () => false)
+    default:
+      return kind satisfies never
+  }
+}
+
+function isJudgedValue(value: string | number | JsonObject, judged: ReadonlySet<string>): boolean {
+  if (typeof value === 'string') return judged.has(value)
+  if (typeof value === 'number' || judged.has(stringifyExact(value))) return true
+  // Results with one text only are judged as that text.
+  return Object.values(value).every(
+    (inner) => typeof inner === 'boolean' || (typeof inner === 'string' && judged.has(inner)),
+  )
+}
+
+/** Members of schemas whose strings are words of JSON Schema or names of members. */
+const SCHEMA_WORDS: ReadonlySet<string> = new Set([
+  ...['type', 'format', 'required', '$ref', '$schema', '$id', 'additionalProperties', 'propertyOrdering'],
+])
+
+/** Whether a value has long strings or names, or strings in members that `isText` names. */
+function hasText(value: JsonValue, isText: (name: string) => boolean, name = ''): boolean {
+  if (typeof value === 'string') return value.length > MAX_HARMLESS || (value !== '' && isText(name))
+  if (Array.isArray(value)) return value.some((item) => hasText(item, isText, name))
+  if (!isObject(value)) return false
+  return Object.entries(value).some(
+    ([inner, member]) =>
+      inner.length > MAX_HARMLESS || (member !== undefined && hasText(member, isText, inner)),
+  )
+}

@@ -1,0 +1,403 @@
+/**
+ * Goal: text in any member of a request is judged or noted as unseen, in every client format; calls of tools
+ * that a provider or the client runs are refused by name; citations are judged.
+ * Method: a long word is put in place of every string, and into a new member of every object, of requests of
+ * our own and of the recordings; then requests and replies go through a gateway.
+ */
+import t from 'tap'
+import { GatewayError } from '../../src/errors.js'
+import { isObject, stringOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
+import { resolveEndpoint } from '../../src/formats/index.js'
+import { stringifyExact } from '../../src/formats/wire/json/exact-numbers.js'
+import { atOnce } from '../../src/formats/wire/steps.js'
+import { partsOf } from '../../src/policy/judge-request.js'
+import { membersOf, unseenMember } from '../../src/policy/request-members.js'
+import { fixturesFolder, recordings, skipWithoutFixtures } from '../helpers/fixtures.js'
+import { startScene, type CLIENT_FORMATS } from './guarded-gateway.js'
+
+const WORD = `hidden ${'word '.repeat(60)}`
+
+const schema = { type: 'object', properties: { city: { type: 'string', description: 'The city' } } }
+const TEXT_PATHS = {
+  chat: '/v1/chat/completions',
+  messages: '/v1/messages',
+  responses: '/v1/responses',
+  gemini: '/v1beta/models/gemini-2.5-flash:generateContent',
+  completions: '/v1/completions',
+}
+
+/** A request of each format with as many members as possible. */
+const BODIES: readonly (readonly [path: string, body: JsonObject])[] = [
+  [
+    TEXT_PATHS.chat,
+    {
+      model: 'gpt-5.4',
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', name: 'Ann', content: [{ type: 'text', text: 'Weather?' }] },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look', arguments: '{"city":"B"}' } }],
+        },
+        { role: 'tool', tool_call_id: 'c1', content: 'sun' },
+      ],
+      tools: [{ type: 'function', function: { name: 'look', description: 'Looks', parameters: schema } }],
+      prediction: { type: 'content', content: 'Sun' },
+      stop: ['END'],
+      metadata: { a: 'b' },
+      response_format: { type: 'json_schema', json_schema: { name: 'r', description: 'd', schema } },
+    },
+  ],
+  [
+    TEXT_PATHS.messages,
+    {
+      model: 'claude-opus-5',
+      max_tokens: 100,
+      system: [{ type: 'text', text: 'Be brief.' }],
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'Weather?' },
+            {
+              type: 'document',
+              title: 'Report',
+              context: 'Old',
+              source: { type: 'text', media_type: 'text/plain', data: 'It was dry.' },
+            },
+          ],
+        },
+        {
+          role: 'assistant',
+          content: [
+            {
+              type: 'text',
+              text: 'Dry.',
+              citations: [
+                {
+                  type: 'char_location',
+                  cited_text: 'dry',
+                  document_index: 0,
+                  document_title: 'Report',
+                  start_char_index: 7,
+                  end_char_index: 10,
+                },
+              ],
+            },
+            { type: 'tool_use', id: 't1', name: 'look', input: { city: 'B' } },
+          ],
+        },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content: 'sun' }] },
+      ],
+      stop_sequences: ['END'],
+      tools: [{ name: 'look', description: 'Looks', input_schema: schema }],
+      metadata: { user_id: 'u' },
+    },
+  ],
+  [
+    TEXT_PATHS.responses,
+    {
+      model: 'gpt-4.1',
+      instructions: 'Be brief.',
+      input: [
+        { role: 'user', content: [{ type: 'input_text', text: 'Weather?' }] },
+        { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{"city":"B"}' },
+        { type: 'function_call_output', call_id: 'c1', output: 'sun' },
+      ],
+      tools: [{ type: 'function', name: 'look', description: 'Looks', parameters: schema }],
+      text: { format: { type: 'json_schema', name: 'r', description: 'd', schema } },
+      store: false,
+    },
+  ],
+  [
+    TEXT_PATHS.gemini,
+    {
+      systemInstruction: { parts: [{ text: 'Be brief.' }] },
+      contents: [
+        { role: 'user', parts: [{ text: 'Weather?' }] },
+        { role: 'model', parts: [{ functionCall: { name: 'look', args: { city: 'B' } } }] },
+        { role: 'user', parts: [{ functionResponse: { name: 'look', response: { output: 'sun' } } }] },
+      ],
+      tools: [
+        {
+          functionDeclarations: [
+            { name: 'look', description: 'Looks', parameters: schema, response: schema },
+          ],
+        },
+      ],
+      generationConfig: { stopSequences: ['END'], temperature: 0 },
+    },
+  ],
+  [TEXT_PATHS.completions, { model: 'gpt-3.5-turbo-instruct', prompt: 'Once', suffix: 'end', stop: 'END' }],
+]
+
+/** Members whose content the gateway itself notes as unseen, or encrypted state of the provider. */
+const MEDIA =
+  /(?:image_url|inlineData|inline_data|fileData|file_data|file|input_audio|signature|thoughtSignature|thought_signature|encrypted_content|data|url|file_id|previous_response_id|cachedContent|extra_content|audio)\b/i
+
+/** Copies of the body with the word in place of one string, or in a new member of one object. */
+function* variants(body: JsonObject): Generator<[place: string, body: JsonObject]> {
+  for (const place of placesIn(body, [])) {
+    const copy = structuredClone(body)
+    const last = place.at(-1) ?? ''
+    const holder = place.slice(0, -1).reduce<JsonValue>((value, key) => inner(value, key) ?? null, copy)
+    if (Array.isArray(holder)) holder[Number(last)] = WORD
+    else if (isObject(holder)) holder[last] = WORD
+    yield [place.join('.'), copy]
+  }
+}
+
+function inner(value: JsonValue, key: string): JsonValue | undefined {
+  if (Array.isArray(value)) return value[Number(key)]
+  return isObject(value) ? value[key] : undefined
+}
+
+function* placesIn(value: JsonValue, path: readonly string[]): Generator<readonly string[]> {
+  if (typeof value === 'string') yield path
+  if (Array.isArray(value))
+    for (const [at, item] of value.entries()) yield* placesIn(item, [...path, String(at)])
+  if (!isObject(value)) return
+  yield [...path, 'x_note']
+  for (const [key, member = null] of Object.entries(value)) yield* placesIn(member, [...path, key])
+}
+
+/** Whether the word in the body is judged or noted, or the request is refused. */
+function isNoticed(path: string, body: JsonObject): boolean {
+  const resolved = resolveEndpoint('POST', path)
+  if (resolved === null) throw new Error(`no endpoint ${path}`)
+  const { clientCodec, endpoint, wire } = resolved
+  let request
+  try {
+    request = clientCodec.decodeRequest(structuredClone(body), endpoint, {})
+  } catch (error) {
+    if (error instanceof GatewayError) return true
+    throw error
+  }
+  const texts = partsOf(request).map(({ text }) => text)
+  if (texts.some((text) => text.includes(WORD.trim()))) return true
+  if ((request.unseen ?? []).length > 0) return true
+  if (request.messages.some(({ parts }) => parts.some(({ type }) => !['text', 'thinking'].includes(type)))) {
+    return true
+  }
+  return atOnce(unseenMember(body, membersOf(wire), new Set(texts))) !== null
+}
+
+void t.test('text in any member is judged or noted', (t) => {
+  for (const [path, body] of BODIES) {
+    for (const [place, changed] of variants(body)) {
+      t.ok(isNoticed(path, changed), `${path} ${place}`)
+    }
+  }
+  t.end()
+})
+
+void t.test('requests without tools, stop sequences and new members have no note', (t) => {
+  const plain: readonly (readonly [string, JsonObject])[] = [
+    [
+      TEXT_PATHS.chat,
+      { model: 'm', temperature: 0.5, messages: [{ role: 'user', content: 'Hi' }], user: 'u' },
+    ],
+    [
+      TEXT_PATHS.chat,
+      {
+        model: 'm',
+        messages: [{ role: 'user', content: 'Hi' }],
+        tools: [
+          { type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } },
+        ],
+        tool_choice: { type: 'function', function: { name: 'f' } },
+        stream_options: { include_usage: true },
+      },
+    ],
+    [
+      TEXT_PATHS.messages,
+      {
+        model: 'm',
+        max_tokens: 9,
+        thinking: { type: 'enabled', budget_tokens: 1024 },
+        metadata: { user_id: 'u' },
+        system: [{ type: 'text', text: 'S', cache_control: { type: 'ephemeral' } }],
+        messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }],
+      },
+    ],
+    [TEXT_PATHS.responses, { model: 'm', input: 'Hi', reasoning: { effort: 'low' }, include: [] }],
+    [
+      TEXT_PATHS.gemini,
+      {
+        system_instruction: { parts: [{ text: 'S' }] },
+        contents: [{ role: 'user', parts: [{ text: 'Hi' }] }],
+        generation_config: { temperature: 0, thinking_config: { thinking_budget: 0 } },
+        safety_settings: [{ category: 'c', threshold: 't' }],
+      },
+    ],
+  ]
+  for (const [path, body] of plain) t.notOk(isNoticed(path, body), stringifyExact(body))
+  t.end()
+})
+
+/** The endpoint of a recording's address; null if clients have none. */
+function endpointOf(url: string): string | null {
+  if (/\/(?:chat\/completions|responses|messages)$/.test(url)) {
+    return `/v1/${url.replace(/^.*\/(chat\/completions|responses|messages)$/, '$1')}`
+  }
+  const model = /models\/([^/:]+:(?:generateContent|streamGenerateContent))/.exec(url)?.[1]
+  return model === undefined ? null : `/v1beta/models/${model}`
+}
+
+function* recordedRequests(): Generator<{ readonly path: string; readonly body: JsonObject }> {
+  for (const { recording } of recordings(fixturesFolder() ?? '')) {
+    if (!isObject(recording)) continue
+    const { url, request_body: body } = recording
+    const path = endpointOf(stringOf(url) ?? '')
+    if (path !== null && isObject(body)) yield { path, body }
+  }
+}
+
+void t.test('text in any member of the recorded requests', skipWithoutFixtures(), (t) => {
+  let places = 0
+  const seen = new Set<string>()
+  for (const { path, body } of recordedRequests()) {
+    for (const [place, changed] of variants(body)) {
+      const kind = `${path} ${place.replaceAll(/\b\d+\b/g, '0')}`
+      if (seen.has(kind) || MEDIA.test(place)) continue
+      seen.add(kind)
+      places += 1
+      if (!isNoticed(path, changed)) t.fail(`${path} ${place}`)
+    }
+  }
+  t.ok(places > 100, `${String(places)} places`)
+  t.end()
+})
+
+const GUARDS = `
+  words: { patterns: [FORBIDDEN], apply_to: { all: true } }
+  none: { deny_tools: ['*'], apply_to: { all: true } }
+`
+
+void t.test('unseen content is noted, or refused', async (t) => {
+  const { post } = await startScene(t, GUARDS)
+  const body = { model: 'gpt-5.4', messages: [{ role: 'user', content: 'Hi' }] }
+  const noted = await post(TEXT_PATHS.chat, { ...body, prediction: { type: 'content', content: 'x' } })
+  t.equal(noted.status, 200)
+  t.equal(noted.headers.get('x-sluice-guardrails'), 'words:unseen')
+  const strict = await startScene(
+    t,
+    `  words: { patterns: [FORBIDDEN], unseen: block, apply_to: { all: true } }`,
+  )
+  const refused = await strict.post(TEXT_PATHS.chat, { ...body, x_new: { deep: 'text' } })
+  t.equal(refused.status, 400)
+  t.match(await refused.json(), { error: { kind: 'guardrail_blocked', param: 'x_new' } })
+  t.equal((await strict.post(TEXT_PATHS.chat, { ...body, temperature: 1 })).status, 200)
+})
+
+const USED = { input_tokens: 1, output_tokens: 1 }
+const RESPONSE = { id: 'resp_1', object: 'response', created_at: 1, model: 'gpt-4.1', status: 'completed' }
+const MESSAGE = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-opus-5' }
+
+/** Whole replies with calls of tools that the provider or the client runs. */
+const CALLS: readonly (readonly [
+  name: string,
+  format: (typeof CLIENT_FORMATS)[number],
+  reply: JsonObject,
+])[] = [
+  ...[
+    { type: 'shell_call', call_id: 'c', action: { commands: ['ls'] }, status: 'completed' },
+    {
+      type: 'local_shell_call',
+      call_id: 'c',
+      action: { type: 'exec', command: ['ls'], env: {} },
+      status: 'completed',
+    },
+    {
+      type: 'apply_patch_call',
+      call_id: 'c',
+      operation: { type: 'delete_file', path: 'a' },
+      status: 'completed',
+    },
+    {
+      type: 'computer_call',
+      call_id: 'c',
+      action: { type: 'screenshot' },
+      pending_safety_checks: [],
+      status: 'completed',
+    },
+    { type: 'mcp_call', name: 'roll', server_label: 'dice', arguments: '{}', output: '1' },
+    { type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'q' } },
+  ].map((item) => {
+    const reply = { ...RESPONSE, output: [{ id: 'i_1', ...item }], usage: { ...USED, total_tokens: 2 } }
+    return [item.type, 'responses', reply] as const
+  }),
+  ...[
+    { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: 'q' } },
+    { type: 'mcp_tool_use', id: 's1', name: 'roll', server_name: 'dice', input: {} },
+  ].map((block) => {
+    const reply = { ...MESSAGE, content: [block], stop_reason: 'end_turn', stop_sequence: null, usage: USED }
+    return [block.type, 'messages', reply] as const
+  }),
+  [
+    'executableCode',
+    'gemini',
+    {
+      candidates: [
+        {
+          content: { role: 'model', parts: [{ executableCode: { language: 'PYTHON', code: '1' } }] },
+          finishReason: 'STOP',
+          index: 0,
+        },
+      ],
+      usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
+    },
+  ],
+]
+
+const MODEL_OF = {
+  chat: 'gpt-5.4',
+  responses: 'gpt-4.1',
+  messages: 'claude-opus-5',
+  gemini: 'gemini-2.5-flash',
+}
+
+void t.test('denied tools are refused, also those that the provider or the client runs', async (t) => {
+  const { ask, provider } = await startScene(t, GUARDS)
+  for (const [name, format, whole] of CALLS) {
+    provider.reply = { whole }
+    const reply = await ask(format, MODEL_OF[format])
+    t.equal(reply.status, 400, `${name}: ${reply.raw}`)
+    t.match(reply.raw, /guardrail_blocked/, name)
+  }
+})
+
+void t.test('denied tools are found by the name of the tool and by that of its server', async (t) => {
+  const scene = await startScene(
+    t,
+    `  some: { deny_tools: [shell, web_search, dice], apply_to: { all: true } }`,
+  )
+  const allowed = new Set(['apply_patch_call', 'computer_call', 'local_shell_call', 'executableCode'])
+  for (const [name, format, whole] of CALLS) {
+    scene.provider.reply = { whole }
+    const reply = await scene.ask(format, MODEL_OF[format])
+    t.equal(reply.status, allowed.has(name) ? 200 : 400, `${name}: ${reply.raw}`)
+  }
+})
+
+void t.test('titles and addresses of citations are judged', async (t) => {
+  const { ask, provider } = await startScene(t, GUARDS)
+  const citation = (member: string): JsonObject => {
+    const fields = {
+      type: 'web_search_result_location',
+      url: 'https://a.example',
+      title: 'T',
+      cited_text: 'c',
+    }
+    return { ...fields, encrypted_index: 'e', [member]: 'https://FORBIDDEN.example' }
+  }
+  for (const member of ['url', 'title', 'cited_text']) {
+    const content = [{ type: 'text', text: 'Dry.', citations: [citation(member)] }]
+    provider.reply = {
+      whole: { ...MESSAGE, content, stop_reason: 'end_turn', stop_sequence: null, usage: USED },
+    }
+    const reply = await ask('messages', 'claude-opus-5')
+    t.equal(reply.status, 400, `${member}: ${reply.raw}`)
+  }
+})
