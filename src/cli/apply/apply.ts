@@ -2,24 +2,18 @@
  * `sluice apply`: makes accounts, members and keys as documents describe them. Prints the plan, then applies
  * it; `dashboard/admin/plan-and-apply.ts` has the rules.
  */
-import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
-import { Option } from '@commander-js/extra-typings'
 import { planJson } from '../../dashboard/admin/apply.js'
 import { freshKey, type FreshKey } from '../../dashboard/admin/decide-changes.js'
-import {
-  titleOf,
-  type DocumentFault,
-  type ReadDocuments,
-  type WantedObject,
-} from '../../dashboard/admin/documents.js'
+import { titleOf, type ReadDocuments, type WantedObject } from '../../dashboard/admin/documents.js'
 import { textIn } from '../../dashboard/admin/field-types.js'
 import type { PlannedChange } from '../../dashboard/admin/plan-and-apply.js'
 import type { Plans } from '../../accounts/plans.js'
 import { yamlText } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { hideSecrets } from '../../hide-secrets.js'
+import { adminTokenOf, TOKEN_FILE_HELP, TOKEN_HELP } from '../admin-token.js'
 import { configOption, declare, repeated, requiredConfig, UsageError } from '../command.js'
 import {
   processTerminal,
@@ -29,6 +23,14 @@ import {
   type Terminal,
 } from '../with-store.js'
 import { errorLine, placed, readFiles, type FileDocument, type PlacedError } from './read-files.js'
+import {
+  codeOf,
+  placeSecret,
+  secretFileFaults,
+  takenFileFaults,
+  writeSecret,
+  type SecretFile,
+} from './secret-files.js'
 import {
   checkedManager,
   objectsOf,
@@ -71,12 +73,9 @@ standard output ('kubernetes_secret'; everything else then goes to standard erro
     .option('--managed-by <NAME>', 'the label of what is created', checkedManager, 'apply')
     .addOption(configOption().makeOptionMandatory(false))
     .option('--server <URL>', 'the admin API of a gateway, instead of the store of the configuration')
-    .addOption(
-      new Option('--token <TOKEN>', 'its token, with the scopes accounts:write and keys:write').env(
-        'SLUICE_TOKEN',
-      ),
-    )
+    .option('--token-file <FILE>', `${TOKEN_FILE_HELP}; scopes: accounts:write and keys:write`)
     .option('--json', 'print JSON: { create, change, remove, unchanged, applied, errors }')
+    .option('--token <TOKEN>', TOKEN_HELP)
     .action(async (options, self) => {
       const isBoth = options.server !== undefined && self.getOptionValueSource('config') === 'cli'
       if (isBoth) throw new UsageError("'sluice apply' accepts --config or --server, not both")
@@ -93,6 +92,7 @@ interface ApplyOptions {
   readonly config?: string | undefined
   readonly server?: string | undefined
   readonly token?: string | undefined
+  readonly tokenFile?: string | undefined
   readonly json?: true | undefined
 }
 
@@ -112,7 +112,7 @@ async function applyFiles(
   }
   const readObjects = (plans: Plans | null): ReadDocuments => {
     const read = objectsOf(settings.values, plans)
-    return { ...read, faults: [...read.faults, ...sharedSecretFiles(documents)] }
+    return { ...read, faults: [...read.faults, ...secretFileFaults(documents)] }
   }
   if (errors.length > 0) {
     // What refers to a document that cannot be read is not checked.
@@ -120,9 +120,9 @@ async function applyFiles(
     return work.fail([...errors, ...faults.map((fault) => placed(documents, fault))])
   }
   if (server !== undefined) {
-    const { token } = values
-    if (token === undefined || token === '') {
-      throw new UsageError('--server needs --token TOKEN, or the variable SLUICE_TOKEN')
+    const token = adminTokenOf(values)
+    if (token === null) {
+      throw new UsageError('--server needs --token-file FILE, or the variable SLUICE_ADMIN_TOKEN')
     }
     const read = readObjects(null)
     return work.run(serverTarget({ url: server, token }, read, settings), read)
@@ -168,7 +168,10 @@ class Work {
     const isJson = this.values.json === true
     try {
       const plan = await target.plan()
-      const all = [...faults, ...plan.faults]
+      const made = plan.changes.flatMap(({ action, kind, index }) => {
+        return action === 'create' && kind === 'Key' && index !== null ? [index] : []
+      })
+      const all = [...faults, ...plan.faults, ...takenFileFaults(this.documents, made)]
       if (all.length > 0) return this.fail(all.map((fault) => placed(this.documents, fault)))
       if (!isJson) this.printPlan(plan)
       if (isDryRun) {
@@ -201,15 +204,19 @@ class Work {
       if (index === null || document === undefined || !writesSecret(document.value)) continue
       const key = freshKey()
       fresh.set(index, key)
-      const file = this.writeSecret(document, titleOf(change), key)
-      if (file !== null && 'message' in file) {
-        for (const { ownPath } of files.values()) rmSync(ownPath, { force: true })
-        return this.fail([file])
+      try {
+        const file = writeSecret(document, titleOf(change), key)
+        if (file !== null) files.set(index, file)
+      } catch (error) {
+        discard(files.values())
+        const message = `the file cannot be written (${codeOf(error)})`
+        return this.fail([{ file: document.file, ...document.at(['spec', 'secret_file'], false), message }])
       }
-      if (file !== null) files.set(index, file)
     }
     const applied = await target.apply(fresh).catch((error: unknown) => {
-      for (const file of files.values()) this.keepSecret(file)
+      // After a refusal no key has one of the secrets.
+      if (error instanceof ServerRefused && !error.isUnsure) discard(files.values())
+      else for (const file of files.values()) this.keepSecret(file)
       throw error
     })
     return this.finish(applied, { fresh, files, objects }) ? 0 : 1
@@ -234,8 +241,8 @@ class Work {
       const wanted = secretOf(this.documents[index]?.value)
       if (created.has(index) && secret !== null && wanted !== null) manifests.push(manifestOf(wanted, secret))
     }
-    const failed = new Set(failures.map(({ account }) => account))
-    const unsure = new Set(objects.flatMap(({ index, account }) => (failed.has(account) ? [index] : [])))
+    const open = new Set(failures.flatMap(({ account, isUnsure }) => (isUnsure ? [account] : [])))
+    const unsure = new Set(objects.flatMap(({ index, account }) => (open.has(account) ? [index] : [])))
     const misplaced = this.placeSecrets(files, created, unsure)
     for (const error of misplaced) this.terminal.err(errorLine(error))
     for (const { account, message } of failures) {
@@ -278,18 +285,15 @@ class Work {
   ): PlacedError[] {
     const errors: PlacedError[] = []
     for (const [index, file] of files) {
-      const { name, path, ownPath } = file
       if (!created.has(index)) {
         if (unsure.has(index)) this.keepSecret(file)
-        else rmSync(ownPath, { force: true })
+        else discard([file])
         continue
       }
-      try {
-        renameSync(ownPath, path)
-      } catch (error) {
-        const message = `the file cannot be written (${codeOf(error)}): the secret of the new ${name} is in ${ownPath}`
-        errors.push(placed(this.documents, { index, path: ['spec', 'secret_file'], atKey: false, message }))
-      }
+      const code = placeSecret(file)
+      if (code === null) continue
+      const message = `the file cannot be written (${code}): the secret of the new ${file.name} is in ${file.ownPath}`
+      errors.push(placed(this.documents, { index, path: ['spec', 'secret_file'], atKey: false, message }))
     }
     return errors
   }
@@ -319,32 +323,6 @@ class Work {
     }
   }
 
-  /**
-   * Writes the secret to a file of this run beside its place: another run may make the key with these
-   * documents, and the place then has the secret of that run. Null if the secret goes elsewhere.
-   */
-  private writeSecret(
-    document: FileDocument,
-    name: string,
-    { id, secret }: FreshKey,
-  ): SecretFile | PlacedError | null {
-    const path = secretFileOf(document)
-    if (path === null || secret === null) return null
-    const ownPath = `${path}.${id}.new`
-    try {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-      if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true) {
-        throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
-      }
-      writeFileSync(ownPath, secret, { mode: 0o600, flag: 'wx' })
-      chmodSync(ownPath, 0o600)
-      return { name, path, ownPath }
-    } catch (error) {
-      const message = `the file cannot be written (${codeOf(error)})`
-      return { file: document.file, ...document.at(['spec', 'secret_file'], false), message }
-    }
-  }
-
   private print(line: string): void {
     if (this.hasManifests) this.terminal.err(line)
     else this.terminal.out(line)
@@ -355,14 +333,9 @@ class Work {
   }
 }
 
-/** The file of a new key's secret. */
-interface SecretFile {
-  /** `key ci of research` */
-  readonly name: string
-  /** Its place. */
-  readonly path: string
-  /** Its path until the key has been made. */
-  readonly ownPath: string
+/** Removes files of secrets that no key has. */
+function discard(files: Iterable<SecretFile>): void {
+  for (const { ownPath } of files) rmSync(ownPath, { force: true })
 }
 
 interface Secrets {
@@ -387,30 +360,6 @@ function shown(value: JsonValue): string {
   if (value === null) return 'none'
   if (Array.isArray(value)) return `[${value.map(shown).join(', ')}]`
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'failed'
-}
-
-/** The path for the secret of a key; null if its document names no file. */
-function secretFileOf({ value, folder }: FileDocument): string | null {
-  const spec = isObject(value) && isObject(value['spec']) ? value['spec'] : {}
-  const { secret_file: target } = spec
-  return typeof target === 'string' ? resolve(folder, target) : null
-}
-
-/** A fault of each document whose secret would replace that of an earlier one. */
-function sharedSecretFiles(documents: readonly FileDocument[]): DocumentFault[] {
-  const taken = new Set<string>()
-  return documents.flatMap((document, index) => {
-    const path = secretFileOf(document)
-    if (path === null) return []
-    const isShared = taken.has(path)
-    taken.add(path)
-    const message = 'is also the secret_file of an earlier key: each key needs a file of its own'
-    return isShared ? [{ index, path: ['spec', 'secret_file'], atKey: false, message }] : []
-  })
 }
 
 function secretOf(value: JsonValue | undefined): JsonObject | null {

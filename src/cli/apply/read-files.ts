@@ -14,6 +14,8 @@ export interface FileDocument {
   readonly file: string
   /** The folder of the file, from which `secret_file` starts. */
   readonly folder: string
+  /** The folder of the documents: the one that the command was given, or that of the file. */
+  readonly root: string
   readonly value: JsonValue
   readonly at: YamlDocument['at']
 }
@@ -40,9 +42,10 @@ export async function readFiles(
       const parsed = parseYamlDocuments(file, text)
       errors.push(...parsed.errors.map(({ line, column, message }) => ({ file, line, column, message })))
       const folder = file === '-' ? '.' : dirname(file)
+      const root = file === path ? folder : path
       for (const { value, at } of parsed.documents) {
         // The parser makes only values of JSON from YAML's core schema.
-        documents.push({ file, folder, value: value as JsonValue, at })
+        documents.push({ file, folder, root, value: value as JsonValue, at })
       }
     }
   }

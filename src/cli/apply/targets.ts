@@ -14,7 +14,13 @@ import {
   type WantedObject,
 } from '../../dashboard/admin/documents.js'
 import { textIn, without } from '../../dashboard/admin/field-types.js'
-import { planApply, runApply, type Plan, type PlannedChange } from '../../dashboard/admin/plan-and-apply.js'
+import {
+  planApply,
+  runApply,
+  type FailedAccount,
+  type Plan,
+  type PlannedChange,
+} from '../../dashboard/admin/plan-and-apply.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import type { Store } from '../../store/store.js'
 import { commandActor } from '../accounts.js'
@@ -31,7 +37,7 @@ export interface PlannedResult {
 export interface AppliedResult {
   readonly changes: readonly PlannedChange[]
   readonly unchanged: number
-  readonly failures: readonly { readonly account: string; readonly message: string }[]
+  readonly failures: readonly FailedAccount[]
 }
 
 /** One of the two targets. */
@@ -111,10 +117,13 @@ export function storeTarget(
 /** A reply of the admin API that is no success. */
 export class ServerRefused extends Error {
   readonly faults: readonly DocumentFault[]
+  /** Whether the server may have applied the documents: it did not say. */
+  readonly isUnsure: boolean
 
-  constructor(message: string, faults: readonly DocumentFault[]) {
+  constructor(message: string, faults: readonly DocumentFault[], isUnsure: boolean) {
     super(message)
     this.faults = faults
+    this.isUnsure = isUnsure
   }
 }
 
@@ -134,7 +143,7 @@ export function serverTarget(
       body: JSON.stringify({ documents, prune, dry_run: isDryRun, managed_by: managedBy }),
       signal: AbortSignal.timeout(TIMEOUT_MS),
     }).catch((error: unknown) => {
-      throw new ServerRefused(`${address} does not answer: ${reasonOf(error)}`, [])
+      throw new ServerRefused(`${address} does not answer: ${reasonOf(error)}`, [], true)
     })
     const body: unknown = await reply.json().catch(() => null)
     if (reply.ok && isObject(body)) return body
@@ -168,6 +177,7 @@ export function serverTarget(
         return {
           account,
           message: message.startsWith(start) ? message.slice(start.length) : message,
+          isUnsure: error['may_be_applied'] !== false,
         }
       })
       const unchanged = Number(body['unchanged'] ?? 0)
@@ -224,7 +234,7 @@ function refusalOf(status: number, body: JsonObject, address: string): ServerRef
   const given = typeof detail === 'string' ? detail : `it replied ${status}`
   // The text of the API tells how to write the header, which is the command's part.
   const text = status === 401 ? 'the token is unknown, expired or revoked.' : given
-  return new ServerRefused(`${address}: ${text}`, faults)
+  return new ServerRefused(`${address}: ${text}`, faults, status < 400 || status >= 500)
 }
 
 /** Names of labels may have dots. */

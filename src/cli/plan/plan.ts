@@ -38,7 +38,7 @@ content, but no contents. No side effects.
 'sluice plan NEW' compares with the file of --config, 'sluice plan OLD NEW' compares two files. NEW may be
 '-': the text comes from standard input, and its relative paths start at the current file.
 
-With --untrusted, NEW may be the text of somebody who may not read secrets, as in a pull request: a
+With --untrusted, NEW may have an author who may not read secrets, as in a pull request: a
 placeholder that the current file has at the same path is replaced, any other becomes the text
 'placeholder', and NEW may name no files but those of the current one.
 

@@ -189,13 +189,14 @@ export function planJson(
 
 /** The result in the same form. */
 function appliedJson({ changes, unchanged, failures }: Applied): JsonObject {
-  const errors = failures.map(({ account, message }) => {
+  const errors = failures.map(({ account, message, isUnsure }) => {
     return {
       file: null,
       line: null,
       column: null,
       account,
       message: `account ${account}: ${message}`,
+      may_be_applied: isUnsure,
     }
   })
   return { ...planJson({ changes, unchanged }, failures.length === 0), errors }

@@ -76,7 +76,19 @@ export interface Plan {
 export interface Applied {
   readonly changes: readonly PlannedChange[]
   readonly unchanged: number
-  readonly failures: readonly { readonly account: string; readonly message: string }[]
+  readonly failures: readonly FailedAccount[]
+}
+
+/** Why nothing of an account was applied. */
+interface Failure {
+  readonly message: string
+  /** Whether it may have been applied: the store did not say. */
+  readonly isUnsure: boolean
+}
+
+/** An account that was not applied. */
+export interface FailedAccount extends Failure {
+  readonly account: string
 }
 
 /** An account with the documents about it. */
@@ -138,7 +150,7 @@ export async function runApply(
   fresh: ReadonlyMap<number, FreshKey> = new Map(),
 ): Promise<Applied> {
   const changes: PlannedChange[] = []
-  const failures: { account: string; message: string }[] = []
+  const failures: FailedAccount[] = []
   const failed = new Set<string>()
   const parents = parentNames(accounts, groups)
   let unchanged = 0
@@ -149,12 +161,12 @@ export async function runApply(
       const { name, parent } = group
       const applied =
         parent !== null && failed.has(parent)
-          ? `its parent ${parent} was not applied`
+          ? failure(`its parent ${parent} was not applied`)
           : await applyGroup(options, group, { parents, fresh })
       return () => {
-        if (typeof applied === 'string') {
+        if ('message' in applied) {
           failed.add(name)
-          failures.push({ account: name, message: applied })
+          failures.push({ account: name, ...applied })
         } else {
           changes.push(...applied.changes)
           unchanged += applied.unchanged
@@ -583,18 +595,24 @@ interface ApplyContext {
   readonly fresh: ReadonlyMap<number, FreshKey>
 }
 
-/** Applies a group in one transaction; a text is the reason why nothing of it was applied. */
+function failure(message: string, isUnsure = false): Failure {
+  return { message, isUnsure }
+}
+
+/** Applies a group in one transaction. */
 async function applyGroup(
   options: ApplyOptions,
   group: Group,
   { parents, fresh }: ApplyContext,
-): Promise<Pick<GroupDecision, 'changes' | 'unchanged'> | string> {
+): Promise<Pick<GroupDecision, 'changes' | 'unchanged'> | Failure> {
   const { store, now } = options
+  let isWriting = false
   try {
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       const users = await usersOf(options, group)
       const nowMs = now()
       const made: { decision: GroupDecision | null } = { decision: null }
+      isWriting = true
       const result = await store.transact<Problem | 'unchanged'>({
         ...{ accountId: group.id, nowMs, reads: readsOf(group) },
         *decide(state) {
@@ -604,6 +622,7 @@ async function applyGroup(
           return writesOrRefusal(options, group, { decision, state })
         },
       })
+      isWriting = false
       if (result.kind === 'written' && made.decision !== null) {
         for (const email of result.writes.removedMembers ?? []) {
           const userId = result.before.members.get(email)?.userId
@@ -613,11 +632,11 @@ async function applyGroup(
       }
       if (result.kind === 'refused') {
         if (result.reason === 'unchanged' && made.decision !== null) return made.decision
-        return result.reason instanceof Problem ? result.reason.message : 'it cannot be decided'
+        return failure(result.reason instanceof Problem ? result.reason.message : 'it cannot be decided')
       }
-      if (result.kind !== 'conflict') return 'it was not written'
+      if (result.kind !== 'conflict') return failure('it was not written')
       if (result.conflict !== 'name_taken' || !group.isNew) {
-        return conflictProblem(result.conflict, group.name).message
+        return failure(conflictProblem(result.conflict, group.name).message)
       }
       // Another process has made the account in the meantime.
       const there = await store.accountByName(group.name)
@@ -629,9 +648,9 @@ async function applyGroup(
       parents.delete(formerId)
       parents.set(there.id, group.name)
     }
-    return 'other processes change it all the time'
+    return failure('other processes change it all the time')
   } catch (error) {
-    return problemOf(error).message
+    return failure(problemOf(error).message, isWriting)
   }
 }
 

@@ -2,11 +2,12 @@
  * Goal: `sluice apply` makes what its documents describe, once, and names the place of a mistake in them.
  * Method: the command on both stores and against a gateway's admin API, in a temporary folder.
  */
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { command } from '../../../src/cli/apply/apply.js'
+import { helpText } from '../../../src/cli/command.js'
 import { command as exportCommand } from '../../../src/cli/export.js'
 import { unavailable } from '../../../src/store/store-errors.js'
 import { withStore, type OpenStore } from '../../../src/cli/with-store.js'
@@ -43,7 +44,7 @@ async function ran(
     ready: () => Promise.resolve(),
     input: () => Promise.resolve(input),
   }
-  process.env['SLUICE_TOKEN'] = token
+  process.env['SLUICE_ADMIN_TOKEN'] = token
   const status = await exitStatus(command(open, terminal), argvOf(values))
   return { status, out: out.join('\n'), err: err.join('\n') }
 }
@@ -224,7 +225,7 @@ void t.test('the secret of a key stays if its file cannot get its place', async 
   const path = join(stage.gateway.folder, 'secrets', 'ci')
   mkdirSync(path, { recursive: true })
   const refused = await ran(values, '', '')
-  t.match(refused, { status: 1, err: /one\.yaml:7:22: the file cannot be written \(EISDIR\)$/ })
+  t.match(refused, { status: 1, err: /one\.yaml:7:22: is a folder: name a file$/ })
   t.equal(await stage.store.accountByName('acme'), null, 'nothing is applied')
   t.strictSame(readdirSync(join(path, '..')), ['ci'])
 
@@ -290,6 +291,111 @@ void t.test('the secret of a key stays if the store does not say whether it made
   const [, kept = ''] =
     /^sluice: if key ci of acme was made, its secret is in (.*)\nFailed: account acme: /.exec(err) ?? []
   t.ok(await works(stage, readFileSync(kept, 'utf8')))
+})
+
+void t.test('no secret stays after a refusal', async (t) => {
+  const stage = await startAdmin(t)
+  const folder = join(stage.gateway.folder, 'refused')
+  mkdirSync(folder)
+  const file = join(folder, 'keys.yaml')
+  const keys = Array.from({ length: 7 }, (_, at) => {
+    return `---\nkind: Key\nmetadata: { name: k${at}, account: full }\nspec: { secret_file: k${at} }\n`
+  })
+  writeFileSync(file, `kind: Account\nmetadata: { name: full }\nspec: { plan: starter }\n${keys.join('')}`)
+  const token = await stage.makeToken(['accounts:write'])
+  for (const [target, reason] of [
+    [{ config: stage.gateway.configFile }, /Failed: account full: .*allows 5 keys/],
+    [{ server: stage.gateway.origin }, /Failed: account full: .*allows 5 keys/],
+  ] as const) {
+    const { status, err } = await ran({ file: [file], ...target }, '', stage.token)
+    t.equal(status, 1)
+    t.match(err, reason)
+    t.strictSame(readdirSync(folder), ['keys.yaml'])
+  }
+  // The plan is allowed, and the apply refused.
+  const server = createServer((request, response) => {
+    void (async () => {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+      const body = Buffer.concat(chunks).toString()
+      const isPlan = body.includes('"dry_run":true')
+      const reply = await stage.ask('POST', '/apply', { body, ...(isPlan ? {} : { token }) })
+      response.writeHead(reply.status).end(reply.text)
+    })()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => void server.close())
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const refused = await ran({ file: [file], server: `http://127.0.0.1:${port}` }, '', stage.token)
+  t.match(refused, { status: 1, err: /lacks the scope keys:write/ })
+  t.strictSame(readdirSync(folder), ['keys.yaml'])
+})
+
+void t.test('a secret is written to new files in the folder of the documents alone', async (t) => {
+  const stage = await startAdmin(t)
+  const folder = join(stage.gateway.folder, 'platform')
+  const outside = join(stage.gateway.folder, 'outside')
+  mkdirSync(join(folder, 'teams'), { recursive: true })
+  mkdirSync(outside)
+  symlinkSync(outside, join(folder, 'link'))
+  symlinkSync(join(outside, 'none'), join(folder, 'dangling'))
+  writeFileSync(join(folder, 'notes.txt'), 'kept')
+  writeFileSync(join(folder, 'empty'), '')
+  const file = join(folder, 'teams', 'key.yaml')
+  const apply = async (path: string, ...places: string[]) => {
+    writeFileSync(file, ONE_KEY.replace('secrets/ci', path))
+    const values = { file: places.length === 0 ? [folder] : places, config: stage.gateway.configFile }
+    return ran(values, '', '')
+  }
+  for (const path of [
+    '../../outside/ci',
+    join(outside, 'ci'),
+    '../link/ci',
+    '../link/new/ci',
+    '..',
+    '../..',
+  ]) {
+    t.match(await apply(path), { status: 1, err: /:7:22: must be in the folder of the documents/ }, path)
+  }
+  t.match(await apply('../up', file), { status: 1, err: /must be in the folder of the documents/ })
+  for (const path of ['../notes.txt', '../empty', '../dangling', 'key.yaml']) {
+    const { status, err } = await apply(path)
+    t.equal(status, 1)
+    t.match(err, /:7:22: is an existing file without the secret of a key/, path)
+  }
+  t.equal(readFileSync(join(folder, 'notes.txt'), 'utf8'), 'kept')
+  t.strictSame(readdirSync(outside), [])
+  t.equal(await stage.store.accountByName('acme'), null, 'nothing is applied')
+  t.match(await apply('../secrets/ci'), { status: 0 })
+  // A file of an earlier run is replaced with the secret of a new key.
+  const secret = readFileSync(join(folder, 'secrets', 'ci'), 'utf8')
+  const gone = await stage.ask('DELETE', '/accounts/acme/keys/ci')
+  t.equal(gone.status, 200)
+  t.match(await apply('../secrets/ci'), { status: 0, out: /Applied: 1 created/ })
+  t.not(readFileSync(join(folder, 'secrets', 'ci'), 'utf8'), secret)
+})
+
+void t.test('the token comes from a file, the environment or an option', async (t) => {
+  const stage = await startAdmin(t)
+  const file = join(stage.gateway.folder, 'account.yaml')
+  const tokenFile = join(stage.gateway.folder, 'token')
+  writeFileSync(file, 'kind: Account\nmetadata: { name: acme }\n')
+  writeFileSync(tokenFile, `${stage.token}\n`)
+  const values = { file: [file], server: stage.gateway.origin, 'dry-run': true }
+  t.match(await ran(values, '', stage.token), { status: 2 })
+  t.match(await ran({ ...values, 'token-file': tokenFile }, '', 'sat_wrong'), { status: 2 })
+  t.match(await ran({ ...values, token: stage.token }, '', ''), { status: 2 })
+  await t.rejects(ran(values, '', ''), /needs --token-file FILE, or the variable/)
+  for (const [own, message] of [
+    [{ 'token-file': tokenFile, token: stage.token }, /remove --token$/],
+    [{ 'token-file': join(stage.gateway.folder, 'none') }, /cannot be read \(ENOENT\)$/],
+    [{ 'token-file': file }, /must contain the token and nothing else$/],
+  ] as const) {
+    await t.rejects(ran({ ...values, ...own }, '', ''), { name: 'UsageError', message })
+  }
+  const help = helpText(command())
+  t.match(help, /--token-file FILE[\s\S]*--json[\s\S]*--token TOKEN/)
 })
 
 void t.test('wrong documents', async (t) => {

@@ -1,0 +1,141 @@
+/**
+ * The files of new keys' secrets (`secret_file`): the permitted places, and how they are written. A document
+ * may have another author than the runner of the command, so it names only new files, and those of earlier
+ * runs, in the folder of the documents.
+ */
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
+import { hasValidForm } from '../../accounts/key-secret.js'
+import type { DocumentFault } from '../../dashboard/admin/documents.js'
+import { isObject } from '../../formats/chat/json.js'
+import type { FileDocument } from './read-files.js'
+
+/** The file of a new key's secret. */
+export interface SecretFile {
+  /** `key ci of research` */
+  readonly name: string
+  /** Its place. */
+  readonly path: string
+  /** Its path until the key has been made. */
+  readonly ownPath: string
+}
+
+/** The file for the secret of a key; null if its document names none. */
+function secretFileOf({ value, folder }: FileDocument): string | null {
+  const spec = isObject(value) && isObject(value['spec']) ? value['spec'] : {}
+  const { secret_file: target } = spec
+  return typeof target === 'string' ? resolve(folder, target) : null
+}
+
+/**
+ * A fault of each document whose secret would be outside the folder of the documents, or replace that of an
+ * earlier one.
+ */
+export function secretFileFaults(documents: readonly FileDocument[]): DocumentFault[] {
+  const taken = new Set<string>()
+  return documents.flatMap((document, index) => {
+    const path = secretFileOf(document)
+    if (path === null) return []
+    const fault = (message: string): DocumentFault => {
+      return { index, path: ['spec', 'secret_file'], atKey: false, message }
+    }
+    const place = realPlace(path)
+    if (!isBelow(place, document.root)) {
+      return [fault(`must be in the folder of the documents ("${document.root}") or below it`)]
+    }
+    const isShared = taken.has(place)
+    taken.add(place)
+    const message = 'is also the secret_file of an earlier key: each key needs a file of its own'
+    return isShared ? [fault(message)] : []
+  })
+}
+
+/** A fault of each of these documents whose file exists and is not that of an earlier secret. */
+export function takenFileFaults(
+  documents: readonly FileDocument[],
+  indexes: readonly number[],
+): DocumentFault[] {
+  return indexes.flatMap((index) => {
+    const document = documents[index]
+    const path = document === undefined ? null : secretFileOf(document)
+    const message = path === null ? null : takenBy(path)
+    return message === null ? [] : [{ index, path: ['spec', 'secret_file'], atKey: false, message }]
+  })
+}
+
+/** The path without symbolic links in its folder, which may not exist yet. */
+function realPlace(path: string): string {
+  const folder = dirname(path)
+  const missing = [basename(path)]
+  for (let at = folder; ; at = dirname(at)) {
+    try {
+      return join(realpathSync(at), ...missing)
+    } catch {
+      if (dirname(at) === at) return path
+      missing.unshift(basename(at))
+    }
+  }
+}
+
+function isBelow(place: string, root: string): boolean {
+  const path = relative(realPlace(join(resolve(root), '.')), place)
+  return path !== '' && path !== '..' && !path.startsWith(`..${sep}`)
+}
+
+/** Why the file must not be replaced; null if it does not exist, or is a secret that `apply` wrote. */
+function takenBy(path: string): string | null {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (found === undefined) return null
+  if (found.isDirectory()) return 'is a folder: name a file'
+  if (found.isFile() && found.size <= MAX_SECRET_BYTES && hasValidForm(readFileSync(path, 'utf8').trim())) {
+    return null
+  }
+  return 'is an existing file without the secret of a key, which is not replaced: name another file or remove it'
+}
+
+/** More than a secret with a line end. */
+const MAX_SECRET_BYTES = 256
+
+/**
+ * Writes the secret to a file of this run beside its place: another run may make the key with these
+ * documents, and the place then has the secret of that run. Null if the document names no file. Throws if it
+ * cannot be written.
+ */
+export function writeSecret(
+  document: FileDocument,
+  name: string,
+  { id, secret }: { readonly id: string; readonly secret: string | null },
+): SecretFile | null {
+  const path = secretFileOf(document)
+  if (path === null || secret === null) return null
+  const ownPath = `${path}.${id}.new`
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  writeFileSync(ownPath, secret, { mode: 0o600, flag: 'wx' })
+  chmodSync(ownPath, 0o600)
+  return { name, path, ownPath }
+}
+
+/** Moves the secret of a key that was made to its place; why it cannot be moved, or null. */
+export function placeSecret({ path, ownPath }: SecretFile): string | null {
+  try {
+    // It may have been made since the plan.
+    if (takenBy(path) !== null) return 'EEXIST'
+    renameSync(ownPath, path)
+    return null
+  } catch (error) {
+    return codeOf(error)
+  }
+}
+
+/** The system's error code. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'failed'
+}
