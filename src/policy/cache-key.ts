@@ -18,6 +18,7 @@ import type {
 import type { WireFormat } from '../formats/dialect.js'
 import { parseExact, stringifyExact } from '../formats/wire/json/exact-numbers.js'
 import type { Steps } from '../formats/wire/steps.js'
+import { isTextOrMembers, memberOf, membersOf, type Members } from './request-members.js'
 
 /** A change of the key's form or of stored replies makes earlier entries unreachable. */
 const VERSION = 1
@@ -71,8 +72,11 @@ export function* keySteps(parts: KeyParts): Steps<string> {
   for (const [name, value = null] of Object.entries(parts.body)) {
     if (IGNORED.has(name)) continue
     if (hasOwn) digest.add([name, value])
-    else if (NESTED.has(name))
-      for (const unknown of unknownMembers(value)) digest.add(['unknown', name, ...unknown])
+    else if (NESTED.has(plainName(name))) {
+      for (const unknown of unknownMembers(name, value, membersOf(parts.wire))) {
+        digest.add(['unknown', name, ...unknown])
+      }
+    }
     if (digest.isStepOver()) yield
   }
   return digest.end()
@@ -192,7 +196,7 @@ function toolOf({ name, description, parameters, strict, custom }: Tool): JsonOb
   const tool: JsonObject = { name }
   if (description !== undefined) tool['description'] = description
   if (parameters !== undefined) tool['parameters'] = parameters
-  if (strict === true) tool['strict'] = true
+  if (strict !== undefined) tool['strict'] = strict
   if (custom !== undefined) tool['custom'] = custom.format ?? {}
   return tool
 }
@@ -271,50 +275,94 @@ function hasOwnFields({ request, wire }: KeyParts): boolean {
 }
 
 /**
- * Members of messages, parts and tools that the canonical request contains, in lower case and without
- * underscores. Upstreams of the client's own format get the other ones, too.
+ * Members that the canonical request contains wherever a format lists them (`request-members.ts`), in lower
+ * case and without underscores. Upstreams of the client's own format get the other ones, too.
  */
 const CONTAINED: ReadonlySet<string> = new Set(
-  `allowedtools args arguments cachecontrol callid content contents data description detail effort file
-  filedata fileuri filename fileid format function functioncall functioncallingconfig functiondeclarations
-  functionresponse generatesummary id imageurl inlinedata input inputaudio inputschema iserror jsonschema
-  mediatype mimetype mode name output parallel parameters parametersjsonschema parts promptcachebreakpoint redacted refusal
-  response responseschema role schema signature source strict summary text thinking thought
-  thoughtsignature toolcallid toolcalls tooluseid tools type url verbosity`.split(/\s+/),
+  `allowedfunctionnames allowedtools args arguments cachecontrol callid content contents custom data description
+  detail effort filedata fileuri filename fileid file format function functioncall functioncallingconfig
+  functiondeclarations functionresponse id imageurl inlinedata input inputaudio inputschema iserror jsonschema
+  mediatype mimetype mode name output parameters parametersjsonschema parts promptcachebreakpoint redacted
+  refusal response responseschema role schema signature source strict summary text thinking thought
+  thoughtsignature toolcallid toolcalls tooluseid tools ttl type url verbosity`.split(/\s+/),
 )
+/** Those of them that the canonical request does not contain, with the member that has them. */
+const NOT_CONTAINED: ReadonlySet<string> = new Set([
+  ...['functiondeclarations.response', 'filedata.mimetype', 'systeminstruction.role'],
+])
 /** The fields whose members are not all read or reported one by one. */
 const NESTED: ReadonlySet<string> = new Set(
-  `contents functions input messages response_format system systemInstruction system_instruction text toolConfig
-  tool_choice tool_config tools`.split(/\s+/),
+  `contents functions generationconfig input messages outputconfig outputformat responseformat system
+  systeminstruction text thinking toolconfig toolchoice tools`.split(/\s+/),
 )
-/** Members with JSON of the client's own. */
-const FREE: ReadonlySet<string> = new Set(
-  'args arguments inputschema parameters parametersjsonschema response responseschema schema'.split(' '),
-)
+/** Members whose scalars are settings of the canonical request: only the objects in them are read. */
+const SETTINGS: ReadonlySet<string> = new Set(['generationconfig'])
 
-/** The other members in a value, each with its name and the number of objects before it. */
-function* unknownMembers(value: JsonValue): Generator<[number, string, JsonValue]> {
+/** A value that waits to be read: in which member, and which members the format lists for it. */
+interface WaitingValue {
+  readonly value: JsonValue
+  readonly parent: string
+  readonly members: Members | null
+}
+
+/** The other members of a field, each with its name and the number of objects before it. */
+function* unknownMembers(
+  name: string,
+  field: JsonValue,
+  all: Members,
+): Generator<[number, string, JsonValue]> {
   let objects = 0
+  /** Names of Gemini's calls: a result refers to its call by the name. */
+  const called = new Set<JsonValue | undefined>()
   // Depth first, so that the order is that of the body.
-  const waiting: JsonValue[] = [value]
+  const waiting: WaitingValue[] = [listed(field, name, all)]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    if (Array.isArray(next)) {
-      for (let at = next.length - 1; at >= 0; at -= 1) waiting.push(next[at] ?? null)
+    const { value, parent, members } = next
+    if (Array.isArray(value)) {
+      for (let at = value.length - 1; at >= 0; at -= 1) {
+        waiting.push({ value: value[at] ?? null, parent, members })
+      }
       continue
     }
-    if (!isObject(next)) continue
+    // Without members it is JSON of the client's own, such as arguments and schemas.
+    if (members === null && hasOrder(value)) yield [objects, parent, value]
+    if (!isObject(value) || members === null) continue
     objects += 1
-    const isTool = next['type'] === 'tool_use'
-    for (const [key, member = null] of Object.entries(next)) {
-      const plain = key.replaceAll('_', '').toLowerCase()
-      const isSpeaker = plain === 'name' && typeof next['role'] === 'string'
+    if (parent === 'functioncall') called.add(value['name'])
+    for (const [key, member = null] of Object.entries(value)) {
       if (member === null) continue
-      if (!CONTAINED.has(plain) || isSpeaker) yield [objects, key, member]
-      else if (typeof member === 'object' && !FREE.has(plain) && !(isTool && plain === 'input')) {
-        waiting.push(member)
-      }
+      const isCall = key === 'name' && parent === 'functionresponse' && !called.has(member)
+      if (isCall || !isContained(key, value, next)) yield [objects, key, member]
+      else if (typeof member === 'object') waiting.push(listed(member, key, members))
     }
   }
+}
+
+/** Whether the canonical request has the member of `object`. */
+function isContained(key: string, object: JsonObject, { parent, members }: WaitingValue): boolean {
+  const plain = plainName(key)
+  const isListed = members !== null && memberOf(members, key) !== undefined
+  if (SETTINGS.has(parent)) return true
+  // The text of reasoning beside its summary.
+  if (plain === 'content' && object['type'] === 'reasoning') return false
+  return isListed && CONTAINED.has(plain) && !NOT_CONTAINED.has(`${parent}.${plain}`)
+}
+
+/** Whether a schema states the order of its properties, which its canonical form lacks. */
+function hasOrder(value: JsonValue): boolean {
+  return isObject(value) && /"property_?ordering"/i.test(stringifyExact(value))
+}
+
+function plainName(name: string): string {
+  return name.replaceAll('_', '').toLowerCase()
+}
+
+/** The value of a member with the members that the format lists for it. */
+function listed(value: JsonValue, name: string, members: Members): WaitingValue {
+  const kind = memberOf(members, name)
+  const parent = plainName(name)
+  if (kind === undefined || typeof kind === 'string') return { value, parent, members: null }
+  return { value, parent, members: isTextOrMembers(kind) ? kind[1] : kind }
 }
 
 const contents = new WeakMap<RouteConfig, string>()

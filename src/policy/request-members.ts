@@ -1,7 +1,6 @@
 /**
  * What guardrails and the cache make of each member of a client's body, for each format. A member that is not
- * listed here is `unseen` for guardrails and part of the cache's key: providers add members, and a new one was
- * not judged.
+ * listed here is `unseen` for guardrails and part of the cache's key, because providers add members.
  */
 import { isObject, type JsonObject, type JsonValue } from '../formats/chat/json.js'
 import type { WireFormat } from '../formats/dialect.js'
@@ -15,12 +14,13 @@ import type { Steps } from '../formats/wire/steps.js'
  * - `value`: a JSON value that is judged as arguments or as the result of a call.
  * - `schema`: a JSON schema, unseen if it has text such as a description.
  * - `media`: an image, a file or state of the provider. The part that contains it is judged as unseen.
+ * - `unjudged`: text that is not judged, such as the description of a tool; unseen.
  * - `harmless`: numbers, ids and words of a closed set; unseen if a string is longer than 256 characters.
  */
-type Leaf = 'text' | 'value' | 'schema' | 'media' | 'harmless'
+type Leaf = 'text' | 'value' | 'schema' | 'media' | 'unjudged' | 'harmless'
 
 /** Members of an object or of the objects in a list; `['text', …]` is a text or such objects. */
-interface Members {
+export interface Members {
   readonly [name: string]: Leaf | Members | readonly ['text', Members]
 }
 
@@ -34,16 +34,37 @@ function all(kind: Leaf, names: string): Members {
   )
 }
 
+/** A choice of tools in any of OpenAI's forms, and Anthropic's. */
+const TOOL_CHOICE: Members = {
+  ...all('harmless', 'type name mode disable_parallel_tool_use'),
+  function: all('harmless', 'name'),
+  custom: all('harmless', 'name'),
+  get tools(): Members {
+    return TOOL_CHOICE
+  },
+  get allowed_tools(): Members {
+    return TOOL_CHOICE
+  },
+}
+/** A mark for the provider's cache. */
+const CACHE_MARK = all('harmless', 'type ttl mode')
 const CHAT_PART: Members = {
-  ...all('harmless', 'type cache_control prompt_cache_breakpoint'),
+  type: 'harmless',
+  cache_control: CACHE_MARK,
+  prompt_cache_breakpoint: CACHE_MARK,
   ...all('text', 'text refusal thinking'),
-  ...all('media', 'image_url input_audio file video_url signature'),
+  ...all('media', 'video_url signature'),
+  image_url: { url: 'media', detail: 'harmless' },
+  input_audio: all('media', 'data format'),
+  file: all('media', 'file_id file_data filename'),
 }
 const CHAT_TOOL: Members = {
-  ...all('harmless', 'type name strict cache_control'),
-  function: { ...all('harmless', 'name strict'), parameters: 'schema' },
+  ...all('harmless', 'type name strict'),
+  cache_control: CACHE_MARK,
+  description: 'unjudged',
+  function: { ...all('harmless', 'name strict'), description: 'unjudged', parameters: 'schema' },
   parameters: 'schema',
-  custom: { name: 'harmless', format: all('harmless', 'type syntax') },
+  custom: { name: 'harmless', description: 'unjudged', format: all('harmless', 'type syntax') },
 }
 const CHAT: Members = {
   ...all(
@@ -51,12 +72,13 @@ const CHAT: Members = {
     `model stream stream_options temperature top_p top_k min_p n max_tokens max_completion_tokens seed
     frequency_penalty presence_penalty repetition_penalty logprobs top_logprobs logit_bias user
     safety_identifier metadata store service_tier modalities audio reasoning_effort reasoning verbosity
-    parallel_tool_calls tool_choice function_call prompt_cache_key prompt_cache_retention thinking
+    parallel_tool_calls function_call prompt_cache_key prompt_cache_retention thinking
     web_search_options best_of echo encoding_format dimensions provider usage search_settings
     reasoning_format include_reasoning`,
   ),
   messages: {
-    ...all('harmless', 'role tool_call_id cache_control'),
+    ...all('harmless', 'role tool_call_id'),
+    cache_control: CACHE_MARK,
     ...all('text', 'refusal reasoning_content reasoning'),
     content: ['text', CHAT_PART],
     tool_calls: {
@@ -74,15 +96,20 @@ const CHAT: Members = {
     audio: 'media',
   },
   tools: CHAT_TOOL,
+  tool_choice: TOOL_CHOICE,
   functions: CHAT_TOOL,
-  response_format: { type: 'harmless', json_schema: { ...all('harmless', 'name strict'), schema: 'schema' } },
+  response_format: {
+    type: 'harmless',
+    json_schema: { ...all('harmless', 'name strict'), description: 'unjudged', schema: 'schema' },
+  },
   prompt: 'text',
   input: 'text',
 }
 
 /** Blocks of Messages; those in a result have the same members. */
 const ANTHROPIC_BLOCK: Members = {
-  ...all('harmless', 'type cache_control id name tool_use_id is_error caller tool_name'),
+  ...all('harmless', 'type id name tool_use_id is_error caller tool_name'),
+  cache_control: CACHE_MARK,
   ...all('text', 'text thinking'),
   ...all('media', 'signature data'),
   source: { ...all('harmless', 'type media_type'), ...all('media', 'url file_id'), data: 'media' },
@@ -94,17 +121,22 @@ const ANTHROPIC_BLOCK: Members = {
 const MESSAGES: Members = {
   ...all(
     'harmless',
-    `model max_tokens stream temperature top_p top_k metadata service_tier thinking tool_choice inference_geo
-    speed cache_control context_management anthropic_version anthropic_beta`,
+    `model max_tokens stream temperature top_p top_k metadata service_tier inference_geo
+    speed context_management anthropic_version anthropic_beta`,
   ),
+  cache_control: CACHE_MARK,
+  thinking: all('harmless', 'type budget_tokens display'),
+  tool_choice: TOOL_CHOICE,
   system: ['text', ANTHROPIC_BLOCK],
   messages: { role: 'harmless', content: ['text', ANTHROPIC_BLOCK] },
   tools: {
     ...all(
       'harmless',
-      `type name cache_control strict eager_input_streaming defer_loading max_uses max_content_tokens
+      `type name strict eager_input_streaming defer_loading max_uses max_content_tokens
       allowed_callers allowed_domains blocked_domains display_width_px display_height_px display_number`,
     ),
+    cache_control: CACHE_MARK,
+    description: 'unjudged',
     input_schema: 'schema',
   },
   output_config: { effort: 'harmless', format: { type: 'harmless', schema: 'schema' } },
@@ -112,7 +144,8 @@ const MESSAGES: Members = {
 }
 
 const RESPONSES_PART: Members = {
-  ...all('harmless', 'type detail prompt_cache_breakpoint'),
+  ...all('harmless', 'type detail'),
+  prompt_cache_breakpoint: CACHE_MARK,
   ...all('text', 'text refusal'),
   ...all('media', 'image_url file_id file_data file_url filename input_audio encrypted_content'),
 }
@@ -123,6 +156,7 @@ const RESPONSES_TOOL: Members = {
     vector_store_ids max_num_results ranking_options container allowed_tools background quality size
     display_width display_height environment`,
   ),
+  description: 'unjudged',
   parameters: 'schema',
   format: all('harmless', 'type syntax'),
   get tools(): Members {
@@ -132,7 +166,7 @@ const RESPONSES_TOOL: Members = {
 const RESPONSES: Members = {
   ...all(
     'harmless',
-    `model stream stream_options store reasoning tool_choice parallel_tool_calls max_output_tokens
+    `model stream stream_options store reasoning parallel_tool_calls max_output_tokens
     max_tool_calls temperature top_p truncation include metadata client_metadata user safety_identifier
     prompt_cache_key prompt_cache_retention service_tier background top_logprobs context_management`,
   ),
@@ -153,37 +187,45 @@ const RESPONSES: Members = {
   ],
   text: {
     verbosity: 'harmless',
-    format: { ...all('harmless', 'type name strict'), schema: 'schema' },
+    format: { ...all('harmless', 'type name strict'), description: 'unjudged', schema: 'schema' },
   },
   tools: RESPONSES_TOOL,
+  tool_choice: TOOL_CHOICE,
 }
 
+const GEMINI_MEDIA: Members = {
+  inlineData: all('media', 'mimeType data displayName'),
+  fileData: all('media', 'mimeType fileUri displayName'),
+}
 const GEMINI_CONTENT: Members = {
   role: 'harmless',
   parts: {
     text: 'text',
     ...all('harmless', 'thought videoMetadata mediaResolution'),
-    ...all('media', 'thoughtSignature inlineData fileData'),
+    thoughtSignature: 'media',
+    ...GEMINI_MEDIA,
     functionCall: { ...all('harmless', 'id name'), args: 'value' },
     functionResponse: {
       ...all('harmless', 'id name willContinue scheduling'),
       response: 'value',
-      parts: 'media',
+      parts: GEMINI_MEDIA,
     },
   },
 }
 const GEMINI: Members = {
-  ...all(
-    'harmless',
-    `model safetySettings toolConfig labels serviceTier taskType outputDimensionality store`,
-  ),
+  ...all('harmless', `model safetySettings labels serviceTier taskType outputDimensionality store`),
   contents: GEMINI_CONTENT,
   content: GEMINI_CONTENT,
   systemInstruction: GEMINI_CONTENT,
   cachedContent: 'media',
+  toolConfig: {
+    functionCallingConfig: all('harmless', 'mode allowedFunctionNames'),
+    ...all('harmless', 'retrievalConfig includeServerSideToolInvocations'),
+  },
   tools: {
     functionDeclarations: {
       ...all('harmless', 'name behavior'),
+      description: 'unjudged',
       ...all('schema', 'parameters parametersJsonSchema response responseJsonSchema'),
     },
     ...all('harmless', 'googleSearch googleSearchRetrieval codeExecution urlContext googleMaps'),
@@ -192,9 +234,10 @@ const GEMINI: Members = {
     ...all(
       'harmless',
       `temperature topP topK candidateCount maxOutputTokens seed presencePenalty frequencyPenalty
-      responseLogprobs logprobs responseMimeType responseModalities mediaResolution thinkingConfig
+      responseLogprobs logprobs responseMimeType responseModalities mediaResolution
       speechConfig imageConfig enableEnhancedCivicAnswers audioTimestamp`,
     ),
+    thinkingConfig: all('harmless', 'includeThoughts thinkingBudget thinkingLevel'),
     ...all('schema', 'responseSchema responseJsonSchema'),
   },
   get generateContentRequest(): Members {
@@ -227,8 +270,8 @@ export function membersOf(wire: WireFormat): Members {
   }
 }
 
-/** Protocol buffers read members in both spellings. */
-function memberOf(members: Members, name: string): Members[string] | undefined {
+/** The kind of a member; undefined if it is not listed. Protocol buffers read members in both spellings. */
+export function memberOf(members: Members, name: string): Members[string] | undefined {
   if (Object.hasOwn(members, name)) return members[name]
   const camel = name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
   return Object.hasOwn(members, camel) ? members[camel] : undefined
@@ -285,7 +328,8 @@ export function* unseenMember(
   return null
 }
 
-function isTextOrMembers(kind: Members[string]): kind is readonly ['text', Members] {
+/** Whether the member is a text or a list of objects. */
+export function isTextOrMembers(kind: Members[string]): kind is readonly ['text', Members] {
   return Array.isArray(kind)
 }
 
@@ -299,6 +343,8 @@ function isSeen(value: string | number | JsonObject, kind: Leaf, judged: Readonl
       return typeof value === 'string' ? judged.has(value) : typeof value === 'number'
     case 'value':
       return isJudgedValue(value, judged)
+    case 'unjudged':
+      return false
     case 'schema':
       return !hasText(value, (name) => !SCHEMA_WORDS.has(name))
     case 'harmless':

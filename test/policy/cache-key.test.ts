@@ -4,16 +4,18 @@
  * Method: decodes bodies with the codecs of the formats; for the second part, every concept of the reference
  * of dialects is compared with the request without it.
  */
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { CLIENTS } from '../../docs/generate/dialect-matrix/messages-clients.js'
 import { PLAIN_REQUEST, REQUEST_GROUPS } from '../../src/cli/explain/request-concepts.js'
 import { loadConfig } from '../../src/config/load-config.js'
-import type { JsonObject } from '../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../src/formats/chat/json.js'
 import type { ModelFacts } from '../../src/formats/chat/model-facts.js'
 import { GatewayError } from '../../src/errors.js'
 import { resolveEndpoint } from '../../src/formats/index.js'
 import { atOnce } from '../../src/formats/wire/steps.js'
 import { keySteps, routeContent, type KeyParts } from '../../src/policy/cache-key.js'
+import { skipWithoutFixtures } from '../helpers/fixtures.js'
+import { BODIES, changed, placesIn, recordedRequests, valueAt } from './request-places.js'
 
 const FACTS: ModelFacts = { id: 'm', family: 'anthropic', createdAtSeconds: 0 }
 
@@ -259,5 +261,63 @@ void t.test('members that the gateway does not know change the key, wherever the
   const named = { ...chat, messages: [{ role: 'user', content: 'Hi', name: 'ann' }] }
   const other = { ...chat, messages: [{ role: 'user', content: 'Hi', name: 'bob' }] }
   t.not(keyOf({ path: CHAT, body: named }), keyOf({ path: CHAT, body: other }), 'a speaker')
+  t.end()
+})
+
+/** Places that do not change what the model writes, with the indices as 0. */
+const WITHOUT_INFLUENCE = new RegExp(
+  [
+    '^(?:stream|stream_options|user|metadata|safety_identifier|prompt_cache_key|store|labels)\\b',
+    '(?:^|\\.)(?:cache_control|prompt_cache_breakpoint)\\.',
+    // Ids that each gateway and provider makes for itself; a choice of two types that providers accept alike.
+    '^input\\.0\\.id$',
+    '^input\\.0\\.summary\\.0\\.type$',
+  ].join('|'),
+)
+
+/** Another value of the same type. */
+function otherThan(value: JsonValue | undefined): JsonValue {
+  if (typeof value === 'boolean') return !value
+  if (typeof value === 'number') return value + 1
+  return typeof value === 'string' ? `${value}zz` : 'zz'
+}
+
+/** The key; null if the request is refused, or continues a reply that the provider keeps. */
+function keyOrNull(path: string, body: JsonObject): string | null {
+  if ('previous_response_id' in body) return null
+  try {
+    return keyOf({ path, body })
+  } catch (error) {
+    if (error instanceof GatewayError) return null
+    throw error
+  }
+}
+
+/** Fails for each place whose value does not change the key; returns the number of places. */
+function comparePlaces(t: Test, path: string, body: JsonObject): number {
+  const key = keyOrNull(path, body)
+  let places = 0
+  if (key === null) return places
+  for (const place of placesIn(body)) {
+    const name = place.join('.').replaceAll(/\b\d+\b/g, '0')
+    if (WITHOUT_INFLUENCE.test(name)) continue
+    places += 1
+    const other = keyOrNull(path, changed(body, place, otherThan(valueAt(body, place))))
+    if (other === key) t.fail(`${path} ${name}`)
+  }
+  return places
+}
+
+void t.test('two bodies of one format with different values never share a key', (t) => {
+  let places = 0
+  for (const [path, body] of BODIES) places += comparePlaces(t, path, body)
+  t.ok(places > 100, `${String(places)} places`)
+  t.end()
+})
+
+void t.test('nor do the recorded requests', skipWithoutFixtures(), (t) => {
+  let places = 0
+  for (const { path, body } of recordedRequests()) places += comparePlaces(t, path, body)
+  t.ok(places > 10_000, `${String(places)} places`)
   t.end()
 })

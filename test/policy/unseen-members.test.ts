@@ -6,131 +6,17 @@
  */
 import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import { isObject, stringOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
+import type { JsonObject } from '../../src/formats/chat/json.js'
 import { resolveEndpoint } from '../../src/formats/index.js'
 import { stringifyExact } from '../../src/formats/wire/json/exact-numbers.js'
 import { atOnce } from '../../src/formats/wire/steps.js'
 import { partsOf } from '../../src/policy/judge-request.js'
 import { membersOf, unseenMember } from '../../src/policy/request-members.js'
-import { fixturesFolder, recordings, skipWithoutFixtures } from '../helpers/fixtures.js'
+import { skipWithoutFixtures } from '../helpers/fixtures.js'
 import { startScene, type CLIENT_FORMATS } from './guarded-gateway.js'
+import { BODIES, changed, NEW_MEMBER, PATHS, placesIn, recordedRequests, valueAt } from './request-places.js'
 
 const WORD = `hidden ${'word '.repeat(60)}`
-
-const schema = { type: 'object', properties: { city: { type: 'string', description: 'The city' } } }
-const TEXT_PATHS = {
-  chat: '/v1/chat/completions',
-  messages: '/v1/messages',
-  responses: '/v1/responses',
-  gemini: '/v1beta/models/gemini-2.5-flash:generateContent',
-  completions: '/v1/completions',
-}
-
-/** A request of each format with as many members as possible. */
-const BODIES: readonly (readonly [path: string, body: JsonObject])[] = [
-  [
-    TEXT_PATHS.chat,
-    {
-      model: 'gpt-5.4',
-      messages: [
-        { role: 'system', content: 'Be brief.' },
-        { role: 'user', name: 'Ann', content: [{ type: 'text', text: 'Weather?' }] },
-        {
-          role: 'assistant',
-          content: null,
-          tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look', arguments: '{"city":"B"}' } }],
-        },
-        { role: 'tool', tool_call_id: 'c1', content: 'sun' },
-      ],
-      tools: [{ type: 'function', function: { name: 'look', description: 'Looks', parameters: schema } }],
-      prediction: { type: 'content', content: 'Sun' },
-      stop: ['END'],
-      metadata: { a: 'b' },
-      response_format: { type: 'json_schema', json_schema: { name: 'r', description: 'd', schema } },
-    },
-  ],
-  [
-    TEXT_PATHS.messages,
-    {
-      model: 'claude-opus-5',
-      max_tokens: 100,
-      system: [{ type: 'text', text: 'Be brief.' }],
-      messages: [
-        {
-          role: 'user',
-          content: [
-            { type: 'text', text: 'Weather?' },
-            {
-              type: 'document',
-              title: 'Report',
-              context: 'Old',
-              source: { type: 'text', media_type: 'text/plain', data: 'It was dry.' },
-            },
-          ],
-        },
-        {
-          role: 'assistant',
-          content: [
-            {
-              type: 'text',
-              text: 'Dry.',
-              citations: [
-                {
-                  type: 'char_location',
-                  cited_text: 'dry',
-                  document_index: 0,
-                  document_title: 'Report',
-                  start_char_index: 7,
-                  end_char_index: 10,
-                },
-              ],
-            },
-            { type: 'tool_use', id: 't1', name: 'look', input: { city: 'B' } },
-          ],
-        },
-        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content: 'sun' }] },
-      ],
-      stop_sequences: ['END'],
-      tools: [{ name: 'look', description: 'Looks', input_schema: schema }],
-      metadata: { user_id: 'u' },
-    },
-  ],
-  [
-    TEXT_PATHS.responses,
-    {
-      model: 'gpt-4.1',
-      instructions: 'Be brief.',
-      input: [
-        { role: 'user', content: [{ type: 'input_text', text: 'Weather?' }] },
-        { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{"city":"B"}' },
-        { type: 'function_call_output', call_id: 'c1', output: 'sun' },
-      ],
-      tools: [{ type: 'function', name: 'look', description: 'Looks', parameters: schema }],
-      text: { format: { type: 'json_schema', name: 'r', description: 'd', schema } },
-      store: false,
-    },
-  ],
-  [
-    TEXT_PATHS.gemini,
-    {
-      systemInstruction: { parts: [{ text: 'Be brief.' }] },
-      contents: [
-        { role: 'user', parts: [{ text: 'Weather?' }] },
-        { role: 'model', parts: [{ functionCall: { name: 'look', args: { city: 'B' } } }] },
-        { role: 'user', parts: [{ functionResponse: { name: 'look', response: { output: 'sun' } } }] },
-      ],
-      tools: [
-        {
-          functionDeclarations: [
-            { name: 'look', description: 'Looks', parameters: schema, response: schema },
-          ],
-        },
-      ],
-      generationConfig: { stopSequences: ['END'], temperature: 0 },
-    },
-  ],
-  [TEXT_PATHS.completions, { model: 'gpt-3.5-turbo-instruct', prompt: 'Once', suffix: 'end', stop: 'END' }],
-]
 
 /** Members whose content the gateway itself notes as unseen, or encrypted state of the provider. */
 const MEDIA =
@@ -138,28 +24,11 @@ const MEDIA =
 
 /** Copies of the body with the word in place of one string, or in a new member of one object. */
 function* variants(body: JsonObject): Generator<[place: string, body: JsonObject]> {
-  for (const place of placesIn(body, [])) {
-    const copy = structuredClone(body)
-    const last = place.at(-1) ?? ''
-    const holder = place.slice(0, -1).reduce<JsonValue>((value, key) => inner(value, key) ?? null, copy)
-    if (Array.isArray(holder)) holder[Number(last)] = WORD
-    else if (isObject(holder)) holder[last] = WORD
-    yield [place.join('.'), copy]
+  for (const place of placesIn(body)) {
+    if (typeof valueAt(body, place) === 'string' || place.at(-1) === NEW_MEMBER) {
+      yield [place.join('.'), changed(body, place, WORD)]
+    }
   }
-}
-
-function inner(value: JsonValue, key: string): JsonValue | undefined {
-  if (Array.isArray(value)) return value[Number(key)]
-  return isObject(value) ? value[key] : undefined
-}
-
-function* placesIn(value: JsonValue, path: readonly string[]): Generator<readonly string[]> {
-  if (typeof value === 'string') yield path
-  if (Array.isArray(value))
-    for (const [at, item] of value.entries()) yield* placesIn(item, [...path, String(at)])
-  if (!isObject(value)) return
-  yield [...path, 'x_note']
-  for (const [key, member = null] of Object.entries(value)) yield* placesIn(member, [...path, key])
 }
 
 /** Whether the word in the body is judged or noted, or the request is refused. */
@@ -185,8 +54,8 @@ function isNoticed(path: string, body: JsonObject): boolean {
 
 void t.test('text in any member is judged or noted', (t) => {
   for (const [path, body] of BODIES) {
-    for (const [place, changed] of variants(body)) {
-      t.ok(isNoticed(path, changed), `${path} ${place}`)
+    for (const [place, copy] of variants(body)) {
+      t.ok(isNoticed(path, copy), `${path} ${place}`)
     }
   }
   t.end()
@@ -194,12 +63,9 @@ void t.test('text in any member is judged or noted', (t) => {
 
 void t.test('requests without tools, stop sequences and new members have no note', (t) => {
   const plain: readonly (readonly [string, JsonObject])[] = [
+    [PATHS.chat, { model: 'm', temperature: 0.5, messages: [{ role: 'user', content: 'Hi' }], user: 'u' }],
     [
-      TEXT_PATHS.chat,
-      { model: 'm', temperature: 0.5, messages: [{ role: 'user', content: 'Hi' }], user: 'u' },
-    ],
-    [
-      TEXT_PATHS.chat,
+      PATHS.chat,
       {
         model: 'm',
         messages: [{ role: 'user', content: 'Hi' }],
@@ -211,7 +77,7 @@ void t.test('requests without tools, stop sequences and new members have no note
       },
     ],
     [
-      TEXT_PATHS.messages,
+      PATHS.messages,
       {
         model: 'm',
         max_tokens: 9,
@@ -221,9 +87,9 @@ void t.test('requests without tools, stop sequences and new members have no note
         messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }],
       },
     ],
-    [TEXT_PATHS.responses, { model: 'm', input: 'Hi', reasoning: { effort: 'low' }, include: [] }],
+    [PATHS.responses, { model: 'm', input: 'Hi', reasoning: { effort: 'low' }, include: [] }],
     [
-      TEXT_PATHS.gemini,
+      PATHS.gemini,
       {
         system_instruction: { parts: [{ text: 'S' }] },
         contents: [{ role: 'user', parts: [{ text: 'Hi' }] }],
@@ -236,34 +102,16 @@ void t.test('requests without tools, stop sequences and new members have no note
   t.end()
 })
 
-/** The endpoint of a recording's address; null if clients have none. */
-function endpointOf(url: string): string | null {
-  if (/\/(?:chat\/completions|responses|messages)$/.test(url)) {
-    return `/v1/${url.replace(/^.*\/(chat\/completions|responses|messages)$/, '$1')}`
-  }
-  const model = /models\/([^/:]+:(?:generateContent|streamGenerateContent))/.exec(url)?.[1]
-  return model === undefined ? null : `/v1beta/models/${model}`
-}
-
-function* recordedRequests(): Generator<{ readonly path: string; readonly body: JsonObject }> {
-  for (const { recording } of recordings(fixturesFolder() ?? '')) {
-    if (!isObject(recording)) continue
-    const { url, request_body: body } = recording
-    const path = endpointOf(stringOf(url) ?? '')
-    if (path !== null && isObject(body)) yield { path, body }
-  }
-}
-
 void t.test('text in any member of the recorded requests', skipWithoutFixtures(), (t) => {
   let places = 0
   const seen = new Set<string>()
   for (const { path, body } of recordedRequests()) {
-    for (const [place, changed] of variants(body)) {
+    for (const [place, copy] of variants(body)) {
       const kind = `${path} ${place.replaceAll(/\b\d+\b/g, '0')}`
       if (seen.has(kind) || MEDIA.test(place)) continue
       seen.add(kind)
       places += 1
-      if (!isNoticed(path, changed)) t.fail(`${path} ${place}`)
+      if (!isNoticed(path, copy)) t.fail(`${path} ${place}`)
     }
   }
   t.ok(places > 100, `${String(places)} places`)
@@ -278,17 +126,17 @@ const GUARDS = `
 void t.test('unseen content is noted, or refused', async (t) => {
   const { post } = await startScene(t, GUARDS)
   const body = { model: 'gpt-5.4', messages: [{ role: 'user', content: 'Hi' }] }
-  const noted = await post(TEXT_PATHS.chat, { ...body, prediction: { type: 'content', content: 'x' } })
+  const noted = await post(PATHS.chat, { ...body, prediction: { type: 'content', content: 'x' } })
   t.equal(noted.status, 200)
   t.equal(noted.headers.get('x-sluice-guardrails'), 'words:unseen')
   const strict = await startScene(
     t,
     `  words: { patterns: [FORBIDDEN], unseen: block, apply_to: { all: true } }`,
   )
-  const refused = await strict.post(TEXT_PATHS.chat, { ...body, x_new: { deep: 'text' } })
+  const refused = await strict.post(PATHS.chat, { ...body, x_new: { deep: 'text' } })
   t.equal(refused.status, 400)
   t.match(await refused.json(), { error: { kind: 'guardrail_blocked', param: 'x_new' } })
-  t.equal((await strict.post(TEXT_PATHS.chat, { ...body, temperature: 1 })).status, 200)
+  t.equal((await strict.post(PATHS.chat, { ...body, temperature: 1 })).status, 200)
 })
 
 const USED = { input_tokens: 1, output_tokens: 1 }
