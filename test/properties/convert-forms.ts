@@ -199,7 +199,10 @@ function messageOf(events: readonly JsonObject[]): JsonObject {
       json[at] = (json[at] ?? '') + (stringOf(delta['partial_json']) ?? '')
     }
     const counts = objectOf(objectOf(event['message'])['usage'] ?? event['usage'])
-    for (const [name, value] of Object.entries(counts)) if (value !== null) usage[name] = value
+    for (const [name, value] of Object.entries(counts)) {
+      // A zero does not replace a count.
+      if (value !== null && (value !== 0 || usage[name] === undefined)) usage[name] = value
+    }
   }
   const content = blocks.map((block, index) => {
     const typed = json[index] ?? ''

@@ -58,7 +58,7 @@ export function legalStream(
     }
     if (!isRepresentable && roll(4) === 0) events.push({ type: 'usage', usage: { input: roll(100) } })
   }
-  events.push({ type: 'usage', usage: { input: roll(1000), output: roll(1000), reasoning: 1 } })
+  events.push({ type: 'usage', usage: { input: roll(1000), output: 1 + roll(999), reasoning: 1 } })
   const reasons = isRepresentable ? REASONS.slice(0, 4) : REASONS
   events.push({ type: 'finish', reason: pick(reasons, 'stop'), raw: null })
   return events

@@ -14,7 +14,7 @@ import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
 import { wireId } from './constants.js'
 import { decodeErrorPayload } from './upstream/decode-error.js'
 import { SLOT, finishReason } from './upstream/decode-reply.js'
-import { UsageMeter } from './upstream/decode-usage.js'
+import { MessageUsage } from './upstream/decode-usage.js'
 
 /** The edits that set the upstream's model name and remove other providers' reasoning from the history. */
 export function edits(body: JsonObject, modelName: string, losses: Losses): Edit[] {
@@ -106,7 +106,7 @@ export class MessageWatcher implements StreamWatcher {
   readonly excess = ''
   readonly missingFrame = ''
   readonly terminator = 'event: message_stop\ndata: {"type":"message_stop"}\n\n'
-  private readonly meter = new UsageMeter()
+  private readonly meter = new MessageUsage()
   private readonly shapes = new FrameShapes<true>(SLOT)
   private hasTool = false
 
@@ -137,6 +137,7 @@ export class MessageWatcher implements StreamWatcher {
 
   /** Returns the error that the frame reports; null if it reports none. */
   private watch(type: string, payload: JsonObject): WireError | null {
+    if (type !== 'message_start') this.count(payload)
     switch (type) {
       case 'message_start':
         return this.start(objectOf(payload.message))
@@ -147,7 +148,6 @@ export class MessageWatcher implements StreamWatcher {
         this.hasContent ||= hasContent(objectOf(payload.delta))
         return null
       case 'message_delta':
-        this.count(payload.usage)
         this.stop(objectOf(payload.delta))
         return null
       case 'message_stop':
@@ -165,7 +165,7 @@ export class MessageWatcher implements StreamWatcher {
     if (this.hasContent) return { ...MALFORMED_REPLY }
     this.meter.reset()
     this.model ??= nameOf(message)
-    this.count(message.usage)
+    this.count(message)
     return null
   }
 
@@ -188,17 +188,15 @@ export class MessageWatcher implements StreamWatcher {
     this.reason = finishReason(stop_reason, this.hasTool, false)
   }
 
-  private count(usage: unknown): void {
-    if (!isObject(usage)) return
-    this.meter.take(usage)
-    this.usage = this.meter.usage()
+  private count(event: JsonObject): void {
+    if (this.meter.take(event)) this.usage = this.meter.usage()
   }
 }
 
 /** Usage, reason, failure and model of a whole reply. */
 export function replyFacts(body: JsonObject): ReplyFacts {
-  const meter = new UsageMeter()
-  if (isObject(body.usage)) meter.take(body.usage)
+  const meter = new MessageUsage()
+  meter.take(body)
   const usage = meter.usage()
   const content = arrayOf(body.content)
   const hasTool = content.some((block) => objectOf(block).type === 'tool_use')

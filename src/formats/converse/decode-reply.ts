@@ -4,15 +4,15 @@
  */
 import type { WireError } from '../../errors.js'
 import type { ChatEvent, EventSink, FinishReason } from '../chat/event.js'
-import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../chat/json.js'
+import { isObject, numberOf, objectOf, stringOf, type JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
-import { tokenCount, type Usage } from '../chat/usage.js'
 import type { StreamDecoder } from '../dialect.js'
 import { awsErrorIn, decodeAwsException } from '../wire/aws/decode-error.js'
 import { EXCEPTION } from '../wire/aws/event-stream.js'
 import { FrameShapes } from '../wire/frames/frame-shapes.js'
 import { stopReasonOf } from '../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
+import { UsageMeter } from '../wire/usage-meter.js'
 import { parseJson } from './constants.js'
 import { Blocks } from './decode-blocks.js'
 
@@ -102,6 +102,7 @@ class MessageDecoder {
   private readonly blocks: Blocks
   private readonly sink: EventSink
   private readonly request: ChatRequest
+  private readonly meter = new UsageMeter()
   private hasStarted = false
   private hasMetadata = false
   private stopReason: string | null = null
@@ -154,14 +155,18 @@ class MessageDecoder {
     if (this.hasMetadata) this.eof()
   }
 
-  metadata({ usage, serviceTier }: JsonObject): void {
+  metadata(metadata: JsonObject): void {
     if (this.done) return
     if (!this.hasStarted) return this.malformed('counts before the message')
-    this.tier = stringOf(objectOf(serviceTier).type)
-    const counts = usageOf(objectOf(usage))
-    if (Object.keys(counts).length > 0) this.sink.event({ type: 'usage', usage: counts })
+    this.tier = stringOf(objectOf(metadata.serviceTier).type)
+    if (this.meter.takeFrame(metadata)) this.emitUsage()
     this.hasMetadata = true
     if (this.hasStopped) this.eof()
+  }
+
+  private emitUsage(): void {
+    const usage = this.meter.usage()
+    if (Object.keys(usage).length > 0) this.sink.event({ type: 'usage', usage })
   }
 
   /** No more events follow: the message is complete if it has a stop reason, else truncated. */
@@ -206,22 +211,4 @@ class MessageDecoder {
 const MALFORMED_OUTPUT: WireError = {
   kind: 'upstream_failed',
   message: 'The model wrote a reply or a tool call that Bedrock could not read.',
-}
-
-/** The counts. `inputTokens` excludes both counts of the cache; reasoning is part of the output. */
-function usageOf(usage: JsonObject): Usage {
-  const fresh = tokenCount(usage.inputTokens)
-  const read = tokenCount(usage.cacheReadInputTokens)
-  const written = tokenCount(usage.cacheWriteInputTokens)
-  const output = tokenCount(usage.outputTokens)
-  const counts: Usage = {}
-  if (fresh !== undefined) counts.input = fresh + (read ?? 0) + (written ?? 0)
-  if (output !== undefined) counts.output = output
-  if (read !== undefined) counts.cacheRead = read
-  if (written !== undefined) counts.cacheWrite = written
-  const hour = arrayOf(usage.cacheDetails)
-    .map(objectOf)
-    .reduce((sum, { ttl, inputTokens }) => sum + (ttl === '1h' ? (tokenCount(inputTokens) ?? 0) : 0), 0)
-  if (hour > 0) counts.cacheWrite1h = hour
-  return counts
 }

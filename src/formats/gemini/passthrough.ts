@@ -100,9 +100,7 @@ class WatchState {
       return
     }
     this.model ??= stringOf(chunk.modelVersion) ?? null
-    if (isObject(chunk.usageMetadata)) {
-      this.usage = this.counts.update(chunk.usageMetadata) ?? this.usage
-    }
+    this.usage = this.counts.update(chunk) ?? this.usage
     this.counts.ground(chunk.candidates, this.model ?? '')
     const { calls } = this.counts
     if (calls !== undefined) this.usage = { ...this.usage, calls }

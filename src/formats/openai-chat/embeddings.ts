@@ -10,8 +10,9 @@ import { modelOf } from '../wire/request-fields.js'
 import type { Edit } from '../wire/json/splice.js'
 import { vectorAt, vectorText, type Outline } from '../wire/embedding-vectors.js'
 import type { Losses, Seed, VectorReader } from '../dialect.js'
-import { errorIn, usageOf } from './upstream/decode-reply.js'
+import { errorIn } from './upstream/decode-reply.js'
 import { withheldEdits } from '../wire/openai/withheld-fields.js'
+import { usageIn } from '../wire/usage-meter.js'
 
 /** OpenAI's limit. */
 const MAX_INPUTS = 2048
@@ -110,7 +111,7 @@ export const readVectors: VectorReader = ({ body, arrays }: Outline) => {
   const vectors = ordered.map((item) => vectorAt(item['embedding'], { arrays }))
   const found = vectors.filter((vector) => vector !== null)
   if (found.length !== data.length) return null
-  const { input } = usageOf(body['usage'])
+  const { input } = usageIn(body)
   return {
     vectors: found,
     usage: input === undefined ? {} : { input, output: 0 },

@@ -14,7 +14,7 @@ import { longTextOf } from '../chat/long-text.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { EFFORTS } from '../chat/request.js'
-import { mergeUsage, reportsOutput, type Usage } from '../chat/usage.js'
+import { reportsOutput, type Usage } from '../chat/usage.js'
 import type { EncodeContext, StreamWatcher, WatchedRequest, ReplyFacts } from '../dialect.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { stringBytes as bytesAfter } from '../wire/frames/sized-text.js'
@@ -24,16 +24,10 @@ import { wireCallId } from '../wire/openai/tools.js'
 import { withheldEdits } from '../wire/openai/withheld-fields.js'
 import { stopReasonOf } from '../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
+import { UsageMeter, usageIn } from '../wire/usage-meter.js'
 import { MAX_CALL_ID, FRAME_SLOTS } from './constants.js'
 import { effortFor, isDefaultValue, refusesMaxTokens, SAMPLING, accepts, acceptsStop } from './model-rules.js'
-import {
-  errorIn,
-  STOPPED_WITH_ERROR,
-  choiceOf,
-  citesPages,
-  ONE_SEARCH,
-  usageOf,
-} from './upstream/decode-reply.js'
+import { errorIn, STOPPED_WITH_ERROR, choiceOf, citesPages, ONE_SEARCH } from './upstream/decode-reply.js'
 
 /** Fields of other formats that OpenAI refuses with 400. */
 const FOREIGN_FIELDS = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extra_content']
@@ -295,6 +289,8 @@ export class ChunkWatcher implements StreamWatcher {
   /** Whether each choice has a finish reason, by the index of the choice. */
   private readonly choices = new Map<number, boolean>()
   private readonly shapes = new FrameShapes<OrdinaryFrame>(FRAME_SLOTS)
+  private readonly meter = new UsageMeter()
+  private hasCited = false
   /** The offset of the delta in the last frame, at which most frames have theirs. */
   private deltaAt = -1
   /** A call has begun; it implies the finish reason of a stream that ends without one. */
@@ -332,9 +328,10 @@ export class ChunkWatcher implements StreamWatcher {
       return false
     }
     this.excess = this.includeUsage ? '' : nullUsageIn(data, chunk)
+    const hasUsage = this.count(chunk)
     if (!this.watch(chunk)) return false
     if (isOrdinary(chunk)) {
-      this.shapes.add(data, { excess: this.excess, hasUsage: hasUsage(chunk) })
+      this.shapes.add(data, { excess: this.excess, hasUsage })
     }
     return true
   }
@@ -380,7 +377,6 @@ export class ChunkWatcher implements StreamWatcher {
     this.firstChunk ??= chunk
     this.model ??= nameOf(chunk)
     this.tier ??= stringOf(chunk['service_tier']) ?? null
-    this.count(chunk)
     const choices = arrayOf(chunk['choices'])
     this.error = errorIn(chunk) ?? (choices.some(hasErrorReason) ? { ...STOPPED_WITH_ERROR } : null)
     if (this.error !== null) return false
@@ -388,16 +384,19 @@ export class ChunkWatcher implements StreamWatcher {
     return this.includeUsage || choices.length > 0 || !isObject(chunk['usage'])
   }
 
-  private count(chunk: JsonObject): void {
-    const usage = chunk['usage'] ?? objectOf(chunk['x_groq'])['usage']
-    if (isObject(usage)) this.usage = mergeUsage(this.usage, usageOf(usage))
+  private count(chunk: JsonObject): boolean {
+    if (!this.meter.takeFrame(chunk)) return false
+    const usage = this.meter.usage()
+    this.usage = this.hasCited ? { calls: ONE_SEARCH, ...usage } : usage
+    return true
   }
 
   private choice(choice: JsonObject): void {
     const delta = objectOf(choice['delta'])
     this.hasContent ||= hasContent(delta)
-    if (this.usage.calls === undefined && citesPages(delta)) {
-      this.usage = { ...this.usage, calls: ONE_SEARCH }
+    if (!this.hasCited && citesPages(delta)) {
+      this.hasCited = true
+      this.usage = { calls: ONE_SEARCH, ...this.usage }
     }
     this.hasCall ||= arrayOf(delta['tool_calls']).length > 0
     const reason = choice['finish_reason']
@@ -417,7 +416,7 @@ function hasErrorReason(choice: JsonValue): boolean {
 /** Usage, finish reason, error and model of a whole reply. */
 export function replyFacts(body: JsonObject): ReplyFacts {
   const choice = choiceOf(body)
-  const usage = usageOf(body['usage'])
+  const usage = usageIn(body)
   if (usage.calls === undefined && arrayOf(body['choices']).some(hasCitedPages)) {
     usage.calls = ONE_SEARCH
   }
@@ -459,10 +458,6 @@ function isOrdinary(chunk: JsonObject): boolean {
     const reason = objectOf(choice)['finish_reason']
     return reason === null || reason === undefined
   })
-}
-
-function hasUsage(chunk: JsonObject): boolean {
-  return isObject(chunk['usage']) || isObject(chunk['x_groq'])
 }
 
 /** The text of `"usage":null`, which only the gateway requested; empty if there is none. */

@@ -1,6 +1,7 @@
 /** The same format on both sides: edits of the request's bytes, and what the gateway reads of the reply. */
 import type { WireError } from '../../errors.js'
 import type { FinishReason } from '../chat/event.js'
+import type { CallCounts } from '../chat/hosted-tools.js'
 import {
   arrayOf,
   isObject,
@@ -11,7 +12,7 @@ import {
   type JsonValue,
 } from '../chat/json.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
-import { mergeUsage, reportsOutput, type Usage } from '../chat/usage.js'
+import { reportsOutput, type Usage } from '../chat/usage.js'
 import type { EncodeContext, Losses, StreamWatcher, WatchedRequest, ReplyFacts } from '../dialect.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { NestedJson } from '../wire/json/nested-json.js'
@@ -20,17 +21,11 @@ import { largeEdit } from '../wire/json/write-json.js'
 import { RESPONSES_FIELDS, withheldEdits } from '../wire/openai/withheld-fields.js'
 import { isReasoningToken, readReasoningToken, type FoundState } from '../wire/reasoning-token.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
+import { UsageMeter, usageIn } from '../wire/usage-meter.js'
 import { failedEvent } from './client/encode-error.js'
 import { isOwnItemId } from './client/response-object.js'
 import { reasoningItem } from './reasoning-state.js'
-import {
-  errorOfEvent,
-  errorOfResponse,
-  callsOf,
-  usageOf,
-  withItem,
-  endingOf,
-} from './upstream/decode-reply.js'
+import { errorOfEvent, errorOfResponse, callsOf, withItem, endingOf } from './upstream/decode-reply.js'
 
 /**
  * Sets the upstream's name of the model, removes fields that choose another model or provider, and converts
@@ -110,6 +105,8 @@ export class EventWatcher implements StreamWatcher {
   readonly missingFrame = ''
   readonly terminator = ''
   private readonly shapes = new FrameShapes<true>(FRAME_SLOTS)
+  private readonly meter = new UsageMeter()
+  private calls: CallCounts | undefined
   private readonly onWhole: WatchedRequest['onWhole']
   /** The response object of the first event. */
   private first: JsonObject | null = null
@@ -154,6 +151,7 @@ export class EventWatcher implements StreamWatcher {
   /** False for an event that reports a failure, which the gateway reports in an event of its own. */
   private watch(type: string, event: JsonObject): boolean {
     const response = objectOf(event['response'])
+    if (!type.endsWith('.delta')) this.count(event)
     this.takeResponse(response)
     if (type === 'error') this.error = errorOfEvent(event)
     else if (type === 'response.failed' || type === 'response.cancelled') {
@@ -176,7 +174,7 @@ export class EventWatcher implements StreamWatcher {
       return false
     }
     const hosted = callsOf(response['output'])
-    if (hosted !== undefined) this.usage = { ...this.usage, calls: hosted }
+    if (hosted !== undefined) this.addCalls(hosted)
     const calls = callsIn(response)
     this.reason = endingOf(response, isIncomplete || status === 'incomplete', calls).reason
     this.hasContent = true
@@ -185,8 +183,19 @@ export class EventWatcher implements StreamWatcher {
     return true
   }
 
+  private count(event: JsonObject): void {
+    if (!this.meter.takeFrame(event)) return
+    const { calls } = this
+    this.usage = calls === undefined ? this.meter.usage() : { ...this.meter.usage(), calls }
+  }
+
+  /** The calls so far, by the items of the output. */
+  private addCalls(calls: CallCounts): void {
+    this.calls = calls
+    this.usage = { ...this.usage, calls }
+  }
+
   private takeResponse(response: JsonObject): void {
-    if (isObject(response['usage'])) this.usage = mergeUsage(this.usage, usageOf(response['usage']))
     this.model ??= nameOf(response)
     this.tier = stringOf(response['service_tier']) ?? this.tier
     if (this.first === null && stringOf(response['id']) !== undefined) this.first = response
@@ -211,8 +220,8 @@ export class EventWatcher implements StreamWatcher {
     if (isAdded && (kind === 'message' || kind === 'reasoning')) return
     this.hasContent = true
     if (!isAdded) {
-      const calls = withItem(this.usage.calls, item)
-      if (calls !== undefined) this.usage = { ...this.usage, calls }
+      const calls = withItem(this.calls, item)
+      if (calls !== undefined) this.addCalls(calls)
     }
     if (isAdded && isCall(kind)) this.outputSize.calls += 1
   }
@@ -221,7 +230,7 @@ export class EventWatcher implements StreamWatcher {
 /** Usage, finish reason, error and model of a whole response. */
 export function replyFacts(body: JsonObject): ReplyFacts {
   const { status, error } = body
-  const usage = usageOf(body['usage'])
+  const usage = usageIn(body)
   const calls = callsOf(body['output'])
   if (calls !== undefined) usage.calls = calls
   const isIncomplete = status === 'incomplete'

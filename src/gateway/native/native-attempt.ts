@@ -5,10 +5,10 @@
 import type { Agent, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Transform, type Readable, type TransformCallback } from 'node:stream'
 import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
-import type { JsonValue } from '../../formats/chat/json.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { parseReply } from '../../formats/wire/json/parse-body.js'
+import { usageIn as usageOfReply } from '../../formats/wire/usage-meter.js'
 import { headerOf, hostOf } from '../../http/message.js'
 import { sendNative } from '../../http/native-proxy.js'
 import { beginReply } from '../../http/respond.js'
@@ -487,25 +487,9 @@ class ReplyWatcher extends Transform {
   }
 }
 
-/**
- * The token counts in the `usage` of a JSON object, by the field names of any provider; empty if there are
- * none.
- */
+/** The token counts of a JSON reply of any provider; empty if there are none. */
 export function usageIn(text: string): Usage {
-  const reply = parseReply(text)
-  const counts = reply?.['usage'] ?? reply?.['usageMetadata']
-  if (typeof counts !== 'object' || counts === null || Array.isArray(counts)) return {}
-  const count = (...names: string[]): number | undefined => {
-    for (const name of names) if (isCount(counts[name])) return counts[name]
-    return undefined
-  }
-  const input = count('prompt_tokens', 'input_tokens', 'promptTokenCount', 'inputTokens')
-  const output = count('completion_tokens', 'output_tokens', 'candidatesTokenCount', 'outputTokens')
-  if (input === undefined) return output === undefined ? {} : { output }
+  const usage = usageOfReply(parseReply(text) ?? {})
   // Replies to embeddings count only the prompt.
-  return { input, output: output ?? 0 }
-}
-
-function isCount(value: JsonValue | undefined): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+  return usage.input === undefined ? usage : { output: 0, ...usage }
 }

@@ -1,6 +1,8 @@
 /** Reads token counts in JSON that arrives in chunks: results of a batch, events of a WebSocket. Pure. */
+import { isObject, numberOf, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { isImplausible, tokenCount, type Usage } from '../../formats/chat/usage.js'
 import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-scan.js'
+import { isUsageMember, usageOf } from '../../formats/wire/usage-meter.js'
 
 /** The token counts of one value of the text. */
 export interface ScannedUsage {
@@ -15,28 +17,24 @@ export interface ScannedUsage {
 /** Levels around the counts: `response.body.usage` of OpenAI's results has the most. */
 const MAX_DEPTH = 4
 const PARENTS = new Set(['usage', 'usageMetadata'])
-const CACHED = new Set(['cached_tokens', 'cachedContentTokenCount', 'cache_read_input_tokens'])
-const REASONING = new Set(['reasoning_tokens', 'thoughtsTokenCount'])
-const INPUT = new Set(['input_tokens', 'prompt_tokens', 'promptTokenCount'])
-const OUTPUT = new Set(['output_tokens', 'completion_tokens', 'candidatesTokenCount', 'responseTokenCount'])
-const OTHER = new Set(['cache_creation_input_tokens', 'toolUsePromptTokenCount'])
-const COUNTS = new Set([...CACHED, ...REASONING, ...INPUT, ...OUTPUT, ...OTHER])
 
 /** Scans one text: one value, or one in each line. */
 export class UsageScan {
   private readonly scan: MemberScan
-  private counts = new Map<string, number>()
+  /** The counts, as the members of one object that has those of its details too. */
+  private counts: Record<string, JsonValue> = {}
   private model: string | null = null
   private type = ''
 
   constructor(isLines: boolean, onValue: (value: ScannedUsage) => void) {
     this.scan = new MemberScan({
       isLines,
-      selects: (name) => COUNTS.has(name) || name === 'type' || name === 'model' || name === 'modelVersion',
+      selects: (name) =>
+        isUsageMember(name) || name === 'type' || name === 'model' || name === 'modelVersion',
       found: (place, value) => this.found(place, value ?? ''),
       ended: () => {
         onValue({ type: this.type, model: this.model, usage: this.usage() })
-        this.counts = new Map()
+        this.counts = {}
         this.model = null
         this.type = ''
       },
@@ -58,29 +56,24 @@ export class UsageScan {
       if (depth === 1) this.type = value
     } else if (name === 'model' || name === 'modelVersion') {
       if (depth <= MAX_DEPTH - 1 && value.length <= 256) this.model ??= value
-    } else if (depth <= MAX_DEPTH + 1 && (PARENTS.has(parent) || parent.endsWith('_details'))) {
-      const count = tokenCount(Number(value))
-      if (count !== undefined) this.counts.set(name, Math.max(count, this.counts.get(name) ?? 0))
+    } else if (depth <= MAX_DEPTH + 1) {
+      if (PARENTS.has(parent)) putLargest(this.counts, name, value)
+      else if (isUsageMember(parent)) {
+        const details = this.counts[parent]
+        if (isObject(details)) putLargest(details, name, value)
+        else putLargest((this.counts[parent] = {}), name, value)
+      }
     }
   }
 
   private usage(): Usage | null {
-    const { counts } = this
-    if (counts.size === 0) return null
-    const sum = (names: Iterable<string>): number => {
-      let total = 0
-      for (const name of names) total += counts.get(name) ?? 0
-      return total
-    }
-    // Anthropic counts the cache beside the input, Google the thoughts beside the output.
-    const besides = sum(['cache_read_input_tokens', 'cache_creation_input_tokens', 'toolUsePromptTokenCount'])
-    const usage: Usage = {
-      input: sum(INPUT) + besides,
-      output: sum(OUTPUT) + sum(['thoughtsTokenCount']),
-      cacheRead: sum(CACHED),
-      cacheWrite: sum(['cache_creation_input_tokens']),
-      reasoning: sum(REASONING),
-    }
+    const usage = usageOf(this.counts)
+    if (usage.input === undefined && usage.output === undefined) return null
     return isImplausible(usage) ? null : usage
   }
+}
+
+function putLargest(counts: JsonObject, name: string, value: string): void {
+  const count = tokenCount(Number(value))
+  if (count !== undefined) counts[name] = Math.max(count, numberOf(counts[name]) ?? 0)
 }

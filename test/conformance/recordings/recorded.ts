@@ -179,10 +179,14 @@ function openAiThinking(content: unknown): string {
 
 function openAiCounts(usage: JsonObject): Counts {
   const prompt = objectOf(usage['prompt_tokens_details'])
-  const cached = prompt['cached_tokens'] ?? usage['prompt_cache_hit_tokens']
+  const cached = prompt['cached_tokens'] ?? usage['prompt_cache_hit_tokens'] ?? usage['num_cached_tokens']
   return {
     prompt: count(usage['prompt_tokens']),
-    completion: count(usage['completion_tokens']),
+    // Some vendors count reasoning in the total only.
+    completion: Math.max(
+      count(usage['completion_tokens']),
+      count(usage['total_tokens']) - count(usage['prompt_tokens']),
+    ),
     ...detail('cached', cached),
     ...detail('written', prompt['cache_write_tokens']),
     ...detail('reasoning', objectOf(usage['completion_tokens_details'])['reasoning_tokens']),

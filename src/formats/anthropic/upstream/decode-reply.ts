@@ -14,7 +14,7 @@ import { parseJson } from '../constants.js'
 import { RawContent, resumeOf } from './continue-paused-turn.js'
 import { Blocks } from './decode-blocks.js'
 import { decodeErrorPayload } from './decode-error.js'
-import { UsageMeter } from './decode-usage.js'
+import { MessageUsage } from './decode-usage.js'
 import { jsonToolName } from './encode-tools.js'
 
 /** A decoder for one stream. Never throws, except errors of the sink. */
@@ -78,7 +78,9 @@ class MessageStream implements StreamDecoder {
   }
 
   private other(name: string, payload: JsonObject): void {
-    switch (stringOf(payload.type) ?? name) {
+    const type = stringOf(payload.type) ?? name
+    if (type !== 'message_start') this.message.usage(payload)
+    switch (type) {
       case 'message_start':
         this.message.begin(objectOf(payload.message))
         return
@@ -92,7 +94,7 @@ class MessageStream implements StreamDecoder {
         this.message.blockStop(indexOf(payload))
         return
       case 'message_delta':
-        this.message.messageDelta(objectOf(payload.delta), payload.usage)
+        this.message.messageDelta(objectOf(payload.delta))
         return
       case 'message_stop':
         this.message.finish()
@@ -131,7 +133,7 @@ export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventS
     message.blockStart(at, block)
     message.blockStop(at)
   })
-  message.messageDelta(body, undefined)
+  message.messageDelta(body)
   message.finish(body.content)
 }
 
@@ -142,7 +144,7 @@ class MessageDecoder {
   readonly blocks: Blocks
   private readonly sink: EventSink
   private readonly request: ChatRequest
-  private readonly meter = new UsageMeter()
+  private readonly meter = new MessageUsage()
   private started = false
   private stopReason: string | null = null
   private stopSequence: string | undefined
@@ -176,7 +178,7 @@ class MessageDecoder {
       const model = stringOf(message.model) ?? this.request.model
       this.sink.event({ type: 'start', id: stringOf(message.id) ?? '', model })
     }
-    this.usage(message.usage)
+    this.usage(message)
   }
 
   blockStart(at: number, block: JsonValue | undefined): void {
@@ -197,15 +199,14 @@ class MessageDecoder {
     })
   }
 
-  /** Records stop reason and usage. `finish` is emitted by `finish()` or `eof()`, since more may follow. */
-  messageDelta(delta: JsonObject, usage: JsonValue | undefined): void {
+  /** Records the stop reason. `finish` is emitted by `finish()` or `eof()`, since more may follow. */
+  messageDelta(delta: JsonObject): void {
     if (this.done) return
     if (!this.started) return this.malformed('a message_delta before message_start')
     this.stopReason = stringOf(delta.stop_reason) ?? this.stopReason
     this.stopSequence = stringOf(delta.stop_sequence) ?? this.stopSequence
     this.container = delta.container ?? this.container
     this.explanation = stringOf(objectOf(delta.stop_details).explanation) ?? this.explanation
-    this.usage(usage)
   }
 
   /** Ends the message; `content` is its whole content in wire format, if it is known. */
@@ -261,9 +262,9 @@ class MessageDecoder {
     if (fault !== null) this.malformed(fault)
   }
 
-  private usage(usage: JsonValue | undefined): void {
-    if (!isObject(usage)) return
-    this.meter.take(usage)
+  /** Takes the counts of an event, which some upstreams put into other events than Anthropic. */
+  usage(event: JsonObject): void {
+    if (this.done || !this.meter.take(event) || !this.started) return
     const known = this.meter.usage()
     // Emitted only if there is at least one count.
     for (const _name in known) return this.sink.event({ type: 'usage', usage: known })

@@ -135,10 +135,8 @@ export class GeminiDecoder implements StreamDecoder {
     if (candidate !== null && !this.candidate(candidate)) return
     this.ground(value)
     if (isObject(value.promptFeedback)) this.feedback(value.promptFeedback)
-    if (isObject(value.usageMetadata)) {
-      const usage = this.counts.update(value.usageMetadata)
-      if (usage !== null) this.sink.event({ type: 'usage', usage })
-    }
+    const usage = this.counts.update(value)
+    if (usage !== null) this.sink.event({ type: 'usage', usage })
   }
 
   /** Emits the calls of Google's tools at once, so that a truncated reply is charged too. */

@@ -1,9 +1,8 @@
-/**
- * Decodes Gemini's token counts. Counts are cumulative: a later value replaces the earlier one.
- */
+/** Gemini's token counts, by kind of content too, and the calls of Google's tools. */
 import { addCalls, withCalls, type CallCounts } from '../../chat/hosted-tools.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../../chat/json.js'
 import { tokenCount, type TokenKind, type Usage } from '../../chat/usage.js'
+import { UsageMeter } from '../../wire/usage-meter.js'
 
 /** OpenAI's names of Google's service tiers. */
 const TIERS: ReadonlyMap<string, string> = new Map([
@@ -40,14 +39,11 @@ function groundingCalls(metadata: JsonObject, model: string): CallCounts | undef
   return withCalls(withCalls(undefined, 'web_search', count), 'google_maps', maps)
 }
 
-/** The last value of every count. */
+/** The counts of a reply. */
 export class Counts {
-  private prompt: number | undefined
-  private toolPrompt: number | undefined
-  private cached: number | undefined
-  private candidates: number | undefined
-  private thoughts: number | undefined
-  private total: number | undefined
+  /** The upstream counted output tokens other than thinking. */
+  hasOutput = false
+  private readonly meter = new UsageMeter()
   private tier: string | undefined
   private promptKinds: JsonValue | undefined
   private candidateKinds: JsonValue | undefined
@@ -75,34 +71,15 @@ export class Counts {
     return [...this.grounding.values()].reduce(addCalls)
   }
 
-  /** Reads a chunk's `usageMetadata`. Returns the new usage; null if nothing changed. */
-  update(metadata: JsonObject): Usage | null {
+  /** Reads the usage of a chunk. Returns the new counts; null if nothing changed. */
+  update(chunk: JsonObject): Usage | null {
+    const metadata = chunk.usageMetadata ?? chunk.usage_metadata
+    if (!isObject(metadata)) return null
     this.tier = stringOf(metadata.serviceTier) ?? this.tier
     this.promptKinds = metadata.promptTokensDetails ?? this.promptKinds
     this.candidateKinds = metadata.candidatesTokensDetails ?? this.candidateKinds
-    const prompt = tokenCount(metadata.promptTokenCount) ?? this.prompt
-    const toolPrompt = tokenCount(metadata.toolUsePromptTokenCount) ?? this.toolPrompt
-    const cached = tokenCount(metadata.cachedContentTokenCount) ?? this.cached
-    const candidates = tokenCount(metadata.candidatesTokenCount) ?? this.candidates
-    const thoughts = tokenCount(metadata.thoughtsTokenCount) ?? this.thoughts
-    const total = tokenCount(metadata.totalTokenCount) ?? this.total
-    if (
-      prompt === this.prompt &&
-      toolPrompt === this.toolPrompt &&
-      cached === this.cached &&
-      candidates === this.candidates &&
-      thoughts === this.thoughts &&
-      total === this.total
-    ) {
-      return null
-    }
-    this.prompt = prompt
-    this.toolPrompt = toolPrompt
-    this.cached = cached
-    this.candidates = candidates
-    this.thoughts = thoughts
-    this.total = total
-    return this.usage()
+    this.hasOutput ||= (tokenCount(metadata.candidatesTokenCount) ?? 0) > 0
+    return this.meter.take(metadata) ? this.meter.usage() : null
   }
 
   /** OpenAI's name of the service tier. */
@@ -124,24 +101,5 @@ export class Counts {
       AUDIO: 'outputAudio',
     })
     return Object.keys(usage).length === 0 ? null : usage
-  }
-
-  /** True if the upstream counted output tokens other than thinking. */
-  get hasOutput(): boolean {
-    return (this.candidates ?? 0) > 0
-  }
-
-  private usage(): Usage {
-    const usage: Usage = {}
-    if (this.prompt !== undefined) usage.input = this.prompt + (this.toolPrompt ?? 0)
-    if (this.candidates !== undefined || this.thoughts !== undefined) {
-      usage.output = (this.candidates ?? 0) + (this.thoughts ?? 0)
-    } else if (this.total !== undefined && usage.input !== undefined) {
-      // The API omits counts of zero.
-      usage.output = Math.max(0, this.total - usage.input)
-    }
-    if (this.cached !== undefined) usage.cacheRead = this.cached
-    if (this.thoughts !== undefined) usage.reasoning = this.thoughts
-    return usage
   }
 }

@@ -9,7 +9,7 @@
  */
 import type { WireError } from '../../../errors.js'
 import type { EventSink, FinishReason, Citation } from '../../chat/event.js'
-import { withCalls, type CallCounts } from '../../chat/hosted-tools.js'
+import type { CallCounts } from '../../chat/hosted-tools.js'
 import {
   arrayOf,
   isObject,
@@ -20,13 +20,13 @@ import {
   type JsonValue,
 } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
-import { tokenCount, type TokenKind, type Usage } from '../../chat/usage.js'
 import type { StreamDecoder, ChoicesDecoder } from '../../dialect.js'
 import { FrameShapes } from '../../wire/frames/frame-shapes.js'
 import { decodeErrorPayload } from '../../wire/openai/decode-error.js'
 import { clientNames } from '../../wire/openai/tools.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
+import { UsageMeter } from '../../wire/usage-meter.js'
 import { FRAME_SLOTS } from '../constants.js'
 import { Blocks, decodeToolCall, toolCallIndex } from './decode-blocks.js'
 
@@ -60,12 +60,14 @@ export class ChunkDecoder implements StreamDecoder {
   private raw: string | null = null
   /** The stream ended without a finish reason. */
   private lacksReason = false
-  private usage: JsonValue | undefined
+  private readonly meter = new UsageMeter()
+  private hasUsage = false
   private tier: string | undefined
   private hasSearched = false
   /** Names of non-empty members that have no canonical event. */
   private unknownMembers: Set<string> | null = null
-  private readonly shapes = new FrameShapes<true>(FRAME_SLOTS)
+  /** The shapes of earlier frames, and whether those have usage. */
+  private readonly shapes = new FrameShapes<boolean>(FRAME_SLOTS)
 
   constructor(request: ChatRequest, sink: EventSink) {
     this.sink = sink
@@ -74,8 +76,12 @@ export class ChunkDecoder implements StreamDecoder {
 
   frame(_name: string, data: string): void {
     if (this.ended) return
-    const known = this.shapes.read(data)
-    if (known !== null) return this.chunk(known)
+    const hasUsage = this.shapes.find(data)
+    const known = hasUsage === null ? null : this.shapes.value(data)
+    if (known !== null) {
+      if (hasUsage === true) this.count(known)
+      return this.chunk(known)
+    }
     if (data === '[DONE]' || data.trim() === '[DONE]') return this.terminator()
     let chunk: unknown
     try {
@@ -84,9 +90,10 @@ export class ChunkDecoder implements StreamDecoder {
       return this.fail(MALFORMED_REPLY)
     }
     if (!isObject(chunk)) return this.fail(MALFORMED_REPLY)
+    const counts = this.count(chunk)
     this.chunk(chunk)
     // Chunks before the first choice set id and model, which must not be read from a known shape.
-    if (this.started) this.shapes.add(data, true)
+    if (this.started) this.shapes.add(data, counts)
   }
 
   end(): void {
@@ -100,6 +107,7 @@ export class ChunkDecoder implements StreamDecoder {
     if (errorIn(body) === null && choiceOf(body) === null) {
       return this.fail(MALFORMED_REPLY)
     }
+    this.count(body)
     this.chunk(body)
     // Valid JSON is never truncated, so a whole reply without a finish reason is complete.
     if (this.raw === null) this.raw = ''
@@ -110,7 +118,6 @@ export class ChunkDecoder implements StreamDecoder {
     if (this.id === '') this.id = stringOf(chunk['id']) ?? ''
     if (this.model === '') this.model = stringOf(chunk['model']) ?? ''
     if (this.tier === undefined) this.tier = stringOf(chunk['service_tier'])
-    this.count(chunk)
     const error = errorIn(chunk)
     if (error !== null) return this.fail(error)
     const choice = choiceOf(chunk)
@@ -126,19 +133,26 @@ export class ChunkDecoder implements StreamDecoder {
     if (typeof reason === 'string' && reason !== '') this.raw = reason
   }
 
-  /** Emits usage as soon as it arrives, so that a truncated stream is still priced. */
-  private count(chunk: JsonObject): void {
-    const usage = chunk['usage'] ?? objectOf(chunk['x_groq'])['usage']
-    if (!isObject(usage)) return
-    this.usage = usage
-    if (this.started) this.sink.event({ type: 'usage', usage: usageOf(usage) })
+  /**
+   * Emits usage as soon as it arrives, so that a truncated stream is still priced. Returns whether the chunk
+   * has any.
+   */
+  private count(chunk: JsonObject): boolean {
+    if (!this.meter.takeFrame(chunk)) return false
+    this.hasUsage = true
+    if (this.started) this.emitUsage()
+    return true
+  }
+
+  private emitUsage(): void {
+    this.sink.event({ type: 'usage', usage: this.meter.usage() })
   }
 
   private start(): void {
     if (this.started) return
     this.started = true
     this.sink.event({ type: 'start', id: this.id, model: this.model })
-    if (this.usage !== undefined) this.sink.event({ type: 'usage', usage: usageOf(this.usage) })
+    if (this.hasUsage) this.emitUsage()
   }
 
   /** False if the delta is malformed. */
@@ -221,7 +235,7 @@ export class ChunkDecoder implements StreamDecoder {
       const index = this.blocks.next()
       this.sink.event({ type: 'opaque', index, provider: 'openai-chat', block: { type } })
     }
-    if (this.hasSearched && usageOf(this.usage).calls === undefined) {
+    if (this.hasSearched && this.meter.usage().calls === undefined) {
       this.sink.event({ type: 'usage', usage: { calls: ONE_SEARCH } })
     }
     let reason: FinishReason = this.lacksReason ? 'stop' : stopReasonOf('openai-chat', this.raw)
@@ -341,46 +355,6 @@ function citationOf(item: JsonValue): Citation | null {
   return citation
 }
 
-/**
- * Counts that are absent or not numbers stay absent.
- *
- * Source: OpenAI API reference, "Chat Completions", and the SDK's types, read 2026-11-20.
- */
-export function usageOf(value: unknown): Usage {
-  const usage: Usage = {}
-  if (!isObject(value)) return usage
-  const prompt = objectOf(value['prompt_tokens_details'])
-  const completion = objectOf(value['completion_tokens_details'])
-  take(usage, 'input', value['prompt_tokens'])
-  take(usage, 'output', value['completion_tokens'])
-  // DeepSeek also sends the cache reads under a name of its own.
-  take(usage, 'cacheRead', prompt['cached_tokens'] ?? value['prompt_cache_hit_tokens'])
-  take(usage, 'cacheWrite', prompt['cache_write_tokens'])
-  take(usage, 'reasoning', completion['reasoning_tokens'])
-  const calls = callsIn(value)
-  if (calls !== undefined) usage.calls = calls
-  for (const [counts, member, key] of KINDS) {
-    // Vendors report zero for the kinds of a request that has only text.
-    const count = (counts === 'input' ? prompt : completion)[member]
-    if (count !== 0) take(usage, key, count)
-  }
-  return usage
-}
-
-const REQUESTS = '_requests'
-
-/** The calls of tools that the provider ran, as OpenRouter reports them. */
-function callsIn(usage: JsonObject): CallCounts | undefined {
-  const reported = usage['server_tool_use']
-  if (!isObject(reported)) return undefined
-  let calls: CallCounts | undefined
-  for (const [key, count] of Object.entries(reported)) {
-    if (!key.endsWith(REQUESTS)) continue
-    calls = withCalls(calls, key.slice(0, -REQUESTS.length), tokenCount(count) ?? 0)
-  }
-  return calls
-}
-
 /** Whether the reply cites pages: a search of the web, of which a reply has one. */
 export function citesPages(delta: JsonObject): boolean {
   const { annotations } = delta
@@ -390,18 +364,3 @@ export function citesPages(delta: JsonObject): boolean {
 
 /** The search of a reply that cites pages and whose usage has no calls. */
 export const ONE_SEARCH: CallCounts = { web_search: 1 }
-
-/** Counts by kind of token: input or output, the member in the details, the canonical name. */
-const KINDS = [
-  ['input', 'text_tokens', 'inputText'],
-  ['input', 'image_tokens', 'inputImage'],
-  ['input', 'audio_tokens', 'inputAudio'],
-  ['output', 'text_tokens', 'outputText'],
-  ['output', 'image_tokens', 'outputImage'],
-  ['output', 'audio_tokens', 'outputAudio'],
-] as const
-
-function take(usage: Usage, key: TokenKind, value: unknown): void {
-  const count = tokenCount(value)
-  if (count !== undefined) usage[key] = count
-}

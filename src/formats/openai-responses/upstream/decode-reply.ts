@@ -20,12 +20,12 @@ import {
   type JsonValue,
 } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
-import { tokenCount, type TokenKind, type Usage } from '../../chat/usage.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { decodeErrorPayload } from '../../wire/openai/decode-error.js'
 import { clientNames } from '../../wire/openai/tools.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
+import { UsageMeter } from '../../wire/usage-meter.js'
 import { SERVED_TIERS } from '../constants.js'
 import { Items, logprobsOf, type Fragment, type ItemKey } from './decode-items.js'
 import { Blocks } from './emit-blocks.js'
@@ -37,6 +37,8 @@ export class EventDecoder implements StreamDecoder {
   /** True if the request includes token probabilities. */
   private readonly withLogprobs: boolean
   private readonly items: Items
+  private readonly meter = new UsageMeter()
+  private hasUsage = false
   private id = ''
   /** The calls of hosted tools so far. */
   private calls: CallCounts | undefined
@@ -75,12 +77,14 @@ export class EventDecoder implements StreamDecoder {
     }
     if (status === 'in_progress' || status === 'queued') return this.fail(TRUNCATED_REPLY)
     if (!Array.isArray(body['output'])) return this.fail(MALFORMED_REPLY)
+    this.count(body)
     this.conclude(body, status === 'incomplete')
   }
 
   private take(type: string, event: JsonObject): void {
     const textEvent = TEXT_EVENTS.get(type)
     if (textEvent !== undefined) return this.text(textEvent, event)
+    this.count(event)
     switch (type) {
       case 'response.created':
       case 'response.queued':
@@ -97,7 +101,7 @@ export class EventDecoder implements StreamDecoder {
         return this.last(objectOf(event['response']), type === 'response.incomplete')
       case 'response.failed':
       case 'response.cancelled':
-        return this.fail(errorOfResponse(objectOf(event['response'])), event['response'])
+        return this.fail(errorOfResponse(objectOf(event['response'])))
       case 'error':
         return this.fail(errorOfEvent(event))
       default:
@@ -143,20 +147,25 @@ export class EventDecoder implements StreamDecoder {
       this.started = true
       this.id = stringOf(response['id']) ?? ''
       this.sink.event({ type: 'start', id: this.id, model: stringOf(response['model']) ?? '' })
+      if (this.hasUsage) this.emitUsage()
     }
-    this.count(response)
   }
 
   /** Emits usage as soon as it arrives, so that a truncated response is still priced. */
-  private count(response: JsonObject): void {
-    const { usage } = response
-    if (isObject(usage)) this.sink.event({ type: 'usage', usage: usageOf(usage) })
+  private count(frame: JsonObject): void {
+    if (!this.meter.takeFrame(frame)) return
+    this.hasUsage = true
+    if (this.started) this.emitUsage()
+  }
+
+  private emitUsage(): void {
+    this.sink.event({ type: 'usage', usage: this.meter.usage() })
   }
 
   private last(response: JsonObject, incomplete: boolean): void {
     const { status } = response
     if (status === 'failed' || status === 'cancelled') {
-      return this.fail(errorOfResponse(response), response)
+      return this.fail(errorOfResponse(response))
     }
     this.conclude(response, incomplete || status === 'incomplete')
   }
@@ -178,11 +187,9 @@ export class EventDecoder implements StreamDecoder {
     )
   }
 
-  /** `response` is the failed response, which may contain usage. */
-  private fail(error: WireError, response?: unknown): void {
+  private fail(error: WireError): void {
     if (this.ended) return
     this.ended = true
-    if (this.started) this.count(objectOf(response))
     this.sink.event({ type: 'error', error: { ...error } })
   }
 }
@@ -282,23 +289,6 @@ export function errorOfEvent(event: JsonObject): WireError {
   })
 }
 
-/**
- * Counts that are absent or not numbers stay absent.
- *
- * Source: OpenAI API reference, "The response object", read 2026-11-20.
- */
-export function usageOf(value: unknown): Usage {
-  const usage: Usage = {}
-  if (!isObject(value)) return usage
-  const input = objectOf(value['input_tokens_details'])
-  put(usage, 'input', value['input_tokens'])
-  put(usage, 'output', value['output_tokens'])
-  put(usage, 'cacheRead', input['cached_tokens'])
-  put(usage, 'cacheWrite', input['cache_write_tokens'])
-  put(usage, 'reasoning', objectOf(value['output_tokens_details'])['reasoning_tokens'])
-  return usage
-}
-
 const CALL = '_call'
 /** Actions of a search that open a page which a search found. */
 const FREE_ACTIONS: ReadonlySet<unknown> = new Set(['find_in_page', 'open_page'])
@@ -319,11 +309,6 @@ export function callsOf(output: JsonValue | undefined): CallCounts | undefined {
   let calls: CallCounts | undefined
   for (const item of arrayOf(output)) calls = withItem(calls, objectOf(item))
   return calls
-}
-
-function put(usage: Usage, key: TokenKind, value: unknown): void {
-  const count = tokenCount(value)
-  if (count !== undefined) usage[key] = count
 }
 
 /** Why a response ended: the canonical reason and the upstream's own word. */

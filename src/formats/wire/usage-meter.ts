@@ -1,0 +1,352 @@
+/**
+ * Reads the token counts of a reply, wherever a provider puts them and however it names them. The only reader
+ * of usage: every format, and the endpoints without one, get their counts from here.
+ *
+ * Sources: the vendors' API references and recorded replies, read 2026-11-20; usage in `choices[0]`:
+ * Moonshot, "Chat Completion"; cache writes: DashScope, "Context Cache", and LiteLLM, "Prompt Caching", read
+ * 2026-11-29.
+ */
+import { withCalls, type CallCounts } from '../chat/hosted-tools.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isImplausible, tokenCount, type TokenKind, type Usage } from '../chat/usage.js'
+
+/** What a member counts. */
+type Count =
+  | TokenKind
+  /** Prompt tokens that `input` leaves out: results of the provider's tools. */
+  | 'toolInput'
+  /** Reasoning that `output` leaves out. */
+  | 'thoughts'
+  /** The parts of `cacheWrite` by how long they are kept. */
+  | 'cacheWrite5m'
+  | 'total'
+
+/** The members of each count. A name that comes earlier is preferred, unless its value is zero. */
+const NAMES: readonly (readonly [Count, ...string[]])[] = [
+  [
+    'input',
+    'prompt_tokens',
+    'input_tokens',
+    'promptTokenCount',
+    'prompt_token_count',
+    'inputTokens',
+    'inputTokenCount',
+  ],
+  ['toolInput', 'toolUsePromptTokenCount', 'tool_use_prompt_token_count'],
+  [
+    'output',
+    'completion_tokens',
+    'output_tokens',
+    'candidatesTokenCount',
+    'candidates_token_count',
+    'responseTokenCount',
+    'outputTokens',
+    'outputTokenCount',
+  ],
+  ['thoughts', 'thoughtsTokenCount', 'thoughts_token_count'],
+  ['reasoning', 'reasoning_tokens', 'thinking_tokens'],
+  [
+    'cacheRead',
+    'cached_tokens',
+    'prompt_cache_hit_tokens',
+    'num_cached_tokens',
+    'cachedContentTokenCount',
+    'cached_content_token_count',
+    'cache_read_input_tokens',
+    'cacheReadInputTokens',
+    'cacheReadInputTokenCount',
+  ],
+  [
+    'cacheWrite',
+    'cache_write_tokens',
+    'cache_creation_tokens',
+    'cache_creation_input_tokens',
+    'cacheWriteInputTokens',
+    'cacheWriteInputTokenCount',
+  ],
+  ['cacheWrite5m', 'ephemeral_5m_input_tokens'],
+  ['cacheWrite1h', 'ephemeral_1h_input_tokens'],
+  ['total', 'total_tokens', 'totalTokenCount', 'total_token_count', 'totalTokens'],
+]
+
+type Part = 'input' | 'output' | 'cache'
+
+/** Objects inside the counts, and the part of the counts to which their members belong. */
+const DETAILS: ReadonlyMap<string, Part> = new Map([
+  ['prompt_tokens_details', 'input'],
+  ['input_tokens_details', 'input'],
+  ['input_token_details', 'input'],
+  ['completion_tokens_details', 'output'],
+  ['output_tokens_details', 'output'],
+  ['output_token_details', 'output'],
+  ['cache_creation', 'cache'],
+  ['cache_creation_token_details', 'cache'],
+])
+
+interface Member {
+  readonly count: Count
+  readonly rank: number
+  /** See `PROMPT_ALONE`. */
+  readonly isAlone: boolean
+}
+
+function memberOf(count: Count, rank = 0, isAlone = false): Member {
+  return { count, rank, isAlone }
+}
+
+/** Counts by kind of token in the details. Vendors report zero for the kinds of a request with text alone. */
+const KINDS: Readonly<Record<Part, ReadonlyMap<string, TokenKind>>> = {
+  input: new Map([
+    ['text_tokens', 'inputText'],
+    ['image_tokens', 'inputImage'],
+    ['audio_tokens', 'inputAudio'],
+  ]),
+  output: new Map([
+    ['text_tokens', 'outputText'],
+    ['image_tokens', 'outputImage'],
+    ['audio_tokens', 'outputAudio'],
+  ]),
+  cache: new Map(),
+}
+
+const KIND_NAMES: ReadonlySet<string> = new Set(Object.values(KINDS).flatMap((kinds) => [...kinds.keys()]))
+
+/** Names of prompts that leave out the cache if its counts stand beside them (Anthropic, Converse). */
+const PROMPT_ALONE: ReadonlySet<string> = new Set(['input_tokens', 'inputTokens', 'inputTokenCount'])
+/** The names of these counts of the cache, and of objects with them. */
+const BESIDE_PROMPT: ReadonlySet<string> = new Set([
+  'cache_creation',
+  'cache_creation_input_tokens',
+  'cache_read_input_tokens',
+  'cacheReadInputTokens',
+  'cacheReadInputTokenCount',
+  'cacheWriteInputTokens',
+  'cacheWriteInputTokenCount',
+])
+
+const HOUR = memberOf('cacheWrite1h')
+const CACHES: ReadonlySet<Count> = new Set<Count>(['cacheRead', 'cacheWrite', 'cacheWrite5m', 'cacheWrite1h'])
+
+const MEMBERS: ReadonlyMap<string, Member> = new Map(
+  NAMES.flatMap(([count, ...names]) =>
+    names.map((name, rank): [string, Member] => [name, memberOf(count, rank, PROMPT_ALONE.has(name))]),
+  ),
+)
+
+const CALLS = new Set(['server_tool_use', 'server_tool_use_details'])
+const REQUESTS = '_requests'
+
+/** A count as text, which some proxies send. */
+const DIGITS = /^\d{1,15}$/
+
+type Counts = Partial<Record<Count, number>>
+
+/** The objects of a frame that may have the counts. */
+const HOLDERS = ['x_groq', 'message', 'delta', 'response']
+const CHOICE_HOLDERS = ['delta', 'message']
+const USAGES = ['amazon-bedrock-invocationMetrics', 'usage_metadata', 'usageMetadata', 'usage']
+
+/**
+ * The counts of one reply. Reports are cumulative: each count of a later one replaces the earlier value. A
+ * zero never does, because some proxies send zeros for counts that they do not have.
+ */
+export class UsageMeter {
+  private counts: Counts = {}
+  private calls: CallCounts | undefined
+  /** The name of the prompt, and those of the cache, are of vendors that count one without the other. */
+  private isPromptAlone = false
+  private isCacheBeside = false
+  /** The kinds of token that were counted apart. */
+  private readonly kinds: TokenKind[] = []
+  private hasChanged = false
+  /** The ranks of the names in the current report. */
+  private ranks: Counts = {}
+
+  /** Reads the counts of a chunk, an event or a whole reply. Returns whether it has any. */
+  takeFrame(frame: JsonObject): boolean {
+    let hasUsage = this.takeIn(frame)
+    for (const name of HOLDERS) hasUsage = this.takeIn(frame[name]) || hasUsage
+    for (const choice of arrayOf(frame['choices'])) {
+      if (!isObject(choice)) continue
+      hasUsage = this.takeIn(choice) || hasUsage
+      for (const name of CHOICE_HOLDERS) hasUsage = this.takeIn(choice[name]) || hasUsage
+    }
+    return hasUsage
+  }
+
+  /** Reads one object of counts. Returns whether a count has changed. */
+  take(usage: JsonObject): boolean {
+    this.hasChanged = false
+    this.ranks = {}
+    for (const name in usage) this.member(name, usage[name])
+    return this.hasChanged
+  }
+
+  /** Clears all counts, for a reply that starts again. */
+  reset(): void {
+    this.counts = {}
+    this.kinds.length = 0
+    this.calls = undefined
+  }
+
+  /** The canonical usage so far, without counts that were not reported. */
+  usage(): Usage {
+    const { counts } = this
+    const { cacheRead, cacheWrite1h, total = 0 } = counts
+    const cacheWrite = largest(counts.cacheWrite, sum(counts.cacheWrite5m, cacheWrite1h))
+    const input = this.input(sum(counts.input, counts.toolInput), sum(cacheRead, cacheWrite) ?? 0)
+    const output = outputOf(counts, input)
+    const isRest = input === undefined && output !== undefined && total > output
+    const usage: Usage = {}
+    set(usage, 'input', isRest ? total - output : input)
+    set(usage, 'output', output)
+    set(usage, 'cacheRead', cacheRead)
+    set(usage, 'cacheWrite', cacheWrite)
+    // Omitted if 0, which it nearly always is.
+    if (cacheWrite1h !== 0) set(usage, 'cacheWrite1h', cacheWrite1h)
+    set(usage, 'reasoning', counts.reasoning ?? counts.thoughts)
+    for (const kind of this.kinds) set(usage, kind, counts[kind])
+    if (this.calls !== undefined) usage.calls = this.calls
+    return usage
+  }
+
+  private takeIn(holder: JsonValue | undefined): boolean {
+    if (!isObject(holder)) return false
+    let hasUsage = false
+    for (const name of USAGES) {
+      const usage = holder[name]
+      if (!isObject(usage)) continue
+      this.take(usage)
+      hasUsage = true
+    }
+    return hasUsage
+  }
+
+  private member(name: string, value: JsonValue | undefined): void {
+    const known = MEMBERS.get(name)
+    if (known !== undefined) return this.put(known, countOf(value), BESIDE_PROMPT.has(name))
+    if (name === 'cacheDetails') return this.put(HOUR, hourOf(value), true)
+    if (!isObject(value)) return
+    const part = DETAILS.get(name)
+    if (part !== undefined) this.details(value, part, BESIDE_PROMPT.has(name))
+    else if (CALLS.has(name)) this.calls = callsIn(value) ?? this.calls
+  }
+
+  private details(details: JsonObject, part: Part, isBeside: boolean): void {
+    for (const name in details) {
+      const value = details[name]
+      const known = MEMBERS.get(name)
+      const kind = KINDS[part].get(name)
+      if (known !== undefined) this.put(known, countOf(value), isBeside)
+      else if (kind !== undefined && value !== 0) this.putKind(kind, countOf(value))
+      else if (DETAILS.get(name) === 'cache' && isObject(value)) this.details(value, 'cache', isBeside)
+    }
+  }
+
+  private putKind(kind: TokenKind, value: number | undefined): void {
+    if (value === undefined || value === 0) return
+    if (!this.kinds.includes(kind)) this.kinds.push(kind)
+    this.counts[kind] = value
+  }
+
+  private put({ count, rank, isAlone }: Member, value: number | undefined, isBeside: boolean): void {
+    if (value === undefined) return
+    const { counts, ranks } = this
+    if (value === 0) {
+      if (counts[count] !== undefined) return
+    } else {
+      if ((ranks[count] ?? Infinity) <= rank) return
+      ranks[count] = rank
+      if (count === 'input') this.isPromptAlone = isAlone
+      else if (CACHES.has(count)) this.isCacheBeside = isBeside
+    }
+    if (counts[count] === value) return
+    counts[count] = value
+    this.hasChanged = true
+  }
+
+  /** All prompt tokens. `own`: the prompt as reported, with or without its `cached` tokens. */
+  private input(own: number | undefined, cached: number): number | undefined {
+    if (cached === 0) return own
+    if (own === undefined) return this.isCacheBeside ? cached : undefined
+    if (this.isCacheBeside && this.isPromptAlone) return own + cached
+    const { total = 0, output, thoughts } = this.counts
+    const rest = total - own - (sum(output, thoughts) ?? 0)
+    // More cached tokens than the prompt has are not a part of it, unless the total states otherwise: some
+    // vendors count tokens both as read and as written.
+    return rest === cached || (rest !== 0 && cached > own) ? own + cached : own
+  }
+}
+
+/**
+ * All output tokens. Some vendors count reasoning beside the completion (xAI), or only in the total (Google's
+ * OpenAI endpoint).
+ */
+function outputOf(
+  { output, thoughts, reasoning = 0, total = 0 }: Counts,
+  input?: number,
+): number | undefined {
+  const own = sum(output, thoughts)
+  if (total > 0 && input !== undefined) {
+    const rest = total - input
+    return isImplausible({ output: rest }) ? own : Math.max(own ?? 0, rest)
+  }
+  return own !== undefined && reasoning > own ? own + reasoning : own
+}
+
+/** The usage in a chunk, an event or a whole reply; empty if it has none. */
+export function usageIn(frame: JsonObject): Usage {
+  const meter = new UsageMeter()
+  meter.takeFrame(frame)
+  return meter.usage()
+}
+
+/** Whether a member of an object of counts has a count, or an object with more of them. */
+export function isUsageMember(name: string): boolean {
+  return MEMBERS.has(name) || DETAILS.has(name) || KIND_NAMES.has(name)
+}
+
+/** The usage of one object of counts. */
+export function usageOf(counts: JsonObject): Usage {
+  const meter = new UsageMeter()
+  meter.take(counts)
+  return meter.usage()
+}
+
+function countOf(value: JsonValue | undefined): number | undefined {
+  if (typeof value === 'string') return DIGITS.test(value) ? Number(value) : undefined
+  return tokenCount(value)
+}
+
+/** The tokens that Bedrock keeps for an hour, of a list by duration. */
+function hourOf(value: JsonValue | undefined): number | undefined {
+  const hours = arrayOf(value)
+    .map(objectOf)
+    .filter(({ ttl }) => ttl === '1h')
+  return sum(...hours.map(({ inputTokens }) => countOf(inputTokens)))
+}
+
+/** The calls of tools that the provider ran. */
+function callsIn(reported: JsonObject): CallCounts | undefined {
+  let calls: CallCounts | undefined
+  for (const [name, count] of Object.entries(reported)) {
+    if (!name.endsWith(REQUESTS)) continue
+    calls = withCalls(calls, name.slice(0, -REQUESTS.length), countOf(count) ?? 0)
+  }
+  return calls
+}
+
+/** Undefined if no count is known. */
+function sum(...counts: readonly (number | undefined)[]): number | undefined {
+  let total: number | undefined
+  for (const count of counts) if (count !== undefined) total = (total ?? 0) + count
+  return total
+}
+
+function largest(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.max(one, other)
+}
+
+function set(usage: Usage, kind: TokenKind, count: number | undefined): void {
+  if (count !== undefined) usage[kind] = count
+}
