@@ -83,6 +83,18 @@ export interface EncodeContext {
   readonly losses: Losses
 }
 
+/** The beta features that the client requests, and those that the upstream gets. */
+export interface SentBetas {
+  readonly requested: ReadonlySet<string>
+  readonly sent: ReadonlySet<string>
+}
+
+/** The context of edits of a client's own body. */
+export interface EditContext extends EncodeContext {
+  /** Set if the upstream does not get all beta features. */
+  readonly betas?: SentBetas
+}
+
 /** Id, time and model of a reply, which pure codecs cannot create. */
 export interface Seed {
   /** The id of the reply and of all its chunks. The gateway creates it, so JSON needs no escapes in it. */
@@ -220,6 +232,8 @@ export interface UpstreamCodec {
     readonly headers: Readonly<Record<string, string>>
     readonly members: JsonObject
   }
+  /** The beta features that the upstream's cloud accepts; absent: all. */
+  readonly acceptedBetas?: readonly string[]
   /**
    * Adds headers of a client of the same dialect to `own`, the result of `headers`. Absent if the dialect has
    * no such headers.
@@ -240,7 +254,7 @@ export interface UpstreamCodec {
    * Edits of top-level members that adapt a client's own body to this upstream. They are applied to the
    * bytes. `modelName` is the upstream's name of the model. Throws and reports as `encodeRequest` does.
    */
-  edits(body: JsonObject, modelName: string, context: EncodeContext): Edit[]
+  edits(body: JsonObject, modelName: string, context: EditContext): Edit[]
   /**
    * The body for a second attempt after the upstream refused reasoning of earlier turns that does not match
    * the conversation; it instructs the upstream to drop such reasoning. Null for other errors, and if the

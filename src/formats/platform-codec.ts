@@ -10,8 +10,10 @@ import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from './
 import { cloudModelOf } from './chat/cloud-model-id.js'
 import type { ChatRequest } from './chat/request.js'
 import { tokenCount } from './chat/usage.js'
-import type { UpstreamCodec, TokenCounter, WireFormat } from './dialect.js'
+import { withoutBetaFields } from './anthropic/beta-fields.js'
+import type { SentBetas, UpstreamCodec, TokenCounter, WireFormat } from './dialect.js'
 import { vertexEmbeddings } from './gemini/vertex-embeddings.js'
+import { CLAUDE_BETAS, type ClaudePlatform } from './vendors.js'
 import { awsErrorIn, decodeAwsError } from './wire/aws/decode-error.js'
 import { refused } from './wire/json/check-fields.js'
 import { stringifyExact } from './wire/json/exact-numbers.js'
@@ -54,18 +56,32 @@ function codecOnPlatform(base: UpstreamCodec, wire: WireFormat, { platform }: Pl
     case undefined:
       return base
     case 'bedrock':
-      if (wire === 'anthropic') return bedrockClaude(base)
+      if (wire === 'anthropic') return bedrockClaude(claudeOn('bedrock', base))
       return { ...base, credential: bearer }
     case 'vertex':
-      if (wire === 'anthropic') return vertexClaude(base)
+      if (wire === 'anthropic') return vertexClaude(claudeOn('vertex', base))
       if (wire === 'gemini') return vertexGemini(base)
       return vertexEmbeddings(base, wire === 'gemini-embedding')
     case 'azure':
-      return azure(base, wire, platform)
+      return azure(wire === 'anthropic' ? claudeOn('azure', base) : base, wire, platform)
     default:
       return base
   }
 }
+
+/** The codec with the beta features and the fields that the cloud takes. */
+function claudeOn(platform: ClaudePlatform, base: UpstreamCodec): UpstreamCodec {
+  return {
+    ...base,
+    acceptedBetas: CLAUDE_BETAS[platform],
+    edits: (body, modelName, { betas = NO_BETAS, ...context }) => {
+      const { losses } = context
+      return withoutBetaFields(body, base.edits(body, modelName, context), { platform, betas, losses })
+    },
+  }
+}
+
+const NO_BETAS: SentBetas = { requested: new Set(), sent: new Set() }
 
 function bearer(apiKey: string): Record<string, string> {
   return { authorization: `Bearer ${apiKey}` }

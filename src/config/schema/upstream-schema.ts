@@ -168,7 +168,7 @@ export const upstreamSchema = z.strictObject({
     .max(256)
     .optional()
     .describe(
-      'Beta features that clients of the Messages format may request from an Anthropic upstream, as named in `anthropic-beta`; others are reported as lost. Default: all; `[]`: none.',
+      'Beta features that clients of the Messages format may request from an Anthropic upstream, as named in `anthropic-beta`; others are reported as lost, with the fields that belong to them. Default: all, on `platform` those that the cloud takes; `[]`: none.',
     ),
   allow_tools: z
     .union([z.literal('*'), z.array(z.string().regex(ALLOWED_TOOL)).max(MAX_ALLOWED_TOOLS)], {

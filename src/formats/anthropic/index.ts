@@ -6,6 +6,7 @@ import type { Dialect, UpstreamCodec, ClientCodec } from '../dialect.js'
 import { dropReasoning, tokenCounter, encodeRequest, streamsWhole, write } from './upstream/encode-request.js'
 import { modelOf, streamOf } from '../wire/request-fields.js'
 import { decodeRequest as decodeClientRequest, forwardedHeaders } from './client/decode-request.js'
+import { withoutBetaFields } from './beta-fields.js'
 import { edits, MessageWatcher, replyFacts } from './passthrough.js'
 import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
@@ -46,7 +47,10 @@ const upstreamCodec: UpstreamCodec = {
   headers,
   encodeRequest,
   write,
-  edits: (body, modelName, { losses }) => edits(body, modelName, losses),
+  edits: (body, modelName, { losses, betas }) => {
+    const own = edits(body, modelName, losses)
+    return betas === undefined ? own : withoutBetaFields(body, own, { platform: null, betas, losses })
+  },
   forwardedHeaders,
   dropReasoning,
   tokenCounter,

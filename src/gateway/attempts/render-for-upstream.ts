@@ -7,7 +7,13 @@ import type { QuirksConfig } from '../../config/config.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest, Message } from '../../formats/chat/request.js'
-import { reportNative, type UpstreamCodec, type Losses, type WireFormat } from '../../formats/dialect.js'
+import {
+  reportNative,
+  type UpstreamCodec,
+  type Losses,
+  type SentBetas,
+  type WireFormat,
+} from '../../formats/dialect.js'
 import { sizedText } from '../../formats/wire/frames/sized-text.js'
 import { parseExact, stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import { splice, type Edit } from '../../formats/wire/json/splice.js'
@@ -107,9 +113,11 @@ function edited(call: RenderedCall, destination: Destination, losses: Losses): R
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
   const { history } = call
   const source = history?.bodyFor(destination.name, report) ?? call.body
-  const { headers, members } = placed(passedHeaders(call, destination, losses), upstreamCodec)
+  const passed = passedHeaders(call, destination, losses)
+  const { headers, members } = placed(passed, upstreamCodec)
   const edits = historyEdits(source, history?.members ?? [])
-  edits.push(...upstreamCodec.edits(source, model, { model: facts, losses }))
+  const context = { model: facts, losses, ...sentBetas(call, destination, passed) }
+  edits.push(...upstreamCodec.edits(source, model, context))
   if (call.added !== undefined) edits.push(call.added(facts))
   for (const key in members) edits.push({ key, json: stringifyExact(members[key] ?? null) })
   if (destination.mark !== undefined) mark(source, edits, destination.mark)
@@ -172,7 +180,21 @@ function passedHeaders(
   const own = upstreamCodec.headers(body)
   const { nativeHeaders } = request
   if (nativeHeaders === undefined || upstreamCodec.forwardedHeaders === undefined) return own
-  return upstreamCodec.forwardedHeaders(own, nativeHeaders, { betas, losses })
+  const allowed = betas ?? upstreamCodec.acceptedBetas ?? null
+  return upstreamCodec.forwardedHeaders(own, nativeHeaders, { betas: allowed, losses })
+}
+
+/** The beta features of the request and of its headers; nothing if the upstream gets all. */
+function sentBetas(
+  { request }: Pick<Call, 'request'>,
+  { upstreamCodec, betas = null }: Destination,
+  passed: Readonly<Record<string, string>>,
+): { readonly betas?: SentBetas } {
+  if (betas === null && upstreamCodec.acceptedBetas === undefined) return {}
+  const [requested, sent] = [request.nativeHeaders, passed].map(
+    (headers) => new Set((headers?.['anthropic-beta'] ?? '').split(',')),
+  )
+  return { betas: { requested: requested ?? new Set(), sent: sent ?? new Set() } }
 }
 
 /** The edits for the members in which the body with its history differs from the client's own body. */

@@ -1,0 +1,132 @@
+/**
+ * Removes the fields of beta features that the upstream does not get, from a client's own body. A field whose
+ * feature is left out is refused by the API, so it is left out and reported with it.
+ */
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import type { Losses, SentBetas } from '../dialect.js'
+import { BETA_FIELDS, type BetaField, type ClaudePlatform } from '../vendors.js'
+import type { Edit } from '../wire/json/splice.js'
+import { largeEdit } from '../wire/json/write-json.js'
+
+/** The upstream that a body is edited for. */
+interface FieldContext {
+  /** The cloud; null: Anthropic's own API, which takes the fields of all features that it gets. */
+  readonly platform: ClaudePlatform | null
+  readonly betas: SentBetas
+  readonly losses: Losses
+}
+
+/** The edits with those that remove fields; they apply to the body with `edits`. */
+export function withoutBetaFields(body: JsonObject, edits: Edit[], context: FieldContext): Edit[] {
+  const refused = BETA_FIELDS.filter((field) => isRefused(field, context))
+  if (refused.length === 0) return edits
+  const out = [...edits]
+  const valueOf = (key: string): JsonValue | undefined => {
+    const edit = edits.findLast((each) => each.key === key)
+    if (edit === undefined) return body[key]
+    return edit.json === null ? undefined : (edit.value ?? parsed(edit.json))
+  }
+  const set = (key: string, value: JsonValue): void => {
+    const at = out.findIndex((edit) => edit.key === key)
+    if (at !== -1) out.splice(at, 1)
+    out.push(value === null ? { key, json: null } : largeEdit(key, value))
+  }
+  for (const { place, name } of refused) {
+    if (place !== 'body' || (valueOf(name) ?? null) === null) continue
+    context.losses.drop(name, 'no-equivalent')
+    set(name, null)
+  }
+  const remover = new FieldRemover(refused, context.losses)
+  for (const key of ['output_config', 'tools', 'system', 'messages']) {
+    const value = valueOf(key)
+    const changed = value === undefined ? null : remover.without(key, value)
+    if (changed !== null) set(key, changed)
+  }
+  return out
+}
+
+function isRefused({ betas, takenBy }: BetaField, { platform, betas: each }: FieldContext): boolean {
+  if (betas.some((beta) => each.sent.has(beta))) return false
+  if (platform === null) return betas.some((beta) => each.requested.has(beta))
+  return takenBy?.includes(platform) !== true
+}
+
+function parsed(json: string | Buffer): JsonValue {
+  return JSON.parse(json.toString()) as JsonValue
+}
+
+/** Removes members of one body's tools, blocks and options. */
+class FieldRemover {
+  private readonly names: Readonly<Record<BetaField['place'], readonly string[]>>
+  private readonly losses: Losses
+
+  constructor(refused: readonly BetaField[], losses: Losses) {
+    const at = (place: BetaField['place']): readonly string[] =>
+      refused.filter((field) => field.place === place).map(({ name }) => name)
+    this.names = {
+      body: at('body'),
+      output_config: at('output_config'),
+      tools: at('tools'),
+      cache_control: at('cache_control'),
+    }
+    this.losses = losses
+  }
+
+  /** The value of a top-level member without the fields; null if nothing changes. */
+  without(key: string, value: JsonValue): JsonValue | null {
+    switch (key) {
+      case 'output_config':
+        return isObject(value) ? this.members(value, 'output_config') : null
+      case 'tools':
+        return this.list(value, (tool) => {
+          const own = this.members(tool, 'tools')
+          return this.marks(own ?? tool) ?? own
+        })
+      case 'system':
+        return this.list(value, (block) => this.marks(block))
+      default:
+        return this.list(value, (message) => {
+          const content = this.blocks(message.content)
+          return content === null ? null : { ...message, content }
+        })
+    }
+  }
+
+  /** The blocks of a message or of a result of a tool. */
+  private blocks(value: JsonValue | undefined): JsonValue[] | null {
+    return this.list(value, (block) => {
+      const inner = block.type === 'tool_result' ? this.blocks(block.content) : null
+      const own = inner === null ? null : { ...block, content: inner }
+      return this.marks(own ?? block) ?? own
+    })
+  }
+
+  private list(
+    value: JsonValue | undefined,
+    change: (item: JsonObject) => JsonObject | null,
+  ): JsonValue[] | null {
+    let out: JsonValue[] | null = null
+    for (const [at, item] of arrayOf(value).entries()) {
+      const changed = isObject(item) ? change(item) : null
+      if (changed === null) continue
+      out ??= [...arrayOf(value)]
+      out[at] = changed
+    }
+    return out
+  }
+
+  private marks(item: JsonObject): JsonObject | null {
+    const mark = this.members(objectOf(item.cache_control), 'cache_control')
+    return mark === null ? null : { ...item, cache_control: mark }
+  }
+
+  private members(item: JsonObject, place: BetaField['place']): JsonObject | null {
+    const names = this.names[place].filter((name) => item[name] !== undefined)
+    if (names.length === 0) return null
+    for (const name of names) {
+      const value = item[name]
+      if (value !== null && value !== false) this.losses.drop(`${place}.${name}`, 'no-equivalent')
+    }
+    return Object.fromEntries(Object.entries(item).filter(([key]) => !names.includes(key)))
+  }
+}

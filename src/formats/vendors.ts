@@ -1,0 +1,115 @@
+/**
+ * What a vendor or a cloud takes of a format, as tables. Codecs ask here; they do not know vendors by name.
+ */
+
+/** The clouds that serve Claude with the Messages API. */
+export type ClaudePlatform = 'bedrock' | 'vertex' | 'azure'
+
+/**
+ * The beta features of Anthropic's API that each cloud accepts; it answers 400 "invalid beta flag" to others.
+ *
+ * Sources: Amazon Bedrock user guide, "Anthropic Claude Messages API" (`anthropic_beta`); Claude
+ * documentation, "Claude on Vertex AI" and "Claude in Microsoft Foundry"; the list of accepted features by
+ * provider in LiteLLM (`anthropic_beta_headers_config.json`). Read 2026-11-29.
+ */
+export const CLAUDE_BETAS: Readonly<Record<ClaudePlatform, readonly string[]>> = {
+  bedrock: [
+    'compact-2026-01-12',
+    'computer-use-2024-10-22',
+    'computer-use-2025-01-24',
+    'computer-use-2025-11-24',
+    'context-1m-2025-08-07',
+    'context-management-2025-06-27',
+    'dangerous-tool-use-2026-09-03',
+    'dev-full-thinking-2025-05-14',
+    'effort-2025-11-24',
+    'fine-grained-tool-streaming-2025-05-14',
+    'interleaved-thinking-2025-05-14',
+    'mid-conversation-output-config-2026-07-01',
+    'mid-conversation-tool-changes-2026-07-01',
+    'output-128k-2025-02-19',
+    'thinking-binding-controls-2026-08-01',
+    'thinking-display-updates-2026-08-18',
+    'token-efficient-tools-2025-02-19',
+    'tool-examples-2025-10-29',
+    'tool-search-tool-2025-10-19',
+  ],
+  vertex: [
+    'compact-2026-01-12',
+    'compact-2026-09-04',
+    'computer-use-2025-01-24',
+    'computer-use-2025-11-24',
+    'context-1m-2025-08-07',
+    'context-management-2025-06-27',
+    'dangerous-tool-use-2026-09-03',
+    'interleaved-thinking-2025-05-14',
+    'per-turn-control-2026-07-01',
+    'thinking-binding-controls-2026-08-01',
+    'thinking-display-updates-2026-08-18',
+    'tool-search-tool-2025-10-19',
+    'web-search-2025-03-05',
+  ],
+  azure: [
+    'advanced-tool-use-2025-11-20',
+    'code-execution-2025-08-25',
+    'computer-use-2025-01-24',
+    'computer-use-2025-11-24',
+    'context-1m-2025-08-07',
+    'context-management-2025-06-27',
+    'dangerous-tool-use-2026-09-03',
+    'effort-2025-11-24',
+    'files-api-2025-04-14',
+    'interleaved-thinking-2025-05-14',
+    'mcp-client-2025-04-04',
+    'mcp-client-2025-11-20',
+    'per-turn-control-2026-07-01',
+    'prompt-caching-scope-2026-01-05',
+    'skills-2025-10-02',
+    'structured-outputs-2025-11-13',
+    'thinking-display-updates-2026-08-18',
+    'web-fetch-2025-09-10',
+    'web-search-2025-03-05',
+  ],
+}
+
+/** A field of the Messages API that belongs to beta features. */
+export interface BetaField {
+  /** Its place: at the top, in `output_config`, in each tool, or in each `cache_control`. */
+  readonly place: 'body' | 'output_config' | 'tools' | 'cache_control'
+  readonly name: string
+  /** The features that it belongs to, any of which is enough. Empty: no feature makes a cloud take it. */
+  readonly betas: readonly string[]
+  /** The clouds that take it without a feature. */
+  readonly takenBy?: readonly ClaudePlatform[]
+}
+
+const ADVANCED_TOOLS = 'advanced-tool-use-2025-11-20'
+const TOOL_SEARCH = ['tool-search-tool-2025-10-19', ADVANCED_TOOLS]
+const CONTAINERS = ['code-execution-2025-08-25', 'skills-2025-10-02']
+
+/**
+ * Fields that a cloud refuses without their feature: "Extra inputs are not permitted".
+ *
+ * Sources: Claude documentation, the page of each feature; anthropics/claude-agent-sdk-python issue 694
+ * (`eager_input_streaming`), caozhiyuan/copilot-api pull request 261 (`cache_control.scope`). Read
+ * 2026-11-29.
+ */
+export const BETA_FIELDS: readonly BetaField[] = [
+  {
+    place: 'body',
+    name: 'context_management',
+    betas: ['context-management-2025-06-27', 'compact-2026-01-12', 'compact-2026-09-04'],
+  },
+  { place: 'body', name: 'container', betas: CONTAINERS },
+  { place: 'body', name: 'diagnostics', betas: ['cache-diagnosis-2026-04-07'] },
+  { place: 'body', name: 'fallbacks', betas: ['fallback-credit-2026-06-01'] },
+  { place: 'body', name: 'inference_geo', betas: [] },
+  { place: 'body', name: 'mcp_servers', betas: ['mcp-client-2025-11-20', 'mcp-client-2025-04-04'] },
+  { place: 'body', name: 'speed', betas: ['fast-mode-2026-02-01'] },
+  { place: 'output_config', name: 'task_budget', betas: ['task-budgets-2026-03-13'] },
+  { place: 'tools', name: 'allowed_callers', betas: [ADVANCED_TOOLS, ...CONTAINERS] },
+  { place: 'tools', name: 'defer_loading', betas: TOOL_SEARCH },
+  { place: 'tools', name: 'eager_input_streaming', betas: [], takenBy: ['azure'] },
+  { place: 'tools', name: 'input_examples', betas: ['tool-examples-2025-10-29', ADVANCED_TOOLS] },
+  { place: 'cache_control', name: 'scope', betas: ['prompt-caching-scope-2026-01-05'] },
+]

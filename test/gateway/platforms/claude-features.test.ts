@@ -1,0 +1,155 @@
+/**
+ * Goal: Claude on a cloud gets the beta features and fields that the cloud takes; the rest is left out and
+ * named, because the cloud would refuse the whole request.
+ * Method: requests as coding agents send them, through upstreams of each platform, to a recording server.
+ */
+import t, { type Test } from 'tap'
+import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { startGateway } from '../../helpers/gateway.js'
+import { AWS_AUTH, startCloud } from './capture.js'
+
+const PLATFORMS = {
+  bedrock: `platform: bedrock, dialect: anthropic, region: eu-west-1, auth: ${AWS_AUTH}`,
+  vertex: 'platform: vertex, dialect: anthropic, project: acme-prod, location: us-east5, api_key: k',
+  azure: 'platform: azure, dialect: anthropic, api_key: k',
+}
+
+const EPHEMERAL = { type: 'ephemeral', scope: 'global' }
+
+const BODY = {
+  model: 'cc-x',
+  max_tokens: 100,
+  system: [{ type: 'text', text: 'Be brief.', cache_control: EPHEMERAL }],
+  messages: [
+    { role: 'user', content: 'Run it.' },
+    { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'run', input: {} }] },
+    {
+      role: 'user',
+      content: [
+        {
+          type: 'tool_result',
+          tool_use_id: 'toolu_1',
+          content: [{ type: 'text', text: 'done', cache_control: EPHEMERAL }],
+        },
+      ],
+    },
+  ],
+  tools: [
+    {
+      name: 'run',
+      input_schema: { type: 'object', properties: { scope: { type: 'string' } } },
+      defer_loading: true,
+      eager_input_streaming: true,
+      cache_control: EPHEMERAL,
+    },
+  ],
+  context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
+  speed: 'standard',
+}
+
+interface Outcome {
+  readonly body: JsonObject
+  readonly betas: readonly string[]
+  readonly lost: readonly string[]
+}
+
+async function sentTo(
+  t: Test,
+  settings: string,
+  { betas, path = '' }: { readonly betas: string; readonly path?: string },
+): Promise<Outcome> {
+  const { cloud, gateway } = await startCloud(t, 'cc-', settings)
+  const response = await fetch(`${gateway.origin}/v1/messages${path}`, {
+    method: 'POST',
+    headers: { 'x-api-key': gateway.secret, 'content-type': 'application/json', 'anthropic-beta': betas },
+    body: JSON.stringify(BODY),
+  })
+  await response.text()
+  const last = cloud.requests.at(-1)
+  const body = objectOf(JSON.parse(last?.body.toString() ?? '{}'))
+  const inBody = Array.isArray(body['anthropic_beta']) ? body['anthropic_beta'].map(String) : []
+  const inHeader = String(last?.headers['anthropic-beta'] ?? '').split(',')
+  return {
+    body,
+    // Bedrock gets them in both places, as from Anthropic's SDK.
+    betas: [...new Set([...inBody, ...inHeader])].filter((beta) => beta !== ''),
+    lost: (response.headers.get('x-sluice-lost') ?? '').split(/,\s*/),
+  }
+}
+
+const AGENT = 'claude-code-20250219,oauth-2025-04-20,prompt-caching-scope-2026-01-05'
+
+for (const name of ['bedrock', 'vertex'] as const) {
+  void t.test(`${name}: foreign features and their fields stay out`, async (t) => {
+    const betas = `${AGENT},context-1m-2025-08-07,advanced-tool-use-2025-11-20`
+    const { body, betas: sent, lost } = await sentTo(t, PLATFORMS[name], { betas })
+    t.same(sent, ['context-1m-2025-08-07'])
+    const text = JSON.stringify(body)
+    for (const field of ['"global"', 'defer_loading', 'eager_input', 'context_management', 'speed']) {
+      t.notMatch(text, field)
+    }
+    t.match(text, '"scope":{"type":"string"}', 'a property of that name stays')
+    t.match(text, '"cache_control":{"type":"ephemeral"}')
+    for (const path of [
+      'anthropic-beta.claude-code-20250219',
+      'anthropic-beta.advanced-tool-use-2025-11-20',
+      'cache_control.scope',
+      'tools.defer_loading',
+      'tools.eager_input_streaming',
+      'context_management',
+      'speed',
+    ]) {
+      t.ok(lost.includes(path), path)
+    }
+  })
+
+  void t.test(`${name}: a field stays with its feature`, async (t) => {
+    const betas = 'context-management-2025-06-27,tool-search-tool-2025-10-19'
+    const { body, betas: sent, lost } = await sentTo(t, PLATFORMS[name], { betas })
+    t.same(sent, betas.split(','))
+    t.same(body['context_management'], BODY.context_management)
+    t.match(JSON.stringify(body), 'defer_loading')
+    t.notOk(lost.includes('context_management'))
+  })
+}
+
+void t.test('azure takes more features', async (t) => {
+  const { body, betas, lost } = await sentTo(t, PLATFORMS.azure, {
+    betas: `${AGENT},advanced-tool-use-2025-11-20`,
+  })
+  t.same(betas, ['prompt-caching-scope-2026-01-05', 'advanced-tool-use-2025-11-20'])
+  const text = JSON.stringify(body)
+  for (const field of ['"global"', 'defer_loading', 'eager_input']) t.match(text, field)
+  t.ok(lost.includes('context_management'))
+})
+
+void t.test('allow_betas decides over the list', async (t) => {
+  const settings = `${PLATFORMS.bedrock}, allow_betas: [prompt-caching-scope-2026-01-05]`
+  const { body, betas, lost } = await sentTo(t, settings, { betas: `${AGENT},context-1m-2025-08-07` })
+  t.same(betas, ['prompt-caching-scope-2026-01-05'])
+  t.match(JSON.stringify(body), '"global"')
+  t.ok(lost.includes('anthropic-beta.context-1m-2025-08-07'))
+})
+
+void t.test("Anthropic's own API gets all, and loses fields only with their feature", async (t) => {
+  const post = async (upstreamOptions?: string): Promise<JsonObject> => {
+    const gateway = await startGateway(t, upstreamOptions === undefined ? {} : { upstreamOptions })
+    const response = await fetch(`${gateway.origin}/v1/messages`, {
+      method: 'POST',
+      headers: {
+        'x-api-key': gateway.secret,
+        'content-type': 'application/json',
+        'anthropic-beta': 'context-management-2025-06-27',
+      },
+      body: JSON.stringify({ ...BODY, model: 'claude-haiku-4-5' }),
+    })
+    t.equal(response.status, 200)
+    return gateway.emulator.ledger.at(-1)?.body ?? {}
+  }
+  const all = await post()
+  t.same(all['tools'], BODY.tools)
+  t.same(all['context_management'], BODY.context_management)
+  const none = await post('allow_betas: []')
+  t.equal(none['context_management'], undefined)
+  t.same(none['tools'], BODY.tools)
+})
