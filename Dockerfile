@@ -11,20 +11,21 @@ COPY tsconfig.json tsconfig.dist.json vite.config.js ./
 COPY scripts ./scripts
 COPY config ./config
 COPY src ./src
-RUN npm run build
+RUN npm run build && node scripts/prune-modules.mjs dist
 
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --ignore-scripts
+COPY scripts/prune-modules.mjs scripts/
+RUN npm ci --omit=dev --ignore-scripts && node scripts/prune-modules.mjs node_modules && rm node_modules/.package-lock.json
 
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
 # For `serve` and for commands beside it: docker exec CONTAINER node dist/main.js keys list …
 ENV SLUICE_CONFIG=config/gateway.yaml
 WORKDIR /app
-# The store is the one thing that is written; it belongs to the user that the gateway runs as.
-RUN mkdir data && chown node:node data
+# The store is the one thing that is written; it belongs to the user that the gateway runs as, and to no other.
+RUN mkdir -m 700 data && chown node:node data
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY package.json ./

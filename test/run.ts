@@ -1,7 +1,8 @@
 /**
  * `node build/test/run.js [PART...]` runs the suite, or the files whose path contains one of the parts: each
- * in a separate process, several at a time. Prints a line per file and all failures; the complete TAP output
- * goes to `build/results.tap`, from which `.ci/run` takes its last lines.
+ * in a process of its own, several at a time. Journeys run only if a part names them. Prints a line per file
+ * and all failures; the complete TAP output goes to `build/results.tap`, from which `.ci/run` takes its last
+ * lines.
  *
  * Up to five files of the whole suite that fail run again, alone, and this result counts: a file that fails
  * only beside others depends on their work, which is no fault of Sluice. It is printed as FLAKY, because the
@@ -24,6 +25,9 @@ const LIMIT_MS = 240_000
 /** ESLint and Prettier read every file: two minutes of one core, more on a busy machine. */
 const LINT = 'architecture/lint'
 const LINT_LIMIT_MS = 900_000
+/** They install programs and build images. */
+const JOURNEYS = 'journeys/'
+const JOURNEY_LIMIT_MS = 1_500_000
 /** The files that take longest start first: one that starts last would run alone. */
 const FIRST = [
   LINT,
@@ -56,12 +60,19 @@ const WITHOUT_ASYNC_HOOKS = ['--import', import.meta.resolve('./without-async-ho
 const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
   .map((name) => join(FOLDER, name))
   .filter((path) => path.endsWith('.test.js'))
-  .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
+  .filter((path) =>
+    parts.length === 0 ? !path.includes(JOURNEYS) : parts.some((part) => path.includes(part)),
+  )
   .sort((a, b) => turnOf(a) - turnOf(b) || (a < b ? -1 : 1))
 
 function turnOf(path: string): number {
   const turn = FIRST.findIndex((name) => path.includes(name))
   return turn < 0 ? FIRST.length : turn
+}
+
+function limitOf(path: string): number {
+  if (path.includes(JOURNEYS)) return JOURNEY_LIMIT_MS
+  return path.includes(LINT) ? LINT_LIMIT_MS : LIMIT_MS
 }
 
 function say(text: string): void {
@@ -126,7 +137,7 @@ const results = createWriteStream(RESULTS, { flags: isAgain ? 'a' : 'w' })
 t.pipe(results)
 t.plan(files.length)
 for (const name of files) {
-  const timeout = name.includes(LINT) ? LINT_LIMIT_MS : LIMIT_MS
+  const timeout = limitOf(name)
   // Tap applies the same limit in the file, and then reports the subtest that did not end.
   const env = { ...process.env, TAP_TIMEOUT: String(timeout / 1000) }
   const options = { name, buffered: true, stdio: 'pipe' as const, env, timeout }
