@@ -41,6 +41,10 @@ export const ERRORS = {
   ),
   jwt_revoked: clientRow(401, 'The identity of the token is denied by `sub` or `jti`.'),
   forbidden: clientRow(403, 'The key is valid but not allowed to do this.'),
+  unknown_price: clientRow(
+    403,
+    'A budget applies, and a kind of tokens that the request or its reply may have, such as sound, has no price.',
+  ),
   plan_limit: clientRow(
     403,
     'The plan allows no more keys: revoke one, or choose a larger plan. Dashboard and commands only.',

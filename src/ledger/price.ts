@@ -17,7 +17,19 @@ interface Rates {
   readonly cacheWrite1h: Rate
   readonly output: Rate
   readonly reasoning: Rate
+  readonly inputAudio: Rate
+  readonly cachedAudio: Rate
+  /** Null: pictures cost as much as text. */
+  readonly inputImage: Rate
+  readonly outputAudio: Rate
+  readonly outputImage: Rate
 }
+
+/** Kinds of tokens that are no text and may have a rate of their own. */
+export const MEDIA_KINDS = ['inputAudio', 'inputImage', 'outputAudio', 'outputImage'] as const
+export type MediaKind = (typeof MEDIA_KINDS)[number]
+/** No such tokens. */
+export const TEXT_ONLY: readonly MediaKind[] = []
 
 /** A model's prices, prepared for computing. */
 export interface Price {
@@ -41,7 +53,7 @@ const NO_CALLS: Price['calls'] = {}
 
 /**
  * Prepares a price. If long prompts have their own rates without rates of the cache, the cache keeps its
- * share of the input rate, as at every vendor with such rates.
+ * share of the input rate, as at every vendor with such rates; so do sound and pictures.
  */
 export function priceOf(price: ModelPrice): Price {
   const usual: Rates = {
@@ -51,19 +63,31 @@ export function priceOf(price: ModelPrice): Price {
     cacheWrite1h: rateOf(price.cacheWrite1h),
     output: rateOf(price.output),
     reasoning: rateOf(price.reasoning ?? price.output),
+    inputAudio: rateOf(price.inputAudio),
+    cachedAudio: rateOf(price.cachedAudio),
+    inputImage: rateOf(price.inputImage),
+    outputAudio: rateOf(price.outputAudio),
+    outputImage: rateOf(price.outputImage),
   }
   const { longContext, serviceTiers: tiers = {} } = price
   const calls = price.calls === undefined ? NO_CALLS : nanoPrices(price.calls)
   const others = { tiers, usual, calls, otherCall: null }
   if (longContext === undefined) return { ...others, long: null, aboveInputTokens: 0 }
-  const input = rateOf(longContext.input)
+  const [input, output] = [rateOf(longContext.input), rateOf(longContext.output)]
+  const ofInput = (rate: Rate): Rate => scaledRate(rate, usual.input, input)
+  const ofOutput = (rate: Rate): Rate => scaledRate(rate, usual.output, output)
   const long: Rates = {
     input,
-    cacheRead: rateOf(longContext.cacheRead) ?? scaledRate(usual.cacheRead, usual.input, input),
-    cacheWrite: rateOf(longContext.cacheWrite) ?? scaledRate(usual.cacheWrite, usual.input, input),
-    cacheWrite1h: scaledRate(usual.cacheWrite1h, usual.input, input),
-    output: rateOf(longContext.output),
-    reasoning: scaledRate(usual.reasoning, usual.output, rateOf(longContext.output)),
+    cacheRead: rateOf(longContext.cacheRead) ?? ofInput(usual.cacheRead),
+    cacheWrite: rateOf(longContext.cacheWrite) ?? ofInput(usual.cacheWrite),
+    cacheWrite1h: ofInput(usual.cacheWrite1h),
+    output,
+    reasoning: ofOutput(usual.reasoning),
+    inputAudio: ofInput(usual.inputAudio),
+    cachedAudio: ofInput(usual.cachedAudio),
+    inputImage: ofInput(usual.inputImage),
+    outputAudio: ofOutput(usual.outputAudio),
+    outputImage: ofOutput(usual.outputImage),
   }
   return { ...others, long, aboveInputTokens: longContext.aboveInputTokens }
 }
@@ -119,11 +143,16 @@ interface AssumedPrice {
 
 /** An assumed price for models of unknown price. Every kind of prompt token costs `input`. */
 export function flatPrice({ input, output, call }: AssumedPrice): Price {
-  const price = { input, output, cacheRead: input, cacheWrite: input, cacheWrite1h: input }
+  const cached = { cacheRead: input, cacheWrite: input, cacheWrite1h: input, cachedAudio: input }
+  const media = { inputAudio: input, outputAudio: output, outputImage: output }
+  const price = { input, output, ...cached, ...media }
   return { ...priceOf(price), otherCall: Math.round(call * NANO_PER_USD) }
 }
 
-/** The price with the rates of `assumed` for all unknown rates. */
+/**
+ * The price with the rates of `assumed` for unknown rates. Sound and pictures of a known model get none: they
+ * may cost many times as much as text.
+ */
 export function completedPrice(price: Price | null, assumed: Price): Price {
   if (price === null) return assumed
   const { usual, long } = price
@@ -153,8 +182,14 @@ export function isComplete({ usual, long }: Price): boolean {
 /** Whether all output tokens are free. */
 export function isOutputFree({ usual, long }: Price): boolean {
   return [usual, long ?? usual].every(
-    ({ output, reasoning }) => output === 0 && (reasoning === null || reasoning === 0),
+    ({ output, reasoning, outputAudio, outputImage }) =>
+      output === 0 && areFree(reasoning, outputAudio, outputImage),
   )
+}
+
+/** Whether no rate is above 0; unknown ones are those of tokens that the model does not have. */
+function areFree(...rates: readonly Rate[]): boolean {
+  return rates.every((rate) => (rate ?? 0) === 0)
 }
 
 /** Whether all tokens are free. */
@@ -163,8 +198,8 @@ export function isFree(price: Price): boolean {
   return isOutputFree(price) && [usual, long ?? usual].every(isInputFree)
 }
 
-function isInputFree({ input, cacheWrite, cacheWrite1h }: Rates): boolean {
-  return input === 0 && (cacheWrite ?? 0) === 0 && (cacheWrite1h ?? 0) === 0
+function isInputFree({ input, cacheWrite, cacheWrite1h, inputAudio, inputImage }: Rates): boolean {
+  return input === 0 && areFree(cacheWrite, cacheWrite1h, inputAudio, inputImage)
 }
 
 /** The price of one call of a tool in nano-dollars; null if it is unknown. */
@@ -202,6 +237,7 @@ function tokensNanoUsd(price: Price, usage: Usage): number | null {
   const cached = cacheRead + cacheWrite
   const input = Math.max(usage.input ?? 0, cached)
   const rates = longRates(price, input) ?? price.usual
+  if (hasMedia(usage)) return sumInNano(partsWithMedia({ ...usage, input, output, reasoning }, rates))
   // Most sums are exact in floating point. Larger ones, and those with an unknown rate, are computed part by
   // part.
   const femto =
@@ -222,25 +258,65 @@ function tokensNanoUsd(price: Price, usage: Usage): number | null {
   ])
 }
 
-/** The maximum token counts of a request. */
-interface MaxTokens {
+function hasMedia(usage: Usage): boolean {
+  const { inputAudio = 0, inputImage = 0, outputAudio = 0, outputImage = 0, outputOther = 0 } = usage
+  return inputAudio > 0 || inputImage > 0 || outputAudio > 0 || outputImage > 0 || outputOther > 0
+}
+
+type TotalUsage = Usage & Required<Pick<Usage, 'input' | 'output' | 'reasoning'>>
+
+/**
+ * The tokens of each kind with their rate. Sound and pictures are parts of the totals. A provider may report
+ * cached tokens without their kind: they count as text first, which is the cheapest kind.
+ */
+function partsWithMedia(usage: TotalUsage, rates: Rates): (readonly [tokens: number, rate: Rate])[] {
+  const { input, output, reasoning, cacheRead = 0, cacheWrite = 0 } = usage
+  const written1h = Math.min(usage.cacheWrite1h ?? 0, cacheWrite)
+  const audio = Math.min(usage.inputAudio ?? 0, input)
+  const image = Math.min(usage.inputImage ?? 0, input - audio)
+  const ofCache = cacheRead + cacheWrite
+  const cachedAudio = Math.min(audio, cacheRead, usage.cachedAudio ?? Math.max(0, ofCache - (input - audio)))
+  const cachedImage = Math.max(0, ofCache - cachedAudio - (input - audio - image))
+  const newAudio = audio - cachedAudio
+  const newImage = Math.max(0, image - cachedImage)
+  const outAudio = Math.min(usage.outputAudio ?? 0, output - reasoning)
+  const outImage = Math.min(usage.outputImage ?? 0, output - reasoning - outAudio)
+  const outOther = Math.min(usage.outputOther ?? 0, output - reasoning - outAudio - outImage)
+  return [
+    [Math.max(0, input - ofCache - newAudio - newImage), rates.input],
+    [newAudio, rates.inputAudio],
+    [newImage, rates.inputImage ?? rates.input],
+    [cacheRead - cachedAudio, rates.cacheRead],
+    [cachedAudio, rates.cachedAudio],
+    [cacheWrite - written1h, rates.cacheWrite],
+    [written1h, rates.cacheWrite1h],
+    [output - reasoning - outAudio - outImage - outOther, rates.output],
+    [outAudio, rates.outputAudio],
+    [outImage, rates.outputImage],
+    [outOther, null],
+    [reasoning, rates.reasoning],
+  ]
+}
+
+/** The maximum token counts of a request, and the kinds beside text that the tokens may be. */
+export interface MaxTokens {
   readonly input: number
   readonly output: number
+  readonly media?: readonly MediaKind[]
 }
 
 /**
- * The maximum cost of a request: each prompt token at the highest rate that may apply (uncached, or written
- * to a cache), and each output token likewise, by the rates of each prompt length that is possible. Null if
- * the price of input or output is unknown.
+ * The maximum cost of a request: each prompt token at the highest rate that may apply (uncached, written to a
+ * cache, or a kind of its own), and each output token likewise, by the rates of each prompt length that is
+ * possible. Null if the price of input or output is unknown. Kinds without a rate add nothing.
  */
-export function maxCostNanoUsd(price: Price, { input, output }: MaxTokens): number | null {
+export function maxCostNanoUsd(price: Price, { input, output, media = TEXT_ONLY }: MaxTokens): number | null {
   const long = longRates(price, input)
   const tiers = long === null ? [price.usual] : [price.usual, long]
   let maxCost = 0
   for (const rates of tiers) {
     if (rates.input === null || rates.output === null) return null
-    const inputRate = Math.max(rates.input, rates.cacheWrite ?? 0, rates.cacheWrite1h ?? 0)
-    const outputRate = Math.max(rates.output, rates.reasoning ?? 0)
+    const { inputRate, outputRate } = dearestRates(rates, media)
     const cost = sumInNano([
       [input, inputRate],
       [output, outputRate],
@@ -250,19 +326,55 @@ export function maxCostNanoUsd(price: Price, { input, output }: MaxTokens): numb
   return maxCost
 }
 
+function dearestRates(
+  rates: Rates,
+  media: readonly MediaKind[],
+): { readonly inputRate: number; readonly outputRate: number } {
+  let inputRate = Math.max(rates.input ?? 0, rates.cacheWrite ?? 0, rates.cacheWrite1h ?? 0)
+  let outputRate = Math.max(rates.output ?? 0, rates.reasoning ?? 0)
+  for (const kind of media) {
+    const rate = rates[kind] ?? 0
+    if (isInputKind(kind)) inputRate = Math.max(inputRate, rate)
+    else outputRate = Math.max(outputRate, rate)
+  }
+  return { inputRate, outputRate }
+}
+
+function isInputKind(kind: MediaKind): boolean {
+  return kind === 'inputAudio' || kind === 'inputImage'
+}
+
+/** The first of these kinds that has no rate; null if all have one. Pictures that are input cost as text. */
+export function kindWithoutRate({ usual }: Price, kinds: readonly MediaKind[]): MediaKind | null {
+  return kinds.find((kind) => kind !== 'inputImage' && usual[kind] === null) ?? null
+}
+
 /**
  * Token counts whose cost is the maximum cost of these tokens: the prompt is written to a cache if that costs
- * more than reading it, and the output is reasoning if that costs more than text.
+ * more than reading it, the output is reasoning if that costs more than text, and all tokens are of another
+ * kind if that costs most.
  */
-export function dearestUsage(price: Price | null, { input, output }: MaxTokens): Usage {
+export function dearestUsage(price: Price | null, { input, output, media = TEXT_ONLY }: MaxTokens): Usage {
   const usage: Usage = { input, output }
   if (price === null) return usage
   const rates = longRates(price, input) ?? price.usual
+  const { inputRate, outputRate } = dearestRates(rates, media)
+  for (const kind of media) {
+    const isInput = isInputKind(kind)
+    if (
+      rates[kind] !== (isInput ? inputRate : outputRate) ||
+      rates[kind] === rates[isInput ? 'input' : 'output']
+    )
+      continue
+    usage[kind] = isInput ? input : output
+  }
+  const isText = usage.inputAudio === undefined && usage.inputImage === undefined
   const written = rates.cacheWrite ?? 0
   const written1h = rates.cacheWrite1h ?? 0
-  if (Math.max(written, written1h) > (rates.input ?? 0)) usage.cacheWrite = input
+  if (isText && Math.max(written, written1h) > (rates.input ?? 0)) usage.cacheWrite = input
   if (usage.cacheWrite !== undefined && written1h > written) usage.cacheWrite1h = input
-  if ((rates.reasoning ?? 0) > (rates.output ?? 0)) usage.reasoning = output
+  const isTextReply = usage.outputAudio === undefined && usage.outputImage === undefined
+  if (isTextReply && (rates.reasoning ?? 0) > (rates.output ?? 0)) usage.reasoning = output
   return usage
 }
 
@@ -270,20 +382,33 @@ function longRates({ long, aboveInputTokens }: Price, inputTokens: number): Rate
   return inputTokens > aboveInputTokens ? long : null
 }
 
+const RATE_NAMES = [
+  'input',
+  'cacheRead',
+  'cacheWrite',
+  'cacheWrite1h',
+  'output',
+  'reasoning',
+  'inputAudio',
+  'cachedAudio',
+  'inputImage',
+  'outputAudio',
+  'outputImage',
+] as const satisfies readonly (keyof Rates)[]
+
+function mappedRates(rates: Rates, change: (rate: Rate, name: keyof Rates) => Rate): Rates {
+  const changed: { -readonly [Name in keyof Rates]: Rate } = { ...rates }
+  for (const name of RATE_NAMES) changed[name] = change(rates[name], name)
+  return changed
+}
+
 function scaledRates(rates: Rates, factor: number): Rates {
-  const scaled = (rate: Rate): Rate => (rate === null ? null : Math.round(rate * factor))
-  return {
-    input: scaled(rates.input),
-    cacheRead: scaled(rates.cacheRead),
-    cacheWrite: scaled(rates.cacheWrite),
-    cacheWrite1h: scaled(rates.cacheWrite1h),
-    output: scaled(rates.output),
-    reasoning: scaled(rates.reasoning),
-  }
+  return mappedRates(rates, (rate) => (rate === null ? null : Math.round(rate * factor)))
 }
 
 function completedRates(rates: Rates, assumed: Rates): Rates {
   return {
+    ...rates,
     input: rates.input ?? assumed.input,
     cacheRead: rates.cacheRead ?? rates.input ?? assumed.cacheRead,
     cacheWrite: rates.cacheWrite ?? assumed.cacheWrite,
@@ -294,15 +419,7 @@ function completedRates(rates: Rates, assumed: Rates): Rates {
 }
 
 function highestRates(a: Rates, b: Rates): Rates {
-  const higher = (kind: keyof Rates): Rate => Math.max(a[kind] ?? 0, b[kind] ?? 0)
-  return {
-    input: higher('input'),
-    cacheRead: higher('cacheRead'),
-    cacheWrite: higher('cacheWrite'),
-    cacheWrite1h: higher('cacheWrite1h'),
-    output: higher('output'),
-    reasoning: higher('reasoning'),
-  }
+  return mappedRates(a, (rate, name) => Math.max(rate ?? 0, b[name] ?? 0))
 }
 
 function rateOf(usdPerMillion: number | undefined): Rate {

@@ -34,6 +34,11 @@ export const priceSchema = z.strictObject({
   cache_write: rate('Prompt tokens written to the cache.'),
   cache_write_1h: rate('Prompt tokens written to a cache that lasts one hour.'),
   reasoning: rate('Reply tokens spent on reasoning; default: the rate of `output`.'),
+  input_audio: rate('Prompt tokens of sound. Without it their cost is unknown.'),
+  cached_audio: rate('Prompt tokens of sound read from the cache.'),
+  output_audio: rate('Reply tokens of sound. Without it their cost is unknown.'),
+  input_image: rate('Prompt tokens of pictures; default: the rate of `input`.'),
+  output_image: rate('Reply tokens of pictures. Without it their cost is unknown.'),
   service_tiers: z
     .record(word, z.number().min(0).max(100))
     .optional()
@@ -228,6 +233,11 @@ export function priceFacts(values: z.output<typeof priceSchema>): ModelPrice {
     cacheWrite: values.cache_write,
     cacheWrite1h: values.cache_write_1h,
     reasoning: values.reasoning,
+    inputAudio: values.input_audio,
+    cachedAudio: values.cached_audio,
+    outputAudio: values.output_audio,
+    inputImage: values.input_image,
+    outputImage: values.output_image,
     serviceTiers: values.service_tiers,
     calls: values.calls && callPrices(values.calls),
     longContext:

@@ -15,6 +15,13 @@ export interface ModelPrice {
   cacheWrite1h?: number
   /** Reasoning tokens, if they cost other than the rest of the output. */
   reasoning?: number
+  /** Tokens of sound in the prompt, those of them read from the cache, and tokens of spoken output. */
+  inputAudio?: number
+  cachedAudio?: number
+  outputAudio?: number
+  /** Tokens of pictures in the prompt, if they cost other than text, and of generated pictures. */
+  inputImage?: number
+  outputImage?: number
   /** Multiples of these rates for service tiers, by the tier's name in replies. */
   serviceTiers?: Readonly<Record<string, number>>
   /** USD per call of a tool that the provider runs, by the name in `allow_tools`. */

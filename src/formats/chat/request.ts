@@ -198,6 +198,8 @@ export interface ChatRequest {
   hosted?: HostedTool[]
   /** Paths of input that only the provider has: a stored prompt, a cache, a container. */
   unseen?: string[]
+  /** Kinds of the reply that the client requests, in lower case; Gemini's `responseModalities`. */
+  replyModalities?: readonly string[]
   /** Number of token ids that the client sent in place of text. */
   tokenIds?: number
   /** Set for embeddings, whose texts are the parts of one message. */

@@ -23,10 +23,14 @@ export interface Usage {
   inputText?: number
   inputImage?: number
   inputAudio?: number
+  /** The part of `inputAudio` that was read from the provider's cache. */
+  cachedAudio?: number
   /** Completion tokens by kind, if the completion is not text alone. */
   outputText?: number
   outputImage?: number
   outputAudio?: number
+  /** Completion tokens of a kind that has no price, such as video. */
+  outputOther?: number
   /** Calls of tools that the provider ran; absent: none. */
   calls?: CallCounts
 }
@@ -51,9 +55,11 @@ const COUNTS: readonly TokenKind[] = [
   'inputText',
   'inputImage',
   'inputAudio',
+  'cachedAudio',
   'outputText',
   'outputImage',
   'outputAudio',
+  'outputOther',
 ]
 
 /** The sum of two usages; a count that only one of them has is taken from it. */

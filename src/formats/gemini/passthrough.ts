@@ -101,6 +101,8 @@ class WatchState {
     }
     this.model ??= stringOf(chunk.modelVersion) ?? null
     this.usage = this.counts.update(chunk) ?? this.usage
+    const kinds = this.counts.kinds()
+    if (kinds !== null) this.usage = { ...this.usage, ...kinds }
     this.counts.ground(chunk.candidates, this.model ?? '')
     const { calls } = this.counts
     if (calls !== undefined) this.usage = { ...this.usage, calls }

@@ -38,14 +38,14 @@ const CHAT_ONLY = 'The upstream of this model has no completions endpoint. Its c
 export function decodeCompletion(body: JsonObject): ChatRequest {
   const { prompt, echo, best_of: best, suffix, logprobs, ...chat } = body
   if (chat['messages'] !== undefined) refuse('messages', 'is not a field of completions: send prompt instead')
-  const { texts, tokenIds } = promptOf(prompt)
-  const isPlain = tokenIds === 0 && texts.length === 1 && texts[0] !== ''
+  const { texts, tokenIds, prompts } = promptOf(prompt)
+  const isPlain = prompts === 1 && texts.length === 1 && texts[0] !== ''
   // All other fields have the rules of chats.
   const request = decodeRequest({ ...chat, messages: [{ role: 'user', content: 'prompt' }] })
   request.messages = [{ role: 'user', index: 0, parts: texts.map((text) => ({ type: 'text', text })) }]
   const native: NativeField[] = []
   if (!isPlain) {
-    const rule = tokenIds > 0 ? 'text and no token ids' : 'one prompt that is not empty'
+    const rule = texts.length < prompts ? 'text and no token ids' : 'one prompt that is not empty'
     native.push({ path: 'prompt', refusal: `${CHAT_ONLY} ${rule}. Send one string as prompt.` })
   }
   if (given(echo) && boolean(echo, 'echo')) {
@@ -57,7 +57,6 @@ export function decodeCompletion(body: JsonObject): ChatRequest {
   if (given(best) && integer(best, 'best_of', { min: 1, max: 20 }) > 1) native.push({ path: 'best_of' })
   if (given(logprobs) && integer(logprobs, 'logprobs', { min: 0, max: 5 }) >= 0)
     native.push({ path: 'logprobs' })
-  const prompts = Math.max(1, texts.length)
   return {
     ...request,
     ...(prompts > 1 && { candidates: (request.candidates ?? 1) * prompts }),
@@ -66,13 +65,21 @@ export function decodeCompletion(body: JsonObject): ChatRequest {
   }
 }
 
-/** The texts of the prompts, and the number of token ids in prompts of token ids. */
-function promptOf(prompt: JsonValue | undefined): { texts: string[]; tokenIds: number } {
-  if (!given(prompt)) return { texts: [''], tokenIds: 0 }
-  if (typeof prompt === 'string') return { texts: [prompt], tokenIds: 0 }
+/** The texts of the prompts, the number of token ids in prompts of token ids, and the number of prompts. */
+interface Prompts {
+  readonly texts: string[]
+  readonly tokenIds: number
+  readonly prompts: number
+}
+
+function promptOf(prompt: JsonValue | undefined): Prompts {
+  if (!given(prompt)) return { texts: [''], tokenIds: 0, prompts: 1 }
+  if (typeof prompt === 'string') return { texts: [prompt], tokenIds: 0, prompts: 1 }
   const items = array(prompt, 'prompt', 200_000)
   if (items.length === 0) refuse('prompt', 'must not be empty')
-  if (typeof items[0] === 'number') return { texts: [], tokenIds: idsIn(items, 'prompt') }
+  if (typeof items[0] === 'number') {
+    return { texts: [], tokenIds: idsIn(items, 'prompt'), prompts: 1 }
+  }
   if (items.length > MAX_PROMPTS) refuse('prompt', `must have at most ${MAX_PROMPTS} items`)
   const texts: string[] = []
   let tokenIds = 0
@@ -80,7 +87,7 @@ function promptOf(prompt: JsonValue | undefined): { texts: string[]; tokenIds: n
     if (typeof item === 'string') texts.push(item)
     else tokenIds += idsIn(array(item, `prompt[${at}]`, 200_000), `prompt[${at}]`)
   }
-  return { texts, tokenIds }
+  return { texts, tokenIds, prompts: items.length }
 }
 
 function idsIn(items: readonly JsonValue[], path: string): number {

@@ -69,7 +69,7 @@ const NAMES: readonly (readonly [Count, ...string[]])[] = [
   ['total', 'total_tokens', 'totalTokenCount', 'total_token_count', 'totalTokens'],
 ]
 
-type Part = 'input' | 'output' | 'cache'
+type Part = 'input' | 'output' | 'cache' | 'cached'
 
 /** Objects inside the counts, and the part of the counts to which their members belong. */
 const DETAILS: ReadonlyMap<string, Part> = new Map([
@@ -79,6 +79,7 @@ const DETAILS: ReadonlyMap<string, Part> = new Map([
   ['completion_tokens_details', 'output'],
   ['output_tokens_details', 'output'],
   ['output_token_details', 'output'],
+  ['cached_tokens_details', 'cached'],
   ['cache_creation', 'cache'],
   ['cache_creation_token_details', 'cache'],
 ])
@@ -107,6 +108,7 @@ const KINDS: Readonly<Record<Part, ReadonlyMap<string, TokenKind>>> = {
     ['audio_tokens', 'outputAudio'],
   ]),
   cache: new Map(),
+  cached: new Map([['audio_tokens', 'cachedAudio']]),
 }
 
 const KIND_NAMES: ReadonlySet<string> = new Set(Object.values(KINDS).flatMap((kinds) => [...kinds.keys()]))
@@ -239,8 +241,14 @@ export class UsageMeter {
       const kind = KINDS[part].get(name)
       if (known !== undefined) this.put(known, countOf(value), isBeside)
       else if (kind !== undefined && value !== 0) this.putKind(kind, countOf(value))
-      else if (DETAILS.get(name) === 'cache' && isObject(value)) this.details(value, 'cache', isBeside)
+      else this.inner(name, value, isBeside)
     }
+  }
+
+  /** An object of counts of the cache inside the details. */
+  private inner(name: string, value: JsonValue | undefined, isBeside: boolean): void {
+    const part = DETAILS.get(name)
+    if (isObject(value) && (part === 'cache' || part === 'cached')) this.details(value, part, isBeside)
   }
 
   private putKind(kind: TokenKind, value: number | undefined): void {

@@ -32,7 +32,7 @@ export function estimateCandidateCost(
   const tier = served.tier ?? requestedTier(call, target)
   const budgetPrice = generation.budgetPrices.of(usual, tier)
   const facts = generation.facts(model)
-  const unknownUse = withUnknown ? unknownUseOf(call, target, facts.family) : ALL_SEEN
+  const unknownUse = withUnknown ? unknownUseOf(call, target, facts) : ALL_SEEN
   return estimateCost(request, facts, budgetPrice, unknownUse)
 }
 

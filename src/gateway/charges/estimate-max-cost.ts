@@ -13,11 +13,16 @@ import {
   dearestUsage,
   isFree,
   isOutputFree,
+  kindWithoutRate,
   maxCostNanoUsd,
+  TEXT_ONLY,
+  type MaxTokens,
+  type MediaKind,
   type Price,
 } from '../../ledger/price.js'
 import type { Call } from '../phases/receive.js'
 import type { BudgetPrice } from './budget-price.js'
+import { TEXT_KINDS } from './token-kinds.js'
 import { ALL_SEEN, type UnknownUse } from './unknown-use.js'
 
 /** The maximum usage of one request. */
@@ -48,6 +53,10 @@ export interface CostEstimate {
   readonly callsNanoUsd: number
   /** A tool whose calls have no known and no assumed price; null if there is none. */
   readonly unknownCall: string | null
+  /** Kinds of tokens beside text that the request and its reply may have. */
+  readonly media: readonly MediaKind[]
+  /** A kind of the request that has no price; null if there is none. */
+  readonly unknownKind: MediaKind | null
   /**
    * Maximum cost in nano-dollars; null if the price is unknown, or the length of a reply that is not free.
    */
@@ -64,7 +73,7 @@ export function estimateCost(
   request: ChatRequest,
   facts: ModelFacts,
   budgetPrice: BudgetPrice,
-  { unseen, calls }: UnknownUse = ALL_SEEN,
+  { unseen, calls, kinds }: UnknownUse = ALL_SEEN,
 ): CostEstimate {
   const { price, unknownLength } = budgetPrice
   const bulk = promptSizeOf(request)
@@ -77,8 +86,10 @@ export function estimateCost(
   const output = perChoice === undefined ? null : perChoice * choices
   const callCosts = maxCallCosts(calls, choices, budgetPrice)
   const longestOutput = output ?? (unknownLength === null ? null : unknownLength * choices)
+  const media = kinds === TEXT_KINDS ? TEXT_ONLY : [...kinds.certain, ...kinds.possible]
+  const unknownKind = price === null ? null : kindWithoutRate(price, kinds.certain)
   const hasCost = !isUnbounded || (price !== null && isFree(price))
-  const tokensNanoUsd = hasCost ? maxNanoUsd(price, input, longestOutput) : null
+  const tokensNanoUsd = hasCost ? maxNanoUsd(price, { input, output: longestOutput, media }) : null
   return {
     input,
     likelyInput: Math.min(inputTokens(bulk, family), visible),
@@ -87,20 +98,22 @@ export function estimateCost(
     isOpen: request.maxOutputTokens === undefined,
     choices,
     price,
-    isPriced: budgetPrice.isPriced && callCosts.arePriced,
+    isPriced: budgetPrice.isPriced && callCosts.arePriced && unknownKind === null,
     unseen,
     isUnbounded,
     calls: countsOf(calls, choices),
     callsNanoUsd: callCosts.nanoUsd,
     unknownCall: callCosts.unknown,
+    media,
+    unknownKind,
     nanoUsd: tokensNanoUsd === null ? null : tokensNanoUsd + callCosts.nanoUsd,
   }
 }
 
 /** The maximum use of a request with this estimate; its cost is the estimated one. */
-export function maxUsage({ price, input, longestOutput, calls }: CostEstimate): Usage {
+export function maxUsage({ price, input, longestOutput, calls, media }: CostEstimate): Usage {
   const usage: Usage =
-    longestOutput === null ? { input } : dearestUsage(price, { input, output: longestOutput })
+    longestOutput === null ? { input } : dearestUsage(price, { input, output: longestOutput, media })
   return calls === NO_COUNTS ? usage : { ...usage, calls }
 }
 
@@ -142,10 +155,12 @@ function maxCallCosts(
   return { nanoUsd, arePriced, unknown }
 }
 
-function maxNanoUsd(price: Price | null, input: number, output: number | null): number | null {
-  if (price === null) return null
-  if (output === null) return isOutputFree(price) ? maxCostNanoUsd(price, { input, output: 0 }) : null
-  return maxCostNanoUsd(price, { input, output })
+/** `output`: null if it is unknown. */
+type LongestUse = Omit<MaxTokens, 'output'> & { readonly output: number | null }
+
+function maxNanoUsd(price: Price | null, { output, ...others }: LongestUse): number | null {
+  if (price === null || (output === null && !isOutputFree(price))) return null
+  return maxCostNanoUsd(price, { ...others, output: output ?? 0 })
 }
 
 /**
@@ -183,10 +198,10 @@ function thinkingTokens(rest: ChatRequest['rest']): number {
  * the minimum per choice.
  */
 export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number | null {
-  const { price, input, choices, callsNanoUsd, isUnbounded } = estimate
+  const { price, input, choices, callsNanoUsd, isUnbounded, media } = estimate
   if (price === null || isUnbounded) return null
-  const base = maxCostNanoUsd(price, { input, output: 0 })
-  const million = maxCostNanoUsd(price, { input, output: 1_000_000 })
+  const base = maxCostNanoUsd(price, { input, output: 0, media })
+  const million = maxCostNanoUsd(price, { input, output: 1_000_000, media })
   if (base === null || million === null || base + callsNanoUsd > leftNanoUsd) return null
   const perToken = (million - base) / 1_000_000
   // One token less, so that rounding cannot exceed the remaining amount.
@@ -197,8 +212,8 @@ export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number |
 
 /** The estimate for a smaller maximum output. */
 export function shortened(estimate: CostEstimate, output: number): CostEstimate {
-  const { price, input, callsNanoUsd } = estimate
-  const tokensNanoUsd = maxNanoUsd(price, input, output)
+  const { price, input, callsNanoUsd, media } = estimate
+  const tokensNanoUsd = maxNanoUsd(price, { input, output, media })
   return {
     ...estimate,
     output,

@@ -6,6 +6,7 @@
 import type { LimitingConfig } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { limitDemandsOf, needsOf, type Limit } from '../../limits/find-limits.js'
+import type { MediaKind } from '../../ledger/price.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { LimitReservation } from '../../limits/reservation-types.js'
 import type { Demand, Raise } from '../../store/ledger.js'
@@ -170,9 +171,10 @@ export function maxNanoUsd(
   model: string,
   { unknownPrice, unseenInput }: Pick<LimitingConfig, 'unknownPrice' | 'unseenInput'>,
 ): number {
-  const { nanoUsd, price, unseen, unknownCall, isUnbounded } = estimate
+  const { nanoUsd, price, unseen, unknownCall, unknownKind, isUnbounded } = estimate
   if (unseen !== null && unseenInput === 'refuse') throw unseenRefusal(unseen)
   if (unknownCall !== null && unknownPrice === 'refuse') throw unknownCallRefusal(unknownCall, model)
+  if (unknownKind !== null && unknownPrice !== 'allow') throw unknownKindRefusal(unknownKind, model)
   if (nanoUsd !== null) return nanoUsd
   if (price !== null) {
     if (isUnbounded) throw unknownWindowRefusal(unseen ?? '', model)
@@ -203,4 +205,18 @@ function unknownWindowRefusal(param: string, model: string): GatewayError {
 function unknownCallRefusal(tool: string, model: string): GatewayError {
   const message = `A budget applies and the price of a call of '${tool}' by '${model}' is not known: set calls.${tool} of the price under upstreams.NAME.prices or in the catalogue, or change limiting.unknown_price.`
   return new GatewayError('forbidden', message, { param: 'tools' })
+}
+
+/** The keys of a price. */
+const KIND_NAMES: Readonly<Record<MediaKind, string>> = {
+  inputAudio: 'input_audio',
+  inputImage: 'input_image',
+  outputAudio: 'output_audio',
+  outputImage: 'output_image',
+}
+
+function unknownKindRefusal(kind: MediaKind, model: string): GatewayError {
+  const name = KIND_NAMES[kind]
+  const message = `A budget applies and the price of ${name} tokens of '${model}' is not known: set ${name} under upstreams.NAME.prices or in the catalogue, or set limiting.unknown_price to allow.`
+  return new GatewayError('unknown_price', message, { param: 'model' })
 }

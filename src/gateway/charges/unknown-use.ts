@@ -3,9 +3,11 @@
  * that the provider runs.
  */
 import { addsInput, hasCalls, type HostedTool } from '../../formats/chat/hosted-tools.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest, UserPart } from '../../formats/chat/request.js'
 import type { Target } from '../generation.js'
 import type { Call } from '../phases/receive.js'
+import { kindsOf, TEXT_KINDS, type RequestKinds } from './token-kinds.js'
 
 /** What the gateway cannot see of a request before its reply. */
 export interface UnknownUse {
@@ -13,34 +15,38 @@ export interface UnknownUse {
   readonly unseen: string | null
   /** The maximum number of calls of each tool that the provider runs. */
   readonly calls: readonly (readonly [name: string, count: number])[]
+  /** Kinds of tokens beside text. */
+  readonly kinds: RequestKinds
 }
 
 /** The use of a request that the gateway sees completely. */
-export const ALL_SEEN: UnknownUse = { unseen: null, calls: [] }
+export const ALL_SEEN: UnknownUse = { unseen: null, calls: [], kinds: TEXT_KINDS }
 
 /** Calls of a tool if the request sets no maximum. */
 const UNLIMITED_CALLS = 10
 
-/** The unknown use of the call at an upstream; `family` is that of its model. */
+/** The unknown use of the call at an upstream; `facts` are those of its model. */
 export function unknownUseOf(
   call: Pick<Call, 'wire' | 'request'>,
   target: Pick<Target, 'wire' | 'dialect' | 'quirks'>,
-  family: string,
+  facts: ModelFacts,
 ): UnknownUse {
   const { request } = call
   const hosted = hostedAt(call, target)
   const unseen =
     (target.wire === call.wire ? request.unseen?.[0] : undefined) ??
     hosted.find(addsInput)?.path ??
-    unseenMedia(request, family)
-  if (unseen === null && hosted.length === 0) return ALL_SEEN
+    unseenMedia(request, facts.family)
+  const isPassedOn = target.wire === call.wire
+  const kinds = kindsOf({ request, facts, hasUnseen: unseen !== null, isPassedOn })
+  if (unseen === null && hosted.length === 0) return { ...ALL_SEEN, kinds }
   const most = request.rest['max_tool_calls']
   const limit = typeof most === 'number' ? most : Number.POSITIVE_INFINITY
   const calls = hosted.filter(hasCalls).map(({ name, maxCalls = UNLIMITED_CALLS }) => {
     const count = limit === Number.POSITIVE_INFINITY ? maxCalls : Math.min(limit, maxCalls)
     return [name, count] as const
   })
-  return { unseen, calls }
+  return { unseen, calls, kinds }
 }
 
 const NONE: readonly HostedTool[] = []
@@ -70,6 +76,10 @@ const IMAGE_VENDORS: ReadonlySet<string> = new Set(['anthropic', 'openai'])
 /** A file by URL or id, or an image whose tokens have no known maximum; null if there is none. */
 function unseenMedia({ messages }: ChatRequest, family: string): string | null {
   for (const message of messages) {
+    // Sound of an earlier reply, which only OpenAI has.
+    if (message.parts.some((part) => part.type === 'opaque' && part.block['type'] === 'audio')) {
+      return `messages[${message.index}].audio`
+    }
     if (message.role !== 'user' && message.role !== 'tool') continue
     for (const part of message.parts) {
       if (isUnseen(part, family)) return `messages[${message.index}]`

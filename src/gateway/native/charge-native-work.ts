@@ -7,7 +7,14 @@ import { addUsage, type Usage } from '../../formats/chat/usage.js'
 import { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
-import { costNanoUsd, isComplete, maxCostNanoUsd, tierPrice, type Price } from '../../ledger/price.js'
+import {
+  costNanoUsd,
+  isComplete,
+  maxCostNanoUsd,
+  MEDIA_KINDS,
+  tierPrice,
+  type Price,
+} from '../../ledger/price.js'
 import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/find-limits.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { storeReservationOf } from '../../limits/reservation-types.js'
@@ -75,7 +82,7 @@ export function maxReplyCost(generation: Generation, upstream: string, model: st
   const { contextWindow, maxOutputTokens } = generation.facts(model)
   const input = contextWindow ?? SESSION_TOKENS.input
   const output = maxOutputTokens ?? SESSION_TOKENS.output
-  return price === null ? null : maxCostNanoUsd(price, { input, output })
+  return price === null ? null : maxCostNanoUsd(price, { input, output, media: MEDIA_KINDS })
 }
 
 /** What the tokens of several models cost. */

@@ -1,6 +1,6 @@
 /** Reads token counts in JSON that arrives in chunks: results of a batch, events of a WebSocket. Pure. */
 import { isObject, numberOf, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
-import { isImplausible, tokenCount, type Usage } from '../../formats/chat/usage.js'
+import { isImplausible, tokenCount, type TokenKind, type Usage } from '../../formats/chat/usage.js'
 import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-scan.js'
 import { isUsageMember, usageOf } from '../../formats/wire/usage-meter.js'
 
@@ -18,11 +18,25 @@ export interface ScannedUsage {
 const MAX_DEPTH = 4
 const PARENTS = new Set(['usage', 'usageMetadata'])
 
+/** Kinds of tokens by the list of Google's that counts them by modality. */
+const KINDS: Readonly<Partial<Record<string, Readonly<Partial<Record<string, TokenKind>>>>>> = {
+  promptTokensDetails: { AUDIO: 'inputAudio', IMAGE: 'inputImage' },
+  cacheTokensDetails: { AUDIO: 'cachedAudio' },
+  candidatesTokensDetails: { AUDIO: 'outputAudio', IMAGE: 'outputImage', VIDEO: 'outputOther' },
+  responseTokensDetails: { AUDIO: 'outputAudio', IMAGE: 'outputImage', VIDEO: 'outputOther' },
+}
+const LISTED: ReadonlySet<string> = new Set(['modality', 'tokenCount'])
+
 /** Scans one text: one value, or one in each line. */
 export class UsageScan {
   private readonly scan: MemberScan
   /** The counts, as the members of one object that has those of its details too. */
   private counts: Record<string, JsonValue> = {}
+  /** Counts of lists by modality; the last list, and the item of it that is being read. */
+  private media: Usage = {}
+  private list = ''
+  private modality: string | null = null
+  private modalityTokens: number | null = null
   private model: string | null = null
   private type = ''
 
@@ -30,11 +44,17 @@ export class UsageScan {
     this.scan = new MemberScan({
       isLines,
       selects: (name) =>
-        isUsageMember(name) || name === 'type' || name === 'model' || name === 'modelVersion',
+        isUsageMember(name) ||
+        LISTED.has(name) ||
+        name === 'type' ||
+        name === 'model' ||
+        name === 'modelVersion',
       found: (place, value) => this.found(place, value ?? ''),
+      opened: (name) => (this.list = name),
       ended: () => {
         onValue({ type: this.type, model: this.model, usage: this.usage() })
         this.counts = {}
+        this.media = {}
         this.model = null
         this.type = ''
       },
@@ -56,6 +76,8 @@ export class UsageScan {
       if (depth === 1) this.type = value
     } else if (name === 'model' || name === 'modelVersion') {
       if (depth <= MAX_DEPTH - 1 && value.length <= 256) this.model ??= value
+    } else if (LISTED.has(name)) {
+      if (parent === '') this.item(name, value)
     } else if (depth <= MAX_DEPTH + 1) {
       if (PARENTS.has(parent)) putLargest(this.counts, name, value)
       else if (isUsageMember(parent)) {
@@ -66,8 +88,20 @@ export class UsageScan {
     }
   }
 
+  /** One member of an item of a list of counts by modality. */
+  private item(name: string, value: string): void {
+    if (name === 'modality') this.modality = value
+    else this.modalityTokens = tokenCount(Number(value)) ?? null
+    const { modality, modalityTokens } = this
+    if (modality === null || modalityTokens === null) return
+    const kind = KINDS[this.list]?.[modality]
+    if (kind !== undefined) this.media[kind] = Math.max(modalityTokens, this.media[kind] ?? 0)
+    this.modality = null
+    this.modalityTokens = null
+  }
+
   private usage(): Usage | null {
-    const usage = usageOf(this.counts)
+    const usage = { ...usageOf(this.counts), ...this.media }
     if (usage.input === undefined && usage.output === undefined) return null
     return isImplausible(usage) ? null : usage
   }

@@ -55,7 +55,7 @@ function readNaively(chunks: JsonObject[]): Naive {
     if (isObject(chunk.promptFeedback)) naive.blocked = true
     for (const [name, value] of Object.entries(isObject(chunk.usageMetadata) ? chunk.usageMetadata : {})) {
       if (typeof value === 'number') naive.counts[name] = value
-      const side = { promptTokensDetails: 'input', candidatesTokensDetails: 'output' }[name]
+      const side = SIDES.get(name)
       if (side !== undefined && Array.isArray(value)) naive.kinds[side] = value.filter(isObject)
     }
     const candidate = Array.isArray(chunk.candidates) ? chunk.candidates[0] : undefined
@@ -90,6 +90,12 @@ function expectedReason(naive: Naive): string {
   return naive.finish === 'SAFETY' ? 'filter' : `? ${naive.finish ?? ''}`
 }
 
+const SIDES: ReadonlyMap<string, string> = new Map([
+  ['promptTokensDetails', 'input'],
+  ['cacheTokensDetails', 'cached'],
+  ['candidatesTokensDetails', 'output'],
+])
+
 const NAMES: ReadonlyMap<unknown, string> = new Map([
   ['TEXT', 'Text'],
   ['IMAGE', 'Image'],
@@ -111,7 +117,8 @@ function expectedUsage({ counts, kinds, searches }: Naive): Record<string, unkno
     for (const { modality, tokenCount } of counted) {
       const name = NAMES.get(modality)
       // Zero is omitted.
-      if (name !== undefined && typeof tokenCount === 'number') usage[side + name] = tokenCount
+      const isCounted = side !== 'cached' || modality === 'AUDIO'
+      if (name !== undefined && isCounted && typeof tokenCount === 'number') usage[side + name] = tokenCount
     }
   }
   return usage

@@ -100,6 +100,7 @@ function responseModalities(value: JsonValue, request: ChatRequest, path: string
   if (kinds.some((kind) => kind !== 'TEXT' && kind !== 'MODALITY_UNSPECIFIED')) {
     loseNative(request, path)
   }
+  if (kinds.length > 0) request.replyModalities = kinds.map((kind) => kind.toLowerCase())
 }
 
 const DETAILS: Readonly<Record<string, 'low' | 'high'>> = {

@@ -11,18 +11,22 @@ const TIERS: ReadonlyMap<string, string> = new Map([
   ['priority', 'priority'],
 ])
 
-/** The modalities that OpenAI's format has; others (VIDEO, DOCUMENT) are only part of the totals. */
-type Kinds = Readonly<Record<'TEXT' | 'IMAGE' | 'AUDIO', TokenKind>>
+/** The counts by modality. Prompt tokens of other modalities (VIDEO, DOCUMENT) cost as much as text. */
+type Kinds = Readonly<Partial<Record<string, TokenKind>>>
 
-function countKinds(details: JsonValue | undefined, usage: Usage, kinds: Kinds): void {
+const PROMPT_KINDS: Kinds = { TEXT: 'inputText', IMAGE: 'inputImage', AUDIO: 'inputAudio' }
+const CACHE_KINDS: Kinds = { AUDIO: 'cachedAudio' }
+const CANDIDATE_KINDS: Kinds = { TEXT: 'outputText', IMAGE: 'outputImage', AUDIO: 'outputAudio' }
+
+/** Adds the counts of a list; `other` is the count of modalities that are not among the kinds. */
+function countKinds(details: JsonValue | undefined, usage: Usage, kinds: Kinds, other?: TokenKind): void {
   const counted = arrayOf(details).map(objectOf)
   if (counted.every(({ modality }) => modality === 'TEXT')) return
   for (const { modality, tokenCount: count } of counted) {
     const tokens = tokenCount(count)
-    if (tokens === undefined) continue
-    if (modality === 'TEXT' || modality === 'IMAGE' || modality === 'AUDIO') {
-      usage[kinds[modality]] = tokens
-    }
+    const isNamed = typeof modality === 'string' && modality !== 'MODALITY_UNSPECIFIED'
+    const kind = isNamed ? (kinds[modality] ?? other) : undefined
+    if (tokens !== undefined && kind !== undefined) usage[kind] = (usage[kind] ?? 0) + tokens
   }
 }
 
@@ -46,6 +50,8 @@ export class Counts {
   private readonly meter = new UsageMeter()
   private tier: string | undefined
   private promptKinds: JsonValue | undefined
+  private toolPromptKinds: JsonValue | undefined
+  private cacheKinds: JsonValue | undefined
   private candidateKinds: JsonValue | undefined
   /** The calls of each candidate, by its index. */
   private grounding: Map<number, CallCounts> | null = null
@@ -77,6 +83,8 @@ export class Counts {
     if (!isObject(metadata)) return null
     this.tier = stringOf(metadata.serviceTier) ?? this.tier
     this.promptKinds = metadata.promptTokensDetails ?? this.promptKinds
+    this.toolPromptKinds = metadata.toolUsePromptTokensDetails ?? this.toolPromptKinds
+    this.cacheKinds = metadata.cacheTokensDetails ?? this.cacheKinds
     this.candidateKinds = metadata.candidatesTokensDetails ?? this.candidateKinds
     this.hasOutput ||= (tokenCount(metadata.candidatesTokenCount) ?? 0) > 0
     return this.meter.take(metadata) ? this.meter.usage() : null
@@ -90,16 +98,10 @@ export class Counts {
   /** The counts by modality; null if all tokens are text. */
   kinds(): Usage | null {
     const usage: Usage = {}
-    countKinds(this.promptKinds, usage, {
-      TEXT: 'inputText',
-      IMAGE: 'inputImage',
-      AUDIO: 'inputAudio',
-    })
-    countKinds(this.candidateKinds, usage, {
-      TEXT: 'outputText',
-      IMAGE: 'outputImage',
-      AUDIO: 'outputAudio',
-    })
+    const prompts = [...arrayOf(this.promptKinds), ...arrayOf(this.toolPromptKinds)]
+    countKinds(prompts, usage, PROMPT_KINDS)
+    countKinds(this.cacheKinds, usage, CACHE_KINDS)
+    countKinds(this.candidateKinds, usage, CANDIDATE_KINDS, 'outputOther')
     return Object.keys(usage).length === 0 ? null : usage
   }
 }

@@ -1,0 +1,72 @@
+/**
+ * The kinds of tokens beside text that a request and its reply may have: sound and pictures, which may cost
+ * many times as much as text.
+ */
+import { arrayOf } from '../../formats/chat/json.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
+import type { ChatRequest, MediaSource, UserPart } from '../../formats/chat/request.js'
+import { TEXT_ONLY, type MediaKind } from '../../ledger/price.js'
+
+/** Kinds of tokens of one request. */
+export interface RequestKinds {
+  /** Kinds that the request has or requests: a price without them is unknown. */
+  readonly certain: readonly MediaKind[]
+  /** Kinds that it may have besides: what the gateway cannot see may be sound. */
+  readonly possible: readonly MediaKind[]
+}
+
+/** The kinds of a request whose tokens are all text. */
+export const TEXT_KINDS: RequestKinds = { certain: TEXT_ONLY, possible: TEXT_ONLY }
+
+interface SentRequest {
+  readonly request: ChatRequest
+  /** Facts of the model that it is sent to. */
+  readonly facts: ModelFacts
+  /** It has input that the gateway cannot see. */
+  readonly hasUnseen: boolean
+  /** Client and upstream use the same format. A translated request has a reply in text. */
+  readonly isPassedOn: boolean
+}
+
+/** The kinds of a request at an upstream. */
+export function kindsOf({ request, facts, hasUnseen, isPassedOn }: SentRequest): RequestKinds {
+  const certain = new Set<MediaKind>()
+  for (const { role, parts } of request.messages) {
+    for (const part of parts) {
+      if (part.type === 'opaque') {
+        if (part.block['type'] === 'audio') certain.add('inputAudio')
+      } else if (role === 'user' || role === 'tool') addKinds(certain, part)
+    }
+  }
+  const modalities = isPassedOn ? modalitiesOf(request) : null
+  if (modalities?.includes('audio') === true) certain.add('outputAudio')
+  if (modalities?.includes('image') === true) certain.add('outputImage')
+  const possible: MediaKind[] = hasUnseen && facts.audioInput !== false ? ['inputAudio', 'inputImage'] : []
+  // OpenAI's models reply in text unless the request names other kinds; those of Google that make pictures do
+  // so without being asked.
+  if (modalities === null && facts.family !== 'openai') possible.push('outputAudio', 'outputImage')
+  return certain.size === 0 && possible.length === 0 ? TEXT_KINDS : { certain: [...certain], possible }
+}
+
+function addKinds(kinds: Set<MediaKind>, part: UserPart | { readonly type: 'thinking' }): void {
+  if (part.type === 'audio') kinds.add('inputAudio')
+  else if (part.type === 'image') kinds.add('inputImage')
+  else if (part.type === 'file') {
+    const mediaType = mediaTypeOf(part.source)
+    // The sound of a video is counted as sound.
+    if (/^(?:audio|video)\//.test(mediaType)) kinds.add('inputAudio')
+    if (/^(?:image|video)\/|\/pdf$/.test(mediaType)) kinds.add('inputImage')
+  }
+}
+
+/** The media type of inline data; '' if it is not known. */
+function mediaTypeOf(source: MediaSource): string {
+  return source.kind === 'base64' ? source.mediaType : ''
+}
+
+/** The kinds of the reply that the request names, in lower case; null if it names none. */
+function modalitiesOf({ rest, replyModalities }: ChatRequest): readonly string[] | null {
+  if (replyModalities !== undefined) return replyModalities
+  const { modalities } = rest
+  return Array.isArray(modalities) ? arrayOf(modalities).map(String) : null
+}
