@@ -5,7 +5,7 @@ import type { AccountConflict } from '../store/account-changes.js'
 import type { AccountOutcome, Store } from '../store/store.js'
 import { MAX_LEVELS, ownerOf, type Account, type PlanName, type User } from './account.js'
 import { randomBase62, type RandomBytes } from './key-secret.js'
-import { ACCOUNT_NAME, accountNameOf, numberedNames } from './names.js'
+import { ACCOUNT_NAME, accountNameOf, numberedNames, selfMadeName } from './names.js'
 import { hashPassword, newPassword } from './password.js'
 import { isPlanOf, type Plans } from './plans.js'
 
@@ -20,6 +20,8 @@ export interface Sources {
 export interface NewAccount {
   /** Absent: made from the e-mail address, with a number if it is taken. */
   readonly name?: string
+  /** Whether the user makes it for herself: a name that is made has a form of its own. */
+  readonly isSelfMade?: true
   /** The owner's; absent: the account has no member. A user who exists keeps the password. */
   readonly email?: string
   readonly plan: PlanName
@@ -105,8 +107,9 @@ async function mayOwn(store: Store, { name }: NewAccount, user: User): Promise<b
   return name !== undefined || (await store.users.memberships(user.id)).length === 0
 }
 
-function namesToTry({ name }: NewAccount, email: string | null): Iterable<string> {
-  return name === undefined ? numberedNames(accountNameOf(email ?? '')) : [checkedAccountName(name)]
+function namesToTry({ name, isSelfMade }: NewAccount, email: string | null): Iterable<string> {
+  if (name !== undefined) return [checkedAccountName(name)]
+  return numberedNames((isSelfMade ? selfMadeName : accountNameOf)(email ?? ''))
 }
 
 interface Creation {

@@ -407,6 +407,45 @@ void t.test('the issuer is away', async (t) => {
   t.equal((await send({ gateway }, next)).status, 200, 'known keys are used')
 })
 
+void t.test('a claim selects no account that a user or a token of an account has made', async (t) => {
+  const issuer = await startIssuer(t)
+  const key = await newSigningKey()
+  issuer.keys = [key.jwk]
+  const entry = (name: string, account: string) => {
+    return `{ name: ${name}, issuer: '${issuer.url}', audience: [${name}], account: ${account}, key_name: app }`
+  }
+  const map = "{ from: '${claims.ns}', map: { visitor: self--visitor } }"
+  const entries = [
+    entry('claim', "'${claims.ns}'"),
+    entry('part', "'self--${claims.ns}'"),
+    entry('map', map),
+    entry('named', 'self--visitor'),
+  ]
+  const gateway = await startGateway(t, {
+    more: `identity:\n${entries.map((each) => `  - ${each}\n`).join('')}`,
+  })
+  const store = await openStore(gateway.store)
+  t.teardown(() => store.close())
+  for (const name of ['visitor', 'payments']) {
+    const isSelfMade = name === 'visitor' ? { isSelfMade: true as const } : { name }
+    await createAccount(store, {
+      email: `${name}@x.example`,
+      plan: 'max',
+      password: { none: true },
+      ...isSelfMade,
+    })
+  }
+  const sent = async (aud: string, ns: string) => {
+    const token = await issuer.sign(key, issuer.claims({ aud, ns }))
+    return (await send({ gateway }, token)).kind
+  }
+  t.equal(await sent('claim', 'self--visitor'), 'jwt_claims')
+  t.equal(await sent('part', 'visitor'), 'jwt_claims')
+  t.equal(await sent('claim', 'payments'), 'undefined', 'one that an administrator has made')
+  t.equal(await sent('map', 'visitor'), 'undefined', 'one that the table names')
+  t.equal(await sent('named', 'any'), 'undefined', 'one that the file names')
+})
+
 void t.test('identities come and go with the configuration', async (t) => {
   const issuer = await startIssuer(t)
   const key = await newSigningKey()

@@ -19,6 +19,7 @@ import {
   type KeyResult,
 } from '../authentication/authentication-result.js'
 import { LABEL_VALUE, NO_LABELS, type Labels } from '../labels.js'
+import { isOwnName } from '../names.js'
 import {
   claimAt,
   claimPathOf,
@@ -77,6 +78,8 @@ interface PreparedIdentity {
   readonly keys: IssuerKeys
   readonly account: ClaimExpression
   readonly accounts: ReadonlyMap<string, string> | null
+  /** Whether a claim of the token is part of the account's name, and no table of the configuration has it. */
+  readonly isNamedByClaim: boolean
   readonly keyName: ClaimExpression
   readonly labels: readonly (readonly [name: string, value: ClaimExpression])[]
   /** Those without a claim. */
@@ -179,6 +182,10 @@ export class WorkloadTokens {
     const ancestors = account === null ? [] : await store.ancestorsOf(account)
     if (account === null || [account, ...ancestors].some(({ disabled }) => disabled)) {
       return refused('jwt_claims', 'The account of the token does not exist or is disabled.')
+    }
+    // A visitor could otherwise make an account with the name of a workload's, and read its recordings.
+    if (token.identity.isNamedByClaim && isOwnName(account.name)) {
+      return refused('jwt_claims', 'The account of the token was made by a user or a token of an account.')
     }
     if (isDenied) {
       return refused('jwt_revoked', 'The identity of the token is revoked.')
@@ -317,6 +324,7 @@ function prepare(settings: WorkloadIdentity, keys: IssuerKeys): PreparedIdentity
     keys,
     account: parsed(typeof account === 'string' ? account : account.from),
     accounts: typeof account === 'string' ? null : new Map(Object.entries(account.map)),
+    isNamedByClaim: typeof account === 'string' && parsed(account).some((part) => typeof part !== 'string'),
     keyName: parsed(keyName),
     countedLabels: Object.fromEntries(Object.entries(labels).filter(([, value]) => !value.includes('${'))),
     labels: Object.entries(labels)

@@ -8,7 +8,7 @@ import { planJson } from '../../dashboard/admin/apply.js'
 import { freshKey, type FreshKey } from '../../dashboard/admin/decide-changes.js'
 import { titleOf, type ReadDocuments, type WantedObject } from '../../dashboard/admin/documents.js'
 import { textIn } from '../../dashboard/admin/field-types.js'
-import type { PlannedChange } from '../../dashboard/admin/plan-and-apply.js'
+import { holdingsText, type PlannedChange } from '../../dashboard/admin/plan-and-apply.js'
 import type { Plans } from '../../accounts/plans.js'
 import { yamlText } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
@@ -69,6 +69,10 @@ standard output ('kubernetes_secret'; everything else then goes to standard erro
       '--prune',
       'revoke keys, remove members and disable accounts that have the label managed-by=NAME and that no document names; needs an answer or --yes',
     )
+    .option(
+      '--adopt',
+      'take over accounts that apply did not make (without the label managed-by); otherwise they are refused',
+    )
     .option('--yes', 'do not ask')
     .option('--managed-by <NAME>', 'the label of what is created', checkedManager, 'apply')
     .addOption(configOption().makeOptionMandatory(false))
@@ -87,6 +91,7 @@ interface ApplyOptions {
   readonly file: readonly string[]
   readonly dryRun?: true | undefined
   readonly prune?: true | undefined
+  readonly adopt?: true | undefined
   readonly yes?: true | undefined
   readonly managedBy: string
   readonly config?: string | undefined
@@ -100,7 +105,7 @@ async function applyFiles(
   values: ApplyOptions,
   { open, terminal }: { readonly open: OpenStore; readonly terminal: Terminal },
 ): Promise<number> {
-  const { file: paths, server, managedBy, prune = false } = values
+  const { file: paths, server, managedBy, prune = false, adopt = false } = values
   if (prune && !values.dryRun && !values.yes && !process.stdin.isTTY) {
     throw new UsageError('--prune without a terminal needs --yes')
   }
@@ -108,7 +113,7 @@ async function applyFiles(
   const work = new Work(values, terminal, documents)
   const settings = {
     values: documents.map(({ value }) => value),
-    ...{ prune, managedBy },
+    ...{ prune, managedBy, adopt },
   }
   const readObjects = (plans: Plans | null): ReadDocuments => {
     const read = objectsOf(settings.values, plans)
@@ -347,13 +352,14 @@ interface Secrets {
 const SIGNS = { create: '+', change: '~', remove: '-' } as const
 
 /** `~ account search (limits.usd_per_day: 50 → 80)` */
-function planLine({ action, kind, name, account, changes }: PlannedChange): string {
+function planLine({ action, kind, name, account, changes, adopts }: PlannedChange): string {
   const title = titleOf({ kind, name, account })
   const fields = Object.entries(changes).map(([field, [old, next]]) => {
     return field === 'secret' ? 'secret' : `${field}: ${shown(old)} → ${shown(next)}`
   })
   const details = action === 'change' && fields.length > 0 ? ` (${fields.join(', ')})` : ''
-  return `${SIGNS[action]} ${title}${details}`
+  const adopted = adopts === undefined ? '' : `, adopted (${holdingsText(adopts)})`
+  return `${SIGNS[action]} ${title}${details}${adopted}`
 }
 
 function shown(value: JsonValue): string {

@@ -13,6 +13,7 @@ import {
   type ReadDocuments,
   type WantedObject,
 } from '../../dashboard/admin/documents.js'
+import type { Holdings } from '../../dashboard/admin/group-documents.js'
 import { textIn, without } from '../../dashboard/admin/field-types.js'
 import {
   planApply,
@@ -21,7 +22,7 @@ import {
   type Plan,
   type PlannedChange,
 } from '../../dashboard/admin/plan-and-apply.js'
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import type { Store } from '../../store/store.js'
 import { commandActor } from '../accounts.js'
 import { UsageError } from '../command.js'
@@ -51,6 +52,7 @@ export interface Target {
 interface TargetSettings {
   readonly values: readonly JsonValue[]
   readonly prune: boolean
+  readonly adopt: boolean
   readonly managedBy: string
 }
 
@@ -87,9 +89,9 @@ export function writesSecret(value: JsonValue | undefined): boolean {
 export function storeTarget(
   { store, plans }: { readonly store: Store; readonly plans: Plans },
   { objects, faultyAccounts }: ReadDocuments,
-  { values, prune, managedBy }: TargetSettings,
+  { values, prune, adopt, managedBy }: TargetSettings,
 ): Target {
-  const wanted = { objects, faultyAccounts, prune, managedBy }
+  const wanted = { objects, faultyAccounts, prune, adopt, managedBy }
   const options = { store, plans, now: Date.now, actor: commandActor(), ...wanted }
   let planned: Promise<Plan> | null = null
   const plan = (): Promise<Plan> => (planned ??= planApply(options))
@@ -133,14 +135,14 @@ const TIMEOUT_MS = 120_000
 export function serverTarget(
   { url, token }: { readonly url: string; readonly token: string },
   { objects }: ReadDocuments,
-  { values, prune, managedBy }: TargetSettings,
+  { values, prune, adopt, managedBy }: TargetSettings,
 ): Target {
   const send = async (documents: readonly JsonValue[], isDryRun: boolean): Promise<JsonObject> => {
     const address = `${url.replace(/\/$/, '').replace(/\/admin\/v1$/, '')}/admin/v1/apply`
     const reply = await fetch(address, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ documents, prune, dry_run: isDryRun, managed_by: managedBy }),
+      body: JSON.stringify({ documents, prune, adopt, dry_run: isDryRun, managed_by: managedBy }),
       signal: AbortSignal.timeout(TIMEOUT_MS),
     }).catch((error: unknown) => {
       throw new ServerRefused(`${address} does not answer: ${reasonOf(error)}`, [], true)
@@ -210,7 +212,16 @@ function changeOf(
     return [field, [old, next]] as const
   })
   const differences: Differences = Object.fromEntries(pairs)
-  return { action, kind, name, account, changes: differences, index: object?.index ?? null }
+  const adopted = isObject(entry['adopts']) ? { adopts: holdingsIn(entry['adopts']) } : {}
+  return { action, kind, name, account, changes: differences, ...adopted, index: object?.index ?? null }
+}
+
+function holdingsIn({ keys, members, parent }: JsonObject): Holdings {
+  return {
+    keys: arrayOf(keys).map(textIn),
+    members: arrayOf(members).map(textIn),
+    parent: typeof parent === 'string' ? parent : null,
+  }
 }
 
 function kindOf(value: unknown): DocumentKind {

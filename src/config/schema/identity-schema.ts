@@ -55,7 +55,7 @@ const identity = z.strictObject({
     .max(100)
     .describe('The `aud` that a token must have, or one of these.'),
   account: account.describe(
-    "The account that the requests run as, by its name: a text with claims such as `${claims.kubernetes.io/namespace}` (member `namespace` of `kubernetes.io`), or `{ from, map }`, in which a table translates the text to an account. In names, `~1` is a slash and `~0` a tilde. A claim's value is text, a number or a boolean.",
+    "The account that the requests run as, by its name: a text with claims such as `${claims.kubernetes.io/namespace}` (member `namespace` of `kubernetes.io`), or `{ from, map }`, in which a table translates the text to an account. In names, `~1` is a slash and `~0` a tilde. A claim's value is text, a number or a boolean. A claim selects no account with `--` in its name, as users and tokens of accounts make them; a table may.",
   ),
   key_name: expression
     .default('${claims.sub}')

@@ -13,6 +13,7 @@ import {
   type ChangeContext,
 } from './decide-changes.js'
 import { unmet } from './conditional-requests.js'
+import { MANAGED_BY } from './documents.js'
 import {
   Faults,
   patchedObject,
@@ -38,7 +39,7 @@ import {
 import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
-import { accountNamed, sees } from './token-access.js'
+import { accountNamed, misnamed, sees } from './token-access.js'
 import { withBelow } from './usage.js'
 
 const TEXT = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
@@ -224,6 +225,10 @@ async function putOnce(services: AdminServices, request: AdminRequest): Promise<
   if (faults.all.length > 0) throw faulty(faults.all)
   const wanted = given['parent'] ?? null
   await addParent(services, token, { wanted, isNamed: !isPatch || 'parent' in given }, parents)
+  if (existing === null && token.accountId !== null) {
+    const refusal = misnamed(await store.accountById(token.accountId), name)
+    if (refusal !== null) throw refusal
+  }
   const nowMs = now()
   const accountId = existing?.id ?? `acc_${randomBase62(16)}`
   const context = { nowMs, actor: actorOf(request), accountId, account: name }
@@ -239,7 +244,7 @@ async function putOnce(services: AdminServices, request: AdminRequest): Promise<
       if (failed !== null) return { refuse: failed }
       const before = account === null ? {} : accountValues(account, parentName(account, parents))
       const values = isPatch ? patchedObject(fields, before, given) : given
-      const surplus = surplusLabels(values)
+      const surplus = surplusLabels(values) ?? claimsManager(token, values, before)
       if (surplus !== null) return { refuse: surplus }
       return decisionOf(account, values, parents, context)
     },
@@ -276,6 +281,17 @@ export function surplusLabels({ labels }: JsonObject): Problem | null {
   const faults = new Faults()
   assertCount(isObject(labels) ? Object.keys(labels).length : 0, 'labels', faults)
   return faults.all.length === 0 ? null : faulty(faults.all)
+}
+
+/** `apply` takes the label `managed-by` for its own: a token of an account cannot set it. */
+function claimsManager({ accountId }: AdminToken, values: JsonObject, before: JsonObject): Problem | null {
+  const managerIn = ({ labels }: JsonObject) => (isObject(labels) ? labels[MANAGED_BY] : undefined)
+  const wanted = managerIn(values)
+  if (accountId === null || wanted === undefined || wanted === managerIn(before)) return null
+  return new Problem('forbidden', `A token with an account gives no account the label "${MANAGED_BY}".`, {
+    field: `labels.${MANAGED_BY}`,
+    fix: 'Leave the label out.',
+  })
 }
 
 function assertNew(name: string, isPatch: boolean): void {

@@ -9,8 +9,10 @@ import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './plan-
 import { faulty, Problem, type FieldFault } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { actorOf, type AdminServices } from './services.js'
-import { sees } from './token-access.js'
+import type { ApplyOptions, Holdings } from './group-documents.js'
+import { misnamed, sees } from './token-access.js'
 import { LABEL_VALUE } from '../../accounts/labels.js'
+import type { AdminToken } from '../../store/admin-tokens.js'
 import { adminTurns } from '../../store/turn-queue.js'
 
 /** The most documents of one request. */
@@ -32,6 +34,11 @@ const APPLY_FIELDS: Fields = {
   documents: { type: DOCUMENTS, means: 'Documents of the kinds Account, Member and Key.' },
   dry_run: { type: FLAG, means: 'Only plan.', default: false },
   prune: { type: FLAG, means: 'Remove what has the label and no document.', default: false },
+  adopt: {
+    type: FLAG,
+    means: 'Take over accounts without the label, which are refused otherwise.',
+    default: false,
+  },
   managed_by: {
     type: textType((text) => LABEL_VALUE.test(text), {
       fix: 'Send 1 to 64 printable ASCII characters without spaces and commas.',
@@ -73,7 +80,8 @@ async function apply(services: AdminServices, request: AdminRequest): Promise<Ad
     ...{ store, plans, now, objects, faultyAccounts, actor: actorOf(request) },
     prune: values['prune'] === true,
     managedBy: textIn(values['managed_by']),
-    refusal: refusalOf(services, request),
+    adopt: values['adopt'] === true,
+    permissionFor: permissions(services, request.token),
   }
   assertPrune(options.prune, request)
   const plan = await planApply(options)
@@ -96,34 +104,45 @@ function assertPrune(prune: boolean, { token }: AdminRequest): void {
   })
 }
 
-/** What a token with an account may not change. */
-function refusalOf(services: AdminServices, { token }: AdminRequest) {
-  return async (object: WantedObject, account: Account | null): Promise<Problem | null> => {
-    if (token.accountId === null) return null
-    const { kind, name, values } = object
-    const title = titleOf(object)
-    if (account !== null && !(await sees(services, token, account))) {
-      return new Problem('name_taken', `${title}: the name "${object.account}" is in use`)
-    }
-    if (kind === 'Account') {
-      if (account?.id === token.accountId) {
-        return new Problem('forbidden', `${title}: a token does not change its own account`)
-      }
+/** What a token with an account may change: read for one account, before the transaction that applies it. */
+export function permissions(
+  services: Pick<AdminServices, 'store' | 'snapshot'>,
+  token: AdminToken,
+): NonNullable<ApplyOptions['permissionFor']> {
+  return async (account, objects) => {
+    if (token.accountId === null) return () => null
+    const own = await services.store.accountById(token.accountId)
+    const isSeen = account === null || (await sees(services, token, account))
+    const most = account === null ? [] : await limitsAbove(services, account)
+    const parents = new Map<string, Account | null>()
+    const seen = new Set<string>()
+    for (const { kind, values } of objects) {
       const { parent } = values
-      const above = typeof parent === 'string' ? await services.store.accountByName(parent) : null
-      const isBelow = above !== null && (await sees(services, token, above))
-      const isNew = typeof parent === 'string' && above === null
-      if (!isBelow && !isNew) {
-        return new Problem('forbidden', `${title}: the parent must be the token's account, or below it`)
+      if (kind !== 'Account' || typeof parent !== 'string') continue
+      const above = await services.store.accountByName(parent)
+      parents.set(parent, above)
+      if (above !== null && (await sees(services, token, above))) seen.add(parent)
+    }
+    return (object, former) => {
+      const { kind, values } = object
+      const title = titleOf(object)
+      if (!isSeen) return new Problem('name_taken', `${title}: the name "${object.account}" is in use`)
+      if (kind === 'Account') {
+        if (account?.id === token.accountId) {
+          return new Problem('forbidden', `${title}: a token does not change its own account`)
+        }
+        const { parent } = values
+        const isNew = typeof parent === 'string' && parents.get(parent) === null
+        if (typeof parent !== 'string' || !(seen.has(parent) || isNew)) {
+          return new Problem('forbidden', `${title}: the parent must be the token's account, or below it`)
+        }
+        return account === null ? misnamed(own, object.name) : null
       }
+      if (kind !== 'Key') return null
+      const before = former === null ? {} : { labels: { ...former.labels } }
+      const refusal = beyond(token, values, before, most)
+      return refusal === null ? null : new Problem('forbidden', `${title}: ${refusal.message}`)
     }
-    if (kind === 'Key' && account !== null) {
-      const current = await services.store.keyByName(account.id, name)
-      const before = current === null ? {} : { labels: { ...current.labels } }
-      const refusal = beyond(token, values, before, await limitsAbove(services, account))
-      if (refusal !== null) return new Problem('forbidden', `${title}: ${refusal.message}`)
-    }
-    return null
   }
 }
 
@@ -176,15 +195,20 @@ export function planJson(
   const of = (action: string): JsonObject[] => {
     return changes
       .filter((change) => change.action === action)
-      .map(({ kind, name, account, changes: fields }) => ({
+      .map(({ kind, name, account, changes: fields, adopts }) => ({
         ...{ kind, name, account },
         changes: Object.fromEntries(Object.entries(fields).map(([field, pair]) => [field, [...pair]])),
+        ...(adopts === undefined ? {} : { adopts: shownHoldings(adopts) }),
       }))
   }
   return {
     ...{ create: of('create'), change: of('change'), remove: of('remove'), unchanged },
     ...{ applied, errors: [] },
   }
+}
+
+function shownHoldings({ keys, members, parent }: Holdings): JsonObject {
+  return { keys: [...keys], members: [...members], parent }
 }
 
 /** The result in the same form. */

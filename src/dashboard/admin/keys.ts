@@ -255,7 +255,10 @@ function expiryInPast(values: JsonObject, before: JsonObject, nowMs: number): Pr
 }
 
 /** The limits of the account, of its plan and of the accounts above it. */
-export async function limitsAbove(services: AdminServices, account: Account): Promise<KeyLimits[]> {
+export async function limitsAbove(
+  services: Pick<AdminServices, 'store' | 'snapshot'>,
+  account: Account,
+): Promise<KeyLimits[]> {
   const above = [account, ...(await services.store.ancestorsOf(account))]
   return above.flatMap(({ limits = {}, plan }) => {
     return [limits, planNamed(services.snapshot().config.plans, plan)?.limits ?? {}]

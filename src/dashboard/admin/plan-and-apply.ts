@@ -3,16 +3,13 @@
  * what is there without a document. An account with its members and keys is one transaction, which decides
  * again from the newest state; parents come first. The command and `POST /admin/v1/apply` use it.
  */
-import { MAX_LEVELS, type Account, type ApiKey, type Member } from '../../accounts/account.js'
-import { randomBase62 } from '../../accounts/key-secret.js'
+import { hasName, roleOf, type Account, type ApiKey, type Member } from '../../accounts/account.js'
 import { maxKeysOf } from '../../accounts/keys.js'
-import { MAX_LABELS } from '../../accounts/labels.js'
-import type { Plans } from '../../accounts/plans.js'
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import type { Steps } from '../../formats/wire/steps.js'
 import type { AccountDecision, AccountState, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
-import { everyAccount, keyPages } from '../../store/list-all.js'
+import { keyPages } from '../../store/list-all.js'
 import { adminTurns } from '../../store/turn-queue.js'
 import type { Store } from '../../store/store.js'
 import {
@@ -30,26 +27,18 @@ import {
   type FreshKey,
 } from './decide-changes.js'
 import { MANAGED_BY, titleOf, type DocumentFault, type WantedObject } from './documents.js'
+import {
+  accountsOf,
+  groupsOf,
+  parentNames,
+  type ApplyOptions,
+  type Group,
+  type Holdings,
+  type Permission,
+} from './group-documents.js'
 import { accountValues, keyValues, memberValues } from './objects.js'
 import { Problem, problemOf } from './problem-details.js'
-import type { Actor } from './services.js'
 import { ensureUser, signOutWithoutRole } from './members.js'
-
-/** What to apply, and for whom. */
-interface ApplyOptions {
-  readonly store: Store
-  readonly plans: Plans
-  readonly now: () => number
-  readonly actor: Actor
-  readonly objects: readonly WantedObject[]
-  /** Accounts whose documents have faults; an object may refer to them. Such a plan is never applied. */
-  readonly faultyAccounts?: ReadonlySet<string>
-  readonly prune: boolean
-  /** The value of the label `managed-by`. */
-  readonly managedBy: string
-  /** Refuses an object that the caller may not change; null: it may. */
-  readonly refusal?: (object: WantedObject, account: Account | null) => Promise<Problem | null>
-}
 
 /** A difference between the documents and the store. */
 export interface PlannedChange {
@@ -58,6 +47,8 @@ export interface PlannedChange {
   readonly name: string
   readonly account: string
   readonly changes: Differences
+  /** What an account has that is taken over; absent for others. */
+  readonly adopts?: Holdings
   /** The document; null for what has none. */
   readonly index: number | null
 }
@@ -91,33 +82,11 @@ export interface FailedAccount extends Failure {
   readonly account: string
 }
 
-/** An account with the documents about it. */
-interface Group {
-  readonly name: string
-  /** Its id; that of a new account was made for this plan. */
-  id: string
-  isNew: boolean
-  /** 0 for an account without a parent. */
-  readonly level: number
-  /** The name of its parent after the change. */
-  readonly parent: string | null
-  readonly account: WantedObject | null
-  readonly members: readonly WantedObject[]
-  readonly keys: readonly WantedObject[]
-  /** Whether no document names the account, which has the label: it is disabled. */
-  readonly isPruned: boolean
-  /** Names of keys and addresses of members with the label that no document names. */
-  readonly prunedKeys: readonly string[]
-  readonly prunedMembers: readonly string[]
-}
-
 /** Groups that are decided at the same time; fewer, if they have more than `OBJECTS_AT_ONCE` together. */
 const AT_ONCE = 16
 const OBJECTS_AT_ONCE = 100
 /** Members and keys that are decided in one step. */
 const DECIDED_AT_ONCE = 20
-/** Objects whose references are checked in one turn. */
-const CHECKED_AT_ONCE = 200
 /** Repetitions of a group whose account another process has made in the meantime. */
 const MAX_TRIES = 10
 
@@ -129,7 +98,8 @@ export async function planApply(options: ApplyOptions): Promise<Plan> {
   const changes: PlannedChange[] = []
   let unchanged = 0
   await inBatches(groups, async (group) => {
-    const around = { parents, users: new Map(), fresh: new Map() }
+    const basis = await basisOf(options, group, parents)
+    const around = { parents, users: new Map(), fresh: new Map(), basis }
     const planned = await decidedGroup(options, group, around)
     return () => {
       changes.push(...planned.changes)
@@ -162,7 +132,7 @@ export async function runApply(
       const applied =
         parent !== null && failed.has(parent)
           ? failure(`its parent ${parent} was not applied`)
-          : await applyGroup(options, group, { parents, fresh })
+          : await applyGroup(options, group, { parents, fresh, planned: accounts.get(name) ?? null })
       return () => {
         if ('message' in applied) {
           failed.add(name)
@@ -196,186 +166,61 @@ async function inBatches(
   }
 }
 
-/** More names than this are looked up by reading all accounts. */
-const FEW = 50
-
-/** The accounts that the documents refer to, and those above them; with `prune`, all. */
-async function accountsOf({ store, objects, prune }: ApplyOptions): Promise<Map<string, Account>> {
-  const accounts = new Map<string, Account>()
-  const names = new Set(objects.map(({ account }) => account))
-  for (const { values } of objects) {
-    if (typeof values['parent'] === 'string') names.add(values['parent'])
-  }
-  if (prune || names.size > FEW) {
-    for await (const account of everyAccount(store)) accounts.set(account.name, account)
-    return accounts
-  }
-  for (const name of names) {
-    const account = await store.accountByName(name)
-    if (account === null) continue
-    for (const each of [account, ...(await store.ancestorsOf(account))]) accounts.set(each.name, each)
-  }
-  return accounts
+/** What of an account a decision assumes, read outside of the transaction. */
+interface Basis {
+  readonly account: Account | null
+  readonly permission: Permission
+  /** Null for an account that `apply` made, and for a new one. */
+  readonly holdings: Holdings | null
 }
 
-/** The names of all accounts by id, those of new ones included. */
-function parentNames(accounts: ReadonlyMap<string, Account>, groups: readonly Group[]): Map<string, string> {
-  const names = new Map<string, string>()
-  for (const { id, name } of accounts.values()) names.set(id, name)
-  for (const { id, name } of groups) names.set(id, name)
-  return names
+async function basisOf(
+  { store, permissionFor }: ApplyOptions,
+  { id, account: wanted, members, keys }: Group,
+  parents: ReadonlyMap<string, string>,
+): Promise<Basis> {
+  const account = await store.accountById(id)
+  const objects = [...(wanted === null ? [] : [wanted]), ...members, ...keys]
+  const permission = (await permissionFor?.(account, objects)) ?? (() => null)
+  const isForeign = wanted !== null && account !== null && account.labels?.[MANAGED_BY] === undefined
+  const holdings = isForeign ? await holdingsOf(store, account, parents) : null
+  return { account, permission, holdings }
 }
 
-/** The groups, parents first, and the faults of references between documents. */
-async function groupsOf(
-  options: ApplyOptions,
-  accounts: ReadonlyMap<string, Account>,
-): Promise<{ groups: Group[]; faults: DocumentFault[] }> {
-  const { objects, prune } = options
-  const wanted = new Map(
-    objects.filter(({ kind }) => kind === 'Account').map((object) => [object.name, object]),
-  )
-  const faults: DocumentFault[] = []
-  const tree = new Tree(accounts, wanted)
-  for (const [at, object] of objects.entries()) {
-    if (at % CHECKED_AT_ONCE === CHECKED_AT_ONCE - 1) await adminTurns.next()
-    const fault = await faultOf(object, { options, tree, accounts, wanted })
-    if (fault !== null) faults.push(fault)
-  }
-  const byAccount = new Map<string, WantedObject[]>()
-  for (const object of objects) {
-    const own = byAccount.get(object.account)
-    if (own === undefined) byAccount.set(object.account, [object])
-    else own.push(object)
-  }
-  const names = new Set(byAccount.keys())
-  if (prune) for (const name of accounts.keys()) names.add(name)
-  const groups: Group[] = []
-  for (const name of names) {
-    const existing = accounts.get(name) ?? null
-    const own = byAccount.get(name) ?? []
-    const account = wanted.get(name) ?? null
-    const group = {
-      ...{ name, account, level: tree.levelOf(name), parent: tree.parentOf(name) },
-      id: existing?.id ?? `acc_${randomBase62(16)}`,
-      isNew: existing === null,
-      members: own.filter(({ kind }) => kind === 'Member'),
-      keys: own.filter(({ kind }) => kind === 'Key'),
-    }
-    const pruned =
-      prune && existing !== null
-        ? await prunedOf(options, existing, own)
-        : { isPruned: false, prunedKeys: [], prunedMembers: [] }
-    const isEmpty = own.length === 0 && !pruned.isPruned && pruned.prunedKeys.length === 0
-    if (!isEmpty || pruned.prunedMembers.length > 0) groups.push({ ...group, ...pruned })
-    if (prune) await adminTurns.next()
-  }
-  return { groups: groups.sort((a, b) => a.level - b.level), faults }
-}
-
-/** The parents after the change. */
-class Tree {
-  private readonly byId = new Map<string, string>()
-  private readonly accounts: ReadonlyMap<string, Account>
-  private readonly wanted: ReadonlyMap<string, WantedObject>
-
-  constructor(accounts: ReadonlyMap<string, Account>, wanted: ReadonlyMap<string, WantedObject>) {
-    this.accounts = accounts
-    this.wanted = wanted
-    for (const { id, name } of accounts.values()) this.byId.set(id, name)
-  }
-
-  parentOf(name: string): string | null {
-    const wanted = this.wanted.get(name)
-    if (wanted !== undefined) {
-      const { parent } = wanted.values
-      return typeof parent === 'string' ? parent : null
-    }
-    const { parentId } = this.accounts.get(name) ?? {}
-    return parentId === undefined ? null : (this.byId.get(parentId) ?? null)
-  }
-
-  /** The accounts above; a loop ends the list. */
-  above(name: string): string[] {
-    const found: string[] = []
-    for (let at = this.parentOf(name); at !== null && !found.includes(at); at = this.parentOf(at)) {
-      found.push(at)
-    }
-    return found
-  }
-
-  levelOf(name: string): number {
-    return this.above(name).length
-  }
-}
-
-interface References {
-  readonly options: ApplyOptions
-  readonly tree: Tree
-  readonly accounts: ReadonlyMap<string, Account>
-  readonly wanted: ReadonlyMap<string, WantedObject>
-}
-
-/** A missing account or parent, a loop, too many levels, or what the caller may not change. */
-async function faultOf(
-  object: WantedObject,
-  { options, tree, accounts, wanted }: References,
-): Promise<DocumentFault | null> {
-  const { index, kind, name, account, values } = object
-  const fault = (path: string[], message: string): DocumentFault => {
-    return { index, path, atKey: false, message }
-  }
-  const isFaulty = (each: string): boolean => options.faultyAccounts?.has(each) === true
-  const isKnown = (each: string) => accounts.has(each) || wanted.has(each) || isFaulty(each)
-  if (kind !== 'Account') {
-    if (!isKnown(account)) return fault(['metadata', 'account'], `there is no account "${account}"`)
-  } else {
-    const { parent } = values
-    const place = ['spec', 'parent']
-    if (typeof parent === 'string') {
-      if (!isKnown(parent)) return fault(place, `there is no account "${parent}"`)
-      const above = tree.above(name)
-      if (above.includes(name)) return fault(place, `"${parent}" is below "${name}": a loop`)
-      if (above.length >= MAX_LEVELS) return fault(place, `accounts have at most ${MAX_LEVELS} levels`)
-    }
-  }
-  const labels = isObject(values['labels']) ? values['labels'] : {}
-  const isFull = Object.keys(labels).length >= MAX_LABELS && !(MANAGED_BY in labels)
-  if (isFull && !accounts.has(account)) {
-    return fault(['metadata', 'labels'], `leave room for the label ${MANAGED_BY}`)
-  }
-  const refusal = (await options.refusal?.(object, accounts.get(account) ?? null)) ?? null
-  return refusal === null ? null : fault([], refusal.message)
-}
-
-/** What of an account has the label and no document. */
-async function prunedOf(
-  { store, managedBy }: ApplyOptions,
+async function holdingsOf(
+  store: Store,
   account: Account,
-  own: readonly WantedObject[],
-): Promise<Pick<Group, 'isPruned' | 'prunedKeys' | 'prunedMembers'>> {
-  const isManaged = ({ labels }: { readonly labels?: Account['labels'] }): boolean => {
-    return labels?.[MANAGED_BY] === managedBy
-  }
-  const names = new Set(own.map(({ kind, name }) => `${kind} ${name}`))
-  const prunedKeys: string[] = []
+  parents: ReadonlyMap<string, string>,
+): Promise<Holdings> {
+  const keys: string[] = []
   for await (const page of keyPages(store, account.id)) {
-    for (const key of page) {
-      const isThere = key.revokedAtMs === undefined && key.replacedBy === undefined
-      if (isThere && isManaged(key) && !names.has(`Key ${key.name}`)) prunedKeys.push(key.name)
-    }
+    keys.push(...page.filter(hasName).map(({ name }) => name))
     await adminTurns.next()
   }
-  const members = await store.membersOf(account.id)
-  const prunedMembers = members
-    .filter((member) => isManaged(member) && !names.has(`Member ${member.email}`))
-    .map(({ email }) => email)
-  const isPruned = isManaged(account) && !account.disabled && own.length === 0
-  return { isPruned, prunedKeys, prunedMembers }
+  const members = (await store.membersOf(account.id)).map((member) => {
+    return `${member.email} (${roleOf(member) ?? 'none'})`
+  })
+  const { parentId } = account
+  const known = parentId === undefined ? null : (parents.get(parentId) ?? null)
+  const parent = known ?? (parentId === undefined ? null : await store.accountById(parentId))
+  return { keys, members, parent: typeof parent === 'string' ? parent : (parent?.name ?? null) }
 }
+
+/** `its keys: a, b; its members: ada@example.com (owner); its parent: none` */
+export function holdingsText({ keys, members, parent }: Holdings): string {
+  const list = (names: readonly string[]): string => {
+    const more = names.length > MAX_LISTED ? `, and ${names.length - MAX_LISTED} more` : ''
+    return names.length === 0 ? 'none' : names.slice(0, MAX_LISTED).join(', ') + more
+  }
+  return `its keys: ${list(keys)}; its members: ${list(members)}; its parent: ${parent ?? 'none'}`
+}
+
+/** Names in a text. */
+const MAX_LISTED = 20
 
 /** What a decision needs beside the group and the state. */
 interface Surroundings {
+  readonly basis: Basis
   readonly parents: ReadonlyMap<string, string>
   /** Ids of users by e-mail address; a user who does not exist yet is missing. */
   readonly users: ReadonlyMap<string, string>
@@ -416,17 +261,18 @@ function readsOf({ members, keys, prunedKeys, prunedMembers }: Group) {
 }
 
 /**
- * The labels of an object after the change: a new one gets the label `managed-by`, and one that has it keeps
- * it, also if the document has another value. So a second run changes nothing.
+ * The labels of an object after the change: a new or adopted one gets the label `managed-by`, and one that
+ * has it keeps it, also if the document has another value. So a second run changes nothing.
  */
 function withManager(
   values: JsonObject,
   former: { readonly labels?: Account['labels'] } | null,
   managedBy: string,
+  isAdopted = false,
 ): JsonObject {
   const labels = isObject(values['labels']) ? values['labels'] : {}
   const kept = former?.labels?.[MANAGED_BY]
-  if (former === null) return { ...values, labels: { ...labels, [MANAGED_BY]: managedBy } }
+  if (former === null || isAdopted) return { ...values, labels: { ...labels, [MANAGED_BY]: managedBy } }
   if (kept === undefined) return values
   return { ...values, labels: { ...labels, [MANAGED_BY]: kept } }
 }
@@ -437,16 +283,20 @@ function* decideGroup(
   group: Group,
   around: Surroundings & { readonly state: AccountState; readonly nowMs: number },
 ): Steps<GroupDecision> {
-  const { actor, managedBy } = options
+  const { actor, managedBy, adopt } = options
   const { state, nowMs } = around
   const { account: former } = state
   const context = { nowMs, actor, accountId: group.id, account: group.name }
   const all = new Decisions(group)
+  yield* addRefusals(group, { all, ...around })
   let account: Account | undefined
   if (group.account !== null) {
-    const values = withManager(group.account.values, former, managedBy)
+    const isAdopted = former !== null && former.labels?.[MANAGED_BY] === undefined
+    if (isAdopted && !adopt) all.refuseForeign(group.account, around.basis.holdings)
+    const values = withManager(group.account.values, former, managedBy, isAdopted)
     const decided = decideAccount(former, values, around.parents, context)
-    all.add(group.account, decided, setValues(decided.kind, accountValues(decided.item, null)))
+    const holdings = isAdopted ? around.basis.holdings : null
+    all.add(group.account, decided, setValues(decided.kind, accountValues(decided.item, null)), holdings)
     if (decided.kind !== 'unchanged') account = decided.item
   } else if (group.isPruned && former !== null && !former.disabled) {
     account = {
@@ -465,6 +315,20 @@ function* decideGroup(
     audit: all.audit,
   }
   return { changes: all.changes, unchanged: all.unchanged, faults: all.faults, writes }
+}
+
+/** Reports what the caller may not change. */
+function* addRefusals(
+  { account, members, keys }: Group,
+  { all, state, basis }: Surroundings & { readonly all: Decisions; readonly state: AccountState },
+): Steps<void> {
+  const objects = [...(account === null ? [] : [account]), ...members, ...keys]
+  for (const [at, object] of objects.entries()) {
+    if (at % DECIDED_AT_ONCE === DECIDED_AT_ONCE - 1) yield
+    const former = object.kind === 'Key' ? (state.keys.get(object.name) ?? null) : null
+    const refusal = basis.permission(object, former)
+    if (refusal !== null) all.refuse(object, [], refusal.message)
+  }
 }
 
 function disabling(context: ChangeContext): AuditEntry {
@@ -563,13 +427,15 @@ class Decisions {
       readonly audit: readonly AuditEntry[]
     },
     created: Differences,
+    adopts: Holdings | null = null,
   ): void {
     if (decided.kind === 'unchanged') {
       this.unchanged += 1
       return
     }
     const changes = decided.kind === 'create' ? created : decided.differences
-    this.changes.push({ action: decided.kind, kind, name, account: this.account, changes, index })
+    const adopted = adopts === null ? {} : { adopts }
+    this.changes.push({ action: decided.kind, kind, name, account: this.account, changes, ...adopted, index })
     this.audit.push(...decided.audit)
   }
 
@@ -579,20 +445,49 @@ class Decisions {
     this.audit.push(entry)
   }
 
+  refuse({ index }: WantedObject, path: readonly string[], message: string): void {
+    this.faults.push({ index, path, atKey: false, message })
+  }
+
+  /** Another user made the account with this name, and may have a key and a role in it. */
+  refuseForeign(object: WantedObject, holdings: Holdings | null): void {
+    const has = holdings === null ? '' : ` (${holdingsText(holdings)})`
+    const message = `account ${object.name} exists, and apply did not make it${has}: adopt it (--adopt) to take it over, or use another name`
+    this.refuse(object, ['metadata', 'name'], message)
+  }
+
   /** A key cannot be given an end in the past; one that has ended keeps its end. */
-  checkEnd({ index, values }: WantedObject, former: ApiKey | null, nowMs: number): void {
-    const { expires_at: end } = values
+  checkEnd(object: WantedObject, former: ApiKey | null, nowMs: number): void {
+    const { expires_at: end } = object.values
     if (typeof end !== 'string' || Date.parse(end) > nowMs) return
     if (former?.expiresAtMs === Date.parse(end)) return
-    const message = 'a key cannot expire in the past'
-    this.faults.push({ index, path: ['spec', 'expires_at'], atKey: false, message })
+    this.refuse(object, ['spec', 'expires_at'], 'a key cannot expire in the past')
   }
 }
 
 interface ApplyContext {
+  /** The account that the plan was made for; null: a new one. */
+  readonly planned: Account | null
   /** Names of accounts by id. */
   readonly parents: Map<string, string>
   readonly fresh: ReadonlyMap<number, FreshKey>
+}
+
+/** Takes the account that another process has made since the plan, instead of a new one. */
+async function findMeanwhileMade(store: Store, group: Group, parents: Map<string, string>): Promise<void> {
+  if (!group.isNew) return
+  const there = await store.accountByName(group.name)
+  if (there === null) return
+  // The id that was made for the plan has no account.
+  parents.delete(group.id)
+  parents.set(there.id, group.name)
+  group.id = there.id
+  group.isNew = false
+}
+
+/** Whether it is the account in the same state: permission that was given for the one holds for the other. */
+function isSameAccount(one: Account | null, other: Account | null): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
 }
 
 function failure(message: string, isUnsure = false): Failure {
@@ -603,20 +498,31 @@ function failure(message: string, isUnsure = false): Failure {
 async function applyGroup(
   options: ApplyOptions,
   group: Group,
-  { parents, fresh }: ApplyContext,
+  { parents, fresh, planned: plannedFor }: ApplyContext,
 ): Promise<Pick<GroupDecision, 'changes' | 'unchanged'> | Failure> {
   const { store, now } = options
+  let planned = plannedFor
   let isWriting = false
   try {
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      await findMeanwhileMade(store, group, parents)
+      const basis = await basisOf(options, group, parents)
+      if (!isSameAccount(basis.account, planned)) {
+        // Another account than the planned one may be refused, which makes no users.
+        const around = { parents, users: new Map(), fresh, basis }
+        const [fault] = (await decidedGroup(options, group, around)).faults
+        if (fault !== undefined) return failure(fault.message)
+        planned = basis.account
+      }
       const users = await usersOf(options, group)
       const nowMs = now()
       const made: { decision: GroupDecision | null } = { decision: null }
       isWriting = true
-      const result = await store.transact<Problem | 'unchanged'>({
+      const result = await store.transact<Problem | 'unchanged' | 'again'>({
         ...{ accountId: group.id, nowMs, reads: readsOf(group) },
         *decide(state) {
-          const around = { parents, users, fresh, state, nowMs }
+          if (!isSameAccount(state.account, basis.account)) return { refuse: 'again' }
+          const around = { parents, users, fresh, state, nowMs, basis }
           const decision = yield* decideGroup(options, group, around)
           made.decision = decision
           return writesOrRefusal(options, group, { decision, state })
@@ -631,6 +537,7 @@ async function applyGroup(
         return made.decision
       }
       if (result.kind === 'refused') {
+        if (result.reason === 'again') continue
         if (result.reason === 'unchanged' && made.decision !== null) return made.decision
         return failure(result.reason instanceof Problem ? result.reason.message : 'it cannot be decided')
       }
@@ -638,15 +545,6 @@ async function applyGroup(
       if (result.conflict !== 'name_taken' || !group.isNew) {
         return failure(conflictProblem(result.conflict, group.name).message)
       }
-      // Another process has made the account in the meantime.
-      const there = await store.accountByName(group.name)
-      if (there === null) continue
-      const formerId = group.id
-      group.id = there.id
-      group.isNew = false
-      // The id that was made for the plan has no account.
-      parents.delete(formerId)
-      parents.set(there.id, group.name)
     }
     return failure('other processes change it all the time')
   } catch (error) {

@@ -68,6 +68,10 @@ const PLANNED: JsonObject = {
     name: TEXT,
     account: TEXT,
     changes: { type: 'object', description: 'Old and new value by field' },
+    adopts: {
+      type: 'object',
+      description: 'The keys, members and parent of an account that is taken over',
+    },
   },
 }
 

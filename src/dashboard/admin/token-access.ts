@@ -6,8 +6,9 @@ import { grants, tokenState, type Scope } from '../../accounts/admin-tokens.js'
 import { digestOf, isAdminSecret } from '../../accounts/key-secret.js'
 import type { Account } from '../../accounts/account.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
+import { ownNameStart } from '../../accounts/names.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
-import { notFound, Problem } from './problem-details.js'
+import { invalid, notFound, Problem } from './problem-details.js'
 import type { AdminRoute } from './route.js'
 import type { AdminServices } from './services.js'
 
@@ -82,6 +83,17 @@ export async function sees(
   if (accountId === null || accountId === account.id) return true
   const above = await store.ancestorsOf(account)
   return above.some(({ id }) => id === accountId)
+}
+
+/** Why a token of the account may not make an account with this name; null: it may. */
+export function misnamed(own: Account | null, name: string): Problem | null {
+  const start = own === null ? '' : ownNameStart(own.name)
+  if (own === null || (name.startsWith(start) && name.length > start.length)) return null
+  return invalid(
+    'name',
+    `The name of an account that a token of "${own.name}" makes starts with "${start}".`,
+    `Use a name such as "${start}${name}".`,
+  )
 }
 
 /** The account with the name, if the token sees it. Throws `not_found`. */

@@ -106,7 +106,18 @@ onBothStores(t, 'a token of an account', async (t, settings) => {
   })
   t.equal((await own('PUT', '/accounts/top', {})).status, 403)
   t.equal((await own('PUT', '/accounts/top', { parent: 'acme' })).status, 403)
-  t.equal((await own('PUT', '/accounts/new', { parent: 'research' })).status, 201)
+  t.match(await own('PUT', '/accounts/new', { parent: 'research' }), {
+    status: 400,
+    json: { field: 'name', fix: /"research--new"/ },
+  })
+  t.equal((await own('PUT', '/accounts/research--', { parent: 'research' })).status, 400)
+  t.equal((await own('PUT', '/accounts/research--new', { parent: 'research' })).status, 201)
+  t.equal((await ask('PUT', '/accounts/new', { body: {} })).status, 201, 'the name stays free')
+  const labels = { 'managed-by': 'apply' }
+  t.match(await own('PATCH', '/accounts/research--new', { labels }), {
+    status: 403,
+    json: { field: 'labels.managed-by' },
+  })
   t.equal((await own('PUT', '/accounts/research/keys/ci', {})).status, 201)
   t.equal((await own('PUT', '/accounts/acme/keys/ci', {})).status, 404)
   t.match(await own('PUT', '/accounts/ml/keys/ci', { limits: { usd_per_day: 10 } }), {
@@ -120,10 +131,10 @@ onBothStores(t, 'a token of an account', async (t, settings) => {
   const wish = { name: 'x', scopes: ['accounts:read'] }
   t.match(await own('POST', '/tokens', wish), { status: 403, json: { field: 'account' } })
   t.equal((await own('POST', '/tokens', { ...wish, account: 'other' })).status, 400)
-  const made = await own('POST', '/tokens', { ...wish, account: 'new' })
+  const made = await own('POST', '/tokens', { ...wish, account: 'research--new' })
   t.equal(made.status, 201)
   t.match(itemsOf((await own('GET', '/tokens')).json), [{ name: 'x' }, { name: 'robot' }])
-  t.equal((await ask('DELETE', '/accounts/new?purge=true')).status, 204)
+  t.equal((await ask('DELETE', '/accounts/research--new?purge=true')).status, 204)
   const ended = textOf(made, 'token')
   t.equal((await ask('GET', '/accounts', { token: ended })).status, 401, 'it ends with its account')
 })

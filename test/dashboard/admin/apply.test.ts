@@ -7,7 +7,6 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { command } from '../../../src/cli/apply/apply.js'
-import { helpText } from '../../../src/cli/command.js'
 import { command as exportCommand } from '../../../src/cli/export.js'
 import { unavailable } from '../../../src/store/store-errors.js'
 import { withStore, type OpenStore } from '../../../src/cli/with-store.js'
@@ -376,28 +375,6 @@ void t.test('a secret is written to new files in the folder of the documents alo
   t.not(readFileSync(join(folder, 'secrets', 'ci'), 'utf8'), secret)
 })
 
-void t.test('the token comes from a file, the environment or an option', async (t) => {
-  const stage = await startAdmin(t)
-  const file = join(stage.gateway.folder, 'account.yaml')
-  const tokenFile = join(stage.gateway.folder, 'token')
-  writeFileSync(file, 'kind: Account\nmetadata: { name: acme }\n')
-  writeFileSync(tokenFile, `${stage.token}\n`)
-  const values = { file: [file], server: stage.gateway.origin, 'dry-run': true }
-  t.match(await ran(values, '', stage.token), { status: 2 })
-  t.match(await ran({ ...values, 'token-file': tokenFile }, '', 'sat_wrong'), { status: 2 })
-  t.match(await ran({ ...values, token: stage.token }, '', ''), { status: 2 })
-  await t.rejects(ran(values, '', ''), /needs --token-file FILE, or the variable/)
-  for (const [own, message] of [
-    [{ 'token-file': tokenFile, token: stage.token }, /remove --token$/],
-    [{ 'token-file': join(stage.gateway.folder, 'none') }, /cannot be read \(ENOENT\)$/],
-    [{ 'token-file': file }, /must contain the token and nothing else$/],
-  ] as const) {
-    await t.rejects(ran({ ...values, ...own }, '', ''), { name: 'UsageError', message })
-  }
-  const help = helpText(command())
-  t.match(help, /--token-file FILE[\s\S]*--json[\s\S]*--token TOKEN/)
-})
-
 void t.test('wrong documents', async (t) => {
   const stage = await startAdmin(t)
   const file = join(stage.gateway.folder, 'wrong.yaml')
@@ -529,6 +506,12 @@ onBothStores(t, 'export', async (t, settings) => {
   const text = lines.join('\n')
   t.match(text, /^kind: Account\nmetadata:\n {2}name: acme\n/)
   t.notMatch(text, /sk_|digest/)
+  const foreign = await ran({ file: ['-'], config }, text, '')
+  t.match(foreign, { status: 1, err: /account test exists, and apply did not make it/ })
+  t.match(await ran({ file: ['-'], config, adopt: true }, text, ''), {
+    status: 0,
+    out: /^~ account test \(labels\.managed-by: none → apply\), adopted \(its keys: test; .*\nPlan: 0 to create, 1 to/,
+  })
   const applied = await ran({ file: ['-'], config }, text, '')
   t.match(applied, {
     status: 0,

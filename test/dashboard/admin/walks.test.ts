@@ -13,7 +13,7 @@ const STEPS = process.env['SLUICE_LONG'] === '1' ? 2_000 : 150
 /** Requests of one token, which has 50 at once. */
 const PER_TOKEN = 20
 const ROOTS = ['acme', 'other']
-const NAMES = ['a', 'b', 'c', 'd']
+const NAMES = ['acme--a', 'acme--b', 'c', 'd']
 const KEYS = ['ci', 'dev']
 const PLANS = ['starter', 'pro', 'max']
 
@@ -61,7 +61,9 @@ async function walk(t: Test, stage: AdminStage, seed: number): Promise<void> {
         const reply = await ask('PUT', path, { token, body })
         if (isHidden) t.match(reply, { status: 409, json: { kind: 'name_taken' } }, title)
         else if (isOwn && parent !== 'acme') t.equal(reply.status, 403, title)
-        else {
+        else if (isOwn && known === undefined && !name.startsWith('acme--')) {
+          t.match(reply, { status: 400, json: { field: 'name' } }, title)
+        } else {
           t.equal(reply.status, known === undefined ? 201 : 200, title)
           const keys = known?.keys ?? new Map<string, number | null>()
           const isEqual =

@@ -178,7 +178,7 @@ async function newUser(
     throw new GatewayError('forbidden', 'Ask an administrator for an account.')
   }
   const plan = planOfNewAccounts(snapshot().config.plans)
-  const wanted = { email, plan, password: { none: true } } as const
+  const wanted = { email, plan, password: { none: true }, isSelfMade: true } as const
   const auditEntries = ({ id }: Account) => [
     ownEntry(services, request, { user: { id, email }, action: 'account.sign-up' }),
   ]

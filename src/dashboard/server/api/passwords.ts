@@ -169,7 +169,7 @@ async function signUp(
   assertPassword(request.body.password)
   await attemptLimits.attempt(`new ${email}`, request.address, null)
   const plan = planOfNewAccounts(services.snapshot().config.plans)
-  const wanted = { email, password: request.body.password, plan }
+  const wanted = { email, password: request.body.password, plan, isSelfMade: true } as const
   try {
     const sources = { now, hash: (text: string) => passwords.hash(text) }
     await createAccount(store, wanted, {
