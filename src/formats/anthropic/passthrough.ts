@@ -5,6 +5,7 @@ import { arrayOf, isObject, stringOf, objectOf, type JsonObject, type JsonValue 
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
 import type { Losses, StreamWatcher, ReplyFacts } from '../dialect.js'
+import { errorIn as vendorError } from '../wire/error-text.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { stringBytes } from '../wire/frames/sized-text.js'
 import type { Edit } from '../wire/json/splice.js'
@@ -126,10 +127,11 @@ export class MessageWatcher implements StreamWatcher {
     if (payload === null) {
       // Some proxies append OpenAI's terminator.
       if (name !== 'error' && /^\s*(?:\[DONE\]\s*)?$/.test(data)) return true
-      this.error = name === 'error' ? decodeErrorPayload({}) : { ...MALFORMED_REPLY }
+      this.error = name === 'error' ? decodeErrorPayload({ message: data }) : { ...MALFORMED_REPLY }
       return false
     }
-    this.error = this.watch(stringOf(payload.type) ?? name, payload)
+    this.error =
+      name === 'error' ? decodeErrorPayload(payload) : this.watch(stringOf(payload.type) ?? name, payload)
     if (this.error !== null) return false
     if (isPlainDelta(payload)) this.shapes.add(data, true)
     return true
@@ -156,7 +158,7 @@ export class MessageWatcher implements StreamWatcher {
         this.isComplete = true
         return null
       default:
-        return type === 'error' || isObject(payload.error) ? decodeErrorPayload(payload) : null
+        return vendorError(payload) === null ? null : decodeErrorPayload(payload)
     }
   }
 
@@ -212,8 +214,9 @@ export function replyFacts(body: JsonObject): ReplyFacts {
 }
 
 function errorIn(body: JsonObject): WireError | null {
-  if (body.type === 'error' || isObject(body.error)) return decodeErrorPayload(body)
-  return Array.isArray(body.content) ? null : { ...MALFORMED_REPLY }
+  if (isObject(body.error)) return decodeErrorPayload(body)
+  if (Array.isArray(body.content)) return null
+  return vendorError(body) === null ? { ...MALFORMED_REPLY } : decodeErrorPayload(body)
 }
 
 function bytesIn(content: JsonObject[string]): number {

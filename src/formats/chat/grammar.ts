@@ -10,11 +10,26 @@
  * Indexes are 0,1,2,… in order of start, and blocks never overlap. An `image` or `opaque` is a block of its
  * own. `logprobs` belong to the open text block, a `citation` to any text block so far, because some
  * upstreams send sources at the end. Usage is cumulative: later events replace earlier ones. No event follows
- * `finish` or `error`.
+ * `finish` or `error`. If a call has cut arguments, a `finish` by the will of the model becomes an error.
  */
-import type { ChatEvent, EventSink } from './event.js'
+import type { WireError } from '../../errors.js'
+import { JsonCompletion } from '../wire/json/json-completion.js'
+import type { ChatEvent, EventSink, FinishReason } from './event.js'
 
 type BlockKind = 'text' | 'refusal' | 'thinking' | 'tool'
+
+/** Reasons after which the arguments of the last call may be cut. */
+const CUTS: ReadonlySet<FinishReason> = new Set<FinishReason>(['length', 'filter', 'pause'])
+
+const DISORDERED: Readonly<WireError> = {
+  kind: 'upstream_malformed',
+  message: "The upstream's reply has its parts in an invalid order and could not be translated.",
+}
+/** The reply is reported as finished, and the arguments of one of its calls are not. */
+const CUT_CALL: Readonly<WireError> = {
+  kind: 'upstream_truncated',
+  message: "The upstream's reply ended within the arguments of a tool call.",
+}
 
 /** Forwards grammatical events, and stops at the first breach. */
 export class Grammar implements EventSink {
@@ -27,6 +42,9 @@ export class Grammar implements EventSink {
   private open: BlockKind | null = null
   /** The text blocks so far, which may have citations. */
   private readonly texts = new Set<number>()
+  /** The arguments of the open call; null if it has free text, or there is none. */
+  private json: JsonCompletion | null = null
+  private hasCutCall = false
   private readonly next: EventSink
 
   constructor(next: EventSink) {
@@ -37,14 +55,14 @@ export class Grammar implements EventSink {
     if (this.breach !== null) return
     const breach = this.check(event)
     if (breach === null) {
-      this.next.event(event)
+      const isCut = event.type === 'finish' && this.hasCutCall && !CUTS.has(event.reason)
+      this.next.event(isCut ? { type: 'error', error: { ...CUT_CALL } } : event)
       return
     }
     this.breach = breach
     if (this.ended) return
     this.ended = true
-    const message = "The upstream's reply has its parts in an invalid order and could not be translated."
-    this.next.event({ type: 'error', error: { kind: 'upstream_malformed', message } })
+    this.next.event({ type: 'error', error: { ...DISORDERED } })
   }
 
   /** Takes one event; returns the breach, or null. */
@@ -86,6 +104,7 @@ export class Grammar implements EventSink {
       case 'thinking-start':
         return this.openBlock('thinking', event.index)
       case 'tool-start':
+        this.json = event.custom === true ? null : new JsonCompletion()
         return this.openBlock('tool', event.index)
       case 'text-delta':
         return this.checkOpenBlock('text', event.index)
@@ -94,6 +113,7 @@ export class Grammar implements EventSink {
       case 'thinking-delta':
         return this.checkOpenBlock('thinking', event.index)
       case 'tool-delta':
+        this.json?.add(event.json)
         return this.checkOpenBlock('tool', event.index)
       case 'text-end':
         return this.closeBlock('text', event.index)
@@ -102,6 +122,8 @@ export class Grammar implements EventSink {
       case 'thinking-end':
         return this.closeBlock('thinking', event.index)
       case 'tool-end':
+        this.hasCutCall ||= this.json?.isOpen === true
+        this.json = null
         return this.closeBlock('tool', event.index)
       default:
         event satisfies never

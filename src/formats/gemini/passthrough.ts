@@ -13,8 +13,14 @@ import { largeEdit } from '../wire/json/write-json.js'
 import { isReasoningToken } from '../wire/reasoning-token.js'
 import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
 import { isThirdGeneration, SKIP_SIGNATURE } from './constants.js'
-import { decodeStreamError } from './upstream/decode-error.js'
-import { finishReason, reasonName, isPlain, SLOT } from './upstream/decode-reply.js'
+import {
+  errorOfEvent,
+  finishReason,
+  reasonName,
+  isPlain,
+  SLOT,
+  streamError,
+} from './upstream/decode-reply.js'
 import { Counts } from './upstream/decode-usage.js'
 
 const COUNTED = ['generateContentRequest', 'generate_content_request']
@@ -95,8 +101,9 @@ class WatchState {
   private readonly reasons = new Map<number, string | null>()
 
   chunk(chunk: JsonObject): void {
-    if (chunk.error !== undefined && chunk.error !== null) {
-      this.error = decodeStreamError(asUtf8(chunk.error))
+    this.error = streamError(chunk)
+    if (this.error !== null) {
+      this.error = streamError(asUtf8(chunk)) ?? this.error
       return
     }
     this.model ??= stringOf(chunk.modelVersion) ?? null
@@ -192,9 +199,13 @@ export class GeminiWatcher implements StreamWatcher {
     return this.state.hasReasons
   }
 
-  frame(_name: string, data: string): boolean {
+  frame(name: string, data: string): boolean {
     const { state } = this
     if (state.error !== null) return false
+    if (name === 'error') {
+      state.error = errorOfEvent(Buffer.from(data, 'latin1').toString('utf8'))
+      return false
+    }
     const known = this.shapes.read(data)
     if (known !== null) {
       state.chunk(known)
@@ -229,6 +240,6 @@ export function replyFacts(body: JsonObject): ReplyFacts {
 }
 
 /** The value with its strings decoded as UTF-8 instead of Latin-1. */
-function asUtf8(value: unknown): unknown {
-  return JSON.parse(Buffer.from(JSON.stringify(value), 'latin1').toString('utf8'))
+function asUtf8(value: JsonObject): JsonObject {
+  return objectOf(JSON.parse(Buffer.from(JSON.stringify(value), 'latin1').toString('utf8')))
 }

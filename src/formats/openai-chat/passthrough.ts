@@ -27,7 +27,15 @@ import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
 import { UsageMeter, usageIn } from '../wire/usage-meter.js'
 import { MAX_CALL_ID, FRAME_SLOTS } from './constants.js'
 import { effortFor, isDefaultValue, refusesMaxTokens, SAMPLING, accepts, acceptsStop } from './model-rules.js'
-import { errorIn, STOPPED_WITH_ERROR, choiceOf, citesPages, ONE_SEARCH } from './upstream/decode-reply.js'
+import {
+  errorIn,
+  errorOfEvent,
+  isChunk,
+  STOPPED_WITH_ERROR,
+  choiceOf,
+  citesPages,
+  ONE_SEARCH,
+} from './upstream/decode-reply.js'
 
 /** Fields of other formats that OpenAI refuses with 400. */
 const FOREIGN_FIELDS = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extra_content']
@@ -291,6 +299,8 @@ export class ChunkWatcher implements StreamWatcher {
   private readonly shapes = new FrameShapes<OrdinaryFrame>(FRAME_SLOTS)
   private readonly meter = new UsageMeter()
   private hasCited = false
+  /** A frame was neither a chunk nor an error. */
+  private hasOther = false
   /** The offset of the delta in the last frame, at which most frames have theirs. */
   private deltaAt = -1
   /** A call has begun; it implies the finish reason of a stream that ends without one. */
@@ -312,8 +322,12 @@ export class ChunkWatcher implements StreamWatcher {
     return true
   }
 
-  frame(_name: string, raw: string): boolean {
+  frame(name: string, raw: string): boolean {
     if (this.error !== null || this.isComplete) return false
+    if (name === 'error') {
+      this.error = errorOfEvent(Buffer.from(raw, 'latin1').toString('utf8'))
+      return false
+    }
     const data = this.asChat === null ? raw : this.asChat(raw)
     this.deltaAt = data.startsWith(DELTA, this.deltaAt) ? this.deltaAt : data.indexOf(DELTA)
     this.outputSize.bytes += textBytes(data, this.deltaAt)
@@ -352,8 +366,8 @@ export class ChunkWatcher implements StreamWatcher {
       this.isComplete = true
       return true
     }
-    // As in the decoder: `[DONE]` ends a reply with content, and truncates one without.
-    if (!this.hasContent) {
+    // As in the decoder: `[DONE]` ends a reply with content and chunks only, and truncates others.
+    if (!this.hasContent || this.hasOther) {
       this.error = { ...TRUNCATED_REPLY }
       return false
     }
@@ -380,6 +394,7 @@ export class ChunkWatcher implements StreamWatcher {
     const choices = arrayOf(chunk['choices'])
     this.error = errorIn(chunk) ?? (choices.some(hasErrorReason) ? { ...STOPPED_WITH_ERROR } : null)
     if (this.error !== null) return false
+    this.hasOther ||= !isChunk(chunk)
     for (const choice of choices) this.choice(objectOf(choice))
     return this.includeUsage || choices.length > 0 || !isObject(chunk['usage'])
   }

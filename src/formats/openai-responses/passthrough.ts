@@ -14,6 +14,7 @@ import {
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
 import type { EncodeContext, Losses, StreamWatcher, WatchedRequest, ReplyFacts } from '../dialect.js'
+import { errorIn } from '../wire/error-text.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { NestedJson } from '../wire/json/nested-json.js'
 import type { Edit } from '../wire/json/splice.js'
@@ -135,10 +136,10 @@ export class EventWatcher implements StreamWatcher {
     }
     const event = parseLatin1(data)
     if (event === null) {
-      this.error = { ...MALFORMED_REPLY }
+      this.error = name === 'error' ? errorOfEvent({ message: data }) : { ...MALFORMED_REPLY }
       return false
     }
-    const type = stringOf(event['type']) ?? name
+    const type = name === 'error' ? name : (stringOf(event['type']) ?? name)
     if (!this.watch(type, event)) return false
     if (type.endsWith('.delta')) this.shapes.add(data, true)
     return true
@@ -156,7 +157,9 @@ export class EventWatcher implements StreamWatcher {
     if (type === 'error') this.error = errorOfEvent(event)
     else if (type === 'response.failed' || type === 'response.cancelled') {
       this.error = errorOfResponse(response)
-    } else if (isObject(event['error'])) this.error = errorOfEvent(event)
+    } else if (isObject(event['error']) || !type.startsWith('response.')) {
+      this.error = errorIn(event) === null ? null : errorOfEvent(event)
+    }
     if (this.error !== null) return false
     this.sequence = numberOf(event['sequence_number']) ?? this.sequence
     if (type === 'response.completed' || type === 'response.incomplete') {
@@ -238,7 +241,9 @@ export function replyFacts(body: JsonObject): ReplyFacts {
   if (isObject(error) || status === 'failed' || status === 'cancelled') {
     problem = errorOfResponse(body)
   } else if (status === 'in_progress' || status === 'queued') problem = { ...TRUNCATED_REPLY }
-  else if (!Array.isArray(body['output'])) problem = { ...MALFORMED_REPLY }
+  else if (!Array.isArray(body['output'])) {
+    problem = errorIn(body) === null ? { ...MALFORMED_REPLY } : errorOfEvent(body)
+  }
   return {
     usage,
     outputSize: reportsOutput(usage) ? NO_OUTPUT : outputSizeIn(body),

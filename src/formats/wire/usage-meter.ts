@@ -1,5 +1,5 @@
 /**
- * Reads the token counts of a reply, wherever a provider puts them and however it names them. The only reader
+ * Reads the token counts of a reply, in every place and under every name that providers use. The only reader
  * of usage: every format, and the endpoints without one, get their counts from here.
  *
  * Sources: the vendors' API references and recorded replies, read 2026-11-20; usage in `choices[0]`:

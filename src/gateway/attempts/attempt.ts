@@ -592,7 +592,11 @@ class CollectedReply {
   keep(chunk: Buffer, isReply: boolean): boolean {
     this.request.held.takeReply(chunk.length)
     this.bytes += chunk.length
-    if (this.bytes > roomFor(isReply)) return false
+    if (this.bytes > roomFor(isReply)) {
+      // The beginning of a large error has its words.
+      if (!isReply && this.chunks.length === 0) this.chunks.push(chunk.subarray(0, roomFor(false)))
+      return false
+    }
     this.chunks.push(chunk)
     if (this.bytes > LARGE_BYTES && isReply && !isEventStream(this.headers)) this.startScan()
     return true

@@ -3,8 +3,9 @@
  * The kind depends on the status and `type`; of messages only that for a context overflow is matched.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
+import { bodyText, errorIn, errorText } from '../../wire/error-text.js'
 import { retryAfterSeconds } from '../../wire/retry-after.js'
 import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../../wire/upstream-errors.js'
 import { parseJson, PROVIDER } from '../constants.js'
@@ -63,7 +64,7 @@ const SPENDING_LIMIT = "The gateway's account at the upstream has reached its sp
 
 /** Decodes an HTTP error. `body` is JSON or any other text, such as HTML. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
-  const error = objectOf(objectOf(parseJson(body)).error)
+  const error = errorOf(objectOf(parseJson(body)), bodyText(body))
   if (isMissingEndpoint(status, stringOf(error.message) ?? '')) return { ...MISSING_ENDPOINT }
   const wire = describe(BY_STATUS[status] ?? 'upstream_failed', error, status === 402)
   wire.upstreamCode ??= String(status)
@@ -76,10 +77,17 @@ export function decodeError(status: number, headers: IncomingHttpHeaders, body: 
 
 /** Decodes an error inside a 200 reply: the `error` event of a stream, or a whole body of type `error`. */
 export function decodeErrorPayload(payload: JsonObject): WireError {
-  const error = objectOf(payload.error)
+  const error = errorOf(payload, errorText(payload))
   const type = stringOf(error.type) ?? ''
   const kind = Object.hasOwn(BY_TYPE, type) ? BY_TYPE[type] : undefined
   return describe(kind ?? 'upstream_failed', error, type === 'billing_error')
+}
+
+/** The `error` of a body or an event with its words, which other servers put in other members. */
+function errorOf(payload: JsonObject, words: string): JsonObject {
+  const error = isObject(payload.error) ? payload.error : (errorIn(payload) ?? {})
+  if ((stringOf(error.message) ?? '') !== '') return error
+  return words === '' ? error : { ...error, message: words }
 }
 
 function describe(kind: ErrorKind, error: JsonObject, billing: boolean): WireError {

@@ -6,6 +6,7 @@ import type { EventSink, ChatEvent, FinishReason } from '../../chat/event.js'
 import { isObject, numberOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder } from '../../dialect.js'
+import { errorIn } from '../../wire/error-text.js'
 import { FrameShapes } from '../../wire/frames/frame-shapes.js'
 import { parseExact } from '../../wire/json/exact-numbers.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
@@ -50,7 +51,7 @@ class MessageStream implements StreamDecoder {
       this.delta(payload)
       if (this.raw === null && isPlain(payload.delta)) this.shapes.add(data, true)
     } else if (name === 'error') {
-      this.message.error({})
+      this.message.error({ message: data })
     } else if (payload !== undefined || !skippable(data)) {
       this.message.malformed('a frame is not a JSON object')
     }
@@ -99,11 +100,8 @@ class MessageStream implements StreamDecoder {
       case 'message_stop':
         this.message.finish()
         return
-      case 'error':
-        this.message.error(payload)
-        return
       default:
-        if (isObject(payload.error)) this.message.error(payload)
+        if (name === 'error' || errorIn(payload) !== null) this.message.error(payload)
     }
   }
 }
@@ -126,7 +124,8 @@ function skippable(data: string): boolean {
 /** Emits a grammatical stream for any body. Never throws, except errors of the sink. */
 export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void {
   const message = new MessageDecoder(request, sink)
-  if (body.type === 'error' || isObject(body.error)) return message.error(body)
+  if (isObject(body.error)) return message.error(body)
+  if (!Array.isArray(body.content) && errorIn(body) !== null) return message.error(body)
   if (!Array.isArray(body.content)) return message.malformed('the reply has no content')
   message.begin(body)
   body.content.forEach((block, at) => {

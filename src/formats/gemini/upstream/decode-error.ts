@@ -2,9 +2,10 @@
  * Decodes Google's errors: HTTP errors and errors inside a stream.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../../wire/upstream-errors.js'
+import { bodyText, errorIn, errorText } from '../../wire/error-text.js'
 import { retryAfterSeconds, wholeSeconds } from '../../wire/retry-after.js'
 import { PROVIDER } from '../constants.js'
 
@@ -56,8 +57,8 @@ export function decodeError(status: number, headers: IncomingHttpHeaders, body: 
 }
 
 /** Decodes an `error` object inside a 200 reply. */
-export function decodeStreamError(error: unknown): WireError {
-  const payload = isObject(error) ? error : { message: stringOf(error) }
+export function decodeStreamError(error: JsonValue): WireError {
+  const payload = isObject(error) ? withWords(error, error) : { message: errorText(error) }
   const code = typeof payload.code === 'number' ? payload.code : undefined
   const named = STATUS_CODES[stringOf(payload.status) ?? '']
   return wireError(code !== undefined && code >= 400 && code < 600 ? code : (named ?? 500), payload, {})
@@ -101,16 +102,23 @@ function messageOf(kind: ErrorKind, status: number, payload: JsonObject): string
   return message === '' ? `The upstream answered ${status} and gave no reason.` : message
 }
 
-function payloadOf(body: string): JsonObject {
+/** The error in a body, with its words. */
+export function payloadOf(body: string): JsonObject {
   let value: unknown
   try {
     value = JSON.parse(body)
   } catch {
-    return {}
+    return { message: bodyText(body) }
   }
   const holder = Array.isArray(value) ? arrayOf(value).find(isObject) : value
-  const error = objectOf(holder).error
-  return isObject(error) ? error : { message: stringOf(error) }
+  const error = errorIn(objectOf(holder)) ?? {}
+  return withWords(error, isObject(holder) ? holder : {})
+}
+
+/** The error with its words, which other servers put in other members. */
+function withWords(error: JsonObject, holder: JsonObject): JsonObject {
+  if ((stringOf(error.message) ?? '') !== '') return error
+  return { ...error, message: errorText(error) || errorText(holder) }
 }
 
 function isDailyQuota(details: JsonObject[]): boolean {

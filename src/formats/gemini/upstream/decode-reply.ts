@@ -23,11 +23,12 @@ import {
 } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder, ChoicesDecoder } from '../../dialect.js'
+import { bodyText, errorIn } from '../../wire/error-text.js'
 import { FrameShapes } from '../../wire/frames/frame-shapes.js'
 import { parseExact } from '../../wire/json/exact-numbers.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
 import { TRUNCATED_REPLY, redactUpstreamText } from '../../wire/upstream-errors.js'
-import { decodeStreamError } from './decode-error.js'
+import { decodeStreamError, payloadOf } from './decode-error.js'
 import { PartsDecoder } from './decode-parts.js'
 import { Counts } from './decode-usage.js'
 
@@ -54,8 +55,9 @@ export class GeminiDecoder implements StreamDecoder {
     this.parts = new PartsDecoder(request, sink, candidateIndex)
   }
 
-  frame(_name: string, data: string): void {
+  frame(name: string, data: string): void {
     if (this.ended) return
+    if (name === 'error') return this.failWith(errorOfEvent(data))
     const known = this.shapes.read(data)
     if (known !== null) return this.chunk(known)
     let value: unknown
@@ -126,8 +128,9 @@ export class GeminiDecoder implements StreamDecoder {
       this.fail('upstream_malformed', 'The upstream sent a chunk that is not a JSON object.')
       return
     }
-    if (value.error !== undefined && value.error !== null) {
-      this.failWith(decodeStreamError(value.error))
+    const error = streamError(value)
+    if (error !== null) {
+      this.failWith(error)
       return
     }
     if (!this.started) this.start(value)
@@ -202,6 +205,23 @@ function wireError(kind: ErrorKind, message: string, raw: string | null): WireEr
   return raw === null
     ? { kind, message }
     : { kind, message, upstreamCode: redactUpstreamText(raw).slice(0, 100) }
+}
+
+/** The error that a chunk has, or is; null for a chunk of a reply. */
+export function streamError(chunk: JsonObject): WireError | null {
+  const { error } = chunk
+  if (error !== undefined && error !== null) return decodeStreamError(error)
+  if (MEMBERS.some((name) => chunk[name] !== undefined)) return null
+  const failure = errorIn(chunk)
+  return failure === null ? null : decodeStreamError(failure)
+}
+
+/** Members of which a chunk of a reply has at least one. */
+const MEMBERS = ['candidates', 'usageMetadata', 'promptFeedback', 'modelVersion', 'responseId']
+
+/** The error of an event that is named `error`, in any form. */
+export function errorOfEvent(data: string): WireError {
+  return decodeStreamError({ message: bodyText(data), ...payloadOf(data) })
 }
 
 /** The candidate with this index; null if the chunk has none. */

@@ -2,10 +2,10 @@
  * Decodes the chunks of a stream, and a whole reply as one chunk. Emits a grammatical event stream for any
  * input, also if its chunks are disordered. Only the first choice is decoded.
  *
- * The `finish` event waits for `[DONE]` or the end of the stream, because usage follows `finish_reason`. The
- * end of the stream after `finish_reason` completes a reply without `[DONE]`, and so does `[DONE]` after
- * content without a `finish_reason` (OpenRouter's streams from Novita). An end with neither is a truncated
- * reply.
+ * The `finish` event waits for `[DONE]` or the end of the stream, because usage follows `finish_reason`, and
+ * so do fragments of calls from some gateways. The end of the stream after `finish_reason` completes a reply
+ * without `[DONE]`, and so does `[DONE]` after content without a `finish_reason` (OpenRouter's streams from
+ * Novita), if every frame was a chunk. An end with neither is a truncated reply.
  */
 import type { WireError } from '../../../errors.js'
 import type { EventSink, FinishReason, Citation } from '../../chat/event.js'
@@ -22,6 +22,7 @@ import {
 import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder, ChoicesDecoder } from '../../dialect.js'
 import { FrameShapes } from '../../wire/frames/frame-shapes.js'
+import { baseError, errorIn as vendorError } from '../../wire/error-text.js'
 import { decodeErrorPayload } from '../../wire/openai/decode-error.js'
 import { clientNames } from '../../wire/openai/tools.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
@@ -60,6 +61,8 @@ export class ChunkDecoder implements StreamDecoder {
   private raw: string | null = null
   /** The stream ended without a finish reason. */
   private lacksReason = false
+  /** A frame was neither a chunk nor an error, so `[DONE]` alone proves nothing. */
+  private hasOther = false
   private readonly meter = new UsageMeter()
   private hasUsage = false
   private tier: string | undefined
@@ -74,8 +77,9 @@ export class ChunkDecoder implements StreamDecoder {
     this.blocks = new Blocks(sink, clientNames(request.tools), () => this.id)
   }
 
-  frame(_name: string, data: string): void {
+  frame(name: string, data: string): void {
     if (this.ended) return
+    if (name === 'error') return this.fail(errorOfEvent(data))
     const hasUsage = this.shapes.find(data)
     const known = hasUsage === null ? null : this.shapes.value(data)
     if (known !== null) {
@@ -121,16 +125,16 @@ export class ChunkDecoder implements StreamDecoder {
     const error = errorIn(chunk)
     if (error !== null) return this.fail(error)
     const choice = choiceOf(chunk)
-    if (choice === null) return
+    if (choice === null) {
+      this.hasOther ||= !isChunk(chunk)
+      return
+    }
     this.start()
-    // Content after the finish reason is not part of the reply.
-    if (this.raw !== null) return
     const whole = !isObject(choice['delta'])
     if (!this.delta(objectOf(choice[whole ? 'message' : 'delta']), whole)) {
       return this.fail(MALFORMED_REPLY)
     }
-    const reason = choice['finish_reason']
-    if (typeof reason === 'string' && reason !== '') this.raw = reason
+    this.raw = laterReason(this.raw, choice['finish_reason'])
   }
 
   /**
@@ -218,7 +222,7 @@ export class ChunkDecoder implements StreamDecoder {
 
   /** `[DONE]`. After content it completes the reply even without a finish reason. */
   private terminator(): void {
-    if (this.raw === null && this.blocks.hasBlocks) {
+    if (this.raw === null && this.blocks.hasBlocks && !this.hasOther) {
       this.raw = ''
       this.lacksReason = true
     }
@@ -336,8 +340,40 @@ export const STOPPED_WITH_ERROR: Readonly<WireError> = {
  */
 export function errorIn(chunk: JsonObject): WireError | null {
   const error = chunk['error'] ?? objectOf(arrayOf(chunk['choices'])[0])['error']
-  if (error === undefined || error === null || error === false || error === '') return null
-  return decodeErrorPayload(error)
+  if (!EMPTY.has(error)) return decodeErrorPayload(error)
+  const failure = isChunk(chunk) ? baseError(objectOf(chunk['base_resp'])) : vendorError(chunk)
+  return failure === null ? null : decodeErrorPayload(failure)
+}
+
+const EMPTY: ReadonlySet<unknown> = new Set([undefined, null, false, ''])
+
+/** Whether an object has the form of a chunk or a reply; others are errors, or words that mean nothing. */
+export function isChunk(chunk: JsonObject): boolean {
+  return (
+    Array.isArray(chunk['choices']) ||
+    isObject(chunk['usage']) ||
+    (stringOf(chunk['object']) ?? '').startsWith('chat.completion')
+  )
+}
+
+/** The error of an event that is named `error`, in any form. */
+export function errorOfEvent(data: string): WireError {
+  let value: unknown
+  try {
+    value = JSON.parse(data)
+  } catch {
+    value = data
+  }
+  return decodeErrorPayload(isObject(value) ? (vendorError(value) ?? value) : value)
+}
+
+/**
+ * The finish reason so far. Some gateways send one with each chunk of a call; the last one counts, unless it
+ * is an ordinary end after a reason that means more.
+ */
+export function laterReason(earlier: string | null, reason: JsonValue | undefined): string | null {
+  if (typeof reason !== 'string' || reason === '') return earlier
+  return earlier !== null && reason === 'stop' ? earlier : reason
 }
 
 /** A source by its URL; null for other annotations. */

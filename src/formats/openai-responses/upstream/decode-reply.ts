@@ -21,6 +21,7 @@ import {
 } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder } from '../../dialect.js'
+import { errorIn } from '../../wire/error-text.js'
 import { decodeErrorPayload } from '../../wire/openai/decode-error.js'
 import { clientNames } from '../../wire/openai/tools.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
@@ -59,10 +60,10 @@ export class EventDecoder implements StreamDecoder {
     try {
       event = JSON.parse(data)
     } catch {
-      return this.fail(MALFORMED_REPLY)
+      return this.fail(name === 'error' ? errorOfEvent({ message: data }) : MALFORMED_REPLY)
     }
     if (!isObject(event)) return this.fail(MALFORMED_REPLY)
-    this.take(stringOf(event['type']) ?? name, event)
+    this.take(name === 'error' ? name : (stringOf(event['type']) ?? name), event)
   }
 
   end(): void {
@@ -76,7 +77,8 @@ export class EventDecoder implements StreamDecoder {
       return this.fail(errorOfResponse(body))
     }
     if (status === 'in_progress' || status === 'queued') return this.fail(TRUNCATED_REPLY)
-    if (!Array.isArray(body['output'])) return this.fail(MALFORMED_REPLY)
+    if (!Array.isArray(body['output']))
+      return this.fail(errorIn(body) === null ? MALFORMED_REPLY : errorOfEvent(body))
     this.count(body)
     this.conclude(body, status === 'incomplete')
   }
@@ -106,7 +108,7 @@ export class EventDecoder implements StreamDecoder {
         return this.fail(errorOfEvent(event))
       default:
         // Unknown events are ignored unless they contain an error.
-        if (isObject(event['error'])) this.fail(errorOfEvent(event))
+        if (errorIn(event) !== null) this.fail(errorOfEvent(event))
     }
   }
 
@@ -282,11 +284,8 @@ export function errorOfEvent(event: JsonObject): WireError {
   const { error } = event
   if (isObject(error)) return decodeErrorPayload(error)
   // The `type` of the event is not the type of an error.
-  return decodeErrorPayload({
-    code: event['code'],
-    message: event['message'],
-    param: event['param'],
-  })
+  const members = { ...event, type: null }
+  return decodeErrorPayload(errorIn(members) ?? members)
 }
 
 const CALL = '_call'

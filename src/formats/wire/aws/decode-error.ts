@@ -5,6 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+import { bodyText } from '../error-text.js'
 import { retryAfterSeconds } from '../retry-after.js'
 import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../upstream-errors.js'
 
@@ -64,7 +65,7 @@ export function decodeAwsError(status: number, headers: IncomingHttpHeaders, bod
   const payload = parsed(body)
   const header = headers['x-amzn-errortype']
   const name = nameOf((Array.isArray(header) ? header[0] : header) ?? payload)
-  const message = messageIn(payload)
+  const message = messageIn(payload) || bodyText(body)
   if (name === UNKNOWN_OPERATION) return unknownOperation()
   if (name === '' && isMissingEndpoint(status, message)) return { ...MISSING_ENDPOINT }
   const other = status >= 400 && status < 500 ? 'upstream_rejected' : 'upstream_failed'

@@ -35,6 +35,11 @@ export class JsonCompletion {
     }
   }
 
+  /** Whether a string, an object or an array is open. */
+  get isOpen(): boolean {
+    return this.isInString || this.depth > 0
+  }
+
   /** Whether `text`, all fragments so far, is a JSON value. */
   isComplete(text: string): boolean {
     if (this.isInvalid || this.isInString || this.depth !== 0 || text.length === this.checked) {

@@ -8,6 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, stringOf } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { retryAfterSeconds } from '../retry-after.js'
+import { bodyText, errorIn, errorText } from '../error-text.js'
 import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../upstream-errors.js'
 
 /** Codes and types of an exhausted quota, which a retry does not help. */
@@ -28,25 +29,26 @@ interface ErrorWords {
 
 const NO_WORDS: ErrorWords = { code: '', type: '', param: undefined }
 
-/** The error of a reply with an error status. The text of a body that is not JSON is not used. */
+/** The error of a reply with an error status. Of a body that is not JSON, text is used and a page is not. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
   const payload = parse(body)
+  const text = payload === null ? bodyText(body) : ''
   const error =
-    payload === null
+    payload === null && text === ''
       ? withoutBody(status)
-      : describe(payload, status, `The upstream answered ${status} without a message.`)
+      : describe(payload ?? { message: text }, status, `The upstream answered ${status} without a message.`)
   const wait = retryAfterSeconds(headers)
   if (wait !== undefined) error.retryAfterSeconds = wait
   if (headers['x-should-retry'] === 'false') error.retryable = false
   return error
 }
 
-/** An error inside a reply with status 200; `payload` is the value of its `error` member. */
+/** An error inside a reply with status 200; `payload` is the error in it, or its text. */
 export function decodeErrorPayload(payload: unknown): WireError {
   const fallback = 'The upstream reported a failure without a message.'
   if (isObject(payload)) return describe(payload, null, fallback)
-  const message = typeof payload === 'string' && payload !== '' ? redactUpstreamText(payload) : fallback
-  return { kind: 'upstream_failed', message }
+  const text = typeof payload === 'string' ? payload : Array.isArray(payload) ? errorText(payload) : ''
+  return { kind: 'upstream_failed', message: text === '' ? fallback : redactUpstreamText(text) }
 }
 
 /** The `error` object of a JSON body; null if the body is not a JSON object. */
@@ -60,9 +62,8 @@ function parse(body: string): JsonObject | null {
   // Google's OpenAI-compatible endpoint wraps the object in an array.
   if (Array.isArray(value)) value = value[0]
   if (!isObject(value)) return null
-  const error = value['error']
-  if (isObject(error)) return error
-  return typeof error === 'string' ? { ...value, message: error } : value
+  const error = errorIn(value) ?? value
+  return errorText(error) === '' ? { ...error, message: errorText(value) } : error
 }
 
 function withoutBody(status: number): WireError {
@@ -77,7 +78,7 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
   const type = wordOf(payload['type'])
   const param = stringOf(payload['param'])
   const known = status ?? errorStatusOf(code) ?? errorStatusOf(payload['status'])
-  const text = textOf(payload)
+  const text = errorText(payload)
   const isAboutRequest = MODEL.has(code) || MODEL.has(type) || (param ?? '') !== ''
   if (status !== null && !isAboutRequest && isMissingEndpoint(status, text)) return { ...MISSING_ENDPOINT }
   const kind = known === null ? kindOfWords(code, type) : kindOf(known, { code, type, param })
@@ -102,11 +103,6 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
 function errorStatusOf(value: unknown): number | null {
   const status = Number(value)
   return Number.isInteger(status) && status >= 400 && status < 600 ? status : null
-}
-
-function textOf(payload: JsonObject): string {
-  const { message, detail, error_msg: word } = payload
-  return stringOf(message) ?? stringOf(detail) ?? stringOf(word) ?? ''
 }
 
 /**

@@ -140,7 +140,7 @@ void t.test('calls are sent whole with any arguments', (t) => {
     [' ', {}],
     ['{"a":\n 1}', { a: 1 }],
     ['[1]', { _raw: '[1]' }],
-    ['{"a":', { _raw: '{"a":' }],
+    ['{"a":}', { _raw: '{"a":}' }],
   ]
   for (const [json, args] of cases) {
     const { parts, streamed, whole } = both([START, ...call(0, json), STOP], 'openai-chat')

@@ -49,6 +49,44 @@ void t.test('sources that arrive before the text are cited', (t) => {
   t.end()
 })
 
+void t.test('[DONE] alone completes a stream of chunks only', (t) => {
+  const words = { status: 'working' }
+  t.equal(decodeFrames([ROLE, textChunk('Hi'), DONE]).reply?.reason, 'stop')
+  const broken = decodeFrames([ROLE, textChunk('Hi'), JSON.stringify(words), DONE])
+  t.equal(broken.error?.kind, 'upstream_truncated')
+  t.equal(decodeFrames([ROLE, textChunk('Hi'), JSON.stringify(words), stop(), DONE]).reply?.reason, 'stop')
+  t.end()
+})
+
+void t.test('fragments after a finish reason belong to the reply', (t) => {
+  const first = { tool_calls: [textPart(0, '{"city":', { id: 'call_1', name: 'get' })] }
+  const rest = { tool_calls: [textPart(0, '"Bern"}')] }
+  const outcome = decodeFrames([
+    ROLE,
+    chunk(first, 'tool_calls'),
+    chunk(rest, 'tool_calls'),
+    usageChunk(3, 2),
+    DONE,
+  ])
+  t.same(callsOf(outcome), ['call_1 get {"city":"Bern"}'])
+  t.equal(outcome.reply?.reason, 'tool-use')
+  const texts = decodeFrames([chunk({ content: 'A' }, 'stop'), chunk({ content: 'B' }, 'length'), DONE])
+  t.match(blocks(texts), [{ type: 'text', text: 'AB' }])
+  t.equal(texts.reply?.reason, 'length')
+  t.end()
+})
+
+void t.test('a call with cut arguments is not reported as finished', (t) => {
+  const first = { tool_calls: [textPart(0, '{"city":"Be', { id: 'call_1', name: 'get' })] }
+  for (const reason of ['tool_calls', 'stop', null]) {
+    const outcome = decodeFrames([ROLE, chunk(first, reason), DONE])
+    t.equal(outcome.error?.kind, 'upstream_truncated', String(reason))
+    t.equal(outcome.breach, null)
+  }
+  t.same(callsOf(decodeFrames([ROLE, chunk(first, 'length'), DONE])), ['call_1 get {"city":"Be'])
+  t.end()
+})
+
 void t.test('usage after the finish reason is kept, and the finish event is last', (t) => {
   const outcome = decodeFrames([ROLE, textChunk('Hi'), stop(), usageChunk(3, 2), DONE])
   t.same(kinds(outcome), ['start', 'text-start', 'text-delta', 'usage', 'text-end', 'finish'])

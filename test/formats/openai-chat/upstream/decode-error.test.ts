@@ -104,14 +104,48 @@ void t.test('messages are redacted and bounded', (t) => {
   t.end()
 })
 
-void t.test('bodies in other forms have a generic message', (t) => {
+/** Bodies of other servers, and their words. */
+const FOREIGN: readonly (readonly [body: string, words: string])[] = [
+  [
+    '{"detail":[{"loc":["body","top_k"],"msg":"Input is no number","type":"int"}]}',
+    'body.top_k: Input is no number',
+  ],
+  [
+    '{"object":"error","message":{"detail":[{"loc":["body",0],"msg":"Too few"}]},"code":null}',
+    'body.0: Too few',
+  ],
+  ['{"detail":[{"msg":"One"},{"msg":"Two"}]}', 'One; Two'],
+  ['{"detail":{"error":"Quota of the day"}}', 'Quota of the day'],
+  ['{"error":{"detail":"Inside"}}', 'Inside'],
+  ['{"success":false,"errors":[{"code":5004,"message":"No such field"}],"result":null}', 'No such field'],
+  ['{"errors":["first","second"]}', 'first; second'],
+  ['{"errors":{"message":"alone"}}', 'alone'],
+  ['{"code":20015,"msg":"Bad size","data":null}', 'Bad size'],
+  ['{"Message":"From a proxy"}', 'From a proxy'],
+  ['{"base_resp":{"status_code":2013,"status_msg":"invalid params"}}', 'invalid params'],
+  [
+    '{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\\"error\\":{\\"message\\":\\"too many stops\\"}}"}}}',
+    'Provider returned error (too many stops)',
+  ],
+  [
+    '{"error":{"message":"Provider returned error","metadata":{"raw":"no seats left"}}}',
+    'Provider returned error (no seats left)',
+  ],
+  ['Bad Request', 'Bad Request'],
+  ['"quoted"', 'quoted'],
+  ['{"error":{"message":"The list of tools', 'The list of tools'],
+  ['{"error":{"message":"Cut \\"later\\"","param":["a', 'Cut "later"'],
+]
+
+void t.test('bodies in other forms have their words, or a generic message', (t) => {
   const read = (text: string): string => upstreamCodec.decodeError(400, {}, text).message
   t.equal(read('{"error":"plain"}'), 'plain')
   t.equal(read('[{"error":{"message":"listed"}}]'), 'listed')
   t.equal(read('{"object":"error","message":"flat"}'), 'flat')
   t.equal(read('{"detail":"detailed"}'), 'detailed')
+  for (const [text, words] of FOREIGN) t.equal(read(text), words, text)
   t.equal(read('{"error":{}}'), 'The upstream answered 400 without a message.')
-  for (const none of ['', 'null', '7', '"x"', '[]', '{', 'Bad Request']) {
+  for (const none of ['', 'null', '7', '""', '[]', '{', '<p>Bad Request']) {
     t.equal(read(none), 'The upstream answered 400 without a readable error.')
   }
   t.end()
