@@ -13,7 +13,7 @@
  * `finish` or `error`. If a call has cut arguments, a `finish` by the will of the model becomes an error.
  */
 import type { WireError } from '../../errors.js'
-import { JsonCompletion } from '../wire/json/json-completion.js'
+import { JsonCompletion } from './json-completion.js'
 import type { ChatEvent, EventSink, FinishReason } from './event.js'
 
 type BlockKind = 'text' | 'refusal' | 'thinking' | 'tool'

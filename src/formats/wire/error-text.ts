@@ -78,7 +78,7 @@ const SUCCEEDED: ReadonlySet<unknown> = new Set([undefined, null, 0, '0', 200, '
 const MESSAGES = ['message', 'msg', 'Message', 'error_msg', 'error_message', 'detail', 'errors']
 
 /**
- * The error that an object is or has, whatever its form: `error`, `object: "error"`, `detail`, `errors`,
+ * The error that an object is or has, in any form: `error`, `object: "error"`, `detail`, `errors`,
  * `code` with `msg`, `base_resp` with a code; null if it reports none. Members of a reply do not count, so
  * call it with an object that may be no reply.
  */

@@ -8,7 +8,7 @@
  */
 import type { Citation, EventSink } from '../../chat/event.js'
 import { isObject, numberOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
-import { JsonCompletion } from '../../wire/json/json-completion.js'
+import { JsonCompletion } from '../../chat/json-completion.js'
 import { CallIds } from '../../wire/openai/tools.js'
 import { thoughtSignature } from '../reasoning-state.js'
 

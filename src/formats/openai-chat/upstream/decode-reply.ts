@@ -371,7 +371,7 @@ export function errorOfEvent(data: string): WireError {
  * The finish reason so far. Some gateways send one with each chunk of a call; the last one counts, unless it
  * is an ordinary end after a reason that means more.
  */
-export function laterReason(earlier: string | null, reason: JsonValue | undefined): string | null {
+function laterReason(earlier: string | null, reason: JsonValue | undefined): string | null {
   if (typeof reason !== 'string' || reason === '') return earlier
   return earlier !== null && reason === 'stop' ? earlier : reason
 }
