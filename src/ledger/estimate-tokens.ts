@@ -6,7 +6,8 @@
 import type { JsonValue } from '../formats/chat/json.js'
 import type { ModelFamily } from '../formats/chat/model-facts.js'
 import type { OutputSize } from '../formats/chat/output-size.js'
-import type { ChatRequest, MediaSource, ThinkingPart, UserPart } from '../formats/chat/request.js'
+import type { ChatRequest, ThinkingPart, UserPart } from '../formats/chat/request.js'
+import { extentOf, type InlineFile } from './measure-media.js'
 
 /** The sizes of the parts of a request that become tokens. */
 export interface PromptSize {
@@ -23,6 +24,15 @@ export interface PromptSize {
   files: number
   /** Bytes of inline files, and of encrypted reasoning that the client sends back. */
   fileBytes: number
+  /** The part of `files` and of `fileBytes` whose maximum is not that of their bytes, but of what follows. */
+  media: number
+  mediaBytes: number
+  /** Pages of documents, if they could be counted. */
+  pages: number
+  /** Seconds of sound, if they are known. */
+  seconds: number
+  /** Files whose pages or seconds are not known: each may have the vendor's maximum. */
+  unmeasured: number
 }
 
 /** All sizes 0. */
@@ -36,6 +46,11 @@ export function emptyPromptSize(): PromptSize {
     images: 0,
     files: 0,
     fileBytes: 0,
+    media: 0,
+    mediaBytes: 0,
+    pages: 0,
+    seconds: 0,
+    unmeasured: 0,
   }
 }
 
@@ -54,7 +69,14 @@ interface Rates {
   readonly fileByte: number
   /** The overhead of one tool call in a reply. */
   readonly call: number
+  /** 0 in estimates, which count these by their files and bytes. */
+  readonly page: number
+  readonly second: number
+  readonly unmeasured: number
 }
+
+/** Estimates do not open files. */
+const UNOPENED = { page: 0, second: 0, unmeasured: 0 }
 
 /**
  * All vendors have about four bytes of text per token, in any script (1 byte per letter in Latin, 2 in
@@ -63,6 +85,7 @@ interface Rates {
  */
 const RATES: Readonly<Record<ModelFamily, Rates>> = {
   openai: {
+    ...UNOPENED,
     textByte: 0.25,
     message: 5,
     tooling: 0,
@@ -74,6 +97,7 @@ const RATES: Readonly<Record<ModelFamily, Rates>> = {
     call: 8,
   },
   anthropic: {
+    ...UNOPENED,
     textByte: 0.25,
     message: 5,
     tooling: 480,
@@ -85,6 +109,7 @@ const RATES: Readonly<Record<ModelFamily, Rates>> = {
     call: 35,
   },
   google: {
+    ...UNOPENED,
     textByte: 0.24,
     message: 1,
     tooling: 0,
@@ -98,19 +123,30 @@ const RATES: Readonly<Record<ModelFamily, Rates>> = {
 }
 
 /**
+ * More than any vendor's maximum for one file, 1,000 pages or ten hours of sound: callers reduce it to the
+ * model's context window.
+ */
+const UNMEASURED = 2_000_000
+
+/**
  * No byte-level vocabulary has more tokens than bytes. The other rates are the maximum that a vendor
  * documents or a recording shows: an image at full resolution, the instructions about tools, the markers
  * around a turn.
  */
 const MAX_RATES: Readonly<Record<ModelFamily, Rates>> = {
-  openai: upperBounds(40_000),
-  anthropic: upperBounds(5_000),
-  google: upperBounds(2_300),
+  openai: upperBounds(40_000, 8_000, 100),
+  anthropic: upperBounds(5_000, 8_000, 100),
+  google: upperBounds(2_300, 2_300, 32),
 }
 
-function upperBounds(image: number): Rates {
+/**
+ * Vendors read the text of a page (up to 3,000 tokens as Anthropic states) and its picture. Google counts 32
+ * tokens for a second of sound, OpenAI 10 to 100.
+ */
+function upperBounds(image: number, page: number, second: number): Rates {
   const perByte = { textByte: 1, toolByte: 1, schemaByte: 1, fileByte: 1 }
-  return { ...perByte, message: 32, tooling: 1_000, image, file: 20_000, call: 64 }
+  const perMedia = { page, second, unmeasured: UNMEASURED }
+  return { ...perByte, ...perMedia, message: 32, tooling: 1_000, image, file: 20_000, call: 64 }
 }
 
 /** Maximum length of the instructions that some vendors put before the first turn. */
@@ -161,19 +197,30 @@ function addPart(size: PromptSize, part: UserPart): void {
       return
     case 'file':
       size.files += 1
-      size.fileBytes += inlineBytes(part.source)
+      if (part.source.kind === 'base64') addInline(size, part.source)
       return
     case 'audio':
       size.files += 1
-      size.fileBytes += (part.data.length * 3) / 4
+      addInline(size, { mediaType: `audio/${part.format}`, data: part.data })
       return
     default:
       part satisfies never
   }
 }
 
-function inlineBytes(source: MediaSource): number {
-  return source.kind === 'base64' ? (source.data.length * 3) / 4 : 0
+/** Media types of text, of which no token is smaller than a byte. */
+const TEXT_TYPE = /^text\/|[/+](?:json|xml|yaml|javascript)\b/
+
+/** A compressed file of a few bytes may have many pages, or hours of sound. */
+function addInline(size: PromptSize, { mediaType, data }: InlineFile): void {
+  const bytes = (data.length * 3) / 4
+  size.fileBytes += bytes
+  if (TEXT_TYPE.test(mediaType)) return
+  size.media += 1
+  size.mediaBytes += bytes
+  const extent = extentOf(mediaType, data)
+  if (extent === null) size.unmeasured += 1
+  else size[extent.unit] += extent.count
 }
 
 /** The approximate size of the value as JSON, in a quarter of the time of `JSON.stringify`. */
@@ -201,7 +248,9 @@ export function inputTokens(size: PromptSize, family: string): number {
  * item. Callers reduce the bound to the model's context window.
  */
 export function maxInputTokens(size: PromptSize, family: string): number {
-  return Math.ceil(weightedSum(size, ratesOf(MAX_RATES, family))) + MAX_PREAMBLE
+  const { media, mediaBytes } = size
+  const bounded = { ...size, files: size.files - media, fileBytes: size.fileBytes - mediaBytes }
+  return Math.ceil(weightedSum(bounded, ratesOf(MAX_RATES, family))) + MAX_PREAMBLE
 }
 
 /** Models of other vendors count as OpenAI's, whose format their upstreams use. */
@@ -218,7 +267,10 @@ function weightedSum(size: PromptSize, rates: Rates): number {
     size.schemaBytes * rates.schemaByte +
     size.images * rates.image +
     size.files * rates.file +
-    size.fileBytes * rates.fileByte
+    size.fileBytes * rates.fileByte +
+    size.pages * rates.page +
+    size.seconds * rates.second +
+    size.unmeasured * rates.unmeasured
   )
 }
 
