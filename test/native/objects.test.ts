@@ -244,6 +244,8 @@ for (const store of STORES) {
       }
     })
     t.strictSame(sent, [], 'no request reaches the provider')
+    const spellings = { contents: [{ parts: [{ file_data: { fileUri: 'files/g8' } }] }] }
+    t.equal((await b('/v1beta/models/gemini-2.5-flash:countTokens', { json: spellings })).status, 404)
     const [[path, json] = ['', {}]] = requests
     await a(path, { json })
     t.match(provider.seen.at(-1), { url: '/v1/chat/completions', body: file }, 'of the owner')
@@ -254,6 +256,36 @@ for (const store of STORES) {
       tools: [{ type: 'function', function: tool }],
     }
     t.equal((await asked(scene, () => b(path, { json: plain }))).length, 1)
+  })
+
+  void t.test(`${store}: ids of a client's own in members without objects`, async (t) => {
+    const scene = await openAccounts(t, store)
+    const own = {
+      ...{ client_metadata: { thread_id: '01a2', turn: [{ file_id: 'f' }] }, conversation_id: 'c-1' },
+      ...{ thread_id: 't-1', file_id: 'file_1', session: { container: 'container_1' } },
+    }
+    const message = { role: 'user', content: 'x', ...own }
+    const max_tokens = 9
+    const input = [message]
+    const gemini = { contents: [{ role: 'user', parts: [{ text: 'x', ...own }] }], ...own }
+    const requests: [path: string, json: object][] = [
+      ['/v1/chat/completions', { model: 'gpt-4o', messages: [message], ...own }],
+      ...['gpt-4.1', 'gpt-4o', 'claude-sonnet-4-5', 'gemini-2.5-flash'].map((model): [string, object] => [
+        '/v1/responses',
+        { model, input: 'x', ...own },
+      ]),
+      ['/v1/responses', { model: 'gpt-4.1', input, ...own }],
+      ['/v1/messages', { model: 'claude-sonnet-4-5', max_tokens, messages: [message], ...own }],
+      ['/v1/messages', { model: 'gpt-4o', max_tokens, messages: [{ role: 'user', content: 'x' }], ...own }],
+      ['/v1beta/models/gemini-2.5-flash:generateContent', gemini],
+    ]
+    for (const [path, json] of requests) {
+      const sent = await asked(scene, async () => {
+        const reply = await scene.b(path, { json })
+        t.notMatch(await reply.text(), 'unknown_object', `${path} ${JSON.stringify(json)}`)
+      })
+      t.equal(sent.length, 1, `${path} ${JSON.stringify(json)}`)
+    }
   })
 
   void t.test(`${store}: containers and responses of translated requests`, async (t) => {

@@ -2,9 +2,10 @@
  * Lets a translated request name only objects of its own account (files, caches, containers, stored prompts),
  * at upstreams with `native_sharing: account`: no other upstream receives it.
  */
+import type { Target } from '../generation.js'
 import type { Candidate, Route } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
-import { idsInBody } from './object-ids.js'
+import { idsInRequest, vendorOf } from './ids-in-request.js'
 import { unknownObject, type OwnedObjects } from './owned-objects.js'
 
 /**
@@ -16,8 +17,9 @@ export function guardCall(
   route: Route,
   { accountId, objects }: { readonly accountId: string; readonly objects: OwnedObjects },
 ): Route | Promise<Route> {
-  if (route.candidates.every(isShared)) return route
-  const ids = idsInBody(call.body)
+  const vendor = vendorOf(call.wire)
+  if (vendor === null || !route.candidates.some((candidate) => hasObjects(call, candidate))) return route
+  const ids = idsInRequest(call.body, vendor)
   return ids.size === 0 ? route : withOwners(call, [...ids], { route, accountId, objects })
 }
 
@@ -36,9 +38,7 @@ async function withOwners(
     const { name } = candidate.target.upstream.config
     const known =
       allowed.get(name) ??
-      (isShared(candidate) ||
-        refuses(call, candidate) ||
-        (await objects.isOwned(name, accountId, ids)).every(Boolean))
+      (!hasObjects(call, candidate) || (await objects.isOwned(name, accountId, ids)).every(Boolean))
     allowed.set(name, known)
     if (known) candidates.push(candidate)
   }
@@ -52,11 +52,20 @@ async function withOwners(
   throw unknownObject(ids[0] ?? '', name)
 }
 
-function isShared({ target }: Candidate): boolean {
-  return target.upstream.config.native.sharing === 'shared'
+/**
+ * Whether the upstream reads ids of the client's format as its own objects, and accounts own these. Another
+ * vendor's upstream never receives them: a codec refuses them or leaves them out.
+ */
+function hasObjects(call: Call, { target }: Candidate): boolean {
+  const { native, platform } = target.upstream.config
+  if (native.sharing === 'shared' || vendorOf(call.wire) !== vendorOf(target.wire)) return false
+  // Claude on these platforms has no Files API, no containers and no skills.
+  if (target.wire === 'anthropic' && (platform?.name === 'bedrock' || platform?.name === 'vertex'))
+    return false
+  return !refuses(call, target)
 }
 
-/** Whether the request is refused for this candidate anyway, with a message that names the field. */
-function refuses({ wire, request }: Call, { target }: Candidate): boolean {
+/** Whether the request is refused for this target anyway, with a message that names the field. */
+function refuses({ wire, request }: Call, target: Target): boolean {
   return target.wire !== wire && (request.native ?? []).some(({ refusal }) => refusal !== undefined)
 }

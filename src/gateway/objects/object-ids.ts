@@ -4,16 +4,7 @@
  *
  * Sources: the API references of OpenAI, Anthropic and Gemini, read 2026-11-24.
  */
-import {
-  arrayOf,
-  isObject,
-  numberOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../formats/chat/json.js'
-import { longTextOf } from '../../formats/chat/long-text.js'
+import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
 import type { NativeRule } from '../../config/config.js'
 
 /**
@@ -204,6 +195,7 @@ const GOOGLE_FILE = /^(?:https?:\/\/[^/]*googleapis\.com\/(?:[^?#]*\/)?)?files\/
 const FOREIGN = new Set([
   'args',
   'arguments',
+  'client_metadata',
   'input_schema',
   'inputSchema',
   'json_schema',
@@ -314,37 +306,4 @@ export function idOfItem(item: unknown): string | null {
   if (!isObject(item)) return null
   const id = stringOf(item['id']) ?? stringOf(item['name'])
   return id === undefined ? null : idInValue(id)
-}
-
-/**
- * The objects that a parsed body of a chat endpoint names. Stored responses are the gateway's own, and it
- * resolves them itself.
- */
-export function idsInBody(body: JsonObject): Set<string> {
-  const ids = new Set<string>()
-  const pending: { readonly value: JsonObject | JsonValue[]; readonly name: string }[] = [
-    { value: body, name: '' },
-  ]
-  const take = (name: string, parent: string | null, value: JsonValue | undefined): void => {
-    const isItem = parent === null
-    if (typeof value === 'string') {
-      const isNamed = mayNameObject(name) || (name === 'id' && mayNameObject(parent ?? ''))
-      const id = isNamed && name !== 'previous_response_id' ? idInMember(name, parent ?? '', value) : null
-      if (id !== null) ids.add(id)
-    } else if (typeof value === 'object' && value !== null) {
-      pending.push({ value, name: isItem && !Array.isArray(value) ? '' : name })
-    }
-  }
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const { value, name } = next
-    if (Array.isArray(value)) for (const item of value) take(name, null, item)
-    else {
-      for (const key in value) {
-        // Long texts stay encoded, and are never ids.
-        const inner = longTextOf(value, key) === null ? value[key] : null
-        if (!isForeignData(key, Array.isArray(inner))) take(key, name, inner)
-      }
-    }
-  }
-  return ids
 }
