@@ -36,7 +36,11 @@ import type { ReplyHandler, UpstreamCall } from '../upstreams/upstream-call.js'
 import type { AttemptResult, SendResult } from './attempt-result.js'
 import type { PreparedRequest } from './prepare-candidate.js'
 import {
+  bodyForm,
   isEventStream,
+  isKnownType,
+  isSniffed,
+  withoutBom,
   OTHER_TYPE,
   requestIdIn,
   unreadable,
@@ -130,6 +134,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   /** The client has the beginning of the reply. */
   private isCommitted: boolean
   private feed: ChunkFeed | null = null
+  /** The first bytes of a reply whose form is not known yet; null once it is. */
+  private firstBytes: Buffer | null = null
   private readonly collected: CollectedReply
   /** Set if the client has left and the rest of the reply is read for its usage. */
   private drainedReply: DrainedReply | null = null
@@ -201,27 +207,71 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
       return
     }
     // A continued reply keeps its form: whole, or a stream.
-    const { call } = this.prepared
-    const isStream = this.earlier.whole === null && streamsOn(call, this.target, isEventStream(headers))
     const wrong = unreadable(headers)
-    if (wrong !== null) this.fail(wrong)
-    else if (isStream) this.guard(() => this.openStream())
+    if (wrong !== null) return this.fail(wrong)
+    if (isSniffed(headers)) this.firstBytes = Buffer.alloc(0)
+    this.open(isEventStream(headers))
+  }
+
+  /** Reads the reply as a stream of events, or whole. */
+  private open(isEvents: boolean): void {
+    const { call } = this.prepared
+    this.collected.isEvents = isEvents
+    const isStream = this.earlier.whole === null && streamsOn(call, this.target, isEvents)
+    if (isStream) this.guard(() => this.openStream())
     else if (this.stream !== null) this.fail(OTHER_TYPE)
     else this.phase = 'whole'
+  }
+
+  /**
+   * The form of the reply by its first bytes, because some upstreams send another content type. Returns the
+   * bytes so far once the form is known; null before.
+   */
+  private sniffed(chunk: Buffer, isLast = false): Buffer | null {
+    const { firstBytes, collected } = this
+    if (firstBytes === null) return chunk
+    const bytes = firstBytes.length === 0 ? chunk : Buffer.concat([firstBytes, chunk])
+    const form = bodyForm(bytes) ?? (isLast ? 'other' : null)
+    this.firstBytes = form === null ? bytes : null
+    if (form === null) return null
+    if (form === 'other') {
+      if (!isKnownType(collected.headers) && bytes.length > 0) this.fail(OTHER_TYPE)
+      return bytes
+    }
+    const isEvents = form === 'events'
+    if (isEvents !== collected.isEvents) this.reopen(isEvents)
+    return isEvents ? bytes : withoutBom(bytes)
+  }
+
+  /** The reply has another form than its content type. A head that the client has stays. */
+  private reopen(isEvents: boolean): void {
+    if (this.isCommitted || this.earlier.stream !== null) return
+    if (this.stream !== null) {
+      const { stream, result } = this
+      this.stream = null
+      this.feed = null
+      stream.onStep = () => undefined
+      stream.onOutput = () => undefined
+      stream.destroy()
+      result.isStreamed = false
+      result.replyResult = null
+    }
+    this.open(isEvents)
   }
 
   onResponseData(chunk: Buffer): void {
     this.result.captured?.take(chunk)
     this.request.sent.recorder?.chunk(this.result, chunk)
     this.prepared.call.replyReader?.read(chunk, this.target)
+    const bytes = this.phase === 'error' ? chunk : this.sniffed(chunk)
     const { phase } = this
     if (phase === 'stream') {
       const gapMs = this.clock.received(performance.now())
       if (this.isCommitted) this.target.series.chunkGap(gapMs / 1000)
-      this.feed?.add(chunk)
+      if (bytes !== null) this.feed?.add(bytes)
     } else if (phase === 'whole' || phase === 'error') {
       this.clock.received(performance.now())
-      this.guard(() => this.collect(chunk, phase === 'whole'))
+      if (bytes !== null) this.guard(() => this.collect(bytes, phase === 'whole'))
     }
   }
 
@@ -232,12 +282,22 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   }
 
   onResponseEnd(): void {
+    this.takeFirstBytes()
     this.feed?.flush()
     if (this.phase === 'whole') this.guard(() => this.finishWhole())
     else this.bodyEnded()
   }
 
+  /** The body ended before its form was known. */
+  private takeFirstBytes(): void {
+    const rest = this.firstBytes === null ? null : this.sniffed(Buffer.alloc(0), true)
+    if (rest === null || rest.length === 0) return
+    if (this.phase === 'stream') this.feed?.add(rest)
+    else if (this.phase === 'whole') this.guard(() => this.collect(rest, true))
+  }
+
   onResponseError(cause: Error): void {
+    this.takeFirstBytes()
     this.feed?.flush()
     const { phase } = this
     if (phase === 'connecting' || phase === 'waiting' || phase === 'whole') {
@@ -573,6 +633,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
 /** Collects the body of one reply. */
 class CollectedReply {
   headers: IncomingHttpHeaders = {}
+  /** The body is a stream of events. */
+  isEvents = false
   private readonly request: AttemptRequest
   private readonly target: Target
   private chunks: Buffer[] = []
@@ -598,7 +660,7 @@ class CollectedReply {
       return false
     }
     this.chunks.push(chunk)
-    if (this.bytes > LARGE_BYTES && isReply && !isEventStream(this.headers)) this.startScan()
+    if (this.bytes > LARGE_BYTES && isReply && !this.isEvents) this.startScan()
     return true
   }
 
@@ -628,8 +690,10 @@ class CollectedReply {
     const { chunks, bytes, target } = this
     const { exchange, held, sent } = this.request
     const scan = this.scan === null ? null : this.scanSteps(this.scan)
-    const isEvents = isEventStream(this.headers)
-    const read = readReply({ chunks, bytes, scan, target, isEvents, begun }, { prepared, exchange, held })
+    const read = readReply(
+      { chunks, bytes, scan, target, isEvents: this.isEvents, begun },
+      { prepared, exchange, held },
+    )
     const translated = (): void => void (sent.translateMs += performance.now() - beganMs)
     if (!(read instanceof Promise)) translated()
     return read instanceof Promise ? read.finally(translated) : read

@@ -396,7 +396,7 @@ function seedOf(x: RequestContext, call: Call, target: Target): Seed {
   }
 }
 
-/** A 200 with a content type that is neither JSON nor an event stream. */
+/** A 200 whose body is neither JSON nor an event stream. */
 export const OTHER_TYPE: Readonly<WireError> = {
   kind: 'upstream_malformed',
   message: "The upstream's reply has an unexpected content type.",
@@ -408,15 +408,45 @@ export function requestIdIn(headers: IncomingHttpHeaders): string | null {
   return id === undefined ? null : id.slice(0, 128)
 }
 
-/** True if the body is a stream of events. */
+/** True if the body is a stream of events by its content type. */
 export function isEventStream(headers: IncomingHttpHeaders): boolean {
   const type = typeOf(headers)
   return type.startsWith('text/event-stream') || type.startsWith(AWS_EVENT_STREAM)
 }
 
-/**
- * The error of a 200 that cannot be read: compressed although `identity` was requested, or of another type.
- */
+/** The form of a body; null if more bytes are needed. */
+type BodyForm = 'events' | 'json' | 'other'
+
+const BOM_BYTES = Buffer.from([0xef, 0xbb, 0xbf])
+/** Fields and comments with which a stream of events begins. */
+const FIELDS = ['data:', 'event:', 'id:', 'retry:', ':']
+
+/** The body without a byte order mark. */
+export function withoutBom(body: Buffer): Buffer {
+  return body.subarray(0, 3).equals(BOM_BYTES) ? body.subarray(3) : body
+}
+
+/** What a body is by its first bytes; null if there are too few. */
+export function bodyForm(first: Buffer): BodyForm | null {
+  const start = withoutBom(first).subarray(0, 64).toString('latin1').trimStart()
+  if (start === '' || (first.length < 3 && first[0] === BOM_BYTES[0]))
+    return first.length < 64 ? null : 'other'
+  if (start.startsWith('{') || start.startsWith('[')) return 'json'
+  if (FIELDS.some((field) => start.startsWith(field))) return 'events'
+  return FIELDS.some((field) => field.startsWith(start)) ? null : 'other'
+}
+
+/** Whether a body has the content type of JSON or events. */
+export function isKnownType(headers: IncomingHttpHeaders): boolean {
+  return typeOf(headers).includes('json') || isEventStream(headers)
+}
+
+/** Whether the first bytes decide about the form of a body: AWS frames its events in binary. */
+export function isSniffed(headers: IncomingHttpHeaders): boolean {
+  return !typeOf(headers).startsWith(AWS_EVENT_STREAM)
+}
+
+/** The error of a 200 that cannot be read: compressed although `identity` was requested. */
 export function unreadable(headers: IncomingHttpHeaders): WireError | null {
   const encoding = fieldOf(headers['content-encoding'])
   if (encoding !== undefined && encoding !== 'identity') {
@@ -430,8 +460,7 @@ export function unreadable(headers: IncomingHttpHeaders): WireError | null {
     const message = "The upstream's reply has a transfer coding that was not requested."
     return { kind: 'upstream_malformed', message }
   }
-  const type = typeOf(headers)
-  return type === '' || type.includes('json') || isEventStream(headers) ? null : OTHER_TYPE
+  return null
 }
 
 function typeOf(headers: IncomingHttpHeaders): string {

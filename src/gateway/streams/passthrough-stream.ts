@@ -90,7 +90,8 @@ export class PassthroughStream implements Translation, FrameSink {
     this.takeUnframed()
     if (this.framer.overflow) this.overflow()
     // Latin-1 text is as long as its bytes, so an equal length means that the chunk passes unchanged.
-    if (startsBetweenEvents && !this.isChanged && this.ready.length === chunk.length) {
+    const isSame = startsBetweenEvents && !this.isChanged && !this.framer.isRewritten
+    if (isSame && this.ready.length === chunk.length) {
       this.ready = ''
       return chunk
     }

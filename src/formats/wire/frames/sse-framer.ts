@@ -45,10 +45,11 @@ const BOM_BYTES = '\u00EF\u00BB\u00BF'
  * Emits the same frames regardless of chunk boundaries. `id` and `retry` are ignored, because the gateway
  * does not reconnect.
  *
- * Three differences from WHATWG: a frame with empty data is not emitted; an event without a blank line at the
+ * Four differences from WHATWG: a frame with empty data is not emitted; an event without a blank line at the
  * end of the stream is emitted if its data are valid JSON or `[DONE]`, because some proxies drop the last
  * line; lines that are not fields and together form a JSON object with an `error` are emitted as a frame,
- * because some upstreams fail within a stream and write a plain body.
+ * because some upstreams fail within a stream and write a plain body; consecutive `data` lines of which each
+ * is a JSON object or `[DONE]` are events of their own, because some servers end events with one line feed.
  */
 export class SseFramer implements Framer {
   private readonly sink: FrameSink
@@ -91,6 +92,7 @@ export class SseFramer implements Framer {
   /** The open event is not kept. */
   private isPassed = false
   private limit: string | null = null
+  private hasLineEvents = false
 
   constructor(sink: FrameSink, options: SseOptions = {}) {
     this.sink = sink
@@ -164,6 +166,11 @@ export class SseFramer implements Framer {
   /** Characters of the incomplete event (bytes if `bytes` is set). */
   get pendingBytes(): number {
     return this.size + this.partial.length
+  }
+
+  /** True if lines were events of their own, whose `raw` is corrected. */
+  get isRewritten(): boolean {
+    return this.hasLineEvents
   }
 
   /** True if no line or event is incomplete. */
@@ -365,7 +372,29 @@ export class SseFramer implements Framer {
       if (this.data !== null) this.scan.addLine()
       scanText(this.scan, text)
     }
-    if (!this.isPassed) this.data = this.data === null ? text : this.data + LF + text
+    if (this.isPassed) return
+    const { data } = this
+    if (data !== null && this.scan === null && isLineEvent(text) && isLineEvent(data)) {
+      this.hasLineEvents = true
+      this.deliverLine(data)
+      this.data = null
+    }
+    if (this.hasLineEvents && this.data === null && isLineEvent(text)) this.deliverLine(text)
+    else this.data = this.data === null ? text : this.data + LF + text
+  }
+
+  /** Delivers an event that ends with one line feed, with the two that clients need. */
+  private deliverLine(data: string): void {
+    if (this.isStopped()) return
+    this.rawText = this.unframed + `data: ${data}\n\n`
+    this.leadLength = this.unframed.length
+    this.unframed = ''
+    this.pendingRaw = ''
+    this.chunkFrom = this.nextLine
+    this.size = 0
+    const checked = data.length > SHALLOW_BYTES ? this.shallow(data) : data
+    if (checked !== null) this.sink.frame(this.name, checked)
+    this.rawText = ''
   }
 
   private blank(): void {
@@ -465,6 +494,13 @@ function value(source: string, from: number, end: number): string {
 /** Whether the data are whole: `[DONE]`, or valid JSON. */
 function isWhole(data: string): boolean {
   return data === '[DONE]' || parsed(data) !== undefined
+}
+
+/** Whether a line of data is an event of its own: `[DONE]`, or a JSON object. */
+function isLineEvent(line: string): boolean {
+  const text = line.trim()
+  if (text === '[DONE]') return true
+  return text.startsWith('{') && text.endsWith('}') && parsed(text) !== undefined
 }
 
 /** Whether the text is a JSON object with an `error`. */

@@ -1,0 +1,94 @@
+/**
+ * Goal: a reply is read as what it is, regardless of its content type.
+ * Method: upstreams that send streams and whole replies of the chat format under each content type.
+ */
+import t from 'tap'
+import { httpReply, startSocketUpstream } from '../../faults/socket-upstream.js'
+import { startGateway } from '../../helpers/gateway.js'
+
+const chunk = (delta: object, finish_reason: string | null = null): string => {
+  const choices = [{ index: 0, delta, finish_reason }]
+  return JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices })
+}
+const USAGE = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
+const EVENTS = [
+  chunk({ role: 'assistant', content: '' }),
+  chunk({ content: 'Grüezi' }),
+  chunk({}, 'stop'),
+  JSON.stringify({
+    id: 'c',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'm',
+    choices: [],
+    usage: USAGE,
+  }),
+  '[DONE]',
+]
+const STREAM = EVENTS.map((data) => `data: ${data}\n\n`).join('')
+const LINES = EVENTS.map((data) => `data: ${data}\n`).join('')
+const WHOLE = JSON.stringify({
+  id: 'c',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Grüezi' }, finish_reason: 'stop' }],
+  usage: USAGE,
+})
+
+/** Content types, bodies, and how they are named. */
+const REPLIES: readonly (readonly [name: string, type: string | null, body: string])[] = [
+  ['events as JSON', 'application/json', STREAM],
+  ['events as text', 'text/plain; charset=utf-8', STREAM],
+  ['events as bytes', 'application/octet-stream', STREAM],
+  ['events without a type', null, STREAM],
+  ['events with a byte order mark', 'text/plain', `\uFEFF${STREAM}`],
+  ['events after a comment', 'application/json', `: hello\n\n${STREAM}`],
+  ['events with single line feeds', 'text/event-stream', LINES],
+  ['events with single line feeds, as JSON', 'application/json', LINES],
+  ['JSON as events', 'text/event-stream', WHOLE],
+  ['JSON as events, with a byte order mark', 'text/event-stream', `\uFEFF\n${WHOLE}`],
+  ['JSON as text', 'text/plain', WHOLE],
+  ['JSON without a type', null, WHOLE],
+]
+
+for (const [name, type, body] of REPLIES) {
+  void t.test(name, async (t) => {
+    const headers = type === null ? [] : [`content-type: ${type}`]
+    const upstream = await startSocketUpstream(
+      t,
+      ({ socket }) => void socket.end(httpReply(200, headers, body)),
+    )
+    const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
+    for (const path of ['/v1/chat/completions', '/v1/messages']) {
+      const isStream = body.includes('data:')
+      for (const stream of isStream ? [true] : [true, false]) {
+        const messages = [{ role: 'user', content: 'hi' }]
+        const response = await fetch(`${gateway.origin}${path}`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ model: 'gpt-4o', messages, max_tokens: 9, stream }),
+        })
+        const text = await response.text()
+        t.equal(response.status, 200, `${path} ${text}`)
+        t.match(text, /Grüezi/)
+        t.notMatch(text, /"error"/)
+        const isEvents = response.headers.get('content-type')?.startsWith('text/event-stream') === true
+        t.equal(isEvents, stream, path)
+        if (!stream) continue
+        t.match(text, path === '/v1/messages' ? /event: message_stop/ : /data: \[DONE\]\n\n/)
+        t.notMatch(text, /\}\ndata:/, 'each event ends with a blank line')
+      }
+    }
+  })
+}
+
+void t.test('a page is no reply', async (t) => {
+  const page = httpReply(200, ['content-type: text/html'], '<html>Sign in</html>')
+  const upstream = await startSocketUpstream(t, ({ socket }) => void socket.end(page))
+  const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
+  const messages = [{ role: 'user', content: 'hi' }]
+  const response = await gateway.chat({ model: 'gpt-4o', messages, stream: true })
+  t.equal(response.status, 502)
+  t.match(await response.text(), /unexpected content type/)
+})
