@@ -87,13 +87,22 @@ function shownServer({ adminToken, ...server }: ServerConfig): JsonObject {
 }
 
 function maskedLimiting(limiting: LimitingConfig): JsonObject {
-  const { unknownPrice, assumedPrice, unknownLength, unseenInput, assumedOutputTokens, away } = limiting
+  const {
+    unknownPrice,
+    assumedPrice,
+    unknownLength,
+    unseenInput,
+    unseenInputTokens,
+    assumedOutputTokens,
+    away,
+  } = limiting
   const { processes, budgetShare, budgetNanoUsd } = away
   return {
     unknown_price: unknownPrice,
     assumed_price: { ...assumedPrice },
     unknown_length: unknownLength ?? 'refuse',
     unseen_input: unseenInput,
+    unseen_input_tokens: { ...unseenInputTokens },
     assumed_output_tokens: assumedOutputTokens,
     away: { processes, budget_share: budgetShare, budget_usd: budgetNanoUsd / 1e9 },
   }

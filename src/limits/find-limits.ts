@@ -37,6 +37,15 @@ interface Need {
   readonly nanoUsd: number
   /** `nanoUsd` is calculated with `limiting.assumed_price`. */
   readonly isAssumed?: boolean
+  readonly advice?: Advice
+}
+
+/** What a client can change if a limit refuses its request. */
+export interface Advice {
+  /** The field of its format with the maximum of output tokens; null if it has none. */
+  readonly outputField: string | null
+  /** The part that may cost most; null if it is not known. */
+  readonly largestPart: () => string | null
 }
 
 /** Maximum length of a subject (`Demand`). */
@@ -158,6 +167,7 @@ export interface LimitDemand {
   readonly whose: string
   /** The cost of the demand is calculated with `limiting.assumed_price`. */
   readonly isAssumed?: boolean
+  readonly advice?: Advice
 }
 
 /** The demands on the ledger for a request that uses at most `need`. */
@@ -166,8 +176,9 @@ export function limitDemandsOf(limits: readonly Limit[], need: Need): LimitDeman
   for (const { subject, shared, whose, amounts } of limits) {
     const { requestsPerMinute, tokensPerMinute, concurrent } = amounts
     const { nanoUsdPerDay, nanoUsdPerWeek, nanoUsdPerMonth } = amounts
-    const { isAssumed = false } = need
-    const add = (demand: Demand): void => void limitDemands.push({ demand, whose, isAssumed })
+    const { isAssumed = false, advice } = need
+    const add = (demand: Demand): void =>
+      void limitDemands.push({ demand, whose, isAssumed, ...(advice && { advice }) })
     if (requestsPerMinute !== undefined) {
       add({ kind: 'requests', subject, shared, perMinute: requestsPerMinute, cost: 1 })
     }

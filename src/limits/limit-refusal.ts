@@ -34,7 +34,7 @@ const MINUTE_MS = 60_000
 
 /**
  * The refusal of a request: by the limit with the longest wait, or by the first limit that can never admit
- * it. `retry-after` is in whole seconds, at least 1.
+ * it. `retry-after` is in whole seconds, at least 1; absent if no waiting can help.
  */
 export function refusalOf(limitDemands: readonly LimitDemand[], limitStates: readonly LimitState[]): Refusal {
   let worst: { limitDemand: LimitDemand; limitState: LimitState } | null = null
@@ -57,7 +57,7 @@ export function refusalOf(limitDemands: readonly LimitDemand[], limitStates: rea
   const seconds = secondsOf(waitMs(limitDemand, limitState))
   const { kind, subject } = limitDemand.demand
   const error = new GatewayError('rate_limited', messageOf(limitDemand, limitState, seconds), {
-    retryAfterSeconds: seconds,
+    ...(never ? {} : { retryAfterSeconds: seconds }),
     ...(isBudgetKind(kind) ? { code: 'insufficient_quota' } : {}),
     ...(never || seconds > WORTH_WAITING_SECONDS ? { retryable: false } : {}),
   })
@@ -80,12 +80,14 @@ function counted(count: number, noun: string): string {
 }
 
 function messageOf(
-  { demand, whose, isAssumed }: LimitDemand,
+  { demand, whose, isAssumed, advice }: LimitDemand,
   limitState: LimitState,
   seconds: number,
 ): string {
   const again = `try again in ${seconds} s`
   const never = limitState.retryAfterMs === -1
+  const field = advice === undefined ? 'max_completion_tokens' : advice.outputField
+  const lower = field === null ? '' : `, or lower ${field}`
   switch (demand.kind) {
     case 'requests':
       return `The limit of ${counted(demand.perMinute, 'request')} a minute for ${whose} is reached; ${again}.`
@@ -93,7 +95,7 @@ function messageOf(
       const limit = `${demand.perMinute} tokens a minute for ${whose}`
       const need = `this request may need up to ${demand.cost}`
       if (never) {
-        return `The limit is ${limit}, and ${need} at once; shorten it, or lower max_completion_tokens.`
+        return `The limit is ${limit}, and ${need} at once; shorten it${lower}.`
       }
       return `The limit of ${limit} leaves ${limitState.remaining}, and ${need}; ${again}.`
     }
@@ -106,8 +108,11 @@ function messageOf(
       const limit = `The budget of $${dollars(demand.limitNanoUsd)} a ${time} for ${whose}`
       const assumption = isAssumed === true ? ASSUMED : ''
       const need = `this request may cost up to $${dollars(demand.costNanoUsd)}${assumption}`
-      if (never) return `${limit} is too small for this request: ${need}; lower max_completion_tokens.`
-      return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}; ${again}, or lower max_completion_tokens.`
+      const part = advice?.largestPart() ?? null
+      const most = part === null ? '' : ` (${part})`
+      const change = field === null ? 'send less' : `lower ${field}`
+      if (never) return `${limit} is too small for this request: ${need}${most}; ${change}.`
+      return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}${most}; ${again}, or ${change}.`
     }
     default:
       return demand satisfies never
@@ -119,7 +124,7 @@ const ASSUMED =
   ' at limiting.assumed_price, since the price of the model is not known (set it under upstreams.NAME.prices)'
 
 /** To the nano-dollar, without zeros at the end: `0.0125`. */
-function dollars(nanoUsd: number): string {
+export function dollars(nanoUsd: number): string {
   const text = (nanoUsd / 1e9).toFixed(9).replace(/0{1,9}$/, '')
   return text.endsWith('.') ? text.slice(0, -1) : text
 }

@@ -52,6 +52,7 @@ class Scene {
         unknownPrice: 'refuse',
         assumedPrice: { input: 10, output: 50, call: 0.05 },
         unseenInput: 'reserve',
+        unseenInputTokens: {},
         unknownLength: null,
         assumedOutputTokens: 1,
         away: { processes: 1, budgetShare: 0.1, budgetNanoUsd: 100 },

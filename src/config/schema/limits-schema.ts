@@ -2,6 +2,7 @@
  * The keys of limits: rules, limits of plans, and settings. `check-limits.ts` checks the rules, and
  * `limits/find-limits.ts` matches requests with them.
  */
+import { hostedToolName } from '../../formats/chat/hosted-tools.js'
 import * as z from 'zod'
 import type { KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
@@ -176,6 +177,17 @@ export const limitingSchema = z
       .describe(
         "How a budget counts a request with input that the gateway cannot see: a stored prompt, cache or container of the provider, files by id, documents by URL, videos, images by URL for models whose image tokens have no known maximum, and tools that the provider runs and whose results become input, such as a search of the web. `reserve`: the model's whole context window; the actual tokens are charged when the reply ends. `refuse`: 403. Requests without a budget are not affected.",
       ),
+    unseen_input_tokens: z
+      .record(
+        z.string().regex(/^[A-Za-z][\w-]{0,63}$/, {
+          error: 'must be the type of a tool, such as web_search',
+        }),
+        whole(0, 10_000_000),
+      )
+      .default({})
+      .describe(
+        'Number of prompt tokens that a budget reserves for the results of a tool that the provider runs, by its name in `allow_tools`: `{ web_search: 100000, file_search: 20000 }`, for all its calls in one request. The actual tokens are charged when the reply ends. Any other tool counts as `unseen_input` states.',
+      ),
     assumed_output_tokens: whole(1, 10_000_000)
       .default(4_096)
       .describe(
@@ -211,6 +223,10 @@ export function limitingOf(limiting: z.output<typeof limitingSchema>, workers: n
     ...section(limitingSchema.unwrap(), limiting),
     /** Reply tokens that a budget reserves if no maximum is known; null: the request is refused. */
     unknownLength: limiting.unknown_length === 'refuse' ? null : limiting.unknown_length,
+    /** By the name of the tool. */
+    unseenInputTokens: Object.fromEntries(
+      Object.entries(limiting.unseen_input_tokens).map(([name, tokens]) => [hostedToolName(name), tokens]),
+    ),
     away: {
       /** Processes that share the limits. */
       processes: away.processes ?? workers,

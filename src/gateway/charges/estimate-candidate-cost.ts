@@ -32,7 +32,10 @@ export function estimateCandidateCost(
   const tier = served.tier ?? requestedTier(call, target)
   const budgetPrice = generation.budgetPrices.of(usual, tier)
   const facts = generation.facts(model)
-  const unknownUse = withUnknown ? unknownUseOf(call, target, facts) : ALL_SEEN
+  const { limiting } = generation.snapshot.config
+  const unknownUse = withUnknown
+    ? unknownUseOf(call, target, { facts, toolTokens: limiting.unseenInputTokens })
+    : ALL_SEEN
   return estimateCost(request, facts, budgetPrice, unknownUse)
 }
 

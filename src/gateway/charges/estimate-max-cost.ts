@@ -20,6 +20,7 @@ import {
   type MediaKind,
   type Price,
 } from '../../ledger/price.js'
+import { dollars } from '../../limits/limit-refusal.js'
 import type { Call } from '../phases/receive.js'
 import type { BudgetPrice } from './budget-price.js'
 import { TEXT_KINDS } from './token-kinds.js'
@@ -45,6 +46,10 @@ export interface CostEstimate {
   readonly isPriced: boolean
   /** The path of input that the gateway cannot see; null if it sees all of it. */
   readonly unseen: string | null
+  /** The tool that adds input, or the path of other unseen input; null for neither. */
+  readonly source: string | null
+  /** The part of `input` that the gateway cannot see or that tools may add. */
+  readonly added: number
   /** The gateway cannot see all input, and the model's context window is unknown. */
   readonly isUnbounded: boolean
   /** Maximum calls of tools that the provider runs. */
@@ -73,14 +78,15 @@ export function estimateCost(
   request: ChatRequest,
   facts: ModelFacts,
   budgetPrice: BudgetPrice,
-  { unseen, calls, kinds }: UnknownUse = ALL_SEEN,
+  { unseen, source, added, calls, kinds }: UnknownUse = ALL_SEEN,
 ): CostEstimate {
   const { price, unknownLength } = budgetPrice
   const bulk = promptSizeOf(request)
   const { family, contextWindow = Number.POSITIVE_INFINITY } = facts
   const visible = Math.min(maxInputTokens(bulk, family), contextWindow)
   const isUnbounded = unseen !== null && contextWindow === Number.POSITIVE_INFINITY
-  const input = unseen === null || isUnbounded ? visible : contextWindow
+  const seen = Math.min(visible + added, contextWindow)
+  const input = unseen === null || isUnbounded ? seen : contextWindow
   const choices = Math.max(1, request.candidates ?? 1)
   const perChoice = maxOutputPerChoice(request) ?? facts.maxOutputTokens
   const output = perChoice === undefined ? null : perChoice * choices
@@ -100,6 +106,8 @@ export function estimateCost(
     price,
     isPriced: budgetPrice.isPriced && callCosts.arePriced && unknownKind === null,
     unseen,
+    source,
+    added: input - visible,
     isUnbounded,
     calls: countsOf(calls, choices),
     callsNanoUsd: callCosts.nanoUsd,
@@ -233,4 +241,23 @@ export function withOutput(call: Call, output: number, { choices }: CostEstimate
       return call.clientCodec.outputEdit?.(call.body, perChoice) ?? { key, json: String(perChoice) }
     },
   }
+}
+
+/** The part of a request that may cost most, for the message of a refusal: `$5.25 for input that …`. */
+export function largestPartOf(estimate: CostEstimate): string | null {
+  const { price, input, added, source, longestOutput, calls, callsNanoUsd, media } = estimate
+  if (price === null) return null
+  const cost = (tokens: { readonly input: number; readonly output: number }): number =>
+    maxCostNanoUsd(price, { ...tokens, media }) ?? 0
+  const prompt = input - added
+  const output = longestOutput ?? 0
+  const names = Object.keys(calls).join(', ')
+  const parts: readonly (readonly [nanoUsd: number, what: string])[] = [
+    [cost({ input: prompt, output: 0 }), `for a prompt of up to ${prompt} tokens`],
+    [cost({ input: added, output: 0 }), `for input that \`${source ?? ''}\` may add`],
+    [cost({ input: 0, output }), `for a reply of up to ${output} tokens`],
+    [callsNanoUsd, `for calls of \`${names}\``],
+  ]
+  const [nanoUsd, what] = parts.reduce((most, part) => (part[0] > most[0] ? part : most))
+  return `$${dollars(nanoUsd)} ${what}`
 }

@@ -13,6 +13,10 @@ import { kindsOf, TEXT_KINDS, type RequestKinds } from './token-kinds.js'
 export interface UnknownUse {
   /** The path of the first input that the gateway cannot see; null if it sees all of it. */
   readonly unseen: string | null
+  /** The tool that adds input, or the path of other input that the gateway cannot see; null for neither. */
+  readonly source: string | null
+  /** Prompt tokens that tools may add, as configured; they are not `unseen`. */
+  readonly added: number
   /** The maximum number of calls of each tool that the provider runs. */
   readonly calls: readonly (readonly [name: string, count: number])[]
   /** Kinds of tokens beside text. */
@@ -20,23 +24,42 @@ export interface UnknownUse {
 }
 
 /** The use of a request that the gateway sees completely. */
-export const ALL_SEEN: UnknownUse = { unseen: null, calls: [], kinds: TEXT_KINDS }
+export const ALL_SEEN: UnknownUse = {
+  unseen: null,
+  source: null,
+  added: 0,
+  calls: [],
+  kinds: TEXT_KINDS,
+}
 
 /** Calls of a tool if the request sets no maximum. */
 const UNLIMITED_CALLS = 10
 
-/** The unknown use of the call at an upstream; `facts` are those of its model. */
+/** What decides about unknown use, besides the request. */
+interface UseRules {
+  /** Facts of the model. */
+  readonly facts: ModelFacts
+  /** `limiting.unseen_input_tokens`. */
+  readonly toolTokens: Readonly<Record<string, number>>
+}
+
+/** The unknown use of the call at an upstream. */
 export function unknownUseOf(
   call: Pick<Call, 'wire' | 'request'>,
   target: Pick<Target, 'wire' | 'dialect' | 'quirks'>,
-  facts: ModelFacts,
+  { facts, toolTokens }: UseRules,
 ): UnknownUse {
   const { request } = call
   const hosted = hostedAt(call, target)
+  const adding = hosted.filter(addsInput)
+  const unbounded = adding.find(({ name }) => !Object.hasOwn(toolTokens, name))
   const unseen =
     (target.wire === call.wire ? request.unseen?.[0] : undefined) ??
-    hosted.find(addsInput)?.path ??
+    unbounded?.path ??
     unseenMedia(request, facts.family)
+  const names = new Set(adding.map(({ name }) => name))
+  const source = adding.find(({ path }) => path === unseen)?.name ?? unseen ?? [...names].join(', ')
+  const added = [...names].reduce((sum, name) => sum + (toolTokens[name] ?? 0), 0)
   const isPassedOn = target.wire === call.wire
   const kinds = kindsOf({ request, facts, hasUnseen: unseen !== null, isPassedOn })
   if (unseen === null && hosted.length === 0) return { ...ALL_SEEN, kinds }
@@ -46,7 +69,7 @@ export function unknownUseOf(
     const count = limit === Number.POSITIVE_INFINITY ? maxCalls : Math.min(limit, maxCalls)
     return [name, count] as const
   })
-  return { unseen, calls, kinds }
+  return { unseen, source: source === '' ? null : source, added, calls, kinds }
 }
 
 const NONE: readonly HostedTool[] = []

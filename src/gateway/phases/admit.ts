@@ -15,7 +15,13 @@ import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { isBudget } from '../../store/limit-arithmetic.js'
 import { estimateCandidateCost } from '../charges/estimate-candidate-cost.js'
-import { shortened, withOutput, outputFor, type CostEstimate } from '../charges/estimate-max-cost.js'
+import {
+  largestPartOf,
+  shortened,
+  withOutput,
+  outputFor,
+  type CostEstimate,
+} from '../charges/estimate-max-cost.js'
 import { maxUseOf, provisionalEntry } from '../charges/provisional-entry.js'
 import { Reservation, amountOf, larger, NOTHING, type Amount } from '../charges/reservation.js'
 import type { Exchange } from '../client-exchange.js'
@@ -304,12 +310,32 @@ function mostExpensiveOf(estimates: readonly CostEstimate[]): CostEstimate {
 /** The demands on all limits, for the most expensive candidate. Throws as `amountOf`. */
 function limitDemandsFor(check: LimitCheck): LimitDemand[] {
   let highest = NOTHING
-  let isAssumed = false
+  let [dearest] = check.estimates
   for (const [index, amount] of amountsOf(check).entries()) {
-    if (amount.nanoUsd > highest.nanoUsd) isAssumed = check.estimates[index]?.isPriced === false
+    if (amount.nanoUsd > highest.nanoUsd) dearest = check.estimates[index]
     highest = larger(highest, amount)
   }
-  return limitDemandsOf(check.limits, { ...highest, isAssumed })
+  const advice = {
+    outputField: outputFieldOf(check.call),
+    largestPart: () => (dearest === undefined ? null : largestPartOf(dearest)),
+  }
+  const isAssumed = highest.nanoUsd > 0 && dearest?.isPriced === false
+  return limitDemandsOf(check.limits, { ...highest, isAssumed, advice })
+}
+
+/** The field with the maximum of output tokens, by the client's format. */
+const OUTPUT_FIELDS: Readonly<Record<Call['dialect'], string>> = {
+  'openai-chat': 'max_completion_tokens',
+  'openai-responses': 'max_output_tokens',
+  anthropic: 'max_tokens',
+  gemini: 'maxOutputTokens',
+  converse: 'maxTokens',
+}
+
+function outputFieldOf({ dialect, body, endpoint, request }: Call): string | null {
+  if (request.embedding !== undefined) return null
+  const isOlder = endpoint.operation === 'completions' || body['max_tokens'] !== undefined
+  return dialect === 'openai-chat' && isOlder ? 'max_tokens' : OUTPUT_FIELDS[dialect]
 }
 
 /** The maximum that one attempt on each candidate may use of the limited resources. */
