@@ -383,8 +383,9 @@ interface StreamWatcher extends ReplyFacts {
  * `GatewayError(untranslatable)` if the reply would be wrong without one of them.
  */
 export function reportNative({ native = [] }: ChatRequest, losses: Losses): void {
-  for (const { path, refusal } of native) {
-    if (refusal !== undefined) throw new GatewayError('untranslatable', refusal, { param: path })
+  for (const { path, refusal, isMalformed = false } of native) {
+    const kind = isMalformed ? 'malformed_request' : 'untranslatable'
+    if (refusal !== undefined) throw new GatewayError(kind, refusal, { param: path })
     losses.drop(path, 'no-equivalent')
   }
 }

@@ -2,6 +2,8 @@
 import type { WireError } from '../../errors.js'
 import type { FinishReason } from '../chat/event.js'
 import { arrayOf, isObject, stringOf, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { ConversationCalls } from '../chat/conversation-calls.js'
+import { longTextOf } from '../chat/long-text.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
 import type { Losses, StreamWatcher, ReplyFacts } from '../dialect.js'
@@ -27,14 +29,16 @@ export function edits(body: JsonObject, modelName: string, losses: Losses): Edit
 }
 
 /**
- * The messages without reasoning of other models, whose signature is the gateway's token, and with call ids
- * that Anthropic accepts; null if nothing changes. A message that becomes empty is removed.
+ * The messages without reasoning of other models, whose signature is the gateway's token, without empty text
+ * of the model, and with call ids that Anthropic accepts: each call has its own. Null if nothing changes. A
+ * message of the model without content, which the API refuses, is removed.
  */
 function ownMessages(value: JsonValue | undefined, losses: Losses): JsonValue[] | null {
   let out: JsonValue[] | null = null
   const messages = arrayOf(value)
+  const calls = new ConversationCalls()
   for (const [at, message] of messages.entries()) {
-    const content = isObject(message) ? ownContent(message.content, losses) : null
+    const content = isObject(message) ? ownContent(message, { at, calls, losses }) : null
     if (content === null) {
       out?.push(message)
       continue
@@ -42,45 +46,66 @@ function ownMessages(value: JsonValue | undefined, losses: Losses): JsonValue[] 
     out ??= messages.slice(0, at)
     if (isObject(message) && content.length > 0) out.push({ ...message, content })
   }
-  return out
+  return out?.length === 0 ? null : out
 }
 
-function ownContent(value: JsonValue | undefined, losses: Losses): JsonValue[] | null {
-  if (!Array.isArray(value)) return null
+/** A message of a conversation. */
+interface MessageContext {
+  readonly at: number
+  readonly calls: ConversationCalls
+  readonly losses: Losses
+}
+
+/** The changed content; empty for a message that is removed; null if nothing changes. */
+function ownContent(message: JsonObject, context: MessageContext): JsonValue[] | null {
+  const { content: value, role } = message
+  const isModel = role === 'assistant'
+  if (!Array.isArray(value)) {
+    const isEmpty = isModel && longTextOf(message, 'content') === null && (value ?? '') === ''
+    return isEmpty ? [] : null
+  }
+  if (isModel && value.length === 0) return []
   let out: JsonValue[] | null = null
   for (const [at, block] of value.entries()) {
-    const own = isObject(block) ? ownBlock(block) : block
-    if (own === block) {
+    const own = isObject(block) ? ownBlock(block, context) : block
+    const isLeftOut = own === null || (isModel && isEmptyText(own))
+    if (own === block && !isLeftOut) {
       out?.push(block)
       continue
     }
     out ??= value.slice(0, at)
-    if (own === null) losses.drop('messages.thinking', 'no-equivalent')
-    else out.push(own)
+    if (own === null) context.losses.drop('messages.thinking', 'no-equivalent')
+    else if (!isLeftOut) out.push(own)
   }
   return out
 }
 
+function isEmptyText(block: JsonValue): boolean {
+  if (!isObject(block) || block.type !== 'text') return false
+  return longTextOf(block, 'text') === null && block.text === ''
+}
+
 /** The same block if nothing changes; null if it is removed. */
-function ownBlock(block: JsonObject): JsonObject | null {
+function ownBlock(block: JsonObject, { at, calls }: MessageContext): JsonObject | null {
   switch (block.type) {
     case 'thinking':
       return isReasoningToken(stringOf(block.signature) ?? '') ? null : block
     case 'redacted_thinking':
       return isReasoningToken(stringOf(block.data) ?? '') ? null : block
     case 'tool_use':
-      return withId(block, 'id')
-    case 'tool_result':
-      return withId(block, 'tool_use_id')
+      return withId(block, 'id', calls.add(stringOf(block.id) ?? '', at))
+    case 'tool_result': {
+      const id = stringOf(block.tool_use_id) ?? ''
+      return withId(block, 'tool_use_id', calls.answer(id) ?? id)
+    }
     default:
       return block
   }
 }
 
-function withId(block: JsonObject, key: 'id' | 'tool_use_id'): JsonObject {
-  const id = stringOf(block[key]) ?? ''
-  const known = id === '' ? '' : wireId(id)
-  return known === id ? block : { ...block, [key]: known }
+function withId(block: JsonObject, key: 'id' | 'tool_use_id', id: string): JsonObject {
+  const own = id === '' ? '' : wireId(id)
+  return own === (stringOf(block[key]) ?? '') ? block : { ...block, [key]: own }
 }
 
 /** The members of a delta that hold text. */

@@ -142,6 +142,8 @@ export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | '
 export interface NativeField {
   path: string
   refusal?: string
+  /** It breaks a rule that its own format may not have; other upstreams cannot be served rightly. */
+  isMalformed?: true
 }
 
 /** The namespace and name of a tool in the client's request. */

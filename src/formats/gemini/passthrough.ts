@@ -34,11 +34,19 @@ export function edits(body: JsonObject, modelName: string, { model: facts, losse
   const out: Edit[] = []
   if (body.model !== undefined) out.push({ key: 'model', json: null })
   out.push(...countedEdits(body, modelName))
-  if (!arrayOf(body.contents).some(hasToken)) return out
-  losses.drop('contents.thoughtSignature', 'no-equivalent')
-  const contents = arrayOf(body.contents).flatMap((content) => cleaned(content, facts))
-  out.push(largeEdit('contents', contents))
+  const given = arrayOf(body.contents)
+  const hasTokens = given.some(hasToken)
+  if (hasTokens) losses.drop('contents.thoughtSignature', 'no-equivalent')
+  if (!hasTokens && !given.some(isEmptyTurn)) return out
+  const contents = given.flatMap((content) => (isEmptyTurn(content) ? [] : cleaned(content, facts)))
+  if (contents.length > 0) out.push(largeEdit('contents', contents))
   return out
+}
+
+/** Whether it is a turn of the model without parts, such as a blocked reply; the API refuses it. */
+function isEmptyTurn(content: JsonValue): boolean {
+  if (!isObject(content) || content.role !== 'model') return false
+  return (content.parts ?? null) === null || (Array.isArray(content.parts) && content.parts.length === 0)
 }
 
 /** Sets the model's name inside a countTokens request. */

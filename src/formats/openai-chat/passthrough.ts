@@ -62,6 +62,8 @@ export function edits(body: JsonObject, modelName: string, context: EncodeContex
   if (body['cache_control'] !== undefined) out.push({ key: 'cache_control', json: null })
   const drop = (key: string): void => void out.push({ key, json: null })
   const own = { body, drop, put }
+  const turns = sendableMessages(body['messages'])
+  if (facts.endpoints === undefined && turns !== null) out.push(largeEdit('messages', turns))
   if (facts.family !== 'openai') {
     sameLimit(own)
     return out
@@ -72,7 +74,7 @@ export function edits(body: JsonObject, modelName: string, context: EncodeContex
   if (!acceptsStop(body['stop'], facts) && body['stop'] !== undefined) drop('stop')
   const marks = facts.promptCacheBreakpoints === true
   if (!marks && (body['prompt_cache_options'] ?? null) !== null) drop('prompt_cache_options')
-  const messages = forwardedMessages(body['messages'], marks)
+  const messages = forwardedMessages(turns ?? body['messages'], marks) ?? turns
   if (messages !== null) {
     out.push(largeEdit('messages', messages))
     if (hasReasoning(body['messages'])) losses.drop('messages.reasoning', 'no-equivalent')
@@ -80,6 +82,50 @@ export function edits(body: JsonObject, modelName: string, context: EncodeContex
   const tools = forwardedTools(body['tools'])
   if (tools !== null) out.push(largeEdit('tools', tools))
   return out
+}
+
+/**
+ * The messages as every upstream accepts them: without assistant turns without content, which a client has
+ * from a refused or empty reply, and with `{}` for the arguments of a call that has none. Null if nothing
+ * changes.
+ */
+function sendableMessages(value: JsonValue | undefined): JsonValue[] | null {
+  const messages = arrayOf(value)
+  let out: JsonValue[] | null = null
+  for (const [at, item] of messages.entries()) {
+    const isTurn = isObject(item) && item['role'] === 'assistant'
+    const isLeftOut = isTurn && isEmptyTurn(item)
+    const sendable = isTurn && !isLeftOut ? (sendableTurn(item) ?? item) : item
+    if (sendable !== item || isLeftOut) out ??= messages.slice(0, at)
+    if (!isLeftOut) out?.push(sendable)
+  }
+  return out === null || out.length === 0 ? null : out
+}
+
+/** Whether all members beside the role are empty. */
+function isEmptyTurn(item: JsonObject): boolean {
+  if (longTextOf(item, 'content') !== null) return false
+  const isEmptyPart = (part: JsonValue): boolean =>
+    isObject(part) && part['type'] === 'text' && longTextOf(part, 'text') === null && part['text'] === ''
+  for (const key in item) {
+    if (key === 'role' || key === 'name' || isNothing(item[key])) continue
+    if (key !== 'content' || !arrayOf(item[key]).every(isEmptyPart)) return false
+    if (!Array.isArray(item[key])) return false
+  }
+  return true
+}
+
+/** The turn with `{}` for absent arguments, and without an empty list of calls; null if nothing changes. */
+function sendableTurn(item: JsonObject): JsonObject | null {
+  const given = item['tool_calls']
+  if (Array.isArray(given) && given.length === 0) {
+    return Object.fromEntries(Object.entries(item).filter(([key]) => key !== 'tool_calls'))
+  }
+  const calls = changed(arrayOf(given), (call) => {
+    const inner = objectOf(call['function'])
+    return inner['arguments'] === null ? { ...call, function: { ...inner, arguments: '{}' } } : null
+  })
+  return calls === null ? null : { ...item, tool_calls: calls }
 }
 
 /** A client's body whose top-level members are removed or set. */

@@ -234,7 +234,7 @@ function randomRequest(next: () => number): ChatRequest {
   for (let turn = 0; turn <= next() * 3; turn += 1) {
     add({ role: 'user', index: 0, parts: [part(), text()] })
     const toolCalls = ['a', 'b'].flatMap((name): ToolCall[] =>
-      next() < 0.5 ? [] : [{ id: `${name}${turn}`, name, arguments: one(...JSONS, '', '{bad') }],
+      next() < 0.5 ? [] : [{ id: `${name}${turn}`, name, arguments: one(...JSONS, '{bad') }],
     )
     const call = toolCalls[0]
     if (call !== undefined && next() < 0.3) call.signature = 'sig'

@@ -2,6 +2,7 @@
  * Decodes `system` and `messages`, and checks that every call has exactly one result.
  * Consecutive messages of one role are one turn, as in Anthropic's API.
  */
+import { ConversationCalls } from '../../chat/conversation-calls.js'
 import { objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { LongText, longTextOf, longTextPart } from '../../chat/long-text.js'
 import type {
@@ -62,6 +63,7 @@ class MessagesDecoder {
   private readonly native: NativeFields
   private readonly nested = new NestedJson()
   private turn: OpenTurn | null = null
+  private readonly calls = new ConversationCalls()
   /** The number of user and assistant messages with content. */
   private nonEmptyCount = 0
 
@@ -115,12 +117,15 @@ class MessagesDecoder {
 
   private addResult({ callId, path, parts, isError, cache }: ToolResult, index: number): void {
     const { turn } = this
-    if (turn?.paths.has(callId) !== true) refuse(path, 'matches no tool_use of the message before it')
-    if (turn.results.has(callId)) refuse(path, 'already has a result')
-    const message: ToolMessage = { role: 'tool', index, callId, parts }
+    const own = this.calls.answer(callId)
+    if (turn === null || own === null) {
+      const isKnown = turn?.results.has(callId) === true
+      refuse(path, isKnown ? 'already has a result' : 'matches no tool_use of the message before it')
+    }
+    const message: ToolMessage = { role: 'tool', index, callId: own, parts }
     if (isError) message.isError = true
     if (cache !== undefined) message.cache = cache
-    turn.results.set(callId, message)
+    turn.results.set(own, message)
   }
 
   private addAssistant(item: JsonObject, path: string, index: number): void {
@@ -133,13 +138,11 @@ class MessagesDecoder {
     if (calls.length === 0) return
     const turn = this.turn ?? { message, paths: new Map<string, string>(), results: new Map() }
     this.turn = turn
-    for (const { path: at, call } of calls) this.addCall(turn, at, call)
-  }
-
-  private addCall({ message, paths }: OpenTurn, path: string, call: ToolCall): void {
-    if (paths.has(call.id)) refuse(`${path}.id`, 'must differ from the ids of the other calls')
-    paths.set(call.id, path)
-    message.toolCalls.push(call)
+    for (const { path: at, call } of calls) {
+      call.id = this.calls.add(call.id, turn.message.index)
+      turn.paths.set(call.id, at)
+      turn.message.toolCalls.push(call)
+    }
   }
 
   /** The previous assistant message if no user message or result follows it; else a new one. */
@@ -162,6 +165,7 @@ class MessagesDecoder {
       if (result !== undefined) this.out.push(result)
     }
     this.turn = null
+    this.calls.close()
   }
 
   /** Throws `malformed_request` if a call of the open turn has no result. */
@@ -245,9 +249,10 @@ function userContent(item: JsonObject, path: string, native: NativeFields): User
   return { results, parts }
 }
 
-/** Decodes the content of an assistant message. */
+/** Decodes the content of an assistant message. A reply without content, sent back, has null or none. */
 function assistantContent(item: JsonObject, path: string, nested: NestedJson): AssistantContent {
   const content: AssistantContent = { parts: [], calls: [] }
+  if (!given(item.content)) return content
   for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
     if (block instanceof LongText) content.parts.push(longTextPart(block))
     else addAssistantBlock(block, content, nested)
@@ -341,7 +346,7 @@ function toolResult({ item, path }: Block, native: NativeFields): ToolResult {
     }
   }
   return {
-    callId: text(item.tool_use_id, `${path}.tool_use_id`, MAX_ID),
+    callId: optionalId(item.tool_use_id, `${path}.tool_use_id`),
     path: `${path}.tool_use_id`,
     parts,
     isError: given(item.is_error) && boolean(item.is_error, `${path}.is_error`),
@@ -393,10 +398,10 @@ function restored(part: ThinkingPart, token: string, nested: NestedJson): Thinki
 }
 
 function toolCall(item: JsonObject, path: string): ToolCall {
-  const input = object(item.input, `${path}.input`)
+  const input = given(item.input) ? object(item.input, `${path}.input`) : {}
   let json: string | undefined
   const call: ToolCall = {
-    id: text(item.id, `${path}.id`, MAX_ID),
+    id: optionalId(item.id, `${path}.id`),
     name: toolName(item.name, `${path}.name`),
     // Lazy: a request that passes through to Anthropic as bytes does not need the text.
     get arguments() {
@@ -406,6 +411,11 @@ function toolCall(item: JsonObject, path: string): ToolCall {
   const cache = cacheMark(item, path)
   if (cache !== undefined) call.cache = cache
   return call
+}
+
+/** Some servers of open models give their calls no id. */
+function optionalId(value: JsonValue | undefined, path: string): string {
+  return given(value) && value !== '' ? text(value, path, MAX_ID) : ''
 }
 
 function textPart(item: JsonObject, path: string): TextPart {

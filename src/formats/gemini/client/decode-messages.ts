@@ -2,6 +2,7 @@
  * Decodes `systemInstruction` and `contents` to messages. Consecutive model contents are one turn, because
  * Google's SDKs keep each chunk of a stream as a content of its own.
  */
+import { ConversationCalls } from '../../chat/conversation-calls.js'
 import { stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { longTextOf, longTextPart } from '../../chat/long-text.js'
 import type {
@@ -77,6 +78,7 @@ class ContentsDecoder {
   /** The open model turn. */
   private model: AssistantMessage | null = null
   private calls = new PairedCalls()
+  private readonly ids = new ConversationCalls()
   private hasParts = false
   private readonly nested = new NestedJson()
   /** User messages between the model's calls and its next turn. */
@@ -86,7 +88,9 @@ class ContentsDecoder {
     const content: JsonObject =
       typeof value === 'string' ? { parts: [{ text: value }] } : message(value, path)
     const role = roleOf(content['role'], `${path}.role`)
-    const parts = list(content['parts'], `${path}.parts`, MAX_PARTS).map((entry, at) =>
+    // A blocked reply, sent back, has no parts.
+    const given = role === 'model' ? (content['parts'] ?? []) : content['parts']
+    const parts = list(given, `${path}.parts`, MAX_PARTS).map((entry, at) =>
       partOf(entry, `${path}.parts[${at}]`),
     )
     this.hasParts ||= parts.length > 0
@@ -176,14 +180,15 @@ class ContentsDecoder {
     const id = idOf(given['id'], `${at}.id`) ?? state.id
     // A generated id is the same in every request of the conversation and differs from those of other turns.
     const suffix = turn.toolCalls.length === 0 ? '' : `_${turn.toolCalls.length}`
+    const givenId = id ?? `call_fn_${turn.index}${suffix}`
     const call: ToolCall = {
-      id: id ?? `call_fn_${turn.index}${suffix}`,
+      id: this.ids.add(givenId, turn.index),
       name,
       arguments: stringifyExact(argumentsOf(given['args'], `${at}.args`)),
     }
     if (state.signature !== undefined) call.signature = state.signature
     turn.toolCalls.push(call)
-    this.calls.add(call, at, id !== undefined)
+    this.calls.add(call, { path: at, id })
   }
 
   private result({ item, path }: Part, index: number): void {
@@ -197,9 +202,10 @@ class ContentsDecoder {
       parts.push(media)
     })
     const id = idOf(given['id'], `${at}.id`)
-    const found = this.calls.addResult({ name, id }, (callId): ToolMessage => {
+    const messageFor = (callId: string): ToolMessage => {
       return { role: 'tool', index, callId, parts, ...(isError ? { isError } : {}) }
-    })
+    }
+    const found = this.calls.addResult({ name, id }, messageFor)
     if (found === null) refuse(at, 'matches no functionCall of the model content before it')
   }
 
@@ -310,7 +316,6 @@ interface PairedCall {
   readonly call: ToolCall
   /** The call's path, for the error if it has no result. */
   readonly path: string
-  readonly hasId: boolean
   result: ToolMessage | null
 }
 
@@ -322,39 +327,29 @@ interface PairedCall {
  */
 class PairedCalls {
   private readonly all: PairedCall[] = []
-  private readonly byId = new Map<string, PairedCall>()
+  private readonly byId = new Map<string, Queue>()
   private readonly byName = new Map<string, Queue>()
   private readonly withoutId = new Map<string, Queue>()
 
-  get count(): number {
-    return this.all.length
-  }
-
-  /**
-   * Adds a call. `hasId`: the client sent its id. Throws `malformed_request` if another call has the same id.
-   */
-  add(call: ToolCall, path: string, hasId: boolean): void {
-    if (this.byId.has(call.id)) refuse(`${path}.id`, 'must differ from the ids of the other calls')
-    const entry: PairedCall = { call, path, hasId, result: null }
+  /** Adds a call with the id that the client sent, if any. Calls with the same id are answered in order. */
+  add(call: ToolCall, { path, id }: { readonly path: string; readonly id: string | undefined }): void {
+    const entry: PairedCall = { call, path, result: null }
     this.all.push(entry)
-    this.byId.set(call.id, entry)
-    enqueue(this.byName, entry)
-    if (!hasId) enqueue(this.withoutId, entry)
+    enqueue(this.byName, call.name, entry)
+    if (id === undefined) enqueue(this.withoutId, call.name, entry)
+    else enqueue(this.byId, id, entry)
   }
 
   /**
-   * Assigns a result to its call, with the message that `messageFor` makes for the call's id; null if there
-   * is no such call.
+   * Assigns a result to its call, with the message that `messageFor` makes for the call's own id; null if
+   * there is no such call.
    */
   addResult(
     { name, id }: { name: string; id: string | undefined },
     messageFor: (callId: string) => ToolMessage,
   ): ToolMessage | null {
-    const exact = id === undefined ? undefined : this.byId.get(id)
-    const entry =
-      exact?.hasId === true && exact.result === null
-        ? exact
-        : firstOpen((id === undefined ? this.byName : this.withoutId).get(name))
+    const exact = id === undefined ? undefined : firstOpen(this.byId.get(id))
+    const entry = exact ?? firstOpen((id === undefined ? this.byName : this.withoutId).get(name))
     if (entry === undefined) return null
     entry.result = messageFor(entry.call.id)
     return entry.result
@@ -368,15 +363,15 @@ class PairedCalls {
   }
 }
 
-/** Calls of one name in order; those before `next` have results. */
+/** Calls of one name or id in order; those before `next` have results. */
 interface Queue {
   readonly calls: PairedCall[]
   next: number
 }
 
-function enqueue(queues: Map<string, Queue>, entry: PairedCall): void {
-  const queue = queues.get(entry.call.name)
-  if (queue === undefined) queues.set(entry.call.name, { calls: [entry], next: 0 })
+function enqueue(queues: Map<string, Queue>, key: string, entry: PairedCall): void {
+  const queue = queues.get(key)
+  if (queue === undefined) queues.set(key, { calls: [entry], next: 0 })
   else queue.calls.push(entry)
 }
 

@@ -17,7 +17,8 @@ import {
   type UserPart,
   type MediaSource,
 } from '../../chat/request.js'
-import { isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
+import { ConversationCalls } from '../../chat/conversation-calls.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
 import { addHosted, hostedToolName } from '../../chat/hosted-tools.js'
 import * as check from '../../wire/json/check-fields.js'
 import {
@@ -270,7 +271,6 @@ const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] a
 interface Turn {
   path: string
   calls: ToolCall[]
-  ids: Set<string>
   results: Map<string, ToolMessage>
   /** The call is a legacy `function_call`. */
   legacy: boolean
@@ -286,34 +286,82 @@ interface Entry {
 /** Decodes `messages`; the results of a turn are returned in the order of its calls. */
 function decodeMessages(value: JsonValue | undefined): Message[] {
   if (!Array.isArray(value) || value.length === 0) refuse('messages', 'must be a non-empty array')
-  array(value, 'messages', MAX_MESSAGES)
-  const out: Message[] = []
-  let turn: Turn | null = null
-  for (const [index, member] of value.entries()) {
+  const decoder = new MessagesDecoder()
+  for (const [index, member] of array(value, 'messages', MAX_MESSAGES).entries()) {
     const path = `messages[${index}]`
-    const item = object(member, path)
-    const entry = { item, path, index }
+    decoder.add({ item: object(member, path), path, index })
+  }
+  return decoder.done()
+}
+
+class MessagesDecoder {
+  private readonly messages: Message[] = []
+  private readonly calls = new ConversationCalls()
+  private turn: Turn | null = null
+
+  add(entry: Entry): void {
+    const { item, path, index } = entry
     const role = oneOf(item['role'], `${path}.role`, ROLES)
     if (given(item['name']) && role !== 'function') text(item['name'], `${path}.name`, 256)
     if (role === 'tool' || role === 'function') {
-      if (turn === null) refuse(path, 'must follow an assistant message with tool_calls')
-      addResult(turn, toolMessage(entry, role, turn), path)
-      continue
+      this.addResult(entry, role)
+      return
     }
-    if (turn !== null) out.push(...resultsOf(turn))
-    turn = null
+    this.closeTurn()
     const message = roleMessage(entry, role)
-    if (message === null) continue
-    out.push(message)
-    if (message.role === 'assistant' && message.toolCalls.length > 0) {
-      const legacy = !given(item['tool_calls'])
-      const ids = new Set(message.toolCalls.map((call) => call.id))
-      turn = { path, calls: message.toolCalls, ids, results: new Map(), legacy }
+    if (message === null) return
+    this.messages.push(message)
+    if (message.role !== 'assistant' || message.toolCalls.length === 0) return
+    for (const call of message.toolCalls) call.id = this.calls.add(call.id, index)
+    const legacy = !hasCalls(item)
+    this.turn = { path, calls: message.toolCalls, results: new Map(), legacy }
+  }
+
+  done(): Message[] {
+    this.closeTurn()
+    const { messages } = this
+    if (messages.length === 0) refuse('messages', 'must have at least one message with content')
+    return messages
+  }
+
+  private addResult(entry: Entry, role: 'tool' | 'function'): void {
+    const { item, path } = entry
+    const { turn } = this
+    if (turn === null) refuse(path, 'must follow an assistant message with tool_calls')
+    const callId = role === 'tool' ? this.callOf(item, path, turn) : callNamed(item, path, turn)
+    turn.results.set(callId, toolMessage(entry, role, callId))
+  }
+
+  private callOf(item: JsonObject, path: string, turn: Turn): string {
+    const at = `${path}.tool_call_id`
+    const id = optionalId(item['tool_call_id'], at)
+    const callId = this.calls.answer(id)
+    if (callId !== null) return callId
+    const isKnown = turn.results.has(id)
+    return refuse(at, isKnown ? 'already has a result' : 'matches no call of the assistant message before it')
+  }
+
+  /** Adds the results of the turn in the order of its calls. */
+  private closeTurn(): void {
+    const { turn } = this
+    this.turn = null
+    this.calls.close()
+    if (turn === null) return
+    for (const [at, call] of turn.calls.entries()) {
+      const message = turn.results.get(call.id)
+      if (message !== undefined) this.messages.push(message)
+      else {
+        const path = turn.legacy ? `${turn.path}.function_call` : `${turn.path}.tool_calls[${at}]`
+        const role = turn.legacy ? 'function' : 'tool'
+        refuse(path, `must be followed by a ${role} message with its result`)
+      }
     }
   }
-  if (turn !== null) out.push(...resultsOf(turn))
-  if (out.length === 0) refuse('messages', 'must have at least one message with content')
-  return out
+}
+
+/** An empty list, as some providers send it, is none. */
+function hasCalls(item: JsonObject): boolean {
+  return arrayOf(item['tool_calls']).length > 0
 }
 
 /** A message that is not a tool result; null for an assistant or system message without content. */
@@ -353,7 +401,6 @@ function assistant({ item, path, index }: Entry): Message | null {
         toolCall(call, `${path}.tool_calls[${at}]`),
       )
     : []
-  distinct(toolCalls, path)
   if (toolCalls.length === 0 && given(item['function_call'])) {
     toolCalls.push(functionCall(item['function_call'], `${path}.function_call`, index))
   }
@@ -365,19 +412,9 @@ function assistant({ item, path, index }: Entry): Message | null {
   if (other !== null) parts.push(other)
   messageMark(item, path, parts)
   attachSignatures(state, parts, toolCalls)
-  if (parts.length > 0 || toolCalls.length > 0) {
-    return { role: 'assistant', index, parts, toolCalls }
-  }
-  if (given(item['content']) || given(item['refusal'])) return null
-  return refuse(`${path}.content`, 'is required unless the message has tool_calls')
-}
-
-function distinct(calls: readonly ToolCall[], path: string): void {
-  const ids = new Set<string>()
-  for (const [at, { id }] of calls.entries()) {
-    if (ids.has(id)) refuse(`${path}.tool_calls[${at}].id`, "must differ from the other calls' ids")
-    ids.add(id)
-  }
+  // A reply without content, which its client sends back, is no turn.
+  if (parts.length === 0 && toolCalls.length === 0) return null
+  return { role: 'assistant', index, parts, toolCalls }
 }
 
 /** Members beside `content`: a refusal, or audio that only OpenAI can refer to. */
@@ -393,13 +430,13 @@ function otherContent(item: JsonObject, path: string): AssistantPart | null {
 
 function toolCall(value: JsonValue, path: string): ToolCall {
   const item = object(value, path)
-  const id = text(item['id'], `${path}.id`, MAX_ID)
+  const id = optionalId(item['id'], `${path}.id`)
   // Mistral and Google's OpenAI-compatible endpoint omit the type (recorded).
   const type = given(item['type']) ? oneOf(item['type'], `${path}.type`, ['function', 'custom']) : 'function'
   const inner = object(item[type], `${path}.${type}`)
   const name = toolName(inner['name'], `${path}.${type}.name`)
   const key = type === 'function' ? 'arguments' : 'input'
-  const call: ToolCall = { id, name, arguments: string(inner[key], `${path}.${type}.${key}`) }
+  const call: ToolCall = { id, name, arguments: argumentsOf(inner[key], `${path}.${type}.${key}`, type) }
   if (type === 'custom') call.custom = true
   const signature = thoughtSignature(item)
   if (signature !== undefined) call.signature = signature
@@ -414,11 +451,17 @@ function toolCall(value: JsonValue, path: string): ToolCall {
 function functionCall(value: JsonValue | undefined, path: string, index: number): ToolCall {
   const item = object(value, path)
   const name = toolName(item['name'], `${path}.name`)
-  return { id: `call_fn_${index}`, name, arguments: string(item['arguments'], `${path}.arguments`) }
+  const text = argumentsOf(item['arguments'], `${path}.arguments`, 'function')
+  return { id: `call_fn_${index}`, name, arguments: text }
 }
 
-function toolMessage({ item, path, index }: Entry, role: 'tool' | 'function', turn: Turn): ToolMessage {
-  const callId = role === 'tool' ? toolCallId(item, path) : callNamed(item, path, turn)
+/** The arguments as text. A call without arguments has an empty object. */
+function argumentsOf(value: JsonValue | undefined, path: string, type: 'function' | 'custom'): string {
+  if (given(value)) return string(value, path)
+  return type === 'function' ? '{}' : ''
+}
+
+function toolMessage({ item, path, index }: Entry, role: 'tool' | 'function', callId: string): ToolMessage {
   // In the legacy form, a function without a result has `content: null`.
   const parts =
     role === 'function' && item['content'] === null
@@ -430,34 +473,15 @@ function toolMessage({ item, path, index }: Entry, role: 'tool' | 'function', tu
   return message
 }
 
-function toolCallId(item: JsonObject, path: string): string {
-  return text(item['tool_call_id'], `${path}.tool_call_id`, MAX_ID)
+/** Some servers of open models give their calls no id. */
+function optionalId(value: JsonValue | undefined, path: string): string {
+  return given(value) && value !== '' ? text(value, path, MAX_ID) : ''
 }
 
 function callNamed(item: JsonObject, path: string, turn: Turn): string {
   const name = toolName(item['name'], `${path}.name`)
   const call = turn.calls.find((candidate) => candidate.name === name && !turn.results.has(candidate.id))
   return call?.id ?? refuse(`${path}.name`, 'must name a function call without a result')
-}
-
-function addResult(turn: Turn, message: ToolMessage, path: string): void {
-  const at = `${path}.tool_call_id`
-  if (!turn.ids.has(message.callId)) {
-    refuse(at, 'matches no call of the assistant message before it')
-  }
-  if (turn.results.has(message.callId)) refuse(at, 'already has a result')
-  turn.results.set(message.callId, message)
-}
-
-/** The results in the order of the calls. Throws `malformed_request` for a call without a result. */
-function resultsOf(turn: Turn): ToolMessage[] {
-  return turn.calls.map((call, at) => {
-    const message = turn.results.get(call.id)
-    if (message !== undefined) return message
-    const path = turn.legacy ? `${turn.path}.function_call` : `${turn.path}.tool_calls[${at}]`
-    const role = turn.legacy ? 'function' : 'tool'
-    return refuse(path, `must be followed by a ${role} message with its result`)
-  })
 }
 
 /** The text parts of a system or developer message. Empty text is dropped. */

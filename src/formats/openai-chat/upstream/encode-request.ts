@@ -61,8 +61,10 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
 }
 
 function encodeTools(request: ChatRequest, body: JsonObject): void {
-  if (request.tools.length > 0) body['tools'] = request.tools.map(encodeTool)
   const { toolChoice, tools, parallelToolCalls } = request
+  // Upstreams refuse a choice without tools.
+  if (tools.length === 0) return
+  body['tools'] = tools.map(encodeTool)
   if (toolChoice !== undefined) {
     body['tool_choice'] = encodeChoice(toolChoice, tools, {
       named: (type, name) => ({ type, [type]: { name } }),
@@ -185,7 +187,10 @@ function encodeMessages(messages: readonly Message[], model: ModelFacts, losses:
       media = []
     }
     if (message.role === 'tool') media.push(...encodeResult(message, out, losses))
-    else out.push(encodeMessage(message, model, losses))
+    else {
+      const encoded = encodeMessage(message, model, losses)
+      if (encoded !== null) out.push(encoded)
+    }
   }
   if (media.length > 0) out.push({ role: 'user', content: media })
   return out
@@ -195,7 +200,7 @@ function encodeMessage(
   message: Exclude<Message, { role: 'tool' }>,
   model: ModelFacts,
   losses: Losses,
-): JsonObject {
+): JsonObject | null {
   switch (message.role) {
     case 'system':
     case 'developer': {
@@ -260,11 +265,12 @@ function file(part: FilePart, index: number, losses: Losses): JsonObject {
   return { type: 'file', file: { file_data: data, ...name } }
 }
 
+/** Null for a turn without text, calls and audio, which some upstreams refuse as empty (Kimi). */
 function encodeAssistant(
   message: Extract<Message, { role: 'assistant' }>,
   model: ModelFacts,
   losses: Losses,
-): JsonObject {
+): JsonObject | null {
   const texts: TextPart[] = []
   let thoughts = ''
   const out: JsonObject = { role: 'assistant' }
@@ -277,12 +283,20 @@ function encodeAssistant(
       out['audio'] = { id: part.block['id'] }
     } else losses.drop('messages.opaque', 'no-equivalent')
   }
-  const bare = texts.length === 0 && (message.toolCalls.length > 0 || out['audio'] !== undefined)
+  const bare = texts.every(isEmpty)
+  if (bare && message.toolCalls.length === 0 && out['audio'] === undefined) {
+    if (thoughts !== '') losses.drop('messages.thinking', 'no-equivalent')
+    return null
+  }
   out['content'] = bare ? null : content(texts, message.index, losses)
   if (thoughts !== '') out['reasoning_content'] = thoughts
   if (message.toolCalls.length > 0)
     out['tool_calls'] = message.toolCalls.map((call) => encodeCall(call, model, losses))
   return out
+}
+
+function isEmpty(part: TextPart): boolean {
+  return part.textBytes === undefined && part.text === ''
 }
 
 function encodeCall(call: ToolCall, model: ModelFacts, losses: Losses): JsonObject {
@@ -291,12 +305,17 @@ function encodeCall(call: ToolCall, model: ModelFacts, losses: Losses): JsonObje
   const out: JsonObject =
     call.custom === true
       ? { id, type: 'custom', custom: { name, input: call.arguments } }
-      : { id, type: 'function', function: { name, arguments: call.arguments } }
+      : { id, type: 'function', function: { name, arguments: argumentsOf(call) } }
   if (call.signature === undefined) return out
   // Models with `endpoints` in the catalogue are OpenAI's, which refuses unknown members.
   if (model.endpoints === undefined) out['extra_content'] = signatureOut(call.signature)
   else losses.drop('messages.thinking', 'no-equivalent')
   return out
+}
+
+/** A call without arguments has an empty object. */
+function argumentsOf(call: ToolCall): string {
+  return call.arguments.trim() === '' ? '{}' : call.arguments
 }
 
 /** Encodes the text of a result; returns its other parts, which a tool message cannot hold. */

@@ -7,6 +7,7 @@ import { addUnseen } from '../../chat/hosted-tools.js'
 import type {
   ChatRequest,
   Message,
+  NativeField,
   ThinkingPart,
   ToolCall,
   TextPart,
@@ -14,6 +15,7 @@ import type {
   FilePart,
   ImagePart,
 } from '../../chat/request.js'
+import { ConversationCalls } from '../../chat/conversation-calls.js'
 import { isObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../../chat/json.js'
 import { longTextOf, longTextPart } from '../../chat/long-text.js'
 import * as check from '../../wire/json/check-fields.js'
@@ -105,7 +107,8 @@ export function decodeRequest(body: JsonObject, historyItems = 0): ChatRequest {
   const isPartial = previous !== null || items.length > 0
   if (given(body['tools'])) decodeTools(body['tools'], request)
   const { namespaces } = request
-  request.messages = messagesOf(body, { historyItems, isPartial, namespaces })
+  const report = (unpaired: NativeField): void => native(request, unpaired)
+  request.messages = messagesOf(body, { historyItems, isPartial, namespaces, report })
   addStored(body['input'], request, historyItems)
   applyRules(body, RULES, request)
   return request
@@ -261,6 +264,8 @@ interface InputOptions {
   readonly historyItems: number
   /** Part of the conversation is not in these items: a call may lack its result, and a result its call. */
   readonly isPartial: boolean
+  /** Gets the first call or result without its counterpart. */
+  readonly report: (unpaired: NativeField) => void
   /** The tools in a namespace, by their joined name. */
   readonly namespaces: ChatRequest['namespaces']
 }
@@ -289,7 +294,10 @@ class Conversation {
   private readonly turns: (Message | Turn)[] = []
   /** The model's turn that the next item of the model belongs to. */
   private turn: Turn | null = null
+  private readonly ids = new ConversationCalls()
+  /** By the call's own id. */
   private readonly calls = new Map<string, { readonly turn: Turn; readonly call: ToolCall }>()
+  private hasUnpaired = false
   private readonly nested = new NestedJson()
   private index = 0
 
@@ -331,11 +339,11 @@ class Conversation {
     const toolResults = message.toolCalls.flatMap(({ id }) => {
       const result = results.get(id)
       if (result !== undefined) return [result]
-      if (this.options.isPartial) return []
-      return refuse(
+      this.refuseElsewhere(
         paths.get(id) ?? 'input',
         'must be followed by an item of type function_call_output or custom_tool_call_output with its call_id',
       )
+      return []
     })
     return [message, ...toolResults]
   }
@@ -345,7 +353,8 @@ class Conversation {
     const content = contentOf(item, 'content')
     const at = `${path}.content`
     if (role === 'assistant') {
-      this.open().message.parts.push(...assistantParts(content, at))
+      // A reply without content, sent back, has null or none.
+      if (given(content)) this.open().message.parts.push(...assistantParts(content, at))
       return
     }
     this.turn = null
@@ -404,16 +413,15 @@ class Conversation {
   }
 
   private addCall(item: JsonObject, path: string, custom: boolean): void {
-    const id = text(item['call_id'], `${path}.call_id`, MAX_ID)
-    if (this.calls.has(id)) refuse(`${path}.call_id`, 'must differ from the ids of the other calls')
+    const turn = this.open()
+    const id = this.ids.add(callIdOf(item, path), turn.message.index)
     const key = custom ? 'input' : 'arguments'
     const call: ToolCall = {
       id,
       name: this.nameOf(item, path),
-      arguments: string(item[key], `${path}.${key}`),
+      arguments: argumentsOf(item[key], `${path}.${key}`, custom),
     }
     if (custom) call.custom = true
-    const turn = this.open()
     turn.message.toolCalls.push(call)
     turn.paths.set(id, path)
     this.calls.set(id, { turn, call })
@@ -428,15 +436,27 @@ class Conversation {
   }
 
   private addResult(item: JsonObject, path: string): void {
-    const callId = text(item['call_id'], `${path}.call_id`, MAX_ID)
+    const given = callIdOf(item, path)
+    const callId = this.ids.answer(given) ?? given
     const parts = userParts(contentOf(item, 'output'), `${path}.output`)
+    const message: ToolMessage = { role: 'tool', index: this.index, callId, parts }
     const turn = this.calls.get(callId)?.turn
-    if (turn === undefined) {
-      if (this.options.isPartial) return
-      return refuse(`${path}.call_id`, 'matches no call before it')
+    if (turn?.results.has(callId) === false) {
+      turn.results.set(callId, message)
+      return
     }
-    if (turn.results.has(callId)) refuse(`${path}.call_id`, 'already has a result')
-    turn.results.set(callId, { role: 'tool', index: this.index, callId, parts })
+    if (this.options.isPartial) return
+    const rule = turn === undefined ? 'matches no call before it' : 'already has a result'
+    this.refuseElsewhere(`${path}.call_id`, rule)
+    this.turn = null
+    this.turns.push(message)
+  }
+
+  /** OpenAI judges by itself, and has the part of the conversation that is not in these items. */
+  private refuseElsewhere(path: string, rule: string): void {
+    if (this.options.isPartial || this.hasUnpaired) return
+    this.hasUnpaired = true
+    this.options.report({ path, refusal: `${path} ${rule}`, isMalformed: true })
   }
 
   /** The model's current turn. An item after a tool result begins a new turn. */
@@ -452,6 +472,17 @@ class Conversation {
     this.turns.push(this.turn)
     return this.turn
   }
+}
+
+/** Some servers of open models give their calls no id. */
+function callIdOf({ call_id: id }: JsonObject, path: string): string {
+  return given(id) && id !== '' ? text(id, `${path}.call_id`, MAX_ID) : ''
+}
+
+/** The arguments as text. A call without arguments has an empty object. */
+function argumentsOf(value: JsonValue | undefined, path: string, custom: boolean): string {
+  if (given(value)) return string(value, path)
+  return custom ? '' : '{}'
 }
 
 /** The texts of a summary or of reasoning content, joined as paragraphs. */

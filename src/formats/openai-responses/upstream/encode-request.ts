@@ -92,7 +92,9 @@ function encodeTools(request: ChatRequest, body: JsonObject): void {
   const written = tools.map(encodeTool)
   const search = rest['web_search_options']
   if (isObject(search)) written.push(encodeWebSearch(search))
-  if (written.length > 0) body['tools'] = written
+  // Upstreams refuse a choice without tools.
+  if (written.length === 0) return
+  body['tools'] = written
   if (toolChoice !== undefined) body['tool_choice'] = encodeToolChoice(toolChoice, tools)
   if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
 }

@@ -76,7 +76,7 @@ const BAD: readonly (readonly [param: string, members: JsonObject])[] = [
   ['messages[0].content[0].tool_use_id', { messages: user(result('t1')) }],
   ['messages[1].content[0]', { messages: turns([text('a')], [call('t1')]) }],
   ['messages[1].content[0]', { messages: turns([text('a')], [call('t1')], [text('b')]) }],
-  ['messages[1].content[1].id', { messages: turns([text('a')], [call('t1'), call('t1')]) }],
+  ['messages[1].content[0]', { messages: turns([text('a')], [call('t1'), call('t1')]) }],
   [
     'messages[2].content[1].tool_use_id',
     { messages: turns([text('a')], [call('t1')], [result('t1'), result('t1')]) },

@@ -230,7 +230,7 @@ void t.test('an invalid field is refused with its path', (t) => {
     [{ contents: [HELLO, modelContent(call(''))] }, 'contents[1].parts[0].functionCall.name'],
     [
       { contents: [HELLO, modelContent(call('a', { id: 'x' }), call('a', { id: 'x' }))] },
-      'contents[1].parts[1].functionCall.id',
+      'contents[1].parts[0].functionCall',
     ],
     [{ contents: [{ parts: [result('a', {})] }] }, 'contents[0].parts[0].functionResponse'],
     [

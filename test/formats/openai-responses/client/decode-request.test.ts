@@ -246,12 +246,21 @@ void t.test('items become turns, and results follow the turn of their calls', (t
   t.end()
 })
 
-void t.test('invalid pairs of calls and results are refused with their path', (t) => {
+void t.test('only an upstream of the format gets a call or result without its counterpart', (t) => {
   const cases: readonly (readonly [JsonValue[], string])[] = [
     [[user('Go'), call('a')], 'input[1]'],
     [[user('Go'), output('a')], 'input[1].call_id'],
     [[user('Go'), call('a'), output('a'), output('a')], 'input[3].call_id'],
-    [[user('Go'), call('a'), call('a')], 'input[2].call_id'],
+    [[user('Go'), { type: 'local_shell_call', call_id: 'a' }, output('a')], 'input[2].call_id'],
+  ]
+  for (const [input, path] of cases) {
+    t.match(decode({ model: 'm', input }).native, [{ path, isMalformed: true }], path)
+  }
+  t.end()
+})
+
+void t.test('invalid items are refused with their path', (t) => {
+  const cases: readonly (readonly [JsonValue[], string])[] = [
     [[{ type: 'function_call', call_id: 'a', name: 'a b', arguments: '' }], 'input[0].name'],
     [[{ type: 'item_reference' }], 'input[0].id'],
     [[{ role: 'robot', content: 'x' }], 'input[0].role'],

@@ -27,7 +27,6 @@ void t.test('a minimal request', (t) => {
 void t.test('each field has its member in the body', (t) => {
   const rows: [members: Partial<ChatRequest>, body: object][] = [
     [{ maxOutputTokens: 500 }, { max_output_tokens: 500 }],
-    [{ parallelToolCalls: false }, { parallel_tool_calls: false }],
     [{ verbosity: 'low' }, { text: { verbosity: 'low' } }],
     [{ userId: 'u-1' }, { safety_identifier: 'u-1' }],
     [{ serviceTier: 'flex' }, { service_tier: 'flex' }],
