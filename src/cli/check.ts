@@ -16,12 +16,17 @@ import { needsRestart } from '../config/generations/diff-configs.js'
 import { loadConfig, type LoadResult } from '../config/load-config.js'
 import { excerpt, formatProblem, problemOfFile, type ConfigProblem } from '../config/config-problem.js'
 import { baseUrlNote } from '../config/resolve-upstream.js'
-import { plainSecretNotes } from '../config/secret-settings.js'
+import { plainSecretNotes, secretsOf } from '../config/secret-settings.js'
+import { GatewayError } from '../errors.js'
 import { isHarmless } from '../formats/chat/hosted-tools.js'
 import { createRouter } from '../gateway/routing/router.js'
 import { dialectsByRequest } from '../gateway/upstreams/choose-openai-endpoint.js'
+import { hideSecrets, protectSecrets } from '../hide-secrets.js'
 import { Prices } from '../ledger/find-price.js'
+import { unmatchedRules, selectsSubjects } from '../limits/unmatched-rules.js'
 import { loadPlugins, PluginError } from '../policy/plugins.js'
+import { openStore } from '../store/open-store.js'
+import { isRedisUrl } from '../store/store-address.js'
 import { configOption, declare } from './command.js'
 import { Budgets, hasBudget, termsText } from './explain/explain-budgets.js'
 import { notCarried } from './explain/not-carried.js'
@@ -245,25 +250,44 @@ export function command() {
 Validates the file as the gateway does when it loads it. No side effects.
 Notes list settings that are allowed but may be mistakes: API keys that are not set or are in the file in plain
 text, variables without braces, suspicious URLs, routes that can never match, settings without effect,
-models that no budget can bound, and features that a route's other targets lack because of their dialect.
+limits for accounts, keys and labels that the store does not have, models that no budget can bound, and features that a route's other targets lack because of their dialect.
 If a gateway runs with the file, the changes that need a restart are listed as well.`,
     exitStatus: '0 the file is valid, 1 it is not (with --strict also if there are notes), 2 wrong usage.',
     example: 'sluice check --config config/gateway.yaml',
   })
     .addOption(configOption())
+    .option('--no-store', 'do not open the store to look for the accounts, keys and labels of limits')
     .option('--strict', 'treat notes as errors: exit 1 if there are any')
     .option(
       '--json',
       'print one JSON object: { ok, file, errors: [{ file, line, column, path, message, suggestion }] }, and for a valid file file_hash, upstreams, routes, models, unbounded (models whose cost a budget cannot bound), notes, and needs_restart; with --strict, errors contains the notes',
     )
-    .action(async ({ config, strict, json }) => {
+    .action(async ({ config, strict, json, store }) => {
       const loaded = await withPlugins(loadConfig(config, process.env))
-      const notes = loaded.ok ? notesOf(loaded) : []
+      const notes = loaded.ok ? [...notesOf(loaded), ...(store ? await storeNotes(loaded.config) : [])] : []
       const isAccepted = loaded.ok && !(strict && notes.length > 0)
       const found = { loaded, notes, isAccepted, restart: await restartSettingsOf(loaded) }
       console.log(json ? JSON.stringify(resultOf(found)) : resultText(found))
       process.exitCode = isAccepted ? 0 : 1
     })
+}
+
+/** Rules for accounts, keys and labels that the store does not have. */
+async function storeNotes(config: Config): Promise<string[]> {
+  if (!selectsSubjects(config)) return []
+  protectSecrets(secretsOf(config))
+  try {
+    const store = await openStore(config.store, { mustExist: !isRedisUrl(config.store) })
+    try {
+      return await unmatchedRules(config, store)
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const reason = hideSecrets(error.message, '***').replace(/\.$/, '')
+    return [`limits: accounts, keys and labels are not checked: ${reason} (--no-store leaves this out)`]
+  }
 }
 
 /** The result with the problem of a plugin that does not load, as a running gateway finds it. */

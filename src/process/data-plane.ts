@@ -42,6 +42,7 @@ import {
   partsOf,
   probing,
   release,
+  logUnmatchedRules,
   removingEndedKeys,
   type Observers,
 } from './store-services.js'
@@ -143,6 +144,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
   })
   const probe = probing(store, parts.limiter)
   const removal = removingEndedKeys(store)
+  void logUnmatchedRules(store, snapshot, { log, gatewayId })
   return {
     port: server.port,
     adopt(next) {
@@ -153,6 +155,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
       monitor?.adopt(next)
       fleet.publish()
       server.allowUpgrades(opensWebSockets(next.config))
+      void logUnmatchedRules(store, next, { log, gatewayId })
     },
     abortCanaries: (order) => gateway.abortCanaries(order),
     canaries: () => monitor?.states() ?? [],

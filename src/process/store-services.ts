@@ -12,6 +12,7 @@ import { StoredResponses } from '../gateway/stored-responses.js'
 import { LedgerWriter } from '../ledger/ledger-writer.js'
 import { Spool } from '../ledger/spool.js'
 import { Limiter } from '../limits/limiter.js'
+import { unmatchedRules, selectsSubjects } from '../limits/unmatched-rules.js'
 import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { observeStore } from '../observe/metrics/observe-store.js'
@@ -157,6 +158,30 @@ export function probing(store: Store, limiter: Limiter): StoreProbe {
   }, PROBE_MS).unref()
   const probe: StoreProbe = { state: 'ok', failingSinceMs: null, timer }
   return probe
+}
+
+/** Scans of a running gateway wait this long after each account. */
+const SCAN_PAUSE_MS = 5
+/** A generation of a gateway is checked once by all its processes. */
+const CHECKED_ONCE_MS = 600_000
+
+/** Logs the rules for accounts, keys and labels that the store does not have. Never rejects. */
+export async function logUnmatchedRules(
+  store: Store,
+  { config, generation }: Snapshot,
+  { log, gatewayId }: { readonly log: Logger; readonly gatewayId: string },
+): Promise<void> {
+  if (!selectsSubjects(config)) return
+  try {
+    const turn = { name: `unmatched-limits:${gatewayId}:${generation}`, burst: 1, everyMs: CHECKED_ONCE_MS }
+    const [waitMs = 0] = await store.throttle.take([turn], Date.now())
+    if (waitMs > 0) return
+    for (const reason of await unmatchedRules(config, store, SCAN_PAUSE_MS)) {
+      log.warn('a limit applies to no one', { generation, reason })
+    }
+  } catch {
+    // The probe reports a failing store.
+  }
 }
 
 /** Removes keys that expired long ago, and expired objects and denials. The probe reports a failing store. */

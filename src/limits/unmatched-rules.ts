@@ -1,0 +1,110 @@
+/**
+ * Finds the rules of the configuration that no account, key or label falls under: a mistyped name limits
+ * nothing. Such a rule holds from the moment at which there is one.
+ */
+import { hasName } from '../accounts/account.js'
+import type { Config, LimitConfig } from '../config/config.js'
+import { accountPages, keyPages } from '../store/list-all.js'
+import type { Store } from '../store/store.js'
+
+/** The key of chats in the dashboard, which is in no store. */
+const PLAYGROUND = 'playground'
+
+/** What rules select that is looked for in all keys: ids, names of labels, and `NAME=VALUE`. */
+interface Wanted {
+  readonly keys: Set<string>
+  readonly labels: Set<string>
+}
+
+/**
+ * One line for each rule without a subject, with its path. `pauseMs`: after the keys of each account, so that a scan
+ * of many keys delays no request. Throws `store_unavailable`.
+ */
+export async function unmatchedRules(
+  { limits, identity }: Pick<Config, 'limits' | 'identity'>,
+  store: Pick<Store, 'accountById' | 'accountByName' | 'accountByEmail' | 'listAccounts' | 'listKeys'>,
+  pauseMs = 0,
+): Promise<string[]> {
+  // A workload's label may have any value.
+  const ofWorkloads = new Set(identity.flatMap(({ labels }) => Object.keys(labels)))
+  const missing = wantedBy(limits, ofWorkloads)
+  if (missing.keys.size + missing.labels.size > 0) await findInKeys(missing, store, pauseMs)
+  const lines: string[] = []
+  for (const [index, rule] of limits.entries()) {
+    const { account, key, value } = rule
+    if (account !== null && !(await hasAccount(store, account))) {
+      lines.push(
+        `limits[${index}].account: no account has the name, id or e-mail address "${account}"${ADVICE}`,
+      )
+    }
+    if (key !== null && missing.keys.has(key)) {
+      lines.push(`limits[${index}].key: no account has the key "${key}"${ADVICE}`)
+    }
+    const label = labelOf(rule)
+    if (label !== null && missing.labels.has(label)) {
+      const place = `limits[${index}].${value === null ? 'scope' : 'value'}`
+      lines.push(`${place}: no key has the label "${label}"${ADVICE}`)
+    }
+  }
+  return lines
+}
+
+const ADVICE = ': the rule limits nothing until there is one'
+
+/** Whether any rule selects an account, a key or a label. */
+export function selectsSubjects({ limits }: Pick<Config, 'limits'>): boolean {
+  return limits.some((rule) => rule.account !== null || rule.key !== null || labelOf(rule) !== null)
+}
+
+function wantedBy(limits: readonly LimitConfig[], ofWorkloads: ReadonlySet<string>): Wanted {
+  const wanted: Wanted = { keys: new Set(), labels: new Set() }
+  for (const rule of limits) {
+    if (rule.key !== null && rule.key !== PLAYGROUND) wanted.keys.add(rule.key)
+    const label = labelOf(rule)
+    if (label !== null && !ofWorkloads.has(nameOf(label))) wanted.labels.add(label)
+  }
+  return wanted
+}
+
+/** `NAME=VALUE` of a rule for a label, or `NAME` of one for all values; null for other rules. */
+function labelOf({ scope, value }: LimitConfig): string | null {
+  if (!scope.startsWith('label:')) return null
+  const name = scope.slice('label:'.length)
+  return value === null ? name : `${name}=${value}`
+}
+
+function nameOf(label: string): string {
+  return label.split('=', 1)[0] ?? label
+}
+
+/** Removes what a key has from the wanted, until nothing is left or all keys were read. */
+async function findInKeys(
+  { keys, labels }: Wanted,
+  store: Pick<Store, 'listAccounts' | 'listKeys'>,
+  pauseMs: number,
+): Promise<void> {
+  for await (const accounts of accountPages(store)) {
+    for (const { id } of accounts) {
+      for await (const page of keyPages(store, id)) {
+        for (const key of page.filter(hasName)) {
+          keys.delete(key.id)
+          for (const [name, value] of Object.entries(key.labels ?? {})) {
+            labels.delete(name)
+            labels.delete(`${name}=${value}`)
+          }
+        }
+        if (keys.size + labels.size === 0) return
+      }
+      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
+    }
+  }
+}
+
+async function hasAccount(
+  store: Pick<Store, 'accountById' | 'accountByName' | 'accountByEmail'>,
+  account: string,
+): Promise<boolean> {
+  if (account.includes('@')) return (await store.accountByEmail(account)) !== null
+  const found = account.includes('_') ? await store.accountById(account) : await store.accountByName(account)
+  return found !== null
+}
