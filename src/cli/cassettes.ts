@@ -48,6 +48,12 @@ function exportCassettes({ config, to, id: ids, ...selection }: CassetteOptions)
       if (found === null) return missing(opened, id)
       const cassette = cassetteOf(found.recording)
       if (cassette === null) continue
+      if (cassette === 'redacted') {
+        opened.session.terminal.err(
+          `The reply of ${id} is redacted, so that nothing can replay it: not exported.`,
+        )
+        continue
+      }
       await writeFile(join(to, `${id}.json`), `${JSON.stringify(cassette, null, 2)}\n`, {
         mode: 0o600,
       })

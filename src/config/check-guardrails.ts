@@ -6,10 +6,11 @@ import { createHash } from 'node:crypto'
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { dirname, resolve } from 'node:path'
 import { builtInRule } from '../policy/rules/built-in-rules.js'
-import { compileExpression, ExpressionError } from '../policy/rules/expressions.js'
+import { compileExpression, ExpressionError, MAX_INSTRUCTIONS_TOGETHER } from '../policy/rules/expressions.js'
 import type { PluginConfig } from './config.js'
 import type { Path, ReportFinding } from './config-problem.js'
 import { reportUnknown } from './check-routes.js'
+import { checkProxy } from './upstream-settings.js'
 import type { FileValues } from './schema/config-file-schema.js'
 import type { GuardrailSource, GuardrailValues } from './schema/guardrails-schema.js'
 
@@ -18,6 +19,7 @@ type Kind = GuardrailSource['kind']
 /** The keys that only some sources have. */
 const KEYS_OF: Readonly<Record<string, readonly Kind[]>> = {
   protocol: ['server'],
+  proxy: ['server'],
   headers: ['server'],
   params: ['server'],
   model: ['server'],
@@ -165,10 +167,15 @@ function checkPatterns(
   path: Path,
   report: ReportFinding,
 ): void {
+  let instructions = 0
   patterns.forEach((pattern, index) => {
-    const problem = problemOf(pattern)
-    if (problem !== null) report([...path, 'patterns', index], problem)
+    const program = programOrProblem(pattern)
+    if (typeof program === 'string') report([...path, 'patterns', index], program)
+    else instructions += program
   })
+  if (instructions > MAX_INSTRUCTIONS_TOGETHER) {
+    report([...path, 'patterns'], 'are too large together: use fewer or smaller repetitions')
+  }
   denied.forEach((tool, index) => {
     const star = tool.indexOf('*')
     if (star >= 0 && star < tool.length - 1) {
@@ -177,11 +184,11 @@ function checkPatterns(
   })
 }
 
-function problemOf(pattern: string): string | null {
-  if (builtInRule(pattern) !== undefined) return null
+/** The number of instructions of a pattern, or why it cannot be used. */
+function programOrProblem(pattern: string): number | string {
   try {
-    compileExpression(pattern)
-    return null
+    const { expression = pattern } = builtInRule(pattern) ?? {}
+    return compileExpression(expression).instructions.length
   } catch (error) {
     if (error instanceof ExpressionError) return error.message
     throw error
@@ -189,7 +196,8 @@ function problemOf(pattern: string): string | null {
 }
 
 function checkServer(guardrail: GuardrailValues, path: Path, report: ReportFinding): void {
-  const { url = '', protocol, headers = {} } = guardrail
+  const { url = '', protocol, headers = {}, proxy } = guardrail
+  if (proxy !== undefined) checkProxy(proxy, [...path, 'proxy'], report)
   const address = URL.canParse(url) ? new URL(url) : null
   if (address === null || !/^https?:$/.test(address.protocol)) {
     report([...path, 'url'], 'must be an http or https URL')

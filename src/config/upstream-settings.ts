@@ -74,9 +74,7 @@ export function checkConnection(
 ): void {
   const { tls, http2, proxy } = values
   if (http2 && !isTls) report([...path, 'http2'], 'needs a base_url that starts with https://')
-  if (proxy !== 'env' && proxy !== 'none' && !isProxyUrl(proxy)) {
-    report([...path, 'proxy'], 'must be env, none or a URL, as in http://proxy.corp:3128')
-  }
+  checkProxy(proxy, [...path, 'proxy'], report)
   if (tls === undefined) return
   const at = [...path, 'tls']
   if (!isTls) report(at, 'needs a base_url that starts with https://')
@@ -91,6 +89,12 @@ export function checkConnection(
     report([...at, name], `the file "${file}" ${whyUnreadable(file)}`)
   }
   if (findings.size === 0) checkPem(tlsOf(tls, readFile), at, report)
+}
+
+/** Reports a `proxy` that is neither a word nor a URL. */
+export function checkProxy(proxy: string, path: Path, report: ReportFinding): void {
+  if (proxy === 'env' || proxy === 'none' || isProxyUrl(proxy)) return
+  report(path, 'must be env, none or a URL, as in http://proxy.corp:3128')
 }
 
 function isProxyUrl(text: string): boolean {

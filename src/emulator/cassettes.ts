@@ -19,6 +19,8 @@ interface Cassette {
   readonly chunks: readonly Chunk[]
 }
 
+/** The reply of a recording that `record.redact` left out. */
+const REDACTED = '[redacted]'
 /** Headers of a connection, which are not replayed. */
 const HOP = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
 /** The prefixes of the emulated providers' base URLs. */
@@ -47,6 +49,9 @@ export class Cassettes {
     const { version, request, response } = objectOf(value)
     if (version !== 1 || !isObject(request) || !isObject(response)) {
       throw new Error(`${file} is no cassette of version 1`)
+    }
+    if (arrayOf(response['chunks']).some((chunk) => objectOf(chunk)['data'] === REDACTED)) {
+      throw new Error(`${file} has a redacted reply, which cannot be replayed`)
     }
     const { method, path, body = null } = request
     const raw = typeof body === 'string' ? body : JSON.stringify(body)

@@ -115,11 +115,16 @@ export function bytesOf(chunk: WireChunk): Buffer {
 
 /** Characters of a match that are masked in one go; the rest of a longer one is dropped. */
 const MASK_LIMIT = 8_192
-const HIDDEN: WireChunk = { at_ms: 0, data: '[redacted]' }
+const HIDDEN = { at_ms: 0, data: '[redacted]' } as const
+
+/** The reply was left out of the recording, because it cannot be masked. */
+function isHidden({ response }: WireExchange): boolean {
+  return response.chunks.some((chunk) => 'data' in chunk && chunk.data === HIDDEN.data)
+}
 
 /**
- * The recording with its texts masked. A match in a streamed reply may be split into any number of chunks,
- * which are then left out.
+ * The recording with its texts masked, and the bytes of its replies. A match in a streamed reply may be split
+ * into any number of events, whose bytes are then left out.
  */
 export function redacted(recording: Recording, ruleSets: readonly RuleSet[]): Recording {
   if (ruleSets.length === 0) return recording
@@ -140,7 +145,7 @@ export function redacted(recording: Recording, ruleSets: readonly RuleSet[]): Re
   const isClean = reply !== null && JSON.stringify(reply) === JSON.stringify(recording.reply)
   const side = ({ request, response }: WireExchange): WireExchange => {
     const path = mask(request.path)
-    const chunks = isClean ? response.chunks : [HIDDEN]
+    const chunks = maskedChunks(response.chunks, { isClean, maskBody, mask })
     return {
       request: { ...request, path, body: maskBody(request.body) },
       response: { ...response, chunks },
@@ -154,6 +159,26 @@ export function redacted(recording: Recording, ruleSets: readonly RuleSet[]): Re
     client: side(client),
     upstream: upstream === null ? null : side(upstream),
   }
+}
+
+/** How the bytes of a reply are masked. */
+interface Masking {
+  /** Nothing in the texts of the whole reply is masked. */
+  readonly isClean: boolean
+  readonly maskBody: (text: string) => string
+  readonly mask: (text: string) => string
+}
+
+/** The chunks of a reply as one if it is JSON; those of a stream only if nothing in them is masked. */
+function maskedChunks(chunks: readonly WireChunk[], { isClean, maskBody, mask }: Masking): WireChunk[] {
+  const [first] = chunks
+  if (first === undefined) return []
+  const text = Buffer.concat(chunks.map(bytesOf)).toString('utf8')
+  if (typeof jsonOr(text) !== 'string') {
+    const masked = maskBody(text)
+    return masked === JSON.stringify(jsonOr(text)) ? [...chunks] : [{ at_ms: first.at_ms, data: masked }]
+  }
+  return isClean && mask(text) === text ? [...chunks] : [HIDDEN]
 }
 
 /** Encrypts and decrypts the recordings of accounts. */
@@ -335,9 +360,13 @@ interface Cassette {
   }
 }
 
-/** Null if no upstream got the request. Secrets in texts are hidden. */
-export function cassetteOf({ id, upstream }: Recording): Cassette | null {
+/**
+ * Null if no upstream got the request; `redacted` if `record.redact` left its reply out. Secrets in texts are
+ * hidden.
+ */
+export function cassetteOf({ id, upstream }: Recording): Cassette | 'redacted' | null {
   if (upstream === null) return null
+  if (isHidden(upstream)) return 'redacted'
   const { request, response } = upstream
   const body = hideSecrets(request.body)
   return {

@@ -5,14 +5,29 @@
  * Sources: agentgateway, `llm/policy/webhook.rs`; LiteLLM, "Generic Guardrail API"; OpenAI API reference,
  * "Moderations"; read 2026-11-26.
  */
-import { Agent } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { GuardrailConfig, GuardServerConfig, GuardSide } from '../config/schema/guardrails-schema.js'
 import { isObject, type JsonObject, type JsonValue } from '../formats/chat/json.js'
 import type { Message } from '../formats/chat/request.js'
-import { GuardError, PASS, type Judge, type JudgedRequest, type Part, type Verdict } from './guardrail.js'
+import { openConnectionPool } from '../gateway/upstreams/connection-pool.js'
+import {
+  GuardError,
+  PASS,
+  TextError,
+  TextTooLarge,
+  type Judge,
+  type JudgedRequest,
+  type Part,
+  type Verdict,
+} from './guardrail.js'
 
 /** Connections of one process to one guard server. */
 const CONNECTIONS = 256
+/** Calls of one judgement, each with as many texts as `max_text_bytes` allows. */
+const MAX_CALLS = 16
+/** Statuses by which a server refuses the texts of one call; another call may succeed. */
+const REFUSED_TEXTS: readonly number[] = [400, 422]
+const TOO_LARGE = 413
 
 /** What a protocol sends, and how it reads the reply. */
 interface Exchange {
@@ -27,7 +42,7 @@ export class GuardServer implements Judge {
   private readonly server: GuardServerConfig
   private readonly origin: string
   private readonly basePath: string
-  private readonly agent: Agent
+  private readonly agent: Dispatcher
 
   constructor(config: GuardrailConfig, server: GuardServerConfig) {
     this.config = config
@@ -35,19 +50,59 @@ export class GuardServer implements Judge {
     const { origin, pathname } = new URL(server.url)
     this.origin = origin
     this.basePath = pathname === '/' ? '' : pathname
-    const { timeoutMs } = config
-    this.agent = new Agent({
-      connections: CONNECTIONS,
-      pipelining: 1,
-      connect: { timeout: timeoutMs },
-      headersTimeout: timeoutMs,
-      bodyTimeout: timeoutMs,
+    this.agent = openConnectionPool({
+      name: config.name,
+      baseUrl: origin,
+      maxConnections: CONNECTIONS,
+      // The operator names the address, which is often a sidecar.
+      allowPrivateAddress: true,
+      tls: null,
+      http2: false,
+      proxy: server.proxy,
+      timeouts: { connectMs: config.timeoutMs },
     })
   }
 
   async judge(parts: readonly Part[], on: GuardSide, of: JudgedRequest): Promise<Verdict> {
-    const bytes = parts.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
-    if (bytes > this.config.maxTextBytes) throw new GuardError('the text is too large')
+    const groups = this.groupsOf(parts)
+    const [only] = groups
+    if (only !== undefined && groups.length === 1) return this.judgeGroup(only, on, of)
+    const texts: string[] = []
+    let kind: 'pass' | 'mask' | 'report' = 'pass'
+    for (const group of groups) {
+      const verdict = await this.judgeGroup(group, on, of)
+      if (verdict.kind === 'block') {
+        return verdict.index === null ? verdict : { ...verdict, index: verdict.index + texts.length }
+      }
+      if (verdict.kind !== 'pass') kind = verdict.kind
+      texts.push(...(verdict.kind === 'mask' ? verdict.texts : group.map(({ text }) => text)))
+    }
+    return kind === 'mask' ? { kind, texts } : { kind }
+  }
+
+  /**
+   * The texts of each call. A text is never divided, because a match could lie across the cut. Throws
+   * `TextTooLarge` for a text above `max_text_bytes`, and for more texts than the calls can take.
+   */
+  private groupsOf(parts: readonly Part[]): Part[][] {
+    const { maxTextBytes } = this.config
+    const groups: Part[][] = []
+    let bytes = Infinity
+    for (const [index, part] of parts.entries()) {
+      const size = Buffer.byteLength(part.text)
+      if (size > maxTextBytes) throw new TextTooLarge(index)
+      bytes += size
+      if (bytes > maxTextBytes) {
+        if (groups.length === MAX_CALLS) throw new TextTooLarge(null)
+        groups.push([])
+        bytes = size
+      }
+      groups.at(-1)?.push(part)
+    }
+    return groups
+  }
+
+  private async judgeGroup(parts: readonly Part[], on: GuardSide, of: JudgedRequest): Promise<Verdict> {
     const { path, body, read } = this.exchange(parts, on, of)
     const reply = await this.post(path, body, of)
     const verdict = read(reply)
@@ -88,6 +143,8 @@ export class GuardServer implements Judge {
         signal: AbortSignal.any([late, of.signal]),
       })
       try {
+        if (statusCode === TOO_LARGE) throw new TextTooLarge(null)
+        if (REFUSED_TEXTS.includes(statusCode)) throw new TextError(`it answered ${statusCode}`)
         if (statusCode !== 200) throw new GuardError(`it answered ${statusCode}`)
         return await this.read(reply)
       } finally {
@@ -107,7 +164,7 @@ export class GuardServer implements Judge {
     let bytes = 0
     for await (const chunk of body) {
       bytes += chunk.length
-      if (bytes > this.config.maxReplyBytes) throw new GuardError('its reply is too large')
+      if (bytes > this.config.maxReplyBytes) throw new TextError('its reply is too large')
       chunks.push(chunk)
     }
     let value: unknown

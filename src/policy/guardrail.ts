@@ -5,7 +5,7 @@
 import type { GuardrailConfig, GuardSide } from '../config/schema/guardrails-schema.js'
 import { GatewayError } from '../errors.js'
 import type { ChatRequest } from '../formats/chat/request.js'
-import type { Steps } from '../formats/wire/steps.js'
+import { atOnce, type Steps } from '../formats/wire/steps.js'
 import { judgedArguments } from './json-strings.js'
 import type { GuardNotes } from './guard-notes.js'
 import { builtInRule, type Rule } from './rules/built-in-rules.js'
@@ -59,6 +59,20 @@ export const PASS: Verdict = { kind: 'pass' }
 
 /** A guard that could not judge. The message is for the log and has no text of the request. */
 export class GuardError extends Error {}
+
+/** A guard that could not judge these texts; it may judge others, so its breaker does not count it. */
+export class TextError extends GuardError {}
+
+/** The texts are larger than the guard takes: the client can send less. */
+export class TextTooLarge extends TextError {
+  /** The index of the part; null for all together. */
+  readonly index: number | null
+
+  constructor(index: number | null) {
+    super('the text is too large')
+    this.index = index
+  }
+}
 
 /** Judges parts elsewhere: a guard server, or a plugin. Rejects with `GuardError`. */
 export interface Judge {
@@ -130,13 +144,11 @@ export class Guardrail {
     { on, of }: { readonly on: GuardSide; readonly of: JudgedRequest },
   ): Promise<Verdict> | Verdict {
     const limit = on === 'request' ? REQUEST_LIMIT : this.config.windowChars
-    const steps = verdictSteps(rules, parts, { action: this.config.action, limit })
+    const { action, timeoutMs } = this.config
+    const steps = boundedSteps(verdictSteps(rules, parts, { action, limit }), timeoutMs, of.signal)
     const size = parts.reduce((sum, { text }) => sum + text.length, 0)
     if (size > SHORT) return of.inTurns(steps)
-    for (;;) {
-      const { done, value } = steps.next()
-      if (done === true) return value
-    }
+    return atOnce(steps)
   }
 
   private async call(
@@ -154,8 +166,8 @@ export class Guardrail {
       result = verdict.kind
       return verdict
     } catch (error) {
-      // A call that the client has ended does not count.
-      if (of.signal.aborted) breaker.abandoned()
+      // A call that the client has ended does not count, and no client may open the breaker by its texts.
+      if (of.signal.aborted || error instanceof TextError) breaker.abandoned()
       else breaker.failed()
       throw error
     } finally {
@@ -172,6 +184,13 @@ export class Guardrail {
       guardrail: this.name,
       ...(param === undefined ? {} : { param }),
     })
+  }
+
+  /** The error of a request whose texts are larger than it can judge. */
+  tooLarge(param: string | undefined, cause: unknown): GatewayError {
+    const message = `The text is larger than the guardrail '${this.name}' can judge: send less.`
+    const at = param === undefined ? {} : { param }
+    return new GatewayError('body_too_large', message, { ...at, guardrail: this.name, cause })
   }
 
   /** The error of a request or reply that it could not judge, with `on_error: closed`. */
@@ -198,6 +217,23 @@ function rulesOf({ name, source }: GuardrailConfig): RuleSet | null {
     (pattern): Rule => builtInRule(pattern) ?? { name, expression: pattern },
   )
   return new RuleSet(rules)
+}
+
+/**
+ * The steps until they have taken `timeoutMs` together, without the time between them, or until the client
+ * has left: then throws `GuardError`.
+ */
+export function* boundedSteps<T>(steps: Steps<T>, timeoutMs: number, signal: AbortSignal): Steps<T> {
+  let tookMs = 0
+  for (;;) {
+    const beganMs = performance.now()
+    const { done, value } = steps.next()
+    if (done === true) return value
+    tookMs += performance.now() - beganMs
+    if (signal.aborted) throw new GuardError('the client has left')
+    if (tookMs > timeoutMs) throw new GuardError('its rules took too long')
+    yield
+  }
 }
 
 /** How rules judge whole texts. */

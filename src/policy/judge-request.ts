@@ -6,7 +6,7 @@ import type { JsonObject } from '../formats/chat/json.js'
 import type { ChatRequest, Message, TextPart, UserPart } from '../formats/chat/request.js'
 import type { WireFormat } from '../formats/dialect.js'
 import { argumentsIn, plainArguments } from './json-strings.js'
-import { GuardError, type Guardrail, type JudgedRequest, type Part } from './guardrail.js'
+import { GuardError, TextTooLarge, type Guardrail, type JudgedRequest, type Part } from './guardrail.js'
 import { membersOf, unseenMember } from './request-members.js'
 
 /** The result of judging a request that may be sent. */
@@ -74,6 +74,11 @@ async function judgedBy(
   } catch (error) {
     if (!(error instanceof GuardError)) throw error
     notes.note(name, 'request', 'error')
+    // Else a client evades the guardrail by a large text. One that only reports refuses nothing.
+    if (error instanceof TextTooLarge && config.action !== 'report') {
+      const at = error.index === null ? undefined : judged[error.index]?.index
+      throw guardrail.tooLarge(at === undefined ? undefined : pathOf(parts[at]?.text ?? '', at), error)
+    }
     if (config.onError === 'open') return null
     throw guardrail.unavailable(error)
   }

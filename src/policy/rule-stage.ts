@@ -4,13 +4,14 @@
  */
 import { fragmentOf, type ChatEvent } from '../formats/chat/event.js'
 import { atOnce, type Steps } from '../formats/wire/steps.js'
-import { WholeTexts, type Guardrail, type JudgedRequest } from './guardrail.js'
+import { boundedSteps, WholeTexts, type Guardrail, type JudgedRequest } from './guardrail.js'
 import type { RuleSet } from './rules/rule-set.js'
 import { TextScan } from './rules/text-scan.js'
 import {
   Blocks,
   deltaOf,
   maskedCall,
+  stopAfterError,
   stopFor,
   type WithheldCall,
   type Stage,
@@ -93,6 +94,18 @@ export class RuleStage implements Stage {
     return out
   }
 
+  /** The stop after rules that took too long; with `on_error: open` what is not judged passes as it came. */
+  private *inTime(judged: Steps<Stop | null>, unjudged: () => readonly ChatEvent[]): Steps<Stop | null> {
+    const { guardrail, of } = this
+    try {
+      return yield* boundedSteps(judged, guardrail.config.timeoutMs, of.signal)
+    } catch (error) {
+      const stop = stopAfterError(guardrail, of, error)
+      if (stop === null) for (const each of unjudged()) this.push(each)
+      return stop
+    }
+  }
+
   private newScan(): TextScan {
     const { action, windowChars } = this.guardrail.config
     return new TextScan(this.rules, {
@@ -101,7 +114,15 @@ export class RuleStage implements Stage {
     })
   }
 
-  private *text(event: TextEvent): Steps<Stop | null> {
+  private text(event: TextEvent): Steps<Stop | null> {
+    return this.inTime(this.scanned(event), () => {
+      const { rest } = this.scan
+      this.scan = this.newScan()
+      return [{ ...event, text: this.guardrail.config.action === 'report' ? event.text : rest }]
+    })
+  }
+
+  private *scanned(event: TextEvent): Steps<Stop | null> {
     return this.released(event, yield* this.scan.steps(event.text, false))
   }
 
@@ -130,7 +151,11 @@ export class RuleStage implements Stage {
     return null
   }
 
-  private *call(call: WithheldCall): Steps<Stop | null> {
+  private call(call: WithheldCall): Steps<Stop | null> {
+    return this.inTime(this.judgedCall(call), () => call.events)
+  }
+
+  private *judgedCall(call: WithheldCall): Steps<Stop | null> {
     const { guardrail } = this
     const { action, windowChars } = guardrail.config
     const judge = new WholeTexts(this.rules, action, windowChars)

@@ -3,6 +3,7 @@
  * drips or sends too much is an error of the guard, which `on_error` decides, and never of an upstream.
  */
 import { createServer, type ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { json } from 'node:stream/consumers'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -241,12 +242,104 @@ void t.test('a guard that fails', async (t) => {
   }
   guard.answer = () => PASS
   const long = await ask('chat', 'gpt-5.4', { text: 'x'.repeat(101) })
-  t.equal(long.status, 503, 'a text above max_text_bytes')
+  t.equal(long.status, 413, 'a text above max_text_bytes')
   t.match(
     await gateway.metrics.text(),
     /sluice_guardrail_verdicts_total\{guardrail="shut",on="request",verdict="error"\} 8/,
   )
   t.notMatch(await gateway.metrics.text(), /sluice_attempts_total\{[^}]*guardrail/)
+})
+
+for (const onError of ['open', 'closed']) {
+  void t.test(
+    `texts that cannot be judged stop the guard for nobody, with on_error: ${onError}`,
+    async (t) => {
+      const guard = await startGuard(t, (call) =>
+        textsOf(call).some((text) => text.includes('cat')) ? { action: { body: 'cats' } } : PASS,
+      )
+      const { ask, post, provider } = await startScene(
+        t,
+        `  topics: { url: '${guard.url}', protocol: webhook, on: [request], on_error: ${onError}, max_text_bytes: 100, max_reply_bytes: 1000, breaker: { failures: 2 }, apply_to: { all: true } }`,
+      )
+      const { answer } = guard
+      for (let request = 0; request < 5; request += 1) {
+        const reply = await ask('chat', 'gpt-5.4', { text: 'x'.repeat(101) })
+        t.equal(reply.status, 413)
+        t.match(reply.error, {
+          param: 'messages[0].content',
+          message: /larger than the guardrail 'topics' can/,
+        })
+      }
+      for (const status of [400, 413, 422]) {
+        guard.answer = (_, res) => void res.writeHead(status).end('{}')
+        for (let request = 0; request < 3; request += 1) {
+          const reply = await ask('chat', 'gpt-5.4')
+          t.equal(reply.status, status === 413 ? 413 : onError === 'open' ? 200 : 503, `status ${status}`)
+        }
+      }
+      guard.answer = () => ({ action: {}, text: 'x'.repeat(2000) })
+      for (let request = 0; request < 3; request += 1) await ask('chat', 'gpt-5.4')
+      guard.answer = answer
+      t.equal(provider.bodies.length, onError === 'open' ? 9 : 0)
+      t.equal((await ask('chat', 'gpt-5.4', { text: 'dog' })).status, 200)
+      t.equal((await ask('chat', 'gpt-5.4', { text: 'cat' })).status, 400, 'it is still judged')
+      const messages = ['dog', 'x', 'y', 'cat', 'z'].map((word) => ({
+        role: 'user',
+        content: word.padEnd(60, '.'),
+      }))
+      const before = guard.calls.length
+      const several = await post('/v1/chat/completions', { model: 'gpt-5.4', messages })
+      t.equal(several.status, 400, 'texts that are too large together are judged in several calls')
+      t.equal(guard.calls.length - before, 4, 'until one is refused')
+      const many = Array.from({ length: 40 }, () => ({ role: 'user', content: 'x'.repeat(60) }))
+      t.equal((await post('/v1/chat/completions', { model: 'gpt-5.4', messages: many })).status, 413)
+    },
+  )
+}
+
+void t.test('masks of several calls are put together', async (t) => {
+  const guard = await startGuard(t, (call) => {
+    const texts = textsOf(call)
+    if (!texts.some((text) => text.includes('cat'))) return PASS
+    const messages = texts.map((text) => ({ role: 'user', content: text.replaceAll('cat', '***') }))
+    return { action: { body: { messages } } }
+  })
+  const { post, provider } = await startScene(
+    t,
+    `  topics: { url: '${guard.url}', protocol: webhook, on: [request], max_text_bytes: 8, apply_to: { all: true } }`,
+  )
+  const messages = ['one dog', 'one cat', 'a', 'two cat'].map((content) => ({ role: 'user', content }))
+  t.equal((await post('/v1/chat/completions', { model: 'gpt-5.4', messages })).status, 200)
+  t.match(provider.bodies.at(-1), {
+    messages: [{ content: 'one dog' }, { content: 'one ***' }, { content: 'a' }, { content: 'two ***' }],
+  })
+})
+
+void t.test('a guard server is reached through a proxy as upstreams are', async (t) => {
+  const guard = await startGuard(t, () => PASS)
+  const asked: string[] = []
+  const proxy = createServer()
+  const sockets = new Set<Socket>()
+  proxy.on('connect', (req, socket: Socket) => {
+    asked.push(req.url ?? '')
+    const to = connect(Number(new URL(guard.url).port), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+      to.pipe(socket).pipe(to)
+    })
+    for (const each of [to, socket]) sockets.add(each.on('error', () => undefined))
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    proxy.close()
+  })
+  const address = proxy.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  const settings = `url: 'http://guard.invalid', protocol: webhook, on: [request], apply_to: { all: true }`
+  const scene = await startScene(t, `  topics: { ${settings}, proxy: 'http://127.0.0.1:${port}' }`)
+  t.equal((await scene.ask('chat', 'gpt-5.4')).status, 200)
+  t.strictSame(asked, ['guard.invalid:80'])
+  t.equal(guard.calls.length, 1)
 })
 
 void t.test('an open guard lets the request pass, and its breaker stops the calls', async (t) => {

@@ -5,6 +5,7 @@
 import t from 'tap'
 import { objectOf } from '../../src/formats/chat/json.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { stopwatch } from '../helpers/stopwatch.js'
 import { CLIENT_FORMATS, MODELS, startScene } from './guarded-gateway.js'
 
 const RULES = `
@@ -329,4 +330,33 @@ void t.test('own rules', async (t) => {
     t.match(text, /sluice_guardrail_breaker_state\{guardrail="pii"\} 0/)
     t.match(text, /sluice_hop_duration_seconds_count\{hop="guard"\} \d+/)
   })
+})
+
+void t.test('rules that take too long end after timeout_ms, and with the client', async (t) => {
+  const slow = "patterns: ['(?:[ab]{1,60}[bc]{1,60}){8}d'], on: [request], apply_to: { all: true }"
+  const text = 'ab'.repeat(200_000)
+  const took = async (settings: string): Promise<number> => {
+    const { ask } = await startScene(t, `  slow: { ${slow}, timeout_ms: 100, ${settings} }`)
+    const watch = stopwatch()
+    const reply = await ask('chat', 'gpt-5.4', { text })
+    t.ok(watch() < 2_000, 'it does not run on')
+    return reply.status
+  }
+  t.equal(await took(''), 503)
+  t.equal(await took('on_error: open'), 200)
+
+  const { gateway } = await startScene(t, `  slow: { ${slow}, timeout_ms: 60000 }`)
+  const leave = new AbortController()
+  const body = JSON.stringify({ model: 'gpt-5.4', messages: [{ role: 'user', content: text }] })
+  const headers = { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' }
+  const left = fetch(`${gateway.origin}/v1/chat/completions`, {
+    ...{ method: 'POST', headers, body, signal: leave.signal },
+  }).catch(() => undefined)
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  leave.abort()
+  await left
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  const { user } = process.cpuUsage()
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  t.ok(process.cpuUsage().user - user < 250_000, 'nothing is searched for nobody')
 })

@@ -3,7 +3,7 @@
  * read, sent again and replayed.
  * Method: a gateway in this process before an emulated provider; the commands run in this process, too.
  */
-import { mkdtempSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -260,6 +260,19 @@ await t.test('redact masks the texts of both sides', async (t) => {
     const { out } = await sluice(['recordings', 'show', id, '--json', '--config', gateway.configFile])
     t.notMatch(out, /secret plan/)
     t.match(out, /The \[words\] of the fox/)
-    t.match(JSON.parse(out), { client: { response: { chunks: [{ data: '[redacted]' }] } } })
+    const bytes = stream ? '[redacted]' : /The \[words\] of the fox/
+    t.match(JSON.parse(out), { client: { response: { chunks: [{ data: bytes }] } } })
+    const to = mkdtempSync(join(tmpdir(), 'sluice-cassettes-'))
+    t.teardown(() => rmSync(to, { recursive: true }))
+    const exported = await sluice([
+      ...['cassettes', 'export', '--id', id, '--to', to, '--config', gateway.configFile],
+    ])
+    t.match(exported.out, stream ? new RegExp(`The reply of ${id} is redacted.*\\n0$`) : /^1$/)
+    t.equal(readdirSync(to).length, stream ? 0 : 1)
+    const file = join(to, 'redacted.json')
+    const { upstream } = objectOf(JSON.parse(out))
+    writeFileSync(file, JSON.stringify({ version: 1, id, ...objectOf(upstream) }))
+    if (stream) t.throws(() => new Cassettes(file), /redacted\.json has a redacted reply/)
+    else t.equal(new Cassettes(file).size, 1)
   }
 })

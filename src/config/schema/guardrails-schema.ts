@@ -45,7 +45,9 @@ const breaker = z
   .strictObject({
     failures: whole(1, 1_000)
       .default(5)
-      .describe('Consecutive errors after which the server or plugin is not called.'),
+      .describe(
+        'Consecutive errors after which the server or plugin is not called: connection, time and protocol. A text that the server refuses (400, 413, 422) or that is too large does not count.',
+      ),
     open_seconds: z
       .number()
       .gt(0)
@@ -127,14 +129,23 @@ export const guardrailSchema = z.strictObject({
     .enum(['open', 'closed'])
     .default('closed')
     .describe(
-      'What happens if the guard fails. `closed`: 503 `guardrail_unavailable`. `open`: the request continues, and the failure is noted.',
+      'What happens if the guard fails. `closed`: 503 `guardrail_unavailable`. `open`: the request continues, and the failure is noted. A request whose text is too large to be judged is refused with 413 in both cases, unless `action` is `report`.',
     ),
   max_text_bytes: whole(1, 67_108_864)
     .default(1_048_576)
-    .describe('Maximum size of the text of one call to a guard server; more is an error.'),
+    .describe(
+      'Maximum size of the text of one call to a guard server. More texts are judged in several calls, at most 16; a single text above it is refused with 413. Neither counts for the breaker.',
+    ),
   max_reply_bytes: whole(1, 67_108_864)
     .default(4_194_304)
-    .describe('Maximum size of the reply of a guard server; more is an error.'),
+    .describe(
+      'Maximum size of the reply of a guard server; more is an error, which does not count for the breaker.',
+    ),
+  proxy: text(2_048)
+    .optional()
+    .describe(
+      'The HTTP proxy to reach the guard server through, as `proxy` of an upstream: `env` (the default), `none` or a URL.',
+    ),
   headers: z.record(text(256), text(8_192)).optional().describe('Headers for each call of the guard server.'),
   params: z
     .record(text(256), z.json())
@@ -262,6 +273,8 @@ function guardServerOf(url: string, guardrail: GuardrailValues) {
     /** Without a trailing slash. */
     url: url.endsWith('/') ? url.slice(0, -1) : url,
     protocol: guardrail.protocol ?? 'webhook',
+    /** `env`, `none` or the URL of a proxy. */
+    proxy: guardrail.proxy ?? 'env',
     headers: guardrail.headers ?? {},
     params,
     model: guardrail.model ?? DEFAULT_MODEL,

@@ -11,6 +11,8 @@ let loaded: typeof RE2JS | null = null
 
 /** More instructions take too long for each character. */
 const MAX_INSTRUCTIONS = 10_000
+/** The same for all expressions of a guardrail. */
+export const MAX_INSTRUCTIONS_TOGETHER = 20_000
 
 /** Why an expression is not used, as the rest of a sentence that begins with it. */
 export class ExpressionError extends Error {}

@@ -11,6 +11,8 @@ import type { RuleSet } from './rule-set.js'
 const CONTEXT = 256
 /** Code units that are scanned in one step of a large text: at most a few milliseconds. */
 const STEP_UNITS = 1024
+/** Instructions that are run in one step if each code unit runs all of them. */
+const STEP_INSTRUCTIONS = 262_144
 /** No character: the beginning or the end of the text. */
 const NONE = -1
 
@@ -72,6 +74,7 @@ export class TextScan {
   private threads: Threads
   private next: Threads
   private readonly seen: Int32Array
+  private readonly stepUnits: number
   private readonly stack: Int32Array
   private round = 0
   /** The character that threads are followed to, and the conditions before it. */
@@ -94,6 +97,7 @@ export class TextScan {
     this.mode = mode
     this.limit = limit
     const size = rules.op.length + 1
+    this.stepUnits = Math.max(1, Math.min(STEP_UNITS, Math.floor(STEP_INSTRUCTIONS / size)))
     this.threads = new Threads(size)
     this.next = new Threads(size)
     this.seen = new Int32Array(size)
@@ -125,6 +129,11 @@ export class TextScan {
     return this.take()
   }
 
+  /** What was not released, as it came. */
+  get rest(): string {
+    return this.ready + this.text.slice(Math.max(this.base, this.released) - this.base)
+  }
+
   private add(part: string): void {
     this.text += part
   }
@@ -142,7 +151,7 @@ export class TextScan {
 
   /** Scans one step; true if all that has arrived was scanned. */
   private advance(): boolean {
-    const stepEnd = this.at + STEP_UNITS
+    const stepEnd = this.at + this.stepUnits
     for (;;) {
       if (this.isDone) {
         this.releaseTo(this.textEnd)
