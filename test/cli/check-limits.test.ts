@@ -17,7 +17,7 @@ import { sluiceHere } from './session.js'
 const LIMITS = `
 limits:
   - { scope: account, account: ghost@example.com, requests_per_minute: 1 }
-  - { scope: account, account: no-such-name, requests_per_minute: 1 }
+  - { scope: account, account: absent-team, requests_per_minute: 1 }
   - { scope: account, account: acc_nosuch, usd_per_day: 1 }
   - { scope: key, key: key_nosuch, requests_per_minute: 1 }
   - { scope: 'label:team', value: ghosts, requests_per_minute: 1 }
@@ -51,7 +51,7 @@ onBothStores(t, 'limits for no one', async (t, settings) => {
   const { plans } = gateway
   const wish = { email: 'ghost@example.com', plan: 'max', password: { none: true } } as const
   const { account } = await createAccount(store, wish)
-  const { account: named } = await createAccount(store, { name: 'no-such-name', plan: 'max', password: null })
+  const { account: named } = await createAccount(store, { name: 'absent-team', plan: 'max', password: null })
   const labels = { team: 'ghosts', nothing: 'x' }
   const { account: other } = await createAccount(store, { name: 'other', plan: 'max', password: null })
   for (const [owner, more] of [
