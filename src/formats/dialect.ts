@@ -212,7 +212,7 @@ export interface UpstreamCodec {
   /** The format requires a user message first. */
   readonly userFirst?: true
   /** Whether the upstream fetches the URL of an image or file itself; absent: it fetches all URLs. */
-  readsUrl?(url: string): boolean
+  readsUrl?(url: string, type: 'image' | 'file'): boolean
   /**
    * Whether to request a stream although the client requests a whole reply: proxies close connections that
    * stay silent during a long reply, and some upstreams allow longer replies in streams.

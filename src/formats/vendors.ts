@@ -2,6 +2,8 @@
  * What a vendor or a cloud takes of a format, as tables. Codecs ask here; they do not know vendors by name.
  */
 
+import type { SchemaRules } from './wire/fit-schema.js'
+
 /** The clouds that serve Claude with the Messages API. */
 export type ClaudePlatform = 'bedrock' | 'vertex' | 'azure'
 
@@ -113,3 +115,17 @@ export const BETA_FIELDS: readonly BetaField[] = [
   { place: 'tools', name: 'input_examples', betas: ['tool-examples-2025-10-29', ADVANCED_TOOLS] },
   { place: 'cache_control', name: 'scope', betas: ['prompt-caching-scope-2026-01-05'] },
 ]
+
+/**
+ * The rules by format. Gemini has a subset of its own (`gemini/upstream/encode-schema.ts`), and the roots of
+ * Anthropic and Bedrock are widened with the rest of their tools.
+ *
+ * Sources: OpenAI's errors "array schema missing items" and "schema must have type 'object' and not have
+ * 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level"; "It must match JSON Schema draft 2020-12" of
+ * Anthropic and Bedrock. Read 2026-11-29.
+ */
+export const SCHEMA_RULES: Readonly<Record<'openai' | 'anthropic' | 'bedrock', SchemaRules>> = {
+  openai: { arrayItems: true, objectRoot: true },
+  anthropic: { arrayItems: false, objectRoot: false },
+  bedrock: { arrayItems: false, objectRoot: false },
+}

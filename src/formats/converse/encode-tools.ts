@@ -7,6 +7,8 @@ import { isObject, type JsonObject } from '../chat/json.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest, Tool } from '../chat/request.js'
 import type { EncodeContext, Losses } from '../dialect.js'
+import { SCHEMA_RULES } from '../vendors.js'
+import { fitSchema } from '../wire/fit-schema.js'
 import { refused } from '../wire/json/check-fields.js'
 import { loseFields } from '../wire/scalar-fields.js'
 import { rootObject, strictSchema } from '../wire/strict-schema.js'
@@ -89,7 +91,7 @@ function toolSpec(tool: Tool, at: number, { model, losses, budget }: ToolContext
     spec.strict = true
   } else {
     if (tool.strict === true) losses.drop('tools.strict', 'approximated')
-    spec.inputSchema = { json: schema }
+    spec.inputSchema = { json: fitSchema(schema, SCHEMA_RULES.bedrock, losses) }
   }
   return spec
 }

@@ -33,6 +33,8 @@ export const upstreamCodec: UpstreamCodec = {
   }),
   credential: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
   headers: () => ({}),
+  // A file is data only: `file_data`.
+  readsUrl: (_url, type) => type === 'image',
   encodeRequest,
   edits,
   decodeReply,

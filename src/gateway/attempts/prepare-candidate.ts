@@ -353,8 +353,8 @@ function fetchMedia(request: MediaRequest, target: Target): Promise<Call> | null
   if (media === null || upstreamCodec.readsUrl === undefined || target.dialect === call.dialect) return null
   const urls = new Map<string, string>()
   for (const message of call.request.messages) {
-    for (const [path, url] of urlsOf(message))
-      if (!upstreamCodec.readsUrl(url) && !urls.has(url)) urls.set(url, path)
+    for (const { path, url, type } of urlsOf(message))
+      if (!upstreamCodec.readsUrl(url, type) && !urls.has(url)) urls.set(url, path)
   }
   if (urls.size === 0) return null
   return fetchAll(urls, media, request).then((fetched) => {
@@ -367,11 +367,20 @@ function fetchMedia(request: MediaRequest, target: Target): Promise<Call> | null
 /** The bytes themselves, their base64, and that in the encoded request: 1 + 4/3 + 4/3, rounded up. */
 const MEDIA_COPIES = 4
 
-function urlsOf(message: Message): [path: string, url: string][] {
+/** The URL of an image or file. */
+interface MediaUrl {
+  readonly path: string
+  readonly url: string
+  readonly type: 'image' | 'file'
+}
+
+function urlsOf(message: Message): MediaUrl[] {
   if (message.role !== 'user' && message.role !== 'tool') return []
   return message.parts.flatMap((part, index) => {
     const url = urlOf(part)
-    return url === null ? [] : [[`messages[${message.index}].content[${index}]`, url]]
+    if (url === null) return []
+    const type = part.type === 'image' ? 'image' : 'file'
+    return [{ path: `messages[${message.index}].content[${index}]`, url, type }]
   })
 }
 

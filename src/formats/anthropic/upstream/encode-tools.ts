@@ -6,6 +6,8 @@ import type { ModelFacts } from '../../chat/model-facts.js'
 import type { ChatRequest, Tool } from '../../chat/request.js'
 import { SchemaBudget } from '../../chat/json-schema.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
+import { SCHEMA_RULES } from '../../vendors.js'
+import { fitSchema } from '../../wire/fit-schema.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { strictSchema, rootObject } from '../../wire/strict-schema.js'
 import { cacheControl, CUSTOM_INPUT } from '../constants.js'
@@ -112,7 +114,8 @@ function wireTool(tool: Tool, index: number, { model, losses, budget }: ToolCont
     budget.path = `tools[${index}].function.parameters`
     const strict = tool.strict === true ? strictInput(tool, model, budget) : null
     if (tool.strict === true && strict === null) losses.drop('tools.strict', 'approximated')
-    wire.input_schema = strict ?? inputSchema(tool.parameters, budget)
+    const schema = inputSchema(tool.parameters, budget)
+    wire.input_schema = strict ?? fitSchema(schema, SCHEMA_RULES.anthropic, losses)
     if (strict !== null) wire.strict = true
   }
   return Object.assign(wire, cacheControl(tool.cache))

@@ -19,6 +19,8 @@ import type {
   UserPart,
 } from '../../chat/request.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
+import { SCHEMA_RULES } from '../../vendors.js'
+import { fitSchema } from '../../wire/fit-schema.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
@@ -52,7 +54,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
     body['stream'] = true
     body['stream_options'] = { include_usage: true }
   }
-  encodeTools(request, body)
+  encodeTools(request, body, losses)
   const effort = encodeEffort(request, body, context)
   encodeSampling(request, { body, effort }, context)
   encodeOutput(request, body, context)
@@ -60,11 +62,11 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   return body
 }
 
-function encodeTools(request: ChatRequest, body: JsonObject): void {
+function encodeTools(request: ChatRequest, body: JsonObject, losses: Losses): void {
   const { toolChoice, tools, parallelToolCalls } = request
   // Upstreams refuse a choice without tools.
   if (tools.length === 0) return
-  body['tools'] = tools.map(encodeTool)
+  body['tools'] = tools.map((tool) => encodeTool(tool, losses))
   if (toolChoice !== undefined) {
     body['tool_choice'] = encodeChoice(toolChoice, tools, {
       named: (type, name) => ({ type, [type]: { name } }),
@@ -74,14 +76,16 @@ function encodeTools(request: ChatRequest, body: JsonObject): void {
   if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
 }
 
-function encodeTool(tool: Tool): JsonObject {
+function encodeTool(tool: Tool, losses: Losses): JsonObject {
   const inner: JsonObject = { name: wireName(tool.name) }
   if (tool.description !== undefined) inner['description'] = tool.description
   if (tool.custom !== undefined) {
     if (tool.custom.format !== undefined) inner['format'] = tool.custom.format
     return { type: 'custom', custom: inner }
   }
-  if (tool.parameters !== undefined) inner['parameters'] = tool.parameters
+  if (tool.parameters !== undefined) {
+    inner['parameters'] = fitSchema(tool.parameters, SCHEMA_RULES.openai, losses)
+  }
   if (tool.strict !== undefined) inner['strict'] = tool.strict
   return { type: 'function', function: inner }
 }
@@ -261,7 +265,11 @@ function file(part: FilePart, index: number, losses: Losses): JsonObject {
     losses.drop('messages.file', 'approximated')
     return { type: 'text', text: Buffer.from(source.data, 'base64').toString('utf8') }
   }
-  const data = address(source, `messages[${index}].content`, 'a file')
+  const path = `messages[${index}].content`
+  if (source.kind === 'url') {
+    throw refused(path, 'this upstream does not accept a file by URL. Send the data as a data: URL')
+  }
+  const data = address(source, path, 'a file')
   return { type: 'file', file: { file_data: data, ...name } }
 }
 

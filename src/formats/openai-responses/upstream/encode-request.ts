@@ -30,6 +30,8 @@ import {
 } from '../../chat/request.js'
 import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
+import { SCHEMA_RULES } from '../../vendors.js'
+import { fitSchema } from '../../wire/fit-schema.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
@@ -67,7 +69,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
     store: request.rest['store'] === true,
   }
   if (request.stream) body['stream'] = true
-  encodeTools(request, body)
+  encodeTools(request, body, losses)
   encodeReasoning(request, body, context)
   encodeSampling(request, body, context)
   encodeOutput(request, body, losses)
@@ -87,9 +89,9 @@ function refuseUnsupported(request: ChatRequest, losses: Losses): void {
   }
 }
 
-function encodeTools(request: ChatRequest, body: JsonObject): void {
+function encodeTools(request: ChatRequest, body: JsonObject, losses: Losses): void {
   const { toolChoice, tools, parallelToolCalls, rest } = request
-  const written = tools.map(encodeTool)
+  const written = tools.map((tool) => encodeTool(tool, losses))
   const search = rest['web_search_options']
   if (isObject(search)) written.push(encodeWebSearch(search))
   // Upstreams refuse a choice without tools.
@@ -197,7 +199,7 @@ const NO_PARAMETERS: JsonObject = { type: 'object', properties: {} }
  *
  * Source: OpenAI API reference, "Create a model response", `tools` and `text`, read 2026-11-20.
  */
-function encodeTool(tool: Tool): JsonObject {
+function encodeTool(tool: Tool, losses: Losses): JsonObject {
   const name = wireName(tool.name)
   const described = tool.description === undefined ? {} : { description: tool.description }
   if (tool.custom !== undefined) {
@@ -209,7 +211,7 @@ function encodeTool(tool: Tool): JsonObject {
     type: 'function',
     name,
     ...described,
-    parameters: tool.parameters ?? NO_PARAMETERS,
+    parameters: fitSchema(tool.parameters ?? NO_PARAMETERS, SCHEMA_RULES.openai, losses),
     strict: tool.strict ?? false,
   }
 }
