@@ -94,7 +94,7 @@ export class RuleStage implements Stage {
     return out
   }
 
-  /** The stop after rules that took too long; with `on_error: open` what is not judged passes as it came. */
+  /** The stop after rules that took too long; with `on_error: open` what is not judged passes unchanged. */
   private *inTime(judged: Steps<Stop | null>, unjudged: () => readonly ChatEvent[]): Steps<Stop | null> {
     const { guardrail, of } = this
     try {

@@ -251,50 +251,47 @@ void t.test('a guard that fails', async (t) => {
 })
 
 for (const onError of ['open', 'closed']) {
-  void t.test(
-    `texts that cannot be judged stop the guard for nobody, with on_error: ${onError}`,
-    async (t) => {
-      const guard = await startGuard(t, (call) =>
-        textsOf(call).some((text) => text.includes('cat')) ? { action: { body: 'cats' } } : PASS,
-      )
-      const { ask, post, provider } = await startScene(
-        t,
-        `  topics: { url: '${guard.url}', protocol: webhook, on: [request], on_error: ${onError}, max_text_bytes: 100, max_reply_bytes: 1000, breaker: { failures: 2 }, apply_to: { all: true } }`,
-      )
-      const { answer } = guard
-      for (let request = 0; request < 5; request += 1) {
-        const reply = await ask('chat', 'gpt-5.4', { text: 'x'.repeat(101) })
-        t.equal(reply.status, 413)
-        t.match(reply.error, {
-          param: 'messages[0].content',
-          message: /larger than the guardrail 'topics' can/,
-        })
+  void t.test(`texts that cannot be judged never open the breaker, with on_error: ${onError}`, async (t) => {
+    const guard = await startGuard(t, (call) =>
+      textsOf(call).some((text) => text.includes('cat')) ? { action: { body: 'cats' } } : PASS,
+    )
+    const { ask, post, provider } = await startScene(
+      t,
+      `  topics: { url: '${guard.url}', protocol: webhook, on: [request], on_error: ${onError}, max_text_bytes: 100, max_reply_bytes: 1000, breaker: { failures: 2 }, apply_to: { all: true } }`,
+    )
+    const { answer } = guard
+    for (let request = 0; request < 5; request += 1) {
+      const reply = await ask('chat', 'gpt-5.4', { text: 'x'.repeat(101) })
+      t.equal(reply.status, 413)
+      t.match(reply.error, {
+        param: 'messages[0].content',
+        message: /larger than the guardrail 'topics' can/,
+      })
+    }
+    for (const status of [400, 413, 422]) {
+      guard.answer = (_, res) => void res.writeHead(status).end('{}')
+      for (let request = 0; request < 3; request += 1) {
+        const reply = await ask('chat', 'gpt-5.4')
+        t.equal(reply.status, status === 413 ? 413 : onError === 'open' ? 200 : 503, `status ${status}`)
       }
-      for (const status of [400, 413, 422]) {
-        guard.answer = (_, res) => void res.writeHead(status).end('{}')
-        for (let request = 0; request < 3; request += 1) {
-          const reply = await ask('chat', 'gpt-5.4')
-          t.equal(reply.status, status === 413 ? 413 : onError === 'open' ? 200 : 503, `status ${status}`)
-        }
-      }
-      guard.answer = () => ({ action: {}, text: 'x'.repeat(2000) })
-      for (let request = 0; request < 3; request += 1) await ask('chat', 'gpt-5.4')
-      guard.answer = answer
-      t.equal(provider.bodies.length, onError === 'open' ? 9 : 0)
-      t.equal((await ask('chat', 'gpt-5.4', { text: 'dog' })).status, 200)
-      t.equal((await ask('chat', 'gpt-5.4', { text: 'cat' })).status, 400, 'it is still judged')
-      const messages = ['dog', 'x', 'y', 'cat', 'z'].map((word) => ({
-        role: 'user',
-        content: word.padEnd(60, '.'),
-      }))
-      const before = guard.calls.length
-      const several = await post('/v1/chat/completions', { model: 'gpt-5.4', messages })
-      t.equal(several.status, 400, 'texts that are too large together are judged in several calls')
-      t.equal(guard.calls.length - before, 4, 'until one is refused')
-      const many = Array.from({ length: 40 }, () => ({ role: 'user', content: 'x'.repeat(60) }))
-      t.equal((await post('/v1/chat/completions', { model: 'gpt-5.4', messages: many })).status, 413)
-    },
-  )
+    }
+    guard.answer = () => ({ action: {}, text: 'x'.repeat(2000) })
+    for (let request = 0; request < 3; request += 1) await ask('chat', 'gpt-5.4')
+    guard.answer = answer
+    t.equal(provider.bodies.length, onError === 'open' ? 9 : 0)
+    t.equal((await ask('chat', 'gpt-5.4', { text: 'dog' })).status, 200)
+    t.equal((await ask('chat', 'gpt-5.4', { text: 'cat' })).status, 400, 'it is still judged')
+    const messages = ['dog', 'x', 'y', 'cat', 'z'].map((word) => ({
+      role: 'user',
+      content: word.padEnd(60, '.'),
+    }))
+    const before = guard.calls.length
+    const several = await post('/v1/chat/completions', { model: 'gpt-5.4', messages })
+    t.equal(several.status, 400, 'texts that are too large together are judged in several calls')
+    t.equal(guard.calls.length - before, 4, 'until one is refused')
+    const many = Array.from({ length: 40 }, () => ({ role: 'user', content: 'x'.repeat(60) }))
+    t.equal((await post('/v1/chat/completions', { model: 'gpt-5.4', messages: many })).status, 413)
+  })
 }
 
 void t.test('masks of several calls are put together', async (t) => {

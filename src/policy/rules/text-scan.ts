@@ -85,7 +85,9 @@ export class TextScan {
   private growing: Match | null = null
   /** The text up to this one belongs to the match that was replaced last. */
   private until: string | null = null
-  private ready = ''
+  private readonly ready = new Pieces()
+  /** The end of the released text that is in `ready`: one copy for each match, not for each character. */
+  private copied = 0
   private hasEnded = false
 
   /** Whether a rule may match, by its index; null: any may. */
@@ -129,9 +131,9 @@ export class TextScan {
     return this.take()
   }
 
-  /** What was not released, as it came. */
+  /** What was not taken: masked as far as it was released, then the text unchanged. */
   get rest(): string {
-    return this.ready + this.text.slice(Math.max(this.base, this.released) - this.base)
+    return this.ready.text + this.text.slice(this.copied - this.base)
   }
 
   private add(part: string): void {
@@ -139,8 +141,8 @@ export class TextScan {
   }
 
   private take(): string {
-    const { ready } = this
-    this.ready = ''
+    this.copy()
+    const ready = this.ready.take()
     const keptFrom = Math.max(this.base, Math.min(this.released, this.at) - CONTEXT)
     if (keptFrom > this.base) {
       this.text = this.text.slice(keptFrom - this.base)
@@ -304,6 +306,7 @@ export class TextScan {
       if (start !== growing.start) return
       growing.end = this.at
       this.released = this.at
+      this.copied = this.at
       this.withheld = 0
       return
     }
@@ -327,8 +330,10 @@ export class TextScan {
     this.best = null
     this.releaseTo(Math.max(best.start, this.released))
     const rule = this.rules.rules[best.rule]
-    this.ready += `[${rule?.name ?? ''}]`
+    this.copy()
+    this.ready.add(`[${rule?.name ?? ''}]`)
     this.released = best.end
+    this.copied = best.end
     if (rule?.until !== undefined) {
       this.until = rule.until(this.slice(best.start, best.end))
       this.restart(best.end)
@@ -349,7 +354,9 @@ export class TextScan {
     this.growing = null
     this.threads.size = 0
     this.at = at
+    this.copy()
     this.released = at
+    this.copied = at
     this.withheld = 0
     this.before = this.text.charCodeAt(at - 1 - this.base)
   }
@@ -369,8 +376,13 @@ export class TextScan {
   private releaseTo(end: number): void {
     if (end <= this.released) return
     this.withheld -= this.count(this.released, end)
-    this.ready += this.text.slice(this.released - this.base, end - this.base)
     this.released = end
+  }
+
+  /** Copies what was released to the result. */
+  private copy(): void {
+    this.ready.add(this.text.slice(this.copied - this.base, this.released - this.base))
+    this.copied = this.released
   }
 
   private releaseOne(): void {
@@ -390,6 +402,34 @@ export class TextScan {
 
   private slice(from: number, to: number): string {
     return this.text.slice(Math.max(0, from - this.base), to - this.base)
+  }
+}
+
+/** Pieces that are joined early: a long list of them takes several times the memory of its text. */
+const MAX_PIECES = 4_096
+
+/** A text that is made of many pieces. */
+class Pieces {
+  private pieces: string[] = []
+  private readonly joined: string[] = []
+
+  add(piece: string): void {
+    if (piece === '') return
+    this.pieces.push(piece)
+    if (this.pieces.length < MAX_PIECES) return
+    this.joined.push(this.pieces.join(''))
+    this.pieces = []
+  }
+
+  get text(): string {
+    return this.joined.join('') + this.pieces.join('')
+  }
+
+  take(): string {
+    const { text } = this
+    this.joined.length = 0
+    this.pieces = []
+    return text
   }
 }
 
