@@ -62,7 +62,8 @@ export function edits(body: JsonObject, modelName: string, context: EncodeContex
   if (body['cache_control'] !== undefined) out.push({ key: 'cache_control', json: null })
   const drop = (key: string): void => void out.push({ key, json: null })
   const own = { body, drop, put }
-  const turns = sendableMessages(body['messages'])
+  // OpenAI's own models take a turn with an empty string.
+  const turns = sendableMessages(body['messages'], facts.endpoints !== undefined)
   if (facts.endpoints === undefined && turns !== null) out.push(largeEdit('messages', turns))
   if (facts.family !== 'openai') {
     sameLimit(own)
@@ -89,12 +90,13 @@ export function edits(body: JsonObject, modelName: string, context: EncodeContex
  * from a refused or empty reply, and with `{}` for the arguments of a call that has none. Null if nothing
  * changes.
  */
-function sendableMessages(value: JsonValue | undefined): JsonValue[] | null {
+function sendableMessages(value: JsonValue | undefined, takesBlank: boolean): JsonValue[] | null {
   const messages = arrayOf(value)
   let out: JsonValue[] | null = null
   for (const [at, item] of messages.entries()) {
     const isTurn = isObject(item) && item['role'] === 'assistant'
-    const isLeftOut = isTurn && isEmptyTurn(item)
+    const isBlank = takesBlank && isTurn && item['content'] === ''
+    const isLeftOut = isTurn && !isBlank && isEmptyTurn(item)
     const sendable = isTurn && !isLeftOut ? (sendableTurn(item) ?? item) : item
     if (sendable !== item || isLeftOut) out ??= messages.slice(0, at)
     if (!isLeftOut) out?.push(sendable)
