@@ -44,6 +44,32 @@ export function planOfAdministrators(plans: Plans): PlanName {
   return isPlanOf(plans, 'max') ? 'max' : (Object.keys(plans).at(-1) ?? 'max')
 }
 
+/**
+ * The plans that tokens of an account with the plan may give to accounts below it: those of
+ * `limiting.child_plans`, else its own and smaller ones.
+ */
+export function childPlans(
+  plans: Readonly<Record<PlanName, PlanConfig>>,
+  own: PlanName,
+  given: readonly PlanName[] | null,
+): PlanName[] {
+  if (given !== null) return given.filter((name) => isPlanOf(plans, name))
+  const most = planNamed(plans, own)
+  if (most === null) return []
+  return Object.keys(plans).filter((name) => {
+    const plan = plans[name]
+    return name === own || (plan !== undefined && isWithin(plan, most))
+  })
+}
+
+/** Whether a plan costs and allows no more than another. */
+function isWithin(plan: PlanConfig, most: PlanConfig): boolean {
+  if (plan.priceUsd > most.priceUsd) return false
+  if ((plan.maxKeys ?? Infinity) > (most.maxKeys ?? Infinity)) return false
+  const limits = new Map(Object.entries(plan.limits))
+  return Object.entries(most.limits).every(([name, amount]) => (limits.get(name) ?? Infinity) <= amount)
+}
+
 /** The refusal of requests of an account whose plan the configuration does not have. */
 export function planMissing(name: PlanName): GatewayError {
   const message = `The configuration of the gateway does not have the plan '${name}' of this account: an administrator can change the plan or add it to the configuration.`

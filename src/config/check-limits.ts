@@ -9,6 +9,10 @@ import { reportUnknown } from './check-routes.js'
 export function checkLimits(values: FileValues, report: ReportFinding): void {
   const upstreams = Object.keys(values.upstreams)
   const plans = [...new Set([...Object.keys(values.plans), ...Object.keys(BUILT_IN_PLANS)])]
+  values.limiting.child_plans?.forEach((name, index) => {
+    if (plans.includes(name)) return
+    reportUnknown({ what: 'a plan', name, path: ['limiting', 'child_plans', index] }, plans, report)
+  })
   const firsts = new Map<string, number>()
   values.limits.forEach((rule, index) => {
     const path: Path = ['limits', index]

@@ -87,15 +87,8 @@ function shownServer({ adminToken, ...server }: ServerConfig): JsonObject {
 }
 
 function maskedLimiting(limiting: LimitingConfig): JsonObject {
-  const {
-    unknownPrice,
-    assumedPrice,
-    unknownLength,
-    unseenInput,
-    unseenInputTokens,
-    assumedOutputTokens,
-    away,
-  } = limiting
+  const { unknownPrice, assumedPrice, unknownLength, unseenInput, unseenInputTokens } = limiting
+  const { assumedOutputTokens, childPlans, away } = limiting
   const { processes, budgetShare, budgetNanoUsd } = away
   return {
     unknown_price: unknownPrice,
@@ -104,6 +97,7 @@ function maskedLimiting(limiting: LimitingConfig): JsonObject {
     unseen_input: unseenInput,
     unseen_input_tokens: { ...unseenInputTokens },
     assumed_output_tokens: assumedOutputTokens,
+    ...(childPlans === null ? {} : { child_plans: [...childPlans] }),
     away: { processes, budget_share: budgetShare, budget_usd: budgetNanoUsd / 1e9 },
   }
 }

@@ -54,6 +54,7 @@ class Scene {
         unseenInput: 'reserve',
         unseenInputTokens: {},
         unknownLength: null,
+        childPlans: null,
         assumedOutputTokens: 1,
         away: { processes: 1, budgetShare: 0.1, budgetNanoUsd: 100 },
       }),

@@ -193,6 +193,13 @@ export const limitingSchema = z
       .describe(
         'Number of reply tokens that `tokens_per_minute` reserves if the request has no maximum; the actual number is counted when the reply ends. Budgets reserve the longest reply of the model.',
       ),
+    child_plans: z
+      .array(name)
+      .max(100)
+      .optional()
+      .describe(
+        'The plans that admin tokens with an account may give to accounts below it. Default: the plan of their account, and plans that cost and allow no more.',
+      ),
     away: z
       .strictObject({
         processes: whole(1, 100_000)

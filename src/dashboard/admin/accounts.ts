@@ -1,5 +1,5 @@
 /** Accounts and their limits in the admin API. */
-import type { Account } from '../../accounts/account.js'
+import type { Account, KeyLimits } from '../../accounts/account.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
@@ -13,7 +13,6 @@ import {
   type ChangeContext,
 } from './decide-changes.js'
 import { unmet } from './conditional-requests.js'
-import { MANAGED_BY } from './documents.js'
 import {
   Faults,
   patchedObject,
@@ -40,6 +39,7 @@ import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed, misnamed, sees } from './token-access.js'
+import { accountBeyond, limitsAbove, tokenBounds } from './token-bounds.js'
 import { withBelow } from './usage.js'
 
 const TEXT = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
@@ -216,19 +216,23 @@ async function putOnce(services: AdminServices, request: AdminRequest): Promise<
   const existing = await store.accountByName(name)
   if (existing === null) assertNew(name, isPatch)
   else await assertMayChange(services, token, existing, isPatch)
-  const fields = accountFields(name, snapshot().config.plans)
+  const bounds = await tokenBounds(services, token)
+  const fields = accountFields(name, snapshot().config.plans, bounds?.plans[0])
   const parents = new Map<string, string>()
   if (existing !== null) await nameOfParent(services, existing, parents)
   const current = existing === null ? { name } : accountObject(existing, parentName(existing, parents))
   const faults = new Faults()
   const given = (isPatch ? readPatch : readObject)(fields, body, { current, faults })
   if (faults.all.length > 0) throw faulty(faults.all)
+  const isNamed = !isPatch || 'parent' in given
   const wanted = given['parent'] ?? null
-  await addParent(services, token, { wanted, isNamed: !isPatch || 'parent' in given }, parents)
+  await addParent(services, token, { wanted, isNamed }, parents)
   if (existing === null && token.accountId !== null) {
     const refusal = misnamed(await store.accountById(token.accountId), name)
     if (refusal !== null) throw refusal
   }
+  const above = isNamed ? wanted : current['parent']
+  const most = bounds === null ? [] : await limitsBelow(services, above)
   const nowMs = now()
   const accountId = existing?.id ?? `acc_${randomBase62(16)}`
   const context = { nowMs, actor: actorOf(request), accountId, account: name }
@@ -244,8 +248,8 @@ async function putOnce(services: AdminServices, request: AdminRequest): Promise<
       if (failed !== null) return { refuse: failed }
       const before = account === null ? {} : accountValues(account, parentName(account, parents))
       const values = isPatch ? patchedObject(fields, before, given) : given
-      const surplus = surplusLabels(values) ?? claimsManager(token, values, before)
-      if (surplus !== null) return { refuse: surplus }
+      const refusal = surplusLabels(values) ?? accountBeyond(bounds, { values, before, most })
+      if (refusal !== null) return { refuse: refusal }
       return decisionOf(account, values, parents, context)
     },
   })
@@ -281,17 +285,6 @@ export function surplusLabels({ labels }: JsonObject): Problem | null {
   const faults = new Faults()
   assertCount(isObject(labels) ? Object.keys(labels).length : 0, 'labels', faults)
   return faults.all.length === 0 ? null : faulty(faults.all)
-}
-
-/** `apply` takes the label `managed-by` for its own: a token of an account cannot set it. */
-function claimsManager({ accountId }: AdminToken, values: JsonObject, before: JsonObject): Problem | null {
-  const managerIn = ({ labels }: JsonObject) => (isObject(labels) ? labels[MANAGED_BY] : undefined)
-  const wanted = managerIn(values)
-  if (accountId === null || wanted === undefined || wanted === managerIn(before)) return null
-  return new Problem('forbidden', `A token with an account gives no account the label "${MANAGED_BY}".`, {
-    field: `labels.${MANAGED_BY}`,
-    fix: 'Leave the label out.',
-  })
 }
 
 function assertNew(name: string, isPatch: boolean): void {
@@ -344,6 +337,12 @@ async function addParent(
       fix: 'Send its account, or one below it, as the parent.',
     })
   } else if (wanted !== null) throw conflictProblem('no_parent', '')
+}
+
+/** The limits that hold for accounts with the parent. */
+async function limitsBelow(services: AdminServices, parent: unknown): Promise<KeyLimits[]> {
+  const account = typeof parent === 'string' ? await services.store.accountByName(parent) : null
+  return account === null ? [] : limitsAbove(services, account)
 }
 
 /** Runs a change of an existing account that the token may make. */
@@ -429,11 +428,17 @@ async function putLimits(services: AdminServices, request: AdminRequest): Promis
   const fields: Fields = ACCOUNT_LIMIT_FIELDS
   const given = (isPatch ? readPatch : readObject)(fields, body, { current, faults })
   if (faults.all.length > 0) throw faulty(faults.all)
+  const bounds = await tokenBounds(services, token)
+  const most = bounds === null ? [] : await limitsBelow(services, await nameOfParent(services, named))
   const account = await changeAccount(services, request, (before, context) => {
     const values = shownLimits(before)
     const failed = unmet(conditions, textIn(limitsObject(before)['etag']))
     if (failed !== null) return { refuse: failed }
-    const limits = limitsIn(isPatch ? merged(values, given) : given)
+    const wanted = isPatch ? merged(values, given) : given
+    const whole = accountValues(before, null)
+    const refusal = accountBeyond(bounds, { values: { ...whole, limits: wanted }, before: whole, most })
+    if (refusal !== null) return { refuse: refusal }
+    const limits = limitsIn(wanted)
     const { limits: former, ...kept } = before
     if (JSON.stringify(ordered(former)) === JSON.stringify(ordered(limits))) {
       return { refuse: { unchanged: before } }

@@ -28,6 +28,8 @@ export interface ApplyOptions {
   readonly managedBy: string
   /** Whether accounts are taken over that `apply` did not make: those without the label. */
   readonly adopt: boolean
+  /** When new keys without an end end; null or absent: never. */
+  readonly latestEndMs?: number | null
   /**
    * Reads what decides whether the caller may change objects of the account in this state (null: it does not
    * exist). Absent: the caller may change everything.

@@ -1,11 +1,7 @@
 /** Keys of accounts in the admin API: by their names, with generated or given secrets, and rotation. */
-import type { Account, ApiKey, KeyLimits } from '../../accounts/account.js'
+import type { Account, ApiKey } from '../../accounts/account.js'
 import { maxKeysOf, replacedKeyEndMs, revokeReplacedKeys, settingsOfSuccessor } from '../../accounts/keys.js'
-import { PRIORITY } from '../../accounts/labels.js'
-import { planNamed } from '../../accounts/plans.js'
-import { shownAmounts } from '../../config/schema/limits-schema.js'
 import type { JsonObject } from '../../formats/chat/json.js'
-import type { AdminToken } from '../../store/admin-tokens.js'
 import { adminTurns } from '../../store/turn-queue.js'
 import type { AccountDecision, AccountState } from '../../store/account-changes.js'
 import { keyPages } from '../../store/list-all.js'
@@ -28,23 +24,16 @@ import {
   readObject,
   readPatch,
   textType,
+  without,
   type Fields,
 } from './field-types.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
-import {
-  DIGEST,
-  isShownName,
-  KEY_FIELDS,
-  keyObject,
-  keyState,
-  keyTag,
-  keyValues,
-  limitsIn,
-} from './objects.js'
+import { DIGEST, isShownName, KEY_FIELDS, keyObject, keyState, keyTag, keyValues } from './objects.js'
 import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 import { accountNamed } from './token-access.js'
+import { keyBeyond, limitsAbove, tokenBounds, withEnd } from './token-bounds.js'
 
 const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'false', {
   fix: 'Send true or false.',
@@ -218,7 +207,8 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   const { secret_sha256: digest, ...others } = given
   const hasGivenSecret = typeof digest === 'string'
   const fresh = freshKey(hasGivenSecret ? digest : undefined)
-  const most = token.accountId === null ? [] : await limitsAbove(services, account)
+  const bounds = await tokenBounds(services, token)
+  const most = bounds === null ? [] : await limitsAbove(services, account)
   return written(services, request, account, {
     name,
     fresh,
@@ -228,9 +218,13 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
       const failed = unmet(conditions, former === null ? null : keyTag(former))
       if (failed !== null) return { refuse: failed }
       const before = former === null ? {} : keyValues(former)
-      const values = isPatch ? patchedObject(KEY_FIELDS, before, others) : others
+      const isNewSecret = former === null || (hasGivenSecret && former.digest !== fresh.digest)
+      const wanted = isPatch ? patchedObject(KEY_FIELDS, before, others) : others
+      const values = withEnd(wanted, isNewSecret ? null : before, bounds?.endsAtMs ?? null)
       const refusal =
-        surplusLabels(values) ?? expiryInPast(values, before, now()) ?? beyond(token, values, before, most)
+        surplusLabels(values) ??
+        expiryInPast(values, before, now()) ??
+        keyBeyond(bounds, { values, before: isNewSecret ? without(before, 'expires_at') : before, most })
       if (refusal !== null) return { refuse: refusal }
       const wish = { name, values, fresh, hasGivenSecret }
       const { kind, item, audit, keys, newKeys } = decideKey(former, wish, context)
@@ -252,41 +246,6 @@ function expiryInPast(values: JsonObject, before: JsonObject, nowMs: number): Pr
   if (typeof end !== 'string' || end === before['expires_at']) return null
   if (Date.parse(end) > nowMs) return null
   return invalid('expires_at', 'A key cannot expire in the past.', 'Send a later time, or null.')
-}
-
-/** The limits of the account, of its plan and of the accounts above it. */
-export async function limitsAbove(
-  services: Pick<AdminServices, 'store' | 'snapshot'>,
-  account: Account,
-): Promise<KeyLimits[]> {
-  const above = [account, ...(await services.store.ancestorsOf(account))]
-  return above.flatMap(({ limits = {}, plan }) => {
-    return [limits, planNamed(services.snapshot().config.plans, plan)?.limits ?? {}]
-  })
-}
-
-/** What a token with an account may not give a key: limits above those of the account, and a priority. */
-export function beyond(
-  token: AdminToken,
-  values: JsonObject,
-  before: JsonObject,
-  most: readonly KeyLimits[],
-): Problem | null {
-  if (token.accountId === null) return null
-  const wanted = shownAmounts(limitsIn(values['limits']) ?? {})
-  const bounds = most.map((limits) => shownAmounts(limits))
-  for (const [name, amount] of Object.entries(wanted)) {
-    const bound = bounds.find((limits) => Number(limits[name] ?? Infinity) < Number(amount))
-    if (bound === undefined) continue
-    const detail = `The account allows ${JSON.stringify(bound[name])} at most.`
-    return new Problem('forbidden', detail, { field: `limits.${name}`, fix: 'Send less.' })
-  }
-  const priority = (labels: unknown): unknown => JSON.stringify(labels ?? {}).includes(`"${PRIORITY}":`)
-  if (!priority(values['labels']) || priority(before['labels']) === priority(values['labels'])) return null
-  return new Problem('forbidden', `A token with an account gives no key the label "${PRIORITY}".`, {
-    field: `labels.${PRIORITY}`,
-    fix: 'Leave the label out.',
-  })
 }
 
 /** A change of the key with this name. */
@@ -413,6 +372,7 @@ async function rotate(services: AdminServices, request: AdminRequest): Promise<A
   const values = readObject(ROTATION_FIELDS, request.body, { current: null, faults })
   if (faults.all.length > 0) throw faulty(faults.all)
   if ((await store.keyByName(account.id, name)) === null) throw notFound()
+  const bounds = await tokenBounds(services, request.token)
   const { secret_sha256: digest, overlap_seconds: overlap } = values
   const overlapMs = Number(overlap) * 1000
   const fresh = freshKey(typeof digest === 'string' ? digest : undefined)
@@ -430,7 +390,7 @@ async function rotate(services: AdminServices, request: AdminRequest): Promise<A
       // A rotation may exceed the plan's number of keys by one.
       if (liveKeys > maxKeysOf(plansOf(services), account.plan)) return { refuse: 'full' }
       const endsAtMs = replacedKeyEndMs(old, nowMs, overlapMs)
-      const item = successor(old, fresh, context)
+      const item = successor(old, fresh, context, bounds?.endsAtMs ?? Infinity)
       const updatedAtMs = Math.max(nowMs, (old.updatedAtMs ?? 0) + 1)
       const replaced = { ...old, replacedBy: item.id, updatedAtMs, expiresAtMs: endsAtMs }
       const former = overlapMs === 0 ? { ...replaced, revokedAtMs: nowMs } : replaced
@@ -451,11 +411,13 @@ function ended(): Problem {
   return invalid('key_name', 'This key has ended.', 'Create a new one with PUT.')
 }
 
-/** A key with the name and the rights of the old one. */
-function successor(old: ApiKey, fresh: FreshKey, { nowMs, actor }: ChangeContext): ApiKey {
+/** A key with the name and the rights of the old one, which ends by `latestMs`. */
+function successor(old: ApiKey, fresh: FreshKey, { nowMs, actor }: ChangeContext, latestMs: number): ApiKey {
+  const expiresAtMs = Math.min(old.expiresAtMs ?? Infinity, latestMs)
   return {
     ...{ id: fresh.id, accountId: old.accountId, name: old.name, digest: fresh.digest },
     ...{ prefix: fresh.prefix, lastFour: fresh.lastFour, ...settingsOfSuccessor(old) },
+    ...(expiresAtMs === Infinity ? {} : { expiresAtMs }),
     ...{ createdBy: actor.actor, createdAtMs: nowMs, updatedAtMs: nowMs },
   }
 }

@@ -113,15 +113,15 @@ const ACCOUNT_NAMED: Fields = {
   account: { type: SHOWN_TEXT, means: 'The name of the account.', readOnly: true },
 }
 
-/** The fields of an account; the defaults depend on its name and on the plans. */
-export function accountFields(name: string, plans: Plans): Fields {
+/** The fields of an account; the defaults depend on its name and on the plans. `usual`: the default plan. */
+export function accountFields(name: string, plans: Plans, usual = planOfNewAccounts(plans)): Fields {
   const names = Object.keys(plans)
   const plan = textType((text) => isPlanOf(plans, text), { fix: `Use ${names.join(', ')}.` })
   return {
     id: { type: SHOWN_TEXT, means: 'The id of the account.', readOnly: true },
     name: { type: SHOWN_TEXT, means: 'Its name, which never changes.', readOnly: true },
     display_name: { type: NAMED, means: 'The name that people see.', default: name },
-    plan: { type: plan, means: 'A plan of the configuration.', default: planOfNewAccounts(plans) },
+    plan: { type: plan, means: 'A plan of the configuration.', default: usual },
     parent: {
       type: orNull(SHOWN_TEXT),
       means: 'The name of the account whose limits count for this one, too.',
@@ -169,7 +169,11 @@ export const KEY_FIELDS: Fields = {
   },
   limits: { type: LIMITS, means: 'Limits of the key.', default: {} },
   labels: { type: LABELS, means: 'Labels.', default: {} },
-  expires_at: { type: orNull(TIME), means: 'When it ends; null: never.', default: null },
+  expires_at: {
+    type: orNull(TIME),
+    means: 'When it ends; null: never, or with the token that makes it if that has an account.',
+    default: null,
+  },
   state: {
     type: choiceType(['live', 'expired', 'revoked']),
     means: 'Whether it works.',

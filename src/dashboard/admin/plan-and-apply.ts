@@ -39,6 +39,7 @@ import {
 import { accountValues, keyValues, memberValues } from './objects.js'
 import { Problem, problemOf } from './problem-details.js'
 import { ensureUser, signOutWithoutRole } from './members.js'
+import { withEnd } from './token-bounds.js'
 
 /** A difference between the documents and the store. */
 export interface PlannedChange {
@@ -283,7 +284,7 @@ function* decideGroup(
   group: Group,
   around: Surroundings & { readonly state: AccountState; readonly nowMs: number },
 ): Steps<GroupDecision> {
-  const { actor, managedBy, adopt } = options
+  const { actor, managedBy, latestEndMs = null, adopt } = options
   const { state, nowMs } = around
   const { account: former } = state
   const context = { nowMs, actor, accountId: group.id, account: group.name }
@@ -306,8 +307,8 @@ function* decideGroup(
     }
     all.remove('Account', group.name, disabling(context))
   }
-  const members = yield* decideMembers(group, { all, context, managedBy, ...around })
-  const keys = yield* decideKeys(group, { all, context, managedBy, ...around })
+  const members = yield* decideMembers(group, { all, context, managedBy, latestEndMs, ...around })
+  const keys = yield* decideKeys(group, { all, context, managedBy, latestEndMs, ...around })
   const writes = {
     ...(account === undefined ? {} : { account }),
     ...members,
@@ -341,6 +342,7 @@ interface GroupContext extends Surroundings {
   readonly all: Decisions
   readonly context: ChangeContext
   readonly managedBy: string
+  readonly latestEndMs: number | null
   readonly state: AccountState
 }
 
@@ -370,7 +372,7 @@ function* decideMembers(
 
 function* decideKeys(
   { keys: wanted, prunedKeys }: Group,
-  { all, context, managedBy, state, fresh: given }: GroupContext,
+  { all, context, managedBy, latestEndMs, state, fresh: given }: GroupContext,
 ): Steps<Pick<AccountWrites, 'keys' | 'newKeys'>> {
   const keys: ApiKey[] = []
   const newKeys: ApiKey[] = []
@@ -379,7 +381,9 @@ function* decideKeys(
     const { index, name, digest, newDigest } = object
     const former = state.keys.get(name) ?? null
     const fresh = given.get(index) ?? freshKey(digest ?? newDigest ?? 'planned')
-    const values = withManager(object.values, former, managedBy)
+    const isNewSecret = former === null || (digest !== null && former.digest !== digest)
+    const ending = withEnd(object.values, isNewSecret ? null : keyValues(former), latestEndMs)
+    const values = withManager(ending, former, managedBy)
     all.checkEnd(object, former, context.nowMs)
     const wish = { name, values, fresh, hasGivenSecret: digest !== null }
     const decided = decideKey(former, wish, context)

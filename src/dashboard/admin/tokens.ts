@@ -9,7 +9,7 @@ import {
   TOKEN_DAYS,
   type Scope,
 } from '../../accounts/admin-tokens.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { etagOf, unmet } from './conditional-requests.js'
@@ -37,11 +37,13 @@ import {
   type AdminServices,
 } from './services.js'
 import { accountNamed, sees } from './token-access.js'
+import { outlives } from './token-bounds.js'
 
 const NAME = textType((text) => text.trim() === text && text !== '' && text.length <= 100, {
   fix: 'Send 1 to 100 characters without spaces at the ends.',
   schema: { minLength: 1, maxLength: 100 },
 })
+const DAY_MS = 86_400_000
 const ANY_TEXT = textType(() => true, { fix: 'Send a text.' })
 
 export const TOKEN_FIELDS: Fields = {
@@ -58,7 +60,7 @@ export const TOKEN_FIELDS: Fields = {
   },
   expires_at: {
     type: TIME,
-    means: `When it ends: at most ${TOKEN_DAYS.most} days from now. Default: in ${TOKEN_DAYS.usual} days.`,
+    means: `When it ends: at most ${TOKEN_DAYS.most} days from now. Default: in ${TOKEN_DAYS.usual} days. A token that a token with an account makes ends with it at the latest.`,
     optional: true,
   },
   state: { type: choiceType(['live', 'expired', 'revoked']), means: 'Its state.', readOnly: true },
@@ -134,12 +136,12 @@ async function create(services: AdminServices, request: AdminRequest) {
   const account = typeof values['account'] === 'string' ? values['account'] : null
   const accountId = account === null ? null : await accountIdOf(services, own, account)
   assertWithin(own, scopes, accountId)
-  const { expires_at: expires, name } = values
+  const { name } = values
   const { token, secret } = await createAdminToken(store, {
     name: textIn(name),
     scopes,
     accountId,
-    ...(typeof expires === 'string' ? { expiresAtMs: Date.parse(expires) } : {}),
+    ...endOf(own, values['expires_at'], now()),
     createdBy: actorOf(request).actor,
     now,
     audit: (made) => [tokenEntry(now(), actorOf(request), { made, account })],
@@ -177,6 +179,19 @@ function assertWithin(own: AdminToken, scopes: readonly string[], accountId: str
       fix: 'Send the name of its account, or of one below it.',
     })
   }
+}
+
+/** The end of a new token: not after that of the token with an account that makes it. */
+function endOf(
+  { accountId, expiresAtMs: latestMs }: AdminToken,
+  wanted: JsonValue | undefined,
+  nowMs: number,
+): { expiresAtMs?: number } {
+  const expiresAtMs = typeof wanted === 'string' ? Date.parse(wanted) : null
+  if (accountId === null) return expiresAtMs === null ? {} : { expiresAtMs }
+  if (expiresAtMs === null) return { expiresAtMs: Math.min(latestMs, nowMs + TOKEN_DAYS.usual * DAY_MS) }
+  if (expiresAtMs > latestMs) throw outlives('expires_at', latestMs)
+  return { expiresAtMs }
 }
 
 /** The audit entry of a new token. */

@@ -35,7 +35,7 @@ export interface AdminStage {
 
 /** Starts it. */
 export async function startAdmin(t: Test, settings: GatewaySettings = {}): Promise<AdminStage> {
-  const more = `admin_api: { enabled: true }\n${settings.more ?? ''}`
+  const more = `${settings.more ?? ''}\nadmin_api: { enabled: true }`
   const gateway = await startGateway(t, { ...settings, more })
   const store = await openStore(gateway.store)
   t.teardown(() => store.close())

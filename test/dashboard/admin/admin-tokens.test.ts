@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { SCOPES } from '../../../src/accounts/admin-tokens.js'
+import { digestOf } from '../../../src/accounts/key-secret.js'
 import { command } from '../../../src/cli/admin-tokens.js'
 import { adminRoutes } from '../../../src/dashboard/admin/routes.js'
 import type { AdminServices } from '../../../src/dashboard/admin/services.js'
@@ -97,7 +98,7 @@ onBothStores(t, 'a token of an account', async (t, settings) => {
   })
   t.equal((await own('DELETE', '/accounts/research')).status, 403)
   t.equal((await own('PUT', '/accounts/research/limits', {})).status, 403)
-  t.equal((await own('PATCH', '/accounts/ml', { plan: 'max' })).status, 200)
+  t.match(await own('PATCH', '/accounts/ml', { plan: 'max' }), { status: 403, json: { field: 'plan' } })
   t.equal((await own('PATCH', '/accounts/ml', { parent: 'other' })).status, 403)
   t.equal((await own('PATCH', '/accounts/ml', { parent: null })).status, 403)
   t.match(await own('PUT', '/accounts/other', { parent: 'ml' }), {
@@ -259,4 +260,121 @@ void t.test('the document and the switch', async (t) => {
   gateway.reload()
   const off = await ask('GET', '/openapi.json', { token: '' })
   t.match(off, { status: 404, text: /unknown_endpoint/ })
+})
+
+onBothStores(t, 'a token gives nothing that its account does not have', async (t, settings) => {
+  // The plans of the gateway stand before.
+  const more = `
+  small: { limits: { usd_per_day: 1 } }
+  team: { limits: { usd_per_day: 10 } }
+  large: { limits: { usd_per_day: 100 } }
+`
+  const { ask, store, makeToken } = await startAdmin(t, { ...settings, more })
+  await ask('PUT', '/accounts/acme', { body: { plan: 'team', limits: { usd_per_month: 50 } } })
+  const acme = await store.accountByName('acme')
+  const token = await makeToken(['accounts:write', 'keys:write', 'tokens:write'], acme?.id)
+  const own = (method: string, path: string, body?: unknown) => ask(method, path, { token, body })
+  const refused = async (field: string, method: string, path: string, body: unknown): Promise<void> => {
+    t.match(await own(method, path, body), { status: 403, json: { kind: 'forbidden', field } }, path + field)
+  }
+  const applied = (documents: unknown) => own('POST', '/apply', { documents })
+  const account = (spec: unknown, labels = {}) => {
+    return { kind: 'Account', metadata: { name: 'acme--child', labels }, spec }
+  }
+  const key = (spec: unknown, labels = {}) => {
+    return { kind: 'Key', metadata: { name: 'ci', account: 'acme--child', labels }, spec }
+  }
+
+  // Accounts.
+  const parent = 'acme'
+  await refused('plan', 'PUT', '/accounts/acme--child', { parent, plan: 'large' })
+  await refused('limits.usd_per_day', 'PUT', '/accounts/acme--child', { parent, limits: { usd_per_day: 11 } })
+  await refused('limits.usd_per_month', 'PUT', '/accounts/acme--child', {
+    parent,
+    limits: { usd_per_month: 51 },
+  })
+  await refused('labels.managed-by', 'PUT', '/accounts/acme--child', {
+    parent,
+    labels: { 'managed-by': 'apply' },
+  })
+  for (const document of [
+    account({ parent, plan: 'large' }),
+    account({ parent, limits: { usd_per_month: 51 } }),
+    account({ parent }, { priority: 'high' }),
+  ]) {
+    t.match(await applied([document]), { status: 400, text: /child/ })
+  }
+  const secret_sha256 = 'a'.repeat(64)
+  for (const document of [
+    key({ secret_sha256 }, { priority: 'high' }),
+    key({ secret_sha256, limits: { usd_per_month: 51 } }),
+    key({ secret_sha256, limits: { usd_per_month: 5 } }),
+    key({ secret_sha256, expires_at: '2100-01-01T00:00:00Z' }),
+  ]) {
+    const both = [account({ parent, limits: { usd_per_month: 4 } }), document]
+    t.equal((await applied(both)).status, 400)
+  }
+  t.equal(await store.accountByName('acme--child'), null)
+  t.match(await own('PUT', '/accounts/acme--child', { parent }), { status: 201, json: { plan: 'small' } })
+  t.equal((await own('PATCH', '/accounts/acme--child', { plan: 'team' })).status, 200, 'the same plan')
+  await refused('plan', 'PATCH', '/accounts/acme--child', { plan: 'large' })
+  await refused('limits.usd_per_month', 'PUT', '/accounts/acme--child/limits', { usd_per_month: 51 })
+  await refused('limits.usd_per_month', 'PATCH', '/accounts/acme--child/limits', { usd_per_month: 51 })
+  await ask('PATCH', '/accounts/acme--child', { body: { plan: 'large' } })
+  t.equal(
+    (await own('PATCH', '/accounts/acme--child', { display_name: 'x' })).status,
+    200,
+    'what it has stays',
+  )
+
+  // Labels of keys, by value.
+  const path = '/accounts/acme--child/keys/low'
+  await ask('PUT', path, { body: { labels: { priority: 'low', team: 'a' } } })
+  await refused('labels.priority', 'PATCH', path, { labels: { priority: 'high' } })
+  await refused('labels.priority', 'PATCH', path, { labels: { priority: null } })
+  await refused('labels.priority', 'PATCH', path, { labels: null })
+  await refused('labels.priority', 'PUT', path, {})
+  await refused('labels.priority', 'PUT', path, { labels: { priority: 'high' } })
+  t.equal((await applied([{ ...key({}), metadata: { name: 'low', account: 'acme--child' } }])).status, 400)
+  const kept = await own('PATCH', path, { labels: { team: 'b' } })
+  t.match(kept, { status: 200, json: { labels: { priority: 'low', team: 'b' }, expires_at: null } })
+
+  // Ends.
+  const ends = (await store.adminTokens.byDigest(digestOf(token)))?.expiresAtMs ?? 0
+  const end = new Date(ends).toISOString()
+  const later = new Date(ends + 1000).toISOString()
+  await refused('expires_at', 'PUT', '/accounts/acme--child/keys/x', { expires_at: later })
+  t.match(await own('PUT', '/accounts/acme--child/keys/x', {}), { status: 201, json: { expires_at: end } })
+  t.match(await own('PUT', '/accounts/acme--child/keys/x', {}), { status: 200, json: { expires_at: end } })
+  await refused('expires_at', 'PATCH', '/accounts/acme--child/keys/x', { expires_at: later })
+  t.match(await own('PATCH', '/accounts/acme--child/keys/x', { expires_at: null }), {
+    json: { expires_at: end },
+  })
+  t.match(await own('POST', `${path}/rotate`, {}), { status: 201, json: { expires_at: end } })
+  t.match(await ask('POST', `${path}/rotate`, { body: {} }), { status: 201, json: { expires_at: end } })
+  await ask('PUT', '/accounts/acme--child/keys/own', { body: {} })
+  t.match(await own('PUT', '/accounts/acme--child/keys/own', { secret_sha256: 'b'.repeat(64) }), {
+    json: { expires_at: end },
+  })
+  t.equal((await applied([key({ secret_sha256 })])).status, 200)
+  t.match(await own('GET', '/accounts/acme--child/keys/ci'), { json: { expires_at: end } })
+  t.match(await applied([key({ secret_sha256 })]), { json: { unchanged: 1 } })
+  const wish = { name: 'x', scopes: ['keys:write'], account: 'acme--child' }
+  await refused('expires_at', 'POST', '/tokens', { ...wish, expires_at: later })
+  t.match(await own('POST', '/tokens', { ...wish, expires_at: end }), { status: 201 })
+  t.match(await own('POST', '/tokens', wish), { status: 201, json: { expires_at: end } })
+})
+
+onBothStores(t, 'the plans that a token may give', async (t, settings) => {
+  const more = 'limiting: { child_plans: [starter] }'
+  const { ask, store, makeToken } = await startAdmin(t, { ...settings, more })
+  await ask('PUT', '/accounts/acme', { body: { plan: 'max' } })
+  const token = await makeToken(['accounts:write'], (await store.accountByName('acme'))?.id)
+  const body = { parent: 'acme', plan: 'pro' }
+  t.match(await ask('PUT', '/accounts/acme--child', { token, body }), {
+    status: 403,
+    json: { field: 'plan' },
+  })
+  const allowed = await ask('PUT', '/accounts/acme--child', { token, body: { ...body, plan: 'starter' } })
+  t.equal(allowed.status, 201)
 })
