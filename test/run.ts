@@ -8,7 +8,7 @@
  * only beside others depends on their work, which is no fault of Sluice. It is printed as FLAKY, because the
  * test is to be fixed.
  */
-import { spawn } from 'node:child_process'
+import { spawn, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync, createWriteStream, readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -140,7 +140,9 @@ for (const name of files) {
   const timeout = limitOf(name)
   // Tap applies the same limit in the file, and then reports the subtest that did not end.
   const env = { ...process.env, TAP_TIMEOUT: String(timeout / 1000) }
-  const options = { name, buffered: true, stdio: 'pipe' as const, env, timeout }
+  // What journeys print is progress, and is shown at once.
+  const stdio: StdioOptions = name.includes(JOURNEYS) ? ['ignore', 'pipe', 'inherit'] : 'pipe'
+  const options = { name, buffered: true, stdio, env, timeout }
   const spawned = t.spawn('env', [...WITHOUT_COVERAGE, ...WITHOUT_ASYNC_HOOKS, name], options)
   const file = spawned.subtest
   if (file === null) continue

@@ -1,0 +1,395 @@
+/**
+ * Goal: the coding agents work with a key of the gateway on a model of each vendor, and end with our words if
+ * it refuses them, instead of waiting.
+ * Method: the programs from npm with the documented settings and an empty home, over the emulator: a chat, a
+ * loop with a tool of the agent, a picture, a wrong key, an unknown model, a spent rate limit and a spent
+ * budget. `UPDATE=1` writes the results to docs/reference/clients.md.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { deflateSync, crc32 } from 'node:zlib'
+import t, { type Test } from 'tap'
+import type { KeyLimits } from '../../src/accounts/account.js'
+import { createKey } from '../../src/accounts/keys.js'
+import { openStore } from '../../src/store/open-store.js'
+import { startGateway, type TestGateway } from '../helpers/gateway.js'
+import { rowsOf } from '../helpers/ledger.js'
+import { shell, show } from './shell.js'
+
+/** A model of each vendor. */
+const MODELS = { openai: 'gpt-5.4', anthropic: 'claude-sonnet-5-5', google: 'gemini-3.5-flash' }
+const STEPS = ['chat', 'tools', 'picture', '401', '404', '429', '402'] as const
+type Step = (typeof STEPS)[number]
+
+/** A picture is in the example's folder under this name. */
+const PICTURE = 'picture.png'
+/** A program that waits longer after a refusal repeats the request. */
+const LIMIT_MS = 120_000
+
+/** One start of an agent. */
+interface Question {
+  readonly model: string
+  readonly secret: string
+  readonly origin: string
+  readonly home: string
+  readonly prompt: string
+  readonly hasPicture: boolean
+}
+
+/** How an agent is started without a terminal. */
+interface Command {
+  readonly args: readonly string[]
+  readonly env: NodeJS.ProcessEnv
+  readonly input?: string
+}
+
+interface Agent {
+  readonly name: string
+  readonly package: string
+  /** The version that the suite of this release was written with. */
+  readonly version: string
+  readonly program: string
+  /** A tool that reads and is allowed without a question. */
+  readonly tool: string
+  readonly command: (question: Question) => Command
+}
+
+function example(name: string): string {
+  return resolve('examples/agents', name)
+}
+
+const AGENTS: readonly Agent[] = [
+  {
+    name: 'Claude Code',
+    package: '@anthropic-ai/claude-code',
+    version: '2.1.197',
+    program: 'claude',
+    tool: 'Glob',
+    command: ({ model, secret, origin, prompt, hasPicture, home }) => {
+      const picture = {
+        type: 'base64',
+        media_type: 'image/png',
+        data: readFileSync(join(home, PICTURE), 'base64'),
+      }
+      const content = [
+        { type: 'text', text: prompt },
+        ...(hasPicture ? [{ type: 'image', source: picture }] : []),
+      ]
+      const json = ['--input-format', 'stream-json', '--output-format', 'stream-json', '--verbose']
+      return {
+        args: ['-p', '--allowedTools', 'Glob', ...json],
+        input: `${JSON.stringify({ type: 'user', message: { role: 'user', content } })}\n`,
+        env: {
+          ANTHROPIC_BASE_URL: origin,
+          ANTHROPIC_AUTH_TOKEN: secret,
+          ANTHROPIC_MODEL: model,
+          ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
+          CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+        },
+      }
+    },
+  },
+  {
+    name: 'Codex',
+    package: '@openai/codex',
+    version: '0.171.0',
+    program: 'codex',
+    tool: 'update_plan',
+    command: ({ model, secret, origin, home, prompt, hasPicture }) => {
+      mkdirSync(join(home, '.codex'))
+      const settings = readFileSync(example('codex.toml'), 'utf8').replace('http://localhost:8080', origin)
+      writeFileSync(join(home, '.codex/config.toml'), settings)
+      const picture = hasPicture ? ['--image', PICTURE] : []
+      return {
+        args: ['exec', '--skip-git-repo-check', '--model', model, prompt, ...picture],
+        env: { SLUICE_KEY: secret },
+      }
+    },
+  },
+  {
+    name: 'Gemini CLI',
+    package: '@google/gemini-cli',
+    version: '0.61.0',
+    program: 'gemini',
+    tool: 'glob',
+    command: ({ model, secret, origin, home, prompt, hasPicture }) => {
+      mkdirSync(join(home, '.gemini'))
+      const settings = { security: { auth: { selectedType: 'gemini-api-key' } } }
+      writeFileSync(join(home, '.gemini/settings.json'), JSON.stringify(settings))
+      const asked = hasPicture ? `${prompt} @${PICTURE}` : prompt
+      return {
+        args: ['--skip-trust', '--model', model, '-p', asked],
+        env: { GOOGLE_GEMINI_BASE_URL: origin, GEMINI_API_KEY: secret },
+      }
+    },
+  },
+  {
+    name: 'opencode',
+    package: 'opencode-ai',
+    version: '1.18.33',
+    program: 'opencode',
+    tool: 'glob',
+    command: ({ model, secret, origin, home, prompt, hasPicture }) => {
+      mkdirSync(join(home, '.config/opencode'), { recursive: true })
+      const options = { baseURL: `${origin}/v1`, apiKey: '{env:SLUICE_KEY}' }
+      const models = {
+        [model]: { attachment: true, modalities: { input: ['text', 'image'], output: ['text'] } },
+      }
+      const provider = { sluice: { npm: '@ai-sdk/openai-compatible', options, models } }
+      writeFileSync(join(home, '.config/opencode/opencode.json'), JSON.stringify({ provider }))
+      const picture = hasPicture ? ['--file', PICTURE] : []
+      return {
+        args: ['run', '--model', `sluice/${model}`, prompt, ...picture],
+        env: { SLUICE_KEY: secret },
+      }
+    },
+  },
+]
+
+/** A white PNG of one pixel. */
+function pixel(): Buffer {
+  const chunk = (type: string, data: Buffer): Buffer => {
+    const body = Buffer.concat([Buffer.from(type), data])
+    const frame = Buffer.alloc(8)
+    frame.writeUInt32BE(data.length, 0)
+    frame.writeUInt32BE(crc32(body), 4)
+    return Buffer.concat([frame.subarray(0, 4), body, frame.subarray(4)])
+  }
+  const size = Buffer.from([0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0])
+  return Buffer.concat([
+    Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+    chunk('IHDR', size),
+    chunk('IDAT', deflateSync(Buffer.from([0, 255, 255, 255]))),
+    chunk('IEND', Buffer.alloc(0)),
+  ])
+}
+
+/** Installs the agents in these versions; null if the registry has not all of them. */
+async function install(folder: string, packages: readonly string[]): Promise<string | null> {
+  const bin = join(folder, 'node_modules/.bin')
+  const stamp = join(folder, 'installed')
+  const list = packages.join('\n')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === list) return bin
+  mkdirSync(folder, { recursive: true })
+  const flags = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefix', folder]
+  const { status } = await shell(['npm', 'install', ...flags, ...packages])
+  if (status !== 0) return null
+  writeFileSync(stamp, list)
+  return bin
+}
+
+/** The keys of an agent. */
+interface Keys {
+  readonly free: { readonly id: string; readonly secret: string }
+  readonly limited: string
+  readonly spent: string
+}
+
+/** A key without limits, one whose minute is over, and one whose budget is too small for any request. */
+async function keysOf(gateway: TestGateway, { name }: Agent): Promise<Keys> {
+  const free = await keyWith(gateway, name, {})
+  const limited = await keyWith(gateway, `${name} limited`, { requestsPerMinute: 1 })
+  const spent = await keyWith(gateway, `${name} spent`, { nanoUsdPerDay: 1 })
+  return { free, limited: limited.secret, spent: spent.secret }
+}
+
+async function keyWith(gateway: TestGateway, name: string, limits: KeyLimits): Promise<Keys['free']> {
+  const store = await openStore(gateway.store)
+  const account = await store.accountByEmail('test@example.com')
+  if (account === null) throw new Error('no account')
+  const { secret, key } = await createKey(store, { plans: gateway.plans, account, name, limits })
+  await store.close()
+  return { id: key.id, secret }
+}
+
+interface Ended {
+  readonly output: string
+  readonly seconds: number
+  readonly isKilled: boolean
+}
+
+async function run(bin: string, agent: Agent, asked: Omit<Question, 'home'>): Promise<Ended> {
+  const home = mkdtempSync(join(tmpdir(), 'sluice-agent-'))
+  writeFileSync(join(home, PICTURE), pixel())
+  const { args, env, input } = agent.command({ ...asked, home })
+  const beganMs = performance.now()
+  const child = spawn(join(bin, agent.program), args, {
+    cwd: home,
+    detached: true,
+    env: { PATH: process.env['PATH'], HOME: home, ...certificates(), ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(input ?? '')
+  let isKilled = false
+  const timer = setTimeout(() => {
+    isKilled = true
+    endGroup(child.pid)
+  }, LIMIT_MS)
+  try {
+    const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+    return { output: `${out}\n${err}`, seconds: (performance.now() - beganMs) / 1000, isKilled }
+  } finally {
+    clearTimeout(timer)
+    endGroup(child.pid)
+    rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+  }
+}
+
+/** Agents leave servers of their own behind. */
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}
+
+function certificates(): NodeJS.ProcessEnv {
+  const { NODE_EXTRA_CA_CERTS: own } = process.env
+  return own === undefined ? {} : { NODE_EXTRA_CA_CERTS: own, SSL_CERT_FILE: own }
+}
+
+/** What is wrong with the run of a step; null if it is right. */
+type Check = (ended: Ended, requests: number) => string | null
+
+function expects(pattern: RegExp): Check {
+  return ({ output, isKilled }) => {
+    if (isKilled) return `still running after ${String(LIMIT_MS / 1000)} s`
+    return pattern.test(output) ? null : `prints ${JSON.stringify(output.slice(-300))}`
+  }
+}
+
+const CHECKS: Readonly<Record<Step, Check>> = {
+  chat: expects(/emulated reply/),
+  tools: (ended, requests) => expects(/returned/)(ended, requests) ?? (requests > 1 ? null : 'calls no tool'),
+  picture: expects(/emulated reply/),
+  '401': expects(/API key|authenticat|401/i),
+  '404': expects(/no-such-model|not found|404|may not exist/i),
+  // Waiting is right: the limit is over in a minute.
+  '429': ({ output, isKilled }) => (isKilled || /limit|429/i.test(output) ? null : output.slice(-300)),
+  '402': expects(/budget/i),
+}
+
+interface Scene {
+  readonly gateway: TestGateway
+  readonly bin: string
+  readonly keys: ReadonlyMap<Agent, Keys>
+}
+
+/** The number of ledger entries of a key. */
+async function requestsOf(gateway: TestGateway, keyId: string): Promise<number> {
+  return (await rowsOf(gateway)).filter((row) => row.keyId === keyId).length
+}
+
+async function step(
+  { gateway, bin, keys }: Scene,
+  agent: Agent,
+  { model, name }: { readonly model: string; readonly name: Step },
+): Promise<string | null> {
+  const own = keys.get(agent)
+  if (own === undefined) throw new Error(`no keys for ${agent.name}`)
+  if (name === '429') await useMinute(gateway, own.limited)
+  const secrets: Partial<Record<Step, string>> = {
+    '401': `sk_${'x'.repeat(43)}`,
+    '429': own.limited,
+    '402': own.spent,
+  }
+  const before = await requestsOf(gateway, own.free.id)
+  const ended = await run(bin, agent, {
+    origin: gateway.origin,
+    model: name === '404' ? 'no-such-model' : model,
+    secret: secrets[name] ?? own.free.secret,
+    prompt: name === 'tools' ? `Use the ${agent.tool} tool now.` : 'Say hello.',
+    hasPicture: name === 'picture',
+  })
+  const requests = (await requestsOf(gateway, own.free.id)) - before
+  const fault = CHECKS[name](ended, requests)
+  show(
+    `${agent.name}, ${model}, ${name}: ${fault ?? 'ok'} (${ended.seconds.toFixed(1)} s, ${String(requests)} requests)`,
+  )
+  return fault
+}
+
+/** Uses the one request of the minute. */
+async function useMinute(gateway: TestGateway, secret: string): Promise<void> {
+  const headers = { authorization: `Bearer ${secret}` }
+  const body = { model: MODELS.openai, messages: [{ role: 'user', content: 'Hi' }] }
+  await (await gateway.chat(body, { headers })).text()
+}
+
+/** The results as the table of the reference. */
+function table(versions: ReadonlyMap<Agent, string>, faults: ReadonlyMap<string, string>): string {
+  const rows = AGENTS.flatMap((agent) =>
+    Object.entries(MODELS).map(([vendor, model]) => {
+      const cells = STEPS.map((name) => (faults.has(`${agent.name} ${vendor} ${name}`) ? 'fails' : 'yes'))
+      return `| ${agent.name} ${String(versions.get(agent))} | \`${model}\` | ${cells.join(' | ')} |`
+    }),
+  )
+  const head = `| agent | model | chat | tool loop | picture | wrong key | unknown model | rate limit | budget |`
+  return [head, '| --- | --- | --- | --- | --- | --- | --- | --- | --- |', ...rows].join('\n')
+}
+
+const MARK = /(<!-- Written by `UPDATE=1 npm run journeys`\. -->\n)[\s\S]*?(\n<!-- End\. -->)/
+
+async function journey(
+  t: Test,
+  bin: string,
+  vendors: readonly (keyof typeof MODELS)[],
+): Promise<Map<string, string>> {
+  const gateway = await startGateway(t)
+  const keys = new Map<Agent, Keys>()
+  for (const agent of AGENTS) keys.set(agent, await keysOf(gateway, agent))
+  const scene: Scene = { gateway, bin, keys }
+  const faults = new Map<string, string>()
+  for (const vendor of vendors) {
+    for (const name of STEPS) {
+      const model = MODELS[vendor]
+      await Promise.all(
+        AGENTS.map(async (agent) => {
+          const fault = await step(scene, agent, { model, name })
+          t.equal(fault, null, `${agent.name}, ${vendor}, ${name}`)
+          if (fault !== null) faults.set(`${agent.name} ${vendor} ${name}`, fault)
+        }),
+      )
+    }
+  }
+  return faults
+}
+
+void t.test('agents in the versions of this release', async (t) => {
+  const bin = await install(
+    resolve('build/clients/agents'),
+    AGENTS.map((agent) => `${agent.package}@${agent.version}`),
+  )
+  if (bin === null) throw new Error('the agents could not be installed')
+  const faults = await journey(t, bin, ['openai', 'anthropic', 'google'])
+  if (process.env['UPDATE'] !== '1') return
+  const page = 'docs/reference/clients.md'
+  const versions = new Map(AGENTS.map((agent) => [agent, agent.version]))
+  writeFileSync(page, readFileSync(page, 'utf8').replace(MARK, `$1\n${table(versions, faults)}\n$2`))
+  await shell(['npx', 'prettier', '--write', page])
+})
+
+void t.test('agents in their newest versions', async (t) => {
+  const newest = await Promise.all(
+    AGENTS.map(async (agent) => (await shell(['npm', 'view', agent.package, 'version'])).out.trim()),
+  )
+  const changed = AGENTS.filter((agent, at) => newest[at] !== '' && newest[at] !== agent.version)
+  if (changed.length === 0) {
+    t.pass('the newest versions are those of this release')
+    return
+  }
+  const folder = resolve('build/clients/newest-agents')
+  cpSync(resolve('build/clients/agents'), folder, { recursive: true, verbatimSymlinks: true })
+  const bin = await install(
+    folder,
+    AGENTS.map((agent, at) => `${agent.package}@${newest[at] || agent.version}`),
+  )
+  if (bin === null) throw new Error('the newest agents could not be installed')
+  await journey(t, bin, ['openai'])
+})
