@@ -257,6 +257,7 @@ function shownGuardrail({ name, source, breaker, ...settings }: GuardrailConfig)
     kind === 'server'
       ? {
           url: maskedPath(source.url),
+          proxy: maskedProxy(source.proxy),
           headers: mapValues(source.headers, masked),
           params: mapValues(source.params, maskedValue),
         }

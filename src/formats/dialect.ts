@@ -90,7 +90,7 @@ export interface SentBetas {
 }
 
 /** The context of edits of a client's own body. */
-export interface EditContext extends EncodeContext {
+interface EditContext extends EncodeContext {
   /** Set if the upstream does not get all beta features. */
   readonly betas?: SentBetas
 }

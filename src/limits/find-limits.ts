@@ -41,7 +41,7 @@ interface Need {
 }
 
 /** What a client can change if a limit refuses its request. */
-export interface Advice {
+interface Advice {
   /** The field of its format with the maximum of output tokens; null if it has none. */
   readonly outputField: string | null
   /** The part that may cost most; null if it is not known. */

@@ -22,6 +22,7 @@ const PURE = [
   'ledger/price.ts',
   'ledger/find-price.ts',
   'ledger/estimate-tokens.ts',
+  'ledger/measure-media.ts',
   'gateway/streams/join-chunks.ts',
   'gateway/attempts/render-for-upstream.ts',
 ]

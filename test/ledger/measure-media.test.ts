@@ -38,7 +38,7 @@ void t.test('the seconds of sound', (t) => {
     bytes.writeUInt16LE(format, 20)
     bytes.writeUInt16LE(1, 22)
     bytes.writeUInt32LE(rate, 24)
-    // The rate of bytes is not believed.
+    // The rate of bytes is not used.
     bytes.writeUInt32LE(1_000_000_000, 28)
     bytes.writeUInt16LE(bits, 34)
     return bytes.toString('base64')

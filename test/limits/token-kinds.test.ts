@@ -98,7 +98,7 @@ void t.test('Gemini: kinds of tokens have their own prices, passed on and transl
   const secret = await key()
   for (const [what, metadata, usd] of COUNTED) {
     const reply = counted({ totalTokenCount: 1, ...metadata })
-    const asks: readonly [string, Asked, string][] = [
+    const requests: readonly [string, Asked, string][] = [
       ['whole', { path: `${FLASH}:generateContent`, body: HI }, JSON.stringify(reply)],
       [
         'stream',
@@ -107,7 +107,7 @@ void t.test('Gemini: kinds of tokens have their own prices, passed on and transl
       ],
       ['translated', chat({ model: 'gemini-2.5-flash' }), JSON.stringify(reply)],
     ]
-    for (const [form, asked, body] of asks) {
+    for (const [form, asked, body] of requests) {
       const type = form === 'stream' ? 'text/event-stream' : 'application/json'
       upstream.answer = () => ({ type, chunks: [body] })
       t.equal((await ask(secret, asked)).status, 200, `${what}, ${form}`)
@@ -150,13 +150,13 @@ const sound = (data = WAV): object => ({ type: 'input_audio', input_audio: { dat
 
 async function checkReservations(t: Test, store?: string): Promise<void> {
   const { key, ask } = await setUp(t, store === undefined ? {} : { store })
-  const spoken = { modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'wav' } }
+  const voice = { modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'wav' } }
   const asked: readonly (readonly [string, Asked, number])[] = [
     // 16,384 reply tokens of sound are $1.05, of text $0.16.
-    ['spoken reply', chat({ model: 'gpt-audio', ...spoken }), 1.04],
+    ['voice reply', chat({ model: 'gpt-audio', ...voice }), 1.04],
     ['written reply', chat({ model: 'gpt-audio' }), 0.16],
     ['sound in', chat({ model: 'gpt-audio', max_tokens: 100, messages: [user(sound())] }), 0.01],
-    ['earlier sound', chat({ model: 'gpt-audio', max_tokens: 100, messages: spokenBefore() }), 4],
+    ['earlier sound', chat({ model: 'gpt-audio', max_tokens: 100, messages: soundBefore() }), 4],
   ]
   for (const [what, request, usd] of asked) {
     const small = await key({ limits: { nanoUsdPerDay: Math.round(usd * 1e9 * 0.95) } })
@@ -167,7 +167,7 @@ async function checkReservations(t: Test, store?: string): Promise<void> {
   }
 }
 
-function spokenBefore(): object[] {
+function soundBefore(): object[] {
   return [user({ type: 'text', text: 'hi' }), { role: 'assistant', audio: { id: 'audio_1' } }, user()]
 }
 

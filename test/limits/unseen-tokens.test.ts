@@ -1,5 +1,5 @@
 /**
- * Goal: a key with a small budget may search the web, as the page about limits describes, and a refusal says
+ * Goal: a key with a small budget may search the web, as the page about limits describes, and a refusal states
  * what to change.
  * Method: the settings of the page, in all client formats, on both stores.
  */
@@ -31,7 +31,7 @@ async function checkSearches(t: Test, store?: string): Promise<void> {
     t.equal(status, 200, `${asked.path} ${text.slice(0, 200)}`)
   }
   const spent = (await rowsOf(gateway)).reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
-  t.ok(spent < 0.2e9, `$${spent / 1e9} are charged: what came`)
+  t.ok(spent < 0.2e9, `$${spent / 1e9} are charged in the end`)
   const [search] = SEARCHES
   const small = await key({ limits: { nanoUsdPerDay: 0.3e9 }, ...ALLOWED })
   const refused = search === undefined ? null : await ask(small, search)

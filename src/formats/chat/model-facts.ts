@@ -15,7 +15,7 @@ export interface ModelPrice {
   cacheWrite1h?: number
   /** Reasoning tokens, if they cost other than the rest of the output. */
   reasoning?: number
-  /** Tokens of sound in the prompt, those of them read from the cache, and tokens of spoken output. */
+  /** Tokens of sound in the prompt, those of them read from the cache, and tokens of sound in the output. */
   inputAudio?: number
   cachedAudio?: number
   outputAudio?: number

@@ -85,7 +85,7 @@ export class TextScan {
   private growing: Match | null = null
   /** The text up to this one belongs to the match that was replaced last. */
   private until: string | null = null
-  private readonly ready = new Pieces()
+  private readonly ready = new Fragments()
   /** The end of the released text that is in `ready`: one copy for each match, not for each character. */
   private copied = 0
   private hasEnded = false
@@ -131,7 +131,7 @@ export class TextScan {
     return this.take()
   }
 
-  /** What was not taken: masked as far as it was released, then the text unchanged. */
+  /** What was not taken: masked as far unchanged released, then the text unchanged. */
   get rest(): string {
     return this.ready.text + this.text.slice(this.copied - this.base)
   }
@@ -405,30 +405,30 @@ export class TextScan {
   }
 }
 
-/** Pieces that are joined early: a long list of them takes several times the memory of its text. */
-const MAX_PIECES = 4_096
+/** Fragments that are joined early: a long list of them takes several times the memory of its text. */
+const MAX_FRAGMENTS = 4_096
 
-/** A text that is made of many pieces. */
-class Pieces {
-  private pieces: string[] = []
+/** A text that is made of many fragments. */
+class Fragments {
+  private fragments: string[] = []
   private readonly joined: string[] = []
 
-  add(piece: string): void {
-    if (piece === '') return
-    this.pieces.push(piece)
-    if (this.pieces.length < MAX_PIECES) return
-    this.joined.push(this.pieces.join(''))
-    this.pieces = []
+  add(fragment: string): void {
+    if (fragment === '') return
+    this.fragments.push(fragment)
+    if (this.fragments.length < MAX_FRAGMENTS) return
+    this.joined.push(this.fragments.join(''))
+    this.fragments = []
   }
 
   get text(): string {
-    return this.joined.join('') + this.pieces.join('')
+    return this.joined.join('') + this.fragments.join('')
   }
 
   take(): string {
     const { text } = this
     this.joined.length = 0
-    this.pieces = []
+    this.fragments = []
     return text
   }
 }
