@@ -272,7 +272,7 @@ export class Caching {
     this.count(keyed, 'shared')
     settlement.results.sent = new SendResult()
     const leave = shared.join()
-    const { timeoutMs } = termsOf(x.req)
+    const { timeoutMs } = termsOf(x.req, keyed.identity.accountId)
     const timer = Number.isFinite(timeoutMs)
       ? setTimeout(() => x.cancellation.cancel(TIMED_OUT), x.startedMs + timeoutMs - performance.now())
       : null

@@ -252,7 +252,7 @@ function sendAdmitted(
     held,
     reservation,
     sent,
-    terms: termsOf(x.req),
+    terms: termsOf(x.req, identity.accountId),
     states: generation.states,
     reasoning: { accountId: identity.accountId, isKept: true },
     mark,

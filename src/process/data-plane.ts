@@ -127,15 +127,6 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
     configControl: statusSources(options).configControl,
     addressOf: (req) => proxies.addressOf(req),
   })
-  const server = await openServer({
-    ...listenerOf(snapshot.config.server, log, metrics),
-    ...(snapshot.config.identity.length === 0 ? {} : { maxHeadBytes: MAX_HEAD_BYTES_WITH_TOKEN }),
-    ...requestHandlers({ dashboard, admin, gateway }, () => current),
-    onRefused: countRefusal(metrics, log),
-    closesConnections: () => gateway.overload.closesConnections,
-  })
-  await offerSetUp(dashboard, server.port, options)
-  server.allowUpgrades(opensWebSockets(snapshot.config))
   const fleet = new FleetWatch({
     fleet: store.fleet,
     id: gatewayId,
@@ -144,7 +135,17 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
   })
   const probe = probing(store, parts.limiter)
   const removal = removingEndedKeys(store)
+  // Last: what fails before it ends the process, and no request is accepted that could not be recorded.
+  const server = await openServer({
+    ...listenerOf(snapshot.config.server, log, metrics),
+    ...(snapshot.config.identity.length === 0 ? {} : { maxHeadBytes: MAX_HEAD_BYTES_WITH_TOKEN }),
+    ...requestHandlers({ dashboard, admin, gateway }, () => current),
+    onRefused: countRefusal(metrics, log),
+    closesConnections: () => gateway.overload.closesConnections,
+  })
+  server.allowUpgrades(opensWebSockets(snapshot.config))
   void logUnmatchedRules(store, snapshot, { log, gatewayId })
+  await offerSetUp(dashboard, server.port, options)
   return {
     port: server.port,
     adopt(next) {
@@ -202,13 +203,18 @@ function readyState(from: ReadinessSources, { config }: Snapshot): Readiness {
   })
 }
 
+/** Offers the link for the first administrator. Requests are served already, so a failure is only logged. */
 async function offerSetUp(
   dashboard: LazyDashboard,
   port: number,
-  { setUpSecret, onSetUp }: DataPlaneOptions,
+  { setUpSecret, onSetUp, log }: DataPlaneOptions,
 ): Promise<void> {
   if (setUpSecret === undefined || onSetUp === undefined) return
-  await dashboard.offerSetUp(setUpSecret, port, onSetUp)
+  try {
+    await dashboard.offerSetUp(setUpSecret, port, onSetUp)
+  } catch (error) {
+    log.error('no link for the first administrator: sluice users create makes one', error)
+  }
 }
 
 /** Reports counts to the canary monitor of this process; `abort` receives its orders. */

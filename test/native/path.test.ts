@@ -103,11 +103,12 @@ void t.test('credentials, cookies and hop-by-hop headers are removed', (t) => {
     headersForUpstream(
       { ...secret, ...hop, 'x-forwarded-for': '1.1.1.1', 'content-type': 'a/b' },
       { Authorization: 'own' },
+      'acc_1',
     ),
     { 'content-type': 'a/b', 'accept-encoding': 'identity', authorization: 'own' },
   )
   t.strictSame(
-    headersForUpstream({ 'sec-websocket-protocol': 'realtime, openai-insecure-api-key.sk_x' }, {}),
+    headersForUpstream({ 'sec-websocket-protocol': 'realtime, openai-insecure-api-key.sk_x' }, {}, 'acc_1'),
     { 'sec-websocket-protocol': 'realtime', 'accept-encoding': 'identity' },
   )
   t.strictSame(

@@ -63,7 +63,7 @@ export function nativeTarget(x: Exchange, { models }: Identity): Target {
 }
 
 /** The request in the form in which it is sent. Throws `upstream_unconfigured`. */
-export function openNative(x: Exchange, target: Target): NativeCall {
+export function openNative(x: Exchange, target: Target, { accountId }: Identity): NativeCall {
   const { config } = target.upstream
   if (!isConfigured(config)) {
     const message = `The upstream "${config.name}" has no key: ${config.apiKeySource ?? 'api_key'} is not set.`
@@ -80,7 +80,7 @@ export function openNative(x: Exchange, target: Target): NativeCall {
     method,
     url: nativeUrl(config, segments, query),
     rules: config.native.rules.filter((rule) => isAllowed([rule], method, segments)),
-    headers: headersForUpstream(x.req.headers, ownHeaders(config, target.upstreamCodec, key)),
+    headers: headersForUpstream(x.req.headers, ownHeaders(config, target.upstreamCodec, key), accountId),
     replied: (status, headers) => {
       if (status !== 401 && status !== 403 && status !== 429) return
       // The next request has new credentials.

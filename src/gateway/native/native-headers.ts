@@ -4,6 +4,7 @@
  * `X-HTTP-Method-Override`), or describe the operator's account. Pure.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import { sha256Hex } from '../../formats/wire/sha256.js'
 
 /** Headers of clients that reach the upstream. */
 const TO_UPSTREAM = new Set([
@@ -77,6 +78,18 @@ const ACCOUNT_PROTOCOL = /^openai-(?:organization|project)[.-]/
 
 type Headers = Record<string, string | string[]>
 
+/** Providers take at most 255 characters. */
+const MAX_KEY_CHARS = 255
+const DIGEST_CHARS = 16
+
+/**
+ * A client's `idempotency-key` for a provider's account that all accounts of the gateway share: with the
+ * digest of the account before it, so that an equal key of another account never gets this one's reply.
+ */
+export function sharedIdempotencyKey(key: string, accountId: string): string {
+  return `${sha256Hex(accountId).slice(0, DIGEST_CHARS)}-${key}`.slice(0, MAX_KEY_CHARS)
+}
+
 /**
  * The client's headers for the upstream. `own`: the upstream's credential and configured headers, which
  * replace the client's. Replies are requested uncompressed, so that they can be read.
@@ -84,6 +97,7 @@ type Headers = Record<string, string | string[]>
 export function headersForUpstream(
   client: IncomingHttpHeaders,
   own: Readonly<Record<string, string>>,
+  accountId: string,
 ): Headers {
   const headers = chosen(client, (name) => TO_UPSTREAM.has(name) || name.startsWith(SDK_PREFIX))
   const protocols = headers['sec-websocket-protocol']
@@ -95,6 +109,8 @@ export function headersForUpstream(
       .filter((protocol) => !KEY_PROTOCOL.test(protocol) && !ACCOUNT_PROTOCOL.test(protocol))
     if (rest.length > 0) headers['sec-websocket-protocol'] = rest.join(',')
   }
+  const { 'idempotency-key': key } = headers
+  if (typeof key === 'string') headers['idempotency-key'] = sharedIdempotencyKey(key, accountId)
   headers['accept-encoding'] = 'identity'
   for (const [name, value] of Object.entries(own)) headers[name.toLowerCase()] = value
   return headers

@@ -71,7 +71,7 @@ export async function serveNative(
   const target = nativeTarget(x, identity)
   const candidate = { target, model: '', isFallback: false, latency: null, canary: null }
   results.route = { candidates: [candidate], tookMs: null }
-  const call = openNative(x, target)
+  const call = openNative(x, target, identity)
   const { agent } = target.upstream
   if (agent === null || 'problem' in agent) {
     throw new GatewayError('upstream_unreachable', agent?.problem ?? 'The upstream has no agent.')

@@ -4,6 +4,7 @@ import { observedFormat } from '../../formats/observed-format.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { Preparation, type Request } from '../attempts/prepare-candidate.js'
 import type { StartedReply } from '../attempts/attempt.js'
+import { sharedIdempotencyKey } from '../native/native-headers.js'
 import { Hedging } from '../attempts/start-hedge.js'
 import { Candidates, type SendOptions } from '../attempts/try-candidates.js'
 import type { Escrow } from '../reasoning/escrow.js'
@@ -79,11 +80,9 @@ export function send(
   return candidateLoop.send()
 }
 
-const KEY_CHARS = 256
-
 /** The settings that the client sends in headers. */
 export interface ClientTerms extends Pick<SendOptions, 'timeoutMs'> {
-  /** The value of `idempotency-key`; null if the client sent none. */
+  /** The `idempotency-key` for upstreams; null if the client sent none. */
   readonly idempotencyKey: string | null
 }
 
@@ -93,10 +92,10 @@ export interface ClientTerms extends Pick<SendOptions, 'timeoutMs'> {
  * The client's deadline (`x-request-timeout-ms`) and `idempotency-key`. A request with a key may be sent
  * again after an attempt whose outcome is unknown.
  */
-export function termsOf(req: HttpRequest): ClientTerms {
-  const key = headerOf(req, 'idempotency-key')?.slice(0, KEY_CHARS) ?? ''
+export function termsOf(req: HttpRequest, accountId: string): ClientTerms {
+  const key = headerOf(req, 'idempotency-key') ?? ''
   const timeoutMs = timeoutOf(headerOf(req, 'x-request-timeout-ms'))
-  return { timeoutMs, idempotencyKey: key === '' ? null : key }
+  return { timeoutMs, idempotencyKey: key === '' ? null : sharedIdempotencyKey(key, accountId) }
 }
 
 /** The client's deadline in ms; infinite if the header is absent or not a positive integer. */
