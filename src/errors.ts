@@ -9,8 +9,11 @@ export interface ErrorRow {
   readonly status: number
   /** The component that caused it. */
   readonly source: 'client' | 'gateway' | 'upstream'
-  /** Whether a retry may help, and until when it is allowed. */
-  readonly retry: 'never' | 'before-first-byte'
+  /**
+   * Whether another attempt may help: `before-first-byte` one of the gateway, `by-client` only one of the
+   * client, later.
+   */
+  readonly retry: 'never' | 'by-client' | 'before-first-byte'
   /** The event and what the reader can do, for the documentation. */
   readonly meaning: string
 }
@@ -40,6 +43,10 @@ export const ERRORS = {
     'A claim that `identity` needs is missing or has another value, or the account does not exist or is disabled.',
   ),
   jwt_revoked: clientRow(401, 'The identity of the token is denied by `sub` or `jti`.'),
+  budget_exceeded: clientRow(
+    402,
+    'A budget of the gateway is spent, or too small for this request; the message names it. `limiting.budget_status: 429` changes the status.',
+  ),
   forbidden: clientRow(403, 'The key is valid but not allowed to do this.'),
   unknown_price: clientRow(
     403,
@@ -61,16 +68,17 @@ export const ERRORS = {
     "This account created no such file, batch, cache or other object at the upstream; with `native_sharing: shared` the upstream's own answer counts.",
   ),
   method_not_allowed: clientRow(405, 'The path exists, with another method.'),
-  request_timeout: clientRow(408, 'The request did not arrive in time.'),
+  request_timeout: clientRow(408, 'The request did not arrive in time.', 'by-client'),
   body_too_large: clientRow(413, 'The body is larger than `server.max_body_bytes`.'),
   unsupported_media_type: clientRow(
     415,
     'The body must be application/json, plain or with a content-encoding of gzip, deflate, br or zstd.',
   ),
-  rate_limited: clientRow(429, 'A limit of the gateway; see retry-after.'),
+  rate_limited: clientRow(429, 'A rate limit of the gateway; see retry-after.', 'by-client'),
   auth_throttled: clientRow(
     429,
     'Too many wrong keys came from this address; see retry-after. Keys in use keep working.',
+    'by-client',
   ),
   headers_too_large: clientRow(431, 'Too many headers, or too large ones.'),
   client_gone: clientRow(499, 'The client disconnected. Log only.'),
@@ -79,20 +87,26 @@ export const ERRORS = {
     'The client read its reply so slowly that `total_ms` passed. The client receives the error as the last event of a stream.',
   ),
   bug: gatewayRow(500, 'An unexpected exception; the log contains it under the request id.'),
-  store_unavailable: gatewayRow(503, 'The store is unavailable, so keys cannot be checked.'),
+  store_unavailable: gatewayRow(503, 'The store is unavailable, so keys cannot be checked.', 'by-client'),
   store_unconfirmed: gatewayRow(
     503,
     'The change took effect in the primary store, but no replica has confirmed it yet: a failover now could undo it. Repeating it is safe. Dashboard and commands only.',
+    'by-client',
   ),
   cannot_listen: gatewayRow(
     500,
     'An address to listen on is in use or not allowed; the message names it. Start and log only.',
   ),
-  draining: gatewayRow(503, 'The gateway is shutting down; send the request to another gateway.'),
-  overloaded: gatewayRow(503, 'The gateway is full or overloaded; see retry-after.'),
+  draining: gatewayRow(
+    503,
+    'The gateway is shutting down; send the request to another gateway.',
+    'by-client',
+  ),
+  overloaded: gatewayRow(503, 'The gateway is full or overloaded; see retry-after.', 'by-client'),
   guardrail_unavailable: gatewayRow(
     503,
     'A guardrail with `on_error: closed` could not judge; the message names it. The request is not sent to another upstream.',
+    'by-client',
   ),
   upstream_unconfigured: gatewayRow(503, 'The upstream has no key; the message names the variable.'),
   upstream_credential: gatewayRow(
@@ -103,6 +117,7 @@ export const ERRORS = {
   identity_unavailable: gatewayRow(
     503,
     'The identity provider does not reply, or its reply is not valid: the issuer of tokens whose keys are unknown or too old, or the one for signing in to the dashboard.',
+    'by-client',
   ),
   upstream_rejected: upstreamRow(
     400,
@@ -155,6 +170,8 @@ export interface WireError {
   upstreamCode?: string
   /** The guardrail that decided, for Google's `ErrorInfo`. */
   guardrail?: string
+  /** The HTTP status, if the configuration chooses another one than that of the kind. */
+  status?: number
   /** OpenAI's `error.code`, if the kind does not determine it. */
   code?: string
   /** The vendor's own type and details, for clients of that vendor's format. */
@@ -175,6 +192,8 @@ export class GatewayError extends Error {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'GatewayError'
     this.wire = { kind, message, ...fields }
+    // No wait helps, so clients must not be told of one.
+    if (rowOf(kind).retry === 'never') delete this.wire.retryAfterSeconds
   }
 
   get kind(): ErrorKind {
@@ -217,11 +236,21 @@ export function rowOf(kind: ErrorKind): ErrorRow {
   return ERRORS[kind]
 }
 
+/** The HTTP status of the error. */
+export function statusOf({ kind, status }: WireError): number {
+  return status ?? rowOf(kind).status
+}
+
+/** Whether a client should repeat the request. */
+export function isRetryable({ kind, retryable }: WireError): boolean {
+  return retryable !== false && rowOf(kind).retry !== 'never'
+}
+
 type Retry = ErrorRow['retry']
 
 /** The row of an error that the client caused. The gateway does not retry it. */
-function clientRow(status: number, meaning: string): ErrorRow {
-  return { status, source: 'client', retry: 'never', meaning }
+function clientRow(status: number, meaning: string, retry: Retry = 'never'): ErrorRow {
+  return { status, source: 'client', retry, meaning }
 }
 
 function gatewayRow(status: number, meaning: string, retry: Retry = 'never'): ErrorRow {
@@ -247,6 +276,7 @@ export const CAUSES = ['client', 'limits', 'gateway', 'provider'] as const
 /** Kinds whose cause differs from their source in the table of errors. */
 const EXCEPTIONS: Partial<Record<ErrorKind, Cause>> = {
   rate_limited: 'limits',
+  budget_exceeded: 'limits',
   auth_throttled: 'limits',
   plan_limit: 'limits',
   // The provider has validated the request, as the gateway would have.

@@ -13,15 +13,19 @@ Every error of the data plane is one of these kinds. The body contains it as \`k
 \`\`\`
 
 \`code\` is the string that OpenAI's API has for the case, or null; in a 401 it is the number 401. The code of an
-upstream with OpenAI's formats is kept. \`insufficient_quota\` is also the code of a budget of the gateway. \`param\` is the path of the invalid request field, if there is one. \`retry-after\` is the time
-in seconds after which a retry makes sense; \`x-should-retry: false\` advises against one. An error after the start of a stream
+upstream with OpenAI's formats is kept. \`param\` is the path of the invalid request field, if there is one. \`retry-after\` is the time
+in seconds after which a retry makes sense; \`x-should-retry: false\` advises against one: every kind with "no" in the table has it, and no \`retry-after\`. An error after the start of a stream
 is one \`data: {"error":…}\` without \`[DONE]\`, and the connection is closed: such a reply is incomplete.
 
 \`cause\` of the log line is the side that has to act: \`client\` (the request, its key or its connection), \`limits\` (a rate limit
 or budget of the gateway), \`gateway\` (the gateway or its configuration) or \`provider\` (the upstream).
 `
 
-const RETRY = { never: 'no', 'before-first-byte': 'before the first byte' } as const
+const RETRY = {
+  never: 'no',
+  'by-client': 'of the client, later',
+  'before-first-byte': 'before the first byte',
+} as const
 
 /** The whole page, ending in a newline. */
 export function errorsPage(): string {
@@ -38,7 +42,7 @@ export function errorsPage(): string {
     '| --- | --- | --- | --- | --- | --- | --- |',
     ...rows.map(
       ([kind, { status, retry, meaning }]) =>
-        `| \`${kind}\` | ${status} | \`${errorType(status)}\` | ${codeOf(kind)} | \`${causeOf(kind) ?? ''}\` | ${RETRY[retry]} | ${meaning} |`,
+        `| \`${kind}\` | ${status} | \`${errorType(status, kind)}\` | ${codeOf(kind)} | \`${causeOf(kind) ?? ''}\` | ${RETRY[retry]} | ${meaning} |`,
     ),
     '',
   ].join('\n')

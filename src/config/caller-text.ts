@@ -1,5 +1,6 @@
 /**
- * What the text of a configuration may use if its author may not read secrets, as for a comparison: the placeholders and files of the configuration in force, each at its own place.
+ * What the text of a configuration may use if its author may not read secrets, as for a comparison: the
+ * placeholders and files of the configuration in force, each at its own place.
  */
 import { dirname, join, resolve } from 'node:path'
 import { valueAt, type Path } from './config-problem.js'

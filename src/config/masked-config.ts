@@ -88,7 +88,7 @@ function shownServer({ adminToken, ...server }: ServerConfig): JsonObject {
 
 function maskedLimiting(limiting: LimitingConfig): JsonObject {
   const { unknownPrice, assumedPrice, unknownLength, unseenInput, unseenInputTokens } = limiting
-  const { assumedOutputTokens, childPlans, away } = limiting
+  const { assumedOutputTokens, childPlans, budgetStatus, away } = limiting
   const { processes, budgetShare, budgetNanoUsd } = away
   return {
     unknown_price: unknownPrice,
@@ -98,6 +98,7 @@ function maskedLimiting(limiting: LimitingConfig): JsonObject {
     unseen_input_tokens: { ...unseenInputTokens },
     assumed_output_tokens: assumedOutputTokens,
     ...(childPlans === null ? {} : { child_plans: [...childPlans] }),
+    budget_status: budgetStatus,
     away: { processes, budget_share: budgetShare, budget_usd: budgetNanoUsd / 1e9 },
   }
 }

@@ -2,6 +2,7 @@
 import { GatewayError } from '../errors.js'
 import type { LimitState } from '../store/ledger.js'
 import { BUDGET_PERIODS, isBudget, isBudgetKind } from '../store/limit-arithmetic.js'
+import type { LimitingConfig } from '../config/config.js'
 import { shownSubject, type LimitDemand } from './find-limits.js'
 
 /** The kind of a limit; the label of `sluice_limit_rejections_total`. */
@@ -34,9 +35,13 @@ const MINUTE_MS = 60_000
 
 /**
  * The refusal of a request: by the limit with the longest wait, or by the first limit that can never admit
- * it. `retry-after` is in whole seconds, at least 1; absent if no waiting can help.
+ * it. `retry-after` is in whole seconds, at least 1; absent for a budget, and if no wait helps.
  */
-export function refusalOf(limitDemands: readonly LimitDemand[], limitStates: readonly LimitState[]): Refusal {
+export function refusalOf(
+  limitDemands: readonly LimitDemand[],
+  limitStates: readonly LimitState[],
+  budgetStatus: LimitingConfig['budgetStatus'],
+): Refusal {
   let worst: { limitDemand: LimitDemand; limitState: LimitState } | null = null
   for (const [index, limitDemand] of limitDemands.entries()) {
     const limitState = limitStates[index]
@@ -56,11 +61,13 @@ export function refusalOf(limitDemands: readonly LimitDemand[], limitStates: rea
   const never = limitState.retryAfterMs === -1
   const seconds = secondsOf(waitMs(limitDemand, limitState))
   const { kind, subject } = limitDemand.demand
-  const error = new GatewayError('rate_limited', messageOf(limitDemand, limitState, seconds), {
-    ...(never ? {} : { retryAfterSeconds: seconds }),
-    ...(isBudgetKind(kind) ? { code: 'insufficient_quota' } : {}),
-    ...(never || seconds > WORTH_WAITING_SECONDS ? { retryable: false } : {}),
-  })
+  const message = messageOf(limitDemand, limitState, seconds)
+  const error = isBudgetKind(kind)
+    ? new GatewayError('budget_exceeded', message, { status: budgetStatus })
+    : new GatewayError('rate_limited', message, {
+        ...(never ? {} : { retryAfterSeconds: seconds }),
+        ...(never || seconds > WORTH_WAITING_SECONDS ? { retryable: false } : {}),
+      })
   return { kind, error, limit: `${shownSubject(subject)} ${LIMIT_NAMES[kind]}` }
 }
 
@@ -112,7 +119,7 @@ function messageOf(
       const most = part === null ? '' : ` (${part})`
       const change = field === null ? 'send less' : `lower ${field}`
       if (never) return `${limit} is too small for this request: ${need}${most}; ${change}.`
-      return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}${most}; ${again}, or ${change}.`
+      return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}${most}; the budget renews in ${seconds} s, or ${change}.`
     }
     default:
       return demand satisfies never

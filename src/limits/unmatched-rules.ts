@@ -17,8 +17,8 @@ interface Wanted {
 }
 
 /**
- * One line for each rule without a subject, with its path. `pauseMs`: after the keys of each account, so that a scan
- * of many keys delays no request. Throws `store_unavailable`.
+ * One line for each rule without a subject, with its path. `pauseMs`: after the keys of each account, so that
+ * a scan of many keys delays no request. Throws `store_unavailable`.
  */
 export async function unmatchedRules(
   { limits, identity }: Pick<Config, 'limits' | 'identity'>,

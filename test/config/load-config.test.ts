@@ -180,6 +180,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
       unseenInput: 'reserve',
       unknownLength: 8192,
       assumedOutputTokens: 4_096,
+      budgetStatus: 402,
       away: {
         processes: availableParallelism(),
         budgetShare: 0.01,

@@ -73,13 +73,13 @@ async function labelled(t: Test, store: string | undefined): Promise<void> {
   t.same(labels, new Set(['env=ci team=a', 'team=a', 'team=b', null]))
   t.match(rows.at(-1), { outcome: 'rate_limited', limit: /^label:team=a.* requests_per_minute$/ })
   const budget = await ask(gateway, one, { model: 'gpt-5.4-nano', max_tokens: 5_000 })
-  t.equal(budget.status, 429, 'a budget of a label')
+  t.equal(budget.status, 402, 'a budget of a label')
   t.equal((await ask(gateway, free, { model: 'gpt-5.4-nano', max_tokens: 5_000 })).status, 200)
 
   const research = await keyWith(gateway, { team: 'research' })
   t.same(await statuses(research, 3), [200, 200, 429], 'one value has its own amount')
   const week = await ask(gateway, free, { model: 'gpt-4o', max_tokens: 5_000 })
-  t.equal(week.status, 429, 'a budget of an account by its e-mail address')
+  t.equal(week.status, 402, 'a budget of an account by its e-mail address')
   const { error: spent } = (await week.json()) as { error: { message: string } }
   t.match(spent.message, /^The budget of \$0.001 a week for this account is too small/)
   t.match((await rowsOf(gateway)).slice(-2), [
@@ -87,6 +87,68 @@ async function labelled(t: Test, store: string | undefined): Promise<void> {
     { limit: /^account:acc_\w+;account=test@example.com;prefix=gpt-4o usd_per_week$/ },
   ])
 }
+
+/** Name, status and error of a request that a budget refuses, in each format. */
+async function refusedByBudget(t: Test, more: string): Promise<[number, string | null, string][]> {
+  const gateway = await startGateway(t, { more })
+  const free = await keyWith(gateway, {})
+  const post = async (path: string, body: object): Promise<[number, string | null, string]> => {
+    const reply = await fetch(`${gateway.origin}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${free}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    t.equal(reply.headers.get('retry-after'), null)
+    return [reply.status, reply.headers.get('x-should-retry'), await reply.text()]
+  }
+  const messages = [{ role: 'user', content: 'Hi' }]
+  const model = 'gpt-4o'
+  return [
+    await post('/v1/chat/completions', { model, messages, max_tokens: 5_000 }),
+    await post('/v1/responses', { model, input: 'Hi', max_output_tokens: 5_000 }),
+    await post('/v1/messages', { model, messages, max_tokens: 5_000 }),
+    await post('/v1beta/models/gpt-4o:generateContent', {
+      contents: [{ role: 'user', parts: [{ text: 'Hi' }] }],
+      generationConfig: { maxOutputTokens: 5_000 },
+    }),
+  ]
+}
+
+void t.test('a spent budget tells clients of every format to stop', async (t) => {
+  for (const status of [402, 429]) {
+    const more = status === 402 ? RULES : `${RULES}limiting: { budget_status: 429 }\n`
+    const replies = await refusedByBudget(t, more)
+    const names = [
+      '"type":"insufficient_quota","code":"insufficient_quota","kind":"budget_exceeded"',
+      '"type":"insufficient_quota","code":"insufficient_quota","kind":"budget_exceeded"',
+      '"type":"billing_error"',
+      '"status":"RESOURCE_EXHAUSTED"',
+    ]
+    for (const [at, [got, shouldRetry, text]] of replies.entries()) {
+      t.equal(got, status)
+      t.equal(shouldRetry, 'false')
+      t.match(text, names[at] ?? '')
+      t.notMatch(text, /try again|rate_limited|RetryInfo/)
+    }
+  }
+})
+
+void t.test('errors that another attempt does not help say so', async (t) => {
+  const gateway = await startGateway(t, { more: RULES })
+  const wrong = await gateway.chat({ messages: [] }, { headers: { authorization: 'Bearer sk_none' } })
+  t.equal(wrong.status, 401)
+  t.equal(wrong.headers.get('x-should-retry'), 'false')
+  const free = await keyWith(gateway, {})
+  const unknown = await ask(gateway, free, { model: 'nobody-has-it' })
+  t.equal(unknown.status, 404)
+  t.equal(unknown.headers.get('x-should-retry'), 'false')
+  const limited = await keyWith(gateway, { team: 'a' })
+  let last = await ask(gateway, limited, { model: 'gpt-5.4-mini' })
+  while (last.status === 200) last = await ask(gateway, limited, { model: 'gpt-5.4-mini' })
+  t.equal(last.status, 429)
+  t.equal(last.headers.get('x-should-retry'), null, 'a limit of rate resets')
+  t.not(last.headers.get('retry-after'), null)
+})
 
 void t.test('labels on SQLite', (t) => labelled(t, undefined))
 

@@ -5,6 +5,7 @@
 import t from 'tap'
 import type { Demand, LimitState } from '../../src/store/ledger.js'
 import type { LimitDemand } from '../../src/limits/find-limits.js'
+import { isRetryable, statusOf } from '../../src/errors.js'
 import { budgetsUsed, refusalOf } from '../../src/limits/limit-refusal.js'
 
 const subject = 'key:key_1'
@@ -28,21 +29,17 @@ function limitState(state: Omit<LimitState, 'retryAfterMs'> & Partial<LimitState
 
 /** The kind, `retryAfterSeconds`, `retryable` and message for one refused demand. */
 function refusal(demand: Demand, at: LimitState): unknown[] {
-  const { kind, error } = refusalOf([limitDemand(demand)], [at])
+  const { kind, error } = refusalOf([limitDemand(demand)], [at], 402)
   const { wire } = error
-  t.equal(wire.kind, 'rate_limited')
-  return [kind, wire.retryAfterSeconds, wire.retryable, wire.message]
+  t.equal(wire.kind, kind.startsWith('usd_') ? 'budget_exceeded' : 'rate_limited')
+  t.equal(statusOf(wire), kind.startsWith('usd_') ? 402 : 429)
+  return [kind, wire.retryAfterSeconds, isRetryable(wire), wire.message]
 }
 
 void t.test('each kind names the limit, its state and the wait', (t) => {
   t.same(
     refusal(DEMANDS.requests, limitState({ limit: 60, remaining: 0, resetMs: 60_000, retryAfterMs: 1 })),
-    [
-      'requests',
-      1,
-      undefined,
-      'The limit of 60 requests a minute for this key is reached; try again in 1 s.',
-    ],
+    ['requests', 1, true, 'The limit of 60 requests a minute for this key is reached; try again in 1 s.'],
   )
   t.same(
     refusal(
@@ -52,14 +49,14 @@ void t.test('each kind names the limit, its state and the wait', (t) => {
     [
       'tokens',
       19,
-      undefined,
+      true,
       'The limit of 1000 tokens a minute for this key leaves 400, and this request may need up to 700; try again in 19 s.',
     ],
   )
   t.same(refusal(DEMANDS.concurrent, limitState({ limit: 3, remaining: 0, resetMs: 0, retryAfterMs: 1 })), [
     'concurrent',
     1,
-    undefined,
+    true,
     'The limit of 3 requests at the same time for this key is reached; try again when one has ended.',
   ])
   t.same(
@@ -74,9 +71,9 @@ void t.test('each kind names the limit, its state and the wait', (t) => {
     ),
     [
       'usd_day',
-      7_200,
+      undefined,
       false,
-      'The budget of $5 a day for this key leaves $0.01, and this request may cost up to $0.0125; try again in 7200 s, or lower max_completion_tokens.',
+      'The budget of $5 a day for this key leaves $0.01, and this request may cost up to $0.0125; the budget renews in 7200 s, or lower max_completion_tokens.',
     ],
   )
   t.same(
@@ -86,15 +83,16 @@ void t.test('each kind names the limit, its state and the wait', (t) => {
     ),
     [
       'usd_week',
-      90_000,
+      undefined,
       false,
-      'The budget of $2 a week for this key leaves $0, and this request may cost up to $1; try again in 90000 s, or lower max_completion_tokens.',
+      'The budget of $2 a week for this key leaves $0, and this request may cost up to $1; the budget renews in 90000 s, or lower max_completion_tokens.',
     ],
   )
   t.equal(
     refusalOf(
       [limitDemand(DEMANDS.week)],
       [limitState({ limit: 2e9, remaining: 0, resetMs: 1, retryAfterMs: 1 })],
+      402,
     ).limit,
     'key:key_1 usd_per_week',
   )
@@ -136,27 +134,30 @@ void t.test('of several limits the one with the longest wait is named', (t) => {
   const day = limitState({ limit: 5e9, remaining: 0, resetMs: 9_000, retryAfterMs: 9_000 })
   const free = limitState({ limit: 60, remaining: 7, resetMs: 0 })
   const full = limitState({ limit: 3, remaining: 0, resetMs: 0, retryAfterMs: 1_000 })
-  t.match(refusalOf(limitDemands, [free, full, day]), { kind: 'usd_day' })
+  t.match(refusalOf(limitDemands, [free, full, day], 402), { kind: 'usd_day' })
   t.match(
-    refusalOf(limitDemands, [
-      limitState({ limit: 60, remaining: 0, resetMs: 60_000, retryAfterMs: 20_000 }),
-      full,
-      day,
-    ]),
+    refusalOf(
+      limitDemands,
+      [limitState({ limit: 60, remaining: 0, resetMs: 60_000, retryAfterMs: 20_000 }), full, day],
+      402,
+    ),
     {
       kind: 'requests',
     },
   )
-  t.match(refusalOf(limitDemands, [free, full, limitState({ limit: 5e9, remaining: 5e9, resetMs: 0 })]), {
-    kind: 'concurrent',
-  })
+  t.match(
+    refusalOf(limitDemands, [free, full, limitState({ limit: 5e9, remaining: 5e9, resetMs: 0 })], 402),
+    {
+      kind: 'concurrent',
+    },
+  )
   const never = limitState({ limit: 5e9, remaining: 5e9, resetMs: 0, retryAfterMs: -1 })
   t.match(
-    refusalOf(limitDemands, [
-      limitState({ limit: 60, remaining: 0, resetMs: 60_000, retryAfterMs: 20_000 }),
-      full,
-      never,
-    ]),
+    refusalOf(
+      limitDemands,
+      [limitState({ limit: 60, remaining: 0, resetMs: 60_000, retryAfterMs: 20_000 }), full, never],
+      402,
+    ),
     {
       kind: 'usd_day',
     },

@@ -56,6 +56,7 @@ class Scene {
         unknownLength: null,
         childPlans: null,
         assumedOutputTokens: 1,
+        budgetStatus: 402,
         away: { processes: 1, budgetShare: 0.1, budgetNanoUsd: 100 },
       }),
       now: () => this.nowMs,

@@ -176,8 +176,8 @@ async function eventuallyAdmitted(gateway: TestGateway, model: string, more = {}
 async function budget(t: Test, gateway: TestGateway): Promise<void> {
   const model = 'gpt-5.4-nano'
   const large = await ask(gateway, model, { max_tokens: 30_000 })
-  t.match(large, { status: 429, headers: { 'x-should-retry': 'false' } })
-  t.match(large.error, { type: 'rate_limit_error', code: 'insufficient_quota' })
+  t.match(large, { status: 402, headers: { 'x-should-retry': 'false' } })
+  t.match(large.error, { type: 'insufficient_quota', code: 'insufficient_quota' })
   t.match(large.error?.message, /^The budget of \$0\.01 a day for this account is too small for this request/)
   t.equal(gateway.emulator.ledger.length, 0)
   const { status } = await ask(gateway, model, { max_tokens: 5_000 })

@@ -54,13 +54,13 @@ void t.test('an assumed price is reserved and charged, so that the budget holds'
   const gateway = await local(t, `${limits}limiting: { assumed_price: { input: 10, output: 50 } }\n`)
   // 0.01 dollars at 50 dollars per million tokens are 200 tokens, minus the upper bound of the prompt.
   const refused = await ask(gateway, { max_tokens: 500 })
-  t.match(refused, { status: 429, error: { kind: 'rate_limited' } })
+  t.match(refused, { status: 402, error: { kind: 'budget_exceeded' } })
   t.match(refused.error?.message, /limiting\.assumed_price, since the price .* upstreams\.NAME\.prices/)
   let answered = 0
   for (let index = 0; index < 100; index += 1) {
     const { status } = await ask(gateway, { max_tokens: 40 })
     if (status === 200) answered += 1
-    else t.equal(status, 429)
+    else t.equal(status, 402)
   }
   const rows = (await rowsOf(gateway)).filter(({ outcome }) => outcome === 'ok')
   const used = rows.map(({ usage: { input = 0, output = 0 } }) => input * 10_000 + output * 50_000)

@@ -54,7 +54,7 @@ for (const store of STORES) {
     t.equal(created.status, 200)
     const { id } = (await created.json()) as { id: string }
     const again = await a(`${OPENAI}/batches`, { json: { input_file_id } })
-    t.equal(again.status, 429, 'the maximum cost of the first one is reserved')
+    t.equal(again.status, 402, 'the maximum cost of the first one is reserved')
     const running = { id, object: 'batch', status: 'in_progress' }
     provider.replies.set(`GET /v1/batches/${id}`, running)
     await a(`${OPENAI}/batches/${id}`)

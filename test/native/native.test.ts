@@ -224,7 +224,7 @@ void t.test('limits apply, and native_usd_per_request counts toward budgets', as
   t.equal((await limited.get('/v1/files')).status, 200)
   t.equal((await limited.get('/v1/files')).status, 200)
   const third = await limited.get('/v1/files')
-  t.equal(third.status, 429)
+  t.equal(third.status, 402)
   const rows = await rowsOf(limited.gateway)
   t.strictSame(
     rows.map(({ costNanoUsd }) => costNanoUsd),

@@ -200,6 +200,12 @@ export const limitingSchema = z
       .describe(
         'The plans that admin tokens with an account may give to accounts below it. Default: the plan of their account, and plans that cost and allow no more.',
       ),
+    budget_status: z
+      .union([z.literal(402), z.literal(429)])
+      .default(402)
+      .describe(
+        'HTTP status of a request that a budget refuses (`budget_exceeded`). Agents end at a 402 and repeat a 429 for minutes; 429 is for apps that rely on the status of version 0.1.',
+      ),
     away: z
       .strictObject({
         processes: whole(1, 100_000)

@@ -3,7 +3,7 @@
  * `docs/reference/ledger.md`.
  */
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'
-import { rowOf, type WireError } from '../../errors.js'
+import { statusOf as statusOfError, type WireError } from '../../errors.js'
 import { isObject, objectOf, stringOf } from '../../formats/chat/json.js'
 import { addUsage, isImplausible } from '../../formats/chat/usage.js'
 import type { DialectName } from '../../formats/dialect.js'
@@ -233,7 +233,7 @@ function statusOf({ identified, attempt, replyResult, error }: Results, outcome:
     return attempt?.status ?? 200
   }
   if (outcome === 'ok') return 200
-  return error === null ? 200 : rowOf(outcome).status
+  return error === null ? 200 : statusOfError(error.wire)
 }
 
 function lossesOf(inRequest: readonly string[], inReply: readonly string[]): readonly string[] {

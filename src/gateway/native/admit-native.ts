@@ -146,7 +146,7 @@ export async function admitNative(
     isPriced: nanoUsd !== null,
   })
   const admissionRequest = { requestId: x.id, accountId: identity.accountId, unsettled }
-  const { unknownPrice } = generation.snapshot.config.limiting
+  const { unknownPrice, budgetStatus } = generation.snapshot.config.limiting
   if (nanoUsd === null && needsOf(limits).money && unknownPrice !== 'allow') {
     if (replyNanoUsd === null) {
       throw unknownWorkPrice('the replies of a WebSocket', name, 'the model in its address')
@@ -157,7 +157,7 @@ export async function admitNative(
     )
   }
   const limitDemands = limitDemandsOf(limits, { tokens: 0, nanoUsd: nanoUsd ?? 0 })
-  return admitDemands(admissionRequest, limitDemands, services)
+  return admitDemands(admissionRequest, limitDemands, { ...services, budgetStatus })
 }
 
 /** The record of a native request while it runs. */

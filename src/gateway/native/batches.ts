@@ -61,7 +61,7 @@ export function batchIn({ facts }: ProviderObject): RequestSummary | null {
 
 /**
  * Reserves the maximum cost of a batch if a budget applies. Rejects with `forbidden` if that is not known,
- * and with `rate_limited` if the budget does not allow it.
+ * and with `budget_exceeded` if the budget does not allow it.
  */
 export async function planBatch(
   metered: Metered,
@@ -96,7 +96,10 @@ export async function planBatch(
   const request = { requestId: charge, accountId: identity.accountId, demands, unsettled }
   const decision = await limiter.admit({ ...request, leaseMs: LEASE_MS })
   const { limitReservation: reservation } = decision
-  if (reservation === null) throw refusalOf(limitDemands, decision.limitStates).error
+  if (reservation === null) {
+    const { budgetStatus } = metered.x.generation.snapshot.config.limiting
+    throw refusalOf(limitDemands, decision.limitStates, budgetStatus).error
+  }
   limiter.keep(reservation)
   // Without the store there is no reservation; the budget is charged when the results are read.
   return { ...facts, isHeld: reservation.taken !== 'nothing' }

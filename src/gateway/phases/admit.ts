@@ -5,6 +5,7 @@
 import type { Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
+import type { LimitingConfig } from '../../config/config.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
 import { needsOf, NO_LIMITS, limitDemandsOf, type LimitDemand, type Limit } from '../../limits/find-limits.js'
 import { budgetsUsed, refusalOf, type LimitKind } from '../../limits/limit-refusal.js'
@@ -150,7 +151,10 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
   }
   return {
     kind: 'refused',
-    ...refusedBy(limitDemands, decision, limits.metrics),
+    ...refusedBy(limitDemands, decision, {
+      metrics: limits.metrics,
+      budgetStatus: x.generation.snapshot.config.limiting.budgetStatus,
+    }),
     rateHeaders: headers,
     tookMs,
   }
@@ -186,11 +190,14 @@ async function decide(
  */
 export type ExactAdmission = Omit<Admitted, 'call' | 'reservation'> | Refused
 
+/** What decides on exact demands, and the status of a budget's refusal. */
+type ExactAdmissionOptions = Pick<LimitServices, 'limiter' | 'metrics'> & Pick<LimitingConfig, 'budgetStatus'>
+
 /** Decides on a request with these demands; one without demands is admitted at once. */
 export async function admitDemands(
   admissionRequest: Omit<AdmissionRequest, 'demands'>,
   limitDemands: readonly LimitDemand[],
-  { limiter, metrics }: Pick<LimitServices, 'limiter' | 'metrics'>,
+  { limiter, metrics, budgetStatus }: ExactAdmissionOptions,
 ): Promise<ExactAdmission> {
   const demands = limitDemands.map(({ demand }) => demand)
   if (demands.length === 0) {
@@ -205,7 +212,7 @@ export async function admitDemands(
   if (limitReservation === null) {
     return {
       kind: 'refused',
-      ...refusedBy(limitDemands, decision, metrics),
+      ...refusedBy(limitDemands, decision, { metrics, budgetStatus }),
       rateHeaders: headers,
       tookMs,
     }
@@ -217,9 +224,9 @@ export async function admitDemands(
 function refusedBy(
   limitDemands: readonly LimitDemand[],
   { closed, limitStates }: Decision,
-  metrics: Metrics,
+  { metrics, budgetStatus }: Pick<ExactAdmissionOptions, 'metrics' | 'budgetStatus'>,
 ): Pick<Refused, 'error' | 'limit' | 'limitKind'> {
-  const { kind, error, limit } = refusalOf(limitDemands, limitStates)
+  const { kind, error, limit } = refusalOf(limitDemands, limitStates, budgetStatus)
   metrics.limited(kind satisfies LimitKind)
   if (!closed) return { error, limit, limitKind: kind }
   const retryAfterSeconds = error.wire.retryAfterSeconds ?? 1

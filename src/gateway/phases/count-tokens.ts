@@ -87,7 +87,8 @@ function admitCount(
   const limitDemands = limitDemandsOf(limits, { tokens: 0, nanoUsd: 0 }).filter(
     ({ demand: { kind } }) => kind === 'requests' || kind === 'concurrent',
   )
-  return admitDemands(admissionRequest, limitDemands, services)
+  const { budgetStatus } = generation.snapshot.config.limiting
+  return admitDemands(admissionRequest, limitDemands, { ...services, budgetStatus })
 }
 
 /** The dialect and endpoint with which an upstream counts tokens. */

@@ -9,7 +9,7 @@ import { lineOf, openFailureScene, TEN_FAILURES } from './ten-failures.js'
 /** The fields of the line that a reader needs besides outcome and cause. */
 const CAUSES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   'A rate limit of the gateway': { status: 429, limit: /^key:\S+ requests_per_minute$/ },
-  'A budget that does not cover the request': { status: 429, limit: /^key:\S+ usd_per_day$/ },
+  'A budget that does not cover the request': { status: 402, limit: /^key:\S+ usd_per_day$/ },
   'A model without a route': { status: 404, param: 'model', model: 'other' },
   'The provider limits the gateway (429)': {
     status: 429,

@@ -70,7 +70,7 @@ export const TEN_FAILURES: readonly PreparedFailure[] = [
   },
   {
     name: 'A budget that does not cover the request',
-    outcome: 'rate_limited',
+    outcome: 'budget_exceeded',
     cause: 'limits',
     make: async (scene) => {
       // One request costs more than half of the budget.
@@ -78,7 +78,7 @@ export const TEN_FAILURES: readonly PreparedFailure[] = [
       const more = { max_tokens: 150 }
       for (let tries = 0; tries < 20; tries += 1) {
         const [status, id] = await reply(scene, { secret, prompt: '[[words: 100]] Hi.', more })
-        if (status === 429) return id
+        if (status === 402) return id
       }
       throw new Error('the budget is never used up')
     },

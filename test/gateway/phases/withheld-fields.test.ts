@@ -122,10 +122,10 @@ void t.test('a request that a budget refuses cannot be split into two fields', a
   const gateway = await aggregator(t, BUDGET)
   const ask = async (fields: object): Promise<number> =>
     (await gateway.chat({ model: 'gpt-4o', messages: MESSAGES, ...fields })).status
-  t.equal(await ask({ max_tokens: 50_000 }), 429)
-  t.equal(await ask({ max_completion_tokens: 20, thinking: { budget_tokens: 50_000 } }), 429)
-  t.equal(await ask({ max_completion_tokens: 20, reasoning: { max_tokens: 50_000 } }), 429)
-  t.equal(await ask({ max_completion_tokens: 20, thinking_budget: 50_000 }), 429)
+  t.equal(await ask({ max_tokens: 50_000 }), 402)
+  t.equal(await ask({ max_completion_tokens: 20, thinking: { budget_tokens: 50_000 } }), 402)
+  t.equal(await ask({ max_completion_tokens: 20, reasoning: { max_tokens: 50_000 } }), 402)
+  t.equal(await ask({ max_completion_tokens: 20, thinking_budget: 50_000 }), 402)
   t.equal(gateway.emulator.ledger.length, 0)
   t.equal(await ask({ max_completion_tokens: 20, max_tokens: 50_000 }), 200)
   t.equal(gateway.emulator.ledger.at(-1)?.body?.['max_tokens'], undefined)

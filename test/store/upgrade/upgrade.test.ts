@@ -119,7 +119,7 @@ for (const release of releases) {
       }
       t.equal(await statusOf(keys.web), 200, 'a key is served')
       t.equal(await statusOf(keys.revoked), 401, 'a revoked one is not')
-      t.equal(await statusOf(keys.spent, COSTLY), 429, 'a budget that is used up stays so')
+      t.equal(await statusOf(keys.spent, COSTLY), 402, 'a budget that is used up stays so')
       // The killed gateway held its one place; the lease has ended since.
       await until(async () => (await statusOf(keys.busy)) === 200, 60_000, 500)
       const { status } = await new Browser(`http://127.0.0.1:${first.port}`).signIn(EMAIL, PASSWORD)

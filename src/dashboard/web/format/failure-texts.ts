@@ -31,6 +31,7 @@ export function causeText({ cause, upstream }: Pick<RequestRow, 'cause' | 'upstr
 /** Advice by error kind; self-explanatory kinds have none. `[text](target)` is a link. */
 const ADVICE: Readonly<Record<string, string>> = {
   rate_limited: 'Wait until the limit resets, or [raise the limit](limit).',
+  budget_exceeded: 'Wait until the budget renews, or [raise it](limit).',
   unknown_model:
     'Use a model id from the [Models page](models), or [add a route](configuration) for this one.',
   forbidden: 'Use a key that is allowed to use this model, or [allow it](key) for this key.',

@@ -3,7 +3,7 @@
  *
  * Source: Claude API reference, "Errors", read 2026-11-22.
  */
-import { rowOf, type WireError } from '../../../errors.js'
+import { statusOf, type WireError } from '../../../errors.js'
 import { renameErrorField } from '../../wire/request-fields.js'
 import { fieldNames } from '../../wire/scalar-fields.js'
 import { PROVIDER } from '../constants.js'
@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<number, string>> = {
 
 /** HTTP status and JSON body. `requestId` equals the header `x-request-id`. */
 export function encodeError(error: WireError, requestId?: string): { status: number; body: string } {
-  return { status: rowOf(error.kind).status, body: bodyOf(error, requestId) }
+  return { status: statusOf(error), body: bodyOf(error, requestId) }
 }
 
 /** The event that ends a stream after its first event; no `message_stop` follows it. */
@@ -32,7 +32,7 @@ export function encodeStreamError(error: WireError, requestId?: string): string 
 function bodyOf(error: WireError, requestId = ''): string {
   const { kind, message, param, native } = renameErrorField(error, fieldName)
   const own = native?.dialect === PROVIDER ? native : undefined
-  const type = own?.type ?? typeOf(rowOf(kind).status)
+  const type = own?.type ?? (kind === 'budget_exceeded' ? 'billing_error' : typeOf(statusOf(error)))
   return JSON.stringify({
     type: 'error',
     error: { type, message, kind, param, details: own?.details },

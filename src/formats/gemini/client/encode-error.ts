@@ -3,7 +3,7 @@
  *
  * Source: google.aip.dev/193 and google/rpc/error_details.proto, read 2026-11-20.
  */
-import { rowOf, type WireError } from '../../../errors.js'
+import { statusOf, type WireError } from '../../../errors.js'
 import type { JsonObject } from '../../chat/json.js'
 import { withoutSecrets } from '../../wire/openai/error-body.js'
 import { renameErrorField } from '../../wire/request-fields.js'
@@ -17,6 +17,7 @@ const TYPE = 'type.googleapis.com/google.rpc.'
 /** The name of google.rpc.Code by HTTP status. */
 const STATUSES: Readonly<Record<number, string>> = {
   401: 'UNAUTHENTICATED',
+  402: 'RESOURCE_EXHAUSTED',
   403: 'PERMISSION_DENIED',
   404: 'NOT_FOUND',
   429: 'RESOURCE_EXHAUSTED',
@@ -30,7 +31,7 @@ const STATUSES: Readonly<Record<number, string>> = {
 
 /** HTTP status and JSON body. */
 export function encodeError(error: WireError): { status: number; body: string } {
-  const { status } = rowOf(error.kind)
+  const status = statusOf(error)
   const { kind, message, param, retryAfterSeconds, native, guardrail } = renameErrorField(
     withoutSecrets(error),
     fieldName,

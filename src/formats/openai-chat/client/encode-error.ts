@@ -3,12 +3,12 @@
  *
  * Source: OpenAI API reference, "Error codes", read 2026-11-20.
  */
-import { rowOf, type WireError } from '../../../errors.js'
+import { statusOf, type WireError } from '../../../errors.js'
 import { errorBody } from '../../wire/openai/error-body.js'
 
 /** HTTP status and JSON body. */
 export function encodeError(error: WireError): { status: number; body: string } {
-  return { status: rowOf(error.kind).status, body: errorBody(error) }
+  return { status: statusOf(error), body: errorBody(error) }
 }
 
 /** The event that ends a stream with an error. No `[DONE]` follows it. */

@@ -3,7 +3,7 @@
  *
  * Source: OpenAI API reference, "Error codes" and "response.failed", read 2026-11-20.
  */
-import { rowOf, type WireError } from '../../../errors.js'
+import { statusOf, type WireError } from '../../../errors.js'
 import { errorBody, errorCode } from '../../wire/openai/error-body.js'
 import { renameErrorField } from '../../wire/request-fields.js'
 import { fieldNames } from '../../wire/scalar-fields.js'
@@ -36,7 +36,7 @@ export function withFieldNames(error: WireError): WireError {
 
 /** HTTP status and JSON body. */
 export function encodeError(error: WireError): { status: number; body: string } {
-  return { status: rowOf(error.kind).status, body: errorBody(withFieldNames(error)) }
+  return { status: statusOf(error), body: errorBody(withFieldNames(error)) }
 }
 
 /** `error` of a failed response. */

@@ -1,8 +1,11 @@
 /**
  * The JSON body of errors in OpenAI's form, which the gateway also uses when the client's dialect is unknown.
  */
-import { rowOf, type ErrorKind, type WireError } from '../../../errors.js'
+import { statusOf, type ErrorKind, type WireError } from '../../../errors.js'
 import { hideSecrets } from '../../../hide-secrets.js'
+
+/** OpenAI's type and code of a spent quota. */
+const INSUFFICIENT_QUOTA = 'insufficient_quota'
 
 /**
  * The codes of OpenAI's API, which apps and its SDKs compare; kinds that are missing here have none.
@@ -12,6 +15,7 @@ import { hideSecrets } from '../../../hide-secrets.js'
 const CODES: Readonly<Partial<Record<ErrorKind, string>>> = {
   unknown_model: 'model_not_found',
   context_too_long: 'context_length_exceeded',
+  budget_exceeded: INSUFFICIENT_QUOTA,
   rate_limited: 'rate_limit_exceeded',
   auth_throttled: 'rate_limit_exceeded',
   upstream_busy: 'rate_limit_exceeded',
@@ -19,11 +23,11 @@ const CODES: Readonly<Partial<Record<ErrorKind, string>>> = {
 
 /** `{"error":{message,type,code,kind,param?}}`; `code` is null if OpenAI's API has none for the case. */
 export function errorBody(error: WireError): string {
-  const { status } = rowOf(error.kind)
+  const status = statusOf(error)
   const { message, kind, param } = withoutSecrets(error)
   // The number 401 is part of the specification of the product.
   const code = status === 401 ? status : errorCode(error)
-  return JSON.stringify({ error: { message, type: errorType(status), code, kind, param } })
+  return JSON.stringify({ error: { message, type: errorType(status, kind), code, kind, param } })
 }
 
 /** The `code` that OpenAI's API has for the error; null if it has none. */
@@ -41,8 +45,9 @@ export function withoutSecrets(error: WireError): WireError {
   return param === undefined ? { ...error, message } : { ...error, message, param }
 }
 
-/** OpenAI's error `type` for an HTTP status. */
-export function errorType(status: number): string {
+/** OpenAI's error `type` for an HTTP status and a kind. */
+export function errorType(status: number, kind?: ErrorKind): string {
+  if (kind === 'budget_exceeded') return INSUFFICIENT_QUOTA
   if (status === 401) return 'authentication_error'
   if (status === 403) return 'permission_error'
   if (status === 429) return 'rate_limit_error'
