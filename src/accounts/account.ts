@@ -50,7 +50,7 @@ export type GatewayRole = (typeof GATEWAY_ROLES)[number]
 export interface User {
   /** `usr_…`; the account's id if the user was made together with an account. */
   id: string
-  /** Unique; lower case. It never changes. */
+  /** Unique; as `comparableEmail` writes it. It never changes. */
   email: string
   /** Given by an administrator; null: none. See `roleOf`. */
   role: GatewayRole | null
@@ -75,6 +75,14 @@ export interface SavedView {
   readonly name: string
   /** Path and query within the dashboard, such as `/keys?sort=-spend`. */
   readonly url: string
+}
+
+/**
+ * An e-mail address as the store compares it: without blanks around it, ASCII letters in lower case. Other
+ * letters stay, since Unicode maps some of them to ASCII: U+212A, the Kelvin sign, to `k`.
+ */
+export function comparableEmail(text: string): string {
+  return text.trim().replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }
 
 /** A user's role in an account. At least one of `role` and `groupRole` is set. */

@@ -3,7 +3,7 @@ import { GatewayError, malformed } from '../errors.js'
 import type { AuditEntriesOf, AuditEntry } from '../store/audit-trail.js'
 import type { AccountConflict } from '../store/account-changes.js'
 import type { AccountOutcome, Store } from '../store/store.js'
-import { MAX_LEVELS, ownerOf, type Account, type PlanName, type User } from './account.js'
+import { comparableEmail, MAX_LEVELS, ownerOf, type Account, type PlanName, type User } from './account.js'
 import { randomBase62, type RandomBytes } from './key-secret.js'
 import { ACCOUNT_NAME, accountNameOf, numberedNames, selfMadeName } from './names.js'
 import { hashPassword, newPassword } from './password.js'
@@ -260,13 +260,13 @@ export function plansText(plans: Plans): string {
 
 /** Whether `checkedEmail` accepts it. */
 export function isEmail(text: string): boolean {
-  const email = text.trim().toLowerCase()
+  const email = comparableEmail(text)
   return email.length <= MAX_EMAIL && EMAIL.test(email)
 }
 
 /** The normalised e-mail address. Throws `malformed_request`. */
 export function checkedEmail(text: string): string {
-  const email = text.trim().toLowerCase()
+  const email = comparableEmail(text)
   if (email.length > MAX_EMAIL) {
     throw malformed(`An e-mail address has at most ${MAX_EMAIL} characters`, 'email')
   }

@@ -1,6 +1,7 @@
 /** Creates users, and makes them members of accounts; for the dashboard and the command line. */
 import { malformed } from '../errors.js'
 import type { AuditEntry } from '../store/audit-trail.js'
+import { userPages } from '../store/list-all.js'
 import type { Store } from '../store/store.js'
 import type { Account, AccountRole, Member, User } from './account.js'
 import { checkedEmail, conflictError, noAccount, type Sources } from './change-accounts.js'
@@ -62,6 +63,31 @@ export async function ensureUser(
     if (made === null) throw error
     return { user: made, isNew: false }
   }
+}
+
+/** An identity of an identity provider, with the address that the provider has verified. */
+interface BoundIdentity {
+  readonly issuer: string
+  readonly subject: string
+  readonly email: string
+}
+
+/**
+ * The user who is bound to the identity, with any address; null if there is none. All users are read
+ * only at the first sign-in of an identity, and after its address has changed.
+ */
+export async function userOfIdentity(
+  { users }: Pick<Store, 'users'>,
+  { issuer, subject, email }: BoundIdentity,
+): Promise<User | null> {
+  const isBound = (user: User) => user.subject === subject && user.issuer === issuer
+  const named = await users.byEmail(email)
+  if (named !== null && isBound(named)) return named
+  for await (const page of userPages({ users })) {
+    const bound = page.find(isBound)
+    if (bound !== undefined) return bound
+  }
+  return null
 }
 
 /** A role to give by hand. */

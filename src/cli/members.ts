@@ -1,7 +1,14 @@
 /**
  * `sluice members`: gives users roles in accounts, takes them away and lists them, beside a running gateway.
  */
-import { ACCOUNT_ROLES, roleOf, type Account, type AccountRole, type Member } from '../accounts/account.js'
+import {
+  ACCOUNT_ROLES,
+  comparableEmail,
+  roleOf,
+  type Account,
+  type AccountRole,
+  type Member,
+} from '../accounts/account.js'
 import { memberChange, userChange } from '../accounts/audit-changes.js'
 import { ensureUser, removeMember, setMember } from '../accounts/members.js'
 import type { AuditEntry } from '../store/audit-trail.js'
@@ -67,7 +74,7 @@ async function set(
   account: Account,
   { email: text, role }: { readonly email: string; readonly role: AccountRole },
 ): Promise<number> {
-  const email = text.trim().toLowerCase()
+  const email = comparableEmail(text)
   const nowMs = Date.now()
   const { user } = await ensureUser(store, {
     email,
@@ -88,7 +95,7 @@ async function set(
 }
 
 async function remove({ store, terminal }: StoreSession, account: Account, text: string): Promise<number> {
-  const email = text.trim().toLowerCase()
+  const email = comparableEmail(text)
   const nowMs = Date.now()
   const audit = (before: Member) => [memberEntry('member.remove', before, null)]
   if (await removeMember(store, { account, email, nowMs, audit })) {

@@ -4,7 +4,7 @@
  */
 import { hostedToolName } from '../../formats/chat/hosted-tools.js'
 import * as z from 'zod'
-import type { KeyLimits } from '../../accounts/account.js'
+import { comparableEmail, type KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { JsonObject } from '../../formats/chat/json.js'
@@ -102,7 +102,7 @@ export function limitOf(rule: z.output<typeof limitSchema>) {
   return {
     ...selectors,
     /** The name or id of the account, or its e-mail address in lower case. */
-    account: account?.includes('@') === true ? account.toLowerCase() : account,
+    account: account?.includes('@') === true ? comparableEmail(account) : account,
     amounts: amountsOf(rule),
   }
 }

@@ -3,6 +3,7 @@
  * be. Reads them strictly and checks them against each other; every error has the path of the wrong part,
  * from which the command makes a line and a column. Pure.
  */
+import { comparableEmail } from '../../accounts/account.js'
 import { isEmail } from '../../accounts/change-accounts.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { Plans } from '../../accounts/plans.js'
@@ -216,7 +217,7 @@ function nameIn(kind: DocumentKind, { name }: JsonObject, reader: Reader): strin
   const fits =
     isText &&
     (kind === 'Member' ? isEmail(name) : kind === 'Key' ? isShownName(name) : pattern?.test(name) === true)
-  if (fits) return kind === 'Member' ? name.trim().toLowerCase() : name
+  if (fits) return kind === 'Member' ? comparableEmail(name) : name
   reader.report(path, rule)
   return null
 }

@@ -1,5 +1,5 @@
 /** Members of accounts in the admin API: people with a role. A new person gets a one-time link. */
-import type { Account, Member, User } from '../../accounts/account.js'
+import { comparableEmail, type Account, type Member, type User } from '../../accounts/account.js'
 import { isEmail } from '../../accounts/change-accounts.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
 import type { JsonObject } from '../../formats/chat/json.js'
@@ -97,7 +97,7 @@ async function replyOf(services: AdminServices, account: Account, member: Member
 }
 
 function emailIn({ path }: AdminRequest): string {
-  return (path['email'] ?? '').trim().toLowerCase()
+  return comparableEmail(path['email'] ?? '')
 }
 
 async function existing(

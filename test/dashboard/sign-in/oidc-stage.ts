@@ -8,6 +8,7 @@ import {
   type ProviderSettings,
   type TestProvider,
 } from './identity-provider.js'
+import type { GatewaySettings } from '../../helpers/gateway.js'
 import { startStage, type Stage } from '../fixtures/stage.js'
 
 /** The gateway and its provider. */
@@ -18,8 +19,12 @@ export interface Scene extends Stage {
 }
 
 /** Starts both; `settings` are the provider's. */
-export async function scene(t: Test, settings: ProviderSettings = { emailInToken: false }): Promise<Scene> {
-  const stage = await startStage(t)
+export async function scene(
+  t: Test,
+  settings: ProviderSettings = { emailInToken: false },
+  gatewaySettings: GatewaySettings = {},
+): Promise<Scene> {
+  const stage = await startStage(t, gatewaySettings)
   const { origin, gateway } = stage
   const provider = await startProvider(t, () => `${origin}/dashboard/oidc`, settings)
   const plain = readFileSync(gateway.configFile, 'utf8')

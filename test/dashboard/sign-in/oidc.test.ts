@@ -12,6 +12,7 @@ import { IdentityProvider } from '../../../src/dashboard/server/sign-in/identity
 import { scene, type Scene } from './oidc-stage.js'
 import { CLIENT_ID, CLIENT_SECRET, startSilence, type Person } from './identity-provider.js'
 import { PASSWORD, startStage, type Answer, type Browser } from '../fixtures/stage.js'
+import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
 
 async function begin(browser: Browser): Promise<string> {
@@ -92,6 +93,40 @@ void t.test('a user is bound to the identity of the first sign-in', async (t) =>
   })
   t.equal(unverified.status, 403, 'the same identity with an address that is not verified')
   t.equal((await through(stage, stage.browser(), { ...ADA, sub: 'first' })).status, 200)
+})
+
+for (const engine of ['SQLite', 'Redis']) {
+  const skip = engine === 'Redis' && redisMissing()
+  void t.test(`a user is found by the identity before the address, ${engine}`, { skip }, async (t) => {
+    const settings = engine === 'SQLite' ? {} : { store: (await startRedis(t)).url() }
+    const stage = await scene(t, { emailInToken: false }, settings)
+    stage.configure({ more: ', create_accounts: true' })
+    const idOf = async (person: Person) => {
+      const reply = await through(stage, stage.browser(), person)
+      return reply.status === 200 ? sessionReply.parse(reply.json).account?.id : reply.status
+    }
+    const first = await idOf({ email: 'ada@example.com', verified: true, sub: 'first' })
+    t.type(first, 'string')
+    const moved = { email: 'ada.new@example.com', verified: true, sub: 'first' }
+    t.equal(await idOf(moved), first, 'the address has changed')
+    t.equal(await stage.store.users.byEmail('ada.new@example.com'), null, 'no second user is made')
+    const taken = await stage.account('grace@example.com')
+    t.equal(await idOf({ ...moved, email: 'grace@example.com' }), first, 'another user has the address')
+    t.match(await stage.store.users.byId(taken.id), { passwordHash: /argon2id/ }, 'and is not bound')
+    t.equal(await idOf({ email: 'ada@example.com', verified: true, sub: 'second' }), 403, 'another identity')
+  })
+}
+
+void t.test('another letter that Unicode maps to ASCII is another address', async (t) => {
+  const stage = await scene(t)
+  await stage.account('kay@example.com')
+  await stage.account('\u00e4da@example.com')
+  for (const email of ['\u212aay@example.com', '\u00a0kay@example.com', '\u00c4da@example.com']) {
+    const reply = await through(stage, stage.browser(), { email, verified: true })
+    t.equal(reply.status, 403, JSON.stringify(email))
+    t.equal((await stage.browser().signIn(email, PASSWORD)).status, email.startsWith('\u00a0') ? 200 : 401)
+  }
+  t.equal((await stage.browser().signIn('KAY@Example.com', PASSWORD)).status, 200)
 })
 
 void t.test('groups give roles at each sign-in, and leaving one takes its role away', async (t) => {

@@ -1,5 +1,5 @@
 /** The members of an account: lists them, gives and takes roles, and makes links for new users. */
-import { roleOf, type Member, type User } from '../../../accounts/account.js'
+import { comparableEmail, roleOf, type Member, type User } from '../../../accounts/account.js'
 import { memberChange, userChange } from '../../../accounts/audit-changes.js'
 import { ensureUser, removeMember, setMember } from '../../../accounts/members.js'
 import { GatewayError } from '../../../errors.js'
@@ -86,7 +86,7 @@ async function remove(services: Services, request: SignedInRequest<unknown, unkn
   const { account } = request.session
   const isRemoved = await removeMember(services.store, {
     account,
-    email: request.id.trim().toLowerCase(),
+    email: comparableEmail(request.id),
     nowMs: services.now(),
     audit: (before) => [memberEntry(services, request, before, null)],
   })
@@ -97,7 +97,7 @@ async function remove(services: Services, request: SignedInRequest<unknown, unkn
 async function invite(services: Services, request: SignedInRequest<unknown, unknown>): Promise<Reply> {
   const { store } = services
   const { account } = request.session
-  const member = await store.memberOf(account.id, request.id.trim().toLowerCase())
+  const member = await store.memberOf(account.id, comparableEmail(request.id))
   const user = member === null ? null : await store.users.byId(member.userId)
   if (member === null || user === null) throw notFound()
   await assertMayInvite(services, request, user)

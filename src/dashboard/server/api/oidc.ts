@@ -5,7 +5,7 @@
 import type { Account, User } from '../../../accounts/account.js'
 import { checkedEmail, createAccount, isEmail } from '../../../accounts/change-accounts.js'
 import { groupRolesOf, setGroupRoles, type GroupRoles } from '../../../accounts/group-roles.js'
-import { ensureUser } from '../../../accounts/members.js'
+import { ensureUser, userOfIdentity } from '../../../accounts/members.js'
 import { planOfNewAccounts } from '../../../accounts/plans.js'
 import type { OidcConfig } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
@@ -91,7 +91,8 @@ async function finish(
     .catch((error: unknown) => fail(services, request, error))
   // Checked before any account is read: an unverified e-mail address may belong to another person.
   const { verifiedEmail } = identity
-  if (verifiedEmail === null || !isEmail(verifiedEmail)) {
+  // Blanks at its ends would be removed, and leave the address of another person.
+  if (verifiedEmail === null || verifiedEmail.trim() !== verifiedEmail || !isEmail(verifiedEmail)) {
     throw new GatewayError('forbidden', 'The provider has not verified your e-mail address.')
   }
   const user = await userOf(services, request, { ...identity, email: checkedEmail(verifiedEmail) })
@@ -110,8 +111,9 @@ interface Verified extends Identity {
 }
 
 /**
- * The user of a verified e-mail address, with the roles of its groups; made if the configuration allows it or
- * a group gives a role. Throws `forbidden` for another identity with the same address.
+ * The user of the identity, or else of its verified e-mail address, with the roles of its groups; made if the
+ * configuration allows it or a group gives a role. A changed address at the provider leaves the user
+ * as it is. Throws `forbidden` if the address belongs to another identity.
  */
 async function userOf(
   services: Services,
@@ -121,7 +123,7 @@ async function userOf(
   const { store, now, snapshot } = services
   const { email, issuer, subject } = verified
   const { oidc } = snapshot().config.dashboard
-  const known = await store.users.byEmail(email)
+  const known = (await userOfIdentity(store, verified)) ?? (await store.users.byEmail(email))
   if (known?.subject !== undefined && (known.subject !== subject || known.issuer !== issuer)) {
     const message = 'Another identity has signed in with this e-mail address. Ask an administrator.'
     throw new GatewayError('forbidden', message)
@@ -153,7 +155,7 @@ async function bind(
     (before) =>
       before.signedInAtMs === undefined ? [] : [ownEntry(services, request, { user, action: 'user.bind' })],
   )
-  if (user.passwordHash === '') return
+  // Others may have opened these: with a password, or with a link that they made themselves.
   await sessions.endAll(user.id)
   for (const kind of ['device', 'reset'] as const) {
     await store.signInTokens.end(kind, user.id, null)

@@ -2,7 +2,7 @@
  * Sign-in and sign-out. A wrong password, an unknown e-mail address and an account without a password get the
  * same reply after the same time, so that guesses reveal nothing.
  */
-import { roleOf, type User } from '../../../accounts/account.js'
+import { comparableEmail, roleOf, type User } from '../../../accounts/account.js'
 import { isOutdated } from '../../../accounts/password.js'
 import { isLoopback } from '../../../http/private-addresses.js'
 import { GatewayError } from '../../../errors.js'
@@ -178,7 +178,7 @@ async function signIn(
   const { store, sessions, attemptLimits, passwords } = services
   const { body, address } = request
   assertCookiesWork(request.origin)
-  const email = body.email.trim().toLowerCase()
+  const email = comparableEmail(body.email)
   const user = await store.users.byEmail(email)
   const secret = cookieOf(headerOf(request.req, 'cookie'), DEVICE_COOKIE)
   const device = await sessions.device(secret, user?.id ?? null)

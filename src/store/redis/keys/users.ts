@@ -1,7 +1,7 @@
 /**
  * Users in Redis. A user exists when the pointer of its e-mail address names it and its record exists.
  */
-import type { Member, User } from '../../../accounts/account.js'
+import { comparableEmail, type Member, type User } from '../../../accounts/account.js'
 import type { UsersByEmail } from '../../account-changes.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import { editedUser, readMember, readUser, writeUser } from '../../records/account-and-key-records.js'
@@ -47,7 +47,7 @@ export class RedisUsers implements Users {
   /** Gives the user its address; false if another user has it. */
   async claimEmail(what: string, { id, email }: User, step: Step): Promise<boolean> {
     const { changes } = this.engine
-    const name = email.toLowerCase()
+    const name = comparableEmail(email)
     // The list omits addresses without a pointer.
     await changes.prepareDurably(what, 'zadd', {
       keys: [layout.USER_EMAILS_KEY],
@@ -60,7 +60,7 @@ export class RedisUsers implements Users {
 
   /** Takes the address from a user that was not created after all. */
   async releaseEmail(what: string, { id, email }: User): Promise<void> {
-    const keys = [layout.emailKey(email.toLowerCase())]
+    const keys = [layout.emailKey(comparableEmail(email))]
     await this.engine.admin.run(what, KEY_SCRIPTS.deletePointer, { keys, args: [id] })
   }
 
@@ -78,7 +78,7 @@ export class RedisUsers implements Users {
 
   /** The user's id by its address; null if there is none. */
   async idOf(what: string, email: string): Promise<string | null> {
-    const id = await this.engine.admin.send(what, 'get', [layout.emailKey(email.toLowerCase())])
+    const id = await this.engine.admin.send(what, 'get', [layout.emailKey(comparableEmail(email))])
     if (typeof id === 'string') return id
     await this.engine.assertSameStore(what)
     return null

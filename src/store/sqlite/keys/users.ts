@@ -1,7 +1,7 @@
 /**
  * Users in SQLite.
  */
-import type { Member, User } from '../../../accounts/account.js'
+import { comparableEmail, type Member, type User } from '../../../accounts/account.js'
 import type { UsersByEmail } from '../../account-changes.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import { editedUser, readMember, readUser, writeUser } from '../../records/account-and-key-records.js'
@@ -79,7 +79,7 @@ export class SqliteUsers implements Users {
 
   /** The user with this address, in a transaction or not. */
   named(email: string): User | null {
-    const name = email.toLowerCase()
+    const name = comparableEmail(email)
     const row = isName(name)
       ? this.engine.prepare('SELECT record FROM users WHERE email = ?').get(name)
       : undefined
@@ -97,7 +97,7 @@ export class SqliteUsers implements Users {
   insert(user: User): void {
     this.engine
       .prepare('INSERT INTO users (id, email, record) VALUES (?, ?, ?)')
-      .run(user.id, user.email.toLowerCase(), writeUser(user))
+      .run(user.id, comparableEmail(user.email), writeUser(user))
   }
 }
 
