@@ -192,7 +192,7 @@ export class GatewayError extends Error {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'GatewayError'
     this.wire = { kind, message, ...fields }
-    // No wait helps, so clients must not be told of one.
+    // No wait helps, so clients must not see one.
     if (rowOf(kind).retry === 'never') delete this.wire.retryAfterSeconds
   }
 

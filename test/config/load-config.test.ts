@@ -178,6 +178,8 @@ void t.test('omitted settings have the documented defaults', (t) => {
       unknownPrice: 'assume',
       assumedPrice: { input: 10, output: 50, call: 0.05 },
       unseenInput: 'reserve',
+      unseenInputTokens: {},
+      childPlans: null,
       unknownLength: 8192,
       assumedOutputTokens: 4_096,
       budgetStatus: 402,

@@ -139,7 +139,7 @@ void t.test('errors that another attempt does not help say so', async (t) => {
   t.equal(wrong.status, 401)
   t.equal(wrong.headers.get('x-should-retry'), 'false')
   const free = await keyWith(gateway, {})
-  const unknown = await ask(gateway, free, { model: 'nobody-has-it' })
+  const unknown = await ask(gateway, free, { model: 'not-listed' })
   t.equal(unknown.status, 404)
   t.equal(unknown.headers.get('x-should-retry'), 'false')
   const limited = await keyWith(gateway, { team: 'a' })

@@ -69,7 +69,7 @@ export async function documentLimits(
   return limits
 }
 
-/** Values that a request wants, beside those before it. */
+/** Values that a request has, beside those before it. */
 interface Wish {
   readonly values: JsonObject
   /** Empty for a new object. */

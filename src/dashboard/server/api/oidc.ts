@@ -113,7 +113,7 @@ interface Verified extends Identity {
 /**
  * The user of the identity, or else of its verified e-mail address, with the roles of its groups; made if the
  * configuration allows it or a group gives a role. A changed address at the provider leaves the user
- * as it is. Throws `forbidden` if the address belongs to another identity.
+ * unchanged. Throws `forbidden` if the address belongs to another identity.
  */
 async function userOf(
   services: Services,
