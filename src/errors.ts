@@ -70,6 +70,7 @@ export const ERRORS = {
   method_not_allowed: clientRow(405, 'The path exists, with another method.'),
   request_timeout: clientRow(408, 'The request did not arrive in time.', 'by-client'),
   body_too_large: clientRow(413, 'The body is larger than `server.max_body_bytes`.'),
+  no_websocket: clientRow(426, 'The path serves no WebSocket: send the request over HTTP.'),
   unsupported_media_type: clientRow(
     415,
     'The body must be application/json, plain or with a content-encoding of gzip, deflate, br or zstd.',

@@ -10,7 +10,7 @@ import { Http1Connections, MAX_REQUESTS, type Exchange } from './http1-connectio
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import type { TlsFiles } from './read-tls-files.js'
 import { refuseRequest } from './refuse-request.js'
-import { guardRequest, MAX_HEAD_BYTES } from './request-guard.js'
+import { guardRequest, pathOf, MAX_HEAD_BYTES } from './request-guard.js'
 import { newRequestId } from './request-id.js'
 import { SlowClients } from './slow-clients.js'
 import { setHeaders } from './respond.js'
@@ -28,6 +28,11 @@ const REFUSED_CONNECTIONS = 256
 const NO_UPGRADE: WireError = {
   kind: 'malformed_request',
   message: 'only a GET without a body below /native/ can be upgraded, to websocket',
+}
+/** Codex dials the path of Responses as a WebSocket first, and sends requests over HTTP after this status. */
+const HTTP_ONLY: WireError = {
+  kind: 'no_websocket',
+  message: 'This path serves no WebSocket: send the request over HTTP.',
 }
 
 /** Listens. Rejects with a `GatewayError` that contains the cause if the address cannot be used. */
@@ -182,7 +187,8 @@ class Listener implements GatewayServer {
     setHeaders(res, this.options.replyHeaders?.(req) ?? [])
     const isTaken = upgrade === undefined || this.options.takesUpgrade?.(req) === true
     const refusal =
-      guardRequest(req, res.stream !== undefined, this.maxHeadBytes) ?? (isTaken ? null : NO_UPGRADE)
+      guardRequest(req, res.stream !== undefined, this.maxHeadBytes) ??
+      (isTaken ? null : isResponses(req) ? HTTP_ONLY : NO_UPGRADE)
     if (refusal !== null) {
       const id = newRequestId(Date.now())
       this.options.onRefused?.(refusal.kind, id)
@@ -334,4 +340,8 @@ export interface GatewayServer {
    * Never rejects; further calls wait for the first.
    */
   drain(deadlineMs: number, options?: DrainOptions): Promise<void>
+}
+
+function isResponses({ url = '' }: IncomingMessage | HttpRequest): boolean {
+  return pathOf(url) === '/v1/responses'
 }

@@ -26,6 +26,7 @@ import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
 import { expiryOf, whenExpired } from '../http/read-tls-files.js'
 import { MAX_HEAD_BYTES_WITH_TOKEN } from '../http/request-guard.js'
+import type { HttpRequest } from '../http/message.js'
 import { openServer, type ServerOptions, type GatewayServer } from '../http/server.js'
 import { BudgetWatch, type BudgetOwners } from '../limits/budget-watch.js'
 import type { Logger } from '../observe/log.js'
@@ -251,7 +252,10 @@ function requestHandlers(
     handler: (req, res, upgrade) => {
       if (dashboard.handles(req)) dashboard.handle(req, res)
       else if (admin.handles(req)) admin.handle(req, res)
-      else gateway.handle(req, res, upgrade)
+      else if (isProbe(req)) {
+        res.writeHead(200)
+        res.end()
+      } else gateway.handle(req, res, upgrade)
     },
     replyHeaders: (req) => {
       const { origins } = snapshot().config.server.cors
@@ -259,6 +263,11 @@ function requestHandlers(
       return corsHeaders(req, origins)
     },
   }
+}
+
+/** Claude Code tests at its start whether the address replies. */
+function isProbe({ method, url }: HttpRequest): boolean {
+  return method === 'HEAD' && url === '/'
 }
 
 function listenerOf(server: ServerConfig, log: Logger, metrics: Metrics): Omit<ServerOptions, 'handler'> {

@@ -43,7 +43,9 @@ export function identify(x: Exchange): Identified {
   }
   const resolved = resolveEndpoint(method, path)
   if (resolved === null) {
-    const { dialect, refusal } = unknownEndpoint(method, path)
+    const { dialect, refusal } = isSocketOfResponses(req, path)
+      ? { dialect: 'openai-responses' as const, refusal: new GatewayError('no_websocket', HTTP_ONLY) }
+      : unknownEndpoint(method, path)
     return { resolved, dialect, operation: null, format: null, clientRequestId, refusal }
   }
   const { dialect, endpoint, format } = resolved
@@ -57,6 +59,13 @@ export function identify(x: Exchange): Identified {
     clientRequestId,
     refusal: null,
   }
+}
+
+const HTTP_ONLY = 'This path serves no WebSocket: send the request over HTTP.'
+
+/** Codex dials the path as a WebSocket first, and sends requests over HTTP after a 426. */
+function isSocketOfResponses(req: HttpRequest, path: string): boolean {
+  return path === '/v1/responses' && headerOf(req, 'upgrade')?.toLowerCase() === 'websocket'
 }
 
 /** Streams of Gemini are JSON arrays unless the query contains `alt=sse`. */

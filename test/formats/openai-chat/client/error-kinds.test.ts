@@ -31,6 +31,7 @@ const REPORTED = new Map<string, [status: number, type: string]>([
   ['method_not_allowed', [405, 'invalid_request_error']],
   ['request_timeout', [408, 'invalid_request_error']],
   ['body_too_large', [413, 'invalid_request_error']],
+  ['no_websocket', [426, 'invalid_request_error']],
   ['unsupported_media_type', [415, 'invalid_request_error']],
   ['rate_limited', [429, 'rate_limit_error']],
   ['auth_throttled', [429, 'rate_limit_error']],
