@@ -86,6 +86,8 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'keys and requests look the plan of an account up with one function',
   'limits/unmatched-rules.ts → store/list-all.ts':
     'rules are compared with all accounts and keys, which one place reads page by page',
+  'accounts/members.ts → store/list-all.ts':
+    'the user of an identity is looked for among all users, which one place reads page by page',
   'accounts/audit-changes.ts → config/schema/limits-schema.ts':
     'limits have one spelling, in the file and in the audit trail',
   'config/resolve-config.ts → store/store-address.ts':

@@ -1,5 +1,5 @@
 /**
- * Goal: a key with a small budget may search the web, as the page about limits describes, and a refusal states
+ * Goal: a key with a small budget may search the web, as the page about limits describes; a refusal states
  * what to change.
  * Method: the settings of the page, in all client formats, on both stores.
  */

@@ -98,6 +98,12 @@ const REFUSED: readonly Exception[] = [
     reason: 'no log probabilities',
   },
   {
+    models: /^gpt-4o$/,
+    name: /_url_|url-(?:audio|document|video)/,
+    param: /^contents\[\d+\]/,
+    reason: 'chat completions take no file by URL',
+  },
+  {
     models: /^claude-opus-5-5$/,
     name: /additional_properties|recursive_schema/,
     param: /^generationConfig\.responseSchema$/,
