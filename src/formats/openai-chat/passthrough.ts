@@ -95,7 +95,8 @@ function sendableMessages(value: JsonValue | undefined, takesBlank: boolean): Js
   let out: JsonValue[] | null = null
   for (const [at, item] of messages.entries()) {
     const isTurn = isObject(item) && item['role'] === 'assistant'
-    const isBlank = takesBlank && isTurn && item['content'] === ''
+    const isShort = isTurn && longTextOf(item, 'content') === null
+    const isBlank = takesBlank && isShort && item['content'] === ''
     const isLeftOut = isTurn && !isBlank && isEmptyTurn(item)
     const sendable = isTurn && !isLeftOut ? (sendableTurn(item) ?? item) : item
     if (sendable !== item || isLeftOut) out ??= messages.slice(0, at)

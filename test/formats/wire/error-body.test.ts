@@ -10,12 +10,14 @@ import { errorBody } from '../../../src/formats/wire/openai/error-body.js'
 const TYPES: Record<number, string> = {
   400: 'invalid_request_error',
   401: 'authentication_error',
+  402: 'insufficient_quota',
   403: 'permission_error',
   404: 'invalid_request_error',
   405: 'invalid_request_error',
   408: 'invalid_request_error',
   413: 'invalid_request_error',
   415: 'invalid_request_error',
+  426: 'invalid_request_error',
   429: 'rate_limit_error',
   431: 'invalid_request_error',
   499: 'invalid_request_error',
@@ -38,6 +40,7 @@ const CODES: Readonly<Record<string, string | number>> = {
   unknown_model: 'model_not_found',
   context_too_long: 'context_length_exceeded',
   rate_limited: 'rate_limit_exceeded',
+  budget_exceeded: 'insufficient_quota',
   auth_throttled: 'rate_limit_exceeded',
   upstream_busy: 'rate_limit_exceeded',
 }

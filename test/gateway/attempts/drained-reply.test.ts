@@ -170,7 +170,7 @@ async function abortAll(t: Test, store: string | undefined): Promise<void> {
   }
   const rows = await rowsOf(gateway)
   const charged = rows.filter(({ source }) => source === 'assumed')
-  const refused = rows.filter(({ status }) => status === 429)
+  const refused = rows.filter(({ status }) => status === 402)
   t.equal(charged.length, 6, 'each may have cost 0.16 dollars')
   t.equal(refused.length, 2, 'then the budget is used')
   for (const { usage, outcome, costNanoUsd } of charged) {

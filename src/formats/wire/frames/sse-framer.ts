@@ -374,6 +374,11 @@ export class SseFramer implements Framer {
     }
     if (this.isPassed) return
     const { data } = this
+    // An event with a name ends with a blank line: its name and its data are two lines.
+    if (this.name !== '') {
+      this.data = data === null ? text : data + LF + text
+      return
+    }
     if (data !== null && this.scan === null && isLineEvent(text) && isLineEvent(data)) {
       this.hasLineEvents = true
       this.deliverLine(data)

@@ -22,6 +22,7 @@ const CODES: Readonly<Record<string, string | number>> = {
   unknown_model: 'model_not_found',
   context_too_long: 'context_length_exceeded',
   rate_limited: 'rate_limit_exceeded',
+  budget_exceeded: 'insufficient_quota',
   auth_throttled: 'rate_limit_exceeded',
   upstream_busy: 'rate_limit_exceeded',
   untranslatable: 'unsupported_parameter',
