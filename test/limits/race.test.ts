@@ -93,8 +93,12 @@ async function race(
   await until(() => emulator.open() === 0)
 }
 
-/** Whether the reply is 429 with `retry-after` in whole seconds and nothing remaining of the limit. */
+/**
+ * Whether the reply is 402 of a budget, or 429 with `retry-after` in whole seconds and nothing remaining of the
+ * limit.
+ */
 function isTrue(head: string, model: Model): boolean {
+  if (model.endsWith('2026-01-01')) return head.startsWith('HTTP/1.1 402') && !head.includes('retry-after')
   if (!head.startsWith('HTTP/1.1 429') || !/\r\nretry-after: [1-9]\d*\r\n/.test(head)) return false
   const [, name, remaining] = /x-ratelimit-remaining-(\w+): (-?\d+)/.exec(head) ?? []
   if (model.endsWith('requests')) return name === 'requests' && remaining === '0'

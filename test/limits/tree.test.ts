@@ -106,7 +106,7 @@ for (const engine of ['sqlite', 'redis']) {
     const open = () => gateways.reduce((sum, { emulator }) => sum + emulator.open(), 0)
     while (open() + refused.length < CLIENTS) await delay(20)
     t.equal(open(), FITTING, 'as many run as fit, and no more')
-    t.ok(refused.every(({ status }) => status === 429))
+    t.ok(refused.every(({ status }) => status === 402))
     t.match(refused[0]?.text, /for the account 'acme'/)
     const rest = await left(store, top, budget)
     t.ok(rest >= 0 && rest < NANO_USD, `${rest} of a reservation of ${NANO_USD} is left`)
@@ -117,7 +117,7 @@ for (const engine of ['sqlite', 'redis']) {
     while (limits.size === 0) {
       for await (const rows of store.ledger.export(0)) {
         for (const { limit, accountPath, status } of rows) {
-          if (status === 429) limits.add(limit)
+          if (status === 402) limits.add(limit)
           paths.add(accountPath)
         }
       }

@@ -61,7 +61,7 @@ void t.test('unseen input reserves the context window', async (t) => {
     const window = WINDOW_USD[modelOf(asked)] ?? NaN
     const small = await key({ limits: { nanoUsdPerDay: nano(window - 0.01) }, allowTools: ['*'] })
     const refused = await ask(small, asked)
-    t.equal(refused.status, 429, `${path} ${refused.text.slice(0, 200)}`)
+    t.equal(refused.status, 402, `${path} ${refused.text.slice(0, 200)}`)
     const large = await key({ limits: { nanoUsdPerDay: nano(window + 1) }, allowTools: ['*'] })
     const served = await ask(large, asked)
     t.equal(served.status, 200, `${path} ${served.text.slice(0, 200)}`)

@@ -50,8 +50,8 @@ for (const [workers, period, limit] of [
         await reply.text()
         return reply.status
       }
-      await until(async () => (await ask()) === 429)
-      for (let more = 0; more < 4 * workers; more += 1) t.equal(await ask(), 429)
+      await until(async () => (await ask()) === 402)
+      for (let more = 0; more < 4 * workers; more += 1) t.equal(await ask(), 402)
       const reports = await receiver.of('budget.threshold', 3)
       served.program.child.kill('SIGTERM')
       t.equal(await served.program.ended, 0)
