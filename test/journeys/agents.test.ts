@@ -178,6 +178,9 @@ async function install(folder: string, packages: readonly string[]): Promise<str
   const flags = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefix', folder]
   const { status } = await shell(['npm', 'install', ...flags, ...packages])
   if (status !== 0) return null
+  // Install scripts are blocked; this one links the program of the platform's own package.
+  const claude = join(folder, 'node_modules/@anthropic-ai/claude-code/install.cjs')
+  if (existsSync(claude)) await shell([process.execPath, claude])
   writeFileSync(stamp, list)
   return bin
 }

@@ -94,8 +94,8 @@ async function race(
 }
 
 /**
- * Whether the reply is 402 of a budget, or 429 with `retry-after` in whole seconds and nothing remaining of the
- * limit.
+ * Whether the reply is 402 of a budget, or 429 with `retry-after` in whole seconds and nothing remaining of
+ * the limit.
  */
 function isTrue(head: string, model: Model): boolean {
   if (model.endsWith('2026-01-01')) return head.startsWith('HTTP/1.1 402') && !head.includes('retry-after')
