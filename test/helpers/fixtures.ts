@@ -38,7 +38,15 @@ export interface RecordingFilter {
 
 /** The folder of recordings, or null in a clone that has none. */
 export function fixturesFolder(): string | null {
-  const places = [process.env.SLUICE_FIXTURES, '../shared/fixtures', '../../shared/fixtures']
+  return folderAt([process.env.SLUICE_FIXTURES, '../shared/fixtures', '../../shared/fixtures'])
+}
+
+/** The folder of cases from bug reports, or null in a clone that has none. */
+export function casesFolder(): string | null {
+  return folderAt([process.env.SLUICE_CASES, '../shared/cases', '../../shared/cases'])
+}
+
+function folderAt(places: readonly (string | undefined)[]): string | null {
   const folders = places.filter((place) => place !== undefined).map((place) => resolve(process.cwd(), place))
   return folders.find((folder) => existsSync(folder)) ?? null
 }
