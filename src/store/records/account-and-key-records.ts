@@ -5,6 +5,7 @@
 import * as z from 'zod'
 import {
   ACCOUNT_ROLES,
+  comparableEmail,
   GATEWAY_ROLES,
   type Account,
   type ApiKey,
@@ -279,7 +280,7 @@ export function readAccount(text: string): AccountRecord {
 export function readFormerLogin(text: string): { readonly user: User; readonly member: Member } {
   const record = read(accountSchema, text, [VERSION, LIMITED])
   const { id, role, passwordHash, disabled, createdAtMs } = record
-  const email = record.email.toLowerCase()
+  const email = comparableEmail(record.email)
   const signedInAtMs = createdAtMs
   const own = { id, email, passwordHash, disabled, createdAtMs, signedInAtMs }
   return {

@@ -191,6 +191,9 @@ void t.test('sign-up works only if it is configured', async (t) => {
     })
     t.same([fresh.status, fresh.text], [200, '{}'])
     t.same([taken.status, taken.text], [200, '{}'], 'K-165: the same for one that is there')
+    const hashes = beforeNext(t, new PasswordQueue(), 'hash', { act: () => Promise.resolve() })
+    await open.browser().ask('POST', '/sign-up', { body: { ...body, email: 'ada@example.com' } })
+    t.ok(hashes.isDone, 'after the same time: the password is hashed in both cases')
     t.match(await open.store.accountByEmail('ada@example.com'), { plan: 'pro' })
     t.equal((await open.browser().signIn('ada@example.com')).status, 200, 'which is untouched')
     t.match((await open.browser().signIn(body.email)).json, {

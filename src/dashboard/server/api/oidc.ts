@@ -10,14 +10,7 @@ import { planOfNewAccounts } from '../../../accounts/plans.js'
 import type { OidcConfig } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
 import { headerOf } from '../../../http/message.js'
-import {
-  accountDisabled,
-  cookieOf,
-  cookieText,
-  noCookieText,
-  OIDC_COOKIE,
-  signInTokenIdOf,
-} from '../sign-in/sessions.js'
+import { cookieOf, cookieText, noCookieText, OIDC_COOKIE, signInTokenIdOf } from '../sign-in/sessions.js'
 import { IdentityError, IdentityProvider, type Identity } from '../sign-in/identity-provider.js'
 import { openRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
@@ -96,9 +89,9 @@ async function finish(
     throw new GatewayError('forbidden', 'The provider has not verified your e-mail address.')
   }
   const user = await userOf(services, request, { ...identity, email: checkedEmail(verifiedEmail) })
-  if (!(await services.sessions.mayEnter(user))) throw accountDisabled()
+  if (!(await services.sessions.mayEnter(user))) throw noAccount()
   const entered = await enter(services, request, {
-    ...{ user, auditAction: 'session.sign-in-oidc', refusal: accountDisabled },
+    ...{ user, auditAction: 'session.sign-in-oidc', refusal: noAccount },
     // The provider has proven the identity, so a password change does not concern this sign-in.
     isStillProven: ({ issuer, subject }) => issuer === identity.issuer && subject === identity.subject,
   })
@@ -125,8 +118,7 @@ async function userOf(
   const { oidc } = snapshot().config.dashboard
   const known = (await userOfIdentity(store, verified)) ?? (await store.users.byEmail(email))
   if (known?.subject !== undefined && (known.subject !== subject || known.issuer !== issuer)) {
-    const message = 'Another identity has signed in with this e-mail address. Ask an administrator.'
-    throw new GatewayError('forbidden', message)
+    throw noAccount()
   }
   const roles = await groupRolesOf(store, oidc?.roles ?? null, verified.groups)
   const user = known ?? (await newUser(services, request, { ...verified, roles }))
@@ -177,7 +169,7 @@ async function newUser(
     return user
   }
   if (oidc?.createAccounts !== true) {
-    throw new GatewayError('forbidden', 'Ask an administrator for an account.')
+    throw noAccount()
   }
   const plan = planOfNewAccounts(snapshot().config.plans)
   const wanted = { email, plan, password: { none: true }, isSelfMade: true } as const
@@ -187,6 +179,14 @@ async function newUser(
   const { user } = await createAccount(store, wanted, { now, audit: auditEntries })
   if (user === null) throw new GatewayError('bug', 'an account was made without its user')
   return user
+}
+
+/**
+ * One text for an address without a user, with a disabled one and with one of another identity: the provider
+ * may have given the address to somebody else.
+ */
+function noAccount(): GatewayError {
+  return new GatewayError('forbidden', 'You have no account here, or it is disabled. Ask an administrator.')
 }
 
 /** The configured provider. The redirect address never comes from a request. */

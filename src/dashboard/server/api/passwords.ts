@@ -162,22 +162,23 @@ async function signUp(
   request: ApiRequest<unknown, { email: string; password: string }>,
 ): Promise<Reply> {
   const { store, attemptLimits, passwords, now } = services
+  const { password } = request.body
   if (!services.snapshot().config.dashboard.selfSignUp) {
     throw new GatewayError('forbidden', 'Ask an administrator for an account.')
   }
   const email = checkedEmail(request.body.email)
-  assertPassword(request.body.password)
+  assertPassword(password)
   await attemptLimits.attempt(`new ${email}`, request.address, null)
+  // Before the address is looked up: a known one gets the same reply after the same time.
+  const passwordHash = await passwords.hash(password)
   const plan = planOfNewAccounts(services.snapshot().config.plans)
-  const wanted = { email, password: request.body.password, plan, isSelfMade: true } as const
+  const wanted = { email, password, plan, isSelfMade: true } as const
   try {
-    const sources = { now, hash: (text: string) => passwords.hash(text) }
     await createAccount(store, wanted, {
-      ...sources,
+      ...{ now, hash: () => passwordHash },
       audit: ({ id }) => [ownEntry(services, request, { user: { id, email }, action: 'account.sign-up' })],
     })
   } catch (error) {
-    // The reply is the same for a new and for a known e-mail address; the password is hashed in both cases.
     if (!(error instanceof GatewayError && error.wire.param === 'email')) throw error
   }
   return { status: 200, json: {} }
