@@ -42,7 +42,8 @@ token is refused within a second by every gateway of the store.`,
     )
     .addOption(configOption())
     .action(async (options) => {
-      process.exitCode = await open(options.config, (session) => create(session, options))
+      const opening = { mustExist: false }
+      process.exitCode = await open(options.config, (session) => create(session, options), opening)
     })
   tokens
     .command('list')

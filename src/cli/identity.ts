@@ -38,7 +38,8 @@ sluice identity deny --config config/gateway.yaml --identity kubernetes \\
     .action(async (options) => {
       const { config, reason, expires: expiresAtMs = null } = options
       const denied = { ...subjectOf(options, 'deny'), reason, expiresAtMs }
-      process.exitCode = await open(config, (session) => deny(session, denied))
+      const opening = { mustExist: false }
+      process.exitCode = await open(config, (session) => deny(session, denied), opening)
     })
   identity
     .command('allow')

@@ -136,7 +136,7 @@ async function applyFiles(
     const read = readObjects(session.plans)
     return work.run(storeTarget(session, read, settings), read)
   }
-  return open(requiredConfig('sluice apply', values.config), toStore, { terminal })
+  return open(requiredConfig('sluice apply', values.config), toStore, { terminal, mustExist: false })
 }
 
 /** One run of the command after its documents were read. */
