@@ -4,10 +4,11 @@
  * Method: the real program; a shell runs its printed commands unchanged.
  */
 import { execFile } from 'node:child_process'
-import { chmodSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { dirname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { Browser } from '../dashboard/fixtures/stage.js'
@@ -107,6 +108,36 @@ void t.test('npm run demo reports the progress of its build, and stops when it f
   t.match(stderr, /^Building .+\nbuilding: 2 s\n/)
   writeFileSync(npm, '#!/bin/sh\nexit 3\n')
   await t.rejects(shell(process.execPath, script, options), { code: 3, stdout: '' })
+})
+
+void t.test('npm run demo builds the parts whose sources have changed', async (t) => {
+  const parts = pathToFileURL(resolve('scripts/changed-parts.mjs')).href
+  const folder = t.testdir({
+    bin: { npm: '#!/bin/sh\nexec node build.mjs "$@"\n' },
+    'build.mjs': `import { changedParts, recordBuilt } from '${parts}'
+      const parts = changedParts()
+      console.error(process.argv.slice(2).join(' '), 'builds', [...parts.keys()].join(' '))
+      recordBuilt(parts)`,
+    src: { 'main.ts': '1', dashboard: { web: { 'page.tsx': '1' } } },
+    dist: { 'main.js': '', dashboard: { web: { 'index.html': '' } } },
+    'package.json': '{"type":"module"}',
+  })
+  chmodSync(join(folder, 'bin/npm'), 0o755)
+  const env = { ...process.env, PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}` }
+  const start = async (): Promise<string> => {
+    const { stderr } = await shell(process.execPath, [resolve('scripts/demo.mjs')], { env, cwd: folder })
+    return / builds .*/.exec(stderr)?.[0] ?? stderr
+  }
+  t.equal(await start(), ' builds gateway page')
+  t.equal(await start(), '', 'a second start builds nothing')
+  writeFileSync(join(folder, 'src/main.ts'), 'two')
+  t.equal(await start(), ' builds gateway')
+  writeFileSync(join(folder, 'src/dashboard/web/new.tsx'), '')
+  t.equal(await start(), ' builds page')
+  rmSync(join(folder, 'src/dashboard/web/page.tsx'))
+  t.equal(await start(), ' builds page')
+  rmSync(join(folder, 'dist/dashboard'), { recursive: true })
+  t.equal(await start(), ' builds page', 'a missing page is built')
 })
 
 void t.test('--folder keeps the account and its key for the next start', async (t) => {
