@@ -2,7 +2,6 @@
  * `sluice accounts`: creates accounts, changes their plans, disables, enables and lists them, beside a
  * running gateway. `accounts/` has the rules.
  */
-import { userInfo } from 'node:os'
 import { roleOf, type Account, type PlanName, type User } from '../accounts/account.js'
 import {
   createAccount,
@@ -17,6 +16,7 @@ import { isPlanOf, planOfNewAccounts, type Plans } from '../accounts/plans.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import { newRequestId } from '../http/request-id.js'
 import type { AuditEntry } from '../store/audit-trail.js'
+import { ownUser } from '../store/file-access.js'
 import { accountPages } from '../store/list-all.js'
 import { configOption, declare, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
@@ -277,14 +277,5 @@ export function commandEntry(
 
 /** Who runs the command. */
 export function commandActor(): Pick<AuditEntry, 'actor' | 'address'> {
-  return { actor: `command line (${systemUser()})`, address: null }
-}
-
-/** The name of the user, or the number if it has no name, as in a container with `--user 10001`. */
-function systemUser(): string {
-  try {
-    return userInfo().username
-  } catch {
-    return `uid ${String(process.getuid?.() ?? 'unknown')}`
-  }
+  return { actor: `command line (${ownUser()})`, address: null }
 }

@@ -1,5 +1,6 @@
 /** The token of the admin API, for commands that call a gateway: of a file, the environment, or an option. */
 import { readFileSync } from 'node:fs'
+import { codeWithAdvice } from '../store/file-access.js'
 import { UsageError } from './command.js'
 
 /** The texts of the options `--token-file` and `--token`, in the order of the help. */
@@ -29,8 +30,7 @@ function tokenIn(file: string): string {
   try {
     text = readFileSync(file, 'utf8').trim()
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    throw new UsageError(`--token-file: the file "${file}" cannot be read (${code})`)
+    throw new UsageError(`--token-file: the file "${file}" cannot be read (${codeWithAdvice(error)})`)
   }
   if (/^\S+$/.test(text)) return text
   throw new UsageError(`--token-file: the file "${file}" must contain the token and nothing else`)

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { Cassettes } from '../emulator/cassettes.js'
 import { FAULTS } from '../emulator/faults/fault-table.js'
 import { startEmulator } from '../emulator/server.js'
+import { messageWithAdvice } from '../store/file-access.js'
 import { declare, UsageError } from './command.js'
 import type { Emulator } from '../emulator/server.js'
 
@@ -68,7 +69,7 @@ function cassettesIn(path: string): Cassettes {
   try {
     return new Cassettes(path)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = error instanceof Error ? messageWithAdvice(error) : String(error)
     throw new UsageError(`--cassette cannot be read: ${reason}`)
   }
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { GatewayError } from '../errors.js'
 import { escapeControls } from '../formats/wire/request-fields.js'
 import { hideSecrets } from '../hide-secrets.js'
+import { messageWithAdvice } from '../store/file-access.js'
 import { UsageError } from './command.js'
 
 /**
@@ -11,7 +12,7 @@ import { UsageError } from './command.js'
  */
 export function printFailure(error: unknown, name: string): 1 | 2 {
   const isUsage = error instanceof UsageError
-  const message = error instanceof Error ? error.message : String(error)
+  const message = error instanceof Error ? messageWithAdvice(error) : String(error)
   const shown = message.split('\n').map(escapeControls).join('\n')
   process.stderr.write(`sluice: ${hideSecrets(shown)}\n`)
   if (isUsage && !String(error).includes('--help')) {

@@ -1,6 +1,7 @@
 /** Reads and validates the certificate files of the listener. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { codeWithAdvice } from '../store/file-access.js'
 
 /** The paths of the PEM files. */
 export interface TlsFiles {
@@ -55,7 +56,7 @@ function readPem(setting: TlsFileError['setting'], path: string): string {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
     if (code === 'ENOENT') throw new TlsFileError(setting, `the file "${path}" does not exist`)
-    throw new TlsFileError(setting, `the file "${path}" cannot be read (${code})`)
+    throw new TlsFileError(setting, `the file "${path}" cannot be read (${codeWithAdvice(error)})`)
   }
 }
 

@@ -5,7 +5,8 @@
 import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http'
 import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { GatewayError, type WireError, type ErrorKind } from '../errors.js'
+import type { WireError, ErrorKind } from '../errors.js'
+import { cannotListen } from './cannot-listen.js'
 import { Http1Connections, MAX_REQUESTS, type Exchange } from './http1-connections.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import type { TlsFiles } from './read-tls-files.js'
@@ -142,9 +143,7 @@ class Listener implements GatewayServer {
     const { host, port } = this.options
     await new Promise<void>((resolve, reject) => {
       const refused = (cause: NodeJS.ErrnoException): void => {
-        const why = cause.code ?? cause.message
-        const message = `cannot listen on ${host}:${port} (${why}): stop the other program or change server.host and server.port`
-        reject(new GatewayError('cannot_listen', message, { cause }))
+        reject(cannotListen(`${host}:${port}`, cause, { settings: 'server.host and server.port' }))
       }
       this.server.once('error', refused)
       this.server.listen({ host, port, backlog: 1024 }, () => {

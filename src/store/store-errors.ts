@@ -1,7 +1,9 @@
 /**
  * Errors of the store. Their messages are for clients; the cause is for the log.
  */
+import { dirname } from 'node:path'
 import { GatewayError } from '../errors.js'
+import { accessProblem } from './file-access.js'
 
 /** The store lost its data, or another one is at its address. */
 export class LostStore extends Error {}
@@ -107,6 +109,8 @@ export function storeReplaced(found: 'none' | 'another', missingPath?: string): 
 
 /** The reason for a file that must exist. */
 export function missing(path: string): string {
+  const problem = accessProblem(dirname(path), 'read')
+  if (problem !== null) return problem
   return `'${path}' does not exist: check "store", or let 'sluice serve' or 'sluice accounts create' create it`
 }
 

@@ -26,6 +26,7 @@ const ROWS: readonly (readonly string[])[] = [
     'config/bounded-file',
     'config/package-file',
     'http/private-addresses',
+    'store/file-access',
     'store/limit-arithmetic',
     'store/private-files',
     'store/seal',

@@ -13,6 +13,7 @@ import type { Plans } from '../../accounts/plans.js'
 import { yamlText } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { hideSecrets } from '../../hide-secrets.js'
+import { codeWithAdvice } from '../../store/file-access.js'
 import { adminTokenOf, TOKEN_FILE_HELP, TOKEN_HELP } from '../admin-token.js'
 import { configOption, declare, repeated, requiredConfig, UsageError } from '../command.js'
 import {
@@ -24,7 +25,6 @@ import {
 } from '../with-store.js'
 import { errorLine, placed, readFiles, type FileDocument, type PlacedError } from './read-files.js'
 import {
-  codeOf,
   placeSecret,
   secretFileFaults,
   takenFileFaults,
@@ -214,7 +214,7 @@ class Work {
         if (file !== null) files.set(index, file)
       } catch (error) {
         discard(files.values())
-        const message = `the file cannot be written (${codeOf(error)})`
+        const message = `the file cannot be written (${codeWithAdvice(error)})`
         return this.fail([{ file: document.file, ...document.at(['spec', 'secret_file'], false), message }])
       }
     }

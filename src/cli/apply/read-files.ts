@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { parseYamlDocuments, type YamlDocument } from '../../config/yaml.js'
 import type { JsonValue } from '../../formats/chat/json.js'
 import type { DocumentFault } from '../../dashboard/admin/documents.js'
+import { codeWithAdvice } from '../../store/file-access.js'
 import type { Terminal } from '../with-store.js'
 
 /** Larger input is refused: 16 MiB are about 100,000 keys. */
@@ -75,8 +76,7 @@ function textOf(file: string, errors: PlacedError[]): string | null {
 }
 
 function unreadable(file: string, error: unknown): PlacedError {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-  return { file, line: 1, column: 1, message: `cannot be read (${code})` }
+  return { file, line: 1, column: 1, message: `cannot be read (${codeWithAdvice(error)})` }
 }
 
 /** The place of a wrong part. */

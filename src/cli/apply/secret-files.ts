@@ -16,6 +16,7 @@ import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { hasValidForm } from '../../accounts/key-secret.js'
 import type { DocumentFault } from '../../dashboard/admin/documents.js'
 import { isObject } from '../../formats/chat/json.js'
+import { codeWithAdvice } from '../../store/file-access.js'
 import type { FileDocument } from './read-files.js'
 
 /** The file of a new key's secret. */
@@ -131,11 +132,6 @@ export function placeSecret({ path, ownPath }: SecretFile): string | null {
     renameSync(ownPath, path)
     return null
   } catch (error) {
-    return codeOf(error)
+    return codeWithAdvice(error)
   }
-}
-
-/** The system's error code. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'failed'
 }

@@ -2,10 +2,10 @@
  * Opens the configuration of a gateway: from its files, from a rollback that is still in force, or from the
  * last good generation if the files are not valid.
  */
+import { ownerOf } from '../../store/file-access.js'
 import { hashOf, loadConfig, type Env, type Loaded, type LoadResult } from '../load-config.js'
 import { formatProblem, type ConfigProblem } from '../config-problem.js'
 import {
-  ownerOf,
   dataFolderOf,
   findHistory,
   historyFolder,

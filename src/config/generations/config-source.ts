@@ -5,13 +5,14 @@
  */
 import { basename } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { ownerOf } from '../../store/file-access.js'
 import type { Config, Snapshot } from '../config.js'
 import { createSnapshot } from '../create-snapshot.js'
 import { hashOf, loadConfig, readText, type ConfigSources, type Env, type Loaded } from '../load-config.js'
 import { shownConfig } from '../masked-config.js'
 import { problemOfFile, type ConfigProblem } from '../config-problem.js'
 import { differencesOf, inForce, needsRestart } from './diff-configs.js'
-import { contentOf, ownerOf, type Author, type GenerationRecord, type History } from './history.js'
+import { contentOf, type Author, type GenerationRecord, type History } from './history.js'
 import { announceRunning, removeRunning, type RunningGateway } from './running-gateway-file.js'
 import { Debounce, untilWritten, FileWatcher } from './watch-files.js'
 

@@ -6,9 +6,8 @@
  * `generation-7.json`, which is written last: without it the other files are ignored. Catalogues are shared.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { open, readdir, readFile, rename, rm } from 'node:fs/promises'
-import { userInfo } from 'node:os'
 import { join, basename, dirname, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import * as z from 'zod'
@@ -348,34 +347,3 @@ function settingIn(
 /** A text in double, single or no quotes; without quotes, `}` and `,` end it except in `${…}`. */
 const SETTING =
   /(^store|\b(?:spool|ops_host|ops_port)):[ \t]*(?:"([^"\n]{1,4096})"|'([^'\n]{1,4096})'|((?:\$\{[^}\n]{1,256}\}|[^\s"'#,}]){1,4096}))/gm
-
-/**
- * The owner of a file, such as `alice`; `uid 1000` if the user has no name on this machine, `unknown` if
- * there is no file.
- */
-export function ownerOf(file: string): string {
-  const uid = statSync(file, { throwIfNoEntry: false })?.uid
-  return uid === undefined ? 'unknown' : nameOf(uid)
-}
-
-/** The user of this process. */
-export function ownUser(): string {
-  try {
-    return userInfo().username
-  } catch {
-    // Containers run with user ids that have no entry in /etc/passwd.
-    return `uid ${String(process.getuid?.() ?? 'unknown')}`
-  }
-}
-
-function nameOf(uid: number): string {
-  if (uid === process.getuid?.()) return ownUser()
-  try {
-    const line = readFileSync('/etc/passwd', 'utf8')
-      .split('\n')
-      .find((entry) => entry.split(':')[2] === String(uid))
-    return line?.split(':')[0] ?? `uid ${String(uid)}`
-  } catch {
-    return `uid ${String(uid)}`
-  }
-}

@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import { type ErrorKind, GatewayError, rowOf } from '../../errors.js'
+import { cannotListen } from '../../http/cannot-listen.js'
 import type { TextFormat } from '../../observe/metrics/metric-types.js'
 import type { Readiness } from './readiness.js'
 
@@ -119,9 +120,8 @@ function close(server: Server): Promise<void> {
 function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const refused = (cause: NodeJS.ErrnoException): void => {
-      const why = cause.code ?? cause.message
-      const message = `cannot listen on ${host}:${port} (${why}), the address of the ops port: stop the other program or change server.ops_host and server.ops_port`
-      reject(new GatewayError('cannot_listen', message, { cause }))
+      const settings = 'server.ops_host and server.ops_port'
+      reject(cannotListen(`${host}:${port}`, cause, { of: ', the address of the ops port', settings }))
     }
     server.once('error', refused)
     server.listen(port, host, () => {

@@ -8,6 +8,7 @@ import { existsSync, chmodSync, realpathSync, statSync, type Stats } from 'node:
 import { open as openFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { createFolder } from '../private-files.js'
+import { accessProblem } from '../file-access.js'
 import { CannotOpen, missing, storeReplaced, unavailable, LostStore } from '../store-errors.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
@@ -61,6 +62,8 @@ export class Engine implements Statements {
   /** Opens the file, and creates it unless `mustExist`. Rejects with `GatewayError(store_unavailable)`. */
   static async open(path: string, options: StoreOptions): Promise<Engine> {
     const isThere = existsSync(path)
+    const hidden = isThere ? null : accessProblem(dirname(path), 'read')
+    if (hidden !== null) throw unavailable('opening the store failed', new CannotOpen(hidden))
     if (options.expectedId !== undefined && !isThere) throw storeReplaced('none', path)
     if (options.mustExist === true && !isThere) {
       throw unavailable('opening the store failed', new CannotOpen(missing(path)))
@@ -78,8 +81,9 @@ export class Engine implements Statements {
     } catch (cause) {
       db?.close()
       if (cause instanceof Error && cause.name === 'GatewayError') throw cause
+      const problem = accessProblem(path, 'write')
       const reason = cause instanceof Error ? cause.message : String(cause)
-      throw unavailable(`opening '${path}' failed`, new CannotOpen(reason, { cause }))
+      throw unavailable(`opening '${path}' failed`, new CannotOpen(problem === null ? reason : `${reason}: ${problem}`, { cause }))
     }
   }
 
