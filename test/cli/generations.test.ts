@@ -8,7 +8,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { parse, stringify } from 'yaml'
 import { openConfig } from '../../src/config/generations/config-at-start.js'
+import { opsAddressIn } from '../../src/config/generations/history.js'
+import { objectOf } from '../../src/formats/chat/json.js'
 import { changed, GOOD, MODELS } from '../config/sample.js'
 import { sluice, sluiceHere } from './session.js'
 
@@ -53,6 +56,29 @@ void t.test('without a gateway, list and show read the history from disk', async
     { status: 0, out: /^2 /m },
     'the history is found although the file is invalid',
   )
+})
+
+void t.test('an invalid file with names in quotes leads to the history and the ops port', async (t) => {
+  const values: unknown = parse(GOOD)
+  const named = {
+    note: 'keys # not a comment',
+    cache: { store: true },
+    store: 'sqlite:./elsewhere/sluice.db',
+    server: { ops_host: '127.0.0.2', ops_port: 9555 },
+  }
+  const yaml = stringify(named, { defaultStringType: 'QUOTE_SINGLE', defaultKeyType: 'QUOTE_DOUBLE' })
+  const texts = [JSON.stringify(named), JSON.stringify(named, null, 2), yaml]
+  for (const text of texts) {
+    const folder = t.testdir({ 'models.yaml': MODELS })
+    const path = join(folder, 'gateway.yaml')
+    const { store } = named
+    writeFileSync(path, JSON.stringify({ ...objectOf(values), store }))
+    await (await openConfig(path, { KEY: 'k-1' }, { keepsHistory: true })).close()
+    const broken = `# store: 'sqlite:./wrong/sluice.db', ops_port: 1\n${text}`
+    t.same(opsAddressIn({ path, text: broken }, {}), { opsHost: '127.0.0.2', opsPort: 9555 }, text)
+    writeFileSync(path, broken)
+    t.match(await sluiceHere(['generations', 'list', '--config', path]), { status: 0, out: /^1 /m }, text)
+  }
 })
 
 void t.test('rollback fails without a gateway', async (t) => {

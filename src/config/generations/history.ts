@@ -326,24 +326,33 @@ export function opsAddressIn(file: ReadableFile, env: Env): { opsHost: string; o
 }
 
 /**
- * The first value with this key, wherever it is, with its variables filled in; undefined if there is none.
+ * The first value with this key, wherever it is, with its variables filled in; undefined if there is none. Names
+ * may be quoted, as in JSON.
  */
 function settingIn(
   { path, text }: ReadableFile,
   key: 'store' | 'spool' | 'ops_host' | 'ops_port',
   env: Env,
 ): string | undefined {
-  for (const [, name, inDouble, inSingle, bare] of text.matchAll(SETTING)) {
-    if (name !== key) continue
-    const { value, findings } = fillPlaceholders(
-      inDouble ?? inSingle ?? bare ?? '',
-      surroundingsOf(path, env),
-    )
-    return findings.length === 0 && typeof value === 'string' ? value : undefined
+  for (const { 0: whole, 2: name, 3: inDouble, 4: inSingle, 5: bare, index } of text.matchAll(SETTING)) {
+    if (name !== key || isInComment(text, index + whole.indexOf(name))) continue
+    const written = inDouble ?? inSingle ?? bare ?? ''
+    const { value, findings } = fillPlaceholders(written, surroundingsOf(path, env))
+    const isFilled = findings.length === 0 && typeof value === 'string'
+    // Other settings are named `store`, too, and have other values.
+    if (key === 'store' && isFilled && !/^(?:sqlite|rediss?\b)/.test(value)) continue
+    return isFilled ? value : undefined
   }
   return undefined
 }
 
+function isInComment(text: string, offset: number): boolean {
+  const before = text.slice(text.lastIndexOf('\n', offset) + 1, offset)
+  return /(?:^|\s)#/.test(before.replaceAll(QUOTED, ''))
+}
+
+const QUOTED = /"[^"]*"|'[^']*'/g
+
 /** A text in double, single or no quotes; without quotes, `}` and `,` end it except in `${…}`. */
 const SETTING =
-  /(^store|\b(?:spool|ops_host|ops_port)):[ \t]*(?:"([^"\n]{1,4096})"|'([^'\n]{1,4096})'|((?:\$\{[^}\n]{1,256}\}|[^\s"'#,}]){1,4096}))/gm
+  /(?:^|[\s{,])(["']?)(store|spool|ops_host|ops_port)\1[ \t]*:[ \t]*(?:"([^"\n]{1,4096})"|'([^'\n]{1,4096})'|((?:\$\{[^}\n]{1,256}\}|[^\s"'#,}]){1,4096}))/gm

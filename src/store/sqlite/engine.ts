@@ -83,7 +83,10 @@ export class Engine implements Statements {
       if (cause instanceof Error && cause.name === 'GatewayError') throw cause
       const problem = accessProblem(path, 'write')
       const reason = cause instanceof Error ? cause.message : String(cause)
-      throw unavailable(`opening '${path}' failed`, new CannotOpen(problem === null ? reason : `${reason}: ${problem}`, { cause }))
+      throw unavailable(
+        `opening '${path}' failed`,
+        new CannotOpen(problem === null ? reason : `${reason}: ${problem}`, { cause }),
+      )
     }
   }
 
