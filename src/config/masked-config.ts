@@ -131,12 +131,13 @@ function maskedEscrow(escrow: EscrowConfig): JsonObject {
 }
 
 function shownDashboard(dashboard: DashboardConfig): JsonObject {
-  const { enabled, publicUrl, selfSignUp, grafanaUrl, oidc } = dashboard
+  const { enabled, publicUrl, selfSignUp, grafanaUrl, groupSessionHours, oidc } = dashboard
   return {
     enabled,
     public_url: publicUrl,
     self_sign_up: selfSignUp,
     grafana_url: grafanaUrl,
+    group_session_hours: groupSessionHours,
     oidc:
       oidc === null
         ? null

@@ -80,6 +80,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
       publicUrl: null,
       selfSignUp: false,
       grafanaUrl: null,
+      groupSessionHours: 12,
       oidc: null,
     },
     log: { level: 'info', sampleSuccess: 1, slowMs: 10_000, file: null },

@@ -67,6 +67,14 @@ export const dashboardSchema = z.strictObject({
       'Whether users may create their own accounts, with the plan `starter` (or the first one of `plans`); not together with `oidc`.',
     ),
   grafana_url: address.optional().describe('A link for administrators.'),
+  group_session_hours: z
+    .number()
+    .positive()
+    .max(12)
+    .default(12)
+    .describe(
+      'The maximum age of a session whose role comes from a group of the identity provider, in hours; the user then signs in with the provider again.',
+    ),
   oidc: oidc
     .optional()
     .describe(

@@ -5,6 +5,7 @@ import { randomBase62 } from '../../accounts/key-secret.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { hostOf } from '../../http/message.js'
+import { providerOf } from '../server/sign-in/bound-users.js'
 import { newSignInSecret, signInTokenIdOf } from '../server/sign-in/sessions.js'
 import { surplusLabels } from './accounts.js'
 import { changeEntry, conflictProblem, decideMember, memberRemoval } from './decide-changes.js'
@@ -248,6 +249,12 @@ async function invite(services: AdminServices, request: AdminRequest): Promise<A
   const user = await store.users.byId(member.userId)
   if (user === null) throw notFound()
   await assertMayInvite(services, request.token, user)
+  const provider = providerOf(user, services.snapshot().config.dashboard)
+  if (provider !== null) {
+    throw new Problem('forbidden', `This user signs in with ${provider} and has no password.`, {
+      fix: `Let the user sign in with ${provider}.`,
+    })
+  }
   const context = {
     nowMs: now(),
     actor: actorOf(request),

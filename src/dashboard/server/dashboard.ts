@@ -49,7 +49,8 @@ export class Dashboard {
 
   constructor(options: DashboardOptions) {
     const { store, log, snapshot, now = Date.now } = options
-    const sessions = new Sessions(store, now)
+    const groupSessionMs = () => snapshot().config.dashboard.groupSessionHours * 3_600_000
+    const sessions = new Sessions(store, now, groupSessionMs)
     const attemptLimits = new AttemptLimits(store.throttle, now)
     const services: Services = {
       ...options,

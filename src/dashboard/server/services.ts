@@ -15,6 +15,7 @@ import type { GatewayStatus } from './gateway-status.js'
 import type { SignedInRequest } from './routing/route.js'
 import type * as schema from './schema/schema.js'
 import type { AccountSession, Session, Sessions } from './sign-in/sessions.js'
+import { providerOf } from './sign-in/bound-users.js'
 import type { AttemptLimits } from './sign-in/attempt-limits.js'
 
 /** The dependencies of the handlers. */
@@ -128,6 +129,7 @@ export async function accountView(
     plan: planOf(snapshot(), account.plan),
     liveKeys: await store.countKeys(account.id),
     hasPassword: user.passwordHash !== '',
+    provider: providerOf(user, snapshot().config.dashboard),
     createdAtMs: account.createdAtMs,
   }
 }

@@ -38,6 +38,7 @@ void t.test('every setting of the section is read', (t) => {
     publicUrl: 'https://llm.example.com',
     selfSignUp: false,
     grafanaUrl: 'http://g/d/x',
+    groupSessionHours: 12,
     oidc: {
       issuer: 'https://id.example.com',
       clientId: 'sluice',
@@ -57,6 +58,8 @@ void t.test('every setting of the section is read', (t) => {
 })
 
 const REFUSED: readonly [section: string, path: string, message: RegExp][] = [
+  ['{ group_session_hours: 0 }', 'dashboard.group_session_hours', /greater|above|0/],
+  ['{ group_session_hours: 13 }', 'dashboard.group_session_hours', /12/],
   ['{ public_url: nowhere }', 'dashboard.public_url', /https:\/\/ or http:\/\//],
   ['{ public_url: "ftp://a" }', 'dashboard.public_url', /https:\/\/ or http:\/\//],
   ['{ public_url: "https://u:p@a" }', 'dashboard.public_url', /https:\/\/ or http:\/\//],

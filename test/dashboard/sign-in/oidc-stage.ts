@@ -14,8 +14,14 @@ import { startStage, type Stage } from '../fixtures/stage.js'
 /** The gateway and its provider. */
 export interface Scene extends Stage {
   readonly provider: TestProvider
-  /** Applies another `dashboard` section; `more` is YAML of its `oidc`. */
-  configure(settings: { more?: string; issuer?: string; publicUrl?: string }): void
+  /** Applies another `dashboard` section; `more` is YAML of its `oidc`, `rest` of the section. */
+  configure(settings: {
+    more?: string
+    rest?: string
+    issuer?: string
+    publicUrl?: string
+    hasProvider?: boolean
+  }): void
 }
 
 /** Starts both; `settings` are the provider's. */
@@ -28,13 +34,13 @@ export async function scene(
   const { origin, gateway } = stage
   const provider = await startProvider(t, () => `${origin}/dashboard/oidc`, settings)
   const plain = readFileSync(gateway.configFile, 'utf8')
-  const configure: Scene['configure'] = ({ more = '', issuer, publicUrl = origin }) => {
+  const configure: Scene['configure'] = ({ more = '', rest = '', hasProvider = true, ...others }) => {
+    const { issuer, publicUrl = origin } = others
     writeFileSync(gateway.configFile, plain)
     const door = `issuer: "${issuer ?? provider.issuer}", client_id: ${CLIENT_ID}, client_secret: ${CLIENT_SECRET}`
-    appendFileSync(
-      gateway.configFile,
-      `dashboard: { public_url: "${publicUrl}", oidc: { ${door}, name: Acme${more} } }\n`,
-    )
+    const oidc = hasProvider ? `, oidc: { ${door}, name: Acme${more} }` : ''
+    const end = rest === '' ? '' : `, ${rest}`
+    appendFileSync(gateway.configFile, `dashboard: { public_url: "${publicUrl}"${oidc}${end} }\n`)
     gateway.reload()
   }
   configure({})

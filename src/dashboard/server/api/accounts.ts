@@ -14,6 +14,7 @@ import { cursorOf, orderOf } from './list-page.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/access.js'
 import { GatewayError } from '../../../errors.js'
+import { assertMayHavePassword } from '../sign-in/bound-users.js'
 import type { AccountSession } from '../sign-in/sessions.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, newLink, planOf, RECENT_MS, type Services } from '../services.js'
@@ -152,10 +153,12 @@ async function change(
 async function resetLink(services: Services, request: SignedInRequest<unknown, unknown>): Promise<Reply> {
   const account = await services.store.accountById(request.id)
   if (account === null) throw notFound()
-  if ((await services.store.users.byId(account.id)) === null) {
+  const user = await services.store.users.byId(account.id)
+  if (user === null) {
     const message = 'This account was made without a login. Invite a member instead.'
     throw new GatewayError('malformed_request', message)
   }
+  assertMayHavePassword(services, user)
   // The entry is stored first: a link without an entry is worse than an entry without a link.
   await services.store.auditTrail.add(
     otherEntry(services, request, { account, action: 'account.reset-link' }),

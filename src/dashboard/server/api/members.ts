@@ -8,6 +8,7 @@ import { notFound } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, newLink, type Services } from '../services.js'
+import { assertMayHavePassword } from '../sign-in/bound-users.js'
 
 export function memberRoutes(services: Services): Route[] {
   return [
@@ -100,6 +101,7 @@ async function invite(services: Services, request: SignedInRequest<unknown, unkn
   const member = await store.memberOf(account.id, comparableEmail(request.id))
   const user = member === null ? null : await store.users.byId(member.userId)
   if (member === null || user === null) throw notFound()
+  assertMayHavePassword(services, user)
   await assertMayInvite(services, request, user)
   const { email } = member
   const what = { accountId: account.id, action: 'member.invite', target: email, detail: email }

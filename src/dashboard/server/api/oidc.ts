@@ -10,7 +10,14 @@ import { planOfNewAccounts } from '../../../accounts/plans.js'
 import type { OidcConfig } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
 import { headerOf } from '../../../http/message.js'
-import { cookieOf, cookieText, noCookieText, OIDC_COOKIE, signInTokenIdOf } from '../sign-in/sessions.js'
+import {
+  cookieOf,
+  cookieText,
+  noCookieText,
+  OIDC_COOKIE,
+  SESSION_COOKIE,
+  signInTokenIdOf,
+} from '../sign-in/sessions.js'
 import { IdentityError, IdentityProvider, type Identity } from '../sign-in/identity-provider.js'
 import { openRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
@@ -79,9 +86,26 @@ async function finish(
       'This sign-in works once, for ten minutes, in the browser that began it: sign in again.',
     )
   }
-  const identity = await provider
-    .finish(config, { redirectUri, secret, query: request.body.query })
-    .catch((error: unknown) => fail(services, request, error))
+  try {
+    const identity = await provider
+      .finish(config, { redirectUri, secret, query: request.body.query })
+      .catch((error: unknown) => fail(services, request, error))
+    return await enterAs(services, request, identity)
+  } catch (error) {
+    // A role by a group ends in this browser when the provider, or the groups, refuse its user.
+    const former = cookieOf(headerOf(request.req, 'cookie'), SESSION_COOKIE)
+    const isRefusal = error instanceof GatewayError && error.kind === 'forbidden'
+    if (isRefusal && former !== null) await services.sessions.endByGroup(former)
+    throw error
+  }
+}
+
+/** Signs in the user of an identity that the provider has proven. */
+async function enterAs(
+  services: Services,
+  request: ApiRequest<unknown, unknown>,
+  identity: Identity,
+): Promise<Reply> {
   // Checked before any account is read: an unverified e-mail address may belong to another person.
   const { verifiedEmail } = identity
   // Blanks at its ends would be removed, and leave the address of another person.
@@ -89,9 +113,9 @@ async function finish(
     throw new GatewayError('forbidden', 'The provider has not verified your e-mail address.')
   }
   const user = await userOf(services, request, { ...identity, email: checkedEmail(verifiedEmail) })
-  if (!(await services.sessions.mayEnter(user))) throw noAccount()
+  if (!(await services.sessions.mayEnter(user, 'provider'))) throw noAccount()
   const entered = await enter(services, request, {
-    ...{ user, auditAction: 'session.sign-in-oidc', refusal: noAccount },
+    ...{ user, auditAction: 'session.sign-in-oidc', proof: 'provider', refusal: noAccount },
     // The provider has proven the identity, so a password change does not concern this sign-in.
     isStillProven: ({ issuer, subject }) => issuer === identity.issuer && subject === identity.subject,
   })
@@ -122,14 +146,14 @@ async function userOf(
   }
   const roles = await groupRolesOf(store, oidc?.roles ?? null, verified.groups)
   const user = known ?? (await newUser(services, request, { ...verified, roles }))
-  if (user.subject === undefined) await bind(services, request, { user, verified })
-  if (oidc?.roles !== null && oidc?.roles !== undefined) {
-    const actor = { address: request.address, requestId: request.requestId, session: { user } }
-    await setGroupRoles(store, {
-      ...{ user, roles, nowMs: now() },
-      entryOf: (what) => entryOf(services, actor, what),
-    })
-  }
+  // An earlier version let users who are bound to an identity set a password.
+  if (user.subject === undefined || user.passwordHash !== '')
+    await bind(services, request, { user, verified })
+  const actor = { address: request.address, requestId: request.requestId, session: { user } }
+  await setGroupRoles(store, {
+    ...{ user, roles, nowMs: now() },
+    entryOf: (what) => entryOf(services, actor, what),
+  })
   return (await store.users.byId(user.id)) ?? user
 }
 
@@ -142,7 +166,10 @@ async function bind(
   const { store, sessions } = services
   await store.users.change(
     user.id,
-    (current) => (current.subject === undefined ? { issuer, subject, passwordHash: '' } : {}),
+    (current) => {
+      if (current.subject === undefined) return { issuer, subject, passwordHash: '' }
+      return current.subject === subject && current.issuer === issuer ? { passwordHash: '' } : null
+    },
     // A new user has an entry already.
     (before) =>
       before.signedInAtMs === undefined ? [] : [ownEntry(services, request, { user, action: 'user.bind' })],

@@ -4,6 +4,7 @@ import { checkedEmail, createAccount } from '../../../accounts/change-accounts.j
 import { assertPassword } from '../../../accounts/password.js'
 import { planOfAdministrators, planOfNewAccounts } from '../../../accounts/plans.js'
 import { GatewayError } from '../../../errors.js'
+import { assertMayHavePassword, providerOf } from '../sign-in/bound-users.js'
 import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { ownEntry, type Services } from '../services.js'
@@ -43,6 +44,7 @@ async function changePassword(
   user: User,
 ): Promise<Reply> {
   const { attemptLimits, passwords } = services
+  assertMayHavePassword(services, user)
   assertPassword(request.body.next)
   if (user.passwordHash !== '') {
     await attemptLimits.attempt(user.email, request.address, `session ${user.id}`)
@@ -55,7 +57,7 @@ async function changePassword(
     password: request.body.next,
     action: 'account.password',
     // A link or another change may have replaced the password that was verified.
-    mayReplace: (passwordHash) => passwordHash === user.passwordHash,
+    mayReplace: ({ passwordHash }) => passwordHash === user.passwordHash,
   })
   if (changed === null) throw wrongCurrent()
   return enter(services, request, { user: changed, auditAction: null, refusal: wrongCurrent })
@@ -70,8 +72,8 @@ interface PasswordChange {
   readonly password: string
   /** The action of the audit entry. */
   readonly action: string
-  /** Whether the password with this stored hash may be replaced. */
-  readonly mayReplace: (passwordHash: string) => boolean
+  /** Whether the password of the user, as stored now, may be replaced. */
+  readonly mayReplace: (stored: User) => boolean
 }
 
 /**
@@ -83,11 +85,13 @@ async function setPassword(
   request: Pick<ApiRequest<unknown, unknown>, 'address' | 'requestId'>,
   { user, password, action, mayReplace }: PasswordChange,
 ): Promise<User | null> {
-  const { store, sessions, passwords } = services
+  const { store, sessions, passwords, snapshot } = services
   const passwordHash = await passwords.hash(password)
+  const { dashboard } = snapshot().config
   const changed = await store.users.change(
     user.id,
-    (stored) => (mayReplace(stored.passwordHash) ? { passwordHash } : null),
+    // The identity provider may have signed the user in for the first time meanwhile.
+    (stored) => (providerOf(stored, dashboard) === null && mayReplace(stored) ? { passwordHash } : null),
     () => [ownEntry(services, request, { user, action })],
   )
   if (changed === null) return null
@@ -134,7 +138,10 @@ async function reset(
   assertCookiesWork(request.origin)
   await attemptLimits.countStep(request.address)
   const id = signInTokenIdOf(request.body.link)
-  if ((await store.signInTokens.find('reset', id, now())) === null) throw badLink()
+  const found = await store.signInTokens.find('reset', id, now())
+  const owner = found === null ? null : await store.users.byId(found.accountId)
+  if (owner === null) throw badLink()
+  assertMayHavePassword(services, owner)
   assertPassword(request.body.password)
   const pass = await store.signInTokens.take('reset', id, now())
   const user = pass === null ? null : await store.users.byId(pass.accountId)

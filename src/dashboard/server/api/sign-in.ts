@@ -18,7 +18,9 @@ import {
   SESSION_MS,
   signInTokenIdOf,
   type Session,
+  type SessionProof,
 } from '../sign-in/sessions.js'
+import { assertMayHavePassword } from '../sign-in/bound-users.js'
 import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { accountView, ownEntry, planOf, type Services } from '../services.js'
@@ -75,6 +77,8 @@ interface SignIn {
   readonly user: User
   /** The action of the audit entry; null if the caller has stored one. */
   readonly auditAction: string | null
+  /** What has opened the session. By default: a password. */
+  readonly proof?: SessionProof
   /** Whether the stored user still has the proven credential. By default: the password hash of `user`. */
   readonly isStillProven?: (stored: User) => boolean | Promise<boolean>
   /** The reply if the credential was replaced, or the user disabled, during the sign-in. */
@@ -96,7 +100,7 @@ export async function enter(
   const header = headerOf(request.req, 'cookie')
   const former = cookieOf(header, SESSION_COOKIE)
   if (former !== null) await sessions.end(former)
-  const session = await sessions.open(user)
+  const session = await sessions.open(user, signIn.proof)
   const isKnown = (await sessions.device(cookieOf(header, DEVICE_COOKIE), user.id)) !== null
   const device = isKnown ? null : await sessions.issue('device', user.id, DEVICE_MS)
   // A password change or a disabling first writes the user and then ends what is stored. So it either ends
@@ -121,10 +125,10 @@ export async function enter(
 /** Whether the user, as stored now, may still enter with the credential of the sign-in. */
 async function isStillValid(
   { store, sessions }: Services,
-  { user, isStillProven = ({ passwordHash }) => passwordHash === user.passwordHash }: SignIn,
+  { user, proof, isStillProven = ({ passwordHash }) => passwordHash === user.passwordHash }: SignIn,
 ): Promise<boolean> {
   const stored = await store.users.byId(user.id)
-  return stored !== null && (await sessions.mayEnter(stored)) && (await isStillProven(stored))
+  return stored !== null && (await sessions.mayEnter(stored, proof)) && (await isStillProven(stored))
 }
 
 /**
@@ -188,7 +192,8 @@ async function signIn(
     services.log.info('sign-in refused', { account_id: user?.id, request_id: request.requestId })
     throw wrongPassword()
   }
-  // Reported only to users with the right password.
+  // Reported only to users with the right password, which an earlier version may have stored.
+  assertMayHavePassword(services, user)
   if (!(await sessions.mayEnter(user))) throw accountDisabled()
   await attemptLimits.reset(email, address, device)
   const passwordHash = await rehashed(services, user, body.password)

@@ -39,6 +39,8 @@ export const account = z.strictObject({
   liveKeys: count,
   /** False if the account signs in with the identity provider only. */
   hasPassword: z.boolean(),
+  /** The name of the identity provider that signs the user in, who has no password; null for other users. */
+  provider: z.string().nullable(),
   createdAtMs: timeMs,
 })
 

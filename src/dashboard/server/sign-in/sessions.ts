@@ -23,10 +23,17 @@ const RENEW_MS = 60_000
 /** Lifetime of a known device. */
 export const DEVICE_MS = 90 * 86_400_000
 
+/**
+ * What has opened a session. Roles that groups of the identity provider give hold only in sessions that the
+ * provider has opened: it may have refused the user since then.
+ */
+export type SessionProof = 'password' | 'provider'
+
 /** A valid session. */
 export interface Session {
   /** As in the store. */
   readonly id: string
+  /** With the roles that hold in the session. */
   readonly user: User
   /** The user's roles in accounts, of those that are not disabled. */
   readonly members: readonly Member[]
@@ -52,6 +59,9 @@ interface OpenedSession extends Session {
   readonly secret: string
 }
 
+/** What a user may do in a session, by the accounts that are not disabled. */
+type Rights = Pick<Session, 'user' | 'members' | 'accounts' | 'account'>
+
 /** The store's id of a secret. */
 export function signInTokenIdOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
@@ -66,18 +76,22 @@ export function newSignInSecret(): string {
 export class Sessions {
   private readonly store: Pick<Store, 'signInTokens' | 'accountById' | 'accountsByName' | 'users'>
   private readonly now: () => number
+  private readonly groupSessionMs: () => number
 
+  /** `groupSessionMs` is the maximum age of a session with a role that comes from a group. */
   constructor(
     store: Pick<Store, 'signInTokens' | 'accountById' | 'accountsByName' | 'users'>,
     now: () => number = Date.now,
+    groupSessionMs: () => number = () => SESSION_MS,
   ) {
     this.store = store
     this.now = now
+    this.groupSessionMs = groupSessionMs
   }
 
   /** Opens a session with a new secret. Throws `forbidden` if the user may not use any account. */
-  async open(user: User): Promise<OpenedSession> {
-    const rights = await this.rightsOf(user)
+  async open(user: User, proof: SessionProof = 'password'): Promise<OpenedSession> {
+    const rights = await this.rightsOf(user, proof)
     if (rights === null) throw accountDisabled()
     const secret = newSignInSecret()
     const nowMs = this.now()
@@ -88,9 +102,9 @@ export class Sessions {
       kind: 'session',
       accountId: user.id,
       expiresAtMs: nowMs + IDLE_MS,
-      text: JSON.stringify({ endsAtMs }),
+      text: JSON.stringify({ endsAtMs, proof }),
     })
-    return { id, user, ...rights, csrf: csrfOf(secret), endsAtMs, secret }
+    return { id, ...rights, csrf: csrfOf(secret), endsAtMs: this.endWith(rights, endsAtMs), secret }
   }
 
   /**
@@ -102,11 +116,13 @@ export class Sessions {
     const id = signInTokenIdOf(secret)
     const pass = await this.store.signInTokens.find('session', id, nowMs)
     if (pass === null) return null
-    const endsAtMs = endOf(pass.text)
-    if (endsAtMs <= nowMs) return null
+    const stored = readSession(pass.text)
+    if (stored.endsAtMs <= nowMs) return null
     const user = await this.store.users.byId(pass.accountId)
-    const rights = user === null ? null : await this.rightsOf(user)
-    if (user === null || rights === null) return null
+    const rights = user === null ? null : await this.rightsOf(user, stored.proof)
+    if (rights === null) return null
+    const endsAtMs = this.endWith(rights, stored.endsAtMs)
+    if (endsAtMs <= nowMs) return null
     const until = Math.min(nowMs + IDLE_MS, endsAtMs)
     if (!passive && until - pass.expiresAtMs >= RENEW_MS) {
       const isLive = await this.store.signInTokens.prolong('session', id, {
@@ -115,7 +131,12 @@ export class Sessions {
       })
       if (!isLive) return null
     }
-    return { id, user, ...rights, csrf: csrfOf(secret), endsAtMs }
+    return { id, ...rights, csrf: csrfOf(secret), endsAtMs }
+  }
+
+  /** The end of a session with these rights, which ends after 12 hours at `endsAtMs` otherwise. */
+  private endWith(rights: Rights, endsAtMs: number): number {
+    return isByGroup(rights) ? Math.min(endsAtMs, endsAtMs - SESSION_MS + this.groupSessionMs()) : endsAtMs
   }
 
   /** Ends the session with this secret, if it exists. */
@@ -123,21 +144,32 @@ export class Sessions {
     await this.store.signInTokens.take('session', signInTokenIdOf(secret), this.now())
   }
 
+  /** Ends the session with this secret if it has a role that comes from a group. */
+  async endByGroup(secret: string): Promise<void> {
+    const session = await this.find(secret, true)
+    if (session !== null && isByGroup(session)) await this.end(secret)
+  }
+
   /** Ends all sessions of the user, except one. */
   async endAll(userId: string, except: string | null = null): Promise<number> {
     return this.store.signInTokens.end('session', userId, except)
   }
 
-  /** Whether the user is not disabled and may use an account. */
-  async mayEnter(user: User): Promise<boolean> {
-    return (await this.rightsOf(user)) !== null
+  /** Whether the user is not disabled and may use an account in a session that `proof` opens. */
+  async mayEnter(user: User, proof: SessionProof = 'password'): Promise<boolean> {
+    return (await this.rightsOf(user, proof)) !== null
   }
 
-  /** The accounts of the user; null if there is none that the user may use. */
-  private async rightsOf(user: User): Promise<Pick<Session, 'members' | 'accounts' | 'account'> | null> {
-    if (user.disabled) return null
+  /** The roles and accounts of the user; null if there is none that the user may use. */
+  private async rightsOf(stored: User, proof: SessionProof): Promise<Rights | null> {
+    if (stored.disabled) return null
     const { store } = this
-    const all = await store.users.memberships(user.id)
+    const isByProvider = proof === 'provider'
+    const user = isByProvider ? stored : withoutGroupRole(stored)
+    const memberships = await store.users.memberships(user.id)
+    const all = isByProvider
+      ? memberships
+      : memberships.map(withoutGroupRole).filter(({ role }) => role !== null)
     const found = await Promise.all(all.map(({ accountId }) => store.accountById(accountId)))
     const accounts = found.filter((account) => account !== null && !account.disabled)
     const byName = accounts.filter((account) => account !== null)
@@ -145,10 +177,10 @@ export class Sessions {
     const ids = new Set(byName.map(({ id }) => id))
     const members = all.filter(({ accountId }) => ids.has(accountId))
     const own = byName.find(({ id }) => id === user.id) ?? byName[0]
-    if (own !== undefined) return { members, accounts: byName, account: own }
+    if (own !== undefined) return { user, members, accounts: byName, account: own }
     if (roleOf(user) === null) return null
     const [first] = (await store.accountsByName({ after: null, limit: 1 })).items
-    return first === undefined ? null : { members, accounts: byName, account: first }
+    return first === undefined ? null : { user, members, accounts: byName, account: first }
   }
 
   /**
@@ -184,10 +216,24 @@ function csrfOf(secret: string): string {
   return createHmac('sha256', secret).update('csrf').digest('base64url')
 }
 
-function endOf(text: string): number {
+function isByGroup({ user, members }: Pick<Rights, 'user' | 'members'>): boolean {
+  return [user, ...members].some((each) => roleOf(each) !== each.role)
+}
+
+function withoutGroupRole<Held extends User | Member>(held: Held): Held {
+  const changed = { ...held }
+  delete changed.groupRole
+  return changed
+}
+
+/** Sessions of earlier versions name no proof: they have no roles by groups until the next sign-in. */
+function readSession(text: string): { readonly endsAtMs: number; readonly proof: SessionProof } {
   const value: unknown = JSON.parse(text)
-  const endsAtMs = isObject(value) ? value['endsAtMs'] : undefined
-  return typeof endsAtMs === 'number' ? endsAtMs : 0
+  const { endsAtMs, proof } = isObject(value) ? value : {}
+  return {
+    endsAtMs: typeof endsAtMs === 'number' ? endsAtMs : 0,
+    proof: proof === 'provider' ? 'provider' : 'password',
+  }
 }
 
 /** The session's secret. */

@@ -34,7 +34,13 @@ export function SettingsPage() {
           </Fact>
         </Facts>
       </Block>
-      <PasswordBlock />
+      {account.provider === null ? (
+        <PasswordBlock />
+      ) : (
+        <Block title="Sign-in">
+          <p>You sign in with {account.provider}. There is no password here.</p>
+        </Block>
+      )}
       <SessionsBlock />
       {readsMembers ? (
         <Block title="Audit log">

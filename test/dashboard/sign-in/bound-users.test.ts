@@ -1,0 +1,135 @@
+/**
+ * Goal: a user whom the identity provider signs in has no password, and roles by groups hold only in sessions
+ * that the provider has opened, for at most the configured time.
+ * Method: a real provider on this machine, clients that sign in with it and with passwords, both stores.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { createAdminToken } from '../../../src/accounts/admin-tokens.js'
+import { createAccount } from '../../../src/accounts/change-accounts.js'
+import { hashPassword } from '../../../src/accounts/password.js'
+import { oidcStartReply, sessionReply } from '../../../src/dashboard/server/schema/schema.js'
+import { Sessions } from '../../../src/dashboard/server/sign-in/sessions.js'
+import { PASSWORD, type Answer, type Browser } from '../fixtures/stage.js'
+import { onBothStores } from '../admin/admin-stage.js'
+import type { Person } from './identity-provider.js'
+import { scene, type Scene } from './oidc-stage.js'
+
+async function through(scene: Scene, browser: Browser, person: Person): Promise<Answer> {
+  scene.provider.person = person
+  const started = await browser.ask('POST', '/oidc/start', { body: {} })
+  const query = await scene.provider.visit(oidcStartReply.parse(started.json).url)
+  return browser.ask('POST', '/oidc/finish', { body: { query } })
+}
+
+const ADA: Person = { email: 'ada@example.com', verified: true }
+const NEXT = 'another horse entirely'
+/** Each of these groups gives a role. */
+const ROLES = ", roles: { admin: [platform], accounts: { 'team-*': member } }"
+
+onBothStores(t, 'a bound user has no password', async (t, settings) => {
+  const more = 'admin_api: { enabled: true }'
+  const stage = await scene(t, undefined, { ...settings, more })
+  const { store } = stage
+  const { id } = await stage.account('ada@example.com')
+  await stage.account('root@example.com', 'max', 'admin')
+  const browser = stage.browser()
+  const before = await browser.signIn('ada@example.com')
+  t.match(sessionReply.parse(before.json).account, { provider: null, hasPassword: true })
+  const entered = await through(stage, browser, ADA)
+  t.match(sessionReply.parse(entered.json).account, { provider: 'Acme', hasPassword: false })
+  const stored = async () => (await store.users.byId(id))?.passwordHash
+  t.equal(await stored(), '', 'the hash is removed')
+
+  const set = await browser.ask('PUT', '/password', { body: { next: NEXT } })
+  t.match([set.status, set.error['message']], [403, /signs in with Acme and has no password/])
+  const link = await new Sessions(store).issue('reset', id, 60_000)
+  const reset = await stage.browser().ask('POST', '/reset', { body: { link, password: NEXT } })
+  t.match([reset.status, reset.error['message']], [403, /signs in with Acme and has no password/])
+  t.equal(await stored(), '')
+
+  const root = stage.browser()
+  await root.signIn('root@example.com')
+  for (const path of [`/accounts/${id}/reset`, '/members/ada%40example.com/invite?account=ada']) {
+    const made = await root.ask('POST', path, { body: {} })
+    t.match([made.status, made.error['message']], [403, /has no password/], path)
+  }
+
+  const wish = {
+    name: 'robot',
+    scopes: ['accounts:write'],
+    accountId: null,
+    createdBy: 'test',
+    audit: () => [],
+  }
+  const { secret } = await createAdminToken(store, wish)
+  const invited = await fetch(`${stage.origin}/admin/v1/accounts/ada/members/ada@example.com/invite`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}` },
+  })
+  t.equal(invited.status, 403)
+  t.match(await invited.text(), /signs in with Acme and has no password/)
+
+  // As earlier versions allowed.
+  await store.users.change(id, { passwordHash: hashPassword(PASSWORD) })
+  const signedIn = await stage.browser().signIn('ada@example.com')
+  t.match([signedIn.status, signedIn.error['message']], [403, /signs in with Acme and has no password/])
+  t.equal((await stage.browser().signIn('ada@example.com', NEXT)).status, 401, 'a wrong one')
+  const changed = await browser.ask('PUT', '/password', { body: { current: PASSWORD, next: NEXT } })
+  t.equal(changed.status, 403)
+  t.equal((await through(stage, browser, ADA)).status, 200)
+  t.equal(await stored(), '', 'the next sign-in with the provider removes it')
+})
+
+onBothStores(t, 'roles by groups hold in sessions by the provider', async (t, settings) => {
+  const stage = await scene(t, undefined, settings)
+  const { store } = stage
+  stage.configure({ more: ROLES })
+  await createAccount(store, { name: 'team-a', plan: 'max', password: null })
+  const { id } = await stage.account('eve@example.com')
+  const browser = stage.browser()
+  const eve = { email: 'eve@example.com', verified: true, groups: ['platform', 'team-a'] }
+  t.match((await through(stage, browser, eve)).json, { user: { role: 'admin' } })
+  t.equal((await browser.get('/accounts')).status, 200)
+
+  const user = await store.users.byId(id)
+  if (user === null) throw new Error('the user is gone')
+  const other = stage.browser()
+  // As a session of an earlier version, which did not store what opened it.
+  const { secret } = await new Sessions(store).open(user)
+  other.take('__Host-sid', secret)
+  const shown = sessionReply.parse((await other.get('/session')).json)
+  t.match(shown, { user: { role: null }, accounts: [{ name: 'eve', role: 'owner' }] })
+  t.equal(shown.accounts.length, 1)
+  t.equal((await other.get('/accounts')).status, 403)
+  t.equal((await other.get('/keys?account=team-a')).status, 404)
+
+  const refused = await through(stage, browser, { ...eve, verified: false })
+  t.equal(refused.status, 403)
+  t.equal((await browser.get('/accounts')).status, 401, 'a refusal of the provider ends it')
+})
+
+onBothStores(t, 'a session with a role by a group has a maximum age', async (t, settings) => {
+  const stage = await scene(t, undefined, settings)
+  stage.configure({ more: ROLES, rest: 'group_session_hours: 0.0006' })
+  await stage.account('ada@example.com')
+  const [byGroup, byHand] = [stage.browser(), stage.browser()]
+  const eve = { email: 'eve@example.com', verified: true, groups: ['platform'] }
+  const entered = await through(stage, byGroup, eve)
+  const { endsAtMs } = sessionReply.parse(entered.json)
+  t.ok(endsAtMs !== null && endsAtMs < Date.now() + 2_160, 'the page gets the end')
+  t.equal((await through(stage, byHand, ADA)).status, 200)
+  await sleep(2_200)
+  t.equal((await byGroup.get('/keys?account=all')).status, 401)
+  t.equal((await byHand.get('/keys')).status, 200, 'other roles have the usual time')
+})
+
+void t.test('passwords work without a provider', async (t) => {
+  const stage = await scene(t)
+  const { id } = await stage.account('ada@example.com')
+  await through(stage, stage.browser(), ADA)
+  stage.configure({ hasProvider: false })
+  const link = await new Sessions(stage.store).issue('reset', id, 60_000)
+  const reset = await stage.browser().ask('POST', '/reset', { body: { link, password: NEXT } })
+  t.equal(reset.status, 200, 'there is no other sign-in')
+})
