@@ -2,6 +2,7 @@
  * The calls of a conversation and their results. Some models give each call the same id, or none: a result
  * belongs to the latest call with its id that has no result.
  */
+import type { NativeField } from './request.js'
 
 /** The calls with one id in one turn; those before `next` have results. */
 interface OpenCalls {
@@ -15,6 +16,11 @@ interface OpenCalls {
  * only on the calls before it, so that the prefix of a longer conversation stays the same.
  */
 export class ConversationCalls {
+  /**
+   * The first call or result without its counterpart. The provider of the same format judges it; a request
+   * that is translated is refused.
+   */
+  unpaired: NativeField | null = null
   private readonly used = new Set<string>()
   /** How often each id was given. */
   private readonly counts = new Map<string, number>()
@@ -45,6 +51,11 @@ export class ConversationCalls {
   /** Calls before this one cannot get results any more. */
   close(): void {
     this.open.clear()
+  }
+
+  /** Records a call or result without its counterpart, at a path that breaks a rule. */
+  refuseElsewhere(path: string, rule: string): void {
+    this.unpaired ??= { path, refusal: `${path} ${rule}`, isMalformed: true }
   }
 
   private unused(id: string): string {

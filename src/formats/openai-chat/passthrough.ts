@@ -63,7 +63,7 @@ export function edits(body: JsonObject, modelName: string, context: EncodeContex
   const drop = (key: string): void => void out.push({ key, json: null })
   const own = { body, drop, put }
   // OpenAI's own models take a turn with an empty string.
-  const turns = sendableMessages(body['messages'], facts.endpoints !== undefined)
+  const turns = sendableMessages(body['messages'], context)
   if (facts.endpoints === undefined && turns !== null) out.push(largeEdit('messages', turns))
   if (facts.family !== 'openai') {
     sameLimit(own)
@@ -87,43 +87,54 @@ export function edits(body: JsonObject, modelName: string, context: EncodeContex
 
 /**
  * The messages as every upstream accepts them: without assistant turns without content, which a client has
- * from a refused or empty reply, and with `{}` for the arguments of a call that has none. Null if nothing
- * changes.
+ * from a refused or empty reply or from one of reasoning alone, and with `{}` for the arguments of a call
+ * that has none. Null if nothing changes.
  */
-function sendableMessages(value: JsonValue | undefined, takesBlank: boolean): JsonValue[] | null {
+function sendableMessages(
+  value: JsonValue | undefined,
+  { model: facts, losses }: EncodeContext,
+): JsonValue[] | null {
   const messages = arrayOf(value)
+  const takesBlank = facts.endpoints !== undefined
   let out: JsonValue[] | null = null
   for (const [at, item] of messages.entries()) {
     const isTurn = isObject(item) && item['role'] === 'assistant'
     const isShort = isTurn && longTextOf(item, 'content') === null
     const isBlank = takesBlank && isShort && item['content'] === ''
     const isLeftOut = isTurn && !isBlank && isEmptyTurn(item)
-    const sendable = isTurn && !isLeftOut ? (sendableTurn(item) ?? item) : item
+    if (isLeftOut && reasons(item)) losses.drop('messages.reasoning', 'no-equivalent')
+    const sendable = isTurn && !isLeftOut ? (sendableTurn(item, takesBlank) ?? item) : item
     if (sendable !== item || isLeftOut) out ??= messages.slice(0, at)
     if (!isLeftOut) out?.push(sendable)
   }
   return out === null || out.length === 0 ? null : out
 }
 
-/** Whether all members beside the role are empty. */
+/** Whether all members beside the role and the reasoning are empty. */
 function isEmptyTurn(item: JsonObject): boolean {
   if (longTextOf(item, 'content') !== null) return false
   const isEmptyPart = (part: JsonValue): boolean =>
     isObject(part) && part['type'] === 'text' && longTextOf(part, 'text') === null && part['text'] === ''
   for (const key in item) {
-    if (key === 'role' || key === 'name' || isNothing(item[key])) continue
+    if (key === 'role' || key === 'name' || REASONING.includes(key) || isNothing(item[key])) continue
     if (key !== 'content' || !arrayOf(item[key]).every(isEmptyPart)) return false
     if (!Array.isArray(item[key])) return false
   }
   return true
 }
 
-/** The turn with `{}` for absent arguments, and without an empty list of calls; null if nothing changes. */
-function sendableTurn(item: JsonObject): JsonObject | null {
+/**
+ * The turn with `{}` for absent arguments, and without an empty list of calls; null if nothing changes. A
+ * refusal becomes content for upstreams other than OpenAI, for which the turn would be empty.
+ */
+function sendableTurn(item: JsonObject, takesRefusal: boolean): JsonObject | null {
   const given = item['tool_calls']
-  if (Array.isArray(given) && given.length === 0) {
-    return Object.fromEntries(Object.entries(item).filter(([key]) => key !== 'tool_calls'))
+  const isRefused = typeof item['refusal'] === 'string' && item['refusal'] !== ''
+  const hasContent = longTextOf(item, 'content') !== null || !isNothing(item['content'])
+  if (!takesRefusal && isRefused && !hasContent && arrayOf(given).length === 0) {
+    return { ...without(item, ['refusal', 'tool_calls']), content: item['refusal'] }
   }
+  if (Array.isArray(given) && given.length === 0) return without(item, ['tool_calls'])
   const calls = changed(arrayOf(given), (call) => {
     const inner = objectOf(call['function'])
     return inner['arguments'] === null ? { ...call, function: { ...inner, arguments: '{}' } } : null
@@ -238,11 +249,13 @@ const REASONING = ['extra_content', 'reasoning', 'reasoning_content', 'reasoning
 
 /** Whether a message has reasoning, which `forwardedMessages` removes. */
 function hasReasoning(value: JsonValue | undefined): boolean {
-  const reasons = (item: JsonValue): boolean =>
-    isObject(item) && REASONING.some((key) => !isNothing(item[key]))
   return arrayOf(value).some(
     (item) => isObject(item) && (reasons(item) || arrayOf(item['tool_calls']).some(reasons)),
   )
+}
+
+function reasons(item: JsonValue): boolean {
+  return isObject(item) && REASONING.some((key) => !isNothing(item[key]))
 }
 
 function isNothing(value: JsonValue | undefined): boolean {
@@ -292,8 +305,11 @@ function isThinking(part: JsonValue): boolean {
 
 /** The object without foreign members; null if it has none. */
 function own(item: JsonObject, foreign = FOREIGN_MEMBERS): JsonObject | null {
-  if (!foreign.some((key) => item[key] !== undefined)) return null
-  return Object.fromEntries(Object.entries(item).filter(([key]) => !foreign.includes(key)))
+  return foreign.some((key) => item[key] !== undefined) ? without(item, foreign) : null
+}
+
+function without(item: JsonObject, keys: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(item).filter(([key]) => !keys.includes(key)))
 }
 
 /** The list with the changed items; null if no item changes. */

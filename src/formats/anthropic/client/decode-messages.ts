@@ -1,5 +1,5 @@
 /**
- * Decodes `system` and `messages`, and checks that every call has exactly one result.
+ * Decodes `system` and `messages`, and pairs every call with its result.
  * Consecutive messages of one role are one turn, as in Anthropic's API.
  */
 import { ConversationCalls } from '../../chat/conversation-calls.js'
@@ -98,6 +98,8 @@ class MessagesDecoder {
 
   done(): Message[] {
     this.closeTurn()
+    const { unpaired } = this.calls
+    if (unpaired !== null) this.native.add(unpaired)
     if (this.nonEmptyCount === 0) refuse('messages', 'must have at least one message with content')
     return this.out
   }
@@ -118,14 +120,19 @@ class MessagesDecoder {
   private addResult({ callId, path, parts, isError, cache }: ToolResult, index: number): void {
     const { turn } = this
     const own = this.calls.answer(callId)
-    if (turn === null || own === null) {
-      const isKnown = turn?.results.has(callId) === true
-      refuse(path, isKnown ? 'already has a result' : 'matches no tool_use of the message before it')
-    }
-    const message: ToolMessage = { role: 'tool', index, callId: own, parts }
+    const message: ToolMessage = { role: 'tool', index, callId: own ?? callId, parts }
     if (isError) message.isError = true
     if (cache !== undefined) message.cache = cache
-    turn.results.set(own, message)
+    if (turn !== null && own !== null) {
+      turn.results.set(own, message)
+      return
+    }
+    const rule =
+      turn?.results.has(callId) === true
+        ? 'already has a result'
+        : 'matches no tool_use of the message before it'
+    this.calls.refuseElsewhere(path, rule)
+    this.out.push(message)
   }
 
   private addAssistant(item: JsonObject, path: string, index: number): void {
@@ -159,24 +166,22 @@ class MessagesDecoder {
   /** Appends the results of the open turn, in the order of its calls, once it has all of them. */
   private appendResults(): void {
     const { turn } = this
-    if (turn === null || turn.results.size < turn.paths.size) return
-    for (const { id } of turn.message.toolCalls) {
-      const result = turn.results.get(id)
-      if (result !== undefined) this.out.push(result)
-    }
-    this.turn = null
-    this.calls.close()
+    if (turn !== null && turn.results.size === turn.paths.size) this.closeTurn()
   }
 
-  /** Throws `malformed_request` if a call of the open turn has no result. */
+  /** Appends the results of the open turn. A call without one is reported. */
   private closeTurn(): void {
     const { turn } = this
     if (turn === null) return
     for (const [id, path] of turn.paths) {
-      if (!turn.results.has(id)) {
-        refuse(path, 'must be followed by a user message with a tool_result for it')
+      const result = turn.results.get(id)
+      if (result !== undefined) this.out.push(result)
+      else {
+        this.calls.refuseElsewhere(path, 'must be followed by a user message with a tool_result for it')
       }
     }
+    this.turn = null
+    this.calls.close()
   }
 }
 

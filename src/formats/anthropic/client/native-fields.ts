@@ -23,6 +23,11 @@ export class NativeFields {
     this.fields.set(path, { path, refusal: `${path}: ${why}` })
   }
 
+  /** Adds a field that has its own refusal. */
+  add(field: NativeField): void {
+    this.fields.set(field.path, field)
+  }
+
   host(tool: HostedTool | null): void {
     if (tool !== null) this.hosted.push(tool)
   }

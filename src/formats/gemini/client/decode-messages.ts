@@ -6,6 +6,7 @@ import { ConversationCalls } from '../../chat/conversation-calls.js'
 import { stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { longTextOf, longTextPart } from '../../chat/long-text.js'
 import type {
+  NativeField,
   AssistantPart,
   Message,
   TextPart,
@@ -40,6 +41,8 @@ const PLACEHOLDERS: ReadonlySet<string> = new Set([SKIP_SIGNATURE, 'context_engi
 interface Conversation {
   readonly messages: Message[]
   readonly unknown: readonly string[]
+  /** The first call or result without its counterpart; null if there is none. */
+  readonly unpaired: NativeField | null
 }
 
 /** Decodes the system instruction: a string, parts or a content. Null if it has no text. */
@@ -106,7 +109,7 @@ class ContentsDecoder {
       // Gemini accepts a request that has only a system instruction.
       this.out.push({ role: 'user', index: 0, parts: [{ type: 'text', text: '' }] })
     }
-    return { messages: this.out, unknown: this.unknown }
+    return { messages: this.out, unknown: this.unknown, unpaired: this.ids.unpaired }
   }
 
   /** Decodes a content of a user or a tool. */
@@ -114,8 +117,8 @@ class ContentsDecoder {
     this.closeModel()
     const own: UserPart[] = []
     for (const part of parts) {
-      if (part.kind === 'functionCall') refuse(part.path, 'must be in a content whose role is model')
-      if (part.kind === 'functionResponse') this.result(part, index)
+      if (part.kind === 'functionCall') this.misplaced(part, 'model')
+      else if (part.kind === 'functionResponse') this.result(part, index)
       else if (part.kind === 'text') {
         const read = textPart(part)
         if (!isEmpty(read)) own.push(read)
@@ -162,11 +165,15 @@ class ContentsDecoder {
         this.call(part, turn, { id: callOf(state), signature })
         return
       case 'functionResponse':
-        refuse(part.path, 'must be in a content whose role is user')
+        this.misplaced(part, 'user')
         return
       default:
         turn.parts.push(opaquePart(part))
     }
+  }
+
+  private misplaced({ path }: Part, role: 'model' | 'user'): void {
+    this.ids.refuseElsewhere(path, `must be in a content whose role is ${role}`)
   }
 
   private call(
@@ -206,7 +213,9 @@ class ContentsDecoder {
       return { role: 'tool', index, callId, parts, ...(isError ? { isError } : {}) }
     }
     const found = this.calls.addResult({ name, id }, messageFor)
-    if (found === null) refuse(at, 'matches no functionCall of the model content before it')
+    if (found !== null) return
+    this.ids.refuseElsewhere(at, 'matches no functionCall of the model content before it')
+    this.pendingUserMessages.push(messageFor(id ?? name))
   }
 
   private closeModel(): void {
@@ -217,7 +226,7 @@ class ContentsDecoder {
 
   /** Appends the results of a turn in the order of its calls, then the pending user messages. */
   private closeResults(): void {
-    this.out.push(...this.calls.results())
+    this.out.push(...this.calls.results((path, rule) => this.ids.refuseElsewhere(path, rule)))
     this.calls = new PairedCalls()
     this.out.push(...this.pendingUserMessages)
     this.pendingUserMessages = []
@@ -355,10 +364,11 @@ class PairedCalls {
     return entry.result
   }
 
-  /** The results in the order of the calls. Throws `malformed_request` for a call without one. */
-  results(): ToolMessage[] {
-    return this.all.map(({ result, path }) => {
-      return result ?? refuse(path, 'must be followed by a functionResponse with its result')
+  /** The results in the order of the calls. A call without one is reported. */
+  results(report: ConversationCalls['refuseElsewhere']): ToolMessage[] {
+    return this.all.flatMap(({ result, path }) => {
+      if (result === null) report(path, 'must be followed by a functionResponse with its result')
+      return result ?? []
     })
   }
 }

@@ -230,10 +230,11 @@ function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequ
   }
   const system = fields['systemInstruction']
   const instruction = given(system) ? decodeSystem(system, memberPath(path, 'systemInstruction')) : null
-  const { messages, unknown } = decodeContents(fields['contents'], path)
+  const { messages, unknown, unpaired } = decodeContents(fields['contents'], path)
   request.messages = instruction === null ? messages : [instruction, ...messages]
   if (messages.some(hasFileUri)) addUnseen(request, 'fileData.fileUri')
   for (const each of unknown) loseNative(request, each)
+  if (unpaired !== null) (request.native ??= []).push(unpaired)
   readTools(fields, request, path)
   for (const [key, value] of Object.entries(fields)) {
     if (!given(value) || READ.has(key)) continue

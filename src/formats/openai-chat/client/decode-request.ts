@@ -72,7 +72,7 @@ export function decodeRequest(body: JsonObject): ChatRequest {
     tools: [],
     rest: {},
   }
-  request.messages = decodeMessages(body['messages'])
+  request.messages = decodeMessages(body['messages'], request)
   decodeToolFields(body, request)
   applyRules(body, RULES, request)
   return request
@@ -256,8 +256,8 @@ function decodeResponseFormat(value: JsonValue): ResponseFormat {
   return decodeFormat(type, () => object(item['json_schema'], path), path)
 }
 
-// Decodes `messages` and checks that every tool call has exactly one result. System messages keep their
-// position and arguments their text.
+// Decodes `messages` and pairs every tool call with its result. System messages keep their position and
+// arguments their text.
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
@@ -284,14 +284,14 @@ interface Entry {
 }
 
 /** Decodes `messages`; the results of a turn are returned in the order of its calls. */
-function decodeMessages(value: JsonValue | undefined): Message[] {
+function decodeMessages(value: JsonValue | undefined, request: ChatRequest): Message[] {
   if (!Array.isArray(value) || value.length === 0) refuse('messages', 'must be a non-empty array')
   const decoder = new MessagesDecoder()
   for (const [index, member] of array(value, 'messages', MAX_MESSAGES).entries()) {
     const path = `messages[${index}]`
     decoder.add({ item: object(member, path), path, index })
   }
-  return decoder.done()
+  return decoder.done(request)
 }
 
 class MessagesDecoder {
@@ -317,9 +317,10 @@ class MessagesDecoder {
     this.turn = { path, calls: message.toolCalls, results: new Map(), legacy }
   }
 
-  done(): Message[] {
+  done(request: ChatRequest): Message[] {
     this.closeTurn()
-    const { messages } = this
+    const { messages, calls } = this
+    if (calls.unpaired !== null) (request.native ??= []).push(calls.unpaired)
     if (messages.length === 0) refuse('messages', 'must have at least one message with content')
     return messages
   }
@@ -327,18 +328,40 @@ class MessagesDecoder {
   private addResult(entry: Entry, role: 'tool' | 'function'): void {
     const { item, path } = entry
     const { turn } = this
-    if (turn === null) refuse(path, 'must follow an assistant message with tool_calls')
-    const callId = role === 'tool' ? this.callOf(item, path, turn) : callNamed(item, path, turn)
-    turn.results.set(callId, toolMessage(entry, role, callId))
+    const callId = role === 'tool' ? this.callOf(item, path) : this.callNamed(item, path)
+    const message = toolMessage(entry, role, callId ?? '')
+    if (turn === null || callId === null) this.messages.push(message)
+    else turn.results.set(callId, message)
   }
 
-  private callOf(item: JsonObject, path: string, turn: Turn): string {
+  /** The own id of the call that a result belongs to; null, and reported, if there is none. */
+  private callOf(item: JsonObject, path: string): string | null {
     const at = `${path}.tool_call_id`
     const id = optionalId(item['tool_call_id'], at)
     const callId = this.calls.answer(id)
-    if (callId !== null) return callId
-    const isKnown = turn.results.has(id)
-    return refuse(at, isKnown ? 'already has a result' : 'matches no call of the assistant message before it')
+    if (this.turn === null) this.unpaired(path, 'must follow an assistant message with tool_calls')
+    else if (callId === null) {
+      const isKnown = this.turn.results.has(id)
+      this.unpaired(
+        at,
+        isKnown ? 'already has a result' : 'matches no call of the assistant message before it',
+      )
+    }
+    return callId
+  }
+
+  /** The same for a result of the legacy form, which has the function's name. */
+  private callNamed(item: JsonObject, path: string): string | null {
+    const { turn } = this
+    const name = toolName(item['name'], `${path}.name`)
+    if (turn === null) this.unpaired(path, 'must follow an assistant message with tool_calls')
+    const call = turn?.calls.find((each) => each.name === name && !turn.results.has(each.id))
+    if (call === undefined) this.unpaired(`${path}.name`, 'must name a function call without a result')
+    return call?.id ?? null
+  }
+
+  private unpaired(path: string, rule: string): void {
+    this.calls.refuseElsewhere(path, rule)
   }
 
   /** Adds the results of the turn in the order of its calls. */
@@ -353,7 +376,7 @@ class MessagesDecoder {
       else {
         const path = turn.legacy ? `${turn.path}.function_call` : `${turn.path}.tool_calls[${at}]`
         const role = turn.legacy ? 'function' : 'tool'
-        refuse(path, `must be followed by a ${role} message with its result`)
+        this.unpaired(path, `must be followed by a ${role} message with its result`)
       }
     }
   }
@@ -476,12 +499,6 @@ function toolMessage({ item, path, index }: Entry, role: 'tool' | 'function', ca
 /** Some servers of open models give their calls no id. */
 function optionalId(value: JsonValue | undefined, path: string): string {
   return given(value) && value !== '' ? text(value, path, MAX_ID) : ''
-}
-
-function callNamed(item: JsonObject, path: string, turn: Turn): string {
-  const name = toolName(item['name'], `${path}.name`)
-  const call = turn.calls.find((candidate) => candidate.name === name && !turn.results.has(candidate.id))
-  return call?.id ?? refuse(`${path}.name`, 'must name a function call without a result')
 }
 
 /** The text parts of a system or developer message. Empty text is dropped. */

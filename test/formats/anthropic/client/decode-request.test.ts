@@ -5,6 +5,7 @@
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
+import { reportNative } from '../../../../src/formats/dialect.js'
 import { clientCodecOf } from '../../../../src/formats/index.js'
 import { GatewayError } from '../../../../src/errors.js'
 
@@ -19,7 +20,7 @@ function decode(members: JsonObject, headers: Record<string, string> = {}): Chat
 
 function refusal(members: JsonObject, headers: Record<string, string> = {}): GatewayError {
   try {
-    decode(members, headers)
+    reportNative(decode(members, headers), { drop: () => undefined })
   } catch (error) {
     if (error instanceof GatewayError) return error
     throw error

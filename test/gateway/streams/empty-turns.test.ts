@@ -1,0 +1,152 @@
+/**
+ * Goal: a turn of the model without content, which a client has from a refused, blocked or empty reply, is
+ * accepted in each format, and no upstream gets a turn that it refuses for being empty.
+ * Method: each client format with each form of such a turn, through upstreams of each format, to a server
+ * that records requests.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import t from 'tap'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../src/formats/chat/json.js'
+import { startGateway } from '../../helpers/gateway.js'
+import { startRawUpstream } from '../../helpers/raw-upstream.js'
+import { AWS_AUTH, usualReply } from '../platforms/capture.js'
+
+/** Upstreams by the name of their model. */
+const UPSTREAMS: Readonly<Record<string, string>> = {
+  chat: 'dialect: openai-chat, api_key: k',
+  responses: 'dialect: openai-responses, api_key: k',
+  anthropic: 'dialect: anthropic, api_key: k',
+  gemini: 'dialect: gemini, api_key: k',
+  converse: `platform: bedrock, dialect: converse, region: eu-west-1, auth: ${AWS_AUTH}`,
+  invoke: `platform: bedrock, dialect: anthropic, region: eu-west-1, auth: ${AWS_AUTH}`,
+}
+
+/** The turns between two of the user, by the client's format. */
+const TURNS: Readonly<Record<string, readonly JsonValue[]>> = {
+  chat: [
+    { role: 'assistant' },
+    { role: 'assistant', content: null },
+    { role: 'assistant', content: '' },
+    { role: 'assistant', content: [] },
+    { role: 'assistant', content: [{ type: 'text', text: '' }] },
+    { role: 'assistant', content: null, tool_calls: [] },
+    { role: 'assistant', content: null, tool_calls: null, function_call: null },
+    { role: 'assistant', content: null, refusal: null, audio: null, annotations: [] },
+    { role: 'assistant', content: '', refusal: '' },
+    { role: 'assistant', content: null, reasoning_content: 'They greet.' },
+    { role: 'assistant', content: null, reasoning: 'They greet.', reasoning_details: [] },
+    { role: 'assistant', content: '', reasoning_content: '' },
+  ],
+  messages: [
+    { role: 'assistant' },
+    { role: 'assistant', content: null },
+    { role: 'assistant', content: '' },
+    { role: 'assistant', content: [] },
+    { role: 'assistant', content: [{ type: 'text', text: '' }] },
+  ],
+  responses: [
+    { type: 'message', role: 'assistant', content: [] },
+    { type: 'message', role: 'assistant', content: '' },
+    { type: 'message', role: 'assistant', content: null },
+    { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: '' }] },
+    { type: 'message', role: 'assistant', content: [{ type: 'refusal', refusal: '' }] },
+    { type: 'reasoning', summary: [{ type: 'summary_text', text: 'They greet.' }] },
+    { type: 'web_search_call', id: 'ws_1', status: 'completed' },
+  ],
+  gemini: [
+    { role: 'model' },
+    { role: 'model', parts: null },
+    { role: 'model', parts: [] },
+    { role: 'model', parts: [{ text: '' }] },
+    { role: 'model', parts: [{ text: 'They greet.', thought: true }] },
+  ],
+}
+
+const upstream = await startRawUpstream(t, usualReply)
+const gateway = await startGateway(t)
+const names = Object.keys(UPSTREAMS)
+const settings = names.map(
+  (name) => `  t-${name}: { base_url: "${upstream.origin}", ${UPSTREAMS[name] ?? ''} }\n`,
+)
+const routes = names.map((name) => `  - { prefix: "to-${name}", upstream: t-${name} }\n`)
+const text = readFileSync(gateway.configFile, 'utf8')
+writeFileSync(
+  gateway.configFile,
+  text.replace('routes:\n', `${settings.join('')}routes:\n${routes.join('')}`),
+)
+gateway.reload()
+
+function requestOf(format: string, model: string, turn: JsonValue): [path: string, body: JsonObject] {
+  const around = (one: JsonValue, other: JsonValue): JsonValue[] => [one, turn, other]
+  const [hi, go] = ['Hi', 'Go on'].map((content) => ({ role: 'user', content }))
+  const said = around(hi ?? null, go ?? null)
+  switch (format) {
+    case 'chat':
+      return ['/v1/chat/completions', { model, max_tokens: 9, messages: said }]
+    case 'messages':
+      return ['/v1/messages', { model, max_tokens: 9, messages: said }]
+    case 'responses':
+      return ['/v1/responses', { model, store: false, max_output_tokens: 99, input: said }]
+    default: {
+      const contents = around(
+        { role: 'user', parts: [{ text: 'Hi' }] },
+        { role: 'user', parts: [{ text: 'Go' }] },
+      )
+      return [
+        `/v1beta/models/${model}:generateContent`,
+        { contents, generationConfig: { maxOutputTokens: 9 } },
+      ]
+    }
+  }
+}
+
+/** Turns of the model that the upstream would refuse as empty. */
+function emptyTurns(body: JsonObject): JsonValue[] {
+  const turns = [body['messages'], body['contents'], body['input']].flatMap(arrayOf).map(objectOf)
+  return turns.filter(({ role, content, parts, tool_calls: calls }) => {
+    if (role !== 'assistant' && role !== 'model') return false
+    const inner = content ?? parts ?? []
+    const isText = typeof inner === 'string' && inner !== ''
+    const blocks = arrayOf(inner).map(objectOf)
+    const isEmpty = blocks.every((block) => (block['text'] ?? block['refusal']) === '')
+    return !isText && isEmpty && arrayOf(calls).length === 0
+  })
+}
+
+for (const [format, turns] of Object.entries(TURNS)) {
+  for (const name of names) {
+    void t.test(`${format} to ${name}`, async (t) => {
+      for (const turn of turns) {
+        const [path, body] = requestOf(format, `to-${name}`, turn)
+        upstream.requests.length = 0
+        const response = await fetch(gateway.origin + path, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        })
+        const about = `${JSON.stringify(turn)} ${await response.text()}`
+        t.equal(response.status, 200, about)
+        const sent = objectOf(JSON.parse(upstream.requests[0]?.body.toString() ?? '{}') as JsonValue)
+        // OpenAI's own format on both sides: the provider takes what it has sent.
+        if (format !== 'responses' || name !== 'responses') t.same(emptyTurns(sent), [], about)
+      }
+    })
+  }
+}
+
+void t.test('a refusal is the content for upstreams that do not know the member', async (t) => {
+  const turn = { role: 'assistant', content: null, refusal: 'I cannot help with that.' }
+  for (const name of names) {
+    const [path, body] = requestOf('chat', `to-${name}`, turn)
+    upstream.requests.length = 0
+    const response = await fetch(gateway.origin + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    t.equal(response.status, 200, await response.text())
+    const sent = objectOf(JSON.parse(upstream.requests[0]?.body.toString() ?? '{}') as JsonValue)
+    t.match(JSON.stringify(sent), turn.refusal, name)
+    t.same(emptyTurns(sent), [], name)
+  }
+})
