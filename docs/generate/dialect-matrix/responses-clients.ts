@@ -34,6 +34,12 @@ const custom = (format: JsonObject): JsonObject => ({
   tools: [{ type: 'custom', name: 'run', format }],
 })
 
+const SHELL: JsonObject = { tools: [{ type: 'local_shell' }] }
+const SHELL_TURN: JsonObject[] = [
+  { type: 'local_shell_call', call_id: 'c1', action: { type: 'exec', command: ['ls'], env: {} } },
+  { type: 'function_call_output', call_id: 'c1', output: 'a.txt' },
+]
+
 /** The Responses format. */
 export const RESPONSES: ClientConcepts = {
   title: 'Responses (`POST /v1/responses`)',
@@ -105,6 +111,20 @@ export const RESPONSES: ClientConcepts = {
     {
       name: '`tools` in a namespace',
       members: { tools: [{ type: 'namespace', name: 'kit', tools: [TOOL] }] },
+    },
+    {
+      name: 'tools that the client runs: `local_shell`, `shell`, `apply_patch`, `tool_search` with `execution: client`',
+      members: {
+        tools: [
+          ...['local_shell', 'shell', 'apply_patch'].map((type) => ({ type })),
+          { type: 'tool_search', execution: 'client' },
+        ],
+      },
+    },
+    {
+      name: 'calls and results of such tools, sent back',
+      members: { ...SHELL, input: [LOOK, ...SHELL_TURN] },
+      base: { ...SHELL, input: [LOOK] },
     },
     { name: 'tools that OpenAI runs', members: { tools: [TOOL, SEARCH] }, base: TOOLS },
     {

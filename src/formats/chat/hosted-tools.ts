@@ -151,7 +151,7 @@ export function addUnseen(request: { unseen?: string[] }, path: string): void {
 }
 
 /** A shell of the client; one with another environment runs in a container of the provider. */
-function isLocalShell(name: string, { environment }: JsonObject): boolean {
+export function isLocalShell(name: string, { environment }: JsonObject): boolean {
   if (name !== 'shell') return false
   if (environment === undefined || environment === null) return true
   return typeof environment === 'object' && !Array.isArray(environment)

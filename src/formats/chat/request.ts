@@ -152,6 +152,9 @@ export interface NamespacedTool {
   readonly name: string
 }
 
+/** Types of tools that OpenAI defines and the client runs. */
+export type ClientToolType = 'apply_patch' | 'local_shell' | 'shell' | 'tool_search'
+
 /** A decoded and validated request. A member is absent if the client did not set it. */
 export interface ChatRequest {
   /** The model id for the upstream. */
@@ -188,6 +191,8 @@ export interface ChatRequest {
   includeReasoningState?: boolean
   /** Tools of a namespace, by their name in `tools`. Replies name both. */
   namespaces?: ReadonlyMap<string, NamespacedTool>
+  /** Functions for tools of another type, by their name in `tools`. Replies have items of the type. */
+  clientTools?: ReadonlyMap<string, ClientToolType>
   /** Members of the body that replies of the client's format repeat. */
   repeated?: JsonObject
   /** Fields without a canonical member, by their top-level name. Encoders map each or report it as a loss. */

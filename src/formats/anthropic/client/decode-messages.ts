@@ -347,6 +347,7 @@ function toolResult({ item, path }: Block, native: NativeFields): ToolResult {
   if (given(item.content)) {
     for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
       if (block instanceof LongText) parts.push(longTextPart(block))
+      else if (block.item.type === 'tool_reference') parts.push(toolReference(block))
       else addUserPart(block, parts, native)
     }
   }
@@ -357,6 +358,13 @@ function toolResult({ item, path }: Block, native: NativeFields): ToolResult {
     isError: given(item.is_error) && boolean(item.is_error, `${path}.is_error`),
     cache: cacheMark(item, path),
   }
+}
+
+/** A tool that a search of the client has found, as a line of text: the tool itself is in `tools`. */
+function toolReference({ item, path }: Block): TextPart {
+  const name = string(item.tool_name, `${path}.tool_name`)
+  const part: TextPart = { type: 'text', text: `Tool found: ${name}` }
+  return withCacheMark(part, item, path)
 }
 
 function addAssistantBlock(

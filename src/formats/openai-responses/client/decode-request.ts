@@ -42,7 +42,14 @@ import {
 import { modelOf, streamOf } from '../../wire/request-fields.js'
 import { readField } from '../../wire/scalar-fields.js'
 import { EFFORT, FIELDS } from '../fields.js'
-import { decodeText, decodeToolChoice, decodeTools, native, joinedName } from './decode-tools.js'
+import {
+  clientCallIn,
+  clientFunctionName,
+  clientResultIn,
+  joinedName,
+  type ClientCall,
+} from './client-tools.js'
+import { decodeText, decodeToolChoice, decodeTools, native } from './decode-tools.js'
 import { repeatedOf } from './response-object.js'
 import { decodeMediaUrl } from '../../wire/inline-media.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
@@ -105,10 +112,10 @@ export function decodeRequest(body: JsonObject, historyItems = 0): ChatRequest {
     rest: {},
   }
   const isPartial = previous !== null || items.length > 0
-  if (given(body['tools'])) decodeTools(body['tools'], request)
-  const { namespaces } = request
+  decodeTools(body, request, historyItems)
+  const { namespaces, clientTools } = request
   const report = (unpaired: NativeField): void => native(request, unpaired)
-  request.messages = messagesOf(body, { historyItems, isPartial, namespaces, report })
+  request.messages = messagesOf(body, { historyItems, isPartial, namespaces, clientTools, report })
   addStored(body['input'], request, historyItems)
   applyRules(body, RULES, request)
   return request
@@ -268,6 +275,7 @@ interface InputOptions {
   readonly report: (unpaired: NativeField) => void
   /** The tools in a namespace, by their joined name. */
   readonly namespaces: ChatRequest['namespaces']
+  readonly clientTools: ChatRequest['clientTools']
 }
 
 /** Dialects of the upstreams that sign calls and texts: Google's, and its endpoint in OpenAI's format. */
@@ -297,6 +305,8 @@ class Conversation {
   private readonly ids = new ConversationCalls()
   /** By the call's own id. */
   private readonly calls = new Map<string, { readonly turn: Turn; readonly call: ToolCall }>()
+  /** Ids of calls that only OpenAI accepts. */
+  private readonly foreign = new Set<string>()
   private hasUnpaired = false
   private readonly nested = new NestedJson()
   private index = 0
@@ -325,9 +335,35 @@ class Conversation {
         if (this.options.isPartial) return undefined
         return refuse(path, 'refers to an unknown item. Send the whole item')
       default:
-        // Items of OpenAI's hosted tools, which only OpenAI accepts.
-        this.open().message.parts.push({ type: 'opaque', provider: ORIGIN, block: item })
+        return this.addOther(item, path)
     }
+  }
+
+  /** An item of a tool of another type: one that the client runs, or one that only OpenAI accepts. */
+  private addOther(item: JsonObject, path: string): void {
+    const { call_id: callId, id } = item
+    const call = clientCallIn(item)
+    if (call !== null) return this.addClientCall(call, item, path)
+    const result = clientResultIn(item)
+    // The result of a local shell may have the id of its call as its own.
+    const given = stringOf(callId) ?? stringOf(id) ?? ''
+    const own = result === null ? null : this.ids.answer(given)
+    if (result === null || own === null) {
+      if (typeof callId === 'string') this.foreign.add(callId)
+      return this.addOpaque(item)
+    }
+    const message: ToolMessage = { role: 'tool', index: this.index, callId: own, parts: [] }
+    if (result !== '') message.parts.push({ type: 'text', text: result })
+    this.calls.get(own)?.turn.results.set(own, message)
+  }
+
+  private addOpaque(item: JsonObject): void {
+    this.open().message.parts.push({ type: 'opaque', provider: ORIGIN, block: item })
+  }
+
+  private addClientCall({ type, json }: ClientCall, item: JsonObject, path: string): void {
+    const name = clientFunctionName(this.options, type) ?? type
+    this.pushCall(item, path, { name, arguments: json })
   }
 
   messages(): Message[] {
@@ -341,7 +377,7 @@ class Conversation {
       if (result !== undefined) return [result]
       this.refuseElsewhere(
         paths.get(id) ?? 'input',
-        'must be followed by an item of type function_call_output or custom_tool_call_output with its call_id',
+        'must be followed by an item with its result and its call_id, such as function_call_output',
       )
       return []
     })
@@ -413,15 +449,16 @@ class Conversation {
   }
 
   private addCall(item: JsonObject, path: string, custom: boolean): void {
+    const key = custom ? 'input' : 'arguments'
+    const json = argumentsOf(item[key], `${path}.${key}`, custom)
+    const name = this.nameOf(item, path)
+    this.pushCall(item, path, custom ? { name, arguments: json, custom } : { name, arguments: json })
+  }
+
+  private pushCall(item: JsonObject, path: string, members: Omit<ToolCall, 'id'>): void {
     const turn = this.open()
     const id = this.ids.add(callIdOf(item, path), turn.message.index)
-    const key = custom ? 'input' : 'arguments'
-    const call: ToolCall = {
-      id,
-      name: this.nameOf(item, path),
-      arguments: argumentsOf(item[key], `${path}.${key}`, custom),
-    }
-    if (custom) call.custom = true
+    const call: ToolCall = { id, ...members }
     turn.message.toolCalls.push(call)
     turn.paths.set(id, path)
     this.calls.set(id, { turn, call })
@@ -437,6 +474,8 @@ class Conversation {
 
   private addResult(item: JsonObject, path: string): void {
     const given = callIdOf(item, path)
+    // The call is an item that only OpenAI accepts, so its result is too.
+    if (this.foreign.delete(given)) return this.addOpaque(item)
     const callId = this.ids.answer(given) ?? given
     const parts = userParts(contentOf(item, 'output'), `${path}.output`)
     const message: ToolMessage = { role: 'tool', index: this.index, callId, parts }

@@ -1,14 +1,17 @@
 /**
  * Decodes `tools`, `tool_choice` and `text`. Tools that OpenAI runs itself go to upstreams of this format
- * only; for others they are reported as the loss `tools.TYPE`.
+ * only; for others they are reported as the loss `tools.TYPE`. Those that the client runs are functions.
  *
  * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
  */
+import { GatewayError } from '../../../errors.js'
 import { VERBOSITY } from '../fields.js'
+import { clientFunction, clientFunctionName, clientToolType, joinedName } from './client-tools.js'
 import { addHosted, hostedTool } from '../../chat/hosted-tools.js'
-import { type JsonObject, type JsonValue, stringOf } from '../../chat/json.js'
+import { arrayOf, type JsonObject, type JsonValue, objectOf, stringOf } from '../../chat/json.js'
 import type {
   ChatRequest,
+  ClientToolType,
   NamespacedTool,
   NativeField,
   ResponseFormat,
@@ -34,17 +37,62 @@ interface DecodedTools {
   readonly request: ChatRequest
   /** The tools of all namespaces, by their joined names. */
   readonly namespaces: Map<string, NamespacedTool>
+  /** The functions for tools of other types, by name. */
+  readonly clientTools: Map<string, ClientToolType>
+  /** The names of the tools, also of those in `tools` that are not decoded yet. */
+  readonly names: Set<string>
+  /** Leaves out tools that the request already has. */
+  readonly isFound: boolean
 }
 
-/** Decodes `tools` into the request. Throws `malformed_request` naming the tool that breaks a rule. */
-export function decodeTools(value: JsonValue, request: ChatRequest): void {
-  const tools = { request, namespaces: new Map<string, NamespacedTool>() }
-  for (const [at, entry] of array(value, 'tools', MAX_TOOLS).entries()) {
-    const path = `tools[${at}]`
+/**
+ * Decodes `tools`, and the tools that the conversation has found, into the request. Throws
+ * `malformed_request` naming the tool that breaks a rule. `historyItems`: number of items of `input` before
+ * those of the client.
+ */
+export function decodeTools(
+  { tools: own, input }: JsonObject,
+  request: ChatRequest,
+  historyItems: number,
+): void {
+  const items = arrayOf(own)
+  const tools = {
+    request,
+    namespaces: new Map<string, NamespacedTool>(),
+    clientTools: new Map<string, ClientToolType>(),
+    names: new Set(items.flatMap((item) => stringOf(objectOf(item)['name']) ?? [])),
+  }
+  if (given(own)) decodeList(own, 'tools', { ...tools, isFound: false })
+  for (const [at, item] of arrayOf(input).entries()) {
+    const { type, tools: found } = objectOf(item)
+    if (type !== 'tool_search_output' && type !== 'additional_tools') continue
+    decodeFound(found, `input[${Math.max(0, at - historyItems)}].tools`, { ...tools, isFound: true })
+  }
+  if (tools.namespaces.size > 0) request.namespaces = tools.namespaces
+  if (tools.clientTools.size > 0) request.clientTools = tools.clientTools
+}
+
+/** Tools of an item: OpenAI judges whether they are valid, and other upstreams need them. */
+function decodeFound(value: JsonValue | undefined, path: string, tools: DecodedTools): void {
+  if (!given(value)) return
+  try {
+    decodeList(value, path, tools)
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    native(tools.request, { path, refusal: error.message, isMalformed: true })
+  }
+}
+
+function decodeList(value: JsonValue, listPath: string, tools: DecodedTools): void {
+  const { request } = tools
+  for (const [at, entry] of array(value, listPath, MAX_TOOLS).entries()) {
+    const path = `${listPath}[${at}]`
     const item = object(entry, path)
     const type = stringOf(item['type']) ?? ''
     const tool = clientTool(item, path)
-    if (tool !== null) request.tools.push(tool)
+    const ownType = clientToolType(item)
+    if (tool !== null) addTool(tool, tools)
+    else if (ownType !== null) addClientFunction(ownType, { item, path }, tools)
     else if (type === 'namespace') decodeNamespace(item, path, tools)
     else if (TYPE.test(type)) {
       finiteObject(item, path)
@@ -52,6 +100,27 @@ export function decodeTools(value: JsonValue, request: ChatRequest): void {
       addHosted(request, hostedTool(item, path))
     } else refuse(`${path}.type`, 'must be the type of a tool, such as function or custom')
   }
+}
+
+function addTool(tool: Tool, { request, names, isFound }: DecodedTools): void {
+  if (isFound && names.has(tool.name)) return
+  names.add(tool.name)
+  request.tools.push(tool)
+}
+
+/** Adds the function for a tool of a type that the client runs, once. */
+function addClientFunction(
+  type: ClientToolType,
+  entry: { readonly item: JsonObject; readonly path: string },
+  tools: DecodedTools,
+): void {
+  const { request, clientTools, names } = tools
+  if ([...clientTools.values()].includes(type)) return
+  let name: string = type
+  while (names.has(name)) name = `${name}_tool`
+  names.add(name)
+  clientTools.set(name, type)
+  request.tools.push(clientFunction(type, name, entry))
 }
 
 /** A function or custom tool, which the client runs; null for any other type. */
@@ -63,7 +132,8 @@ function clientTool(item: JsonObject, path: string): Tool | null {
 /**
  * The tools of a namespace (Codex sends one for each MCP server). Other formats get them under joined names.
  */
-function decodeNamespace(item: JsonObject, path: string, { request, namespaces }: DecodedTools): void {
+function decodeNamespace(item: JsonObject, path: string, tools: DecodedTools): void {
+  const { request, namespaces } = tools
   const namespace = toolName(item['name'], `${path}.name`)
   for (const [at, entry] of array(item['tools'], `${path}.tools`, MAX_TOOLS).entries()) {
     const toolPath = `${path}.tools[${at}]`
@@ -77,14 +147,8 @@ function decodeNamespace(item: JsonObject, path: string, { request, namespaces }
     const { name } = tool
     tool.name = joinedName(namespace, name)
     namespaces.set(tool.name, { namespace, name })
-    request.tools.push(tool)
+    addTool(tool, tools)
   }
-  request.namespaces = namespaces
-}
-
-/** The name of a tool in a namespace, for formats without namespaces. */
-export function joinedName(namespace: string, name: string): string {
-  return `${namespace}__${name}`
 }
 
 function customTool(item: JsonObject, path: string): Tool {
@@ -118,7 +182,7 @@ function hasHosted(request: ChatRequest): boolean {
 
 /** Decodes `tool_choice` into the request, whose tools are decoded already. */
 export function decodeToolChoice(value: JsonValue, request: ChatRequest): void {
-  const choice = choiceOf(value)
+  const choice = choiceOf(value, request)
   if (choice === null) {
     native(request, CHOICE)
     return
@@ -142,18 +206,20 @@ function isPossible(choice: ToolChoice, request: ChatRequest): boolean {
 }
 
 /** Null if the choice is a hosted tool. */
-function choiceOf(value: JsonValue): ToolChoice | null {
+function choiceOf(value: JsonValue, request: ChatRequest): ToolChoice | null {
   if (typeof value === 'string') return { mode: oneOf(value, 'tool_choice', MODES) }
   const item = object(value, 'tool_choice')
   const type = stringOf(item['type']) ?? ''
   if (type === 'function' || type === 'custom') {
     return { mode: 'named', name: toolName(item['name'], 'tool_choice.name') }
   }
-  if (type === 'allowed_tools') return allowedTools(item)
+  if (type === 'allowed_tools') return allowedTools(item, request)
+  const own = clientFunctionName(request, type)
+  if (own !== null) return { mode: 'named', name: own }
   return TYPE.test(type) ? null : refuse('tool_choice.type', 'must be the type of a tool')
 }
 
-function allowedTools(item: JsonObject): ToolChoice | null {
+function allowedTools(item: JsonObject, request: ChatRequest): ToolChoice | null {
   const mode = oneOf(item['mode'], 'tool_choice.mode', ['auto', 'required'])
   const names: string[] = []
   const tools = array(item['tools'], 'tool_choice.tools', MAX_TOOLS)
@@ -164,7 +230,11 @@ function allowedTools(item: JsonObject): ToolChoice | null {
     const type = stringOf(tool['type']) ?? ''
     if (type === 'function' || type === 'custom') {
       names.push(toolName(tool['name'], `${path}.name`))
-    } else if (!TYPE.test(type)) refuse(`${path}.type`, 'must be the type of a tool')
+      continue
+    }
+    const own = clientFunctionName(request, type)
+    if (own !== null) names.push(own)
+    else if (!TYPE.test(type)) refuse(`${path}.type`, 'must be the type of a tool')
   }
   return names.length === 0 ? null : { mode: 'allowed', required: mode === 'required', names }
 }

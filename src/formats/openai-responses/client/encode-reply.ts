@@ -7,6 +7,7 @@ import type { Seed } from '../../dialect.js'
 import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
 import { writeReasoningToken, type Thought } from '../../wire/reasoning-token.js'
 import { ORIGIN } from '../reasoning-state.js'
+import { clientCallItem } from './client-tools.js'
 import {
   callItem,
   imageItem,
@@ -76,6 +77,12 @@ class Items {
       }
       case 'tool': {
         const custom = block.custom === true
+        const own = clientCallItem(this.request, { callId: block.id, name: block.name, json: block.json })
+        if (own !== null) {
+          this.texts.push(own.json(this.id(own.prefix), 'completed'))
+          if (block.signature !== undefined) this.addState(block.signature, { call: block.id })
+          return
+        }
         const json = custom ? block.json : argumentsOf(block.json)
         const call = namedCall(this.request, { callId: block.id, name: block.name, json, custom })
         this.texts.push(callItem(this.id(custom ? 'ctc' : 'fc'), call, 'completed'))

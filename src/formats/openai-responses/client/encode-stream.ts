@@ -12,6 +12,7 @@ import type { Seed, StreamEncoder } from '../../dialect.js'
 import { quote } from '../../wire/json/write-json.js'
 import { writeReasoningToken } from '../../wire/reasoning-token.js'
 import { ORIGIN } from '../reasoning-state.js'
+import { clientCallItem } from './client-tools.js'
 import { withFieldNames } from './encode-error.js'
 import { argumentsOf, stateToken, encodeCitation, encodeLogprobs } from './encode-reply.js'
 import {
@@ -36,8 +37,8 @@ type ToolStart = Extract<ChatEvent, { type: 'tool-start' }>
 interface OpenItem {
   readonly id: string
   readonly fragments: string[]
-  /** The start of its delta events, up to the sequence number. */
-  readonly deltaStart: string
+  /** The start of its delta events, up to the sequence number; null for an item without such events. */
+  readonly deltaStart: string | null
   readonly tool: ToolStart | null
   readonly redacted: string | undefined
 }
@@ -142,7 +143,7 @@ export class EventEncoder implements StreamEncoder {
       this.output.put('response.reasoning_summary_part.added', members)
     }
     open.fragments.push(text)
-    this.output.putDelta(open.deltaStart, text)
+    if (open.deltaStart !== null) this.output.putDelta(open.deltaStart, text)
   }
 
   private endThinking(signature: string | undefined): void {
@@ -164,6 +165,15 @@ export class EventEncoder implements StreamEncoder {
 
   private startCall(tool: ToolStart): void {
     this.messages.end('completed')
+    if (this.request.clientTools?.has(tool.name) === true) {
+      // The item has the arguments as members of its own, so it begins when they are complete.
+      this.open = { id: '', fragments: [], deltaStart: null, tool, redacted: undefined }
+      return
+    }
+    this.beginCall(tool)
+  }
+
+  private beginCall(tool: ToolStart): void {
     const custom = tool.custom === true
     const id = this.output.id(custom ? 'ctc' : 'fc')
     const call = namedCall(this.request, { callId: tool.id, name: tool.name, json: '', custom })
@@ -177,13 +187,15 @@ export class EventEncoder implements StreamEncoder {
     const { open } = this
     if (json === '' || open === null) return
     open.fragments.push(json)
-    this.output.putDelta(open.deltaStart, json)
+    if (open.deltaStart !== null) this.output.putDelta(open.deltaStart, json)
   }
 
   private endCall(signature: string | undefined): void {
+    const tool = this.open?.tool ?? null
+    if (this.open === null || tool === null) return
+    if (this.open.deltaStart === null && this.endClientCall(tool, this.open.fragments.join(''), signature))
+      return
     const { open } = this
-    const tool = open?.tool ?? null
-    if (open === null || tool === null) return
     const custom = tool.custom === true
     const text = open.fragments.join('')
     // Arguments of white space alone count as empty: `{}` is sent after them, which is valid JSON.
@@ -198,6 +210,22 @@ export class EventEncoder implements StreamEncoder {
     this.output.put(type, `${this.output.itemPosition(open.id)},"${key}":${quote(json)}${name}`)
     this.output.endItem(callItem(open.id, call, 'completed'))
     this.addState({ call: tool.id }, signature)
+  }
+
+  /** Writes the item of a tool that the client runs; false if the call must be one of a function. */
+  private endClientCall(tool: ToolStart, json: string, signature: string | undefined): boolean {
+    const item = clientCallItem(this.request, { callId: tool.id, name: tool.name, json })
+    if (item === null) {
+      this.beginCall(tool)
+      this.appendArguments(json)
+      return false
+    }
+    this.open = null
+    const id = this.output.id(item.prefix)
+    this.output.addItem(item.json(id, 'in_progress'))
+    this.output.endItem(item.json(id, 'completed'))
+    this.addState({ call: tool.id }, signature)
+    return true
   }
 
   private addImage(url: string): void {

@@ -210,3 +210,21 @@ void t.test('fields that only Anthropic upstreams accept are recorded', (t) => {
   )
   t.end()
 })
+
+void t.test('a tool that a search of the client has found is a line of text', (t) => {
+  const content = [
+    { type: 'tool_reference', tool_name: 'Read' },
+    { type: 'tool_reference', tool_name: 'Write' },
+  ]
+  const found = { type: 'tool_result', tool_use_id: 'a', content }
+  const request = decode({ messages: turns([text('Go')], [call('a')], [found]), tools: [TOOL] })
+  const parts = [
+    { type: 'text', text: 'Tool found: Read' },
+    { type: 'text', text: 'Tool found: Write' },
+  ]
+  t.match(request.messages.at(-1), { role: 'tool', callId: 'a', parts })
+  t.same(request.native, undefined, 'nothing is lost')
+  const outside = decode({ messages: user(text('Go'), content[0] ?? {}) })
+  t.match(outside.native, [{ path: 'messages.tool_reference' }])
+  t.end()
+})

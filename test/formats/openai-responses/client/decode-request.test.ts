@@ -251,7 +251,7 @@ void t.test('only an upstream of the format gets a call or result without its co
     [[user('Go'), call('a')], 'input[1]'],
     [[user('Go'), output('a')], 'input[1].call_id'],
     [[user('Go'), call('a'), output('a'), output('a')], 'input[3].call_id'],
-    [[user('Go'), { type: 'local_shell_call', call_id: 'a' }, output('a')], 'input[2].call_id'],
+    [[user('Go'), { type: 'local_shell_call', call_id: 'a' }, output('b')], 'input[2].call_id'],
   ]
   for (const [input, path] of cases) {
     t.match(decode({ model: 'm', input }).native, [{ path, isMalformed: true }], path)
