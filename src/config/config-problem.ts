@@ -272,11 +272,16 @@ const HIDDEN = '(hidden)'
 /** A longer line is cut to this length around the column. */
 const MAX_COLUMNS = 160
 /** Keys whose values may be or contain secrets. */
-const SECRET_KEY = /(?:keys?|token|secret|password|passphrase|authorization)$|^(?:headers|query|escrow)$/i
-/** The readable parts of a line that may contain a secret: keys and placeholders. */
-const SHOWN = /\$\{[\w:/.-]*\}|\b[a-z_]{1,40}:(?=\s|$)|[\s{}[\],:"'-]+/g
+const SECRET_KEY =
+  /(?:(?<!^max_)keys?|tokens?(?<!_tokens)|secrets?|passwords?|passphrase|authorization)$|^(?:headers|query|escrow)$/i
+/** The readable parts of a line that may contain a secret: keys, placeholders and punctuation. */
+const SHOWN = /\$\{[\w:/.-]*\}|(?<![\w.-])[\w.-]{1,64}["']?:(?=\s|$)|[\s{}[\],:"'-]+/g
 /** A word of at least this length of letters and digits may be a key. */
-const LONG_WORD = /[\w+/=-]{20,}/g
+const LONG_WORD = /[\w+/=.-]{20,}/g
+/** A word of a comment that may be a key or a password: letters with digits. */
+const MIXED_WORD = /[\w+/=.-]{8,}/g
+/** A part of a readable name, as in `claude-sonnet-4-5-20250929`. */
+const NAME_PART = /^(?:[a-z]{0,15}|\d{1,8})$/i
 
 /**
  * Two lines: the source line after its number, and the caret. Null if there is no such line. `line` and
@@ -300,9 +305,38 @@ export function excerpt(text: string, line: number, column: number): string | nu
 
 /** The line with asterisks in place of possible secrets; its length does not change. */
 function masking(source: string, isSecret: boolean): string {
-  if (isSecret || !/[\w"']\s*:(?:\s|$)/.test(source)) return maskAll(source)
-  const start = secretStart(source) ?? source.length
-  return maskKnownForms(source.slice(0, start)) + maskAll(source.slice(start))
+  const end = commentStart(source)
+  const line = source.slice(0, end)
+  const comment = maskComment(source.slice(end))
+  if (isSecret || !/[\w"']\s*:(?:\s|$)/.test(line)) return maskAll(line, true) + comment
+  const start = secretStart(line) ?? line.length
+  return maskKnownForms(line.slice(0, start), LONG_WORD) + maskAll(line.slice(start), false) + comment
+}
+
+/**
+ * The column of the `#` of a comment; the length of a line without one. Without a space after it, `#` may belong
+ * to a password, although YAML ends the value here.
+ */
+function commentStart(source: string): number {
+  let quote = ''
+  for (let at = 0; at < source.length; at += 1) {
+    const character = source.charAt(at)
+    if (quote !== '') quote = character === quote ? '' : quote
+    else if (character === '"' || character === "'") quote = character
+    else if (character === '#' && isSpace(source[at - 1]) && isSpace(source[at + 1])) return at
+  }
+  return source.length
+}
+
+/** Also the ends of a line. */
+function isSpace(character: string | undefined): boolean {
+  return character === undefined || /\s/.test(character)
+}
+
+/** Comments are shown, without what follows the name of a secret in them. */
+function maskComment(comment: string): string {
+  const start = secretStart(comment) ?? comment.length
+  return maskKnownForms(comment.slice(0, start), MIXED_WORD) + maskAll(comment.slice(start), false)
 }
 
 /**
@@ -319,22 +353,40 @@ function secretStart(source: string): number | null {
   return end
 }
 
-function maskAll(part: string): string {
+/**
+ * A key is a readable part only if it begins an entry: other words before a colon may belong to a value.
+ * `isLine`: the part is the start of a line, where an entry may begin.
+ */
+function maskAll(part: string, isLine: boolean): string {
   let masked = ''
   let from = 0
   for (const { 0: readable, index } of part.matchAll(SHOWN)) {
+    if (/^\w/.test(readable) && !beginsEntry(part, index, isLine)) continue
     masked += '*'.repeat(index - from) + readable
     from = index + readable.length
   }
   return masked + '*'.repeat(part.length - from)
 }
 
-function maskKnownForms(part: string): string {
-  const masked = part.replace(LONG_WORD, (word) =>
-    /\d/.test(word) && /[a-z]/i.test(word) ? '*'.repeat(word.length) : word,
-  )
+/** Whether an entry of a map or list begins at the column. */
+function beginsEntry(part: string, column: number, isLine: boolean): boolean {
+  const before = part.slice(Math.max(0, column - MAX_COLUMNS), column)
+  return /(?:\{|,\s|^\s*-\s)\s*["']?$/.test(before) || (isLine && /^\s*["']?$/.test(before))
+}
+
+/** Whether a word is a readable name, such as `claude-sonnet-4-5-20250929`. */
+function isName(word: string): boolean {
+  const parts = word.split(/[-_.]/).filter((part) => !NAME_PART.test(part))
+  return parts.length === 0 || (parts.length === 1 && /^[a-z\d]{1,4}$/i.test(parts[0] ?? ''))
+}
+
+function maskKnownForms(part: string, words: RegExp): string {
+  const masked = part.replace(words, (word) => {
+    const isMixed = /\d/.test(word) && /[a-z]/i.test(word)
+    return isMixed && !isName(word) ? '*'.repeat(word.length) : word
+  })
   // `hideSecrets` changes the length, so a line with other possible secrets is masked completely.
-  return hideSecrets(masked) === masked ? masked : maskAll(part)
+  return hideSecrets(masked) === masked ? masked : maskAll(part, true)
 }
 
 /** Whether a key around the line may contain secrets. */

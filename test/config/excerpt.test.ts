@@ -45,6 +45,42 @@ void t.test('possible secrets are masked, and the rest of the line is shown', (t
   t.end()
 })
 
+void t.test('keys, comments, names of models and what follows words like max_keys are shown', (t) => {
+  for (const [line, expected = line] of [
+    ['  # two providers, one key each'],
+    ['  api_key: ${KEY} # from the vault'],
+    ['    - ${A} # the first one'],
+    ['plans: { pro: { price_usd: 1, max_keys: ten } }'],
+    ['  - { prefix: claude-sonnet-4-5-20250929, upstrem: one }'],
+    ['  eu-upstream-for-research-2: { dialct: openai }'],
+    ['  api_key: abc, max_wait_2: x', '  api_key: ***, max_wait_2: *'],
+    ['"api_key": "abc", "dialct": "x"', '"api_key": "***", "dialct": "*"'],
+    ['headers: { X-Title: abc, x-b: d }', 'headers: { X-Title: ***, x-b: * }'],
+  ] as const) {
+    t.equal(excerpt(line, 1, 1)?.split('\n')[0], `   1 | ${expected}`)
+  }
+  t.end()
+})
+
+void t.test('secrets in comments, in values with colons and marks, and in other words are masked', (t) => {
+  for (const line of [
+    '  # api_key: canary',
+    '  max_tokens: 5 # password: canary',
+    'x: 1 # sk-canary-abcdefgh1234',
+    'x: 1 # a8f5f167f44f4964e6c998dee827110c',
+    'password: some #canary',
+    'password: "some # canary"',
+    "  password: it's # canary",
+    '    api_key: canary: b',
+    'passwords: canary',
+    'tokens: [canary]',
+    'x: 550e8400-e29b-41d4-a716-446655440000',
+  ]) {
+    t.notMatch(excerpt(line, 1, 1), /canary|8f5|550e/, line)
+  }
+  t.end()
+})
+
 void t.test('a line of any length is masked in linear time', (t) => {
   for (const part of ['key', 'a1', 'key:', '{', '://', 'key "', '-', '${a', ' ']) {
     const line = `a: ${part.repeat(1_000_000 / part.length)}`
