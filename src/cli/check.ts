@@ -27,6 +27,7 @@ import { unmatchedRules, selectsSubjects } from '../limits/unmatched-rules.js'
 import { loadPlugins, PluginError } from '../policy/plugins.js'
 import { openStore } from '../store/open-store.js'
 import { isRedisUrl } from '../store/store-address.js'
+import { valueNotes } from './check-values.js'
 import { configOption, declare } from './command.js'
 import { Budgets, hasBudget, termsText } from './explain/explain-budgets.js'
 import { notCarried } from './explain/not-carried.js'
@@ -38,9 +39,10 @@ export interface Checked extends Loaded {
 }
 
 /** One line for each note: first about the values as written, then about upstreams, routes and models. */
-function notesOf({ config, catalogue, sources }: Checked): string[] {
+function notesOf({ config, catalogue, sources }: Checked, withLosses: boolean): string[] {
   return [
     ...plainSecretNotes(sources.path, sources.text),
+    ...valueNotes({ config, catalogue, sources }),
     ...Object.values(config.upstreams).flatMap((upstream) => [
       ...keyNotes(upstream),
       ...addressNotes(upstream),
@@ -48,6 +50,9 @@ function notesOf({ config, catalogue, sources }: Checked): string[] {
     ]),
     ...unreachableNotes(config.routes),
     ...config.routes.flatMap((route, index) => routeNotes(route, `routes[${index}]`, { config, catalogue })),
+    ...(withLosses
+      ? config.routes.flatMap((route, index) => lossNotes(route, `routes[${index}]`, { config, catalogue }))
+      : []),
     ...modelNotes(config, catalogue),
   ]
 }
@@ -88,7 +93,7 @@ function routeNotes(route: RouteConfig, place: string, loaded: Loaded): string[]
   if (hedge !== null && targets.length === 1) {
     notes.push(`${place}: hedge has no second target and sends both requests to the same upstream`)
   }
-  return [...notes, ...shadowNotes(route, place, loaded), ...translationNotes(route, place, loaded)]
+  return [...notes, ...shadowNotes(route, place, loaded), ...nameNotes(route, place, loaded)]
 }
 
 /** A shadow that has costs but no use, or whose spending limit cannot count them. */
@@ -154,14 +159,22 @@ function modelNotes(config: Config, catalogue: Catalogue): string[] {
   return notes
 }
 
-/**
- * For targets of another dialect than the first: requests they do not support, and models they may not have.
- */
-function translationNotes(
+/** A target of a route whose dialect is another one than that of the first target. */
+interface OtherSide {
+  readonly target: TargetName
+  /** `routes[0].fallback[1]: openai (openai-chat)` */
+  readonly location: string
+  readonly side: RequestSide
+}
+
+type RequestSide = Parameters<typeof notCarried>[1] & { readonly dialect: Parameters<typeof notCarried>[0] }
+
+/** The first target, and those of other dialects. */
+function sidesOf(
   { match, targets, fallback }: RouteConfig,
   place: string,
   { config, catalogue }: Loaded,
-): string[] {
+): { readonly own: RequestSide; readonly others: readonly OtherSide[] } | null {
   const text = 'model' in match ? match.model : match.prefix
   // The model of a prefix: the first one in the catalogue that starts with it.
   const requested = catalogue.models.find(({ id }) => id.startsWith(text))?.id ?? text
@@ -173,22 +186,37 @@ function translationNotes(
       : { dialect: dialectsByRequest(upstream, facts).plain, facts, upstream }
   }
   const own = targets[0] === undefined ? null : sideOf(targets[0])
-  if (own === null) return []
-  const carried = notCarried(own.dialect, own)
-  const known = new Set([...carried.loses, ...carried.refuses])
+  if (own === null) return null
   const listed = [
     ...targets.map((target, index) => ({ target, path: `${place}.targets[${index}]` })),
     ...fallback.map((target, index) => ({ target, path: `${place}.fallback[${index}]` })),
   ]
-  return listed.flatMap(({ target, path }) => {
+  const others = listed.flatMap(({ target, path }) => {
     const side = sideOf(target)
     if (side === null || familyOf(side.dialect) === familyOf(own.dialect)) return []
-    const location = `${path}: ${target.upstream} (${side.dialect})`
+    return [{ target, side, location: `${path}: ${target.upstream} (${side.dialect})` }]
+  })
+  return { own, others }
+}
+
+/** Targets of another dialect that get a model name that their vendor does not have. */
+function nameNotes(route: RouteConfig, place: string, loaded: Loaded): string[] {
+  return (sidesOf(route, place, loaded)?.others ?? [])
+    .filter(({ target }) => target.model === null)
+    .map(({ location }) => `${location} receives the client's model name: set its model`)
+}
+
+/** What targets of another dialect than the first lose or refuse of a request. */
+function lossNotes(route: RouteConfig, place: string, loaded: Loaded): string[] {
+  const sides = sidesOf(route, place, loaded)
+  if (sides === null) return []
+  const carried = notCarried(sides.own.dialect, sides.own)
+  const known = new Set([...carried.loses, ...carried.refuses])
+  return sides.others.flatMap(({ location, side }) => {
     const { loses, refuses } = notCarried(side.dialect, side)
     const lost = loses.filter((name) => !known.has(name))
     const refused = refuses.filter((name) => !known.has(name))
     return [
-      ...(target.model === null ? [`${location} receives the client's model name: set its model`] : []),
       ...(lost.length === 0 ? [] : [`${location} loses ${lost.join('; ')}`]),
       ...(refused.length === 0 ? [] : [`${location} refuses ${refused.join('; ')}`]),
     ]
@@ -250,7 +278,8 @@ export function command() {
 Validates the file as the gateway does when it loads it. No side effects.
 Notes list settings that are allowed but may be mistakes: API keys that are not set or are in the file in plain
 text, variables without braces, suspicious URLs, routes that can never match, settings without effect,
-limits for accounts, keys and labels that the store does not have, models that no budget can bound, and features that a route's other targets lack because of their dialect.
+limits for accounts, keys and labels that the store does not have, models that no budget can bound, values that
+are probably in another unit, models that nobody knows, and dialects that do not fit their host.
 If a gateway runs with the file, the changes that need a restart are listed as well.`,
     exitStatus: '0 the file is valid, 1 it is not (with --strict also if there are notes), 2 wrong usage.',
     example: 'sluice check --config config/gateway.yaml',
@@ -258,13 +287,16 @@ If a gateway runs with the file, the changes that need a restart are listed as w
     .addOption(configOption())
     .option('--no-store', 'do not open the store to look for the accounts, keys and labels of limits')
     .option('--strict', 'treat notes as errors: exit 1 if there are any')
+    .option('--losses', "add notes on what a route's targets of another dialect lose or refuse of a request")
     .option(
       '--json',
       'print one JSON object: { ok, file, errors: [{ file, line, column, path, message, suggestion }] }, and for a valid file file_hash, upstreams, routes, models, unbounded (models whose cost a budget cannot bound), notes, and needs_restart; with --strict, errors contains the notes',
     )
-    .action(async ({ config, strict, json, store }) => {
+    .action(async ({ config, strict, losses, json, store }) => {
       const loaded = await withPlugins(loadConfig(config, process.env))
-      const notes = loaded.ok ? [...notesOf(loaded), ...(store ? await storeNotes(loaded.config) : [])] : []
+      const notes = loaded.ok
+        ? [...notesOf(loaded, losses === true), ...(store ? await storeNotes(loaded.config) : [])]
+        : []
       const isAccepted = loaded.ok && !(strict && notes.length > 0)
       const found = { loaded, notes, isAccepted, restart: await restartSettingsOf(loaded) }
       console.log(json ? JSON.stringify(resultOf(found)) : resultText(found))

@@ -69,8 +69,12 @@ export function findingsOf(
     if (issue.code === 'unrecognized_keys') {
       const known = keysAt(schema, issue.path)
       for (const key of issue.keys) {
-        const suggestion = nearest(key, known)
-        const message = unknownKeyText(key, suggestion === null ? known : [])
+        const ours = Object.hasOwn(FOREIGN_KEYS, key) ? FOREIGN_KEYS[key] : undefined
+        const suggestion = ours !== undefined && known.includes(ours) ? ours : nearest(key, known)
+        const isExplained = ours !== undefined && suggestion === null
+        const message = isExplained
+          ? `Unknown key "${key}": here it is ${ours}`
+          : unknownKeyText(key, suggestion === null ? known : [])
         findings.push({ path: [...issue.path, key], atKey: true, message, suggestion })
       }
       continue
@@ -78,9 +82,43 @@ export function findingsOf(
     const path = pathText(issue.path)
     if (reportedPaths.has(path)) continue
     reportedPaths.add(path)
-    findings.push(findingOf(issue, value))
+    findings.push(findingOf(issue, value, schema))
   }
   return findings
+}
+
+/** Keys of LiteLLM and other gateways: the key here, or where to find it. */
+const FOREIGN_KEYS: Readonly<Record<string, string>> = {
+  api_base: 'base_url',
+  base_uri: 'base_url',
+  endpoint: 'base_url',
+  url: 'base_url',
+  custom_llm_provider: 'dialect',
+  provider: 'dialect',
+  model_list: 'upstreams and routes',
+  providers: 'upstreams',
+  model_name: 'model',
+  litellm_params: 'an entry of upstreams, and targets of a route',
+  litellm_settings: 'sections of their own: cache, limits, guardrails',
+  router_settings: 'retry, fallback and balance of a route',
+  general_settings: 'sections of their own: server, store, dashboard',
+  master_key: 'server.admin_token',
+  database_url: 'store',
+  fallbacks: 'fallback',
+  num_retries: 'retry: { attempts }',
+  allowed_fails: 'breaker: { failures }',
+  cooldown_time: 'breaker: { open_seconds }',
+  request_timeout: 'timeouts: { total_ms }',
+  timeout: 'timeouts: { total_ms }',
+  stream_timeout: 'timeouts: { first_byte_ms }',
+  rpm: 'requests_per_minute',
+  rpm_limit: 'requests_per_minute',
+  tpm: 'tokens_per_minute',
+  tpm_limit: 'tokens_per_minute',
+  max_parallel_requests: 'concurrent',
+  max_budget: 'usd_per_day, usd_per_week or usd_per_month of limits',
+  input_cost_per_token: 'prices: { MODEL: { input } }, in dollars for a million tokens',
+  output_cost_per_token: 'prices: { MODEL: { output } }, in dollars for a million tokens',
 }
 
 /** More keys are not listed in a message. */
@@ -116,7 +154,35 @@ function withinUnion(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
   return within.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }))
 }
 
-function findingOf(issue: z.core.$ZodIssue, root: unknown): Finding {
+/** Keys of which one names the vendor of an upstream, and other names of their values. */
+const VENDOR_KEYS = ['preset', 'dialect', 'platform']
+const VENDOR_ALIASES: Readonly<Record<string, string>> = {
+  google: 'gemini',
+  claude: 'anthropic',
+  vertex_ai: 'vertex',
+  vertexai: 'vertex',
+  azure_ai: 'azure',
+  azure_openai: 'azure',
+  aws: 'bedrock',
+  together_ai: 'together',
+  fireworks_ai: 'fireworks',
+  hosted_vllm: 'vllm',
+  openai_like: 'openai-chat',
+  'openai-compatible': 'openai-chat',
+}
+
+/** The key and value that name a vendor, for a value of another one of these keys; null if there is none. */
+function vendorText(path: Path, value: unknown, schema: z.ZodType): string | null {
+  const key = String(path.at(-1))
+  if (!VENDOR_KEYS.includes(key) || typeof value !== 'string') return null
+  const lower = value.toLowerCase()
+  const name = Object.hasOwn(VENDOR_ALIASES, lower) ? (VENDOR_ALIASES[lower] ?? lower) : lower
+  if (nearest(value, optionsAt(schema, path)) !== null) return null
+  const own = VENDOR_KEYS.find((each) => optionsAt(schema, [...path.slice(0, -1), each]).includes(name))
+  return own === undefined ? null : `${own}: ${name}`
+}
+
+function findingOf(issue: z.core.$ZodIssue, root: unknown, schema: z.ZodType): Finding {
   const { path } = issue
   const value = valueAt(root, path)
   if (issue.code === 'invalid_key') {
@@ -130,6 +196,8 @@ function findingOf(issue: z.core.$ZodIssue, root: unknown): Finding {
   if (issue.code === 'invalid_value') {
     const options = issue.values.map(String)
     const message = `must be one of ${options.join(', ')}`
+    const vendor = vendorText(path, value, schema)
+    if (vendor !== null) return { path, message: `${message}; for this value write ${vendor}` }
     return { path, message, suggestion: typeof value === 'string' ? nearest(value, options) : null }
   }
   return { path, message: quantityText(path, value) ?? ruleText(issue, value) }
@@ -179,10 +247,17 @@ function ruleText(issue: z.core.$ZodIssue, value: unknown): string {
     case 'too_big':
       if (issue.exact === true) return issue.message
       if (issue.origin === 'array') return `must have at most ${String(issue.maximum)} entries`
-      return `must be at most ${String(issue.maximum)}${issue.origin === 'string' ? ' characters long' : ''}`
+      if (issue.origin === 'string') return `must be at most ${String(issue.maximum)} characters long`
+      return `must be at most ${String(issue.maximum)}${millisecondsHint(issue.path, value, Number(issue.maximum))}`
     default:
       return issue.message
   }
+}
+
+/** The value in seconds, for milliseconds in a setting whose name ends with `_seconds`. */
+function millisecondsHint(path: Path, value: unknown, maximum: number): string {
+  if (typeof value !== 'number' || value % 1_000 !== 0 || value / 1_000 > maximum) return ''
+  return /_seconds$/.test(String(path.at(-1))) ? `: for ${value} milliseconds write ${value / 1_000}` : ''
 }
 
 function smallText(origin: string, minimum: number, isInclusive: boolean): string {
@@ -227,15 +302,26 @@ const TYPE_NAMES: Partial<Record<string, string>> = {
 
 /** The keys of the schema at a path; none if it allows any. */
 function keysAt(schema: z.ZodType, path: Path): string[] {
+  const inner = schemaAt(schema, path)
+  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
+}
+
+/** The values of the schema at a path, if it lists them. */
+function optionsAt(schema: z.ZodType, path: Path): string[] {
+  const inner = schemaAt(schema, path)
+  return inner instanceof z.ZodEnum ? inner.options.map(String) : []
+}
+
+function schemaAt(schema: z.ZodType, path: Path): unknown {
   let inner: unknown = unwrapped(schema)
   for (const step of path) {
     if (inner instanceof z.ZodObject)
       inner = unwrapped((inner.shape as Record<string, unknown>)[String(step)])
     else if (inner instanceof z.ZodArray) inner = unwrapped(inner.element)
     else if (inner instanceof z.ZodRecord) inner = unwrapped(inner.valueType)
-    else return []
+    else return null
   }
-  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
+  return inner
 }
 
 function unwrapped(schema: unknown): unknown {
@@ -314,8 +400,8 @@ function masking(source: string, isSecret: boolean): string {
 }
 
 /**
- * The column of the `#` of a comment; the length of a line without one. Without a space after it, `#` may belong
- * to a password, although YAML ends the value here.
+ * The column of the `#` of a comment; the length of a line without one. Without a space after it, `#` may
+ * belong to a password, although YAML ends the value here.
  */
 function commentStart(source: string): number {
   let quote = ''

@@ -347,3 +347,35 @@ export function baseUrlNote(
   }
   return null
 }
+
+/** The formats of hosts that have their own; others of the table speak chat completions. */
+const OWN_DIALECTS: Readonly<Record<string, readonly string[]>> = {
+  'api.openai.com': ['openai', 'openai-chat', 'openai-responses'],
+  'api.anthropic.com': ['anthropic'],
+  'generativelanguage.googleapis.com': ['gemini'],
+  // These have the endpoint of Responses, too.
+  'openrouter.ai': ['openai-chat', 'openai', 'openai-responses'],
+  'api.groq.com': ['openai-chat', 'openai', 'openai-responses'],
+  'api.x.ai': ['openai-chat', 'openai', 'openai-responses'],
+}
+const CHAT_HOSTS: ReadonlySet<string> = new Set([...Object.keys(VERSIONED), ...AT_ROOT])
+/** Paths at which vendors serve the format of another one, as in `https://api.deepseek.com/anthropic`. */
+const OTHER_FORMAT = /\/(?:openai|anthropic)(?:\/|$)/
+
+/** A sentence about a dialect that does not fit the host of the upstream; null if it does, or is unknown. */
+export function dialectNote({
+  baseUrl,
+  dialect,
+  platform,
+  path,
+}: Pick<Upstream, 'baseUrl' | 'dialect' | 'platform' | 'path'>): string | null {
+  const { hostname, pathname } = new URL(baseUrl)
+  if (platform !== null || path !== null || !CHAT_HOSTS.has(hostname)) return null
+  const version = Object.hasOwn(VERSIONED, hostname) ? (VERSIONED[hostname] ?? '') : ''
+  const rest = pathname.startsWith(version) ? pathname.slice(version.length) : pathname
+  if (OTHER_FORMAT.test(rest)) return null
+  const own = Object.hasOwn(OWN_DIALECTS, hostname) ? OWN_DIALECTS[hostname] : undefined
+  const fitting = own ?? ['openai-chat']
+  if (fitting.includes(dialect)) return null
+  return `the dialect ${dialect} does not fit ${hostname}: write dialect: ${fitting[0] ?? ''}`
+}

@@ -48,7 +48,7 @@ async function sluice(
 }
 
 void t.test('check notes unset keys, settings without effect and translation losses', async (t) => {
-  const out = await sluice(t, ['check'])
+  const out = await sluice(t, ['check', '--losses'])
   t.match(out, 'note: upstream anthropic has fewer keys than listed: A_2 is not set')
   t.match(out, 'note: routes[1]: balance has no effect, since sticky decides')
   t.match(out, 'note: routes[2]: hedge has no second target and sends both requests to the same upstream')
@@ -60,7 +60,7 @@ void t.test('check notes unset keys, settings without effect and translation los
     "note: routes[1].fallback[1]: openai (openai-chat) receives the client's model name: set its model",
   )
   t.notMatch(out, 'routes[1].targets[1]', 'the same dialect loses nothing')
-  const json = JSON.parse(await sluice(t, ['check', '--json'])) as { notes: string[] }
+  const json = JSON.parse(await sluice(t, ['check', '--losses', '--json'])) as { notes: string[] }
   t.equal(json.notes.length, out.trim().split('\n').length - 1)
   t.match(await sluice(t, ['check'], { env: { O: 'o' } }), 'upstream anthropic has no key: A, A_2 is not set')
 })

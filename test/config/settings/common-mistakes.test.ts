@@ -228,7 +228,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'a limit under another name',
     `${GOOD}limits: [ { scope: key, rpm: 5 } ]\n`,
-    '5:25: limits[0].rpm: Unknown key "rpm": use one of scope, plan, account, key, value, model, prefix, upstream, requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_week, usd_per_month',
+    '5:25: limits[0].rpm: Unknown key "rpm" (did you mean "requests_per_minute"?)',
   ],
   ['a limit without a scope', `${GOOD}limits: [ { concurrent: 5 } ]\n`, '5:11: limits[0].scope: is required'],
   [
