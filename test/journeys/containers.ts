@@ -35,6 +35,12 @@ export async function imagesMissing(): Promise<string | null> {
   return status === 0 ? null : `missing: ${DEBIAN.join(', ')}`
 }
 
+/** Why a test has no network of its own here; null if it can. */
+export function networksMissing(): string | null {
+  if (process.platform !== 'linux') return 'networks of their own need Linux'
+  return process.getuid?.() === 0 ? null : 'networks of their own need root'
+}
+
 /** buildah with a storage of its own, which ends with the test. */
 export class Images {
   private readonly t: Test
@@ -117,6 +123,8 @@ export class Images {
 export interface Running {
   readonly child: ChildProcessByStdio<null, Readable, Readable>
   output(): string
+  /** Sends a signal to it and what it has started, as a terminal does. */
+  signal(name: NodeJS.Signals): void
   /** The exit status or the signal. */
   readonly ended: Promise<number | string>
 }
@@ -153,13 +161,20 @@ export class Network {
 
   start(command: readonly string[], env: NodeJS.ProcessEnv = process.env): Running {
     const [program = '', ...args] = this.inside(command)
-    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
+    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env, detached: true })
     let output = ''
     child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
     child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
     const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
-    this.t.teardown(() => child.kill('SIGKILL'))
-    return { child, output: () => output, ended }
+    const signal = (name: NodeJS.Signals): void => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, name)
+      } catch {
+        // All of the group have ended.
+      }
+    }
+    this.t.teardown(() => signal('SIGKILL'))
+    return { child, output: () => output, signal, ended }
   }
 
   /** The command line of a program in a container: read-only root, user `node`, folder `/app`. */
