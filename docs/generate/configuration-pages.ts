@@ -80,8 +80,10 @@ shipped one: added and removed models, prices, limits and other facts.
 `
 
 const PRESETS_INTRODUCTION = `
-An upstream with the chat completions format needs six lines of YAML and no code. For these vendors \`preset: NAME\`
-sets the address, the form of the key and the quirks, unless the file sets them. Dropped fields of a request are reported
+An upstream with the chat completions format needs six lines of YAML and no code. For these vendors one is enough:
+\`groq: { preset: groq }\` sets the address, the variable and the form of the key, and the quirks, unless the file sets
+them. Of several variables the first one that is set holds the key. With a \`base_url\` of the file, and for local
+servers, the key is optional. Dropped fields of a request are reported
 as lost; \`quirks.keep\` keeps one. A preset that rewrites replies gives clients one id, one \`usage\` chunk at the end and
 \`reasoning_content\` for thoughts.
 `
@@ -89,9 +91,11 @@ as lost; \`quirks.keep\` keeps one. A preset that rewrites replies gives clients
 /** The vendors and their presets. */
 function presets(): string[] {
   const rows = PRESET_NAMES.map((name) => {
-    const { title, baseUrl, keyHeader, quirks, embeddings, completions } = PRESETS[name]
+    const { title, baseUrl, variables, keyHeader, quirks, embeddings, completions, dialect } = PRESETS[name]
     const { messages } = quirks
     const does = [
+      ...(dialect === undefined ? [] : [`dialect \`${dialect}\``]),
+      ...setValues(quirks.set),
       ...quoted('drops', quirks.drop),
       ...arrows('renames', quirks.rename),
       ...quoted('drops in messages', messages.drop),
@@ -103,17 +107,23 @@ function presets(): string[] {
       ...(completions === true ? ['has `/completions`'] : []),
     ]
     const address = baseUrl === null ? 'your own' : `\`${baseUrl}\``
-    const key = keyHeader === null ? '' : `\`${keyHeader}\``
+    const named = variables.map((variable) => `\`${variable}\``).join(' or ')
+    const key = keyHeader === null ? named : `${named} in \`${keyHeader}\``
     return `| \`${name}\` | ${title} | ${address} | ${key} | ${does.join('; ')} |`
   })
   return [
     '## Presets',
     PRESETS_INTRODUCTION,
-    '| preset | vendor | `base_url` | `key_header` | quirks |',
+    '| preset | vendor | `base_url` | variable of the key | differs by |',
     '| --- | --- | --- | --- | --- |',
     ...rows,
     '',
   ]
+}
+
+function setValues(values: Readonly<Record<string, unknown>>): string[] {
+  const texts = Object.entries(values).map(([key, value]) => `\`${key}: ${JSON.stringify(value)}\``)
+  return texts.length === 0 ? [] : [`sets ${texts.join(', ')}`]
 }
 
 function quoted(verb: string, keys: readonly string[]): string[] {

@@ -17,6 +17,7 @@ import { createCatalogue, withListed } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
 import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/read-tls-files.js'
 import { fillPlaceholders, type Surroundings } from './fill-placeholders.js'
+import { withPresetVariables } from './preset-variables.js'
 import {
   findingsOf,
   MAX_PROBLEMS,
@@ -231,7 +232,7 @@ function readConfig(
   const yaml = parseYaml(file, text)
   if (yaml.errors.length > 0) return { config: null, errors: yaml.errors }
   const filling = bounds === undefined ? around : { ...around, mayFill: bounds.mayFill }
-  const filled = fillPlaceholders(yaml.value, filling)
+  const filled = fillPlaceholders(withPresetVariables(yaml.value, around.env), filling)
   const { values, findings } = checked(fileSchema, filled.value, filled.filledPaths)
   // A value whose placeholder failed also breaks other rules; one problem is enough.
   const unfilled = new Set(filled.findings.map((finding) => pathText(finding.path)))

@@ -1,11 +1,13 @@
 /**
- * Presets of vendors with the chat-completions format: their URLs and their deviations from the format. Data
- * only; a preset supplies values for the keys of an upstream.
+ * Presets of vendors, most with the chat-completions format: their URLs, the variables of their keys and
+ * their deviations from the format. Data only; a preset supplies values for the keys of an upstream.
  *
- * Sources, read 2026-11-20: each vendor's documentation, named beside it. Deviations that are not documented
- * come from users' reports and are marked so.
+ * Sources, read 2026-11-20 and 2026-11-28: each vendor's documentation, named beside it. "LiteLLM": the rules
+ * of LiteLLM 1.110.2 for the vendor. Deviations that are not documented come from users' reports and are
+ * marked so. A field is dropped only where its source says that it is refused or not supported.
  */
 import type { ModelPrice } from '../formats/chat/model-facts.js'
+import type { DialectChoice } from './platform-settings.js'
 
 /** Edits to request bodies for an upstream that deviates from its dialect; data, not code. */
 export interface QuirksConfig {
@@ -26,8 +28,14 @@ export interface QuirksConfig {
 export interface Preset {
   /** The vendor's name. */
   readonly title: string
-  /** Null if every customer has a separate URL. */
+  /** Null if every customer has a separate URL. May contain the variable of an account as `${NAME}`. */
   readonly baseUrl: string | null
+  /** The variables that hold the key, most usual first; empty: it needs none. */
+  readonly variables: readonly string[]
+  /** Absent: `openai-chat`. */
+  readonly dialect?: DialectChoice
+  /** The URL for `dialect: openai-responses`; absent: `baseUrl`. */
+  readonly responsesUrl?: string
   /** The header that carries the key without a prefix; null: `Authorization: Bearer`. */
   readonly keyHeader: string | null
   readonly quirks: QuirksConfig
@@ -79,17 +87,63 @@ export const PRESET_NAMES = [
   'fireworks',
   'ollama',
   'vllm',
+  'openai',
+  'anthropic',
+  'gemini',
+  'cerebras',
+  'sambanova',
+  'deepinfra',
+  'nebius',
+  'novita',
+  'hyperbolic',
+  'perplexity',
+  'cohere',
+  'nvidia',
+  'moonshot',
+  'zai',
+  'minimax',
+  'dashscope',
+  'volcengine',
+  'siliconflow',
+  'huggingface',
+  'github',
+  'cloudflare',
+  'databricks',
+  'snowflake',
+  'watsonx',
+  'ovhcloud',
+  'scaleway',
+  'friendli',
+  'featherless',
+  'nscale',
+  'lambda',
+  'baseten',
+  'parasail',
+  'chutes',
+  'vercel',
+  'lm-studio',
+  'llama-cpp',
+  'sglang',
+  'tgi',
+  'litellm',
 ] as const
 
 export type PresetName = (typeof PRESET_NAMES)[number]
 
 export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   // "Azure OpenAI in Azure AI Foundry Models REST API reference": the key in `api-key`.
-  azure: { title: 'Azure OpenAI', baseUrl: null, keyHeader: 'api-key', quirks: PLAIN },
+  azure: {
+    title: 'Azure OpenAI',
+    baseUrl: null,
+    variables: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY'],
+    keyHeader: 'api-key',
+    quirks: PLAIN,
+  },
   // "API Reference": unknown fields are ignored; an error may occur beside the choices (recorded).
   openrouter: {
     title: 'OpenRouter',
     baseUrl: 'https://openrouter.ai/api/v1',
+    variables: ['OPENROUTER_API_KEY'],
     completions: true,
     keyHeader: null,
     quirks: PLAIN,
@@ -100,6 +154,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   groq: {
     title: 'Groq',
     baseUrl: 'https://api.groq.com/openai/v1',
+    variables: ['GROQ_API_KEY'],
     keyHeader: null,
     quirks: {
       ...PLAIN,
@@ -113,6 +168,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   mistral: {
     title: 'Mistral',
     baseUrl: 'https://api.mistral.ai/v1',
+    variables: ['MISTRAL_API_KEY'],
     keyHeader: null,
     quirks: {
       ...PLAIN,
@@ -142,6 +198,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   deepseek: {
     title: 'DeepSeek',
     baseUrl: 'https://api.deepseek.com',
+    variables: ['DEEPSEEK_API_KEY'],
     keyHeader: null,
     quirks: {
       ...PLAIN,
@@ -154,6 +211,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   xai: {
     title: 'xAI',
     baseUrl: 'https://api.x.ai/v1',
+    variables: ['XAI_API_KEY'],
     keyHeader: null,
     quirks: { ...PLAIN, drop: ['frequency_penalty', 'presence_penalty'] },
   },
@@ -161,6 +219,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   together: {
     title: 'Together',
     baseUrl: 'https://api.together.xyz/v1',
+    variables: ['TOGETHER_API_KEY', 'TOGETHERAI_API_KEY'],
     completions: true,
     keyHeader: null,
     quirks: {
@@ -174,6 +233,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   fireworks: {
     title: 'Fireworks',
     baseUrl: 'https://api.fireworks.ai/inference/v1',
+    variables: ['FIREWORKS_API_KEY', 'FIREWORKS_AI_API_KEY'],
     completions: true,
     keyHeader: null,
     quirks: {
@@ -187,6 +247,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   ollama: {
     title: 'Ollama',
     baseUrl: 'http://127.0.0.1:11434/v1',
+    variables: ['OLLAMA_API_KEY'],
     completions: true,
     keyHeader: null,
     quirks: {
@@ -199,8 +260,381 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   vllm: {
     title: 'vLLM',
     baseUrl: 'http://127.0.0.1:8000/v1',
+    variables: ['HOSTED_VLLM_API_KEY', 'VLLM_API_KEY'],
     completions: true,
     keyHeader: null,
     quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // "API reference".
+  openai: {
+    title: 'OpenAI',
+    dialect: 'openai',
+    baseUrl: 'https://api.openai.com/v1',
+    variables: ['OPENAI_API_KEY'],
+    keyHeader: null,
+    completions: true,
+    quirks: PLAIN,
+  },
+  // "API overview".
+  anthropic: {
+    title: 'Anthropic',
+    dialect: 'anthropic',
+    baseUrl: 'https://api.anthropic.com/v1',
+    variables: ['ANTHROPIC_API_KEY'],
+    keyHeader: null,
+    quirks: PLAIN,
+  },
+  // "Gemini API reference".
+  gemini: {
+    title: 'Google Gemini',
+    dialect: 'gemini',
+    baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
+    variables: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
+    keyHeader: null,
+    quirks: PLAIN,
+  },
+  // "OpenAI compatibility": 400 for these fields, and no role `developer`; thoughts are in `reasoning`.
+  cerebras: {
+    title: 'Cerebras',
+    baseUrl: 'https://api.cerebras.ai/v1',
+    variables: ['CEREBRAS_API_KEY'],
+    keyHeader: null,
+    quirks: {
+      ...PLAIN,
+      drop: ['frequency_penalty', 'presence_penalty', 'logit_bias', 'parallel_tool_calls', 'service_tier'],
+      messages: { ...PLAIN.messages, roles: SYSTEM_ONLY },
+    },
+  },
+  // "OpenAI compatibility"; LiteLLM.
+  sambanova: {
+    title: 'SambaNova',
+    baseUrl: 'https://api.sambanova.ai/v1',
+    variables: ['SAMBANOVA_API_KEY'],
+    keyHeader: null,
+    quirks: {
+      ...PLAIN,
+      drop: [
+        'frequency_penalty',
+        'presence_penalty',
+        'logit_bias',
+        'logprobs',
+        'top_logprobs',
+        'n',
+        'seed',
+        'user',
+      ],
+      rename: OLD_LIMIT,
+    },
+  },
+  // LiteLLM. `tool_choice: required` is refused.
+  deepinfra: {
+    title: 'DeepInfra',
+    baseUrl: 'https://api.deepinfra.com/v1/openai',
+    variables: ['DEEPINFRA_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, drop: ['parallel_tool_calls', 'logprobs', 'seed', 'user'], rename: OLD_LIMIT },
+  },
+  // LiteLLM.
+  nebius: {
+    title: 'Nebius',
+    baseUrl: 'https://api.studio.nebius.ai/v1',
+    variables: ['NEBIUS_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, rename: OLD_LIMIT, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM.
+  novita: {
+    title: 'Novita',
+    baseUrl: 'https://api.novita.ai/v3/openai',
+    variables: ['NOVITA_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM.
+  hyperbolic: {
+    title: 'Hyperbolic',
+    baseUrl: 'https://api.hyperbolic.xyz/v1',
+    variables: ['HYPERBOLIC_API_KEY'],
+    keyHeader: null,
+    quirks: {
+      ...PLAIN,
+      drop: ['logit_bias', 'logprobs', 'parallel_tool_calls', 'stream_options'],
+      rename: OLD_LIMIT,
+    },
+  },
+  // "OpenAI compatibility": no tools. Users report the end of chat completions on 2026-09-27; the format of
+  // Responses (`dialect: openai-responses`) is served below `/v1`. Usage has searches and citations beside
+  // the tokens.
+  perplexity: {
+    title: 'Perplexity',
+    baseUrl: 'https://api.perplexity.ai',
+    responsesUrl: 'https://api.perplexity.ai/v1',
+    variables: ['PERPLEXITY_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, drop: ['logit_bias', 'logprobs', 'n', 'seed', 'stop', 'parallel_tool_calls'] },
+  },
+  // LiteLLM for the fields; "Compatibility API" for the address.
+  cohere: {
+    title: 'Cohere',
+    baseUrl: 'https://api.cohere.ai/compatibility/v1',
+    variables: ['COHERE_API_KEY', 'CO_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, drop: ['logit_bias', 'top_logprobs', 'n', 'parallel_tool_calls', 'store', 'user'] },
+  },
+  // LiteLLM. What a model takes differs.
+  nvidia: {
+    title: 'NVIDIA NIM',
+    baseUrl: 'https://integrate.api.nvidia.com/v1',
+    variables: ['NVIDIA_API_KEY', 'NVIDIA_NIM_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, drop: ['logit_bias', 'logprobs', 'n', 'user', 'stream_options'], rename: OLD_LIMIT },
+  },
+  // LiteLLM. In China: https://api.moonshot.cn/v1. `tool_choice: required` is refused; thinking models take `temperature` 1
+  // only, and turns with calls need `reasoning_content`. Cached tokens are also in `usage.cached_tokens`.
+  moonshot: {
+    title: 'Moonshot',
+    baseUrl: 'https://api.moonshot.ai/v1',
+    variables: ['MOONSHOT_API_KEY'],
+    keyHeader: null,
+    quirks: {
+      ...PLAIN,
+      rename: OLD_LIMIT,
+      messages: { ...PLAIN.messages, rename: { reasoning: 'reasoning_content' }, roles: SYSTEM_ONLY },
+    },
+  },
+  // LiteLLM. Coding plan: https://api.z.ai/api/coding/paas/v4; in China: https://open.bigmodel.cn/api/paas/v4.
+  zai: {
+    title: 'Z.ai',
+    baseUrl: 'https://api.z.ai/api/paas/v4',
+    variables: ['ZAI_API_KEY'],
+    keyHeader: null,
+    quirks: {
+      ...PLAIN,
+      drop: [
+        'frequency_penalty',
+        'presence_penalty',
+        'logit_bias',
+        'n',
+        'seed',
+        'user',
+        'parallel_tool_calls',
+      ],
+      rename: OLD_LIMIT,
+      messages: { ...PLAIN.messages, roles: SYSTEM_ONLY },
+    },
+  },
+  // LiteLLM. In China: https://api.minimaxi.com/v1. Without `reasoning_split`, thoughts are in the text. Errors are in
+  // `base_resp`, with status 200.
+  minimax: {
+    title: 'MiniMax',
+    baseUrl: 'https://api.minimax.io/v1',
+    variables: ['MINIMAX_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, set: { reasoning_split: true } },
+  },
+  // LiteLLM. In China: https://dashscope.aliyuncs.com/compatible-mode/v1. Some models only stream.
+  dashscope: {
+    title: 'Alibaba DashScope',
+    baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
+    variables: ['DASHSCOPE_API_KEY', 'ALIBABA_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, rename: OLD_LIMIT, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM. The model may be the id of an endpoint (`ep-…`).
+  volcengine: {
+    title: 'Volcengine Ark',
+    baseUrl: 'https://ark.cn-beijing.volces.com/api/v3',
+    variables: ['ARK_API_KEY', 'VOLCENGINE_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, drop: ['parallel_tool_calls'], rename: OLD_LIMIT },
+  },
+  // "Chat completions". In China: https://api.siliconflow.cn/v1.
+  siliconflow: {
+    title: 'SiliconFlow',
+    baseUrl: 'https://api.siliconflow.com/v1',
+    variables: ['SILICONFLOW_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, rename: OLD_LIMIT, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM. The model is `OWNER/NAME`, or `OWNER/NAME:PROVIDER`; the rules are those of the provider.
+  huggingface: {
+    title: 'Hugging Face',
+    baseUrl: 'https://router.huggingface.co/v1',
+    variables: ['HF_TOKEN', 'HUGGINGFACE_API_KEY'],
+    keyHeader: null,
+    quirks: PLAIN,
+  },
+  // "REST API endpoints for models inference". The model is `PUBLISHER/NAME`.
+  github: {
+    title: 'GitHub Models',
+    baseUrl: 'https://models.github.ai/inference',
+    variables: ['GITHUB_TOKEN', 'GITHUB_API_KEY'],
+    keyHeader: null,
+    quirks: PLAIN,
+  },
+  // "OpenAI compatible API endpoints"; LiteLLM. The model is `@cf/…`; errors are in `errors`.
+  cloudflare: {
+    title: 'Cloudflare Workers AI',
+    baseUrl: 'https://api.cloudflare.com/client/v4/accounts/${CLOUDFLARE_ACCOUNT_ID}/ai/v1',
+    variables: ['CLOUDFLARE_API_TOKEN'],
+    keyHeader: null,
+    quirks: PLAIN,
+  },
+  // LiteLLM. https://WORKSPACE/serving-endpoints. The content of thinking models is a list.
+  databricks: {
+    title: 'Databricks',
+    baseUrl: null,
+    variables: ['DATABRICKS_TOKEN', 'DATABRICKS_API_KEY'],
+    keyHeader: null,
+    quirks: {
+      ...PLAIN,
+      drop: ['frequency_penalty', 'presence_penalty', 'seed', 'logit_bias', 'parallel_tool_calls'],
+      rename: OLD_LIMIT,
+      replies: 'rewrite',
+    },
+  },
+  // "Cortex REST API". https://ACCOUNT.snowflakecomputing.com/api/v2/cortex/v1. A JWT needs the header
+  // `x-snowflake-authorization-token-type: KEYPAIR_JWT`.
+  snowflake: {
+    title: 'Snowflake Cortex',
+    baseUrl: null,
+    variables: ['SNOWFLAKE_PAT', 'SNOWFLAKE_JWT'],
+    keyHeader: null,
+    quirks: PLAIN,
+  },
+  // "Inferencing models through the model gateway". https://REGION.ml.cloud.ibm.com/ml/gateway/v1. The key is an access
+  // token of IAM, which lasts about an hour.
+  watsonx: {
+    title: 'IBM watsonx',
+    baseUrl: null,
+    variables: ['WATSONX_TOKEN'],
+    keyHeader: null,
+    quirks: PLAIN,
+  },
+  // LiteLLM.
+  ovhcloud: {
+    title: 'OVHcloud',
+    baseUrl: 'https://oai.endpoints.kepler.ai.cloud.ovh.net/v1',
+    variables: ['OVHCLOUD_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, rename: OLD_LIMIT, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // "Using the Chat API": the list of supported fields.
+  scaleway: {
+    title: 'Scaleway',
+    baseUrl: 'https://api.scaleway.ai/v1',
+    variables: ['SCW_SECRET_KEY'],
+    keyHeader: null,
+    quirks: {
+      ...PLAIN,
+      drop: ['logit_bias', 'frequency_penalty', 'n', 'top_logprobs', 'user'],
+      messages: { ...PLAIN.messages, roles: SYSTEM_ONLY },
+    },
+  },
+  // LiteLLM.
+  friendli: {
+    title: 'FriendliAI',
+    baseUrl: 'https://api.friendli.ai/serverless/v1',
+    variables: ['FRIENDLI_TOKEN'],
+    keyHeader: null,
+    quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM.
+  featherless: {
+    title: 'Featherless',
+    baseUrl: 'https://api.featherless.ai/v1',
+    variables: ['FEATHERLESS_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, rename: OLD_LIMIT, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM.
+  nscale: {
+    title: 'Nscale',
+    baseUrl: 'https://inference.api.nscale.com/v1',
+    variables: ['NSCALE_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, rename: OLD_LIMIT, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM.
+  lambda: {
+    title: 'Lambda',
+    baseUrl: 'https://api.lambda.ai/v1',
+    variables: ['LAMBDA_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM.
+  baseten: {
+    title: 'Baseten',
+    baseUrl: 'https://inference.baseten.co/v1',
+    variables: ['BASETEN_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM.
+  parasail: {
+    title: 'Parasail',
+    baseUrl: 'https://api.parasail.io/v1',
+    variables: ['PARASAIL_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM.
+  chutes: {
+    title: 'Chutes',
+    baseUrl: 'https://llm.chutes.ai/v1',
+    variables: ['CHUTES_API_KEY'],
+    keyHeader: null,
+    quirks: { ...PLAIN, rename: OLD_LIMIT, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM. The model is `VENDOR/NAME`.
+  vercel: {
+    title: 'Vercel AI Gateway',
+    baseUrl: 'https://ai-gateway.vercel.sh/v1',
+    variables: ['AI_GATEWAY_API_KEY', 'VERCEL_AI_GATEWAY_API_KEY'],
+    keyHeader: null,
+    quirks: PLAIN,
+  },
+  // LiteLLM; the port is that of Codex for it.
+  'lm-studio': {
+    title: 'LM Studio',
+    baseUrl: 'http://127.0.0.1:1234/v1',
+    variables: [],
+    keyHeader: null,
+    quirks: { ...PLAIN, rename: OLD_LIMIT, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // "llama.cpp server". Ids of calls may be empty or repeat.
+  'llama-cpp': {
+    title: 'llama.cpp',
+    baseUrl: 'http://127.0.0.1:8080/v1',
+    variables: [],
+    keyHeader: null,
+    completions: true,
+    quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // "OpenAI APIs - Completions".
+  sglang: {
+    title: 'SGLang',
+    baseUrl: 'http://127.0.0.1:30000/v1',
+    variables: [],
+    keyHeader: null,
+    completions: true,
+    quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // "Messages API"; LiteLLM. One model, whose name is free (`tgi`).
+  tgi: {
+    title: 'Text Generation Inference',
+    baseUrl: 'http://127.0.0.1:8080/v1',
+    variables: ['HF_TOKEN'],
+    keyHeader: null,
+    quirks: { ...PLAIN, rename: OLD_LIMIT, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+  },
+  // LiteLLM's own proxy.
+  litellm: {
+    title: 'LiteLLM',
+    baseUrl: 'http://127.0.0.1:4000/v1',
+    variables: ['LITELLM_API_KEY'],
+    keyHeader: null,
+    quirks: PLAIN,
   },
 }

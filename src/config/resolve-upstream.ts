@@ -65,8 +65,11 @@ export function checkUpstream(
   const { preset, dialect } = upstream
   if (dialect === undefined && preset === undefined)
     report([...path, 'dialect'], `is required: use one of ${DIALECTS.join(', ')}, or set preset`)
-  if (preset !== undefined && dialect !== undefined && !dialect.startsWith('openai')) {
-    report([...path, 'dialect'], 'must be removed: a preset uses chat completions')
+  if (preset !== undefined && dialect !== undefined) {
+    const own = PRESETS[preset].dialect ?? 'openai-chat'
+    if (dialect !== own && !(dialect.startsWith('openai') && own.startsWith('openai'))) {
+      report([...path, 'dialect'], `must be removed: the preset ${preset} uses ${own}`)
+    }
   }
   if (upstream.path !== undefined && dialect === 'openai') {
     report([...path, 'path'], 'needs the dialect openai-chat or openai-responses: openai uses two paths')
@@ -143,7 +146,10 @@ const MANAGED_HEADERS = new Set([
 /** The address in the file, of the platform (empty if its keys are incomplete) or the preset; else null. */
 function baseUrlOf(values: UpstreamValues, { env }: UpstreamContext): string | null {
   const platform = platformOf(values, env)
-  return values.base_url ?? platform?.root ?? presetOf(values)?.baseUrl ?? null
+  const preset = presetOf(values)
+  const ofPreset =
+    values.dialect === 'openai-responses' ? (preset?.responsesUrl ?? preset?.baseUrl) : preset?.baseUrl
+  return values.base_url ?? platform?.root ?? ofPreset ?? null
 }
 
 function presetOf(values: UpstreamValues): Preset | null {
@@ -158,9 +164,9 @@ export function upstreamOf(
 ) {
   const { keySources, readFile, env, folder } = context
   const platform = platformOf(values, env)
-  const dialect = values.dialect ?? 'openai-chat'
   const sources = keySources.get(name) ?? []
   const preset = presetOf(values)
+  const dialect = values.dialect ?? preset?.dialect ?? 'openai-chat'
   const root = withoutSlashes(baseUrlOf(values, context) ?? '')
   const baseUrl = platform === null ? root : platformBaseUrl(platform, dialect)
   const { headers, anthropicVersion } = versionOf(values)

@@ -91,13 +91,13 @@ export const upstreamSchema = z.strictObject({
     .enum(PRESET_NAMES)
     .optional()
     .describe(
-      'A vendor of the chat completions format: supplies `dialect`, `base_url`, `key_header` and `quirks` if they are not set here.',
+      'A vendor: supplies `dialect`, `base_url`, `api_key`, `key_header` and `quirks` if they are not set here. The key is the first variable of the preset that is set.',
     ),
   dialect: z
     .enum(DIALECTS)
     .optional()
     .describe(
-      "The wire format; required without a preset (presets use `openai-chat`). `openai` chooses `openai-chat` (chat completions) or `openai-responses` for each request by the model's entry in the catalogue; naming one of the two forces it. `converse` is the format of Bedrock's Converse.",
+      "The wire format; required without a preset (most use `openai-chat`). `openai` chooses `openai-chat` (chat completions) or `openai-responses` for each request by the model's entry in the catalogue; naming one of the two forces it. `converse` is the format of Bedrock's Converse.",
     ),
   ...platformKeys,
   base_url: z
@@ -126,7 +126,7 @@ export const upstreamSchema = z.strictObject({
   api_key: apiKey
     .optional()
     .describe(
-      'The API key, as `${NAME}` or `${file:PATH}`. If the variable is not set, the upstream is unconfigured: a request without another target gets 503 with the name of the variable. Without `api_key` and `api_keys` the upstream needs no key.',
+      'The API key, as `${NAME}` or `${file:PATH}`. If the variable is not set, the upstream is unconfigured: a request without another target gets 503 with the name of the variable. Without `api_key` and `api_keys` the upstream needs no key, or has that of its preset.',
     ),
   api_keys: z
     .array(apiKey)

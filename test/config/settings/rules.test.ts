@@ -4,6 +4,7 @@
  * Method: one text per rule through the loader; the whole printed line is compared.
  */
 import t from 'tap'
+import { PRESET_NAMES } from '../../../src/config/presets.js'
 import { changed, GOOD, problemsOf } from '../sample.js'
 
 const FILE = '/etc/sluice/gateway.yaml'
@@ -68,12 +69,12 @@ const RULES: [string, string, string][] = [
   [
     'unknown preset',
     changed('    dialect: openai\n', '    preset: grok\n'),
-    ':3:13: upstreams.openai.preset: must be one of azure, openrouter, groq, mistral, deepseek, xai, together, fireworks, ollama, vllm (did you mean "groq"?)',
+    `:3:13: upstreams.openai.preset: must be one of ${PRESET_NAMES.join(', ')} (did you mean "groq"?)`,
   ],
   [
     'a preset of another dialect',
     changed('dialect: openai\n', 'dialect: gemini\n    preset: groq\n'),
-    ':3:14: upstreams.openai.dialect: must be removed: a preset uses chat completions',
+    ':3:14: upstreams.openai.dialect: must be removed: the preset groq uses openai-chat',
   ],
   [
     'a preset without an address',
