@@ -168,7 +168,10 @@ export interface ApiKey {
   /** The first and last characters of the secret; empty if only the digest was given. */
   prefix: string
   lastFour: string
-  /** The e-mail address of the user who made it, or what else did (`AuditEntry.actor`); absent: not known. */
+  /**
+   * The e-mail address of the user who made it, or what else did (`token:NAME`, `command line`); absent: not
+   * known.
+   */
   createdBy?: string
   createdAtMs: number
   /** Absent: `createdAtMs`. */

@@ -32,7 +32,7 @@ token is refused within a second by every gateway of the store.`,
   })
   tokens
     .command('create')
-    .requiredOption('--name <NAME>', "'token:NAME' in the audit trail, 1 to 100 characters")
+    .requiredOption('--name <NAME>', "'token:NAME (ID)' in the audit trail, 1 to 100 characters")
     .requiredOption('--scopes <LIST>', `'all', or a comma-separated list of ${SCOPES.join(', ')}`)
     .option('--account <ACCOUNT>', 'the account that it sees, with all below it (default: all accounts)')
     .option(

@@ -193,7 +193,7 @@ async function statement(
   const { store, terminal } = session
   const { account, month } = values
   const found = await findAccount(store, account)
-  const result = await statementOf(store, found?.name ?? account, month)
+  const result = await statementOf(store, found?.id ?? account, month)
   if (found === null && result.lines.length === 0) {
     terminal.err(
       `sluice: no account has the name, id or e-mail address "${account}": 'sluice accounts list' shows all`,
@@ -221,7 +221,7 @@ async function report(
 ): Promise<number> {
   const { store, terminal } = session
   const by = groupingOfReport(values.by)
-  const account = values.account === undefined ? null : await nameOf(session, values.account)
+  const account = values.account === undefined ? null : await idOf(session, values.account)
   const tree = values.tree === true
   const result = await accountReport(store, { by, ...range, account, tree })
   if (values.format === 'csv') terminal.out(reportCsv(result).trimEnd())
@@ -237,9 +237,9 @@ function groupingOfReport(text = 'model'): ReportGrouping {
   return isReportGrouping(text) ? text : 'model'
 }
 
-/** The name of the account; that of a purged one is known to the ledger only. */
-async function nameOf({ store }: StoreSession, account: string): Promise<string> {
-  return (await findAccount(store, account))?.name ?? account
+/** The id of the account; a purged one is known to the ledger and the audit trail only. */
+async function idOf({ store }: StoreSession, account: string): Promise<string> {
+  return (await findAccount(store, account))?.id ?? account
 }
 
 const FIGURES = ['requests', 'input', 'output', 'cost (USD)']

@@ -6,7 +6,7 @@ import type { AuditEntriesOf, AuditEntry } from './audit-trail.js'
 /** A stored token. */
 export interface AdminToken {
   readonly id: string
-  /** Names the token in the audit trail (`token:NAME`). */
+  /** Names the token in the audit trail (`token:NAME (ID)`). */
   readonly name: string
   /** SHA-256 of the whole secret, lower-case hex. */
   readonly digest: string

@@ -13,8 +13,8 @@ export interface AuditEntry {
   /** The account's name at the time; absent in entries of earlier versions. */
   readonly account?: string
   /**
-   * A user's e-mail address, `command line (USER)` with the user of the operating system, or `token:NAME` of
-   * the admin API.
+   * A user's e-mail address, `command line (USER)` with the user of the operating system, or
+   * `token:NAME (ID)` of the admin API; `token:NAME` in entries of earlier versions.
    */
   readonly actor: string
   /** Such as `key.revoke`. */
@@ -54,7 +54,7 @@ export function withReason({ after = null, reason }: AuditEntry): JsonObject | n
 
 /** Conditions that an entry must meet; absent members are not checked. */
 interface AuditFilter {
-  /** As a whole; `command line` is every user of it. */
+  /** As a whole; `command line` is every user of it, and `token:NAME` every token of the name. */
   readonly actor?: string
   /** As a whole, or the part before a dot: `key` or `key.` for `key.revoke`. */
   readonly action?: string
@@ -85,7 +85,7 @@ export function matchesAudit(entry: AuditEntry, filter: AuditFilter): boolean {
   const { actor, action, target, fromMs = 0, toMs = Number.POSITIVE_INFINITY, search } = filter
   if (entry.atMs < fromMs || entry.atMs >= toMs) return false
   if (target !== undefined && entry.target !== target) return false
-  if (actor !== undefined && entry.actor !== actor && !entry.actor.startsWith(`${actor} (`)) {
+  if (actor !== undefined && !isActorOf(entry, actor)) {
     return false
   }
   if (action !== undefined && entry.action !== action) {
@@ -107,6 +107,11 @@ export function isPastFilter(
 ): boolean {
   const { fromMs = 0, toMs = Number.POSITIVE_INFINITY } = filter
   return order === 'newest_first' ? atMs < fromMs - CLOCKS_MS : atMs >= toMs + CLOCKS_MS
+}
+
+/** Whether the entry is one of this actor; a name without what is in parentheses is every one of the name. */
+export function isActorOf(entry: Pick<AuditEntry, 'actor'>, actor: string): boolean {
+  return entry.actor === actor || entry.actor.startsWith(`${actor} (`)
 }
 
 const CLOCKS_MS = 60_000

@@ -274,8 +274,11 @@ export interface EntryFilter {
   readonly label?: OneOf<string>
   /** The id that the client gave the request. */
   readonly clientRequestId?: string
-  /** Entries of this account and of those that were below it at the time of the request. */
-  readonly within?: { readonly accountId: string; readonly name: string }
+  /**
+   * Entries of this account and, from a time on, of those that were below an account of the name at the time
+   * of the request. Default: from the first entry on.
+   */
+  readonly within?: { readonly accountId: string; readonly name: string; readonly sinceMs?: number }
 }
 
 /** The values of a condition. */
@@ -299,7 +302,9 @@ export function matchesEntry(entry: LedgerEntry, filter: EntryFilter): boolean {
     (label === undefined || valuesOf(label).some((each) => labels.includes(each))) &&
     (within === undefined ||
       entry.accountId === within.accountId ||
-      (entry.accountPath ?? '').split('/').includes(within.name)) &&
+      // The last name is that of the entry's own account, which has another id.
+      (entry.atMs >= (within.sinceMs ?? 0) &&
+        (entry.accountPath ?? '').split('/').slice(0, -1).includes(within.name))) &&
     COMPARED.every((name) => isOneOf(entry[name], same[name]))
   )
 }

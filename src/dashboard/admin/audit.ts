@@ -1,6 +1,6 @@
 /** The audit trail in the admin API, with filters; as JSON or CSV. */
 import type { JsonObject } from '../../formats/chat/json.js'
-import { withReason, type AuditEntry } from '../../store/audit-trail.js'
+import { isActorOf, withReason, type AuditEntry } from '../../store/audit-trail.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 import { accountsOf, ANY, AUDIT_READS, csvReply, filled, nextQuery, type ReadPage } from './usage.js'
@@ -13,7 +13,10 @@ export function auditRoutes(services: AdminServices): AdminRoute[] {
       query: {
         ...PAGE_PARAMETERS,
         account: { type: ANY, means: 'The name of an account.' },
-        actor: { type: ANY, means: 'Who: an e-mail address, `command line`, `token:NAME`.' },
+        actor: {
+          type: ANY,
+          means: 'Who: an e-mail address, `command line`, `token:NAME`, `token:NAME (ID)`.',
+        },
         action: { type: ANY, means: 'What, such as `key.create`.' },
         target: { type: ANY, means: 'The id or name of what changed.' },
       },
@@ -53,7 +56,7 @@ function isWanted(
   accounts: ReadonlySet<string> | null,
 ): boolean {
   if (accounts?.has(entry.accountId) === false) return false
-  const isActor = actor === undefined || actor === entry.actor || actor === shownActor(entry)
+  const isActor = typeof actor !== 'string' || isActorOf(entry, actor)
   return (
     isActor &&
     (action === undefined || action === entry.action) &&

@@ -50,7 +50,7 @@ const AUDIT_LINE: JsonObject = {
   properties: {
     id: TEXT,
     at: { type: 'string', format: 'date-time' },
-    actor: { type: 'string', description: 'An e-mail address, `command line` or `token:NAME`' },
+    actor: { type: 'string', description: 'An e-mail address, `command line` or `token:NAME (ID)`' },
     address: { type: ['string', 'null'] },
     request_id: { type: ['string', 'null'] },
     action: TEXT,

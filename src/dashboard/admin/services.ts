@@ -29,21 +29,24 @@ export interface AdminServices {
 /** Who makes a change, for the audit trail. */
 export interface Actor {
   readonly actor: string
+  /** The id of a token: several may have the name. */
+  readonly actorId?: string
   readonly address: string | null
   readonly requestId?: string
 }
 
 export function actorOf({ token, address, requestId }: AdminRequest): Actor {
-  return { actor: `token:${token.name}`, address, requestId }
+  return { actor: `token:${token.name}`, actorId: token.id, address, requestId }
 }
 
 /** An entry of the audit trail for an action. The change itself must store it. */
 export function entryOf(
   nowMs: number,
-  actor: Actor,
+  { actor: name, actorId, ...from }: Actor,
   what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail' | 'before' | 'after'>,
 ): AuditEntry {
-  return { id: newRequestId(nowMs), atMs: nowMs, ...actor, ...what }
+  const actor = actorId === undefined ? name : `${name} (${actorId})`
+  return { id: newRequestId(nowMs), atMs: nowMs, actor, ...from, ...what }
 }
 
 /** The parameters of a list. */

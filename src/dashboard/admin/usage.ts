@@ -14,6 +14,7 @@ import {
   type Report,
   type ReportQuery,
 } from '../server/statements-and-reports.js'
+import { purgedIds } from '../server/account-selection.js'
 import { numberType, textType, TIME } from './field-types.js'
 import { invalid, notFound } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.js'
@@ -21,8 +22,6 @@ import { cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from 
 import { accountNamed, sees } from './token-access.js'
 
 const GROUPINGS = ['account', 'parent', 'root', 'member', 'key', 'model', 'upstream', 'day', 'month']
-/** The action of the audit entry that a purge leaves. */
-const PURGE = 'account.purge'
 /** Entries that one page of the audit trail reads at most, so that a rare filter ends. */
 export const AUDIT_READS = 500
 const LABEL = /^label:[a-z0-9_.-]{1,32}$/
@@ -96,7 +95,7 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
 
 /**
  * The accounts of a query: their ids, or null for all, those of purged accounts included. A token without an
- * account also reads what is left of purged accounts by their names.
+ * account also reads what is left of purged accounts, by their ids, or by a name that no account has now.
  */
 export async function accountsOf(
   services: AdminServices,
@@ -105,8 +104,7 @@ export async function accountsOf(
 ): Promise<Set<string> | null> {
   const { store } = services
   if (typeof account === 'string') {
-    const isThere = token.accountId !== null || (await store.accountByName(account)) !== null
-    const purged = isThere ? new Set<string>() : await purgedAccounts(services, account)
+    const purged = token.accountId === null ? await purgedIds(store, account) : new Set<string>()
     if (purged.size > 0) return purged
     const found = await accountNamed(services, token, account)
     return tree === 'true' ? withBelow(services, found.id) : new Set([found.id])
@@ -116,19 +114,6 @@ export async function accountsOf(
   }
   const own = token.accountId === null ? null : await store.accountById(token.accountId)
   return token.accountId === null ? null : withBelow(services, own?.id ?? token.accountId)
-}
-
-/** The ids of the accounts that had the name, as far as the audit trail goes back. */
-async function purgedAccounts({ store }: AdminServices, name: string): Promise<Set<string>> {
-  const found = new Set<string>()
-  const query = { accountId: null, order: 'newest_first', filter: { action: PURGE } } as const
-  for (let after: string | null = null; ;) {
-    const page = await store.auditTrail.find({ ...query, after, limit: AUDIT_READS })
-    for (const { account, accountId } of page.entries) if (account === name) found.add(accountId)
-    if (page.next === null) return found
-    after = page.next
-    await adminTurns.next()
-  }
 }
 
 /** The ids of the account and of all below it. */
@@ -232,7 +217,7 @@ async function reportOf(
   const selected =
     typeof account === 'string'
       ? { account, tree: query['tree'] === 'true' }
-      : { account: own?.name ?? token.accountId, tree: true }
+      : { account: own?.id ?? token.accountId, tree: true }
   const { rows, total } = await accountReport(store, { ...period, ...selected })
   return {
     rows: rows.map((row) => ({ group: row.group, ...figuresOf(row) })),

@@ -8,13 +8,20 @@ import { csvCell, usd } from '../../ledger/export-columns.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
 import type { KeyName } from '../../store/account-and-key-lists.js'
 import type { Store } from '../../store/store.js'
-import type { AccountUse } from '../../store/usage-queries.js'
+import type { AccountUse, AccountUseQuery } from '../../store/usage-queries.js'
+import {
+  isOwnUse,
+  isUseBelow,
+  selectAccount,
+  type AccountSelection,
+  type AccountSource,
+} from './account-selection.js'
 
 /** Uses that are added up without giving way to other work. */
 const AT_ONCE = 500
 
 /** The parts of the store that reports read. */
-type Source = Pick<Store, 'ledger' | 'accountById' | 'ancestorsOf' | 'keyById' | 'directory'>
+type Source = AccountSource & Pick<Store, 'ledger' | 'ancestorsOf' | 'keyById' | 'directory'>
 
 /** Figures in the spelling of the API. */
 export interface ReportFigures {
@@ -63,21 +70,19 @@ export function monthText(month: number): string {
 }
 
 /**
- * The statement of a month, which must be valid; an account that was purged has the lines that it had. The
- * month that is not over has its requests so far.
+ * The statement of a month, which must be valid, of the account with this name or id; an account that was
+ * purged has the lines that it had. The month that is not over has its requests so far.
  */
-export async function statementOf(store: Source, account: string, month: string): Promise<Statement> {
+export async function statementOf(store: Source, nameOrId: string, month: string): Promise<Statement> {
   const range = monthRange(month) ?? { fromMs: 0, toMs: 1 }
-  const uses = await store.ledger.accountUse({ ...range, byLabels: false })
-  const paths = new AccountPaths(store)
+  const selection = await selectAccount(store, nameOrId)
+  const uses = await usesOf(store, { ...range, byLabels: false }, { selection, tree: true })
   const keys = await KeyNames.for(store, uses.length)
   const groups = new Map<string, { use: AccountUse; name: string; sum: Sum }>()
   const total = new Sum()
-  for (const [at, use] of uses.entries()) {
+  for (const [at, { use, path }] of uses.entries()) {
     if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
     if (use.month !== monthOf(range.fromMs)) continue
-    const path = await paths.of(use)
-    if (!path.includes(account)) continue
     const name = path.at(-1) ?? ''
     const id = JSON.stringify([name, use.keyId, use.model])
     const group = groups.get(id) ?? { use, name, sum: new Sum() }
@@ -96,7 +101,7 @@ export async function statementOf(store: Source, account: string, month: string)
     const key = (await keys.of(use))?.name ?? null
     lines.push({ account: name, key, key_id: keyId, model, ...sum.figures() })
   }
-  return { account, month, lines, total: total.figures() }
+  return { account: selection.name, month, lines, total: total.figures() }
 }
 
 const STATEMENT_COLUMNS = [
@@ -133,7 +138,7 @@ export interface ReportQuery {
   readonly fromMs: number
   /** Exclusive. */
   readonly toMs: number
-  /** Only this account, by its name; null: all. */
+  /** Only this account, by its name or id; null: all. */
   readonly account: string | null
   /** With `account`: with all below it. */
   readonly tree: boolean
@@ -157,19 +162,15 @@ export interface Report {
 /** See `ReportQuery`. Entries that were pruned are counted with their whole month. */
 export async function accountReport(store: Source, query: ReportQuery): Promise<Report> {
   const { by, account, tree } = query
-  const paths = new AccountPaths(store)
-  const uses = await store.ledger.accountUse({
-    ...{ fromMs: query.fromMs, toMs: query.toMs },
-    byLabels: by.startsWith('label:'),
-  })
+  const { fromMs, toMs } = query
+  const selection = account === null ? null : await selectAccount(store, account)
+  const wanted = { fromMs, toMs, byLabels: by.startsWith('label:') }
+  const uses = await usesOf(store, wanted, { selection, tree })
   const keys = await KeyNames.for(store, by === 'member' ? uses.length : 0)
   const groups = new Map<string, Sum>()
   const total = new Sum()
-  for (const [at, use] of uses.entries()) {
+  for (const [at, { use, path }] of uses.entries()) {
     if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
-    const path = await paths.of(use)
-    const isMeant = account === null || (tree ? path.includes(account) : path.at(-1) === account)
-    if (!isMeant) continue
     const group = await groupOf(use, by, { path, keys })
     const sum = groups.get(group) ?? new Sum()
     sum.add(use)
@@ -182,6 +183,44 @@ export async function accountReport(store: Source, query: ReportQuery): Promise<
     return by === 'month' ? byName : b.cost_nano_usd - a.cost_nano_usd || byName
   })
   return { rows, total: total.all() }
+}
+
+/** A use with the names from the top of the tree to its account. */
+interface UseInTree {
+  readonly use: AccountUse
+  readonly path: readonly string[]
+}
+
+/** The uses of the account, with those of accounts below it if `tree` is set; without a selection, all. */
+async function usesOf(
+  store: Source,
+  query: AccountUseQuery,
+  { selection, tree }: { readonly selection: AccountSelection | null; readonly tree: boolean },
+): Promise<UseInTree[]> {
+  const paths = new AccountPaths(store)
+  const within = async (
+    range: Pick<AccountUseQuery, 'fromMs' | 'toMs'>,
+    isMeant: (inTree: UseInTree) => boolean,
+  ): Promise<UseInTree[]> => {
+    const found: UseInTree[] = []
+    for (const [at, use] of (await store.ledger.accountUse({ ...query, ...range })).entries()) {
+      if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
+      const inTree = { use, path: await paths.of(use) }
+      if (isMeant(inTree)) found.push(inTree)
+    }
+    return found
+  }
+  if (selection === null) return within(query, () => true)
+  const isOwn = ({ use, path }: UseInTree): boolean => isOwnUse(selection, use, path)
+  if (!tree) return within(query, isOwn)
+  const isBelow = (inTree: UseInTree): boolean => !isOwn(inTree) && isUseBelow(selection, inTree.path)
+  const fromMs = Math.max(query.fromMs, selection.sinceMs)
+  const toMs = Math.min(query.toMs, selection.untilMs)
+  if (fromMs === query.fromMs && toMs === query.toMs) {
+    return within(query, (inTree) => isOwn(inTree) || isBelow(inTree))
+  }
+  const below = fromMs < toMs ? await within({ fromMs, toMs }, isBelow) : []
+  return [...(await within(query, isOwn)), ...below]
 }
 
 const REPORT_COLUMNS = [

@@ -9,9 +9,14 @@ import { digestOf } from '../../../src/accounts/key-secret.js'
 import { command } from '../../../src/cli/admin-tokens.js'
 import { adminRoutes } from '../../../src/dashboard/admin/routes.js'
 import type { AdminServices } from '../../../src/dashboard/admin/services.js'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { runOn } from '../../cli/session.js'
 import { onBothStores, startAdmin, textOf, type AdminStage } from './admin-stage.js'
+
+function actorIn(entry: unknown): string {
+  const { actor } = objectOf(entry)
+  return typeof actor === 'string' ? actor : ''
+}
 
 function itemsOf(json: JsonObject): unknown[] {
   return Array.isArray(json['items']) ? json['items'] : []
@@ -74,6 +79,27 @@ onBothStores(t, 'tokens', async (t, settings) => {
   const audit = await ask('GET', '/audit?actor=token:robot')
   t.match(itemsOf(audit.json), [{ action: 'token.revoke' }, { action: 'token.create' }])
   t.notMatch(audit.text, secret)
+})
+
+onBothStores(t, 'the audit trail tells tokens of one name apart', async (t, settings) => {
+  const { ask, store, makeToken } = await startAdmin(t, settings)
+  const second = await makeToken(['accounts:write', 'audit:read'])
+  await ask('PUT', '/accounts/one', { body: {} })
+  await ask('PUT', '/accounts/two', { body: {}, token: second })
+  await ask('PUT', '/accounts/two/keys/app', { body: {} })
+  const actors: string[] = []
+  for (const name of ['one', 'two']) {
+    const audit = await ask('GET', `/audit?actor=token:robot&action=account.create&account=${name}`)
+    const [entry] = itemsOf(audit.json)
+    actors.push(actorIn(entry))
+  }
+  const ids = (await store.adminTokens.page(null, 10)).items.map(({ id }) => `token:robot (${id})`)
+  t.same([...actors].sort(), ids.sort())
+  const [first = ''] = actors
+  const own = await ask('GET', `/audit?actor=${encodeURIComponent(first)}`)
+  t.equal(itemsOf(own.json).length, 2, 'an account and a key')
+  t.match(await ask('GET', '/audit?actor=token:rob'), { json: { items: [] } })
+  t.match(await ask('GET', '/accounts/two/keys/app'), { json: { created_by: 'token:robot' } })
 })
 
 onBothStores(t, 'a token of an account', async (t, settings) => {

@@ -109,6 +109,8 @@ export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     { accountId: null, keyId: [] },
     { accountId: null, within: { accountId: 'acc_ada', name: 'ada' } },
     { accountId: null, within: { accountId: 'acc_none', name: 'top' } },
+    { accountId: null, within: { accountId: 'acc_none', name: 'top', sinceMs: NOON + 5_000 } },
+    { accountId: null, within: { accountId: 'acc_none', name: 'web' } },
     { accountId: null, within: { accountId: 'acc_none', name: 'to' } },
   ]
   for (const query of queries) {
@@ -162,7 +164,9 @@ function matches(row: LedgerEntry, query: Omit<EntryQuery, 'after' | 'limit'>): 
     (toMs === undefined || row.atMs < toMs) &&
     (within === undefined ||
       row.accountId === within.accountId ||
-      (row.accountPath ?? '').split('/').includes(within.name))
+      (row.atMs >= (within.sinceMs ?? 0) &&
+        // The last name is that of the entry's own account, which has another id.
+        (row.accountPath ?? '').split('/').slice(0, -1).includes(within.name)))
   )
 }
 

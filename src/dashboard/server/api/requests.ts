@@ -13,6 +13,7 @@ import {
 import { sendCsv } from '../csv-reply.js'
 import { endingModels } from '../deprecated-models.js'
 import { newRowNames, requestsCsvHeader, requestsCsvLine, rowViews } from '../request-rows.js'
+import { selectAccount, withinOf } from '../account-selection.js'
 import { notFound } from '../routing/access.js'
 import {
   signedRoute,
@@ -182,7 +183,7 @@ async function filterOf(
     ),
     ...(models === null ? {} : { model: models }),
     ...(keyIds === null ? {} : { keyId: keyIds }),
-    ...(parent === undefined ? {} : { within: await accountNamed(services, parent) }),
+    ...(parent === undefined ? {} : { within: withinOf(await selectAccount(services.store, parent)) }),
     // With `ok` it is every outcome.
     ...(isAnyFailure && !outcomes.includes('ok') ? { failed: true } : {}),
     ...(outcome === undefined || isAnyFailure ? {} : { outcome }),
@@ -231,11 +232,6 @@ async function keysMadeBy(
 }
 
 /** An account by its name or id; one that no longer exists is in the paths of requests. */
-async function accountNamed({ store }: Services, named: string): Promise<NonNullable<EntryFilter['within']>> {
-  const account = (await store.accountByName(named)) ?? (await store.accountById(named))
-  return { accountId: account?.id ?? named, name: account?.name ?? named }
-}
-
 async function requestById(
   services: Services,
   { session, id }: SignedInRequest<Query<typeof schema.requestQuery>, undefined>,

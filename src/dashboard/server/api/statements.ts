@@ -36,7 +36,7 @@ async function statement(
     throw new GatewayError('malformed_request', message, { param: 'account' })
   }
   const { account } = session
-  const json = await statementOf(services.store, account.name, month)
+  const json = await statementOf(services.store, account.id, month)
   if (query.format === undefined) return { status: 200, json }
   const file = `statement-${account.name}-${month}.csv`
   const headers = [
