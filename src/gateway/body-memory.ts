@@ -138,6 +138,11 @@ export class HeldMemory {
     }
   }
 
+  /** Frees bytes that `take` took, before the end. */
+  release(bytes: number): void {
+    this.free(bytes)
+  }
+
   /** Frees all bytes; later calls of `take` do nothing. */
   end(): void {
     this.isOver = true

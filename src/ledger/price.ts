@@ -179,6 +179,11 @@ export function isComplete({ usual, long }: Price): boolean {
   return [usual, long ?? usual].every(({ input, output }) => input !== null && output !== null)
 }
 
+/** The price for prompts of at most this length. */
+export function priceUpTo(price: Price, inputTokens: number): Price {
+  return price.long === null || longRates(price, inputTokens) !== null ? price : { ...price, long: null }
+}
+
 /** Whether all output tokens are free. */
 export function isOutputFree({ usual, long }: Price): boolean {
   return [usual, long ?? usual].every(

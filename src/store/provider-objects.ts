@@ -18,7 +18,7 @@ export interface ProviderObject {
 }
 
 /** Maximum length of `ProviderObject.facts`. */
-export const MAX_FACTS = 4_096
+export const MAX_FACTS = 8_192
 
 /** Maximum number of objects that one call stores or finds. */
 export const MAX_OBJECTS_AT_ONCE = 1_000

@@ -48,7 +48,7 @@ async function uploaded(ask: (path: string, init: object) => Promise<Response>, 
 for (const store of STORES) {
   void t.test(`${store}: a batch is charged by its results, once`, async (t) => {
     const options = `${PRICES}, native_usd_per_request: 0`
-    const { a, b, gateway, provider } = await openAccounts(t, store, { options, more: BUDGET(0.3) })
+    const { a, b, gateway, provider } = await openAccounts(t, store, { options, more: BUDGET(0.8) })
     const input_file_id = await uploaded(a, request(1) + request(2))
     const created = await a(`${OPENAI}/batches`, { json: { input_file_id } })
     t.equal(created.status, 200)
@@ -90,7 +90,8 @@ for (const store of STORES) {
     t.equal(reply.status, 403)
     t.match(await reply.text(), 'price of the batch')
     t.equal(provider.seen.length, before, 'no request reaches the provider')
-    const requests = [{ custom_id: '1', params: { model: 'gpt-batch', max_tokens: 5 } }]
+    const messages = [{ role: 'user', content: 'hi' }]
+    const requests = [{ custom_id: '1', params: { model: 'gpt-batch', max_tokens: 5, messages } }]
     const inline = '/native/anthropic/v1/messages/batches'
     const made = (await (await a(inline, { json: { requests } })).json()) as { id: string }
     const ended = { id: made.id, type: 'message_batch', processing_status: 'ended' }

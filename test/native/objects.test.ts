@@ -133,7 +133,7 @@ for (const store of STORES) {
       }
       return a(`${GOOGLE}/upload/v1beta/files`, {
         method: 'POST',
-        body: '{"request":{}}\n',
+        body: '{"request":{"contents":[{"parts":[{"text":"x"}]}]}}\n',
         headers,
       })
     }

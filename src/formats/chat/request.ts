@@ -177,6 +177,8 @@ export interface ChatRequest {
   presencePenalty?: number
   seed?: number
   candidates?: number
+  /** Choices that the provider generates and bills, if there are more than `candidates` (`best_of`). */
+  billedChoices?: number
   logprobs?: boolean
   topLogprobs?: number
   responseFormat?: ResponseFormat

@@ -54,12 +54,14 @@ export function decodeCompletion(body: JsonObject): ChatRequest {
   if (given(suffix) && string(suffix, 'suffix') !== '') {
     native.push({ path: 'suffix', refusal: `${CHAT_ONLY} no suffix. Leave it out.` })
   }
-  if (given(best) && integer(best, 'best_of', { min: 1, max: 20 }) > 1) native.push({ path: 'best_of' })
+  const generated = given(best) ? integer(best, 'best_of', { min: 1, max: 20 }) : 1
+  if (generated > 1) native.push({ path: 'best_of' })
   if (given(logprobs) && integer(logprobs, 'logprobs', { min: 0, max: 5 }) >= 0)
     native.push({ path: 'logprobs' })
   return {
     ...request,
     ...(prompts > 1 && { candidates: (request.candidates ?? 1) * prompts }),
+    ...(generated > (request.candidates ?? 1) && { billedChoices: generated * prompts }),
     ...(tokenIds > 0 && { tokenIds }),
     ...(native.length > 0 && { native }),
   }

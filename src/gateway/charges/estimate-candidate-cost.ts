@@ -1,11 +1,11 @@
 /** Estimates the maximum cost of a request with one candidate, at the price of the candidate's upstream. */
 import type { HostedTool } from '../../formats/chat/hosted-tools.js'
-import type { Generation, Target } from '../generation.js'
+import type { Generation } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import { estimateCost, type CostEstimate } from './estimate-max-cost.js'
-import { ALL_SEEN, hostedAt, unknownUseOf } from './unknown-use.js'
+import { ALL_SEEN, hostedAt, unknownUseOf, type TargetFormat } from './unknown-use.js'
 
 /** The model and service tier that a reply names; null if it does not name them. */
 type ServedBy = Pick<ReplyResult, 'model' | 'tier'>
@@ -40,10 +40,9 @@ export function estimateCandidateCost(
 }
 
 /** The service tier, and other options with a price, that the upstream is requested to use; null if none. */
-function requestedTier(call: Pick<Call, 'wire' | 'request'>, target: Target): string | null {
-  const { dialect, upstream } = target
-  if (dialect === 'anthropic') return optionsOf(hostedAt(call, target))
-  const isDropped = upstream.config.quirks.drop.includes('service_tier')
+export function requestedTier(call: Pick<Call, 'wire' | 'request'>, target: TargetFormat): string | null {
+  if (target.dialect === 'anthropic') return optionsOf(hostedAt(call, target))
+  const isDropped = target.quirks.drop.includes('service_tier')
   return isDropped ? null : (call.request.serviceTier ?? null)
 }
 

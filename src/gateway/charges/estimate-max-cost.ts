@@ -15,6 +15,7 @@ import {
   isOutputFree,
   kindWithoutRate,
   maxCostNanoUsd,
+  priceUpTo,
   TEXT_ONLY,
   type MaxTokens,
   type MediaKind,
@@ -23,7 +24,7 @@ import {
 import { dollars } from '../../limits/limit-refusal.js'
 import type { Call } from '../phases/receive.js'
 import type { BudgetPrice } from './budget-price.js'
-import { TEXT_KINDS } from './token-kinds.js'
+import { TEXT_KINDS, type RequestKinds } from './token-kinds.js'
 import { ALL_SEEN, type UnknownUse } from './unknown-use.js'
 
 /** The maximum usage of one request. */
@@ -38,7 +39,7 @@ export interface CostEstimate {
   readonly longestOutput: number | null
   /** The client sets no maximum of output tokens. */
   readonly isOpen: boolean
-  /** Requested number of choices. */
+  /** Choices that are generated. */
   readonly choices: number
   /** The price that budgets use; null if there is none for the request. */
   readonly price: Price | null
@@ -78,38 +79,99 @@ export function estimateCost(
   request: ChatRequest,
   facts: ModelFacts,
   budgetPrice: BudgetPrice,
-  { unseen, source, added, calls, kinds }: UnknownUse = ALL_SEEN,
+  unknownUse: UnknownUse = ALL_SEEN,
 ): CostEstimate {
-  const { price, unknownLength } = budgetPrice
+  return estimateUse(useOf(request, facts, unknownUse), facts, budgetPrice)
+}
+
+/** What one request, or several requests for one model, may use at most. Numbers are sums. */
+export interface RequestUse {
+  readonly requests: number
+  /** Prompt tokens that the gateway sees, or that tools may add. */
+  readonly seen: number
+  /** The part of `seen` that tools may add. */
+  readonly added: number
+  /** The same as `seen` for the longest prompt. */
+  readonly longest: number
+  /** Prompt tokens: the expected count of the vendor. */
+  readonly likely: number
+  /** Requests with input that the gateway cannot see, the path of the first such input, and what adds it. */
+  readonly unseen: number
+  readonly unseenAt: string | null
+  /** The part of `seen` in these requests. */
+  readonly partlySeen: number
+  readonly source: string | null
+  readonly choices: number
+  /** Output tokens of the choices for which the request sets a maximum. */
+  readonly output: number
+  /** Choices without one. */
+  readonly open: number
+  /** Maximum calls of tools that the provider runs, for all choices. */
+  readonly calls: CallCounts
+  readonly kinds: RequestKinds
+}
+
+/** The use of a request for a model with these facts. */
+export function useOf(
+  request: ChatRequest,
+  { family, contextWindow = Number.POSITIVE_INFINITY }: ModelFacts,
+  { unseen, source, added, calls, kinds }: UnknownUse,
+): RequestUse {
   const bulk = promptSizeOf(request)
-  const { family, contextWindow = Number.POSITIVE_INFINITY } = facts
   const visible = Math.min(maxInputTokens(bulk, family), contextWindow)
-  const isUnbounded = unseen !== null && contextWindow === Number.POSITIVE_INFINITY
   const seen = Math.min(visible + added, contextWindow)
-  const input = unseen === null || isUnbounded ? seen : contextWindow
-  const choices = Math.max(1, request.candidates ?? 1)
-  const perChoice = maxOutputPerChoice(request) ?? facts.maxOutputTokens
-  const output = perChoice === undefined ? null : perChoice * choices
-  const callCosts = maxCallCosts(calls, choices, budgetPrice)
-  const longestOutput = output ?? (unknownLength === null ? null : unknownLength * choices)
+  const choices = Math.max(1, request.billedChoices ?? request.candidates ?? 1)
+  const perChoice = maxOutputPerChoice(request)
+  return {
+    requests: 1,
+    seen,
+    added: seen - visible,
+    longest: seen,
+    likely: Math.min(inputTokens(bulk, family), visible),
+    unseen: unseen === null ? 0 : 1,
+    unseenAt: unseen,
+    partlySeen: unseen === null ? 0 : seen,
+    source,
+    choices,
+    output: perChoice === undefined ? 0 : perChoice * choices,
+    open: perChoice === undefined ? choices : 0,
+    calls: countsOf(calls, choices),
+    kinds,
+  }
+}
+
+/** Estimates what is used at most, for requests of one model. */
+export function estimateUse(use: RequestUse, facts: ModelFacts, budgetPrice: BudgetPrice): CostEstimate {
+  const { requests, unseen, unseenAt, partlySeen, source, seen, added, calls, kinds, open, choices } = use
+  const { unknownLength } = budgetPrice
+  const { contextWindow = Number.POSITIVE_INFINITY, maxOutputTokens } = facts
+  const isUnbounded = unseen > 0 && contextWindow === Number.POSITIVE_INFINITY
+  const input = unseen === 0 || isUnbounded ? seen : seen - partlySeen + unseen * contextWindow
+  const longest = unseen === 0 || isUnbounded ? use.longest : contextWindow
+  const price =
+    budgetPrice.price === null || requests === 1 ? budgetPrice.price : priceUpTo(budgetPrice.price, longest)
+  const output =
+    open === 0 || maxOutputTokens !== undefined ? use.output + open * (maxOutputTokens ?? 0) : null
+  const longestOutput = output ?? (unknownLength === null ? null : use.output + open * unknownLength)
+  const callCosts = maxCallCosts(calls, budgetPrice)
   const media = kinds === TEXT_KINDS ? TEXT_ONLY : [...kinds.certain, ...kinds.possible]
   const unknownKind = price === null ? null : kindWithoutRate(price, kinds.certain)
   const hasCost = !isUnbounded || (price !== null && isFree(price))
   const tokensNanoUsd = hasCost ? maxNanoUsd(price, { input, output: longestOutput, media }) : null
   return {
     input,
-    likelyInput: Math.min(inputTokens(bulk, family), visible),
+    likelyInput: use.likely,
     output,
     longestOutput,
-    isOpen: request.maxOutputTokens === undefined,
+    isOpen: open > 0,
     choices,
     price,
     isPriced: budgetPrice.isPriced && callCosts.arePriced && unknownKind === null,
-    unseen,
+    unseen: unseenAt,
     source,
-    added: input - visible,
+    added: input - (seen - added),
     isUnbounded,
-    calls: countsOf(calls, choices),
+    calls,
     callsNanoUsd: callCosts.nanoUsd,
     unknownCall: callCosts.unknown,
     media,
@@ -144,21 +206,17 @@ interface CallCosts {
 
 const NO_CALLS: CallCosts = { nanoUsd: 0, arePriced: true, unknown: null }
 
-function maxCallCosts(
-  calls: UnknownUse['calls'],
-  choices: number,
-  { price, unknownCall }: BudgetPrice,
-): CallCosts {
-  if (calls.length === 0) return NO_CALLS
+function maxCallCosts(calls: CallCounts, { price, unknownCall }: BudgetPrice): CallCosts {
+  if (calls === NO_COUNTS) return NO_CALLS
   let nanoUsd = 0
   let arePriced = true
   let unknown: string | null = null
-  for (const [name, count] of calls) {
+  for (const [name, count] of Object.entries(calls)) {
     const known = price === null ? null : callNanoUsd(price, name)
     const each = known ?? unknownCall
     arePriced &&= known !== null
     if (each === null) unknown ??= name
-    else nanoUsd += each * count * choices
+    else nanoUsd += each * count
   }
   return { nanoUsd, arePriced, unknown }
 }

@@ -43,10 +43,15 @@ interface UseRules {
   readonly toolTokens: Readonly<Record<string, number>>
 }
 
+/** The format in which an upstream receives requests, and what it leaves out of them. */
+export interface TargetFormat extends Pick<Target, 'wire' | 'dialect'> {
+  readonly quirks: Pick<Target['quirks'], 'drop'>
+}
+
 /** The unknown use of the call at an upstream. */
 export function unknownUseOf(
   call: Pick<Call, 'wire' | 'request'>,
-  target: Pick<Target, 'wire' | 'dialect' | 'quirks'>,
+  target: TargetFormat,
   { facts, toolTokens }: UseRules,
 ): UnknownUse {
   const { request } = call
@@ -80,7 +85,7 @@ const NONE: readonly HostedTool[] = []
  */
 export function hostedAt(
   { request, wire }: Pick<Call, 'wire' | 'request'>,
-  target: Pick<Target, 'wire' | 'dialect' | 'quirks'>,
+  target: TargetFormat,
 ): readonly HostedTool[] {
   const { hosted } = request
   if (hosted === undefined) return NONE

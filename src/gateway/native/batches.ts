@@ -2,31 +2,32 @@
  * Charges a batch to the account that created it, once: under a budget its maximum cost is reserved before
  * the provider gets it, and its cost is read from its results when a client requests them.
  */
+import { assertModelAllowed } from '../../accounts/allowed-models.js'
+import { GatewayError, gatewayError } from '../../errors.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
-import { maxCostNanoUsd } from '../../ledger/price.js'
+import { tierPrice } from '../../ledger/price.js'
+import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/find-limits.js'
 import { refusalOf } from '../../limits/limit-refusal.js'
+import { isBudget } from '../../store/limit-arithmetic.js'
 import type { ProviderObject } from '../../store/provider-objects.js'
 import { parseOrNull } from '../../formats/wire/json/full-scan.js'
-import type { RequestSummary } from '../objects/request-scan.js'
+import { estimateUse } from '../charges/estimate-max-cost.js'
+import { maxNanoUsd } from '../charges/reservation.js'
 import { UsageScan, type ScannedUsage } from '../objects/usage-scan.js'
+import { assertToolAllowed, restrictsTools } from '../phases/permit-tools.js'
+import type { BatchSummary, BatchUse } from './batch-requests.js'
 import {
   batchPriceAt,
   meteredEntry,
   MeteredUsage,
-  needsPrice,
+  nativeLimits,
   unknownWorkPrice,
-  workDemands,
   type Metered,
   type MeterServices,
 } from './charge-native-work.js'
 
 /** Results are kept for 29 days; a batch whose results no client requests is charged what was reserved. */
 const LEASE_MS = 30 * 86_400_000
-/** One token has at least this many bytes of JSON. */
-const BYTES_PER_TOKEN = 2
-/** Tokens of a request if the catalogue has no maximum for its model. */
-const UNKNOWN_TOKENS = { input: 200_000, output: 64_000 }
-
 const ACTIONS = /:(?:batchGenerateContent|asyncBatchEmbedContent)$/
 const DONE =
   /^(?:completed|ended|failed|expired|cancelled|canceled|BATCH_STATE_(?:SUCCEEDED|FAILED|CANCELLED|EXPIRED))$/
@@ -41,9 +42,19 @@ export interface BatchFacts {
   readonly model: string
 }
 
-/** Whether a request creates a batch. */
-export function createsBatch(method: string, collection: string, lastSegment: string): boolean {
-  return method === 'POST' && (collection === 'batches' || ACTIONS.test(lastSegment))
+/** Jobs of clouds and of Mistral, whose requests the gateway does not read. */
+const JOBS = /(?:^|\/)(?:batchPredictionJobs|model-invocation-job|batch\/jobs)$/
+
+/** Whether a request to the path creates a batch. `collection`: the one at the end of the path. */
+export function createsBatch(method: string, collection: string, segments: readonly string[]): boolean {
+  if (method !== 'POST') return false
+  return collection === 'batches' || ACTIONS.test(segments.at(-1) ?? '') || JOBS.test(segments.join('/'))
+}
+
+/** The model in the path of a batch; '' if it has none. */
+export function modelOfBatch(segments: readonly string[]): string {
+  const last = segments.at(-1) ?? ''
+  return ACTIONS.test(last) ? last.replace(ACTIONS, '') : ''
 }
 
 /** The facts of an object; null if it has none of a batch. */
@@ -53,40 +64,112 @@ export function batchFactsOf({ facts }: ProviderObject): BatchFacts | null {
   return { charge, isHeld: isHeld === true, model: stringOf(model) ?? '' }
 }
 
-/** The summary of the requests in an uploaded file; null if the file is none of a batch. */
-export function batchIn({ facts }: ProviderObject): RequestSummary | null {
+/** The requests in an uploaded file; null if the file is none of a batch. */
+export function batchIn({ facts }: ProviderObject): BatchSummary | null {
   const { batch } = objectOf(parseOrNull(facts === '' ? 'null' : facts))
-  return isObject(batch) ? (batch as unknown as RequestSummary) : null
+  // A gateway of an earlier version stored another form.
+  return isObject(batch) && Array.isArray(batch['uses']) ? (batch as unknown as BatchSummary) : null
+}
+
+/** The requests of a batch that a client creates. */
+export interface NewBatch {
+  /** The model in its path; '' if each request names its own. */
+  readonly model: string
+  /** Its requests, by the body or the file that has them. */
+  readonly summaries: readonly BatchSummary[]
+  /** The gateway has not read all of them. */
+  readonly isUnread: boolean
 }
 
 /**
- * Reserves the maximum cost of a batch if a budget applies. Rejects with `forbidden` if that is not known,
- * and with `budget_exceeded` if the budget does not allow it.
+ * Refuses what a direct request is refused: an invalid request, models and tools that the key may not use.
+ * Throws `GatewayError` that names the place of the request.
+ */
+export function assertBatchAllowed(metered: Metered, { model, summaries, isUnread }: NewBatch): void {
+  const { identity, target } = metered
+  const uses = summaries.flatMap((summary) => summary.uses)
+  for (const { problem } of summaries) if (problem !== null) throw gatewayError(problem)
+  for (const use of uses) {
+    if (model !== '' && use.model !== '' && use.model !== model) {
+      throw new GatewayError(
+        'malformed_request',
+        `${use.at}: the model must be '${model}', that of the batch.`,
+      )
+    }
+    at(use, () => assertModelAllowed(identity, model || use.model))
+  }
+  const limits = batchLimits(metered, modelsOf({ model, summaries }))
+  const rules = { identity, isRestricted: identity.models !== null || needsOf(limits).money }
+  for (const tool of summaries.flatMap(({ tools }) => tools)) {
+    at(tool, () => assertToolAllowed(target, tool, rules))
+  }
+  if (!restrictsTools(target, rules)) return
+  const unread = isUnread ? 'a file' : summaries.find((summary) => summary.unread !== null)?.unread
+  if (unread === undefined || unread === null) return
+  throw new GatewayError(
+    'forbidden',
+    `The gateway cannot check the requests of the batch (${unread}), and this API key may not use all tools and models, or has a budget: send requests of /v1/chat/completions, /v1/responses, /v1/completions, /v1/embeddings, /v1/messages or generateContent, in the body or in a file uploaded through this gateway (native_sharing: account).`,
+  )
+}
+
+/** Adds the place of a request to its error. */
+function at({ at: place }: { readonly at: string }, step: () => void): void {
+  try {
+    step()
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    throw gatewayError({ ...error.wire, message: `${place}: ${error.wire.message}` })
+  }
+}
+
+function modelsOf({ model, summaries }: Pick<NewBatch, 'model' | 'summaries'>): string[] {
+  const named = summaries.flatMap(({ uses }) => uses.map((use) => model || use.model))
+  return [...new Set(model === '' ? named : [model, ...named])]
+}
+
+/** The limits of native requests, and those of the models. */
+function batchLimits(metered: Metered, models: readonly string[]): readonly Limit[] {
+  const { x, identity, target } = metered
+  const upstream = target.upstream.config.name
+  const limits = new Map(nativeLimits(metered).map((limit) => [limit.subject, limit]))
+  for (const model of models) {
+    const modelName = x.generation.limitedAs(model, target)
+    for (const limit of x.generation.limits.of({ identity, model, modelName, upstream })) {
+      limits.set(limit.subject, limit)
+    }
+  }
+  return [...limits.values()]
+}
+
+/**
+ * Checks the requests of a batch as direct requests, and reserves their maximum cost if a budget applies.
+ * Rejects as `assertBatchAllowed`, as `maxNanoUsd` if the cost of a request is not known, and with
+ * `budget_exceeded` if the budget does not allow it.
  */
 export async function planBatch(
   metered: Metered,
-  { summaries, lastSegment }: { readonly summaries: readonly RequestSummary[]; readonly lastSegment: string },
+  batch: NewBatch,
   { limiter }: MeterServices,
 ): Promise<BatchFacts> {
   const { x, identity, target } = metered
-  const upstream = target.upstream.config.name
-  const model = ACTIONS.test(lastSegment) ? lastSegment.replace(ACTIONS, '') : ''
+  assertBatchAllowed(metered, batch)
+  const { model } = batch
   const charge = `${x.id}-batch`
   const facts = { charge, isHeld: false, model }
-  if (!needsPrice(metered)) return facts
-  const costs = summaries.map((summary) => maxBatchCost(metered, summary, model))
-  if (costs.length === 0 || costs.includes(null)) {
-    const models = summaries.flatMap(({ models: named }) => named).join(', ')
+  const limits = batchLimits(metered, modelsOf(batch))
+  if (!needsOf(limits).money) return facts
+  const uses = batch.summaries.flatMap((summary) => summary.uses)
+  const { limiting } = x.generation.snapshot.config
+  if ((uses.length === 0 || batch.isUnread) && limiting.unknownPrice !== 'allow') {
+    const upstream = target.upstream.config.name
     throw unknownWorkPrice(
       'the batch',
       upstream,
-      models || model || 'upload its file in one request through this gateway',
+      model || 'upload its file in one request through this gateway',
     )
   }
-  const nanoUsd = costs.reduce<number>((sum, cost) => sum + (cost ?? 0), 0)
-  const limitDemands = workDemands(metered, { tokens: 0, nanoUsd }).filter(({ demand }) =>
-    demand.kind.startsWith('usd_'),
-  )
+  const nanoUsd = uses.reduce((sum, use) => sum + maxCostOf(use, metered, model), 0)
+  const limitDemands = budgetDemands(limits, nanoUsd)
   const demands = limitDemands.map(({ demand }) => demand)
   const unsettled = {
     ...meteredEntry(metered, charge, { usage: {}, costNanoUsd: nanoUsd, model: model || null }),
@@ -96,33 +179,33 @@ export async function planBatch(
   const request = { requestId: charge, accountId: identity.accountId, demands, unsettled }
   const decision = await limiter.admit({ ...request, leaseMs: LEASE_MS })
   const { limitReservation: reservation } = decision
-  if (reservation === null) {
-    const { budgetStatus } = metered.x.generation.snapshot.config.limiting
-    throw refusalOf(limitDemands, decision.limitStates, budgetStatus).error
-  }
+  if (reservation === null) throw refusalOf(limitDemands, decision.limitStates, limiting.budgetStatus).error
   limiter.keep(reservation)
   // Without the store there is no reservation; the budget is charged when the results are read.
   return { ...facts, isHeld: reservation.taken !== 'nothing' }
 }
 
-function maxBatchCost(metered: Metered, summary: RequestSummary, model: string): number | null {
-  const { generation } = metered.x
-  const { name } = metered.target.upstream.config
-  const models = model === '' ? summary.models : [model]
-  let maxCost: number | null = models.length === 0 ? null : 0
-  for (const each of models) {
-    const price = batchPriceAt(generation, name, each)
-    const { contextWindow = UNKNOWN_TOKENS.input, maxOutputTokens = UNKNOWN_TOKENS.output } =
-      generation.facts(each)
-    const { bytes, requests, unseen, output, withOutput } = summary
-    const tokens = {
-      input: Math.ceil(bytes / BYTES_PER_TOKEN) + Math.min(unseen, requests) * contextWindow,
-      output: output + Math.max(0, requests - withOutput) * maxOutputTokens,
-    }
-    const cost = price === null ? null : maxCostNanoUsd(price, tokens)
-    maxCost = maxCost === null || cost === null ? null : Math.max(maxCost, cost)
+/** The demands on budgets: neither the requests of a batch nor their tokens count for limits per minute. */
+function budgetDemands(limits: readonly Limit[], nanoUsd: number): LimitDemand[] {
+  return limitDemandsOf(limits, { tokens: 0, nanoUsd }).filter(({ demand }) => isBudget(demand))
+}
+
+/** The maximum cost of the requests for one model. */
+function maxCostOf(use: BatchUse, { x, target }: Metered, pathModel: string): number {
+  const { generation } = x
+  const model = pathModel || use.model
+  const usual = generation.prices.find(target.upstream.config.name, model, null)
+  const price = usual === null ? null : (tierPrice(usual, 'batch') ?? usual)
+  const budgetPrice = generation.budgetPrices.of(price, use.tier)
+  const { limiting } = generation.snapshot.config
+  // The results of a batch are charged by the prices of their models only.
+  if (!budgetPrice.isPriced && limiting.unknownPrice !== 'allow') {
+    throw unknownWorkPrice('the batch', target.upstream.config.name, `${use.at}: ${model}`)
   }
-  return maxCost
+  const estimate = estimateUse(use, generation.facts(model), budgetPrice)
+  let nanoUsd = 0
+  at(use, () => (nanoUsd = maxNanoUsd(estimate, model, limiting)))
+  return nanoUsd
 }
 
 /** Releases what was reserved for a batch that the provider did not accept, or that had no results. */
@@ -187,10 +270,9 @@ async function settle(
     object === undefined || object.accountId === own.accountId
       ? { ...own, keyId: object?.keyId ?? own.keyId }
       : { ...own, keyId: object.keyId, accountId: object.accountId, accountPath: null }
-  const need = { tokens: 0, nanoUsd: used.costNanoUsd ?? 0 }
-  const demands = workDemands(metered, need)
-    .map(({ demand }) => demand)
-    .filter(({ kind }) => kind.startsWith('usd_'))
+  const models = [facts.model, used.model].flatMap((model) => (model === null || model === '' ? [] : [model]))
+  const limits = batchLimits(metered, models)
+  const demands = budgetDemands(limits, used.costNanoUsd ?? 0).map(({ demand }) => demand)
   if (facts.isHeld) await ledgerWriter.settle(entry, { demands, takenFrom: 'reserved' })
   else if (demands.length === 0) await ledgerWriter.settle(entry)
   else await ledgerWriter.settle(entry, { demands, takenFrom: 'nothing' })

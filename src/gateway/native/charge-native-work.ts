@@ -38,7 +38,7 @@ export interface MeterServices {
 }
 
 /** The limits of native requests to an upstream. */
-function nativeLimits({ x, identity, target }: Metered): readonly Limit[] {
+export function nativeLimits({ x, identity, target }: Metered): readonly Limit[] {
   const upstream = target.upstream.config.name
   const model = `native:${upstream}`
   return x.generation.limits.of({ identity, model, modelName: model, upstream })
@@ -51,7 +51,7 @@ export function needsPrice(metered: Metered): boolean {
 }
 
 /** The demands of work that has no slot of its own: the request that started it holds one, or none does. */
-export function workDemands(
+function workDemands(
   metered: Metered,
   need: { readonly tokens: number; readonly nanoUsd: number },
 ): LimitDemand[] {

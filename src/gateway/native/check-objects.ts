@@ -7,11 +7,13 @@ import { GatewayError } from '../../errors.js'
 import { headerOf } from '../../http/message.js'
 import type { Exchange } from '../client-exchange.js'
 import type { HeldMemory } from '../body-memory.js'
-import type { OwnedObjects, Owner } from '../objects/owned-objects.js'
+import type { OwnedObjects } from '../objects/owned-objects.js'
 import { idInValue, isIdMember, objectInPath } from '../objects/object-ids.js'
 import type { ProviderObject } from '../../store/provider-objects.js'
-import type { RequestScan, RequestSummary } from '../objects/request-scan.js'
-import { batchIn, createsBatch } from './batches.js'
+import type { RequestScan } from '../objects/request-scan.js'
+import { BatchReader, type BatchSummary } from './batch-requests.js'
+import { assertBatchAllowed, batchIn, createsBatch, modelOfBatch, type NewBatch } from './batches.js'
+import type { Metered } from './charge-native-work.js'
 import { segmentsOf, type NativeCall } from './admit-native.js'
 import { inspectBody } from './inspect-body.js'
 import { ObjectReplies } from './object-replies.js'
@@ -20,21 +22,18 @@ import { ObjectReplies } from './object-replies.js'
 interface GuardedRequest {
   readonly x: Exchange
   readonly call: NativeCall
-  readonly owner: Owner
+  readonly metered: Metered
   readonly objects: OwnedObjects
   readonly held: HeldMemory
 }
 
 /** A request that names only objects of its account. */
-export interface Guarded {
-  /** The collection at the end of its path; '' for other paths. */
-  readonly collection: string
-  readonly lastSegment: string
+interface Guarded {
   readonly body: Readable
   /** Reads the reply; null if objects are shared. */
   readonly replies: ObjectReplies | null
-  /** The requests of the batch that it creates, or of the files that it names; empty if they are unknown. */
-  readonly summaries: readonly RequestSummary[]
+  /** The batch that it creates; null for other requests. */
+  readonly batch: NewBatch | null
 }
 
 /**
@@ -42,7 +41,7 @@ export interface Guarded {
  * `malformed_request` if the body cannot be checked.
  */
 export async function guardObjects(
-  { x, call, owner, objects, held }: GuardedRequest,
+  { x, call, metered, objects, held }: GuardedRequest,
   source: Readable | null,
 ): Promise<Guarded> {
   const { config } = call.target.upstream
@@ -51,53 +50,69 @@ export async function guardObjects(
   const named = objectInPath(segments, call.rules)
   const lastSegment = segments.at(-1) ?? ''
   const collection = named.id === null ? named.collection : ''
-  const path = { collection, lastSegment }
-  if (config.native.sharing === 'shared') return { ...path, body, replies: null, summaries: [] }
+  const isBatch = createsBatch(call.method, collection, segments)
+  const isShared = config.native.sharing === 'shared'
+  if (isShared && !isBatch) return { body, replies: null, batch: null }
   const upstream = config.name
+  const owner = metered.identity
   const { accountId } = owner
   const ids = idsInQuery(call.url)
   if (named.id !== null) ids.unshift(named.id)
-  const own = ids.length === 0 ? [] : await objects.owned(upstream, accountId, ids)
+  const own = ids.length === 0 || isShared ? [] : await objects.owned(upstream, accountId, ids)
   const object = named.id === null ? null : (own[0] ?? null)
   const method = call.method
   const request = { upstream, owner, method, lastSegment, named, object }
   if (source === null) {
     const replies = new ObjectReplies({ ...request, scan: null, stream: null }, objects)
-    return { ...path, body, replies, summaries: [] }
+    return { body, replies, batch: null }
   }
+  const model = modelOfBatch(segments)
+  const { generation } = x
   const inputs: ProviderObject[] = []
   const inspected = await inspectBody(source, {
     contentType: headerOf(x.req, 'content-type') ?? '',
     isEncoded: (headerOf(x.req, 'content-encoding') ?? 'identity') !== 'identity',
     isUpload: segments[0] === 'upload' && x.req.headers['x-goog-upload-command'] !== 'start',
+    isBatch,
     held,
+    openReader: (isFile) =>
+      new BatchReader({ generation, headers: x.req.headers, held, model: isFile ? '' : model }, isFile),
+    checkFile: (summary) => {
+      assertBatchAllowed(metered, { model: '', summaries: [summary], isUnread: false })
+    },
     check: async (list) => {
-      inputs.push(...(await objects.owned(upstream, accountId, list)))
+      if (!isShared) inputs.push(...(await objects.owned(upstream, accountId, list)))
     },
   })
-  const { scan } = inspected
+  const { scan, batch } = inspected
   // The last part of an upload is not the whole file.
   const stream =
     headerOf(x.req, OFFSET) === undefined || headerOf(x.req, OFFSET) === '0' ? inspected.stream : null
+  const found = isBatch ? requestsOf(scan, batch, isShared ? null : inputs) : null
   return {
-    ...path,
     body: inspected.body,
-    replies: new ObjectReplies({ ...request, scan, stream }, objects),
-    summaries: createsBatch(method, collection, lastSegment) ? requestsOf(scan, inputs) : [],
+    replies: isShared ? null : new ObjectReplies({ ...request, scan, stream }, objects),
+    batch: found === null ? null : { ...found, model },
   }
 }
 
 const OFFSET = 'x-goog-upload-offset'
 
 /**
- * The requests of a batch: in files, or else in its own body. Throws `malformed_request` for a file whose
- * requests were not read on their way, because they may name objects of other accounts.
+ * The requests of a batch: in its own body, and in files; `named`: the objects that it names, null if they
+ * are shared. Throws `malformed_request` for a file whose requests were not read on their way, because they
+ * may name objects of other accounts.
  */
-function requestsOf(scan: RequestScan | null, named: readonly ProviderObject[]): RequestSummary[] {
-  if (scan === null) return []
+function requestsOf(
+  scan: RequestScan | null,
+  body: BatchSummary | null,
+  named: readonly ProviderObject[] | null,
+): Omit<NewBatch, 'model'> {
+  if (scan === null || body === null) return { summaries: [], isUnread: true }
+  const own = body.uses.length > 0 || body.problem !== null || body.unread !== null ? [body] : []
+  if (named === null) return { summaries: own, isUnread: scan.inputs.size > 0 || own.length === 0 }
   const files = named.filter(({ id }) => scan.inputs.has(id))
-  if (files.length === 0) return [scan.summary]
-  return files.map((file) => {
+  const inFiles = files.map((file) => {
     const summary = batchIn(file)
     if (summary !== null) return summary
     throw new GatewayError(
@@ -105,6 +120,7 @@ function requestsOf(scan: RequestScan | null, named: readonly ProviderObject[]):
       `The file '${file.id}' of the batch cannot be checked for objects of other accounts (native_sharing: account): upload it as JSON lines, in one request.`,
     )
   })
+  return { summaries: [...own, ...inFiles], isUnread: own.length === 0 && files.length === 0 }
 }
 
 /** Parameters that name an object, such as the call that a WebSocket joins. */

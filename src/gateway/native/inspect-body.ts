@@ -1,27 +1,30 @@
 /**
- * Reads the body of a native request as far as the check of its objects needs it. JSON is held until it is
- * complete and checked; other bodies stream on, and the text of a form or of a file in JSON lines is scanned
- * on its way.
+ * Reads the body of a native request as far as the check of its objects, and of the requests of a batch,
+ * needs it. JSON is held until it is complete and checked; other bodies stream on, and the text of a form or
+ * of a file in JSON lines is read on its way.
  */
 import { PassThrough, Readable, Transform, type TransformCallback } from 'node:stream'
 import { GatewayError } from '../../errors.js'
 import type { HeldMemory } from '../body-memory.js'
-import { RequestScan, type RequestSummary } from '../objects/request-scan.js'
+import { RequestScan } from '../objects/request-scan.js'
 import { isIdMember } from '../objects/object-ids.js'
+import { readItems, type BatchReader, type BatchSummary } from './batch-requests.js'
 
 /** A body that may be sent, with what is known of it before that. */
 interface InspectedBody {
   readonly body: Readable
   /** The scan of a JSON body that is complete; null for other bodies. */
   readonly scan: RequestScan | null
+  /** The requests of a batch in a JSON body; null for other bodies. */
+  readonly batch: BatchSummary | null
   /** The scan of a body that streams; it is complete when the reply arrives. */
   readonly stream: StreamedScan | null
 }
 
 /** The results of a scan of a body that streams. */
 export interface StreamedScan {
-  /** The size of the batch in an uploaded file; null if the file is no JSON lines. */
-  readonly summary: RequestSummary | null
+  /** The requests in an uploaded file; null if the file is no JSON lines. */
+  readonly summary: BatchSummary | null
 }
 
 /** How to read a body. */
@@ -30,7 +33,12 @@ interface InspectOptions {
   readonly isEncoded: boolean
   /** The path is one for the bytes of files. */
   readonly isUpload: boolean
+  /** A JSON body creates a batch. */
+  readonly isBatch: boolean
   readonly held: HeldMemory
+  readonly openReader: (isFile: boolean) => BatchReader
+  /** Throws if the account may not send the requests in a file. */
+  readonly checkFile: (summary: BatchSummary) => void
   /** Rejects unless the account owns the objects. */
   readonly check: (ids: readonly string[]) => Promise<void>
 }
@@ -43,27 +51,33 @@ const MAX_LEADING = 1_024
  * `GatewayError` if the source fails or the body is refused.
  */
 export async function inspectBody(source: Readable, options: InspectOptions): Promise<InspectedBody> {
-  const { contentType, isUpload, check } = options
+  const { contentType, isUpload, check, held } = options
   const [, boundary] = /^multipart\/.*;\s*boundary=("[^"]{1,70}"|[^\s;"]{1,70})/i.exec(contentType) ?? []
   if (/^multipart\//i.test(contentType)) {
     if (boundary === undefined) throw refusal('a form needs a boundary in its content-type')
     if (options.isEncoded) throw encoded()
-    const form = new ScannedForm(new FormScan(boundary.replaceAll('"', '')), check)
-    return { body: resumed(source, [], form), scan: null, stream: form }
+    const form = new ScannedForm(boundary.replaceAll('"', ''), options)
+    return { ...NOTHING, body: resumed(source, [], form), stream: form }
   }
   const { chunks, isJson } = await leading(source)
   if (!isJson) {
     if (options.isEncoded && !isUpload && chunks.length > 0) throw encoded()
-    return { body: resumed(source, chunks, new PassThrough()), scan: null, stream: null }
+    return { ...NOTHING, body: resumed(source, chunks, new PassThrough()) }
   }
   if (isUpload) {
-    const lines = new ScannedLines(check)
-    return { body: resumed(source, chunks, lines), scan: null, stream: lines }
+    const lines = new ScannedLines(options)
+    return { ...NOTHING, body: resumed(source, chunks, lines), stream: lines }
   }
-  const scan = await wholeJson(source, chunks, options.held)
+  const scan = await wholeJson(source, chunks, held)
   await check([...scan.ids])
-  return { body: Readable.from(chunks, { objectMode: false }), scan, stream: null }
+  const body = { ...NOTHING, body: Readable.from(chunks, { objectMode: false }), scan }
+  if (!options.isBatch) return body
+  const reader = options.openReader(false)
+  await readItems(chunks, reader)
+  return { ...body, batch: reader.summary }
 }
+
+const NOTHING = { scan: null, batch: null, stream: null }
 
 /** Passes the chunks that were read, and then the rest of the source. */
 function resumed<Stream extends Transform>(
@@ -156,74 +170,164 @@ async function wholeJson(source: Readable, chunks: Buffer[], held: HeldMemory): 
   return scan
 }
 
-/** A form whose fields must not name objects, and whose files in JSON lines are scanned. */
-class ScannedForm extends Transform implements StreamedScan {
-  private readonly form: FormScan
-  private readonly check: InspectOptions['check']
+/** A file in JSON lines that arrives in chunks: finds the ids in it, and reads its lines as requests. */
+class FileLines {
+  readonly scan = new RequestScan(true)
+  private readonly reader: BatchReader
+  private readonly held: HeldMemory
+  /** Complete lines that are not read yet. */
+  private lines: Buffer[] = []
+  /** The begin of the next line. */
+  private rest: Buffer[] = []
+  private restBytes = 0
 
-  constructor(form: FormScan, check: InspectOptions['check']) {
-    super()
-    this.form = form
-    this.check = check
+  constructor({ openReader, held }: Pick<InspectOptions, 'openReader' | 'held'>) {
+    this.reader = openReader(true)
+    this.held = held
   }
 
-  get summary(): RequestSummary | null {
-    return this.form.summary
+  write(chunk: Buffer): void {
+    this.scan.write(chunk)
+    if (this.scan.problem !== null) {
+      this.lines = []
+      this.drop()
+      return
+    }
+    let from = 0
+    for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, from)) {
+      this.lines.push(Buffer.concat([...this.rest, chunk.subarray(from, end)]))
+      this.drop()
+      from = end + 1
+    }
+    if (from === chunk.length) return
+    this.held.take(chunk.length - from)
+    this.restBytes += chunk.length - from
+    this.rest.push(chunk.subarray(from))
+  }
+
+  end(): void {
+    this.scan.end()
+    if (this.restBytes > 0) this.lines.push(Buffer.concat(this.rest))
+    this.drop()
+  }
+
+  /** Reads the lines that are complete. */
+  async read(): Promise<void> {
+    const lines = this.lines
+    this.lines = []
+    for (const line of lines) await this.reader.read(line)
+  }
+
+  /** Null if the file is no JSON lines, and cannot be a batch. */
+  get summary(): BatchSummary | null {
+    return this.scan.problem === null ? this.reader.summary : null
+  }
+
+  /** Rejects unless the account may send the requests in the complete file. */
+  async check({ check, checkFile }: InspectOptions): Promise<void> {
+    if (this.scan.problem !== null) return
+    if (this.reader.isBatch) checkFile(this.reader.summary)
+    if (this.scan.ids.size > 0) await check([...this.scan.ids])
+  }
+
+  private drop(): void {
+    this.held.release(this.restBytes)
+    this.rest = []
+    this.restBytes = 0
+  }
+}
+
+/** A form whose fields must not name objects, and whose files in JSON lines are read. */
+class ScannedForm extends Transform implements StreamedScan {
+  private readonly form: FormScan
+  private readonly options: InspectOptions
+  private readonly files: FileLines[] = []
+
+  constructor(boundary: string, options: InspectOptions) {
+    super()
+    this.options = options
+    this.form = new FormScan(boundary, () => {
+      const file = new FileLines(options)
+      this.files.push(file)
+      return file
+    })
+  }
+
+  /** Null if the form has several files. */
+  get summary(): BatchSummary | null {
+    const [file] = this.files
+    return this.files.length === 1 ? (file?.summary ?? null) : null
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    this.form.write(chunk)
-    if (this.form.problem !== null) done(refusal(this.form.problem))
-    else done(null, chunk)
+    passThen(() => this.inspect(chunk), chunk, done)
   }
 
   override _flush(done: TransformCallback): void {
     this.form.end()
-    const { problem, ids } = this.form
-    if (problem !== null) done(refusal(problem))
-    else checkThen(this.check, ids, done)
+    passThen(() => this.checkAll(), null, done)
+  }
+
+  private async inspect(chunk: Buffer): Promise<void> {
+    this.form.write(chunk)
+    if (this.form.problem !== null) throw refusal(this.form.problem)
+    for (const file of this.files) await file.read()
+  }
+
+  private async checkAll(): Promise<void> {
+    if (this.form.problem !== null) throw refusal(this.form.problem)
+    for (const file of this.files) {
+      await file.read()
+      await file.check(this.options)
+    }
+    if (this.form.ids.size > 0) await this.options.check([...this.form.ids])
   }
 }
 
 /** The bytes of a file in JSON lines, such as the requests of a batch. */
 class ScannedLines extends Transform implements StreamedScan {
-  private readonly lines = new RequestScan(true)
-  private readonly check: InspectOptions['check']
+  private readonly file: FileLines
+  private readonly options: InspectOptions
 
-  constructor(check: InspectOptions['check']) {
+  constructor(options: InspectOptions) {
     super()
-    this.check = check
+    this.file = new FileLines(options)
+    this.options = options
   }
 
-  get summary(): RequestSummary | null {
-    return this.lines.problem === null ? this.lines.summary : null
+  get summary(): BatchSummary | null {
+    return this.file.summary
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    this.lines.write(chunk)
-    done(null, chunk)
+    passThen(() => this.inspect(chunk), chunk, done)
   }
 
   override _flush(done: TransformCallback): void {
-    this.lines.end()
-    // A file that is not JSON lines cannot be a batch.
-    const ids = this.lines.problem === null ? this.lines.ids : []
-    checkThen(this.check, ids, done)
+    passThen(() => this.checkAll(), null, done)
+  }
+
+  private inspect(chunk: Buffer): Promise<void> {
+    this.file.write(chunk)
+    return this.file.read()
+  }
+
+  private async checkAll(): Promise<void> {
+    this.file.end()
+    await this.file.read()
+    await this.file.check(this.options)
   }
 }
 
 /**
- * The provider gets the end of the body only if the account owns the objects: it does not act on a request
- * that is cut.
+ * Passes the chunk when the step has ended. The provider gets the end of the body only if the last step
+ * allows it: it does not act on a request that is cut.
  */
-function checkThen(check: InspectOptions['check'], ids: Iterable<string>, done: TransformCallback): void {
-  const list = [...ids]
-  if (list.length === 0) done()
-  else
-    check(list).then(
-      () => done(),
-      (error: unknown) => done(error instanceof Error ? error : new Error('the check failed')),
-    )
+function passThen(step: () => Promise<void>, chunk: Buffer | null, done: TransformCallback): void {
+  step().then(
+    () => done(null, chunk),
+    (error: unknown) => done(error instanceof Error ? error : new Error('the check failed')),
+  )
 }
 
 function refusal(problem: string): GatewayError {
@@ -250,22 +354,22 @@ const MAX_HEAD = 8_192
 export class FormScan {
   /** Why the form is refused; null if it is not. */
   problem: string | null = null
-  /** The objects that files in JSON lines name. */
+  /** The objects that fields with JSON name. */
   readonly ids = new Set<string>()
+  private readonly openFile: () => Pick<FileLines, 'write' | 'end'>
   private readonly delimiter: Buffer
   /** Bytes that may be part of a delimiter or of the headers of a part. */
   private rest: Buffer = Buffer.from('\r\n')
   private state: 'preamble' | 'head' | 'body' | 'over' = 'preamble'
-  private lines: RequestScan | null = null
-  private readonly summaries: RequestSummary[] = []
+  /** Bytes of the line end between headers and contents that are still to come. */
+  private leading = 0
+  /** The current part: a file, or a field. */
+  private part: { readonly file: Pick<FileLines, 'write' | 'end'> } | { readonly field: RequestScan } | null =
+    null
 
-  constructor(boundary: string) {
+  constructor(boundary: string, openFile: () => Pick<FileLines, 'write' | 'end'>) {
     this.delimiter = Buffer.from(`\r\n--${boundary}`)
-  }
-
-  /** The size of the batch in the form's only file in JSON lines; null if it has none. */
-  get summary(): RequestSummary | null {
-    return this.summaries.length === 1 ? (this.summaries[0] ?? null) : null
+    this.openFile = openFile
   }
 
   write(chunk: Buffer): void {
@@ -301,7 +405,8 @@ export class FormScan {
     }
     this.state = 'body'
     // A field may be one JSON value, such as the session of a call.
-    this.lines = new RequestScan(/filename/i.test(head))
+    this.leading = 2
+    this.part = /filename/i.test(head) ? { file: this.openFile() } : { field: new RequestScan(false) }
     // The delimiter of an empty part begins with the end of its headers.
     return bytes.subarray(end + 2)
   }
@@ -327,20 +432,24 @@ export class FormScan {
   }
 
   private take(bytes: Buffer): void {
-    if (this.lines === null || this.state !== 'body') return
-    // Begins with the line end between headers and contents, which is white space.
-    this.lines.write(bytes)
-    if (this.lines.problem !== null) this.lines = null
+    if (this.part === null || this.state !== 'body') return
+    const cut = Math.min(this.leading, bytes.length)
+    this.leading -= cut
+    const contents = bytes.subarray(cut)
+    if ('file' in this.part) this.part.file.write(contents)
+    else this.part.field.write(contents)
   }
 
   private endPart(): void {
-    const { lines } = this
-    this.lines = null
-    if (lines === null) return
-    lines.end()
-    if (lines.problem !== null) return
-    for (const id of lines.ids) this.ids.add(id)
-    this.summaries.push(lines.summary)
+    const { part } = this
+    this.part = null
+    if (part === null) return
+    if ('file' in part) {
+      part.file.end()
+      return
+    }
+    part.field.end()
+    if (part.field.problem === null) for (const id of part.field.ids) this.ids.add(id)
   }
 }
 

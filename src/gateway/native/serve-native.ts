@@ -21,18 +21,11 @@ import { assertRecordable } from '../phases/admit.js'
 import type { Authenticated } from '../phases/authenticate.js'
 import { Intake } from '../phases/receive.js'
 import { NativeAttempt, openBody } from './native-attempt.js'
-import {
-  chargeBatch,
-  createsBatch,
-  planBatch,
-  releaseBatch,
-  type BatchFacts,
-  type ReadResults,
-} from './batches.js'
+import { chargeBatch, planBatch, releaseBatch, type BatchFacts, type ReadResults } from './batches.js'
 import { admitNative, nativeTarget, openNative, NativeDelivery, type NativeCall } from './admit-native.js'
 import { headersForReading } from './native-headers.js'
 import { judgeNative } from './judge-native.js'
-import { guardObjects, type Guarded } from './check-objects.js'
+import { guardObjects } from './check-objects.js'
 import type { Metered } from './charge-native-work.js'
 import type { ObjectReplies } from './object-replies.js'
 import { RealtimeSession } from './realtime-session.js'
@@ -87,7 +80,7 @@ export async function serveNative(
   const session = client === null ? null : openSession(x, call, metered, services)
   try {
     const { objects } = services
-    const guarded = await guardObjects({ x, call, owner: identity, objects, held: intake.held }, source)
+    const guarded = await guardObjects({ x, call, metered, objects, held: intake.held }, source)
     const cost = session === null ? {} : { replyNanoUsd: session.reservedNanoUsd }
     const admission = await admitNative({ ...metered, ...cost }, services)
     results.admission = admission
@@ -95,7 +88,7 @@ export async function serveNative(
     x.limitReservation = admission.limitReservation
     x.cancellation.check()
     const result = new AttemptResult(candidate, [])
-    const batch = await plannedBatch(call, metered, guarded, services)
+    const batch = guarded.batch === null ? null : await planBatch(metered, guarded.batch, services)
     const sent = new SendResult()
     results.sent = sent
     sent.began(result)
@@ -217,17 +210,6 @@ async function endSession(session: RealtimeSession, result: AttemptResult): Prom
   const isUnknown = reservedNanoUsd === null && nanoUsdPerRequest === null
   const inReply = session.isInReply ? (reservedNanoUsd ?? 0) : 0
   result.nativeNanoUsd = isUnknown ? null : (nanoUsdPerRequest ?? 0) + inReply
-}
-
-/** Reserves the cost of a batch that the request creates; null for other requests. */
-async function plannedBatch(
-  { method }: NativeCall,
-  metered: Metered,
-  { summaries, collection, lastSegment }: Guarded,
-  services: NativeServices,
-): Promise<BatchFacts | null> {
-  if (!createsBatch(method, collection, lastSegment)) return null
-  return planBatch(metered, { summaries, lastSegment }, services)
 }
 
 /** Records the batch that a request creates, and charges one whose results a client reads. */

@@ -171,6 +171,7 @@ const ID_MEMBERS = new Set([
   'fileUri',
   'image_file_id',
   'input_file_id',
+  'input_files',
   'previous_interaction_id',
   'previous_response_id',
   'response_id',

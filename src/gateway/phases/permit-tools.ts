@@ -7,7 +7,7 @@ import { assertModelAllowed } from '../../accounts/allowed-models.js'
 import { ANY_TOOL, type HostedTool } from '../../formats/chat/hosted-tools.js'
 import { GatewayError } from '../../errors.js'
 import { needsOf } from '../../limits/find-limits.js'
-import type { Generation } from '../generation.js'
+import type { Generation, Target } from '../generation.js'
 import { hostedAt } from '../charges/unknown-use.js'
 import type { Candidate, Route } from './choose-route.js'
 import type { Call } from './receive.js'
@@ -35,7 +35,7 @@ export function permitTools(route: Route, call: Call, rules: ToolRules): Route {
   let isServed = false
   for (const candidate of route.candidates) {
     const tools = hostedAt(call, candidate.target)
-    const refused = refusalAt(candidate, tools, { identity, isRestricted })
+    const refused = refusalAt(candidate.target, tools, { identity, isRestricted })
     if (refused !== null) refusals.push(refused)
     else {
       candidates.push(candidate)
@@ -66,6 +66,20 @@ function isBudgeted({ candidates }: Route, { request }: Call, { identity, genera
   })
 }
 
+/** Throws `forbidden` if a request to the target may not use the tool, or the tool its model. */
+export function assertToolAllowed(target: Target, tool: HostedTool, rules: KeyRules): void {
+  const { model, path } = tool
+  if (model !== undefined) assertModelAllowed(rules.identity, model, `${path}.model`)
+  const refusal = refusalAt(target, [tool], rules)
+  if (refusal !== null) throw refusal
+}
+
+/** Whether there are tools of the provider that requests to the target may not use. */
+export function restrictsTools(target: Target, { identity, isRestricted }: KeyRules): boolean {
+  const allowed = identity.allowTools ?? target.upstream.config.allowTools
+  return allowed === null ? isRestricted : !allowed.includes(ANY_TOOL)
+}
+
 /** The key, and whether it has a budget or a list of models. */
 interface KeyRules {
   readonly identity: Identity
@@ -73,7 +87,7 @@ interface KeyRules {
 }
 
 function refusalAt(
-  { target }: Candidate,
+  target: Target,
   tools: readonly HostedTool[],
   { identity, isRestricted }: KeyRules,
 ): GatewayError | null {

@@ -299,14 +299,27 @@ export function callFrom(
   { value, members }: ParsedObject,
   { resolved, headers, query = '' }: BodyContext,
 ): Call {
-  const request = resolved.clientCodec.decodeRequest(value, resolved.endpoint, headers)
-  if (raw.length > MAX_TEXT_UNITS && textUnits(request) > MAX_TEXT_UNITS) {
+  const request = requestIn(value, raw.length, { resolved, headers })
+  const { dialect, wire, clientCodec, format, endpoint } = resolved
+  return { dialect, wire, clientCodec, format, endpoint, raw, members, body: value, request, query }
+}
+
+/** The request in a parsed body. Throws `malformed_request`, which names the invalid field. */
+export function requestIn(
+  body: JsonObject,
+  bodyBytes: number,
+  {
+    resolved,
+    headers,
+  }: { readonly resolved: ResolvedEndpoint; readonly headers?: IncomingHttpHeaders | undefined },
+): ChatRequest {
+  const request = resolved.clientCodec.decodeRequest(body, resolved.endpoint, headers)
+  if (bodyBytes > MAX_TEXT_UNITS && textUnits(request) > MAX_TEXT_UNITS) {
     throw new GatewayError(
       'malformed_request',
       `The request has more than ${MAX_TEXT_UNITS} characters of text beside its images, files and audio.`,
       { param: 'messages' },
     )
   }
-  const { dialect, wire, clientCodec, format, endpoint } = resolved
-  return { dialect, wire, clientCodec, format, endpoint, raw, members, body: value, request, query }
+  return request
 }

@@ -25,8 +25,10 @@ interface MemberScanOptions {
   readonly skips?: (name: string, isArray: boolean) => boolean
   /** Called with each selected string, number or literal; null if it has more than `MAX_VALUE` bytes. */
   readonly found: (place: MemberPlace, value: string | null) => void
-  /** Called at the end of an object in an array that is a member of the root, with its range of bytes. */
+  /** Called at the end of each object in a list of `itemsIn`, with its range of bytes. */
   readonly item?: (from: number, to: number) => void
+  /** The members on the way to each list; absent: the lists that are members of the root. */
+  readonly itemsIn?: readonly (readonly string[])[]
   /** Called at the start of each object and array that is the value of a member. */
   readonly opened?: (name: string) => void
   /** Called at the end of each value of the text. */
@@ -254,11 +256,26 @@ export class MemberScan {
     if (this.expected !== 'comma or end' && this.expected !== empty) return false
     this.levels.pop()
     if (this.levels.length < this.skipped) this.skipped = 0
-    if (this.levels.length === 2 && !isArray && this.levels[1]?.isArray === true) {
+    if (!isArray && this.levels.at(-1)?.isArray === true && this.isInItems()) {
       this.options.item?.(level.start, offset + 1)
     }
     this.endValue()
     return true
+  }
+
+  /** Whether the innermost array is a list of `itemsIn`. */
+  private isInItems(): boolean {
+    const { levels } = this
+    const { item, itemsIn } = this.options
+    if (item === undefined || itemsIn === undefined) return levels.length === 2
+    return itemsIn.some(
+      (path) =>
+        path.length === levels.length - 1 &&
+        path.every((name, at) => {
+          const level = levels[at + 1]
+          return level?.name === name && level.isArray === (at === path.length - 1)
+        }),
+    )
   }
 }
 
