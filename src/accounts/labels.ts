@@ -45,3 +45,15 @@ export function labelsText(labels: Labels): string | null {
     .join(' ')
   return text === '' ? null : text
 }
+
+/** The name and value of a label that is written as `NAME=VALUE`. */
+export function readLabel(text: string): { readonly name: string; readonly value: string } {
+  const at = text.indexOf('=')
+  return { name: text.slice(0, Math.max(0, at)), value: text.slice(at + 1) }
+}
+
+/** Whether the text is a valid label, written as `NAME=VALUE`. */
+export function isLabel(text: string): boolean {
+  const { name, value } = readLabel(text)
+  return LABEL_NAME.test(name) && LABEL_VALUE.test(value)
+}

@@ -23,8 +23,9 @@ import {
   type SigningKey,
 } from '../helpers/issuer.js'
 import { rowsOf } from '../helpers/ledger.js'
-import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
+import { freshDatabases, redisMissing, startRedis, until } from '../helpers/redis.js'
 import { stopwatch } from '../helpers/stopwatch.js'
+import { onBothStores, startAdmin } from '../dashboard/admin/admin-stage.js'
 
 interface Scene {
   readonly gateway: TestGateway
@@ -405,6 +406,80 @@ void t.test('the issuer is away', async (t) => {
   issuer.isUp = false
   const next = await issuer.sign(key, issuer.claims({ jti: 'next' }))
   t.equal((await send({ gateway }, next)).status, 200, 'known keys are used')
+})
+
+void t.test('verified tokens outlast the keys of an issuer that is away', async (t) => {
+  const issuer = await startIssuer(t)
+  const key = await newSigningKey()
+  issuer.keys = [key.jwk]
+  const gateway = await startGateway(t, {
+    more: `identity:
+  - name: ci
+    issuer: '${issuer.url}'
+    audience: [sluice]
+    account: test
+    jwks: { max_age_seconds: 1, stale_seconds: 1, cooldown_seconds: 0 }
+`,
+  })
+  const token = await issuer.sign(key, issuer.claims())
+  const short = await issuer.sign(
+    key,
+    issuer.claims({ jti: 'short', exp: Math.floor(Date.now() / 1_000) - 28 }),
+  )
+  t.equal((await send({ gateway }, token)).status, 200)
+  t.equal((await send({ gateway }, short)).status, 200, 'within the tolerance')
+  issuer.isUp = false
+  await sleep(3_100)
+  for (const name of ['authorization', 'x-api-key']) {
+    const value = name === 'authorization' ? `Bearer ${token}` : token
+    const reply = await gateway.chat(CHAT, { headers: { authorization: '', [name]: value } })
+    t.equal(reply.status, 200, `verified before, in ${name}`)
+    await reply.arrayBuffer()
+  }
+  const next = await issuer.sign(key, issuer.claims({ jti: 'next' }))
+  t.match(await send({ gateway }, next), { status: 503, kind: 'identity_unavailable' }, 'a new one')
+  t.not((await send({ gateway }, short)).status, 200, 'one that has expired')
+  issuer.isUp = true
+  await sleep(1_050)
+  t.equal((await send({ gateway }, next)).status, 200, 'the issuer is back')
+  issuer.keys = []
+  const isEnded = async () => (await send({ gateway }, token)).status === 401
+  await until(isEnded, 'the end of a token whose key has left the set')
+})
+
+onBothStores(t, 'a label lets claims select accounts that tokens of accounts make', async (t, settings) => {
+  const issuer = await startIssuer(t)
+  const key = await newSigningKey()
+  issuer.keys = [key.jwk]
+  const { ask, store, makeToken, gateway } = await startAdmin(t, {
+    ...settings,
+    more: `identity:
+  - { name: ci, issuer: '${issuer.url}', audience: [sluice], account: '\${claims.ns}', label: workloads=yes }
+`,
+  })
+  await ask('PUT', '/accounts/team', { body: { plan: 'max' } })
+  const own = await makeToken(['accounts:write', 'accounts:read'], (await store.accountByName('team'))?.id)
+  const child = '/accounts/team--jobs'
+  const put = { parent: 'team', plan: 'max' }
+  const forbidden = await ask('PUT', child, { body: { ...put, labels: { workloads: 'yes' } }, token: own })
+  t.match(forbidden, { status: 403, json: { field: 'labels.workloads' } })
+  t.equal((await ask('PUT', child, { body: { ...put, labels: { team: 'a' } }, token: own })).status, 201)
+  const token = await issuer.sign(key, issuer.claims({ ns: 'team--jobs' }))
+  t.match(await send({ gateway }, token), { status: 401, kind: 'jwt_claims' }, 'without the label')
+  for (const value of ['yes', 'no']) {
+    const labels = { workloads: value }
+    const changed = await ask('PATCH', child, { body: { labels }, token: own })
+    t.equal(changed.status, 403, 'a token of the account cannot give it')
+  }
+  t.equal((await ask('PATCH', child, { body: { labels: { workloads: 'no' } } })).status, 200)
+  t.match(await send({ gateway }, token), { status: 401, kind: 'jwt_claims' }, 'another value')
+  t.equal((await ask('PATCH', child, { body: { labels: { workloads: 'yes' } } })).status, 200)
+  const isAccepted = async () => (await send({ gateway }, token)).status === 200
+  await until(isAccepted, 'a token of an account with the label')
+  t.equal(
+    (await ask('PUT', child, { body: { ...put, labels: { workloads: 'yes' } }, token: own })).status,
+    200,
+  )
 })
 
 void t.test('a claim selects no account that a user or a token of an account has made', async (t) => {

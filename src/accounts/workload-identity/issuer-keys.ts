@@ -1,7 +1,7 @@
 /**
  * The public keys of one issuer (JWKS), from an address, by discovery, or from a file. They are fetched again
  * in the background when they become old, and at once for a token with an unknown key, at most once in
- * `cooldown_seconds`. While the issuer does not answer, known keys are used for `stale_seconds`.
+ * `cooldown_seconds`. While the issuer does not answer, known keys verify tokens for `stale_seconds`.
  */
 import { readFile } from 'node:fs/promises'
 import type { WorkloadIdentity } from '../../config/schema/identity-schema.js'
@@ -60,16 +60,17 @@ export class IssuerKeys {
     this.options = options
   }
 
-  /**
-   * Whether the keys are known and not too old. Starts a fetch in the background if they are older than
-   * `max_age_seconds`.
-   */
+  /** Whether the keys are known and not too old to verify a token. Refreshes them. */
   isUsable(nowMs: number): boolean {
-    const { max_age_seconds: maxAge, stale_seconds: stale } = this.source.jwks
-    const ageMs = nowMs - this.fetchedAtMs
-    if (this.keys === null || ageMs > stale * 1_000) return false
-    if (ageMs >= maxAge * 1_000 && nowMs - this.failedAtMs >= PAUSE_MS) void this.fetch()
+    if (this.keys === null || nowMs - this.fetchedAtMs > this.source.jwks.stale_seconds * 1_000) return false
+    this.refresh(nowMs)
     return true
+  }
+
+  /** Starts a fetch in the background if the keys are older than `max_age_seconds`. */
+  refresh(nowMs: number): void {
+    const isOld = nowMs - this.fetchedAtMs >= this.source.jwks.max_age_seconds * 1_000
+    if (isOld && nowMs - this.failedAtMs >= PAUSE_MS) void this.fetch()
   }
 
   /** Fetches the keys now. */

@@ -10,7 +10,7 @@ import { compactVerify } from 'jose'
 import type { WorkloadIdentity } from '../../config/schema/identity-schema.js'
 import { GatewayError } from '../../errors.js'
 import type { Store } from '../../store/store.js'
-import type { KeyLimits } from '../account.js'
+import type { Account, KeyLimits } from '../account.js'
 import {
   accountPart,
   storeUnavailable,
@@ -18,7 +18,7 @@ import {
   WrongSignature,
   type KeyResult,
 } from '../authentication/authentication-result.js'
-import { LABEL_VALUE, NO_LABELS, type Labels } from '../labels.js'
+import { LABEL_VALUE, NO_LABELS, readLabel, type Labels } from '../labels.js'
 import { isOwnName } from '../names.js'
 import {
   claimAt,
@@ -184,7 +184,7 @@ export class WorkloadTokens {
       return refused('jwt_claims', 'The account of the token does not exist or is disabled.')
     }
     // A visitor could otherwise make an account with the name of a workload's, and read its recordings.
-    if (token.identity.isNamedByClaim && isOwnName(account.name)) {
+    if (token.identity.isNamedByClaim && isOwnName(account.name) && !hasLabel(account, settings.label)) {
       return refused('jwt_claims', 'The account of the token was made by a user or a token of an account.')
     }
     if (isDenied) {
@@ -234,7 +234,8 @@ export class WorkloadTokens {
 
   private isValid({ expiresAtMs, key, identity }: VerifiedToken): boolean {
     const { wallClock, now } = this.options
-    return wallClock() <= expiresAtMs && key.isCurrent && identity.keys.isUsable(now())
+    identity.keys.refresh(now())
+    return wallClock() <= expiresAtMs && key.isCurrent
   }
 
   private async check(token: string, digest: string): Promise<VerifiedToken> {
@@ -404,6 +405,12 @@ function missing(setting: string): never {
 
 function wrongClaims(why: string): GatewayError {
   return new GatewayError('jwt_claims', `The claims of the token are not accepted: ${why}.`)
+}
+
+function hasLabel({ labels = {} }: Account, label: string | undefined): boolean {
+  if (label === undefined) return false
+  const { name, value } = readLabel(label)
+  return Object.hasOwn(labels, name) && labels[name] === value
 }
 
 function refused(kind: 'jwt_claims' | 'jwt_revoked', message: string): KeyResult {

@@ -1,7 +1,7 @@
 /** `identity:` of the file: workloads that authenticate with a token (JWT) of their own instead of a key. */
 import * as z from 'zod'
 import type { KeyLimits } from '../../accounts/account.js'
-import { LABEL_NAME, MAX_LABELS } from '../../accounts/labels.js'
+import { isLabel, LABEL_NAME, MAX_LABELS } from '../../accounts/labels.js'
 import { claimPathOf, parseExpression } from '../../accounts/workload-identity/claim-expressions.js'
 import { amountsSchema } from './limits-schema.js'
 import { modelText, name, text, whole } from './value-types.js'
@@ -55,8 +55,15 @@ const identity = z.strictObject({
     .max(100)
     .describe('The `aud` that a token must have, or one of these.'),
   account: account.describe(
-    "The account that the requests run as, by its name: a text with claims such as `${claims.kubernetes.io/namespace}` (member `namespace` of `kubernetes.io`), or `{ from, map }`, in which a table translates the text to an account. In names, `~1` is a slash and `~0` a tilde. A claim's value is text, a number or a boolean. A claim selects no account with `--` in its name, as users and tokens of accounts make them; a table may.",
+    "The account that the requests run as, by its name: a text with claims such as `${claims.kubernetes.io/namespace}` (member `namespace` of `kubernetes.io`), or `{ from, map }`, in which a table translates the text to an account. In names, `~1` is a slash and `~0` a tilde. A claim's value is text, a number or a boolean. A claim selects no account with `--` in its name, as users and tokens of accounts make them, unless it has the `label`; a table may.",
   ),
+  label: z
+    .string()
+    .refine(isLabel, { error: 'must be NAME=VALUE, such as workloads=yes' })
+    .optional()
+    .describe(
+      'A label of accounts, as in `workloads=yes`: a claim may select an account that has it, also one with `--` in its name. Tokens of accounts neither give nor change it.',
+    ),
   key_name: expression
     .default('${claims.sub}')
     .describe(

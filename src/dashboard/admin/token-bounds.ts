@@ -3,7 +3,7 @@
  * limits, labels that matter, and the ends of keys and tokens are decided here, for every endpoint.
  */
 import type { Account, KeyLimits } from '../../accounts/account.js'
-import { PRIORITY } from '../../accounts/labels.js'
+import { PRIORITY, readLabel } from '../../accounts/labels.js'
 import { childPlans, planNamed, planOfNewAccounts } from '../../accounts/plans.js'
 import { shownAmounts } from '../../config/schema/limits-schema.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
@@ -20,6 +20,8 @@ type Sources = Pick<AdminServices, 'store' | 'snapshot'>
 export interface TokenBounds {
   /** The plans of accounts, the default of new ones first. */
   readonly plans: readonly string[]
+  /** The names of labels with which workload identities select accounts. */
+  readonly labels: readonly string[]
   /** When the token ends, in ms since 1970. */
   readonly endsAtMs: number
 }
@@ -28,11 +30,12 @@ export interface TokenBounds {
 export async function tokenBounds(services: Sources, token: AdminToken): Promise<TokenBounds | null> {
   const { accountId, expiresAtMs: endsAtMs } = token
   if (accountId === null) return null
-  const { plans, limiting } = services.snapshot().config
+  const { plans, limiting, identity } = services.snapshot().config
   const account = await services.store.accountById(accountId)
   const given = account === null ? [] : childPlans(plans, account.plan, limiting.childPlans)
   const usual = planOfNewAccounts(plans)
-  return { plans: given.includes(usual) ? [usual, ...given] : given, endsAtMs }
+  const labels = identity.flatMap(({ label }) => (label === undefined ? [] : [readLabel(label).name]))
+  return { plans: given.includes(usual) ? [usual, ...given] : given, labels, endsAtMs }
 }
 
 /** The limits of the account, of its plan and of the accounts above it. */
@@ -91,8 +94,10 @@ export function accountBeyond(bounds: TokenBounds | null, { values, before, most
           : `Send one of: ${[...new Set(bounds.plans)].join(', ')}.`,
     })
   }
-  const owner = labelOf(values, MANAGED_BY)
-  if (owner !== undefined && owner !== labelOf(before, MANAGED_BY)) return labelRefusal(MANAGED_BY)
+  for (const name of [MANAGED_BY, ...bounds.labels]) {
+    const value = labelOf(values, name)
+    if (value !== undefined && value !== labelOf(before, name)) return labelRefusal(name)
+  }
   return limitBeyond(values, before, most) ?? priorityChange(values, before)
 }
 

@@ -42,7 +42,7 @@ void t.test('every setting of the section is read', (t) => {
     labels: { app: '\${claims.app}' }
     limits: { requests_per_minute: 300, usd_per_day: 20 }
     require: { 'claims.env': prod, 'claims.a/b': [x, 'y'] }
-  - { name: ci, ${LEAST}, jwks_file: keys.json, jwks: { max_age_seconds: 10, cooldown_seconds: 0, stale_seconds: 60 } }
+  - { name: ci, ${LEAST}, jwks_file: keys.json, label: a=b=c, jwks: { max_age_seconds: 10, cooldown_seconds: 0, stale_seconds: 60 } }
   - { name: table, issuer: 'any text', audience: [a], jwks_uri: 'http://127.0.0.1:1/keys', account: { from: '\${claims.team}', map: { team-a: research } } }`,
   )
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
@@ -59,7 +59,7 @@ void t.test('every setting of the section is read', (t) => {
     require: { 'claims.env': 'prod', 'claims.a/b': ['x', 'y'] },
     jwks: { max_age_seconds: 300, cooldown_seconds: 5, stale_seconds: 86_400 },
   })
-  t.match(identity[1], { key_name: '${claims.sub}', jwks_file: join(folder, 'keys.json') })
+  t.match(identity[1], { label: 'a=b=c', key_name: '${claims.sub}', jwks_file: join(folder, 'keys.json') })
   t.match(identity[1]?.jwks, { max_age_seconds: 10, cooldown_seconds: 0, stale_seconds: 60 })
   t.same(identity[2]?.account, { from: '${claims.team}', map: { 'team-a': 'research' } })
   const snapshot = createSnapshot(loaded, { generation: 1, loadedAtMs: 0 })
@@ -83,6 +83,7 @@ void t.test('mistakes are named with their place', (t) => {
     [entry(`${LEAST}, key_name: '\${claims.}'`), 'identity[0].key_name', /claims/],
     [entry(`${LEAST}, key_name: '\${claims.a'`), 'identity[0].key_name', /brace/],
     [entry(`${LEAST}, labels: { Team: x }`), 'identity[0].labels.Team', /./],
+    [entry(`${LEAST}, label: workloads`), 'identity[0].label', /NAME=VALUE/],
     [entry(`${LEAST}, require: { env: prod }`), 'identity[0].require.env', /claims\.env/],
     [entry(`${LEAST}, limits: { rpm: 3 }`), 'identity[0].limits.rpm', /Unknown key/],
     [entry(`${LEAST}, key_name: '\${UNSET}'`), 'identity[0].key_name', /UNSET/],
