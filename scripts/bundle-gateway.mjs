@@ -14,6 +14,7 @@ const ENTRIES = [
   'policy/plugin-interface',
   'accounts/password-thread',
   'http/zstd-thread',
+  'policy/rule-search-thread',
   'process/cluster/parent-guard-thread',
   'store/sqlite/background/background-worker',
 ]

@@ -24,6 +24,7 @@ import {
 import type { RuleSet } from '../policy/rules/rule-set.js'
 import { ReplyCapture, replyOf } from '../policy/capture-and-replay.js'
 import type { Store } from '../store/store.js'
+import { adminTurns } from '../store/turn-queue.js'
 import type { AttemptResult } from './attempts/attempt-result.js'
 import { isEventStream } from './attempts/read-reply.js'
 import type { Exchange } from './client-exchange.js'
@@ -103,7 +104,7 @@ export class RecordingService {
 
   private async write(recorder: Recorder, entry: LedgerEntry, attempt: AttemptResult | null): Promise<void> {
     const { settings, ruleSets } = recorder
-    const recording = redacted(recorder.recordingOf(entry, attempt), ruleSets)
+    const recording = await adminTurns.run(redacted(recorder.recordingOf(entry, attempt), ruleSets))
     const { accountId, keyId, status, upstream, atMs, requestId: id } = entry
     if (settings.to.kind === 'url') {
       const body = JSON.stringify({ account_id: accountId, at: new Date(atMs), ...recording })

@@ -13,11 +13,11 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../formats/chat/json.js'
-import { atOnce } from '../formats/wire/steps.js'
+import type { Steps } from '../formats/wire/steps.js'
 import { hideSecrets } from '../hide-secrets.js'
 import { Seal } from '../store/seal.js'
 import type { Store } from '../store/store.js'
-import { WholeTexts } from './guardrail.js'
+import { WholeTexts } from './whole-texts.js'
 import type { RuleSet } from './rules/rule-set.js'
 
 /** A chunk of a body with its time since the beginning of the request. */
@@ -126,59 +126,75 @@ function isHidden({ response }: WireExchange): boolean {
  * The recording with its texts masked, and the bytes of its replies. A match in a streamed reply may be split
  * into any number of events, whose bytes are then left out.
  */
-export function redacted(recording: Recording, ruleSets: readonly RuleSet[]): Recording {
+export function* redacted(recording: Recording, ruleSets: readonly RuleSet[]): Steps<Recording> {
   if (ruleSets.length === 0) return recording
-  const mask = (text: string): string =>
-    ruleSets.reduce((masked, rules) => atOnce(new WholeTexts(rules, 'mask', MASK_LIMIT).text(masked)), text)
-  const maskAll = (value: JsonValue): JsonValue => {
-    if (typeof value === 'string') return mask(value)
-    if (Array.isArray(value)) return value.map(maskAll)
-    if (!isObject(value)) return value
-    const members = Object.entries(value).map(([name, each = null]) => [mask(name), maskAll(each)])
-    return Object.fromEntries(members) as JsonObject
-  }
-  const maskBody = (text: string): string => {
-    const body = jsonOr(text)
-    return typeof body === 'string' ? mask(text) : JSON.stringify(maskAll(body as JsonValue))
-  }
-  const reply = recording.reply === null ? null : objectOf(maskAll(recording.reply))
-  const isClean = reply !== null && JSON.stringify(reply) === JSON.stringify(recording.reply)
-  const side = ({ request, response }: WireExchange): WireExchange => {
-    const path = mask(request.path)
-    const chunks = maskedChunks(response.chunks, { isClean, maskBody, mask })
-    return {
-      request: { ...request, path, body: maskBody(request.body) },
-      response: { ...response, chunks },
-    }
-  }
   const { client, upstream, request } = recording
+  const reply = recording.reply === null ? null : objectOf(yield* maskedValue(recording.reply, ruleSets))
+  const isClean = reply !== null && JSON.stringify(reply) === JSON.stringify(recording.reply)
   return {
     ...recording,
-    request: objectOf(maskAll(request)),
+    request: objectOf(yield* maskedValue(request, ruleSets)),
     reply,
-    client: side(client),
-    upstream: upstream === null ? null : side(upstream),
+    client: yield* maskedExchange(client, ruleSets, isClean),
+    upstream: upstream === null ? null : yield* maskedExchange(upstream, ruleSets, isClean),
   }
 }
 
-/** How the bytes of a reply are masked. */
-interface Masking {
-  /** Nothing in the texts of the whole reply is masked. */
-  readonly isClean: boolean
-  readonly maskBody: (text: string) => string
-  readonly mask: (text: string) => string
+function* maskedText(text: string, ruleSets: readonly RuleSet[]): Steps<string> {
+  let masked = text
+  for (const rules of ruleSets) masked = yield* new WholeTexts(rules, 'mask', MASK_LIMIT).text(masked)
+  return masked
+}
+
+function* maskedValue(value: JsonValue, ruleSets: readonly RuleSet[]): Steps<JsonValue> {
+  if (typeof value === 'string') return yield* maskedText(value, ruleSets)
+  if (Array.isArray(value)) {
+    const items: JsonValue[] = []
+    for (const item of value) items.push(yield* maskedValue(item, ruleSets))
+    return items
+  }
+  if (!isObject(value)) return value
+  const members: [string, JsonValue][] = []
+  for (const [name, each = null] of Object.entries(value)) {
+    members.push([yield* maskedText(name, ruleSets), yield* maskedValue(each, ruleSets)])
+  }
+  return Object.fromEntries(members)
+}
+
+function* maskedBody(text: string, ruleSets: readonly RuleSet[]): Steps<string> {
+  const body = jsonOr(text)
+  if (typeof body === 'string') return yield* maskedText(text, ruleSets)
+  return JSON.stringify(yield* maskedValue(body as JsonValue, ruleSets))
+}
+
+/** `isClean`: nothing in the texts of the whole reply is masked. */
+function* maskedExchange(
+  { request, response }: WireExchange,
+  ruleSets: readonly RuleSet[],
+  isClean: boolean,
+): Steps<WireExchange> {
+  const path = yield* maskedText(request.path, ruleSets)
+  const chunks = yield* maskedChunks(response.chunks, ruleSets, isClean)
+  return {
+    request: { ...request, path, body: yield* maskedBody(request.body, ruleSets) },
+    response: { ...response, chunks },
+  }
 }
 
 /** The chunks of a reply as one if it is JSON; those of a stream only if nothing in them is masked. */
-function maskedChunks(chunks: readonly WireChunk[], { isClean, maskBody, mask }: Masking): WireChunk[] {
+function* maskedChunks(
+  chunks: readonly WireChunk[],
+  ruleSets: readonly RuleSet[],
+  isClean: boolean,
+): Steps<WireChunk[]> {
   const [first] = chunks
   if (first === undefined) return []
   const text = Buffer.concat(chunks.map(bytesOf)).toString('utf8')
   if (typeof jsonOr(text) !== 'string') {
-    const masked = maskBody(text)
+    const masked = yield* maskedBody(text, ruleSets)
     return masked === JSON.stringify(jsonOr(text)) ? [...chunks] : [{ at_ms: first.at_ms, data: masked }]
   }
-  return isClean && mask(text) === text ? [...chunks] : [HIDDEN]
+  return isClean && (yield* maskedText(text, ruleSets)) === text ? [...chunks] : [HIDDEN]
 }
 
 /** Encrypts and decrypts the recordings of accounts. */

@@ -10,16 +10,8 @@ import type { GuardrailConfig, GuardServerConfig, GuardSide } from '../config/sc
 import { isObject, type JsonObject, type JsonValue } from '../formats/chat/json.js'
 import type { Message } from '../formats/chat/request.js'
 import { openConnectionPool } from '../gateway/upstreams/connection-pool.js'
-import {
-  GuardError,
-  PASS,
-  TextError,
-  TextTooLarge,
-  type Judge,
-  type JudgedRequest,
-  type Part,
-  type Verdict,
-} from './guardrail.js'
+import type { Judge, JudgedRequest } from './guardrail.js'
+import { GuardError, PASS, TextError, TextTooLarge, type Part, type Verdict } from './verdict.js'
 
 /** Connections of one process to one guard server. */
 const CONNECTIONS = 256

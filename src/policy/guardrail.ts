@@ -6,22 +6,11 @@ import type { GuardrailConfig, GuardSide } from '../config/schema/guardrails-sch
 import { GatewayError } from '../errors.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import { atOnce, type Steps } from '../formats/wire/steps.js'
-import { judgedArguments } from './json-strings.js'
 import type { GuardNotes } from './guard-notes.js'
-import { builtInRule, type Rule } from './rules/built-in-rules.js'
-import { RuleSet } from './rules/rule-set.js'
-import { TextScan } from './rules/text-scan.js'
-
-/** A text that is judged alone. */
-export interface Part {
-  readonly kind: 'text' | 'reasoning' | 'arguments'
-  readonly role: 'system' | 'user' | 'assistant' | 'tool'
-  readonly text: string
-  /** The arguments are JSON text; else free text. */
-  readonly isJson: boolean
-  /** The tool of arguments and results; null for any other part. */
-  readonly tool: string | null
-}
+import { ruleSetOf, type RuleSet } from './rules/rule-set.js'
+import { ruleSearches } from './rule-searches.js'
+import { boundedSteps, stepsWithin, verdictSteps } from './whole-texts.js'
+import { GuardError, PASS, TextError, type Part, type Verdict } from './verdict.js'
 
 /** The request that parts belong to. */
 export interface JudgedRequest {
@@ -39,41 +28,6 @@ export interface JudgedRequest {
   readonly log: (message: string) => void
 }
 
-/** The verdict on parts. */
-export type Verdict =
-  | { readonly kind: 'pass' }
-  /** A text for each part. */
-  | { readonly kind: 'mask'; readonly texts: readonly string[] }
-  /** `index`: the part; null if it is not known. */
-  | {
-      readonly kind: 'block'
-      readonly reason: string | null
-      readonly index: number | null
-      /** The own rule that matched. */
-      readonly rule?: string | null
-    }
-  | { readonly kind: 'report' }
-
-/** The part may pass. */
-export const PASS: Verdict = { kind: 'pass' }
-
-/** A guard that could not judge. The message is for the log and has no text of the request. */
-export class GuardError extends Error {}
-
-/** A guard that could not judge these texts; it may judge others, so its breaker does not count it. */
-export class TextError extends GuardError {}
-
-/** The texts are larger than the guard takes: the client can send less. */
-export class TextTooLarge extends TextError {
-  /** The index of the part; null for all together. */
-  readonly index: number | null
-
-  constructor(index: number | null) {
-    super('the text is too large')
-    this.index = index
-  }
-}
-
 /** Judges parts elsewhere: a guard server, or a plugin. Rejects with `GuardError`. */
 export interface Judge {
   judge(parts: readonly Part[], on: GuardSide, of: JudgedRequest): Promise<Verdict>
@@ -84,6 +38,10 @@ export interface Judge {
 const REQUEST_LIMIT = 8_192
 /** A shorter text is scanned at once. */
 const SHORT = 4_096
+/** A search that has taken longer by then continues in turns. */
+export const AT_ONCE_MS = 20
+/** A search that is not at its end by then begins anew in a thread. */
+const IN_TURNS_MS = 25
 const MAX_REASON = 300
 
 /** A guardrail at run time. */
@@ -97,7 +55,7 @@ export class Guardrail {
   /** `judge`: of a guard server or a plugin, else null. */
   constructor(config: GuardrailConfig, judge: Judge | null, breaker: GuardBreaker) {
     this.config = config
-    this.rules = rulesOf(config)
+    this.rules = config.source.kind === 'rules' ? ruleSetOf(config.name, patternsOf(config)) : null
     this.judgeElsewhere = judge
     this.breaker = breaker
   }
@@ -138,17 +96,19 @@ export class Guardrail {
     }
   }
 
-  private judgeByRules(
+  private async judgeByRules(
     rules: RuleSet,
     parts: readonly Part[],
     { on, of }: { readonly on: GuardSide; readonly of: JudgedRequest },
-  ): Promise<Verdict> | Verdict {
+  ): Promise<Verdict> {
     const limit = on === 'request' ? REQUEST_LIMIT : this.config.windowChars
-    const { action, timeoutMs } = this.config
+    const { name, action, timeoutMs } = this.config
     const steps = boundedSteps(verdictSteps(rules, parts, { action, limit }), timeoutMs, of.signal)
     const size = parts.reduce((sum, { text }) => sum + text.length, 0)
-    if (size > SHORT) return of.inTurns(steps)
-    return atOnce(steps)
+    const short = size > SHORT ? null : atOnce(stepsWithin(steps, AT_ONCE_MS))
+    const begun = short ?? (await of.inTurns(stepsWithin(steps, IN_TURNS_MS)))
+    if (begun !== null) return begun.value
+    return ruleSearches.run({ name, patterns: patternsOf(this.config), action, limit, timeoutMs, parts }, of)
   }
 
   private async call(
@@ -211,84 +171,8 @@ export class Guardrail {
   }
 }
 
-function rulesOf({ name, source }: GuardrailConfig): RuleSet | null {
-  if (source.kind !== 'rules') return null
-  const rules = [...source.patterns, ...source.detect].map(
-    (pattern): Rule => builtInRule(pattern) ?? { name, expression: pattern },
-  )
-  return new RuleSet(rules)
-}
-
-/**
- * The steps until they have taken `timeoutMs` together, without the time between them, or until the client
- * has left: then throws `GuardError`.
- */
-export function* boundedSteps<T>(steps: Steps<T>, timeoutMs: number, signal: AbortSignal): Steps<T> {
-  let tookMs = 0
-  for (;;) {
-    const beganMs = performance.now()
-    const { done, value } = steps.next()
-    if (done === true) return value
-    tookMs += performance.now() - beganMs
-    if (signal.aborted) throw new GuardError('the client has left')
-    if (tookMs > timeoutMs) throw new GuardError('its rules took too long')
-    yield
-  }
-}
-
-/** How rules judge whole texts. */
-interface RuleUse {
-  readonly action: GuardrailConfig['action']
-  readonly limit: number
-}
-
-function* verdictSteps(rules: RuleSet, parts: readonly Part[], { action, limit }: RuleUse): Steps<Verdict> {
-  const texts: string[] = []
-  let isMasked = false
-  for (const [index, part] of parts.entries()) {
-    const judge = new WholeTexts(rules, action, limit)
-    texts.push(yield* judge.part(part))
-    if (judge.found && action === 'block') {
-      return { kind: 'block', reason: null, index, rule: judge.rule }
-    }
-    if (judge.found && action === 'report') return { kind: 'report' }
-    isMasked ||= judge.found
-  }
-  return isMasked ? { kind: 'mask', texts } : PASS
-}
-
-/** Scans whole texts by own rules. */
-export class WholeTexts {
-  /** The rule of the first match; null if there is none. */
-  rule: string | null = null
-  private readonly rules: RuleSet
-  private readonly mode: 'mask' | 'find'
-  private readonly limit: number
-
-  constructor(rules: RuleSet, action: GuardrailConfig['action'], limit: number) {
-    this.rules = rules
-    this.mode = action === 'mask' ? 'mask' : 'find'
-    this.limit = limit
-  }
-
-  /** The text of a part with what the rules mask. */
-  part({ text, isJson }: Pick<Part, 'text' | 'isJson'>): Steps<string> {
-    return isJson ? judgedArguments(text, (each) => this.text(each)) : this.text(text)
-  }
-
-  *text(text: string): Steps<string> {
-    const { rules, mode, limit } = this
-    const candidates = rules.candidatesIn(text)
-    if (candidates === null || (this.found && mode === 'find')) return text
-    const scan = new TextScan(rules, { mode, limit, candidates })
-    const masked = yield* scan.steps(text, true)
-    this.rule ??= scan.found
-    return masked
-  }
-
-  get found(): boolean {
-    return this.rule !== null
-  }
+function patternsOf({ source }: GuardrailConfig): readonly string[] {
+  return source.kind === 'rules' ? [...source.patterns, ...source.detect] : []
 }
 
 /** Opens after consecutive failures; then one call tests the guard. */

@@ -6,7 +6,8 @@ import type { JsonObject } from '../formats/chat/json.js'
 import type { ChatRequest, Message, TextPart, UserPart } from '../formats/chat/request.js'
 import type { WireFormat } from '../formats/dialect.js'
 import { argumentsIn, plainArguments } from './json-strings.js'
-import { GuardError, TextTooLarge, type Guardrail, type JudgedRequest, type Part } from './guardrail.js'
+import type { Guardrail, JudgedRequest } from './guardrail.js'
+import { GuardError, TextTooLarge, type Part } from './verdict.js'
 import { membersOf, unseenMember } from './request-members.js'
 
 /** The result of judging a request that may be sent. */

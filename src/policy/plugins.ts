@@ -11,7 +11,8 @@ import type { GuardrailConfig, GuardSide } from '../config/schema/guardrails-sch
 import type { ChatEvent } from '../formats/chat/event.js'
 import { isObject } from '../formats/chat/json.js'
 import type { ChatRequest } from '../formats/chat/request.js'
-import { GuardError, PASS, type Judge, type JudgedRequest, type Part, type Verdict } from './guardrail.js'
+import type { Judge, JudgedRequest } from './guardrail.js'
+import { GuardError, PASS, type Part, type Verdict } from './verdict.js'
 import type {
   Plugin,
   PluginCondition,

@@ -5,7 +5,9 @@
 import type { WireError } from '../errors.js'
 import type { ChatEvent } from '../formats/chat/event.js'
 import { atOnce } from '../formats/wire/steps.js'
-import { GuardError, WholeTexts, type Guardrail, type JudgedRequest } from './guardrail.js'
+import type { Guardrail, JudgedRequest } from './guardrail.js'
+import { WholeTexts } from './whole-texts.js'
+import { GuardError } from './verdict.js'
 
 /** The end of a reply that a guardrail refused, or could not judge. Nothing follows it. */
 export interface Stop {

@@ -4,7 +4,8 @@
  */
 import { fragmentOf, type ChatEvent } from '../formats/chat/event.js'
 import { atOnce, type Steps } from '../formats/wire/steps.js'
-import { boundedSteps, WholeTexts, type Guardrail, type JudgedRequest } from './guardrail.js'
+import { AT_ONCE_MS, type Guardrail, type JudgedRequest } from './guardrail.js'
+import { boundedSteps, stepsWithin, WholeTexts } from './whole-texts.js'
 import type { RuleSet } from './rules/rule-set.js'
 import { TextScan } from './rules/text-scan.js'
 import {
@@ -74,10 +75,10 @@ export class RuleStage implements Stage {
     const beganMs = performance.now()
     const isLarge = events.reduce((sum, event) => sum + unitsOf(event), 0) > LARGE_UNITS
     const steps = this.steps(events)
-    if (isLarge) return this.of.inTurns(steps).then((out) => next(out) ?? undefined)
-    const out = atOnce(steps)
+    const begun = isLarge ? null : atOnce(stepsWithin(steps, AT_ONCE_MS))
+    if (begun === null) return this.of.inTurns(steps).then((out) => next(out) ?? undefined)
     this.tookMs += performance.now() - beganMs
-    return next(out)
+    return next(begun.value)
   }
 
   private *steps(events: readonly StageEvent[]): Steps<readonly StageEvent[]> {

@@ -3,7 +3,8 @@
  * what follows; `BufferStage` judges the whole reply in one call before any of it is released.
  */
 import { fragmentOf, type ChatEvent } from '../formats/chat/event.js'
-import { GuardError, type Guardrail, type JudgedRequest, type Part } from './guardrail.js'
+import type { Guardrail, JudgedRequest } from './guardrail.js'
+import { GuardError, type Part } from './verdict.js'
 import { checkMasked } from './judge-request.js'
 import { argumentsIn, plainArguments } from './json-strings.js'
 import {

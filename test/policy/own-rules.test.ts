@@ -332,11 +332,13 @@ void t.test('own rules', async (t) => {
   })
 })
 
+/** Follows hundreds of instructions at each character of a text full of matches. */
+const SLOW = "patterns: ['(?:a?){400}b'], action: mask, on: [request], apply_to: { all: true }"
+
 void t.test('rules that take too long end after timeout_ms, and with the client', async (t) => {
-  const slow = "patterns: ['(?:[ab]{1,60}[bc]{1,60}){8}d'], on: [request], apply_to: { all: true }"
-  const text = 'ab'.repeat(200_000)
+  const text = 'aaaaab'.repeat(80_000)
   const took = async (settings: string): Promise<number> => {
-    const { ask } = await startScene(t, `  slow: { ${slow}, timeout_ms: 100, ${settings} }`)
+    const { ask } = await startScene(t, `  slow: { ${SLOW}, timeout_ms: 100, ${settings} }`)
     const watch = stopwatch()
     const reply = await ask('chat', 'gpt-5.4', { text })
     t.ok(watch() < 2_000, 'it does not run on')
@@ -345,7 +347,7 @@ void t.test('rules that take too long end after timeout_ms, and with the client'
   t.equal(await took(''), 503)
   t.equal(await took('on_error: open'), 200)
 
-  const { gateway } = await startScene(t, `  slow: { ${slow}, timeout_ms: 60000 }`)
+  const { gateway } = await startScene(t, `  slow: { ${SLOW}, timeout_ms: 60000 }`)
   const leave = new AbortController()
   const body = JSON.stringify({ model: 'gpt-5.4', messages: [{ role: 'user', content: text }] })
   const headers = { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' }
@@ -360,3 +362,41 @@ void t.test('rules that take too long end after timeout_ms, and with the client'
   await new Promise((resolve) => setTimeout(resolve, 500))
   t.ok(process.cpuUsage().user - user < 250_000, 'the search has ended')
 })
+
+void t.test('a long search runs beside other requests, which go on', async (t) => {
+  const { ask, provider } = await startScene(t, `  slow: { ${SLOW}, timeout_ms: 60000 }`)
+  // Loads what one request needs, and the thread.
+  await ask('chat', 'gpt-5.4', { text: 'hi' })
+  const state = { isOver: false }
+  const units = 40_000
+  const long = ask('chat', 'gpt-5.4', { text: 'aaaaab'.repeat(units) }).finally(() => (state.isOver = true))
+  let answered = 0
+  const before = performance.eventLoopUtilization()
+  while (!state.isOver) {
+    t.equal((await ask('chat', 'gpt-5.4', { text: 'hi' })).status, 200)
+    answered += 1
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.equal((await long).status, 200)
+  const sent = provider.bodies.map((body) => JSON.stringify(body)).find((body) => body.length > 100_000) ?? ''
+  t.equal(sent.split('[slow]').length - 1, units, 'every match is masked')
+  t.ok(answered > 10, `${answered} requests were answered meanwhile`)
+  t.ok(performance.eventLoopUtilization(before).utilization < 0.9, 'the event loop is free')
+})
+
+void t.test(
+  'expressions that other engines need seconds for judge megabytes within timeout_ms',
+  async (t) => {
+    const patterns = "patterns: ['[A-Za-z0-9+/]{40,200}={0,2}\\.corp', '(a+)+$'], apply_to: { all: true }"
+    const { ask } = await startScene(t, `  own: { ${patterns} }`)
+    const base64 = Buffer.from(Array.from({ length: 3_000 }, (_, at) => (at * at) % 251)).toString('base64')
+    for (const [text, status] of [
+      [`${base64.repeat(500)} b`, 200],
+      [`${base64.repeat(500)}.corp`, 400],
+      [`${'a'.repeat(1_048_576)}b`, 200],
+      ['a'.repeat(1_048_576), 400],
+    ] as const) {
+      t.equal((await ask('chat', 'gpt-5.4', { text })).status, status, `${text.length} characters`)
+    }
+  },
+)

@@ -1,5 +1,5 @@
 /**
- * Compiles regular expressions in RE2 syntax to programs that `scanner.ts` runs over text that arrives in
+ * Compiles regular expressions in RE2 syntax to programs that `text-scan.ts` runs over text that arrives in
  * parts, in linear time. `re2js` parses and compiles them; its own matchers need the whole text.
  */
 import { createRequire } from 'node:module'
@@ -27,8 +27,14 @@ interface Instruction {
   readonly other: number
   /** The conditions of `empty`: a set of `AT`. */
   readonly conditions: number
-  /** Whether a character matches; only of `char`. */
-  readonly matches: (codePoint: number) => boolean
+  /** The characters that match; only of `char`. */
+  readonly characters: Characters
+}
+
+/** A set of characters. Sets with the same `id` have the same characters. */
+export interface Characters {
+  readonly id: string
+  readonly has: (codePoint: number) => boolean
 }
 
 /** A compiled expression. */
@@ -38,7 +44,7 @@ export interface Program {
 }
 
 /** Conditions on the characters beside a position, as RE2 numbers them. */
-export const AT = {
+const AT = {
   lineStart: 1,
   lineEnd: 2,
   textStart: 4,
@@ -46,6 +52,28 @@ export const AT = {
   wordBoundary: 16,
   noWordBoundary: 32,
 } as const
+
+/** In place of a character: the beginning or the end of the text. */
+export const EDGE = -1
+const NEWLINE = 10
+
+export function isDigit(char: number): boolean {
+  return char >= 48 && char <= 57
+}
+
+export function isWord(char: number): boolean {
+  return isDigit(char) || (char >= 65 && char <= 90) || (char >= 97 && char <= 122) || char === 95
+}
+
+/** The conditions that a position between two characters meets. */
+export function conditionsBetween(before: number, char: number): number {
+  let met = isWord(before) === isWord(char) ? AT.noWordBoundary : AT.wordBoundary
+  if (before === EDGE) met |= AT.textStart | AT.lineStart
+  if (before === NEWLINE) met |= AT.lineStart
+  if (char === EDGE) met |= AT.textEnd | AT.lineEnd
+  if (char === NEWLINE) met |= AT.lineEnd
+  return met
+}
 
 /** The instruction numbers of `re2js`. */
 const RE2_OPS: Readonly<Record<number, Instruction['op']>> = {
@@ -63,7 +91,6 @@ const RE2_OPS: Readonly<Record<number, Instruction['op']>> = {
 }
 const ANY = 10
 const ANY_BUT_NEWLINE = 11
-const NEWLINE = 10
 
 /**
  * The program of an expression. Throws `ExpressionError` if it is not valid in RE2 syntax, which has no
@@ -124,12 +151,13 @@ interface Re2Instruction {
   readonly op: number
   readonly out: number
   readonly arg: number
+  readonly runes: ArrayLike<number>
   matchRune(codePoint: number): boolean
 }
 
 function isRe2Instruction(value: unknown): value is Re2Instruction {
   if (typeof value !== 'object' || value === null) return false
-  return 'op' in value && 'out' in value && 'arg' in value && 'matchRune' in value
+  return 'op' in value && 'out' in value && 'arg' in value && 'runes' in value && 'matchRune' in value
 }
 
 function instructionOf(value: unknown): Instruction {
@@ -141,14 +169,20 @@ function instructionOf(value: unknown): Instruction {
     out,
     other: op === OP.fork ? arg : 0,
     conditions: op === OP.empty ? arg : 0,
-    matches: matcherOf(value),
+    characters: op === OP.char ? charactersOf(value) : NONE,
   }
 }
 
-function matcherOf(instruction: Re2Instruction): Instruction['matches'] {
-  if (instruction.op === ANY) return () => true
-  if (instruction.op === ANY_BUT_NEWLINE) return (codePoint) => codePoint !== NEWLINE
-  return (codePoint) => instruction.matchRune(codePoint)
+const NONE: Characters = { id: 'none', has: () => false }
+
+function charactersOf(instruction: Re2Instruction): Characters {
+  if (instruction.op === ANY) return { id: 'any', has: () => true }
+  if (instruction.op === ANY_BUT_NEWLINE) return { id: 'line', has: (codePoint) => codePoint !== NEWLINE }
+  return {
+    // `arg` has the flag for both cases of a letter.
+    id: `${instruction.arg} ${Array.from(instruction.runes).join(' ')}`,
+    has: (codePoint) => instruction.matchRune(codePoint),
+  }
 }
 
 /** Whether the end can be reached without a character. */

@@ -4,17 +4,18 @@
  * Takes time linear in the text for each instruction of the rules, and never goes back further than `limit`.
  */
 import type { Steps } from '../../formats/wire/steps.js'
-import { AT, OP } from './expressions.js'
+import type { Starts } from './match-starts.js'
+import { conditionsBetween, EDGE, isDigit, OP } from './expressions.js'
 import type { RuleSet } from './rule-set.js'
 
 /** The end of released text that checks and conditions may still read, in code units. */
 const CONTEXT = 256
 /** Code units that are scanned in one step of a large text: at most a few milliseconds. */
 const STEP_UNITS = 1024
+/** Code units of a part in which the beginnings of matches are found first. */
+const LARGE = 4_096
 /** Instructions that are run in one step if each code unit runs all of them. */
 const STEP_INSTRUCTIONS = 262_144
-/** No character: the beginning or the end of the text. */
-const NONE = -1
 
 /** A match so far. */
 interface Match {
@@ -70,7 +71,7 @@ export class TextScan {
   private released = 0
   /** Characters from `released` to `at`. */
   private withheld = 0
-  private before = NONE
+  private before = EDGE
   private threads: Threads
   private next: Threads
   private readonly seen: Int32Array
@@ -78,7 +79,7 @@ export class TextScan {
   private readonly stack: Int32Array
   private round = 0
   /** The character that threads are followed to, and the conditions before it. */
-  private char = NONE
+  private char = EDGE
   private conditions = 0
   private best: Match | null = null
   /** A match that was replaced and still grows. */
@@ -89,6 +90,12 @@ export class TextScan {
   /** The end of the released text that is in `ready`: one copy for each match, not for each character. */
   private copied = 0
   private hasEnded = false
+  /** The places at which a match can begin; null if they are not known. */
+  private starts: Starts | null = null
+  /** Only the first match that can begin is followed: it is the one that counts. */
+  private isAlone = false
+  /** A long match was followed alone, and all are now, since another one may end before it. */
+  private isCrowded = false
 
   /** Whether a rule may match, by its index; null: any may. */
   private readonly candidates: Uint8Array | null
@@ -123,12 +130,22 @@ export class TextScan {
   /** `write`, or with `isLast` also `end`, in steps. */
   *steps(part: string, isLast: boolean): Steps<string> {
     this.add(part)
+    if (part.length >= LARGE) yield* this.findStarts(isLast)
     while (!this.advance()) yield
     if (isLast) {
       this.hasEnded = true
       while (!this.advance()) yield
     }
     return this.take()
+  }
+
+  private *findStarts(isLast: boolean): Steps<void> {
+    const { rules, at, base, before, mode, text, isIdle } = this
+    const starts = yield* rules.matchStarts.in(text.slice(at - base), { from: at, before, isLast })
+    this.starts = starts
+    if (starts === null || !isLast || !rules.isExact || !isIdle) return
+    if (mode === 'mask') this.isAlone = true
+    else if (!starts.isEmpty) this.found = rules.onlyName
   }
 
   /** What was not taken: masked as far unchanged released, then the text unchanged. */
@@ -165,11 +182,11 @@ export class TextScan {
       if (this.at >= stepEnd) return false
       const char = this.peek()
       if (char === null) return true
-      if (char !== NONE) {
+      if (char !== EDGE) {
         this.step(char)
         continue
       }
-      this.expand(NONE)
+      this.expand(EDGE)
       this.threads.size = 0
       if (!this.decide(true)) {
         this.releaseTo(this.textEnd)
@@ -191,20 +208,25 @@ export class TextScan {
     return this.threads.size === 0 && this.best === null && this.growing === null
   }
 
-  /** The next character; `NONE` at the end of the text; null if more of the text must arrive first. */
+  /** The next character; `EDGE` at the end of the text; null if more of the text must arrive first. */
   private peek(): number | null {
     const index = this.at - this.base
-    if (index >= this.text.length) return this.hasEnded ? NONE : null
-    const char = this.text.codePointAt(index) ?? NONE
+    if (index >= this.text.length) return this.hasEnded ? EDGE : null
+    const char = this.text.codePointAt(index) ?? EDGE
     const isHalf = char >= 0xd800 && char <= 0xdbff && index + 1 === this.text.length
     return isHalf && !this.hasEnded ? null : char
   }
 
   /** Passes characters that begin no match. */
   private skip(): void {
-    const { text, base } = this
+    const { text, base, starts } = this
     const { mayBegin } = this.rules
     let index = this.at - base
+    if (starts?.covers(this.at) === true) {
+      const next = Math.min(starts.next(this.at), this.textEnd)
+      if (next > this.at) this.before = text.charCodeAt(next - base - 1)
+      index = next - base
+    }
     for (; index < text.length; index += 1) {
       const unit = text.charCodeAt(index)
       if (mayBegin[unit < 128 ? unit : 128] === 1) break
@@ -231,6 +253,11 @@ export class TextScan {
       return
     }
     if (this.decide(false)) return
+    if (this.isAlone && !this.isCrowded && this.best === null && this.withheld >= this.limit) {
+      this.restart(next.start[0] ?? this.at)
+      this.isCrowded = true
+      return
+    }
     const first = next.size === 0 ? this.at : (next.start[0] ?? this.at)
     this.releaseTo(Math.min(first, this.best?.start ?? first))
     while (this.withheld > this.limit) this.releaseOne()
@@ -255,13 +282,21 @@ export class TextScan {
     for (let index = 0; index < threads.size; index += 1) {
       this.follow(threads.at[index] ?? 0, threads.start[index] ?? 0)
     }
-    if (best !== null || growing !== null || char === NONE) return
+    if (best !== null || growing !== null || char === EDGE || !this.canBegin) return
     for (const first of rules.startsAt(char)) {
       if (this.candidates?.[rules.ruleOf[first] ?? 0] === 0) continue
       const { isSeparate } = rules.rules[rules.ruleOf[first] ?? 0] ?? {}
       if (isSeparate === true && isDigit(this.before)) continue
       this.follow(first, this.at)
     }
+  }
+
+  /** Whether a match can begin at the next character. */
+  private get canBegin(): boolean {
+    const { starts, at } = this
+    if (starts?.covers(at) !== true) return true
+    if (this.isAlone && !this.isCrowded && this.threads.size > 0) return false
+    return starts.has(at)
   }
 
   private follow(from: number, start: number): void {
@@ -275,7 +310,7 @@ export class TextScan {
       seen[at] = round
       switch (op[at]) {
         case OP.char:
-          if (char !== NONE && rules.takes(at, char)) next.add(out[at] ?? 0, start)
+          if (char !== EDGE && rules.takes(at, char)) next.add(out[at] ?? 0, start)
           break
         case OP.fork:
           stack[depth++] = rules.other[at] ?? 0
@@ -352,13 +387,14 @@ export class TextScan {
   /** Continues behind a match. */
   private restart(at: number): void {
     this.growing = null
+    this.isCrowded = false
     this.threads.size = 0
     this.at = at
     this.copy()
     this.released = at
     this.copied = at
     this.withheld = 0
-    this.before = this.text.charCodeAt(at - 1 - this.base)
+    this.before = at === 0 ? EDGE : this.text.charCodeAt(at - 1 - this.base)
   }
 
   /** Drops the text up to `tail`; false if it has not arrived. */
@@ -444,23 +480,4 @@ function keepOnly(threads: Threads, start: number): number {
   }
   threads.size = kept
   return kept
-}
-
-function isDigit(char: number): boolean {
-  return char >= 48 && char <= 57
-}
-
-function isWord(char: number): boolean {
-  return isDigit(char) || (char >= 65 && char <= 90) || (char >= 97 && char <= 122) || char === 95
-}
-
-const NEWLINE = 10
-
-function conditionsBetween(before: number, char: number): number {
-  let met = isWord(before) === isWord(char) ? AT.noWordBoundary : AT.wordBoundary
-  if (before === NONE) met |= AT.textStart | AT.lineStart
-  if (before === NEWLINE) met |= AT.lineStart
-  if (char === NONE) met |= AT.textEnd | AT.lineEnd
-  if (char === NEWLINE) met |= AT.lineEnd
-  return met
 }

@@ -1,0 +1,100 @@
+/** Judges whole texts by own rules, in steps whose time is bounded. */
+import type { GuardrailConfig } from '../config/schema/guardrails-schema.js'
+import type { Steps } from '../formats/wire/steps.js'
+import { judgedArguments } from './json-strings.js'
+import { GuardError, PASS, type Part, type Verdict } from './verdict.js'
+import type { RuleSet } from './rules/rule-set.js'
+import { TextScan } from './rules/text-scan.js'
+
+/**
+ * The steps until they have taken `timeoutMs` together, without the time between them, or until the client
+ * has left: then throws `GuardError`.
+ */
+export function* boundedSteps<T>(steps: Steps<T>, timeoutMs: number, signal: AbortSignal): Steps<T> {
+  let tookMs = 0
+  for (;;) {
+    const beganMs = performance.now()
+    const cpuBefore = process.cpuUsage()
+    const { done, value } = steps.next()
+    if (done === true) return value
+    const { user, system } = process.cpuUsage(cpuBefore)
+    // A step that waited for a core took less than its time; other threads may have added to the CPU.
+    tookMs += Math.min(performance.now() - beganMs, (user + system) / 1000)
+    if (signal.aborted) throw new GuardError('the client has left')
+    if (tookMs > timeoutMs) throw new GuardError('its rules took too long')
+    yield
+  }
+}
+
+/** The result of the steps; null if they have taken longer and are not at their end. */
+export function* stepsWithin<T>(steps: Steps<T>, ms: number): Steps<{ readonly value: T } | null> {
+  for (let tookMs = 0; tookMs < ms;) {
+    const beganMs = performance.now()
+    const { done, value } = steps.next()
+    if (done === true) return { value }
+    tookMs += performance.now() - beganMs
+    yield
+  }
+  return null
+}
+
+/** How rules judge whole texts. */
+export interface RuleUse {
+  readonly action: GuardrailConfig['action']
+  /** Maximum number of characters that are held back. */
+  readonly limit: number
+}
+
+/** The verdict of the rules on parts. */
+export function* verdictSteps(
+  rules: RuleSet,
+  parts: readonly Pick<Part, 'text' | 'isJson'>[],
+  { action, limit }: RuleUse,
+): Steps<Verdict> {
+  const texts: string[] = []
+  let isMasked = false
+  for (const [index, part] of parts.entries()) {
+    const judge = new WholeTexts(rules, action, limit)
+    texts.push(yield* judge.part(part))
+    if (judge.found && action === 'block') {
+      return { kind: 'block', reason: null, index, rule: judge.rule }
+    }
+    if (judge.found && action === 'report') return { kind: 'report' }
+    isMasked ||= judge.found
+  }
+  return isMasked ? { kind: 'mask', texts } : PASS
+}
+
+/** Scans whole texts by own rules. */
+export class WholeTexts {
+  /** The rule of the first match; null if there is none. */
+  rule: string | null = null
+  private readonly rules: RuleSet
+  private readonly mode: 'mask' | 'find'
+  private readonly limit: number
+
+  constructor(rules: RuleSet, action: GuardrailConfig['action'], limit: number) {
+    this.rules = rules
+    this.mode = action === 'mask' ? 'mask' : 'find'
+    this.limit = limit
+  }
+
+  /** The text of a part with what the rules mask. */
+  part({ text, isJson }: Pick<Part, 'text' | 'isJson'>): Steps<string> {
+    return isJson ? judgedArguments(text, (each) => this.text(each)) : this.text(text)
+  }
+
+  *text(text: string): Steps<string> {
+    const { rules, mode, limit } = this
+    const candidates = rules.candidatesIn(text)
+    if (candidates === null || (this.found && mode === 'find')) return text
+    const scan = new TextScan(rules, { mode, limit, candidates })
+    const masked = yield* scan.steps(text, true)
+    this.rule ??= scan.found
+    return masked
+  }
+
+  get found(): boolean {
+    return this.rule !== null
+  }
+}
