@@ -64,12 +64,23 @@ export interface Endpoint {
   readonly array?: true
 }
 
+/** A model of the list. */
+export interface ListedModel {
+  readonly id: string
+  /** The facts of the model that serves it. */
+  readonly facts: ModelFacts
+  /** Whether an upstream for it is usable. */
+  readonly isAvailable: boolean
+  /** Members beside those of the format: sizes, modalities, abilities, prices. */
+  readonly more: JsonObject
+}
+
 /** The model list of a format. Pure; throws `GatewayError(malformed_request)` for an invalid page. */
 export interface ModelPages {
   /** A page of the models, as JSON text; `query` is the part of the URL after the question mark. */
-  list(models: readonly ModelFacts[], query: string): string
+  list(models: readonly ListedModel[], query: string): string
   /** One model, as JSON text. */
-  one(model: ModelFacts): string
+  one(model: ListedModel): string
 }
 
 /** Receives the paths of fields that the target format cannot express. Every loss is reported. */

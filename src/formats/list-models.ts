@@ -1,7 +1,6 @@
 /** The list of models in each client format. */
 import { GatewayError } from '../errors.js'
-import type { ModelFacts } from './chat/model-facts.js'
-import type { ModelPages } from './dialect.js'
+import type { ListedModel, ModelPages } from './dialect.js'
 
 /** Replies to `GET /v1/models` and `GET /v1/models/{id}`. */
 export const openaiModels: ModelPages = {
@@ -9,8 +8,8 @@ export const openaiModels: ModelPages = {
   one: (model) => JSON.stringify(openaiEntry(model)),
 }
 
-function openaiEntry({ id, createdAtSeconds, family }: ModelFacts): object {
-  return { id, object: 'model', created: createdAtSeconds, owned_by: family }
+function openaiEntry({ id, facts: { createdAtSeconds, family }, more }: ListedModel): object {
+  return { id, object: 'model', created: createdAtSeconds, owned_by: family, ...more }
 }
 
 const DEFAULT_LIMIT = 20
@@ -53,7 +52,7 @@ function limitOf(text: string | null): number {
   throw refusal('limit', `must be a whole number from 1 to ${MAX_LIMIT}`)
 }
 
-function indexOf(models: readonly ModelFacts[], id: string, name: string): number {
+function indexOf(models: readonly ListedModel[], id: string, name: string): number {
   const index = models.findIndex((model) => model.id === id)
   if (index === -1) throw refusal(name, 'must be the id of a listed model')
   return index
@@ -63,8 +62,8 @@ function refusal(param: string, rule: string): GatewayError {
   return new GatewayError('malformed_request', `${param} ${rule}`, { param })
 }
 
-function anthropicEntry(model: ModelFacts): object {
-  const { id, createdAtSeconds, contextWindow, maxOutputTokens, shutdownDate } = model
+function anthropicEntry({ id, facts, more }: ListedModel): object {
+  const { createdAtSeconds, contextWindow, maxOutputTokens, shutdownDate, family } = facts
   return {
     type: 'model',
     id,
@@ -77,6 +76,8 @@ function anthropicEntry(model: ModelFacts): object {
     max_input_tokens: contextWindow ?? null,
     max_tokens: maxOutputTokens ?? null,
     capabilities: null,
+    owned_by: family,
+    ...more,
   }
 }
 
@@ -113,7 +114,7 @@ function sizeOf(text: string | null): number {
 }
 
 /** The index after the model that the token names, which is the last one of the previous page. */
-function indexAfter(models: readonly ModelFacts[], token: string | null): number {
+function indexAfter(models: readonly ListedModel[], token: string | null): number {
   if (token === null || token === '') return 0
   const id = Buffer.from(token, 'base64url').toString('utf8')
   const at = models.findIndex((model) => model.id === id)
@@ -125,8 +126,8 @@ function indexAfter(models: readonly ModelFacts[], token: string | null): number
 const EMBEDDING = ['embedContent', 'batchEmbedContents']
 const METHODS = ['generateContent', 'streamGenerateContent', 'countTokens']
 
-function geminiEntry(model: ModelFacts): object {
-  const { id, contextWindow, maxOutputTokens, reasoning } = model
+function geminiEntry({ id, facts, more }: ListedModel): object {
+  const { contextWindow, maxOutputTokens, reasoning, embedding, family } = facts
   return {
     name: `models/${id}`,
     baseModelId: id,
@@ -134,7 +135,9 @@ function geminiEntry(model: ModelFacts): object {
     displayName: id,
     inputTokenLimit: contextWindow,
     outputTokenLimit: maxOutputTokens,
-    supportedGenerationMethods: model.embedding === true ? EMBEDDING : METHODS,
+    supportedGenerationMethods: embedding === true ? EMBEDDING : METHODS,
     thinking: reasoning,
+    owned_by: family,
+    ...more,
   }
 }

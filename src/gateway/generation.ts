@@ -4,7 +4,6 @@
  * superseded generation close when its last request has ended.
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http'
-import { allowedModelsFilter } from '../accounts/allowed-models.js'
 import { factsFor, withListed } from '../config/catalogue.js'
 import {
   type QuirksConfig,
@@ -13,11 +12,10 @@ import {
   isConfigured,
   shownHash,
 } from '../config/config.js'
-import { nearest } from '../config/config-problem.js'
 import type { ModelFacts } from '../formats/chat/model-facts.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import type { DialectName, UpstreamCodec, WireFormat } from '../formats/dialect.js'
-import { upstreamCodecOf, isEmbeddings, modelPagesOf, upstreamFormat } from '../formats/index.js'
+import { upstreamCodecOf, isEmbeddings, upstreamFormat } from '../formats/index.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { promptSizeOf, inputTokens } from '../ledger/estimate-tokens.js'
 import { Prices } from '../ledger/find-price.js'
@@ -34,6 +32,7 @@ import { BudgetPrices } from './charges/budget-price.js'
 import { traitsOf } from './routing/match-route-conditions.js'
 import { stickyKeyOf, orderTargets } from './routing/order-targets.js'
 import { createRouter, type ModelRoute, type Router, type RouteTarget } from './routing/router.js'
+import { ModelList } from './model-list.js'
 import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { openAiEndpoint } from './upstreams/choose-openai-endpoint.js'
 import { MediaFetcher } from './upstreams/media-fetcher.js'
@@ -123,9 +122,9 @@ export class Generation {
     this.states = new UpstreamStates(snapshot.config, previous?.states ?? null)
     this.shadowStates = new UpstreamStates(snapshot.config, previous?.shadowStates ?? null)
     this.probes = startHealthProbes(snapshot.config, this.upstreams, this.states)
-    this.models = new ModelList(snapshot, this.router)
     const priced = Object.values(snapshot.config.upstreams)
     this.prices = new Prices(snapshot.catalogue.models, priced)
+    this.models = new ModelList(snapshot, this.router, this.prices)
     this.priceVersion = priceVersionOf(snapshot.catalogue.models, priced)
     this.hash = shownHash(snapshot.fileHash)
     this.budgetPrices = new BudgetPrices(snapshot.config.limiting)
@@ -161,7 +160,7 @@ export class Generation {
       ),
     }))
     const catalogue = withListed(this.snapshot.catalogue, routed)
-    this.models = new ModelList({ ...this.snapshot, catalogue }, this.router)
+    this.models = new ModelList({ ...this.snapshot, catalogue }, this.router, this.prices)
   }
 
   /**
@@ -320,87 +319,6 @@ export class Generation {
       replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
       series: this.metrics.target(routeTarget.route, config.name),
     }
-  }
-}
-
-/** Maximum size of the cached lists with their cache keys, in UTF-16 units. */
-const MAX_CACHED_CHARS = 4 * 1024 * 1024
-
-/** Longer names of unknown models are not compared, which bounds the work. */
-const MAX_COMPARED_CHARS = 64
-
-/**
- * Renders the list and its single entries.
- *
- * The reply to `GET /v1/models`: the models that a route matches and the key may use, as JSON text in the
- * client's format. Each page is rendered once per generation and set of allowed models, and cached up to a
- * maximum size.
- */
-export class ModelList {
-  private readonly snapshot: Snapshot
-  private readonly router: Router
-  private readonly models: readonly ModelFacts[]
-  private readonly lists = new Map<string, string>()
-  private chars = 0
-
-  constructor(snapshot: Snapshot, router: Router) {
-    this.snapshot = snapshot
-    this.router = router
-    this.models = snapshot.catalogue.models.filter((model) => router.all(model.id).length > 0)
-  }
-
-  /** Size of the cached lists with their cache keys, in UTF-16 units. */
-  get cachedChars(): number {
-    return this.chars
-  }
-
-  /**
-   * The list for a key: `allowed` is its model list as in `ApiKey.models`, null for all; `query` is the text
-   * after the question mark. Throws `GatewayError(malformed_request)` for an invalid page.
-   */
-  of(allowed: readonly string[] | null, dialect: DialectName, query: string): string {
-    const key = JSON.stringify([dialect, query, allowed])
-    const cached = this.lists.get(key)
-    if (cached !== undefined) return cached
-    const isAllowed = allowedModelsFilter(allowed)
-    const models = this.models.filter(({ id }) => isAllowed(id))
-    const json = modelPagesOf(dialect).list(models, query)
-    this.cache(key, json)
-    return json
-  }
-
-  /** One model as JSON text; null if no route matches the id. */
-  one(id: string, dialect: DialectName): string | null {
-    if (this.router.all(id).length === 0) return null
-    return modelPagesOf(dialect).one({ ...factsFor(this.snapshot.catalogue, id), id })
-  }
-
-  /**
-   * The model or alias with the most similar name that a key with this list of models may use; null if none
-   * is similar. A vendor's prefix, as in `openai/gpt-5.4`, is ignored.
-   */
-  similar(id: string, allowed: readonly string[] | null): string | null {
-    const name = id.slice(id.lastIndexOf('/') + 1).trim()
-    if (name.length > MAX_COMPARED_CHARS) return null
-    const isAllowed = allowedModelsFilter(allowed)
-    const aliases = this.snapshot.config.routes.flatMap(({ match }) =>
-      'model' in match ? [match.model] : [],
-    )
-    const names = new Set([...aliases, ...this.models.map((model) => model.id)])
-    names.delete(id)
-    const usable = [...names].filter(isAllowed)
-    return usable.includes(name) ? name : nearest(name, usable)
-  }
-
-  private cache(key: string, json: string): void {
-    const chars = key.length + json.length
-    if (chars > MAX_CACHED_CHARS) return
-    if (this.chars + chars > MAX_CACHED_CHARS) {
-      this.lists.clear()
-      this.chars = 0
-    }
-    this.lists.set(key, json)
-    this.chars += chars
   }
 }
 

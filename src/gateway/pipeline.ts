@@ -330,7 +330,8 @@ function replyWithModels(
   const { models } = x.generation
   if (model !== undefined) refuseControls(model)
   const query = (x.req.url ?? '').slice(x.path.length + 1)
-  const json = model === undefined ? models.of(identity.models, dialect, query) : models.one(model, dialect)
+  const wanted = { allowed: identity.models, dialect, query }
+  const json = model === undefined ? models.of(wanted) : models.one(model, wanted)
   if (json === null) throw unknownModel(model ?? '')
   if (model !== undefined) assertModelAllowed(identity, model)
   const generation = String(x.generation.snapshot.generation)
