@@ -16,6 +16,8 @@ const CLIENT_PACKAGES = ['@google/gemini-cli@0.61.0']
 /** A program that tests start, the Debian package that has it, and its purpose. */
 interface Part {
   readonly program: string
+  /** A program that does the same at a higher cost: with it a failed installation is no error. */
+  readonly instead?: string
   readonly debian: string
   readonly purpose: string
 }
@@ -23,13 +25,19 @@ interface Part {
 const PARTS: readonly Part[] = [
   { program: 'prometheus', debian: 'prometheus', purpose: 'answers every dashboard expression' },
   { program: 'redis-server', debian: 'redis-server', purpose: 'is the store of a fleet' },
-  { program: 'chromium', debian: 'chromium', purpose: "shows the dashboard's page" },
+  {
+    program: 'chromium-headless-shell',
+    instead: 'chromium',
+    debian: 'chromium-headless-shell',
+    purpose: "shows the dashboard's page",
+  },
   { program: 'haproxy', debian: 'haproxy', purpose: 'balances the load of gateways' },
   { program: 'nginx', debian: 'nginx-light', purpose: 'balances the load of gateways' },
   { program: 'unzip', debian: 'unzip', purpose: 'unpacks Helm' },
 ]
 
-function found({ program }: Part): boolean {
+function found(program: string | undefined): boolean {
+  if (program === undefined) return false
   const folders = (process.env['PATH'] ?? '').split(delimiter)
   return folders.some((folder) => existsSync(join(folder, program)))
 }
@@ -98,10 +106,10 @@ async function installClients(): Promise<void> {
   await run(args, { stdio: 'ignore' })
 }
 
-const missing = PARTS.filter((part) => !found(part))
+const missing = PARTS.filter(({ program }) => !found(program))
 await Promise.all([installClients(), installParts(missing)])
 await installHelm()
-const still = missing.filter((part) => !found(part))
+const still = missing.filter(({ program, instead }) => !found(program) && !found(instead))
 for (const { program, debian, purpose } of still) {
   process.stderr.write(
     `test set-up: '${program}' is missing (${purpose}); install it, on Debian: apt-get install ${debian}\n`,

@@ -2,13 +2,15 @@
  * Goal (I-136): blank, null, NaN, infinite, negative, huge and wrong-typed values in every field are
  * accepted or refused with a position; loading never throws, and a value of a wrong type is never
  * accepted.
- * Method: a file with every key is generated from the schema; each path in turn gets each value.
+ * Method: a file with every key is generated from the schema; each path in turn gets each value. Each day has
+ * a tenth of these pairs, the long suite all.
  */
 import t from 'tap'
 import * as z from 'zod'
 import { fileSchema } from '../../src/config/schema/config-file-schema.js'
 import { catalogueSchema } from '../../src/config/schema/catalogue-schema.js'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
+import { isToday, ofToday, SHARE } from '../helpers/long-suite.js'
 import { GOOD, loadText } from './sample.js'
 
 /** Returns a JSON value with every key of a schema. */
@@ -82,20 +84,18 @@ void t.test('I-136: no value in a field of the file causes an exception', (t) =>
   const whole = everything(file)
   const paths = pathsOf(whole)
   t.ok(paths.length > 80, `${paths.length} paths`)
-  let refused = 0
-  for (const path of paths) {
-    for (const odd of ODD) {
-      const loaded = loadText(textWith(sectionOf(whole, path), path, odd))
-      if (loaded.ok) throw new Error(`${path.join('.')} = ${odd} was accepted`)
-      for (const problem of loaded.errors) {
-        if (problem.line < 1 || problem.column < 1 || problem.message === '') {
-          throw new Error(`${path.join('.')} = ${odd}: ${JSON.stringify(problem)}`)
-        }
+  const pairs = paths.flatMap((path) => ODD.map((odd) => ({ path, odd })))
+  const chosen = [...ofToday(pairs)]
+  for (const { path, odd } of chosen) {
+    const loaded = loadText(textWith(sectionOf(whole, path), path, odd))
+    if (loaded.ok) throw new Error(`${path.join('.')} = ${odd} was accepted`)
+    for (const problem of loaded.errors) {
+      if (problem.line < 1 || problem.column < 1 || problem.message === '') {
+        throw new Error(`${path.join('.')} = ${odd}: ${JSON.stringify(problem)}`)
       }
-      refused += 1
     }
   }
-  t.equal(refused, paths.length * ODD.length, 'the file has keys of later versions, so each is refused')
+  t.ok(chosen.length > 200, 'the file has keys of later versions, so each is refused')
   t.end()
 })
 
@@ -107,6 +107,7 @@ void t.test('I-136: a wrong type in a field is always reported', (t) => {
     ['boolean', ['null', '.nan', '-1', '"x"', '[]', '{}']],
     ['object', ['null', '.nan', '-1', '"x"', 'true']],
   ])
+  let tried = 0
   for (const path of pathsOf(whole)) {
     if (path.includes('set') || path.includes('params')) continue
     const at = path.reduce<JsonValue | undefined>(
@@ -114,6 +115,7 @@ void t.test('I-136: a wrong type in a field is always reported', (t) => {
       whole,
     )
     for (const odd of kinds.get(typeof at) ?? []) {
+      if (!isToday(tried++)) continue
       // An entry is a map or an id.
       if (path.at(-2) === 'models' && odd === '"x"') continue
       const loaded = loadText(textWith(sectionOf(whole, path), path, odd))
@@ -133,14 +135,16 @@ void t.test('I-136: a wrong type in a field is always reported', (t) => {
 
 void t.test('I-136: no value in a field of the catalogue causes an exception', (t) => {
   const whole = everything(catalogue)
+  let tried = 0
   let refused = 0
   for (const path of pathsOf(whole)) {
     for (const odd of ODD) {
+      if (!isToday(tried++)) continue
       const models = textWith(whole, path, odd)
       const loaded = loadText(GOOD, {}, { '/etc/sluice/models.yaml': models })
       if (!loaded.ok) refused += 1
     }
   }
-  t.ok(refused > 500, `${refused} refused`)
+  t.ok(refused > 500 * SHARE, `${refused} refused`)
   t.end()
 })

@@ -13,10 +13,9 @@ import * as z from 'zod'
 import { prometheusMissing } from '../helpers/prometheus.js'
 import { ALERTS, alerts } from './boards.js'
 import { simulatedWeek, STEP, type InputSeries } from './week.js'
+import { IS_LONG } from '../helpers/long-suite.js'
 
 const TESTS = ['grafana/alerts.test.yaml', 'grafana/alerts-slow.test.yaml', 'grafana/alerts-times.test.yaml']
-
-const isLong = process.env['SLUICE_LONG'] === '1'
 
 const Tests = z.looseObject({
   tests: z.array(
@@ -81,7 +80,7 @@ void t.test('promtool accepts the rules and the configuration', { skip: promethe
   for (const args of [
     ['check', 'rules', ALERTS],
     ['check', 'config', 'grafana/prometheus.yaml'],
-    ['test', 'rules', ...(isLong ? TESTS : testsByRule(t))],
+    ['test', 'rules', ...(IS_LONG ? TESTS : testsByRule(t))],
   ]) {
     const { status, text } = promtool(...args)
     t.equal(status, 0, `promtool ${args.join(' ')}: ${text}`)
@@ -203,7 +202,7 @@ void t.test(
     const ofParts = /^(?:up|sluice_store|sluice_(?:attempts|breaker).*openai)/
     const down = 'ALERTS{alertname="SluiceUpstreamDown", alertstate="firing"}'
     // These rules look back 15 minutes at most: the last day has all that happens in the week.
-    const days = isLong ? 7 : 1
+    const days = IS_LONG ? 7 : 1
     const expected = [
       silent(days),
       // After it a provider fails, so that the silence is that of rules which work on these series.

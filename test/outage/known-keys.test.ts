@@ -24,8 +24,9 @@ import {
   type Program,
   type Served,
 } from '../process/program.js'
+import { IS_LONG } from '../helpers/long-suite.js'
 
-const WORKERS = process.env['SLUICE_LONG'] === '1' ? 4 : 2
+const WORKERS = IS_LONG ? 4 : 2
 const KEYS = 8
 /** Of each key in the outage: enough to reach every worker. */
 const REQUESTS = 12

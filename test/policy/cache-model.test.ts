@@ -12,8 +12,8 @@ import { arrayOf, objectOf } from '../../src/formats/chat/json.js'
 import { openStore } from '../../src/store/open-store.js'
 import { startGateway } from '../helpers/gateway.js'
 import { dice } from '../helpers/seeded-random.js'
+import { IS_LONG } from '../helpers/long-suite.js'
 
-const IS_LONG = process.env['SLUICE_LONG'] === '1'
 if (IS_LONG) t.setTimeout(0)
 const REQUESTS = IS_LONG ? 50_000 : 300
 const AT_A_TIME = 8

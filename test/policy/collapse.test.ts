@@ -8,6 +8,7 @@ import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { until } from '../helpers/upstream.js'
 import { stopwatch } from '../helpers/stopwatch.js'
+import { IS_LONG } from '../helpers/long-suite.js'
 
 const ROUTES = `
   - { model: shared, targets: [{ upstream: openai, model: gpt-4o-mini }], cache: { collapse: true } }
@@ -70,7 +71,7 @@ function contentOf(text: string): string {
 
 await t.test('equal requests share one upstream request', async (t) => {
   const gateway = await startGateway(t, { routes: ROUTES })
-  const count = process.env['SLUICE_LONG'] === '1' ? 500 : 100
+  const count = IS_LONG ? 500 : 100
   const prompt = '[[words:30]] [[pace:20]] Shared.'
   const first = send(gateway, chat(prompt))
   await until(() => first.reply.text !== '')

@@ -16,8 +16,8 @@ import { replyJudge } from '../../src/policy/reply-guard.js'
 import { atOnce } from '../../src/formats/wire/steps.js'
 import { dice } from '../helpers/seeded-random.js'
 import { CLIENT_FORMATS, MODELS, startScene } from './guarded-gateway.js'
+import { IS_LONG } from '../helpers/long-suite.js'
 
-const IS_LONG = process.env['SLUICE_LONG'] === '1'
 if (IS_LONG) t.setTimeout(0)
 const WORDS = ['river', 'joe@example.com', '4111 1111 1111 1111', 'sk_a1b2c3d4', 'é😀', '\n', 'end.']
 

@@ -10,6 +10,7 @@ import { compileExpression } from '../../src/policy/rules/expressions.js'
 import { RuleSet } from '../../src/policy/rules/rule-set.js'
 import { TextScan } from '../../src/policy/rules/text-scan.js'
 import { dice } from '../helpers/seeded-random.js'
+import { IS_LONG } from '../helpers/long-suite.js'
 
 const WIDE = 8_192
 
@@ -183,7 +184,7 @@ void t.test('text that cannot be part of a match is released at once', (t) => {
 })
 
 void t.test('large texts that keep matches open are scanned in short steps', (t) => {
-  const size = process.env['SLUICE_LONG'] === '1' ? 1_048_576 : 131_072
+  const size = IS_LONG ? 1_048_576 : 131_072
   const hostile: Record<string, string> = {
     digits: '41234 5678 9012-3456 ',
     letters: 'a',

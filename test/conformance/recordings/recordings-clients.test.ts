@@ -3,12 +3,14 @@
  * content.
  * Method: as in `recordings-replies.test.ts` for chat completions: the emulator replays the recording to a
  * real HTTP request; text, calls, stop reason and usage are compared with a naive reading of the recording.
- * For a client of the recording's own format the bytes must pass unchanged.
+ * For a client of the recording's own format the bytes must pass unchanged. Each day has a tenth of the
+ * recordings, the long suite all.
  */
 import t, { type Test } from 'tap'
 import type { Chunking } from '../../../src/emulator/faults/delay-and-cut-faults.js'
 import { skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
+import { ofToday } from '../../helpers/long-suite.js'
 import { CLIENT_FORMS, type ClientForm } from '../clients/client-forms.js'
 import { collect, type Answered } from '../check-completion.js'
 import { cases, gistOf, objectsOf, type Case, type Gist } from './recorded.js'
@@ -106,7 +108,7 @@ for (const [name, form] of Object.entries(CLIENT_FORMS)) {
   ] as const) {
     void t.test(`${name}: ${kind}`, skipWithoutFixtures(), async (t) => {
       const tally = new Tally()
-      const chosen = good.filter(({ recording }) => recording.stream === recorded)
+      const chosen = [...ofToday(good.filter(({ recording }) => recording.stream === recorded))]
       await together(chosen, async (it) => {
         const result = await compare(t, it, { form, stream, chunking: 'whole' })
         tally.add(`${it.recording.provider} ${it.recording.api} ${result}`)

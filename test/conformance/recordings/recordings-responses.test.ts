@@ -11,6 +11,7 @@ import { objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/j
 import type { Chunking } from '../../../src/emulator/faults/delay-and-cut-faults.js'
 import { fixtures, skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
+import { ofToday } from '../../helpers/long-suite.js'
 import { collect, type Answered } from '../check-completion.js'
 import { cases, fromResponses, gistOf, objectsOf, type Case, type Gist } from './recorded.js'
 import { faultsOfEvents, overChat } from '../check-responses.js'
@@ -111,7 +112,8 @@ for (const chunking of ['whole', 'events', 7] as const) {
     const streams = good.filter(({ recording }) => recording.stream)
     const size = ({ recording }: Case): number => recording.response_body.length
     const short = [...streams].sort((a, b) => size(a) - size(b)).slice(0, 40)
-    await together(chunking === 7 ? short : streams, async (it) => {
+    const chosen = { whole: streams, events: [...ofToday(streams)], 7: short }[chunking]
+    await together(chosen, async (it) => {
       const { label, recording, format } = it
       const want = gistOf(it)
       const answered = await replayed(it, true, chunking)

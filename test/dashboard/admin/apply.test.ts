@@ -15,8 +15,9 @@ import type { AccountChange } from '../../../src/store/account-changes.js'
 import { TurnWatch } from '../../hostile/turn-watch.js'
 import { argvOf, exitStatus, runOn } from '../../cli/session.js'
 import { onBothStores, startAdmin, type AdminStage } from './admin-stage.js'
+import { IS_LONG } from '../../helpers/long-suite.js'
 
-t.setTimeout(process.env['SLUICE_LONG'] === '1' ? 300_000 : 120_000)
+t.setTimeout(IS_LONG ? 300_000 : 120_000)
 
 interface Ran {
   readonly status: number
@@ -521,9 +522,8 @@ onBothStores(t, 'export', async (t, settings) => {
 
 onBothStores(t, 'many accounts, and many at once', async (t, settings) => {
   const stage = await startAdmin(t, settings)
-  const isLong = process.env['SLUICE_LONG'] === '1'
-  if (isLong) t.setTimeout(300_000)
-  const accounts = isLong ? 200 : 40
+  if (IS_LONG) t.setTimeout(300_000)
+  const accounts = IS_LONG ? 200 : 40
   const documents: string[] = []
   for (let at = 0; at < accounts; at += 1) {
     const parent = at === 0 ? '' : `, parent: a${Math.floor((at - 1) / 6)}`
@@ -548,7 +548,7 @@ onBothStores(t, 'many accounts, and many at once', async (t, settings) => {
   t.match(again.out, new RegExp(`Applied: 0 created, 0 changed, 0 removed, ${accounts * 11} unchanged`))
 
   const runs = await Promise.all(
-    Array.from({ length: isLong ? 50 : 12 }, async (_, at) => {
+    Array.from({ length: IS_LONG ? 50 : 12 }, async (_, at) => {
       const own = join(stage.gateway.folder, `own-${at}.yaml`)
       const label = `kind: Account\nmetadata: { name: shared }\n---\nkind: Key\nmetadata: { name: k${at}, account: shared }\n`
       writeFileSync(own, `${label}spec: { secret_sha256: ${`f${at}`.padStart(64, '0')} }\n`)
@@ -572,8 +572,7 @@ onBothStores(t, 'many accounts, and many at once', async (t, settings) => {
 
 onBothStores(t, 'many keys of one account', async (t, settings) => {
   const stage = await startAdmin(t, settings)
-  const isLong = process.env['SLUICE_LONG'] === '1'
-  const count = isLong ? 2_000 : 300
+  const count = IS_LONG ? 2_000 : 300
   const documents = (rpm: number) => [
     { kind: 'Account', metadata: { name: 'large' }, spec: { plan: 'max' } },
     ...Array.from({ length: count }, (_, at) => ({
@@ -602,7 +601,7 @@ onBothStores(t, 'many keys of one account', async (t, settings) => {
   const shown = figures.map((ms) => Math.round(ms)).join(', ')
   t.comment(`${count} keys in one transaction: longest turns of ${shown} ms`)
   // That of the test counts, too.
-  if (isLong) t.ok(Math.max(...figures) < 50, shown)
+  if (IS_LONG) t.ok(Math.max(...figures) < 50, shown)
 })
 
 void t.test('the admin API takes documents of up to 4 MiB together', async (t) => {

@@ -8,8 +8,9 @@ import { isObject, type JsonObject } from '../../../src/formats/chat/json.js'
 import { textIn } from '../../../src/dashboard/admin/field-types.js'
 import { dice } from '../../helpers/seeded-random.js'
 import { onBothStores, startAdmin, type AdminStage, type Reply } from './admin-stage.js'
+import { IS_LONG } from '../../helpers/long-suite.js'
 
-const STEPS = process.env['SLUICE_LONG'] === '1' ? 2_000 : 150
+const STEPS = IS_LONG ? 2_000 : 150
 /** Requests of one token, which has 50 at once. */
 const PER_TOKEN = 20
 const ROOTS = ['acme', 'other']

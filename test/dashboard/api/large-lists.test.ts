@@ -14,8 +14,9 @@ import { openStore } from '../../../src/store/open-store.js'
 import { connect, textIn, type Connection } from '../../../src/store/sqlite/driver.js'
 import { fillStore, LOGIN } from '../fixtures/large-store.js'
 import { startStage } from '../fixtures/stage.js'
+import { IS_LONG } from '../../helpers/long-suite.js'
 
-const IS_WHOLE = process.env['SLUICE_LONG'] === '1'
+const IS_WHOLE = IS_LONG
 const AMOUNT = IS_WHOLE
   ? { keys: 10_000, accounts: 1_000, rows: 1_000_000, isSpread: true }
   : { keys: 300, accounts: 30, rows: 2_000, isSpread: true }

@@ -15,8 +15,8 @@ import { openStore } from '../../../src/store/open-store.js'
 import { prepare, run, until } from '../../process/program.js'
 import { Browser } from '../fixtures/stage.js'
 import { fillStore, LOGIN } from '../fixtures/large-store.js'
+import { IS_LONG } from '../../helpers/long-suite.js'
 
-const IS_LONG = process.env['SLUICE_LONG'] === '1'
 const KEYS = Number(process.env['SLUICE_KEYS'] ?? (IS_LONG ? 10_000 : 500))
 const ROWS = Number(process.env['SLUICE_ROWS'] ?? (IS_LONG ? 1_000_000 : 5_000))
 const IS_WHOLE = ROWS >= 1_000_000

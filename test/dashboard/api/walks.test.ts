@@ -14,9 +14,10 @@ import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
 import { dice } from '../../helpers/seeded-random.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
+import { IS_LONG } from '../../helpers/long-suite.js'
 
 t.setTimeout(600_000)
-const WALKS = process.env['SLUICE_LONG'] === '1' ? 500 : 60
+const WALKS = IS_LONG ? 500 : 60
 const STEPS = 8
 const ACCOUNTS = 4
 const USERS = 5

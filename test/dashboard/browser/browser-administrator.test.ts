@@ -9,7 +9,8 @@ import type { Page } from 'playwright-core'
 import { auditReply, keysReply } from '../../../src/dashboard/server/schema/schema.js'
 import { aKey, anAccount } from '../../store/contract/sample-records.js'
 import { aRow, PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
-import { launch, looks, open, overflow, SKIP, Task } from './browser.js'
+import { launch, open, overflow, SKIP, Task } from './browser.js'
+import { looks } from './looks.js'
 
 t.setTimeout(240_000)
 

@@ -4,7 +4,8 @@
  * Method: as for the pages (`browser-states.test.ts`).
  */
 import t from 'tap'
-import { launch, looks, SKIP } from './browser.js'
+import { launch, SKIP } from './browser.js'
+import { looks } from './looks.js'
 import { busy, goTo, visit } from './visit.js'
 
 t.setTimeout(235_000)

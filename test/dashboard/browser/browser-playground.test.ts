@@ -7,7 +7,8 @@ import type { Page } from 'playwright-core'
 import file, { type Test } from 'tap'
 import { PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 import { until } from '../../helpers/upstream.js'
-import { chromiumOf, looks, open, SKIP, violations } from './browser.js'
+import { chromiumOf, open, SKIP, violations } from './browser.js'
+import { looks } from './looks.js'
 
 file.setTimeout(300_000)
 

@@ -6,7 +6,8 @@
  */
 import t, { type Test } from 'tap'
 import { busy, goTo, settle, visit } from './visit.js'
-import { launch, looks, open, SKIP, type Watched } from './browser.js'
+import { launch, open, SKIP, type Watched } from './browser.js'
+import { looks } from './looks.js'
 import { emptyReplyTo, replyTo, SIGNED_OUT } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
 

@@ -13,7 +13,8 @@ import { createKey } from '../../../src/accounts/keys.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { prepare, run, until } from '../../process/program.js'
 import { aRow, PASSWORD } from '../fixtures/stage.js'
-import { launch, looks, open, SKIP, Task, type Watched } from './browser.js'
+import { launch, open, SKIP, Task, type Watched } from './browser.js'
+import { looks } from './looks.js'
 
 t.setTimeout(300_000)
 

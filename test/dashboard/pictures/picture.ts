@@ -44,7 +44,7 @@ try {
 async function takePicture(address: string): Promise<void> {
   const browser = await chromium.launch({
     ...(CHROMIUM === undefined ? {} : { executablePath: CHROMIUM }),
-    args: ['--no-sandbox', '--headless=new'],
+    args: ['--no-sandbox'],
   })
   try {
     const page = await browser.newPage({ viewport: { width: 1280, height: 1_200 } })

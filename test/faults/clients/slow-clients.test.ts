@@ -10,15 +10,15 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startServe, until, type Served } from '../../process/program.js'
+import { IS_LONG } from '../../helpers/long-suite.js'
 
-const isLong = process.env['SLUICE_LONG'] === '1'
-const SLOW_HEADS = isLong ? 1_000 : 100
-const SILENT = isLong ? 5_000 : 200
-const NEVER_READING = isLong ? 400 : 20
-const CHURN = isLong ? 60_000 : 1_000
+const SLOW_HEADS = IS_LONG ? 1_000 : 100
+const SILENT = IS_LONG ? 5_000 : 200
+const NEVER_READING = IS_LONG ? 400 : 20
+const CHURN = IS_LONG ? 60_000 : 1_000
 const MEBIBYTE = 2 ** 20
 
-t.setTimeout(isLong ? 900_000 : 170_000)
+t.setTimeout(IS_LONG ? 900_000 : 170_000)
 
 async function open(t: Test, port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1')
@@ -160,10 +160,10 @@ void t.test('F-97: a client that stops reading and resets', async (t) => {
 void t.test('F-98: a client that reads slowly', async (t) => {
   const served = usual
   const socket = await open(t, served.port)
-  const seconds = isLong ? 600 : 5
+  const seconds = IS_LONG ? 600 : 5
   let text = ''
   const before = residentBytes(served)
-  socket.write(request(served, chatBody(`[[words: ${isLong ? 600_000 : 60_000}]]`), ['connection: close']))
+  socket.write(request(served, chatBody(`[[words: ${IS_LONG ? 600_000 : 60_000}]]`), ['connection: close']))
   socket.on('data', (chunk: Buffer) => {
     text = (text + chunk.toString()).slice(-200)
     socket.pause()

@@ -1,7 +1,7 @@
 /**
  * Goal: no input makes the decoder throw or break the grammar, and no content is lost between encoder and
  * decoder. Method: truncations and seeded corruptions of hand-written streams; seeded random replies and
- * requests that are encoded and decoded.
+ * requests that are encoded and decoded; a tenth of them each day, the long suite all.
  */
 import t from 'tap'
 import type { ChatEvent, FinishReason } from '../../../src/formats/chat/event.js'
@@ -24,6 +24,7 @@ import {
   SEED,
   usageChunk,
 } from './driver.js'
+import { TODAY } from '../../helpers/long-suite.js'
 import { dice } from '../../helpers/seeded-random.js'
 
 const args = (index: number, text: string): string =>
@@ -77,52 +78,65 @@ void t.test('every truncation ends in exactly one finish or error', (t) => {
   t.end()
 })
 
-void t.test('20,000 corrupted streams follow the grammar', (t) => {
-  const next = dice(1)
-  const pick = <T>(from: readonly T[]): T => {
-    const it = from[Math.floor(next() * from.length)]
-    if (it === undefined) throw new Error('nothing to pick from')
-    return it
-  }
-  const VALUES = ['null', '-1', '1e400', '"x"', '[]', '{}', '[{}]', 'true', '""', '{"index":7}', '"\\ud83d"']
-  const damage = (frame: string): string => {
-    const at = Math.floor(next() * frame.length)
-    switch (Math.floor(next() * 5)) {
-      case 0:
-        return frame.slice(0, at)
-      case 1:
-        return frame.slice(0, at) + String.fromCharCode(next() * 128) + frame.slice(at + 1)
-      case 2:
-        return frame.slice(0, at) + frame.slice(at + Math.floor(next() * 9))
-      case 3:
-        return frame.replace(/:("[^"]*"|null|\d+|\{\}|\[\])/g, (it) =>
-          next() < 0.15 ? `:${pick(VALUES)}` : it,
-        )
-      default:
-        return frame.replace(/"(\w+)":/g, (it) => (next() < 0.1 ? `"x":` : it))
+for (const tenth of TODAY)
+  void t.test(`2,000 corrupted streams, tenth ${tenth}, follow the grammar`, (t) => {
+    const next = dice(tenth)
+    const pick = <T>(from: readonly T[]): T => {
+      const it = from[Math.floor(next() * from.length)]
+      if (it === undefined) throw new Error('nothing to pick from')
+      return it
     }
-  }
-  let broken = 0
-  for (let round = 0; round < 20_000; round += 1) {
-    const frames = [...pick(STREAMS)]
-    for (let hits = 1 + Math.floor(next() * 3); hits > 0; hits -= 1) {
-      const at = Math.floor(next() * frames.length)
-      const kind = next()
-      if (kind < 0.6) frames[at] = damage(frames[at] ?? '')
-      else if (kind < 0.75) frames.splice(at, 1)
-      else frames.splice(at, 0, pick(pick(STREAMS)))
+    const VALUES = [
+      'null',
+      '-1',
+      '1e400',
+      '"x"',
+      '[]',
+      '{}',
+      '[{}]',
+      'true',
+      '""',
+      '{"index":7}',
+      '"\\ud83d"',
+    ]
+    const damage = (frame: string): string => {
+      const at = Math.floor(next() * frame.length)
+      switch (Math.floor(next() * 5)) {
+        case 0:
+          return frame.slice(0, at)
+        case 1:
+          return frame.slice(0, at) + String.fromCharCode(next() * 128) + frame.slice(at + 1)
+        case 2:
+          return frame.slice(0, at) + frame.slice(at + Math.floor(next() * 9))
+        case 3:
+          return frame.replace(/:("[^"]*"|null|\d+|\{\}|\[\])/g, (it) =>
+            next() < 0.15 ? `:${pick(VALUES)}` : it,
+          )
+        default:
+          return frame.replace(/"(\w+)":/g, (it) => (next() < 0.1 ? `"x":` : it))
+      }
     }
-    const { events, breach, error } = decodeFrames(frames)
-    if (breach !== null) t.fail(`${breach}: ${JSON.stringify(frames)}`)
-    if (ends(events) !== 1) t.fail(`${ends(events)} ends: ${JSON.stringify(frames)}`)
-    if (error !== null) broken += 1
-    const watcher = upstreamCodec.newWatcher?.({ includeUsage: false })
-    for (const frame of frames) watcher?.frame('', frame)
-    decodeBody(safe(frames[0] ?? ''))
-  }
-  t.ok(broken > 1_000 && broken < 20_000, `${broken} ended in an error`)
-  t.end()
-})
+    let broken = 0
+    for (let round = 0; round < 2_000; round += 1) {
+      const frames = [...pick(STREAMS)]
+      for (let hits = 1 + Math.floor(next() * 3); hits > 0; hits -= 1) {
+        const at = Math.floor(next() * frames.length)
+        const kind = next()
+        if (kind < 0.6) frames[at] = damage(frames[at] ?? '')
+        else if (kind < 0.75) frames.splice(at, 1)
+        else frames.splice(at, 0, pick(pick(STREAMS)))
+      }
+      const { events, breach, error } = decodeFrames(frames)
+      if (breach !== null) t.fail(`${breach}: ${JSON.stringify(frames)}`)
+      if (ends(events) !== 1) t.fail(`${ends(events)} ends: ${JSON.stringify(frames)}`)
+      if (error !== null) broken += 1
+      const watcher = upstreamCodec.newWatcher?.({ includeUsage: false })
+      for (const frame of frames) watcher?.frame('', frame)
+      decodeBody(safe(frames[0] ?? ''))
+    }
+    t.ok(broken > 100 && broken < 2_000, `${broken} ended in an error`)
+    t.end()
+  })
 
 function safe(text: string): Record<string, never> {
   try {
@@ -176,37 +190,43 @@ function folded(events: readonly ChatEvent[]): Reply {
   return reply
 }
 
-void t.test('1,000 random replies are equal after encoding and decoding, streamed and whole', (t) => {
-  const next = dice(2)
-  const chatRequest: ChatRequest = { ...request(), stream: true, includeUsage: true }
-  for (let round = 0; round < 1_000; round += 1) {
-    const events = randomEvents(next)
-    const reply = folded(events)
-    for (const block of reply.blocks) if (block.type === 'tool') block.json ||= '{}'
-    const tools = reply.blocks.some(({ type }) => type === 'tool')
-    const raw = encodeFinishReason(reply.reason, tools, false)
-    const expected = {
-      ...reply,
-      id: SEED.id,
-      model: SEED.model,
-      raw,
-      reason: tools && raw === 'stop' ? 'tool-use' : stopReasonOf('openai-chat', raw),
-    }
-    const streamed = decodeFrames(framesOf(encodeEvents(events, chatRequest)))
-    if (streamed.breach !== null) t.fail(streamed.breach)
-    if (!t.same(streamed.reply, expected, `stream ${round}`)) break
-    const whole = decodeBody(expectObject(JSON.parse(clientCodec.encodeReply(reply, chatRequest, SEED).text)))
-    const text = (from: Reply | null, kind: string): string[] =>
-      (from?.blocks ?? []).flatMap((it) =>
-        it.type !== kind || !('text' in it || 'json' in it) ? [] : ['json' in it ? it.json : it.text],
-      )
-    for (const kind of ['text', 'thinking', 'refusal']) {
-      t.equal(text(whole.reply, kind).join(''), text(reply, kind).join(''))
-    }
-    t.same(text(whole.reply, 'tool'), text(reply, 'tool'))
-  }
-  t.end()
-})
+for (const tenth of TODAY)
+  void t.test(
+    `100 random replies, tenth ${tenth}, are equal after encoding and decoding, streamed and whole`,
+    (t) => {
+      const next = dice(20 + tenth)
+      const chatRequest: ChatRequest = { ...request(), stream: true, includeUsage: true }
+      for (let round = 0; round < 100; round += 1) {
+        const events = randomEvents(next)
+        const reply = folded(events)
+        for (const block of reply.blocks) if (block.type === 'tool') block.json ||= '{}'
+        const tools = reply.blocks.some(({ type }) => type === 'tool')
+        const raw = encodeFinishReason(reply.reason, tools, false)
+        const expected = {
+          ...reply,
+          id: SEED.id,
+          model: SEED.model,
+          raw,
+          reason: tools && raw === 'stop' ? 'tool-use' : stopReasonOf('openai-chat', raw),
+        }
+        const streamed = decodeFrames(framesOf(encodeEvents(events, chatRequest)))
+        if (streamed.breach !== null) t.fail(streamed.breach)
+        if (!t.same(streamed.reply, expected, `stream ${round}`)) break
+        const whole = decodeBody(
+          expectObject(JSON.parse(clientCodec.encodeReply(reply, chatRequest, SEED).text)),
+        )
+        const text = (from: Reply | null, kind: string): string[] =>
+          (from?.blocks ?? []).flatMap((it) =>
+            it.type !== kind || !('text' in it || 'json' in it) ? [] : ['json' in it ? it.json : it.text],
+          )
+        for (const kind of ['text', 'thinking', 'refusal']) {
+          t.equal(text(whole.reply, kind).join(''), text(reply, kind).join(''))
+        }
+        t.same(text(whole.reply, 'tool'), text(reply, 'tool'))
+      }
+      t.end()
+    },
+  )
 
 const FACTS: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
 
@@ -290,14 +310,15 @@ function randomRequest(next: () => number): ChatRequest {
   return Object.fromEntries(given) as unknown as ChatRequest
 }
 
-void t.test('1,000 random requests are equal after encoding and decoding', (t) => {
-  const next = dice(3)
-  const none = { drop: (path: string): never => t.fail(`lost ${path}`) as never }
-  for (let round = 0; round < 1_000; round += 1) {
-    const chatRequest = randomRequest(next)
-    const body = upstreamCodec.encodeRequest(chatRequest, FACTS, none)
-    if (!t.same(decode(expectObject(JSON.parse(JSON.stringify(body)))), chatRequest, `request ${round}`))
-      break
-  }
-  t.end()
-})
+for (const tenth of TODAY)
+  void t.test(`100 random requests, tenth ${tenth}, are equal after encoding and decoding`, (t) => {
+    const next = dice(30 + tenth)
+    const none = { drop: (path: string): never => t.fail(`lost ${path}`) as never }
+    for (let round = 0; round < 100; round += 1) {
+      const chatRequest = randomRequest(next)
+      const body = upstreamCodec.encodeRequest(chatRequest, FACTS, none)
+      if (!t.same(decode(expectObject(JSON.parse(JSON.stringify(body)))), chatRequest, `request ${round}`))
+        break
+    }
+    t.end()
+  })

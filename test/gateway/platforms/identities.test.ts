@@ -13,6 +13,7 @@ import { awsClock } from '../../../src/gateway/upstreams/identities/sign-aws.js'
 import { newAuthority, newPair } from '../../helpers/certificates.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
+import { IS_LONG } from '../../helpers/long-suite.js'
 
 /** A test file may take three minutes; this one takes a quarter of that on a busy machine. */
 t.setTimeout(170_000)
@@ -92,7 +93,7 @@ void t.test('AWS: keys in the file, signed and verified', async (t) => {
 })
 
 /** 1,000 with `SLUICE_LONG=1`. */
-const AT_ONCE = process.env['SLUICE_LONG'] === '1' ? 1_000 : 200
+const AT_ONCE = IS_LONG ? 1_000 : 200
 
 void t.test('AWS: the container chain, once for all requests that wait', async (t) => {
   const emulator = await startClouds(t)

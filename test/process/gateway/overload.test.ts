@@ -13,6 +13,7 @@ import { findAccount } from '../../../src/accounts/change-accounts.js'
 import type { Labels } from '../../../src/accounts/labels.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { EMAIL, startServe, until, type Served } from '../program.js'
+import { IS_LONG } from '../../helpers/long-suite.js'
 
 const HOLD_MS = 1_500
 
@@ -134,7 +135,7 @@ const CAPACITY_PER_SECOND = IN_FLIGHT / (UPSTREAM_MS / 1000)
 
 for (const times of [3, 10]) {
   void t.test(`G-105, G-112: ${times} times the load`, { timeout: 120_000 }, async (t) => {
-    const seconds = process.env['SLUICE_LONG'] === '1' ? 60 : 6
+    const seconds = IS_LONG ? 60 : 6
     const served = await startServe(t, {
       server: `workers: 1, drain_ms: 500, overload: { max_inflight: ${IN_FLIGHT}, rise_ms: 60000 }`,
     })

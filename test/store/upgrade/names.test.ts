@@ -20,9 +20,9 @@ import { redisMissing, startRedis, type RedisServer } from '../../helpers/redis.
 import { aKey, anAccount } from '../contract/sample-records.js'
 import { dumpRedis, restoreRedis, restoreSqlite } from './dump.js'
 import { recordingOf } from './scene.js'
+import { IS_LONG } from '../../helpers/long-suite.js'
 
 const KILLED = fileURLToPath(new URL('./killed-migration.js', import.meta.url))
-const IS_LONG = process.env['SLUICE_LONG'] === '1'
 /** Points of the migration at which a process is killed, unless it is at all. */
 const SOME = 4
 const TIMEOUT_MS = IS_LONG ? 500_000 : 120_000
