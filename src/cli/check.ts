@@ -1,6 +1,7 @@
 /**
  * `sluice check`: validates a configuration file, and prints each problem with its position. No side effects.
  */
+import { modelAt } from '../config/schema/route-schema.js'
 import { relative } from 'node:path'
 import { factsFor } from '../config/catalogue.js'
 import {
@@ -180,7 +181,7 @@ function sidesOf(
   const requested = catalogue.models.find(({ id }) => id.startsWith(text))?.id ?? text
   const sideOf = (target: TargetName) => {
     const upstream = config.upstreams[target.upstream]
-    const facts = factsFor(catalogue, target.model ?? requested)
+    const facts = factsFor(catalogue, modelAt(target, requested))
     return upstream === undefined
       ? null
       : { dialect: dialectsByRequest(upstream, facts).plain, facts, upstream }

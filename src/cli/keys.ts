@@ -2,6 +2,7 @@
  * `sluice keys`: creates, lists, edits, rotates and revokes the keys of an account, beside a running gateway.
  * `accounts/` has the rules.
  */
+import { MODEL_NAME } from '../formats/chat/model-facts.js'
 import type { Command } from '@commander-js/extra-typings'
 import type { Account, ApiKey, KeyLimits } from '../accounts/account.js'
 import { keyChange, keyRotation, type AuditChange } from '../accounts/audit-changes.js'
@@ -52,7 +53,6 @@ const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 /** The value that removes a limit or the expiry of a key. */
 const NONE = 'none'
 const MAX_OVERLAP_DAYS = 30
-const MODEL = /^[!-~]{1,256}$/
 const MAX_MODELS = 100
 
 /** The settings of the options; null removes a setting, absent ones are not given. */
@@ -161,7 +161,7 @@ export function expiryOf(text: string, nowMs: number): number {
 
 function modelsOf(text: string): string[] {
   const models = text.split(',').map((model) => model.trim())
-  const isValid = models.every((model) => MODEL.test(model) && !model.slice(0, -1).includes('*'))
+  const isValid = models.every((model) => MODEL_NAME.test(model) && !model.slice(0, -1).includes('*'))
   if (isValid && models.length <= MAX_MODELS) return models
   throw new UsageError(
     `--models must be at most ${MAX_MODELS} comma-separated model ids, each optionally ending in *`,

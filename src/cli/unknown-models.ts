@@ -17,6 +17,7 @@ export function knownModels(config: Config, catalogue: Catalogue): string[] {
   const known = new Set(listed.filter((id) => router.all(id).length > 0))
   for (const { match } of config.routes) {
     if ('model' in match) known.add(match.model)
+    else if (match.prefix === '') known.add('*')
     else if (!listed.some((id) => id.startsWith(match.prefix))) known.add(`${match.prefix}*`)
   }
   return [...known]
@@ -35,6 +36,7 @@ export function unknownModelWarnings(
       return [`no upstream has the name "${upstream}"${didYouMean(upstream, upstreams)}`]
     }
     const isKnown =
+      models.includes('*') ||
       namesModel(models, pattern) ||
       namesModel(models, pattern.replace(VERSION, '')) ||
       (pattern.endsWith('*') && models.some((model) => model.startsWith(pattern.slice(0, -1))))

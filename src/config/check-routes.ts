@@ -49,6 +49,9 @@ function checkMatch(route: RouteValues, path: Path, report: ReportFinding): void
   if (route.prefix === '') {
     report([...path, 'prefix'], 'must not be empty: an empty prefix would match every model')
   }
+  if (route.strip !== undefined && route.prefix?.startsWith(route.strip) !== true) {
+    report([...path, 'strip'], 'needs a prefix that starts with it')
+  }
   if (route.when !== undefined && whenOf(route.when) === null) {
     report([...path, 'when'], 'has no condition: add labels, images, tools, min_prompt_tokens or plugin')
   }

@@ -2,6 +2,7 @@
  * Aborts failing canaries: adds up the attempts that all processes of this gateway report, and takes a target
  * out of use if too many of them failed. Runs in the process that reads the configuration.
  */
+import { labelOf } from '../config/schema/route-schema.js'
 import { generationFields, type AbortConfig, type Snapshot } from '../config/config.js'
 import { isProviderFailure } from '../errors.js'
 import type { Logger } from '../observe/log.js'
@@ -69,7 +70,7 @@ export class CanaryMonitor {
     this.watched = new Map()
     config.routes.forEach(({ match, targets }, route) => {
       const total = targets.reduce((sum, { weight }) => sum + weight, 0)
-      const label = 'model' in match ? match.model : match.prefix
+      const label = labelOf(match)
       targets.forEach(({ upstream, model, weight, abort }, target) => {
         if (abort === null) return
         const { errorRate, minRequests, windowMs } = abort

@@ -3,6 +3,7 @@
  * and metric series. A request keeps the generation that it started with; the connection pools of a
  * superseded generation close when its last request has ended.
  */
+import { modelAt } from '../config/schema/route-schema.js'
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { factsFor, withListed } from '../config/catalogue.js'
 import {
@@ -190,7 +191,7 @@ export class Generation {
    * upstream does not support the operation.
    */
   target(routeTarget: RouteTarget, request: ChatRequest, client: RequestFormat): Target | null {
-    const facts = this.facts(routeTarget.model ?? request.model)
+    const facts = this.facts(modelAt(routeTarget, request.model))
     const format = formatFor(routeTarget, { request, client, facts })
     if (format === null) return null
     const { dialect, wire } = format
@@ -346,12 +347,13 @@ interface ReceivedRequest {
  * Chooses the format in which a request is sent to an upstream. Pure.
  */
 export function formatFor(
-  { upstream, model }: Pick<RouteTarget, 'upstream' | 'model'>,
+  { upstream, model, strip }: Pick<RouteTarget, 'upstream' | 'model' | 'strip'>,
   { request, client, facts }: ReceivedRequest,
 ): RequestFormat | null {
   const choice = upstream.dialect
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts, client.dialect) : choice
-  const hasCompletions = upstream.completions || COMPLETION_MODELS.test(model ?? request.model)
+  const hasCompletions =
+    upstream.completions || COMPLETION_MODELS.test(modelAt({ model, strip }, request.model))
   const wire = upstreamFormat(client.wire, dialect, hasCompletions)
   return wire === null ? null : { dialect, wire }
 }

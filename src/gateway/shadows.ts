@@ -3,6 +3,7 @@
  * it begins after its original was sent and has its own connection, breaker and ledger entry. If memory or
  * capacity is short, it is dropped and counted.
  */
+import { modelAt } from '../config/schema/route-schema.js'
 import type { Identity } from '../accounts/account.js'
 import { NO_LABELS } from '../accounts/labels.js'
 import { isConfigured } from '../config/config.js'
@@ -255,7 +256,7 @@ class ShadowRun implements RequestContext {
     const target = generation.target(shadow.target, request, original.call)
     if (target === null || !isConfigured(target.upstream.config)) return null
     if (!permitsShadow(original.call, { target })) return null
-    const model = shadow.target.model ?? request.model
+    const model = modelAt(shadow.target, request.model)
     return { target, model, isFallback: false, latency: null, canary: null }
   }
 

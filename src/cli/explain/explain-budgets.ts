@@ -1,6 +1,7 @@
 /**
  * How budgets count a model under a configuration: for `sluice check` and `sluice explain`.
  */
+import { modelAt } from '../../config/schema/route-schema.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { Catalogue, Config, UpstreamConfig } from '../../config/config.js'
 import { isComplete, isOutputFree } from '../../ledger/price.js'
@@ -76,7 +77,7 @@ export class Budgets {
       const found = new Map<string, Unbounded>()
       for (const route of router.all(id)) {
         for (const target of [...route.targets, ...route.fallback]) {
-          const terms = this.terms(target.upstream, target.model ?? id)
+          const terms = this.terms(target.upstream, modelAt(target, id))
           const { name } = target.upstream
           if (!terms.bounded) found.set(name, { model, upstream: name, terms })
         }

@@ -2,6 +2,7 @@
  * The upstreams that a route may use for a model, with weights, retries, hedging, breakers and the features
  * that translation cannot carry. For `sluice explain`; sends no request.
  */
+import { modelAt } from '../../config/schema/route-schema.js'
 import { ANY_TOOL } from '../../formats/chat/hosted-tools.js'
 import { factsFor } from '../../config/catalogue.js'
 import {
@@ -118,7 +119,7 @@ export function explainRoute(
     hedge: hedgeShown(hedge),
     shadow: shadow === null ? null : shadowShown(shadow, model),
     candidates: [...targets, ...fallback].map((target) =>
-      explainCandidate(target, target.model ?? model, { catalogue, total }),
+      explainCandidate(target, modelAt(target, model), { catalogue, total }),
     ),
   }
 }
@@ -163,7 +164,7 @@ function shadowShown({ target, config }: RouteShadow, model: string): ShadowExpl
   const { percent, nanoUsdPerDay, concurrent } = config
   return {
     upstream: target.upstream.name,
-    model: target.model ?? model,
+    model: modelAt(target, model),
     percent,
     usd_per_day: nanoUsdPerDay / 1e9,
     concurrent,

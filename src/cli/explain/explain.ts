@@ -1,4 +1,5 @@
 /** `sluice explain`: the route and upstreams of a model id under a configuration. Sends no request. */
+import { modelAt } from '../../config/schema/route-schema.js'
 import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Catalogue, type Config } from '../../config/config.js'
 import { loadConfig } from '../../config/load-config.js'
@@ -221,7 +222,7 @@ function explainRequest(
 ): BodyExplanation | BodyError {
   if (target === undefined) return bodyError('model', 'no route matches it')
   const { upstream } = target
-  const requested = target.model ?? model
+  const requested = modelAt(target, model)
   const facts = factsFor(catalogue, requested)
   const { onLoss, allowSyntheticUser } = config
   try {
@@ -307,7 +308,7 @@ function explain(
   { all, config, catalogue, labels }: Loaded,
 ): Explanation {
   const target = found?.targets[0]
-  const requested = target?.model ?? model
+  const requested = target === undefined ? model : modelAt(target, model)
   const facts = catalogue.find(requested)
   const upstream = target?.upstream
   const { place, why, others } = reasonOf(found, all)

@@ -1,4 +1,5 @@
 /** One of the two configurations that a plan compares: the targets and the cost of a request. */
+import { modelAt } from '../../config/schema/route-schema.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { factsFor } from '../../config/catalogue.js'
@@ -52,7 +53,7 @@ export class ComparedConfig {
     const total = targets.reduce((sum, { weight }) => sum + weight, 0)
     return targets.map((target) => ({
       upstream: target.upstream.name,
-      model: target.model ?? model,
+      model: modelAt(target, model),
       share: target.weight / total,
       target,
     }))

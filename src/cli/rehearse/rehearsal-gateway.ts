@@ -135,7 +135,7 @@ function routeTo(upstream: UpstreamConfig, model: string, requested: string | nu
   return {
     match: { model },
     when: null,
-    targets: [{ upstream: upstream.name, model: requested, weight: 1, abort: null }],
+    targets: [{ upstream: upstream.name, model: requested, strip: '', weight: 1, abort: null }],
     sticky: 'none',
     balance: 'weighted',
     fallback: [],

@@ -153,7 +153,15 @@ export const routeSchema = z.strictObject({
   model: modelText
     .optional()
     .describe(
-      'Matches exactly this model id, before any prefix. With `targets` that name a `model`, it is an alias.',
+      'Matches exactly this model id, before any prefix. With `targets` that name a `model`, it is an alias. `*` matches every model that no other route takes.',
+    ),
+  strip: z
+    .string()
+    .min(1)
+    .max(256)
+    .optional()
+    .describe(
+      'With `prefix`, which must start with it: this start is cut off before the model goes to a target without `model`. Price and facts are those of the rest: with `{ prefix: mistral/, strip: mistral/ }`, `mistral/mistral-small` is `mistral-small` at the upstream.',
     ),
   when: when.optional(),
   upstream: name
@@ -205,22 +213,25 @@ export type RouteValues = z.output<typeof routeSchema>
 
 /** The resolved form; only for values without findings of `checkRoutes`. */
 export function routeOf(route: RouteValues) {
-  const { upstream, targets = [], retry, hedge } = route
+  const { upstream, targets = [], retry, hedge, strip = '' } = route
   return {
     match: matchOf(route),
     /** Null: the route takes every request for its models. */
     when: whenOf(route.when),
     /** At least one, with at least one weight above 0. */
-    targets: (upstream === undefined ? targets : [{ upstream, weight: 1 }]).map(targetOf),
+    targets: (upstream === undefined ? targets : [{ upstream, weight: 1 }]).map((values) => ({
+      ...targetOf(values),
+      strip,
+    })),
     sticky: route.sticky,
     balance: route.balance,
     /** Tried in order after the targets. */
-    fallback: route.fallback.map((target) => section(fallbackTarget, target)),
+    fallback: route.fallback.map((target) => ({ ...section(fallbackTarget, target), strip })),
     retry: retry === undefined ? NO_RETRY : section(retrySchema, retry),
     /** Null: no hedging. */
     hedge: hedge === undefined ? null : section(hedgeSchema, hedge),
     /** Null: no copies. */
-    shadow: route.shadow === undefined ? null : shadowOf(route.shadow),
+    shadow: route.shadow === undefined ? null : { ...shadowOf(route.shadow), strip },
     cache: routeCacheOf(route.cache),
     cacheControl: cacheControlOf(route.cache_control),
     /** Names of guardrails, in order. */
@@ -235,8 +246,28 @@ const NO_RETRY: Section<z.output<typeof retrySchema>> = {
   nonIdempotent: false,
 }
 
-function matchOf({ model, prefix = '' }: RouteValues): { model: string } | { prefix: string } {
-  return model === undefined ? { prefix } : { model }
+/** The model of a route that matches every model. */
+const EVERY_MODEL = '*'
+
+/** What a route matches: a model, or the models that start with a text; empty: all of them. */
+type Match = { model: string } | { prefix: string }
+
+function matchOf({ model, prefix = '' }: RouteValues): Match {
+  return model === undefined || model === EVERY_MODEL ? { prefix } : { model }
+}
+
+/** The model or prefix of a route, as in the file. */
+export function labelOf(match: Match): string {
+  if ('model' in match) return match.model
+  return match.prefix === '' ? EVERY_MODEL : match.prefix
+}
+
+/** The model that a target gets of a request: its own, or the requested one without what the route strips. */
+export function modelAt(
+  { model, strip }: { readonly model: string | null; readonly strip: string },
+  requested: string,
+): string {
+  return model ?? (requested.startsWith(strip) ? requested.slice(strip.length) : requested)
 }
 
 function targetOf(values: z.output<typeof target>) {

@@ -1,4 +1,5 @@
 /** Value types that several parts of the schema share: names, model ids and bounded numbers. */
+import { MODEL_NAME } from '../../formats/chat/model-facts.js'
 import * as z from 'zod'
 
 /** The longest time that a setting allows. */
@@ -9,9 +10,9 @@ export const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, {
   error: 'must be 1 to 64 letters, digits, dots, dashes or underscores, and start with a letter or digit',
 })
 
-/** A model id or the start of one: printable, no spaces. The longest of 2026 has 42 characters. */
-export const modelText = z.string().regex(/^[!-~]{1,256}$/, {
-  error: 'must be 1 to 256 printable ASCII characters without spaces',
+/** A model id. */
+export const modelText = z.string().max(256).regex(MODEL_NAME, {
+  error: 'must be 1 to 256 printable ASCII characters, with single spaces only between words',
 })
 
 /** A text of 1 to `max` characters. */

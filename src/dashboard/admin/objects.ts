@@ -2,6 +2,7 @@
  * Accounts, members and keys as objects of the admin API and of `sluice apply`: their fields, their values in
  * the spelling of the API, and the records that follow from values. Pure.
  */
+import { MODEL_NAME } from '../../formats/chat/model-facts.js'
 import {
   roleOf,
   type Account,
@@ -89,7 +90,7 @@ export function assertCount(count: number, path: string, faults: Faults): void {
   faults.report(path, `"${path}" has ${count} labels.`, `Send at most ${MAX_LABELS}.`)
 }
 
-const MODEL = textType((text) => /^[!-~]{1,256}$/.test(text) && !text.slice(0, -1).includes('*'), {
+const MODEL = textType((text) => MODEL_NAME.test(text) && !text.slice(0, -1).includes('*'), {
   fix: 'Send the id of a model, or the beginning of ids and a "*".',
 })
 /** Control characters, and characters that reorder text. */

@@ -3,6 +3,12 @@
  * treat the model like the newest of its family.
  */
 
+/**
+ * The name of a model: printable ASCII words with single spaces between them, at most 256 characters. Names of
+ * vendors have no space; names that operators choose for routes may have.
+ */
+export const MODEL_NAME = /^(?=[ -~]{1,256}$)[!-~]+(?: [!-~]+)*$/
+
 /** Vendors with formats and rules of their own. Models of other vendors have none. */
 export type ModelFamily = 'openai' | 'anthropic' | 'google'
 

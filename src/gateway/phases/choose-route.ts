@@ -2,6 +2,7 @@
  * Chooses the route for a request by its model, and the order of the upstreams that may serve it. Sends
  * nothing.
  */
+import { modelAt } from '../../config/schema/route-schema.js'
 import type { Identity } from '../../accounts/account.js'
 import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
 import { GatewayError } from '../../errors.js'
@@ -71,7 +72,7 @@ export function choose(call: Call, identity: Identity, generation: Generation, c
   for (const routeTarget of routed.order) {
     const target = generation.target(routeTarget, request, call)
     if (target === null) continue
-    const model = routeTarget.model ?? request.model
+    const model = modelAt(routeTarget, request.model)
     const { isFallback, canary } = routeTarget
     const latency = isTimed ? states.of(routeTarget.upstream.name).latency(routeTarget) : null
     candidates.push({ target, model, isFallback, latency, canary })

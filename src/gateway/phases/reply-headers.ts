@@ -1,12 +1,10 @@
 /** Builds the gateway's own reply headers: the upstream, lost fields and timing. */
+import { MODEL_NAME } from '../../formats/chat/model-facts.js'
 import type { StartedReply } from '../attempts/attempt.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { CacheUse } from '../../policy/cache-rules.js'
 import type { Exchange } from '../client-exchange.js'
 import { waitsOf, type Results } from './phase-results.js'
-
-/** Model names that are valid in a header; a client may send any text. */
-const PLAIN_MODEL = /^[!-~]{1,256}$/
 
 /**
  * Name, value, … for a reply that has begun. Times in `server-timing` are in ms; `upstream` is the time until
@@ -30,7 +28,7 @@ export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['
     headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
   } else if (candidate !== null) {
     headers.push(...candidate.target.replyHeaders)
-    if (PLAIN_MODEL.test(candidate.model)) headers.push('x-sluice-model', candidate.model)
+    if (MODEL_NAME.test(candidate.model)) headers.push('x-sluice-model', candidate.model)
   }
   if (sent !== null && sent.attempts.length > 1) {
     headers.push('x-sluice-attempts', attemptList(sent, 'ok'))

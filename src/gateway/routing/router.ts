@@ -10,6 +10,7 @@ import type {
   ShadowConfig,
   TargetName,
 } from '../../config/config.js'
+import { labelOf } from '../../config/schema/route-schema.js'
 import { matches, whenText, type RequestTraits } from './match-route-conditions.js'
 
 /**
@@ -20,8 +21,10 @@ export interface RouteTarget {
   /** The label of the route. */
   readonly route: string
   readonly upstream: UpstreamConfig
-  /** Null: the model that the client requested. */
+  /** Null: the model that the client requested, without `strip`. */
   readonly model: string | null
+  /** The start of the requested model that the upstream does not get; often empty. */
+  readonly strip: string
   /** The weight relative to the other targets of the route; 0 for a fallback. */
   readonly weight: number
   readonly isFallback: boolean
@@ -116,14 +119,15 @@ function routeOf(
   index: number,
   upstreams: Readonly<Record<string, UpstreamConfig>>,
 ): ModelRoute {
-  const label = 'model' in config.match ? config.match.model : config.match.prefix
+  const label = labelOf(config.match)
   const targetOf = (target: TargetName, properties: Partial<RouteTarget> = {}): RouteTarget => {
     const upstream = upstreams[target.upstream]
     if (upstream === undefined) {
       throw new Error(`routes[${index}] names the unknown upstream '${target.upstream}'`)
     }
     const { weight = 0, isFallback = false, canary = null, abort = null } = properties
-    return { route: label, upstream, model: target.model, weight, isFallback, canary, abort }
+    const { model, strip } = target
+    return { route: label, upstream, model, strip, weight, isFallback, canary, abort }
   }
   const { shadow } = config
   return {
@@ -179,13 +183,15 @@ export function reasonOf(chosen: ModelRoute | null, all: readonly ModelRoute[]):
   const why =
     'model' in match
       ? `the id is exactly '${chosen.label}'`
-      : `'${chosen.label}' is the longest prefix that matches, and no route has the exact id`
+      : match.prefix === ''
+        ? 'no other route has the id or a prefix of it'
+        : `'${chosen.label}' is the longest prefix that matches, and no route has the exact id`
   const others = all.filter((route) => route !== chosen).sort((a, b) => a.index - b.index)
   return { place: `routes[${chosen.index}]`, why, others: others.map(nameOf) }
 }
 
 function nameOf({ index, label, config: { match, when } }: ModelRoute): string {
-  const kind = 'model' in match ? 'model' : 'prefix'
+  const kind = 'model' in match || match.prefix === '' ? 'model' : 'prefix'
   const condition = when === null ? '' : `, when ${whenText(when)}`
   return `routes[${index}] ${kind} '${label}'${condition}`
 }

@@ -77,6 +77,24 @@ const RULES: [string, string, string][] = [
     ':3:14: upstreams.openai.dialect: must be removed: the preset groq uses openai-chat',
   ],
   [
+    'a strip that is no start of the prefix',
+    changed('prefix: gpt-,', 'prefix: gpt-, strip: o,'),
+    ':7:28: routes[0].strip: needs a prefix that starts with it',
+  ],
+  [
+    'a strip without a prefix',
+    changed('prefix: gpt-,', 'model: gpt-5, strip: gpt-,'),
+    ':7:28: routes[0].strip: needs a prefix that starts with it',
+  ],
+  [
+    'a second route for every model',
+    changed(
+      'routes:\n',
+      "routes:\n  - { model: '*', upstream: openai }\n  - { model: '*', upstream: openai }\n",
+    ),
+    ':8:5: routes[1]: matches the same models as routes[0]: add a when, or merge them into one route with targets',
+  ],
+  [
     'a preset without an address',
     changed('    dialect: openai\n    base_url: https://api.openai.com/v1\n', '    preset: azure\n'),
     ':3:5: upstreams.openai.base_url: is required: use the URL of the service with its version, as in https://HOST/v1',

@@ -44,6 +44,17 @@ void t.test('exact wins over prefix, long over short, in any order', (t) => {
   t.end()
 })
 
+void t.test('the route for every model comes last', (t) => {
+  const router = routerOf(`
+  - { model: '*', upstream: b }
+  - { prefix: gpt-, upstream: a }
+`)
+  t.equal(plain(router, 'gpt-5')?.label, 'gpt-')
+  t.equal(plain(router, 'llama')?.label, '*')
+  t.equal(router.all('gpt-5').length, 2)
+  t.end()
+})
+
 void t.test('a target may request another model from its upstream', (t) => {
   const router = routerOf(`
   - { prefix: fast-, targets: [{ upstream: b, model: claude-haiku-5-5 }] }

@@ -1,4 +1,5 @@
 /** The catalogue, the current route of each model, and the playground. */
+import { modelAt } from '../../../config/schema/route-schema.js'
 import { factsFor } from '../../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../../config/config.js'
 import type { ModelFacts } from '../../../formats/chat/model-facts.js'
@@ -112,7 +113,7 @@ function explained(snapshot: Snapshot, model: string): schema.ExplainReply {
   const found = usualRoute(router, model)
   const { why, others } = reasonOf(found, router.all(model))
   const target = found?.targets[0]
-  const requested = target?.model ?? model
+  const requested = target === undefined ? model : modelAt(target, model)
   const facts = factsFor(snapshot.catalogue, requested)
   return {
     model,
@@ -181,7 +182,7 @@ function targetViews(snapshot: Snapshot, found: ModelRoute, requested: string): 
   const total = found.targets.reduce((sum, { weight }) => sum + weight, 0)
   return [...found.targets, ...found.fallback].map((target) => {
     const { upstream, weight, isFallback } = target
-    const model = target.model ?? requested
+    const model = modelAt(target, requested)
     const price =
       upstream.prices[model] ?? upstream.prices[ANY_MODEL] ?? factsFor(snapshot.catalogue, model).price
     return {
@@ -215,7 +216,7 @@ function routeView(snapshot: Snapshot, found: ModelRoute, requested: string): sc
   const [target] = targets
   if (target === undefined) return null
   const { upstream } = target
-  const model = target.model ?? requested
+  const model = modelAt(target, requested)
   const dialects = dialectsByRequest(upstream, factsFor(catalogue, model))
   return {
     label,

@@ -1,4 +1,5 @@
 /** Types that the other files of the schema share. */
+import { MODEL_NAME } from '../../../formats/chat/model-facts.js'
 import * as z from 'zod'
 
 /** The id of an account, a key, a request: opaque. */
@@ -14,8 +15,8 @@ export const count = z.int().min(0)
 export const nanoUsd = z.int().min(0)
 
 /** A model's id as clients write it. */
-export const modelId = z.string().regex(/^[!-~]{1,256}$/, {
-  error: 'must be 1 to 256 printable ASCII characters without spaces',
+export const modelId = z.string().regex(MODEL_NAME, {
+  error: 'must be 1 to 256 printable ASCII characters, with single spaces only between words',
 })
 
 /** Limits of a plan's keys, or of one key within its plan. An omitted member is unlimited. */

@@ -1,0 +1,33 @@
+/**
+ * Goal: a prefix that a route strips does not reach the upstream, `*` takes what no other route takes, and a
+ * route's name may have words; the client sees the name that it asked for.
+ * Method: a gateway whose emulator records the model that it gets, in the same and in another format.
+ */
+import t from 'tap'
+import { startGateway } from '../../helpers/gateway.js'
+import { rowsOf } from '../../helpers/ledger.js'
+
+const ROUTES = `  - { prefix: ours/, strip: ours/, upstream: openai }
+  - { prefix: ours/claude-, strip: ours/, upstream: anthropic }
+  - { prefix: kept/, strip: kept/, targets: [{ upstream: openai, model: gpt-5.4 }] }
+  - { model: My Best Model, targets: [{ upstream: openai, model: gpt-5.4 }] }
+  - { model: '*', targets: [{ upstream: openai }] }
+`
+
+void t.test('the upstream gets the rest of the name', async (t) => {
+  const gateway = await startGateway(t, { routes: ROUTES })
+  const ask = async (model: string): Promise<[status: number, upstream: string, served: string]> => {
+    const reply = await gateway.chat({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 })
+    await reply.text()
+    const { headers } = reply
+    return [reply.status, headers.get('x-sluice-upstream') ?? '', headers.get('x-sluice-model') ?? '']
+  }
+  t.same(await ask('ours/gpt-5.4-mini'), [200, 'openai', 'gpt-5.4-mini'])
+  t.same(await ask('ours/claude-sonnet-5-5'), [200, 'anthropic', 'claude-sonnet-5-5'])
+  t.same(await ask('kept/anything'), [200, 'openai', 'gpt-5.4'], 'a model of the target wins')
+  t.same(await ask('My Best Model'), [200, 'openai', 'gpt-5.4'])
+  t.same(await ask('vendor/unheard-of'), [200, 'openai', 'vendor/unheard-of'])
+  const [row] = (await rowsOf(gateway)).filter(({ modelAsked }) => modelAsked === 'ours/gpt-5.4-mini')
+  t.match(row, { model: 'gpt-5.4-mini' })
+  t.ok(row?.costNanoUsd !== null && Number(row?.costNanoUsd) > 0, 'priced as the model that served')
+})
