@@ -14,7 +14,14 @@ import type {
   FormatCodecs,
   WireFormat,
 } from './dialect.js'
-import { ENDPOINTS, matchingRows, type ClientFormat, type EndpointRow, type Match } from './match-endpoint.js'
+import {
+  BARE_ENDPOINTS,
+  ENDPOINTS,
+  matchingRows,
+  type ClientFormat,
+  type EndpointRow,
+  type Match,
+} from './match-endpoint.js'
 import { geminiEmbedding, geminiEmbeddings } from './gemini/embeddings.js'
 import { gemini } from './gemini/index.js'
 import { openaiChat } from './openai-chat/index.js'
@@ -76,18 +83,28 @@ const FIXED: ReadonlyMap<string, ResolvedEndpoint> = new Map(
   ]),
 )
 
+/** Which paths are served: with `bare`, also those of `server.bare_paths`. */
+interface ServedPaths {
+  readonly bare: boolean
+}
+
 /** Null if there is no such endpoint. `path` has no query; HEAD counts as GET. */
-export function resolveEndpoint(method: string, path: string): ResolvedEndpoint | null {
+export function resolveEndpoint(
+  method: string,
+  path: string,
+  { bare }: ServedPaths = { bare: false },
+): ResolvedEndpoint | null {
   const rowMethod = method === 'HEAD' ? 'GET' : method
   const fixed = FIXED.get(`${rowMethod} ${path}`)
   if (fixed !== undefined) return fixed
-  const match = matchingRows(path, SERVED).find(({ row }) => row.method === rowMethod)
+  const rows = bare ? [...SERVED, ...BARE_ENDPOINTS] : SERVED
+  const match = matchingRows(path, rows).find(({ row }) => row.method === rowMethod)
   return match === undefined ? null : resolvedBy(match)
 }
 
 /** The methods of a path; empty if there is no such endpoint. */
-export function allowedMethods(path: string): string[] {
-  return matchingRows(path, SERVED).flatMap(({ row }) =>
+export function allowedMethods(path: string, { bare }: ServedPaths = { bare: false }): string[] {
+  return matchingRows(path, bare ? [...SERVED, ...BARE_ENDPOINTS] : SERVED).flatMap(({ row }) =>
     row.method === 'GET' ? ['GET', 'HEAD'] : [row.method],
   )
 }

@@ -73,6 +73,25 @@ export const ENDPOINTS: readonly EndpointRow[] = [
   get('/v1/models/{model}', CHATS, MODELS),
 ]
 
+/**
+ * The same endpoints at the paths of other gateways and of Azure's deployments, for `server.bare_paths`:
+ * without `/v1`, below a vendor's name, and with the model in the path.
+ *
+ * Sources: LiteLLM 1.110.2 (`proxy/proxy_server.py`), Azure OpenAI REST API reference.
+ */
+export const BARE_ENDPOINTS: readonly EndpointRow[] = [
+  ...['/openai/deployments/{model}', '/engines/{model}'].flatMap((path) => [
+    post(`${path}/chat/completions`, CHATS, CHAT),
+    post(`${path}/completions`, COMPLETION_FORMAT, COMPLETIONS),
+    post(`${path}/embeddings`, EMBEDDING_FORMAT, EMBEDDINGS),
+  ]),
+  ...ENDPOINTS.filter(({ path }) => path.startsWith('/v1/')).flatMap((row) => [
+    { ...row, path: row.path.slice('/v1'.length) },
+    ...(row.path.startsWith('/v1/responses') ? [{ ...row, path: `/openai${row.path}` }] : []),
+    ...(row.path.startsWith('/v1/messages') ? [{ ...row, path: `/anthropic${row.path}` }] : []),
+  ]),
+]
+
 /** A vendor's endpoint that the gateway does not have, and its replacement. */
 interface Unserved {
   readonly dialect: DialectName

@@ -130,7 +130,7 @@ void t.test('names of LiteLLM and vendors in the wrong key are explained', async
     ['{ custom_llm_provider: openai }', /custom_llm_provider.*did you mean "dialect"/],
     ['{ dialect: openai, rpm: 5 }', /"rpm": here it is requests_per_minute/],
     ['{ dialect: mistral }', /dialect: must be one of .*; for this value write preset: mistral/],
-    ['{ preset: openai }', /preset: must be one of .*; for this value write dialect: openai/],
+    ['{ preset: converse }', /preset: must be one of .*; for this value write dialect: converse/],
     ['{ dialect: vertex_ai }', /for this value write platform: vertex/],
     ['{ dialect: Bedrock }', /for this value write platform: bedrock/],
     ['{ dialect: antropic }', /dialect: must be one of .*did you mean "anthropic"/],

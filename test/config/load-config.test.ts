@@ -36,6 +36,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
     server: {
       name: hostname(),
       host: '0.0.0.0',
+      barePaths: false,
       cors: { origins: [] },
       overload: {
         enabled: true,
@@ -155,7 +156,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
       {
         match: { prefix: 'gpt-' },
         when: null,
-        targets: [{ upstream: 'openai', model: null, weight: 1, abort: null }],
+        targets: [{ upstream: 'openai', model: null, weight: 1, abort: null, strip: '' }],
         sticky: 'none',
         balance: 'weighted',
         fallback: [],

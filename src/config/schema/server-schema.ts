@@ -164,6 +164,12 @@ export const serverSchema = z.strictObject({
     .describe(
       'Addresses and networks of reverse proxies in front. For a connection from one of them, the client address is the rightmost entry of `X-Forwarded-For` that is not one of them.',
     ),
+  bare_paths: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Whether the endpoints are also served without `/v1` (`/chat/completions`), at `/openai/v1/responses`, `/anthropic/v1/messages` and at Azure's `/openai/deployments/{model}/…` and `/engines/{model}/…`, whose model is that of the request; keys are also read from `api-key` and `x-litellm-api-key`. For apps that move from LiteLLM or Azure.",
+    ),
   cors: z
     .strictObject({
       origins: z

@@ -24,7 +24,7 @@ export function authenticate(
   authenticator: Authenticator,
 ): Authenticated | Promise<Authenticated> {
   if (x.runsAs !== null) return accept(x, x.runsAs)
-  const { text, keyIn } = clientKeyOf(x.req, x.path)
+  const { text, keyIn } = clientKeyOf(x)
   if (authenticator.takesTokens) refuseQueryToken(x.req, x.path)
   const identified = authenticator.identifyBy(text, keyIn, x.clientAddress)
   return identified instanceof Promise
@@ -50,6 +50,8 @@ interface ClientKey {
 const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253}|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){2,4})$/
 const SCHEME = /^bearer +/i
 const HEADERS = ['x-api-key', 'x-goog-api-key'] as const
+/** Further ones with `server.bare_paths`: of Azure's clients and of LiteLLM's. */
+const BARE_HEADERS = ['api-key', 'x-litellm-api-key'] as const
 
 /** The key or token in the value of an `Authorization` header; null if there is none in the right form. */
 export function bearerIn(value: string): string | null {
@@ -74,16 +76,22 @@ function plain(text: string): string {
  * The key of a request. Throws `malformed_request` for two different ones. A header without a key, such as
  * another scheme in `Authorization`, is used only if there is no key elsewhere.
  */
-export function clientKeyOf(req: HttpRequest, path: string): ClientKey {
+export function clientKeyOf({
+  req,
+  path,
+  generation,
+}: Pick<Exchange, 'req' | 'path' | 'generation'>): ClientKey {
   const { headers, url = '' } = req
+  const { barePaths } = generation.snapshot.config.server
   const authorization = headerOf(req, 'authorization')
   const onlyBearer =
     headers['x-api-key'] === undefined &&
     headers['x-goog-api-key'] === undefined &&
+    !barePaths &&
     url.length === path.length
   if (onlyBearer) return { text: authorization, keyIn: bearerIn }
   let found: { readonly name: string; readonly key: string; readonly sent: ClientKey } | null = null
-  for (const { name, text, key, keyIn } of keyLocationsOf(req, path, authorization)) {
+  for (const { name, text, key, keyIn } of keyLocationsOf(req, path, { authorization, barePaths })) {
     if (found !== null && found.key !== key) {
       const message = `The request has two different API keys, in ${found.name} and in ${name}: send one.`
       throw new GatewayError('malformed_request', message, { param: name })
@@ -100,13 +108,21 @@ interface KeyLocation extends ClientKey {
   readonly key: string
 }
 
-function keyLocationsOf(req: HttpRequest, path: string, authorization: string | undefined): KeyLocation[] {
+function keyLocationsOf(
+  req: HttpRequest,
+  path: string,
+  { authorization, barePaths }: { readonly authorization: string | undefined; readonly barePaths: boolean },
+): KeyLocation[] {
   const locations: KeyLocation[] = []
   const text = authorization ?? ''
   const key = SCHEME.test(text) ? text.replace(SCHEME, '') : ''
   if (key !== '') locations.push({ name: 'authorization', text, key, keyIn: bearerIn })
   for (const name of HEADERS) {
     const value = headerOf(req, name) ?? ''
+    if (value !== '') locations.push({ name, text: value, key: value, keyIn: plain })
+  }
+  for (const name of barePaths ? BARE_HEADERS : []) {
+    const value = (headerOf(req, name) ?? '').replace(SCHEME, '')
     if (value !== '') locations.push({ name, text: value, key: value, keyIn: plain })
   }
   for (const value of queryKeysOf(req.url ?? '', path)) {

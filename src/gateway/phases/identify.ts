@@ -41,11 +41,12 @@ export function identify(x: Exchange): Identified {
     const native = { resolved: null, dialect: null, refusal: null, clientRequestId }
     return { ...native, operation: 'native', format: 'native' }
   }
-  const resolved = resolveEndpoint(method, path)
+  const bare = x.generation.snapshot.config.server.barePaths
+  const resolved = resolveEndpoint(method, path, { bare })
   if (resolved === null) {
     const { dialect, refusal } = isSocketOfResponses(req, path)
       ? { dialect: 'openai-responses' as const, refusal: new GatewayError('no_websocket', HTTP_ONLY) }
-      : unknownEndpoint(method, path)
+      : unknownEndpoint(method, path, bare)
     return { resolved, dialect, operation: null, format: null, clientRequestId, refusal }
   }
   const { dialect, endpoint, format } = resolved
@@ -92,7 +93,7 @@ interface UnknownEndpoint {
  * Refuses a request to an endpoint that does not exist, in the vendor's format if the path is one of a
  * vendor's.
  */
-function unknownEndpoint(method: string, path: string): UnknownEndpoint {
+function unknownEndpoint(method: string, path: string, bare: boolean): UnknownEndpoint {
   const unserved = unservedEndpoint(method, path)
   if (unserved !== null) {
     const message = `There is no endpoint ${method} ${shownPath(path)}. ${unserved.advice}`
@@ -101,12 +102,16 @@ function unknownEndpoint(method: string, path: string): UnknownEndpoint {
   const nearest = nearestRow(method, path, SERVED)
   return {
     dialect: path.startsWith('/v1beta/') ? 'gemini' : (nearest?.dialect ?? null),
-    refusal: noEndpoint(method, path, nearest && `${nearest.method} ${nearest.path}`),
+    refusal: noEndpoint(method, path, { bare, nearest: nearest && `${nearest.method} ${nearest.path}` }),
   }
 }
 
-function noEndpoint(method: string, path: string, nearest: string | null): GatewayError {
-  const methods = allowedMethods(path)
+function noEndpoint(
+  method: string,
+  path: string,
+  { bare, nearest }: { readonly bare: boolean; readonly nearest: string | null },
+): GatewayError {
+  const methods = allowedMethods(path, { bare })
   // A model may have a colon in its name, so a misspelt method looks like a model that GET reads.
   if (methods.length > 0 && !(method === 'POST' && isModelMethod(path))) {
     const message = `This path takes ${methods.join(', ')}, not ${method}.`

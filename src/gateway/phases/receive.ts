@@ -2,6 +2,7 @@
  * Reads the body of a request and returns one checked `Call`. The whole body is buffered before anything is
  * sent upstream, so that a framing error at its end has no effect there and another attempt is possible.
  */
+import { splice } from '../../formats/wire/json/splice.js'
 import type { Duplex } from 'node:stream'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonObject } from '../../formats/chat/json.js'
@@ -299,6 +300,14 @@ export function callFrom(
   { value, members }: ParsedObject,
   { resolved, headers, query = '' }: BodyContext,
 ): Call {
+  const { model } = resolved.endpoint
+  if (model !== undefined && resolved.dialect === 'openai-chat') {
+    // A path of Azure: its model is that of the request, and the query has the version of Azure's API.
+    const { operation } = resolved.endpoint
+    const named = splice(raw, members, [{ key: 'model', json: JSON.stringify(model) }])
+    const context = { resolved: { ...resolved, endpoint: { operation } }, ...(headers && { headers }) }
+    return callFrom(named, parseObject(named), context)
+  }
   const request = requestIn(value, raw.length, { resolved, headers })
   const { dialect, wire, clientCodec, format, endpoint } = resolved
   return { dialect, wire, clientCodec, format, endpoint, raw, members, body: value, request, query }

@@ -44,7 +44,10 @@ export function sendErrorReply(
   const retryAfterSeconds = error.wire.retryAfterSeconds ?? waitFor(error)
   if (retryAfterSeconds !== undefined) allHeaders.push('retry-after', String(retryAfterSeconds))
   if (!isRetryable(error.wire)) allHeaders.push('x-should-retry', 'false')
-  if (error.kind === 'method_not_allowed') allHeaders.push('allow', allowedMethods(x.path).join(', '))
+  if (error.kind === 'method_not_allowed') {
+    const { barePaths: bare } = x.generation.snapshot.config.server
+    allHeaders.push('allow', allowedMethods(x.path, { bare }).join(', '))
+  }
   if (error.wire.param === 'content-encoding' && error.kind === 'unsupported_media_type') {
     allHeaders.push('accept-encoding', CODINGS.join(', '))
   }

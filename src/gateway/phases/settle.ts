@@ -107,7 +107,7 @@ export class Settlement {
   private spoolRefusal(): void {
     const { x, results, services } = this
     this.isRecorded = true
-    const { text, keyIn } = clientKeyOf(x.req, x.path)
+    const { text, keyIn } = clientKeyOf(x)
     const secret = text === undefined ? null : keyIn(text)
     if (secret === null || isCompactToken(secret)) return
     const entry = entryOf(x, results, performance.now())
