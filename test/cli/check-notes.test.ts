@@ -148,7 +148,7 @@ routes:
   - { prefix: gpt-, upstream: b, when: { tools: true, images: true, min_prompt_tokens: 20 } }
   - { prefix: gpt-, upstream: b, when: { tools: true } }
   - { prefix: gpt-, upstream: c }
-  - { model: '*', upstream: c }
+  - { model: '*-x', upstream: c }
 `
 
 void t.test(
@@ -165,7 +165,7 @@ void t.test(
       `upstreams.b.api_key (line 8): ${plain}`,
       `upstreams.b.headers.x-auth (line 9): ${plain}`,
       `routes[0].prefix: "gpt-*" ${never}: it is plain text, not a pattern, and no model id contains "*"; write prefix: gpt-`,
-      `routes[5].model: "*" ${never}: it is plain text, not a pattern, and no model id contains "*"`,
+      `routes[5].model: "*-x" ${never}: it is plain text, not a pattern, and no model id contains "*"`,
       `routes[2] ${never}: routes[1] takes all of its requests before it`,
     ]
     for (const note of notes) t.ok(out.includes(`note: ${note}\n`), note)
