@@ -50,8 +50,10 @@ export type GatewayRole = (typeof GATEWAY_ROLES)[number]
 export interface User {
   /** `usr_…`; the account's id if the user was made together with an account. */
   id: string
-  /** Unique; as `comparableEmail` writes it. It never changes. */
+  /** Unique; as `comparableEmail` writes it. It follows the address at the identity provider. */
   email: string
+  /** The address before, while memberships still have it. */
+  formerEmail?: string
   /** Given by an administrator; null: none. See `roleOf`. */
   role: GatewayRole | null
   /** Given by a group of the identity provider, at the last sign-in. */

@@ -76,6 +76,7 @@ export interface AccountEdit {
 export interface UserEdit {
   readonly role?: User['role']
   readonly groupRole?: User['groupRole'] | null
+  readonly formerEmail?: null
   readonly disabled?: boolean
   readonly passwordHash?: string
   readonly issuer?: string
@@ -105,6 +106,15 @@ export interface Users {
     edit: UserEdit | ((user: User) => UserEdit | null),
     auditEntries?: AuditEntriesOf<User>,
   ): Promise<User | null>
+  /**
+   * Gives the user another address, with all memberships; null if the user does not exist. Durable before it
+   * resolves. A call that was interrupted is finished by the next one.
+   */
+  changeEmail(
+    id: string,
+    email: string,
+    auditEntries?: AuditEntriesOf<User>,
+  ): Promise<User | 'email_taken' | null>
   /** What the user is a member of, in no order. */
   memberships(userId: string): Promise<Member[]>
 }

@@ -171,6 +171,8 @@ function observedHolders(
       byEmail: (email) => timed('accounts', () => users.byEmail(email)),
       list: (query) => timed('accounts', () => users.list(query)),
       change: (id, edit, auditEntries) => timed('accounts', () => users.change(id, edit, auditEntries)),
+      changeEmail: (id, email, auditEntries) =>
+        timed('accounts', () => users.changeEmail(id, email, auditEntries)),
       memberships: (userId) => timed('accounts', () => users.memberships(userId)),
     },
     signInTokens: {

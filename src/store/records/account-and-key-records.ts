@@ -67,6 +67,7 @@ const accountSchema = z.object({
 const userSchema = z.object({
   id: z.string(),
   email: z.string(),
+  formerEmail: z.string().exactOptional(),
   role: z.enum(GATEWAY_ROLES).nullable(),
   groupRole: z.enum(GATEWAY_ROLES).exactOptional(),
   passwordHash: z.string(),
@@ -249,8 +250,12 @@ export function editedKey(key: ApiKey, edit: KeyEdit | ((key: ApiKey) => KeyEdit
 export function editedUser(user: User, edit: UserEdit | ((user: User) => UserEdit | null)): User | null {
   const change = typeof edit === 'function' ? edit(user) : edit
   if (change === null) return null
-  const { groupRole = null, ...others } = { ...user, ...change }
-  return { ...others, ...(groupRole === null ? {} : { groupRole }) }
+  const { groupRole = null, formerEmail = null, ...others } = { ...user, ...change }
+  return {
+    ...others,
+    ...(groupRole === null ? {} : { groupRole }),
+    ...(formerEmail === null ? {} : { formerEmail }),
+  }
 }
 
 /**

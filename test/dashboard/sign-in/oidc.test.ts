@@ -12,6 +12,7 @@ import { IdentityProvider } from '../../../src/dashboard/server/sign-in/identity
 import { scene, type Scene } from './oidc-stage.js'
 import { CLIENT_ID, CLIENT_SECRET, startSilence, type Person } from './identity-provider.js'
 import { PASSWORD, startStage, type Answer, type Browser } from '../fixtures/stage.js'
+import { onBothStores } from '../admin/admin-stage.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
 
@@ -109,13 +110,91 @@ for (const engine of ['SQLite', 'Redis']) {
     t.type(first, 'string')
     const moved = { email: 'ada.new@example.com', verified: true, sub: 'first' }
     t.equal(await idOf(moved), first, 'the address has changed')
-    t.equal(await stage.store.users.byEmail('ada.new@example.com'), null, 'no second user is made')
+    t.match(await stage.store.users.byEmail('ada.new@example.com'), { subject: 'first' }, 'and is followed')
+    t.equal(await stage.store.users.byEmail('ada@example.com'), null, 'no second user is made')
     const taken = await stage.account('grace@example.com')
     t.equal(await idOf({ ...moved, email: 'grace@example.com' }), first, 'another user has the address')
     t.match(await stage.store.users.byId(taken.id), { passwordHash: /argon2id/ }, 'and is not bound')
-    t.equal(await idOf({ email: 'ada@example.com', verified: true, sub: 'second' }), 403, 'another identity')
+    t.match(await stage.store.users.byEmail('ada.new@example.com'), { subject: 'first' }, 'the address stays')
+    t.match(JSON.stringify(stage.gateway.lines), 'keeps the former address', 'the log has the reason')
+    const other = { email: 'ada.new@example.com', verified: true, sub: 'second' }
+    t.equal(await idOf(other), 403, 'another identity')
+    const free = await idOf({ ...other, email: 'ada@example.com' })
+    t.match([typeof free, free === first], ['string', false], 'the former address is free')
   })
 }
+
+onBothStores(t, 'memberships and keys of a user follow the address', async (t, settings) => {
+  const stage = await scene(t, { emailInToken: false }, settings)
+  const { store } = stage
+  stage.configure({ more: ", roles: { accounts: { 'team-*': viewer } }" })
+  const person = { email: 'ada@example.com', verified: true, sub: 'first', groups: ['team-a'] }
+  const { user } = await ensureUser(store, { email: 'ada@example.com' })
+  for (const name of ['team-a', 'team-b']) {
+    const { account } = await createAccount(store, { name, plan: 'max', password: null })
+    await setMember(store, { account, user, role: 'member', nowMs: 1, audit: () => [] })
+  }
+  const browser = stage.browser()
+  t.equal((await through(stage, browser, person)).status, 200)
+  const made = await browser.ask('POST', '/keys?account=team-b', { body: { name: 'own' } })
+  t.equal(made.status, 201)
+  const moved = { ...person, email: 'Ada.New@example.com', groups: [] }
+  for (let time = 1; time <= 2; time += 1) {
+    const entered = sessionReply.parse((await through(stage, browser, moved)).json)
+    const roles = entered.accounts.map(({ name, role }) => `${name} ${role}`)
+    t.same(roles, ['team-a member', 'team-b member'], `sign-in ${time}`)
+    t.equal(entered.user?.email, 'ada.new@example.com')
+  }
+  t.match((await browser.get('/keys?account=team-b')).json, { keys: [{ name: 'own' }] }, 'her key')
+  for (const name of ['team-a', 'team-b']) {
+    const account = await store.accountByName(name)
+    const emails = (await store.membersOf(account?.id ?? '')).map(({ email }) => email)
+    t.same(emails, ['ada.new@example.com'], name)
+  }
+  const trail = await store.auditTrail.page({ accountId: user.id, after: null, limit: 100 })
+  t.equal(trail.filter(({ action }) => action === 'user.email').length, 1)
+  t.same(await store.users.byId(user.id), await store.users.byEmail('ada.new@example.com'))
+  t.equal((await store.users.byId(user.id))?.formerEmail, undefined)
+  const next = await ensureUser(store, { email: 'ada@example.com' })
+  t.match([next.isNew, await store.users.memberships(next.user.id)], [true, []], 'a new person')
+})
+
+onBothStores(t, 'first sign-ins at the same time', async (t, settings) => {
+  const stage = await scene(t, { emailInToken: false }, settings)
+  stage.configure({ more: ', create_accounts: true, roles: { auditor: [audit] }' })
+  const together = async (persons: readonly Person[]) => {
+    const entries: { browser: Browser; query: string; person: Person }[] = []
+    for (const person of persons) {
+      stage.provider.person = person
+      const browser = stage.browser()
+      entries.push({ browser, query: await stage.provider.visit(await begin(browser)), person })
+    }
+    const replies: Answer[] = []
+    const send = async ({ browser, query, person }: (typeof entries)[number]) => {
+      stage.provider.person = person
+      replies.push(await browser.ask('POST', '/oidc/finish', { body: { query } }))
+    }
+    await Promise.all(entries.map(send))
+    return replies
+  }
+  const usersOf = async (sub: string) => {
+    const { items } = await stage.store.users.list({ after: null, limit: 100 })
+    return items.filter(({ subject }) => subject === sub).length
+  }
+  const { items: before } = await stage.store.users.list({ after: null, limit: 100 })
+  for (const [at, groups] of [[], ['audit']].entries()) {
+    const person = { email: `one-${at}@example.com`, verified: true, sub: `one-${at}`, groups }
+    const replies = await together([person, person, person, person])
+    t.same(
+      replies.map(({ status }) => status),
+      [200, 200, 200, 200],
+      'one identity, four times',
+    )
+    t.equal(await usersOf(`one-${at}`), 1)
+  }
+  const { items } = await stage.store.users.list({ after: null, limit: 100 })
+  t.equal(items.length - before.length, 2, 'no user is left over')
+})
 
 void t.test('another letter that Unicode maps to ASCII is another address', async (t) => {
   const stage = await scene(t)

@@ -40,6 +40,40 @@ async function actions(store: Store, accountId: string): Promise<string[]> {
   return page.map(({ action }) => action).reverse()
 }
 
+/** The memberships of a user follow the address; of several users who want it, one gets it. */
+async function newAddresses(t: Test, store: Store, id: string): Promise<void> {
+  const { users } = store
+  const [member] = await users.memberships(id)
+  const accountId = member?.accountId ?? ''
+  t.equal(await users.changeEmail('usr_none', 'x@example.com'), null)
+  const other = aUser({ email: 'other@example.com' })
+  await users.create(other)
+  t.equal(await users.changeEmail(id, other.email), 'email_taken')
+  t.equal(await users.changeEmail(id, 'x'.repeat(5_000)), 'email_taken', 'one that cannot be stored')
+  const wanted = ['one@example.com', 'two@example.com', 'one@example.com', 'own@example.com']
+  for (const [at, email] of wanted.entries()) {
+    const entry = anEntry(id, { action: 'user.email', target: String(at) })
+    t.match(await users.changeEmail(id, email, () => [entry]), { id, email })
+    t.match(await users.byEmail(email), { id, email })
+    t.same(await users.byId(id), await users.byEmail(email))
+    t.match(await users.memberships(id), [{ ...member, email }])
+    t.match(await store.memberOf(accountId, email), { userId: id, email })
+    for (const former of wanted.filter((each) => each !== email)) {
+      t.equal(await users.byEmail(former), null, 'the former address is free')
+      t.equal(await store.memberOf(accountId, former), null)
+    }
+  }
+  const together = await Promise.all(
+    [id, other.id, id].map((each) => users.changeEmail(each, 'new@example.com')),
+  )
+  const holder = await users.byEmail('new@example.com')
+  t.ok(together.some((each) => each !== null && each !== 'email_taken' && each.id === holder?.id))
+  t.equal(together.includes('email_taken'), true)
+  t.match(await users.memberships(id), [{ email: (await users.byId(id))?.email }])
+  const listed = (await users.list({ after: null, limit: 100 })).items
+  t.equal(new Set(listed.map((user) => user.id)).size, listed.length, 'each user once')
+}
+
 /** People who sign in. */
 export async function users(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, newUrl)
@@ -90,6 +124,7 @@ export async function users(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(await store.users.byEmail('own@example.com'), login, 'made with the account')
   t.match(await store.users.memberships(login.id), [{ accountId: account.id, role: 'owner' }])
   t.same(await store.users.memberships(bob.id), [])
+  await newAddresses(t, store, login.id)
 }
 
 /** Names and parents. */

@@ -4,6 +4,8 @@
  */
 import type { Account, User } from '../../../accounts/account.js'
 import { checkedEmail, createAccount, isEmail } from '../../../accounts/change-accounts.js'
+import { userChange } from '../../../accounts/audit-changes.js'
+import { followAddress } from '../../../accounts/follow-address.js'
 import { groupRolesOf, setGroupRoles, type GroupRoles } from '../../../accounts/group-roles.js'
 import { ensureUser, userOfIdentity } from '../../../accounts/members.js'
 import { planOfNewAccounts } from '../../../accounts/plans.js'
@@ -19,6 +21,7 @@ import {
   signInTokenIdOf,
 } from '../sign-in/sessions.js'
 import { IdentityError, IdentityProvider, type Identity } from '../sign-in/identity-provider.js'
+import { oneAtATime } from '../sign-in/one-at-a-time.js'
 import { openRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, ownEntry, type Services } from '../services.js'
@@ -127,28 +130,20 @@ interface Verified extends Identity {
   readonly email: string
 }
 
-/**
- * The user of the identity, or else of its verified e-mail address, with the roles of its groups; made if the
- * configuration allows it or a group gives a role. A changed address at the provider leaves the user
- * unchanged. Throws `forbidden` if the address belongs to another identity.
- */
+/** The user of the identity with the roles of its groups. Throws as `boundUser` does. */
 async function userOf(
   services: Services,
   request: ApiRequest<unknown, unknown>,
   verified: Verified,
 ): Promise<User> {
   const { store, now, snapshot } = services
-  const { email, issuer, subject } = verified
   const { oidc } = snapshot().config.dashboard
-  const known = (await userOfIdentity(store, verified)) ?? (await store.users.byEmail(email))
-  if (known?.subject !== undefined && (known.subject !== subject || known.issuer !== issuer)) {
-    throw noAccount()
-  }
   const roles = await groupRolesOf(store, oidc?.roles ?? null, verified.groups)
-  const user = known ?? (await newUser(services, request, { ...verified, roles }))
-  // An earlier version let users who are bound to an identity set a password.
-  if (user.subject === undefined || user.passwordHash !== '')
-    await bind(services, request, { user, verified })
+  const known = await store.users.byEmail(verified.email)
+  const isBound = known !== null && isOf(known, verified) && isSettled(known)
+  const user = isBound
+    ? known
+    : await oneAtATime(services, verified, () => boundUser(services, request, { ...verified, roles }))
   const actor = { address: request.address, requestId: request.requestId, session: { user } }
   await setGroupRoles(store, {
     ...{ user, roles, nowMs: now() },
@@ -157,28 +152,79 @@ async function userOf(
   return (await store.users.byId(user.id)) ?? user
 }
 
-/** Binds the user to the identity. A password of before, which another person may know, is removed. */
+/** Whether the user is bound to the identity. */
+function isOf(user: User, { issuer, subject }: Pick<Identity, 'issuer' | 'subject'>): boolean {
+  return user.subject === subject && user.issuer === issuer
+}
+
+/** An earlier version let users who are bound to an identity set a password. */
+function isSettled({ passwordHash, formerEmail }: User): boolean {
+  return passwordHash === '' && formerEmail === undefined
+}
+
+/**
+ * The user of the identity, or else of its verified e-mail address, bound to the identity; made if the
+ * configuration allows it or a group gives a role. Its address becomes that of the provider. Throws
+ * `forbidden` if the address belongs to another identity.
+ */
+async function boundUser(
+  services: Services,
+  request: ApiRequest<unknown, unknown>,
+  verified: Verified & { readonly roles: GroupRoles },
+): Promise<User> {
+  const { store } = services
+  const known = (await userOfIdentity(store, verified)) ?? (await store.users.byEmail(verified.email))
+  const found = known ?? (await newUser(services, request, verified))
+  const isBound = isOf(found, verified) && found.passwordHash === ''
+  const user = isBound ? found : await bind(services, request, { user: found, verified })
+  const { email } = verified
+  if (user.email === email && isSettled(user)) return user
+  const actor = { address: request.address, requestId: request.requestId, session: { user } }
+  const moved = await followAddress(store, {
+    ...{ user, email, nowMs: services.now() },
+    audit: (before, after) => [
+      entryOf(services, actor, {
+        ...{ accountId: user.id, action: 'user.email', target: user.id },
+        ...{ detail: `${before.email} → ${after.email}`, ...userChange(before, after) },
+      }),
+    ],
+  })
+  if (moved !== null) return moved
+  services.log.warn('a user keeps the former address: another user has that of the identity provider', {
+    account_id: user.id,
+    request_id: request.requestId,
+  })
+  return user
+}
+
+/**
+ * Binds the user to the identity. A password of before, which another person may know, is removed. Throws
+ * `forbidden` if the user belongs to another identity.
+ */
 async function bind(
   services: Services,
   request: ApiRequest<unknown, unknown>,
-  { user, verified: { issuer, subject } }: { readonly user: User; readonly verified: Verified },
-): Promise<void> {
+  { user, verified }: { readonly user: User; readonly verified: Verified },
+): Promise<User> {
   const { store, sessions } = services
-  await store.users.change(
+  const { issuer, subject } = verified
+  const bound = await store.users.change(
     user.id,
     (current) => {
       if (current.subject === undefined) return { issuer, subject, passwordHash: '' }
-      return current.subject === subject && current.issuer === issuer ? { passwordHash: '' } : null
+      return isOf(current, verified) ? { passwordHash: '' } : null
     },
     // A new user has an entry already.
     (before) =>
       before.signedInAtMs === undefined ? [] : [ownEntry(services, request, { user, action: 'user.bind' })],
   )
+  if (bound === null) throw noAccount()
   // Others may have opened these: with a password, or with a link that they made themselves.
   await sessions.endAll(user.id)
   for (const kind of ['device', 'reset'] as const) {
     await store.signInTokens.end(kind, user.id, null)
   }
+  return bound
 }
 
 async function newUser(

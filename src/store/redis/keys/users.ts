@@ -4,7 +4,13 @@
 import { comparableEmail, type Member, type User } from '../../../accounts/account.js'
 import type { UsersByEmail } from '../../account-changes.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
-import { editedUser, readMember, readUser, writeUser } from '../../records/account-and-key-records.js'
+import {
+  editedUser,
+  readMember,
+  readUser,
+  writeMember,
+  writeUser,
+} from '../../records/account-and-key-records.js'
 import type { Page, UserEdit, UserOutcome, Users } from '../../store.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseRecord, stringsOf } from '../connection/parse-replies.js'
@@ -117,16 +123,78 @@ export class RedisUsers implements Users {
     }
   }
 
+  /**
+   * The memberships are in the slots of their accounts and are moved one by one: the former address stays in
+   * the record, and keeps its pointer, until the last one has moved.
+   */
+  async changeEmail(
+    id: string,
+    email: string,
+    entriesOf: AuditEntriesOf<User> = () => [],
+  ): Promise<User | 'email_taken' | null> {
+    const what = 'changing an address'
+    for (;;) {
+      const text = await this.textOf(what, id)
+      if (text === null) return null
+      const before = parseUser(what, text)
+      if (before.formerEmail !== undefined) {
+        await this.moveMembers(what, before, before.formerEmail)
+        continue
+      }
+      if (before.email === email) return before
+      if (!isName(email)) return 'email_taken'
+      const user = { ...before, email, formerEmail: before.email }
+      if (!(await this.claimEmail(what, user, 'prepareDurably'))) return 'email_taken'
+      const replaced = guarded(userReplaced(id, text, writeUser(user)))
+      const change = { accountId: id, ...replaced, auditEntries: entriesOf(before, user) }
+      await this.trail.runDurably(what, COMPARE_AND_SET, change)
+    }
+  }
+
+  /** Moves every membership to the new address, then frees the former one. */
+  private async moveMembers(what: string, user: User, former: string): Promise<void> {
+    const { id, email } = user
+    const { admin } = this.engine
+    for (const accountId of stringsOf(await admin.send(what, 'smembers', [layout.userAccountsKey(id)]))) {
+      const key = layout.membersKey(accountId)
+      const text = await admin.send(what, 'hget', [key, former])
+      const member = typeof text === 'string' ? parseMember(what, text) : null
+      if (typeof text !== 'string' || member?.userId !== id) continue
+      const move = guarded({
+        if: [[key, former, text]],
+        run: [
+          ['HDEL', key, former],
+          ['HSET', key, email, writeMember({ ...member, email })],
+          // Changes that have read the former member are decided again.
+          ['HINCRBY', layout.accountKey(accountId), 'gen', '1'],
+        ],
+      })
+      const done = await this.trail.runDurably(what, COMPARE_AND_SET, {
+        accountId,
+        ...move,
+        auditEntries: [],
+      })
+      // It has changed meanwhile: the caller reads the user again.
+      if (done !== 1) return
+    }
+    await this.releaseEmail(what, { ...user, email: former })
+    await this.change(id, (stored) => (stored.formerEmail === former ? { formerEmail: null } : null))
+  }
+
   async memberships(userId: string): Promise<Member[]> {
     const what = 'reading members'
     const { admin } = this.engine
     const user = await this.byId(userId)
     if (user === null) return []
     const ids = stringsOf(await admin.send(what, 'smembers', [layout.userAccountsKey(userId)]))
-    const texts = await Promise.all(
-      ids.map((id) => admin.send(what, 'hget', [layout.membersKey(id), user.email])),
+    const emails = user.formerEmail === undefined ? [user.email] : [user.formerEmail, user.email]
+    const found = await Promise.all(
+      ids.map(async (id) => listOf(await admin.send(what, 'hmget', [layout.membersKey(id), ...emails]))),
     )
-    return texts.flatMap((text) => (typeof text === 'string' ? [parseMember(what, text)] : []))
+    return found.flatMap((texts) => {
+      const text = texts.find((each) => typeof each === 'string')
+      return text === undefined ? [] : [parseMember(what, text)]
+    })
   }
 
   /** The record of the user with this id; null if there is none. */

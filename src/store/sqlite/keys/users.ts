@@ -4,7 +4,13 @@
 import { comparableEmail, type Member, type User } from '../../../accounts/account.js'
 import type { UsersByEmail } from '../../account-changes.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
-import { editedUser, readMember, readUser, writeUser } from '../../records/account-and-key-records.js'
+import {
+  editedUser,
+  readMember,
+  readUser,
+  writeMember,
+  writeUser,
+} from '../../records/account-and-key-records.js'
 import type { Page, UserEdit, UserOutcome, Users } from '../../store.js'
 import { textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
@@ -63,12 +69,37 @@ export class SqliteUsers implements Users {
     })
   }
 
-  memberships(userId: string): Promise<Member[]> {
-    return this.engine.read('reading members', () => {
-      if (!isName(userId)) return []
-      const rows = this.engine.prepare('SELECT record FROM members WHERE user_id = ?').all(userId)
-      return rows.map((row) => intact('a member', () => readMember(textIn(row, 'record'))))
+  changeEmail(
+    id: string,
+    email: string,
+    entriesOf: AuditEntriesOf<User> = () => [],
+  ): Promise<User | 'email_taken' | null> {
+    return this.engine.writeDurably<User | 'email_taken' | null>('changing an address', () => {
+      const before = this.user(id)
+      if (before === null || before.email === email) return before
+      const holder = this.named(email)
+      if (!isName(email) || (holder !== null && holder.id !== id)) return 'email_taken'
+      const user = { ...before, email }
+      const { engine } = this
+      const record = writeUser(user)
+      engine.prepare('UPDATE users SET email = ?, record = ? WHERE id = ?').run(email, record, id)
+      const moved = 'UPDATE OR REPLACE members SET email = ?, record = ? WHERE account_id = ? AND email = ?'
+      for (const member of this.membersOf(id)) {
+        engine.prepare(moved).run(email, writeMember({ ...member, email }), member.accountId, member.email)
+      }
+      this.auditTrail.addAll(entriesOf(before, user))
+      return user
     })
+  }
+
+  memberships(userId: string): Promise<Member[]> {
+    return this.engine.read('reading members', () => this.membersOf(userId))
+  }
+
+  private membersOf(userId: string): Member[] {
+    if (!isName(userId)) return []
+    const rows = this.engine.prepare('SELECT record FROM members WHERE user_id = ?').all(userId)
+    return rows.map((row) => intact('a member', () => readMember(textIn(row, 'record'))))
   }
 
   /** The user with this id, in a transaction or not. */
