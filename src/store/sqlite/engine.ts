@@ -12,6 +12,7 @@ import { accessProblem } from '../file-access.js'
 import { CannotOpen, missing, storeReplaced, unavailable, LostStore } from '../store-errors.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
+import { cutsLog, LONG_LOG_BYTES } from './background/write-ahead-log.js'
 import { connect, isBusy, type Connection, type Statement, type Statements } from './driver.js'
 import { migrate, OPEN_TIMEOUT_MS, type Identity } from './migrate.js'
 
@@ -46,7 +47,7 @@ export class Engine implements Statements {
   private syncing: Promise<void> | null = null
   private isClosed = false
 
-  private constructor(db: Connection, path: string, { id, isNew }: Identity) {
+  private constructor(db: Connection, path: string, { id, isNew }: Identity, longBytes: number) {
     this.db = db
     this.file = new StoreFile(path)
     this.id = id
@@ -56,11 +57,15 @@ export class Engine implements Statements {
       committing: () => this.hooks.forEach((hook) => hook.committing()),
       rolledBack: () => this.hooks.forEach((hook) => hook.rolledBack()),
     })
-    this.background = new Background(this.file.path, () => this.transactions.committed)
+    const writer = {
+      committed: () => this.transactions.committed,
+      hold: (until: Promise<unknown>) => this.transactions.hold(until),
+    }
+    this.background = new Background(this.file.path, writer, longBytes)
   }
 
   /** Opens the file, and creates it unless `mustExist`. Rejects with `GatewayError(store_unavailable)`. */
-  static async open(path: string, options: StoreOptions): Promise<Engine> {
+  static async open(path: string, options: StoreOptions, longBytes = LONG_LOG_BYTES): Promise<Engine> {
     const isThere = existsSync(path)
     const hidden = isThere ? null : accessProblem(dirname(path), 'read')
     if (hidden !== null) throw unavailable('opening the store failed', new CannotOpen(hidden))
@@ -74,10 +79,10 @@ export class Engine implements Statements {
       else await createFile(path)
       makeFilesPrivate(path)
       db = connect(path)
-      db.exec(PRAGMAS)
+      db.exec(PRAGMAS + cutsLog(longBytes))
       const identity = await migrate(db, options.expectedId)
       db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)
-      return new Engine(db, path, identity)
+      return new Engine(db, path, identity, longBytes)
     } catch (cause) {
       db?.close()
       if (cause instanceof Error && cause.name === 'GatewayError') throw cause
@@ -330,6 +335,7 @@ class Transactions {
   private readonly rollback: Statement
   private queue: Job[] = []
   private isScheduled = false
+  private isHeld = false
   private isClosed = false
   /** Transactions committed so far. */
   committed = 0
@@ -369,8 +375,17 @@ class Transactions {
     await last?.catch(() => undefined)
   }
 
+  /** Lets waiting jobs wait until then. */
+  hold(until: Promise<unknown>): void {
+    this.isHeld = true
+    void until.finally(() => {
+      this.isHeld = false
+      if (this.queue.length > 0) this.schedule()
+    })
+  }
+
   private schedule(): void {
-    if (this.isScheduled) return
+    if (this.isScheduled || this.isHeld) return
     this.isScheduled = true
     setImmediate(() => this.flush())
   }

@@ -25,6 +25,8 @@ import { SqliteAuditTrail } from './keys/audit-trail.js'
 export interface SqliteOptions extends StoreOptions {
   /** Key changes kept for other processes to read; equal in every process that opens the store. */
   readonly changesKept?: number
+  /** Size of the write-ahead log from which on it starts again. */
+  readonly longLogBytes?: number
 }
 
 /**
@@ -32,7 +34,7 @@ export interface SqliteOptions extends StoreOptions {
  * `GatewayError(store_unavailable)`.
  */
 export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<Store> {
-  const engine = await Engine.open(path, options)
+  const engine = await Engine.open(path, options, options.longLogBytes)
   const capacity = { ...STORE_CAPACITY, ...options.capacity }
   const notifications = new SqliteNotifications(engine, options.changesKept)
   const auditTrail = new SqliteAuditTrail(engine, capacity)

@@ -6,18 +6,22 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { connect, type Connection } from '../driver.js'
 import type { BackgroundFile, TaskMessage, TaskResult } from './background.js'
 import { tasksOf } from './tasks.js'
+import { cutsLog, WriteAheadLog } from './write-ahead-log.js'
 
+const BUSY_MS = 10_000
 const PRAGMAS = `
-  PRAGMA busy_timeout = 10000;
+  PRAGMA busy_timeout = ${BUSY_MS};
   PRAGMA synchronous = NORMAL;
   PRAGMA wal_autocheckpoint = 0;
   PRAGMA temp_store = MEMORY;
   PRAGMA cache_size = -16000;
 `
 
-const db = connectTo(workerData as BackgroundFile)
-db.exec(PRAGMAS)
-const tasks = tasksOf(db)
+const file = workerData as BackgroundFile
+const { path, longBytes } = file
+const db = connectTo(file)
+db.exec(PRAGMAS + cutsLog(longBytes))
+const tasks = tasksOf(db, new WriteAheadLog(db, path, { longBytes, busyMs: BUSY_MS }))
 
 parentPort?.on('message', (message: TaskMessage) => {
   parentPort?.postMessage(run(message))

@@ -4,10 +4,12 @@
  * waits for it.
  */
 import { statSync, type Stats } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { programFile } from '../../../config/package-file.js'
 import { unavailable } from '../../store-errors.js'
 import type { Tasks } from './tasks.js'
+import { logBytes, LONG_LOG_BYTES } from './write-ahead-log.js'
 
 /** Time between checkpoints while transactions are committed. */
 const CHECKPOINT_MS = 2_000
@@ -17,13 +19,27 @@ const CHECKPOINT_MS = 2_000
  */
 const ROLL_UP_MS = 5_000
 
+/** From this many long logs on, writes of this process wait for a checkpoint. */
+const LONG_LOGS = 3
+const MOST_HOLD_MS = 1_000
+
 type Name = keyof Tasks
+
+/** The writes of the process that has the thread. */
+interface Writer {
+  /** The number of transactions. */
+  committed(): number
+  /** Lets writes wait. */
+  hold(until: Promise<unknown>): void
+}
 
 /** The file that the thread opens. */
 export interface BackgroundFile {
   readonly path: string
   /** It is not opened if another one is at the path. */
   readonly opened: Pick<Stats, 'dev' | 'ino'>
+  /** A log of this size starts again. */
+  readonly longBytes: number
 }
 
 /** The message that starts a task. */
@@ -51,20 +67,21 @@ interface Pending {
 /** The thread of one store. */
 export class Background {
   private readonly file: BackgroundFile
-  private readonly committed: () => number
+  private readonly writer: Writer
   private readonly pending = new Map<number, Pending>()
   private readonly timer: NodeJS.Timeout
   private worker: Worker | null = null
   private rollUp: NodeJS.Timeout | null = null
   private lastId = 0
   private checkpointed = 0
+  private isCopying = false
   private isClosed = false
 
-  /** The file must exist. `committed` counts the transactions of this process. */
-  constructor(path: string, committed: () => number) {
+  /** The file must exist. */
+  constructor(path: string, writer: Writer, longBytes = LONG_LOG_BYTES) {
     const { dev, ino } = statSync(path)
-    this.file = { path, opened: { dev, ino } }
-    this.committed = committed
+    this.file = { path, opened: { dev, ino }, longBytes }
+    this.writer = writer
     this.timer = setInterval(() => this.checkpoint(), CHECKPOINT_MS).unref()
   }
 
@@ -112,11 +129,18 @@ export class Background {
   }
 
   private checkpoint(): void {
-    const committed = this.committed()
-    if (committed === this.checkpointed) return
+    const committed = this.writer.committed()
+    const { path, longBytes } = this.file
+    if (this.isCopying || committed === this.checkpointed) return
     this.checkpointed = committed
+    this.isCopying = true
     // The next commit starts another one if this fails; until then the log grows.
-    this.run('copying the log', 'checkpoint').catch(() => undefined)
+    const copying = this.run('copying the log', 'checkpoint')
+      .catch(() => undefined)
+      .finally(() => (this.isCopying = false))
+    if (logBytes(path) < longBytes * LONG_LOGS) return
+    // Else transactions that follow each other leave the lock to no checkpoint.
+    this.writer.hold(Promise.race([copying, sleep(MOST_HOLD_MS, undefined, { ref: false })]))
   }
 
   private start(): Worker {

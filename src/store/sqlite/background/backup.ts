@@ -43,7 +43,7 @@ export async function backupSqlite(
   } catch (cause) {
     throw cannotCopy(file, cause)
   }
-  const background = new Background(path, () => 0)
+  const background = new Background(path, { committed: () => 0, hold: () => undefined })
   const timer = setInterval(() => progress(statSync(file).size, statSync(path).size), PROGRESS_MS)
   try {
     await background.run(what, 'copyTo', file)

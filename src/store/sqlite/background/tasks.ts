@@ -14,7 +14,7 @@ import type { AccountReads } from '../../account-changes.js'
 import type { AuditSearch } from '../../audit-trail.js'
 import type { AccountQuery, KeyQuery } from '../../account-and-key-lists.js'
 import { NEWEST_FIRST } from '../../entry-order.js'
-import { numberIn, type Connection } from '../driver.js'
+import type { Connection } from '../driver.js'
 import { DirectoryTables } from '../keys/account-and-key-lists.js'
 import { auditPage } from '../keys/audit-rows.js'
 import { accountTexts, writeLarge, type LargeChange } from '../keys/large-change.js'
@@ -23,26 +23,25 @@ import { GroupUses, lastUseOf, sumsOf } from '../ledger/read-sums.js'
 import { pruneUsage, putSums, RollUp, type Pruned, type SumsToPut } from '../ledger/roll-up.js'
 import { budgetsOf, exported, isByOwner, type ExportPlace } from '../ledger/read-entries.js'
 import { sortedPageOf } from '../ledger/sorted-entries.js'
-
-/** Frames of the log (4 KiB each) from which on a checkpoint makes writers wait: 64 MiB. */
-const LONG_LOG = 16_384
+import type { WriteAheadLog } from './write-ahead-log.js'
 
 /** The tasks by name. Arguments and results are copied between the threads. */
 export type Tasks = ReturnType<typeof tasksOf>
 
 /** The tasks over a connection. Each throws the error of SQLite. */
-export function tasksOf(db: Connection) {
+export function tasksOf(db: Connection, log: WriteAheadLog) {
   let made: { readonly rollUp: RollUp; readonly groupUses: GroupUses } | null = null
   // Not at the start: a backup also copies a store of an earlier version, which lacks tables of these
   // statements.
-  const usage = () => (made ??= { rollUp: new RollUp(db), groupUses: new GroupUses(db) })
+  const usage = () =>
+    (made ??= { rollUp: new RollUp(db, () => log.betweenWrites()), groupUses: new GroupUses(db) })
   const tables = new DirectoryTables(db)
   const caughtUp = () => {
     usage().rollUp.catchUp()
     return usage()
   }
   return {
-    checkpoint: () => checkpoint(db),
+    checkpoint: () => log.copy(),
     /** Copies one snapshot to a file and does not block writers. */
     copyTo: (file: string) => void db.prepare('VACUUM INTO ?').run(file),
     rollUp: (daysBeforeMs: number) => caughtUp().rollUp.addToDays(daysBeforeMs),
@@ -80,17 +79,6 @@ export function tasksOf(db: Connection) {
     budgets: (after: readonly [accountId: string, subject: string]) => budgetsOf(db, after),
     close: () => db.close(),
   }
-}
-
-/**
- * Copies the write-ahead log into the database file, which waits for the disk. Beside running writers a
- * passive checkpoint never reaches the end of the log, which would grow without limit: once the log is long,
- * writers wait while its last pages are copied, so that it starts again.
- */
-function checkpoint(db: Connection): void {
-  const row = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
-  if (row === undefined || numberIn(row, 'log') < LONG_LOG) return
-  db.prepare('PRAGMA wal_checkpoint(RESTART)').get()
 }
 
 /**

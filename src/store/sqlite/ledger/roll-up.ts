@@ -145,6 +145,7 @@ export function addPropertySums(db: Connection): void {
 export class RollUp {
   /** The connection of the background thread. */
   readonly db: Connection
+  private readonly written: () => void
   private readonly begin: Statement
   private readonly mark: Statement
   private readonly end: Statement
@@ -163,8 +164,10 @@ export class RollUp {
   private readonly setDaysMark: Statement
   private batchSize = LEAST_IN_BATCH
 
-  constructor(db: Connection) {
+  /** `written` is called after each transaction. */
+  constructor(db: Connection, written: () => void) {
     this.db = db
+    this.written = written
     db.exec(BATCH_TABLES)
     this.begin = db.prepare('BEGIN IMMEDIATE')
     this.mark = db.prepare("SELECT CAST(value AS INTEGER) AS seq FROM meta WHERE name = 'counted_seq'")
@@ -250,6 +253,12 @@ export class RollUp {
 
   /** Runs the job in a transaction. */
   write<T>(job: () => T): T {
+    const result = this.committed(job)
+    this.written()
+    return result
+  }
+
+  private committed<T>(job: () => T): T {
     this.begin.run()
     try {
       const result = job()
