@@ -6,6 +6,7 @@
  */
 import { factsFor } from '../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../config/config.js'
+import { modelAt } from '../config/schema/route-schema.js'
 import { GatewayError } from '../errors.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import type { ModelFacts } from '../formats/chat/model-facts.js'
@@ -33,7 +34,7 @@ export function describeModel(id: string, { routes, snapshot, prices }: Sources)
   const usable = targets.find(({ upstream }) => isConfigured(upstream))
   const target = usable ?? first
   const { catalogue } = snapshot
-  const requested = target.model ?? id
+  const requested = modelAt(target, id)
   const known = catalogue.find(requested) ?? catalogue.find(id)
   const found = known ?? factsFor(catalogue, requested)
   // Clients require a date: a model of unknown age counts from the load of the configuration.

@@ -33,7 +33,7 @@ import { BudgetPrices } from './charges/budget-price.js'
 import { traitsOf } from './routing/match-route-conditions.js'
 import { stickyKeyOf, orderTargets } from './routing/order-targets.js'
 import { createRouter, type ModelRoute, type Router, type RouteTarget } from './routing/router.js'
-import { ModelList } from './model-list.js'
+import { ModelList, type Discovered } from './model-list.js'
 import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { openAiEndpoint } from './upstreams/choose-openai-endpoint.js'
 import { MediaFetcher } from './upstreams/media-fetcher.js'
@@ -125,7 +125,7 @@ export class Generation {
     this.probes = startHealthProbes(snapshot.config, this.upstreams, this.states)
     const priced = Object.values(snapshot.config.upstreams)
     this.prices = new Prices(snapshot.catalogue.models, priced)
-    this.models = new ModelList(snapshot, this.router, this.prices)
+    this.models = new ModelList(snapshot, { router: this.router, prices: this.prices, discovered: new Map() })
     this.priceVersion = priceVersionOf(snapshot.catalogue.models, priced)
     this.hash = shownHash(snapshot.fileHash)
     this.budgetPrices = new BudgetPrices(snapshot.config.limiting)
@@ -150,7 +150,7 @@ export class Generation {
    * Adds models of upstreams, by the name of the upstream, to the model list if the catalogue lacks them and
    * a route sends them to that upstream.
    */
-  addDiscovered(discovered: ReadonlyMap<string, readonly ModelFacts[]>): void {
+  addDiscovered(discovered: Discovered): void {
     const routed = [...discovered].map(([name, models]) => ({
       models: models.filter(({ id }) =>
         this.router
@@ -161,7 +161,8 @@ export class Generation {
       ),
     }))
     const catalogue = withListed(this.snapshot.catalogue, routed)
-    this.models = new ModelList({ ...this.snapshot, catalogue }, this.router, this.prices)
+    const { router, prices } = this
+    this.models = new ModelList({ ...this.snapshot, catalogue }, { router, prices, discovered })
   }
 
   /**

@@ -7,6 +7,7 @@ import type { Snapshot } from '../config/config.js'
 import { nearest } from '../config/config-problem.js'
 import type { DialectName, ListedModel } from '../formats/dialect.js'
 import { modelPagesOf } from '../formats/index.js'
+import type { ModelFacts, ModelFamily } from '../formats/chat/model-facts.js'
 import type { Prices } from '../ledger/find-price.js'
 import { describeModel } from './describe-model.js'
 import type { Router } from './routing/router.js'
@@ -16,6 +17,9 @@ const MAX_CACHED_CHARS = 4 * 1024 * 1024
 
 /** Longer names of unknown models are not compared, which bounds the work. */
 const MAX_COMPARED_CHARS = 64
+
+/** Models that upstreams list themselves, by the name of the upstream. */
+export type Discovered = ReadonlyMap<string, readonly ModelFacts[]>
 
 /** A request for the list or for one of its models. */
 interface ModelQuery {
@@ -40,13 +44,15 @@ export class ModelList {
   private readonly lists = new Map<string, string>()
   private chars = 0
 
-  constructor(snapshot: Snapshot, router: Router, prices: Prices) {
+  /** `discovered`: the models that upstreams list themselves, by the name of the upstream. */
+  constructor(
+    snapshot: Snapshot,
+    { router, prices, discovered }: { router: Router; prices: Prices; discovered: Discovered },
+  ) {
     this.snapshot = snapshot
     this.router = router
     this.prices = prices
-    const listed = snapshot.catalogue.models.flatMap(({ id }) => (router.all(id).length > 0 ? [id] : []))
-    const aliases = snapshot.config.routes.flatMap(({ match }) => ('model' in match ? [match.model] : []))
-    this.ids = [...new Set([...listed, ...aliases])]
+    this.ids = idsOf(snapshot, router, discovered)
   }
 
   /** Size of the cached lists with their cache keys, in UTF-16 units. */
@@ -105,6 +111,45 @@ export class ModelList {
     this.lists.set(key, json)
     this.chars += chars
   }
+}
+
+/**
+ * The models of the catalogue that a route takes by name, those of its upstreams with the prefix that a
+ * route strips in front, then the aliases. The route for every model adds only what its upstreams list.
+ */
+function idsOf({ catalogue, config }: Snapshot, router: Router, discovered: Discovered): string[] {
+  const listedBy = new Map<string, ReadonlySet<string>>()
+  for (const [name, { models }] of Object.entries(config.upstreams)) {
+    listedBy.set(name, new Set([...models, ...(discovered.get(name) ?? [])].map(({ id }) => id)))
+  }
+  const isTaken = (id: string): boolean =>
+    router
+      .all(id)
+      .some(
+        ({ config: { match }, targets }) =>
+          'model' in match ||
+          match.prefix !== '' ||
+          targets.some(({ upstream }) => listedBy.get(upstream.name)?.has(id) === true),
+      )
+  const stripped = config.routes.flatMap(({ targets }) =>
+    targets.flatMap(({ upstream: name, model, strip }) => {
+      if (strip === '' || model !== null) return []
+      const family = FAMILIES[config.upstreams[name]?.dialect ?? '']
+      const own = catalogue.models.filter((each) => family !== undefined && each.family === family)
+      return [...own.map(({ id }) => id), ...(listedBy.get(name) ?? [])].map((id) => strip + id)
+    }),
+  )
+  const listed = catalogue.models.map(({ id }) => id)
+  const aliases = config.routes.flatMap(({ match }) => ('model' in match ? [match.model] : []))
+  return [...new Set([...[...listed, ...stripped].filter(isTaken), ...aliases])]
+}
+
+/** The vendor whose models an upstream of a dialect serves. */
+const FAMILIES: Readonly<Record<string, ModelFamily>> = {
+  openai: 'openai',
+  'openai-responses': 'openai',
+  anthropic: 'anthropic',
+  gemini: 'google',
 }
 
 function isForAll(query: string): boolean {

@@ -14,6 +14,17 @@ const ROUTES = `  - { prefix: ours/, strip: ours/, upstream: openai }
   - { model: '*', targets: [{ upstream: openai }] }
 `
 
+void t.test('the list has the names that clients use', async (t) => {
+  const gateway = await startGateway(t, { routes: ROUTES })
+  const headers = { authorization: `Bearer ${gateway.secret}` }
+  const reply = await fetch(`${gateway.baseUrl}/models`, { headers })
+  const { data } = (await reply.json()) as { data: { id: string; context_length?: number }[] }
+  const found = new Map(data.map((model) => [model.id, model]))
+  t.equal(found.get('ours/gpt-5.4')?.context_length, found.get('gpt-5.4')?.context_length)
+  t.ok(found.has('ours/claude-sonnet-5-5') && found.has('My Best Model'))
+  t.notOk(found.has('*') || found.has('kept/gpt-5.4'), 'no pattern, and no name whose model is another')
+})
+
 void t.test('the upstream gets the rest of the name', async (t) => {
   const gateway = await startGateway(t, { routes: ROUTES })
   const ask = async (model: string): Promise<[status: number, upstream: string, served: string]> => {
