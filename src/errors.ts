@@ -28,7 +28,7 @@ export const ERRORS = {
   ),
   unauthenticated: clientRow(
     401,
-    'No valid key, or its account is disabled. The message is the same for every kind of wrong key.',
+    'No valid key, or its account is disabled. The message names what is wrong with the form of the credential, and is the same for every key of the right form.',
   ),
   jwt_invalid: clientRow(
     401,
@@ -193,8 +193,7 @@ export class GatewayError extends Error {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'GatewayError'
     this.wire = { kind, message, ...fields }
-    // No wait helps, so clients must not see one.
-    if (rowOf(kind).retry === 'never') delete this.wire.retryAfterSeconds
+    if (waitSecondsOf(this.wire) === undefined) delete this.wire.retryAfterSeconds
   }
 
   get kind(): ErrorKind {
@@ -245,6 +244,15 @@ export function statusOf({ kind, status }: WireError): number {
 /** Whether a client should repeat the request. */
 export function isRetryable({ kind, retryable }: WireError): boolean {
   return retryable !== false && rowOf(kind).retry !== 'never'
+}
+
+/**
+ * Seconds after which a repetition may succeed; undefined if that is unknown, and if no wait helps. A rate
+ * limit that needs a longer wait than SDKs keep is not retryable, but its wait helps.
+ */
+export function waitSecondsOf(error: WireError): number | undefined {
+  const helps = isRetryable(error) || error.kind === 'rate_limited'
+  return helps ? error.retryAfterSeconds : undefined
 }
 
 type Retry = ErrorRow['retry']

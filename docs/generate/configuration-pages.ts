@@ -170,7 +170,8 @@ function innerOf(property: JsonObject): [JsonObject | null, string] {
 function typeText(property: JsonObject): string {
   const options = arrayOf(property['anyOf'])
   if (options.length > 0) return options.map((option) => typeText(objectOf(option))).join(' or ')
-  if (typeof property['const'] === 'string') return `\`${property['const']}\``
+  const fixed = property['const']
+  if (typeof fixed === 'string' || typeof fixed === 'number') return `\`${fixed}\``
   const values = arrayOf(property['enum'])
   if (values.length > 0)
     return values.map((value) => `\`${JSON.stringify(value).replaceAll('"', '')}\``).join(', ')

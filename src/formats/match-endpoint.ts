@@ -55,6 +55,7 @@ export const ENDPOINTS: readonly EndpointRow[] = [
   post('/v1/completions', COMPLETION_FORMAT, COMPLETIONS),
   post('/v1/embeddings', EMBEDDING_FORMAT, EMBEDDINGS),
   post('/v1/responses', RESPONSES, CHAT),
+  post('/v1/responses/input_tokens', RESPONSES, COUNT),
   get('/v1/responses/{id}/input_items', RESPONSES, STORED_INPUT),
   get('/v1/responses/{id}', RESPONSES, STORED),
   { ...get('/v1/responses/{id}', RESPONSES, STORED), method: 'DELETE' },
@@ -131,19 +132,35 @@ function nativeRow(base: string, dialect: DialectName): (name: string) => Native
 const NATIVE_METHOD =
   /^\/v1(?:beta)?\/models\/[^/]+:(predict|predictLongRunning|batchGenerateContent|asyncBatchEmbedContent|batchEmbedText|generateAnswer|bidiGenerateContent)$/
 
+const NATIVE_ADVICE = 'if "native" of the upstream allows it (docs/reference/native-endpoints.md)'
+
+/** Endpoints below `/v1/responses` that the gateway does not have. */
+const RESPONSES_ADVICE: readonly (readonly [path: RegExp, advice: string])[] = [
+  [
+    /^\/v1\/responses\/compact$/,
+    `The gateway compacts no conversations: send a shorter input, set "truncation", or use native access, POST /native/{upstream}/v1/responses/compact, ${NATIVE_ADVICE}.`,
+  ],
+  [
+    /^\/v1\/responses\/[^/]+\/cancel$/,
+    'The gateway runs no responses in the background, which alone can be cancelled: close the connection of the request to end it.',
+  ],
+]
+
 /** Advice for a vendor's endpoint that the gateway does not have; null for other paths. */
 export function unservedEndpoint(method: string, path: string): Unserved | null {
   if (isAtOrBelow(path, '/v1/complete')) {
     const advice = 'Text completions are not served; send messages to POST /v1/messages.'
     return { dialect: 'anthropic', advice }
   }
+  const ofResponses = RESPONSES_ADVICE.find(([pattern]) => pattern.test(path))
+  if (ofResponses !== undefined) return { dialect: 'openai-responses', advice: ofResponses[1] }
   const geminiMethod = NATIVE_METHOD.exec(path)?.[1]
   const [, dialect, what] =
     geminiMethod === undefined
       ? (NATIVE.find(([above]) => isAtOrBelow(path, above)) ?? [])
       : ['', 'gemini' as const, geminiMethod]
   if (dialect === undefined || what === undefined) return null
-  const advice = `The gateway does not translate ${what}. Use native access: ${method} /native/{upstream}${shownPath(path)}, if "native" of the upstream allows it (docs/reference/native-endpoints.md).`
+  const advice = `The gateway does not translate ${what}. Use native access: ${method} /native/{upstream}${shownPath(path)}, ${NATIVE_ADVICE}.`
   return { dialect, advice }
 }
 

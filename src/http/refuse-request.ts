@@ -1,7 +1,7 @@
 /** Replies of the listener itself to invalid requests and connections. Each of them closes its connection. */
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { gatewayError, rowOf, type ErrorKind, type WireError } from '../errors.js'
+import { gatewayError, isRetryable, rowOf, type ErrorKind, type WireError } from '../errors.js'
 import { errorBody } from '../formats/wire/openai/error-body.js'
 import type { HttpResponse } from './message.js'
 import { METHODS } from './request-guard.js'
@@ -15,6 +15,19 @@ const LINGER_MS = 250
 export const TOO_MANY: WireError = {
   kind: 'overloaded',
   message: 'the gateway has too many connections',
+}
+
+const HTTP_ONLY: WireError = {
+  kind: 'no_websocket',
+  message: 'This path serves no WebSocket: send the request over HTTP.',
+}
+
+/**
+ * The refusal of a WebSocket on a path that serves HTTP only; null for other paths. Codex dials Responses as
+ * a WebSocket first, and sends its requests over HTTP after a 426.
+ */
+export function httpOnly(path: string): WireError | null {
+  return path === '/v1/responses' ? HTTP_ONLY : null
 }
 
 /**
@@ -73,9 +86,11 @@ export function breachOf(code: string | undefined): WireError {
   }
 }
 
-function headersOf({ kind }: WireError, id: string): string[] {
+function headersOf(error: WireError, id: string): string[] {
+  const { kind } = error
   const headers = ['content-type', 'application/json', 'x-request-id', id, 'connection', 'close']
   if (kind === 'method_not_allowed') headers.push('allow', METHODS.join(', '))
+  if (!isRetryable(error)) headers.push('x-should-retry', 'false')
   if (kind === 'overloaded') headers.push('retry-after', '1')
   return headers
 }

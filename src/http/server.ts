@@ -10,7 +10,7 @@ import { cannotListen } from './cannot-listen.js'
 import { Http1Connections, MAX_REQUESTS, type Exchange } from './http1-connections.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import type { TlsFiles } from './read-tls-files.js'
-import { refuseRequest } from './refuse-request.js'
+import { httpOnly, refuseRequest } from './refuse-request.js'
 import { guardRequest, pathOf, MAX_HEAD_BYTES } from './request-guard.js'
 import { newRequestId } from './request-id.js'
 import { SlowClients } from './slow-clients.js'
@@ -30,12 +30,6 @@ const NO_UPGRADE: WireError = {
   kind: 'malformed_request',
   message: 'only a GET without a body below /native/ can be upgraded, to websocket',
 }
-/** Codex dials the path of Responses as a WebSocket first, and sends requests over HTTP after this status. */
-const HTTP_ONLY: WireError = {
-  kind: 'no_websocket',
-  message: 'This path serves no WebSocket: send the request over HTTP.',
-}
-
 /** Listens. Rejects with a `GatewayError` that contains the cause if the address cannot be used. */
 export async function openServer(options: ServerOptions): Promise<GatewayServer> {
   // HTTP/2 is loaded only if it is used.
@@ -187,7 +181,7 @@ class Listener implements GatewayServer {
     const isTaken = upgrade === undefined || this.options.takesUpgrade?.(req) === true
     const refusal =
       guardRequest(req, res.stream !== undefined, this.maxHeadBytes) ??
-      (isTaken ? null : isResponses(req) ? HTTP_ONLY : NO_UPGRADE)
+      (isTaken ? null : (httpOnly(pathOf(req.url ?? '')) ?? NO_UPGRADE))
     if (refusal !== null) {
       const id = newRequestId(Date.now())
       this.options.onRefused?.(refusal.kind, id)
@@ -339,8 +333,4 @@ export interface GatewayServer {
    * Never rejects; further calls wait for the first.
    */
   drain(deadlineMs: number, options?: DrainOptions): Promise<void>
-}
-
-function isResponses({ url = '' }: IncomingMessage | HttpRequest): boolean {
-  return pathOf(url) === '/v1/responses'
 }

@@ -16,6 +16,7 @@ export interface Arrived {
 export interface Canned {
   readonly status?: number
   readonly type: string
+  readonly headers?: Readonly<Record<string, string>>
   readonly chunks: readonly (string | Buffer)[]
   /** Closes the connection after the last chunk. */
   readonly cut?: true
@@ -36,8 +37,8 @@ export async function startRawUpstream(t: Test, answer: RawUpstream['answer']): 
     void buffer(req).then(async (body) => {
       const arrived = { url: req.url ?? '', headers: req.headers, body }
       requests.push(arrived)
-      const { status = 200, type, chunks, cut } = upstream.answer(arrived)
-      res.writeHead(status, { 'content-type': type })
+      const { status = 200, type, headers = {}, chunks, cut } = upstream.answer(arrived)
+      res.writeHead(status, { 'content-type': type, ...headers })
       for (const chunk of chunks) {
         await new Promise((resolve) => res.write(chunk, resolve))
         if (chunks.length > 1 || cut === true) await new Promise((resolve) => setTimeout(resolve, 5))

@@ -166,14 +166,21 @@ for (const store of STORES) {
   })
 
   void t.test(`${store}: a limit per minute ends a session that exceeds it`, async (t) => {
-    const { socket } = await open(t, 'limits: [{ scope: key, tokens_per_minute: 150 }]')
+    const { gateway, socket } = await open(t, 'limits: [{ scope: key, tokens_per_minute: 150 }]')
     const client = socket('rt')
     await once(client, 'message')
     const closed = once(client, 'close')
     client.send('go')
     client.send('go')
     await closed
-    t.pass('closed by the gateway')
+    await eventually(async () => (await rowsOf(gateway)).length === 3, 'all entries')
+    const rows = await rowsOf(gateway)
+    t.ok(
+      rows.some(
+        ({ outcome, errorMessage }) =>
+          outcome === 'rate_limited' && /150 tokens a minute/.test(errorMessage ?? ''),
+      ),
+    )
   })
 
   void t.test(`${store}: a budget ends a session that has used it up`, async (t) => {
@@ -191,5 +198,10 @@ for (const store of STORES) {
       spent.map(({ costNanoUsd }) => costNanoUsd),
       [10_000_000, 10_000_000],
     )
+    const session = rows.find(({ usage }) => usage.input !== 60)
+    t.match(session, {
+      outcome: 'budget_exceeded',
+      errorMessage: /^The budget of \$3\.61 a day for this key leaves/,
+    })
   })
 }

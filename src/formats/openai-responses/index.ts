@@ -31,6 +31,7 @@ const clientCodec: ClientCodec = {
   fieldName,
   encodeError,
   encodeStreamError,
+  encodeCount: (inputTokens) => `{"object":"response.input_tokens","input_tokens":${inputTokens}}`,
   storage,
 }
 

@@ -16,6 +16,7 @@ import {
   type Price,
 } from '../../ledger/price.js'
 import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/find-limits.js'
+import { refusalOf } from '../../limits/limit-refusal.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { storeReservationOf } from '../../limits/reservation-types.js'
 import { chargedNanoUsd } from '../../store/records/count-usage.js'
@@ -127,33 +128,38 @@ export function meteredEntry(
 }
 
 /**
- * Charges work that is done: false if a limit is exhausted by it, which is charged in any case. Never
- * rejects.
+ * Charges work that is done. The error of the limit that it exhausts, which is charged in any case; null if
+ * none does. Never rejects.
  */
 export async function chargeWork(
   metered: Metered,
   entry: LedgerEntry,
   { limiter, ledgerWriter }: MeterServices,
-): Promise<boolean> {
+): Promise<GatewayError | null> {
   const { accountId } = metered.identity
   const nanoUsd = chargedNanoUsd(entry) ?? 0
   const tokens = (entry.usage.input ?? 0) + (entry.usage.output ?? 0)
-  const demands = workDemands(metered, { tokens, nanoUsd }).map(({ demand }) => demand)
+  const limitDemands = workDemands(metered, { tokens, nanoUsd })
+  const demands = limitDemands.map(({ demand }) => demand)
   const { requestId } = entry
   if (demands.length === 0) {
     await ledgerWriter.settle(entry)
-    return true
+    return null
   }
   const request = { requestId, accountId, demands, unsettled: entry }
   const decision = await limiter.admit(request).catch(() => null)
   const reservation = decision?.limitReservation ?? null
   if (reservation === null) {
     await ledgerWriter.settle(entry, { demands, takenFrom: 'nothing' })
-    return false
+    if (decision === null || decision.closed) {
+      return new GatewayError('store_unavailable', 'The limits cannot be checked now; try again.')
+    }
+    const { budgetStatus } = metered.x.generation.snapshot.config.limiting
+    return refusalOf(limitDemands, decision.limitStates, budgetStatus).error
   }
   limiter.end(reservation, nanoUsd)
   await ledgerWriter.settle(entry, storeReservationOf(reservation))
-  return true
+  return null
 }
 
 /** The error of work under a budget whose price is unknown. */

@@ -102,9 +102,8 @@ export class RealtimeSession {
     used.add({ ...value, model }, price)
     this.count += 1
     const entry = meteredEntry(metered, `${x.id}-${this.count}`, used)
-    if (await chargeWork(metered, entry, this.services)) return
-    const message = 'A limit or budget of this key is used up by this session.'
-    this.onExhausted(new GatewayError('rate_limited', message))
+    const exhausted = await chargeWork(metered, entry, this.services)
+    if (exhausted !== null) this.onExhausted(exhausted)
   }
 
   private lost(): void {

@@ -9,6 +9,7 @@ import { isCompactToken } from '../../accounts/workload-identity/read-token.js'
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Exchange } from '../client-exchange.js'
+import { credentialFault } from './credential-form.js'
 
 /** The account that a request runs as. */
 export interface Authenticated {
@@ -26,10 +27,36 @@ export function authenticate(
   if (x.runsAs !== null) return accept(x, x.runsAs)
   const { text, keyIn } = clientKeyOf(x)
   if (authenticator.takesTokens) refuseQueryToken(x.req, x.path)
-  const identified = authenticator.identifyBy(text, keyIn, x.clientAddress)
-  return identified instanceof Promise
-    ? identified.then((identity) => accept(x, identity))
-    : accept(x, identified)
+  let identified: Identity | Promise<Identity>
+  try {
+    identified = authenticator.identifyBy(text, keyIn, x.clientAddress)
+  } catch (error) {
+    throw withForm(error, x, authenticator)
+  }
+  if (!(identified instanceof Promise)) return accept(x, identified)
+  return identified.then(
+    (identity) => accept(x, identity),
+    (error: unknown) => {
+      throw withForm(error, x, authenticator)
+    },
+  )
+}
+
+/** The error with what is wrong with the form of the credential, if that is why it was refused. */
+function withForm(
+  error: unknown,
+  { req, path, generation }: Exchange,
+  { takesTokens }: Authenticator,
+): unknown {
+  if (!(error instanceof GatewayError) || error.kind !== 'unauthenticated') return error
+  const authorization = headerOf(req, 'authorization')
+  const { barePaths } = generation.snapshot.config.server
+  const places = keyLocationsOf(req, path, { authorization, barePaths }).map(({ name, key }) => ({
+    name: name === '?key=' ? 'The query' : `The header ${name === 'authorization' ? 'Authorization' : name}`,
+    value: key,
+  }))
+  const fault = credentialFault(req, places, takesTokens)
+  return fault === null ? error : new GatewayError('unauthenticated', fault)
 }
 
 function accept(x: Exchange, identity: Identity): Authenticated {

@@ -2,7 +2,7 @@
  * Finds the operation for a method and path, and the format of its replies and errors. Runs before the key is
  * checked.
  */
-import { GatewayError } from '../../errors.js'
+import { gatewayError, GatewayError, type WireError } from '../../errors.js'
 import type { DialectName, Endpoint } from '../../formats/dialect.js'
 import { resolveEndpoint, allowedMethods, SERVED, type ResolvedEndpoint } from '../../formats/index.js'
 import {
@@ -13,6 +13,7 @@ import {
   type ClientFormat,
 } from '../../formats/match-endpoint.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
+import { httpOnly } from '../../http/refuse-request.js'
 import { clientRequestIdOf } from '../../http/request-id.js'
 import type { Exchange } from '../client-exchange.js'
 import { isNativePath } from '../native/native-path.js'
@@ -44,9 +45,11 @@ export function identify(x: Exchange): Identified {
   const bare = x.generation.snapshot.config.server.barePaths
   const resolved = resolveEndpoint(method, path, { bare })
   if (resolved === null) {
-    const { dialect, refusal } = isSocketOfResponses(req, path)
-      ? { dialect: 'openai-responses' as const, refusal: new GatewayError('no_websocket', HTTP_ONLY) }
-      : unknownEndpoint(method, path, bare)
+    const socket = socketRefusal(req, path)
+    const { dialect, refusal } =
+      socket === null
+        ? unknownEndpoint(method, path, bare)
+        : { dialect: 'openai-responses' as const, refusal: gatewayError(socket) }
     return { resolved, dialect, operation: null, format: null, clientRequestId, refusal }
   }
   const { dialect, endpoint, format } = resolved
@@ -62,11 +65,9 @@ export function identify(x: Exchange): Identified {
   }
 }
 
-const HTTP_ONLY = 'This path serves no WebSocket: send the request over HTTP.'
-
-/** Codex dials the path as a WebSocket first, and sends requests over HTTP after a 426. */
-function isSocketOfResponses(req: HttpRequest, path: string): boolean {
-  return path === '/v1/responses' && headerOf(req, 'upgrade')?.toLowerCase() === 'websocket'
+/** The refusal of a WebSocket; null for other requests, and for paths that do not refuse it so. */
+function socketRefusal(req: HttpRequest, path: string): WireError | null {
+  return headerOf(req, 'upgrade')?.toLowerCase() === 'websocket' ? httpOnly(path) : null
 }
 
 /** Streams of Gemini are JSON arrays unless the query contains `alt=sse`. */

@@ -1,7 +1,7 @@
 /** Sends the error reply of an exchange. Every error, expected or not, is sent here. */
 import type { DialectName } from '../../formats/dialect.js'
 import { errorFormatOf, allowedMethods } from '../../formats/index.js'
-import { gatewayError, GatewayError, isRetryable, isTokenError } from '../../errors.js'
+import { gatewayError, GatewayError, isRetryable, isTokenError, waitSecondsOf } from '../../errors.js'
 import { CODINGS } from '../../http/content-encoding.js'
 import { abortReply, isClosed, sendReply } from '../../http/respond.js'
 import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
@@ -41,7 +41,7 @@ export function sendErrorReply(
   const { idHeader } = format.envelope
   const allHeaders = ['content-type', 'application/json', ...headers]
   if (idHeader !== null) allHeaders.push(idHeader, x.id)
-  const retryAfterSeconds = error.wire.retryAfterSeconds ?? waitFor(error)
+  const retryAfterSeconds = waitSecondsOf(error.wire) ?? waitFor(error)
   if (retryAfterSeconds !== undefined) allHeaders.push('retry-after', String(retryAfterSeconds))
   if (!isRetryable(error.wire)) allHeaders.push('x-should-retry', 'false')
   if (error.kind === 'method_not_allowed') {

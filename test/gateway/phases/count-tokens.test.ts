@@ -87,6 +87,60 @@ void t.test('message batches are refused in the format of Anthropic', async (t) 
   t.match(error, { error: { type: 'error', error: { message: /message batches/ } } })
 })
 
+void t.test('clients of Responses count with each dialect of an upstream', async (t) => {
+  const gateway = await startGateway(t)
+  const tool = { type: 'function', name: 'get_time', parameters: { type: 'object', properties: {} } }
+  for (const { dialect, model } of ROWS) {
+    const ask = { model, input: 'Count these words, please', instructions: 'Be brief.', tools: [tool] }
+    const counted = await responses(gateway, '/v1/responses/input_tokens', ask)
+    t.equal(counted.status, 200, dialect)
+    t.equal(counted.headers.get('x-sluice-estimated'), null, dialect)
+    const { path, bodyBytes } = gateway.emulator.ledger.at(-1) ?? {}
+    t.match(path, /count_tokens|countTokens|input_tokens/, dialect)
+    const { object, input_tokens: tokens } = objectOf(await counted.json())
+    t.equal(object, 'response.input_tokens')
+    t.ok(typeof tokens === 'number' && tokens > 5, dialect)
+    if (dialect === 'openai-responses') t.equal(bodyBytes, JSON.stringify(ask).length, 'the same bytes')
+  }
+  const wrong = await responses(gateway, '/v1/responses/input_tokens', {
+    model: 'claude-haiku-4-5',
+    input: 1,
+  })
+  t.equal(wrong.status, 400)
+  t.equal((await fetch(`${gateway.origin}/v1/responses/input_tokens`, { method: 'PUT' })).status, 405)
+})
+
+void t.test('a count continues a stored response', async (t) => {
+  const gateway = await startGateway(t)
+  const model = 'claude-haiku-4-5'
+  const first = await responses(gateway, '/v1/responses', { model, input: 'a '.repeat(500), store: true })
+  const { id } = objectOf(await first.json())
+  t.match(id, /^resp_/)
+  const next = { model, previous_response_id: typeof id === 'string' ? id : '', input: 'And?' }
+  const counted = objectOf(await (await responses(gateway, '/v1/responses/input_tokens', next)).json())
+  t.ok(Number(counted['input_tokens']) > 200, 'with its conversation')
+})
+
+void t.test('responses are neither compacted nor cancelled, and the refusal says why', async (t) => {
+  const gateway = await startGateway(t)
+  for (const [path, words] of [
+    ['/v1/responses/compact', /compacts no conversations.*\/native\/\{upstream\}\/v1\/responses\/compact/],
+    ['/v1/responses/resp_1/cancel', /in the background/],
+  ] as const) {
+    const refused = await responses(gateway, path, { model: 'gpt-4.1' })
+    t.equal(refused.status, 404, path)
+    t.match(await refused.json(), { error: { kind: 'unknown_endpoint', message: words } })
+  }
+})
+
+function responses(gateway: TestGateway, path: string, body: object): Promise<Response> {
+  return fetch(`${gateway.origin}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+}
+
 function post(gateway: TestGateway, body: string, key = gateway.secret): Promise<Response> {
   return fetch(`${gateway.origin}/v1/messages/count_tokens`, {
     method: 'POST',

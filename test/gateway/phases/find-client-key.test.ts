@@ -4,6 +4,7 @@
  * Method: values of the Authorization header; then a running gateway, with the key in each place.
  */
 import t from 'tap'
+import { objectOf } from '../../../src/formats/chat/json.js'
 import { bearerIn } from '../../../src/gateway/phases/authenticate.js'
 import { startGateway } from '../../helpers/gateway.js'
 
@@ -111,4 +112,69 @@ void t.test('a key in the query counts only on the paths of Google', async (t) =
   })
   await res.arrayBuffer()
   t.equal(res.status, 401)
+})
+
+/** Headers of a request without a valid key, and what the message says. */
+const FAULTS: readonly (readonly [headers: Record<string, string>, words: RegExp, query?: string])[] = [
+  [{}, /^The request has no API key\. Send the key as "Authorization: Bearer <key>"/],
+  [{ 'api-key': 'KEY' }, /header api-key is not read/],
+  [{ 'x-auth-token': 'KEY' }, /header x-auth-token is not read/],
+  [{ 'ocp-apim-subscription-key': 'KEY' }, /ocp-apim-subscription-key is not read/],
+  [{}, /api_key in the query is not read/, '?api_key=KEY'],
+  [{ authorization: 'KEY' }, /has no scheme: write "Bearer"/],
+  [{ authorization: 'sk-proj-SECRET' }, /key of a provider \(sk-proj-… of OpenAI\)/],
+  [{ authorization: 'Basic SECRET' }, /scheme Basic, which is not accepted/],
+  [{ authorization: 'basic SECRET' }, /scheme Basic, which is not accepted/],
+  [{ authorization: 'Token KEY' }, /scheme Token/],
+  [{ authorization: 'SECRET KEY' }, /another scheme than Bearer/],
+  [{ authorization: 'Bearer' }, /scheme "Bearer" without a key/],
+  [{ authorization: 'Bearer "KEY"' }, /Authorization has white space or quotes around the key/],
+  [{ authorization: 'Bearer Bearer KEY' }, /has the word "Bearer" in the key/],
+  [{ 'x-api-key': 'Bearer KEY' }, /header x-api-key has the word "Bearer" in the key/],
+  [
+    { authorization: 'Bearer sk-ant-SECRET' },
+    /Authorization has a key of a provider \(sk-ant-… of Anthropic\)/,
+  ],
+  [{ 'x-api-key': 'sk-ant-SECRET' }, /x-api-key has a key of a provider \(sk-ant-…/],
+  [{ 'x-goog-api-key': 'AIzaSECRET' }, /x-goog-api-key has a key of a provider \(AIza… of Google\)/],
+  [{ authorization: 'Bearer sk-SECRET' }, /a key of a provider \(sk-…/],
+  [{ authorization: 'Bearer gsk_SECRET' }, /of Groq/],
+  [{ authorization: 'Bearer sat_SECRET' }, /token of the admin API/],
+  [{ authorization: 'Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJTRUNSRVQifQ.c2ln' }, /JSON Web Token/],
+  [{ authorization: 'Bearer ${SLUICE_KEY}' }, /a variable is not set/],
+  [{ authorization: 'Bearer undefined' }, /a variable is not set/],
+  [{ authorization: 'Bearer SECRET' }, /no key of this gateway: those begin with sk_/],
+  [{ authorization: 'Basic SECRET', 'x-api-key': 'AIzaSECRET' }, /x-api-key has a key of a provider/],
+  [{ authorization: `Bearer sk_${'0'.repeat(44)}` }, /^No valid API key was given/],
+]
+
+void t.test('a 401 says what is wrong with the form of the key, in each format', async (t) => {
+  const gateway = await startGateway(t, { server: 'trusted_proxies: [127.0.0.1/32]' })
+  // Of the right form, and unknown: only its form may be described.
+  const unknown = `sk_${'aB3'.repeat(14)}xx`
+  const paths = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1beta/models/m:generateContent']
+  for (const [at, [headers, words, query = '']] of FAULTS.entries()) {
+    // An address may send 30 wrong keys at once.
+    const address = `203.0.113.${at + 1}`
+    const sent = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, value.replace('KEY', unknown)]),
+    )
+    // The last place is that of an endpoint without a format.
+    for (const path of [...paths, '/native/openai/v1/files']) {
+      const response = await fetch(gateway.origin + path + query.replace('KEY', unknown), {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': address, ...sent },
+        body: '{}',
+      })
+      const text = await response.text()
+      t.equal(response.status, 401, path)
+      const error = objectOf(objectOf(JSON.parse(text))['error'])
+      t.match(error['message'], words, `${path} ${JSON.stringify(headers)}`)
+      t.notMatch(text, /SECRET|U0VDUkVU|aB3aB3/, 'never with its value')
+    }
+  }
+  t.notMatch(JSON.stringify(gateway.lines), /SECRET|aB3aB3/)
+  const google = `/v1beta/models?key=AIzaSECRET`
+  const response = await fetch(gateway.origin + google)
+  t.match(await response.json(), { error: { status: 'UNAUTHENTICATED', message: /^The query has a key of/ } })
 })

@@ -3,7 +3,7 @@
  *
  * Source: google.aip.dev/193 and google/rpc/error_details.proto, read 2026-11-20.
  */
-import { statusOf, type WireError } from '../../../errors.js'
+import { statusOf, waitSecondsOf, type WireError } from '../../../errors.js'
 import type { JsonObject } from '../../chat/json.js'
 import { withoutSecrets } from '../../wire/openai/error-body.js'
 import { renameErrorField } from '../../wire/request-fields.js'
@@ -32,18 +32,16 @@ const STATUSES: Readonly<Record<number, string>> = {
 /** HTTP status and JSON body. */
 export function encodeError(error: WireError): { status: number; body: string } {
   const status = statusOf(error)
-  const { kind, message, param, retryAfterSeconds, native, guardrail } = renameErrorField(
-    withoutSecrets(error),
-    fieldName,
-  )
+  const { kind, message, param, native, guardrail } = renameErrorField(withoutSecrets(error), fieldName)
   const metadata = guardrail === undefined ? {} : { metadata: { guardrail } }
   const details: JsonObject[] = [{ '@type': `${TYPE}ErrorInfo`, reason: kind, domain: 'sluice', ...metadata }]
   if (param !== undefined) {
     const fieldViolations = [{ field: param, description: message }]
     details.push({ '@type': `${TYPE}BadRequest`, fieldViolations })
   }
-  if (retryAfterSeconds !== undefined) {
-    details.push({ '@type': `${TYPE}RetryInfo`, retryDelay: `${retryAfterSeconds}s` })
+  const waitSeconds = waitSecondsOf(error)
+  if (waitSeconds !== undefined) {
+    details.push({ '@type': `${TYPE}RetryInfo`, retryDelay: `${waitSeconds}s` })
   }
   // An error of Google keeps its own status name.
   const name = native?.dialect === PROVIDER ? native.type : nameOf(status)
