@@ -214,13 +214,22 @@ export function eventFields(line: EventFields): object {
     version: clipped(line.version),
     key_id: clipped(line.key_id),
     account_id: clipped(line.account_id),
-    reason: clipped(line.reason),
+    reason: typeof line.reason === 'string' ? clipMiddle(line.reason) : undefined,
   }
 }
 
 /** Cuts to `MAX_STRING` UTF-16 units; a cut text ends in `…`. */
 export function clip(value: string): string {
   return value.length <= MAX_STRING ? value : `${value.slice(0, MAX_STRING)}…`
+}
+
+/**
+ * Keeps `MAX_STRING` UTF-16 units of each end, with `…` for what is cut between them: a message names a path,
+ * which may be long, and ends with what to do.
+ */
+export function clipMiddle(value: string): string {
+  if (value.length <= 2 * MAX_STRING) return value
+  return `${value.slice(0, MAX_STRING)}…${value.slice(-MAX_STRING)}`
 }
 
 function clipped(value: string | undefined): string | undefined {

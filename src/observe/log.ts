@@ -7,7 +7,14 @@ import { dirname } from 'node:path'
 import { pino } from 'pino'
 import { GatewayError, rowOf } from '../errors.js'
 import { hideSecrets } from '../hide-secrets.js'
-import { eventFields, exchangeFields, clip, type EventFields, type ExchangeLine } from './log-fields.js'
+import {
+  eventFields,
+  exchangeFields,
+  clip,
+  clipMiddle,
+  type EventFields,
+  type ExchangeLine,
+} from './log-fields.js'
 
 /** The minimum level. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -175,7 +182,7 @@ function messageOf(error: Error): string {
     return `see the kind '${error.kind}'`
   }
   const message = error instanceof SyntaxError ? error.message.replace(/"[^]*"/, '"…"') : error.message
-  return clip(hideSecrets(message.replace(/Received [^]*/, 'Received …'), '***'))
+  return clipMiddle(hideSecrets(message.replace(/Received [^]*/, 'Received …'), '***'))
 }
 
 // Writes log lines asynchronously in batches, with at most 8 MiB waiting. A slow destination neither blocks

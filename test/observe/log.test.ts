@@ -79,6 +79,22 @@ void t.test("a client's strings are escaped, clipped, and lose their query", (t)
   t.end()
 })
 
+void t.test('a long path does not hide the advice at the end of a message', (t) => {
+  const { log, lines } = open('info')
+  const path = `/${'deep/'.repeat(800)}`
+  const message = `The folder "${path}" is open: run chmod 700`
+  log.warn('event', { reason: message })
+  log.error('event', new Error(message))
+  log.warn('event', { reason: `${'x'.repeat(500)} end` })
+  const [first, second, third] = lines()
+  const cut = `${message.slice(0, 256)}…${message.slice(-256)}`
+  t.match(cut, /run chmod 700$/)
+  t.match(first, { reason: cut })
+  t.match(second, { error: { message: cut } })
+  t.match(third, { reason: `${'x'.repeat(500)} end` }, 'two ends that meet are not cut')
+  t.end()
+})
+
 void t.test('each line has its own values, even if earlier lines share some of them', (t) => {
   const { log, lines } = open('info')
   const given: ExchangeLine[] = []
