@@ -11,9 +11,15 @@ export interface Unit {
 }
 
 /** Folders below `build/test` whose files are small: starting them costs more than their tests. */
-const SHARED = ['accounts/', 'config/', 'dashboard/server/', 'edge-cases/', 'emulator/'].map(
-  (folder) => `build/test/${folder}`,
-)
+const SHARED = [
+  'accounts/',
+  'config/',
+  'dashboard/server/',
+  'edge-cases/',
+  'emulator/',
+  'formats/',
+  'ledger/',
+].map((folder) => `build/test/${folder}`)
 /** What changes or measures the whole process. */
 const ALONE =
   /process\.(?:env\[[^\]]*\] = |chdir|umask|on\(|cpuUsage|memoryUsage|resourceUsage)|delete process\.env|globalThis|monitorEventLoopDelay|\bt\.jobs\b|[pP]riority/
