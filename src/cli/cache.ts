@@ -40,6 +40,6 @@ async function clear(session: StoreSession, values: ClearOptions): Promise<numbe
     ...(values.key === undefined ? {} : { keyId: values.key }),
     ...(values.model === undefined ? {} : { model: values.model }),
   })
-  terminal.out(String(number))
+  terminal.out(`Dropped ${number} stored ${number === 1 ? 'reply' : 'replies'}.`)
   return 0
 }

@@ -59,7 +59,7 @@ function exportCassettes({ config, to, id: ids, ...selection }: CassetteOptions)
       })
       files += 1
     }
-    opened.session.terminal.out(String(files))
+    opened.session.terminal.out(`Wrote ${files} ${files === 1 ? 'cassette' : 'cassettes'} to ${to}.`)
     return 0
   })
 }

@@ -9,6 +9,7 @@ import {
 } from '../policy/encrypted-recordings.js'
 import { commandEntry } from './accounts.js'
 import { configOption, declare } from './command.js'
+import { printList } from './print-table-or-json.js'
 import { rangeOf, TIME_FORMS } from './time-range.js'
 import { configInForce, namedAccount, processTerminal, withStore, type StoreSession } from './with-store.js'
 
@@ -53,7 +54,9 @@ of the request, as in x-request-id. Each reading of a recording is in the audit 
     .addOption(configOption())
     .action(async (id, { config }) => {
       process.exitCode = await withRecordings(config, async (opened) => {
-        return (await opened.recordings.remove(id)) ? 0 : missing(opened, id)
+        if (!(await opened.recordings.remove(id))) return missing(opened, id)
+        opened.session.terminal.out(`${id}: deleted`)
+        return 0
       })
     })
   return recordings
@@ -130,11 +133,30 @@ async function list(
 ): Promise<number> {
   const heads = await selectedHeads(opened, options)
   if (heads === null) return 1
-  const { terminal } = opened.session
-  const rows = heads.map(rowOf)
-  if (options.json) terminal.out(JSON.stringify(rows))
-  else for (const row of rows) terminal.out(Object.values(row).join('  '))
+  const { store, terminal } = opened.session
+  if (options.json) {
+    terminal.out(JSON.stringify(heads.map(rowOf)))
+    return 0
+  }
+  const names = new Map<string, string>()
+  for (const accountId of new Set(heads.map((head) => head.accountId))) {
+    names.set(accountId, (await store.accountById(accountId))?.name ?? accountId)
+  }
+  await printList(terminal, asPages(heads), {
+    json: null,
+    head: ['REQUEST', 'RECORDED', 'ACCOUNT', 'MODEL', 'UPSTREAM', 'STATUS', 'SIZE'],
+    cells: ({ id, atMs, accountId, model, upstream, status, bytes }) => {
+      const account = names.get(accountId) ?? accountId
+      const at = new Date(atMs).toISOString()
+      return [id, at, account, model, upstream ?? '', String(status), `${(bytes / 1000).toFixed(1)} kB`]
+    },
+    none: 'There are no recordings.',
+  })
   return 0
+}
+
+async function* asPages<Item>(items: readonly Item[]): AsyncGenerator<readonly Item[]> {
+  yield await Promise.resolve(items)
 }
 
 /** A recording in lists. */

@@ -5,7 +5,9 @@ import type { ChatRequest } from '../formats/chat/request.js'
 import { decodeReply, encodeRequest } from '../formats/codecs.js'
 import type { Reply } from '../formats/chat/fold.js'
 import type { Recording } from '../policy/encrypted-recordings.js'
+import { dollars } from '../limits/limit-refusal.js'
 import { configOption, declare } from './command.js'
+import { table } from './print-table-or-json.js'
 import { openRehearsalGateway } from './rehearse/rehearsal-gateway.js'
 import { missing, readRecording, withRecordings } from './recordings.js'
 import { configInForce } from './with-store.js'
@@ -156,11 +158,23 @@ async function replayed(
 }
 
 function sideBySide(original: Side, replay: Side): string {
-  const lines = (['upstream', 'model', 'status', 'duration_ms', 'cost_nano_usd'] as const).map(
-    (name) => `${name.padEnd(14)} ${String(original[name]).padEnd(32)} ${String(replay[name])}`,
-  )
-  const shown = ({ text, tools }: Side): string => [text, ...tools.map(callText)].join('\n')
-  return [...lines, '', '--- original', shown(original), '', '--- replay', shown(replay)].join('\n')
+  const rows = [
+    ['', 'ORIGINAL', 'REPLAY'],
+    ...Object.entries(SHOWN).map(([title, shown]) => [title, shown(original), shown(replay)]),
+  ]
+  const content = ({ text, tools }: Side): string => [text, ...tools.map(callText)].join('\n')
+  return [table(rows), '', '--- original', content(original), '', '--- replay', content(replay)].join('\n')
+}
+
+/** The rows of the comparison, with their units. */
+const SHOWN: Readonly<Record<string, (side: Side) => string>> = {
+  upstream: ({ upstream }) => upstream ?? 'none',
+  model: ({ model }) => model ?? 'unknown',
+  status: ({ status }) => String(status),
+  'input tokens': ({ input_tokens: count }) => String(count ?? 'unknown'),
+  'output tokens': ({ output_tokens: count }) => String(count ?? 'unknown'),
+  cost: ({ cost_nano_usd: cost }) => (cost === null ? 'unknown' : `$${dollars(cost)}`),
+  duration: ({ duration_ms: ms }) => `${Math.round(ms)} ms`,
 }
 
 function callText({ name, arguments: text }: Side['tools'][number]): string {

@@ -90,6 +90,13 @@ await t.test('a recording has both sides, and commands read it', async (t) => {
   )
   t.match(list[1], { model: 'gpt-4o-mini', upstream: 'openai', status: 200, bytes: Number })
   t.same(await json(['recordings', 'list', '--json', '--since', '2030-01-01', ...config]), [])
+  const [head, first] = (await sluice(['recordings', 'list', ...config])).out.split('\n')
+  t.match(head, /^REQUEST +RECORDED +ACCOUNT +MODEL +UPSTREAM +STATUS +SIZE$/)
+  t.match(first, /^\S+ +20\d\d-\S+Z +\S+ +\S+ +\S+ +200 +\d+\.\d kB$/)
+  t.match(await sluice(['recordings', 'list', '--since', '2030-01-01', ...config]), {
+    status: 0,
+    out: 'There are no recordings.',
+  })
   const shown = objectOf(await json(['recordings', 'show', streamed, '--json', ...config]))
   t.same(Object.keys(shown), ['id', 'request', 'reply', 'client', 'upstream'])
   t.match(shown, {
@@ -113,9 +120,13 @@ await t.test('a recording has both sides, and commands read it', async (t) => {
   const replay = objectOf(await json(['replay', whole, '--upstream', 'openai', '--json', ...config]))
   t.match(replay, { id: whole, same_text: true, original: { status: 200, upstream: 'openai' } })
   t.match(replay['replay'], { status: 200, model: /gpt-4o-mini/, text: /emulated/, tools: [] })
+  const { out: compared } = await sluice(['replay', whole, '--upstream', 'openai', ...config])
+  t.match(compared, /^ +ORIGINAL +REPLAY\nupstream +openai +openai\n/)
+  t.match(compared, /^cost +\$0\.\d+ +\$0\.\d+$/m)
+  t.match(compared, /^duration +\d+ ms +\d+ ms$/m)
 
   const to = mkdtempSync(join(tmpdir(), 'sluice-cassettes-'))
-  t.equal((await sluice(['cassettes', 'export', '--to', to, ...config])).out.trim(), '2')
+  t.equal((await sluice(['cassettes', 'export', '--to', to, ...config])).out, `Wrote 2 cassettes to ${to}.`)
   t.same(readdirSync(to).sort(), [`${whole}.json`, `${streamed}.json`].sort())
   const cassette = objectOf(JSON.parse(readFileSync(join(to, `${streamed}.json`), 'utf8')))
   t.match(cassette, { version: 1, id: streamed, request: { method: 'POST', body: Object } })
@@ -267,7 +278,12 @@ await t.test('redact masks the texts of both sides', async (t) => {
     const exported = await sluice([
       ...['cassettes', 'export', '--id', id, '--to', to, '--config', gateway.configFile],
     ])
-    t.match(exported.out, stream ? new RegExp(`The reply of ${id} is redacted.*\\n0$`) : /^1$/)
+    t.match(
+      exported.out,
+      stream
+        ? new RegExp(`The reply of ${id} is redacted.*\\nWrote 0 cassettes to`)
+        : /^Wrote 1 cassette to /,
+    )
     t.equal(readdirSync(to).length, stream ? 0 : 1)
     const file = join(to, 'redacted.json')
     const { upstream } = objectOf(JSON.parse(out))
