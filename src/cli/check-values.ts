@@ -1,6 +1,6 @@
 /**
  * Notes of `sluice check` about values that are allowed but probably in another unit, in another format than
- * that of the host, or names of models that nobody knows.
+ * that of the host, or names of models that are listed nowhere.
  */
 import type { Catalogue, Config, RouteConfig, UpstreamConfig } from '../config/config.js'
 import { didYouMean, nearest, pathText, type Path } from '../config/config-problem.js'
@@ -134,7 +134,7 @@ function modelNotes(route: RouteConfig, index: number, { config, catalogue }: Lo
     const upstream = config.upstreams[target.upstream]
     const model = target.model ?? exact
     if (upstream === undefined || model === null || isKnown(model, upstream, catalogue)) return []
-    // A route for its dated variants, as `o1-` beside `o1`: nobody misspells both.
+    // A route for its dated variants, as `o1-` beside `o1`, confirms the name.
     if (config.routes.some((other) => 'prefix' in other.match && other.match.prefix === `${model}-`))
       return []
     const names = namesFor(upstream, catalogue)

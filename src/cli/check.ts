@@ -280,7 +280,7 @@ Validates the file as the gateway does when it loads it. No side effects.
 Notes list settings that are allowed but may be mistakes: API keys that are not set or are in the file in plain
 text, variables without braces, suspicious URLs, routes that can never match, settings without effect,
 limits for accounts, keys and labels that the store does not have, models that no budget can bound, values that
-are probably in another unit, models that nobody knows, and dialects that do not fit their host.
+are probably in another unit, models that are listed nowhere, and dialects that do not fit their host.
 If a gateway runs with the file, the changes that need a restart are listed as well.`,
     exitStatus: '0 the file is valid, 1 it is not (with --strict also if there are notes), 2 wrong usage.',
     example: 'sluice check --config config/gateway.yaml',

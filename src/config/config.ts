@@ -142,6 +142,8 @@ export interface Config {
   readonly notify: readonly NotifyConfig[]
   /** Null: no mails. */
   readonly smtp: SmtpConfig | null
+  /** The base of links in error messages, without a trailing slash; null: they have none. */
+  readonly docUrl: string | null
   readonly onLoss: z.output<typeof onLossSchema>
   readonly afterDisconnect: AfterDisconnectConfig
   readonly ledger: LedgerConfig

@@ -64,6 +64,7 @@ export function shownConfig(config: Config): JsonObject {
     telemetry: snakeKeys(config.telemetry),
     notify: config.notify.map(maskedNotify),
     smtp: config.smtp === null ? null : { ...config.smtp, url: maskedProxy(config.smtp.url) },
+    doc_url: config.docUrl,
     on_loss: config.onLoss,
     after_disconnect: snakeKeys(config.afterDisconnect),
     ledger: snakeKeys(config.ledger),

@@ -33,7 +33,21 @@ function programRoot(): URL {
 
 /** The version of the package. */
 export function packageVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'))
-  const isNamed = typeof manifest === 'object' && manifest !== null && 'version' in manifest
-  return isNamed && typeof manifest.version === 'string' ? manifest.version : ''
+  const { version } = manifest()
+  return typeof version === 'string' ? version : ''
+}
+
+/** The folder `docs` of this version in the repository that the manifest names; null if it names none. */
+export function repositoryDocs(): string | null {
+  const { repository } = manifest()
+  const isMap = typeof repository === 'object' && repository !== null && 'url' in repository
+  const url: unknown = isMap ? repository.url : repository
+  const [, page] =
+    /^(?:git\+)?(https:\/\/[^\s?#]+?)(?:\.git)?$/.exec(typeof url === 'string' ? url : '') ?? []
+  return page === undefined ? null : `${page}/blob/v${packageVersion()}/docs`
+}
+
+function manifest(): { readonly version?: unknown; readonly repository?: unknown } {
+  const value: unknown = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'))
+  return typeof value === 'object' && value !== null ? value : {}
 }

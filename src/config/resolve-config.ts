@@ -7,6 +7,7 @@ import { isRedisUrl, parseRedisUrl, parseSqliteAddress } from '../store/store-ad
 import { BUILT_IN_PLANS, isPlanOf } from '../accounts/plans.js'
 import type { Config, PlanConfig } from './config.js'
 import { checkLimits } from './check-limits.js'
+import { repositoryDocs } from './package-file.js'
 import type { Finding, Path, ReportFinding } from './config-problem.js'
 import { checkGuardrails, pluginsOf } from './check-guardrails.js'
 import { checkRoutes } from './check-routes.js'
@@ -102,6 +103,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): O
     telemetry: section(shape.telemetry.unwrap(), values.telemetry),
     notify: notifyOf(values.notify, isPrivateHost),
     smtp: values.smtp ?? null,
+    docUrl: (values.doc_url ?? repositoryDocs())?.replace(/\/{1,9}$/, '') ?? null,
     onLoss: values.on_loss,
     afterDisconnect: section(shape.after_disconnect.unwrap(), values.after_disconnect),
     ledger: ledgerOf(values.ledger, context.folder, store),

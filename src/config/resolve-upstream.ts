@@ -354,7 +354,7 @@ export function baseUrlNote(
   return null
 }
 
-/** The formats of hosts that have their own; others of the table speak chat completions. */
+/** The formats of hosts that have their own; others of the table use chat completions. */
 const OWN_DIALECTS: Readonly<Record<string, readonly string[]>> = {
   'api.openai.com': ['openai', 'openai-chat', 'openai-responses'],
   'api.anthropic.com': ['anthropic'],

@@ -97,6 +97,8 @@ export const BARE_ENDPOINTS: readonly EndpointRow[] = [
 interface Unserved {
   readonly dialect: DialectName
   readonly advice: string
+  /** The page of the documentation about it. */
+  readonly page: string
 }
 
 /** The path of an endpoint and of all below it, the format of its vendor, and what it serves. */
@@ -132,7 +134,7 @@ function nativeRow(base: string, dialect: DialectName): (name: string) => Native
 const NATIVE_METHOD =
   /^\/v1(?:beta)?\/models\/[^/]+:(predict|predictLongRunning|batchGenerateContent|asyncBatchEmbedContent|batchEmbedText|generateAnswer|bidiGenerateContent)$/
 
-const NATIVE_ADVICE = 'if "native" of the upstream allows it (docs/reference/native-endpoints.md)'
+const NATIVE_ADVICE = 'if "native" of the upstream allows it'
 
 /** Endpoints below `/v1/responses` that the gateway does not have. */
 const RESPONSES_ADVICE: readonly (readonly [path: RegExp, advice: string])[] = [
@@ -150,10 +152,12 @@ const RESPONSES_ADVICE: readonly (readonly [path: RegExp, advice: string])[] = [
 export function unservedEndpoint(method: string, path: string): Unserved | null {
   if (isAtOrBelow(path, '/v1/complete')) {
     const advice = 'Text completions are not served; send messages to POST /v1/messages.'
-    return { dialect: 'anthropic', advice }
+    return { dialect: 'anthropic', advice, page: '/reference/clients.md' }
   }
   const ofResponses = RESPONSES_ADVICE.find(([pattern]) => pattern.test(path))
-  if (ofResponses !== undefined) return { dialect: 'openai-responses', advice: ofResponses[1] }
+  if (ofResponses !== undefined) {
+    return { dialect: 'openai-responses', advice: ofResponses[1], page: '/reference/native-endpoints.md' }
+  }
   const geminiMethod = NATIVE_METHOD.exec(path)?.[1]
   const [, dialect, what] =
     geminiMethod === undefined
@@ -161,7 +165,7 @@ export function unservedEndpoint(method: string, path: string): Unserved | null 
       : ['', 'gemini' as const, geminiMethod]
   if (dialect === undefined || what === undefined) return null
   const advice = `The gateway does not translate ${what}. Use native access: ${method} /native/{upstream}${shownPath(path)}, ${NATIVE_ADVICE}.`
-  return { dialect, advice }
+  return { dialect, advice, page: '/reference/native-endpoints.md' }
 }
 
 function isAtOrBelow(path: string, above: string): boolean {

@@ -1,3 +1,4 @@
+/** The error of a port that cannot be opened: the text for the operator, with what to do. */
 import { GatewayError } from '../errors.js'
 
 /** What listens, and the settings that move it. */
@@ -7,7 +8,7 @@ interface Listener {
   readonly settings: string
 }
 
-/** The error of a port that cannot be opened, with what to do. */
+/** The error for a failed `listen`. */
 export function cannotListen(
   address: string,
   cause: NodeJS.ErrnoException,

@@ -1,6 +1,6 @@
 /**
- * Goal: `sluice check` notes values in another unit, models that nobody knows and dialects that do not fit
- * their host, and explains names of other gateways; the losses of fallbacks are notes only with `--losses`.
+ * Goal: `sluice check` notes values in another unit, models that are listed nowhere and dialects that do not
+ * fit their host, and explains names of other gateways; losses of fallbacks are notes only with `--losses`.
  * Method: the command in this process on files.
  */
 import { readFileSync } from 'node:fs'
@@ -72,7 +72,7 @@ void t.test('prices for one token', async (t) => {
   t.same((await check(t, fileWith('prices: { gpt-5.4: { input: 0, output: 0.02 } }'))).notes, [])
 })
 
-void t.test('models of routes that nobody knows', async (t) => {
+void t.test('models of routes that are listed nowhere', async (t) => {
   const routes = `  - { model: fast, targets: [{ upstream: one, model: gpt-5.5 }] }
   - { model: gpt-6.4, upstream: one }
   - { prefix: claude-, upstream: one, fallback: [{ upstream: one, model: gpt-5.4-2026-01-01 }] }

@@ -46,8 +46,12 @@ for (const file of FILES) {
   void t.test(file, (t) => {
     const text = readFileSync(join(FOLDER, file), 'utf8')
     const { permissions, jobs } = Workflow.parse(parse(text))
-    t.same(permissions, { contents: 'read' }, 'each job asks for more rights itself')
-    t.notMatch(text, /secrets\.|pull_request_target/, 'no long-lived secret, no rights for a stranger')
+    t.same(permissions, { contents: 'read' }, 'a job that needs more rights names them')
+    t.notMatch(
+      text,
+      /secrets\.|pull_request_target/,
+      'no long-lived secret, no rights for a foreign pull request',
+    )
     for (const [name, job] of Object.entries(jobs)) {
       for (const needed of [job.needs ?? []].flat()) t.ok(Object.hasOwn(jobs, needed), `${name}: ${needed}`)
       if (job.uses !== undefined) t.ok(existsSync(job.uses), job.uses)

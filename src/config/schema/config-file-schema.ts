@@ -67,6 +67,16 @@ export const fileSchema = z.strictObject({
   telemetry: telemetrySchema,
   notify: notifySchema,
   smtp: smtpSchema,
+  doc_url: z
+    .string()
+    .max(256)
+    .regex(/^https?:\/\/[^\s?#]+$/, {
+      error: 'must be a URL that starts with https:// or http://, without query',
+    })
+    .optional()
+    .describe(
+      'The documentation for developers of apps: the base of the links in error messages, which append the path of a page, such as `/reference/clients.md`. Default: the folder `docs` of the repository that `package.json` names; if it names none, messages have no links.',
+    ),
   on_loss: onLossSchema,
   on_disconnect: onDisconnectSchema
     .optional()

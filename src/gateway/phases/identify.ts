@@ -48,7 +48,7 @@ export function identify(x: Exchange): Identified {
     const socket = socketRefusal(req, path)
     const { dialect, refusal } =
       socket === null
-        ? unknownEndpoint(method, path, bare)
+        ? unknownEndpoint(method, path, { bare, docUrl: x.generation.snapshot.config.docUrl })
         : { dialect: 'openai-responses' as const, refusal: gatewayError(socket) }
     return { resolved, dialect, operation: null, format: null, clientRequestId, refusal }
   }
@@ -90,27 +90,38 @@ interface UnknownEndpoint {
   readonly refusal: GatewayError
 }
 
+/** Settings that a refusal depends on. */
+interface Hints {
+  /** Whether paths without `/v1` are served. */
+  readonly bare: boolean
+  /** The base of links in error messages; null: they have none. */
+  readonly docUrl: string | null
+}
+
 /**
  * Refuses a request to an endpoint that does not exist, in the vendor's format if the path is one of a
  * vendor's.
  */
-function unknownEndpoint(method: string, path: string, bare: boolean): UnknownEndpoint {
+function unknownEndpoint(method: string, path: string, hints: Hints): UnknownEndpoint {
+  const { docUrl } = hints
   const unserved = unservedEndpoint(method, path)
   if (unserved !== null) {
-    const message = `There is no endpoint ${method} ${shownPath(path)}. ${unserved.advice}`
+    const link = docUrl === null ? '' : ` See ${docUrl}${unserved.page}.`
+    const message = `There is no endpoint ${method} ${shownPath(path)}. ${unserved.advice}${link}`
     return { dialect: unserved.dialect, refusal: new GatewayError('unknown_endpoint', message) }
   }
   const nearest = nearestRow(method, path, SERVED)
   return {
     dialect: path.startsWith('/v1beta/') ? 'gemini' : (nearest?.dialect ?? null),
-    refusal: noEndpoint(method, path, { bare, nearest: nearest && `${nearest.method} ${nearest.path}` }),
+    refusal: noEndpoint(method, path, nearest && `${nearest.method} ${nearest.path}`, hints),
   }
 }
 
 function noEndpoint(
   method: string,
   path: string,
-  { bare, nearest }: { readonly bare: boolean; readonly nearest: string | null },
+  nearest: string | null,
+  { bare, docUrl }: Hints,
 ): GatewayError {
   const methods = allowedMethods(path, { bare })
   // A model may have a colon in its name, so a misspelt method looks like a model that GET reads.
@@ -118,10 +129,9 @@ function noEndpoint(
     const message = `This path takes ${methods.join(', ')}, not ${method}.`
     return new GatewayError('method_not_allowed', message)
   }
+  const list = docUrl === null ? '' : ` All endpoints: ${docUrl}/reference/clients.md`
   const hint =
-    nearest === null
-      ? 'The endpoints are listed in docs/reference/clients.md; chat requests use POST /v1/chat/completions.'
-      : `Did you mean ${nearest}?`
+    nearest === null ? `Chat requests use POST /v1/chat/completions.${list}` : `Did you mean ${nearest}?`
   const message = `There is no endpoint ${method} ${shownPath(path)}. ${hint}`
   return new GatewayError('unknown_endpoint', message)
 }

@@ -14,7 +14,7 @@ void t.test('an unknown path names the nearest endpoint, with any key', async (t
     ['POST', '/v1/chat/completion', 'POST /v1/chat/completions'],
     ['GET', '/v1/model', 'GET /v1/models'],
     ['GET', '/v1beta/model', 'GET /v1beta/models'],
-    ['GET', '/nothing-like-it', 'docs/reference/clients.md'],
+    ['GET', '/nothing-like-it', 'Chat requests use POST /v1/chat/completions'],
   ]
   for (const [method, path, hint] of cases) {
     for (const authorization of ['', 'Bearer sk_wrong', `Bearer ${gateway.secret}`]) {
@@ -28,6 +28,24 @@ void t.test('an unknown path names the nearest endpoint, with any key', async (t
   const long = await fetch(`${gateway.origin}/${'x'.repeat(5000)}`)
   t.equal(long.status, 404)
   t.ok((await long.text()).length < 500)
+})
+
+void t.test('errors link the pages at doc_url, and name no file of the repository', async (t) => {
+  const paths = [
+    ['/nothing-like-it', '/reference/clients.md'],
+    ['/v1/fine_tuning/jobs', '/reference/native-endpoints.md'],
+    ['/v1/complete', '/reference/clients.md'],
+  ] as const
+  for (const base of ['https://docs.example.com/sluice', null]) {
+    const more = base === null ? '' : `doc_url: ${base}/\n`
+    const gateway = await startGateway(t, { more })
+    for (const [path, page] of paths) {
+      const text = await (await fetch(gateway.origin + path, { method: 'POST' })).text()
+      t.notMatch(text, /\bdocs\/reference/, path)
+      if (base === null) t.notMatch(text, /\.md/, path)
+      else t.ok(text.includes(`${base}${page}`), text)
+    }
+  }
 })
 
 void t.test('a wrong method is refused without a key', async (t) => {
