@@ -116,16 +116,62 @@ export const BETA_FIELDS: readonly BetaField[] = [
   { place: 'cache_control', name: 'scope', betas: ['prompt-caching-scope-2026-01-05'] },
 ]
 
+/** The vendors and platforms with rules for the schemas of tools. */
+type SchemaVendor = 'openai' | 'anthropic' | 'bedrock' | 'nova' | 'gemini'
+
+const COMBINED = ['anyOf', 'oneOf', 'allOf', '$ref']
+
 /**
- * The rules by format. Gemini has a subset of its own (`gemini/upstream/encode-schema.ts`), and the roots of
- * Anthropic and Bedrock are widened with the rest of their tools.
+ * The rules for the schema of a tool's parameters. Gemini takes only the keywords of `GEMINI_KEYWORDS`
+ * beside.
  *
  * Sources: OpenAI's errors "array schema missing items" and "schema must have type 'object' and not have
- * 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level"; "It must match JSON Schema draft 2020-12" of
- * Anthropic and Bedrock. Read 2026-11-29.
+ * 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level". Anthropic's errors "input_schema does not support
+ * oneOf, allOf, or anyOf at the top level" and "It must match JSON Schema draft 2020-12", also of Claude on
+ * Bedrock; for names of properties, `wire/property-names.ts`. Amazon Nova user guide,
+ * "Troubleshooting tool calls": only `type`, `properties` and `required` at the root; pydantic/pydantic-ai
+ * issue 1623: no `$defs`. Read 2026-11-29.
  */
-export const SCHEMA_RULES: Readonly<Record<'openai' | 'anthropic' | 'bedrock', SchemaRules>> = {
-  openai: { arrayItems: true, objectRoot: true },
-  anthropic: { arrayItems: false, objectRoot: false },
-  bedrock: { arrayItems: false, objectRoot: false },
+export const SCHEMA_RULES: Readonly<Record<SchemaVendor, SchemaRules>> = {
+  openai: { arrayItems: true, notAtRoot: [...COMBINED, 'enum', 'not'] },
+  anthropic: { arrayItems: false, notAtRoot: COMBINED },
+  bedrock: { arrayItems: false, notAtRoot: COMBINED },
+  nova: {
+    arrayItems: false,
+    notAtRoot: COMBINED,
+    onlyAtRoot: ['type', 'properties', 'required'],
+    withoutReferences: true,
+  },
+  gemini: { arrayItems: false, notAtRoot: [] },
 }
+
+/**
+ * The keywords of JSON Schema that Gemini takes, or that its encoder expresses with others.
+ *
+ * Source: Gemini API reference, `Schema` and `responseJsonSchema`, read 2026-11-20.
+ */
+export const GEMINI_KEYWORDS: ReadonlySet<string> = new Set([
+  '$defs',
+  '$ref',
+  'additionalProperties',
+  'allOf',
+  'anyOf',
+  'const',
+  'definitions',
+  'description',
+  'enum',
+  'exclusiveMaximum',
+  'exclusiveMinimum',
+  'format',
+  'items',
+  'maxItems',
+  'maximum',
+  'minItems',
+  'minimum',
+  'nullable',
+  'prefixItems',
+  'properties',
+  'required',
+  'title',
+  'type',
+])

@@ -41,6 +41,9 @@ const parts = (...content: JsonObject[]): JsonObject => ({
 /** A picture of one pixel, base64. */
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
+/** Nova takes `type`, `properties` and `required` at the root. */
+const OPEN_ROOT = 'Nova: without other keywords at the root of the schema'
+
 /** A JSON Schema. */
 const SCHEMA = {
   type: 'object',
@@ -352,7 +355,7 @@ const TOOLS_GROUP: readonly RequestGroup[] = [
   {
     title: 'Tools',
     concepts: [
-      { name: 'functions', members: { tools: [FUNCTION] } },
+      { name: 'functions', members: { tools: [FUNCTION] }, emulated: { converse: OPEN_ROOT } },
       { name: 'functions without parameters', members: { tools: [OTHER] } },
       {
         name: '`strict` functions',
@@ -365,6 +368,7 @@ const TOOLS_GROUP: readonly RequestGroup[] = [
             },
           ],
         },
+        emulated: { converse: 'as functions that are not strict' },
       },
       {
         name: 'custom tools (free text)',
@@ -462,8 +466,8 @@ const TOOLS_GROUP: readonly RequestGroup[] = [
           anthropic: 'as tools; answered with `function_call`',
           gemini: 'as tools; answered with `function_call`',
           'openai-responses': 'as tools; answered with `function_call`',
-          converse: 'as tools; answered with `function_call`',
         },
+        emulated: { converse: `as tools; answered with \`function_call\`; ${OPEN_ROOT}` },
       },
       { name: '`web_search_options`', members: { web_search_options: {} } },
     ],

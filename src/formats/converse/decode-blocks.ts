@@ -7,6 +7,7 @@ import type { ChatEvent, Citation, EventSink } from '../chat/event.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
+import { ClientProperties } from '../wire/property-names.js'
 import { CUSTOM_INPUT, parseJson, PROVIDER } from './constants.js'
 import { clientNames } from './encode-tools.js'
 
@@ -17,7 +18,7 @@ type Fault = string | null
  * The canonical kind of a block: `custom` is a call of a free text tool, `redacted` encrypted reasoning,
  * `opaque` a block that only Converse has.
  */
-type Kind = 'text' | 'thinking' | 'redacted' | 'tool' | 'custom' | 'image' | 'opaque'
+type Kind = 'text' | 'thinking' | 'redacted' | 'tool' | 'custom' | 'renamed' | 'image' | 'opaque'
 
 /** A block of one reply; `at` is its upstream index, `start` its first form. */
 interface Block {
@@ -37,7 +38,9 @@ interface Block {
 }
 
 /** Blocks that are emitted at their end. */
-const WHOLE: ReadonlySet<Kind> = new Set(['redacted', 'custom', 'image', 'opaque'])
+const WHOLE: ReadonlySet<Kind> = new Set(['redacted', 'custom', 'renamed', 'image', 'opaque'])
+/** Calls of the client's tools. */
+const CALLS: ReadonlySet<Kind> = new Set(['tool', 'custom', 'renamed'])
 
 /** The blocks of one reply. */
 export class Blocks {
@@ -49,12 +52,14 @@ export class Blocks {
   private readonly sink: EventSink
   private readonly custom: ReadonlySet<string>
   private readonly names: ReadonlyMap<string, string>
+  private readonly properties: ClientProperties
 
   constructor(sink: EventSink, request: ChatRequest) {
     this.sink = sink
     const custom = request.tools.filter((tool) => tool.custom !== undefined)
     this.custom = new Set(custom.map(({ name }) => name))
     this.names = clientNames(request)
+    this.properties = new ClientProperties(request)
   }
 
   /** A block of a whole reply. */
@@ -134,14 +139,22 @@ export class Blocks {
     if (name === '') return 'a tool call has no name'
     const isServers = toolUse.type === 'server_tool_use'
     const own = this.names.get(name) ?? name
-    const kind = isServers ? 'opaque' : this.custom.has(own) ? 'custom' : 'tool'
-    this.open(at, kind, isServers ? { toolUse } : { ...toolUse, name: own })
+    this.open(
+      at,
+      isServers ? 'opaque' : this.kindOf(own),
+      isServers ? { toolUse } : { ...toolUse, name: own },
+    )
     return null
+  }
+
+  private kindOf(tool: string): Kind {
+    if (this.custom.has(tool)) return 'custom'
+    return this.properties.has(tool) ? 'renamed' : 'tool'
   }
 
   private input(at: number, json: string): Fault {
     const block = this.growing.get(at)
-    const isCall = block?.kind === 'tool' || block?.kind === 'custom' || block?.kind === 'opaque'
+    const isCall = block !== undefined && (CALLS.has(block.kind) || block.kind === 'opaque')
     if (!isCall) return 'tool input without a tool call'
     this.append(block, json)
     return null
@@ -216,7 +229,7 @@ export class Blocks {
     const { index, kind, pending } = block
     if (kind === 'text') this.sink.event({ type: 'text-start', index })
     else if (kind === 'thinking') this.sink.event({ type: 'thinking-start', index })
-    else if (kind === 'tool' || kind === 'custom') {
+    else if (CALLS.has(kind)) {
       this.hasToolCall = true
       this.sink.event(callStart(block))
     }
@@ -245,8 +258,11 @@ export class Blocks {
         // A tool without arguments may have no delta.
         if (block.length === 0) this.sink.event({ type: 'tool-delta', index, json: '{}' })
         return this.sink.event({ type: 'tool-end', index })
-      case 'custom': {
-        const text = customInput(pending)
+      case 'custom':
+      case 'renamed': {
+        const tool = stringOf(block.start.name) ?? ''
+        const text =
+          kind === 'custom' ? customInput(pending) : this.properties.restored(tool, pending || '{}')
         if (text !== '') this.sink.event({ type: 'tool-delta', index, json: text })
         return this.sink.event({ type: 'tool-end', index })
       }

@@ -17,6 +17,7 @@ import { stringifyExact } from '../wire/json/exact-numbers.js'
 import { hasNoEffect } from '../wire/request-fields.js'
 import { loseFields } from '../wire/scalar-fields.js'
 import { hasObjectRoot, strictSchema } from '../wire/strict-schema.js'
+import { withWireProperties } from '../wire/property-names.js'
 import { isBlank, isClaude, isNova } from './constants.js'
 import { conversation, type Conversation } from './encode-messages.js'
 import { reasoningFields, samplingFields } from './encode-reasoning.js'
@@ -48,8 +49,9 @@ const STOP_SEQUENCE = '/stop_sequence'
  * Encodes the body. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the
  * others to `losses`.
  */
-export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
+export function encodeRequest(given: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
   const context = { model, losses }
+  const request = withWireProperties(given)
   reportUnsupportedFields(request, losses)
   const { system, messages } = conversation(request, model, losses)
   const reasoning = reasoningFields(request, messages, context)

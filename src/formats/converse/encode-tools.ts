@@ -11,8 +11,8 @@ import { SCHEMA_RULES } from '../vendors.js'
 import { fitSchema } from '../wire/fit-schema.js'
 import { refused } from '../wire/json/check-fields.js'
 import { loseFields } from '../wire/scalar-fields.js'
-import { rootObject, strictSchema } from '../wire/strict-schema.js'
-import { CUSTOM_INPUT, isClaude, wireName } from './constants.js'
+import { strictSchema } from '../wire/strict-schema.js'
+import { CUSTOM_INPUT, isClaude, isNova, wireName } from './constants.js'
 import { cachePoint, cachingOf } from './encode-messages.js'
 import { PARALLEL_CALLS } from './fields.js'
 
@@ -79,41 +79,37 @@ function toolSpec(tool: Tool, at: number, { model, losses, budget }: ToolContext
   if (tool.description !== undefined && tool.description !== '') spec.description = tool.description
   if (tool.custom !== undefined) {
     refuseGrammar(tool, at)
-    spec.inputSchema = { json: CUSTOM_SCHEMA }
+    spec.inputSchema = { json: isNova(model) ? OPEN_CUSTOM_SCHEMA : CUSTOM_SCHEMA }
     return spec
   }
   budget.path = `tools[${at}].function.parameters`
-  const strict = tool.strict === true && model.structuredOutput !== false
-  const schema = inputSchema(tool.parameters, strict, budget)
+  // Nova takes no keyword beside those of an open object at the root.
+  const strict = tool.strict === true && model.structuredOutput !== false && !isNova(model)
+  const rules = isNova(model) ? SCHEMA_RULES.nova : SCHEMA_RULES.bedrock
+  const schema = fitSchema(inputSchema(tool.parameters, strict), rules, { losses, budget })
   const enforced = strict ? strictSchema(schema, budget) : null
   if (enforced !== null && 'schema' in enforced) {
     spec.inputSchema = { json: enforced.schema }
     spec.strict = true
   } else {
     if (tool.strict === true) losses.drop('tools.strict', 'approximated')
-    spec.inputSchema = { json: fitSchema(schema, SCHEMA_RULES.bedrock, losses) }
+    spec.inputSchema = { json: schema }
   }
   return spec
 }
 
-function inputSchema(
-  parameters: JsonObject | undefined,
-  isClosed: boolean,
-  budget: SchemaBudget,
-): JsonObject {
-  if (parameters !== undefined && Object.keys(parameters).length > 0) {
-    return rootObject(parameters, budget)
-  }
+function inputSchema(parameters: JsonObject | undefined, isClosed: boolean): JsonObject {
+  if (parameters !== undefined && Object.keys(parameters).length > 0) return parameters
   const empty = { type: 'object', properties: {} }
   return isClosed ? { ...empty, additionalProperties: false } : empty
 }
 
-const CUSTOM_SCHEMA: JsonObject = {
+const OPEN_CUSTOM_SCHEMA: JsonObject = {
   type: 'object',
   properties: { [CUSTOM_INPUT]: { type: 'string' } },
   required: [CUSTOM_INPUT],
-  additionalProperties: false,
 }
+const CUSTOM_SCHEMA: JsonObject = { ...OPEN_CUSTOM_SCHEMA, additionalProperties: false }
 
 function refuseGrammar(tool: Tool, at: number): void {
   const format = tool.custom?.format

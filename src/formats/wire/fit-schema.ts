@@ -2,16 +2,21 @@
  * Makes the JSON Schema of a tool fit for the vendor that gets it. A schema that the vendor takes is not
  * changed; a changed one allows the same values unless the change is reported.
  */
+import { referenced, SchemaBudget } from '../chat/json-schema.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../chat/json.js'
-import { SchemaBudget } from '../chat/json-schema.js'
+import { LISTS, MAPS, MAX_DEPTH, SINGLE } from './schema-keywords.js'
 import { rootObject } from './strict-schema.js'
 
 /** What a vendor requires of the schema of a tool's parameters, beside draft 2020-12. */
 export interface SchemaRules {
   /** Every array has `items`. */
   readonly arrayItems: boolean
-  /** The root is an object without combinators. */
-  readonly objectRoot: boolean
+  /** Keywords that the vendor refuses at the root, which is then an object with all their properties. */
+  readonly notAtRoot: readonly string[]
+  /** The only keywords that it takes at the root; absent: all others. */
+  readonly onlyAtRoot?: readonly string[]
+  /** It takes no definitions: references are replaced by what they refer to. */
+  readonly withoutReferences?: true
 }
 
 /** Receives the path of a schema that allows more values than before. */
@@ -19,41 +24,78 @@ interface SchemaLosses {
   drop(path: string, why: 'approximated'): void
 }
 
-/** Deeper than real schemas, and within the limit of the call stack. */
-const MAX_DEPTH = 200
+/** Keywords without influence on the values that a schema allows, or that are no longer needed. */
+const SILENT: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', '$defs', 'definitions', 'title'])
 
-const MAPS: ReadonlySet<string> = new Set([
-  'properties',
-  'patternProperties',
-  '$defs',
-  'definitions',
-  'dependentSchemas',
-])
-const LISTS: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems', 'items'])
-const SINGLE: ReadonlySet<string> = new Set([
-  'items',
-  'additionalItems',
-  'additionalProperties',
-  'not',
-  'if',
-  'then',
-  'else',
-  'contains',
-  'propertyNames',
-])
+/** The path of every loss in the schema of a tool. */
+const PATH = 'tools.parameters'
 
-/** Keywords that OpenAI refuses at the root. */
-const COMBINED = ['anyOf', 'oneOf', 'allOf', '$ref', 'enum', 'not'] as const
+/**
+ * The schema of a tool's parameters for a vendor with these rules. Throws `GatewayError(malformed_request)`
+ * if it exceeds the budget, which all schemas of a request share.
+ */
+export function fitSchema(
+  schema: JsonObject,
+  rules: SchemaRules,
+  { losses, budget = new SchemaBudget() }: { readonly losses: SchemaLosses; readonly budget?: SchemaBudget },
+): JsonObject {
+  const report = (): void => losses.drop(PATH, 'approximated')
+  const whole = rules.withoutReferences === true ? inlined(schema, { root: schema, budget, report }) : schema
+  const fitted = fit(whole, rules, 0)
+  if (rules.notAtRoot.length === 0) return fitted
+  const isRefused = rules.notAtRoot.some((key) => fitted[key] !== undefined)
+  if (isRefused) report()
+  const root = rootObject(fitted, budget)
+  if (!isRefused && rules.onlyAtRoot === undefined) return root
+  return withKeywords(root, rules, report)
+}
 
-/** The schema of a tool's parameters for a vendor with these rules. */
-export function fitSchema(schema: JsonObject, rules: SchemaRules, losses: SchemaLosses): JsonObject {
-  const fitted = fit(schema, rules, 0)
-  if (!rules.objectRoot) return fitted
-  const { enum: values, not, ...rest } = rootObject(fitted, new SchemaBudget())
-  if (COMBINED.some((key) => fitted[key] !== undefined)) losses.drop('tools.parameters', 'approximated')
-  else if (values === undefined && not === undefined && fitted.type === 'object') return fitted
-  for (const key of COMBINED) Reflect.deleteProperty(rest, key)
-  return rest
+/** The root without the keywords that the vendor refuses there. */
+function withKeywords(
+  root: JsonObject,
+  { notAtRoot, onlyAtRoot }: SchemaRules,
+  report: () => void,
+): JsonObject {
+  const isTaken = (key: string): boolean => !notAtRoot.includes(key) && onlyAtRoot?.includes(key) !== false
+  if (Object.keys(root).every(isTaken)) return root
+  const lost = Object.keys(root).some((key) => !isTaken(key) && !notAtRoot.includes(key) && !SILENT.has(key))
+  if (lost) report()
+  return Object.fromEntries(Object.entries(root).filter(([key]) => isTaken(key)))
+}
+
+/** The schema that references are followed in. */
+interface Inlining {
+  readonly root: JsonObject
+  readonly budget: SchemaBudget
+  readonly report: () => void
+  /** The references that lead to this schema. */
+  readonly path?: readonly string[]
+}
+
+/** The schema with the schemas that its references name. One that contains itself allows any value. */
+function inlined(schema: JsonObject, context: Inlining): JsonObject {
+  const { root, budget, report, path = [] } = context
+  budget.spend(1)
+  const { $ref, ...rest } = schema
+  if (typeof $ref === 'string') {
+    const target = referenced(root, $ref)
+    if (!isObject(target) || path.includes($ref) || path.length > MAX_DEPTH) {
+      report()
+      return rest
+    }
+    return inlined({ ...target, ...rest }, { ...context, path: [...path, $ref] })
+  }
+  const one = (value: JsonValue): JsonValue => (isObject(value) ? inlined(value, context) : value)
+  const members = Object.entries(schema).flatMap(([key, value = null]): [string, JsonValue][] => {
+    if (key === '$defs' || key === 'definitions') return []
+    if (Array.isArray(value) && LISTS.has(key)) return [[key, value.map(one)]]
+    if (!isObject(value)) return [[key, value]]
+    if (SINGLE.has(key)) return [[key, one(value)]]
+    if (!MAPS.has(key)) return [[key, value]]
+    const entries = Object.entries(value).map(([name, each = null]) => [name, one(each)])
+    return [[key, Object.fromEntries(entries) as JsonObject]]
+  })
+  return Object.fromEntries(members)
 }
 
 function fit(schema: JsonObject, rules: SchemaRules, depth: number): JsonObject {

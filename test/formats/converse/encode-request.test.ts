@@ -299,6 +299,7 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'strict and free text tools',
+    model: { id: 'openai.gpt-oss-120b-1:0', family: 'openai', createdAtSeconds: 0 },
     over: {
       tools: [
         { ...ADD, strict: true },

@@ -10,7 +10,7 @@ import { fitSchema } from '../../../src/formats/wire/fit-schema.js'
 function fitted(schema: JsonObject, vendor: keyof typeof SCHEMA_RULES): [JsonObject, string[]] {
   const lost: string[] = []
   const losses = { drop: (path: string): void => void lost.push(path) }
-  return [fitSchema(schema, SCHEMA_RULES[vendor], losses), lost]
+  return [fitSchema(schema, SCHEMA_RULES[vendor], { losses }), lost]
 }
 
 void t.test('OpenAI gets arrays with items and an object as root', (t) => {

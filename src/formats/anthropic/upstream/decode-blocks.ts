@@ -7,6 +7,7 @@
 import type { EventSink, Citation, ChatEvent } from '../../chat/event.js'
 import { arrayOf, isObject, stringOf, objectOf, type JsonObject } from '../../chat/json.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
+import type { ClientProperties } from '../../wire/property-names.js'
 import { parseJson, PROVIDER, CUSTOM_INPUT } from '../constants.js'
 
 /** The reason for an `upstream_malformed` error; null if the block is valid. */
@@ -55,8 +56,9 @@ export class Blocks {
   /** Starts a block. `start` may already have content, as every block of a whole reply does. */
   start(at: number, start: JsonObject): Fault {
     const kind = this.kindOf(start)
-    if (kind === 'tool' && (stringOf(start.name) ?? '') === '') return 'a tool call has no name'
-    const input = kind === 'tool' || kind === 'custom' || kind === 'json' ? toolCallInput(start) : '{}'
+    if ((kind === 'tool' || kind === 'renamed') && (stringOf(start.name) ?? '') === '')
+      return 'a tool call has no name'
+    const input = CALLS.has(kind) ? toolCallInput(start) : '{}'
     if (input === null) return 'tool input is nested too deeply'
     this.stop(at)
     const block = newBlock({ at, kind, start, input })
@@ -144,7 +146,7 @@ export class Blocks {
   private append(block: Block, fragment: string): void {
     if (fragment === '') return
     block.length += fragment.length
-    if (block.index < 0 || block.kind === 'opaque' || block.kind === 'custom') {
+    if (block.index < 0 || WHOLE.has(block.kind)) {
       block.pending += fragment
     } else this.emit(block, fragment)
   }
@@ -194,7 +196,7 @@ export class Blocks {
       this.hasToolCall = true
       this.sink.event(toolCallStart(block.start, index, block.kind === 'custom'))
     }
-    if (block.pending === '' || block.kind === 'custom') return
+    if (block.pending === '' || WHOLE.has(block.kind)) return
     const pending = block.pending
     block.pending = ''
     this.emit(block, pending)
@@ -221,7 +223,8 @@ export class Blocks {
         )
         return
       case 'custom':
-        this.closeCustom(block)
+      case 'renamed':
+        this.closeWhole(block)
         return
       case 'tool':
         if (block.length === 0) this.sink.event({ type: 'tool-delta', index, json: block.input })
@@ -246,10 +249,14 @@ export class Blocks {
     this.sink.event({ type: 'opaque', index: this.count++, provider: PROVIDER, block: whole })
   }
 
-  private closeCustom(block: Block): void {
-    const { index } = block
+  /** Closes a call whose input is changed. */
+  private closeWhole(block: Block): void {
+    const { index, kind, start } = block
     const json = block.pending === '' ? block.input : block.pending
-    const text = customToolInput(json)
+    const text =
+      kind === 'custom'
+        ? customToolInput(json)
+        : this.names.properties.restored(stringOf(start.name) ?? '', json)
     if (text !== '') this.sink.event({ type: 'tool-delta', index, json: text })
     this.sink.event({ type: 'tool-end', index })
   }
@@ -264,9 +271,15 @@ const OPAQUE: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The canonical kind of a block. `json` is a call of the synthetic tool whose arguments are the reply's text.
+ * The canonical kind of a block. `json` is a call of the synthetic tool whose arguments are the reply's text,
+ * `renamed` one of a tool whose properties have other names for the client.
  */
-type Kind = 'text' | 'thinking' | 'tool' | 'custom' | 'json' | 'opaque' | 'ignored'
+type Kind = 'text' | 'thinking' | 'tool' | 'custom' | 'renamed' | 'json' | 'opaque' | 'ignored'
+
+/** Blocks with tool input. */
+const CALLS: ReadonlySet<Kind> = new Set(['tool', 'custom', 'renamed', 'json'])
+/** Blocks that are emitted when they end. */
+const WHOLE: ReadonlySet<Kind> = new Set(['opaque', 'custom', 'renamed'])
 
 /** A block of one reply. `at` is its upstream index, `start` the content block of its start event. */
 interface Block {
@@ -356,17 +369,21 @@ interface ToolNames {
   readonly custom: ReadonlySet<string>
   /** The name of the synthetic tool whose arguments are the reply's text; null if there is none. */
   readonly json: string | null
+  /** The client's names of properties. */
+  readonly properties: ClientProperties
 }
 
 /**
- * `custom` for a free text tool, `json` for the synthetic tool of JSON replies, else `tool`.
+ * `custom` for a free text tool, `json` for the synthetic tool of JSON replies, `renamed` for a tool with
+ * properties of other names, else `tool`.
  *
  * Decodes `tool_use` blocks to tool calls. `decode-blocks.ts` puts their events in order.
  */
-function toolCallKind(start: JsonObject, names: ToolNames): 'tool' | 'custom' | 'json' {
+function toolCallKind(start: JsonObject, names: ToolNames): Kind {
   const name = stringOf(start.name) ?? ''
   if (name === names.json) return 'json'
-  return names.custom.has(name) ? 'custom' : 'tool'
+  if (names.custom.has(name)) return 'custom'
+  return names.properties.has(name) ? 'renamed' : 'tool'
 }
 
 /** The first event of a call. A call without an id gets one that derives from its index. */

@@ -11,6 +11,7 @@ import { FrameShapes } from '../../wire/frames/frame-shapes.js'
 import { parseExact } from '../../wire/json/exact-numbers.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
+import { ClientProperties } from '../../wire/property-names.js'
 import { parseJson } from '../constants.js'
 import { RawContent, resumeOf } from './continue-paused-turn.js'
 import { Blocks } from './decode-blocks.js'
@@ -158,6 +159,7 @@ class MessageDecoder {
     this.request = request
     this.blocks = new Blocks(sink, {
       custom: customTools(request),
+      properties: new ClientProperties(request),
       json: request.responseFormat?.type === 'json-schema' ? jsonToolName(request) : null,
     })
   }

@@ -21,6 +21,7 @@ import { isBlank } from '../constants.js'
 import { FIELDS, OR_OPENAI } from '../fields.js'
 import { conversation, type Conversation } from './encode-messages.js'
 import { strictSchema, hasObjectRoot } from '../../wire/strict-schema.js'
+import { withWireProperties } from '../../wire/property-names.js'
 import { samplingFields, thinkingFields } from './encode-thinking.js'
 import { toolFields } from './encode-tools.js'
 
@@ -51,8 +52,9 @@ const JSON_ONLY = 'Respond with one JSON object only.'
  * Encodes the body. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the
  * others to `losses`.
  */
-export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
+export function encodeRequest(given: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
   const context = { model, losses }
+  const request = withWireProperties(given)
   reportUnsupportedFields(request, losses)
   const max_tokens = maxTokens(request, model, losses)
   const { system, messages } = conversation(request, model, losses)

@@ -2,7 +2,6 @@
  * Encodes tools and `tool_choice`. Keeps the client's order of tools, which prompt caching depends on.
  */
 import type { JsonObject } from '../../chat/json.js'
-import type { ModelFacts } from '../../chat/model-facts.js'
 import type { ChatRequest, Tool } from '../../chat/request.js'
 import { SchemaBudget } from '../../chat/json-schema.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
@@ -112,26 +111,23 @@ function wireTool(tool: Tool, index: number, { model, losses, budget }: ToolCont
     wire.input_schema = customSchema()
   } else {
     budget.path = `tools[${index}].function.parameters`
-    const strict = tool.strict === true ? strictInput(tool, model, budget) : null
+    const schema = fitSchema(inputSchema(tool.parameters), SCHEMA_RULES.anthropic, { losses, budget })
+    const strict = tool.strict === true ? strictInput(tool, schema, { model, losses, budget }) : null
     if (tool.strict === true && strict === null) losses.drop('tools.strict', 'approximated')
-    const schema = inputSchema(tool.parameters, budget)
-    wire.input_schema = strict ?? fitSchema(schema, SCHEMA_RULES.anthropic, losses)
+    wire.input_schema = strict ?? schema
     if (strict !== null) wire.strict = true
   }
   return Object.assign(wire, cacheControl(tool.cache))
 }
 
-function inputSchema(parameters: JsonObject | undefined, budget: SchemaBudget): JsonObject {
-  if (parameters === undefined || Object.keys(parameters).length === 0) {
-    return { type: 'object', properties: {} }
-  }
-  return rootObject(parameters, budget)
+function inputSchema(parameters: JsonObject | undefined): JsonObject {
+  if (parameters !== undefined && Object.keys(parameters).length > 0) return parameters
+  return { type: 'object', properties: {} }
 }
 
 /** The schema of a strict tool; null if the model or the API cannot enforce it. */
-function strictInput(tool: Tool, model: ModelFacts, budget: SchemaBudget): JsonObject | null {
+function strictInput(tool: Tool, schema: JsonObject, { model, budget }: ToolContext): JsonObject | null {
   if (model.structuredOutput === false) return null
-  const schema = inputSchema(tool.parameters, budget)
   const closed = tool.parameters === undefined ? { ...schema, additionalProperties: false } : schema
   const strict = strictSchema(closed, budget)
   return 'schema' in strict ? strict.schema : null

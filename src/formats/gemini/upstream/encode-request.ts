@@ -48,7 +48,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   if (format.instruction !== null) system.push({ text: format.instruction })
   const body: JsonObject = { contents }
   if (system.length > 0) body.systemInstruction = { parts: system }
-  const tools = encodeTools(request.tools, names, format.tool)
+  const tools = encodeTools(request.tools, format.tool, { names, losses })
   if (tools.length > 0) body.tools = tools
   const toolConfig = encodeToolChoice(request, names, format.tool)
   if (toolConfig !== undefined) body.toolConfig = toolConfig

@@ -4,6 +4,7 @@
  * The API rejects a request with an unlisted keyword, so only listed keywords are copied.
  */
 import { pointerName, SchemaBudget } from '../../chat/json-schema.js'
+import { GEMINI_KEYWORDS } from '../../vendors.js'
 import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 
 /** Maximum depth; deeper subschemas become `{}`. OpenAI allows 10 levels, Google documents no limit. */
@@ -31,6 +32,8 @@ interface Position {
   readonly depth: number
   /** The definition being walked; '' is the root. */
   readonly definition: string
+  /** Called for each part of the schema that is dropped, or allows more values. */
+  readonly lost: () => void
   /** Set to cyclic if a reference leads back to `definition`; null if no property is in between. */
   readonly property: { cyclic: boolean } | null
 }
@@ -39,7 +42,11 @@ interface Position {
  * The schema, relaxed to what `responseJsonSchema` and `parametersJsonSchema` accept. Throws
  * `GatewayError(malformed_request)` if the result exceeds the budget, which all schemas of a request share.
  */
-export function relaxSchema(schema: JsonObject, budget = new SchemaBudget()): JsonObject {
+export function relaxSchema(
+  schema: JsonObject,
+  budget = new SchemaBudget(),
+  lost: () => void = () => undefined,
+): JsonObject {
   // Each definition is searched for references.
   for (const group of [schema.definitions, schema.$defs]) {
     budget.spend(PARTS_PER_DEFINITION * Object.keys(objectOf(group)).length)
@@ -49,6 +56,7 @@ export function relaxSchema(schema: JsonObject, budget = new SchemaBudget()): Js
     refs,
     budget,
     copied: { count: 0 },
+    lost,
     depth: 0,
     definition: '',
     property: null,
@@ -61,11 +69,15 @@ export function relaxSchema(schema: JsonObject, budget = new SchemaBudget()): Js
 }
 
 function relax(node: JsonValue | undefined, position: Position): JsonObject {
-  if (!isObject(node) || position.depth > MAX_DEPTH) return {}
+  if (!isObject(node) || position.depth > MAX_DEPTH) {
+    if (node === false || isObject(node)) position.lost()
+    return {}
+  }
   position.budget.spend(1)
-  if (typeof node.$ref === 'string') return relaxRef(node.$ref, position)
+  if (typeof node.$ref === 'string') return relaxRef(node.$ref, node, position)
   const merged = Array.isArray(node.allOf) ? mergeAllOf(node, position) : node
-  if (typeof merged.$ref === 'string') return relaxRef(merged.$ref, position)
+  if (typeof merged.$ref === 'string') return relaxRef(merged.$ref, merged, position)
+  if (dropsKeyword(merged)) position.lost()
   const out: JsonObject = {}
   copyPlain(merged, out)
   copyBounds(merged, out)
@@ -74,15 +86,32 @@ function relax(node: JsonValue | undefined, position: Position): JsonObject {
   const choices = arrayOf(merged.anyOf ?? merged.oneOf)
   if (choices.length > 0) out.anyOf = choices.map((choice) => relax(choice, deeper(position)))
   position.budget.spendList(merged.enum)
-  return copyEnum(merged, out)
+  return copyEnum(merged, out, position)
 }
 
+/** Keywords without influence on the values that a schema allows, and on the model. */
+const SILENT: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', '$anchor'])
+
+/** Whether the node has a keyword that is not copied, or is copied to one that allows more. */
+function dropsKeyword(node: JsonObject): boolean {
+  for (const key in node) if (!GEMINI_KEYWORDS.has(key) && !SILENT.has(key)) return true
+  const isWhole = node.type === 'integer'
+  return !isWhole && [node.exclusiveMinimum, node.exclusiveMaximum].some((bound) => bound !== undefined)
+}
+
+/** Members of a node with `$ref` whose loss changes nothing. */
+const BESIDE_REF: ReadonlySet<string> = new Set([...SILENT, '$ref', '$defs', 'definitions', 'title'])
+
 /** A node with `$ref` must have no other keyword, and a cycle must include an optional property. */
-function relaxRef(ref: string, position: Position): JsonObject {
+function relaxRef(ref: string, node: JsonObject, position: Position): JsonObject {
   const name = position.refs.nameOf(ref)
+  if (name === null || Object.keys(node).some((key) => !BESIDE_REF.has(key))) position.lost()
   if (name === null) return {}
   if (position.refs.leadsBack(position.definition, name)) {
-    if (position.property === null) return {}
+    if (position.property === null) {
+      position.lost()
+      return {}
+    }
     position.property.cyclic = true
   }
   return { $ref: name === '' ? '#' : `#/$defs/${pointerToken(name)}` }
@@ -142,6 +171,7 @@ function copyProperties(
   const names = required.filter((name) => {
     return typeof name === 'string' && Object.hasOwn(properties, name) && !cyclic.has(name)
   })
+  if (names.length < required.length) position.lost()
   if (names.length > 0) out.required = names
 }
 
@@ -152,16 +182,20 @@ function copyArray(node: JsonObject, out: JsonObject, position: Position): void 
 }
 
 /** Gemini's `enum` allows only strings and numbers; `const` is not supported and becomes an `enum`. */
-function copyEnum(node: JsonObject, out: JsonObject): JsonObject {
+function copyEnum(node: JsonObject, out: JsonObject, { lost }: Position): JsonObject {
   const values = node.const === undefined ? arrayOf(node.enum) : [node.const]
   if (values.length === 0) return out
   const plain = values.filter((value) => typeof value === 'string' || typeof value === 'number')
   const others = values.filter((value) => typeof value !== 'string' && typeof value !== 'number')
   if (others.length === 0) return { ...out, enum: plain }
   if (others.every((value) => typeof value === 'boolean') && plain.length === 0) {
+    if (others.length < 2) lost()
     return { ...out, type: 'boolean' }
   }
-  if (others.some((value) => value !== null) || out.anyOf !== undefined) return out
+  if (others.some((value) => value !== null) || out.anyOf !== undefined) {
+    lost()
+    return out
+  }
   if (plain.length === 0) return { ...out, type: 'null' }
   const { description, title, type, ...rest } = out
   const kinds = arrayOf(type).filter((kind) => kind !== 'null')
@@ -181,17 +215,21 @@ function mergeAllOf(node: JsonObject, position: Position): JsonObject {
   const [only] = branches
   const isBare = Object.keys(own).every((key) => key === 'description' || key === 'title')
   if (branches.length === 1 && isObject(only) && typeof only.$ref === 'string' && isBare) return only
-  const merged = new Merged(own, position.budget)
+  const merged = new Merged(own, position)
   addBranches(branches, merged, { ...position, depth: 0 })
   return merged.schema()
 }
 
 /** Merges the branches. `position.depth` counts nested `allOf` here. */
 function addBranches(branches: JsonValue[], merged: Merged, position: Position): void {
-  if (position.depth > MAX_DEPTH) return
+  if (position.depth > MAX_DEPTH) {
+    position.lost()
+    return
+  }
   for (const branch of branches) {
     position.budget.spend(1)
     const known = isObject(branch) ? inlined(branch, position) : null
+    if (known === null || known.$ref !== undefined) position.lost()
     if (known === null) continue
     const { allOf, ...flat } = known
     if (flat.$ref === undefined) merged.add(flat)
@@ -208,17 +246,22 @@ function inlined(branch: JsonObject, position: Position): JsonObject | null {
   return copy
 }
 
+/** Keywords of which the members of all schemas are kept, or which say nothing about values. */
+const UNITED: ReadonlySet<string> = new Set(['properties', 'required', 'title', 'description', ...SILENT])
+
 /** Merges schemas that all apply. If a keyword occurs twice, the first one is kept. */
 class Merged {
   private readonly members: Map<string, JsonValue | undefined>
   private readonly budget: SchemaBudget
+  private readonly lost: () => void
   private readonly properties = new Map<string, JsonValue | undefined>()
   private readonly required = new Set<JsonValue>()
   private isMerged = false
 
-  constructor(own: JsonObject, budget: SchemaBudget) {
+  constructor(own: JsonObject, { budget, lost }: Position) {
     this.members = new Map(Object.entries(own))
     this.budget = budget
+    this.lost = lost
     this.addMembers(own)
   }
 
@@ -226,6 +269,7 @@ class Merged {
     this.isMerged = true
     for (const [key, value] of Object.entries(schema)) {
       if (!this.members.has(key)) this.members.set(key, value)
+      else if (!UNITED.has(key) && this.members.get(key) !== value) this.lost()
     }
     this.addMembers(schema)
   }
@@ -236,7 +280,10 @@ class Merged {
     if (isObject(members.properties)) members.properties = Object.fromEntries(this.properties)
     if (this.required.size > 0) members.required = [...this.required]
     // `false` of one branch would forbid the properties of the others.
-    if (members.additionalProperties === false) delete members.additionalProperties
+    if (members.additionalProperties === false) {
+      this.lost()
+      delete members.additionalProperties
+    }
     return members
   }
 
@@ -248,6 +295,7 @@ class Merged {
     this.budget.spend(entries.length)
     for (const [name, value] of entries) {
       if (!this.properties.has(name)) this.properties.set(name, value)
+      else if (this.properties.get(name) !== value) this.lost()
     }
   }
 }

@@ -4,6 +4,9 @@
 import { SchemaBudget } from '../../chat/json-schema.js'
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ChatRequest, Tool, ToolChoice } from '../../chat/request.js'
+import type { Losses } from '../../dialect.js'
+import { SCHEMA_RULES } from '../../vendors.js'
+import { fitSchema } from '../../wire/fit-schema.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { CUSTOM_INPUT } from '../constants.js'
 import { relaxSchema } from './encode-schema.js'
@@ -18,9 +21,13 @@ export interface JsonTool {
  * `functionDeclarations` of all tools. Throws `GatewayError(untranslatable)` for a custom tool with
  * a grammar, which only OpenAI enforces.
  */
-export function encodeTools(tools: readonly Tool[], names: ToolNames, json: JsonTool | null): JsonObject[] {
+export function encodeTools(
+  tools: readonly Tool[],
+  json: JsonTool | null,
+  { names, losses }: { readonly names: ToolNames; readonly losses: Losses },
+): JsonObject[] {
   const budget = new SchemaBudget()
-  const declarations = tools.map((tool, at) => declaration(tool, at, { names, budget }))
+  const declarations = tools.map((tool, at) => declaration(tool, at, { names, budget, losses }))
   if (json !== null) {
     budget.path = 'response_format.json_schema.schema'
     declarations.push({
@@ -83,9 +90,10 @@ function config(mode: string, allowedFunctionNames?: string[]): JsonObject {
 interface DeclarationContext {
   readonly names: ToolNames
   readonly budget: SchemaBudget
+  readonly losses: Losses
 }
 
-function declaration(tool: Tool, at: number, { names, budget }: DeclarationContext): JsonObject {
+function declaration(tool: Tool, at: number, { names, budget, losses }: DeclarationContext): JsonObject {
   const out: JsonObject = { name: names.toWire(tool.name), description: tool.description ?? '' }
   if (tool.custom !== undefined) {
     const kind = tool.custom.format?.type
@@ -105,9 +113,17 @@ function declaration(tool: Tool, at: number, { names, budget }: DeclarationConte
     return out
   }
   budget.path = `tools[${at}].function.parameters`
-  const schema = tool.parameters === undefined ? {} : relaxSchema(tool.parameters, budget)
+  const schema = tool.parameters === undefined ? {} : parametersOf(tool.parameters, { budget, losses })
   if (hasArguments(schema)) out.parametersJsonSchema = withObjectType(schema)
   return out
+}
+
+function parametersOf(
+  parameters: JsonObject,
+  { budget, losses }: Pick<DeclarationContext, 'budget' | 'losses'>,
+): JsonObject {
+  const current = fitSchema(parameters, SCHEMA_RULES.gemini, { losses, budget })
+  return relaxSchema(current, budget, () => losses.drop('tools.parameters', 'approximated'))
 }
 
 function hasArguments(schema: JsonObject): boolean {

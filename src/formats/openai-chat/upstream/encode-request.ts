@@ -84,7 +84,7 @@ function encodeTool(tool: Tool, losses: Losses): JsonObject {
     return { type: 'custom', custom: inner }
   }
   if (tool.parameters !== undefined) {
-    inner['parameters'] = fitSchema(tool.parameters, SCHEMA_RULES.openai, losses)
+    inner['parameters'] = fitSchema(tool.parameters, SCHEMA_RULES.openai, { losses })
   }
   if (tool.strict !== undefined) inner['strict'] = tool.strict
   return { type: 'function', function: inner }

@@ -211,7 +211,7 @@ function encodeTool(tool: Tool, losses: Losses): JsonObject {
     type: 'function',
     name,
     ...described,
-    parameters: fitSchema(tool.parameters ?? NO_PARAMETERS, SCHEMA_RULES.openai, losses),
+    parameters: fitSchema(tool.parameters ?? NO_PARAMETERS, SCHEMA_RULES.openai, { losses }),
     strict: tool.strict ?? false,
   }
 }
