@@ -4,7 +4,11 @@
  */
 import { Option } from '@commander-js/extra-typings'
 import { csvHeader, csvLine, jsonLine } from '../ledger/export-columns.js'
-import { configOption, declare, formatOption, UsageError } from './command.js'
+import type { Account } from '../accounts/account.js'
+import type { LedgerEntry } from '../ledger/entry.js'
+import { everyAccount } from '../store/list-all.js'
+import { configOption, declare, UsageError } from './command.js'
+import { focusHeader, focusLines } from './focus-export.js'
 import { rangeOf, TIME_FORMS, type TimeOptions } from './time-range.js'
 import { entriesOf, filterOf, summarise, type FilterOptions, groupingOf } from './usage-summary.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
@@ -57,7 +61,14 @@ them.`,
       .option('--request-id <ID>', 'the request id, as in the reply header x-request-id')
   }
   selecting('export')
-    .addOption(formatOption())
+    .addOption(
+      new Option(
+        '--format <FORMAT>',
+        'jsonl (one JSON object a line), csv (with a line of names first) or focus (FOCUS 1.2: charges by day, account, key, model and upstream, as CSV)',
+      )
+        .choices(['jsonl', 'csv', 'focus'] as const)
+        .makeOptionMandatory(),
+    )
     .addOption(configOption())
     .action(async (options) => {
       process.exitCode = await open(options.config, (session) => {
@@ -118,7 +129,7 @@ function summary(
 
 async function exportRows(
   session: StoreSession,
-  values: FilterOptions & TimeOptions & { readonly format: 'jsonl' | 'csv' },
+  values: FilterOptions & TimeOptions & { readonly format: 'jsonl' | 'csv' | 'focus' },
   nowMs: number,
 ): Promise<number> {
   const { store, terminal } = session
@@ -127,9 +138,25 @@ async function exportRows(
     filter: await filterOf(store, values),
     ...rangeOf(values, '1970-01-01', nowMs),
   }
+  if (values.format === 'focus') return exportCharges(session, entriesOf(session, query))
   if (isCsv) terminal.out(csvHeader())
   for await (const rows of entriesOf(session, query)) {
     terminal.out(rows.map((row) => (isCsv ? csvLine(row) : jsonLine(row))).join('\n'))
+    await terminal.ready()
+  }
+  return 0
+}
+
+/** Prints charges in the columns of FOCUS. */
+async function exportCharges(
+  { store, terminal, companies }: StoreSession,
+  entries: AsyncIterable<readonly LedgerEntry[]>,
+): Promise<number> {
+  const accounts = new Map<string, Account>()
+  for await (const account of everyAccount(store)) accounts.set(account.id, account)
+  terminal.out(focusHeader())
+  for await (const lines of focusLines(entries, { accounts, ...companies })) {
+    terminal.out(lines.join('\n'))
     await terminal.ready()
   }
   return 0

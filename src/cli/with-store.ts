@@ -18,6 +18,7 @@ import { problemLines } from './check.js'
 import { UsageError } from './command.js'
 import { reporting, outputReady, printLine } from './exit-status.js'
 import { findGateway, loadGeneration, type FoundGateway } from './running-gateway.js'
+import { companiesOf, type Companies } from './companies.js'
 import { knownModels } from './unknown-models.js'
 
 /** Input and output of a command; the process's own streams except in tests. */
@@ -41,6 +42,8 @@ export interface StoreSession {
   readonly plans: Plans
   /** The names of the configured upstreams. */
   readonly upstreams: readonly string[]
+  /** The company that is paid for an upstream, and the one that made a model, as far as they are known. */
+  readonly companies: Companies
   /** The names of the configured models, see `knownModels`. */
   readonly models: readonly string[]
   /** The names of the configured workload identities. */
@@ -93,6 +96,7 @@ export async function withStore(
   const { store: url, plans, ledger } = config
   const upstreams = Object.keys(config.upstreams)
   const models = knownModels(config, catalogue)
+  const companies = companiesOf(config, catalogue)
   const identities = config.identity.map(({ name }) => name)
   protectSecrets(secretsOf(config))
   const warn = (message: string): void => terminal.err(`sluice: ${message}`)
@@ -104,7 +108,7 @@ export async function withStore(
       mustExist: mustExist && !isRedisUrl(url),
     })
     try {
-      return await work({ store, plans, upstreams, models, identities, terminal })
+      return await work({ store, plans, upstreams, companies, models, identities, terminal })
     } finally {
       await store.close()
     }

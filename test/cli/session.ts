@@ -55,6 +55,7 @@ export async function newSession(t: Test): Promise<TestSession> {
     },
     upstreams: ['one'],
     models: ['gpt-5.5', 'gpt-5.4-mini', 'claude-sonnet-5', 'llama*'],
+    companies: { providerOf: (upstream) => upstream.toUpperCase(), publisherOf: () => null },
     identities: ['kubernetes'],
     terminal: {
       out: (line) => out.push(line),

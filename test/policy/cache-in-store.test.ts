@@ -57,6 +57,7 @@ async function clear(store: Store, gateway: TestGateway, ...options: string[]): 
     store,
     plans: gateway.plans,
     upstreams: [],
+    companies: { providerOf: (name: string) => name, publisherOf: () => null },
     models: [],
     identities: [],
     terminal,

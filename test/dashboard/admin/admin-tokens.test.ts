@@ -207,7 +207,14 @@ void t.test('the command', async (t) => {
 
 function sessionOf({ store, gateway }: AdminStage, out: string[], err: string[]) {
   return {
-    ...{ store, plans: gateway.plans, upstreams: [], models: [], identities: [] },
+    ...{
+      store,
+      plans: gateway.plans,
+      upstreams: [],
+      companies: { providerOf: (name: string) => name, publisherOf: () => null },
+      models: [],
+      identities: [],
+    },
     terminal: {
       out: (line: string) => void out.push(line),
       err: (line: string) => void err.push(line),

@@ -499,6 +499,7 @@ onBothStores(t, 'export', async (t, settings) => {
     store,
     plans: gateway.plans,
     upstreams: [],
+    companies: { providerOf: (name: string) => name, publisherOf: () => null },
     models: [],
     identities: [],
     terminal,

@@ -1,0 +1,175 @@
+/**
+ * `sluice usage export --format focus`: charges in the columns of FOCUS, the FinOps Open Cost and Usage
+ * Specification, for tools that read the bills of clouds. One row for each UTC day, account, key, model and
+ * upstream; the sum of the costs is that of the ledger.
+ *
+ * Source: FOCUS 1.2 (`specification/columns`). Own columns start with `x_`, as it demands.
+ */
+import type { Account } from '../accounts/account.js'
+import type { LedgerEntry } from '../ledger/entry.js'
+import { csvCell, usd } from '../ledger/export-columns.js'
+
+const DAY_MS = 86_400_000
+
+/** What a row adds up. */
+interface Charge {
+  /** The last entry of the row: its names and labels are those of the row. */
+  entry: LedgerEntry
+  nanoUsd: bigint
+  requests: number
+  unpriced: number
+  input: number
+  output: number
+  cacheRead: number
+  cacheWrite: number
+}
+
+/** Names that the ledger does not have. */
+export interface ChargeNames {
+  /** The accounts that exist, by id. */
+  readonly accounts: ReadonlyMap<string, Account>
+  /** The company that is paid for an upstream. */
+  readonly providerOf: (upstream: string) => string
+  /** The company that made a model; null if it is unknown. */
+  readonly publisherOf: (model: string) => string | null
+}
+
+type Cell = (charge: Charge, names: ChargeNames) => string | number
+
+const cost: Cell = ({ nanoUsd }) => usdText(nanoUsd)
+const tokens: Cell = ({ input, output }) => input + output
+const provider: Cell = ({ entry: { upstream } }, { providerOf }) => providerOf(upstream ?? '')
+const model: Cell = ({ entry }) => entry.model
+
+/** The columns in order. */
+const COLUMNS: readonly (readonly [name: string, cell: Cell])[] = [
+  ['BilledCost', cost],
+  ['BillingAccountId', ({ entry }, { accounts }) => topOf(entry, accounts).id],
+  ['BillingAccountName', ({ entry }, { accounts }) => topOf(entry, accounts).name],
+  ['BillingCurrency', () => 'USD'],
+  ['BillingPeriodEnd', ({ entry }) => monthText(entry.atMs, 1)],
+  ['BillingPeriodStart', ({ entry }) => monthText(entry.atMs, 0)],
+  ['ChargeCategory', () => 'Usage'],
+  ['ChargeClass', () => ''],
+  ['ChargeDescription', ({ entry }) => `Tokens of ${entry.model} at ${entry.upstream ?? 'no upstream'}`],
+  ['ChargeFrequency', () => 'Usage-Based'],
+  ['ChargePeriodEnd', ({ entry }) => timeText(dayOf(entry) + DAY_MS)],
+  ['ChargePeriodStart', ({ entry }) => timeText(dayOf(entry))],
+  ['ConsumedQuantity', tokens],
+  ['ConsumedUnit', () => 'Tokens'],
+  ['ContractedCost', cost],
+  ['EffectiveCost', cost],
+  ['InvoiceIssuerName', provider],
+  ['ListCost', cost],
+  ['PricingQuantity', tokens],
+  ['PricingUnit', () => 'Tokens'],
+  ['ProviderName', provider],
+  ['PublisherName', (charge, names) => names.publisherOf(charge.entry.model) ?? provider(charge, names)],
+  ['ResourceId', model],
+  ['ResourceName', model],
+  ['ResourceType', () => 'Model'],
+  ['ServiceCategory', () => 'AI and Machine Learning'],
+  ['ServiceName', ({ entry }) => entry.upstream ?? ''],
+  ['ServiceSubcategory', () => 'Generative AI'],
+  ['SubAccountId', ({ entry }) => entry.accountId],
+  ['SubAccountName', ({ entry }) => entry.accountPath?.split('/').at(-1) ?? entry.accountId],
+  ['SubAccountType', () => 'Account'],
+  ['Tags', ({ entry }) => tagsOf(entry)],
+  ['x_InputTokens', ({ input }) => input],
+  ['x_OutputTokens', ({ output }) => output],
+  ['x_CacheReadTokens', ({ cacheRead }) => cacheRead],
+  ['x_CacheWriteTokens', ({ cacheWrite }) => cacheWrite],
+  ['x_Requests', ({ requests }) => requests],
+  ['x_UnpricedRequests', ({ unpriced }) => unpriced],
+  ['x_KeyId', ({ entry }) => entry.keyId],
+]
+
+/** The first line. */
+export function focusHeader(): string {
+  return COLUMNS.map(([name]) => name).join(',')
+}
+
+/** Adds up entries, which come in the order of their time, and yields the lines of each day that is over. */
+export async function* focusLines(
+  batches: AsyncIterable<readonly LedgerEntry[]>,
+  names: ChargeNames,
+): AsyncGenerator<string[]> {
+  let day: number | null = null
+  let charges = new Map<string, Charge>()
+  for await (const entries of batches) {
+    for (const entry of entries) {
+      if (day !== null && dayOf(entry) !== day) {
+        yield linesOf(charges, names)
+        charges = new Map()
+      }
+      day = dayOf(entry)
+      add(charges, entry)
+    }
+  }
+  if (charges.size > 0) yield linesOf(charges, names)
+}
+
+function add(charges: Map<string, Charge>, entry: LedgerEntry): void {
+  const { accountId, keyId, upstream, usage, costNanoUsd } = entry
+  const group = JSON.stringify([accountId, keyId, entry.model, upstream])
+  const none = { nanoUsd: 0n, requests: 0, unpriced: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+  const charge: Charge = charges.get(group) ?? { entry, ...none }
+  charge.entry = entry
+  charge.nanoUsd += BigInt(costNanoUsd ?? 0)
+  charge.requests += 1
+  if (costNanoUsd === null) charge.unpriced += 1
+  charge.input += usage.input ?? 0
+  charge.output += usage.output ?? 0
+  charge.cacheRead += usage.cacheRead ?? 0
+  charge.cacheWrite += usage.cacheWrite ?? 0
+  charges.set(group, charge)
+}
+
+function linesOf(charges: ReadonlyMap<string, Charge>, names: ChargeNames): string[] {
+  return [...charges.values()].map((charge) =>
+    COLUMNS.map(([, cell]) => csvCell(cell(charge, names))).join(','),
+  )
+}
+
+/** The account at the top of the tree: the last that exists above the one of the entry. */
+function topOf(
+  { accountId, accountPath }: LedgerEntry,
+  accounts: ReadonlyMap<string, Account>,
+): { readonly id: string; readonly name: string } {
+  let id = accountId
+  for (let parent = accounts.get(id)?.parentId; parent !== undefined; parent = accounts.get(id)?.parentId) {
+    id = parent
+  }
+  return { id, name: accounts.get(id)?.name ?? accountPath?.split('/')[0] ?? id }
+}
+
+/** Labels as JSON; `k=v` pairs of the entry. */
+function tagsOf({ labels }: LedgerEntry): string {
+  const pairs = (labels ?? '').split(' ').filter((pair) => pair.includes('='))
+  const tags = pairs.map((pair): [string, string] => {
+    const at = pair.indexOf('=')
+    return [pair.slice(0, at), pair.slice(at + 1)]
+  })
+  return JSON.stringify(Object.fromEntries(tags))
+}
+
+function usdText(nanoUsd: bigint): string {
+  if (nanoUsd <= BigInt(Number.MAX_SAFE_INTEGER)) return usd(Number(nanoUsd)) ?? ''
+  const digits = String(nanoUsd)
+  return `${digits.slice(0, -9)}.${digits.slice(-9)}`
+}
+
+function dayOf({ atMs }: LedgerEntry): number {
+  return Math.floor(atMs / DAY_MS) * DAY_MS
+}
+
+/** `2026-12-01T00:00:00Z`, as in the specification. */
+function timeText(ms: number): string {
+  return new Date(ms).toISOString().replace('.000Z', 'Z')
+}
+
+/** The start of the month of a time, some months later. */
+function monthText(ms: number, later: number): string {
+  const date = new Date(ms)
+  return timeText(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later))
+}
