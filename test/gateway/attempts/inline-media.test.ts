@@ -112,3 +112,46 @@ void t.test('a client that leaves during the fetch of its image ends the exchang
   while (gateway.lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   t.match(gateway.lines.at(-1), { outcome: 'client_gone' })
 })
+
+void t.test('sound in a data: URL is sent as base64', async (t) => {
+  const gateway = await startGateway(t)
+  const data = 'UklGRg=='
+  for (const sent of [data, `data:audio/wav;base64,${data}`, `data:audio/wav;codecs=1;base64,${data}`]) {
+    const content = [{ type: 'input_audio', input_audio: { data: sent, format: 'wav' } }]
+    const messages = [{ role: 'user', content }]
+    const response = await gateway.chat({ model: 'gemini-2.5-flash', messages })
+    t.equal(response.status, 200, await response.text())
+    t.match(gateway.emulator.ledger.at(-1)?.body, { contents: [{ parts: [{ inlineData: { data } }] }] })
+  }
+})
+
+void t.test('a document by URL is fetched for chat completions, or refused', async (t) => {
+  const PDF = Buffer.from('%PDF-1.4 and so on')
+  const server = createServer((_req, res) => {
+    res.writeHead(200, { 'content-type': 'application/pdf' })
+    res.end(PDF)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const source = { type: 'url', url: `http://127.0.0.1:${port}/a.pdf` }
+  const content = [
+    { type: 'document', source },
+    { type: 'text', text: 'Sum up.' },
+  ]
+  const body = { model: 'gpt-4o', max_tokens: 9, messages: [{ role: 'user', content }] }
+  for (const more of [ALLOWED, '']) {
+    const gateway = await startGateway(t, { more })
+    const response = await fetch(`${gateway.origin}/v1/messages`, {
+      method: 'POST',
+      headers: { 'x-api-key': gateway.secret, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    const reply = await response.text()
+    t.equal(response.status, more === '' ? 400 : 200, reply)
+    const sent = JSON.stringify(gateway.emulator.ledger.at(-1)?.body ?? {})
+    t.notMatch(sent, '.pdf"')
+    if (more !== '') t.match(sent, `data:application/pdf;base64,${PDF.toString('base64')}`)
+  }
+})
