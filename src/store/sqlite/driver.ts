@@ -40,6 +40,7 @@ interface Driver {
 }
 
 const BUSY = 5
+const READ_ONLY = 8
 const CONSTRAINT = 19
 const require = createRequire(import.meta.url)
 let loaded: Driver | null = null
@@ -116,6 +117,11 @@ export function prepared(db: Connection, sql: string): Statement {
 /** Whether another connection holds the lock that this one needed. */
 export function isBusy(error: unknown): boolean {
   return codeOf(error) === BUSY
+}
+
+/** Whether the file could not be written when its connection was opened. */
+export function isReadOnly(error: unknown): boolean {
+  return codeOf(error) === READ_ONLY
 }
 
 /** Whether a constraint of a table refused the row, such as a second row with the same key. */

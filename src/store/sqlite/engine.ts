@@ -13,8 +13,9 @@ import { CannotOpen, missing, storeReplaced, unavailable, LostStore } from '../s
 import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
 import { cutsLog, LONG_LOG_BYTES } from './background/write-ahead-log.js'
-import { connect, isBusy, type Connection, type Statement, type Statements } from './driver.js'
+import { connect, isBusy, isReadOnly, type Connection, type Statement, type Statements } from './driver.js'
 import { migrate, OPEN_TIMEOUT_MS, type Identity } from './migrate.js'
+import { REOPEN_MS, ReplaceableStatement, writableConnection } from './reopen.js'
 
 /**
  * Maximum time that a statement waits for a lock and blocks the event loop: a read during the recovery of a
@@ -34,16 +35,20 @@ const PRAGMAS = `
   PRAGMA cache_size = -16000;
 `
 
+const ENDS_OPENING = `PRAGMA busy_timeout = ${BUSY_MS};`
+
 /** Open until `close`. */
 export class Engine implements Statements {
   readonly id: string
   readonly isNew: boolean
   readonly background: Background
-  private readonly db: Connection
+  private db: Connection
   private readonly file: StoreFile
   private readonly transactions: Transactions
   private readonly hooks: Hooks[] = []
-  private readonly statements = new Map<string, Statement>()
+  private readonly statements = new Map<string, ReplaceableStatement>()
+  private readonly pragmas: string
+  private reopenedAtMs = Number.NEGATIVE_INFINITY
   private syncing: Promise<void> | null = null
   private isClosed = false
 
@@ -52,10 +57,12 @@ export class Engine implements Statements {
     this.file = new StoreFile(path)
     this.id = id
     this.isNew = isNew
-    this.transactions = new Transactions(db, {
+    this.pragmas = PRAGMAS + cutsLog(longBytes) + ENDS_OPENING
+    this.transactions = new Transactions(this, {
       begun: () => this.hooks.forEach((hook) => hook.begun()),
       committing: () => this.hooks.forEach((hook) => hook.committing()),
       rolledBack: () => this.hooks.forEach((hook) => hook.rolledBack()),
+      reopen: () => this.reopen(),
     })
     const writer = {
       committed: () => this.transactions.committed,
@@ -81,7 +88,7 @@ export class Engine implements Statements {
       db = connect(path)
       db.exec(PRAGMAS + cutsLog(longBytes))
       const identity = await migrate(db, options.expectedId)
-      db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)
+      db.exec(ENDS_OPENING)
       return new Engine(db, path, identity, longBytes)
     } catch (cause) {
       db?.close()
@@ -99,9 +106,25 @@ export class Engine implements Statements {
   prepare(sql: string): Statement {
     const prepared = this.statements.get(sql)
     if (prepared !== undefined) return prepared
-    const statement = this.db.prepare(sql)
+    const statement = new ReplaceableStatement(this.db.prepare(sql))
     this.statements.set(sql, statement)
     return statement
+  }
+
+  /** Replaces a connection that is read-only, if the file can be written now. */
+  private reopen(): boolean {
+    const nowMs = performance.now()
+    if (this.isClosed || this.file.lost !== null || nowMs - this.reopenedAtMs < REOPEN_MS) return false
+    this.reopenedAtMs = nowMs
+    const db = writableConnection(this.file.path, this.pragmas)
+    if (db === null) return false
+    const former = this.db
+    this.db = db
+    for (const [sql, statement] of this.statements) statement.replace(db.prepare(sql))
+    // Rows that are kept were compared with the version of the former connection.
+    this.hooks.forEach((hook) => hook.rolledBack())
+    former.close()
+    return true
   }
 
   /** Adds callbacks around every transaction. */
@@ -327,9 +350,14 @@ interface Hooks {
   rolledBack(): void
 }
 
+/** The same, with what makes a read-only file writable; false if that failed. */
+interface ConnectionHooks extends Hooks {
+  reopen(): boolean
+}
+
 /** The writes of one connection. */
 class Transactions {
-  private readonly hooks: Hooks
+  private readonly hooks: ConnectionHooks
   private readonly begin: Statement
   private readonly commit: Statement
   private readonly rollback: Statement
@@ -340,7 +368,7 @@ class Transactions {
   /** Transactions committed so far. */
   committed = 0
 
-  constructor(db: Connection, hooks: Hooks) {
+  constructor(db: Statements, hooks: ConnectionHooks) {
     this.hooks = hooks
     this.begin = db.prepare('BEGIN IMMEDIATE')
     this.commit = db.prepare('COMMIT')
@@ -423,7 +451,7 @@ class Transactions {
       return null
     } catch (error) {
       this.undo()
-      return error
+      return isReadOnly(error) && this.hooks.reopen() ? this.transact(jobs) : error
     }
   }
 

@@ -3,12 +3,14 @@
  */
 import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
-import { connect, type Connection } from '../driver.js'
+import { connect, isReadOnly, type Connection } from '../driver.js'
+import { REOPEN_MS, writableConnection } from '../reopen.js'
 import type { BackgroundFile, TaskMessage, TaskResult } from './background.js'
 import { tasksOf } from './tasks.js'
 import { cutsLog, WriteAheadLog } from './write-ahead-log.js'
 
 const BUSY_MS = 10_000
+let reopenedAtMs = Number.NEGATIVE_INFINITY
 const PRAGMAS = `
   PRAGMA busy_timeout = ${BUSY_MS};
   PRAGMA synchronous = NORMAL;
@@ -19,9 +21,10 @@ const PRAGMAS = `
 
 const file = workerData as BackgroundFile
 const { path, longBytes } = file
-const db = connectTo(file)
-db.exec(PRAGMAS + cutsLog(longBytes))
-const tasks = tasksOf(db, new WriteAheadLog(db, path, { longBytes, busyMs: BUSY_MS }))
+const pragmas = PRAGMAS + cutsLog(longBytes)
+let db = connectTo(file)
+db.exec(pragmas)
+let tasks = tasksOn(db)
 
 parentPort?.on('message', (message: TaskMessage) => {
   parentPort?.postMessage(run(message))
@@ -36,11 +39,30 @@ function connectTo({ path, opened }: BackgroundFile): Connection {
   return connect(path)
 }
 
-function run({ id, name, args }: TaskMessage): TaskResult {
+function tasksOn(connection: Connection): ReturnType<typeof tasksOf> {
+  return tasksOf(connection, new WriteAheadLog(connection, path, { longBytes, busyMs: BUSY_MS }))
+}
+
+function run(message: TaskMessage): TaskResult {
+  const { id, name, args } = message
   try {
     const task: (...given: readonly never[]) => unknown = tasks[name]
     return { id, result: task(...args) }
   } catch (error) {
+    if (isReadOnly(error) && reopen()) return run(message)
     return { id, failure: error instanceof Error ? error.message : String(error) }
   }
+}
+
+/** Replaces a connection that is read-only, if the file can be written now. */
+function reopen(): boolean {
+  const nowMs = performance.now()
+  if (nowMs - reopenedAtMs < REOPEN_MS) return false
+  reopenedAtMs = nowMs
+  const writable = writableConnection(path, pragmas)
+  if (writable === null) return false
+  db.close()
+  db = writable
+  tasks = tasksOn(db)
+  return true
 }
