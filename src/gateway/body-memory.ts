@@ -149,7 +149,8 @@ export class HeldMemory {
     this.free(this.bytes)
   }
 
-  private free(bytes: number): void {
+  /** Gives bytes back before the end. */
+  free(bytes: number): void {
     const given = Math.min(bytes, this.bytes)
     this.bytes -= given
     if (given > 0) this.budget.count(this.account, -given)

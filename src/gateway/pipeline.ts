@@ -162,7 +162,7 @@ async function serveEndpoint(
   const routed = { x, identity, clientRequestId, call, candidates: route.candidates }
   const { metrics, log } = services
   if (resolved.endpoint.operation === 'count') {
-    const judging = judge(x, route, { call, identity, results, metrics, log })
+    const judging = judge(x, route, { call, identity, results, metrics, log, held })
     const counted = judging === null ? routed : { ...routed, call: await judging }
     return countTokens(counted, settlement, services)
   }
@@ -172,7 +172,7 @@ async function serveEndpoint(
   if (admission.kind === 'refused') throw admission.error
   x.limitReservation = admission.limitReservation
   x.cancellation.check()
-  const judging = judge(x, route, { call: admission.call, identity, results, metrics, log })
+  const judging = judge(x, route, { call: admission.call, identity, results, metrics, log, held })
   const judged = judging === null ? admission.call : await judging
   if (judging !== null) results.call = judged
   const admitted = {

@@ -73,6 +73,12 @@ export class Guardrail {
     return this.config.source.kind !== 'tools'
   }
 
+  /** Whether it may replace a text. */
+  get mayMask(): boolean {
+    const { source, action } = this.config
+    return source.kind === 'rules' ? action === 'mask' : this.readsText && action !== 'report'
+  }
+
   /** Whether a reply may call the tool. */
   allowsTool(name: string): boolean {
     const { source } = this.config

@@ -89,7 +89,7 @@ async function judged(
   }
   const raw = Buffer.concat(chunks)
   const known = await callIn(raw, endpointOf(call), x.req.headers)
-  const request = { call: known, identity, results, metrics, log }
+  const request = { call: known, identity, results, metrics, log, held }
   const after = await judgedCall(x, guardrails, request)
   if (after.isRewritten === true) {
     throw new GatewayError(

@@ -15,6 +15,7 @@ import type { Guardrail, JudgedRequest } from '../../policy/guardrail.js'
 import { judgeRequest, partsOf, withTexts, type JudgedTexts } from '../../policy/judge-request.js'
 import type { CalledFor } from '../../policy/plugins.js'
 import { replyJudge, type GuardedReply } from '../../policy/reply-guard.js'
+import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import { bodyTurns } from '../../store/turn-queue.js'
 import type { Route } from './choose-route.js'
@@ -28,6 +29,8 @@ interface JudgeableRequest {
   readonly results: Results
   readonly metrics: Metrics
   readonly log: Pick<Logger, 'info'>
+  /** The memory of the body. */
+  readonly held: HeldMemory
 }
 
 /** What plugins get of a request. */
@@ -68,9 +71,14 @@ export function judge(
 export async function judgedCall(
   x: Exchange,
   guardrails: readonly Guardrail[],
-  { call, identity, results, metrics, log }: JudgeableRequest,
+  { call, identity, results, metrics, log, held }: JudgeableRequest,
 ): Promise<Call> {
   const beganMs = performance.now()
+  // The texts after a mask, or their copies while they are judged.
+  const textBytes = guardrails.some((guardrail) => guardrail.judges('request') && guardrail.mayMask)
+    ? call.raw.length
+    : 0
+  held.take(textBytes)
   const notes = new GuardNotes(metrics)
   if (guardrails.length > 0) results.guard = notes
   const calledFor = calledForOf(x, identity, { log })
@@ -87,6 +95,7 @@ export async function judgedCall(
       pathOf: (text) => pathOf(call.body, text),
     })
     x.cancellation.check()
+    if (texts === null) held.free(textBytes)
     const judged = texts === null ? call : await rewritten(call, texts)
     const { plugins } = x.generation
     const isObserved = plugins !== null && plugins.observes

@@ -62,6 +62,19 @@ void t.test('the process, an account and a body each have a limit', (t) => {
   t.end()
 })
 
+void t.test('bytes that are given back early are free for others, and are not freed twice', (t) => {
+  const budget = new BodyMemory(1_000)
+  const [one, two] = [budget.open('a'), budget.open('b')]
+  one.take(400)
+  one.free(300)
+  two.take(500)
+  t.equal(budget.heldBytes, 600)
+  one.free(1_000)
+  one.end()
+  t.equal(budget.heldBytes, 500, 'only its own bytes')
+  t.end()
+})
+
 void t.test('the memory of a body includes its text, its copies and its structure', (t) => {
   const chargeOf = (text: string): readonly [number, number] => {
     const budget = new BodyMemory(1e9)

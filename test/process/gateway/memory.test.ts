@@ -5,13 +5,10 @@
  * an upstream that replies late.
  */
 import { readFileSync } from 'node:fs'
-import { createServer, request, type Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
-import { createKey } from '../../../src/accounts/keys.js'
-import { loadConfig } from '../../../src/config/load-config.js'
-import { openStore } from '../../../src/store/open-store.js'
+import { makeKeys, post } from '../large-bodies.js'
 import { startServe, until, type Served } from '../program.js'
 
 const HEAP_MB = 1024
@@ -51,26 +48,6 @@ async function startSink(t: Test): Promise<string> {
   return `http://127.0.0.1:${address.port}/v1`
 }
 
-/** Keys of separate accounts. */
-async function makeKeys(file: string, count: number): Promise<string[]> {
-  const loaded = loadConfig(file, process.env)
-  if (!loaded.ok) throw new Error('the file is no good')
-  const { store: url, plans } = loaded.config
-  const store = await openStore(url)
-  try {
-    const secrets: string[] = []
-    for (let at = 0; at < count; at += 1) {
-      const password = 'correct horse battery staple'
-      const wanted = { email: `large${at}@example.com`, plan: 'max', password } as const
-      const { account } = await createAccount(store, wanted)
-      secrets.push((await createKey(store, { plans, account, name: 'large' })).secret)
-    }
-    return secrets
-  } finally {
-    await store.close()
-  }
-}
-
 const IMAGE = 'an image'
 
 function bodyOf(model: string, text: string): Buffer {
@@ -86,25 +63,6 @@ function bodyOf(model: string, text: string): Buffer {
   const bytes = text === IMAGE ? BODY_BYTES : TEXT_BYTES
   const copies = Math.floor((bytes - head.length - tail.length) / one)
   return Buffer.concat([Buffer.from(head), Buffer.alloc(copies * one, unit), Buffer.from(tail)])
-}
-
-/** Status and `retry-after` of a chat; status 0 if the connection broke. */
-function post(port: number, secret: string, body: Buffer): Promise<[number, string | undefined]> {
-  return new Promise((resolve) => {
-    const headers = {
-      authorization: `Bearer ${secret}`,
-      'content-type': 'application/json',
-      'content-length': body.length,
-      connection: 'close',
-    }
-    const path = '/v1/chat/completions'
-    const sent = request({ port, host: '127.0.0.1', method: 'POST', path, headers }, (res) => {
-      res.resume()
-      res.once('close', () => resolve([res.statusCode ?? 0, res.headers['retry-after']]))
-    })
-    sent.once('error', () => resolve([0, undefined]))
-    sent.end(body)
-  })
 }
 
 async function toSink(t: Test, served: Served): Promise<void> {
