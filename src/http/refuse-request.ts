@@ -48,13 +48,22 @@ export function interrupt(
   refuseRequest(res, error, id)
 }
 
-/** Refuses a request. */
-export function refuseRequest(res: HttpResponse, error: WireError, id: string): void {
-  sendReply(res, {
-    status: rowOf(error.kind).status,
-    headers: headersOf(error, id),
-    body: errorBody(error),
-  })
+/** An error body in the form of an API, and its content type. */
+export interface RefusalBody {
+  readonly type: string
+  readonly text: string
+}
+
+/** Refuses a request; in OpenAI's form unless `body` is another one. */
+export function refuseRequest(
+  res: HttpResponse,
+  error: WireError,
+  id: string,
+  body: RefusalBody | null = null,
+): void {
+  const headers = headersOf(error, id)
+  if (body !== null) headers[1] = body.type
+  sendReply(res, { status: rowOf(error.kind).status, headers, body: body?.text ?? errorBody(error) })
 }
 
 /** Replies to bytes that are not a request, and closes the socket. */

@@ -10,7 +10,7 @@ import { cannotListen } from './cannot-listen.js'
 import { Http1Connections, MAX_REQUESTS, type Exchange } from './http1-connections.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import type { TlsFiles } from './read-tls-files.js'
-import { httpOnly, refuseRequest } from './refuse-request.js'
+import { httpOnly, refuseRequest, type RefusalBody } from './refuse-request.js'
 import { guardRequest, pathOf, MAX_HEAD_BYTES } from './request-guard.js'
 import { newRequestId } from './request-id.js'
 import { SlowClients } from './slow-clients.js'
@@ -185,7 +185,7 @@ class Listener implements GatewayServer {
     if (refusal !== null) {
       const id = newRequestId(Date.now())
       this.options.onRefused?.(refusal.kind, id)
-      refuseRequest(res, refusal, id)
+      refuseRequest(res, refusal, id, this.options.refusalBody?.(req, refusal, id))
       return false
     }
     if (isLast && res.stream === undefined) res.setHeader('connection', 'close')
@@ -277,6 +277,8 @@ export interface ServerOptions {
   closesConnections?: () => boolean
   /** Headers of every reply to the request, including refusals: name, value, … */
   replyHeaders?: (req: HttpRequest) => readonly string[]
+  /** The body of a refused request to an API with a form of its own; null for OpenAI's form. */
+  refusalBody?: (req: HttpRequest, error: WireError, id: string) => RefusalBody | null
   /**
    * Called for each request that did not reach the handler, with the id in its reply; and with null for each
    * connection that could not be accepted.

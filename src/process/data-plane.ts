@@ -246,7 +246,7 @@ function requestHandlers(
     readonly gateway: Gateway
   },
   snapshot: () => Snapshot,
-): Pick<ServerOptions, 'handler' | 'replyHeaders'> {
+): Pick<ServerOptions, 'handler' | 'replyHeaders' | 'refusalBody'> {
   const { dashboard, admin, gateway } = to
   return {
     handler: (req, res, upgrade) => {
@@ -262,6 +262,7 @@ function requestHandlers(
       if (origins.length === 0 || dashboard.handles(req) || admin.handles(req)) return []
       return corsHeaders(req, origins)
     },
+    refusalBody: (req, error, id) => (admin.handles(req) ? admin.refusalBody(error, id) : null),
   }
 }
 

@@ -4,11 +4,13 @@
  * request costs a comparison of its path.
  */
 import type { AdminApi } from '../dashboard/admin/admin-api.js'
-import { Problem } from '../dashboard/admin/problem-details.js'
+import { Problem, problemOf } from '../dashboard/admin/problem-details.js'
 import type { AdminServices } from '../dashboard/admin/services.js'
 import { WorkQueue } from '../dashboard/server/work-queue.js'
 import { packageVersion } from '../config/package-file.js'
+import { gatewayError, type WireError } from '../errors.js'
 import type { HttpRequest, HttpResponse } from '../http/message.js'
+import type { RefusalBody } from '../http/refuse-request.js'
 import { pathOf } from '../http/request-guard.js'
 import { newRequestId } from '../http/request-id.js'
 import { isClosed, sendReply } from '../http/respond.js'
@@ -23,6 +25,7 @@ interface AdminParts extends Omit<AdminServices, 'version' | 'now' | 'store'> {
 }
 
 const PATH = '/admin/v1'
+const PROBLEM_TYPE = 'application/problem+json'
 /** Prepared in advance, because it is sent under load. */
 const BUSY = new Problem('rate_limited', 'The admin API of this process has too many requests.', {
   fix: 'Send the request again in a moment.',
@@ -52,6 +55,13 @@ export class LazyAdminApi {
 
   handle(req: HttpRequest, res: HttpResponse): void {
     if (!this.queue.take(() => this.take(req, res))) refuse(res, BUSY)
+  }
+
+  /** The body for a request that the listener refuses; null for an error that the API does not have. */
+  refusalBody(error: WireError, requestId: string): RefusalBody | null {
+    const problem = problemOf(gatewayError(error))
+    if (problem.kind !== error.kind) return null
+    return { type: PROBLEM_TYPE, text: JSON.stringify(problem.body(requestId)) }
   }
 
   /** Closes the store if a request has opened it. */
@@ -90,7 +100,7 @@ function refuse(res: HttpResponse, problem: Problem): void {
   if (isClosed(res)) return
   const requestId = newRequestId(Date.now())
   const headers = [
-    ...['content-type', 'application/problem+json', 'x-request-id', requestId],
+    ...['content-type', PROBLEM_TYPE, 'x-request-id', requestId],
     ...['cache-control', 'no-store', 'retry-after', '1'],
   ]
   const body = JSON.stringify(problem.body(requestId))

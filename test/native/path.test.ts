@@ -80,6 +80,21 @@ void t.test('the version of base_url is not repeated, and credentials are remove
   t.end()
 })
 
+void t.test("Azure's API without versions gets no version from the gateway", (t) => {
+  const platform = { name: 'azure', root: 'https://a.com' } as const
+  const to = (path: string, clientQuery = ''): string => {
+    const address = { baseUrl: 'https://a.com/openai', query: { 'api-version': '2', b: '1' }, platform }
+    return nativeUrl(address, path.split('/'), clientQuery).href
+  }
+  t.equal(to('openai/v1/files'), 'https://a.com/openai/v1/files?b=1')
+  t.equal(
+    to('openai/v1/files', 'api-version=preview'),
+    'https://a.com/openai/v1/files?api-version=preview&b=1',
+  )
+  t.equal(to('openai/files'), 'https://a.com/openai/files?api-version=2&b=1')
+  t.end()
+})
+
 void t.test('credentials, cookies and hop-by-hop headers are removed', (t) => {
   const secret = {
     authorization: 's',

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../formats/chat/json.js'
 
 /** Every kind: its status and its title. */
 export const PROBLEMS = {
-  malformed_request: [400, 'The body is not a JSON object that can be read'],
+  malformed_request: [400, 'The request, or the JSON object in its body, cannot be read'],
   unknown_field: [400, 'A field or query parameter does not exist'],
   invalid_field: [400, 'A field or query parameter has a wrong value'],
   read_only_field: [400, 'A read-only field has another value'],
@@ -130,6 +130,7 @@ export function problemOf(error: unknown): Problem {
         ? new Problem('malformed_request', sentence(message))
         : invalid(wire.param, sentence(message), 'Send another value.')
     case 'body_too_large':
+    case 'method_not_allowed':
     case 'unsupported_media_type':
     case 'forbidden':
     case 'plan_limit':

@@ -100,7 +100,9 @@ function matches(pattern: readonly string[], segments: readonly string[]): boole
 }
 
 /** The settings that a URL depends on. */
-type NativeAddress = Pick<UpstreamConfig, 'baseUrl' | 'query'> & Partial<Pick<UpstreamConfig, 'platform'>>
+type NativeAddress = Pick<UpstreamConfig, 'baseUrl' | 'query'> & {
+  readonly platform?: Pick<NonNullable<UpstreamConfig['platform']>, 'name' | 'root'> | null
+}
 
 /**
  * The URL of the request. A version at the end of `base_url` is replaced by one at the beginning of the path.
@@ -120,8 +122,13 @@ export function nativeUrl(
   const version = first === 'upload' || first === 'download' ? second : first
   if (VERSION.test(base.at(-1) ?? '') && VERSION.test(version)) base.pop()
   url.pathname = `/${[...base, ...segments.map(encoded)].join('/')}`
-  const own = Object.entries(query).map(([name, value]) => new URLSearchParams([[name, value]]))
-  url.search = [keptQuery(clientQuery, query), ...own.map(String)].filter(Boolean).join('&')
+  // Azure's API without versions refuses the parameter.
+  const isUnversioned = platform?.name === 'azure' && first === 'openai' && VERSION.test(second)
+  const added = Object.entries(query).filter(([name]) => !isUnversioned || name !== 'api-version')
+  const own = added.map(([name, value]) => new URLSearchParams([[name, value]]))
+  url.search = [keptQuery(clientQuery, Object.fromEntries(added)), ...own.map(String)]
+    .filter(Boolean)
+    .join('&')
   return url
 }
 

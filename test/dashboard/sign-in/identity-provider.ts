@@ -34,6 +34,8 @@ export interface TestProvider {
   readonly issuer: string
   /** The user of the next sign-in. */
   person: Person
+  /** The status of the userinfo endpoint; null: it works. */
+  userInfoStatus: number | null
   /** Signs in at the provider; resolves with the query of its redirect. */
   visit(url: string): Promise<string>
   close(): void
@@ -56,6 +58,7 @@ export async function startProvider(
   const stand: TestProvider = {
     issuer,
     person: { email: 'ada@example.com', verified: true },
+    userInfoStatus: null,
     visit: (url) => visit(url, redirectUri()),
     close,
   }
@@ -96,6 +99,10 @@ export async function startProvider(
   })
   const answer = provider.callback()
   server.on('request', (req, res) => {
+    if (req.url === '/me' && stand.userInfoStatus !== null) {
+      res.writeHead(stand.userInfoStatus, { 'content-type': 'text/html' }).end('<h1>Not here</h1>')
+      return
+    }
     if (req.url?.startsWith('/interaction/') !== true) return void answer(req, res)
     const { email, sub = `sub-${email}` } = stand.person
     if (hasConsentPage && req.method === 'GET') {

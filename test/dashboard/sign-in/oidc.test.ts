@@ -159,6 +159,21 @@ onBothStores(t, 'memberships and keys of a user follow the address', async (t, s
   t.match([next.isNew, await store.users.memberships(next.user.id)], [true, []], 'a new person')
 })
 
+void t.test('an error of the userinfo endpoint is named', async (t) => {
+  const stage = await scene(t, { emailInToken: false }, {})
+  stage.configure({ more: ', create_accounts: true' })
+  const person = { email: 'ada@example.com', verified: true }
+  for (const status of [404, 401, 500]) {
+    stage.provider.userInfoStatus = status
+    const reply = await through(stage, stage.browser(), person)
+    t.equal(reply.status, 503)
+    t.match(JSON.stringify(reply.json), new RegExp(`userinfo endpoint .* replied with ${status}`))
+  }
+  t.match(JSON.stringify(stage.gateway.lines), /userinfo endpoint .* replied with 404/, 'in the log too')
+  stage.provider.userInfoStatus = null
+  t.equal((await through(stage, stage.browser(), person)).status, 200)
+})
+
 onBothStores(t, 'first sign-ins at the same time', async (t, settings) => {
   const stage = await scene(t, { emailInToken: false }, settings)
   stage.configure({ more: ', create_accounts: true, roles: { auditor: [audit] }' })

@@ -281,6 +281,12 @@ function fail({ log }: Services, { requestId }: ApiRequest<unknown, unknown>, er
     request_id: requestId,
     reason: error.message,
   })
+  if (error.fault === 'userinfo') {
+    throw new GatewayError(
+      'identity_unavailable',
+      `${error.message}: an administrator must check its settings.`,
+    )
+  }
   if (error.fault === 'unavailable') {
     throw new GatewayError(
       'identity_unavailable',

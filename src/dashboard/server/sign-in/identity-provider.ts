@@ -12,8 +12,8 @@ const FRESH_MS = 600_000
 /** Timeout of each request to the provider. */
 const TIMEOUT_S = 5
 
-/** Why a sign-in failed. */
-type IdentityFault = 'refused' | 'unavailable'
+/** Why a sign-in failed; `userinfo`: that endpoint has replied with an error, which the message names. */
+type IdentityFault = 'refused' | 'unavailable' | 'userinfo'
 
 /** A failed sign-in. It contains no token, code or secret, since it is logged. */
 export class IdentityError extends Error {
@@ -110,7 +110,9 @@ export class IdentityProvider {
       const isWhole = wanted.every((name) => name in claims)
       // Many providers return the e-mail address and the groups there and not in the token.
       const more =
-        isWhole || endpoint === undefined ? {} : await fetchUserInfo(client, tokens.access_token, claims.sub)
+        isWhole || endpoint === undefined
+          ? {}
+          : await fetchUserInfo(client, tokens.access_token, claims.sub).catch(userInfoFailed)
       return { ...identityOf({ ...more, ...claims }, claim), issuer, subject: claims.sub }
     })
   }
@@ -139,6 +141,20 @@ export class IdentityProvider {
       throw new IdentityError(UNAVAILABLE.has(code) ? 'unavailable' : 'refused', code)
     }
   }
+}
+
+/** Throws an error with the status, if the userinfo endpoint has replied with another one than 200. */
+function userInfoFailed(error: unknown): never {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    const { cause } = each
+    const status: unknown = cause instanceof Response ? cause.status : Reflect.get(each, 'status')
+    if (typeof status !== 'number' || status === 200) continue
+    throw new IdentityError(
+      'userinfo',
+      `The userinfo endpoint of the identity provider replied with ${status}`,
+    )
+  }
+  throw error
 }
 
 /** Error codes of the library and of OAuth that mean that the provider is unavailable or misconfigured. */

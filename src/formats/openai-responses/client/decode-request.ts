@@ -149,18 +149,19 @@ function messagesOf(body: JsonObject, options: InputOptions): Message[] {
   if (long !== null) {
     return [...before, { role: 'user', index: 0, parts: [longTextPart(long)] }]
   }
-  if (typeof input === 'string') {
-    if (input === '') check.refuse('input', 'must not be empty')
+  if (typeof input === 'string' && input !== '') {
     return [...before, { role: 'user', index: 0, parts: [{ type: 'text', text: input }] }]
   }
-  const items = given(input) ? input : []
+  const items = given(input) && input !== '' ? input : []
   if (!Array.isArray(items)) check.refuse('input', 'must be a string or an array of items')
   const messages = decodeInput(items, options)
+  const all = [...before, ...messages]
   // A prompt template stored at OpenAI can contain the input.
-  if (messages.length === 0 && !options.isPartial && !given(body['prompt'])) {
-    check.refuse('input', 'must be a non-empty string or an array of items with content')
+  if (all.length === 0 && !options.isPartial && !given(body['prompt'])) {
+    const refusal = 'input must be a non-empty string or an array of items with content'
+    options.report({ path: 'input', refusal, isMalformed: true })
   }
-  return [...before, ...messages]
+  return all
 }
 
 function instructionsOf(body: JsonObject): Message[] {
@@ -271,7 +272,7 @@ interface InputOptions {
   readonly historyItems: number
   /** Part of the conversation is not in these items: a call may lack its result, and a result its call. */
   readonly isPartial: boolean
-  /** Gets the first call or result without its counterpart. */
+  /** Gets an empty conversation, and the first call or result without its counterpart. */
   readonly report: (unpaired: NativeField) => void
   /** The tools in a namespace, by their joined name. */
   readonly namespaces: ChatRequest['namespaces']

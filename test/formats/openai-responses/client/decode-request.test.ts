@@ -47,8 +47,6 @@ const RULES: readonly (readonly [string, JsonValue[], [JsonValue, string][], Jso
     ['x', [{ role: 'user', content: 'x' }]],
     [
       [1, ''],
-      ['', ''],
-      [[], ''],
       [[1], 'input[0]'],
     ],
   ],
@@ -255,6 +253,17 @@ void t.test('only an upstream of the format gets a call or result without its co
   ]
   for (const [input, path] of cases) {
     t.match(decode({ model: 'm', input }).native, [{ path, isMalformed: true }], path)
+  }
+  t.end()
+})
+
+void t.test('only an upstream of the format gets an empty conversation, and instructions are one', (t) => {
+  const inputs: JsonValue[] = ['', [], [user('')], [user([])], [{ role: 'assistant', content: '' }]]
+  for (const input of inputs) {
+    t.match(decode({ input }).native, [{ path: 'input', isMalformed: true }], JSON.stringify(input))
+    const instructed = decode({ input, instructions: 'Tell a joke.' })
+    t.same(instructed.native, undefined, JSON.stringify(input))
+    t.match(instructed.messages, [{ role: 'system' }])
   }
   t.end()
 })
