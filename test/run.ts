@@ -143,7 +143,7 @@ function failedFiles({ unit, file }: Failed): readonly string[] {
 
 /**
  * Repeats what failed, file by file; its first results no longer count. A file that passes alone depends on
- * the work beside it: a failure, unless the machine had so much other work that the tests' limits were no
+ * the work beside it: a failure, unless the machine had other work, so that the tests' limits were no
  * longer fair.
  */
 async function runAgain(failed: readonly Failed[]): Promise<void> {

@@ -25,7 +25,7 @@ interface Charge {
 }
 
 /** Names that the ledger does not have. */
-export interface ChargeNames {
+interface ChargeNames {
   /** The accounts that exist, by id. */
   readonly accounts: ReadonlyMap<string, Account>
   /** The company that is paid for an upstream. */

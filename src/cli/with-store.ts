@@ -42,7 +42,7 @@ export interface StoreSession {
   readonly plans: Plans
   /** The names of the configured upstreams. */
   readonly upstreams: readonly string[]
-  /** The company that is paid for an upstream, and the one that made a model, as far as they are known. */
+  /** The company that is paid for an upstream, and the one that made a model, if they are known. */
   readonly companies: Companies
   /** The names of the configured models, see `knownModels`. */
   readonly models: readonly string[]

@@ -4,7 +4,7 @@
  *
  * Sources, read 2026-11-20 and 2026-11-28: each vendor's documentation, named beside it. "LiteLLM": the rules
  * of LiteLLM 1.110.2 for the vendor. Deviations that are not documented come from users' reports and are
- * marked so. A field is dropped only where its source says that it is refused or not supported.
+ * marked so. A field is dropped only where its source calls it refused or not supported.
  */
 import type { ModelPrice } from '../formats/chat/model-facts.js'
 import type { DialectChoice } from './platform-settings.js'

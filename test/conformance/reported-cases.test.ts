@@ -1,6 +1,6 @@
 /**
  * Goal: faults of gateways that people reported do not occur.
- * Method: the cases of a folder beside the project, each as it is: its requests through a gateway, and the
+ * Method: the cases of a folder beside the project, each unchanged: its requests through a gateway, and the
  * bytes that its upstream answers. Skipped in a clone without the folder.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'

@@ -21,7 +21,7 @@ export const TODAY: readonly number[] = IS_LONG
 /** The share of all cases that this run has. */
 export const SHARE = TODAY.length / TENTHS
 
-/** Whether the case with this number is one of this run, if a day has one of so many parts. */
+/** Whether the case with this number is one of this run, if a day has one of this number of parts. */
 export function isToday(index: number, parts = TENTHS): boolean {
   return IS_LONG || index % parts === DAY % parts
 }

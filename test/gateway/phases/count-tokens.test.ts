@@ -121,7 +121,7 @@ void t.test('a count continues a stored response', async (t) => {
   t.ok(Number(counted['input_tokens']) > 200, 'with its conversation')
 })
 
-void t.test('responses are neither compacted nor cancelled, and the refusal says why', async (t) => {
+void t.test('responses are neither compacted nor cancelled, and the refusal has the reason', async (t) => {
   const gateway = await startGateway(t)
   for (const [path, words] of [
     ['/v1/responses/compact', /compacts no conversations.*\/native\/\{upstream\}\/v1\/responses\/compact/],

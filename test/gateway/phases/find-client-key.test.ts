@@ -114,7 +114,7 @@ void t.test('a key in the query counts only on the paths of Google', async (t) =
   t.equal(res.status, 401)
 })
 
-/** Headers of a request without a valid key, and what the message says. */
+/** Headers of a request without a valid key, and what the message names. */
 const FAULTS: readonly (readonly [headers: Record<string, string>, words: RegExp, query?: string])[] = [
   [{}, /^The request has no API key\. Send the key as "Authorization: Bearer <key>"/],
   [{ 'api-key': 'KEY' }, /header api-key is not read/],
@@ -148,7 +148,7 @@ const FAULTS: readonly (readonly [headers: Record<string, string>, words: RegExp
   [{ authorization: `Bearer sk_${'0'.repeat(44)}` }, /^No valid API key was given/],
 ]
 
-void t.test('a 401 says what is wrong with the form of the key, in each format', async (t) => {
+void t.test('a 401 names what is wrong with the form of the key, in each format', async (t) => {
   const gateway = await startGateway(t, { server: 'trusted_proxies: [127.0.0.1/32]' })
   // Of the right form, and unknown: only its form may be described.
   const unknown = `sk_${'aB3'.repeat(14)}xx`

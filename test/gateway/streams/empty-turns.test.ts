@@ -79,14 +79,14 @@ gateway.reload()
 function requestOf(format: string, model: string, turn: JsonValue): [path: string, body: JsonObject] {
   const around = (one: JsonValue, other: JsonValue): JsonValue[] => [one, turn, other]
   const [hi, go] = ['Hi', 'Go on'].map((content) => ({ role: 'user', content }))
-  const said = around(hi ?? null, go ?? null)
+  const turns = around(hi ?? null, go ?? null)
   switch (format) {
     case 'chat':
-      return ['/v1/chat/completions', { model, max_tokens: 9, messages: said }]
+      return ['/v1/chat/completions', { model, max_tokens: 9, messages: turns }]
     case 'messages':
-      return ['/v1/messages', { model, max_tokens: 9, messages: said }]
+      return ['/v1/messages', { model, max_tokens: 9, messages: turns }]
     case 'responses':
-      return ['/v1/responses', { model, store: false, max_output_tokens: 99, input: said }]
+      return ['/v1/responses', { model, store: false, max_output_tokens: 99, input: turns }]
     default: {
       const contents = around(
         { role: 'user', parts: [{ text: 'Hi' }] },

@@ -256,7 +256,7 @@ async function newUser(
 
 /**
  * One text for an address without a user, with a disabled one and with one of another identity: the provider
- * may have given the address to somebody else.
+ * may have given the address to another person.
  */
 function noAccount(): GatewayError {
   return new GatewayError('forbidden', 'You have no account here, or it is disabled. Ask an administrator.')
