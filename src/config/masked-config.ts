@@ -189,6 +189,7 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     allow_betas: upstream.allowBetas === null ? null : [...upstream.allowBetas],
     native_sharing: upstream.native.sharing,
     guardrails: upstream.native.guardrails === null ? null : [...upstream.native.guardrails],
+    allow_buckets: [...upstream.allowBuckets],
     allow_tools: upstream.allowTools === null ? null : [...upstream.allowTools],
     quirks: {
       drop: [...quirks.drop],

@@ -94,6 +94,13 @@ export function checkUpstream(
   const isTls = new URL(baseUrl).protocol === 'https:'
   checkConnection(upstream, { path, isTls, readFile, whyUnreadable }, report)
   checkHeaders(upstream, path, report)
+  if (
+    upstream.allow_buckets.length > 0 &&
+    upstream.platform !== 'vertex' &&
+    upstream.platform !== 'bedrock'
+  ) {
+    report([...path, 'allow_buckets'], 'needs platform: vertex or bedrock')
+  }
   checkNative(upstream, path, report)
   if (upstream.api_key !== undefined && upstream.api_keys !== undefined) {
     report([...path, 'api_keys'], 'must be removed: api_key is set already')
@@ -210,6 +217,8 @@ export function upstreamOf(
     native: nativeOf(values),
     /** Beta features that clients may request from an Anthropic upstream; null: all. */
     allowBetas: values.allow_betas ?? null,
+    /** Buckets, folders and objects that requests may name at a cloud. */
+    allowBuckets: values.allow_buckets,
     /**
      * Tools and options of the provider that requests may use if their key has no list; `*` is all. Null: the
      * default.

@@ -27,6 +27,7 @@ import { serveNative } from './native/serve-native.js'
 import type { Notify } from '../observe/notification.js'
 import { guardCall } from './objects/check-translated-request.js'
 import { withReplyReader } from './objects/made-by-replies.js'
+import { withoutOperatorObjects } from './objects/operator-objects.js'
 import type { OwnedObjects } from './objects/owned-objects.js'
 import { Results } from './phases/phase-results.js'
 import { admit, assertRecordable, type Admitted } from './phases/admit.js'
@@ -151,7 +152,8 @@ async function serveEndpoint(
   const { plugins } = x.generation
   const calledFor = plugins === null ? undefined : calledForOf(x, identity, services)
   const chosen = choose(call, identity, x.generation, calledFor)
-  const permitted = permitTools(chosen, call, { identity, generation: x.generation })
+  const allowed = withoutOperatorObjects(chosen, call)
+  const permitted = permitTools(allowed, call, { identity, generation: x.generation })
   results.route = permitted
   const { accountId } = identity
   const guarding = guardCall(call, permitted, { accountId, objects })

@@ -25,6 +25,7 @@ import type { Generation } from './generation.js'
 import type { Overload } from './overload.js'
 import type { Candidate, Handling } from './phases/choose-route.js'
 import type { Identified } from './phases/identify.js'
+import { refusalAt } from './objects/operator-objects.js'
 import { permitsShadow } from './phases/permit-tools.js'
 import { Results } from './phases/phase-results.js'
 import type { Call } from './phases/receive.js'
@@ -256,6 +257,7 @@ class ShadowRun implements RequestContext {
     const target = generation.target(shadow.target, request, original.call)
     if (target === null || !isConfigured(target.upstream.config)) return null
     if (!permitsShadow(original.call, { target })) return null
+    if (refusalAt(original.call, { target }) !== null) return null
     const model = modelAt(shadow.target, request.model)
     return { target, model, isFallback: false, latency: null, canary: null }
   }

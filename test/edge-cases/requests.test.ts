@@ -219,7 +219,10 @@ void t.test('52: images with gs:// URLs disappeared', (t) => {
     { type: 'image_url', image_url: { url: 'gs://bucket/cat.png' } },
   ]
   const messages = [{ role: 'user', content }]
-  for (const dialect of ['openai-chat', 'anthropic', 'gemini'] as const) {
+  // Vertex AI reads them, if the upstream allows the bucket.
+  const fileData = { fileUri: 'gs://bucket/cat.png', mimeType: 'image/png' }
+  t.match(sent('gemini', { messages }).body, { contents: [{ parts: [{}, { fileData }] }] })
+  for (const dialect of ['openai-chat', 'anthropic'] as const) {
     const error = refused(() => sent(dialect, { messages }))
     t.match(error.param, /^messages\[0\]\.content/, `${dialect}: refused by name`)
   }

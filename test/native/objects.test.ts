@@ -196,6 +196,13 @@ for (const store of STORES) {
       ['/v1/responses', { model: 'gpt-4.1', input: user([{ type: 'input_file', file_id: file }]) }],
       ['/v1/responses', { model: 'gpt-4.1', input: 'hi', prompt: { id: 'pmpt_1' } }],
       [
+        '/v1/chat/completions',
+        {
+          model: 'gpt-4o',
+          messages: [...user('x'), { role: 'assistant', audio: { id: 'audio_1' } }, ...user('y')],
+        },
+      ],
+      [
         '/v1/responses',
         {
           model: 'gpt-4.1',

@@ -109,7 +109,7 @@ export const GEMINI: ClientConcepts = {
       members: userContent(fileData('image/png', 'https://example.com/a.png')),
     },
     {
-      name: "a file in a store of Google's",
+      name: 'a file in a bucket of Google',
       members: userContent(fileData('application/pdf', 'gs://bucket/a.pdf')),
     },
     { name: '`functionDeclarations`', members: FUNCTIONS },

@@ -170,13 +170,24 @@ export const upstreamSchema = z.strictObject({
     .describe(
       'Beta features that clients of the Messages format may request from an Anthropic upstream, as named in `anthropic-beta`; others are reported as lost, with the fields that belong to them. Default: all, on `platform` those that the cloud takes; `[]`: none.',
     ),
+  allow_buckets: z
+    .array(
+      z.string().regex(/^(?:gs|s3|bq):\/\/[\w.-]+(?:\/[^\s*?]*)?$/, {
+        error: 'must be a bucket with or without a folder, such as gs://bucket/folder or s3://bucket',
+      }),
+    )
+    .max(256)
+    .default([])
+    .describe(
+      'Buckets, folders and objects that requests on `platform: vertex` or `bedrock` may name: `[ "gs://bucket/folder", "s3://bucket" ]`. The cloud reads them with the identity of the gateway, so that all others are refused (400), for every key.',
+    ),
   allow_tools: z
     .union([z.literal('*'), z.array(z.string().regex(ALLOWED_TOOL)).max(MAX_ALLOWED_TOOLS)], {
       error: `must be "*" or a list of at most ${MAX_ALLOWED_TOOLS} names of tools, such as web_search`,
     })
     .optional()
     .describe(
-      'Tools and options of the provider that requests may use, `"*"` for all: the type without a date (`web_search`, `web_fetch`, `code_interpreter`, `code_execution`, `file_search`, `image_generation`, …); `web_search` also for `web_search_options` and Google\'s search, `mcp` also for `mcp_servers`; `speed`, `inference_geo` and `service_tier` for values that cost more. Others get 403. A key\'s own list takes precedence. Default: none of those that cost extra or reach other models or hosts for keys with a budget or a list of models, all for other keys. Tools that the client runs need no entry.',
+      'Tools and options of the provider that requests may use, `"*"` for all: the type without a date (`web_search`, `web_fetch`, `code_interpreter`, `code_execution`, `file_search`, `image_generation`, …); `web_search` also for `web_search_options` and Google\'s search, `mcp` also for `mcp_servers`; `speed`, `inference_geo` and `service_tier` for values that cost more. Others get 403. A key\'s own list takes precedence. Default: none of those that cost extra or reach other models or hosts for keys with a budget or a list of models, all for other keys. Tools that the client runs need no entry. On `platform`, what the cloud reads or calls with the identity of the gateway (`retrieval`, `model_armor_config`, `data_sources`, `guardrail_config`, …) needs an entry of its own here, for every key; others get 400, and `"*"` does not include them.',
     ),
   allow_private_address: z
     .boolean()

@@ -5,7 +5,7 @@
 import type { GatewayError } from '../../errors.js'
 import type { JsonObject } from '../chat/json.js'
 import type { AudioPart, FilePart, ImagePart, MediaSource } from '../chat/request.js'
-import { sniffBase64 } from '../wire/inline-media.js'
+import { sniffBase64, typeOfName } from '../wire/inline-media.js'
 import { refused } from '../wire/json/check-fields.js'
 
 /** The kinds of blocks and their formats, by media type. */
@@ -46,36 +46,6 @@ const FORMATS: Readonly<Record<string, readonly [kind: string, format: string]>>
   'audio/webm': ['audio', 'webm'],
   'audio/mp4': ['audio', 'm4a'],
   'audio/m4a': ['audio', 'm4a'],
-}
-
-/** Media types by the extension of an address in S3. */
-const EXTENSIONS: Readonly<Record<string, string>> = {
-  png: 'image/png',
-  jpg: 'image/jpeg',
-  jpeg: 'image/jpeg',
-  gif: 'image/gif',
-  webp: 'image/webp',
-  pdf: 'application/pdf',
-  csv: 'text/csv',
-  doc: 'application/msword',
-  docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
-  xls: 'application/vnd.ms-excel',
-  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
-  html: 'text/html',
-  md: 'text/markdown',
-  txt: 'text/plain',
-  mp4: 'video/mp4',
-  mov: 'video/quicktime',
-  mkv: 'video/x-matroska',
-  webm: 'video/webm',
-  flv: 'video/x-flv',
-  mpeg: 'video/mpeg',
-  wmv: 'video/wmv',
-  '3gp': 'video/3gpp',
-  wav: 'audio/wav',
-  mp3: 'audio/mpeg',
-  flac: 'audio/flac',
-  ogg: 'audio/ogg',
 }
 
 /** OpenAI's names of audio formats that differ. */
@@ -123,7 +93,7 @@ export function mediaBlock(
 
 /** True for an address that Bedrock reads itself. */
 export function readsUrl(url: string): boolean {
-  return url.startsWith('s3://')
+  return /^s3:\/\//i.test(url)
 }
 
 interface Located {
@@ -142,8 +112,7 @@ function located(source: MediaSource, path: string): Located {
       const { url } = source
       if (!readsUrl(url)) throw refusedMedia(path, 'a URL', 'Send the bytes as a base64 data URL.')
       const extension = url.slice(url.lastIndexOf('.') + 1).toLowerCase()
-      const mediaType = Object.hasOwn(EXTENSIONS, extension) ? EXTENSIONS[extension] : undefined
-      return { mediaType: mediaType ?? extension, source: { s3Location: { uri: url } } }
+      return { mediaType: typeOfName(url) ?? extension, source: { s3Location: { uri: url } } }
     }
     case 'file-id':
       throw refusedMedia(path, 'a file id of another provider', 'Send the bytes as a base64 data URL.')

@@ -64,7 +64,8 @@ function escapedAt(bytes: Buffer, at: number): number | null {
 const MAX_URL = 8_192
 
 /**
- * The source that a `data:` or http(s) URL names. Throws `malformed_request` naming `path`.
+ * The source that a `data:` or http(s) URL, or the address of an object in a bucket, names. Throws
+ * `malformed_request` naming `path`.
  *
  * Decodes the URLs of media in requests: `data:` URLs with base64, and web addresses. Linear in the size of
  * the data.
@@ -72,11 +73,57 @@ const MAX_URL = 8_192
 export function decodeMediaUrl(url: string, path: string): MediaSource {
   const scheme = url.slice(0, 8).toLowerCase()
   if (scheme.startsWith('data:')) return dataUrl(url, path)
-  if (!scheme.startsWith('http://') && scheme !== 'https://') {
+  if (!scheme.startsWith('http://') && scheme !== 'https://' && !isBucketUrl(url)) {
     refuse(path, 'must be an http(s) URL or a data: URL')
   }
   if (url.length > MAX_URL) refuse(path, `must be at most ${MAX_URL} characters`)
   return { kind: 'url', url }
+}
+
+/** Whether the address is that of an object in a bucket of a cloud, which only that cloud reads. */
+export function isBucketUrl(url: string): boolean {
+  return /^(?:gs|s3):\/\//i.test(url)
+}
+
+/** The rule of an upstream that reads no buckets. */
+export function bucketRefusal(what: string): string {
+  return `this upstream does not read ${what} in a bucket. Send the data as a data: URL`
+}
+
+/** Media types by the extension of a name. */
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  gif: 'image/gif',
+  webp: 'image/webp',
+  pdf: 'application/pdf',
+  csv: 'text/csv',
+  doc: 'application/msword',
+  docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  xls: 'application/vnd.ms-excel',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  html: 'text/html',
+  md: 'text/markdown',
+  txt: 'text/plain',
+  mp4: 'video/mp4',
+  mov: 'video/quicktime',
+  mkv: 'video/x-matroska',
+  webm: 'video/webm',
+  flv: 'video/x-flv',
+  mpeg: 'video/mpeg',
+  wmv: 'video/wmv',
+  '3gp': 'video/3gpp',
+  wav: 'audio/wav',
+  mp3: 'audio/mpeg',
+  flac: 'audio/flac',
+  ogg: 'audio/ogg',
+}
+
+/** The media type that the extension of a file's name or address implies; undefined if it is not known. */
+export function typeOfName(name: string): string | undefined {
+  const extension = name.slice(name.lastIndexOf('.') + 1).toLowerCase()
+  return Object.hasOwn(EXTENSIONS, extension) ? EXTENSIONS[extension] : undefined
 }
 
 function dataUrl(url: string, path: string): MediaSource {

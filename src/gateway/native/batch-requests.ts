@@ -4,6 +4,7 @@
  * created.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import type { UpstreamConfig } from '../../config/config.js'
 import { GatewayError, gatewayError, type WireError } from '../../errors.js'
 import { addCalls, addUnseen, type HostedTool } from '../../formats/chat/hosted-tools.js'
 import { isObject, stringOf, type JsonObject } from '../../formats/chat/json.js'
@@ -17,6 +18,7 @@ import { requestedTier } from '../charges/estimate-candidate-cost.js'
 import { useOf, type RequestUse } from '../charges/estimate-max-cost.js'
 import { hostedAt, unknownUseOf } from '../charges/unknown-use.js'
 import type { Generation } from '../generation.js'
+import { refusalOfCall } from '../objects/operator-objects.js'
 import { requestIn } from '../phases/receive.js'
 import { joinChunks, LARGE_BYTES } from '../streams/join-chunks.js'
 
@@ -54,6 +56,7 @@ interface BatchContext {
   readonly generation: Generation
   readonly headers: IncomingHttpHeaders
   readonly held: HeldMemory
+  readonly upstream: UpstreamConfig
   /** The model in the path of the batch; '' if it has none, or for a file. */
   readonly model: string
 }
@@ -125,7 +128,9 @@ export class BatchReader {
       if (typeof body['previous_response_id'] === 'string') addUnseen(decoded, 'previous_response_id')
       const { wire, dialect } = resolved
       const target = { wire, dialect, quirks: { drop: [] } }
-      const call = { wire, request: decoded }
+      const call = { wire, request: decoded, body }
+      const refusal = refusalOfCall(call, target, this.context.upstream)
+      if (refusal !== null) throw refusal
       const facts = generation.facts(model === '' ? family : model)
       const toolTokens = generation.snapshot.config.limiting.unseenInputTokens
       const use = useOf(decoded, facts, unknownUseOf(call, target, { facts, toolTokens }))

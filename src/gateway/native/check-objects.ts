@@ -7,6 +7,11 @@ import { GatewayError } from '../../errors.js'
 import { headerOf } from '../../http/message.js'
 import type { Exchange } from '../client-exchange.js'
 import type { HeldMemory } from '../body-memory.js'
+import { joinChunks } from '../streams/join-chunks.js'
+import { bodyTurns } from '../../store/turn-queue.js'
+import { parseSteps } from '../../formats/wire/json/parse-body.js'
+import type { UpstreamConfig } from '../../config/config.js'
+import { cloudOf, refusalOfBody } from '../objects/operator-objects.js'
 import type { OwnedObjects } from '../objects/owned-objects.js'
 import { idInValue, isIdMember, objectInPath } from '../objects/object-ids.js'
 import type { ProviderObject } from '../../store/provider-objects.js'
@@ -52,7 +57,8 @@ export async function guardObjects(
   const collection = named.id === null ? named.collection : ''
   const isBatch = createsBatch(call.method, collection, segments)
   const isShared = config.native.sharing === 'shared'
-  if (isShared && !isBatch) return { body, replies: null, batch: null }
+  const isInspected = isBatch || cloudOf(config) !== null
+  if (isShared && !isInspected) return { body, replies: null, batch: null }
   const upstream = config.name
   const owner = metered.identity
   const { accountId } = owner
@@ -63,7 +69,7 @@ export async function guardObjects(
   const method = call.method
   const request = { upstream, owner, method, lastSegment, named, object }
   if (source === null) {
-    const replies = new ObjectReplies({ ...request, scan: null, stream: null }, objects)
+    const replies = isShared ? null : new ObjectReplies({ ...request, scan: null, stream: null }, objects)
     return { body, replies, batch: null }
   }
   const model = modelOfBatch(segments)
@@ -75,8 +81,11 @@ export async function guardObjects(
     isUpload: segments[0] === 'upload' && x.req.headers['x-goog-upload-command'] !== 'start',
     isBatch,
     held,
-    openReader: (isFile) =>
-      new BatchReader({ generation, headers: x.req.headers, held, model: isFile ? '' : model }, isFile),
+    openReader: (isFile) => {
+      const reading = { generation, headers: x.req.headers, held, upstream: config }
+      return new BatchReader({ ...reading, model: isFile ? '' : model }, isFile)
+    },
+    checkBody: cloudOf(config) === null ? null : (chunks) => refuseOperatorObjects(chunks, config),
     checkFile: (summary) => {
       assertBatchAllowed(metered, { model: '', summaries: [summary], isUnread: false })
     },
@@ -94,6 +103,16 @@ export async function guardObjects(
     replies: isShared ? null : new ObjectReplies({ ...request, scan, stream }, objects),
     batch: found === null ? null : { ...found, model },
   }
+}
+
+/** A native body has more members than one of a chat: the instances of a prediction. */
+const BODY_LIMITS = { maxTokens: 2_000_000, maxTextBytes: Number.MAX_SAFE_INTEGER }
+
+/** Rejects for a body that names what the cloud would use with the gateway's identity. */
+async function refuseOperatorObjects(chunks: readonly Buffer[], config: UpstreamConfig): Promise<void> {
+  const { value } = await bodyTurns.start(parseSteps(joinChunks(chunks), BODY_LIMITS))
+  const refusal = refusalOfBody(value, config)
+  if (refusal !== null) throw refusal
 }
 
 const OFFSET = 'x-goog-upload-offset'

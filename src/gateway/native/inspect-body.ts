@@ -37,6 +37,8 @@ interface InspectOptions {
   readonly isBatch: boolean
   readonly held: HeldMemory
   readonly openReader: (isFile: boolean) => BatchReader
+  /** Rejects for a complete JSON body that the upstream must not receive; null: it may receive all. */
+  readonly checkBody: ((chunks: readonly Buffer[]) => Promise<void>) | null
   /** Throws if the account may not send the requests in a file. */
   readonly checkFile: (summary: BatchSummary) => void
   /** Rejects unless the account owns the objects. */
@@ -70,6 +72,7 @@ export async function inspectBody(source: Readable, options: InspectOptions): Pr
   }
   const scan = await wholeJson(source, chunks, held)
   await check([...scan.ids])
+  await options.checkBody?.(chunks)
   const body = { ...NOTHING, body: Readable.from(chunks, { objectMode: false }), scan }
   if (!options.isBatch) return body
   const reader = options.openReader(false)

@@ -27,6 +27,8 @@ type Vendor = (typeof VENDORS)[keyof typeof VENDORS]
 const PATHS: Readonly<Record<Vendor, readonly string[]>> = {
   openai: [
     'messages.content.file.file_id',
+    // The sound of an earlier reply.
+    'messages.audio.id',
     // Mistral's documents.
     'messages.content.file_id',
     'conversation',

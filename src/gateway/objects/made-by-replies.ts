@@ -1,8 +1,8 @@
 /**
  * Records objects that a provider makes while it replies to a translated request: containers with their
- * files, and responses that it stores. Reads the bytes of its reply, which pass on unchanged.
+ * files, sound, and responses that it stores. Reads the bytes of its reply, which pass on unchanged.
  */
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
 import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-scan.js'
 import type { Target } from '../generation.js'
 import { isAllowed } from '../native/native-path.js'
@@ -20,8 +20,10 @@ const WRITTEN = new Set(['args', 'arguments', 'metadata'])
 export function withReplyReader(call: Call, owner: Owner, objects: OwnedObjects): Call {
   const isStored = call.wire === 'openai-responses' && call.body['store'] !== false
   const hasContainer = usesContainer(call.body)
-  if (!hasContainer && !isStored) return call
-  return { ...call, replyReader: new MadeByReplies({ owner, objects, hasContainer, isStored }) }
+  const hasAudio = call.wire === 'openai-chat' && isObject(call.body['audio'])
+  if (!hasContainer && !isStored && !hasAudio) return call
+  const made = { hasContainer, isStored, hasAudio }
+  return { ...call, replyReader: new MadeByReplies({ owner, objects, ...made }) }
 }
 
 function usesContainer({ container, tools }: JsonObject): boolean {
@@ -34,6 +36,7 @@ interface MadeByRepliesOptions {
   readonly objects: OwnedObjects
   readonly hasContainer: boolean
   readonly isStored: boolean
+  readonly hasAudio: boolean
 }
 
 class MadeByReplies implements ReplyReader {
@@ -48,10 +51,10 @@ class MadeByReplies implements ReplyReader {
   read(chunk: Buffer, target: Target): void {
     const { native } = target.upstream.config
     if (native.sharing === 'shared') return
-    const { hasContainer, isStored } = this.options
+    const { hasContainer, isStored, hasAudio } = this.options
     // Only native access reaches a response that the provider stores.
     const isOpen = isStored && isAllowed(native.rules, 'GET', ['v1', 'responses', 'resp_'])
-    if (!hasContainer && !isOpen) return
+    if (!hasContainer && !isOpen && !hasAudio) return
     let scan = this.scans.get(target)
     if (scan === undefined) {
       scan = new ReplyScan((place, value) => this.found(place, value, { target, isOpen }))
@@ -69,7 +72,8 @@ class MadeByReplies implements ReplyReader {
       name === 'container_id' || (name === 'id' && parent === 'container' && depth <= CONTAINER_DEPTH)
     const isResponse = isOpen && name === 'id' && id.startsWith('resp_') && depth <= 2
     const isMade = this.options.hasContainer && (isContainer || name === 'file_id')
-    if ((!isMade && !isResponse) || this.recorded.has(id)) return
+    const isAudio = this.options.hasAudio && name === 'id' && parent === 'audio'
+    if ((!isMade && !isResponse && !isAudio) || this.recorded.has(id)) return
     this.recorded.add(id)
     const { owner, objects } = this.options
     const { accountId, keyId } = owner

@@ -187,7 +187,7 @@ const ID_MEMBERS = new Set([
   'video_id',
 ])
 /** Members of requests whose object has the id as `id`. */
-const ID_OBJECTS = new Set(['container', 'conversation', 'prompt', 'source', 'video'])
+const ID_OBJECTS = new Set(['audio', 'container', 'conversation', 'prompt', 'source', 'video'])
 
 /** A file of the Files API; other URLs are public. */
 const GOOGLE_FILE = /^(?:https?:\/\/[^/]*googleapis\.com\/(?:[^?#]*\/)?)?files\//i

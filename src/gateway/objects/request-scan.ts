@@ -63,4 +63,4 @@ function isTextMember(name: string): boolean {
   return TEXTS.has(name)
 }
 
-const TEXTS = new Set(['container', 'conversation', 'file_id', 'file_uri', 'fileUri', 'prompt'])
+const TEXTS = new Set(['audio', 'container', 'conversation', 'file_id', 'file_uri', 'fileUri', 'prompt'])

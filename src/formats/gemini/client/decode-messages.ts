@@ -16,7 +16,7 @@ import type {
   OpaquePart,
   MediaSource,
 } from '../../chat/request.js'
-import { standardBase64 } from '../../wire/inline-media.js'
+import { isBucketUrl, standardBase64 } from '../../wire/inline-media.js'
 import { given, refuse, text, object, string } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
@@ -506,10 +506,13 @@ function decodeFileData(value: JsonValue | undefined, path: string): UserPart {
     : { type: 'file', source, ...filename(file, path) }
 }
 
-/** The source of a URI: files in Google's Files API are readable only by Google, other web URLs by all. */
+/**
+ * The source of a URI: files in Google's Files API are readable only by Google, other web URLs by all,
+ * buckets by a cloud.
+ */
 function sourceOf(uri: string): MediaSource {
   const isOwn = /^https:\/\/generativelanguage\.googleapis\.com\//i.test(uri)
-  if (!isOwn && /^https?:\/\//i.test(uri)) return { kind: 'url', url: uri }
+  if (!isOwn && (/^https?:\/\//i.test(uri) || isBucketUrl(uri))) return { kind: 'url', url: uri }
   return { kind: 'file-id', id: uri, origin: PROVIDER }
 }
 

@@ -15,7 +15,7 @@ import type {
   UserPart,
 } from '../../chat/request.js'
 import type { Losses } from '../../dialect.js'
-import { sniffBase64 } from '../../wire/inline-media.js'
+import { sniffBase64, typeOfName } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import { CUSTOM_INPUT, PROVIDER, SKIP_SIGNATURE, type Content, type Part } from '../constants.js'
@@ -304,23 +304,39 @@ function encodeUserPart(part: UserPart, path: string): Part | null {
 }
 
 /**
- * True for a URL that the API reads itself: uploads to its Files API, and YouTube videos.
+ * True for a URL that the API reads itself: uploads to its Files API, YouTube videos, and on Vertex AI
+ * objects in Google's buckets, which the gateway passes on only if the upstream allows them.
  */
 export function readsUrl(url: string): boolean {
-  return /^https:\/\/(?:generativelanguage\.googleapis\.com\/v\w+\/files\/|(?:www\.)?youtube\.com\/watch\?|youtu\.be\/)/.test(
-    url,
+  return (
+    isGoogleBucket(url) ||
+    /^https:\/\/(?:generativelanguage\.googleapis\.com\/v\w+\/files\/|(?:www\.)?youtube\.com\/watch\?|youtu\.be\/)/.test(
+      url,
+    )
   )
 }
 
+function isGoogleBucket(url: string): boolean {
+  return /^gs:\/\//i.test(url)
+}
+
+/** A file that Google reads. Vertex AI needs the media type of an object in a bucket. */
+function fileData(fileUri: string, filename: string | undefined, path: string): Part {
+  if (!isGoogleBucket(fileUri)) return { fileData: { fileUri } }
+  const mimeType = typeOfName(fileUri) ?? typeOfName(filename ?? '')
+  if (mimeType !== undefined) return { fileData: { fileUri, mimeType } }
+  throw refused(path, 'the name of an object in a bucket needs an extension, such as .pdf')
+}
+
 function encodeImage({ source }: ImagePart, path: string): Part {
-  if (source.kind === 'url' && readsUrl(source.url)) return { fileData: { fileUri: source.url } }
+  if (source.kind === 'url' && readsUrl(source.url)) return fileData(source.url, undefined, path)
   const { mediaType, data } = inline(source, 'image', path)
   const type = sniffBase64(data) ?? mediaType
   return blob(type === 'image/jpg' ? 'image/jpeg' : type, data)
 }
 
-function encodeFile({ source }: FilePart, path: string): Part {
-  if (source.kind === 'url' && readsUrl(source.url)) return { fileData: { fileUri: source.url } }
+function encodeFile({ source, filename }: FilePart, path: string): Part {
+  if (source.kind === 'url' && readsUrl(source.url)) return fileData(source.url, filename, path)
   const { mediaType, data } = inline(source, 'file', path)
   const type = sniffBase64(data) ?? mediaType
   if (FILE_TYPE.test(type)) return blob(type, data)

@@ -21,6 +21,7 @@ import type {
 import type { EncodeContext, Losses } from '../../dialect.js'
 import { SCHEMA_RULES } from '../../vendors.js'
 import { fitSchema } from '../../wire/fit-schema.js'
+import { bucketRefusal, isBucketUrl } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
@@ -250,7 +251,10 @@ function image(part: ImagePart, index: number): JsonObject {
 
 function address(source: MediaSource, path: string, what: string): string {
   if (source.kind === 'base64') return `data:${source.mediaType};base64,${source.data}`
-  if (source.kind === 'url') return source.url
+  if (source.kind === 'url') {
+    if (isBucketUrl(source.url)) throw refused(path, bucketRefusal(what))
+    return source.url
+  }
   throw refused(path, `this upstream does not accept ${what} by file id. Send the data or a URL`)
 }
 

@@ -32,6 +32,7 @@ import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
 import { SCHEMA_RULES } from '../../vendors.js'
 import { fitSchema } from '../../wire/fit-schema.js'
+import { bucketRefusal, isBucketUrl } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
@@ -441,7 +442,10 @@ function encodeContent(part: UserPart, index: number): JsonObject {
   }
 }
 
-function refuseForeign({ source }: ImagePart | FilePart, index: number): void {
+function refuseForeign({ type, source }: ImagePart | FilePart, index: number): void {
+  if (source.kind === 'url' && isBucketUrl(source.url)) {
+    throw refused(`messages[${index}].content`, bucketRefusal(type === 'image' ? 'an image' : 'a file'))
+  }
   if (source.kind !== 'file-id' || source.origin === undefined) return
   throw refused(
     `messages[${index}].content`,

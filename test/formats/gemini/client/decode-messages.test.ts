@@ -32,7 +32,7 @@ void t.test('media of each kind', (t) => {
     { type: 'file', source: { kind: 'base64', mediaType: 'application/pdf' } },
     { type: 'file', filename: 'a.txt', source: { kind: 'base64', data: '+/+/' } },
     { type: 'image', source: { kind: 'url', url: 'https://example.com/a.png' } },
-    { type: 'file', source: { kind: 'file-id', id: 'gs://bucket/a.pdf', origin: 'gemini' } },
+    { type: 'file', source: { kind: 'url', url: 'gs://bucket/a.pdf' } },
   ])
   const detail = configured({ mediaResolution: 'MEDIA_RESOLUTION_LOW' })
   t.equal(detail.native, undefined)

@@ -1,0 +1,261 @@
+/**
+ * What a cloud reads or calls with the gateway's own identity because a request names it: objects in buckets,
+ * data stores, guardrails, connections, secrets. A client has no right to them of its own, so that a request
+ * may name only those that the upstream lists (`allow_buckets`, `allow_tools`).
+ *
+ * Sources: the API references of Vertex AI, Amazon Bedrock and Azure OpenAI, read 2026-11-29.
+ */
+import type { UpstreamConfig } from '../../config/config.js'
+import { GatewayError } from '../../errors.js'
+import { hostedToolName } from '../../formats/chat/hosted-tools.js'
+import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { longTextOf } from '../../formats/chat/long-text.js'
+import type { AssistantPart, Message, UserPart } from '../../formats/chat/request.js'
+import type { WireFormat } from '../../formats/dialect.js'
+import { hostedAt, type TargetFormat } from '../charges/unknown-use.js'
+import type { Candidate, Route } from '../phases/choose-route.js'
+import type { Call } from '../phases/receive.js'
+import { vendorOf } from './ids-in-request.js'
+import { isForeignData } from './object-ids.js'
+
+/** Clouds with an identity of the gateway. */
+type Cloud = 'bedrock' | 'vertex' | 'azure'
+
+type Rules = Pick<UpstreamConfig, 'name' | 'allowBuckets' | 'allowTools' | 'platform' | 'preset' | 'baseUrl'>
+
+const CLOUD_NAMES: Readonly<Record<Cloud, string>> = {
+  bedrock: 'Amazon Bedrock',
+  vertex: 'Vertex AI',
+  azure: 'Azure',
+}
+
+const HOSTS: readonly (readonly [RegExp, Cloud])[] = [
+  [/\.(?:openai|cognitiveservices|services\.ai)\.azure\.(?:com|us)$/i, 'azure'],
+  [/(?:^|[.-])aiplatform\.(?:[\w-]+\.)?(?:rep\.)?googleapis\.com$/i, 'vertex'],
+  [/^bedrock-[\w.-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$/i, 'bedrock'],
+]
+
+/** The cloud of an upstream, also if it is configured without `platform`; null for a vendor's own API. */
+export function cloudOf({ platform, preset, baseUrl }: Rules): Cloud | null {
+  if (platform !== null) return platform.name
+  if (preset === 'azure') return 'azure'
+  const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : ''
+  return HOSTS.find(([pattern]) => pattern.test(host))?.[1] ?? null
+}
+
+/** Members that name an object or a service of the cloud's customer, by their names in `allow_tools`. */
+const MEMBERS: Readonly<Record<Cloud, ReadonlySet<string>>> = {
+  vertex: new Set([
+    'api_auth',
+    'auth_config',
+    'example_store',
+    'external_api',
+    'model_armor_config',
+    'retrieval',
+  ]),
+  bedrock: new Set([
+    ...['amazon_bedrock_guardrail_config', 'guardrail_config', 'guardrail_identifier', 'guardrail_id'],
+    ...['knowledge_base_configuration', 'knowledge_base_id', 'prompt_arn', 'retrieval_configuration'],
+    ...['retrieve_and_generate_configuration', 'system_tool'],
+  ]),
+  azure: new Set([
+    ...['agent', 'agent_reference', 'connection_id', 'data_sources', 'index_connection_id'],
+    ...['project_connection_id', 'project_connections', 'search_index', 'search_indexes'],
+  ]),
+}
+
+/** Tools that use nothing of the cloud's customer; their own members may. Every other tool must be listed. */
+const VENDORS_OWN: ReadonlySet<string> = new Set([
+  ...['advisor', 'code_execution', 'code_interpreter', 'computer_use', 'file_search', 'google_maps'],
+  ...[
+    'image_generation',
+    'inference_geo',
+    'mcp',
+    'service_tier',
+    'shell',
+    'speed',
+    'url_context',
+    'web_fetch',
+  ],
+  'web_search',
+])
+
+/** Members with text, in which an address means nothing to the cloud. */
+const TEXTS: ReadonlySet<string> = new Set([
+  ...['arguments', 'citations', 'code', 'description', 'displayName', 'display_name', 'instructions', 'json'],
+  ...['model', 'name', 'prefix', 'query', 'suffix', 'text', 'thinking', 'title'],
+])
+/** Members that are text unless they are a list or an object. */
+const TEXT_OR_PARTS: ReadonlySet<string> = new Set(['content', 'input', 'output', 'prompt', 'system'])
+
+const BUCKET = /^\s*(?:gs|s3|bq):\/\//i
+/** Names of resources. A cache of Google's belongs to the account that created it. */
+const RESOURCES: Readonly<Record<Cloud, RegExp | null>> = {
+  bedrock: /^\s*arn:/i,
+  vertex: /^\s*(?:\/\/[\w.-]+\/)?projects\//i,
+  azure: null,
+}
+const CACHE = 'cached_content'
+
+/**
+ * The refusal of a body that the cloud receives unchanged; null if it names nothing that is not listed. `body`
+ * has the members of the cloud's own API.
+ */
+export function refusalOfBody(body: JsonObject, rules: Rules): GatewayError | null {
+  const cloud = cloudOf(rules)
+  if (cloud === null) return null
+  const pending: Pending[] = [{ value: body, path: '', name: '', isListed: false }]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const { value, path, name, isListed } = next
+    if (typeof value === 'string') {
+      const refusal = refusalOfText(value, { cloud, path, name, rules, isListed })
+      if (refusal !== null) return refusal
+    } else if (Array.isArray(value)) {
+      for (const [at, item] of value.entries()) {
+        if (typeof item !== 'number') pending.push({ value: item, path: `${path}[${at}]`, name, isListed })
+      }
+    } else if (isObject(value)) {
+      for (const key of Object.keys(value)) {
+        const inner = longTextOf(value, key) === null ? value[key] : null
+        if (inner === undefined || inner === null || isSkipped(key, inner, value)) continue
+        const at = path === '' ? key : `${path}.${key}`
+        const tool = hostedToolName(key)
+        const isAllowed = lists(rules, tool)
+        const isIncluded = isListed && !APART.has(tool)
+        if (MEMBERS[cloud].has(tool) && !isAllowed && !isIncluded)
+          return refusedTool(tool, at, { cloud, rules })
+        pending.push({ value: inner, path: at, name: key, isListed: isListed || isAllowed })
+      }
+    }
+  }
+  return null
+}
+
+interface Pending {
+  readonly value: JsonValue
+  readonly path: string
+  readonly name: string
+  /** A member around it is in `allow_tools`. */
+  readonly isListed: boolean
+}
+
+/** Members that are not included in a listed one around them: any host, with any secret of the project. */
+const APART: ReadonlySet<string> = new Set(['external_api'])
+
+/** Whether a member is text, or data of the client's own tools. */
+function isSkipped(name: string, value: JsonValue, parent: JsonObject): boolean {
+  if (TEXTS.has(name)) return true
+  if (typeof value === 'string') return TEXT_OR_PARTS.has(name)
+  // The parameters of a function are a schema, those of a prediction have the buckets of its results.
+  if (name === 'parameters') return parent['name'] !== undefined
+  return typeof value === 'object' && isForeignData(name, Array.isArray(value))
+}
+
+interface FoundText extends Omit<Pending, 'value'>, Refusing {}
+
+function refusalOfText(text: string, { cloud, path, name, rules, isListed }: FoundText): GatewayError | null {
+  // A list of texts, such as the inputs of embeddings.
+  if (TEXT_OR_PARTS.has(name)) return null
+  if (BUCKET.test(text)) return isBucketAllowed(text, rules) ? null : refusedBucket(path, { cloud, rules })
+  const tool = hostedToolName(name)
+  if (isListed || RESOURCES[cloud]?.test(text) !== true || tool === CACHE) return null
+  return lists(rules, tool) ? null : refusedTool(tool, path, { cloud, rules })
+}
+
+/** Whether the tool is listed by its name: `*` allows tools of the provider, not what the gateway reads. */
+function lists({ allowTools }: Rules, tool: string): boolean {
+  return allowTools?.includes(tool) === true
+}
+
+/** Whether an entry of `allow_buckets` is the object, or a folder or bucket around it. */
+function isBucketAllowed(url: string, { allowBuckets }: Pick<Rules, 'allowBuckets'>): boolean {
+  const [, scheme = '', path = ''] = /^([a-z0-9]+):\/\/(.*)$/is.exec(url) ?? []
+  if (path.split('/').some((segment) => segment === '.' || segment === '..')) return false
+  const named = `${scheme.toLowerCase()}://${path}`
+  return allowBuckets.some(
+    (entry) => named === entry || named.startsWith(entry.endsWith('/') ? entry : `${entry}/`),
+  )
+}
+
+interface Refusing {
+  readonly cloud: Cloud
+  readonly rules: Rules
+}
+
+function refusedBucket(path: string, { cloud, rules }: Refusing): GatewayError {
+  const message = `${CLOUD_NAMES[cloud]} would read or write the object that \`${path}\` names with the gateway's identity: it is not in allow_buckets of the upstream '${rules.name}'.`
+  return new GatewayError('untranslatable', message, { param: path })
+}
+
+function refusedTool(tool: string, path: string, { cloud, rules }: Refusing): GatewayError {
+  const message = `${CLOUD_NAMES[cloud]} would use what \`${path}\` names with the gateway's identity: '${tool}' is not in allow_tools of the upstream '${rules.name}'.`
+  return new GatewayError('untranslatable', message, { param: path })
+}
+
+/**
+ * The route without the candidates whose cloud would use what its upstream does not list. Throws
+ * `untranslatable` if none is left.
+ */
+export function withoutOperatorObjects(route: Route, call: Call): Route {
+  const refusals = route.candidates.map((candidate) => refusalAt(call, candidate))
+  const candidates = route.candidates.filter((_, at) => refusals[at] === null)
+  if (candidates.length === route.candidates.length) return route
+  const [first, ...others] = candidates
+  if (first !== undefined) return { ...route, candidates: [first, ...others] }
+  throw refusals.find((refusal) => refusal !== null) ?? new GatewayError('bug', 'no candidate is left')
+}
+
+/** Why the upstream of a candidate must not receive the request; null if it may. */
+export function refusalAt(call: Call, { target }: Pick<Candidate, 'target'>): GatewayError | null {
+  return refusalOfCall(call, target, target.upstream.config)
+}
+
+/** The same for any request that an upstream receives in a format. */
+export function refusalOfCall(
+  call: Pick<Call, 'wire' | 'request' | 'body'>,
+  target: TargetFormat,
+  rules: Rules,
+): GatewayError | null {
+  const cloud = cloudOf(rules)
+  if (cloud === null) return refusalWithoutCloud(call, target, rules)
+  const unlisted = hostedAt(call, target).find(({ name }) => !VENDORS_OWN.has(name) && !lists(rules, name))
+  if (unlisted !== undefined) return refusedTool(unlisted.name, unlisted.path, { cloud, rules })
+  // Members that the gateway does not translate pass between formats of one vendor.
+  if (isPassedOn(call.wire, target.wire)) return refusalOfBody(call.body, rules)
+  for (const message of call.request.messages) {
+    const url = bucketUrlOf(message)
+    if (url !== null && !isBucketAllowed(url, rules)) {
+      return refusedBucket(`messages[${message.index}]`, { cloud, rules })
+    }
+  }
+  return null
+}
+
+/** Google's own API judges the addresses of its clients; other vendors read no buckets. */
+function refusalWithoutCloud(
+  { wire, request }: Pick<Call, 'wire' | 'request'>,
+  target: TargetFormat,
+  { name }: Rules,
+): GatewayError | null {
+  if (wire === 'gemini' && target.wire === wire) return null
+  const found = request.messages.find((message) => bucketUrlOf(message) !== null)
+  if (found === undefined) return null
+  const param = `messages[${found.index}]`
+  const message = `${param} names an object in a bucket, which the upstream '${name}' does not read: send the data, or use an upstream on Vertex AI or Bedrock with allow_buckets.`
+  return new GatewayError('untranslatable', message, { param })
+}
+
+function isPassedOn(client: WireFormat, upstream: WireFormat): boolean {
+  return client === upstream || (vendorOf(client) !== null && vendorOf(client) === vendorOf(upstream))
+}
+
+/** The address of a file in a bucket; null if the message has none. */
+function bucketUrlOf({ parts }: Message): string | null {
+  for (const part of parts as readonly (UserPart | AssistantPart)[]) {
+    if (part.type !== 'image' && part.type !== 'file') continue
+    const { source } = part
+    const url = source.kind === 'url' ? source.url : source.kind === 'file-id' ? source.id : ''
+    if (BUCKET.test(url)) return url
+  }
+  return null
+}
