@@ -67,6 +67,11 @@ export interface User {
   createdAtMs: number
   /** The first sign-in; absent: the user is invited. */
   signedInAtMs?: number
+  /**
+   * It is not proven that the address is the user's: neither by the identity provider, nor by a mail of the
+   * gateway, nor by an administrator. See `address-proof.ts`.
+   */
+  unproven?: true
   /** Views of the dashboard that the user saved; absent: none. */
   views?: readonly SavedView[]
 }
@@ -97,6 +102,11 @@ export interface Member {
   role: AccountRole | null
   /** Given by a group of the identity provider, at the user's last sign-in. */
   groupRole?: AccountRole
+  /**
+   * The user has entered the account: as the one who made it, by a link of the account, or by a sign-in after
+   * the address was proven. Absent: the role of an unproven user is pending.
+   */
+  accepted?: true
   /** Sorted by name. */
   labels?: Labels
   createdAtMs: number
@@ -104,7 +114,12 @@ export interface Member {
   updatedAtMs?: number
 }
 
-/** The user that is made with an account as its owner. */
+/** The user that is made with an account, as its owner. */
+export function firstOwnerOf(account: Account, login: User): Member {
+  return { ...ownerOf(account, login), accepted: true }
+}
+
+/** A user who exists, as the owner of a new account. */
 export function ownerOf(account: Account, { id, email }: User): Member {
   const { createdAtMs } = account
   return { accountId: account.id, userId: id, email, role: 'owner', createdAtMs }

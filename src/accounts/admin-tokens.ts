@@ -6,9 +6,9 @@ import type { JsonObject } from '../formats/chat/json.js'
 import type { AdminToken } from '../store/admin-tokens.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
-import { unforeseen, type Sources } from './change-accounts.js'
 import { digestOf, newAdminSecret, randomBase62 } from './key-secret.js'
 import { checkedName } from './keys.js'
+import { unforeseen, type Sources } from './sources.js'
 
 /** What a token may do. `X:write` includes `X:read`; `keys:write` also reads keys and writes denials. */
 export const SCOPES = [

@@ -4,17 +4,12 @@ import type { AuditEntriesOf, AuditEntry } from '../store/audit-trail.js'
 import type { AccountConflict } from '../store/account-changes.js'
 import type { AccountOutcome, Store } from '../store/store.js'
 import { comparableEmail, MAX_LEVELS, ownerOf, type Account, type PlanName, type User } from './account.js'
-import { randomBase62, type RandomBytes } from './key-secret.js'
+import { randomBase62 } from './key-secret.js'
+import { endWhatCouldNotGive } from './link-makers.js'
 import { ACCOUNT_NAME, accountNameOf, numberedNames, selfMadeName } from './names.js'
 import { hashPassword, newPassword } from './password.js'
 import { isPlanOf, type Plans } from './plans.js'
-
-/** Clock and randomness; tests pass their own. */
-export interface Sources {
-  /** Milliseconds since 1970. */
-  readonly now?: () => number
-  readonly random?: RandomBytes
-}
+import { noAccount, unforeseen, type Sources } from './sources.js'
 
 /** Data of a new account, and of the user who is made with it as its owner. */
 export interface NewAccount {
@@ -82,6 +77,8 @@ export async function createAccount(
         ...{ id, email, createdAtMs, disabled: false },
         role: newAccount.role === 'admin' ? 'admin' : null,
         passwordHash: password === null ? '' : await hash(password),
+        // A visitor takes any address; who gets the link to set a password is not known yet.
+        ...(newAccount.isSelfMade === true || password === null ? { unproven: true } : {}),
       }
     : null
   for (const name of namesToTry(newAccount, email)) {
@@ -128,12 +125,15 @@ async function create(
   if (login !== null || owner === null) {
     return store.createAccount(account, audit, login ?? undefined)
   }
+  const after = ownerOf(account, owner)
   const result = await store.transact({
     accountId: account.id,
     nowMs: account.createdAtMs,
-    decide: () => ({ write: { account, members: [ownerOf(account, owner)], audit } }),
+    decide: () => ({ write: { account, members: [after], audit } }),
   })
-  return result.kind === 'conflict' ? result.conflict : 'created'
+  if (result.kind === 'conflict') return result.conflict
+  await endWhatCouldNotGive(store, { account, before: null, after }, account.createdAtMs)
+  return 'created'
 }
 
 function emailTaken(): GatewayError {
@@ -272,14 +272,4 @@ export function checkedEmail(text: string): string {
   }
   if (!EMAIL.test(email)) throw malformed('This is not an e-mail address, such as team@example.com', 'email')
   return email
-}
-
-/** Ids and digests are random, so a collision means a broken random source. */
-export function unforeseen(kind: string, outcome: string): GatewayError {
-  return new GatewayError('bug', `the store refused a new ${kind}: ${outcome}`)
-}
-
-/** The account does not exist. */
-export function noAccount(): GatewayError {
-  return malformed('there is no such account', 'account')
 }

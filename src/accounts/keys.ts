@@ -3,11 +3,11 @@ import { GatewayError, malformed } from '../errors.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import type { Account, ApiKey, KeyLimits, PlanName, KeyReference } from './account.js'
-import { noAccount, unforeseen, type Sources } from './change-accounts.js'
 import { digestOf, newSecret, randomBase62, shownParts } from './key-secret.js'
 import { checkedLabels, NO_LABELS, type Labels } from './labels.js'
 import { MAX_KEY_NAME, numberedKeyNames } from './names.js'
 import { planMissing, planNamed, type Plans } from './plans.js'
+import { noAccount, unforeseen, type Sources } from './sources.js'
 
 /** Settings of a new key; absent means no limit. */
 export interface NewKeySettings {

@@ -4,9 +4,11 @@ import type { AuditEntry } from '../store/audit-trail.js'
 import { userPages } from '../store/list-all.js'
 import type { Store } from '../store/store.js'
 import type { Account, AccountRole, Member, User } from './account.js'
-import { checkedEmail, conflictError, noAccount, type Sources } from './change-accounts.js'
+import { checkedEmail, conflictError } from './change-accounts.js'
 import { randomBase62 } from './key-secret.js'
+import { endWhatCouldNotGive, type LinkStore } from './link-makers.js'
 import { hashPassword, newPassword } from './password.js'
+import { noAccount, type Sources } from './sources.js'
 
 /** Data of a new user. */
 interface NewUser extends Sources {
@@ -36,6 +38,8 @@ export async function createUser(
     passwordHash: password === null ? '' : await hash(password),
     disabled: false,
     createdAtMs: now(),
+    // Who sets a password by a link or at the provider is decided then.
+    ...(password === null ? { unproven: true } : {}),
   }
   const outcome = await store.users.create(user, audit(user))
   if (outcome === 'created') return { user, generatedPassword }
@@ -100,9 +104,12 @@ interface NewMember {
   readonly audit: (before: Member | null, after: Member) => readonly AuditEntry[]
 }
 
-/** Gives the user the role in the account; a role that a group gives stays beside it. */
+/**
+ * Gives the user the role in the account; a role that a group gives stays beside it. The role of an unproven
+ * user is pending (`address-proof.ts`).
+ */
 export async function setMember(
-  store: Pick<Store, 'transact'>,
+  store: LinkStore & Pick<Store, 'transact'>,
   { account, user, role, nowMs, audit }: NewMember,
 ): Promise<Member> {
   const { email } = user
@@ -122,7 +129,45 @@ export async function setMember(
   if (result.kind === 'conflict') throw conflictError(result.conflict)
   const [member] = result.kind === 'refused' ? [result.reason] : (result.writes.members ?? [])
   if (!member) throw noAccount()
+  if (result.kind === 'written') {
+    const before = result.before.members.get(email) ?? null
+    await endWhatCouldNotGive(store, { account, before, after: member }, nowMs)
+  }
   return member
+}
+
+/** A change of whether users have entered accounts. */
+interface Acceptance {
+  readonly isAccepted: boolean
+  readonly nowMs: number
+  /** Entries for the audit trail; none by default. */
+  readonly audit?: (member: Member) => readonly AuditEntry[]
+}
+
+/**
+ * Notes whether the user has entered the accounts of these roles: those of an unproven user take effect then,
+ * and are pending otherwise.
+ */
+export async function setAccepted(
+  store: Pick<Store, 'transact'>,
+  roles: readonly Member[],
+  { isAccepted, nowMs, audit = () => [] }: Acceptance,
+): Promise<void> {
+  for (const { accountId, email } of roles) {
+    await store.transact({
+      accountId,
+      reads: { members: [email] },
+      nowMs,
+      decide: ({ members }) => {
+        const before = members.get(email)
+        if (before === undefined || (before.accepted === true) === isAccepted) return { refuse: 'same' }
+        const after: Member = { ...before }
+        delete after.accepted
+        if (isAccepted) after.accepted = true
+        return { write: { members: [after], audit: audit(after) } }
+      },
+    })
+  }
 }
 
 /** Takes every role in the account from the user with this address. False if it is not a member. */

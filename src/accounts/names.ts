@@ -6,6 +6,7 @@ export const ACCOUNT_NAME = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
  * `acme--search`. Others have no reason to use it, so a name that an administrator chooses is not taken.
  */
 const OWN_MARK = '--'
+const SELF_START = `self${OWN_MARK}`
 /** The longest part of an account's name in the names of those that its tokens make. */
 const MAX_OWN_START = 40
 
@@ -19,9 +20,14 @@ export function ownNameStart(account: string): string {
   return account.slice(0, MAX_OWN_START) + OWN_MARK
 }
 
+/** Whether a user made the account with this name for herself. */
+export function isSelfMade(name: string): boolean {
+  return name.startsWith(SELF_START)
+}
+
 /** The name of an account that a user makes for herself, before it is compared with other names. */
 export function selfMadeName(email: string): string {
-  return `self${OWN_MARK}${accountNameOf(email).slice(0, MAX_MADE - 6)}`.replace(/-$/, '')
+  return `${SELF_START}${accountNameOf(email).slice(0, MAX_MADE - 6)}`.replace(/-$/, '')
 }
 
 /** The longest name that is made from an e-mail address: a number still fits behind it. */

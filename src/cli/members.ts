@@ -9,6 +9,7 @@ import {
   type AccountRole,
   type Member,
 } from '../accounts/account.js'
+import { memberState } from '../accounts/address-proof.js'
 import { memberChange, userChange } from '../accounts/audit-changes.js'
 import { ensureUser, removeMember, setMember } from '../accounts/members.js'
 import type { AuditEntry } from '../store/audit-trail.js'
@@ -25,7 +26,8 @@ export function command(open: OpenStore = withStore) {
     description: `
 Works on the store of the configuration, with or without a running gateway. An 'owner' manages the account's
 members and keys, a 'member' its own keys, a 'viewer' sees the usage. 'set' makes a user of a new address, who
-signs in with the identity provider or with a link that an owner makes in the dashboard.`,
+signs in with the identity provider or with a link that an owner makes in the dashboard. The role of a user
+who has signed in, and whose address is not proven, is pending: 'sluice users set-password' proves it.`,
     example:
       'sluice members set --config config/gateway.yaml --account research --email ada@example.com --role owner',
   })
@@ -90,7 +92,9 @@ async function set(
   ]
   const given = { account, user, role, nowMs, audit }
   const member = await setMember(store, given)
-  terminal.out(`${member.email}: ${roleOf(member) ?? ''} of ${account.name}`)
+  const isPending = memberState(member, user) === 'pending'
+  const note = isPending ? ', pending until the address is proven' : ''
+  terminal.out(`${member.email}: ${roleOf(member) ?? ''} of ${account.name}${note}`)
   return 0
 }
 
@@ -111,7 +115,7 @@ async function list({ store, terminal }: StoreSession, account: Account, isJson:
     yield await Promise.all(
       (await store.membersOf(account.id)).map(async (member) => {
         const user = await store.users.byId(member.userId)
-        return { member, state: user?.signedInAtMs === undefined ? 'invited' : 'active' }
+        return { member, state: memberState(member, user) }
       }),
     )
   }

@@ -3,8 +3,11 @@
  * disables and lists them, beside a running gateway. `sluice members` gives them roles in accounts.
  */
 import { GATEWAY_ROLES, roleOf, type GatewayRole, type User } from '../accounts/account.js'
+import { gatewayRoleOf, userState } from '../accounts/address-proof.js'
 import { userChange } from '../accounts/audit-changes.js'
+import { endWhatCouldNotGive } from '../accounts/link-makers.js'
 import { createUser } from '../accounts/members.js'
+import { hashPassword, newPassword } from '../accounts/password.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { userPages } from '../store/list-all.js'
@@ -22,7 +25,9 @@ export function command(open: OpenStore = withStore) {
     description: `
 Works on the store of the configuration, with or without a running gateway. A role of a user holds for the
 whole gateway: 'admin' may do everything, 'auditor' reads everything and changes nothing. 'sluice members'
-gives roles in one account. A user who is disabled, or has no role and is a member of no account, is signed
+gives roles in one account. Roles of a user whose address is not proven ('unproven') are pending until the
+user signs in with the identity provider or with a link of an administrator, or 'set-password' replaces the
+password: that ends all sessions and links of the user. A user who is disabled, or has no role and is a member of no account, is signed
 out within a second.`,
     example: 'sluice users create --config config/gateway.yaml --email ada@example.com --role auditor',
   })
@@ -52,6 +57,14 @@ out within a second.`,
       process.exitCode = await open(config, (session) => {
         return change(session, email, 'user.role', { role })
       })
+    })
+  users
+    .command('set-password')
+    .requiredOption('--email <EMAIL>', EMAIL)
+    .option('--password-stdin', PASSWORD_STDIN)
+    .addOption(configOption())
+    .action(async ({ config, email, passwordStdin }) => {
+      process.exitCode = await open(config, (session) => setPassword(session, email, passwordStdin === true))
     })
   for (const [name, disabled] of [
     ['disable', true],
@@ -104,7 +117,7 @@ async function create(
   { store, terminal }: StoreSession,
   { email, role, passwordStdin, json }: NewUserOptions,
 ): Promise<number> {
-  const password = passwordStdin ? (await terminal.input()).replace(/\r?\n$/, '') : null
+  const password = passwordStdin ? await typedPassword(terminal) : null
   const { user, generatedPassword } = await createUser(store, {
     email,
     role,
@@ -140,14 +153,53 @@ async function change(
           const isSame = before.role === after.role && before.disabled === after.disabled
           return isSame ? [] : [userEntry(after, action, before)]
         })
-  if (changed === null) {
-    terminal.err(`sluice: no user has the e-mail address "${email}": 'sluice users list' shows all`)
-    return 1
+  if (changed === null) return noUser(terminal, email)
+  // Links that others made would give their holders the role.
+  if (edit.role !== undefined && edit.role !== null) {
+    await endWhatCouldNotGive(store, { userId: changed.id }, Date.now())
   }
   const role = roleOf(changed)
-  const state = changed.disabled ? 'disabled' : role === null ? 'no role' : `role ${role}`
+  const pending =
+    role !== null && gatewayRoleOf(changed) === null ? ', pending until the address is proven' : ''
+  const state = changed.disabled ? 'disabled' : role === null ? 'no role' : `role ${role}${pending}`
   terminal.out(`${changed.id} (${changed.email}): ${state}`)
   return 0
+}
+
+/** Replaces the password, by an administrator who proves the address so. */
+async function setPassword(
+  { store, terminal }: StoreSession,
+  email: string,
+  isTyped: boolean,
+): Promise<number> {
+  const known = await store.users.byEmail(email)
+  if (known === null) return noUser(terminal, email)
+  if (known.subject !== undefined) {
+    terminal.err(`sluice: "${email}" signs in with the identity provider and has no password`)
+    return 1
+  }
+  const password = isTyped ? await typedPassword(terminal) : newPassword()
+  const passwordHash = hashPassword(password)
+  await store.users.change(known.id, { passwordHash, unproven: null }, (before, after) => [
+    userEntry(after, 'user.password', before),
+  ])
+  for (const kind of ['session', 'device', 'reset'] as const) {
+    await store.signInTokens.end(kind, known.id, null)
+  }
+  terminal.out(`${known.id} (${known.email}): new password`)
+  if (isTyped) return 0
+  terminal.out(`password  ${password}`)
+  terminal.err('The password is shown only now: the store contains only its hash.')
+  return 0
+}
+
+async function typedPassword(terminal: StoreSession['terminal']): Promise<string> {
+  return (await terminal.input()).replace(/\r?\n$/, '')
+}
+
+function noUser(terminal: StoreSession['terminal'], email: string): number {
+  terminal.err(`sluice: no user has the e-mail address "${email}": 'sluice users list' shows all`)
+  return 1
 }
 
 async function list({ store, terminal }: StoreSession, isJson: boolean): Promise<number> {
@@ -155,9 +207,10 @@ async function list({ store, terminal }: StoreSession, isJson: boolean): Promise
     json: isJson ? shownUser : null,
     head: ['USER', 'E-MAIL', 'ROLE', 'CREATED', ''],
     cells: (user) => {
-      const { id, email, createdAtMs, disabled, signedInAtMs } = user
-      const state = disabled ? 'disabled' : signedInAtMs === undefined ? 'invited' : ''
-      return [id, email, roleOf(user) ?? '', new Date(createdAtMs).toISOString(), state]
+      const { id, email, createdAtMs } = user
+      const state = userState(user)
+      const shown = state === 'active' ? '' : state
+      return [id, email, roleOf(user) ?? '', new Date(createdAtMs).toISOString(), shown]
     },
     none: 'There are no users yet.',
   })
@@ -165,8 +218,8 @@ async function list({ store, terminal }: StoreSession, isJson: boolean): Promise
 }
 
 function shownUser(user: User): JsonObject {
-  const { id, email, disabled, createdAtMs, signedInAtMs } = user
-  const state = signedInAtMs === undefined ? 'invited' : 'active'
+  const { id, email, disabled, createdAtMs } = user
+  const state = userState(user)
   const created_at = new Date(createdAtMs).toISOString()
   return { id, email, role: roleOf(user), state, disabled, created_at }
 }

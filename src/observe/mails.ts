@@ -1,6 +1,7 @@
 /**
- * Sends notifications about budgets to the owners of the account by mail. The queue is in memory: mails that
- * wait are lost if the process crashes; a drain makes one last attempt.
+ * Sends mails: notifications about budgets to the owners of the account, and links to those who set a
+ * password with them. The queue is in memory: mails that wait are lost if the process crashes; a drain makes
+ * one last attempt.
  */
 import { createTransport } from 'nodemailer'
 import type { SmtpConfig } from '../config/config.js'
@@ -15,7 +16,7 @@ export interface MailParts {
   readonly backOffMs?: readonly number[]
 }
 
-/** A mail to one owner. */
+/** A mail to one person. */
 export interface Mail {
   readonly to: string
   readonly subject: string
@@ -52,13 +53,16 @@ export class Mails {
   }
 
   /** Queues a mail to each owner of the budget's account; other notifications have none. */
-  send(notification: Notification): void {
-    for (const mail of mailsOf(notification)) {
-      if (this.waiting.size >= MAX_WAITING) return this.lost('too many mails wait')
-      const item: Waiting = { mail, tries: 0, timer: null }
-      this.waiting.add(item)
-      this.attempt(item)
-    }
+  notify(notification: Notification): void {
+    for (const mail of mailsOf(notification)) this.send(mail)
+  }
+
+  /** Queues a mail. */
+  send(mail: Mail): void {
+    if (this.waiting.size >= MAX_WAITING) return this.lost('too many mails wait')
+    const item: Waiting = { mail, tries: 0, timer: null }
+    this.waiting.add(item)
+    this.attempt(item)
   }
 
   /** Makes a last attempt for mails that wait, within 3 seconds, and closes the connections. */

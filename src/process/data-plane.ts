@@ -36,6 +36,7 @@ import { loadPlugins } from '../policy/plugins.js'
 import type { Store, Fleet, FleetMember } from '../store/store.js'
 import { LazyAdminApi } from './lazy-admin-api.js'
 import { LazyDashboard } from './lazy-dashboard.js'
+import { MailSender } from './mail-sender.js'
 import { WorkloadIdentities } from './workload-identities.js'
 import { readinessOf, type Readiness } from './ops/readiness.js'
 import {
@@ -115,16 +116,19 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
   monitor?.adopt(snapshot)
   const report = reportCanaries ?? canaryReporter(monitor, (order) => gateway.abortCanaries(order))
   const gateway = new Gateway({ ...parts, metrics, log }, snapshot, report)
+  const mails = new MailSender(log)
+  mails.adopt(snapshot.config.smtp)
+  const mail = mails.send.bind(mails)
   let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
   const dashboard = new LazyDashboard({
-    ...{ store, log, snapshot: () => current, ...statusSources(options) },
+    ...{ store, log, snapshot: () => current, mail, ...statusSources(options) },
     fleet: () => fleet.members,
     chat: ({ req, res }, { account, ancestors, path }) =>
       gateway.handleAs(req, res, playgroundOf(account, ancestors, path)),
     addressOf: (req) => proxies.addressOf(req),
   })
   const admin = new LazyAdminApi({
-    ...{ listen: 'data', openStore: () => store, log, snapshot: () => current },
+    ...{ listen: 'data', openStore: () => store, log, snapshot: () => current, mail },
     configControl: statusSources(options).configControl,
     addressOf: (req) => proxies.addressOf(req),
   })
@@ -153,6 +157,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
       current = next
       proxies = new TrustedProxies(next.config.server.trustedProxies)
       gateway.adopt(next)
+      mails.adopt(next.config.smtp)
       void identities.adopt(next.config)
       monitor?.adopt(next)
       fleet.publish()
@@ -169,7 +174,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
       void gateway.endShadows()
       await drainRequests(server, gateway, { ...current.config.server, isReplaced })
       for (const timer of [probe.timer, removal]) clearInterval(timer)
-      await Promise.all([dashboard.close(), fleet.close()])
+      await Promise.all([dashboard.close(), fleet.close(), mails.close()])
       await gateway.close()
       await release(parts, store)
     },

@@ -1,30 +1,31 @@
 /**
  * The webhooks and mails of this gateway, sent by the process that reads the configuration: a single process,
- * or the primary for its workers. Their code is loaded with the first configuration that has `notify` or
- * `smtp`.
+ * or the primary for its workers. The code of webhooks is loaded with the first configuration that has
+ * `notify`.
  */
-import type { Config, Snapshot } from '../config/config.js'
+import type { Snapshot } from '../config/config.js'
 import { formatProblem } from '../config/config-problem.js'
 import type { ConfigSource } from '../config/generations/config-source.js'
 import type { Logger } from '../observe/log.js'
+import type { Mail } from '../observe/mails.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { NOTIFICATION_TYPES, REPORT_INTERVAL_MS, type Notification } from '../observe/notification.js'
-import type { Mails } from '../observe/mails.js'
 import type { Webhooks } from '../observe/webhooks.js'
+import { MailSender } from './mail-sender.js'
 
 /** Sends notifications to the URLs and the mail server of the configuration in force. */
 export class Notifier {
   private readonly log: Logger
   private readonly metrics: Metrics
   private webhooks: Promise<Webhooks> | null = null
-  /** The mails of the server in force; loaded in sequence. */
-  private mails: Promise<Mails | null> = Promise.resolve(null)
+  private readonly mails: MailSender
   /** When each refused credential was reported. */
   private readonly refusedAtMs = new Map<string, number>()
 
   constructor(source: ConfigSource, log: Logger, metrics: Metrics) {
     this.log = log
     this.metrics = metrics
+    this.mails = new MailSender(log)
     this.adopt(source.current())
     source.subscribe((change) => {
       if (change.result === 'applied') {
@@ -46,8 +47,11 @@ export class Notifier {
   readonly send = (notification: Notification): void => {
     if (this.isRepeated(notification)) return
     void this.webhooks?.then((webhooks) => webhooks.send(notification))
-    void this.mails.then((mails) => mails?.send(notification))
+    this.mails.notify(notification)
   }
+
+  /** Queues a mail for the server in force. */
+  readonly mail = (mail: Mail): void => this.mails.send(mail)
 
   /** Sends a worker's notification; false if the message is something else. */
   sendFromWorker(message: unknown): boolean {
@@ -58,8 +62,8 @@ export class Notifier {
 
   /** Retries the waiting notifications once. */
   async close(): Promise<void> {
-    const [webhooks, mails] = await Promise.all([this.webhooks, this.mails])
-    await Promise.all([webhooks?.close(), mails?.close()])
+    const webhooks = await this.webhooks
+    await Promise.all([webhooks?.close(), this.mails.close()])
   }
 
   /** Whether another worker has reported the same credential within the hour. */
@@ -73,18 +77,10 @@ export class Notifier {
   }
 
   private adopt({ config: { notify, smtp } }: Snapshot): void {
-    this.mails = this.mails.then((mails) => this.mailsOf(mails, smtp))
+    this.mails.adopt(smtp)
     if (notify.length === 0 && this.webhooks === null) return
     this.webhooks ??= this.load()
     void this.webhooks.then((webhooks) => webhooks.adopt(notify))
-  }
-
-  private async mailsOf(former: Mails | null, smtp: Config['smtp']): Promise<Mails | null> {
-    if (JSON.stringify(former?.config ?? null) === JSON.stringify(smtp)) return former
-    void former?.close()
-    if (smtp === null) return null
-    const { Mails: Loaded } = await import('../observe/mails.js')
-    return new Loaded(smtp, { log: this.log })
   }
 
   private async load(): Promise<Webhooks> {

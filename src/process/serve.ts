@@ -241,7 +241,7 @@ async function openOpsPort(opened: Opened, { canaries, ...pages }: OpsPages): Pr
   const { opsHost: host, opsPort: port } = source.current().config.server
   const tokens = new AdminTokens(source, log)
   const admin = new LazyAdminApi({
-    ...{ listen: 'ops', log, snapshot: () => source.current() },
+    ...{ listen: 'ops', log, snapshot: () => source.current(), mail: opened.notifier.mail },
     async openStore() {
       // A primary that does not serve the API loads no store.
       const { openObservedStore } = await import('./store-services.js')

@@ -56,6 +56,8 @@ export interface SignInTokens {
   prolong(kind: SignInTokenKind, id: string, prolongation: Prolongation): Promise<boolean>
   /** Removes and returns a token; of concurrent calls, one gets it. */
   take(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null>
+  /** The valid tokens of the account and kind, in no order. */
+  tokensOf(kind: SignInTokenKind, accountId: string, nowMs: number): Promise<SignInToken[]>
   /** Removes all tokens of the account and kind except one; returns their number. */
   end(kind: SignInTokenKind, accountId: string, except: string | null): Promise<number>
   /** Removes expired tokens; returns their number. */

@@ -82,6 +82,7 @@ export interface UserEdit {
   readonly issuer?: string
   readonly subject?: string
   readonly signedInAtMs?: number
+  readonly unproven?: true | null
   readonly views?: readonly SavedView[]
 }
 

@@ -97,7 +97,7 @@ export const smtpSchema = z
   })
   .optional()
   .describe(
-    'Mails to the owners of an account when 50 %, 80 % and 100 % of one of its budgets are used. Without it, none are sent.',
+    'Mails to the owners of an account when 50 %, 80 % and 100 % of one of its budgets are used, and one-time links to those who set a password with them. Without it, none are sent, and the maker of a link hands it over.',
   )
 
 /** Reports problems of the sections. */

@@ -1,12 +1,15 @@
-/** Members of accounts in the admin API: people with a role. A new person gets a one-time link. */
+/** Members of accounts in the admin API: people with a role. A new member gets a one-time link. */
 import { comparableEmail, type Account, type Member, type User } from '../../accounts/account.js'
+import { hasEntered, isUnproven, memberState, stateForInviter } from '../../accounts/address-proof.js'
 import { isEmail } from '../../accounts/change-accounts.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
+import { endWhatCouldNotGive } from '../../accounts/link-makers.js'
 import type { JsonObject } from '../../formats/chat/json.js'
+import type { AccountChangeResult } from '../../store/account-changes.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { hostOf } from '../../http/message.js'
 import { providerOf } from '../server/sign-in/bound-users.js'
-import { newSignInSecret, signInTokenIdOf } from '../server/sign-in/sessions.js'
+import { makeLink } from '../server/sign-in/links.js'
 import { surplusLabels } from './accounts.js'
 import { changeEntry, conflictProblem, decideMember, memberRemoval } from './decide-changes.js'
 import { unmet } from './conditional-requests.js'
@@ -16,10 +19,7 @@ import { MEMBER_FIELDS, memberObject, memberTag, memberValues } from './objects.
 import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
-import { accountNamed, sees } from './token-access.js'
-
-/** Lifetime of an invitation. */
-const INVITATION_MS = 86_400_000
+import { accountNamed } from './token-access.js'
 
 export function memberRoutes(services: AdminServices): AdminRoute[] {
   const own = { path: '/accounts/{name}/members/{email}', scopes: ['accounts:write'] } as const
@@ -36,12 +36,12 @@ export function memberRoutes(services: AdminServices): AdminRoute[] {
       replies: { 200: 'Member' },
       async handle(request) {
         const { account, member } = await existing(services, request)
-        return replyOf(services, account, member)
+        return replyOf(services, request, account, member)
       },
     },
     {
       ...{ method: 'PUT', ...own },
-      summary: 'Make a person a member; a new person gets an invitation',
+      summary: 'Make a person a member; a new member gets an invitation',
       body: { name: 'Member', fields: MEMBER_FIELDS },
       replies: { 200: 'Member', 201: 'Member' },
       handle: (request) => put(services, request),
@@ -77,7 +77,7 @@ async function list(services: AdminServices, request: AdminRequest): Promise<Adm
   })
   const page = members.slice(0, limit)
   const items: JsonObject[] = []
-  for (const member of page) items.push(await objectOf(services, account, member))
+  for (const member of page) items.push(await objectOf(services, token, account, member))
   const last = members.length > limit ? page.at(-1) : undefined
   return {
     status: 200,
@@ -87,14 +87,23 @@ async function list(services: AdminServices, request: AdminRequest): Promise<Adm
 
 async function objectOf(
   { store }: AdminServices,
+  token: AdminToken,
   { name: account }: Account,
   member: Member,
 ): Promise<JsonObject> {
-  return memberObject(member, { account, user: await store.users.byId(member.userId) })
+  const user = await store.users.byId(member.userId)
+  const state = mayListUsers(token) ? memberState(member, user) : stateForInviter(member, user)
+  return memberObject(member, { account, state })
 }
 
-async function replyOf(services: AdminServices, account: Account, member: Member): Promise<JsonReply> {
-  return { status: 200, json: await objectOf(services, account, member), etag: memberTag(member) }
+async function replyOf(
+  services: AdminServices,
+  { token }: AdminRequest,
+  account: Account,
+  member: Member,
+): Promise<JsonReply> {
+  const json = await objectOf(services, token, account, member)
+  return { status: 200, json, etag: memberTag(member) }
 }
 
 function emailIn({ path }: AdminRequest): string {
@@ -122,14 +131,15 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   if (!isEmail(email)) {
     throw invalid('email', `"${email.slice(0, 100)}" is no e-mail address.`, 'Use one in the path.')
   }
-  const current = found === null ? { account: account.name, email } : await objectOf(services, account, found)
+  const current =
+    found === null ? { account: account.name, email } : await objectOf(services, token, account, found)
   const faults = new Faults()
   const given = (isPatch ? readPatch : readObject)(MEMBER_FIELDS, body, { current, faults })
   if (faults.all.length > 0) throw faulty(faults.all)
   // Checked before a user is made for nothing; the transaction checks it again.
   const early = unmet(conditions, found === null ? null : memberTag(found))
   if (early !== null) throw early
-  const { user, isNew } = await userOf(services, request, { email, account })
+  const user = await userOf(services, request, { email, account })
   const nowMs = now()
   const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
   const result = await store.transact<Problem | { readonly unchanged: Member }>({
@@ -153,14 +163,17 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   if (stored === undefined) throw notFound()
   if (stored instanceof Problem) throw stored
   const member = 'unchanged' in stored ? stored.unchanged : stored
-  const reply = await replyOf(services, account, member)
-  // Another request may have made the new user a member in the meantime.
-  const invitation = isNew ? { invitation: await newInvitation(services, request, user) } : {}
-  const json = { ...reply.json, ...invitation }
-  const isOld = result.kind === 'refused' || result.before.members.has(email)
-  if (isOld) return { ...reply, json }
+  if (result.kind === 'refused') return replyOf(services, request, account, member)
+  const before = result.before.members.get(email) ?? null
+  await endSignIns(store, result, nowMs)
+  const reply = await replyOf(services, request, account, member)
+  if (before !== null) return reply
+  const isInvited = isUnproven(user) || !mayListUsers(token)
+  const invitation = isInvited
+    ? { invitation: await newInvitation(services, request, { user, account }) }
+    : {}
   const location = `/accounts/${account.name}/members/${encodeURIComponent(email)}`
-  return { ...reply, status: 201, json, location }
+  return { ...reply, status: 201, json: { ...reply.json, ...invitation }, location }
 }
 
 /** The user with the address; a new one has no password and signs in with its invitation. */
@@ -168,27 +181,26 @@ async function userOf(
   { store, now }: AdminServices,
   request: AdminRequest,
   { email, account }: { readonly email: string; readonly account: Account },
-): Promise<{ user: User; isNew: boolean }> {
+): Promise<User> {
   const actor = actorOf(request)
-  const { user, isNew } = await ensureUser(store, email, {
+  return ensureUser(store, email, {
     ...{ nowMs: now(), actor, accountId: account.id, account: account.name },
   })
-  return { user, isNew }
 }
 
-/** The user with the address, made if there is none. */
+/** The user with the address, made if there is none. Its address is not proven. */
 export async function ensureUser(
   { users }: Pick<AdminServices['store'], 'users'>,
   email: string,
   context: Parameters<typeof changeEntry>[0],
-): Promise<{ user: User; isNew: boolean }> {
+): Promise<User> {
   for (;;) {
     const known = await users.byEmail(email)
-    if (known !== null) return { user: known, isNew: false }
+    if (known !== null) return known
     const { nowMs } = context
     const user: User = {
       ...{ id: `usr_${randomBase62(16)}`, email, role: null, passwordHash: '' },
-      ...{ disabled: false, createdAtMs: nowMs },
+      ...{ disabled: false, createdAtMs: nowMs, unproven: true },
     }
     const change = { before: null, after: { email } }
     const entry = changeEntry(context, {
@@ -198,7 +210,7 @@ export async function ensureUser(
       ...change,
     })
     const outcome = await users.create(user, [{ ...entry, accountId: user.id }])
-    if (outcome === 'created') return { user, isNew: true }
+    if (outcome === 'created') return user
     if (outcome === 'bad_name') {
       throw invalid('email', 'The e-mail address cannot be stored.', 'Use another one.')
     }
@@ -223,12 +235,33 @@ async function remove(services: AdminServices, request: AdminRequest): Promise<A
   })
   if (result.kind === 'refused') throw result.reason
   if (result.kind === 'conflict') throw conflictProblem(result.conflict, email)
-  await signOutWithoutRole(store, found.userId)
+  await endSignIns(store, result, nowMs)
   return 'none'
 }
 
+/**
+ * To be called after a change of members: ends the sessions of those who have no role any more, and what
+ * others may have opened in the name of those who got one.
+ */
+export async function endSignIns(
+  store: AdminServices['store'],
+  { before, writes }: Pick<AccountChangeResult<never> & { kind: 'written' }, 'before' | 'writes'>,
+  nowMs: number,
+): Promise<void> {
+  for (const email of writes.removedMembers ?? []) {
+    const userId = before.members.get(email)?.userId
+    if (userId !== undefined) await signOutWithoutRole(store, userId)
+  }
+  const account = writes.account ?? before.account
+  if (account === null) return
+  for (const after of writes.members ?? []) {
+    const gain = { account, before: before.members.get(after.email) ?? null, after }
+    await endWhatCouldNotGive(store, gain, nowMs)
+  }
+}
+
 /** Ends the sessions of a user who has no role any more. */
-export async function signOutWithoutRole(
+async function signOutWithoutRole(
   { users, signInTokens }: Pick<AdminServices['store'], 'users' | 'signInTokens'>,
   userId: string,
 ): Promise<void> {
@@ -248,13 +281,7 @@ async function invite(services: AdminServices, request: AdminRequest): Promise<A
   if (failed !== null) throw failed
   const user = await store.users.byId(member.userId)
   if (user === null) throw notFound()
-  await assertMayInvite(services, request.token, user)
-  const provider = providerOf(user, services.snapshot().config.dashboard)
-  if (provider !== null) {
-    throw new Problem('forbidden', `This user signs in with ${provider} and has no password.`, {
-      fix: `Let the user sign in with ${provider}.`,
-    })
-  }
+  assertMayInvite(services, request.token, { user, member })
   const context = {
     nowMs: now(),
     actor: actorOf(request),
@@ -264,43 +291,47 @@ async function invite(services: AdminServices, request: AdminRequest): Promise<A
   const what = { action: 'member.invite', target: member.email, detail: member.email }
   // The entry is stored first: a link without an entry is worse than an entry without a link.
   await store.auditTrail.add(changeEntry(context, { ...what, before: null, after: null }))
-  return { status: 201, json: await newInvitation(services, request, user) }
+  return { status: 201, json: await newInvitation(services, request, { user, account }) }
 }
 
 /**
  * A link sets the password of the user, who may have more rights than the token: no token gets one for an
- * administrator or auditor, and a token with an account none for a user who has signed in, or is a member of
- * an account that it does not see.
+ * administrator or auditor, and a token with an account none for a user who has signed in since it is a
+ * member. The reply to a token of an account is the same for new users and others.
  */
-async function assertMayInvite(services: AdminServices, token: AdminToken, user: User): Promise<void> {
-  const { store } = services
-  let isAllowed = user.role === null && user.groupRole === undefined
-  if (token.accountId !== null) {
-    isAllowed &&= user.signedInAtMs === undefined
-    for (const { accountId } of await store.users.memberships(user.id)) {
-      const account = await store.accountById(accountId)
-      isAllowed &&= account === null || (await sees(services, token, account))
-    }
+function assertMayInvite(
+  { snapshot }: AdminServices,
+  token: AdminToken,
+  { user, member }: { readonly user: User; readonly member: Member },
+): void {
+  const isLister = mayListUsers(token)
+  const provider = isLister ? providerOf(user, snapshot().config.dashboard) : null
+  if (provider !== null) {
+    throw new Problem('forbidden', `This user signs in with ${provider} and has no password.`, {
+      fix: `Let the user sign in with ${provider}.`,
+    })
   }
-  if (isAllowed) return
+  const hasGatewayRole = user.role !== null || user.groupRole !== undefined
+  if (isLister ? !hasGatewayRole : !hasEntered(user, member)) return
   throw new Problem('forbidden', 'This token cannot make a link for a user with other rights.', {
     fix: 'Ask an administrator, or let the user sign in with the password.',
   })
 }
 
-/** Replaces the user's link. The secret follows `#`, so that it reaches no server and no log. */
+/** Whether the token may learn whether an address has a user. */
+function mayListUsers({ accountId }: AdminToken): boolean {
+  return accountId === null
+}
+
+/** A new link; `url` is null if the user's address got it by mail. */
 async function newInvitation(
-  { store, snapshot, now }: AdminServices,
-  { req }: AdminRequest,
-  { id }: User,
+  services: AdminServices,
+  { req, token }: AdminRequest,
+  { user, account }: { readonly user: User; readonly account: Account },
 ): Promise<JsonObject> {
-  const { server, dashboard } = snapshot().config
-  await store.signInTokens.end('reset', id, null)
-  const secret = newSignInSecret()
-  const expiresAtMs = now() + INVITATION_MS
-  const token = { id: signInTokenIdOf(secret), kind: 'reset', accountId: id } as const
-  await store.signInTokens.add({ ...token, expiresAtMs, text: '' })
-  const own = `${server.tls === null ? 'http' : 'https'}://${hostOf(req) ?? 'localhost'}`
-  const base = dashboard.publicUrl ?? own
-  return { url: `${base}/dashboard/reset#${secret}`, expires_at: timeText(expiresAtMs) }
+  const { server } = services.snapshot().config
+  const origin = `${server.tls === null ? 'http' : 'https'}://${hostOf(req) ?? 'localhost'}`
+  const maker = { as: 'token', id: token.id } as const
+  const { url, expiresAtMs } = await makeLink(services, { maker, user, account, origin })
+  return { url, expires_at: timeText(expiresAtMs) }
 }

@@ -3,14 +3,8 @@
  * the spelling of the API, and the records that follow from values. Pure.
  */
 import { MODEL_NAME } from '../../formats/chat/model-facts.js'
-import {
-  roleOf,
-  type Account,
-  type ApiKey,
-  type KeyLimits,
-  type Member,
-  type User,
-} from '../../accounts/account.js'
+import { roleOf, type Account, type ApiKey, type KeyLimits, type Member } from '../../accounts/account.js'
+import type { MemberState } from '../../accounts/address-proof.js'
 import { LABEL_NAME, LABEL_VALUE, MAX_LABELS } from '../../accounts/labels.js'
 import { displayNameOf } from '../../accounts/names.js'
 import { isPlanOf, planOfNewAccounts, type Plans } from '../../accounts/plans.js'
@@ -145,8 +139,9 @@ export const MEMBER_FIELDS: Fields = {
   role: { type: choiceType(['owner', 'member', 'viewer']), means: 'The role in the account.' },
   labels: { type: LABELS, means: 'Labels.', default: {} },
   state: {
-    type: choiceType(['active', 'invited']),
-    means: '`invited` before the first sign-in.',
+    type: choiceType(['active', 'invited', 'pending']),
+    means:
+      '`invited` before the first sign-in; `pending` while the role waits for proof of the address. A token with an account sees `pending` until the person has signed in since it has the role.',
     readOnly: true,
   },
   ...TIMES,
@@ -270,14 +265,14 @@ export function memberTag(member: Member): string {
 
 export function memberObject(
   member: Member,
-  { account, user }: { readonly account: string; readonly user: User | null },
+  { account, state }: { readonly account: string; readonly state: MemberState },
 ): JsonObject {
   const { email, createdAtMs, updatedAtMs = createdAtMs } = member
   return {
     account,
     email,
     ...memberValues(member),
-    state: user?.signedInAtMs === undefined ? 'invited' : 'active',
+    state,
     created_at: timeOfMs(createdAtMs),
     updated_at: timeOfMs(updatedAtMs),
     etag: memberTag(member),

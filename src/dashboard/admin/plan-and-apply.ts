@@ -38,7 +38,7 @@ import {
 } from './group-documents.js'
 import { accountValues, keyValues, memberValues } from './objects.js'
 import { Problem, problemOf } from './problem-details.js'
-import { ensureUser, signOutWithoutRole } from './members.js'
+import { endSignIns, ensureUser } from './members.js'
 import { withEnd } from './token-bounds.js'
 
 /** A difference between the documents and the store. */
@@ -534,10 +534,7 @@ async function applyGroup(
       })
       isWriting = false
       if (result.kind === 'written' && made.decision !== null) {
-        for (const email of result.writes.removedMembers ?? []) {
-          const userId = result.before.members.get(email)?.userId
-          if (userId !== undefined) await signOutWithoutRole(store, userId)
-        }
+        await endSignIns(store, result, nowMs)
         return made.decision
       }
       if (result.kind === 'refused') {
@@ -599,7 +596,7 @@ async function usersOf(
   const users = new Map<string, string>()
   for (const { name: email } of members) {
     const context = { nowMs: now(), actor, accountId: id, account: name }
-    users.set(email, (await ensureUser(store, email, context)).user.id)
+    users.set(email, (await ensureUser(store, email, context)).id)
   }
   return users
 }

@@ -1,25 +1,19 @@
 /**
  * What the handlers of the admin API depend on, and functions that several of them share.
  */
-import type { Snapshot } from '../../config/config.js'
 import type { HttpRequest } from '../../http/message.js'
 import { newRequestId } from '../../http/request-id.js'
 import type { Logger } from '../../observe/log.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
-import type { Store } from '../../store/store.js'
 import type { ConfigControl } from '../server/config-control.js'
+import type { LinkParts } from '../server/sign-in/links.js'
 import { numberType, textType } from './field-types.js'
 import { invalid } from './problem-details.js'
 import type { AdminRequest, Parameters } from './route.js'
 
 /** The dependencies of the handlers. */
-export interface AdminServices {
-  readonly store: Store
-  /** The generation in force. */
-  readonly snapshot: () => Snapshot
+export interface AdminServices extends LinkParts {
   readonly log: Logger
-  /** Ms since 1970. */
-  readonly now: () => number
   readonly version: string
   readonly configControl: ConfigControl
   /** The client's address. */

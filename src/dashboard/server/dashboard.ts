@@ -3,24 +3,22 @@
  * It keeps no state that another process would need.
  */
 import { PasswordQueue } from '../../accounts/password-queue.js'
-import type { Snapshot } from '../../config/config.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import { sendReply } from '../../http/respond.js'
 import type { Logger } from '../../observe/log.js'
-import type { FleetMember, Store } from '../../store/store.js'
+import type { FleetMember } from '../../store/store.js'
 import { StaticFiles } from './static-files.js'
 import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
 import { ApiRouter } from './routing/api-router.js'
 import { dashboardRoutes } from './routing/routes.js'
 import type { Services } from './services.js'
+import type { LinkParts } from './sign-in/links.js'
 import { Sessions } from './sign-in/sessions.js'
 import { AttemptLimits } from './sign-in/attempt-limits.js'
 
 /** What the dashboard depends on. */
-export interface DashboardOptions {
-  readonly store: Store
-  readonly snapshot: () => Snapshot
+export interface DashboardOptions extends Omit<LinkParts, 'now'> {
   readonly log: Logger
   readonly version: string
   /** The folder of the page that Vite has built. */

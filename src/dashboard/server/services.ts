@@ -8,7 +8,7 @@ import type { Snapshot } from '../../config/config.js'
 import { newRequestId } from '../../http/request-id.js'
 import type { Logger } from '../../observe/log.js'
 import type { Ledger } from '../../store/ledger.js'
-import type { FleetMember, Store } from '../../store/store.js'
+import type { FleetMember } from '../../store/store.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
@@ -17,10 +17,10 @@ import type * as schema from './schema/schema.js'
 import type { AccountSession, Session, Sessions } from './sign-in/sessions.js'
 import { providerOf } from './sign-in/bound-users.js'
 import type { AttemptLimits } from './sign-in/attempt-limits.js'
+import { makeLink, type LinkParts, type NewLink } from './sign-in/links.js'
 
 /** The dependencies of the handlers. */
-export interface Services {
-  readonly store: Store
+export interface Services extends LinkParts {
   readonly ledger: Pick<
     Ledger,
     'sums' | 'entries' | 'entry' | 'keyUse' | 'groupUse' | 'lastUse' | 'limitStates'
@@ -28,11 +28,7 @@ export interface Services {
   readonly sessions: Sessions
   readonly passwords: PasswordQueue
   readonly attemptLimits: AttemptLimits
-  /** The generation in force. */
-  readonly snapshot: () => Snapshot
   readonly log: Logger
-  /** Ms since 1970. */
-  readonly now: () => number
   readonly version: string
   /** Whether accounts, keys and past requests are made up, as in `sluice demo`. */
   readonly hasSampleData: boolean
@@ -93,21 +89,16 @@ export function ownEntry(
   return entryOf(services, { session: { user }, address, requestId }, what)
 }
 
-/** Lifetime of a link that sets a password. */
-const LINK_MS = 86_400_000
-
-/** Replaces the user's password link. The secret follows `#`, so that it reaches no server and no log. */
+/** Makes a link that invites the user to the account, or replaces its password (`sign-in/links.ts`). */
 export async function newLink(
-  { store, sessions, snapshot, now }: Services,
-  { origin }: Pick<SignedInRequest<unknown, unknown>, 'origin'>,
-  userId: string,
-): Promise<{ url: string; expiresAtMs: number }> {
-  await store.signInTokens.end('reset', userId, null)
-  const expiresAtMs = now() + LINK_MS
-  const secret = await sessions.issue('reset', userId, LINK_MS)
+  services: Services,
+  { origin, session }: Pick<SignedInRequest<unknown, unknown>, 'origin' | 'session'>,
+  { user, account }: { readonly user: User; readonly account: Account },
+): Promise<NewLink> {
+  const as = roleOf(session.user) === 'admin' ? 'administrator' : 'owner'
+  const maker = { as, id: session.user.id } as const
   // The router has checked that `origin` is the dashboard's own.
-  const base = snapshot().config.dashboard.publicUrl ?? origin ?? ''
-  return { url: `${base}/dashboard/reset#${secret}`, expiresAtMs }
+  return makeLink(services, { maker, user, account, origin: origin ?? '' })
 }
 
 /** A plan; one that the configuration does not have allows no keys. */

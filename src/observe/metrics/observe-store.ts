@@ -181,6 +181,8 @@ function observedHolders(
       prolong: (kind, id, prolongation) =>
         timed('tokens', () => signInTokens.prolong(kind, id, prolongation)),
       take: (kind, id, nowMs) => timed('tokens', () => signInTokens.take(kind, id, nowMs)),
+      tokensOf: (kind, accountId, nowMs) =>
+        timed('tokens', () => signInTokens.tokensOf(kind, accountId, nowMs)),
       end: (kind, accountId, except) => timed('tokens', () => signInTokens.end(kind, accountId, except)),
       sweep: (nowMs) => timed('tokens', () => signInTokens.sweep(nowMs)),
     },

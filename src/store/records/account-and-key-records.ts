@@ -28,6 +28,8 @@ const LIMITED = 2
 const LABELLED = 3
 /** A key with a list of tools: refused by earlier versions for the same reason. */
 const WITH_TOOLS = 4
+/** A user whose address is not proven: refused by earlier versions, which would give it every role. */
+const UNPROVEN = 2
 
 const count = z.int().min(0)
 
@@ -76,6 +78,7 @@ const userSchema = z.object({
   disabled: z.boolean(),
   createdAtMs: count,
   signedInAtMs: count.exactOptional(),
+  unproven: z.literal(true).exactOptional(),
   views: z.array(z.object({ id: z.string(), name: z.string(), url: z.string() })).exactOptional(),
 })
 
@@ -85,6 +88,7 @@ const memberSchema = z.object({
   email: z.string(),
   role: z.enum(ACCOUNT_ROLES).nullable(),
   groupRole: z.enum(ACCOUNT_ROLES).exactOptional(),
+  accepted: z.literal(true).exactOptional(),
   labels: labelsSchema.exactOptional(),
   createdAtMs: count,
   updatedAtMs: count.exactOptional(),
@@ -186,7 +190,7 @@ const NO_LOGIN = { role: 'owner', passwordHash: '' } as const
 
 /** The text of a user. */
 export function writeUser(user: User): string {
-  return JSON.stringify({ v: VERSION, ...user })
+  return JSON.stringify({ v: user.unproven === true ? UNPROVEN : VERSION, ...user })
 }
 
 /** The text of a member. */
@@ -250,11 +254,12 @@ export function editedKey(key: ApiKey, edit: KeyEdit | ((key: ApiKey) => KeyEdit
 export function editedUser(user: User, edit: UserEdit | ((user: User) => UserEdit | null)): User | null {
   const change = typeof edit === 'function' ? edit(user) : edit
   if (change === null) return null
-  const { groupRole = null, formerEmail = null, ...others } = { ...user, ...change }
+  const { groupRole = null, formerEmail = null, unproven = null, ...others } = { ...user, ...change }
   return {
     ...others,
     ...(groupRole === null ? {} : { groupRole }),
     ...(formerEmail === null ? {} : { formerEmail }),
+    ...(unproven === null ? {} : { unproven }),
   }
 }
 
@@ -296,7 +301,7 @@ export function readFormerLogin(text: string): { readonly user: User; readonly m
 
 /** Throws an Error naming the field that is damaged, never its value. */
 export function readUser(text: string): User {
-  return read(userSchema, text)
+  return read(userSchema, text, [VERSION, UNPROVEN])
 }
 
 /** Throws an Error naming the field that is damaged, never its value. */

@@ -76,7 +76,7 @@ void t.test('members, invitations and the choice of an account', { skip: SKIP },
   t.same(await violations(page), [], 'axe: the link')
   await page.getByRole('button', { name: 'I have saved it' }).click()
   const row = page.getByRole('table', { name: 'Members' }).getByRole('row', { name: EMAIL })
-  t.match(await row.innerText(), /invited[\s\S]*member/)
+  t.match(await row.innerText(), /pending[\s\S]*member/)
 
   const { page: other } = await open(chromium)
   await other.goto(link)

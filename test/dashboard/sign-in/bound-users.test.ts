@@ -10,7 +10,7 @@ import { createAccount } from '../../../src/accounts/change-accounts.js'
 import { hashPassword } from '../../../src/accounts/password.js'
 import { oidcStartReply, sessionReply } from '../../../src/dashboard/server/schema/schema.js'
 import { Sessions } from '../../../src/dashboard/server/sign-in/sessions.js'
-import { PASSWORD, type Answer, type Browser } from '../fixtures/stage.js'
+import { linkFor, PASSWORD, type Answer, type Browser } from '../fixtures/stage.js'
 import { onBothStores } from '../admin/admin-stage.js'
 import type { Person } from './identity-provider.js'
 import { scene, type Scene } from './oidc-stage.js'
@@ -26,6 +26,14 @@ const ADA: Person = { email: 'ada@example.com', verified: true }
 const NEXT = 'another horse entirely'
 /** Each of these groups gives a role. */
 const ROLES = ", roles: { admin: [platform], accounts: { 'team-*': member } }"
+
+/** A link for a user whom the provider signs in, as one made without the provider. */
+async function boundLink(stage: Scene, userId: string): Promise<string> {
+  stage.configure({ hasProvider: false })
+  const link = await linkFor(stage, userId)
+  stage.configure({})
+  return link
+}
 
 onBothStores(t, 'a bound user has no password', async (t, settings) => {
   const more = 'admin_api: { enabled: true }'
@@ -43,7 +51,7 @@ onBothStores(t, 'a bound user has no password', async (t, settings) => {
 
   const set = await browser.ask('PUT', '/password', { body: { next: NEXT } })
   t.match([set.status, set.error['message']], [403, /signs in with Acme and has no password/])
-  const link = await new Sessions(store).issue('reset', id, 60_000)
+  const link = await boundLink(stage, id)
   const reset = await stage.browser().ask('POST', '/reset', { body: { link, password: NEXT } })
   t.match([reset.status, reset.error['message']], [403, /signs in with Acme and has no password/])
   t.equal(await stored(), '')
@@ -129,7 +137,7 @@ void t.test('passwords work without a provider', async (t) => {
   const { id } = await stage.account('ada@example.com')
   await through(stage, stage.browser(), ADA)
   stage.configure({ hasProvider: false })
-  const link = await new Sessions(stage.store).issue('reset', id, 60_000)
+  const link = await linkFor(stage, id)
   const reset = await stage.browser().ask('POST', '/reset', { body: { link, password: NEXT } })
   t.equal(reset.status, 200, 'there is no other sign-in')
 })

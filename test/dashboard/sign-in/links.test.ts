@@ -16,7 +16,8 @@ import { PASSWORD, startStage, type Answer, type Stage } from '../fixtures/stage
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
 
-function secretIn(url: string): string {
+function secretIn(url: string | null): string {
+  if (url === null) throw new Error('the link was mailed')
   return url.slice(url.indexOf('#') + 1)
 }
 

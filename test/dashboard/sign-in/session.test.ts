@@ -15,7 +15,7 @@ import { IDLE_MS, SESSION_MS, Sessions } from '../../../src/dashboard/server/sig
 import { openStore } from '../../../src/store/open-store.js'
 import { aLogin, anAccount } from '../../store/contract/sample-records.js'
 import { beforeNext } from '../fixtures/before-next.js'
-import { PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
+import { linkFor, PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 
 void t.test('signing in and out', async (t) => {
   const stage = await startStage(t)
@@ -165,7 +165,7 @@ const NEXT = 'another horse entirely'
 
 /** Uses a link that sets the user's password to `NEXT`. */
 async function resetPassword(stage: Stage, userId: string): Promise<void> {
-  const link = await new Sessions(stage.store).issue('reset', userId, 60_000)
+  const link = await linkFor(stage, userId)
   const answer = await stage.browser().ask('POST', '/reset', { body: { link, password: NEXT } })
   if (answer.status !== 200) throw new Error(answer.text)
 }

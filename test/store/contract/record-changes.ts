@@ -146,6 +146,12 @@ export async function tokens(t: Test, newUrl: NewUrl): Promise<void> {
   const reset = aToken({ kind: 'reset', expiresAtMs: 9_000 })
   const unowned = aToken({ kind: 'set-up', accountId: '', expiresAtMs: 9_000 })
   for (const token of [kept, ...gone, near, reset, unowned]) await tokens.add(token)
+  const ids = async (kind: 'session' | 'reset', accountId: string, nowMs: number) =>
+    (await tokens.tokensOf(kind, accountId, nowMs)).map(({ id }) => id).sort()
+  t.same(await ids('session', 'acc_1', 1_999), [one, kept, ...gone].map(({ id }) => id).sort())
+  t.same(await ids('session', 'acc_1', 2_000), [kept, ...gone].map(({ id }) => id).sort(), 'the valid ones')
+  t.same(await ids('reset', 'acc_1', 0), [reset.id])
+  t.same(await ids('session', 'acc', 0), [])
   t.equal(await tokens.end('session', 'acc_1', kept.id), 3, 'ends all tokens of the account and kind but one')
   for (const { id } of [one, ...gone]) t.equal(await tokens.find('session', id, 0), null)
   t.same(await tokens.find('session', kept.id, 0), kept)

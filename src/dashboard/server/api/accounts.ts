@@ -97,7 +97,7 @@ async function create(
   const { email, role = 'owner' } = request.body
   const plan = checkedPlan(request.body.plan, snapshot().config.plans)
   const wanted = { email, plan, role, password: { none: true } } as const
-  const { account } = await createAccount(store, wanted, {
+  const { account, user } = await createAccount(store, wanted, {
     now,
     audit: (made) => [
       otherEntry(services, request, {
@@ -108,7 +108,8 @@ async function create(
       }),
     ],
   })
-  const link = await newLink(services, request, account.id)
+  if (user === null) throw new GatewayError('bug', 'an account was made without its user')
+  const link = await newLink(services, request, { user, account })
   return { status: 201, json: { account: await accountRow(services, account), link } }
 }
 
@@ -163,7 +164,7 @@ async function resetLink(services: Services, request: SignedInRequest<unknown, u
   await services.store.auditTrail.add(
     otherEntry(services, request, { account, action: 'account.reset-link' }),
   )
-  const link = await newLink(services, request, account.id)
+  const link = await newLink(services, request, { user, account })
   return { status: 201, json: { link } }
 }
 

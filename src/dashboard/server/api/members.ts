@@ -1,5 +1,6 @@
 /** The members of an account: lists them, gives and takes roles, and makes links for new users. */
 import { comparableEmail, roleOf, type Member, type User } from '../../../accounts/account.js'
+import { hasEntered, isUnproven, memberState, stateForInviter } from '../../../accounts/address-proof.js'
 import { memberChange, userChange } from '../../../accounts/audit-changes.js'
 import { ensureUser, removeMember, setMember } from '../../../accounts/members.js'
 import { GatewayError } from '../../../errors.js'
@@ -9,6 +10,7 @@ import { signedRoute, type Reply, type Route, type SignedInRequest } from '../ro
 import * as schema from '../schema/schema.js'
 import { entryOf, newLink, type Services } from '../services.js'
 import { assertMayHavePassword } from '../sign-in/bound-users.js'
+import type { Session } from '../sign-in/sessions.js'
 
 export function memberRoutes(services: Services): Route[] {
   return [
@@ -37,33 +39,40 @@ export function memberRoutes(services: Services): Route[] {
   ]
 }
 
-async function list(
-  services: Services,
-  { session: { account, isAll } }: SignedInRequest<unknown, unknown>,
-): Promise<Reply> {
+async function list(services: Services, request: SignedInRequest<unknown, unknown>): Promise<Reply> {
+  const { account, isAll } = request.session
   if (isAll) {
     const message = 'Set "account": members are listed for one account.'
     throw new GatewayError('malformed_request', message, { param: 'account' })
   }
   const members = await services.store.membersOf(account.id)
   const json: schema.MembersReply = {
-    members: await Promise.all(members.map((member) => view(services, member))),
+    members: await Promise.all(members.map((member) => view(services, request, member))),
   }
   return { status: 200, json }
 }
 
-async function view({ store }: Services, member: Member): Promise<schema.Member> {
+async function view(
+  { store }: Services,
+  { session }: SignedInRequest<unknown, unknown>,
+  member: Member,
+): Promise<schema.Member> {
   const { email, groupRole = null, createdAtMs, userId } = member
   const user = await store.users.byId(userId)
-  const state = user?.signedInAtMs === undefined ? 'invited' : 'active'
+  const state = mayListUsers(session) ? memberState(member, user) : stateForInviter(member, user)
   return { email, role: roleOf(member) ?? 'viewer', groupRole, state, createdAtMs }
+}
+
+/** Administrators and auditors. Others do not see whether an address has a user. */
+function mayListUsers({ user }: Session): boolean {
+  return roleOf(user) !== null
 }
 
 async function put(services: Services, request: SignedInRequest<unknown, schema.MemberBody>): Promise<Reply> {
   const { store, now } = services
   const { session, body, id } = request
   const { account } = session
-  const { user, isNew } = await ensureUser(store, {
+  const { user } = await ensureUser(store, {
     email: id,
     now,
     audit: (made) => [
@@ -78,8 +87,9 @@ async function put(services: Services, request: SignedInRequest<unknown, schema.
     ...{ account, user, role: body.role, nowMs: now() },
     audit: (before, after) => [memberEntry(services, request, before, after)],
   })
-  const link = isNew ? await newLink(services, request, user.id) : null
-  const json: schema.MemberReply = { member: await view(services, member), link }
+  const isInvited = !isMember && (isUnproven(user) || !mayListUsers(session))
+  const link = isInvited ? await newLink(services, request, { user, account }) : null
+  const json: schema.MemberReply = { member: await view(services, request, member), link }
   return { status: isMember ? 200 : 201, json }
 }
 
@@ -101,32 +111,26 @@ async function invite(services: Services, request: SignedInRequest<unknown, unkn
   const member = await store.memberOf(account.id, comparableEmail(request.id))
   const user = member === null ? null : await store.users.byId(member.userId)
   if (member === null || user === null) throw notFound()
-  assertMayHavePassword(services, user)
-  await assertMayInvite(services, request, user)
+  assertMayInvite(services, request.session, { user, member })
   const { email } = member
   const what = { accountId: account.id, action: 'member.invite', target: email, detail: email }
   // The entry is stored first: a link without an entry is worse than an entry without a link.
   await store.auditTrail.add(entryOf(services, request, what))
-  const json: schema.InviteReply = { link: await newLink(services, request, user.id) }
+  const json: schema.InviteReply = { link: await newLink(services, request, { user, account }) }
   return { status: 201, json }
 }
 
-/**
- * A link sets the password of the user. An owner makes one only for a user who has not signed in and whose
- * accounts the owner owns all; otherwise an owner could take over the sign-in of a user with more rights.
- */
-async function assertMayInvite(
-  { store }: Services,
-  { session }: SignedInRequest<unknown, unknown>,
-  user: User,
-): Promise<void> {
-  if (roleOf(session.user) === 'admin') return
-  const owned = session.members.filter((member) => roleOf(member) === 'owner')
-  const all = await store.users.memberships(user.id)
-  const isOwned = all.every((member) => owned.some(({ accountId }) => accountId === member.accountId))
-  if (isOwned && user.signedInAtMs === undefined && roleOf(user) === null) return
-  const message = 'This user has signed in before. Only an administrator can make a new link.'
-  throw new GatewayError('forbidden', message)
+/** An owner makes no link for a user who has signed in since it is a member. */
+function assertMayInvite(
+  services: Services,
+  session: Session,
+  { user, member }: { readonly user: User; readonly member: Member },
+): void {
+  if (mayListUsers(session)) assertMayHavePassword(services, user)
+  else if (hasEntered(user, member)) {
+    const message = 'This user has signed in before. Only an administrator can make a new link.'
+    throw new GatewayError('forbidden', message)
+  }
 }
 
 function memberEntry(

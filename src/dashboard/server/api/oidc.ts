@@ -211,7 +211,7 @@ async function bind(
   const bound = await store.users.change(
     user.id,
     (current) => {
-      if (current.subject === undefined) return { issuer, subject, passwordHash: '' }
+      if (current.subject === undefined) return { issuer, subject, passwordHash: '', unproven: null }
       return isOf(current, verified) ? { passwordHash: '' } : null
     },
     // A new user has an entry already.

@@ -1,13 +1,16 @@
 /** Password changes, sign-up, and one-time links that set a password. */
-import type { Account, User } from '../../../accounts/account.js'
+import type { Account, Member, User } from '../../../accounts/account.js'
 import { checkedEmail, createAccount } from '../../../accounts/change-accounts.js'
+import { setAccepted } from '../../../accounts/members.js'
 import { assertPassword } from '../../../accounts/password.js'
 import { planOfAdministrators, planOfNewAccounts } from '../../../accounts/plans.js'
 import { GatewayError } from '../../../errors.js'
+import type { AuditEntry } from '../../../store/audit-trail.js'
 import { assertMayHavePassword, providerOf } from '../sign-in/bound-users.js'
 import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { ownEntry, type Services } from '../services.js'
+import { entryOf, ownEntry, type Services } from '../services.js'
+import { usableLink } from '../sign-in/links.js'
 import { signInTokenIdOf } from '../sign-in/sessions.js'
 import { hasAdmin, redeemSetUp } from '../sign-in/set-up.js'
 import { assertCookiesWork, enter } from './sign-in.js'
@@ -74,6 +77,8 @@ interface PasswordChange {
   readonly action: string
   /** Whether the password of the user, as stored now, may be replaced. */
   readonly mayReplace: (stored: User) => boolean
+  /** Whether the address of the user who sets it is not proven; absent: as before. */
+  readonly isUnproven?: boolean
 }
 
 /**
@@ -83,15 +88,19 @@ interface PasswordChange {
 async function setPassword(
   services: Services,
   request: Pick<ApiRequest<unknown, unknown>, 'address' | 'requestId'>,
-  { user, password, action, mayReplace }: PasswordChange,
+  { user, password, action, mayReplace, isUnproven }: PasswordChange,
 ): Promise<User | null> {
   const { store, sessions, passwords, snapshot } = services
   const passwordHash = await passwords.hash(password)
   const { dashboard } = snapshot().config
+  const proof = isUnproven === undefined ? {} : { unproven: isUnproven ? (true as const) : null }
   const changed = await store.users.change(
     user.id,
     // The identity provider may have signed the user in for the first time meanwhile.
-    (stored) => (providerOf(stored, dashboard) === null && mayReplace(stored) ? { passwordHash } : null),
+    (stored) => {
+      const isAllowed = providerOf(stored, dashboard) === null && mayReplace(stored)
+      return isAllowed ? { passwordHash, ...proof } : null
+    },
     () => [ownEntry(services, request, { user, action })],
   )
   if (changed === null) return null
@@ -135,31 +144,56 @@ async function reset(
   request: ApiRequest<unknown, { link: string; password: string }>,
 ): Promise<Reply> {
   const { store, attemptLimits, now } = services
+  const { link: secret, password } = request.body
   assertCookiesWork(request.origin)
   await attemptLimits.countStep(request.address)
-  const id = signInTokenIdOf(request.body.link)
-  const found = await store.signInTokens.find('reset', id, now())
-  const owner = found === null ? null : await store.users.byId(found.accountId)
-  if (owner === null) throw badLink()
-  assertMayHavePassword(services, owner)
-  assertPassword(request.body.password)
-  const pass = await store.signInTokens.take('reset', id, now())
-  const user = pass === null ? null : await store.users.byId(pass.accountId)
-  if (user === null || !(await services.sessions.mayEnter(user))) throw badLink()
+  const link = await usableLink(services, {
+    secret,
+    isSignInOf: (user) => hasSignIn(services, request, user),
+  })
+  if (link === null) throw badLink()
+  assertPassword(password)
+  if ((await store.signInTokens.take('reset', link.id, now())) === null) throw badLink()
+  const { user, provesAddress, accepted, suspended } = link
+  if (provesAddress && !(await services.sessions.mayEnter(user, 'password', true))) throw badLink()
+  // Before the password is set: its owner may not get the roles of others.
+  await setAccepted(store, suspended, { isAccepted: false, nowMs: now() })
   const changed = await setPassword(services, request, {
-    user,
-    password: request.body.password,
-    action: 'account.password-by-link',
-    mayReplace: () => true,
+    ...{ user, password, action: 'account.password-by-link', mayReplace: () => true },
+    isUnproven: !provesAddress,
   })
   if (changed === null) throw badLink()
+  await setAccepted(store, accepted, {
+    ...{ isAccepted: true, nowMs: now() },
+    audit: (member) => [acceptance(services, request, member)],
+  })
   return enter(services, request, { user: changed, auditAction: null, refusal: badLink })
+}
+
+/** Whether the request comes from a session of the user, or has its present password. */
+async function hasSignIn(
+  { attemptLimits, passwords }: Services,
+  { session, address, body }: ApiRequest<unknown, { password: string }>,
+  user: User,
+): Promise<boolean> {
+  if (session?.user.id === user.id) return true
+  await attemptLimits.attempt(user.email, address, null)
+  return passwords.matches(user.passwordHash, body.password)
+}
+
+function acceptance(
+  services: Services,
+  { address, requestId }: Pick<ApiRequest<unknown, unknown>, 'address' | 'requestId'>,
+  { accountId, email }: Member,
+): AuditEntry {
+  const actor = { session: { user: { email } }, address, requestId }
+  return entryOf(services, actor, { accountId, action: 'invitation.accept', target: email, detail: email })
 }
 
 function badLink(): GatewayError {
   return new GatewayError(
     'forbidden',
-    'This link is invalid or has expired: it works once, for one day. Ask for a new one.',
+    'This link is invalid or has expired: it works once, for one day. Sign in if you have a password here, or ask for a new link.',
     { param: 'link' },
   )
 }

@@ -3,6 +3,8 @@
  * same reply after the same time, so that guesses reveal nothing.
  */
 import { comparableEmail, roleOf, type User } from '../../../accounts/account.js'
+import { hasEntered, isUnproven } from '../../../accounts/address-proof.js'
+import { setAccepted } from '../../../accounts/members.js'
 import { isOutdated } from '../../../accounts/password.js'
 import { isLoopback } from '../../../http/private-addresses.js'
 import { GatewayError } from '../../../errors.js'
@@ -114,12 +116,21 @@ export async function enter(
   if (user.signedInAtMs === undefined) {
     await store.users.change(user.id, { signedInAtMs: services.now() })
   }
+  await noteEntered(services, user)
   if (auditAction !== null) {
     await store.auditTrail.add(ownEntry(services, request, { user, action: auditAction }))
   }
   const cookies = [cookieText(SESSION_COOKIE, session.secret, SESSION_MS / 1000)]
   if (device !== null) cookies.push(cookieText(DEVICE_COOKIE, device, DEVICE_MS / 1000))
   return { status: 200, json: await sessionView(services, session), cookies }
+}
+
+/** Inviters see from now on that the user has signed in since it was given its roles. */
+async function noteEntered({ store, now }: Services, user: User): Promise<void> {
+  if (user.signedInAtMs === undefined || isUnproven(user)) return
+  const roles = await store.users.memberships(user.id)
+  const news = roles.filter((member) => !hasEntered(user, member))
+  await setAccepted(store, news, { isAccepted: true, nowMs: now() })
 }
 
 /** Whether the user, as stored now, may still enter with the credential of the sign-in. */

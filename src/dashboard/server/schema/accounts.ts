@@ -109,8 +109,8 @@ export const createAccountBody = z.strictObject({
   plan: planName,
   role: role.optional(),
 })
-/** A one-time link to set a password, shown once. */
-export const link = z.strictObject({ url: z.string(), expiresAtMs: timeMs })
+/** A one-time link to set a password, shown once. `url` null: the user's address got it by mail. */
+export const link = z.strictObject({ url: z.string().nullable(), expiresAtMs: timeMs })
 export const createdAccountReply = z.strictObject({ account: accountRow, link })
 
 /** `PATCH /accounts/{id}` → `accountReply`. Disabling ends sessions, and keys fail within a second. */

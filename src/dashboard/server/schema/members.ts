@@ -12,17 +12,23 @@ export const member = z.strictObject({
   role: accountRole,
   /** The role that a group of the identity provider gives; null for none. */
   groupRole: accountRole.nullable(),
-  /** `invited`: has not signed in yet. */
-  state: z.enum(['active', 'invited']),
+  /**
+   * `invited`: has not signed in yet. `pending`: the role waits for proof of the address; for owners of the
+   * account, the user has not signed in since it has the role.
+   */
+  state: z.enum(['active', 'invited', 'pending']),
   createdAtMs: timeMs,
 })
 
 /** `GET /members`: by e-mail address. */
 export const membersReply = z.strictObject({ members: z.array(member) })
 
-/** `PUT /members/{email}` → 200, or 201 for a new member. A new user gets a link. */
+/** `PUT /members/{email}` → 200, or 201 for a new member. */
 export const memberBody = z.strictObject({ role: accountRole })
-/** The member, and the one-time link of a new user; null for a user who exists. */
+/**
+ * The member, and a one-time link for a new member. Null for a former one; for administrators also for a user
+ * whose address is proven.
+ */
 export const memberReply = z.strictObject({ member, link: link.nullable() })
 
 /** `POST /members/{email}/invite` with `{}` → 201 `inviteReply`: a new link; older ones stop working. */

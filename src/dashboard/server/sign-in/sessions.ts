@@ -6,9 +6,9 @@
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { roleOf, type Account, type Member, type User } from '../../../accounts/account.js'
+import { isUnproven, withEffectiveRole } from '../../../accounts/address-proof.js'
 import { GatewayError } from '../../../errors.js'
 import { isObject } from '../../../formats/chat/json.js'
-import type { SignInTokenKind } from '../../../store/sign-in-tokens.js'
 import type { Store } from '../../../store/store.js'
 
 /**
@@ -33,9 +33,9 @@ export type SessionProof = 'password' | 'provider'
 export interface Session {
   /** As in the store. */
   readonly id: string
-  /** With the roles that hold in the session. */
+  /** With the role in the whole gateway that takes effect in the session. */
   readonly user: User
-  /** The user's roles in accounts, of those that are not disabled. */
+  /** The user's roles in accounts that take effect, of those accounts that are not disabled. */
   readonly members: readonly Member[]
   /** Their accounts, by name. */
   readonly accounts: readonly Account[]
@@ -155,18 +155,31 @@ export class Sessions {
     return this.store.signInTokens.end('session', userId, except)
   }
 
-  /** Whether the user is not disabled and may use an account in a session that `proof` opens. */
-  async mayEnter(user: User, proof: SessionProof = 'password'): Promise<boolean> {
-    return (await this.rightsOf(user, proof)) !== null
+  /**
+   * Whether the user is not disabled and may use an account in a session that `proof` opens. `isProven`: as
+   * if the address were proven.
+   */
+  async mayEnter(
+    user: User,
+    proof: SessionProof = 'password',
+    isProven = !isUnproven(user),
+  ): Promise<boolean> {
+    return (await this.rightsOf(user, proof, isProven)) !== null
   }
 
   /** The roles and accounts of the user; null if there is none that the user may use. */
-  private async rightsOf(stored: User, proof: SessionProof): Promise<Rights | null> {
+  private async rightsOf(
+    stored: User,
+    proof: SessionProof,
+    isProven = !isUnproven(stored),
+  ): Promise<Rights | null> {
     if (stored.disabled) return null
     const { store } = this
     const isByProvider = proof === 'provider'
-    const user = isByProvider ? stored : withoutGroupRole(stored)
-    const memberships = await store.users.memberships(user.id)
+    const held = isByProvider ? stored : withoutGroupRole(stored)
+    const user = isProven ? held : withEffectiveRole(held)
+    const roles = await store.users.memberships(user.id)
+    const memberships = roles.filter(({ accepted }) => isProven || accepted === true)
     const all = isByProvider
       ? memberships
       : memberships.map(withoutGroupRole).filter(({ role }) => role !== null)
@@ -186,7 +199,7 @@ export class Sessions {
   /**
    * Issues a token of another kind for the user (empty: none yet) with this lifetime. Returns its secret.
    */
-  async issue(kind: SignInTokenKind, userId: string, forMs: number): Promise<string> {
+  async issue(kind: 'device' | 'oidc', userId: string, forMs: number): Promise<string> {
     const secret = newSignInSecret()
     const expiresAtMs = this.now() + forMs
     await this.store.signInTokens.add({
@@ -207,9 +220,12 @@ export class Sessions {
   }
 }
 
-/** The refusal of a user who is disabled, or whose accounts are. */
+/** The refusal of a user who is disabled, or whose accounts are, or all of whose roles are pending. */
 export function accountDisabled(): GatewayError {
-  return new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
+  return new GatewayError(
+    'forbidden',
+    'This account is disabled, or waits for proof of your address by a link. Ask an administrator.',
+  )
 }
 
 function csrfOf(secret: string): string {

@@ -3,7 +3,7 @@
  * the workers makes the link, so that a gateway has only one. Gateways that start together on one store print
  * one each, and every link is valid until one of them has created the administrator.
  */
-import { roleOf } from '../../../accounts/account.js'
+import { gatewayRoleOf } from '../../../accounts/address-proof.js'
 import { GatewayError } from '../../../errors.js'
 import { userPages } from '../../../store/list-all.js'
 import type { Store } from '../../../store/store.js'
@@ -36,7 +36,7 @@ export async function hasAdmin(store: Pick<Store, 'users'>): Promise<boolean> {
 
 async function searchAdmin(store: Pick<Store, 'users'>): Promise<boolean> {
   for await (const page of userPages(store)) {
-    if (page.some((user) => roleOf(user) === 'admin')) return true
+    if (page.some((user) => gatewayRoleOf(user) === 'admin')) return true
   }
   return false
 }

@@ -1,4 +1,5 @@
 /** The accounts with their plans and actions, for administrators. */
+import type { ReactElement } from 'react'
 import type { AccountRow, CreatedAccountReply, PlanName } from '../../server/schema/schema.js'
 import { change, read } from '../api/endpoints.js'
 import { useList, useResource } from '../api/use-resource.js'
@@ -123,19 +124,24 @@ function RowMenu({ account, open }: { readonly account: AccountRow; readonly ope
 }
 
 interface LinkProps {
-  readonly title: string
+  readonly email: string
   readonly link: CreatedAccountReply['link']
   readonly onClose: () => void
 }
 
-/** A one-time link, shown once. */
-export function LinkShown({ title, link, onClose }: LinkProps) {
+/** A one-time link, shown once; only a notice if the address got it by mail. */
+export function linkShown({ email, link, onClose }: LinkProps): ReactElement | undefined {
+  const { url, expiresAtMs } = link
+  if (url === null) {
+    report(`${email} gets a link by mail.`)
+    return undefined
+  }
   return (
     <ShownOnce
-      title={title}
-      description={`Send this link to the account holder. It sets a password, works once and expires ${fullTime(link.expiresAtMs)}. You will not see it again.`}
+      title={`Link for ${email}`}
+      description={`Send this link to the person. It sets a password, works once and expires ${fullTime(expiresAtMs)}. A person who has a password here enters it, or signs in. You will not see the link again.`}
       what="link"
-      secret={link.url}
+      secret={url}
       onClose={onClose}
     />
   )
@@ -170,7 +176,7 @@ function Create({ onClose }: { readonly onClose: () => void }) {
           role: role === 'admin' ? 'admin' : 'owner',
         } as const
         const { account, link } = await change('POST /accounts', body)
-        return <LinkShown title={`Account ${account.email}`} link={link} onClose={onClose} />
+        return linkShown({ email: account.email, link, onClose })
       }}
       onClose={onClose}
     >
@@ -225,7 +231,7 @@ function Reset({ account: { id, email }, onClose }: AccountProps) {
       tone="primary"
       send={async () => {
         const { link } = await change('POST /accounts/{id}/reset', {}, id)
-        return <LinkShown title={`Link for ${email}`} link={link} onClose={onClose} />
+        return linkShown({ email, link, onClose })
       }}
       onClose={onClose}
     />

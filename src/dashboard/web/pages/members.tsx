@@ -13,7 +13,7 @@ import { CREATED } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Page } from '../shell/page.js'
 import { useRights, useScope } from '../shell/session.js'
-import { LinkShown } from './accounts.js'
+import { linkShown } from './accounts.js'
 import { Email } from './sign-in.js'
 
 const ROLES = [
@@ -29,7 +29,7 @@ const COLUMNS: readonly Column<Member>[] = [
     cell: ({ email, state }) => (
       <>
         <span className="strong">{email}</span>
-        {state === 'invited' ? <span className="tag">invited</span> : null}
+        {state === 'active' ? null : <span className="tag">{state}</span>}
       </>
     ),
     value: ({ email }) => email,
@@ -84,7 +84,7 @@ export function MembersPage() {
                 columns={COLUMNS}
                 rows={members}
                 keyOf={({ email }) => email}
-                faded={({ state }) => state === 'invited'}
+                faded={({ state }) => state !== 'active'}
                 actions={(member) => (changesMembers ? <RowMenu member={member} open={open} /> : null)}
               />
             )
@@ -131,7 +131,7 @@ function RoleForm({ member, onClose }: RoleProps) {
         const query = isOfAll ? { account: account.trim() } : {}
         const { link } = await change('PUT /members/{id}', { role }, email.trim(), query)
         if (link !== null) {
-          return <LinkShown title={`Link for ${email.trim()}`} link={link} onClose={onClose} />
+          return linkShown({ email: email.trim(), link, onClose })
         }
         report(`${email.trim()} has the role ${role}.`)
         return undefined
@@ -174,7 +174,7 @@ function NewLink({ member: { email }, onClose }: MemberProps) {
       tone="primary"
       send={async () => {
         const { link } = await change('POST /members/{id}/invite', {}, email)
-        return <LinkShown title={`Link for ${email}`} link={link} onClose={onClose} />
+        return linkShown({ email, link, onClose })
       }}
       onClose={onClose}
     />

@@ -120,7 +120,7 @@ function LinkPage({ kind }: { readonly kind: 'setup' | 'reset' }) {
       text={
         isSetUp
           ? 'You become the first administrator. This link works once.'
-          : 'The new password replaces the current one and ends all other sessions. This link works once.'
+          : 'The new password replaces the current one and ends all other sessions. If you have a password here, enter that one to keep all your accounts. This link works once.'
       }
     >
       {link === '' ? (

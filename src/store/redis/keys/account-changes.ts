@@ -7,9 +7,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  firstOwnerOf,
   hasName,
   MAX_LEVELS,
-  ownerOf,
   type Account,
   type ApiKey,
   type User,
@@ -121,7 +121,7 @@ export class RedisTransactions {
   ): Promise<AccountOutcome> {
     const { id, name } = account
     if (!isAccountId(id) || !isName(name)) return 'bad_name'
-    const members = login === undefined ? [] : [ownerOf(account, login)]
+    const members = login === undefined ? [] : [firstOwnerOf(account, login)]
     const writes = { account, members, audit, ...(login === undefined ? {} : { login }) }
     const read = { gen: '', state: NO_ACCOUNT }
     const outcome = await this.write(id, read, writes, account.createdAtMs)

@@ -79,6 +79,14 @@ export class RedisSignInTokens implements SignInTokens {
     }
   }
 
+  async tokensOf(kind: SignInTokenKind, accountId: string, nowMs: number): Promise<SignInToken[]> {
+    const what = 'listing tokens'
+    const ids = await this.idsOf(what, kind, accountId)
+    if (ids.length === 0) await this.engine.assertSameStore(what)
+    const found = await this.read(what, ids)
+    return found.map(({ token }) => token).filter(({ expiresAtMs }) => expiresAtMs > nowMs)
+  }
+
   async end(kind: SignInTokenKind, accountId: string, except: string | null): Promise<number> {
     const what = 'removing tokens'
     const ids = (await this.idsOf(what, kind, accountId)).filter((id) => id !== except)

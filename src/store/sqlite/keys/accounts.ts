@@ -1,7 +1,7 @@
 /**
  * Accounts and their members in SQLite.
  */
-import { ownerOf, type Account, type Member, type User } from '../../../accounts/account.js'
+import { firstOwnerOf, type Account, type Member, type User } from '../../../accounts/account.js'
 import type { AccountsByName } from '../../account-changes.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import type { AccountTable } from '../../build-store.js'
@@ -50,7 +50,7 @@ export class SqliteAccounts extends AccountRows implements AccountTable {
       this.insert(account)
       if (login !== undefined) {
         this.users.insert(login)
-        this.putMember(ownerOf(account, login))
+        this.putMember(firstOwnerOf(account, login))
       }
       this.auditTrail.addAll(auditEntries)
       return 'created'

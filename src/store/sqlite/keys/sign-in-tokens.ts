@@ -9,7 +9,7 @@ import {
   type SignInTokenKind,
 } from '../../sign-in-tokens.js'
 import { readSignInToken, writeSignInToken } from '../../records/account-and-key-records.js'
-import { textIn } from '../driver.js'
+import { textIn, type Row } from '../driver.js'
 import { BATCH, inBatches, type Engine } from '../engine.js'
 import { intact, isName } from '../read-records.js'
 
@@ -66,6 +66,14 @@ export class SqliteSignInTokens implements SignInTokens {
     })
   }
 
+  tokensOf(kind: SignInTokenKind, accountId: string, nowMs: number): Promise<SignInToken[]> {
+    const sql = 'SELECT record FROM passes WHERE account_id = ? AND kind = ? AND expires_at_ms > ?'
+    return this.engine.read('listing sign-in tokens', () => {
+      if (!isName(accountId)) return []
+      return this.engine.prepare(sql).all(accountId, kind, nowMs).map(tokenIn)
+    })
+  }
+
   end(kind: SignInTokenKind, accountId: string, except: string | null): Promise<number> {
     const sql = 'DELETE FROM passes WHERE account_id = ? AND kind = ? AND id IS NOT ?'
     return this.engine.writeDurably('ending sign-in tokens', () =>
@@ -83,7 +91,11 @@ export class SqliteSignInTokens implements SignInTokens {
     const select = this.engine.prepare('SELECT record FROM passes WHERE id = ?')
     const row = isName(id) ? select.get(id) : undefined
     if (row === undefined) return null
-    const token = intact('a sign-in token', () => readSignInToken(textIn(row, 'record')))
+    const token = tokenIn(row)
     return token.kind === kind && token.expiresAtMs > nowMs ? token : null
   }
+}
+
+function tokenIn(row: Row): SignInToken {
+  return intact('a sign-in token', () => readSignInToken(textIn(row, 'record')))
 }

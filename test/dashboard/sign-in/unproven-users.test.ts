@@ -1,0 +1,414 @@
+/**
+ * Goal: who gets the link of another person, or signs up with the address of another person, never gets more
+ * than the maker of the link could give; and who may not list users cannot find out whether an address has a
+ * user.
+ * Method: owners, visitors, administrators and tokens of a running gateway, on both stores; roles are given
+ * by the page, the admin API, `apply` and commands.
+ */
+import t, { type Test } from 'tap'
+import type { Account } from '../../../src/accounts/account.js'
+import { createAdminToken } from '../../../src/accounts/admin-tokens.js'
+import { createAccount } from '../../../src/accounts/change-accounts.js'
+import { createUser, removeMember, setMember } from '../../../src/accounts/members.js'
+import { command as members } from '../../../src/cli/members.js'
+import { command as users } from '../../../src/cli/users.js'
+import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { sessionReply } from '../../../src/dashboard/server/schema/schema.js'
+import type { GatewaySettings } from '../../helpers/gateway.js'
+import { startMailServer } from '../../helpers/mail-server.js'
+import { runOn } from '../../cli/session.js'
+import { onBothStores } from '../admin/admin-stage.js'
+import { PASSWORD, startStage, type Answer, type Browser, type Stage } from '../fixtures/stage.js'
+import { beforeNext } from '../fixtures/before-next.js'
+
+const EVES = 'the horse that eve has chosen'
+const BOBS = 'the horse that bob has chosen'
+const BOB = 'bob@example.com'
+
+interface Cast extends Stage {
+  readonly team: Account
+  readonly finance: Account
+  /** The owner of `team`. */
+  readonly eve: Browser
+  /** The owner of `finance`. */
+  readonly fay: Browser
+  readonly root: Browser
+}
+
+async function cast(t: Test, settings: GatewaySettings): Promise<Cast> {
+  const more = `${settings.more ?? ''}\nadmin_api: { enabled: true }`
+  const stage = await startStage(t, { ...settings, more })
+  const { store } = stage
+  const make = async (name: string, owner: string) => {
+    const { account } = await createAccount(store, { name, plan: 'max', password: null })
+    const { user } = await createUser(store, { email: `${owner}@example.com`, password: PASSWORD })
+    await setMember(store, { account, user, role: 'owner', nowMs: Date.now(), audit: () => [] })
+    return account
+  }
+  const [team, finance] = [await make('team', 'eve'), await make('finance', 'fay')]
+  await createUser(store, { email: 'root@example.com', role: 'admin', password: PASSWORD })
+  const enter = async (name: string): Promise<Browser> => {
+    const browser = stage.browser()
+    await browser.signIn(`${name}@example.com`)
+    return browser
+  }
+  return {
+    ...stage,
+    team,
+    finance,
+    eve: await enter('eve'),
+    fay: await enter('fay'),
+    root: await enter('root'),
+  }
+}
+
+function member(browser: Browser, account: string, { email = BOB, role = 'member' } = {}): Promise<Answer> {
+  const path = `/members/${encodeURIComponent(email)}?account=${account}`
+  return browser.ask('PUT', path, { body: { role } })
+}
+
+function invite(browser: Browser, account: string): Promise<Answer> {
+  const path = `/members/${encodeURIComponent(BOB)}/invite?account=${account}`
+  return browser.ask('POST', path, { body: {} })
+}
+
+/** The secret of the link in a reply of the page. */
+function secretIn({ json, text }: Answer): string {
+  const { url } = objectOf(json['link'])
+  if (typeof url !== 'string') throw new Error(`no link: ${text}`)
+  return url.split('#')[1] ?? ''
+}
+
+function use(browser: Browser, link: string, password: string): Promise<Answer> {
+  return browser.ask('POST', '/reset', { body: { link, password } })
+}
+
+/** The accounts that the person in the browser may use, and the role in the gateway; null: signed out. */
+async function rightsIn(browser: Browser): Promise<(string | null)[] | null> {
+  const { user, accounts } = sessionReply.parse((await browser.get('/session')).json)
+  return user === null ? null : [...accounts.map(({ name }) => name), user.role]
+}
+
+/** Runs a command beside the gateway; returns its output. */
+async function cli({ store, gateway }: Stage, line: string): Promise<string> {
+  const [name, ...args] = line.split(' ')
+  const out: string[] = []
+  const terminal = {
+    out: (text: string) => void out.push(text),
+    err: (text: string) => void out.push(text),
+    ready: () => Promise.resolve(),
+    input: () => Promise.resolve(BOBS),
+  }
+  const session = {
+    ...{ store, plans: gateway.plans, upstreams: [], models: [], identities: [], terminal },
+    companies: { providerOf: () => '', publisherOf: () => null },
+    ...{ output: () => [], errors: () => [], input: '' },
+  }
+  await runOn(session, name === 'users' ? users : members, args)
+  return out.join('\n')
+}
+
+async function tokenOf({ store }: Stage, account: Account | null): Promise<{ id: string; secret: string }> {
+  const wish = { name: 'robot', scopes: ['accounts:write', 'keys:write'], createdBy: 'test', audit: () => [] }
+  const { token, secret } = await createAdminToken(store, { ...wish, accountId: account?.id ?? null })
+  return { id: token.id, secret }
+}
+
+async function admin({ origin }: Stage, token: string, method: string, path: string, body: JsonObject) {
+  const response = await fetch(`${origin}/admin/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  const text = await response.text()
+  return { status: response.status, text, json: objectOf(JSON.parse(text)) }
+}
+
+/** Every way to give Bob what the owner of `team` could not give. */
+const GAINS: Readonly<Record<string, (scene: Cast, token: string) => Promise<unknown>>> = {
+  'an owner of another account, page': ({ fay }) => member(fay, 'finance'),
+  'an administrator, page': ({ root }) => member(root, 'finance'),
+  'admin API': (scene, token) =>
+    admin(scene, token, 'PUT', `/accounts/finance/members/${BOB}`, { role: 'viewer' }),
+  apply: (scene, token) =>
+    admin(scene, token, 'POST', '/apply', {
+      documents: [{ kind: 'Member', metadata: { name: BOB, account: 'finance' }, spec: { role: 'owner' } }],
+      adopt: true,
+    }),
+  'command, member': (scene) => cli(scene, `members set --account finance --email ${BOB} --role owner`),
+  'command, administrator': (scene) => cli(scene, `users set-role --email ${BOB} --role admin`),
+}
+
+onBothStores(
+  t,
+  'a link, a device and a session end with a role that the maker could not give',
+  async (t, on) => {
+    const scene = await cast(t, on)
+    const { store, eve, team } = scene
+    const { secret: token } = await tokenOf(scene, null)
+    for (const [name, gain] of Object.entries(GAINS)) {
+      await t.test(name, async (t) => {
+        const fresh = async () => {
+          for (const account of [team, scene.finance]) {
+            await removeMember(store, { account, email: BOB, nowMs: Date.now(), audit: () => [] })
+          }
+          const user = await store.users.byEmail(BOB)
+          if (user !== null)
+            await store.users.change(user.id, { role: null, passwordHash: '', unproven: true })
+        }
+        await fresh()
+        const link = secretIn(await member(eve, 'team'))
+        await gain(scene, token)
+        t.equal((await use(scene.browser(), link, EVES)).status, 403, 'the link')
+
+        await fresh()
+        const asBob = scene.browser()
+        t.equal((await use(asBob, secretIn(await member(eve, 'team')), EVES)).status, 200)
+        t.strictSame(await rightsIn(asBob), ['team', null])
+        const { id = '' } = (await store.users.byEmail(BOB)) ?? {}
+        await gain(scene, token)
+        t.equal(await rightsIn(asBob), null, 'the session')
+        t.equal(await store.signInTokens.end('device', id, null), 0, 'the device')
+        t.equal((await asBob.signIn(BOB, EVES)).status, 200)
+        t.strictSame(await rightsIn(asBob), ['team', null], 'a new session has only what the maker gave')
+        t.equal((await asBob.get('/keys?account=finance')).status, 404)
+        t.equal((await asBob.get('/accounts')).status, 403)
+      })
+    }
+  },
+)
+
+onBothStores(t, 'the rights of the maker are checked again when a link is used', async (t, settings) => {
+  const scene = await cast(t, settings)
+  const { store, eve, root, team } = scene
+  const eveId = (await store.users.byEmail('eve@example.com'))?.id ?? ''
+  const rootId = (await store.users.byEmail('root@example.com'))?.id ?? ''
+  const token = await tokenOf(scene, team)
+  const byToken = async () => {
+    const { json, text } = await admin(
+      scene,
+      token.secret,
+      'POST',
+      `/accounts/team/members/${BOB}/invite`,
+      {},
+    )
+    const { url } = json
+    if (typeof url !== 'string') throw new Error(text)
+    return url.split('#')[1] ?? ''
+  }
+  await member(eve, 'team')
+  const refusals: [string, () => Promise<string>, () => Promise<unknown>][] = [
+    ['token', byToken, () => store.adminTokens.change(token.id, (old) => ({ ...old, revokedAtMs: 1 }))],
+    [
+      'administrator',
+      async () => secretIn(await invite(root, 'team')),
+      () => store.users.change(rootId, { role: 'auditor' }),
+    ],
+    [
+      'disabled owner',
+      async () => secretIn(await invite(eve, 'team')),
+      () => store.users.change(eveId, { disabled: true }),
+    ],
+  ]
+  for (const [name, make, end] of refusals) {
+    const link = await make()
+    await end()
+    t.equal((await use(scene.browser(), link, EVES)).status, 403, name)
+  }
+  await store.users.change(eveId, { disabled: false })
+  const link = secretIn(await invite(eve, 'team'))
+  await member(eve, 'team', { email: 'eve@example.com', role: 'member' })
+  t.equal((await use(scene.browser(), link, EVES)).status, 403, 'an owner no longer')
+})
+
+onBothStores(t, 'roles that others give an unproven user are pending', async (t, settings) => {
+  const scene = await cast(t, settings)
+  const { store, eve, fay, root } = scene
+  const asBob = scene.browser()
+  t.equal((await use(asBob, secretIn(await member(eve, 'team')), EVES)).status, 200)
+  const given = await member(fay, 'finance', { role: 'owner' })
+  t.match([given.status, given.json], [201, { member: { role: 'owner', state: 'pending' } }])
+  await asBob.signIn(BOB, EVES)
+  t.strictSame(await rightsIn(asBob), ['team', null])
+  t.equal((await asBob.ask('POST', '/keys?account=finance', { body: { name: 'k' } })).status, 404)
+  const listed = async (browser: Browser, account: string) => {
+    const { json } = await browser.get(`/members?account=${account}`)
+    const list = Array.isArray(json['members']) ? json['members'].map(objectOf) : []
+    return list.find(({ email }) => email === BOB)?.['state']
+  }
+  for (const browser of [fay, root]) t.equal(await listed(browser, 'finance'), 'pending')
+  t.match(await cli(scene, 'members list --account finance'), /bob@example\.com +owner .*pending/)
+  t.match(await cli(scene, 'users list'), /bob@example\.com .*unproven/)
+  const { secret: token } = await tokenOf(scene, null)
+  t.match(await admin(scene, token, 'PUT', `/accounts/finance/members/${BOB}`, { role: 'owner' }), {
+    json: { state: 'pending' },
+  })
+  t.match(await cli(scene, `users set-role --email ${BOB} --role admin`), /role admin, pending/)
+
+  await t.test('a link of the new account', async (t) => {
+    const other = scene.browser()
+    t.equal((await use(other, secretIn(await invite(fay, 'finance')), BOBS)).status, 200)
+    t.strictSame(await rightsIn(other), ['finance', null], 'and nothing else')
+    t.equal((await asBob.signIn(BOB, EVES)).status, 401, 'the other password ended')
+    t.equal(await listed(fay, 'finance'), 'active')
+    t.equal(await listed(eve, 'team'), 'pending', 'the former inviter makes a new link')
+    t.equal((await invite(fay, 'finance')).status, 403, 'no more links')
+  })
+  await t.test('the password of before keeps the other accounts', async (t) => {
+    const other = scene.browser()
+    t.equal((await use(other, secretIn(await invite(eve, 'team')), BOBS)).status, 200)
+    t.strictSame(await rightsIn(other), ['finance', 'team', null])
+  })
+  await t.test('the session, too', async (t) => {
+    const account = await store.accountByName('finance')
+    if (account === null) throw new Error('the account is gone')
+    await removeMember(store, { account, email: BOB, nowMs: Date.now(), audit: () => [] })
+    const link = secretIn(await member(fay, 'finance'))
+    const other = scene.browser()
+    await other.signIn(BOB, BOBS)
+    t.equal((await use(other, link, EVES)).status, 200)
+    t.strictSame(await rightsIn(other), ['finance', 'team', null])
+  })
+  await t.test('an administrator', async (t) => {
+    t.equal((await use(asBob, secretIn(await invite(root, 'team')), BOBS)).status, 200)
+    t.strictSame(await rightsIn(asBob), ['finance', 'team', 'admin'])
+    t.match(
+      await cli(scene, 'users list --json'),
+      /"email":"bob@example\.com","role":"admin","state":"active"/,
+    )
+  })
+})
+
+onBothStores(t, 'an administrator proves the address with a command', async (t, settings) => {
+  const scene = await cast(t, settings)
+  const asBob = scene.browser()
+  await use(asBob, secretIn(await member(scene.eve, 'team')), EVES)
+  await cli(scene, `users set-role --email ${BOB} --role auditor`)
+  t.notMatch(await cli(scene, `users set-password --email ${BOB} --password-stdin`), BOBS)
+  t.equal(await rightsIn(asBob), null)
+  t.equal((await asBob.signIn(BOB, EVES)).status, 401)
+  t.equal((await asBob.signIn(BOB, BOBS)).status, 200)
+  t.strictSame(await rightsIn(asBob), ['team', 'auditor'])
+  const printed = /password {2}(\S+)/.exec(await cli(scene, `users set-password --email ${BOB}`))?.[1] ?? ''
+  t.equal((await asBob.signIn(BOB, printed)).status, 200)
+})
+
+onBothStores(t, 'a visitor does not get what is given to the address', async (t, settings) => {
+  const scene = await cast(t, { ...settings, more: 'dashboard: { self_sign_up: true }' })
+  const signUp = (email: string) =>
+    scene.browser().ask('POST', '/sign-up', { body: { email, password: EVES } })
+  for (const email of [BOB, 'eva@example.com']) t.equal((await signUp(email)).status, 200)
+  const [asBob, eva] = [scene.browser(), scene.browser()]
+  await asBob.signIn(BOB, EVES)
+  await eva.signIn('eva@example.com', EVES)
+  t.strictSame(await rightsIn(asBob), ['self--bob', null], 'her own account works')
+  t.match((await member(scene.fay, 'finance')).json, { member: { state: 'pending' } })
+  await asBob.signIn(BOB, EVES)
+  t.strictSame(await rightsIn(asBob), ['self--bob', null])
+
+  const link = secretIn(await member(eva, 'self--eva'))
+  t.strictSame(await rightsIn(asBob), ['self--bob', null], 'another visitor ends no session')
+  t.equal((await use(eva, link, BOBS)).status, 403, 'and takes no sign-in over')
+  t.equal((await use(asBob, link, EVES)).status, 200, 'who has the sign-in may enter')
+  t.strictSame(await rightsIn(asBob), ['self--bob', 'self--eva', null])
+
+  const bob = scene.browser()
+  t.equal((await use(bob, secretIn(await invite(scene.fay, 'finance')), BOBS)).status, 200)
+  t.strictSame(await rightsIn(bob), ['finance', null], 'the real Bob has nothing of the visitor')
+  t.equal(await rightsIn(asBob), null)
+})
+
+onBothStores(t, 'an inviter cannot find out whether an address has a user', async (t, settings) => {
+  const scene = await cast(t, settings)
+  const { eve, team, store } = scene
+  await createUser(store, { email: 'proven@example.com', password: PASSWORD })
+  await scene.browser().signIn('proven@example.com')
+  await use(scene.browser(), secretIn(await member(scene.fay, 'finance')), BOBS)
+  await store.users.change((await store.users.byEmail('root@example.com'))?.id ?? '', {
+    ...{ issuer: 'https://issuer.example', subject: 'root' },
+  })
+  const { secret: token } = await tokenOf(scene, team)
+  const emails = ['unknown@example.com', 'proven@example.com', BOB, 'root@example.com']
+  const replies = new Map<string, string>()
+  for (const email of emails) {
+    const path = `/members/${encodeURIComponent(email)}`
+    const texts: string[] = []
+    const add = ({ status, text }: { status: number; text: string }) => texts.push(`${status} ${text}`)
+    add(await member(eve, 'team', { email }))
+    add(await member(eve, 'team', { email, role: 'viewer' }))
+    add(await eve.ask('POST', `${path}/invite?account=team`, { body: {} }))
+    add(await eve.ask('DELETE', `${path}?account=team`))
+    add(await admin(scene, token, 'PUT', `/accounts/team${path}`, { role: 'owner' }))
+    add(await admin(scene, token, 'PATCH', `/accounts/team${path}`, { role: 'member' }))
+    add(await admin(scene, token, 'POST', `/accounts/team${path}/invite`, {}))
+    const { json } = await eve.get('/members?account=team')
+    const list = Array.isArray(json['members']) ? json['members'].map(objectOf) : []
+    texts.push(JSON.stringify(list.find((each) => each['email'] === email)))
+    replies.set(email, texts.map((text) => withoutOwn(text, email)).join('\n'))
+  }
+  const [first] = replies.values()
+  t.match(first, /"state":"pending"/)
+  t.match(first, /reset#SECRET/)
+  for (const [email, text] of replies) t.equal(text, first, email)
+})
+
+/** Without what differs between any two replies. */
+function withoutOwn(text: string, email: string): string {
+  return text
+    .replaceAll(email, 'EMAIL')
+    .replaceAll(encodeURIComponent(email), 'EMAIL')
+    .replaceAll(/reset#[\w-]+/g, 'reset#SECRET')
+    .replaceAll(/\d{13}|\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+    .replaceAll(/"etag":"[^}]*?"(?=[,}])/g, 'ETAG')
+}
+
+onBothStores(t, 'with smtp the address gets the link, which proves it', async (t, settings) => {
+  const server = await startMailServer(t)
+  const more = `smtp: { url: 'smtp://127.0.0.1:${server.port}', from: 'Sluice <sluice@example.com>' }`
+  const scene = await cast(t, { ...settings, more })
+  const { eve, fay, root } = scene
+  const mails = async (count: number): Promise<string> => {
+    for (let tries = 0; tries < 500 && server.received.length < count; tries += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    t.equal(server.received.length, count)
+    return (server.received.at(-1) ?? '').replaceAll('=\r\n', '').replaceAll('=3D', '=')
+  }
+  const made = await member(eve, 'team')
+  t.match([made.status, made.json], [201, { member: { state: 'pending' }, link: { url: null } }])
+  const mail = await mails(1)
+  t.match(mail, /To: bob@example\.com/)
+  const link = /reset#([\w-]+)/.exec(mail)?.[1] ?? ''
+  t.notMatch(made.text, link)
+  await cli(scene, `members set --account finance --email ${BOB} --role owner`)
+  const bob = scene.browser()
+  t.equal((await use(bob, link, BOBS)).status, 200)
+  t.strictSame(await rightsIn(bob), ['finance', 'team', null], 'also what others gave')
+
+  await createAccount(scene.store, { name: 'sales', plan: 'max', password: null })
+  t.match((await member(root, 'sales')).json, { link: null, member: { state: 'active' } })
+  const { secret: token } = await tokenOf(scene, scene.team)
+  const body = { role: 'viewer' }
+  const proven = await admin(scene, token, 'PUT', '/accounts/team/members/fay@example.com', body)
+  t.match(proven.json, { state: 'pending', invitation: { url: null } })
+  t.notMatch(await mails(2), /reset#/, 'a user whose address is proven gets no link')
+  t.match((await invite(root, 'team')).json, { link: { url: null } })
+  t.match(await mails(3), /reset#/, 'an administrator replaces a lost password')
+  for (let count = 0; count < 6; count += 1) await invite(root, 'team')
+  t.match(await invite(root, 'team'), { status: 429, error: { message: /Too many mails/ } })
+  t.equal((await fay.get('/session')).status, 200)
+})
+
+void t.test('a sign-in that was proven before the address stays one of an unproven user', async (t) => {
+  const scene = await cast(t, {})
+  const { store, eve } = scene
+  const asBob = scene.browser()
+  const link = secretIn(await member(eve, 'team'))
+  const write = beforeNext(t, store.users, 'change', {
+    act: () => member(scene.fay, 'finance'),
+  })
+  t.equal((await use(asBob, link, EVES)).status, 200)
+  t.ok(write.isDone)
+  await asBob.signIn(BOB, EVES)
+  t.strictSame(await rightsIn(asBob), ['team', null], 'a role that came while the link was used is pending')
+})
