@@ -84,12 +84,27 @@ const CHECKS: Readonly<Record<string, (t: Test, outcome: Outcome) => void>> = {
     t.notMatch(arrayOf(up['messages']), [{ role: 'assistant' }])
     t.notOk(arrayOf(up['messages']).some((each) => objectOf(each)['role'] === 'assistant'))
   },
+  '16-codex-client-side-tool-search': (t, { up }) => {
+    const names = arrayOf(up['tools']).map((tool) => String(objectOf(tool)['name']))
+    t.ok(
+      names.some((name) => name.includes('tool_search')),
+      'the search is a function',
+    )
+    t.ok(
+      names.some((name) => name.includes('list_threads')),
+      'the tool that it found is offered',
+    )
+  },
   '16b-local-shell-output-refused': (t, { sent }) => {
     t.equal(sent.length, 1)
   },
   '17-upstream-message-lost': (t, { last }) => {
     t.match(last.text, 'valid number')
     t.notMatch(last.text, 'without a message')
+  },
+  '19-tool-reference-leaves-empty-result': (t, { up }) => {
+    const result = arrayOf(up['messages']).find((each) => objectOf(each)['role'] === 'tool')
+    t.match(JSON.stringify(objectOf(result)['content']), 'Read')
   },
   '20-audio-as-data-url': (t, { last, up }) => {
     const part = objectOf(arrayOf(objectOf(arrayOf(up['contents'])[0])['parts'])[0])
