@@ -10,7 +10,7 @@ import type { ExpandedRequest } from '../../formats/chat/stored-reply.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import { textUnits } from '../../formats/chat/text-size.js'
-import type { ResolvedEndpoint } from '../../formats/index.js'
+import { clientCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { codingOf, decoderFor, type Coding } from '../../http/content-encoding.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
@@ -65,7 +65,7 @@ export interface Call extends ResolvedEndpoint {
   readonly keep?: KeepReply
   /** Judges each reply; absent if no guardrail does. */
   guard?: ReplyJudge
-  /** Guardrails changed the request, so the client's own bytes must not be sent. */
+  /** Guardrails changed the request, or it is of another format: the client's own bytes must not be sent. */
   readonly isRewritten?: true
   /** Reads the upstream's bytes for objects that it makes; absent if it makes none. */
   readonly replyReader?: ReplyReader
@@ -308,9 +308,25 @@ export function callFrom(
     const context = { resolved: { ...resolved, endpoint: { operation } }, ...(headers && { headers }) }
     return callFrom(named, parseObject(named), context)
   }
-  const request = requestIn(value, raw.length, { resolved, headers })
+  const isForeign = isResponsesBody(value, resolved)
+  const reader = isForeign ? { ...resolved, clientCodec: clientCodecOf('openai-responses') } : resolved
+  const request = requestIn(value, raw.length, { resolved: reader, headers })
   const { dialect, wire, clientCodec, format, endpoint } = resolved
-  return { dialect, wire, clientCodec, format, endpoint, raw, members, body: value, request, query }
+  const call = { dialect, wire, clientCodec, format, endpoint, raw, members, body: value, request, query }
+  return isForeign ? { ...call, isRewritten: true } : call
+}
+
+/**
+ * Cursor's agents post the body of Responses to the path of chat completions, and read a chat. No upstream
+ * gets its bytes.
+ */
+function isResponsesBody({ messages, input }: JsonObject, { wire, endpoint }: ResolvedEndpoint): boolean {
+  return (
+    wire === 'openai-chat' &&
+    endpoint.operation === 'chat' &&
+    messages === undefined &&
+    (Array.isArray(input) || typeof input === 'string')
+  )
 }
 
 /** The request in a parsed body. Throws `malformed_request`, which names the invalid field. */
