@@ -333,7 +333,9 @@ const VERSIONED: Readonly<Record<string, string>> = {
   'api.fireworks.ai': '/inference/v1',
 }
 /** Vendors with endpoints at the root as well. */
-const AT_ROOT: ReadonlySet<string> = new Set(['api.deepseek.com'])
+const AT_ROOT: ReadonlySet<string> = new Set(['api.deepseek.com', 'api.perplexity.ai'])
+/** Vendors with a version of their own before that of the format. */
+const WITH_TWO_VERSIONS: ReadonlySet<string> = new Set(['api.cloudflare.com'])
 
 /**
  * A sentence about a suspicious `base_url`; null if it looks right.
@@ -351,7 +353,8 @@ export function baseUrlNote(
   if (endpoint !== undefined) {
     return `base_url ends with "${endpoint}", which the gateway adds itself: end it with the version, as in https://api.openai.com/v1`
   }
-  if ((path.match(VERSION) ?? []).length > 1) return 'base_url contains a version twice'
+  if ((path.match(VERSION) ?? []).length > 1 && !WITH_TWO_VERSIONS.has(hostname))
+    return 'base_url contains a version twice'
   if (upstream.path !== null) return null
   const version = Object.hasOwn(VERSIONED, hostname) ? VERSIONED[hostname] : undefined
   if (version !== undefined && !path.startsWith(version)) {
