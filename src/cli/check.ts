@@ -1,7 +1,6 @@
 /**
  * `sluice check`: validates a configuration file, and prints each problem with its position. No side effects.
  */
-import { modelAt } from '../config/schema/route-schema.js'
 import { relative } from 'node:path'
 import { factsFor } from '../config/catalogue.js'
 import {
@@ -20,7 +19,7 @@ import { baseUrlNote } from '../config/resolve-upstream.js'
 import { plainSecretNotes, secretsOf } from '../config/secret-settings.js'
 import { GatewayError } from '../errors.js'
 import { isHarmless } from '../formats/chat/hosted-tools.js'
-import { createRouter } from '../gateway/routing/router.js'
+import { modelAt, createRouter } from '../gateway/routing/router.js'
 import { dialectsByRequest } from '../gateway/upstreams/choose-openai-endpoint.js'
 import { hideSecrets, protectSecrets } from '../hide-secrets.js'
 import { Prices } from '../ledger/find-price.js'

@@ -2,7 +2,7 @@
  * Aborts failing canaries: adds up the attempts that all processes of this gateway report, and takes a target
  * out of use if too many of them failed. Runs in the process that reads the configuration.
  */
-import { labelOf } from '../config/schema/route-schema.js'
+import { labelOf } from './routing/router.js'
 import { generationFields, type AbortConfig, type Snapshot } from '../config/config.js'
 import { isProviderFailure } from '../errors.js'
 import type { Logger } from '../observe/log.js'

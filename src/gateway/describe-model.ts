@@ -4,9 +4,9 @@
  *
  * Source: OpenRouter API reference, "List available models", read 2026-11-29.
  */
+import { modelAt } from './routing/router.js'
 import { factsFor } from '../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../config/config.js'
-import { modelAt } from '../config/schema/route-schema.js'
 import { GatewayError } from '../errors.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import type { ModelFacts } from '../formats/chat/model-facts.js'

@@ -3,7 +3,6 @@
  * and metric series. A request keeps the generation that it started with; the connection pools of a
  * superseded generation close when its last request has ended.
  */
-import { modelAt } from '../config/schema/route-schema.js'
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { factsFor, withListed } from '../config/catalogue.js'
 import {
@@ -32,7 +31,7 @@ import { UpstreamStates } from './attempts/upstream-state.js'
 import { BudgetPrices } from './charges/budget-price.js'
 import { traitsOf } from './routing/match-route-conditions.js'
 import { stickyKeyOf, orderTargets } from './routing/order-targets.js'
-import { createRouter, type ModelRoute, type Router, type RouteTarget } from './routing/router.js'
+import { modelAt, createRouter, type ModelRoute, type Router, type RouteTarget } from './routing/router.js'
 import { ModelList, type Discovered } from './model-list.js'
 import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { openAiEndpoint } from './upstreams/choose-openai-endpoint.js'

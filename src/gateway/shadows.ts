@@ -3,7 +3,7 @@
  * it begins after its original was sent and has its own connection, breaker and ledger entry. If memory or
  * capacity is short, it is dropped and counted.
  */
-import { modelAt } from '../config/schema/route-schema.js'
+import { modelAt } from './routing/router.js'
 import type { Identity } from '../accounts/account.js'
 import { NO_LABELS } from '../accounts/labels.js'
 import { isConfigured } from '../config/config.js'

@@ -83,8 +83,6 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'config/resolve-config.ts → accounts/plans.ts':
     'the built-in plans are those of a file without plans, and those that accounts keep',
   'config/check-limits.ts → accounts/plans.ts': 'rules may name built-in plans',
-  'gateway/routing/router.ts → config/schema/route-schema.ts':
-    'a route has one name, in the file and in metrics',
   'limits/find-limits.ts → accounts/plans.ts':
     'keys and requests look the plan of an account up with one function',
   'limits/unmatched-rules.ts → store/list-all.ts':

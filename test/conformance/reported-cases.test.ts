@@ -85,7 +85,7 @@ const CHECKS: Readonly<Record<string, (t: Test, outcome: Outcome) => void>> = {
     t.notOk(arrayOf(up['messages']).some((each) => objectOf(each)['role'] === 'assistant'))
   },
   '16-codex-client-side-tool-search': (t, { up }) => {
-    const names = arrayOf(up['tools']).map((tool) => String(objectOf(tool)['name']))
+    const names = arrayOf(up['tools']).map((tool) => stringOf(objectOf(tool)['name']) ?? '')
     t.ok(
       names.some((name) => name.includes('tool_search')),
       'the search is a function',

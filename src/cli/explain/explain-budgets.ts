@@ -1,13 +1,12 @@
 /**
  * How budgets count a model under a configuration: for `sluice check` and `sluice explain`.
  */
-import { modelAt } from '../../config/schema/route-schema.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { Catalogue, Config, UpstreamConfig } from '../../config/config.js'
 import { isComplete, isOutputFree } from '../../ledger/price.js'
 import { limitsMoney } from '../../limits/find-limits.js'
 import { Prices } from '../../ledger/find-price.js'
-import { createRouter } from '../../gateway/routing/router.js'
+import { modelAt, createRouter } from '../../gateway/routing/router.js'
 
 /** The values that a budget counts a model with. */
 export interface BudgetTerms {

@@ -2,7 +2,7 @@
  * The upstreams that a route may use for a model, with weights, retries, hedging, breakers and the features
  * that translation cannot carry. For `sluice explain`; sends no request.
  */
-import { modelAt } from '../../config/schema/route-schema.js'
+import { modelAt } from '../../gateway/routing/router.js'
 import { ANY_TOOL } from '../../formats/chat/hosted-tools.js'
 import { factsFor } from '../../config/catalogue.js'
 import {

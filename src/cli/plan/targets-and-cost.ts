@@ -1,5 +1,4 @@
 /** One of the two configurations that a plan compares: the targets and the cost of a request. */
-import { modelAt } from '../../config/schema/route-schema.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { factsFor } from '../../config/catalogue.js'
@@ -7,7 +6,7 @@ import type { Catalogue, Config } from '../../config/config.js'
 import type { RequestHead } from '../../gateway/report/recent-requests.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import { Prices } from '../../ledger/find-price.js'
-import { createRouter, type RouteTarget, type Router } from '../../gateway/routing/router.js'
+import { modelAt, createRouter, type RouteTarget, type Router } from '../../gateway/routing/router.js'
 
 /** A target, and the share of requests for which it is the first choice. */
 export interface Destination {

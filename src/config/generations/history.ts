@@ -326,8 +326,8 @@ export function opsAddressIn(file: ReadableFile, env: Env): { opsHost: string; o
 }
 
 /**
- * The first value with this key, wherever it is, with its variables filled in; undefined if there is none. Names
- * may be quoted, as in JSON.
+ * The first value with this key, wherever it is, with its variables filled in; undefined if there is none.
+ * Names may be quoted, as in JSON.
  */
 function settingIn(
   { path, text }: ReadableFile,

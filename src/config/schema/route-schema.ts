@@ -256,20 +256,6 @@ function matchOf({ model, prefix = '' }: RouteValues): Match {
   return model === undefined || model === EVERY_MODEL ? { prefix } : { model }
 }
 
-/** The model or prefix of a route, as in the file. */
-export function labelOf(match: Match): string {
-  if ('model' in match) return match.model
-  return match.prefix === '' ? EVERY_MODEL : match.prefix
-}
-
-/** The model that a target gets of a request: its own, or the requested one without what the route strips. */
-export function modelAt(
-  { model, strip }: { readonly model: string | null; readonly strip: string },
-  requested: string,
-): string {
-  return model ?? (requested.startsWith(strip) ? requested.slice(strip.length) : requested)
-}
-
 function targetOf(values: z.output<typeof target>) {
   return {
     ...section(fallbackTarget, values),

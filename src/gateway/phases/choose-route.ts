@@ -2,7 +2,7 @@
  * Chooses the route for a request by its model, and the order of the upstreams that may serve it. Sends
  * nothing.
  */
-import { modelAt } from '../../config/schema/route-schema.js'
+import { modelAt } from '../routing/router.js'
 import type { Identity } from '../../accounts/account.js'
 import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
 import { GatewayError } from '../../errors.js'

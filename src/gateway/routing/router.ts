@@ -10,7 +10,6 @@ import type {
   ShadowConfig,
   TargetName,
 } from '../../config/config.js'
-import { labelOf } from '../../config/schema/route-schema.js'
 import { matches, whenText, type RequestTraits } from './match-route-conditions.js'
 
 /**
@@ -148,6 +147,20 @@ function routeOf(
         ? null
         : { target: targetOf(shadow), subject: subjectOf(label, shadow), config: shadow },
   }
+}
+
+/** The model or prefix of a route, as in the file. */
+export function labelOf(match: RouteConfig['match']): string {
+  if ('model' in match) return match.model
+  return match.prefix === '' ? '*' : match.prefix
+}
+
+/** The model that a target gets of a request: its own, or the requested one without what the route strips. */
+export function modelAt(
+  { model, strip }: { readonly model: string | null; readonly strip: string },
+  requested: string,
+): string {
+  return model ?? (requested.startsWith(strip) ? requested.slice(strip.length) : requested)
 }
 
 /** Maximum length of a limit's subject. */

@@ -1,12 +1,17 @@
 /** The catalogue, the current route of each model, and the playground. */
-import { modelAt } from '../../../config/schema/route-schema.js'
 import { factsFor } from '../../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../../config/config.js'
 import type { ModelFacts } from '../../../formats/chat/model-facts.js'
 import { dialectsByRequest } from '../../../gateway/upstreams/choose-openai-endpoint.js'
 import { ANY_MODEL } from '../../../ledger/find-price.js'
 import { PLAIN_REQUEST } from '../../../gateway/routing/match-route-conditions.js'
-import { reasonOf, createRouter, type ModelRoute, type Router } from '../../../gateway/routing/router.js'
+import {
+  modelAt,
+  reasonOf,
+  createRouter,
+  type ModelRoute,
+  type Router,
+} from '../../../gateway/routing/router.js'
 import { GatewayError } from '../../../errors.js'
 import {
   signedRoute,
