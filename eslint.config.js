@@ -12,16 +12,13 @@ const strict = tseslint.configs.strictTypeChecked
 const configured = Object.assign({}, ...strict.map(({ rules }) => rules), TYPED)
 const fast = withFastRules(tseslint.plugin, configured)
 
-/** For `scripts/lint.mjs`, see `withFastRules`; without tsgolint ESLint finds everything itself. */
-export const typedFindings = fast?.typedFindings ?? (() => ({ files: new Set(), ruleNames: [] }))
-
 /** House rules that a machine can check; `test/architecture` checks the others. */
 export default tseslint.config(
   { ignores: ['build', 'dist', '.tap', 'node_modules'] },
   js.configs.recommended,
   ...strict.map(({ plugins, ...config }) => ({
     ...config,
-    ...(plugins && { plugins: { '@typescript-eslint': fast?.plugin ?? tseslint.plugin } }),
+    ...(plugins && { plugins: { '@typescript-eslint': fast ?? tseslint.plugin } }),
     files: ['**/*.{ts,tsx}'],
   })),
   {

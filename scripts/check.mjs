@@ -18,14 +18,12 @@ async function inSequence(...commands) {
   return true
 }
 
-/** What Prettier found in each file; `scripts/lint.mjs` has the like for ESLint. */
-const CACHE = ['--cache', '--cache-strategy', 'content', '--cache-location', 'build/.cache/prettier']
 const types = ['npm', 'run', '--silent', 'types']
 const steps = process.argv.includes('--before-tests')
   ? [
       inSequence(types, ['npm', 'run', '--silent', 'build']),
       inSequence(['npm', 'run', '--silent', 'transpile'], ['node', 'build/test/setup.js']),
     ]
-  : [run('node', 'scripts/lint.mjs'), inSequence(['prettier', '--check', ...CACHE, '.'], types)]
+  : [run('eslint', '.'), inSequence(['prettier', '--check', '.'], types)]
 const results = await Promise.all(steps)
 process.exit(results.every(Boolean) ? 0 : 1)

@@ -1,8 +1,8 @@
 /**
  * The rules of typescript-eslint that need types, in a tenth of their time: tsgolint has them on the compiler
- * of TypeScript 7. ESLint still decides which rules apply to a file, and applies its `eslint-disable`
- * comments; a rule here reports what tsgolint found. The protocol is that of Oxlint, which may change it, so
- * the version is exact.
+ * of TypeScript 7. ESLint still decides which rules apply to a file, and applies its `eslint-disable` comments;
+ * a rule here reports what tsgolint found. The protocol is that of Oxlint, which may
+ * change it, so the version is exact.
  */
 import { Buffer } from 'node:buffer'
 import { spawnSync } from 'node:child_process'
@@ -25,9 +25,9 @@ function findProgram() {
   }
 }
 
-/** The TypeScript files below the paths, by default those of the command line: what ESLint is about to read. */
-function filesOf(paths) {
-  return paths.flatMap((path) => {
+/** The TypeScript files below the paths of the command line: those that ESLint is about to read. */
+function filesOfCommandLine() {
+  return process.argv.slice(2).flatMap((path) => {
     const stats = statSync(path, { throwIfNoEntry: false })
     if (stats === undefined) return []
     return stats.isDirectory() ? filesBelow(resolve(path)) : [resolve(path)]
@@ -72,8 +72,8 @@ function isTyped(rule) {
 }
 
 /**
- * typescript-eslint's plugin, whose typed rules among `configured` run in tsgolint. Null where tsgolint is
- * not installed: then ESLint runs them itself.
+ * typescript-eslint's plugin, whose typed rules among `configured` run in tsgolint. Null where tsgolint is not
+ * installed: then ESLint runs them itself.
  */
 export function withFastRules(plugin, configured) {
   const program = findProgram()
@@ -84,7 +84,7 @@ export function withFastRules(plugin, configured) {
     .map(({ name, setting: [, options] }) => ({ name, options }))
   let found
   const findings = (file) => {
-    found ??= findingsIn(filesOf(process.argv.slice(2)), rules, program)
+    found ??= findingsIn(filesOfCommandLine(), rules, program)
     // An editor names no files, and reads one after a change of another.
     return found.get(file) ?? findingsIn([file], rules, program).get(file)
   }
@@ -102,11 +102,5 @@ export function withFastRules(plugin, configured) {
       context.report({ loc: { start: place(range.pos), end: place(range.end) }, message })
     }
   }
-  /** The files below the paths in which a typed rule finds something, and the names of these rules. */
-  const typedFindings = (paths) => {
-    found = findingsIn(filesOf(paths), rules, program)
-    const files = new Set([...found].filter(([, list]) => list.length > 0).map(([path]) => path))
-    return { files, ruleNames: rules.map(({ name }) => PREFIX + name) }
-  }
-  return { plugin: { ...plugin, rules: { ...plugin.rules, ...Object.fromEntries(fast) } }, typedFindings }
+  return { ...plugin, rules: { ...plugin.rules, ...Object.fromEntries(fast) } }
 }
