@@ -2,7 +2,6 @@
 import type { WireError } from '../../errors.js'
 import type { FinishReason } from '../chat/event.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
-import { longTextOf } from '../chat/long-text.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import { NO_OUTPUT, type OutputSize } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
@@ -44,17 +43,10 @@ export function edits(body: JsonObject, modelName: string, { model: facts, losse
   return out
 }
 
-/** Whether it is a turn of the model without content, such as a blocked reply; the API refuses it. */
+/** Whether it is a turn of the model without parts, such as a blocked reply; the API refuses it. */
 function isEmptyTurn(content: JsonValue): boolean {
   if (!isObject(content) || content.role !== 'model') return false
-  if ((content.parts ?? null) === null) return true
-  return Array.isArray(content.parts) && content.parts.every(isEmptyText)
-}
-
-/** Whether it is a text without characters, and without a signature that belongs to it. */
-function isEmptyText(part: JsonValue): boolean {
-  if (!isObject(part) || Object.keys(part).length !== 1) return false
-  return longTextOf(part, 'text') === null && part.text === ''
+  return (content.parts ?? null) === null || (Array.isArray(content.parts) && content.parts.length === 0)
 }
 
 /** Sets the model's name inside a countTokens request. */

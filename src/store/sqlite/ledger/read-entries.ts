@@ -179,7 +179,7 @@ export function filterOf(query: EntryQuery): Condition[] {
       : [
           {
             // The last name of a path is that of the entry's own account, which has another id.
-            sql: "account_id = ? OR (at_ms >= ? AND instr('/' || coalesce(account_path, ''), '/' || ? || '/') > 0)",
+            sql: "account_id = ? OR (entry.at_ms >= ? AND instr('/' || coalesce(account_path, ''), '/' || ? || '/') > 0)",
             values: [within.accountId, within.sinceMs ?? 0, within.name],
           },
         ]),
