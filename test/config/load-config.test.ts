@@ -88,6 +88,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
     metrics: { labels: [] },
     telemetry: { otlp: null, captureContent: false },
     notify: [],
+    docUrl: null,
     onLoss: 'report',
     afterDisconnect: { maxStreams: 100, maxStreamsPerKey: 10, maxMs: 120_000 },
     ledger: {
@@ -149,6 +150,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
         breaker: { failures: 5, errorRate: 0.5, minRequests: 20, windowMs: 10_000, openMs: 30_000 },
         probe: null,
         allowBetas: null,
+        allowBuckets: [],
         allowTools: null,
       },
     },

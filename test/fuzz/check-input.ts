@@ -153,9 +153,13 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
   const foreign = model !== MODELS[dialect] && model !== NEWER[dialect]
   if (foreign || request.rest['thinking'] !== undefined) return null
   const actual = refusalOf({ dialect, upstreamCodec }, objectOf(JSON.parse(written)), request)
-  if (actual !== null) return `refused by the provider: ${actual}`
-  return null
+  // Calls and results without a counterpart are left to a provider of the client's own format.
+  if (actual === null || (dialect === 'openai-chat' && UNPAIRED.test(actual))) return null
+  return `refused by the provider: ${actual}`
 }
+
+/** The provider's words about calls and results without a counterpart. */
+const UNPAIRED = /role 'tool' must be a response|tool_calls' must be followed|tool_call_id/
 
 /** The value without undefined members, which JSON omits. */
 function plain(value: unknown): unknown {

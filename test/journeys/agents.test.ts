@@ -193,7 +193,7 @@ interface Keys {
   readonly spent: string
 }
 
-/** A key without limits, keys with one request a minute, and one whose budget is too small for any request. */
+/** A key without limits, keys with one request a minute, and one whose budget is too small. */
 async function keysOf(gateway: TestGateway, { name }: Agent): Promise<Keys> {
   const free = await keyWith(gateway, name, {})
   const limited: Record<string, string> = {}

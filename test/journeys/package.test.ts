@@ -1,6 +1,6 @@
 /**
- * Goal: a second build of the package gives the same bytes, and an installation from the sources needs none of
- * the packages of development.
+ * Goal: a second build of the package gives the same bytes, and an installation from the sources needs none
+ * of the packages of development.
  * Method: two clones in folders of different names are packed; one gets production packages alone, and runs.
  */
 import { createHash } from 'node:crypto'

@@ -127,15 +127,15 @@ function cacheOf(isCached: boolean): { cache?: { ttl: '5m' } } {
 
 function userPart(kind: string): UserPart[] {
   const words = kind.split(' ')
-  const [type = '', source = '', detail = ''] = words
+  const [type = '', source = '', ...details] = words
   const cache = cacheOf(words.includes('cached'))
   switch (type) {
     case 'text':
       return [{ type, text: TEXT, ...cache }]
     case 'image':
-      return [{ type, source: sourceOf(source, detail), ...cache }]
+      return [{ type, source: sourceOf(source, details), ...cache }]
     case 'file':
-      return [{ type, source: sourceOf(source, detail), filename: 'x.pdf', ...cache }]
+      return [{ type, source: sourceOf(source, details), filename: 'x.pdf', ...cache }]
     case 'audio':
       return [{ type, format: source, data: BASE64 }]
     default:
@@ -143,9 +143,13 @@ function userPart(kind: string): UserPart[] {
   }
 }
 
-function sourceOf(kind: string, detail: string): MediaSource {
-  if (kind === 'url') return { kind, url: URL }
-  if (kind === 'file-id') return { kind, id: TEXT, ...(detail === 'openai' ? {} : { origin: detail }) }
+function sourceOf(kind: string, details: readonly string[]): MediaSource {
+  const [detail = ''] = details
+  const bucket = details.find((word) => word === 'gs' || word === 's3')
+  const address = bucket === undefined ? null : `${bucket}://bucket/x.pdf`
+  if (kind === 'url') return { kind, url: address ?? URL }
+  if (kind === 'file-id')
+    return { kind, id: address ?? TEXT, ...(detail === 'openai' ? {} : { origin: detail }) }
   return { kind: 'base64', mediaType: detail, data: BASE64 }
 }
 

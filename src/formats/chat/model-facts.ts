@@ -4,8 +4,8 @@
  */
 
 /**
- * The name of a model: printable ASCII words with single spaces between them, at most 256 characters. Names of
- * vendors have no space; names that operators choose for routes may have.
+ * The name of a model: printable ASCII words with single spaces between them, at most 256 characters. Names
+ * of vendors have no space; names that operators choose for routes may have.
  */
 export const MODEL_NAME = /^(?=[ -~]{1,256}$)[!-~]+(?: [!-~]+)*$/
 

@@ -98,8 +98,8 @@ const RESOURCES: Readonly<Record<Cloud, RegExp | null>> = {
 const CACHE = 'cached_content'
 
 /**
- * The refusal of a body that the cloud receives unchanged; null if it names nothing that is not listed. `body`
- * has the members of the cloud's own API.
+ * The refusal of a body that the cloud receives unchanged; null if it names nothing that is not listed.
+ * `body` has the members of the cloud's own API.
  */
 export function refusalOfBody(body: JsonObject, rules: Rules): GatewayError | null {
   const cloud = cloudOf(rules)

@@ -271,12 +271,18 @@ function sourceWords(source: MediaSource): string[] {
     case 'base64':
       return ['base64', plainWord(source.mediaType)]
     case 'url':
-      return ['url']
+      return ['url', ...bucketWord(source.url)]
     case 'file-id':
-      return ['file-id', plainWord(source.origin ?? 'openai')]
+      return ['file-id', plainWord(source.origin ?? 'openai'), ...bucketWord(source.id)]
     default:
       return source satisfies never
   }
+}
+
+/** The scheme of an address in a bucket, which few upstreams take. */
+function bucketWord(address: string): string[] {
+  const [, scheme] = /^(gs|s3):\/\//i.exec(address) ?? []
+  return scheme === undefined ? [] : [scheme.toLowerCase()]
 }
 
 function callKind({ custom, signature }: ToolCall): string {

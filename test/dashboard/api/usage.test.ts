@@ -110,7 +110,7 @@ void t.test('K-176: ranges are bounded, and unknown parameters are refused', asy
     '/audit?limit=201',
     '/live?limit=1',
     '/models?x=1',
-    '/models/explain?model=a%20b',
+    '/models/explain?model=a%20%20b',
   ]
   for (const path of bad) {
     const answer = await browser.get(path)

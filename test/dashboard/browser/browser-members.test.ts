@@ -71,7 +71,7 @@ void t.test('members, invitations and the choice of an account', { skip: SKIP },
   await dialog.getByLabel('E-mail').fill(EMAIL)
   await dialog.getByLabel('Role').selectOption('member')
   await dialog.getByRole('button', { name: 'Add', exact: true }).click()
-  await page.getByText('You will not see it again').waitFor()
+  await page.getByText('You will not see the link again').waitFor()
   const link = await page.locator('.secret-text').innerText()
   t.same(await violations(page), [], 'axe: the link')
   await page.getByRole('button', { name: 'I have saved it' }).click()

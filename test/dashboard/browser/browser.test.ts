@@ -87,7 +87,7 @@ async function createAccount(t: Test, watched: Watched): Promise<string> {
   await page.getByRole('button', { name: 'Create account' }).click()
   await page.getByRole('dialog').getByLabel('E-mail').fill(OWNER.email)
   await page.getByRole('button', { name: 'Create', exact: true }).click()
-  await page.getByText('You will not see it again').waitFor()
+  await page.getByText('You will not see the link again').waitFor()
   const link = await page.locator('.secret-text').innerText()
   await inOrder(t, watched, 'the link')
   await saved(page)
