@@ -2,7 +2,7 @@
  * Goal: a gateway is upgraded from the last release while apps use it, and there is a way back: no request
  * is refused in a fleet, and each one is in the ledger once.
  * Method: the program of the last release, built from its commit, and this one, with the documented steps:
- * one after the other on one Redis; on SQLite a stop, a backup, a start, and the backup restored for the way
+ * in sequence on one Redis; on SQLite a stop, a backup, a start, and the backup restored for the way
  * back.
  */
 import { spawn, spawnSync } from 'node:child_process'

@@ -58,7 +58,7 @@ function withKeywords(
 ): JsonObject {
   const isTaken = (key: string): boolean => !notAtRoot.includes(key) && onlyAtRoot?.includes(key) !== false
   if (Object.keys(root).every(isTaken)) return root
-  // A closed root changes nothing for the model, which knows the declared properties only.
+  // A closed root changes nothing for the model, which gets the declared properties only.
   const isSilent = (key: string): boolean =>
     SILENT.has(key) || (key === 'additionalProperties' && root[key] === false)
   const lost = Object.keys(root).some((key) => !isTaken(key) && !notAtRoot.includes(key) && !isSilent(key))

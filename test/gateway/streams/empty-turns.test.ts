@@ -127,7 +127,7 @@ for (const [format, turns] of Object.entries(TURNS)) {
         const about = `${JSON.stringify(turn)} ${await response.text()}`
         t.equal(response.status, 200, about)
         const sent = objectOf(JSON.parse(upstream.requests[0]?.body.toString() ?? '{}') as JsonValue)
-        // The provider takes what it has sent: Gemini a blank text, OpenAI whatever its own format has.
+        // The provider takes what it has sent: Gemini a blank text, OpenAI all of its own format.
         const isOwn = format === name && (format === 'responses' || about.includes('"text":""'))
         if (!isOwn) t.same(emptyTurns(sent), [], about)
       }
