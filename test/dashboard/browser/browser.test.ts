@@ -279,6 +279,7 @@ void t.test('charts, tables and requests of a month of use', { skip: SKIP }, asy
   await page.getByRole('button', { name: 'Failed only' }).click()
   const failed = rows.filter({ hasText: 'upstream failed' }).first()
   await failed.waitFor()
+  await page.getByText(/^200$/).first().waitFor({ state: 'detached' })
   t.equal(await page.getByText(/^200$/).count(), 0, 'failures alone')
   await failed.click()
   const drawer = page.getByRole('dialog', { name: 'Request' })
