@@ -20,7 +20,8 @@ import { TrustedProxies } from '../http/client-address.js'
 import { promptSizeOf, inputTokens } from '../ledger/estimate-tokens.js'
 import { Prices } from '../ledger/find-price.js'
 import { priceVersionOf } from '../ledger/price-version.js'
-import { Rules } from '../limits/find-limits.js'
+import type { Identity } from '../accounts/account.js'
+import { Rules, type Limit } from '../limits/find-limits.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import type { TargetSeries } from '../observe/metrics/target-series.js'
 import { arePluginsLoaded, loadPlugins, Plugins, type CalledFor } from '../policy/plugins.js'
@@ -31,7 +32,14 @@ import { UpstreamStates } from './attempts/upstream-state.js'
 import { BudgetPrices } from './charges/budget-price.js'
 import { traitsOf } from './routing/match-route-conditions.js'
 import { stickyKeyOf, orderTargets } from './routing/order-targets.js'
-import { modelAt, createRouter, type ModelRoute, type Router, type RouteTarget } from './routing/router.js'
+import {
+  modelAt,
+  createRouter,
+  withoutStart,
+  type ModelRoute,
+  type Router,
+  type RouteTarget,
+} from './routing/router.js'
 import { ModelList, type Discovered } from './model-list.js'
 import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { openAiEndpoint } from './upstreams/choose-openai-endpoint.js'
@@ -42,6 +50,8 @@ import { Upstreams, type Upstream } from './upstreams/upstreams.js'
 /** A target in one wire format: the values that all its requests share. */
 export interface Target {
   readonly route: string
+  /** The start of the requested model that the route strips; often empty. */
+  readonly strip: string
   readonly upstream: Upstream
   readonly dialect: DialectName
   /** The format in which the upstream receives requests; for chats it is the dialect itself. */
@@ -212,7 +222,7 @@ export class Generation {
     const dialect = choice === 'openai' ? 'openai-chat' : choice
     const upstream = this.snapshot.config.upstreams[name]
     if (dialect === undefined || upstream === undefined) return null
-    return this.makeTarget({ route: `native:${name}`, upstream }, dialect)
+    return this.makeTarget({ route: `native:${name}`, strip: '', upstream }, dialect)
   }
 
   /** The facts of a model from the catalogue, or those of its family. */
@@ -221,13 +231,23 @@ export class Generation {
   }
 
   /** The id of a model in the catalogue, else `other`: metric labels never contain a client's text. */
-  modelLabel(model: string): string {
-    return this.snapshot.catalogue.find(model)?.id ?? 'other'
+  modelLabel(model: string, target: Pick<Target, 'strip'> | null = null): string {
+    return this.snapshot.catalogue.find(withoutStart(model, target?.strip ?? ''))?.id ?? 'other'
   }
 
   /** The name under which limits count a model: its id in the catalogue, else the route. */
-  limitedAs(model: string, { route }: Target): string {
-    return this.snapshot.catalogue.find(model)?.id ?? route
+  limitedAs(model: string, { route, strip }: Target): string {
+    return this.snapshot.catalogue.find(withoutStart(model, strip))?.id ?? route
+  }
+
+  /** The limits of a request for a model, whichever of its names a rule has. */
+  limitsOf(identity: Identity, model: string, target: Target): readonly Limit[] {
+    const modelName = this.limitedAs(model, target)
+    const upstream = target.upstream.config.name
+    return this.limits.of({
+      ...{ identity, model, modelName, upstream },
+      strippedModel: withoutStart(model, target.strip),
+    })
   }
 
   /** Whether `note` is passed for the first time. It must be from a closed set, never a client's text. */
@@ -297,7 +317,7 @@ export class Generation {
   }
 
   private makeTarget(
-    routeTarget: Pick<RouteTarget, 'route' | 'upstream'>,
+    routeTarget: Pick<RouteTarget, 'route' | 'upstream' | 'strip'>,
     dialect: DialectName,
     wire: WireFormat = dialect,
   ): Target {
@@ -311,6 +331,7 @@ export class Generation {
     const generation = String(this.snapshot.generation)
     return {
       route: routeTarget.route,
+      strip: routeTarget.strip,
       upstream,
       dialect,
       wire,

@@ -13,6 +13,8 @@ export interface LimitedRequest {
   readonly identity: Identity
   /** The model that the client requested. */
   readonly model: string
+  /** The same without the start that its route strips. A rule holds for both names. */
+  readonly strippedModel: string
   /** The name in counters: the catalogue's id of the model, else its route; a closed set. */
   readonly modelName: string
   readonly upstream: string
@@ -204,7 +206,8 @@ function collect(applying: Limit[], rules: readonly LimitConfig[], request: Limi
   for (const rule of rules) if (matches(rule, request)) applying.push(limitOf(rule, request))
 }
 
-function matches(rule: LimitConfig, { identity, model, modelName, upstream }: LimitedRequest): boolean {
+function matches(rule: LimitConfig, request: LimitedRequest): boolean {
+  const { identity, model, strippedModel, modelName, upstream } = request
   const label = labelOf(rule.scope)
   return (
     (label === null || Object.hasOwn(identity.labels, label)) &&
@@ -216,8 +219,8 @@ function matches(rule: LimitConfig, { identity, model, modelName, upstream }: Li
       rule.account === accountNameOf(identity)) &&
     (rule.key === null || rule.key === identity.keyId) &&
     (rule.upstream === null || rule.upstream === upstream) &&
-    (rule.model === null || rule.model === model || rule.model === modelName) &&
-    (rule.prefix === null || model.startsWith(rule.prefix))
+    (rule.model === null || [model, strippedModel, modelName].includes(rule.model)) &&
+    (rule.prefix === null || model.startsWith(rule.prefix) || strippedModel.startsWith(rule.prefix))
   )
 }
 

@@ -128,7 +128,13 @@ export async function admitNative(
   const { generation } = x
   const { name, native } = target.upstream.config
   const model = `native:${name}`
-  const limits = generation.limits.of({ identity, model, modelName: model, upstream: name })
+  const limits = generation.limits.of({
+    identity,
+    model,
+    strippedModel: model,
+    modelName: model,
+    upstream: name,
+  })
   const { replyNanoUsd } = routed
   const nanoUsd =
     replyNanoUsd === undefined

@@ -130,13 +130,9 @@ function modelsOf({ model, summaries }: Pick<NewBatch, 'model' | 'summaries'>): 
 /** The limits of native requests, and those of the models. */
 function batchLimits(metered: Metered, models: readonly string[]): readonly Limit[] {
   const { x, identity, target } = metered
-  const upstream = target.upstream.config.name
   const limits = new Map(nativeLimits(metered).map((limit) => [limit.subject, limit]))
   for (const model of models) {
-    const modelName = x.generation.limitedAs(model, target)
-    for (const limit of x.generation.limits.of({ identity, model, modelName, upstream })) {
-      limits.set(limit.subject, limit)
-    }
+    for (const limit of x.generation.limitsOf(identity, model, target)) limits.set(limit.subject, limit)
   }
   return [...limits.values()]
 }

@@ -42,7 +42,7 @@ export interface MeterServices {
 export function nativeLimits({ x, identity, target }: Metered): readonly Limit[] {
   const upstream = target.upstream.config.name
   const model = `native:${upstream}`
-  return x.generation.limits.of({ identity, model, modelName: model, upstream })
+  return x.generation.limits.of({ identity, model, strippedModel: model, modelName: model, upstream })
 }
 
 /** Whether a budget applies that an unknown price must not pass. */

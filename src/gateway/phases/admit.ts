@@ -83,8 +83,7 @@ export function admit(routed: RoutedRequest, limits: LimitServices): Admission |
   const [{ target }] = candidates
   const { model } = call.request
   const modelName = x.generation.limitedAs(model, target)
-  const upstream = target.upstream.config.name
-  const rules = x.generation.limits.of({ identity, model, modelName, upstream })
+  const rules = x.generation.limitsOf(identity, model, target)
   if (rules === NO_LIMITS) {
     const limitReservation = limits.limiter.note(new UnlimitedRequest(routed, modelName))
     const reservation = null

@@ -75,8 +75,7 @@ function admitCount(
   const { request } = call
   const [{ target, model }] = candidates
   const modelName = generation.limitedAs(request.model, target)
-  const upstream = target.upstream.config.name
-  const limits = generation.limits.of({ identity, model: request.model, modelName, upstream })
+  const limits = generation.limitsOf(identity, request.model, target)
   const provisional = { x, identity, clientRequestId, request, target, model, modelName }
   const unsettled = provisionalEntry(provisional, {
     usage: { input: 0 },

@@ -59,11 +59,7 @@ export function permitsShadow(call: Call, { target }: Pick<Candidate, 'target'>)
 /** Whether a limit on money applies to the request. */
 function isBudgeted({ candidates }: Route, { request }: Call, { identity, generation }: ToolRules): boolean {
   const { model } = request
-  return candidates.some(({ target }) => {
-    const upstream = target.upstream.config.name
-    const modelName = generation.limitedAs(model, target)
-    return needsOf(generation.limits.of({ identity, model, modelName, upstream })).money
-  })
+  return candidates.some(({ target }) => needsOf(generation.limitsOf(identity, model, target)).money)
 }
 
 /** Throws `forbidden` if a request to the target may not use the tool, or the tool its model. */

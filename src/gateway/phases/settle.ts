@@ -304,7 +304,7 @@ function recordReply(x: Exchange, results: Results, { seconds, outcome }: End): 
   const waitMs = delivery?.clientWaitMs ?? 0
   if (waitMs > 0) series.backpressure('client', waitMs / 1000)
   const firstMs = firstContentMs(x, results)
-  const model = x.generation.modelLabel(call?.request.model ?? '')
+  const model = x.generation.modelLabel(call?.request.model ?? '', candidate.target)
   const ttftSeconds = firstMs === null ? null : firstMs / 1000
   const traceId = x.trace?.exportedId ?? null
   series.served(model, { seconds, ttftSeconds, usage: replyResult.usage, traceId })

@@ -81,7 +81,7 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     route: target?.route,
     upstream: target?.upstream.config.name,
     dialect: operation === 'native' ? 'native' : target?.dialect,
-    model: model === undefined ? undefined : x.generation.modelLabel(model),
+    model: model === undefined ? undefined : x.generation.modelLabel(model, target ?? null),
     upstream_model: nameOf(replyResult?.model ?? results.upstreamModel) ?? undefined,
     stream,
     generation: x.generation.snapshot.generation,

@@ -160,7 +160,12 @@ export function modelAt(
   { model, strip }: { readonly model: string | null; readonly strip: string },
   requested: string,
 ): string {
-  return model ?? (requested.startsWith(strip) ? requested.slice(strip.length) : requested)
+  return model ?? withoutStart(requested, strip)
+}
+
+/** The name of a model without the start that a route strips. */
+export function withoutStart(model: string, strip: string): string {
+  return model.startsWith(strip) ? model.slice(strip.length) : model
 }
 
 /** Maximum length of a limit's subject. */

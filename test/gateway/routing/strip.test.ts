@@ -14,6 +14,23 @@ const ROUTES = `  - { prefix: ours/, strip: ours/, upstream: openai }
   - { model: '*', targets: [{ upstream: openai }] }
 `
 
+void t.test('limits of a model hold for each of its names', async (t) => {
+  const more = `limits:
+  - { scope: key, prefix: gpt-5.4-mini, requests_per_minute: 1 }
+  - { scope: key, model: claude-sonnet-5-5, requests_per_minute: 1 }
+`
+  const gateway = await startGateway(t, { routes: ROUTES, more })
+  const status = async (model: string): Promise<number> => {
+    const reply = await gateway.chat({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 })
+    await reply.text()
+    return reply.status
+  }
+  t.equal(await status('gpt-5.4-mini'), 200)
+  t.equal(await status('ours/gpt-5.4-mini'), 429)
+  t.equal(await status('ours/claude-sonnet-5-5'), 200)
+  t.equal(await status('claude-sonnet-5-5'), 429)
+})
+
 void t.test('the list has the names that clients use', async (t) => {
   const gateway = await startGateway(t, { routes: ROUTES })
   const headers = { authorization: `Bearer ${gateway.secret}` }
@@ -38,6 +55,8 @@ void t.test('the upstream gets the rest of the name', async (t) => {
   t.same(await ask('kept/anything'), [200, 'openai', 'gpt-5.4'], 'a model of the target wins')
   t.same(await ask('My Best Model'), [200, 'openai', 'gpt-5.4'])
   t.same(await ask('vendor/unheard-of'), [200, 'openai', 'vendor/unheard-of'])
+  const line = gateway.lines.find(({ route }) => route === 'ours/')
+  t.match(line, { model: 'gpt-5.4-mini' }, 'the log and metrics have the model of the catalogue')
   const [row] = (await rowsOf(gateway)).filter(({ modelAsked }) => modelAsked === 'ours/gpt-5.4-mini')
   t.match(row, { model: 'gpt-5.4-mini' })
   t.ok(row?.costNanoUsd !== null && Number(row?.costNanoUsd) > 0, 'priced as the model that served')

@@ -85,7 +85,8 @@ function rulesOf(snapshot: Snapshot): Rules {
 /** Limits that depend on the model or upstream of a request are not listed. */
 function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): Owned[] {
   const of = (key: ApiKey | null, prefix: string): Owned[] => {
-    const scope = { identity: identityOf(account, key), model: '', modelName: '', upstream: '' }
+    const none = { model: '', strippedModel: '', modelName: '', upstream: '' }
+    const scope = { identity: identityOf(account, key), ...none }
     const found = rules.of(scope).filter(({ subject, shared }) => {
       // Of the limits that accounts share, only those of the account itself.
       return (!shared || subject === ownSubject(account.id)) && subject.startsWith(prefix)
