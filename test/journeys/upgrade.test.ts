@@ -15,8 +15,8 @@ import { redisMissing, startRedis } from '../helpers/redis.js'
 import { chat, configText, EMAIL, ENGINES, type Engine } from '../store/upgrade/scene.js'
 import { eventually, show } from './shell.js'
 
-/** The program whose stores are recorded as `v0.1.0`. */
-const LAST_RELEASE = '853d6839838ca17845c51679f66902fbf26221e6'
+/** The last commit with the schema of 0.1.0. */
+const LAST_RELEASE = '4c6601e88ae58d3c2ae37e1e22f4da92265a3f4e'
 const IN_FLIGHT = 4
 
 const isKnown = spawnSync('git', ['cat-file', '-e', `${LAST_RELEASE}^{commit}`]).status === 0
@@ -68,8 +68,9 @@ class Apps {
   /** Null: no gateway is in service, and the apps wait. */
   gateway: Gateway | null = null
 
-  constructor(secret: string) {
+  constructor(t: Test, secret: string) {
     this.secret = secret
+    t.teardown(() => this.end())
     this.running = Array.from({ length: IN_FLIGHT }, () => this.send())
   }
 
@@ -145,7 +146,7 @@ async function scene(t: Test, engine: Engine, old: Tree): Promise<UpgradeScene> 
 /** One gateway after the other, on one Redis. */
 async function fleet(t: Test, old: Tree): Promise<void> {
   const { file, secret, entries } = await scene(t, 'redis', old)
-  const apps = new Apps(secret)
+  const apps = new Apps(t, secret)
   const first = await serve(t, old, file)
   apps.gateway = first
   await apps.more()
@@ -170,7 +171,7 @@ async function fleet(t: Test, old: Tree): Promise<void> {
 async function machine(t: Test, old: Tree): Promise<void> {
   const { file, secret, entries } = await scene(t, 'sqlite', old)
   const data = join(file, '..', 'data')
-  const apps = new Apps(secret)
+  const apps = new Apps(t, secret)
   let gateway = await serve(t, old, file)
   apps.gateway = gateway
   await apps.more()
