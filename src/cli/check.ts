@@ -171,7 +171,7 @@ type RequestSide = Parameters<typeof notCarried>[1] & { readonly dialect: Parame
 
 /** The first target, and those of other dialects. */
 function sidesOf(
-  { match, targets, fallback }: RouteConfig,
+  { match, strip, targets, fallback }: RouteConfig,
   place: string,
   { config, catalogue }: Loaded,
 ): { readonly own: RequestSide; readonly others: readonly OtherSide[] } | null {
@@ -180,7 +180,7 @@ function sidesOf(
   const requested = catalogue.models.find(({ id }) => id.startsWith(text))?.id ?? text
   const sideOf = (target: TargetName) => {
     const upstream = config.upstreams[target.upstream]
-    const facts = factsFor(catalogue, modelAt(target, requested))
+    const facts = factsFor(catalogue, modelAt({ model: target.model, strip }, requested))
     return upstream === undefined
       ? null
       : { dialect: dialectsByRequest(upstream, facts).plain, facts, upstream }

@@ -244,7 +244,7 @@ function shownRoute({ match, when, targets, shadow, ...route }: RouteConfig): Js
   const conditions =
     when === null ? null : { ...snakeKeys(when), labels: mapValues(when.labels, (label) => label) }
   return {
-    ...match,
+    ...('prefix' in match && match.prefix === '' ? { model: '*' } : match),
     when: conditions,
     targets: targets.map(({ abort, ...target }) => {
       return { ...snakeKeys(target), abort: abort === null ? null : shownAbort(abort) }

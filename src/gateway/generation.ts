@@ -240,7 +240,7 @@ export class Generation {
     return this.snapshot.catalogue.find(withoutStart(model, strip))?.id ?? route
   }
 
-  /** The limits of a request for a model, whichever of its names a rule has. */
+  /** The limits of a request for a model, by any of its names. */
   limitsOf(identity: Identity, model: string, target: Target): readonly Limit[] {
     const modelName = this.limitedAs(model, target)
     const upstream = target.upstream.config.name

@@ -131,8 +131,8 @@ function idsOf({ catalogue, config }: Snapshot, router: Router, discovered: Disc
           match.prefix !== '' ||
           targets.some(({ upstream }) => listedBy.get(upstream.name)?.has(id) === true),
       )
-  const stripped = config.routes.flatMap(({ targets }) =>
-    targets.flatMap(({ upstream: name, model, strip }) => {
+  const stripped = config.routes.flatMap(({ targets, strip }) =>
+    targets.flatMap(({ upstream: name, model }) => {
       if (strip === '' || model !== null) return []
       const family = FAMILIES[config.upstreams[name]?.dialect ?? '']
       const own = catalogue.models.filter((each) => family !== undefined && each.family === family)

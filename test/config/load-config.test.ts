@@ -157,8 +157,9 @@ void t.test('omitted settings have the documented defaults', (t) => {
     routes: [
       {
         match: { prefix: 'gpt-' },
+        strip: '',
         when: null,
-        targets: [{ upstream: 'openai', model: null, weight: 1, abort: null, strip: '' }],
+        targets: [{ upstream: 'openai', model: null, weight: 1, abort: null }],
         sticky: 'none',
         balance: 'weighted',
         fallback: [],

@@ -134,8 +134,9 @@ function configOf({ config, upstream, model }: RehearsalOptions, folder: string)
 function routeTo(upstream: UpstreamConfig, model: string, requested: string | null): RouteConfig {
   return {
     match: { model },
+    strip: '',
     when: null,
-    targets: [{ upstream: upstream.name, model: requested, strip: '', weight: 1, abort: null }],
+    targets: [{ upstream: upstream.name, model: requested, weight: 1, abort: null }],
     sticky: 'none',
     balance: 'weighted',
     fallback: [],

@@ -9,7 +9,7 @@ import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import { section } from './section.js'
-import { name, whole } from './value-types.js'
+import { modelText, name, whole } from './value-types.js'
 
 /** Nano-dollars are integers; a million dollars is a ninth of the largest safe one. */
 const usd = z.number().min(0).max(1_000_000)
@@ -68,8 +68,16 @@ const scopeAndSelectors = z.strictObject({
     .describe(
       'Only with `scope: label:NAME`: only for keys with this value of the label, with a count of its own. A rule without `value` applies to them, too.',
     ),
-  model: text.optional().describe('Only for requests for this model, including its dated ids.'),
-  prefix: text.optional().describe('Only for requests for a model whose id starts with this.'),
+  model: modelText
+    .optional()
+    .describe(
+      'Only for requests for this model, including its dated ids, also with the start that a route strips.',
+    ),
+  prefix: modelText
+    .optional()
+    .describe(
+      'Only for requests for a model whose id starts with this, also after the start that a route strips.',
+    ),
   upstream: text.optional().describe('Only for requests that go to this upstream.'),
 })
 

@@ -213,25 +213,24 @@ export type RouteValues = z.output<typeof routeSchema>
 
 /** The resolved form; only for values without findings of `checkRoutes`. */
 export function routeOf(route: RouteValues) {
-  const { upstream, targets = [], retry, hedge, strip = '' } = route
+  const { upstream, targets = [], retry, hedge } = route
   return {
     match: matchOf(route),
+    /** The start of the requested model that targets without a model do not get; often empty. */
+    strip: route.strip ?? '',
     /** Null: the route takes every request for its models. */
     when: whenOf(route.when),
     /** At least one, with at least one weight above 0. */
-    targets: (upstream === undefined ? targets : [{ upstream, weight: 1 }]).map((values) => ({
-      ...targetOf(values),
-      strip,
-    })),
+    targets: (upstream === undefined ? targets : [{ upstream, weight: 1 }]).map(targetOf),
     sticky: route.sticky,
     balance: route.balance,
     /** Tried in order after the targets. */
-    fallback: route.fallback.map((target) => ({ ...section(fallbackTarget, target), strip })),
+    fallback: route.fallback.map((target) => section(fallbackTarget, target)),
     retry: retry === undefined ? NO_RETRY : section(retrySchema, retry),
     /** Null: no hedging. */
     hedge: hedge === undefined ? null : section(hedgeSchema, hedge),
     /** Null: no copies. */
-    shadow: route.shadow === undefined ? null : { ...shadowOf(route.shadow), strip },
+    shadow: route.shadow === undefined ? null : shadowOf(route.shadow),
     cache: routeCacheOf(route.cache),
     cacheControl: cacheControlOf(route.cache_control),
     /** Names of guardrails, in order. */

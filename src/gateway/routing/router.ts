@@ -125,7 +125,8 @@ function routeOf(
       throw new Error(`routes[${index}] names the unknown upstream '${target.upstream}'`)
     }
     const { weight = 0, isFallback = false, canary = null, abort = null } = properties
-    const { model, strip } = target
+    const { model } = target
+    const { strip } = config
     return { route: label, upstream, model, strip, weight, isFallback, canary, abort }
   }
   const { shadow } = config

@@ -74,28 +74,29 @@ routes:
   })
   t.strictSame(config.routes[1], {
     match: { prefix: 'claude-' },
+    strip: '',
     when: null,
     cache: null,
     cacheControl: null,
     targets: [
-      { upstream: 'b', model: null, strip: '', weight: 9, abort: null },
+      { upstream: 'b', model: null, weight: 9, abort: null },
       {
-        ...{ upstream: 'a', model: 'gpt-5.4', strip: '', weight: 0.5 },
+        ...{ upstream: 'a', model: 'gpt-5.4', weight: 0.5 },
         abort: { errorRate: 0.05, minRequests: 20, windowMs: 3_600_000 },
       },
     ],
     sticky: 'conversation',
     balance: 'least_latency',
     fallback: [
-      { upstream: 'a', model: 'gpt-5.5', strip: '' },
-      { upstream: 'a', model: null, strip: '' },
+      { upstream: 'a', model: 'gpt-5.5' },
+      { upstream: 'a', model: null },
     ],
     retry: { attempts: 3, budget: 0.2, maxWaitMs: 0, nonIdempotent: true },
     hedge: { afterMs: 1_500, extraSpend: 0.02 },
     shadow: {
       upstream: 'a',
       model: 'gpt-5.4',
-      strip: '',
+
       percent: 1,
       nanoUsdPerDay: 2_500_000_000,
       concurrent: 16,

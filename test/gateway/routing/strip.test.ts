@@ -4,6 +4,8 @@
  * Method: a gateway whose emulator records the model that it gets, in the same and in another format.
  */
 import t from 'tap'
+import { arrayOf, objectOf } from '../../../src/formats/chat/json.js'
+import { maskedConfig } from '../../../src/config/masked-config.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 
@@ -18,6 +20,7 @@ void t.test('limits of a model hold for each of its names', async (t) => {
   const more = `limits:
   - { scope: key, prefix: gpt-5.4-mini, requests_per_minute: 1 }
   - { scope: key, model: claude-sonnet-5-5, requests_per_minute: 1 }
+  - { scope: key, model: My Best Model, requests_per_minute: 1 }
 `
   const gateway = await startGateway(t, { routes: ROUTES, more })
   const status = async (model: string): Promise<number> => {
@@ -29,6 +32,14 @@ void t.test('limits of a model hold for each of its names', async (t) => {
   t.equal(await status('ours/gpt-5.4-mini'), 429)
   t.equal(await status('ours/claude-sonnet-5-5'), 200)
   t.equal(await status('claude-sonnet-5-5'), 429)
+  t.equal(await status('My Best Model'), 200)
+  t.equal(await status('My Best Model'), 429, 'a name with words')
+  const { routes } = maskedConfig(gateway.load())
+  t.match(arrayOf(routes).filter((route) => objectOf(route)['strip'] === 'ours/')[0], { prefix: 'ours/' })
+  t.ok(
+    arrayOf(routes).some((route) => objectOf(route)['model'] === '*'),
+    'as in the file',
+  )
 })
 
 void t.test('the list has the names that clients use', async (t) => {
