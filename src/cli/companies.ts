@@ -12,11 +12,6 @@ export interface Companies {
 }
 
 const CLOUDS = { bedrock: 'Amazon Web Services', vertex: 'Google Cloud', azure: 'Microsoft Azure' } as const
-const HOSTS: Readonly<Record<string, string>> = {
-  'api.openai.com': 'OpenAI',
-  'api.anthropic.com': 'Anthropic',
-  'generativelanguage.googleapis.com': 'Google',
-}
 const MAKERS: Readonly<Record<string, string>> = {
   openai: 'OpenAI',
   anthropic: 'Anthropic',
@@ -32,7 +27,8 @@ export function companiesOf({ upstreams }: Config, catalogue: Catalogue): Compan
     if (platform !== null) return CLOUDS[platform.name]
     if (preset !== null) return PRESETS[preset].title
     const { hostname } = new URL(baseUrl)
-    return HOSTS[hostname] ?? hostname
+    const vendor = Object.values(PRESETS).find((each) => each.baseUrl?.includes(`//${hostname}/`) === true)
+    return vendor?.title ?? hostname
   }
   const publisherOf = (model: string): string | null => {
     const found = catalogue.find(model)

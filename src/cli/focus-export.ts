@@ -36,7 +36,7 @@ interface ChargeNames {
 
 type Cell = (charge: Charge, names: ChargeNames) => string | number
 
-const cost: Cell = ({ nanoUsd }) => usdText(nanoUsd)
+const cost: Cell = ({ nanoUsd }) => usd(nanoUsd)
 const tokens: Cell = ({ input, output }) => input + output
 const provider: Cell = ({ entry: { upstream } }, { providerOf }) => providerOf(upstream ?? '')
 const model: Cell = ({ entry }) => entry.model
@@ -151,12 +151,6 @@ function tagsOf({ labels }: LedgerEntry): string {
     return [pair.slice(0, at), pair.slice(at + 1)]
   })
   return JSON.stringify(Object.fromEntries(tags))
-}
-
-function usdText(nanoUsd: bigint): string {
-  if (nanoUsd <= BigInt(Number.MAX_SAFE_INTEGER)) return usd(Number(nanoUsd)) ?? ''
-  const digits = String(nanoUsd)
-  return `${digits.slice(0, -9)}.${digits.slice(-9)}`
 }
 
 function dayOf({ atMs }: LedgerEntry): number {

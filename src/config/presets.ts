@@ -286,7 +286,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   },
   // "Gemini API reference".
   gemini: {
-    title: 'Google Gemini',
+    title: 'Google',
     dialect: 'gemini',
     baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
     variables: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],

@@ -401,7 +401,8 @@ export function reportNative({ native = [] }: ChatRequest, losses: Losses): void
   }
 }
 
-const FAMILIES: Readonly<Record<DialectName, string>> = {
+/** The vendor that a dialect belongs to; others may use it, too. */
+export const VENDOR_OF: Readonly<Record<DialectName, string>> = {
   'openai-chat': 'openai',
   'openai-responses': 'openai',
   anthropic: 'anthropic',
@@ -411,5 +412,5 @@ const FAMILIES: Readonly<Record<DialectName, string>> = {
 
 /** Facts of an ordinary model of the dialect's own vendor. */
 export function ordinaryModel(id: string, dialect: DialectName): ModelFacts {
-  return { id, family: FAMILIES[dialect], createdAtSeconds: 0 }
+  return { id, family: VENDOR_OF[dialect], createdAtSeconds: 0 }
 }

@@ -3,11 +3,11 @@
  * text in the client's format. A model without a usable upstream is left out.
  */
 import { allowedModelsFilter } from '../accounts/allowed-models.js'
-import type { Snapshot } from '../config/config.js'
+import type { DialectChoice, Snapshot } from '../config/config.js'
 import { nearest } from '../config/config-problem.js'
-import type { DialectName, ListedModel } from '../formats/dialect.js'
+import { VENDOR_OF, type DialectName, type ListedModel } from '../formats/dialect.js'
 import { modelPagesOf } from '../formats/index.js'
-import type { ModelFacts, ModelFamily } from '../formats/chat/model-facts.js'
+import type { ModelFacts } from '../formats/chat/model-facts.js'
 import type { Prices } from '../ledger/find-price.js'
 import { describeModel } from './describe-model.js'
 import type { Router } from './routing/router.js'
@@ -134,8 +134,8 @@ function idsOf({ catalogue, config }: Snapshot, router: Router, discovered: Disc
   const stripped = config.routes.flatMap(({ targets, strip }) =>
     targets.flatMap(({ upstream: name, model }) => {
       if (strip === '' || model !== null) return []
-      const family = FAMILIES[config.upstreams[name]?.dialect ?? '']
-      const own = catalogue.models.filter((each) => family !== undefined && each.family === family)
+      const vendor = vendorOf(config.upstreams[name]?.dialect ?? 'openai-chat')
+      const own = catalogue.models.filter(({ family }) => family === vendor)
       return [...own.map(({ id }) => id), ...(listedBy.get(name) ?? [])].map((id) => strip + id)
     }),
   )
@@ -144,12 +144,10 @@ function idsOf({ catalogue, config }: Snapshot, router: Router, discovered: Disc
   return [...new Set([...[...listed, ...stripped].filter(isTaken), ...aliases])]
 }
 
-/** The vendor whose models an upstream of a dialect serves. */
-const FAMILIES: Readonly<Record<string, ModelFamily>> = {
-  openai: 'openai',
-  'openai-responses': 'openai',
-  anthropic: 'anthropic',
-  gemini: 'google',
+/** The vendor whose models an upstream of a dialect has; null: chat completions are the format of many. */
+function vendorOf(dialect: DialectChoice): string | null {
+  if (dialect === 'openai-chat') return null
+  return dialect === 'openai' ? 'openai' : VENDOR_OF[dialect]
 }
 
 function isForAll(query: string): boolean {

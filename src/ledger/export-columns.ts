@@ -27,7 +27,9 @@ function cellOf(row: LedgerEntry, stored: StoredValue): Cell {
 }
 
 /** Nine digits after the point, computed from the whole number, because a float would round. */
-export function usd(nanoUsd: number | null): string | null {
+export function usd(nanoUsd: number | bigint): string
+export function usd(nanoUsd: number | bigint | null): string | null
+export function usd(nanoUsd: number | bigint | null): string | null {
   if (nanoUsd === null) return null
   const digits = String(nanoUsd).padStart(10, '0')
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`

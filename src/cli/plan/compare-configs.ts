@@ -6,7 +6,7 @@ import type { RequestHead } from '../../gateway/report/recent-requests.js'
 import type { ComparedConfig, Destination } from './targets-and-cost.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
-import type { DialectName, WireFormat } from '../../formats/dialect.js'
+import { ordinaryModel, type DialectName, type WireFormat } from '../../formats/dialect.js'
 import { upstreamCodecOf, errorFormatOf, isEmbeddings } from '../../formats/index.js'
 import { GatewayError } from '../../errors.js'
 import { render } from '../../gateway/attempts/render-for-upstream.js'
@@ -420,16 +420,8 @@ function rendered(
 function ownBody(head: RequestHead, request: ChatRequest): ReturnType<typeof parseObject>['value'] {
   const upstreamCodec = upstreamCodecOf(head.wire)
   if (upstreamCodec === null) return {}
-  const facts = { id: head.model, family: FAMILIES[head.dialect], createdAtSeconds: 0 }
+  const facts = ordinaryModel(head.model, head.dialect)
   return upstreamCodec.encodeRequest({ ...request, native: [] }, facts, { drop: () => undefined })
-}
-
-const FAMILIES: Readonly<Record<DialectName, string>> = {
-  'openai-chat': 'openai',
-  'openai-responses': 'openai',
-  anthropic: 'anthropic',
-  gemini: 'google',
-  converse: 'amazon',
 }
 
 /** Limits of the model in the catalogue, which the provider and not the translation enforces. */
