@@ -14,7 +14,6 @@ import { yamlText } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { hideSecrets } from '../../hide-secrets.js'
 import { codeWithAdvice } from '../../store/file-access.js'
-import { adminTokenOf, TOKEN_FILE_HELP, TOKEN_HELP } from '../admin-token.js'
 import { configOption, declare, repeated, requiredConfig, UsageError } from '../command.js'
 import {
   processTerminal,
@@ -32,6 +31,7 @@ import {
   type SecretFile,
 } from './secret-files.js'
 import {
+  adminTokenOf,
   checkedManager,
   objectsOf,
   ServerRefused,
@@ -77,9 +77,15 @@ standard output ('kubernetes_secret'; everything else then goes to standard erro
     .option('--managed-by <NAME>', 'the label of what is created', checkedManager, 'apply')
     .addOption(configOption().makeOptionMandatory(false))
     .option('--server <URL>', 'the admin API of a gateway, instead of the store of the configuration')
-    .option('--token-file <FILE>', `${TOKEN_FILE_HELP}; scopes: accounts:write and keys:write`)
+    .option(
+      '--token-file <FILE>',
+      'a file with its token; without it, the variable SLUICE_ADMIN_TOKEN (formerly SLUICE_TOKEN); scopes: accounts:write and keys:write',
+    )
     .option('--json', 'print JSON: { create, change, remove, unchanged, applied, errors }')
-    .option('--token <TOKEN>', TOKEN_HELP)
+    .option(
+      '--token <TOKEN>',
+      'its token itself, which other users of this machine can see: use a file or the variable',
+    )
     .action(async (options, self) => {
       const isBoth = options.server !== undefined && self.getOptionValueSource('config') === 'cli'
       if (isBoth) throw new UsageError("'sluice apply' accepts --config or --server, not both")

@@ -1,7 +1,8 @@
 /**
  * The places in which `sluice apply` makes its changes: the store of the configuration, or the admin API of a
- * gateway. Both plan and apply the same documents.
+ * gateway, with its token. Both plan and apply the same documents.
  */
+import { readFileSync } from 'node:fs'
 import { LABEL_VALUE } from '../../accounts/labels.js'
 import type { Plans } from '../../accounts/plans.js'
 import { withoutSecret } from '../../dashboard/admin/apply.js'
@@ -23,9 +24,37 @@ import {
   type PlannedChange,
 } from '../../dashboard/admin/plan-and-apply.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { codeWithAdvice } from '../../store/file-access.js'
 import type { Store } from '../../store/store.js'
 import { commandActor } from '../accounts.js'
 import { UsageError } from '../command.js'
+
+/** The options with the token of a gateway's admin API. */
+interface TokenOptions {
+  readonly token?: string | undefined
+  readonly tokenFile?: string | undefined
+}
+
+/** The token, or null if there is none. Throws `UsageError` for two tokens and for a file without one. */
+export function adminTokenOf({ token, tokenFile }: TokenOptions): string | null {
+  if (token !== undefined && tokenFile !== undefined) {
+    throw new UsageError('--token-file and --token are for one token: remove --token')
+  }
+  if (tokenFile !== undefined) return tokenIn(tokenFile)
+  const { SLUICE_ADMIN_TOKEN: named, SLUICE_TOKEN: former } = process.env
+  return [token, named, former].find((each) => (each ?? '').trim() !== '')?.trim() ?? null
+}
+
+function tokenIn(file: string): string {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new UsageError(`--token-file: the file "${file}" cannot be read (${codeWithAdvice(error)})`)
+  }
+  if (/^\S+$/.test(text)) return text
+  throw new UsageError(`--token-file: the file "${file}" must contain the token and nothing else`)
+}
 
 /** What was planned. */
 export interface PlannedResult {
