@@ -226,7 +226,7 @@ function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Gr
     String(total.errors),
     String(total.input_tokens),
     String(total.output_tokens),
-    usd(total.costNanoUsd) ?? '',
+    usd(total.costNanoUsd),
     String(total.unpriced),
     String(total.estimated),
     String(total.assumed),

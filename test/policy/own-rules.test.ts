@@ -358,9 +358,15 @@ void t.test('rules that take too long end after timeout_ms, and with the client'
   leave.abort()
   await left
   await new Promise((resolve) => setTimeout(resolve, 300))
-  const { user } = process.cpuUsage()
-  await new Promise((resolve) => setTimeout(resolve, 500))
-  t.ok(process.cpuUsage().user - user < 250_000, 'the search has ended')
+  // The search would take a minute; what else the process does, such as compiling, ends within seconds.
+  const waited = stopwatch()
+  let used = Infinity
+  while (used > 100_000 && waited() < 20_000) {
+    const { user } = process.cpuUsage()
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    used = process.cpuUsage().user - user
+  }
+  t.ok(used <= 100_000, 'the search has ended')
 })
 
 void t.test('a long search runs beside other requests, which go on', async (t) => {
