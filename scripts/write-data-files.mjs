@@ -5,11 +5,12 @@ import { parse } from 'yaml'
 
 /**
  * Writes what the program reads at run time beside the compiled sources in `outdir`: the SQL and Lua files of the
- * stores, and the shipped catalogue as JSON with the hash of its text (src/config/load-config.ts).
+ * stores, the digests of common passwords, and the shipped catalogue as JSON with the hash of its text (src/config/load-config.ts).
  */
 export function writeDataFiles(outdir) {
-  for (const path of ['sqlite/schema.sql', 'sqlite/migrations', 'redis/scripts']) {
-    cpSync(join('src/store', path), join(outdir, 'store', path), { recursive: true })
+  const files = ['store/sqlite/schema.sql', 'store/sqlite/migrations', 'store/redis/scripts']
+  for (const path of [...files, 'accounts/common-passwords.txt']) {
+    cpSync(join('src', path), join(outdir, path), { recursive: true })
   }
   const text = readFileSync('config/models.yaml', 'utf8')
   const hash = createHash('sha256').update(text).digest('hex')

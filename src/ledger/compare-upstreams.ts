@@ -1,13 +1,6 @@
-/** Adds up the ledger entries of one side of a comparison: an upstream, or one model of it. Pure. */
+/** Adds up the ledger entries of an upstream for a comparison with others. Pure. */
 import { isProviderFailure, type ErrorKind } from '../errors.js'
-import { isSameModel } from './find-price.js'
 import type { LedgerEntry } from './entry.js'
-
-/** An upstream of the configuration, and one of its models or all of them (null). */
-export interface ComparedName {
-  readonly upstream: string
-  readonly model: string | null
-}
 
 /** The figures of a side. Times are in ms; null is unknown. */
 export interface ComparedFigures {
@@ -31,25 +24,14 @@ export interface ComparedFigures {
   readonly costPerRequestNanoUsd: number | null
   /** Requests that used tokens and have no known price. */
   readonly unpriced: number
-  /** Requests whose tokens are estimated. */
-  readonly estimated: number
-  /** Requests whose tokens are the maximum that they may have used. */
-  readonly assumed: number
 }
 
 /** Maximum number of times that are kept. Above it the percentiles are those of a random sample. */
 const MAX_TIMES = 50_000
 
-/** `UPSTREAM` or `UPSTREAM/MODEL`. Upstream names contain no slash. */
-export function comparedNameOf(text: string): ComparedName {
-  const slash = text.indexOf('/')
-  if (slash === -1) return { upstream: text, model: null }
-  return { upstream: text.slice(0, slash), model: text.slice(slash + 1) }
-}
-
-/** Adds up one side. */
+/** Adds up one upstream of the configuration. */
 export class ComparedUpstream {
-  readonly name: ComparedName
+  private readonly upstream: string
   private requests = 0
   private shadowRequests = 0
   private errors = 0
@@ -59,31 +41,25 @@ export class ComparedUpstream {
   private costNanoUsd = 0
   private priced = 0
   private unpriced = 0
-  private estimated = 0
-  private assumed = 0
   private readonly timesMs: number[] = []
   private timesSeen = 0
   private readonly random: () => number
 
   /** `random` draws the sample: 0 to below 1. */
-  constructor(name: ComparedName, random: () => number) {
-    this.name = name
+  constructor(upstream: string, random: () => number) {
+    this.upstream = upstream
     this.random = random
   }
 
-  /** Adds an entry, if any of its attempts was made on this side. */
+  /** Adds an entry, if any of its attempts was made there. */
   add(row: LedgerEntry): void {
-    const { upstream, model } = this.name
-    const isLast = row.upstream === upstream
-    // The entry does not contain the models of earlier attempts.
-    if (model !== null && !(isLast && isSameModel(row.modelAnswered ?? '', model))) return
-    const outcome = outcomeAt(row, upstream)
+    const outcome = outcomeAt(row, this.upstream)
     if (outcome === null) return
     this.requests += 1
     if (row.shadowOf !== null) this.shadowRequests += 1
     if (isFailure(outcome)) this.errors += 1
     if (outcome === 'upstream_rejected') this.rejected += 1
-    if (isLast) this.addUsage(row, outcome)
+    if (row.upstream === this.upstream) this.addUsage(row, outcome)
   }
 
   /** The sums so far. */
@@ -103,16 +79,12 @@ export class ComparedUpstream {
       costNanoUsd,
       costPerRequestNanoUsd: priced === 0 ? null : Math.round(costNanoUsd / priced),
       unpriced: this.unpriced,
-      estimated: this.estimated,
-      assumed: this.assumed,
     }
   }
 
   private addUsage({ usage, source, costNanoUsd, hops }: LedgerEntry, outcome: string): void {
     this.inputTokens += usage.input ?? 0
     this.outputTokens += usage.output ?? 0
-    if (source === 'estimated') this.estimated += 1
-    if (source === 'assumed') this.assumed += 1
     if (source !== 'none' && costNanoUsd === null) this.unpriced += 1
     if (source !== 'none' && costNanoUsd !== null) {
       this.priced += 1

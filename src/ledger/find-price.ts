@@ -14,11 +14,6 @@ export const ANY_MODEL = '*'
  */
 const SAME_MODEL = /^-(\d{4}-\d{2}-\d{2}|\d{8}|\d{3,4}|latest|preview(-\d{2}-\d{2,4})?)$/
 
-/** Whether a model name of an upstream is this id, or a dated form of it. */
-export function isSameModel(name: string, id: string): boolean {
-  return name === id || (name.startsWith(id) && SAME_MODEL.test(name.slice(id.length)))
-}
-
 /** Maximum number of cached results; further names are searched each time. */
 const MAX_CACHED = 1_000
 /** Maximum length of an id; longer names are not cached. */

@@ -3,6 +3,7 @@
  * fleet: the store decides which process reports. Reservations of this process do not count as used; those of
  * other processes do, so a notification may come early.
  */
+import { Lru } from '../base/lru.js'
 import type { Notify } from '../observe/notification.js'
 import type { ThrottleStore } from '../store/throttle.js'
 import type { BudgetDemand, Demand } from '../store/ledger.js'
@@ -57,7 +58,7 @@ const SLACK_MS = 3_600_000
 /** The budgets of the requests of this process. */
 export class BudgetWatch {
   private readonly options: BudgetWatchOptions
-  private readonly watched = new Map<string, Watched>()
+  private readonly watched = new Lru<Watched>(MAX_WATCHED)
 
   constructor(options: BudgetWatchOptions) {
     this.options = options
@@ -107,9 +108,6 @@ export class BudgetWatch {
     const nowMs = Date.now()
     const existing = this.watched.get(name)
     if (existing !== undefined && nowMs < existing.endsAtMs) return existing
-    this.watched.delete(name)
-    const [oldest] = this.watched.keys()
-    if (this.watched.size >= MAX_WATCHED && oldest !== undefined) this.watched.delete(oldest)
     const unused = { limitNanoUsd: 0, usedNanoUsd: 0, heldNanoUsd: 0, reported: 0 }
     const accountId = accountOf(subject, requestedBy)
     const watched = { budget, accountId, ...unused, endsAtMs: nowMs + resetMs }

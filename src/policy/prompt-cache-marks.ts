@@ -4,6 +4,7 @@
  * write costs up to twice the price of the tokens, a read a tenth.
  */
 import { createHash } from 'node:crypto'
+import { Lru } from '../base/lru.js'
 import { isObject, type JsonObject, type JsonValue } from '../formats/chat/json.js'
 import type { ModelFacts } from '../formats/chat/model-facts.js'
 import { isClaude, isNova } from '../formats/converse/constants.js'
@@ -38,7 +39,7 @@ const NONE: Marks = { members: {}, marks: 0 }
 
 /** The prefixes that accounts have sent, in one process. */
 class PrefixMemory {
-  private readonly seen = new Map<string, number>()
+  private readonly seen = new Lru<number>(MAX_PREFIXES)
 
   /** Whether the prefix was sent since the time. */
   has(prefix: string, sinceMs: number): boolean {
@@ -46,10 +47,7 @@ class PrefixMemory {
   }
 
   add(prefix: string, nowMs: number): void {
-    this.seen.delete(prefix)
     this.seen.set(prefix, nowMs)
-    const [oldest] = this.seen.keys()
-    if (this.seen.size > MAX_PREFIXES && oldest !== undefined) this.seen.delete(oldest)
   }
 }
 

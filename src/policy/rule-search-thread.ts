@@ -1,5 +1,6 @@
 /** The thread of `rule-searches.ts`: searches take turns in it, so that none waits for a long one. */
 import { parentPort } from 'node:worker_threads'
+import { Lru } from '../base/lru.js'
 import type { Steps } from '../formats/wire/steps.js'
 import type { Verdict } from './verdict.js'
 import type { RuleSearch, SearchMessage, SearchResult } from './rule-searches.js'
@@ -18,8 +19,7 @@ interface Job {
 }
 
 const jobs: Job[] = []
-/** By guardrail, the least recently used first. */
-const sets = new Map<string, RuleSet>()
+const sets = new Lru<RuleSet>(MAX_SETS)
 /** A client that has left ends its search by a message. */
 const NEVER = new AbortController().signal
 
@@ -36,11 +36,10 @@ parentPort?.on('message', ({ id, search }: SearchMessage) => {
 
 function setOf(name: string, patterns: readonly string[]): RuleSet {
   const key = JSON.stringify([name, patterns])
-  const rules = sets.get(key) ?? ruleSetOf(name, patterns)
-  sets.delete(key)
+  const known = sets.get(key)
+  if (known !== undefined) return known
+  const rules = ruleSetOf(name, patterns)
   sets.set(key, rules)
-  const [oldest] = sets.keys()
-  if (sets.size > MAX_SETS && oldest !== undefined) sets.delete(oldest)
   return rules
 }
 

@@ -16,6 +16,8 @@ import { filesBelow, importsOf, type Import, type Source } from './source-tree.j
  * the arithmetic of the store.
  */
 const ROWS: readonly (readonly string[])[] = [
+  // What several rooms need and none owns; imports nothing of ours.
+  ['base'],
   ['errors', 'hide-secrets'],
   ['accounts/labels', 'formats/chat'],
   [
@@ -66,7 +68,7 @@ const ROWS: readonly (readonly string[])[] = [
 ]
 
 /** The row whose modules are siblings: they import types from each other, and the values listed next. */
-const SIBLINGS = ROWS[4] ?? []
+const SIBLINGS = ROWS[5] ?? []
 
 /** The few values that cross between siblings, each with its reason. */
 const SIBLING_VALUES: Readonly<Record<string, string>> = {

@@ -95,10 +95,6 @@ void t.test('the program exits with 2 and prints the suggestion on standard erro
       `sluice: --live needs the running gateway: remove --offline and OLD\n'sluice plan --help' describes it\n`,
     ],
     [
-      ['compare', 'openai', 'openai', '--config', 'none.yaml'],
-      `sluice: 'sluice compare' needs two different upstreams, not "openai" twice\n'sluice compare --help' describes it\n`,
-    ],
-    [
       ['store', 'migrate', '--from', 'a', '--to', 'b'],
       `sluice: --from must be sqlite:PATH, redis://…, redis+sentinel://…, redis+cluster://… or env:NAME\n'sluice store --help' describes it\n`,
     ],

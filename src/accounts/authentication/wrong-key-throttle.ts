@@ -2,6 +2,7 @@
  * Counts wrong keys by client address in one process, and throttles an address that sends many. The number of
  * addresses is bounded.
  */
+import { Lru } from '../../base/lru.js'
 import type { Identity } from '../account.js'
 import { AccountDisabled, WrongSignature } from './authentication-result.js'
 import { GatewayError } from '../../errors.js'
@@ -40,13 +41,12 @@ const FAILURE_RATE: FailureRate = { burst: FAILURES_BURST, perSecond: FAILURES_P
 
 /** Wrong keys by address. */
 export class WrongKeyCounts {
-  private readonly counts = new Map<string, Count>()
-  private readonly maxAddresses: number
+  private readonly counts: Lru<Count>
   private readonly rate: FailureRate
 
   /** `maxAddresses`: tests pass a smaller one. */
   constructor(maxAddresses = MAX_ADDRESSES, rate = FAILURE_RATE) {
-    this.maxAddresses = maxAddresses
+    this.counts = new Lru(maxAddresses)
     this.rate = rate
   }
 
@@ -61,12 +61,7 @@ export class WrongKeyCounts {
     const name = addressName(address)
     const count = this.now(name, nowMs)
     count.failures = Math.max(0, count.failures - 1)
-    // Moves the address to the end of the map: its failure is the newest.
-    this.counts.delete(name)
     this.counts.set(name, count)
-    if (this.counts.size <= this.maxAddresses) return
-    const [oldest] = this.counts.keys()
-    if (oldest !== undefined) this.counts.delete(oldest)
   }
 
   /** Whether the address has sent too many wrong keys. */

@@ -8,8 +8,8 @@ import type { ChatEvent, EventSink } from './event.js'
 import type { JsonObject } from './json.js'
 import { addUsage, mergeUsage, type Usage } from './usage.js'
 
-/** Limit for the parts of one reply. Anthropic's examples and SDKs continue five to eight times. */
-const MAX_PARTS = 6
+/** How often one reply is continued. Anthropic's examples and SDKs continue five to eight times. */
+const MAX_CONTINUATIONS = 5
 
 /** Forwards the first part unchanged and the others as its continuation. */
 export class JoinedReply implements EventSink {
@@ -19,7 +19,8 @@ export class JoinedReply implements EventSink {
   failure: ErrorKind | null = null
   private readonly next: EventSink
   private readonly maxOutput: number
-  private part = 1
+  /** Parts after the first. */
+  private continuations = 0
   private hasRetried = false
   /** Number of blocks of the earlier parts, and of all parts so far. */
   private blocksBefore = 0
@@ -38,7 +39,7 @@ export class JoinedReply implements EventSink {
   startNextPart(): void {
     this.resume = null
     this.failure = null
-    this.part += 1
+    this.continuations += 1
     this.blocksBefore = this.blocks
     this.usageBefore = addUsage(this.usageBefore, this.usage)
     this.usage = {}
@@ -47,12 +48,12 @@ export class JoinedReply implements EventSink {
   event(event: ChatEvent): void {
     switch (event.type) {
       case 'start':
-        if (this.part === 1) this.next.event(event)
+        if (this.continuations === 0) this.next.event(event)
         return
       case 'usage':
         this.usage = mergeUsage(this.usage, event.usage)
         this.next.event(
-          this.part === 1 ? event : { type: 'usage', usage: addUsage(this.usageBefore, this.usage) },
+          this.continuations === 0 ? event : { type: 'usage', usage: addUsage(this.usageBefore, this.usage) },
         )
         return
       case 'finish':
@@ -72,7 +73,7 @@ export class JoinedReply implements EventSink {
     if (resume === undefined) return this.next.event(event)
     const output = (this.usageBefore.output ?? 0) + (this.usage.output ?? 0)
     if (output >= this.maxOutput) this.next.event({ ...last, reason: 'length' })
-    else if (this.part === MAX_PARTS) this.next.event(last)
+    else if (this.continuations === MAX_CONTINUATIONS) this.next.event(last)
     else this.resume = resume
   }
 
@@ -97,7 +98,7 @@ export class JoinedReply implements EventSink {
     event: Extract<ChatEvent, { type: 'tool-start' }>,
   ): Extract<ChatEvent, { type: 'tool-start' }> {
     let { id } = event
-    if (this.callIds.has(id)) id = `${id.slice(0, 36)}_p${this.part}`
+    if (this.callIds.has(id)) id = `${id.slice(0, 36)}_p${this.continuations + 1}`
     this.callIds.add(id)
     return id === event.id ? event : { ...event, id }
   }

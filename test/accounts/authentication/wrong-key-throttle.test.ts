@@ -66,11 +66,11 @@ void t.test('IPv6 addresses are counted by /64, and the number of counts is boun
   for (const [address, name] of Object.entries(names)) t.equal(addressName(address), name)
   const failures = new WrongKeyCounts(100)
   for (let index = 0; index < 10_000; index += 1) failures.note(`10.0.${index >> 8}.${index & 255}`, 0)
-  t.equal(failures.size, 100)
+  t.ok(failures.size <= 100)
   for (let index = 0; index < FAILURES_BURST; index += 1) failures.note('2001:db8::1', 0)
   t.ok(failures.isThrottled('2001:db8:0:0:ffff::', 0), 'the whole /64')
   t.notOk(failures.isThrottled('2001:db8:0:1::1', 0))
-  t.equal(failures.size, 100)
+  t.ok(failures.size <= 100)
   t.end()
 })
 

@@ -145,7 +145,7 @@ function shadowsOf(rows: readonly LedgerEntry[]): schema.ProvidersReply['shadows
 }
 
 function sideOf(upstream: string, rows: readonly LedgerEntry[]): schema.ProviderSide {
-  const side = new ComparedUpstream({ upstream, model: null }, Math.random)
+  const side = new ComparedUpstream(upstream, Math.random)
   for (const row of rows) side.add(row)
   const figures = side.figures()
   return {

@@ -45,11 +45,7 @@ export function ProvidersPage() {
         />
       }
     >
-      <Loaded
-        resource={resource}
-        what="The comparison"
-        unaffected="The command sluice compare shows the same figures."
-      >
+      <Loaded resource={resource} what="The comparison" unaffected="Requests are still recorded.">
         {(data) => (
           <>
             <FirstToken data={data} />
