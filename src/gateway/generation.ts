@@ -7,6 +7,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { factsFor, withListed } from '../config/catalogue.js'
 import {
   type QuirksConfig,
+  type RouteConfig,
   type Snapshot,
   type UpstreamConfig,
   isConfigured,
@@ -235,6 +236,26 @@ export class Generation {
     return this.snapshot.catalogue.find(withoutStart(model, target?.strip ?? ''))?.id ?? 'other'
   }
 
+  /**
+   * Whether the configuration names the model for the upstream itself: in a route, its prices or models, or
+   * the catalogue. A route for any model names none.
+   */
+  namesModel(upstream: string, model: string): boolean {
+    const { config, catalogue } = this.snapshot
+    const { models = [], prices = {} } = config.upstreams[upstream] ?? {}
+    if (Object.hasOwn(prices, model) || models.some(({ id }) => id === model)) return true
+    if (catalogue.models.some(({ id, variants = [] }) => id === model || variants.includes(model)))
+      return true
+    const sends = ({ targets, fallback, shadow }: RouteConfig, name: string | null): boolean =>
+      [...targets, ...fallback, ...(shadow === null ? [] : [shadow])].some(
+        (target) => target.upstream === upstream && target.model === name,
+      )
+    return (
+      config.routes.some((route) => sends(route, model)) ||
+      this.router.all(model).some(({ config: route }) => !isForAny(route) && sends(route, null))
+    )
+  }
+
   /** The name under which limits count a model: its id in the catalogue, else the route. */
   limitedAs(model: string, { route, strip }: Target): string {
     return this.snapshot.catalogue.find(withoutStart(model, strip))?.id ?? route
@@ -342,6 +363,11 @@ export class Generation {
       series: this.metrics.target(routeTarget.route, config.name),
     }
   }
+}
+
+/** Whether the route is for every model that no other route has. */
+function isForAny({ match }: RouteConfig): boolean {
+  return 'prefix' in match && match.prefix === ''
 }
 
 /** Models of OpenAI that are available only at the legacy completions endpoint. */

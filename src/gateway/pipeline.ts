@@ -152,7 +152,7 @@ async function serveEndpoint(
   const { plugins } = x.generation
   const calledFor = plugins === null ? undefined : calledForOf(x, identity, services)
   const chosen = choose(call, identity, x.generation, calledFor)
-  const allowed = withoutOperatorObjects(chosen, call)
+  const allowed = withoutOperatorObjects(chosen, call, x.generation)
   const permitted = permitTools(allowed, call, { identity, generation: x.generation })
   results.route = permitted
   const { accountId } = identity

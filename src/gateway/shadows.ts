@@ -257,8 +257,8 @@ class ShadowRun implements RequestContext {
     const target = generation.target(shadow.target, request, original.call)
     if (target === null || !isConfigured(target.upstream.config)) return null
     if (!permitsShadow(original.call, { target })) return null
-    if (refusalAt(original.call, { target }) !== null) return null
     const model = modelAt(shadow.target, request.model)
+    if (refusalAt(original.call, { target, model }, generation) !== null) return null
     return { target, model, isFallback: false, latency: null, canary: null }
   }
 

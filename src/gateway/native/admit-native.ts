@@ -23,6 +23,7 @@ import type { Delivery } from '../phases/relay.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import { ownHeaders } from '../upstream-headers.js'
 import { unknownWorkPrice } from './charge-native-work.js'
+import type { MessageCheck } from './client-messages.js'
 import { headersForUpstream } from './native-headers.js'
 import { isAllowed, nativePathOf, nativeUrl } from './native-path.js'
 import type { ObjectReplies } from './object-replies.js'
@@ -175,6 +176,8 @@ export interface NativeRun {
   readonly timeouts: Timeouts
   /** Reads the reply for its objects; null if the objects of the upstream are shared. */
   readonly replies: ObjectReplies | null
+  /** Checks what the client of a WebSocket sends; null if all of it may pass. */
+  readonly checkMessage: MessageCheck | null
   /** Charges the replies of a WebSocket; null for other requests. */
   readonly session: RealtimeSession | null
   /** The request whose reply guardrails judge; null if it passes as bytes. */

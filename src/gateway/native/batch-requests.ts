@@ -18,7 +18,7 @@ import { requestedTier } from '../charges/estimate-candidate-cost.js'
 import { useOf, type RequestUse } from '../charges/estimate-max-cost.js'
 import { hostedAt, unknownUseOf } from '../charges/unknown-use.js'
 import type { Generation } from '../generation.js'
-import { refusalOfCall } from '../objects/operator-objects.js'
+import { cloudRulesOf, refusalOfCall } from '../objects/operator-objects.js'
 import { requestIn } from '../phases/receive.js'
 import { joinChunks, LARGE_BYTES } from '../streams/join-chunks.js'
 
@@ -129,7 +129,7 @@ export class BatchReader {
       const { wire, dialect } = resolved
       const target = { wire, dialect, quirks: { drop: [] } }
       const call = { wire, request: decoded, body }
-      const refusal = refusalOfCall(call, target, this.context.upstream)
+      const refusal = refusalOfCall(call, target, cloudRulesOf(this.context.upstream, generation))
       if (refusal !== null) throw refusal
       const facts = generation.facts(model === '' ? family : model)
       const toolTokens = generation.snapshot.config.limiting.unseenInputTokens

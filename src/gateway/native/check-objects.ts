@@ -10,17 +10,24 @@ import type { HeldMemory } from '../body-memory.js'
 import { joinChunks } from '../streams/join-chunks.js'
 import { bodyTurns } from '../../store/turn-queue.js'
 import { parseSteps } from '../../formats/wire/json/parse-body.js'
-import type { UpstreamConfig } from '../../config/config.js'
-import { cloudOf, refusalOfBody } from '../objects/operator-objects.js'
+import { cloudOf, foreignPart } from '../objects/cloud-names.js'
+import { cloudRulesOf, refusalOfBody, refusedPath, type CloudRules } from '../objects/operator-objects.js'
 import type { OwnedObjects } from '../objects/owned-objects.js'
-import { idInValue, isIdMember, objectInPath } from '../objects/object-ids.js'
+import {
+  idInValue,
+  isIdMember,
+  isNamedByRule,
+  objectInPath,
+  type NamedObject,
+} from '../objects/object-ids.js'
 import type { ProviderObject } from '../../store/provider-objects.js'
 import type { RequestScan } from '../objects/request-scan.js'
 import { BatchReader, type BatchSummary } from './batch-requests.js'
 import { assertBatchAllowed, batchIn, createsBatch, modelOfBatch, type NewBatch } from './batches.js'
 import type { Metered } from './charge-native-work.js'
 import { segmentsOf, type NativeCall } from './admit-native.js'
-import { inspectBody } from './inspect-body.js'
+import type { MessageCheck } from './client-messages.js'
+import { beginsJson, inspectBody, uncheckable } from './inspect-body.js'
 import { ObjectReplies } from './object-replies.js'
 
 /** A native request whose objects are to be checked. */
@@ -39,6 +46,8 @@ interface Guarded {
   readonly replies: ObjectReplies | null
   /** The batch that it creates; null for other requests. */
   readonly batch: NewBatch | null
+  /** Checks each message of a WebSocket; null if the provider may receive all. */
+  readonly checkMessage: MessageCheck | null
 }
 
 /**
@@ -53,12 +62,14 @@ export async function guardObjects(
   const body = source ?? new PassThrough()
   const segments = segmentsOf(x, config)
   const named = objectInPath(segments, call.rules)
+  const cloud = cloudRulesOf(config, x.generation)
+  const isOnCloud = cloudOf(config) !== null
+  if (isOnCloud) assertOwnPath(segments, call, { cloud, named })
   const lastSegment = segments.at(-1) ?? ''
   const collection = named.id === null ? named.collection : ''
   const isBatch = createsBatch(call.method, collection, segments)
   const isShared = config.native.sharing === 'shared'
-  const isInspected = isBatch || cloudOf(config) !== null
-  if (isShared && !isInspected) return { body, replies: null, batch: null }
+  if (isShared && !isBatch && !isOnCloud) return { body, replies: null, batch: null, checkMessage: null }
   const upstream = config.name
   const owner = metered.identity
   const { accountId } = owner
@@ -70,7 +81,8 @@ export async function guardObjects(
   const request = { upstream, owner, method, lastSegment, named, object }
   if (source === null) {
     const replies = isShared ? null : new ObjectReplies({ ...request, scan: null, stream: null }, objects)
-    return { body, replies, batch: null }
+    const own = isShared ? null : (list: readonly string[]) => objects.owned(upstream, accountId, list)
+    return { body, replies, batch: null, checkMessage: messageCheck(own, isOnCloud ? cloud : null) }
   }
   const model = modelOfBatch(segments)
   const { generation } = x
@@ -85,7 +97,7 @@ export async function guardObjects(
       const reading = { generation, headers: x.req.headers, held, upstream: config }
       return new BatchReader({ ...reading, model: isFile ? '' : model }, isFile)
     },
-    checkBody: cloudOf(config) === null ? null : (chunks) => refuseOperatorObjects(chunks, config),
+    checkBody: isOnCloud ? (chunks) => refuseOperatorObjects(joinChunks(chunks), cloud) : null,
     checkFile: (summary) => {
       assertBatchAllowed(metered, { model: '', summaries: [summary], isUnread: false })
     },
@@ -102,6 +114,42 @@ export async function guardObjects(
     body: inspected.body,
     replies: isShared ? null : new ObjectReplies({ ...request, scan, stream }, objects),
     batch: found === null ? null : { ...found, model },
+    checkMessage: null,
+  }
+}
+
+/** Throws for a path with a model, project or location that the client must not choose. */
+function assertOwnPath(
+  segments: readonly string[],
+  { rules }: Pick<NativeCall, 'rules'>,
+  { cloud, named }: { readonly cloud: CloudRules; readonly named: NamedObject },
+): void {
+  const { config, namesModel } = cloud
+  const foreign = foreignPart(segments, {
+    config,
+    namesModel,
+    isNamed: (at) => isNamedByRule(rules, at, segments.length),
+    byNumber: named.id !== null && config.native.sharing === 'account',
+  })
+  if (foreign !== null) throw refusedPath(foreign, cloud)
+}
+
+/**
+ * The check of the messages of a WebSocket, which is that of bodies; null if there is none. `own` rejects for
+ * objects of others. A cloud gets no message that cannot be read; to other providers sound may be sent as
+ * bytes.
+ */
+function messageCheck(
+  own: ((ids: readonly string[]) => Promise<unknown>) | null,
+  cloud: CloudRules | null,
+): MessageCheck | null {
+  if (own === null && cloud === null) return null
+  return async ({ bytes, scan }) => {
+    if (scan.problem !== null && (cloud !== null || beginsJson(bytes))) {
+      throw uncheckable(scan.problem, 'A message of the WebSocket')
+    }
+    if (own !== null && scan.problem === null && scan.ids.size > 0) await own([...scan.ids])
+    if (cloud !== null) await refuseOperatorObjects(bytes, cloud)
   }
 }
 
@@ -109,9 +157,9 @@ export async function guardObjects(
 const BODY_LIMITS = { maxTokens: 2_000_000, maxTextBytes: Number.MAX_SAFE_INTEGER }
 
 /** Rejects for a body that names what the cloud would use with the gateway's identity. */
-async function refuseOperatorObjects(chunks: readonly Buffer[], config: UpstreamConfig): Promise<void> {
-  const { value } = await bodyTurns.start(parseSteps(joinChunks(chunks), BODY_LIMITS))
-  const refusal = refusalOfBody(value, config)
+async function refuseOperatorObjects(body: Buffer, rules: CloudRules): Promise<void> {
+  const { value } = await bodyTurns.start(parseSteps(body, BODY_LIMITS))
+  const refusal = refusalOfBody(value, rules)
   if (refusal !== null) throw refusal
 }
 

@@ -27,17 +27,22 @@ export class FrameReader {
   private maskAt = 0
   private isFinal = false
   private isData = false
+  private isInMessage = false
 
   constructor(sink: FrameSink) {
     this.sink = sink
   }
 
-  write(chunk: Buffer): void {
+  /** Reads the chunk; the number of its bytes after which no message and no frame is incomplete. */
+  write(chunk: Buffer): number {
     let at = 0
+    let complete = 0
     while (at < chunk.length && !this.isLost) {
       if (this.remaining > 0) at += this.payload(chunk.subarray(at, at + this.remaining))
       else at += this.beginFrame(chunk.subarray(at, at + MAX_HEAD))
+      if (this.remaining === 0 && this.head.length === 0 && !this.isInMessage) complete = at
     }
+    return complete
   }
 
   /** Reads payload of the current frame; its length. */
@@ -79,12 +84,15 @@ export class FrameReader {
     this.mask = (second & 0x80) === 0 ? null : Buffer.from(head.subarray(size - 4, size))
     this.maskAt = 0
     this.remaining = length
+    if (this.isData) this.isInMessage = true
     if (length === 0) this.endFrame()
     return size - before
   }
 
   private endFrame(): void {
-    if (this.isData && this.isFinal) this.sink.end()
+    if (!this.isData || !this.isFinal) return
+    this.isInMessage = false
+    this.sink.end()
   }
 }
 

@@ -56,7 +56,7 @@ export async function inspectBody(source: Readable, options: InspectOptions): Pr
   const { contentType, isUpload, check, held } = options
   const [, boundary] = /^multipart\/.*;\s*boundary=("[^"]{1,70}"|[^\s;"]{1,70})/i.exec(contentType) ?? []
   if (/^multipart\//i.test(contentType)) {
-    if (boundary === undefined) throw refusal('a form needs a boundary in its content-type')
+    if (boundary === undefined) throw uncheckable('a form needs a boundary in its content-type')
     if (options.isEncoded) throw encoded()
     const form = new ScannedForm(boundary.replaceAll('"', ''), options)
     return { ...NOTHING, body: resumed(source, [], form), stream: form }
@@ -116,7 +116,7 @@ async function leading(source: Readable): Promise<{ chunks: Buffer[]; isJson: bo
     for (const byte of chunk) {
       zeros = byte === 0 ? zeros + 1 : 0
       if (isLeading(byte) && zeros < 4 && length < MAX_LEADING) length += 1
-      else if (length >= MAX_LEADING) throw refusal('the body begins with too much white space')
+      else if (length >= MAX_LEADING) throw uncheckable('the body begins with too much white space')
       else return { chunks, isJson: byte === 0x7b || byte === 0x5b }
     }
   }
@@ -133,6 +133,12 @@ function isLeading(byte: number): boolean {
     byte === 0xfe ||
     byte === 0xff
   )
+}
+
+/** Whether the first byte that no reader skips begins JSON. */
+export function beginsJson(bytes: Buffer): boolean {
+  const first = bytes.find((byte) => !isLeading(byte))
+  return first === 0x7b || first === 0x5b
 }
 
 /** The next chunk; null at the end. */
@@ -161,7 +167,7 @@ async function wholeJson(source: Readable, chunks: Buffer[], held: HeldMemory): 
   const take = (chunk: Buffer): void => {
     held.take(chunk.length)
     scan.write(chunk)
-    if (scan.problem !== null) throw refusal(scan.problem)
+    if (scan.problem !== null) throw uncheckable(scan.problem)
   }
   for (const chunk of chunks) take(chunk)
   for (let chunk = await nextChunk(source); chunk !== null; chunk = await nextChunk(source)) {
@@ -169,7 +175,7 @@ async function wholeJson(source: Readable, chunks: Buffer[], held: HeldMemory): 
     take(chunk)
   }
   scan.end()
-  if (scan.problem !== null) throw refusal(scan.problem)
+  if (scan.problem !== null) throw uncheckable(scan.problem)
   return scan
 }
 
@@ -273,12 +279,12 @@ class ScannedForm extends Transform implements StreamedScan {
 
   private async inspect(chunk: Buffer): Promise<void> {
     this.form.write(chunk)
-    if (this.form.problem !== null) throw refusal(this.form.problem)
+    if (this.form.problem !== null) throw uncheckable(this.form.problem)
     for (const file of this.files) await file.read()
   }
 
   private async checkAll(): Promise<void> {
-    if (this.form.problem !== null) throw refusal(this.form.problem)
+    if (this.form.problem !== null) throw uncheckable(this.form.problem)
     for (const file of this.files) {
       await file.read()
       await file.check(this.options)
@@ -333,10 +339,11 @@ function passThen(step: () => Promise<void>, chunk: Buffer | null, done: Transfo
   )
 }
 
-function refusal(problem: string): GatewayError {
+/** The error of a body that cannot be checked. */
+export function uncheckable(problem: string, what = 'The body'): GatewayError {
   return new GatewayError(
     'malformed_request',
-    `The body cannot be checked for objects of other accounts (native_sharing: account): ${problem}.`,
+    `${what} cannot be checked for objects of other accounts (native_sharing: account): ${problem}.`,
   )
 }
 

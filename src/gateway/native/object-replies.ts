@@ -144,12 +144,6 @@ export class ObjectReplies {
     } else if (end + 1 < chunk.length) this.event(chunk.subarray(end + 1))
   }
 
-  /** The account's objects with these ids; rejects with `unknown_object` unless all are its own. */
-  owned(ids: readonly string[]): Promise<ProviderObject[]> {
-    const { upstream, owner } = this.request
-    return this.objects.owned(upstream, owner.accountId, ids)
-  }
-
   /** Resolves when the end of the reply may be sent. */
   async ended(status: number): Promise<void> {
     await this.recording

@@ -96,7 +96,7 @@ export async function serveNative(
     results.delivery = delivery
     const { rateHeaders } = admission
     const { timeouts } = services
-    const { replies } = guarded
+    const { replies, checkMessage } = guarded
     const { held } = intake
     const { metrics, log } = services
     const unjudged = { call, body: guarded.body, reply: null }
@@ -105,7 +105,7 @@ export async function serveNative(
     const { call: authorized, body } = await authorize(judged.call, judged.body, held)
     x.cancellation.check()
     const { reply, guard } = { reply: judged.reply, guard: results.guard }
-    const reading = { replies, session, judged: reply, guard }
+    const reading = { replies, checkMessage, session, judged: reply, guard }
     const drain = (): DrainedReply | null => drainedReplyOf(result, { x, identity, sent, services })
     const run = { result, intake, delivery, rateHeaders, timeouts, ...reading, ending, drain }
     const last = traced(x, authorized, result)

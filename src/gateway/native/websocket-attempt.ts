@@ -12,11 +12,10 @@ import { pathOf } from '../../http/request-guard.js'
 import { beginReply } from '../../http/respond.js'
 import { AttemptClock, type Timeouts, type Timed } from '../timeouts.js'
 import type { Exchange } from '../client-exchange.js'
-import { transportError } from '../transport-errors.js'
+import { transportError, UNEXPECTED_FAILURE } from '../transport-errors.js'
 import { requestIdIn } from '../attempts/read-reply.js'
 import { NOT_LISTED } from '../in-flight-list.js'
-import { RequestScan } from '../objects/request-scan.js'
-import { FrameReader } from './frame-reader.js'
+import { ClientMessages, type MessageCheck } from './client-messages.js'
 import { headList, nativeError, timeoutErrorOf, statusErrorOf } from './native-attempt.js'
 import { nativeReplyResult, type NativeCall, type NativeRun } from './admit-native.js'
 import { headersForClient } from './native-headers.js'
@@ -136,15 +135,8 @@ export class WebSocketAttempt implements Timed {
       return
     }
     this.phase = 'open'
-    const { session, replies } = this.run
-    if (replies !== null) {
-      const frames = new ClientFrames((ids) => {
-        replies.owned(ids).catch((error: unknown) => {
-          if (error instanceof GatewayError) this.fail(error)
-        })
-      })
-      this.client.socket.on('data', (chunk: Buffer) => frames.read(chunk))
-    }
+    const { session, checkMessage } = this.run
+    if (checkMessage !== null) this.checkMessages(upstream, checkMessage)
     // Beside the pipe to the client, which pauses both.
     if (session !== null) upstream.on('data', (chunk: Buffer) => session.read(chunk))
     this.timeouts.remove(this)
@@ -153,6 +145,20 @@ export class WebSocketAttempt implements Timed {
     this.x.res.removeAllListeners('close')
     upstream.once('close', () => this.destroySoon())
     this.client.socket.once('end', () => this.destroySoon())
+  }
+
+  /** The session ends before a message that is refused has left. */
+  private checkMessages(upstream: Socket, check: MessageCheck): void {
+    const { held } = this.run.intake
+    const { maxBodyBytes: maxBytes } = this.x.generation.snapshot.config.server
+    const messages = new ClientMessages({ check, held, maxBytes })
+    messages.once('error', (error) => {
+      this.fail(error instanceof GatewayError ? error : gatewayError(UNEXPECTED_FAILURE, error))
+    })
+    const { socket } = this.client
+    socket.unpipe(upstream)
+    socket.pipe(messages).pipe(upstream)
+    socket.once('close', () => messages.destroy())
   }
 
   /** The client gets the upstream's refusal, and its connection closes. */
@@ -234,33 +240,4 @@ export class WebSocketAttempt implements Timed {
 
 function replaceHeaders(reply: IncomingMessage, headers: Readonly<Record<string, string | string[]>>): void {
   reply.headers = { ...headers }
-}
-
-/**
- * Reads what the client of a WebSocket sends for objects of other accounts, such as a stored prompt. A
- * message passes as it arrives; a session that names a foreign object ends.
- */
-class ClientFrames {
-  private readonly reader: FrameReader
-  private scan: RequestScan | null = null
-
-  /** `check` is called with the ids of each message that names objects. */
-  constructor(check: (ids: readonly string[]) => void) {
-    this.reader = new FrameReader({
-      part: (bytes) => {
-        this.scan ??= new RequestScan(false)
-        this.scan.write(bytes)
-      },
-      end: () => {
-        const ids = [...(this.scan?.ids ?? [])]
-        this.scan = null
-        if (ids.length > 0) check(ids)
-      },
-    })
-  }
-
-  /** Bytes of the client, in order. */
-  read(chunk: Buffer): void {
-    this.reader.write(chunk)
-  }
 }

@@ -86,7 +86,7 @@ export function objectInPath(segments: readonly string[], rules: readonly Native
   let previous = ''
   for (const [at, segment] of segments.entries()) {
     const followers = COLLECTIONS.get(previous)
-    const isNamed = rules.some((rule) => isLiteral(rule, at, segments.length))
+    const isNamed = isNamedByRule(rules, at, segments.length)
     const isWord = followers === undefined ? isKnown(segment) : followers.includes(segment)
     const isName = PUBLIC.has(previous) && !segment.startsWith('ft:') && !COLLECTIONS.has(segment)
     if (!isNamed && !isWord && !isName) {
@@ -109,6 +109,11 @@ export function objectInPath(segments: readonly string[], rules: readonly Native
 
 function isKnown(segment: string): boolean {
   return COLLECTIONS.has(segment) || PUBLIC.has(segment) || WORDS.has(segment) || VERSION.test(segment)
+}
+
+/** Whether a rule of the upstream names the segment of a path of this length itself, and not by `*`. */
+export function isNamedByRule(rules: readonly NativeRule[], at: number, length: number): boolean {
+  return rules.some((rule) => isLiteral(rule, at, length))
 }
 
 /** Whether the rule names the segment; between two stars it names none. */

@@ -7,40 +7,41 @@
  */
 import type { UpstreamConfig } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
-import { hostedToolName } from '../../formats/chat/hosted-tools.js'
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { hostedToolName, isHarmless } from '../../formats/chat/hosted-tools.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { longTextOf } from '../../formats/chat/long-text.js'
 import type { AssistantPart, Message, UserPart } from '../../formats/chat/request.js'
 import type { WireFormat } from '../../formats/dialect.js'
 import { hostedAt, type TargetFormat } from '../charges/unknown-use.js'
+import type { Generation } from '../generation.js'
 import type { Candidate, Route } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
+import { cloudOf, isInScope, isPublicModel, isResource, type Cloud, type ForeignPart } from './cloud-names.js'
 import { vendorOf } from './ids-in-request.js'
 import { isForeignData } from './object-ids.js'
 
-/** Clouds with an identity of the gateway. */
-type Cloud = 'bedrock' | 'vertex' | 'azure'
+/** The settings of an upstream that decide. */
+type CloudConfig = Pick<
+  UpstreamConfig,
+  'name' | 'allowBuckets' | 'allowTools' | 'platform' | 'preset' | 'baseUrl' | 'native'
+>
 
-type Rules = Pick<UpstreamConfig, 'name' | 'allowBuckets' | 'allowTools' | 'platform' | 'preset' | 'baseUrl'>
+/** What decides whether an upstream may receive a request. */
+export interface CloudRules {
+  readonly config: CloudConfig
+  /** Whether the configuration names the model for this upstream. */
+  readonly namesModel: (model: string) => boolean
+}
+
+/** The rules of an upstream in a generation. */
+export function cloudRulesOf(config: UpstreamConfig, generation: Pick<Generation, 'namesModel'>): CloudRules {
+  return { config, namesModel: (model) => generation.namesModel(config.name, model) }
+}
 
 const CLOUD_NAMES: Readonly<Record<Cloud, string>> = {
   bedrock: 'Amazon Bedrock',
   vertex: 'Vertex AI',
   azure: 'Azure',
-}
-
-const HOSTS: readonly (readonly [RegExp, Cloud])[] = [
-  [/\.(?:openai|cognitiveservices|services\.ai)\.azure\.(?:com|us)$/i, 'azure'],
-  [/(?:^|[.-])aiplatform\.(?:[\w-]+\.)?(?:rep\.)?googleapis\.com$/i, 'vertex'],
-  [/^bedrock-[\w.-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$/i, 'bedrock'],
-]
-
-/** The cloud of an upstream, also if it is configured without `platform`; null for a vendor's own API. */
-export function cloudOf({ platform, preset, baseUrl }: Rules): Cloud | null {
-  if (platform !== null) return platform.name
-  if (preset === 'azure') return 'azure'
-  const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : ''
-  return HOSTS.find(([pattern]) => pattern.test(host))?.[1] ?? null
 }
 
 /** Members that name an object or a service of the cloud's customer, by their names in `allow_tools`. */
@@ -83,7 +84,7 @@ const VENDORS_OWN: ReadonlySet<string> = new Set([
 /** Members with text, in which an address means nothing to the cloud. */
 const TEXTS: ReadonlySet<string> = new Set([
   ...['arguments', 'citations', 'code', 'description', 'displayName', 'display_name', 'instructions', 'json'],
-  ...['model', 'name', 'prefix', 'query', 'suffix', 'text', 'thinking', 'title'],
+  ...['name', 'prefix', 'query', 'suffix', 'text', 'thinking', 'title'],
 ])
 /** Members that are text unless they are a list or an object. */
 const TEXT_OR_PARTS: ReadonlySet<string> = new Set(['content', 'input', 'output', 'prompt', 'system'])
@@ -96,13 +97,15 @@ const RESOURCES: Readonly<Record<Cloud, RegExp | null>> = {
   azure: null,
 }
 const CACHE = 'cached_content'
+const MODEL = 'model'
+const TOOLS = 'tools'
 
 /**
  * The refusal of a body that the cloud receives unchanged; null if it names nothing that is not listed.
  * `body` has the members of the cloud's own API.
  */
-export function refusalOfBody(body: JsonObject, rules: Rules): GatewayError | null {
-  const cloud = cloudOf(rules)
+export function refusalOfBody(body: JsonObject, rules: CloudRules): GatewayError | null {
+  const cloud = cloudOf(rules.config)
   if (cloud === null) return null
   const pending: Pending[] = [{ value: body, path: '', name: '', isListed: false }]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -124,11 +127,34 @@ export function refusalOfBody(body: JsonObject, rules: Rules): GatewayError | nu
         const isIncluded = isListed && !APART.has(tool)
         if (MEMBERS[cloud].has(tool) && !isAllowed && !isIncluded)
           return refusedTool(tool, at, { cloud, rules })
+        const refusal = key === TOOLS ? refusalOfTools(inner, at, { cloud, rules }) : null
+        if (refusal !== null) return refusal
         pending.push({ value: inner, path: at, name: key, isListed: isListed || isAllowed })
       }
     }
   }
   return null
+}
+
+/** The refusal of a list of tools with one that the cloud runs for its customer; null if it has none. */
+function refusalOfTools(list: JsonValue, path: string, refusing: Refusing): GatewayError | null {
+  // Google reads one tool without a list.
+  const items = isObject(list) && refusing.cloud === 'vertex' ? [list] : arrayOf(list)
+  for (const [at, item] of items.entries()) {
+    for (const tool of isObject(item) ? toolNamesOf(item, refusing.cloud) : []) {
+      if (isHarmless(tool) || VENDORS_OWN.has(tool) || lists(refusing.rules, tool)) continue
+      return refusedTool(tool, `${path}[${at}]`, refusing)
+    }
+  }
+  return null
+}
+
+/** The names of a tool: its type, or Google's members. */
+function toolNamesOf(item: JsonObject, cloud: Cloud): string[] {
+  if (typeof item['type'] === 'string') return [hostedToolName(item['type'])]
+  if (cloud !== 'vertex' || item['name'] !== undefined) return []
+  const given = Object.keys(item).filter((key) => item[key] !== null && item[key] !== undefined)
+  return given.map(hostedToolName).filter((name) => name !== 'function_declarations')
 }
 
 interface Pending {
@@ -156,19 +182,27 @@ interface FoundText extends Omit<Pending, 'value'>, Refusing {}
 function refusalOfText(text: string, { cloud, path, name, rules, isListed }: FoundText): GatewayError | null {
   // A list of texts, such as the inputs of embeddings.
   if (TEXT_OR_PARTS.has(name)) return null
+  if (name === MODEL) {
+    return isResource(text, cloud) ? refusalOfModel(text, path, { cloud, rules }) : null
+  }
   if (BUCKET.test(text)) return isBucketAllowed(text, rules) ? null : refusedBucket(path, { cloud, rules })
   const tool = hostedToolName(name)
-  if (isListed || RESOURCES[cloud]?.test(text) !== true || tool === CACHE) return null
+  if (isListed || RESOURCES[cloud]?.test(text) !== true) return null
+  // Its owner is checked by its id.
+  const isAccounts = rules.config.native.sharing === 'account'
+  if (cloud === 'vertex' && tool === CACHE) {
+    return isInScope(text, rules.config, isAccounts) ? null : refusedTool(tool, path, { cloud, rules })
+  }
   return lists(rules, tool) ? null : refusedTool(tool, path, { cloud, rules })
 }
 
 /** Whether the tool is listed by its name: `*` allows tools of the provider, not what the gateway reads. */
-function lists({ allowTools }: Rules, tool: string): boolean {
+function lists({ config: { allowTools } }: CloudRules, tool: string): boolean {
   return allowTools?.includes(tool) === true
 }
 
 /** Whether an entry of `allow_buckets` is the object, or a folder or bucket around it. */
-function isBucketAllowed(url: string, { allowBuckets }: Pick<Rules, 'allowBuckets'>): boolean {
+function isBucketAllowed(url: string, { config: { allowBuckets } }: CloudRules): boolean {
   const [, scheme = '', path = ''] = /^([a-z0-9]+):\/\/(.*)$/is.exec(url) ?? []
   if (path.split('/').some((segment) => segment === '.' || segment === '..')) return false
   const named = `${scheme.toLowerCase()}://${path}`
@@ -179,16 +213,38 @@ function isBucketAllowed(url: string, { allowBuckets }: Pick<Rules, 'allowBucket
 
 interface Refusing {
   readonly cloud: Cloud
-  readonly rules: Rules
+  readonly rules: CloudRules
 }
 
 function refusedBucket(path: string, { cloud, rules }: Refusing): GatewayError {
-  const message = `${CLOUD_NAMES[cloud]} would read or write the object that \`${path}\` names with the gateway's identity: it is not in allow_buckets of the upstream '${rules.name}'.`
+  const message = `${CLOUD_NAMES[cloud]} would read or write the object that \`${path}\` names with the gateway's identity: it is not in allow_buckets of the upstream '${rules.config.name}'.`
   return new GatewayError('untranslatable', message, { param: path })
 }
 
+/** Why the cloud must not open the model; null if it may. */
+function refusalOfModel(model: string, path: string, { cloud, rules }: Refusing): GatewayError | null {
+  if (isPublicModel(model, cloud, rules.config) || rules.namesModel(model)) return null
+  const message = `${CLOUD_NAMES[cloud]} would open the model that \`${path}\` names with the gateway's identity: it is none of the cloud's own, and no route, price or model list of the upstream '${rules.config.name}' names it.`
+  return new GatewayError('untranslatable', message, { param: path })
+}
+
+/** The refusal of a native path whose part the client must not choose. */
+export function refusedPath(
+  { what, name }: ForeignPart,
+  { config }: Pick<CloudRules, 'config'>,
+): GatewayError {
+  const cloud = CLOUD_NAMES[cloudOf(config) ?? 'vertex']
+  const shown = /^[\w./:@-]{1,200}$/.test(name) ? ` '${name}'` : ''
+  const way =
+    what === 'model'
+      ? 'no route, price or model list of the upstream names it'
+      : `it is not the ${what} of the upstream`
+  const message = `${cloud} would open the ${what}${shown} of the path with the gateway's identity: ${way} '${config.name}', nor does a rule of its native paths.`
+  return new GatewayError('untranslatable', message)
+}
+
 function refusedTool(tool: string, path: string, { cloud, rules }: Refusing): GatewayError {
-  const message = `${CLOUD_NAMES[cloud]} would use what \`${path}\` names with the gateway's identity: '${tool}' is not in allow_tools of the upstream '${rules.name}'.`
+  const message = `${CLOUD_NAMES[cloud]} would use what \`${path}\` names with the gateway's identity: '${tool}' is not in allow_tools of the upstream '${rules.config.name}'.`
   return new GatewayError('untranslatable', message, { param: path })
 }
 
@@ -196,8 +252,12 @@ function refusedTool(tool: string, path: string, { cloud, rules }: Refusing): Ga
  * The route without the candidates whose cloud would use what its upstream does not list. Throws
  * `untranslatable` if none is left.
  */
-export function withoutOperatorObjects(route: Route, call: Call): Route {
-  const refusals = route.candidates.map((candidate) => refusalAt(call, candidate))
+export function withoutOperatorObjects(
+  route: Route,
+  call: Call,
+  generation: Pick<Generation, 'namesModel'>,
+): Route {
+  const refusals = route.candidates.map((candidate) => refusalAt(call, candidate, generation))
   const candidates = route.candidates.filter((_, at) => refusals[at] === null)
   if (candidates.length === route.candidates.length) return route
   const [first, ...others] = candidates
@@ -206,17 +266,24 @@ export function withoutOperatorObjects(route: Route, call: Call): Route {
 }
 
 /** Why the upstream of a candidate must not receive the request; null if it may. */
-export function refusalAt(call: Call, { target }: Pick<Candidate, 'target'>): GatewayError | null {
-  return refusalOfCall(call, target, target.upstream.config)
+export function refusalAt(
+  call: Call,
+  { target, model }: Pick<Candidate, 'target' | 'model'>,
+  generation: Pick<Generation, 'namesModel'>,
+): GatewayError | null {
+  const rules = cloudRulesOf(target.upstream.config, generation)
+  const cloud = cloudOf(rules.config)
+  const refusal = cloud === null ? null : refusalOfModel(model, MODEL, { cloud, rules })
+  return refusal ?? refusalOfCall(call, target, rules)
 }
 
 /** The same for any request that an upstream receives in a format. */
 export function refusalOfCall(
   call: Pick<Call, 'wire' | 'request' | 'body'>,
   target: TargetFormat,
-  rules: Rules,
+  rules: CloudRules,
 ): GatewayError | null {
-  const cloud = cloudOf(rules)
+  const cloud = cloudOf(rules.config)
   if (cloud === null) return refusalWithoutCloud(call, target, rules)
   const unlisted = hostedAt(call, target).find(({ name }) => !VENDORS_OWN.has(name) && !lists(rules, name))
   if (unlisted !== undefined) return refusedTool(unlisted.name, unlisted.path, { cloud, rules })
@@ -235,7 +302,7 @@ export function refusalOfCall(
 function refusalWithoutCloud(
   { wire, request }: Pick<Call, 'wire' | 'request'>,
   target: TargetFormat,
-  { name }: Rules,
+  { config: { name } }: CloudRules,
 ): GatewayError | null {
   if (wire === 'gemini' && target.wire === wire) return null
   const found = request.messages.find((message) => bucketUrlOf(message) !== null)

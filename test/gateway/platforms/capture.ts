@@ -29,6 +29,9 @@ export function usualReply({ url }: Arrived): Canned {
     return json({ inputTokens: 7, input_tokens: 7, totalTokens: 7 })
   }
   if (/invoke$|rawPredict$|\/messages$/.test(url)) return json(MESSAGE)
+  if (url.endsWith('/cachedContents')) {
+    return json({ name: 'projects/123456/locations/global/cachedContents/own', model: 'm' })
+  }
   if (url.includes('enerateContent')) {
     const candidates = [
       { content: { role: 'model', parts: [{ text: 'Hello' }] }, finishReason: 'STOP', index: 0 },
@@ -83,12 +86,15 @@ export interface CloudScene {
   readonly gateway: TestGateway
 }
 
-/** Starts both; `settings` are those of the upstream besides `base_url`, `prefix` is that of its models. */
+/**
+ * Starts both; `settings` are those of the upstream besides `base_url`, `prefix` is that of its models, `*`
+ * for all.
+ */
 export async function startCloud(t: Test, prefix: string, settings: string): Promise<CloudScene> {
   const cloud = await startRawUpstream(t, usualReply)
   const gateway = await startGateway(t, {
     cloud: `base_url: '${cloud.origin}', ${settings}`,
-    routes: `  - { prefix: '${prefix}', upstream: cloud }`,
+    routes: `  - { ${prefix === '*' ? 'model' : 'prefix'}: '${prefix}', upstream: cloud }`,
   })
   return { cloud, gateway }
 }

@@ -9,6 +9,7 @@ import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { startUpstream } from '../../helpers/upstream.js'
 import { startCloud } from './capture.js'
 
+const PROFILE = 'arn:aws:bedrock:eu-west-1:123456789012:inference-profile/amazon.nova'
 const CONVERSE = { messages: [{ role: 'user', content: [{ text: 'Hello' }] }] }
 
 function post({ origin, secret }: TestGateway, path: string, body: object): Promise<Response> {
@@ -20,7 +21,7 @@ void t.test('Bedrock: the body is signed, and the model is one segment', async (
   const emulator = await startUpstream(t, { models: 'any' })
   const { keyId, secret } = EMULATED_KEYS
   const gateway = await startGateway(t, {
-    cloud: `platform: bedrock, dialect: converse, region: eu-west-1, base_url: '${emulator.origin}', native_usd_per_request: 0, native: ['POST /model/*/converse', 'POST /model/*/converse-stream'], auth: { aws: { access_key_id: ${keyId}, secret_access_key: ${secret} } }`,
+    cloud: `platform: bedrock, dialect: converse, region: eu-west-1, base_url: '${emulator.origin}', native_usd_per_request: 0, prices: { '${PROFILE}': { input: 1, output: 1 } }, native: ['POST /model/*/converse', 'POST /model/*/converse-stream'], auth: { aws: { access_key_id: ${keyId}, secret_access_key: ${secret} } }`,
   })
   const model = 'amazon.nova-lite-v1:0'
   const reply = await post(gateway, `/native/cloud/model/${model}/converse`, CONVERSE)
@@ -32,7 +33,7 @@ void t.test('Bedrock: the body is signed, and the model is one segment', async (
   t.equal(stream.status, 200)
   t.equal(stream.headers.get('content-type'), 'application/vnd.amazon.eventstream')
   await stream.arrayBuffer()
-  const arn = encodeURIComponent('arn:aws:bedrock:eu-west-1:123456789012:inference-profile/amazon.nova')
+  const arn = encodeURIComponent(PROFILE)
   const ofArn = await post(gateway, `/native/cloud/model/${arn}/converse`, CONVERSE)
   t.equal(ofArn.status, 200, await ofArn.text())
   for (const path of [
