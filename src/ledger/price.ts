@@ -217,6 +217,7 @@ export function callNanoUsd({ calls, otherCall }: Price, name: string): number |
 function callsNanoUsd(price: Price, counts: CallCounts): number | null {
   let cost = 0
   for (const [name, count] of Object.entries(counts)) {
+    if (count === 0) continue
     const each = callNanoUsd(price, name)
     if (each === null) return null
     cost += each * count
@@ -224,15 +225,33 @@ function callsNanoUsd(price: Price, counts: CallCounts): number | null {
   return cost
 }
 
+/** The price of a model that a tool of the provider used; null if it is unknown. */
+export type PriceOfOther = (model: string) => Price | null
+
 /**
  * The cost, to the nearest nano-dollar; null if a needed price is unknown. Counts that contradict each other
- * (more tokens read from the cache than sent) never lower the cost.
+ * (more tokens read from the cache than sent) never lower the cost. With `priceOfOther`, calls of tools that
+ * run another model cost its tokens instead of the price of a call.
  */
-export function costNanoUsd(price: Price, usage: Usage): number | null {
+export function costNanoUsd(price: Price, usage: Usage, priceOfOther?: PriceOfOther): number | null {
   const tokens = tokensNanoUsd(price, usage)
   if (usage.calls === undefined || tokens === null) return tokens
-  const calls = callsNanoUsd(price, usage.calls)
-  return calls === null ? null : tokens + calls
+  const { elsewhere } = usage
+  if (elsewhere === undefined || priceOfOther === undefined) {
+    return sumOfKnown(tokens, callsNanoUsd(price, usage.calls))
+  }
+  const calls = { ...usage.calls }
+  let others: number | null = 0
+  for (const { tool, model, count, usage: own } of elsewhere) {
+    calls[tool] = Math.max(0, (calls[tool] ?? 0) - count)
+    const other = priceOfOther(model)
+    others = sumOfKnown(others, other === null ? null : costNanoUsd(other, own))
+  }
+  return sumOfKnown(sumOfKnown(tokens, others), callsNanoUsd(price, calls))
+}
+
+function sumOfKnown(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? null : one + other
 }
 
 function tokensNanoUsd(price: Price, usage: Usage): number | null {

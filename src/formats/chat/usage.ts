@@ -33,10 +33,21 @@ export interface Usage {
   outputOther?: number
   /** Calls of tools that the provider ran; absent: none. */
   calls?: CallCounts
+  /** Tokens of other models that tools of the provider used; the counts above leave them out. */
+  elsewhere?: readonly UsageElsewhere[]
+}
+
+/** The tokens of calls of a tool that runs a model of its own. */
+export interface UsageElsewhere {
+  /** The tool, as in `calls`. */
+  readonly tool: string
+  readonly model: string
+  readonly count: number
+  readonly usage: Usage
 }
 
 /** A count of tokens. */
-export type TokenKind = Exclude<keyof Usage, 'calls'>
+export type TokenKind = Exclude<keyof Usage, 'calls' | 'elsewhere'>
 
 /** Later counts replace earlier ones field by field, because usage within one reply is cumulative. */
 export function mergeUsage(earlier: Usage, later: Usage): Usage {
@@ -70,7 +81,33 @@ export function addUsage(one: Usage, other: Usage): Usage {
     if (count !== undefined) sum[name] = (sum[name] ?? 0) + count
   }
   if (other.calls !== undefined) sum.calls = addCalls(sum.calls ?? {}, other.calls)
+  if (other.elsewhere !== undefined) sum.elsewhere = [...(sum.elsewhere ?? []), ...other.elsewhere]
   return sum
+}
+
+/** The kinds of tokens that each choice adds; the choices of a reply have the prompt in common. */
+const OF_EACH_CHOICE: ReadonlySet<TokenKind> = new Set<TokenKind>([
+  'output',
+  'reasoning',
+  'outputText',
+  'outputImage',
+  'outputAudio',
+  'outputOther',
+])
+
+/** The usage of a reply whose choices were counted apart. */
+export function usageOfChoices(choices: readonly Usage[]): Usage {
+  const whole: Usage = {}
+  for (const choice of choices) {
+    for (const name of COUNTS) {
+      const count = choice[name]
+      if (count === undefined) continue
+      const before = whole[name] ?? 0
+      whole[name] = OF_EACH_CHOICE.has(name) ? before + count : Math.max(before, count)
+    }
+    if (choice.calls !== undefined) whole.calls = addCalls(whole.calls ?? {}, choice.calls)
+  }
+  return whole
 }
 
 /** Prompt and completion tokens together; `undefined` if neither was reported. */
@@ -97,7 +134,9 @@ export function isImplausible({
   cacheRead = 0,
   cacheWrite = 0,
   calls,
+  elsewhere = [],
 }: Usage): boolean {
+  if (elsewhere.some(({ usage }) => isImplausible(usage))) return true
   if (calls !== undefined && Object.values(calls).some((count) => count > MAX_CALLS)) return true
   return Math.max(input, output, cacheRead, cacheWrite) > MAX_TOKENS
 }

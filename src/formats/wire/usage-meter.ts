@@ -7,8 +7,8 @@
  * 2026-11-29.
  */
 import { withCalls, type CallCounts } from '../chat/hosted-tools.js'
-import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
-import { isImplausible, tokenCount, type TokenKind, type Usage } from '../chat/usage.js'
+import { arrayOf, isObject, numberOf, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isImplausible, tokenCount, usageOfChoices, type TokenKind, type Usage } from '../chat/usage.js'
 
 /** What a member counts. */
 type Count =
@@ -146,6 +146,8 @@ type Counts = Partial<Record<Count, number>>
 /** The objects of a frame that may have the counts. */
 const HOLDERS = ['x_groq', 'message', 'delta', 'response']
 const CHOICE_HOLDERS = ['delta', 'message']
+/** Maximum choices that are counted apart; OpenAI accepts no more. */
+const MAX_CHOICES = 128
 const USAGES = ['amazon-bedrock-invocationMetrics', 'usage_metadata', 'usageMetadata', 'usage']
 
 /**
@@ -163,17 +165,46 @@ export class UsageMeter {
   private hasChanged = false
   /** The ranks of the names in the current report. */
   private ranks: Counts = {}
+  /** The choice whose counts these are, and the meters of others that have counts of their own. */
+  private choice: number | undefined
+  private others: Map<number, UsageMeter> | undefined
 
   /** Reads the counts of a chunk, an event or a whole reply. Returns whether it has any. */
   takeFrame(frame: JsonObject): boolean {
-    let hasUsage = this.takeIn(frame)
-    for (const name of HOLDERS) hasUsage = this.takeIn(frame[name]) || hasUsage
+    const hasWhole = this.takeWhole(frame)
+    if (hasWhole && this.others !== undefined && countsOutput(frame)) this.others = undefined
+    let hasUsage = hasWhole
     for (const choice of arrayOf(frame['choices'])) {
-      if (!isObject(choice)) continue
-      hasUsage = this.takeIn(choice) || hasUsage
-      for (const name of CHOICE_HOLDERS) hasUsage = this.takeIn(choice[name]) || hasUsage
+      if (!isObject(choice) || !hasCounts(choice)) continue
+      hasUsage = true
+      if (!hasWhole || !countsOutput(frame)) this.takeChoice(choice)
     }
     return hasUsage
+  }
+
+  /** Reads the counts of all choices together. */
+  private takeWhole(frame: JsonObject): boolean {
+    let hasUsage = this.takeIn(frame)
+    for (const name of HOLDERS) hasUsage = this.takeIn(frame[name]) || hasUsage
+    return hasUsage
+  }
+
+  /** Reads the counts of one choice: Moonshot counts each of several in its own last chunk. */
+  private takeChoice(choice: JsonObject): void {
+    const index = numberOf(choice['index']) ?? 0
+    this.choice ??= index
+    const meter = index === this.choice ? this : this.meterOf(index)
+    meter.takeIn(choice)
+    for (const name of CHOICE_HOLDERS) meter.takeIn(choice[name])
+  }
+
+  private meterOf(index: number): UsageMeter {
+    this.others ??= new Map()
+    let meter = this.others.get(index)
+    if (meter !== undefined) return meter
+    meter = new UsageMeter()
+    if (this.others.size < MAX_CHOICES) this.others.set(index, meter)
+    return meter
   }
 
   /** Reads one object of counts. Returns whether a count has changed. */
@@ -189,6 +220,8 @@ export class UsageMeter {
     this.counts = {}
     this.kinds.length = 0
     this.calls = undefined
+    this.choice = undefined
+    this.others = undefined
   }
 
   /** The canonical usage so far, without counts that were not reported. */
@@ -209,7 +242,8 @@ export class UsageMeter {
     set(usage, 'reasoning', counts.reasoning ?? counts.thoughts)
     for (const kind of this.kinds) set(usage, kind, counts[kind])
     if (this.calls !== undefined) usage.calls = this.calls
-    return usage
+    if (this.others === undefined) return usage
+    return usageOfChoices([usage, ...Array.from(this.others.values(), (each) => each.usage())])
   }
 
   private takeIn(holder: JsonValue | undefined): boolean {
@@ -300,6 +334,20 @@ function outputOf(
     return isImplausible({ output: rest }) ? own : Math.max(own ?? 0, rest)
   }
   return own !== undefined && reasoning > own ? own + reasoning : own
+}
+
+/** Whether a choice has counts of its own. */
+function hasCounts(choice: JsonObject): boolean {
+  return hasUsageIn(choice) || CHOICE_HOLDERS.some((name) => hasUsageIn(choice[name]))
+}
+
+function hasUsageIn(holder: JsonValue | undefined): boolean {
+  return isObject(holder) && USAGES.some((name) => isObject(holder[name]))
+}
+
+/** Whether the frame counts output tokens for all choices. */
+function countsOutput(frame: JsonObject): boolean {
+  return (usageIn({ ...frame, choices: [] }).output ?? 0) > 0
 }
 
 /** The usage in a chunk, an event or a whole reply; empty if it has none. */

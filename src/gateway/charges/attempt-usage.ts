@@ -7,7 +7,7 @@ import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import { addUsage, isImplausible, type Usage } from '../../formats/chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
 import { promptSizeOf, inputTokens, outputTokens } from '../../ledger/estimate-tokens.js'
-import { costNanoUsd, tierPrice } from '../../ledger/price.js'
+import { costNanoUsd, higherPrice, tierPrice, type PriceOfOther } from '../../ledger/price.js'
 import type { UsageSource } from '../../ledger/entry.js'
 import { hasFinalCounts, type AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../client-exchange.js'
@@ -110,12 +110,16 @@ function used(
   const price = generation.prices.find(name, candidate.model, replyResult?.model ?? null)
   const tier = replyResult?.tier ?? null
   const served = price === null ? null : tierPrice(price, tier)
-  const cost = served === null ? null : costNanoUsd(served, usage)
+  const priceOfOther: PriceOfOther = (model) => {
+    const other = generation.prices.find(name, model, null)
+    return other === null ? null : higherPrice(other, tier)
+  }
+  const cost = served === null ? null : costNanoUsd(served, usage, priceOfOther)
   return {
     usage,
     source,
     costNanoUsd: cost,
-    budgetNanoUsd: cost ?? generation.budgetPrices.charge(price, tier, usage),
+    budgetNanoUsd: cost ?? generation.budgetPrices.charge(price, { tier, usage, priceOfOther }),
     rateTokens: (usage.input ?? 0) + (usage.output ?? 0),
     tokensAfterDisconnect: tokensAfterDisconnect(attempt, usage.output ?? 0),
   }

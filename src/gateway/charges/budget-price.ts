@@ -13,6 +13,7 @@ import {
   isComplete,
   tierPrice,
   type Price,
+  type PriceOfOther,
 } from '../../ledger/price.js'
 
 /** The price that budgets use for one request. */
@@ -23,6 +24,13 @@ export interface BudgetPrice {
   readonly unknownLength: number | null
   /** Assumed nano-dollars of a call of unknown price; null: no assumption. */
   readonly unknownCall: number | null
+}
+
+/** Usage whose cost is unknown. */
+interface UnpricedUse {
+  readonly tier: string | null
+  readonly usage: Usage
+  readonly priceOfOther: PriceOfOther
 }
 
 /** The budget prices of one generation of the configuration. */
@@ -50,10 +58,13 @@ export class BudgetPrices {
    * The amount, in nano-dollars, that budgets are charged for `usage` if its cost is unknown; null: the
    * reserved amount.
    */
-  charge(usual: Price | null, tier: string | null, usage: Usage): number | null {
-    if (this.assumed === null) return null
+  charge(usual: Price | null, { tier, usage, priceOfOther }: UnpricedUse): number | null {
+    const { assumed } = this
+    if (assumed === null) return null
     const known = usual === null ? null : tierPrice(usual, tier)
-    return costNanoUsd(withAssumedPrice(usual, known, this.assumed), usage)
+    return costNanoUsd(withAssumedPrice(usual, known, assumed), usage, (model) =>
+      completedPrice(priceOfOther(model), assumed),
+    )
   }
 }
 

@@ -38,6 +38,8 @@ export class UsageScan {
   private modality: string | null = null
   private modalityTokens: number | null = null
   private model: string | null = null
+  /** Advisors, whose tokens are those of another model. */
+  private advised = 0
   private type = ''
 
   constructor(isLines: boolean, onValue: (value: ScannedUsage) => void) {
@@ -56,6 +58,7 @@ export class UsageScan {
         this.counts = {}
         this.media = {}
         this.model = null
+        this.advised = 0
         this.type = ''
       },
     })
@@ -74,6 +77,7 @@ export class UsageScan {
   private found({ name, parent, depth }: MemberPlace, value: string): void {
     if (name === 'type') {
       if (depth === 1) this.type = value
+      else if (value === 'advisor_message') this.advised += 1
     } else if (name === 'model' || name === 'modelVersion') {
       if (depth <= MAX_DEPTH - 1 && value.length <= 256) this.model ??= value
     } else if (LISTED.has(name)) {
@@ -103,6 +107,7 @@ export class UsageScan {
   private usage(): Usage | null {
     const usage = { ...usageOf(this.counts), ...this.media }
     if (usage.input === undefined && usage.output === undefined) return null
+    if (this.advised > 0) usage.calls = { ...usage.calls, advisor: this.advised }
     return isImplausible(usage) ? null : usage
   }
 }

@@ -131,6 +131,15 @@ function callsIn(usage: JsonObject): Record<string, unknown> | undefined {
   return found.length === 0 ? undefined : Object.fromEntries(found)
 }
 
+/** The tokens of advisors, each of which has a model of its own. */
+function elsewhereIn(usage: JsonObject): object[] | undefined {
+  const found = arrayOf(usage.iterations)
+    .map(objectOf)
+    .filter(({ type }) => type === 'advisor_message')
+    .map(({ model, ...own }) => ({ tool: 'advisor', model, count: 1, usage: counts(own, false) }))
+  return found.length === 0 ? undefined : found
+}
+
 /** The top-level counts, or the sums over the iterations. */
 function counts(usage: JsonObject, iterations: boolean): Record<string, unknown> {
   const parts = iterations ? arrayOf(usage.iterations).map(objectOf) : [usage]
@@ -148,6 +157,7 @@ function counts(usage: JsonObject, iterations: boolean): Record<string, unknown>
     cacheWrite: sum(written),
     reasoning: objectOf(usage.output_tokens_details).thinking_tokens ?? undefined,
     calls: callsIn(usage),
+    elsewhere: elsewhereIn(usage),
   }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
 }

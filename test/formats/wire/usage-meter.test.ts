@@ -27,6 +27,34 @@ for (const [name, frame] of PLACES) {
   })
 }
 
+/** A chunk with the counts of one choice, as Moonshot ends each choice. */
+function endOf(index: number, completion_tokens: number, more: JsonObject = {}): JsonObject {
+  const usage = { prompt_tokens: 19, completion_tokens, total_tokens: 19 + completion_tokens, ...more }
+  return { choices: [{ index, delta: {}, finish_reason: 'stop', usage }] }
+}
+
+void t.test('adds the completions of choices that are counted apart', (t) => {
+  const meter = new UsageMeter()
+  meter.takeFrame(endOf(1, 30, { cached_tokens: 10 }))
+  t.strictSame(meter.usage(), { input: 19, output: 30, cacheRead: 10 })
+  meter.takeFrame(endOf(0, 12))
+  meter.takeFrame(endOf(2, 8))
+  t.strictSame(meter.usage(), { input: 19, output: 50, cacheRead: 10 })
+  meter.takeFrame(endOf(0, 12))
+  t.equal(meter.usage().output, 50, 'a repeated report replaces the former one')
+  meter.takeFrame({ choices: [], usage: { prompt_tokens: 19, completion_tokens: 0, total_tokens: 0 } })
+  t.equal(meter.usage().output, 50, 'zeros are no counts')
+  meter.takeFrame({ choices: [], usage: { prompt_tokens: 19, completion_tokens: 51, total_tokens: 70 } })
+  t.strictSame(meter.usage(), { input: 19, output: 51, cacheRead: 10 }, 'counts of the whole')
+  t.end()
+})
+
+void t.test('prefers the counts of the whole to those of a choice in one chunk', (t) => {
+  const whole = { prompt_tokens: 19, completion_tokens: 42, total_tokens: 61 }
+  t.strictSame(usageIn({ ...endOf(0, 12), usage: whole }), { input: 19, output: 42 })
+  t.end()
+})
+
 void t.test('reads the metrics with which Bedrock ends a stream', (t) => {
   const metrics = { inputTokenCount: 10, outputTokenCount: 20, cacheReadInputTokenCount: 300 }
   const frame = { type: 'message_stop', 'amazon-bedrock-invocationMetrics': metrics }

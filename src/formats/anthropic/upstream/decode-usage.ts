@@ -2,14 +2,15 @@
  * Anthropic's usage: the counts, and the options that change the price of tokens.
  */
 import { withCalls } from '../../chat/hosted-tools.js'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
-import { tokenCount, type Usage } from '../../chat/usage.js'
-import { UsageMeter } from '../../wire/usage-meter.js'
+import { arrayOf, isObject, stringOf, type JsonObject } from '../../chat/json.js'
+import { tokenCount, type Usage, type UsageElsewhere } from '../../chat/usage.js'
+import { usageOf, UsageMeter } from '../../wire/usage-meter.js'
 
 /** Collects the usage of one message. */
 export class MessageUsage {
   private readonly meter = new UsageMeter()
   private advised = 0
+  private elsewhere: readonly UsageElsewhere[] = []
   private tier: string | undefined
   private isFast = false
   private hasGeo = false
@@ -24,6 +25,7 @@ export class MessageUsage {
   reset(): void {
     this.meter.reset()
     this.advised = 0
+    this.elsewhere = []
   }
 
   /** OpenAI's name of the service tier; undefined for batches, for which OpenAI has no name. */
@@ -39,12 +41,14 @@ export class MessageUsage {
     return tiers.length < 2 ? tiers[0] : tiers.join('+')
   }
 
-  /** The canonical usage so far. Advisors are calls, whose tokens the counts leave out. */
+  /** The canonical usage so far. Advisors are calls, whose tokens are those of another model. */
   usage(): Usage {
     const usage = this.meter.usage()
     if (this.advised === 0) return usage
-    const calls = withCalls(usage.calls, 'advisor', this.advised)
-    return calls === undefined ? usage : { ...usage, calls }
+    const calls = withCalls(usage.calls, ADVISOR, this.advised)
+    if (calls !== undefined) usage.calls = calls
+    if (this.elsewhere.length > 0) usage.elsewhere = this.elsewhere
+    return usage
   }
 
   /** Notes the options of the usage. Returns its counts. */
@@ -54,10 +58,34 @@ export class MessageUsage {
     this.hasGeo ||= typeof usage.inference_geo === 'string' && !FREE_GEOS.has(usage.inference_geo)
     const { iterations } = usage
     if (iterations === undefined) return usage
-    const advised = arrayOf(iterations).filter((one) => objectOf(one).type === 'advisor_message')
-    this.advised = Math.max(this.advised, advised.length)
+    const advised = arrayOf(iterations).filter(isObject).filter(isAdvised)
+    if (advised.length >= this.advised) {
+      this.advised = advised.length
+      this.elsewhere = usageOfAdvisors(advised)
+    }
     return withIterations(usage)
   }
+}
+
+/** The name of the tool in `calls`. */
+const ADVISOR = 'advisor'
+/** Maximum advisors of one message whose tokens are read; the others are calls of unknown price. */
+const MAX_ADVISORS = 100
+
+function isAdvised({ type }: JsonObject): boolean {
+  return type === 'advisor_message'
+}
+
+/** The tokens of each advisor that are known with its model (Anthropic, "Advisor tool", read 2026-11-29). */
+function usageOfAdvisors(advised: readonly JsonObject[]): UsageElsewhere[] {
+  const known: UsageElsewhere[] = []
+  for (const one of advised.slice(0, MAX_ADVISORS)) {
+    const { model } = one
+    const usage = usageOf(one)
+    if (typeof model !== 'string' || usage.input === undefined || usage.output === undefined) continue
+    known.push({ tool: ADVISOR, model, count: 1, usage })
+  }
+  return known
 }
 
 /** Places that do not change the price. */
