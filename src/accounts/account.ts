@@ -185,6 +185,8 @@ export interface ApiKey {
   /** The first and last characters of the secret; empty if only the digest was given. */
   prefix: string
   lastFour: string
+  /** The secret may have another form than those of this gateway: another gateway made it. */
+  imported?: true
   /**
    * The e-mail address of the user who made it, or what else did (`token:NAME`, `command line`); absent: not
    * known.
@@ -233,6 +235,8 @@ export interface Identity {
   plan: PlanName
   /** The digest of the key or token, which identifies its running requests. Null without one. */
   digest: string | null
+  /** As in `ApiKey`. */
+  imported?: true
   /** As in `ApiKey`; null: never, all, the lists of the upstreams, none. */
   expiresAtMs: number | null
   models: readonly string[] | null

@@ -19,6 +19,8 @@ const FORM = /^sk_[0-9A-Za-z]{44}$/
 /** Tokens of the admin API have the same form with another prefix. */
 const TOKEN_PREFIX = 'sat_'
 const TOKEN_FORM = /^sat_[0-9A-Za-z]{44}$/
+/** Keys of other gateways. */
+const IMPORTED_FORM = /^[!-~]{8,512}$/
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** Larger bytes would favour the first characters: 248 is the largest multiple of 62. */
 const FAIR_BYTES = 248
@@ -51,6 +53,11 @@ export function hasValidForm(secret: string): boolean {
   if (!looksLikeSecret(secret)) return false
   const split = SECRET_LENGTH - CHECKSUM_LENGTH
   return checksumOf(secret.slice(0, split)) === secret.slice(split)
+}
+
+/** Whether the text may be a key of another gateway: it has not the form of a key or token of this one. */
+export function mayBeImported(text: string): boolean {
+  return IMPORTED_FORM.test(text) && !looksLikeSecret(text) && !TOKEN_FORM.test(text)
 }
 
 /** SHA-256 in lower-case hex: stored instead of the secret. */

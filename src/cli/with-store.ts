@@ -48,6 +48,8 @@ export interface StoreSession {
   readonly models: readonly string[]
   /** The names of the configured workload identities. */
   readonly identities: readonly string[]
+  /** Whether the gateway accepts keys of other gateways. */
+  readonly acceptsImported: boolean
   readonly terminal: Terminal
 }
 
@@ -98,6 +100,7 @@ export async function withStore(
   const models = knownModels(config, catalogue)
   const companies = companiesOf(config, catalogue)
   const identities = config.identity.map(({ name }) => name)
+  const acceptsImported = config.auth.acceptImportedKeys
   protectSecrets(secretsOf(config))
   const warn = (message: string): void => terminal.err(`sluice: ${message}`)
   return reporting(terminal, async () => {
@@ -108,7 +111,8 @@ export async function withStore(
       mustExist: mustExist && !isRedisUrl(url),
     })
     try {
-      return await work({ store, plans, upstreams, companies, models, identities, terminal })
+      const names = { upstreams, companies, models, identities }
+      return await work({ store, plans, ...names, acceptsImported, terminal })
     } finally {
       await store.close()
     }

@@ -59,6 +59,6 @@ void t.test('the text of a key contains its labels, and an older version refuses
   for (const labels of [5, 'team=a', { team: 1 }]) {
     t.throws(() => readKey(JSON.stringify({ v: 3, ...KEY, labels })), /labels/)
   }
-  t.throws(() => readKey(JSON.stringify({ v: 5, ...KEY })), /'v'/)
+  t.throws(() => readKey(JSON.stringify({ v: 6, ...KEY })), /'v'/)
   t.end()
 })

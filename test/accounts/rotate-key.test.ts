@@ -74,7 +74,7 @@ void t.test('sqlite allows one key above the limit for a rotation', (t) =>
 async function overlaps(t: Test, url: string): Promise<void> {
   const stores = [await openStore(url), await openStore(url)] as const
   const [store, other] = stores
-  const settings = () => ({ freshSeconds: 30, staleSeconds: 300 })
+  const settings = () => ({ acceptImportedKeys: false, freshSeconds: 30, staleSeconds: 300 })
   const gateway = new Authenticator({ store: other, settings, now: () => performance.now() })
   t.teardown(async () => {
     gateway.close()

@@ -57,6 +57,7 @@ export async function newSession(t: Test): Promise<TestSession> {
     models: ['gpt-5.5', 'gpt-5.4-mini', 'claude-sonnet-5', 'llama*'],
     companies: { providerOf: (upstream) => upstream.toUpperCase(), publisherOf: () => null },
     identities: ['kubernetes'],
+    acceptsImported: false,
     terminal: {
       out: (line) => out.push(line),
       ready: () => Promise.resolve(),

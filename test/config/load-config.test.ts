@@ -63,7 +63,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
       adminToken: null,
     },
     store: 'sqlite:/etc/sluice/data/sluice.db',
-    auth: { freshSeconds: 30, staleSeconds: 300 },
+    auth: { acceptImportedKeys: false, freshSeconds: 30, staleSeconds: 300 },
     identity: [],
     adminApi: { enabled: false, listen: 'data' },
     smtp: null,
@@ -223,7 +223,7 @@ limiting: { unknown_price: allow, away: { budget_usd: 0 } }
   t.match(config, {
     server: { port: 0, workers: 3, drainMs: 0, opsPort: 9464 },
     store: 'sqlite:/var/lib/sluice/sluice.db',
-    auth: { freshSeconds: 1, staleSeconds: 0 },
+    auth: { acceptImportedKeys: false, freshSeconds: 1, staleSeconds: 0 },
     escrow: {
       enabled: false,
       key: 'secret-and-twenty-six-characters',

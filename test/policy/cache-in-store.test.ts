@@ -60,6 +60,7 @@ async function clear(store: Store, gateway: TestGateway, ...options: string[]): 
     companies: { providerOf: (name: string) => name, publisherOf: () => null },
     models: [],
     identities: [],
+    acceptsImported: false,
     terminal,
   }
   await runOn(session, command, ['clear', ...options])

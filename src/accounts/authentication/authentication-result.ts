@@ -59,6 +59,7 @@ export function resultOfLookup(digest: string, lookup: KeyLookup | null): KeyRes
       keyId: key.id,
       ...accountPart(account, ancestors),
       digest,
+      ...(key.imported === true ? { imported: true } : {}),
       expiresAtMs: key.expiresAtMs ?? null,
       models: key.models ?? null,
       allowTools: key.allowTools ?? null,

@@ -12,7 +12,7 @@ import type { Store } from '../../store/store.js'
 import type { Identity } from '../account.js'
 import { isCompactToken } from '../workload-identity/read-token.js'
 import type { WorkloadTokens } from '../workload-identity/verify-token.js'
-import { digestOf, hasValidForm, looksLikeSecret } from '../key-secret.js'
+import { digestOf, hasValidForm, looksLikeSecret, mayBeImported } from '../key-secret.js'
 import {
   AccountDisabled,
   resultOfLookup,
@@ -128,7 +128,8 @@ export class Authenticator {
       }
     }
     const identified = this.identify(keyIn(header), address)
-    if (!(identified instanceof Promise) && identified.digest !== null) {
+    // The setting that accepts an imported key may change.
+    if (!(identified instanceof Promise) && identified.digest !== null && identified.imported !== true) {
       this.knownHeaders.put(header, identified.digest)
     }
     return identified
@@ -198,7 +199,8 @@ export class Authenticator {
   private identifySecret(secret: string | null, address: string): Identity | Promise<Identity> {
     const nowMs = this.now()
     const isThrottled = this.wrongKeyThrottle.isThrottled(address, nowMs)
-    if (secret === null || !looksLikeSecret(secret)) {
+    const isForeign = secret !== null && this.acceptsForeign(secret)
+    if (secret === null || !(looksLikeSecret(secret) || isForeign)) {
       if (isThrottled) return this.throttled()
       throw this.unauthenticated(secret === null || secret === '' ? 'missing' : 'malformed')
     }
@@ -206,12 +208,18 @@ export class Authenticator {
     const cached = this.cache.get(digest, nowMs)
     // A key that is cached as good is served even if other clients of its address send wrong keys.
     if (isThrottled && cached?.result.good !== true) {
-      const mayBeGood = cached === null && hasValidForm(secret)
+      const mayBeGood = cached === null && (isForeign || hasValidForm(secret))
       if (!mayBeGood || !this.wrongKeyThrottle.takeLookUp(address, nowMs)) return this.throttled()
     }
     // A cached key has passed the checksum before.
-    if (cached === null && !hasValidForm(secret)) throw this.unauthenticated('malformed')
-    return this.decide(digest, cached, nowMs)
+    if (cached === null && !isForeign && !hasValidForm(secret)) throw this.unauthenticated('malformed')
+    return this.decide(digest, cached, nowMs, isForeign)
+  }
+
+  /** Whether the credential is looked up although this gateway makes no keys of its form. */
+  private acceptsForeign(secret: string): boolean {
+    if (!this.settings().acceptImportedKeys || !mayBeImported(secret)) return false
+    return this.workloadTokens === null || !isCompactToken(secret)
   }
 
   /** Verifies a token that is not cached. */
@@ -241,30 +249,42 @@ export class Authenticator {
     return this.wrongKeyThrottle.refuse()
   }
 
-  private decide(digest: string, cached: CachedResult | null, nowMs: number): Identity | Promise<Identity> {
+  /** `isForeign`: only an imported key may have a secret of this form. */
+  private decide(
+    digest: string,
+    cached: CachedResult | null,
+    nowMs: number,
+    isForeign = false,
+  ): Identity | Promise<Identity> {
     const { freshSeconds, staleSeconds } = this.settings()
-    if (cached?.trusted === true && !cached.result.good) return this.conclude(cached.result)
+    if (cached?.trusted === true && !cached.result.good) return this.conclude(cached.result, isForeign)
     const ageMs = cached === null ? 0 : nowMs - cached.checkedAtMs
     if (cached?.trusted === true && ageMs < freshSeconds * 1000) {
       if (ageMs >= freshSeconds * 1000 * REFRESH_AT) this.refresh(digest, nowMs)
-      return this.conclude(cached.result)
+      return this.conclude(cached.result, isForeign)
     }
     const fallback = usableInOutage(cached, nowMs, staleSeconds)
-    if (fallback !== null && this.outage.isBackingOff(nowMs)) return this.conclude(fallback.result)
-    return this.lookUp(digest, fallback)
+    if (fallback !== null && this.outage.isBackingOff(nowMs)) {
+      return this.conclude(fallback.result, isForeign)
+    }
+    return this.lookUp(digest, fallback, isForeign)
   }
 
-  private lookUp(digest: string, fallback: CachedResult | null): Identity | Promise<Identity> {
+  private lookUp(
+    digest: string,
+    fallback: CachedResult | null,
+    isForeign: boolean,
+  ): Identity | Promise<Identity> {
     let result: KeyResult | Promise<KeyResult>
     try {
       result = this.lookups.lookUp(digest)
     } catch (error) {
-      return this.withoutStore(digest, fallback, error)
+      return this.withoutStore(digest, fallback, error, isForeign)
     }
-    if (!(result instanceof Promise)) return this.conclude(result)
+    if (!(result instanceof Promise)) return this.conclude(result, isForeign)
     return result.then(
-      (keyResult) => this.conclude(keyResult),
-      (error: unknown) => this.withoutStore(digest, fallback, error),
+      (keyResult) => this.conclude(keyResult, isForeign),
+      (error: unknown) => this.withoutStore(digest, fallback, error, isForeign),
     )
   }
 
@@ -280,13 +300,18 @@ export class Authenticator {
     }
   }
 
-  private withoutStore(digest: string, fallback: CachedResult | null, error: unknown): Identity {
+  private withoutStore(
+    digest: string,
+    fallback: CachedResult | null,
+    error: unknown,
+    isForeign: boolean,
+  ): Identity {
     this.outage.storeFailed(error)
     // The cache is read again: the key may have been revoked during the lookup.
     const cached = fallback === null ? null : this.cache.get(digest, this.now())
-    if (cached?.result.good === true) return this.conclude(cached.result)
+    if (cached?.result.good === true) return this.conclude(cached.result, isForeign)
     const shared = this.knownToOthers(digest)
-    if (shared !== null) return this.conclude(shared)
+    if (shared !== null) return this.conclude(shared, isForeign)
     this.onResult('store_unavailable')
     throw storeUnavailable(error)
   }
@@ -312,7 +337,7 @@ export class Authenticator {
     return expiresAtMs !== null && this.wallClock() >= expiresAtMs
   }
 
-  private conclude(result: KeyResult): Identity {
+  private conclude(result: KeyResult, isForeign: boolean): Identity {
     if (!result.good && result.reason === 'refused') {
       this.onResult(resultOf(result.error))
       throw result.error
@@ -323,6 +348,7 @@ export class Authenticator {
       throw new AccountDisabled()
     }
     const { identity } = result
+    if (isForeign && identity.imported !== true) throw this.unauthenticated('unknown')
     if (this.hasExpired(identity)) throw this.unauthenticated('expired')
     this.onResult('ok')
     return identity

@@ -4,7 +4,7 @@
  */
 import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
-import { planJson } from '../../dashboard/admin/apply.js'
+import { planJson, warningsJson } from '../../dashboard/admin/apply.js'
 import { freshKey, type FreshKey } from '../../dashboard/admin/decide-changes.js'
 import { titleOf, type ReadDocuments, type WantedObject } from '../../dashboard/admin/documents.js'
 import { textIn } from '../../dashboard/admin/field-types.js'
@@ -152,6 +152,7 @@ class Work {
   private readonly documents: readonly FileDocument[]
   /** Manifests alone go to standard output, if there are any. */
   private readonly hasManifests: boolean
+  private warnings: readonly string[] = []
 
   constructor(values: ApplyOptions, terminal: Terminal, documents: readonly FileDocument[]) {
     this.values = values
@@ -185,8 +186,10 @@ class Work {
       const all = [...faults, ...plan.faults, ...takenFileFaults(this.documents, made)]
       if (all.length > 0) return this.fail(all.map((fault) => placed(this.documents, fault)))
       if (!isJson) this.printPlan(plan)
+      this.warnings = plan.warnings
+      for (const warning of plan.warnings) this.terminal.err(`sluice: warning: ${warning}`)
       if (isDryRun) {
-        if (isJson) this.print(JSON.stringify(planJson(plan, false)))
+        if (isJson) this.print(this.json(planJson(plan, false)))
         return plan.changes.length === 0 ? 0 : 2
       }
       if (!(await this.isConfirmed(plan))) return 1
@@ -275,7 +278,7 @@ class Work {
       })
       const isApplied = failures.length === 0
       const all = [...errors, ...misplaced]
-      this.print(JSON.stringify({ ...planJson({ changes, unchanged }, isApplied), errors: all }))
+      this.print(this.json({ ...planJson({ changes, unchanged }, isApplied), errors: all }))
     } else {
       const count = (action: string): number => changes.filter((each) => each.action === action).length
       const [made, changed, removed] = ['create', 'change', 'remove'].map(count)
@@ -332,6 +335,10 @@ class Work {
     } finally {
       prompt.close()
     }
+  }
+
+  private json(result: object): string {
+    return JSON.stringify({ ...result, ...warningsJson(this.warnings) })
   }
 
   private print(line: string): void {

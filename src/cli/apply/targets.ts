@@ -8,6 +8,7 @@ import type { Plans } from '../../accounts/plans.js'
 import { withoutSecret } from '../../dashboard/admin/apply.js'
 import type { Differences, FreshKey } from '../../dashboard/admin/decide-changes.js'
 import {
+  importWarnings,
   readDocuments,
   type DocumentFault,
   type DocumentKind,
@@ -25,9 +26,9 @@ import {
 } from '../../dashboard/admin/plan-and-apply.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { codeWithAdvice } from '../../store/file-access.js'
-import type { Store } from '../../store/store.js'
 import { commandActor } from '../accounts.js'
 import { UsageError } from '../command.js'
+import type { StoreSession } from '../with-store.js'
 
 /** The options with the token of a gateway's admin API. */
 interface TokenOptions {
@@ -61,6 +62,8 @@ export interface PlannedResult {
   readonly changes: readonly PlannedChange[]
   readonly unchanged: number
   readonly faults: readonly DocumentFault[]
+  /** What does not work yet when it is applied. */
+  readonly warnings: readonly string[]
 }
 
 /** What was applied; a failure is that of an account. */
@@ -116,7 +119,7 @@ export function writesSecret(value: JsonValue | undefined): boolean {
 
 /** The store of the configuration. */
 export function storeTarget(
-  { store, plans }: { readonly store: Store; readonly plans: Plans },
+  { store, plans, acceptsImported }: Pick<StoreSession, 'store' | 'plans' | 'acceptsImported'>,
   { objects, faultyAccounts }: ReadDocuments,
   { values, prune, adopt, managedBy }: TargetSettings,
 ): Target {
@@ -128,7 +131,8 @@ export function storeTarget(
     async plan() {
       const made = await plan()
       const missing = withoutSecret(made, objects, ({ index }) => writesSecret(values[index]))
-      return { ...made, faults: [...made.faults, ...missing] }
+      const warnings = importWarnings(objects, acceptsImported)
+      return { ...made, faults: [...made.faults, ...missing], warnings }
     },
     async apply(fresh) {
       const known = objects.map((object) => {
@@ -195,7 +199,8 @@ export function serverTarget(
         values.map((value) => withDigest(value, planned)),
         true,
       )
-      return { changes: changesIn(body), unchanged: Number(body['unchanged'] ?? 0), faults: [] }
+      const warnings = arrayOf(body['warnings']).map(textIn)
+      return { changes: changesIn(body), unchanged: Number(body['unchanged'] ?? 0), faults: [], warnings }
     },
     async apply(fresh) {
       const documents = values.map((value, at) => withDigest(value, fresh.get(at)?.digest ?? null))

@@ -14,9 +14,15 @@ export const authSchema = z
     stale_seconds: whole(0, 86_400)
       .default(300)
       .describe('How long a cached key is accepted while the store does not reply; 0: not at all.'),
+    accept_imported_keys: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether keys of another gateway are accepted, which `sluice apply` has imported by their SHA-256 (`imported: true`): apps keep the keys that they have, 8 to 512 visible ASCII characters with any prefix. false: only keys that this gateway made are looked up.',
+      ),
   })
   .prefault({})
-  .describe('How long API keys are cached.')
+  .describe('How long API keys are cached, and which are accepted.')
 
 /** `escrow:` At least an hour, so that a conversation survives a pause; OpenAI keeps responses 30 days. */
 export const escrowSchema = z

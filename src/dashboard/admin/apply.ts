@@ -2,7 +2,14 @@
 import type { Account, ApiKey, KeyLimits } from '../../accounts/account.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { unmet } from './conditional-requests.js'
-import { documentSteps, MANAGED_BY, titleOf, type DocumentFault, type WantedObject } from './documents.js'
+import {
+  documentSteps,
+  importWarnings,
+  MANAGED_BY,
+  titleOf,
+  type DocumentFault,
+  type WantedObject,
+} from './documents.js'
 import { FLAG, Faults, readObject, textIn, textType, without } from './field-types.js'
 import type { Fields, FieldType } from './field-types.js'
 import { accountValues, keyValues } from './objects.js'
@@ -97,7 +104,8 @@ async function apply(services: AdminServices, request: AdminRequest): Promise<Ad
   const isDryRun = values['dry_run'] === true
   const json = isDryRun ? planJson(plan, false) : appliedJson(await runApply(options, plan))
   await adminTurns.next()
-  return { status: 200, json }
+  const warnings = importWarnings(objects, snapshot().config.auth.acceptImportedKeys)
+  return { status: 200, json: { ...json, ...warningsJson(warnings) } }
 }
 
 /** A token with an account would remove objects of accounts that it does not see. */
@@ -247,6 +255,11 @@ export function planJson(
     ...{ create: of('create'), change: of('change'), remove: of('remove'), unchanged },
     ...{ applied, errors: [] },
   }
+}
+
+/** The member of a result that has warnings. */
+export function warningsJson(warnings: readonly string[]): JsonObject {
+  return warnings.length === 0 ? {} : { warnings: [...warnings] }
 }
 
 function shownHoldings({ keys, members, parent }: Holdings): JsonObject {

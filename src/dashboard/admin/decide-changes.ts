@@ -9,7 +9,7 @@ import { digestOf, newSecret, randomBase62, shownParts } from '../../accounts/ke
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 import type { AccountConflict } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
-import { isSame } from './field-types.js'
+import { isSame, without } from './field-types.js'
 import { accountValues, accountWith, keyValues, keyWith, memberValues, memberWith } from './objects.js'
 import { invalid, Problem } from './problem-details.js'
 import { entryOf, type Actor } from './services.js'
@@ -176,18 +176,21 @@ interface KeyWish {
   readonly fresh: FreshKey
   /** Whether the key must have the digest of `fresh`: another one is replaced. */
   readonly hasGivenSecret: boolean
+  /** Whether another gateway made the secret; null: as before. */
+  readonly imported: boolean | null
 }
 
 /** The key with these values. Another given secret replaces the key: the old one ends at once. */
 export function decideKey(
   former: ApiKey | null,
-  { name, values, fresh, hasGivenSecret }: KeyWish,
+  { name, values, fresh, hasGivenSecret, imported }: KeyWish,
   context: ChangeContext,
 ): DecidedKey {
   const { nowMs, actor, accountId } = context
   const start: ApiKey = {
     ...{ id: fresh.id, accountId, name, digest: fresh.digest },
     ...{ prefix: fresh.prefix, lastFour: fresh.lastFour },
+    ...(imported === true ? { imported } : {}),
     createdBy: actor.actor,
     createdAtMs: nowMs,
   }
@@ -203,12 +206,12 @@ export function decideKey(
       audit: [former === null ? creation(context, item) : rotation(context, former, item)],
     }
   }
-  const item = keyWith(former, values, nowMs)
+  const item = keyWith(imported === null ? former : markedAs(former, imported), values, nowMs)
   const differences = keyDifferences(former, item)
   if (Object.keys(differences).length === 0) {
     return { kind: 'unchanged', item: former, differences, audit: [], newKeys: [], keys: [] }
   }
-  const change = changedFields(keyValues(former), keyValues(item))
+  const change = changedFields(auditedValues(former), auditedValues(item))
   const entry = changeEntry(context, {
     action: 'key.change',
     target: item.id,
@@ -219,7 +222,16 @@ export function decideKey(
 }
 
 function keyDifferences(before: ApiKey, after: ApiKey): Differences {
-  return differencesOf(keyValues(before), keyValues(after))
+  return differencesOf(auditedValues(before), auditedValues(after))
+}
+
+/** The values of a key, and what only documents set. */
+function auditedValues(key: ApiKey): JsonObject {
+  return { ...keyValues(key), imported: key.imported === true }
+}
+
+function markedAs(key: ApiKey, imported: boolean): ApiKey {
+  return imported ? { ...key, imported } : without(key, 'imported')
 }
 
 /** Tools of providers are no field of the API: a successor has those of the old key. */
@@ -229,7 +241,7 @@ function toolsOf({ allowTools }: ApiKey): Pick<ApiKey, 'allowTools'> {
 
 function creation(context: ChangeContext, item: ApiKey): AuditEntry {
   const { id: target, name: detail } = item
-  const change = changedFields(null, { name: detail, ...keyValues(item) })
+  const change = changedFields(null, { name: detail, ...auditedValues(item) })
   return changeEntry(context, { action: 'key.create', target, detail, ...change })
 }
 

@@ -34,6 +34,16 @@ export interface WantedObject {
   readonly digest: string | null
   /** The digest of the secret with which a key is made; one that exists keeps its own. */
   readonly newDigest: string | null
+  /** Whether the digest is that of a secret which another gateway made; null: not given. */
+  readonly imported: boolean | null
+}
+
+/** What is applied and does not work yet. `acceptsImported`: `auth.accept_imported_keys` is on. */
+export function importWarnings(objects: readonly WantedObject[], acceptsImported: boolean): string[] {
+  const count = objects.filter(({ imported }) => imported === true).length
+  if (count === 0 || acceptsImported) return []
+  const keys = count === 1 ? 'the key' : `the ${count} keys`
+  return [`auth.accept_imported_keys is off: the gateway refuses ${keys} with imported: true until it is on`]
 }
 
 /** A wrong part of a document. */
@@ -48,6 +58,9 @@ export interface DocumentFault {
 
 /** The place for the secret of a new key; only the command handles the first two. */
 const SECRET_FIELDS = ['secret_file', 'kubernetes_secret', 'secret_sha256', 'new_secret_sha256'] as const
+
+/** Marks a key whose secret another gateway made. */
+const IMPORTED = 'imported'
 
 const TOP = ['apiVersion', 'kind', 'metadata', 'spec']
 const METADATA: Readonly<Record<DocumentKind, readonly string[]>> = {
@@ -147,7 +160,8 @@ export function titleOf({ kind, name, account }: Pick<WantedObject, 'kind' | 'na
   return kind === 'Account' ? `account ${name}` : `${kind.toLowerCase()} ${name} of ${account}`
 }
 
-const NO_VALUES = { values: {}, digest: null, newDigest: null }
+const NO_SECRETS = { digest: null, newDigest: null, imported: null }
+const NO_VALUES = { values: {}, ...NO_SECRETS }
 
 interface Reading {
   readonly reader: Reader
@@ -233,17 +247,17 @@ function readSpec(
   kind: DocumentKind,
   from: { readonly spec: JsonObject; readonly metadata: JsonObject; readonly name: string },
   { reader, plans }: Reading,
-): Pick<WantedObject, 'values' | 'digest' | 'newDigest'> {
+): Pick<WantedObject, 'values' | keyof GivenSecrets> {
   const { spec, metadata, name } = from
-  const secrets = kind === 'Key' ? readSecrets(spec, reader) : { digest: null, newDigest: null }
+  const secrets = kind === 'Key' ? readSecrets(spec, reader) : NO_SECRETS
   const all = fieldsOf(kind, name, plans)
   const { labels: labelField, ...specFields } = all
   const own = Object.entries(spec).filter(([field]) => {
-    return kind !== 'Key' || !SECRET_FIELDS.some((each) => each === field)
+    return kind !== 'Key' || !(field === IMPORTED || SECRET_FIELDS.some((each) => each === field))
   })
   const faults = new Faults()
   // The list of known fields in an error has the secrets, too.
-  const extra = kind === 'Key' ? SECRET_FIELDS.slice(0, 3) : []
+  const extra = kind === 'Key' ? [...SECRET_FIELDS.slice(0, 3), IMPORTED] : []
   for (const [field] of own) {
     if (!Object.hasOwn(specFields, field)) {
       reader.unknown(['spec', field], [...Object.keys(specFields), ...extra])
@@ -271,7 +285,9 @@ function fieldsOf(kind: DocumentKind, name: string, plans: Plans): Fields {
   )
 }
 
-function readSecrets(spec: JsonObject, reader: Reader): Pick<WantedObject, 'digest' | 'newDigest'> {
+type GivenSecrets = Pick<WantedObject, 'digest' | 'newDigest' | 'imported'>
+
+function readSecrets(spec: JsonObject, reader: Reader): GivenSecrets {
   const given = SECRET_FIELDS.filter((name) => spec[name] !== undefined)
   const [, second] = given
   if (second !== undefined) {
@@ -289,7 +305,20 @@ function readSecrets(spec: JsonObject, reader: Reader): Pick<WantedObject, 'dige
     reader.report(['spec', 'secret_file'], 'must be the path of a file')
   }
   checkKubernetesSecret(spec['kubernetes_secret'], reader)
-  return digests
+  return { ...digests, imported: importedIn(spec, reader) }
+}
+
+function importedIn(
+  { [IMPORTED]: imported, secret_sha256: digest }: JsonObject,
+  reader: Reader,
+): boolean | null {
+  if (imported === undefined || imported === null) return digest === undefined ? null : false
+  if (typeof imported !== 'boolean') {
+    reader.report(['spec', IMPORTED], 'must be true or false')
+  } else if (imported && digest === undefined) {
+    reader.report(['spec', IMPORTED], 'needs secret_sha256, the SHA-256 of the secret', true)
+  }
+  return imported === true
 }
 
 const SECRET_MEMBERS = ['name', 'namespace', 'key']

@@ -226,7 +226,7 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
         expiryInPast(values, before, now()) ??
         keyBeyond(bounds, { values, before: isNewSecret ? without(before, 'expires_at') : before, most })
       if (refusal !== null) return { refuse: refusal }
-      const wish = { name, values, fresh, hasGivenSecret }
+      const wish = { name, values, fresh, hasGivenSecret, imported: null }
       const { kind, item, audit, keys, newKeys } = decideKey(former, wish, context)
       if (kind === 'unchanged') return { refuse: { unchanged: item } }
       const isFull = former === null && state.liveKeys >= maxKeysOf(plansOf(services), account.plan)

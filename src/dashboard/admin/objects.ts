@@ -177,6 +177,11 @@ export const KEY_FIELDS: Fields = {
   },
   prefix: { type: orNull(SHOWN_TEXT), means: 'Its first characters.', readOnly: true },
   last_four: { type: orNull(SHOWN_TEXT), means: 'Its last characters.', readOnly: true },
+  imported: {
+    type: FLAG,
+    means: 'Whether another gateway made its secret, which may have any form (`auth.accept_imported_keys`).',
+    readOnly: true,
+  },
   created_by: { type: orNull(SHOWN_TEXT), means: 'Who made it.', readOnly: true },
   ...TIMES,
   last_used_at: {
@@ -325,6 +330,7 @@ export function keyObject(
     state: keyState(key, nowMs),
     prefix: prefix === '' ? null : prefix,
     last_four: lastFour === '' ? null : lastFour,
+    imported: key.imported === true,
     created_by: createdBy ?? null,
     created_at: timeOfMs(createdAtMs),
     updated_at: timeOfMs(key.updatedAtMs ?? createdAtMs),

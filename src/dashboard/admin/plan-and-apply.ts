@@ -378,14 +378,14 @@ function* decideKeys(
   const newKeys: ApiKey[] = []
   for (const [at, object] of wanted.entries()) {
     if (at % DECIDED_AT_ONCE === DECIDED_AT_ONCE - 1) yield
-    const { index, name, digest, newDigest } = object
+    const { index, name, digest, newDigest, imported } = object
     const former = state.keys.get(name) ?? null
     const fresh = given.get(index) ?? freshKey(digest ?? newDigest ?? 'planned')
     const isNewSecret = former === null || (digest !== null && former.digest !== digest)
     const ending = withEnd(object.values, isNewSecret ? null : keyValues(former), latestEndMs)
     const values = withManager(ending, former, managedBy)
     all.checkEnd(object, former, context.nowMs)
-    const wish = { name, values, fresh, hasGivenSecret: digest !== null }
+    const wish = { name, values, fresh, hasGivenSecret: digest !== null, imported }
     const decided = decideKey(former, wish, context)
     all.add(object, decided, setValues(decided.kind, keyValues(decided.item)))
     keys.push(...decided.keys)

@@ -148,6 +148,11 @@ export const REPLY_SCHEMAS: Readonly<Record<string, JsonObject>> = {
       unchanged: COUNT,
       applied: { type: 'boolean' },
       errors: { type: 'array', items: { type: 'object' } },
+      warnings: {
+        type: 'array',
+        items: { type: 'string' },
+        description: 'What is applied and does not work yet; absent if there is nothing.',
+      },
     },
   },
   Config: { type: 'object' },

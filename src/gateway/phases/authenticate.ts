@@ -5,6 +5,7 @@
  */
 import type { Identity } from '../../accounts/account.js'
 import type { Authenticator } from '../../accounts/authentication/authenticator.js'
+import { mayBeImported } from '../../accounts/key-secret.js'
 import { isCompactToken } from '../../accounts/workload-identity/read-token.js'
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
@@ -50,12 +51,12 @@ function withForm(
 ): unknown {
   if (!(error instanceof GatewayError) || error.kind !== 'unauthenticated') return error
   const authorization = headerOf(req, 'authorization')
-  const { barePaths } = generation.snapshot.config.server
-  const places = keyLocationsOf(req, path, { authorization, barePaths }).map(({ name, key }) => ({
+  const forms = keyFormsOf(generation)
+  const places = keyLocationsOf(req, path, { authorization, ...forms }).map(({ name, key }) => ({
     name: name === '?key=' ? 'The query' : `The header ${name === 'authorization' ? 'Authorization' : name}`,
     value: key,
   }))
-  const fault = credentialFault(req, places, takesTokens)
+  const fault = credentialFault(req, places, { takesTokens, takesImported: forms.takesImported })
   return fault === null ? error : new GatewayError('unauthenticated', fault)
 }
 
@@ -79,6 +80,30 @@ const SCHEME = /^bearer +/i
 const HEADERS = ['x-api-key', 'x-goog-api-key'] as const
 /** Further ones with `server.bare_paths`: of Azure's clients and of LiteLLM's. */
 const BARE_HEADERS = ['api-key', 'x-litellm-api-key'] as const
+
+/** A key of another gateway may have any other visible characters. */
+const FOREIGN_BEARER = /^bearer ([!-~]{8,512})$/i
+
+/** The same, and the key of another gateway. */
+function anyBearerIn(value: string): string | null {
+  const key = bearerIn(value)
+  if (key !== null) return key
+  const foreign = FOREIGN_BEARER.exec(value)?.[1] ?? ''
+  return mayBeImported(foreign) ? foreign : null
+}
+
+/** The places and forms of keys that are accepted. */
+interface KeyForms {
+  /** Whether the headers of Azure's clients and of LiteLLM's are read. */
+  readonly barePaths: boolean
+  /** Whether keys of other gateways are accepted. */
+  readonly takesImported: boolean
+}
+
+function keyFormsOf({ snapshot }: Exchange['generation']): KeyForms {
+  const { server, auth } = snapshot.config
+  return { barePaths: server.barePaths, takesImported: auth.acceptImportedKeys }
+}
 
 /** The key or token in the value of an `Authorization` header; null if there is none in the right form. */
 export function bearerIn(value: string): string | null {
@@ -109,23 +134,25 @@ export function clientKeyOf({
   generation,
 }: Pick<Exchange, 'req' | 'path' | 'generation'>): ClientKey {
   const { headers, url = '' } = req
-  const { barePaths } = generation.snapshot.config.server
+  const forms = keyFormsOf(generation)
+  const { barePaths, takesImported } = forms
+  const bearer = takesImported ? anyBearerIn : bearerIn
   const authorization = headerOf(req, 'authorization')
   const onlyBearer =
     headers['x-api-key'] === undefined &&
     headers['x-goog-api-key'] === undefined &&
     !barePaths &&
     url.length === path.length
-  if (onlyBearer) return { text: authorization, keyIn: bearerIn }
+  if (onlyBearer) return { text: authorization, keyIn: bearer }
   let found: { readonly name: string; readonly key: string; readonly sent: ClientKey } | null = null
-  for (const { name, text, key, keyIn } of keyLocationsOf(req, path, { authorization, barePaths })) {
+  for (const { name, text, key, keyIn } of keyLocationsOf(req, path, { authorization, ...forms })) {
     if (found !== null && found.key !== key) {
       const message = `The request has two different API keys, in ${found.name} and in ${name}: send one.`
       throw new GatewayError('malformed_request', message, { param: name })
     }
     found ??= { name, key, sent: { text, keyIn } }
   }
-  return found?.sent ?? { text: authorization, keyIn: bearerIn }
+  return found?.sent ?? { text: authorization, keyIn: bearer }
 }
 
 /** A header or query parameter, and the key in it, which may have any form. */
@@ -138,12 +165,13 @@ interface KeyLocation extends ClientKey {
 function keyLocationsOf(
   req: HttpRequest,
   path: string,
-  { authorization, barePaths }: { readonly authorization: string | undefined; readonly barePaths: boolean },
+  { authorization, barePaths, takesImported }: KeyForms & { readonly authorization: string | undefined },
 ): KeyLocation[] {
   const locations: KeyLocation[] = []
   const text = authorization ?? ''
   const key = SCHEME.test(text) ? text.replace(SCHEME, '') : ''
-  if (key !== '') locations.push({ name: 'authorization', text, key, keyIn: bearerIn })
+  const keyIn = takesImported ? anyBearerIn : bearerIn
+  if (key !== '') locations.push({ name: 'authorization', text, key, keyIn })
   for (const name of HEADERS) {
     const value = headerOf(req, name) ?? ''
     if (value !== '') locations.push({ name, text: value, key: value, keyIn: plain })

@@ -2,6 +2,7 @@
  * Describes what is wrong with the form of a request's credential, for the message of a 401. It names the
  * place and the form, and never a part of the value. Runs only after the credential was refused.
  */
+import { mayBeImported } from '../../accounts/key-secret.js'
 import { isCompactToken } from '../../accounts/workload-identity/read-token.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 
@@ -10,6 +11,14 @@ interface CredentialPlace {
   /** As the client's developer writes it: a header, or `?key=`. */
   readonly name: string
   readonly value: string
+}
+
+/** Credentials that are accepted beside keys of this gateway. */
+interface AcceptedForms {
+  /** Tokens of workloads. */
+  readonly takesTokens: boolean
+  /** Keys of other gateways. */
+  readonly takesImported: boolean
 }
 
 const SEND = 'Send the key as "Authorization: Bearer <key>", "x-api-key: <key>" or "x-goog-api-key: <key>".'
@@ -78,22 +87,21 @@ const UNSET =
 
 /**
  * What is wrong with the form of the credential, and what to send instead; null for a key of the right form.
- * `places`: the values that were read, the one that counts first. `takesTokens`: tokens of workloads are
- * accepted.
+ * `places`: the values that were read, the one that counts first.
  */
 export function credentialFault(
   req: HttpRequest,
   places: readonly CredentialPlace[],
-  takesTokens: boolean,
+  accepted: AcceptedForms,
 ): string | null {
   const [place] = places
   const authorization = headerOf(req, 'authorization')
   const fault =
     place !== undefined
-      ? faultOf(place, takesTokens)
+      ? faultOf(place, accepted)
       : authorization === undefined || authorization === ''
         ? missing(req)
-        : faultOfScheme(authorization, takesTokens)
+        : faultOfScheme(authorization, accepted)
   return fault === null ? null : `${fault} ${SEND}`
 }
 
@@ -110,21 +118,26 @@ function missing(req: HttpRequest): string {
 }
 
 /** An `Authorization` header without a key after the scheme Bearer. */
-function faultOfScheme(value: string, takesTokens: boolean): string {
+function faultOfScheme(value: string, accepted: AcceptedForms): string {
   const word = (/^\s*(\S+)/.exec(value)?.[1] ?? '').toLowerCase()
   if (word === 'bearer') return 'The header Authorization has the scheme "Bearer" without a key.'
   const scheme = SCHEMES.find((each) => each.toLowerCase() === word)
   if (scheme !== undefined) return `The header Authorization has the scheme ${scheme}, which is not accepted.`
   if (/\s/.test(value.trim())) return 'The header Authorization has another scheme than Bearer.'
-  const fault = faultOf({ name: 'The header Authorization', value: value.trim() }, takesTokens)
+  const fault = faultOf({ name: 'The header Authorization', value: value.trim() }, accepted)
   return fault ?? 'The header Authorization has no scheme: write "Bearer" and a space before the key.'
 }
 
 /** Null for a text that may be a key of the gateway. */
-function faultOf({ name, value }: CredentialPlace, takesTokens: boolean): string | null {
+function faultOf(
+  { name, value }: CredentialPlace,
+  { takesTokens, takesImported }: AcceptedForms,
+): string | null {
   const bare = value.trim().replace(/^["'`]|["'`]$/g, '')
   if (/^bearer\s/i.test(bare)) return `${name} has the word "Bearer" in the key.`
   if (UNSET.test(bare)) return `${name} has a placeholder instead of a key: a variable is not set.`
+  // A key of another gateway may look like one of a provider.
+  if (takesImported && value === bare && mayBeImported(value)) return null
   const provider = PROVIDERS.find(([prefix]) => bare.startsWith(prefix))
   if (provider !== undefined) {
     const [prefix, owner] = provider

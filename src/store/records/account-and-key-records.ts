@@ -28,6 +28,8 @@ const LIMITED = 2
 const LABELLED = 3
 /** A key with a list of tools: refused by earlier versions for the same reason. */
 const WITH_TOOLS = 4
+/** A key of another gateway: earlier versions would drop the mark when they change the key. */
+const IMPORTED = 5
 /** A user whose address is not proven: refused by earlier versions, which would give it every role. */
 const UNPROVEN = 2
 
@@ -105,6 +107,7 @@ const keySchema = z.object({
   digest: z.string(),
   prefix: z.string(),
   lastFour: z.string(),
+  imported: z.literal(true).exactOptional(),
   createdBy: z.string().exactOptional(),
   createdAtMs: count,
   updatedAtMs: count.exactOptional(),
@@ -203,7 +206,8 @@ export function writeKey(key: ApiKey): string {
   return JSON.stringify({ v: versionOf(key), ...key })
 }
 
-function versionOf({ expiresAtMs, models, allowTools, limits, labels }: ApiKey): number {
+function versionOf({ imported, expiresAtMs, models, allowTools, limits, labels }: ApiKey): number {
+  if (imported === true) return IMPORTED
   if (allowTools !== undefined) return WITH_TOOLS
   if (labels !== undefined) return LABELLED
   const isLimited = expiresAtMs !== undefined || models !== undefined || limits !== undefined
@@ -311,7 +315,7 @@ export function readMember(text: string): Member {
 
 /** Throws an Error naming the field that is damaged, never its value. */
 export function readKey(text: string): ApiKey {
-  return read(keySchema, text, [VERSION, LIMITED, LABELLED, WITH_TOOLS])
+  return read(keySchema, text, [VERSION, LIMITED, LABELLED, WITH_TOOLS, IMPORTED])
 }
 
 /** Throws an Error naming the field that is damaged, never its value. */

@@ -10,7 +10,7 @@ import { FakeStore } from './fake-store.js'
 export function newBench(cache = new AuthCache()) {
   const store = new FakeStore()
   const clock = { ms: 1_000_000, wallMs: 1_000 }
-  const settings = { freshSeconds: 30, staleSeconds: 300 }
+  const settings = { acceptImportedKeys: false, freshSeconds: 30, staleSeconds: 300 }
   const results: AuthResult[] = []
   const chance = { random: 0 }
   const auth = new Authenticator({

@@ -23,7 +23,7 @@ void t.test('a key that another process creates and revokes takes effect in time
   const other = await otherProcess(t, url)
   const auth = new Authenticator({
     store,
-    settings: () => ({ freshSeconds: 30, staleSeconds: 300 }),
+    settings: () => ({ acceptImportedKeys: false, freshSeconds: 30, staleSeconds: 300 }),
     now: () => performance.now(),
   })
   t.teardown(() => auth.close())

@@ -22,7 +22,7 @@ void t.test('a cached token', async (t) => {
   const secret = store.add()
   const auth = new Authenticator({
     store,
-    settings: () => ({ freshSeconds: 3_600, staleSeconds: 3_600 }),
+    settings: () => ({ acceptImportedKeys: false, freshSeconds: 3_600, staleSeconds: 3_600 }),
     now: () => performance.now(),
   })
   t.teardown(() => auth.close())

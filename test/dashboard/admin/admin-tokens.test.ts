@@ -214,6 +214,7 @@ function sessionOf({ store, gateway }: AdminStage, out: string[], err: string[])
       companies: { providerOf: (name: string) => name, publisherOf: () => null },
       models: [],
       identities: [],
+      acceptsImported: false,
     },
     terminal: {
       out: (line: string) => void out.push(line),

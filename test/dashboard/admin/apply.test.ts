@@ -502,6 +502,7 @@ onBothStores(t, 'export', async (t, settings) => {
     companies: { providerOf: (name: string) => name, publisherOf: () => null },
     models: [],
     identities: [],
+    acceptsImported: false,
     terminal,
   }
   t.equal(await runOn(session, exportCommand, ['accounts']), 0)

@@ -100,7 +100,15 @@ async function cli({ store, gateway }: Stage, line: string): Promise<string> {
     input: () => Promise.resolve(BOBS),
   }
   const session = {
-    ...{ store, plans: gateway.plans, upstreams: [], models: [], identities: [], terminal },
+    ...{
+      store,
+      plans: gateway.plans,
+      upstreams: [],
+      models: [],
+      identities: [],
+      acceptsImported: false,
+      terminal,
+    },
     companies: { providerOf: () => '', publisherOf: () => null },
     ...{ output: () => [], errors: () => [], input: '' },
   }

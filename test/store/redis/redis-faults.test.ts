@@ -33,7 +33,7 @@ async function scene(t: Test, port: number) {
   const url = `redis://127.0.0.1:${port}/${lastDb}`
   const store = await openStore(url)
   t.teardown(() => store.close())
-  const settings = { freshSeconds: 0.05, staleSeconds: 300 }
+  const settings = { acceptImportedKeys: false, freshSeconds: 0.05, staleSeconds: 300 }
   const auth = new Authenticator({ store, settings: () => settings, now: () => performance.now() })
   t.teardown(() => auth.close())
   const account = anAccount()

@@ -60,7 +60,7 @@ async function startWorker(t: Test, url: string) {
   const store = await openStore(url)
   t.teardown(() => store.close())
   const counted = new Counted(store)
-  const settings = () => ({ freshSeconds: 3_600, staleSeconds: 3_600 })
+  const settings = () => ({ acceptImportedKeys: false, freshSeconds: 3_600, staleSeconds: 3_600 })
   const auth = new Authenticator({ store: counted, settings, now: () => performance.now() })
   t.teardown(() => auth.close())
   return { counted, auth }
