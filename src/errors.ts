@@ -296,10 +296,8 @@ const EXCEPTIONS: Partial<Record<ErrorKind, Cause>> = {
 }
 
 /**
- * The cause of a failure; null if the request succeeded.
- *
- * The party that has to act on a failed request. Narrower than the `source` of an error: a rate limit belongs
- * to the account, and a provider's refusal of the request to the client.
+ * The party that has to act on a failed request; null if it succeeded. Narrower than the `source` of an
+ * error: a rate limit belongs to the account, and a provider's refusal of the request to the client.
  */
 export function causeOf(outcome: Outcome): Cause | null {
   if (outcome === 'ok') return null

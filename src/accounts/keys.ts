@@ -148,10 +148,8 @@ function accountFull(): GatewayError {
 const PAGE = 100
 
 /**
- * Revokes expired replaced keys, so that they no longer count for the plan. Resolves to their number.
- *
- * Revokes replaced keys that have expired. A rotation may exceed the plan's number of keys for a time;
- * afterwards the old key no longer counts.
+ * Revokes replaced keys that have expired, so that they no longer count: a rotation may exceed the plan's
+ * number of keys for a time. Resolves to their number.
  */
 export async function revokeReplacedKeys(
   store: Pick<Store, 'listKeys' | 'revokeKey'>,

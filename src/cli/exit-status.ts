@@ -40,10 +40,8 @@ export async function reporting(
 const BROKEN_PIPE = 141
 
 /**
- * Standard output cannot be written; the reason has been printed, except for a broken pipe.
- *
- * Standard output of a command. If its reader leaves, as `head` does, the command ends without a message and
- * with the exit status that shells report after a broken pipe.
+ * Standard output cannot be written; the reason has been printed. If its reader left, as `head` does, nothing
+ * is printed, and the exit status is the one that shells report after a broken pipe.
  */
 export class OutputFailed extends Error {
   /** The exit status of the program. */

@@ -113,10 +113,8 @@ function identityOf(target: { upstream: string; model?: string | undefined }): s
 const WITHOUT_EMBEDDINGS: ReadonlySet<DialectChoice> = new Set(['anthropic'])
 
 /**
- * Reports each target that does not support the requests of its route.
- *
- * Checks that all targets of a route can serve its models: every dialect supports every chat format, but only
- * some support embeddings. Runs after the catalogue is loaded.
+ * Reports each target that does not support the requests of its route: every dialect supports every chat
+ * format, but only some support embeddings. Runs after the catalogue is loaded.
  */
 export function checkTranslatable(config: Config, catalogue: Catalogue): Finding[] {
   return config.routes.flatMap((route, index) => {

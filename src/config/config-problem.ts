@@ -370,11 +370,9 @@ const MIXED_WORD = /[\w+/=.-]{8,}/g
 const NAME_PART = /^(?:[a-z]{0,15}|\d{1,8})$/i
 
 /**
- * Two lines: the source line after its number, and the caret. Null if there is no such line. `line` and
+ * Two lines for a terminal: the source line after its number, and a caret under the column. Values that may
+ * be secrets are replaced with asterisks of the same length. Null if there is no such line. `line` and
  * `column` count from 1.
- *
- * Prints the line of a file with a problem and a caret under its column, for a terminal. Values that may be
- * secrets are replaced with asterisks of the same length.
  */
 export function excerpt(text: string, line: number, column: number): string | null {
   const lines = text.split(/\r\n|\n/)

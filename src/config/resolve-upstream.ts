@@ -338,9 +338,8 @@ const AT_ROOT: ReadonlySet<string> = new Set(['api.deepseek.com', 'api.perplexit
 const WITH_TWO_VERSIONS: ReadonlySet<string> = new Set(['api.cloudflare.com'])
 
 /**
- * A sentence about a suspicious `base_url`; null if it looks right.
- *
- * Finds probably wrong base URLs, for `sluice check`. Sends no request.
+ * A sentence about a `base_url` that is probably wrong, for `sluice check`; null if it looks right. Sends no
+ * request.
  */
 export function baseUrlNote(
   upstream: Pick<Upstream, 'baseUrl' | 'path'> & Partial<Pick<Upstream, 'platform'>>,

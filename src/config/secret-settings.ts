@@ -97,10 +97,8 @@ const STAND_IN =
   /your|example|placeholder|change-?me|dummy|not[-_]?(?:needed|used|required)|x{4}|\.{3}|[<>*]/i
 
 /**
- * One line for each finding, in file order.
- *
  * Finds secrets in plain text and variables without braces in a configuration file, for the notes of `sluice
- * check`. The text must be valid. Notes contain paths and no values.
+ * check`: one line for each, in file order, with paths and no values. The text must be valid.
  */
 export function plainSecretNotes(file: string, text: string): string[] {
   const yaml = parseYaml(file, text)

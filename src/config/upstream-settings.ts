@@ -235,10 +235,8 @@ interface NativeValues {
 }
 
 /**
- * Reports invalid and duplicate entries.
- *
- * Native access: the endpoints of an upstream that clients may call untranslated. Part of
- * `config-file-schema.ts` and `resolve-upstream.ts`.
+ * Reports invalid and duplicate entries of `native`: the endpoints of an upstream that clients may call
+ * untranslated.
  */
 export function checkNative({ native }: NativeValues, path: Path, report: ReportFinding): void {
   native.forEach((entry, index) => {

@@ -331,12 +331,7 @@ function camel(object: JsonObject): JsonObject {
 /** Documented placeholders for a lost signature. */
 const STAND_INS = ['skip_thought_signature_validator', 'context_engineering_is_the_way_to_go']
 
-/**
- * The signature of a function call, bound to its name, or of a text part.
- *
- * Gemini's rules for thought signatures that clients send back, with its error messages. Keys of parts are in
- * camelCase.
- */
+/** The signature of a function call, bound to its name, or of a text part. */
 export function thoughtSignature(callName: string | undefined, random: RandomSource): string {
   return signState([callName ?? ''], random, 116)
 }

@@ -202,10 +202,8 @@ interface SampleContext {
 const DEPTH = 6
 
 /**
- * A value that fits `schema`; an empty object for an empty schema.
- *
- * Generates a value that fits a JSON Schema: arguments of tool calls, structured output. Type names may be in
- * capitals, as Gemini writes them.
+ * A value that fits a JSON Schema: arguments of tool calls, structured output; an empty object for an empty
+ * schema. Type names may be in capitals, as Gemini writes them.
  */
 export function sampleOf(schema: JsonValue | undefined, context: SampleContext): JsonValue {
   const root = objectOf(schema)

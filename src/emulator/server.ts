@@ -193,10 +193,8 @@ const BODY_LIMIT = 64 * 1024 * 1024
 const COUNTED_LIMIT = 1000
 
 /**
- * Serves requests for one emulator.
- *
- * Handles one request: reads it, routes it to the provider, applies faults, sends the reply, and records it
- * in the ledger.
+ * Handles the requests of one emulator: reads each, routes it to the provider, applies faults, sends the
+ * reply, and records it in the ledger.
  */
 class Handler {
   open = 0

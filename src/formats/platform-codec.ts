@@ -2,8 +2,8 @@
  * What a cloud changes in a dialect for upstreams: path, credential, framing, and the members of the body
  * that replace headers. Everything else is the dialect's own codec.
  *
- * Sources: Anthropic's Bedrock and Vertex SDKs 1.1.3, openai 6.49 (`azure.ts`), the documentation of Bedrock
- * Runtime, Vertex AI and Azure OpenAI, read 2026-11-23.
+ * Sources: Anthropic's Bedrock and Vertex SDKs 1.1.3, openai 6.49 (its Azure client), the documentation of
+ * Bedrock Runtime, Vertex AI and Azure OpenAI, read 2026-11-23.
  */
 import { GatewayError } from '../errors.js'
 import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from './chat/json.js'

@@ -200,8 +200,6 @@ interface EndedAttempt {
 }
 
 /**
- * The counter of one process.
- *
  * Counts the attempts on canary targets (targets with `abort`) in one process and reports them to the canary
  * monitor.
  */

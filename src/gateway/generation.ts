@@ -389,9 +389,8 @@ interface ReceivedRequest {
 }
 
 /**
- * The format for a request to a target; null if the upstream does not support the operation.
- *
- * Chooses the format in which a request is sent to an upstream. Pure.
+ * The format in which a request is sent to a target; null if the upstream does not support the operation.
+ * Pure.
  */
 export function formatFor(
   { upstream, model, strip }: Pick<RouteTarget, 'upstream' | 'model' | 'strip'>,
@@ -422,10 +421,8 @@ class UnlistedModels {
 }
 
 /**
- * The reason why the generation cannot be built, or null. Closes all resources of the trial.
- *
- * Builds a trial generation beside the current one, so that a configuration that cannot be built is refused
- * before any worker uses it. Sends nothing.
+ * The reason why the generation cannot be built, or null: builds a trial beside the current one, so that such
+ * a configuration is refused before any worker uses it. Sends nothing, and closes all resources of the trial.
  */
 export async function generationProblem(
   snapshot: Snapshot,

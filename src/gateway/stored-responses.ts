@@ -323,8 +323,6 @@ interface AccountSharesOptions {
 }
 
 /**
- * Counts the values of each account.
- *
  * Tracks the share of the store's cache that each account uses with values of this process. An account that
  * exceeds its share loses its own oldest values.
  */

@@ -89,10 +89,9 @@ let threads = 0
 const waiting: (() => void)[] = []
 
 /**
- * Collects the coded body and emits the decoded one. Fails with an `Error` if it cannot be decoded.
- *
- * zstd for Node 20, whose `node:zlib` lacks it: `fzstd` in a thread, since one hostile block can occupy it
- * for seconds. The thread ends with the body, or when the stream is destroyed.
+ * zstd for Node 20, whose `node:zlib` lacks it: collects the coded body, and decodes it with `fzstd` in a
+ * thread, since one hostile block can occupy it for seconds. The thread ends with the body, or when the
+ * stream is destroyed. Fails with an `Error` if the body cannot be decoded.
  */
 class ZstdDecoder extends Transform {
   private readonly maxBytes: number

@@ -257,11 +257,7 @@ function stopListening(server: NetServer, done: () => void): void {
   NetServer.prototype.close.call(server, done)
 }
 
-/**
- * Options of `openServer`.
- *
- * The options and the interface of the data plane's listener (`server.ts`). All times are in milliseconds.
- */
+/** Options of `openServer`. All times are in milliseconds. */
 export interface ServerOptions {
   host: string
   /** 0: any free port. */

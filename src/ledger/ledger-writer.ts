@@ -345,10 +345,9 @@ interface PendingSettlement {
 const NOT_LISTED = -1
 
 /**
- * Holds a timer until `close`.
- *
  * Ledger entries that have been sent to the ledger and are not confirmed yet. An entry that the ledger does
- * not confirm within 500 ms is abandoned, so that its client does not wait longer.
+ * not confirm within 500 ms is abandoned, so that its client does not wait longer. Holds a timer until
+ * `close`.
  */
 class PendingSettlements {
   /**
@@ -415,12 +414,7 @@ class PendingSettlements {
 
 const DAY_MS = 86_400_000
 
-/**
- * The times before which entries and sums are removed.
- *
- * The retention of ledger entries and of their sums by hour and day; the store's ledger
- * removes older ones.
- */
+/** The times before which entries and sums are removed. */
 function retentionAt(
   nowMs: number,
   { keepDays, hoursDays, daysDays }: Pick<LedgerConfig, 'keepDays' | 'hoursDays' | 'daysDays'>,

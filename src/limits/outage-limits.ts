@@ -180,10 +180,8 @@ interface LastLimitState extends LimitState {
 }
 
 /**
- * Keeps the states of a bounded number of limits, the most recently used ones.
- *
- * The last known states of limits, from which a process continues while the store is unavailable. Times are
- * arguments.
+ * The last known states of a bounded number of limits, the most recently used ones, from which a process
+ * continues while the store is unavailable. Times are arguments.
  */
 export class LastLimitStates {
   private recent = new Map<string, LastLimitState>()

@@ -150,9 +150,7 @@ interface ErrorDescription {
 const MAX_CAUSES = 3
 
 /**
- * Describes an error without content from a client or an upstream.
- *
- * Describes errors for the log, without secrets and without content from clients or upstreams.
+ * Describes an error for the log, without secrets and without content from clients or upstreams.
  * `formats/wire/upstream-errors.ts` is stricter and makes an upstream's message safe for clients.
  */
 function describeError(error: unknown, withStack: boolean, depth = 0): ErrorDescription {

@@ -121,10 +121,8 @@ const LOG_EVERY_MS = 60_000
 const GONE = 410
 
 /**
- * Sends queued webhooks until it is closed.
- *
- * Delivers webhooks to one URL: a bounded queue, retries with back-off, and a signature per attempt. A
- * failing webhook does not delay later ones, so they may arrive out of order.
+ * Delivers webhooks to one URL until it is closed: a bounded queue, retries with back-off, and a signature
+ * per attempt. A failing webhook does not delay later ones, so they may arrive out of order.
  */
 class Endpoint {
   readonly config: NotifyConfig

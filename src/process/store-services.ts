@@ -221,8 +221,6 @@ const AGAIN_MS = 10_000
 const MOST_REASONS = 32
 
 /**
- * Writes a line for each new reason.
- *
  * Logs why the store failed; the reply to a client does not contain the reason. An unavailable store fails
  * every request, so each reason is logged once in ten seconds.
  */

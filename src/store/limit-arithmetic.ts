@@ -41,11 +41,7 @@ interface BudgetUse {
   readonly reserved: number
 }
 
-/**
- * The level of a budget for a request of `cost`, `leftMs` before its period ends.
- *
- * Budgets in nano-dollars. Pure; `limit-arithmetic.ts` computes the time until the period ends.
- */
+/** The level of a budget for a request of `cost`, in nano-dollars, `leftMs` before its period ends. Pure. */
 export function budgetState(budget: BudgetUse, cost: number, leftMs: number): LimitLevel {
   const { limit, spent } = budget
   return {

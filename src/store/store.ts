@@ -391,9 +391,5 @@ export interface Fleet {
   leave(id: string): Promise<void>
 }
 
-/**
- * More gateways than this are not listed.
- *
- * The gateways that share a store, each with its configuration in force. An embedded store has no fleet.
- */
+/** More gateways than this are not listed. */
 export const MAX_MEMBERS = 1_000

@@ -286,11 +286,7 @@ export function valuesOf<Value extends string | number>(of: OneOf<Value>): reado
   return typeof of === 'object' ? of : [of]
 }
 
-/**
- * Whether the entry meets every condition.
- *
- * Conditions on ledger entries. Pure.
- */
+/** Whether the entry meets every condition. */
 export function matchesEntry(entry: LedgerEntry, filter: EntryFilter): boolean {
   const { requestId, failed, cause, label, within, ...same } = filter
   const causeNow = causeOf(entry.outcome)

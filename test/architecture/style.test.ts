@@ -63,6 +63,44 @@ void t.test('every source file keeps the rules of style', (t) => {
   t.end()
 })
 
+/** Files that a comment names and that do not exist, and files that name themselves. */
+function wrongFileNames(sources: readonly Source[]): string[] {
+  const paths = sources.map(({ path }) => path)
+  return sources.flatMap(({ path, text }) => {
+    const comments = [...text.matchAll(/\/\*\*[^]*?\*\/|\/\/ [^\n]*/g)].map(([comment]) => comment)
+    return comments.flatMap((comment) =>
+      [...comment.matchAll(/[\w./-]+\.tsx?\b/g)].flatMap(([name]) => {
+        const named = paths.filter((other) => `/${other}`.endsWith(`/${name}`))
+        if (named.length === 0) return [`${path}: a comment names ${name}, which does not exist`]
+        return named.length === 1 && named[0] === path ? [`${path}: a comment names its own file`] : []
+      }),
+    )
+  })
+}
+
+void t.test('comments name files that exist, and not their own', (t) => {
+  const sources = ['src', 'test', 'docs', 'bench'].flatMap((folder) =>
+    ['.ts', '.tsx'].flatMap((extension) =>
+      filesBelow(folder, extension).map(({ path, text }) => ({ path: `${folder}/${path}`, text })),
+    ),
+  )
+  const inside = sources.filter(({ path }) => path.startsWith('src/'))
+  const known = new Set(inside.map(({ path }) => path))
+  t.strictSame(
+    wrongFileNames(sources).filter((breach) => known.has(breach.slice(0, breach.indexOf(':')))),
+    [],
+  )
+  const one = (text: string): Source[] => [
+    { path: 'src/a/x.ts', text },
+    { path: 'src/b/x.ts', text: '' },
+    { path: 'src/y.ts', text: '' },
+  ]
+  t.strictSame(wrongFileNames(one('/** As `y.ts`; see `b/x.ts`. */')), [])
+  t.match(wrongFileNames(one('// As z.ts.')), [/names z\.ts, which does not exist/])
+  t.match(wrongFileNames(one('// See `src/a/x.ts`.')), [/names its own file/])
+  t.end()
+})
+
 const READERS = ['src', 'test', 'bench', 'docs', 'grafana']
 /** Their exports are the interface of the package. */
 const PUBLIC = ['src/policy/plugin-interface', 'src/formats/codecs']

@@ -387,10 +387,8 @@ const BACK_OFF_MS = 1_000
 const JITTER = 0.25
 
 /**
- * The back-off from a failing store, for one process. Times are monotonic, in ms.
- *
- * Decides while the store fails which cached results authenticate without a lookup, and when lookups start
- * again.
+ * The back-off from a failing store, for one process: decides which cached results authenticate without a
+ * lookup, and when lookups start again. Times are monotonic, in ms.
  */
 class OutageFallback {
   private readonly now: () => number

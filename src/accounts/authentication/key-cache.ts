@@ -109,8 +109,6 @@ const MAX_CHARS = 512
 const UNUSED_MS = 60_000
 
 /**
- * Digests by the text of the header.
- *
  * Maps recent headers with good keys to the digests of the keys. The digest of a text never changes, so an
  * entry stays correct when its key is revoked; the caller checks the key's state
  * (docs/explanation/performance.md).

@@ -69,11 +69,7 @@ const ANSWERED = [HELLO, { role: 'assistant', content: 'Hi.' }, text('And now?')
 
 const PDF = 'JVBERi0xLjQKJeLjz9MKdHJhaWxlcjw8Pj4KJSVFT0YK'
 
-/**
- * In the order of the page.
- *
- * Messages of a chat request, one fragment per concept. Data for `docs/reference/dialects.md`.
- */
+/** Messages of a chat request, one fragment per concept, in the order of `docs/reference/dialects.md`. */
 const MESSAGES_GROUP: readonly RequestGroup[] = [
   {
     title: 'Messages',
@@ -164,11 +160,7 @@ const FORMAT: JsonObject = {
 }
 const ALWAYS = 'always counted, reported if requested'
 
-/**
- * In the order of the page.
- *
- * Settings of a chat request, one fragment per concept. Data for `docs/reference/dialects.md`.
- */
+/** Settings of a chat request, one fragment per concept, in the order of `docs/reference/dialects.md`. */
 const SETTINGS: readonly RequestGroup[] = [
   {
     title: 'Length and sampling',
@@ -346,11 +338,7 @@ const CALL: JsonObject = {
 }
 const RESULT: JsonObject = { role: 'tool', tool_call_id: 'call_1', content: 'done' }
 
-/**
- * In the order of the page.
- *
- * Tools of a chat request, one fragment per concept. Data for `docs/reference/dialects.md`.
- */
+/** Tools of a chat request, one fragment per concept, in the order of `docs/reference/dialects.md`. */
 const TOOLS_GROUP: readonly RequestGroup[] = [
   {
     title: 'Tools',

@@ -148,10 +148,8 @@ interface Capability {
 }
 
 /**
- * The features that moves remove; moves without any are omitted.
- *
- * Features that clients lose when a model moves to an upstream of another dialect, for a plan without
- * recorded requests.
+ * The features that clients lose when a model moves to an upstream of another dialect, for a plan without
+ * recorded requests. Moves that lose none are omitted.
  */
 export function capabilitiesOf(
   moves: readonly Move[],

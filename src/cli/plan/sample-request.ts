@@ -246,8 +246,6 @@ const PLAIN: WhenConfig = {
 }
 
 /**
- * One request for each model and condition of the two files.
- *
  * Sample requests for comparing two files without a running gateway: one for each routed model, and for each
  * condition of its routes.
  */

@@ -321,12 +321,7 @@ export interface InitialState {
   readonly history: History
 }
 
-/**
- * All files of a configuration, absolute.
- *
- * Compares the texts that a generation was built from with the files on disk, and with the texts of another
- * generation.
- */
+/** All files of a configuration, absolute. */
 function filesOf({ path, files }: ConfigSources): string[] {
   return [path, ...Object.keys(files)]
 }

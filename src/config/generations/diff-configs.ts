@@ -94,10 +94,8 @@ const SERVER_KEYS = [
 ]
 
 /**
- * The settings that differ and need a restart, in the file's spelling: `server.port`.
- *
- * Settings that a running process cannot change: listeners, processes, the log and the store are opened once.
- * Until a restart the values of the start stay in force.
+ * The settings that differ and need a restart, in the file's spelling: `server.port`. Listeners, processes,
+ * the log and the store are opened once; until a restart the values of the start stay in force.
  */
 export function needsRestart(running: Config, next: Config): string[] {
   const changed = SERVER_KEYS.filter(

@@ -268,10 +268,8 @@ function metaOf(path: string): Meta[] {
 }
 
 /**
- * The data folder of this machine: that of the embedded store, else the spool.
- *
- * Finds the history of a configuration file: below the folder of the embedded store, or the spool folder of a
- * gateway on Redis. A broken file has a history and a running gateway too, so its text is searched for the
+ * The data folder of this machine: that of the embedded store, else the spool. Below it is the history of a
+ * configuration file. A broken file has a history and a running gateway too, so its text is searched for the
  * settings that lead to them.
  */
 export function dataFolderOf({ store, ledger }: Pick<Config, 'store' | 'ledger'>): string {

@@ -140,11 +140,9 @@ const QUIET_IF_CUT_MS = 700
 const MAX_WAIT_MS = 2_000
 
 /**
- * Resolves when the files have stopped changing, or after two seconds. `before` maps each path to its last
- * text.
- *
- * Waits until files are no longer being written, so that a partial edit is not loaded. YAML has no end mark:
- * the first half of a file may be valid YAML with fewer routes.
+ * Resolves when the files have stopped changing, or after two seconds, so that a partial edit is not loaded.
+ * YAML has no end mark: the first half of a file may be valid YAML with fewer routes. `before` maps each path
+ * to its last text.
  */
 export async function untilWritten(before: ReadonlyMap<string, string>): Promise<void> {
   const deadlineMs = Date.now() + MAX_WAIT_MS

@@ -1,6 +1,6 @@
 /**
- * The keys of one upstream. Part of `config-file-schema.ts`; `upstreams/resolve-upstream.ts` checks and
- * resolves the values.
+ * The keys of one upstream. Part of `config-file-schema.ts`; `resolve-upstream.ts` checks and resolves
+ * the values.
  */
 import * as z from 'zod'
 import { ALLOWED_TOOL, MAX_ALLOWED_TOOLS } from '../../formats/chat/hosted-tools.js'

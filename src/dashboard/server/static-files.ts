@@ -166,10 +166,8 @@ const PAGE = ['content-security-policy', PAGE_POLICY, ...EVERY_REPLY]
 const API = [...['content-security-policy', "default-src 'none'; frame-ancestors 'none'"], ...EVERY_REPLY]
 
 /**
- * Header names and values in turn, for a reply to a path at or below `/dashboard`, without its query.
- *
- * Security headers of the dashboard. They are set once per request before the reply, so that every reply has
- * them.
+ * Security headers for a reply to a path at or below `/dashboard`, without its query: names and values in
+ * turn. They are set once per request before the reply, so that every reply has them.
  */
 export function securityHeadersOf(path: string): readonly string[] {
   return path === '/dashboard/api' || path.startsWith('/dashboard/api/') ? API : PAGE

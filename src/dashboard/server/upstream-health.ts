@@ -41,10 +41,9 @@ interface Attempt {
 }
 
 /**
- * The health of each upstream that the entries name.
- *
- * A request counts for every upstream that it was attempted at. If a fallback succeeds, the first upstream
- * still has a failure, although the outcome of the entry is `ok`.
+ * The health of each upstream that the entries name. A request counts for every upstream that it was
+ * attempted at: if a fallback succeeds, the first upstream still has a failure, although the outcome of the
+ * entry is `ok`.
  */
 export function upstreamHealth(rows: Iterable<LedgerEntry>): Map<string, UpstreamHealth> {
   const all = new Map<string, UpstreamHealth>()

@@ -116,10 +116,9 @@ const DELTA = '"delta"'
 const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
 
 /**
- * Watches one stream. `isComplete` is true after `message_stop`.
- *
  * Watches a Messages stream that passes through unchanged, for usage, stop reason, errors and the first
- * content. Parses only frames whose shape differs from that of earlier frames.
+ * content. Parses only frames whose shape differs from that of earlier frames. `isComplete` is true after
+ * `message_stop`.
  */
 export class MessageWatcher implements StreamWatcher {
   usage: Usage = {}

@@ -221,10 +221,9 @@ function isOpenObject(schema: JsonObject): boolean {
 const MAX_PARTS = 25_000
 
 /**
- * Counts the parts of the schemas of one request.
- *
- * Limits the growth of JSON Schemas that are rewritten for an upstream. Inlined references and merged
- * branches make a schema larger than the client's text: a few hundred kilobytes could become gigabytes.
+ * Limits the growth of the JSON Schemas of one request that are rewritten for an upstream. Inlined references
+ * and merged branches make a schema larger than the client's text: a few hundred kilobytes could become
+ * gigabytes.
  */
 export class SchemaBudget {
   /** The field whose schema is being rewritten, for errors. */
@@ -254,10 +253,8 @@ export class SchemaBudget {
 }
 
 /**
- * Whether the request requires JSON without a schema. An empty schema counts as none.
- *
- * Whole replies to requests for JSON. If a format has no JSON mode, the model is instructed in the prompt
- * instead.
+ * Whether the request requires JSON without a schema; an empty schema counts as none. If a format has no JSON
+ * mode, the model is instructed in the prompt instead.
  */
 export function requestsFreeformJson({ responseFormat: format }: ChatRequest): boolean {
   if (format?.type === 'json-schema') return Object.keys(format.schema).length === 0

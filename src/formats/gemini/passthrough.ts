@@ -168,8 +168,6 @@ class WatchState {
 }
 
 /**
- * Watches one stream.
- *
  * Watches a Gemini stream that passes through unchanged, for usage, finish reasons, errors and the first
  * content. The format has no terminator: a stream is complete if it ends after every candidate has a finish
  * reason.

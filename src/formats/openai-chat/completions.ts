@@ -221,10 +221,8 @@ export function completionFacts(body: JsonObject): ReplyFacts {
 }
 
 /**
- * Decodes a stream.
- *
- * OpenAI's legacy completions at upstreams. Replies and chunks are converted to those of chat completions,
- * which they resemble, and decoded as such.
+ * Decodes a stream of OpenAI's legacy completions. Replies and chunks are converted to those of chat
+ * completions, which they resemble, and decoded as such.
  */
 export class CompletionDecoder implements StreamDecoder {
   private readonly chat: ChunkDecoder

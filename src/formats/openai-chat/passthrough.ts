@@ -233,11 +233,9 @@ const FOREIGN_MEMBERS: readonly string[] = [
 const FOREIGN_MEMBERS_AND_MARKS: readonly string[] = [...FOREIGN_MEMBERS, 'prompt_cache_breakpoint']
 
 /**
- * The messages without foreign members; null if there are none. `marks`: the model accepts OpenAI's cache
- * breakpoints.
- *
- * Removes from messages and tools of a client's own body the members that OpenAI refuses with 400: cache
- * markers, reasoning and long call ids of a conversation that began with another provider.
+ * A client's messages without the members that OpenAI refuses with 400: cache markers, reasoning and long
+ * call ids of a conversation that began with another provider. Null if there are none. `marks`: the model
+ * accepts OpenAI's cache breakpoints.
  */
 function forwardedMessages(value: JsonValue | undefined, marks: boolean): JsonValue[] | null {
   const foreign = marks ? FOREIGN_MEMBERS : FOREIGN_MEMBERS_AND_MARKS

@@ -88,10 +88,9 @@ function withoutOwnId(item: JsonObject): JsonObject[] {
 const FRAME_SLOTS = /"(?:(?:delta|obfuscation|item_id)"\s*:\s*"|\w+"\s*:\s*(?=[-\d]))/g
 
 /**
- * Watches one stream. `isComplete` is true after the last event of a response that did not fail.
- *
  * Watches a streamed response that passes through unchanged: usage, finish reason, error, first content. Only
  * events that differ in shape from earlier ones are parsed; an ordinary delta costs a few comparisons.
+ * `isComplete` is true after the last event of a response that did not fail.
  */
 export class EventWatcher implements StreamWatcher {
   usage: Usage = {}

@@ -504,11 +504,9 @@ interface VectorsRequest {
 }
 
 /**
- * Reads a reply in steps; `scanning` is null for a small one. Of a large one that passes, only the outline is
- * read.
- *
- * Reads the reply to a request for embeddings. The upstream's own bytes pass if both sides use the same
- * format and its vectors have the form that the client requested.
+ * Reads the reply to a request for embeddings in steps; `scanning` is null for a small one. The upstream's
+ * own bytes pass if both sides use the same format and its vectors have the form that the client requested;
+ * of a large one that passes, only the outline is read.
  */
 function* vectorSteps(
   chunks: Buffer[],

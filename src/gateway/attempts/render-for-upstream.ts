@@ -237,10 +237,8 @@ function requestFor(
 const TEXT = 'Begin.'
 
 /**
- * The messages, with a user message before a leading assistant message; else the same array.
- *
- * Inserts a user message before an assistant message that begins a conversation, for formats that require a
- * user message first. The operator enables this with `allow_synthetic_user`.
+ * The messages, with a user message before a leading assistant message, for formats that require one first;
+ * else the same array. The operator enables this with `allow_synthetic_user`.
  */
 export function beginWithUser(messages: Message[]): Message[] {
   const at = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer')

@@ -45,8 +45,6 @@ const HEDGES = 2
 const HEDGE_COST = 3
 
 /**
- * The hedges of one route.
- *
  * The hedge budget of a route: a share of the estimated cost of all its requests in the last 10 minutes, and
  * at least one hedge a minute.
  */

@@ -278,10 +278,7 @@ function roundToMicros(ms: number): number {
 }
 
 /**
- * The total of all attempts.
- *
- * Calculates the usage and cost of a request at all its upstreams. Failed attempts count if the provider may
- * bill them.
+ * The usage and cost of a request at all its upstreams. Failed attempts count if the provider may bill them.
  */
 function usageOf(x: RequestContext, results: Results): Used {
   const { identified, sent, call, attempt: finalAttempt } = results

@@ -379,12 +379,7 @@ function ownUploadUrl(x: Exchange, headers: IncomingHttpHeaders): string | null 
 /** A longer reply is not searched for `usage`. */
 const MAX_SEARCHED_BYTES = 1024 * 1024
 
-/**
- * Passes a request body. Fails with `GatewayError` at the first byte above the maximum.
- *
- * Transform streams for the bodies of native requests: limit the request body, count the reply body, and read
- * `usage` from a short JSON reply. Neither body is buffered before it is passed on.
- */
+/** Passes a request body. Fails with `GatewayError` at the first byte above the maximum. */
 class RequestLimit extends Transform {
   /** Called with the size of each chunk. */
   onBytes: (bytes: number) => void

@@ -82,10 +82,8 @@ const THOUSANDTHS: readonly string[] = Array.from({ length: 1000 }, (_, n) =>
 const MAX_EXACT = 1e9
 
 /**
- * The number for JSON and HTTP headers: `0.042`, `17`; `null` for NaN and infinity.
- *
- * Formats numbers with at most three decimals, such as durations in ms. Faster than V8's conversion of a
- * double, which takes 0.5 µs; each request has eight of them.
+ * The number for JSON and HTTP headers, with at most three decimals: `0.042`, `17`; `null` for NaN and
+ * infinity. Faster than V8's conversion of a double, which takes 0.5 µs; each request has eight of them.
  */
 export function decimal(value: number): string {
   if (Number.isInteger(value)) return String(value)

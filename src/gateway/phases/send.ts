@@ -87,10 +87,8 @@ export interface ClientTerms extends Pick<SendOptions, 'timeoutMs'> {
 }
 
 /**
- * Reads the client's settings from the headers of the request.
- *
- * The client's deadline (`x-request-timeout-ms`) and `idempotency-key`. A request with a key may be sent
- * again after an attempt whose outcome is unknown.
+ * Reads the client's deadline (`x-request-timeout-ms`) and `idempotency-key` from the headers. A request with
+ * a key may be sent again after an attempt whose outcome is unknown.
  */
 export function termsOf(req: HttpRequest, accountId: string): ClientTerms {
   const key = headerOf(req, 'idempotency-key') ?? ''

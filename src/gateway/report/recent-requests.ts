@@ -187,10 +187,8 @@ const WORDS = new Set(
 )
 
 /**
- * The shape of a request, in one pass over its parts.
- *
- * Describes the shape of a request: its kinds of parts, tools and settings, without its text. `sluice plan`
- * builds a request of the same shape and translates it for another upstream. Pure.
+ * The shape of a request: its kinds of parts, tools and settings, without its text, in one pass over its
+ * parts. `sluice plan` builds a request of the same shape and translates it for another upstream. Pure.
  */
 export function requestShapeOf(request: ChatRequest): RequestShape {
   const { native = [], tools } = request

@@ -187,13 +187,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   xai: 'x_ai',
 }
 
-/**
- * `POST /v1/chat/completions`; the method alone if the path is unknown.
- *
- * The attributes of spans, by OpenTelemetry's conventions for HTTP and generative AI
- * (semantic-conventions-genai, read 2026-11-23), and `sluice.*` for the rest. They contain no prompt, key or
- * header.
- */
+/** `POST /v1/chat/completions`; the method alone if the path is unknown. */
 function serverName(x: Exchange, results: Results): string {
   const method = methodOf(x)
   const route = httpRoute(x, results)
@@ -353,12 +347,7 @@ function splitHost(host: string | undefined): [string | undefined, number | unde
   return [name, port === undefined ? undefined : Number(port)]
 }
 
-/**
- * Traces requests.
- *
- * The interface for creating spans of requests; its implementation, `request-spans.ts`, is loaded only if
- * traces are exported.
- */
+/** Creates the spans of requests; the rest of this file is loaded only if traces are exported. */
 export interface Tracing {
   /** Starts the trace of a request that has arrived. */
   begin(x: Exchange): RequestTrace
@@ -380,11 +369,9 @@ const TO_UPSTREAM: TextMapSetter<string[]> = {
 }
 
 /**
- * The context of the client's span; an empty one if the headers are missing or invalid.
- *
- * Reads the client's trace context (`traceparent`, `tracestate`) as the parent of a request's spans, and
- * writes that of an attempt. The SDK's sampler (OTEL_TRACES_SAMPLER, by default the parent's flag) decides
- * whether spans are sampled. Without tracing, `forward-client-trace.ts` forwards the headers unchanged.
+ * The client's trace context (`traceparent`, `tracestate`), the parent of a request's spans; an empty one if
+ * the headers are missing or invalid. The SDK's sampler (OTEL_TRACES_SAMPLER, by default the parent's flag)
+ * decides whether spans are sampled.
  */
 function readTraceparent(headers: IncomingHttpHeaders): Context {
   return PROPAGATOR.extract(ROOT_CONTEXT, headers, FROM_CLIENT)

@@ -186,9 +186,8 @@ interface Reason {
 }
 
 /**
- * Explains the chosen route (null: none); `all` are the routes that match the id under any condition.
- *
- * Explains which route matches a model id, for the command line and the dashboard. Pure.
+ * Explains which route matches a model id, for the command line and the dashboard: `chosen`, or null for
+ * none; `all` are the routes that match the id under any condition. Pure.
  */
 export function reasonOf(chosen: ModelRoute | null, all: readonly ModelRoute[]): Reason {
   if (chosen === null) {

@@ -345,8 +345,6 @@ interface ChoiceJudge {
 type Decoding = (sinks: readonly EventSink[]) => ChoicesDecoder
 
 /**
- * The choices of one reply.
- *
  * Reads a whole reply with several choices (`n`) before the client gets any of them. Each choice has its own
  * grammar, fold and encoder; they share the token counts. Upstreams return several choices only in whole
  * replies, so nothing pauses. If all choices are empty because of a retryable failure, the same request is

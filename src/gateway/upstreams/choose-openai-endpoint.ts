@@ -55,10 +55,8 @@ export interface DialectsByRequest {
 }
 
 /**
- * The dialects for a model with these facts.
- *
- * Explains the dialect in which an upstream receives requests for a model, for the command line and the
- * dashboard. Pure.
+ * The dialects in which an upstream receives requests for a model with these facts, for the command line and
+ * the dashboard. Pure.
  */
 export function dialectsByRequest({ dialect }: UpstreamConfig, facts: ModelFacts): DialectsByRequest {
   if (dialect !== 'openai') {

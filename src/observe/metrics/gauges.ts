@@ -132,11 +132,9 @@ interface WindowMaxima {
 }
 
 /**
- * Maxima of two windows. Times are monotonic milliseconds.
- *
- * The highest used share of a budget, by scope and period, over the last five to ten minutes. A gauge set by
- * each request would show the last budget, not the one nearest to its end; one series per key would be too
- * many.
+ * The highest used share of a budget, by scope and period, over the last five to ten minutes: the maxima of
+ * two windows, in monotonic milliseconds. A gauge set by each request would show the last budget, not the one
+ * nearest to its end; one series per key would be too many.
  */
 export class BudgetShares {
   private readonly maxima = new Map<string, WindowMaxima>()

@@ -237,10 +237,8 @@ export interface Slot {
 }
 
 /**
- * An empty slot; numbers start at 1.
- *
- * A slot for one worker: its current process, and how the previous ones ended. A process that exits is
- * replaced in the same slot.
+ * An empty slot for one worker: its current process, and how the previous ones ended. A process that exits is
+ * replaced in the same slot. Numbers start at 1.
  */
 export function newSlot(number: number): Slot {
   return { number, process: null, failures: 0, lastError: null, retry: null }
@@ -254,10 +252,8 @@ export function unreadyReason({ process, lastError }: Slot): string | null {
 }
 
 /**
- * Requests of one kind.
- *
- * Requests from the primary to one worker that wait for a reply. Replies are matched to requests by their
- * ids.
+ * Requests of one kind from the primary to one worker that wait for a reply. Replies are matched to requests
+ * by their ids.
  */
 class PendingReplies<Reply> {
   private readonly pending = new Map<number, (reply: Reply) => void>()

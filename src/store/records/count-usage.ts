@@ -153,9 +153,7 @@ function bucketOf(firstContentMs: number): number {
 }
 
 /**
- * The sums that match the query, grouped as it requires.
- *
- * Filters and groups sums, for engines that store sums by account only. Pure.
+ * The sums that match the query, grouped as it requires, for engines that store sums by account only. Pure.
  */
 export function selectSums(sums: readonly UsageSum[], query: SumQuery): UsageSum[] {
   const { offsets } = query

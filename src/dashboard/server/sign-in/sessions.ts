@@ -263,11 +263,9 @@ export const OIDC_COOKIE = '__Host-oidc'
 const VALUE = /^[A-Za-z0-9_-]{1,200}$/
 
 /**
- * The value of a cookie; null if it is absent, duplicated or malformed.
- *
- * The dashboard's cookies. The prefix `__Host-` makes browsers accept them only from this host, over https,
- * for all paths. Chromium also accepts them over plain http on localhost and 127.0.0.0/8 (tested with version
- * 156).
+ * The value of one of the dashboard's cookies; null if it is absent, duplicated or malformed. The prefix
+ * `__Host-` makes browsers accept them only from this host, over https, for all paths. Chromium also accepts
+ * them over plain http on localhost and 127.0.0.0/8 (tested with version 156).
  */
 export function cookieOf(header: string | undefined, name: string): string | null {
   let found: string | null = null

@@ -245,11 +245,7 @@ function geminiReply(data: string): Progress {
   return { text: all(false), thinking: all(true), calls, done: true, ...finish }
 }
 
-/**
- * The reader of each format.
- *
- * Decodes the events of a streamed reply in each client format, for the playground. Pure.
- */
+/** Decodes the events of a streamed reply, by client format, for the playground. Pure. */
 const READERS: Readonly<Record<Format, ReadEvent>> = {
   chat: chatEvent,
   responses: responsesEvent,

@@ -153,9 +153,8 @@ export function useDialog(): readonly [dialog: ReactElement | null, open: OpenDi
 let origin: HTMLElement | null = null
 
 /**
- * Saves the focused element unless it is in a dialog; for a menu, the button that opened it.
- *
- * The element that had focus before a dialog. It gets focus back after the last of nested dialogs.
+ * Saves the focused element unless it is in a dialog; for a menu, the button that opened it. It gets focus
+ * back after the last of nested dialogs.
  */
 function saveFocusOrigin(): void {
   const active = document.activeElement

@@ -116,11 +116,7 @@ const LIMIT_NAMES: Readonly<Record<string, string>> = {
 
 const MINUTE_MS = 60_000
 
-/**
- * The rule of a ledger entry as a text: `Requests per minute of this key`.
- *
- * Texts about limits, and the time of their reset. Pure.
- */
+/** The rule of a ledger entry as a text: `Requests per minute of this key`. */
 export function limitText(limit: string): string {
   const [subject = '', name = ''] = limit.split(' ')
   return `${LIMIT_NAMES[name] ?? name} of ${ownerText(subject)}`

@@ -142,9 +142,7 @@ export const LANGUAGES = ['curl', 'Python', 'JavaScript'] as const
 type Language = (typeof LANGUAGES)[number]
 
 /**
- * The request in a language.
- *
- * A request as code for a shell, Python and JavaScript. The code runs without changes and without packages.
+ * The request as code for a shell, Python or JavaScript, which runs without changes and without packages.
  * Pure.
  */
 export function snippet(language: Language, request: FormattedRequest): string {

@@ -277,11 +277,7 @@ const SINCE_MS: Readonly<Record<string, number>> = {
   '7d': 7 * 86_400_000,
 }
 
-/**
- * The filters of an address. Invalid values are ignored. `since` counts back from `nowMs`.
- *
- * Filters of the page of requests: from the address to a query of the API, and applied to single rows. Pure.
- */
+/** The filters of an address. Invalid values are ignored. `since` counts back from `nowMs`. */
 function filtersIn(query: URLSearchParams, nowMs: number): Filters {
   const text = (name: keyof Filters | 'since'): string => query.get(name) ?? ''
   const matching = (name: keyof Filters, pattern: RegExp): string =>

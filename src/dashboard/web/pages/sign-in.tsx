@@ -96,9 +96,7 @@ function takeToken(): string {
 let taken = ''
 
 /**
- * Sets a password by a link: of the first administrator, or of an account.
- *
- * Pages of one-time links and of the return from an identity provider. They clear the address bar
+ * Sets a password by a one-time link: of the first administrator, or of an account. Clears the address bar
  * immediately.
  */
 function LinkPage({ kind }: { readonly kind: 'setup' | 'reset' }) {

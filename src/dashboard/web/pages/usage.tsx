@@ -183,9 +183,8 @@ interface ChartsProps {
 }
 
 /**
- * Requests, spend, tokens, errors, time to first token.
- *
- * The five charts of usage. Groups have the same colour in all of them.
+ * The five charts: requests, spend, tokens, errors, time to first token. Groups have the same colour in all
+ * of them.
  */
 function UsageCharts({ usage, colourOf, words }: ChartsProps) {
   const lookAt = useLookAt()

@@ -445,12 +445,7 @@ function pushText(parts: (UserPart | AssistantPart)[], part: TextPart): void {
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'] as const
 const MAX_FILE_ID = 512
 
-/**
- * Decodes an image block.
- *
- * Decodes the images and documents of a request. The text of a document becomes an inline file, which each
- * upstream encoder expresses in its own format.
- */
+/** Decodes an image block. */
 function decodeImage(item: JsonObject, path: string): ImagePart {
   const at = `${path}.source`
   const source = object(item.source, at)

@@ -376,8 +376,6 @@ interface ToolNames {
 /**
  * `custom` for a free text tool, `json` for the synthetic tool of JSON replies, `renamed` for a tool with
  * properties of other names, else `tool`.
- *
- * Decodes `tool_use` blocks to tool calls. `decode-blocks.ts` puts their events in order.
  */
 function toolCallKind(start: JsonObject, names: ToolNames): Kind {
   const name = stringOf(start.name) ?? ''

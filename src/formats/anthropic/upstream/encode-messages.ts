@@ -252,10 +252,8 @@ function callBlock(call: ToolCall, nested: NestedJson): JsonObject {
 const IMAGES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
 /**
- * The content block of an image, file or audio part; `path` names it in errors.
- *
- * Encodes images and documents as content blocks. Media must be inline or at an https URL; the gateway
- * fetches nothing.
+ * The content block of an image, file or audio part; `path` names it in errors. Media must be inline or at an
+ * https URL; the gateway fetches nothing.
  */
 function mediaBlock(part: ImagePart | FilePart | AudioPart, path: string): JsonObject {
   switch (part.type) {

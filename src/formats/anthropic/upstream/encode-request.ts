@@ -218,10 +218,8 @@ const SILENT: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others to `losses`.
- *
- * Refuses or reports the fields that a Messages request cannot carry, and ignores those that do not affect
- * the reply.
+ * Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others that a
+ * Messages request cannot carry to `losses`, and ignores those that do not affect the reply.
  */
 function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
   loseFields(request, FIELDS, losses)
@@ -281,10 +279,8 @@ export function dropReasoning(body: JsonObject, error: WireError): JsonObject | 
 }
 
 /**
- * The JSON text of a body.
- *
- * Serializes a body to the same bytes as `stringifyExact` in a third of the time. Turns of text, the usual
- * case, are concatenated here; all other values may contain exact numbers and use `stringifyExact`.
+ * The JSON text of a body: the same bytes as `stringifyExact` in a third of the time. Turns of text, the
+ * usual case, are concatenated here; all other values may contain exact numbers and use `stringifyExact`.
  */
 export function write(body: JsonObject): SizedText {
   const sizer = new TextSizer()

@@ -329,10 +329,8 @@ interface PairedCall {
 }
 
 /**
- * The calls of one turn.
- *
- * Pairs the model's calls with their results: by id, or by name and order if the client keeps no ids.
- * The cost is linear in the number of calls.
+ * Pairs the calls of one turn with their results: by id, or by name and order if the client keeps no ids. The
+ * cost is linear in the number of calls.
  */
 class PairedCalls {
   private readonly all: PairedCall[] = []

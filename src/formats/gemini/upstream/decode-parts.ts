@@ -246,10 +246,8 @@ interface ClientCall {
 }
 
 /**
- * Numbers the calls in order and gives each an id that is unique in the conversation.
- *
- * Decodes the calls of one reply: their ids, and the client's names and forms of the tools.
- * Generated ids are not random: they derive from the reply's id.
+ * Numbers the calls of one reply in order, gives each an id that is unique in the conversation, and restores
+ * the client's names and forms of the tools. Generated ids are not random: they derive from the reply's id.
  */
 class Calls {
   private readonly names: ToolNames
@@ -321,12 +319,7 @@ const MAX_CITATIONS = 256
  */
 const MAX_WORK = 16 * 1024 * 1024
 
-/**
- * The remaining work for the citations of one reply, since each source may refer to the whole text.
- *
- * Decodes grounding and citation metadata to citations of one text block. Converts offsets from UTF-8 bytes
- * to UTF-16 units. Sources without a URL are omitted.
- */
+/** The remaining work for the citations of one reply, since each source may refer to the whole text. */
 class CitationBudget {
   private remaining = MAX_WORK
 

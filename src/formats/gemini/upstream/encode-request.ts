@@ -326,10 +326,8 @@ const REFUSED: Readonly<Record<string, string>> = {
 }
 
 /**
- * Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others to `losses`.
- *
- * Refuses or reports the fields that a Gemini request cannot carry, and ignores those that do not affect the
- * reply.
+ * Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others that a Gemini
+ * request cannot carry to `losses`, and ignores those that do not affect the reply.
  */
 function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
   if (request.logprobs !== true) {

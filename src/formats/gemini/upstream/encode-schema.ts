@@ -318,10 +318,8 @@ const REF_PREFIXES = ['#/$defs/', '#/definitions/']
 const MAX_REF_DEPTH = 64
 
 /**
- * The definitions of one schema and the graph of references between them; '' is the root.
- *
- * The definitions of one JSON Schema (`$defs` or the older `definitions`) and the references between them.
- * Linear in the size of the schema: every definition is searched once.
+ * The definitions of one JSON Schema (`$defs` or the older `definitions`) and the graph of references between
+ * them; '' is the root. Linear in the size of the schema: every definition is searched once.
  */
 class SchemaRefs {
   private readonly definitions = new Map<string, JsonObject>()
@@ -399,10 +397,9 @@ interface Step {
 }
 
 /**
- * Numbers the nodes. Two nodes have the same number exactly if each is reachable from the other.
- *
- * Finds the cycles of a directed graph with Tarjan's algorithm for strongly connected components.
- * Linear in nodes and edges, and iterative: a chain of thousands of nodes does not overflow the stack.
+ * Numbers the nodes of a directed graph: two have the same number exactly if each is reachable from the other
+ * (Tarjan's algorithm for strongly connected components). Linear in nodes and edges, and iterative: a chain
+ * of thousands of nodes does not overflow the stack.
  */
 function cyclesOf(edges: ReadonlyMap<string, ReadonlySet<string>>): Map<string, number> {
   const search = new Search(edges)

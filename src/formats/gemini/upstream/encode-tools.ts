@@ -146,10 +146,8 @@ export interface ToolNames {
 }
 
 /**
- * Maps these tools. A prefixed name that is in use gets another underscore.
- *
- * Maps tool names to Gemini's and back: Gemini requires a letter or underscore first, OpenAI does not.
- * Equal tools always give equal names.
+ * Maps tool names to Gemini's and back: Gemini requires a letter or underscore first, OpenAI does not. Equal
+ * tools always give equal names; a prefixed name that is in use gets another underscore.
  */
 export function toolNames(tools: readonly Tool[]): ToolNames {
   const wire = new Map<string, string>()

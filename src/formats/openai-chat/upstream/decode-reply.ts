@@ -276,10 +276,9 @@ export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventS
 }
 
 /**
- * One sink for each choice. Every sink gets the usage, which counts all choices together.
- *
- * Decodes several choices of one reply, each with a decoder of its own, for clients of other formats. Chat
- * clients get the upstream's own bytes.
+ * Decodes several choices of one reply, each with a decoder and a sink of its own, for clients of other
+ * formats. Every sink gets the usage, which counts all choices together. Chat clients get the upstream's own
+ * bytes.
  */
 export class ChoicesOfReply implements ChoicesDecoder {
   private readonly decoders: readonly ChunkDecoder[]

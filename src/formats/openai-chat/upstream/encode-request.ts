@@ -178,10 +178,8 @@ function encodeRest({ rest }: ChatRequest, body: JsonObject, losses: Losses): vo
 }
 
 /**
- * All turns. Images and files of tool results follow the results of the turn as a user message.
- *
- * Encodes canonical turns as `messages`. Content that the format cannot express is reported as a loss, or
- * refused.
+ * Encodes canonical turns as `messages`. Images and files of tool results follow the results of the turn as a
+ * user message. Content that the format cannot express is reported as a loss, or refused.
  */
 function encodeMessages(messages: readonly Message[], model: ModelFacts, losses: Losses): JsonObject[] {
   const out: JsonObject[] = []

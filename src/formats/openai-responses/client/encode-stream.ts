@@ -263,10 +263,8 @@ export class EventEncoder implements StreamEncoder {
 }
 
 /**
- * The events and items of one response.
- *
- * Writes the events of a streamed response and keeps the output items for the last event, which repeats them.
- * Each event has the next `sequence_number`.
+ * Writes the events of one streamed response and keeps the output items for the last event, which repeats
+ * them. Each event has the next `sequence_number`.
  */
 class OutputWriter {
   private out = ''
@@ -354,10 +352,8 @@ class OutputWriter {
 const NO_LOGPROBS = ',"logprobs":[]}\n\n'
 
 /**
- * The messages of one response.
- *
- * Writes the events of messages in a streamed response. A message stays open while texts and refusals follow
- * each other, because each is a part of it.
+ * Writes the events of messages in one streamed response. A message stays open while texts and refusals
+ * follow each other, because each is a part of it.
  */
 class MessageWriter {
   private readonly output: OutputWriter

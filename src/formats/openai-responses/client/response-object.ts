@@ -207,8 +207,6 @@ const DEFAULTS: readonly (readonly [key: string, value: JsonValue])[] = [
 ]
 
 /**
- * The repeated members of a response to this body.
- *
  * The settings of a request that its response repeats. Instructions, tools and schemas are repeated up to 64
  * KiB in total; a larger setting is replaced by its default.
  */

@@ -274,10 +274,9 @@ interface SectionOwner {
 }
 
 /**
- * Adds text, tokens and citations to the blocks of sections.
- *
- * The sections of output items: content parts, summary parts and arguments. Each has its own `.done` event,
- * which repeats its text; only text that is missing from the deltas is added.
+ * Adds text, tokens and citations to the blocks of sections: content parts, summary parts and arguments. Each
+ * section has its own `.done` event, which repeats its text; only text that is missing from the deltas is
+ * added.
  */
 class SectionWriter {
   private readonly blocks: Blocks
@@ -418,10 +417,8 @@ function citationOf(annotation: JsonObject): Citation | null {
 }
 
 /**
- * The tokens of a fragment or of a whole text.
- *
- * Decodes the `logprobs` of a text. Streams omit the bytes of a token; they are the UTF-8 bytes of its text,
- * except for tokens whose text begins with `bytes:`.
+ * The tokens of a fragment or of a whole text, from its `logprobs`. Streams omit the bytes of a token; they
+ * are the UTF-8 bytes of its text, except for tokens whose text begins with `bytes:`.
  */
 export function logprobsOf(value: JsonValue | undefined): TokenLogprob[] {
   return arrayOf(value).flatMap((item) => {

@@ -266,10 +266,8 @@ export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventS
 }
 
 /**
- * The error of a failed response; its status serves as the code if the response has no `error`.
- *
- * Failures inside a response. Errors with another status than 200 are decoded by
- * `formats/wire/openai/decode-error.ts`.
+ * The error of a failed response; its status serves as the code if the response has no `error`. Errors with
+ * another status than 200 are decoded by `formats/wire/openai/decode-error.ts`.
  */
 export function errorOfResponse(response: JsonObject): WireError {
   const error = objectOf(response['error'])

@@ -287,9 +287,8 @@ function endOf(pattern: RegExp, data: string, from: number): number {
 }
 
 /**
- * The object with its strings decoded as UTF-8; null if the frame is not a JSON object.
- *
- * JSON objects in frames of a stream that passes through. Such frames are bytes read as Latin-1.
+ * The JSON object of a frame that passes through, whose bytes are read as Latin-1, with its strings decoded
+ * as UTF-8; null if the frame is not a JSON object.
  */
 export function parseLatin1(data: string): JsonObject | null {
   try {

@@ -525,10 +525,8 @@ function parsed(text: string): unknown {
 }
 
 /**
- * How an upstream delimits the frames of a stream.
- *
- * The interface of framers, which split bytes into frames. A framer is synchronous, keeps incomplete frames,
- * and emits the same frames regardless of chunk boundaries.
+ * How an upstream delimits the frames of a stream. A framer is synchronous, keeps incomplete frames, and
+ * emits the same frames regardless of chunk boundaries.
  */
 export type Framing =
   | 'sse'

@@ -1,5 +1,5 @@
 /**
- * Changes of an account with its members and keys in one transaction (`account-changes.ts`).
+ * Changes of an account with its members and keys in one transaction (`src/store/account-changes.ts`).
  */
 import { atOnce } from '../../../formats/wire/steps.js'
 import {
