@@ -8,8 +8,9 @@ import { arrayOf, isObject, objectOf, type JsonObject } from '../chat/json.js'
 import { acceptsSampling } from '../chat/model-facts.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest, ReasoningEffort } from '../chat/request.js'
+import { CLAUDE_BUDGET_MIN, claudeBudget } from '../chat/thinking-budgets.js'
 import type { EncodeContext, Losses } from '../dialect.js'
-import { BUDGET_MIN, BUDGETS, EFFORTS, BINDING_BETA, withoutBoundThinking } from '../wire/claude-thinking.js'
+import { EFFORTS, BINDING_BETA, withoutBoundThinking } from '../wire/claude-thinking.js'
 import { isClaude, reasoningOf, type WireMessage } from './constants.js'
 
 /** Members of the body. */
@@ -76,8 +77,8 @@ function claudeThinking(
     return { thinking, effort: supportedEffort(effort, context) }
   }
   const limit = Math.min(request.maxOutputTokens ?? Infinity, model.maxOutputTokens ?? Infinity)
-  const tokens = Math.min(BUDGETS[effort], limit - BUDGET_MIN)
-  if (tokens >= BUDGET_MIN) return { thinking: { type: 'enabled', budget_tokens: tokens } }
+  const tokens = Math.min(claudeBudget(effort), limit - CLAUDE_BUDGET_MIN)
+  if (tokens >= CLAUDE_BUDGET_MIN) return { thinking: { type: 'enabled', budget_tokens: tokens } }
   losses.drop('reasoning_effort', 'approximated')
   return {}
 }

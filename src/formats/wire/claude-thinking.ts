@@ -1,23 +1,9 @@
 /**
- * Thinking of Claude, for the Messages API and for Converse: budgets, efforts, and thinking that is bound to
- * another conversation.
+ * Thinking of Claude, for the Messages API and for Converse: efforts, and thinking that is bound to another
+ * conversation. Budgets are in `chat/thinking-budgets.ts`.
  */
 import type { WireError } from '../../errors.js'
 import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
-import type { ReasoningEffort } from '../chat/request.js'
-
-/** The minimum thinking budget, in tokens; also the minimum reserved for the reply. */
-export const BUDGET_MIN = 1024
-
-/** Thinking budgets in tokens, for models without adaptive thinking. */
-export const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
-  minimal: 1024,
-  low: 2048,
-  medium: 8192,
-  high: 24576,
-  xhigh: 32768,
-  max: 49152,
-}
 
 /** From the lowest to the highest. */
 export const EFFORTS: readonly string[] = ['low', 'medium', 'high', 'xhigh', 'max']

@@ -8,7 +8,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError } from '../../../errors.js'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
-import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
+import type { ChatRequest } from '../../chat/request.js'
+import { effortOfClaudeBudget } from '../../chat/thinking-budgets.js'
 import type { Endpoint, BetaOptions } from '../../dialect.js'
 import { array, given, integer, object, oneOf, refuse, string } from '../../wire/json/check-fields.js'
 import { cacheMark } from '../../wire/prompt-cache-markers.js'
@@ -196,14 +197,6 @@ function mcpServers(value: JsonValue, _request: ChatRequest, native: NativeField
   if (Array.isArray(value) && value.length > 0) native.host({ name: 'mcp', path })
 }
 
-/** Thinking budgets as reasoning efforts: the maximum budget, in tokens, that maps to each effort. */
-const EFFORT_OF_BUDGET: readonly (readonly [tokens: number, effort: ReasoningEffort])[] = [
-  [2_048, 'low'],
-  [8_192, 'medium'],
-  [24_576, 'high'],
-  [32_768, 'xhigh'],
-]
-
 function thinking(value: JsonValue, request: ChatRequest): void {
   const item = object(value, 'thinking')
   const kind = oneOf(item.type, 'thinking.type', ['enabled', 'adaptive', 'disabled', 'between_tools'])
@@ -214,8 +207,7 @@ function thinking(value: JsonValue, request: ChatRequest): void {
   switch (kind) {
     case 'enabled': {
       const budget = integer(item.budget_tokens, 'thinking.budget_tokens', { min: 1_024 })
-      const effort = EFFORT_OF_BUDGET.find(([tokens]) => budget <= tokens)?.[1] ?? 'max'
-      request.reasoningEffort ??= effort
+      request.reasoningEffort ??= effortOfClaudeBudget(budget)
       return
     }
     case 'adaptive':

@@ -6,8 +6,9 @@ import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model-facts.js'
 import { demandsCall } from '../../chat/must-call.js'
 import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
+import { CLAUDE_BUDGET_MIN, claudeBudget } from '../../chat/thinking-budgets.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
-import { BUDGET_MIN, BUDGETS, EFFORTS } from '../../wire/claude-thinking.js'
+import { EFFORTS } from '../../wire/claude-thinking.js'
 import { fieldsFor, writeFields } from '../../wire/scalar-fields.js'
 import type { WireMessage } from '../constants.js'
 import { FIELDS } from '../fields.js'
@@ -116,8 +117,8 @@ function budget(
   { maxTokens, messages }: EncodedTurns,
   losses: Losses,
 ): ThinkingFields {
-  const tokens = Math.min(BUDGETS[effort], maxTokens - BUDGET_MIN)
-  if (tokens < BUDGET_MIN) {
+  const tokens = Math.min(claudeBudget(effort), maxTokens - CLAUDE_BUDGET_MIN)
+  if (tokens < CLAUDE_BUDGET_MIN) {
     losses.drop('reasoning_effort', 'approximated')
     return {}
   }

@@ -17,6 +17,7 @@ import type {
   Tool,
   ToolChoice,
 } from '../../chat/request.js'
+import { effortOfGeminiBudget } from '../../chat/thinking-budgets.js'
 import type { Endpoint } from '../../dialect.js'
 import {
   boolean,
@@ -126,15 +127,6 @@ const LEVELS: Readonly<Record<string, ReasoningEffort>> = {
   XHIGH: 'xhigh',
 }
 
-/** Thinking budgets as reasoning efforts: the maximum budget, in tokens, that maps to each effort. */
-const BUDGETS: readonly (readonly [number, ReasoningEffort])[] = [
-  [0, 'none'],
-  [512, 'minimal'],
-  [2_048, 'low'],
-  [8_192, 'medium'],
-  [Infinity, 'high'],
-]
-
 function thinkingConfig(value: JsonValue, request: ChatRequest, path: string): void {
   const { thinkingLevel, thinkingBudget, includeThoughts, ...others } = message(value, path)
   if (given(includeThoughts) && boolean(includeThoughts, `${path}.includeThoughts`)) {
@@ -157,7 +149,7 @@ function thinkingConfig(value: JsonValue, request: ChatRequest, path: string): v
   const tokens = integer(numeric(thinkingBudget), `${path}.thinkingBudget`, { min: -1 })
   // -1 lets the model choose its budget.
   if (tokens === -1) return
-  request.reasoningEffort = BUDGETS.find(([maxTokens]) => tokens <= maxTokens)?.[1] ?? 'high'
+  request.reasoningEffort = effortOfGeminiBudget(tokens)
 }
 
 function formatOf(config: JsonObject, path: string, request: ChatRequest): ResponseFormat | undefined {

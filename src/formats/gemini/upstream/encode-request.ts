@@ -7,6 +7,7 @@ import { SchemaBudget } from '../../chat/json-schema.js'
 import { arrayOf, objectOf, stringOf, isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model-facts.js'
 import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
+import { geminiBudget } from '../../chat/thinking-budgets.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
 import { isThirdGeneration, MAX_INLINE_BYTES, MAX_STOP_SEQUENCES, type Content } from '../constants.js'
 import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
@@ -226,16 +227,6 @@ function mediaResolution(request: ChatRequest): string | null {
 /** The levels of a 3+ model for which the catalogue lists none; all current models have them. */
 const COMMON_LEVELS = ['low', 'medium', 'high']
 
-/** The budget per effort in tokens, for models with budgets. */
-const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
-  minimal: 512,
-  low: 1024,
-  medium: 8192,
-  high: 24_576,
-  xhigh: Infinity,
-  max: Infinity,
-}
-
 /** The levels for an effort, in order of preference. */
 const LEVELS: Readonly<Record<ReasoningEffort, readonly string[]>> = {
   none: ['minimal', 'low'],
@@ -275,7 +266,7 @@ function budget(
     if (!range.canDisable) losses.drop('reasoning_effort', 'approximated')
     return { thinkingBudget: range.canDisable ? 0 : range.min }
   }
-  const thinkingBudget = Math.max(range.min, Math.min(BUDGETS[effort], range.max))
+  const thinkingBudget = Math.max(range.min, Math.min(geminiBudget(effort), range.max))
   return { thinkingBudget, includeThoughts: true }
 }
 
