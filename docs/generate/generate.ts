@@ -9,6 +9,7 @@ import type { Catalogue } from '../../src/config/config.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import { packageVersion } from '../../src/config/package-file.js'
 import { cliPage } from './cli-page.js'
+import { withClientsTable } from './clients-table.js'
 import { configurationPage, editorSchema } from './configuration-pages.js'
 import { dialectsPage } from './dialect-matrix/page.js'
 import { errorsPage } from './errors-page.js'
@@ -58,6 +59,7 @@ interface GeneratedTable {
 /** All pages with a generated table; the same test checks them. */
 export const GENERATED_TABLES: readonly GeneratedTable[] = [
   { path: 'docs/how-to/fallback-and-retries.md', update: withReactionTable },
+  { path: 'docs/reference/clients.md', update: withClientsTable },
 ]
 
 function shippedCatalogue(): Catalogue {

@@ -11,6 +11,7 @@ export const COMMANDS: Record<string, () => Promise<CommandUnknownOpts>> = {
   cache: async () => (await import('./cache.js')).command(),
   cassettes: async () => (await import('./cassettes.js')).command(),
   check: async () => (await import('./check.js')).command(),
+  connect: async () => (await import('./connect/connect.js')).command(),
   demo: async () => (await import('./demo.js')).command(),
   emulate: async () => (await import('./emulate.js')).command(),
   explain: async () => (await import('./explain/explain.js')).command(),

@@ -17,6 +17,7 @@ import {
   MAX_LABELS,
   type Labels,
 } from '../accounts/labels.js'
+import type { Client } from '../config/client-settings.js'
 import { shownAmounts } from '../config/schema/limits-schema.js'
 import { GatewayError } from '../errors.js'
 import { ALLOWED_TOOL, allowedTools, MAX_ALLOWED_TOOLS } from '../formats/chat/hosted-tools.js'
@@ -202,9 +203,14 @@ uses the lists of the upstreams again, and --label NAME= removes a label; other 
   keys.command('generate').action(() => processTerminal.out(newSecret()))
   withLimits(keys.command('create'))
     .requiredOption('--name <NAME>', NAME)
+    .option(
+      '--connect <CLIENT>',
+      "also print the settings of a client for this key, on standard error, as 'sluice connect' does",
+    )
     .addOption(configOption())
     .action(async (options) => {
-      process.exitCode = await open(options.config, (session) => create(session, options))
+      const client = options.connect === undefined ? null : await clientFor(options.connect)
+      process.exitCode = await open(options.config, (session) => create(session, { ...options, client }))
     })
   keys
     .command('list')
@@ -284,12 +290,19 @@ const EDITS: readonly (keyof KeyOptions)[] = [
 interface NewKeyOptions extends KeyOptions {
   readonly account: string
   readonly name: string
+  /** Whose settings are printed, too. */
+  readonly client: Client | null
 }
 
 interface KeyEditOptions extends KeyOptions {
   readonly account: string
   readonly key: string
   readonly name?: string | undefined
+}
+
+/** Loaded on demand, with the parsers of settings files. Throws `UsageError`. */
+async function clientFor(name: string): Promise<Client> {
+  return (await import('./connect/connect.js')).clientNamed(name)
 }
 
 async function create(session: StoreSession, values: NewKeyOptions): Promise<number> {
@@ -317,6 +330,10 @@ async function create(session: StoreSession, values: NewKeyOptions): Promise<num
     terminal.err(
       `Created key ${key.id} "${key.name}" of ${account.email ?? account.name}. Its secret is shown only now.`,
     )
+    if (values.client !== null) {
+      const { connectText } = await import('./connect/connect-key.js')
+      terminal.err(`\n${await connectText(session, values.client, { key, account })}`)
+    }
     return 0
   } catch (error) {
     return planRefused(session, account.id, error)

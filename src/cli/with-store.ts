@@ -50,7 +50,16 @@ export interface StoreSession {
   readonly identities: readonly string[]
   /** Whether the gateway accepts keys of other gateways. */
   readonly acceptsImported: boolean
+  /** What settings of clients depend on. */
+  readonly gateway: GatewayOfClients
   readonly terminal: Terminal
+}
+
+/** The address of a gateway, its rules of limits and its models. */
+interface GatewayOfClients extends Pick<Config, 'limits' | 'plans'> {
+  readonly dashboard: Pick<Config['dashboard'], 'publicUrl'>
+  readonly server: Pick<Config['server'], 'port' | 'tls'>
+  readonly catalogue: Catalogue
 }
 
 /** Longer than any allowed password; a wrong pipe must not fill the memory. */
@@ -112,7 +121,9 @@ export async function withStore(
     })
     try {
       const names = { upstreams, companies, models, identities }
-      return await work({ store, plans, ...names, acceptsImported, terminal })
+      const { dashboard, server, limits } = config
+      const gateway = { dashboard, server, limits, plans, catalogue }
+      return await work({ store, plans, ...names, acceptsImported, gateway, terminal })
     } finally {
       await store.close()
     }

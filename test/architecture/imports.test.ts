@@ -137,11 +137,15 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@photostructure/sqlite': [/^store\/sqlite\/driver\.ts$/],
   // Through the package with its types.
   commander: [],
+  // The differences that `sluice connect --write` shows.
+  diff: [/^cli\/connect\/write-settings\.ts$/],
   fzstd: [/^http\/zstd-thread\.ts$/],
   'http-proxy-3': [/^http\/native-proxy\.ts$/],
   ioredis: [/^store\/redis\/connection\//],
   // Loaded only if workload identities are configured.
   jose: [/^accounts\/workload-identity\/verify-token\.ts$/],
+  // Changes settings files of editors in place.
+  'jsonc-parser': [/^cli\/connect\/merge-settings\.ts$/],
   // Loaded only if mails are configured.
   nodemailer: [/^observe\/mails\.ts$/],
   'openid-client': [/^dashboard\/server\/sign-in\/identity-provider\.ts$/],
@@ -152,7 +156,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
     /^gateway\/upstreams\/(?:connection-pool|request-queue|media-fetcher|upstreams)\.ts$/,
     /^policy\/guard-server\.ts$/,
   ],
-  yaml: [/^config\/yaml\.ts$/],
+  yaml: [/^config\/yaml\.ts$/, /^cli\/connect\/merge-settings\.ts$/],
   zod: [
     /^cli\/(?:restart|demo)\.ts$/,
     /^config\//,

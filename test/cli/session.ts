@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { runCommand } from '../../src/cli/command.js'
+import { createCatalogue } from '../../src/config/catalogue.js'
 import { COMMANDS } from '../../src/cli/commands.js'
 import { printFailure } from '../../src/cli/exit-status.js'
 import type { OpenStore, StoreSession } from '../../src/cli/with-store.js'
@@ -33,6 +34,21 @@ plans:
   max: { price_usd: 100, max_keys: unlimited }
 `
 
+/** A gateway on its default address without limits, and with the models of the session. */
+export const GATEWAY: StoreSession['gateway'] = {
+  dashboard: { publicUrl: null },
+  server: { port: 8080, tls: null },
+  limits: [],
+  plans: {
+    starter: { priceUsd: 20, maxKeys: 2, limits: {} },
+    pro: { priceUsd: 50, maxKeys: 20, limits: {} },
+    max: { priceUsd: 100, maxKeys: null, limits: {} },
+  },
+  catalogue: createCatalogue([
+    { id: 'gpt-5.5', family: 'openai', createdAtSeconds: 0, contextWindow: 1_000_000, vision: true },
+  ]),
+}
+
 export interface TestSession extends StoreSession {
   /** The lines written to standard output since the last call. */
   output(): string[]
@@ -48,16 +64,13 @@ export async function newSession(t: Test): Promise<TestSession> {
   const err: string[] = []
   const session: TestSession = {
     store,
-    plans: {
-      starter: { priceUsd: 20, maxKeys: 2 },
-      pro: { priceUsd: 50, maxKeys: 20 },
-      max: { priceUsd: 100, maxKeys: null },
-    },
+    plans: GATEWAY.plans,
     upstreams: ['one'],
     models: ['gpt-5.5', 'gpt-5.4-mini', 'claude-sonnet-5', 'llama*'],
     companies: { providerOf: (upstream) => upstream.toUpperCase(), publisherOf: () => null },
     identities: ['kubernetes'],
     acceptsImported: false,
+    gateway: GATEWAY,
     terminal: {
       out: (line) => out.push(line),
       ready: () => Promise.resolve(),

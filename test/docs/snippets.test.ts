@@ -297,6 +297,8 @@ void t.test('the commands of each page run', { timeout: 300_000 }, async (t) => 
       writeFileSync(join(work, 'sluice.log'), served.program.out())
       const env = {
         ...process.env,
+        // Settings of clients are written there.
+        HOME: work,
         PATH: path,
         SLUICE_CONFIG: served.file,
         SLUICE_URL: originOf(served),

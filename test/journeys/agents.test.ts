@@ -1,7 +1,7 @@
 /**
  * Goal: the coding agents work with a key of the gateway on a model of each vendor, and end with our words if
  * it refuses them, instead of waiting.
- * Method: the programs from npm with the documented settings and an empty home, over the emulator: a chat, a
+ * Method: the programs from npm with an empty home, set up by `sluice connect`, over the emulator: a chat, a
  * loop with a tool of the agent, a picture, a wrong key, an unknown model, a spent rate limit and a spent
  * budget. `UPDATE=1` writes the results to docs/reference/clients.md.
  */
@@ -15,6 +15,7 @@ import { deflateSync, crc32 } from 'node:zlib'
 import t, { type Test } from 'tap'
 import type { KeyLimits } from '../../src/accounts/account.js'
 import { createKey } from '../../src/accounts/keys.js'
+import { objectOf } from '../../src/formats/chat/json.js'
 import { openStore } from '../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
@@ -32,10 +33,8 @@ const LIMIT_MS = 120_000
 
 /** One start of an agent. */
 interface Question {
-  readonly model: string
-  readonly secret: string
-  readonly origin: string
   readonly home: string
+  readonly model: string
   readonly prompt: string
   readonly hasPicture: boolean
 }
@@ -43,7 +42,7 @@ interface Question {
 /** How an agent is started without a terminal. */
 interface Command {
   readonly args: readonly string[]
-  readonly env: NodeJS.ProcessEnv
+  readonly env?: NodeJS.ProcessEnv
   readonly input?: string
 }
 
@@ -53,13 +52,11 @@ interface Agent {
   /** The version that the suite of this release was written with. */
   readonly version: string
   readonly program: string
+  /** Its name for `sluice connect`. */
+  readonly client: string
   /** A tool that reads and is allowed without a question. */
   readonly tool: string
   readonly command: (question: Question) => Command
-}
-
-function example(name: string): string {
-  return resolve('examples/agents', name)
 }
 
 const AGENTS: readonly Agent[] = [
@@ -68,8 +65,9 @@ const AGENTS: readonly Agent[] = [
     package: '@anthropic-ai/claude-code',
     version: '2.1.197',
     program: 'claude',
+    client: 'claude-code',
     tool: 'Glob',
-    command: ({ model, secret, origin, prompt, hasPicture, home }) => {
+    command: ({ prompt, hasPicture, home }) => {
       const picture = {
         type: 'base64',
         media_type: 'image/png',
@@ -83,13 +81,7 @@ const AGENTS: readonly Agent[] = [
       return {
         args: ['-p', '--allowedTools', 'Glob', ...json],
         input: `${JSON.stringify({ type: 'user', message: { role: 'user', content } })}\n`,
-        env: {
-          ANTHROPIC_BASE_URL: origin,
-          ANTHROPIC_AUTH_TOKEN: secret,
-          ANTHROPIC_MODEL: model,
-          ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
-          CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-        },
+        env: { CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
       }
     },
   },
@@ -98,16 +90,11 @@ const AGENTS: readonly Agent[] = [
     package: '@openai/codex',
     version: '0.171.0',
     program: 'codex',
+    client: 'codex',
     tool: 'update_plan',
-    command: ({ model, secret, origin, home, prompt, hasPicture }) => {
-      mkdirSync(join(home, '.codex'))
-      const settings = readFileSync(example('codex.toml'), 'utf8').replace('http://localhost:8080', origin)
-      writeFileSync(join(home, '.codex/config.toml'), settings)
+    command: ({ prompt, hasPicture }) => {
       const picture = hasPicture ? ['--image', PICTURE] : []
-      return {
-        args: ['exec', '--skip-git-repo-check', '--model', model, prompt, ...picture],
-        env: { SLUICE_KEY: secret },
-      }
+      return { args: ['exec', '--skip-git-repo-check', prompt, ...picture] }
     },
   },
   {
@@ -115,16 +102,11 @@ const AGENTS: readonly Agent[] = [
     package: '@google/gemini-cli',
     version: '0.61.0',
     program: 'gemini',
+    client: 'gemini-cli',
     tool: 'glob',
-    command: ({ model, secret, origin, home, prompt, hasPicture }) => {
-      mkdirSync(join(home, '.gemini'))
-      const settings = { security: { auth: { selectedType: 'gemini-api-key' } } }
-      writeFileSync(join(home, '.gemini/settings.json'), JSON.stringify(settings))
+    command: ({ model, prompt, hasPicture }) => {
       const asked = hasPicture ? `${prompt} @${PICTURE}` : prompt
-      return {
-        args: ['--skip-trust', '--model', model, '-p', asked],
-        env: { GOOGLE_GEMINI_BASE_URL: origin, GEMINI_API_KEY: secret },
-      }
+      return { args: ['--skip-trust', '--model', model, '-p', asked] }
     },
   },
   {
@@ -132,23 +114,39 @@ const AGENTS: readonly Agent[] = [
     package: 'opencode-ai',
     version: '1.18.33',
     program: 'opencode',
+    client: 'opencode',
     tool: 'glob',
-    command: ({ model, secret, origin, home, prompt, hasPicture }) => {
-      mkdirSync(join(home, '.config/opencode'), { recursive: true })
-      const options = { baseURL: `${origin}/v1`, apiKey: '{env:SLUICE_KEY}' }
-      const models = {
-        [model]: { attachment: true, modalities: { input: ['text', 'image'], output: ['text'] } },
-      }
-      const provider = { sluice: { npm: '@ai-sdk/openai-compatible', options, models } }
-      writeFileSync(join(home, '.config/opencode/opencode.json'), JSON.stringify({ provider }))
+    command: ({ prompt, hasPicture }) => {
       const picture = hasPicture ? ['--file', PICTURE] : []
-      return {
-        args: ['run', '--model', `sluice/${model}`, prompt, ...picture],
-        env: { SLUICE_KEY: secret },
-      }
+      return { args: ['run', prompt, ...picture] }
     },
   },
 ]
+
+/** The home and the gateway of an agent. */
+interface Place {
+  readonly model: string
+  readonly secret: string
+  readonly origin: string
+  readonly home: string
+}
+
+/**
+ * Writes the agent's files with `sluice connect`. Returns the variable with the key: everything else has to
+ * be in the files.
+ */
+async function connect({ client }: Agent, place: Place): Promise<NodeJS.ProcessEnv> {
+  const { model, secret, origin, home } = place
+  const options = ['--url', origin, '--model', model, '--write', '--yes', '--json']
+  const { status, out, err } = await shell(
+    [process.execPath, resolve('dist/main.js'), 'connect', client, ...options],
+    { cwd: home, env: { PATH: process.env['PATH'], HOME: home }, secret: true },
+  )
+  if (status !== 0) throw new Error(`sluice connect ${client}: ${err}`)
+  const { env } = objectOf(JSON.parse(out))
+  const names = Object.entries(objectOf(env)).filter(([, value]) => value === '${SLUICE_KEY}')
+  return Object.fromEntries(names.map(([name]) => [name, secret]))
+}
 
 /** A white PNG of one pixel. */
 function pixel(): Buffer {
@@ -219,15 +217,20 @@ interface Ended {
   readonly isKilled: boolean
 }
 
-async function run(bin: string, agent: Agent, asked: Omit<Question, 'home'>): Promise<Ended> {
+async function run(
+  bin: string,
+  agent: Agent,
+  asked: Omit<Question, 'home'> & Omit<Place, 'home'>,
+): Promise<Ended> {
   const home = mkdtempSync(join(tmpdir(), 'sluice-agent-'))
   writeFileSync(join(home, PICTURE), pixel())
+  const ownEnv = await connect(agent, { ...asked, home })
   const { args, env, input } = agent.command({ ...asked, home })
   const beganMs = performance.now()
   const child = spawn(join(bin, agent.program), args, {
     cwd: home,
     detached: true,
-    env: { PATH: process.env['PATH'], HOME: home, ...certificates(), ...env },
+    env: { PATH: process.env['PATH'], HOME: home, ...certificates(), ...env, ...ownEnv },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   child.stdin.on('error', () => undefined)

@@ -13,7 +13,7 @@ import { createAccount } from '../../src/accounts/change-accounts.js'
 import { createKey } from '../../src/accounts/keys.js'
 import { command } from '../../src/cli/cache.js'
 import type { StoreSession } from '../../src/cli/with-store.js'
-import { runOn } from '../cli/session.js'
+import { GATEWAY, runOn } from '../cli/session.js'
 import { numberOf, objectOf } from '../../src/formats/chat/json.js'
 import { ReplyMemory } from '../../src/policy/cache-in-memory.js'
 import { SharedReplies } from '../../src/policy/cache-in-store.js'
@@ -61,6 +61,7 @@ async function clear(store: Store, gateway: TestGateway, ...options: string[]): 
     models: [],
     identities: [],
     acceptsImported: false,
+    gateway: GATEWAY,
     terminal,
   }
   await runOn(session, command, ['clear', ...options])

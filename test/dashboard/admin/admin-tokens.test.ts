@@ -10,7 +10,7 @@ import { command } from '../../../src/cli/admin-tokens.js'
 import { adminRoutes } from '../../../src/dashboard/admin/routes.js'
 import type { AdminServices } from '../../../src/dashboard/admin/services.js'
 import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
-import { runOn } from '../../cli/session.js'
+import { GATEWAY, runOn } from '../../cli/session.js'
 import { onBothStores, startAdmin, textOf, type AdminStage } from './admin-stage.js'
 
 function actorIn(entry: unknown): string {
@@ -215,6 +215,7 @@ function sessionOf({ store, gateway }: AdminStage, out: string[], err: string[])
       models: [],
       identities: [],
       acceptsImported: false,
+      gateway: GATEWAY,
     },
     terminal: {
       out: (line: string) => void out.push(line),

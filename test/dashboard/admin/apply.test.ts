@@ -13,7 +13,7 @@ import { withStore, type OpenStore } from '../../../src/cli/with-store.js'
 import { isObject } from '../../../src/formats/chat/json.js'
 import type { AccountChange } from '../../../src/store/account-changes.js'
 import { TurnWatch } from '../../hostile/turn-watch.js'
-import { argvOf, exitStatus, runOn } from '../../cli/session.js'
+import { argvOf, exitStatus, GATEWAY, runOn } from '../../cli/session.js'
 import { onBothStores, startAdmin, type AdminStage } from './admin-stage.js'
 import { IS_LONG } from '../../helpers/long-suite.js'
 
@@ -503,6 +503,7 @@ onBothStores(t, 'export', async (t, settings) => {
     models: [],
     identities: [],
     acceptsImported: false,
+    gateway: GATEWAY,
     terminal,
   }
   t.equal(await runOn(session, exportCommand, ['accounts']), 0)

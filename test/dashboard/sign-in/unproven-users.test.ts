@@ -16,7 +16,7 @@ import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { sessionReply } from '../../../src/dashboard/server/schema/schema.js'
 import type { GatewaySettings } from '../../helpers/gateway.js'
 import { startMailServer } from '../../helpers/mail-server.js'
-import { runOn } from '../../cli/session.js'
+import { GATEWAY, runOn } from '../../cli/session.js'
 import { onBothStores } from '../admin/admin-stage.js'
 import { PASSWORD, startStage, type Answer, type Browser, type Stage } from '../fixtures/stage.js'
 import { beforeNext } from '../fixtures/before-next.js'
@@ -109,6 +109,7 @@ async function cli({ store, gateway }: Stage, line: string): Promise<string> {
       acceptsImported: false,
       terminal,
     },
+    gateway: GATEWAY,
     companies: { providerOf: () => '', publisherOf: () => null },
     ...{ output: () => [], errors: () => [], input: '' },
   }

@@ -1,0 +1,232 @@
+/**
+ * `sluice connect`: prints the settings that point a client at the gateway, or merges them into its files.
+ * Never prints or writes a key.
+ */
+import { Argument } from '@commander-js/extra-typings'
+import { CLIENTS, KEY_ENV, type Client, type ConnectionTarget } from '../../config/client-settings.js'
+import type { Catalogue } from '../../config/config.js'
+import { didYouMean } from '../../config/config-problem.js'
+import { loadConfig, readCatalogue, readText } from '../../config/load-config.js'
+import { packageFile } from '../../config/package-file.js'
+import { MODEL_NAME } from '../../formats/chat/model-facts.js'
+import { problemLines } from '../check.js'
+import { configOption, declare, repeated, UsageError } from '../command.js'
+import { table } from '../print-table-or-json.js'
+import { processTerminal, type StoreSession, type Terminal } from '../with-store.js'
+import { clientJson, clientText } from './client-text.js'
+import { exampleModels, modelsNamed, readModels, type ClientModels } from './key-models.js'
+import { SettingsError } from './settings-error.js'
+import { changesOf, BACKUP, diffText, isConfirmed, writeFiles } from './write-settings.js'
+
+interface ConnectOptions {
+  readonly model?: readonly string[] | undefined
+  readonly url?: string | undefined
+  readonly keyEnv: string
+  readonly login?: true | undefined
+  readonly write?: true | undefined
+  readonly yes?: true | undefined
+  readonly list?: true | undefined
+  readonly config?: string | undefined
+  readonly json?: true | undefined
+}
+
+/** `sluice connect`. */
+export function command(terminal: Terminal = processTerminal) {
+  return declare({
+    name: 'connect',
+    summary: 'print the settings that point a client at the gateway',
+    description: `
+Prints the base URL, the variables and the settings file of a client. 'connect --list' names the clients.
+The key itself is never printed or written: settings name the variable that holds it.
+
+--write merges the settings into the client's files and shows the differences first: other members,
+comments and their order stay, and the former file is kept as FILE${BACKUP}.
+
+Without --model, the models are those that the key in the variable may use, read from the gateway's
+GET /v1/models, or else two examples. The first model is the client's default.`,
+    exitStatus: '0 success, 1 a file cannot be changed or was not written, 2 wrong usage.',
+    example: `export SLUICE_KEY=sk_…
+sluice connect codex --url https://llm.example.com --write
+sluice connect claude-code --model claude-sonnet-5-5 --json`,
+  })
+    .addArgument(new Argument('[CLIENT]', 'the client, as --list names it'))
+    .option('--model <MODEL>', 'a model that the client shall offer; may be repeated', repeated)
+    .option(
+      '--url <URL>',
+      'the gateway without a path (default: dashboard.public_url of the configuration, else the variable SLUICE_URL, else http://localhost:PORT)',
+    )
+    .option('--key-env <NAME>', 'the variable that holds the key', KEY_ENV)
+    .option('--login', "use the credential of a person who signed in, by the client's helper command")
+    .option('--write', "merge the settings into the client's files, after a question")
+    .option('--yes', 'do not ask')
+    .option('--list', 'list the clients')
+    .addOption(configOption().makeOptionMandatory(false))
+    .option(
+      '--json',
+      'print one JSON object: { client, title, base_url, model, env, files: [{ path, format, content, merge }], steps, notes, helper }; with --list [{ client, title }]',
+    )
+    .action(async (name, options) => {
+      process.exitCode = options.list
+        ? listClients(terminal, options.json === true)
+        : await connect(clientNamed(name), options, terminal)
+    })
+}
+
+/** The client with that name. Throws `UsageError`. */
+export function clientNamed(name: string | undefined): Client {
+  const names = CLIENTS.map((client) => client.name)
+  if (name === undefined) throw new UsageError(`'sluice connect' needs one of: ${names.join(', ')}`)
+  const client = CLIENTS.find((each) => each.name === name)
+  if (client !== undefined) return client
+  const hint = didYouMean(name, names)
+  throw new UsageError(`Unknown client "${name}"${hint}: 'sluice connect --list' names the clients`)
+}
+
+function listClients(terminal: Terminal, isJson: boolean): number {
+  const rows = CLIENTS.map(({ name, title }) => ({ client: name, title }))
+  if (isJson) terminal.out(JSON.stringify(rows))
+  else terminal.out(table([['CLIENT', 'PROGRAM'], ...rows.map(({ client, title }) => [client, title])]))
+  return 0
+}
+
+async function connect(client: Client, options: ConnectOptions, terminal: Terminal): Promise<number> {
+  checkOptions(options)
+  if (options.login === true) {
+    terminal.err(
+      client.hasHelper
+        ? 'sluice: this version has no sign-in for clients: use a key, without --login'
+        : `sluice: ${client.title} has no helper command: it reads its key from a variable, without --login`,
+    )
+    return 1
+  }
+  const surroundings = surroundingsOf(options)
+  if ('problems' in surroundings) {
+    terminal.err(surroundings.problems)
+    return 1
+  }
+  const { url, catalogue } = surroundings
+  const models = await modelsFor(client, { options, url, catalogue, terminal })
+  const target: ConnectionTarget = { url, keyEnv: options.keyEnv, models, hasBudget: null }
+  if (options.json === true) terminal.out(JSON.stringify(clientJson(client, target)))
+  else if (options.write !== true) terminal.out(clientText(client, target))
+  return options.write === true ? write(client, { target, options, terminal }) : 0
+}
+
+/** Throws `UsageError`. */
+function checkOptions({ keyEnv, model: models = [], write, yes }: ConnectOptions): void {
+  if (!/^[A-Za-z_]\w{0,127}$/.test(keyEnv)) {
+    throw new UsageError('--key-env must be the name of a variable: letters, digits and _')
+  }
+  const bad = models.find((model) => !MODEL_NAME.test(model))
+  if (bad !== undefined) throw new UsageError('--model must be 1 to 256 printable characters')
+  if (write === true && yes !== true && !process.stdin.isTTY)
+    throw new UsageError('--write without a terminal needs --yes')
+}
+
+interface Surroundings {
+  readonly url: string
+  readonly catalogue: Catalogue
+}
+
+/** The gateway's address and the catalogue; a configuration is read only if one is named. */
+function surroundingsOf({ url, config: path }: ConnectOptions): Surroundings | { problems: string } {
+  const given = url === undefined ? null : checkedUrl('--url', url)
+  if (path !== undefined && path !== '') {
+    const loaded = loadConfig(path, process.env)
+    if (!loaded.ok) return { problems: problemLines(loaded.errors) }
+    return { url: given ?? gatewayUrl(loaded.config), catalogue: loaded.catalogue }
+  }
+  const file = packageFile('config/models.yaml')
+  const { catalogue } = readCatalogue(file, readText(file) ?? '')
+  if (catalogue === null)
+    return { problems: `sluice: the file ${file} is damaged: install the package again` }
+  return { url: given ?? gatewayUrl(null), catalogue }
+}
+
+const DEFAULT_PORT = 8080
+
+/** The address of the gateway for its clients, without a path. Throws `UsageError`. */
+export function gatewayUrl(config: Pick<StoreSession['gateway'], 'dashboard' | 'server'> | null): string {
+  const { publicUrl = null } = config?.dashboard ?? {}
+  if (publicUrl !== null) return publicUrl
+  const { SLUICE_URL: named = '' } = process.env
+  if (named !== '') return checkedUrl('SLUICE_URL', named)
+  const scheme = (config?.server.tls ?? null) === null ? 'http' : 'https'
+  return `${scheme}://localhost:${String(config?.server.port ?? DEFAULT_PORT)}`
+}
+
+function checkedUrl(source: string, text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null
+  const isPlain = url !== null && url.username === '' && url.password === '' && url.search + url.hash === ''
+  if (!isPlain || !/^https?:$/.test(url.protocol)) {
+    throw new UsageError(`${source} must be an address, as in https://llm.example.com`)
+  }
+  if (url.pathname !== '/') {
+    throw new UsageError(
+      `${source} must have no path: write ${url.origin}, clients get the path that they need`,
+    )
+  }
+  return url.origin
+}
+
+interface ModelSources {
+  readonly options: ConnectOptions
+  readonly url: string
+  readonly catalogue: Catalogue
+  readonly terminal: Terminal
+}
+
+async function modelsFor(
+  client: Client,
+  { options, url, catalogue, terminal }: ModelSources,
+): Promise<ClientModels> {
+  const named = modelsNamed(options.model ?? [], catalogue)
+  if (named !== null) return named
+  const key = process.env[options.keyEnv] ?? ''
+  const read =
+    key === '' ? { problem: `${options.keyEnv} is not set` } : await readModels(client, { url, key })
+  if (!('problem' in read)) return read
+  const examples = exampleModels(client, catalogue)
+  const ids = examples.map(({ id }) => id).join(' and ')
+  terminal.err(`sluice: ${read.problem}: ${ids} are examples; name yours with --model`)
+  return examples
+}
+
+interface Writing {
+  readonly target: ConnectionTarget
+  readonly options: ConnectOptions
+  readonly terminal: Terminal
+}
+
+async function write(client: Client, { target, options, terminal }: Writing): Promise<number> {
+  const { files } = client.settings(target)
+  const say = (line: string): void => (options.json === true ? terminal.err(line) : terminal.out(line))
+  if (files.length === 0) {
+    terminal.err(
+      `sluice: ${client.title} has no file to write: 'sluice connect ${client.name}' prints the steps`,
+    )
+    return 1
+  }
+  try {
+    const changes = changesOf(files)
+    if (changes.length === 0) {
+      say(`${files.map(({ path }) => path).join(' and ')}: nothing to change`)
+      return 0
+    }
+    say(diffText(changes))
+    if (options.yes !== true && !(await isConfirmed(changes.length))) {
+      terminal.err('sluice: nothing was written')
+      return 1
+    }
+    writeFiles(changes)
+    for (const { path, former } of changes) {
+      say(`Wrote ${path}${former === null ? '' : `, the former file is ${path}${BACKUP}`}`)
+    }
+    say(`Set ${Object.keys(client.settings(target).env).join(', ')} where ${client.title} starts.`)
+    return 0
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    terminal.err(`sluice: ${error.message}`)
+    return 1
+  }
+}

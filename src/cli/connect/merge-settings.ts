@@ -1,0 +1,158 @@
+/**
+ * Merges settings into the text of a file that a user may have written: other members, comments and their
+ * order stay. Pure. Throws `SettingsError` for a text that cannot be merged into.
+ */
+import {
+  applyEdits,
+  modify,
+  parse,
+  type FormattingOptions,
+  type JSONPath,
+  type ParseError,
+} from 'jsonc-parser'
+import { isMap, isSeq, parseDocument, type Document } from 'yaml'
+import type { ClientFile } from '../../config/client-settings.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { mergeToml } from './merge-toml.js'
+import { SettingsError } from './settings-error.js'
+
+/** The text with the settings; null as the former text makes a new file. */
+export function mergeSettings(
+  { format, settings, initial = {} }: Pick<ClientFile, 'format' | 'settings' | 'initial'>,
+  former: string | null,
+): string {
+  switch (format) {
+    case 'json':
+      return mergeJson(former ?? '{}\n', settings, initial)
+    case 'yaml':
+      return mergeYaml(former ?? '', settings, initial)
+    case 'toml':
+      return mergeToml(former ?? '', settings)
+    case 'dotenv':
+      return mergeVariables(former ?? '', settings)
+    default:
+      return format satisfies never
+  }
+}
+
+/** A list whose entries are known by their `name`. */
+function isNamedList(value: JsonValue | undefined): value is JsonObject[] {
+  return Array.isArray(value) && value.length > 0 && value.every((each) => nameOf(each) !== undefined)
+}
+
+function nameOf(value: unknown): string | undefined {
+  const name = isObject(value) ? value['name'] : undefined
+  return typeof name === 'string' ? name : undefined
+}
+
+/** JSON with comments and trailing commas, as editors keep it. */
+function mergeJson(former: string, settings: JsonObject, initial: JsonObject): string {
+  const errors: ParseError[] = []
+  const text = former.trim() === '' ? '{}\n' : former
+  const before: unknown = parse(text, errors, { allowTrailingComma: true })
+  if (errors.length > 0) throw new SettingsError('is not valid JSON')
+  if (!isObject(before)) throw new SettingsError('is not a JSON object')
+  const missing = Object.entries(initial).filter(([name]) => !Object.hasOwn(before, name))
+  const merger = new JsonMerger(text)
+  merger.object([], Object.fromEntries(missing), before)
+  merger.object([], settings, before)
+  return merger.text
+}
+
+class JsonMerger {
+  text: string
+  private readonly formattingOptions: FormattingOptions
+
+  constructor(text: string) {
+    this.text = text
+    const [, indent = '  '] = /\n([ \t]+)\S/.exec(text) ?? []
+    const eol = text.includes('\r\n') ? '\r\n' : '\n'
+    this.formattingOptions = { insertSpaces: !indent.startsWith('\t'), tabSize: indent.length, eol }
+  }
+
+  object(path: JSONPath, settings: JsonObject, before: JsonObject): void {
+    for (const [name, value] of Object.entries(settings)) {
+      if (value !== undefined) this.member([...path, name], value, before[name])
+    }
+  }
+
+  private member(path: JSONPath, value: JsonValue, before: JsonValue | undefined): void {
+    if (isObject(value) && isObject(before)) this.object(path, value, before)
+    else if (isNamedList(value) && Array.isArray(before)) this.list(path, value, before)
+    else if (JSON.stringify(value) !== JSON.stringify(before)) this.set(path, value)
+  }
+
+  private list(path: JSONPath, entries: readonly JsonObject[], before: readonly JsonValue[]): void {
+    let length = before.length
+    for (const entry of entries) {
+      const at = before.findIndex((each) => nameOf(each) === nameOf(entry))
+      if (at >= 0) this.object([...path, at], entry, objectOf(before[at]))
+      else {
+        this.set([...path, length], entry, true)
+        length += 1
+      }
+    }
+  }
+
+  private set(path: JSONPath, value: JsonValue, isArrayInsertion = false): void {
+    const { formattingOptions } = this
+    this.text = applyEdits(this.text, modify(this.text, path, value, { formattingOptions, isArrayInsertion }))
+  }
+}
+
+function mergeYaml(former: string, settings: JsonObject, initial: JsonObject): string {
+  const document: Document = parseDocument(former, { schema: 'core', version: '1.2' })
+  if (document.errors.length > 0) throw new SettingsError('is not valid YAML')
+  if (document.contents === null) document.contents = document.createNode({})
+  if (!isMap(document.contents)) throw new SettingsError('is not a YAML map')
+  for (const [name, value] of Object.entries(initial)) {
+    if (!document.has(name)) document.set(name, value)
+  }
+  mergeYamlMap(document, [], settings)
+  // Lists of the file keep their indent.
+  const indentSeq = !/:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*-[ \t]/.test(former)
+  const text = document.toString({ lineWidth: 0, indentSeq })
+  return former.includes('\r\n') ? text.replaceAll(/\r?\n/g, '\r\n') : text
+}
+
+type YamlPath = readonly (string | number)[]
+
+function mergeYamlMap(document: Document, path: YamlPath, settings: JsonObject): void {
+  for (const [name, value] of Object.entries(settings)) {
+    if (value === undefined) continue
+    const inner = [...path, name]
+    const node: unknown = document.getIn(inner)
+    if (isObject(value) && isMap(node)) mergeYamlMap(document, inner, value)
+    else if (isNamedList(value) && isSeq(node)) mergeYamlList(document, inner, value)
+    else document.setIn(inner, isObject(value) || Array.isArray(value) ? document.createNode(value) : value)
+  }
+}
+
+function mergeYamlList(document: Document, path: YamlPath, entries: readonly JsonObject[]): void {
+  const list: unknown = document.getIn(path)
+  if (!isSeq(list)) return
+  for (const entry of entries) {
+    const at = list.items.findIndex((item) => isMap(item) && item.get('name') === nameOf(entry))
+    if (at >= 0) mergeYamlMap(document, [...path, at], entry)
+    else list.add(document.createNode(entry))
+  }
+}
+
+/** `NAME=value` lines, as `.env` files have them. */
+function mergeVariables(former: string, settings: JsonObject): string {
+  let text = former
+  for (const [name, value] of Object.entries(settings)) {
+    const line = `${name}=${variableText(typeof value === 'string' ? value : JSON.stringify(value))}`
+    const own = new RegExp(String.raw`^([ \t]*(?:export[ \t]+)?)${name}[ \t]*=.*$`, 'm')
+    const found = own.exec(text)
+    if (found !== null) {
+      const [whole, start = ''] = found
+      text = text.slice(0, found.index) + start + line + text.slice(found.index + whole.length)
+    } else text += `${text === '' || text.endsWith('\n') ? '' : '\n'}${line}\n`
+  }
+  return text
+}
+
+function variableText(value: string): string {
+  return /^[\w./:@%+=,-]*$/.test(value) ? value : JSON.stringify(value)
+}
