@@ -229,8 +229,8 @@ const SETTINGS: readonly RequestGroup[] = [
         name: '`response_format`: a JSON schema',
         members: FORMAT,
         notes: {
-          anthropic: 'unsupported keywords move into descriptions',
-          converse: 'unsupported keywords move into descriptions',
+          anthropic: 'unsupported keywords move into descriptions, which is reported',
+          converse: 'unsupported keywords move into descriptions, which is reported',
         },
       },
       {

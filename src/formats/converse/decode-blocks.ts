@@ -204,7 +204,7 @@ export class Blocks {
   private append(block: Block, fragment: string): void {
     if (fragment === '') return
     block.length += fragment.length
-    if (block.index < 0 || WHOLE.has(block.kind)) block.pending += fragment
+    if (block.index < 0 || this.isWhole(block.kind)) block.pending += fragment
     else this.emit(block, fragment)
   }
 
@@ -212,6 +212,11 @@ export class Blocks {
     if (kind === 'text') this.sink.event({ type: 'text-delta', index, text })
     else if (kind === 'thinking') this.sink.event({ type: 'thinking-delta', index, text })
     else if (kind === 'tool') this.sink.event({ type: 'tool-delta', index, json: text })
+  }
+
+  /** Whether a block is emitted when it ends; text is if its names change. */
+  private isWhole(kind: Kind): boolean {
+    return kind === 'text' ? this.properties.hasReply : WHOLE.has(kind)
   }
 
   /** Closes the stopped blocks at the head of the queue and opens the next one. */
@@ -233,7 +238,7 @@ export class Blocks {
       this.hasToolCall = true
       this.sink.event(callStart(block))
     }
-    if (pending === '' || WHOLE.has(kind)) return
+    if (pending === '' || this.isWhole(kind)) return
     block.pending = ''
     this.emit(block, pending)
   }
@@ -242,6 +247,11 @@ export class Blocks {
     const { index, kind, pending, signature } = block
     switch (kind) {
       case 'text':
+        if (pending !== '') {
+          const text = this.properties.restoredReply(pending)
+          block.length = text.length
+          this.emit(block, text)
+        }
         for (const citation of block.citations) {
           const whole = { start: 0, end: block.length, ...citation }
           this.sink.event({ type: 'citation', index, citation: whole })

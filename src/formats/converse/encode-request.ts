@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../errors.js'
 import { cloudModelOf } from '../chat/cloud-model-id.js'
-import { requestsFreeformJson, SchemaBudget } from '../chat/json-schema.js'
+import { requestsFreeformJson } from '../chat/json-schema.js'
 import { arrayOf, isObject, membersOf, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import { demandsCall } from '../chat/must-call.js'
@@ -16,7 +16,9 @@ import { refused } from '../wire/json/check-fields.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
 import { hasNoEffect } from '../wire/request-fields.js'
 import { loseFields } from '../wire/scalar-fields.js'
-import { hasObjectRoot, strictSchema } from '../wire/strict-schema.js'
+import { SCHEMA_RULES } from '../vendors.js'
+import { enforcedReplySchema, REPLY_SCHEMA } from '../wire/fit-schema.js'
+import { hasObjectRoot } from '../wire/strict-schema.js'
 import { withWireProperties } from '../wire/property-names.js'
 import { isBlank, isClaude, isNova } from './constants.js'
 import { conversation, type Conversation } from './encode-messages.js'
@@ -165,9 +167,9 @@ function encodeFormat(
     return null
   }
   if (format?.type !== 'json-schema') return null
-  const path = 'response_format.json_schema.schema'
-  const strict = strictSchema(format.schema, new SchemaBudget(path))
+  const strict = enforcedReplySchema(format.schema, SCHEMA_RULES.bedrock)
   if (model.structuredOutput !== false && 'schema' in strict) {
+    if (strict.lost) losses.drop(REPLY_SCHEMA, 'approximated')
     const jsonSchema: JsonObject = { schema: stringifyExact(strict.schema), name: format.name }
     if (format.description !== undefined) jsonSchema.description = format.description
     return { type: 'json_schema', structure: { jsonSchema } }
@@ -183,7 +185,7 @@ function encodeFormat(
       : 'problem' in strict
         ? 'the root must be an object'
         : `${model.id} has no structured output`
-  throw refused(path, `${problem}. Change the schema${OR_OPENAI}`)
+  throw refused('response_format.json_schema.schema', `${problem}. Change the schema${OR_OPENAI}`)
 }
 
 function serviceTier({ serviceTier: tier }: ChatRequest, losses: Losses): string | undefined {

@@ -8,10 +8,9 @@ import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest, Tool } from '../chat/request.js'
 import type { EncodeContext, Losses } from '../dialect.js'
 import { SCHEMA_RULES } from '../vendors.js'
-import { fitSchema } from '../wire/fit-schema.js'
+import { enforcedSchema, fitSchema, TOOL_SCHEMA } from '../wire/fit-schema.js'
 import { refused } from '../wire/json/check-fields.js'
 import { loseFields } from '../wire/scalar-fields.js'
-import { strictSchema } from '../wire/strict-schema.js'
 import { CUSTOM_INPUT, isClaude, isNova, wireName } from './constants.js'
 import { cachePoint, cachingOf } from './encode-messages.js'
 import { PARALLEL_CALLS } from './fields.js'
@@ -87,8 +86,9 @@ function toolSpec(tool: Tool, at: number, { model, losses, budget }: ToolContext
   const strict = tool.strict === true && model.structuredOutput !== false && !isNova(model)
   const rules = isNova(model) ? SCHEMA_RULES.nova : SCHEMA_RULES.bedrock
   const schema = fitSchema(inputSchema(tool.parameters, strict), rules, { losses, budget })
-  const enforced = strict ? strictSchema(schema, budget) : null
+  const enforced = strict ? enforcedSchema(schema, budget) : null
   if (enforced !== null && 'schema' in enforced) {
+    if (enforced.lost) losses.drop(TOOL_SCHEMA, 'approximated')
     spec.inputSchema = { json: enforced.schema }
     spec.strict = true
   } else {

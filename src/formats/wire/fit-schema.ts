@@ -1,13 +1,13 @@
 /**
- * Makes the JSON Schema of a tool fit for the vendor that gets it. A schema that the vendor takes is not
- * changed; a changed one allows the same values unless the change is reported.
+ * Makes the JSON Schema of a tool or of a reply fit for the vendor that gets it. A schema that the vendor
+ * takes is not changed; a changed one allows the same values unless the change is reported.
  */
 import { referenced, SchemaBudget } from '../chat/json-schema.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import { LISTS, MAPS, MAX_DEPTH, SINGLE } from './schema-keywords.js'
-import { rootObject } from './strict-schema.js'
+import { hasObjectRoot, rootObject, strictSchema, type StrictSchema } from './strict-schema.js'
 
-/** What a vendor requires of the schema of a tool's parameters, beside draft 2020-12. */
+/** What a vendor requires of a schema, beside draft 2020-12. */
 export interface SchemaRules {
   /** Every array has `items`. */
   readonly arrayItems: boolean
@@ -24,22 +24,30 @@ interface SchemaLosses {
   drop(path: string, why: 'approximated'): void
 }
 
+interface SchemaContext {
+  readonly losses: SchemaLosses
+  readonly budget?: SchemaBudget
+  /** The path of what is lost. */
+  readonly path?: string
+}
+
 /** Keywords without influence on the values that a schema allows, or that are no longer needed. */
 const SILENT: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', '$defs', 'definitions', 'title'])
 
-/** The path of every loss in the schema of a tool. */
-const PATH = 'tools.parameters'
+/** The paths of every loss in the schema of a tool, and of a reply. */
+export const TOOL_SCHEMA = 'tools.parameters'
+export const REPLY_SCHEMA = 'response_format'
 
 /**
- * The schema of a tool's parameters for a vendor with these rules. Throws `GatewayError(malformed_request)`
- * if it exceeds the budget, which all schemas of a request share.
+ * The schema of a tool's parameters, or of a reply, for a vendor with these rules. Throws
+ * `GatewayError(malformed_request)` if it exceeds the budget, which all schemas of a request share.
  */
 export function fitSchema(
   schema: JsonObject,
   rules: SchemaRules,
-  { losses, budget = new SchemaBudget() }: { readonly losses: SchemaLosses; readonly budget?: SchemaBudget },
+  { losses, budget = new SchemaBudget(), path = TOOL_SCHEMA }: SchemaContext,
 ): JsonObject {
-  const report = (): void => losses.drop(PATH, 'approximated')
+  const report = (): void => losses.drop(path, 'approximated')
   const whole = rules.withoutReferences === true ? inlined(schema, { root: schema, budget, report }) : schema
   const fitted = fit(whole, rules, 0)
   if (rules.notAtRoot.length === 0) return fitted
@@ -48,6 +56,26 @@ export function fitSchema(
   const root = rootObject(fitted, budget)
   if (!isRefused && rules.onlyAtRoot === undefined) return root
   return withKeywords(root, rules, report)
+}
+
+/** `lost`: the schema allows more values than the given one. */
+type EnforcedSchema = StrictSchema & { readonly lost: boolean }
+
+/** A fitted schema for a vendor that enforces it, or the reason why it cannot. Throws like `fitSchema`. */
+export function enforcedSchema(schema: JsonObject, budget: SchemaBudget): EnforcedSchema {
+  const report = { lost: false }
+  const strict = strictSchema(schema, budget, () => (report.lost = true))
+  return { ...strict, ...report }
+}
+
+/** The same for the schema of a reply as the client sent it. */
+export function enforcedReplySchema(schema: JsonObject, rules: SchemaRules): EnforcedSchema {
+  if (!hasObjectRoot(schema)) return { problem: 'the root must be an object', lost: false }
+  const report = { lost: false }
+  const losses = { drop: () => void (report.lost = true) }
+  const budget = new SchemaBudget('response_format.json_schema.schema')
+  const enforced = enforcedSchema(fitSchema(schema, rules, { losses, budget }), budget)
+  return { ...enforced, lost: enforced.lost || report.lost }
 }
 
 /** The root without the keywords that the vendor refuses there. */

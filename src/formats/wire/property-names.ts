@@ -1,6 +1,6 @@
 /**
- * Names of properties in the schemas of tools that a vendor refuses. They are changed in schemas and in the
- * calls of the conversation, and changed back in the calls of the reply.
+ * Names of properties in the schemas of tools and of the reply that a vendor refuses. They are changed in
+ * schemas and in the calls of the conversation, and changed back in the calls and the JSON of the reply.
  */
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { ChatRequest, Message, Tool } from '../chat/request.js'
@@ -18,8 +18,8 @@ const PROPERTY_NAME = /^[a-zA-Z0-9_.-]{1,64}$/
 /** Names by their counterpart. */
 type Names = ReadonlyMap<string, string>
 
-/** The names in the calls of one tool: the vendor's by the client's, and the reverse. */
-interface ToolProperties {
+/** The names in the values of one schema: the vendor's by the client's, and the reverse. */
+interface RenamedSchema {
   readonly schema: JsonObject
   readonly wire: Names
   readonly client: Names
@@ -31,7 +31,8 @@ interface ToolProperties {
  */
 export function withWireProperties(request: ChatRequest): ChatRequest {
   const changed = changedTools(request.tools)
-  if (changed.size === 0) return request
+  const responseFormat = renamedFormat(request)
+  if (changed.size === 0) return responseFormat === undefined ? request : { ...request, responseFormat }
   const nested = new NestedJson()
   const tools = request.tools.map((tool) => {
     const known = changed.get(tool.name)
@@ -45,16 +46,39 @@ export function withWireProperties(request: ChatRequest): ChatRequest {
     })
     return { ...message, toolCalls }
   })
-  return { ...request, tools, messages }
+  return { ...request, tools, messages, ...(responseFormat === undefined ? {} : { responseFormat }) }
 }
 
-/** The client's names in the calls of a reply. */
+/** The format of the reply with names that the vendor takes; undefined if nothing changes. */
+function renamedFormat(request: ChatRequest): ChatRequest['responseFormat'] {
+  const { responseFormat: format } = request
+  const schema = changedReply(request)?.schema
+  return format?.type !== 'json-schema' || schema === undefined ? undefined : { ...format, schema }
+}
+
+function changedReply({ responseFormat: format }: ChatRequest): RenamedSchema | undefined {
+  return format?.type === 'json-schema' ? renamedSchema(format.schema) : undefined
+}
+
+/** The client's names in the calls and the JSON of a reply. */
 export class ClientProperties {
-  private readonly tools: ReadonlyMap<string, ToolProperties>
+  private readonly tools: ReadonlyMap<string, RenamedSchema>
+  private readonly reply: RenamedSchema | undefined
   private readonly nested = new NestedJson()
 
-  constructor({ tools }: ChatRequest) {
-    this.tools = changedTools(tools)
+  constructor(request: ChatRequest) {
+    this.tools = changedTools(request.tools)
+    this.reply = changedReply(request)
+  }
+
+  /** Whether the text of the reply is JSON with changed names. */
+  get hasReply(): boolean {
+    return this.reply !== undefined
+  }
+
+  /** The text of a reply with the client's names; unchanged if it is not a JSON object. */
+  restoredReply(text: string): string {
+    return this.reply === undefined ? text : renamedText(text, this.reply.client, this.nested)
   }
 
   /** Whether calls of the tool have changed names. */
@@ -70,15 +94,22 @@ export class ClientProperties {
 }
 
 /** The tools with names that do not match, by the client's name of the tool. */
-function changedTools(tools: readonly Tool[]): Map<string, ToolProperties> {
-  const found = new Map<string, ToolProperties>()
+function changedTools(tools: readonly Tool[]): Map<string, RenamedSchema> {
+  const found = new Map<string, RenamedSchema>()
   for (const { name, parameters, custom } of tools) {
-    if (parameters === undefined || custom !== undefined || !hasForeignName(parameters, 0)) continue
-    const renaming = new Renaming()
-    const schema = renaming.schema(parameters, 0)
-    if (renaming.wire.size > 0) found.set(name, { schema, wire: renaming.wire, client: renaming.client })
+    const renamed = parameters === undefined || custom !== undefined ? undefined : renamedSchema(parameters)
+    if (renamed !== undefined) found.set(name, renamed)
   }
   return found
+}
+
+/** The schema with names that the vendor takes; undefined if it takes all. */
+function renamedSchema(given: JsonObject): RenamedSchema | undefined {
+  if (!hasForeignName(given, 0)) return undefined
+  const renaming = new Renaming()
+  const schema = renaming.schema(given, 0)
+  const { wire, client } = renaming
+  return wire.size === 0 ? undefined : { schema, wire, client }
 }
 
 /** Whether a member of any `properties` has a name that the vendor refuses; most schemas have none. */

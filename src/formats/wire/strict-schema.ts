@@ -7,7 +7,7 @@ import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue 
 import { stringifyExact } from './json/exact-numbers.js'
 
 /** A schema for `output_config.format` or a strict tool, or the reason why it cannot be one. */
-type StrictSchema = { schema: JsonObject } | { problem: string }
+export type StrictSchema = { schema: JsonObject } | { problem: string }
 
 const FORMATS: ReadonlySet<string> = new Set([
   'date-time',
@@ -40,20 +40,34 @@ const KEPT: ReadonlySet<string> = new Set([
 const LISTS: ReadonlySet<string> = new Set(['anyOf', 'allOf', 'prefixItems'])
 const MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions'])
 
+/** Keywords without influence on the values that a schema allows. */
+const ANNOTATIONS: ReadonlySet<string> = new Set([
+  '$anchor',
+  '$comment',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+])
+
 const OPEN = 'additionalProperties must be false'
 
 /**
  * The schema within the subset that Anthropic enforces: closed objects, `oneOf` as `anyOf`, and other
  * keywords described in the description. A recursive `$ref` or an open map cannot be expressed; the problem
- * names the keyword and its path. Does not change its argument. Throws `GatewayError(malformed_request)` if
- * the result exceeds the budget, which all schemas of a request share.
+ * names the keyword and its path. Does not change its argument. `lost` is called for each keyword that is
+ * only described, or allows more values. Throws `GatewayError(malformed_request)` if the result exceeds the
+ * budget, which all schemas of a request share.
  */
-export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): StrictSchema {
+export function strictSchema(
+  schema: JsonObject,
+  budget = new SchemaBudget(),
+  lost: () => void = () => undefined,
+): StrictSchema {
   if (!hasObjectRoot(schema)) return { problem: 'the root must be an object' }
   const problem = findRecursion(schema)
   if (problem !== null) return { problem }
   const problems: string[] = []
-  const root = rootObject(sanitize(schema, { path: '', depth: 0 }, { problems, budget }), budget)
+  const root = rootObject(sanitize(schema, { path: '', depth: 0 }, { problems, budget, lost }), budget)
   // An empty schema, or the merge of variants, may have no named property.
   if (openMap(root)) problems.push(OPEN)
   const first = problems[0]
@@ -64,6 +78,7 @@ export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): S
 interface SchemaState {
   readonly problems: string[]
   readonly budget: SchemaBudget
+  readonly lost: () => void
 }
 
 /** The position of a schema within the root. */
@@ -73,7 +88,7 @@ interface SchemaPosition {
 }
 
 function sanitize(schema: JsonObject, { path, depth }: SchemaPosition, state: SchemaState): JsonObject {
-  const { problems, budget } = state
+  const { problems, budget, lost } = state
   budget.spend(1)
   if (depth > MAX_DEPTH) {
     problems.push(`${path || 'the schema'} is nested too deeply`)
@@ -87,6 +102,7 @@ function sanitize(schema: JsonObject, { path, depth }: SchemaPosition, state: Sc
     if (value === undefined || key === 'additionalProperties') continue
     const at = path === '' ? key : `${path}.${key}`
     const list = key === 'oneOf' ? 'anyOf' : key
+    if (list !== key) lost()
     if (KEPT.has(key)) result[key] = value
     else if (LISTS.has(list)) result[list] = arrayOf(value).map((one, i) => clean(one, `${at}[${i}]`))
     else if (MAPS.has(key)) {
@@ -94,7 +110,10 @@ function sanitize(schema: JsonObject, { path, depth }: SchemaPosition, state: Sc
       result[key] = Object.fromEntries(members.map(([n, v]) => [n, clean(v, `${at}.${n}`)]))
     } else if (key === 'items' && isObject(value)) result[key] = clean(value, at)
     else if (key === 'format' && FORMATS.has(stringOf(value) ?? '')) result[key] = value
-    else notes.push(`${key}: ${stringifyExact(value)}`)
+    else {
+      notes.push(`${key}: ${stringifyExact(value)}`)
+      if (!ANNOTATIONS.has(key)) lost()
+    }
   }
   if (isObjectSchema(schema)) {
     const open = openMap(schema)

@@ -146,7 +146,7 @@ export class Blocks {
   private append(block: Block, fragment: string): void {
     if (fragment === '') return
     block.length += fragment.length
-    if (block.index < 0 || WHOLE.has(block.kind)) {
+    if (block.index < 0 || this.isWhole(block)) {
       block.pending += fragment
     } else this.emit(block, fragment)
   }
@@ -180,7 +180,7 @@ export class Blocks {
     }
     const index = this.count++
     block.index = index
-    this.current = block
+    this.current = this.isWhole(block) ? null : block
     this.currentAt = block.at
     if (block.kind === 'text' || block.kind === 'json') {
       if (block.kind === 'json') this.hasJsonCall = true
@@ -196,7 +196,7 @@ export class Blocks {
       this.hasToolCall = true
       this.sink.event(toolCallStart(block.start, index, block.kind === 'custom'))
     }
-    if (block.pending === '' || WHOLE.has(block.kind)) return
+    if (block.pending === '' || this.isWhole(block)) return
     const pending = block.pending
     block.pending = ''
     this.emit(block, pending)
@@ -231,15 +231,31 @@ export class Blocks {
         this.sink.event({ type: 'tool-end', index })
         return
       case 'json':
-        if (block.length === 0) this.sink.event({ type: 'text-delta', index, text: block.input })
+        this.emitRestored(block)
+        if (block.length === 0) this.emit(block, this.names.properties.restoredReply(block.input))
         this.sink.event({ type: 'text-end', index })
         return
       case 'text':
+        this.emitRestored(block)
         for (const one of block.citations) {
           this.sink.event({ type: 'citation', index, citation: citationOf(one, block.length) })
         }
         this.sink.event({ type: 'text-end', index })
     }
+  }
+
+  /** Whether a block is emitted when it ends. */
+  private isWhole({ kind }: Block): boolean {
+    if (kind === 'text' || kind === 'json') return this.names.properties.hasReply
+    return WHOLE.has(kind)
+  }
+
+  /** Emits the text of a block that was held to change its names; nothing for another block. */
+  private emitRestored(block: Block): void {
+    if (block.pending === '') return
+    const text = this.names.properties.restoredReply(block.pending)
+    block.length = text.length
+    this.emit(block, text)
   }
 
   /** The input of server tools arrives in deltas; their results are complete in the start. */

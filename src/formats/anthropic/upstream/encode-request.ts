@@ -3,7 +3,7 @@
  * bytes, and a longer conversation keeps the prefix of a shorter one.
  */
 import type { WireError } from '../../../errors.js'
-import { requestsFreeformJson, SchemaBudget } from '../../chat/json-schema.js'
+import { requestsFreeformJson } from '../../chat/json-schema.js'
 import { arrayOf, isObject, membersOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model-facts.js'
 import { demandsCall } from '../../chat/must-call.js'
@@ -20,7 +20,9 @@ import { loseFields } from '../../wire/scalar-fields.js'
 import { isBlank } from '../constants.js'
 import { FIELDS, OR_OPENAI } from '../fields.js'
 import { conversation, type Conversation } from './encode-messages.js'
-import { strictSchema, hasObjectRoot } from '../../wire/strict-schema.js'
+import { SCHEMA_RULES } from '../../vendors.js'
+import { enforcedReplySchema, REPLY_SCHEMA } from '../../wire/fit-schema.js'
+import { hasObjectRoot } from '../../wire/strict-schema.js'
 import { withWireProperties } from '../../wire/property-names.js'
 import { samplingFields, thinkingFields } from './encode-thinking.js'
 import { toolFields } from './encode-tools.js'
@@ -125,8 +127,9 @@ function replyFormat(request: ChatRequest, forced: boolean, { model, losses }: E
   const format = request.responseFormat
   if (requestsFreeformJson(request)) losses.drop('response_format', 'approximated')
   if (format?.type !== 'json-schema' || requestsFreeformJson(request)) return { native: null, tool: null }
-  const strict = strictSchema(format.schema, new SchemaBudget('response_format.json_schema.schema'))
+  const strict = enforcedReplySchema(format.schema, SCHEMA_RULES.anthropic)
   if (model.structuredOutput !== false && 'schema' in strict) {
+    if (strict.lost) losses.drop(REPLY_SCHEMA, 'approximated')
     return { native: strict.schema, tool: null }
   }
   if (forced && demandsCall(request.toolChoice)) {

@@ -6,9 +6,8 @@ import type { ChatRequest, Tool } from '../../chat/request.js'
 import { SchemaBudget } from '../../chat/json-schema.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
 import { SCHEMA_RULES } from '../../vendors.js'
-import { fitSchema } from '../../wire/fit-schema.js'
+import { enforcedSchema, fitSchema, REPLY_SCHEMA, TOOL_SCHEMA } from '../../wire/fit-schema.js'
 import { refused } from '../../wire/json/check-fields.js'
-import { strictSchema, rootObject } from '../../wire/strict-schema.js'
 import { cacheControl, CUSTOM_INPUT } from '../constants.js'
 
 /** Tool members of the body. */
@@ -126,11 +125,17 @@ function inputSchema(parameters: JsonObject | undefined): JsonObject {
 }
 
 /** The schema of a strict tool; null if the model or the API cannot enforce it. */
-function strictInput(tool: Tool, schema: JsonObject, { model, budget }: ToolContext): JsonObject | null {
+function strictInput(
+  tool: Tool,
+  schema: JsonObject,
+  { model, losses, budget }: ToolContext,
+): JsonObject | null {
   if (model.structuredOutput === false) return null
   const closed = tool.parameters === undefined ? { ...schema, additionalProperties: false } : schema
-  const strict = strictSchema(closed, budget)
-  return 'schema' in strict ? strict.schema : null
+  const strict = enforcedSchema(closed, budget)
+  if (!('schema' in strict)) return null
+  if (strict.lost) losses.drop(TOOL_SCHEMA, 'approximated')
+  return strict.schema
 }
 
 function refuseGrammar(tool: Tool, index: number): void {
@@ -182,7 +187,7 @@ function withReplyTool(
   const synthetic: JsonObject = {
     name,
     description: 'Give the final answer by calling this tool, once.',
-    input_schema: rootObject(replySchema, context.budget),
+    input_schema: fitSchema(replySchema, SCHEMA_RULES.anthropic, { ...context, path: REPLY_SCHEMA }),
   }
   const before = own.length > 0 ? own : (historyTools(request).tools ?? [])
   const free = own.length > 0 && choice?.mode !== 'none'

@@ -13,8 +13,15 @@ import { isThirdGeneration, MAX_INLINE_BYTES, MAX_STOP_SEQUENCES, type Content }
 import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
 import { FIELDS } from '../fields.js'
 import { encodeContents } from './encode-messages.js'
-import { relaxSchema } from './encode-schema.js'
-import { jsonToolName, toolNames, encodeToolChoice, encodeTools, type JsonTool } from './encode-tools.js'
+import {
+  encodeToolChoice,
+  encodeTools,
+  fittedSchema,
+  jsonToolName,
+  toolNames,
+  type JsonTool,
+} from './encode-tools.js'
+import { REPLY_SCHEMA } from '../../wire/fit-schema.js'
 import { refused } from '../../wire/json/check-fields.js'
 
 /** Google's names of tiers by OpenAI's; null is the default. */
@@ -116,7 +123,7 @@ function chooseFormat(request: ChatRequest, { model, losses }: EncodeContext): F
   }
   if (native) {
     const budget = new SchemaBudget('response_format.json_schema.schema')
-    const responseJsonSchema = relaxSchema(format.schema, budget)
+    const responseJsonSchema = fittedSchema(format.schema, { budget, losses, path: REPLY_SCHEMA })
     return { ...none, config: { responseMimeType: 'application/json', responseJsonSchema } }
   }
   const name = jsonToolName(request)

@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ChatRequest, Tool, ToolChoice } from '../../chat/request.js'
 import type { Losses } from '../../dialect.js'
 import { SCHEMA_RULES } from '../../vendors.js'
-import { fitSchema } from '../../wire/fit-schema.js'
+import { fitSchema, REPLY_SCHEMA, TOOL_SCHEMA } from '../../wire/fit-schema.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { CUSTOM_INPUT } from '../constants.js'
 import { relaxSchema } from './encode-schema.js'
@@ -33,7 +33,7 @@ export function encodeTools(
     declarations.push({
       name: json.name,
       description: 'Gives the final answer to the user. Call it once, when no other tool is needed.',
-      parametersJsonSchema: relaxSchema(json.schema, budget),
+      parametersJsonSchema: fittedSchema(json.schema, { budget, losses, path: REPLY_SCHEMA }),
     })
   }
   return declarations.length === 0 ? [] : [{ functionDeclarations: declarations }]
@@ -113,17 +113,19 @@ function declaration(tool: Tool, at: number, { names, budget, losses }: Declarat
     return out
   }
   budget.path = `tools[${at}].function.parameters`
-  const schema = tool.parameters === undefined ? {} : parametersOf(tool.parameters, { budget, losses })
+  const schema =
+    tool.parameters === undefined ? {} : fittedSchema(tool.parameters, { budget, losses, path: TOOL_SCHEMA })
   if (hasArguments(schema)) out.parametersJsonSchema = withObjectType(schema)
   return out
 }
 
-function parametersOf(
-  parameters: JsonObject,
-  { budget, losses }: Pick<DeclarationContext, 'budget' | 'losses'>,
+/** The schema of a tool or of the reply as Gemini takes it; `path` is that of what is lost. */
+export function fittedSchema(
+  schema: JsonObject,
+  { budget, losses, path }: Pick<DeclarationContext, 'budget' | 'losses'> & { readonly path: string },
 ): JsonObject {
-  const current = fitSchema(parameters, SCHEMA_RULES.gemini, { losses, budget })
-  return relaxSchema(current, budget, () => losses.drop('tools.parameters', 'approximated'))
+  const current = fitSchema(schema, SCHEMA_RULES.gemini, { losses, budget, path })
+  return relaxSchema(current, budget, () => losses.drop(path, 'approximated'))
 }
 
 function hasArguments(schema: JsonObject): boolean {

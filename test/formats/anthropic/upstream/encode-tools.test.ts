@@ -85,9 +85,10 @@ void t.test('parallel_tool_calls: false allows one call', (t) => {
 void t.test('a strict tool stays strict if its schema allows it', (t) => {
   const closed = {
     type: 'object',
-    properties: { n: { type: 'integer', minimum: 0 } },
+    properties: { n: { type: 'integer' } },
     required: ['n'],
   }
+  const bounded = { ...closed, properties: { n: { type: 'integer', minimum: 0 } } }
   const strict = (parameters: Tool['parameters'], model: Partial<ModelFacts> = {}): unknown[] => {
     const tool: Tool =
       parameters === undefined ? { name: 's', strict: true } : { name: 's', strict: true, parameters }
@@ -96,6 +97,7 @@ void t.test('a strict tool stays strict if its schema allows it', (t) => {
   }
   const dropped = ['tools.strict: approximated']
   t.same(strict(closed), [true, []])
+  t.same(strict(bounded), [true, ['tools.parameters: approximated']], 'a bound is only described')
   t.same(strict(undefined), [true, []])
   t.same(strict({ type: 'object', additionalProperties: { type: 'string' } }), [undefined, dropped])
   t.same(strict(closed, { structuredOutput: false }), [undefined, dropped])
