@@ -8,7 +8,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { isObject, objectOf } from '../../src/formats/chat/json.js'
-import { filesBelow, importsOf, type Source } from './source-tree.js'
+import { cycles, filesBelow, importsOf, type Source } from './source-tree.js'
 
 const ROOT = 'src/dashboard/web'
 
@@ -83,6 +83,7 @@ const sources = ['.ts', '.tsx'].flatMap((extension) => filesBelow(ROOT, extensio
 void t.test('every import of the page follows the tables', (t) => {
   t.ok(sources.length > 40, 'the tree is read')
   t.strictSame(sources.flatMap(breaches), [])
+  t.strictSame(cycles(sources), [], 'no circle of files')
   const lost = sources
     .flatMap((source) => importsOf(source))
     .filter(({ isPackage, target }) => !isPackage && !target.startsWith('..'))

@@ -7,7 +7,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { isObject, objectOf } from '../../src/formats/chat/json.js'
-import { filesBelow, importsOf, type Import, type Source } from './source-tree.js'
+import { cycles, filesBelow, importsOf, type Import, type Source } from './source-tree.js'
 
 /**
  * A module is a folder of `src`, or a subfolder or file of one that is listed itself. It imports modules of
@@ -234,29 +234,6 @@ function breaches(sources: readonly Source[]): string[] {
     }),
   )
   return [...found, ...cycles(sources)]
-}
-
-/** Every import that closes a cycle of files, types included. */
-function cycles(sources: readonly Source[]): string[] {
-  const graph = new Map(
-    sources.map((source) => [
-      source.path,
-      importsOf(source)
-        .filter(({ isPackage }) => !isPackage)
-        .map(({ target }) => target),
-    ]),
-  )
-  const found: string[] = []
-  const done = new Set<string>()
-  const visit = (path: string, above: readonly string[]): void => {
-    const start = above.indexOf(path)
-    if (start >= 0) found.push(`cycle: ${[...above.slice(start), path].join(' → ')}`)
-    if (start >= 0 || done.has(path)) return
-    for (const target of graph.get(path) ?? []) visit(target, [...above, path])
-    done.add(path)
-  }
-  for (const path of graph.keys()) visit(path, [])
-  return found
 }
 
 /** The dashboard's web page is a separate program with its own tables: `dashboard-imports.test.ts`. */

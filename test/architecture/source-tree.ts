@@ -81,3 +81,27 @@ export function withoutComments(text: string): string {
     .map((line) => (/^\s*(?:\/\*|\*|\/\/)/.test(line) ? '' : line.replace(/\s\/\/ .*$/, '')))
     .join('\n')
 }
+
+/** Every import that closes a cycle of files, types included. */
+export function cycles(sources: readonly Source[]): string[] {
+  const paths = new Set(sources.map(({ path }) => path))
+  const graph = new Map(
+    sources.map((source) => [
+      source.path,
+      importsOf(source)
+        .filter(({ isPackage }) => !isPackage)
+        .map(({ target }) => (paths.has(target) ? target : `${target}x`)),
+    ]),
+  )
+  const found: string[] = []
+  const done = new Set<string>()
+  const visit = (path: string, above: readonly string[]): void => {
+    const start = above.indexOf(path)
+    if (start >= 0) found.push(`cycle: ${[...above.slice(start), path].join(' → ')}`)
+    if (start >= 0 || done.has(path)) return
+    for (const target of graph.get(path) ?? []) visit(target, [...above, path])
+    done.add(path)
+  }
+  for (const path of graph.keys()) visit(path, [])
+  return found
+}

@@ -4,7 +4,7 @@ import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { bucketName, tick } from '../format/time.js'
 import { useTheme } from '../shell/theme.js'
-import { Swatch, type ChartContent, type ChartPick } from './chart.js'
+import { Swatch, type ChartContent, type ChartPick } from './chart-series.js'
 
 interface CanvasProps extends ChartContent {
   readonly title: string

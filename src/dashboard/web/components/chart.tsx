@@ -4,30 +4,13 @@
  */
 import { lazy, Suspense, useState, type ReactNode } from 'react'
 import { csvOf, saveFile } from '../format/csv.js'
-import type { Buckets } from '../format/time-buckets.js'
 import { bucketName } from '../format/time.js'
 import { Link } from '../routing.js'
 import { IconButton } from './button.js'
+import { Swatch, type ChartContent, type ChartPick, type Colour, type Series } from './chart-series.js'
 import { BlockSkeleton } from './loading-states.js'
 
 const Canvas = lazy(() => import('./chart-canvas.js').then((module) => ({ default: module.ChartCanvas })))
-
-/** A line, an area or a colour of bars. */
-export interface Series {
-  readonly id: string
-  readonly label: string
-  readonly colour: Colour
-  readonly values: readonly (number | null)[]
-}
-
-export interface ChartContent {
-  readonly buckets: Buckets
-  readonly series: readonly Series[]
-  /** Areas and bars are stacked; lines are not. */
-  readonly kind: 'area' | 'bars' | 'lines'
-  /** Formats a value with its unit. */
-  readonly format: (value: number) => string
-}
 
 interface ChartProps extends ChartContent {
   readonly title: string
@@ -42,9 +25,6 @@ interface ChartProps extends ChartContent {
   /** The link of a legend entry. */
   readonly seriesLink?: (id: string) => string
 }
-
-/** Called with the clicked bucket and series. */
-export type ChartPick = (fromMs: number, toMs: number, series: string | null) => void
 
 /** A chart with its title and controls. */
 export function Chart({ title, note, figure, canLog = false, ...rest }: ChartProps) {
@@ -111,11 +91,6 @@ function Legend({ series, link }: LegendProps) {
   )
 }
 
-/** The colour of a series beside its name. */
-export function Swatch({ colour }: { readonly colour: Colour }) {
-  return <span className="swatch" style={{ backgroundColor: `var(${colour})` }} aria-hidden="true" />
-}
-
 function csv({ buckets, series }: ChartContent): string {
   return csvOf([
     ['from', ...series.map(({ label }) => label)],
@@ -179,10 +154,8 @@ const RESTS = ['other', '(none)']
 export function groupName({ id, label }: { readonly id: string; readonly label: string }): string {
   return id === 'other' ? 'all others' : label
 }
-const COLOURS = 12
 
-/** The custom property of a colour. */
-export type Colour = `--series-${number}` | '--soft' | '--bad' | '--good' | '--accent'
+const COLOURS = 12
 
 /**
  * The colours of the series of a chart, derived from their names: the same for everyone. Of two names with

@@ -29,7 +29,7 @@ import { urlOf, type Query } from '../api/client.js'
 import { Link, keyLink } from '../routing.js'
 import { useRights, useScope, type Rights } from '../shell/session.js'
 import { RecordedConversation } from './recorded-conversation.js'
-import { Status } from './request-table.js'
+import { Status } from './request-status.js'
 
 interface DrawerProps {
   readonly id: string

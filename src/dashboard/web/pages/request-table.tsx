@@ -5,10 +5,10 @@ import type { List } from '../api/use-resource.js'
 import { amounts, durations, names, times } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Absent } from '../components/values.js'
-import { kindText } from '../format/failure-texts.js'
 import { count } from '../format/number.js'
 import { setQuery, useLocation } from '../routing.js'
 import { useScope } from '../shell/session.js'
+import { Status } from './request-status.js'
 
 const RequestDrawer = lazy(() =>
   import('./request-drawer.js').then((module) => ({ default: module.RequestDrawer })),
@@ -22,19 +22,6 @@ export function OpenedRequest() {
     <Suspense fallback={null}>
       <RequestDrawer key={id} id={id} onClose={() => setQuery({ request: null })} />
     </Suspense>
-  )
-}
-
-/** The status, and in words what is wrong with it: `502 upstream failed`, `200 truncated`. */
-export function Status({ row: { status, outcome } }: { readonly row: RequestRow }) {
-  const tone = outcome === 'ok' ? 'good' : status === 499 ? 'warn' : 'bad'
-  const isHead = status < 400
-  const words = isHead ? kindText(outcome).replace(/^upstream /, '') : kindText(outcome)
-  return (
-    <span className={`status ${tone}`} title={kindText(outcome)}>
-      {status}
-      {outcome === 'ok' ? null : <span className={isHead ? '' : 'status-kind'}> {words}</span>}
-    </span>
   )
 }
 

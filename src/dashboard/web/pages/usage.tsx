@@ -4,15 +4,8 @@ import { urlOf, type Query } from '../api/client.js'
 import { useList, useLive, useOnTraffic, useResource } from '../api/use-resource.js'
 import { read } from '../api/endpoints.js'
 import { IconButton, SaveCsv } from '../components/button.js'
-import {
-  coloursOf,
-  groupName,
-  Chart,
-  Swatch,
-  type ChartPick,
-  type Series,
-  type Colour,
-} from '../components/chart.js'
+import { coloursOf, groupName, Chart } from '../components/chart.js'
+import { Swatch, type ChartPick, type Colour, type Series } from '../components/chart-series.js'
 import { amounts, counts } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { FilterBar, type ListFilter } from '../components/filter-bar.js'

@@ -2,7 +2,7 @@
 import { useRef, useState } from 'react'
 import { Button } from '../../components/button.js'
 import { ACCEPTED, attach, AttachmentList } from './attachments.js'
-import type { Draft } from './conversation.js'
+import type { Draft } from './turns.js'
 
 interface ComposerProps {
   readonly draft: Draft

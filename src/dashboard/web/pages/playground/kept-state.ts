@@ -4,7 +4,7 @@
  * files.
  */
 import { isSignedIn } from '../../api/client.js'
-import type { Draft, Settings, Turn } from './conversation.js'
+import type { Draft, Settings, Turn } from './turns.js'
 
 /** What survives a reload. */
 interface Kept {

@@ -10,15 +10,8 @@ import { useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
 import { useSession } from '../../shell/session.js'
 import { Composer, isEmpty } from './composer.js'
-import {
-  NOTHING,
-  requestFor,
-  useConversation,
-  type Conversation,
-  type Draft,
-  type Run,
-  type Turn,
-} from './conversation.js'
+import { NOTHING, requestFor, useConversation, type Conversation, type Run } from './conversation.js'
+import type { Draft, Turn } from './turns.js'
 import { keep, kept } from './kept-state.js'
 import { requestIn } from './request-body.js'
 import { errorsIn, SettingsColumn } from './settings.js'

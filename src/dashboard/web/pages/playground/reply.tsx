@@ -12,7 +12,7 @@ import { attemptsOf } from '../../format/failure-texts.js'
 import { count, duration } from '../../format/number.js'
 import { Link } from '../../routing.js'
 import { useScope, withScope } from '../../shell/session.js'
-import type { Reply } from './conversation.js'
+import type { Reply } from './turns.js'
 import type { ToolCall, ToolResult } from './request-body.js'
 
 const Markdown = lazy(() => import('./markdown.js').then((module) => ({ default: module.Markdown })))

@@ -2,7 +2,7 @@
 import { SelectField, TextArea, TextField, type Option } from '../../components/form.js'
 import { FORMATS, type Format } from '../../format/request-formats.js'
 import { setQuery } from '../../routing.js'
-import type { Settings } from './conversation.js'
+import type { Settings } from './turns.js'
 import { schemaIn, toolsIn } from './tools.js'
 
 interface SettingsProps {

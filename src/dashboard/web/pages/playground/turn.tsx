@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { Button, IconButton } from '../../components/button.js'
 import { FORMATS } from '../../format/request-formats.js'
 import { AttachmentList } from './attachments.js'
-import type { Reply, Turn } from './conversation.js'
+import type { Reply, Turn } from './turns.js'
 import { ReplyView } from './reply.js'
 import type { ToolResult } from './request-body.js'
 

@@ -1,0 +1,30 @@
+/** The series of a chart: their values, colours and clicks. */
+import type { Buckets } from '../format/time-buckets.js'
+
+/** The custom property of a colour. */
+export type Colour = `--series-${number}` | '--soft' | '--bad' | '--good' | '--accent'
+
+/** A line, an area or a colour of bars. */
+export interface Series {
+  readonly id: string
+  readonly label: string
+  readonly colour: Colour
+  readonly values: readonly (number | null)[]
+}
+
+export interface ChartContent {
+  readonly buckets: Buckets
+  readonly series: readonly Series[]
+  /** Areas and bars are stacked; lines are not. */
+  readonly kind: 'area' | 'bars' | 'lines'
+  /** Formats a value with its unit. */
+  readonly format: (value: number) => string
+}
+
+/** Called with the clicked bucket and series. */
+export type ChartPick = (fromMs: number, toMs: number, series: string | null) => void
+
+/** The colour of a series beside its name. */
+export function Swatch({ colour }: { readonly colour: Colour }) {
+  return <span className="swatch" style={{ backgroundColor: `var(${colour})` }} aria-hidden="true" />
+}

@@ -1,0 +1,16 @@
+/** The status of a request. */
+import type { RequestRow } from '../../server/schema/schema.js'
+import { kindText } from '../format/failure-texts.js'
+
+/** The status, and in words what is wrong with it: `502 upstream failed`, `200 truncated`. */
+export function Status({ row: { status, outcome } }: { readonly row: RequestRow }) {
+  const tone = outcome === 'ok' ? 'good' : status === 499 ? 'warn' : 'bad'
+  const isHead = status < 400
+  const words = isHead ? kindText(outcome).replace(/^upstream /, '') : kindText(outcome)
+  return (
+    <span className={`status ${tone}`} title={kindText(outcome)}>
+      {status}
+      {outcome === 'ok' ? null : <span className={isHead ? '' : 'status-kind'}> {words}</span>}
+    </span>
+  )
+}
