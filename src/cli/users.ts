@@ -11,7 +11,7 @@ import { hashPassword, newPassword } from '../accounts/password.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { userPages } from '../store/list-all.js'
-import type { UserEdit } from '../store/store.js'
+import type { Store, UserEdit } from '../store/store.js'
 import { commandEntry, PASSWORD_STDIN } from './accounts.js'
 import { configOption, declare, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
@@ -27,8 +27,9 @@ Works on the store of the configuration, with or without a running gateway. A ro
 whole gateway: 'admin' may do everything, 'auditor' reads everything and changes nothing. 'sluice members'
 gives roles in one account. Roles of a user whose address is not proven ('unproven') are pending until the
 user signs in with the identity provider or with a link of an administrator, or 'set-password' replaces the
-password: that ends all sessions and links of the user. A user who is disabled, or has no role and is a member of no account, is signed
-out within a second.`,
+password: that ends all sessions and links of the user. 'unbind' frees a user of its identity at an identity
+provider, such as a former one: the next sign-in with the address binds the user again. A user
+who is disabled, or has no role and is a member of no account, is signed out within a second.`,
     example: 'sluice users create --config config/gateway.yaml --email ada@example.com --role auditor',
   })
   users
@@ -65,6 +66,13 @@ out within a second.`,
     .addOption(configOption())
     .action(async ({ config, email, passwordStdin }) => {
       process.exitCode = await open(config, (session) => setPassword(session, email, passwordStdin === true))
+    })
+  users
+    .command('unbind')
+    .requiredOption('--email <EMAIL>', EMAIL)
+    .addOption(configOption())
+    .action(async ({ config, email }) => {
+      process.exitCode = await open(config, (session) => unbind(session, email))
     })
   for (const [name, disabled] of [
     ['disable', true],
@@ -183,14 +191,33 @@ async function setPassword(
   await store.users.change(known.id, { passwordHash, unproven: null }, (before, after) => [
     userEntry(after, 'user.password', before),
   ])
-  for (const kind of ['session', 'device', 'reset'] as const) {
-    await store.signInTokens.end(kind, known.id, null)
-  }
+  await endSignIns(store, known)
   terminal.out(`${known.id} (${known.email}): new password`)
   if (isTyped) return 0
   terminal.out(`password  ${password}`)
   terminal.err('The password is shown only now: the store contains only its hash.')
   return 0
+}
+
+/** Frees the user of its identity at an identity provider, so that another one with the address gets it. */
+async function unbind({ store, terminal }: StoreSession, email: string): Promise<number> {
+  const known = await store.users.byEmail(email)
+  if (known === null) return noUser(terminal, email)
+  if (known.subject === undefined) {
+    terminal.err(`sluice: "${email}" is bound to no identity of an identity provider`)
+    return 1
+  }
+  const detail = `${known.email}: ${known.issuer ?? ''} ${known.subject}`
+  await store.users.change(known.id, { issuer: null, subject: null, groupRole: null }, (before, after) => [
+    { ...userEntry(after, 'user.unbind', before), detail },
+  ])
+  await endSignIns(store, known)
+  terminal.out(`${known.id} (${known.email}): bound to no identity`)
+  return 0
+}
+
+async function endSignIns({ signInTokens }: Pick<Store, 'signInTokens'>, { id }: User): Promise<void> {
+  for (const kind of ['session', 'device', 'reset'] as const) await signInTokens.end(kind, id, null)
 }
 
 async function typedPassword(terminal: StoreSession['terminal']): Promise<string> {

@@ -79,8 +79,8 @@ export interface UserEdit {
   readonly formerEmail?: null
   readonly disabled?: boolean
   readonly passwordHash?: string
-  readonly issuer?: string
-  readonly subject?: string
+  readonly issuer?: string | null
+  readonly subject?: string | null
   readonly signedInAtMs?: number
   readonly unproven?: true | null
   readonly views?: readonly SavedView[]

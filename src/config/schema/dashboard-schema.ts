@@ -64,7 +64,7 @@ export const dashboardSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Whether users may create their own accounts, with the plan `starter` (or the first one of `plans`); not together with `oidc`.',
+      'Whether users may create their own accounts, with the plan `starter` (or the first one of `plans`); not together with `oidc`. With `smtp` the address gets a link that proves it.',
     ),
   grafana_url: address.optional().describe('A link for administrators.'),
   group_session_hours: z

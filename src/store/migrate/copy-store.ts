@@ -127,10 +127,10 @@ async function copyUser(to: Store, user: User): Promise<void> {
     throw new MigrationRefused(`the target cannot take user '${user.id}' (${outcome})`)
   }
   if (canonical(there) === canonical(user)) return
-  const { groupRole = null, unproven = null, formerEmail, ...edit } = user
+  const { groupRole = null, unproven = null, issuer = null, subject = null, formerEmail, ...edit } = user
   // The stored user has the same addresses: a change of the address is finished by the next sign-in.
   const settled = formerEmail === undefined ? { formerEmail: null } : {}
-  await to.users.change(user.id, { ...edit, ...settled, groupRole, unproven })
+  await to.users.change(user.id, { ...edit, ...settled, groupRole, unproven, issuer, subject })
 }
 
 /** The account without its parent, which may not be there yet. */

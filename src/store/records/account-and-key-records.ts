@@ -258,9 +258,12 @@ export function editedKey(key: ApiKey, edit: KeyEdit | ((key: ApiKey) => KeyEdit
 export function editedUser(user: User, edit: UserEdit | ((user: User) => UserEdit | null)): User | null {
   const change = typeof edit === 'function' ? edit(user) : edit
   if (change === null) return null
-  const { groupRole = null, formerEmail = null, unproven = null, ...others } = { ...user, ...change }
+  const { groupRole = null, formerEmail = null, unproven = null, ...named } = { ...user, ...change }
+  const { issuer = null, subject = null, ...others } = named
   return {
     ...others,
+    ...(issuer === null ? {} : { issuer }),
+    ...(subject === null ? {} : { subject }),
     ...(groupRole === null ? {} : { groupRole }),
     ...(formerEmail === null ? {} : { formerEmail }),
     ...(unproven === null ? {} : { unproven }),

@@ -264,7 +264,9 @@ void t.test('members: invitation by a one-time link, roles, and the end of the l
   const secret = link?.url?.split('#')[1] ?? ''
   const person = scene.browser()
   const body = { link: secret, password: 'a horse of another kind' }
-  t.equal((await person.ask('POST', '/reset', { body })).status, 200)
+  const used = await person.ask('POST', '/reset', { body })
+  t.strictSame([used.status, used.json], [200, { email: 'new.person@example.com' }])
+  t.equal((await person.signIn('new.person@example.com', body.password)).status, 200)
   t.equal((await scene.browser().ask('POST', '/reset', { body })).status, 403, 'it works once')
   t.equal((await person.get('/live')).status, 200)
   const listed = membersReply.parse((await browsers.owner.get('/members?account=team')).json)

@@ -11,6 +11,8 @@ import { hashPassword } from '../../../src/accounts/password.js'
 import { oidcStartReply, sessionReply } from '../../../src/dashboard/server/schema/schema.js'
 import { Sessions } from '../../../src/dashboard/server/sign-in/sessions.js'
 import { linkFor, PASSWORD, type Answer, type Browser } from '../fixtures/stage.js'
+import { command as users } from '../../../src/cli/users.js'
+import { GATEWAY, runOn } from '../../cli/session.js'
 import { onBothStores } from '../admin/admin-stage.js'
 import type { Person } from './identity-provider.js'
 import { scene, type Scene } from './oidc-stage.js'
@@ -140,4 +142,33 @@ void t.test('passwords work without a provider', async (t) => {
   const link = await linkFor(stage, id)
   const reset = await stage.browser().ask('POST', '/reset', { body: { link, password: NEXT } })
   t.equal(reset.status, 200, 'there is no other sign-in')
+})
+
+onBothStores(t, 'an administrator frees a user who is bound to a former provider', async (t, settings) => {
+  const stage = await scene(t, undefined, settings)
+  const { store, gateway } = stage
+  const { id } = await stage.account('ada@example.com')
+  await store.users.change(id, { issuer: 'https://former.example', subject: 'old', passwordHash: '' })
+  const browser = stage.browser()
+  t.equal((await through(stage, browser, ADA)).status, 403, 'the address has another identity')
+  const unbind = async (email: string) => {
+    const lines: string[] = []
+    const out = (line: string) => void lines.push(line)
+    const terminal = { out, err: out, ready: () => Promise.resolve(), input: () => Promise.resolve('') }
+    const session = {
+      ...{ store, plans: gateway.plans, upstreams: [], models: [], identities: [], terminal },
+      ...{ acceptsImported: false, gateway: GATEWAY },
+      companies: { providerOf: () => '', publisherOf: () => null },
+      ...{ output: () => [], errors: () => [], input: '' },
+    }
+    const code = await runOn(session, users, ['unbind', '--email', email])
+    return `${String(code)} ${lines.join('\n')}`
+  }
+  t.match(await unbind('ada@example.com'), /0 .*bound to no identity/)
+  t.match(await unbind('ada@example.com'), /1 .*is bound to no identity/)
+  t.match(await unbind('missing@example.com'), /1 .*no user/)
+  t.equal((await through(stage, browser, ADA)).status, 200)
+  t.match(await store.users.byId(id), { issuer: stage.provider.issuer })
+  const trail = await store.auditTrail.page({ accountId: id, after: null, limit: 9 })
+  t.match(trail.find(({ action }) => action === 'user.unbind')?.detail, 'https://former.example old')
 })

@@ -5,7 +5,9 @@
  * Method: owners, visitors, administrators and tokens of a running gateway, on both stores; roles are given
  * by the page, the admin API, `apply` and commands.
  */
+import { request } from 'node:http'
 import t, { type Test } from 'tap'
+import { PasswordQueue } from '../../../src/accounts/password-queue.js'
 import type { Account } from '../../../src/accounts/account.js'
 import { createAdminToken } from '../../../src/accounts/admin-tokens.js'
 import { createAccount } from '../../../src/accounts/change-accounts.js'
@@ -15,7 +17,7 @@ import { command as users } from '../../../src/cli/users.js'
 import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { sessionReply } from '../../../src/dashboard/server/schema/schema.js'
 import type { GatewaySettings } from '../../helpers/gateway.js'
-import { startMailServer } from '../../helpers/mail-server.js'
+import { startMailServer, type MailServer } from '../../helpers/mail-server.js'
 import { GATEWAY, runOn } from '../../cli/session.js'
 import { onBothStores } from '../admin/admin-stage.js'
 import { PASSWORD, startStage, type Answer, type Browser, type Stage } from '../fixtures/stage.js'
@@ -79,8 +81,12 @@ function secretIn({ json, text }: Answer): string {
   return url.split('#')[1] ?? ''
 }
 
-function use(browser: Browser, link: string, password: string): Promise<Answer> {
-  return browser.ask('POST', '/reset', { body: { link, password } })
+/** Uses the link and signs in with the password, as the page does. */
+async function use(browser: Browser, link: string, password: string): Promise<Answer> {
+  const answer = await browser.ask('POST', '/reset', { body: { link, password } })
+  const { email } = answer.json
+  if (typeof email === 'string') await browser.signIn(email, password)
+  return answer
 }
 
 /** The accounts that the person in the browser may use, and the role in the gateway; null: signed out. */
@@ -317,8 +323,11 @@ onBothStores(t, 'a visitor does not get what is given to the address', async (t,
 
   const link = secretIn(await member(eva, 'self--eva'))
   t.strictSame(await rightsIn(asBob), ['self--bob', null], 'another visitor ends no session')
-  t.equal((await use(eva, link, BOBS)).status, 403, 'and takes no sign-in over')
-  t.equal((await use(asBob, link, EVES)).status, 200, 'who has the sign-in may enter')
+  const taker = scene.browser()
+  t.equal((await use(taker, link, BOBS)).status, 200)
+  t.equal(await rightsIn(taker), null, 'and takes no sign-in over')
+  const own = secretIn(await invite(eva, 'self--eva'))
+  t.equal((await use(asBob, own, EVES)).status, 200, 'who has the sign-in may enter')
   t.strictSame(await rightsIn(asBob), ['self--bob', 'self--eva', null])
 
   const bob = scene.browser()
@@ -371,18 +380,148 @@ function withoutOwn(text: string, email: string): string {
     .replaceAll(/"etag":"[^}]*?"(?=[,}])/g, 'ETAG')
 }
 
+onBothStores(t, 'the use of a link does not show whether an address had a user', async (t, settings) => {
+  const scene = await cast(t, { ...settings, more: 'dashboard: { self_sign_up: true }' })
+  const { eve, root, store } = scene
+  const { secret: token } = await tokenOf(scene, scene.team)
+  const make = async (email: string, change: object) => {
+    const { user } = await createUser(store, { email, password: PASSWORD })
+    await store.users.change(user.id, change)
+  }
+  await make('proven@example.com', {})
+  await make('bound@example.com', { passwordHash: '', issuer: 'https://i.example', subject: 's' })
+  await make('disabled@example.com', { disabled: true })
+  await make('unproven@example.com', { unproven: true })
+  await make('auditor@example.com', { role: 'auditor' })
+  const signUp = { email: 'visitor@example.com', password: PASSWORD }
+  await scene.browser().ask('POST', '/sign-up', { body: signUp })
+  const taken = ['proven', 'bound', 'disabled', 'unproven', 'auditor', 'visitor']
+  const hashes = { count: 0 }
+  for (const name of ['hash', 'matches']) {
+    const own: unknown = Reflect.get(PasswordQueue.prototype, name)
+    if (typeof own !== 'function') throw new Error(`no method ${name}`)
+    t.teardown(() => Reflect.set(PasswordQueue.prototype, name, own))
+    Reflect.set(PasswordQueue.prototype, name, function (this: PasswordQueue, ...args: unknown[]): unknown {
+      hashes.count += 1
+      const result: unknown = Reflect.apply(own, this, args)
+      return result
+    })
+  }
+  const answers = new Map<string, string>()
+  for (const name of ['free', ...taken]) {
+    const email = `${name}@example.com`
+    const texts: string[] = []
+    for (const by of ['owner', 'token']) {
+      const path = `/members/${encodeURIComponent(email)}`
+      const made =
+        by === 'owner'
+          ? await member(eve, 'team', { email })
+          : await admin(scene, token, 'POST', `/accounts/team${path}/invite`, {})
+      const link = /reset#([\w-]+)/.exec(made.text)?.[1] ?? ''
+      const body = { link, password: EVES }
+      const browser = scene.browser()
+      // Within the attempts of one address.
+      for (let uses = by === 'owner' ? 2 : 1; uses > 0; uses -= 1) {
+        hashes.count = 0
+        const answer = await browser.ask('POST', '/reset', { body })
+        const cookies = answer.headers.getSetCookie().length
+        texts.push(`${answer.status} ${hashes.count} ${cookies} ${withoutOwn(answer.text, email)}`)
+      }
+    }
+    answers.set(name, texts.join('\n'))
+  }
+  const free = answers.get('free') ?? ''
+  t.match(free, /^200 2 0 .*EMAIL.*\n403 .*\n200 2 0 /)
+  for (const [name, text] of answers) t.equal(text, free, name)
+  for (const name of ['proven', 'auditor']) {
+    t.equal((await scene.browser().signIn(`${name}@example.com`)).status, 200, `${name} keeps the password`)
+    t.equal((await scene.browser().signIn(`${name}@example.com`, EVES)).status, 401)
+  }
+  const asFree = scene.browser()
+  t.equal((await asFree.signIn('free@example.com', EVES)).status, 200)
+  t.strictSame(await rightsIn(asFree), ['team', null])
+  const reset = secretIn(
+    await root.ask('POST', '/members/proven%40example.com/invite?account=team', { body: {} }),
+  )
+  const asProven = scene.browser()
+  await use(asProven, reset, EVES)
+  t.strictSame(await rightsIn(asProven), ['team', null], 'the link of an administrator signs in')
+})
+
+/** The text of the last mail, when this many have arrived. */
+async function mailed(t: Test, { received }: MailServer, count: number): Promise<string> {
+  for (let tries = 0; tries < 500 && received.length < count; tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.equal(received.length, count)
+  return (received.at(-1) ?? '').replaceAll('=\r\n', '').replaceAll('=3D', '=')
+}
+
+onBothStores(t, 'with smtp a sign-up gets a link that proves the address', async (t, settings) => {
+  const server = await startMailServer(t)
+  const smtp = `smtp: { url: 'smtp://127.0.0.1:${server.port}', from: 'Sluice <sluice@example.com>' }`
+  const scene = await cast(t, { ...settings, more: `${smtp}\ndashboard: { self_sign_up: true }` })
+  const { store, fay } = scene
+  const signUp = async (email: string) => {
+    const { status, text } = await scene
+      .browser()
+      .ask('POST', '/sign-up', { body: { email, password: EVES } })
+    return [status, text]
+  }
+  t.strictSame(await signUp(BOB), [200, '{}'])
+  const lost = await mailed(t, server, 1)
+  t.match(lost, /To: bob@example\.com/)
+  await member(fay, 'finance')
+  t.match(await mailed(t, server, 2), /To: bob@example\.com/)
+  const visitor = scene.browser()
+  t.equal((await visitor.signIn(BOB, EVES)).status, 200)
+  t.strictSame(await rightsIn(visitor), ['self--bob', null], 'works before the proof')
+  t.strictSame(await signUp(BOB), [200, '{}'], 'again: another mail')
+  const link = /dashboard\/reset#([\w-]+)/.exec(await mailed(t, server, 3))?.[1] ?? ''
+  t.strictSame(await signUp('fay@example.com'), [200, '{}'])
+  const former = /reset#([\w-]+)/.exec(lost)?.[1] ?? ''
+  t.equal((await use(scene.browser(), former, BOBS)).status, 403, 'the last mail counts')
+  const bob = scene.browser()
+  t.equal((await use(bob, link, BOBS)).status, 200)
+  t.strictSame(await rightsIn(bob), ['finance', 'self--bob', null], 'what others gave takes effect')
+  t.match(await store.users.byEmail(BOB), { email: BOB })
+  t.match(await cli(scene, 'users list --json'), /"email":"bob@example\.com","role":null,"state":"active"/)
+  t.equal(await rightsIn(visitor), null, 'who does not read the mails is signed out')
+  t.equal((await visitor.signIn(BOB, EVES)).status, 401)
+  t.strictSame(await signUp(BOB), [200, '{}'])
+  t.equal(server.received.length, 3, 'no mail to a proven address')
+  const asFay = await scene.browser().signIn('fay@example.com')
+  t.equal(asFay.status, 200, 'and nothing else changes')
+})
+
+void t.test('a mailed link names no host that a request chose', async (t) => {
+  const server = await startMailServer(t)
+  const smtp = `smtp: { url: 'smtp://127.0.0.1:${server.port}', from: sluice@example.com }`
+  const scene = await cast(t, { more: `${smtp}\ndashboard: { self_sign_up: true }` })
+  const { origin } = scene
+  const body = JSON.stringify({ email: BOB, password: EVES })
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    const headers = {
+      ...{ host: 'evil.example', origin: 'https://evil.example', 'content-type': 'application/json' },
+      ...{ 'content-length': Buffer.byteLength(body), 'sec-fetch-site': 'same-origin' },
+    }
+    const url = `${origin}/dashboard/api/sign-up`
+    request(url, { method: 'POST', headers }, (res) => resolve(res.resume().statusCode))
+      .on('error', reject)
+      .end(body)
+  })
+  t.equal(status, 200)
+  const mail = await mailed(t, server, 1)
+  t.notMatch(mail, 'evil.example')
+  t.match(mail, /^\/dashboard\/reset#/m)
+})
+
 onBothStores(t, 'with smtp the address gets the link, which proves it', async (t, settings) => {
   const server = await startMailServer(t)
   const more = `smtp: { url: 'smtp://127.0.0.1:${server.port}', from: 'Sluice <sluice@example.com>' }`
   const scene = await cast(t, { ...settings, more })
   const { eve, fay, root } = scene
-  const mails = async (count: number): Promise<string> => {
-    for (let tries = 0; tries < 500 && server.received.length < count; tries += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-    t.equal(server.received.length, count)
-    return (server.received.at(-1) ?? '').replaceAll('=\r\n', '').replaceAll('=3D', '=')
-  }
+  const mails = (count: number) => mailed(t, server, count)
   const made = await member(eve, 'team')
   t.match([made.status, made.json], [201, { member: { state: 'pending' }, link: { url: null } }])
   const mail = await mails(1)

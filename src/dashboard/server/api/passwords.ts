@@ -1,5 +1,6 @@
 /** Password changes, sign-up, and one-time links that set a password. */
 import type { Account, Member, User } from '../../../accounts/account.js'
+import { isUnproven } from '../../../accounts/address-proof.js'
 import { checkedEmail, createAccount } from '../../../accounts/change-accounts.js'
 import { setAccepted } from '../../../accounts/members.js'
 import { assertPassword } from '../../../accounts/password.js'
@@ -10,7 +11,7 @@ import { assertMayHavePassword, providerOf } from '../sign-in/bound-users.js'
 import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, ownEntry, type Services } from '../services.js'
-import { usableLink } from '../sign-in/links.js'
+import { makeLink, usableLink } from '../sign-in/links.js'
 import { signInTokenIdOf } from '../sign-in/sessions.js'
 import { hasAdmin, redeemSetUp } from '../sign-in/set-up.js'
 import { assertCookiesWork, enter } from './sign-in.js'
@@ -30,7 +31,7 @@ export function passwordRoutes(services: Services): Route[] {
     }),
     openRoute('POST', '/reset', {
       body: schema.resetBody,
-      reply: schema.sessionReply,
+      reply: schema.resetReply,
       handle: (request) => reset(services, request),
     }),
     openRoute('POST', '/sign-up', {
@@ -143,18 +144,25 @@ async function reset(
   services: Services,
   request: ApiRequest<unknown, { link: string; password: string }>,
 ): Promise<Reply> {
-  const { store, attemptLimits, now } = services
+  const { store, attemptLimits, passwords, now } = services
   const { link: secret, password } = request.body
   assertCookiesWork(request.origin)
   await attemptLimits.countStep(request.address)
+  // Before the link is read, which compares the password: a slip costs neither the link nor an attempt.
+  assertPassword(password)
   const link = await usableLink(services, {
     secret,
     isSignInOf: (user) => hasSignIn(services, request, user),
   })
   if (link === null) throw badLink()
-  assertPassword(password)
   if ((await store.signInTokens.take('reset', link.id, now())) === null) throw badLink()
-  const { user, provesAddress, accepted, suspended } = link
+  const { user, provesAddress, setsPassword, accepted, suspended } = link
+  const done = { status: 200, json: { email: user.email } }
+  if (!setsPassword) {
+    // After the same time.
+    await passwords.hash(password)
+    return done
+  }
   if (provesAddress && !(await services.sessions.mayEnter(user, 'password', true))) throw badLink()
   // Before the password is set: its owner may not get the roles of others.
   await setAccepted(store, suspended, { isAccepted: false, nowMs: now() })
@@ -167,6 +175,8 @@ async function reset(
     ...{ isAccepted: true, nowMs: now() },
     audit: (member) => [acceptance(services, request, member)],
   })
+  // A session would tell that the address had no user.
+  if (!provesAddress) return done
   return enter(services, request, { user: changed, auditAction: null, refusal: badLink })
 }
 
@@ -222,5 +232,26 @@ async function signUp(
   } catch (error) {
     if (!(error instanceof GatewayError && error.wire.param === 'email')) throw error
   }
+  await mailProof(services, request, email)
   return { status: 200, json: {} }
+}
+
+/** Mails a link that proves the address, also to one who signs up again because the mail was lost. */
+async function mailProof(
+  services: Services,
+  { origin }: Pick<ApiRequest<unknown, unknown>, 'origin'>,
+  email: string,
+): Promise<void> {
+  const { store, snapshot } = services
+  if (snapshot().config.smtp === null) return
+  const user = await store.users.byEmail(email)
+  const account = user === null ? null : await store.accountByEmail(email)
+  if (user === null || account === null || !isUnproven(user)) return
+  const maker = { as: 'owner', id: user.id } as const
+  try {
+    await makeLink(services, { maker, user, account, origin: origin ?? 'http://localhost' })
+  } catch (error) {
+    // The address has got enough mails; the reply tells nothing about it.
+    if (!(error instanceof GatewayError && error.kind === 'rate_limited')) throw error
+  }
 }

@@ -66,10 +66,15 @@ export const passwordBody = z.strictObject({
 export const setUpBody = z.strictObject({ link: linkToken, email, password })
 
 /**
- * `POST /reset`, open: sets the password of the link's account and signs in. 403 for an invalid link. →
- * `sessionReply`
+ * `POST /reset`, open: sets the password of the link's user. 403 for an invalid link. → `resetReply`
  */
 export const resetBody = z.strictObject({ link: linkToken, password })
+/**
+ * The session, if an administrator made the link or it was mailed. Otherwise the address of the user,
+ * who then signs in with the password of the link, or with an own one: such a link does not replace the
+ * password of a user whose address is proven, and the reply does not show whether there was one.
+ */
+export const resetReply = z.union([sessionReply, z.strictObject({ email: z.string() })])
 
 /**
  * `POST /sign-up`, open; 403 unless it is configured. → `doneReply`, whether or not the e-mail address has an
@@ -85,6 +90,8 @@ export const oidcStartReply = z.strictObject({ url: z.string() })
 export const oidcFinishBody = z.strictObject({ query: z.string().max(8_192) })
 
 export type SessionReply = z.output<typeof sessionReply>
+/** The session, or the address to sign in with. */
+export type ResetReply = z.output<typeof resetReply>
 /** The body of a sign-in. */
 export type SignInBody = z.input<typeof signInBody>
 /** The body of a password change. */

@@ -16,6 +16,7 @@ import {
 import { displayNameOf, isSelfMade } from '../../../accounts/names.js'
 import type { Snapshot } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
+import { isLoopback } from '../../../http/private-addresses.js'
 import type { Mail } from '../../../observe/mails.js'
 import type { Store } from '../../../store/store.js'
 import { assertMayHavePassword, providerOf } from './bound-users.js'
@@ -54,10 +55,10 @@ const LINK_MS = 86_400_000
 const MAILS = { burst: 5, everyMs: 600_000 } as const
 
 /**
- * Makes a link, which replaces the former one of the account. For a user with a proven address the link does
- * nothing, unless its maker may replace the password: a maker who may not list users cannot tell the
- * difference. The secret follows `#`, so that it reaches no server and no log. Throws `rate_limited` if the
- * address got too many mails.
+ * Makes a link, which replaces the former one of the account. For a user with a proven address the link has
+ * no effect, unless its maker may replace the password: a maker who may not list users cannot tell the
+ * difference, also by using it. The secret follows `#`, so that it reaches no server and no log. Throws
+ * `rate_limited` if the address got too many mails.
  */
 export async function makeLink(parts: LinkParts, order: LinkOrder): Promise<NewLink> {
   const { store, snapshot, now, mail } = parts
@@ -67,13 +68,16 @@ export async function makeLink(parts: LinkParts, order: LinkOrder): Promise<NewL
   if (smtp !== null) await countMail(parts, user.email)
   const secret = newSignInSecret()
   const setsPassword = await maySetPassword(parts, maker, user)
-  if (setsPassword) {
+  if (setsPassword || smtp === null) {
     await endFormer(parts, order)
     const text = writeLink({ maker, accountId: account.id, isMailed: smtp !== null })
     const token = { id: signInTokenIdOf(secret), kind: 'reset', accountId: user.id } as const
     await store.signInTokens.add({ ...token, expiresAtMs, text })
   }
-  const base = `${dashboard.publicUrl ?? origin}/dashboard/`
+  // A request may name any host, which would get the secret of a mail.
+  const isLocal = URL.canParse(origin) && isLoopback(new URL(origin).hostname)
+  const trusted = smtp === null || isLocal ? origin : ''
+  const base = `${dashboard.publicUrl ?? trusted}/dashboard/`
   const url = `${base}reset#${secret}`
   if (smtp === null) return { url, expiresAtMs }
   mail(mailOf(order, setsPassword ? { url, expiresAtMs } : { url: base, expiresAtMs: null }))
@@ -82,7 +86,7 @@ export async function makeLink(parts: LinkParts, order: LinkOrder): Promise<NewL
 
 /** Whether a link of the maker may set the password of the user. */
 async function maySetPassword(
-  { store, snapshot }: LinkParts,
+  { store, snapshot }: Pick<LinkParts, 'store' | 'snapshot'>,
   { as, id }: LinkMaker,
   user: User,
 ): Promise<boolean> {
@@ -126,6 +130,7 @@ function mailOf(
     '',
     what,
     url,
+    ...(url.startsWith('/') ? ['(Add this to the address of the gateway.)'] : []),
     '',
     'If you did not expect this mail, ignore it.',
     '',
@@ -139,6 +144,8 @@ interface UsableLink {
   readonly id: string
   readonly user: User
   readonly provesAddress: boolean
+  /** False if the user keeps its password; the reply does not show it. */
+  readonly setsPassword: boolean
   /** The roles that take effect. */
   readonly accepted: readonly Member[]
   /** The roles that become pending: their makers let another person in. */
@@ -148,14 +155,15 @@ interface UsableLink {
 /** Who uses a link. */
 interface LinkUse {
   readonly secret: string
-  /** Whether the person has the sign-in of the user already; called only if that matters. */
+  /** Whether the person has the sign-in of the user already. */
   readonly isSignInOf: (user: User) => Promise<boolean>
 }
 
 /**
  * The link with the secret; null if it does not exist, or its maker may not make it any more. Only the links
- * of administrators and mailed ones give all that the user has; others the roles that the maker may give.
- * Throws `forbidden` for a user whom the identity provider signs in.
+ * of administrators and mailed ones give all that the user has; others the roles that the maker may give, and
+ * whether one of these is null does not depend on what the user was before. Throws `forbidden` for a user
+ * whom the identity provider signs in, if the link proves the address.
  */
 export async function usableLink(
   parts: Pick<LinkParts, 'store' | 'snapshot' | 'now'>,
@@ -166,25 +174,47 @@ export async function usableLink(
   const token = await store.signInTokens.find('reset', id, now())
   const link = token === null ? null : readLink(token)
   const user = token === null ? null : await store.users.byId(token.accountId)
-  if (user !== null) assertMayHavePassword(parts, user)
-  if (link === null || user === null || user.disabled) return null
+  if (link === null || user === null) return null
+  if (provesAddress(link)) {
+    assertMayHavePassword(parts, user)
+    if (user.disabled || !(await mayGive(store, link.maker, link.accountId, now()))) return null
+    const accepted = await store.users.memberships(user.id)
+    return { id, user, provesAddress: true, setsPassword: true, accepted, suspended: [] }
+  }
   if (!(await mayGive(store, link.maker, link.accountId, now()))) return null
-  const roles = await store.users.memberships(user.id)
-  if (provesAddress(link)) return { id, user, provesAddress: true, accepted: roles, suspended: [] }
   const account = await store.accountById(link.accountId)
-  const { accepted, others } = await splitRoles(store, link, roles, now())
+  const { accepted, others } = await splitRoles(store, link, await store.users.memberships(user.id), now())
   const isInvited = accepted.some(({ accountId }) => accountId === account?.id)
   if (account === null || account.disabled || !isInvited) return null
-  const usable = { id, user, provesAddress: false, accepted }
-  if (!isUnproven(user)) {
-    // Only tokens of the whole gateway make such links, and none that reaches more than their own rights.
-    const hasMore = others.length > 0 || gatewayRoleOf(user) !== null
-    return link.maker.as !== 'token' || hasMore ? null : { ...usable, suspended: [] }
-  }
-  if (user.passwordHash !== '' && (await isSignInOf(user))) return { ...usable, suspended: [] }
+  // Asked for every user: the answer takes the same time.
+  const hasSignIn = (await isSignInOf(user)) && user.passwordHash !== ''
+  const setsPassword = await maySetUnproven(parts, { link, user, account, others, hasSignIn })
+  const suspended = hasSignIn || !isUnproven(user) ? [] : others
+  return { id, user, provesAddress: false, setsPassword, accepted, suspended }
+}
+
+/** Whether a link that does not prove the address sets the password of the user. */
+async function maySetUnproven(
+  parts: Pick<LinkParts, 'store' | 'snapshot'>,
+  {
+    link,
+    user,
+    account,
+    others,
+    hasSignIn,
+  }: {
+    readonly link: Link
+    readonly user: User
+    readonly account: Account
+    readonly others: readonly Member[]
+    readonly hasSignIn: boolean
+  },
+): Promise<boolean> {
+  if (!(await maySetPassword(parts, link.maker, user))) return false
+  // Only a token of the whole gateway may, and none reaches more than its own rights.
+  if (!isUnproven(user)) return others.length === 0
   // Otherwise every visitor could take the sign-in of another one, with an account of her own.
-  if (user.passwordHash !== '' && isSelfMade(account.name)) return null
-  return { ...usable, suspended: others }
+  return hasSignIn || user.passwordHash === '' || !isSelfMade(account.name)
 }
 
 /** The roles that the maker of the link may give at this moment, and the others. */

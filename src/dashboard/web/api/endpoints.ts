@@ -41,7 +41,7 @@ interface Changes {
   'DELETE /sessions': [undefined, schema.DoneReply]
   'PUT /password': [schema.PasswordBody, schema.SessionReply]
   'POST /setup': [schema.SetUpBody, schema.SessionReply]
-  'POST /reset': [schema.ResetBody, schema.SessionReply]
+  'POST /reset': [schema.ResetBody, schema.ResetReply]
   'POST /sign-up': [schema.SignUpBody, schema.DoneReply]
   'POST /oidc/start': [Record<string, never>, schema.OidcStartReply]
   'POST /oidc/finish': [schema.OidcFinishBody, schema.SessionReply]

@@ -2,6 +2,7 @@
  * The pages without a session: sign-in, sign-up, one-time links, and the return from an identity provider.
  */
 import { useState, useEffect, useRef, type ReactNode } from 'react'
+import type { SessionReply, SignInBody } from '../../server/schema/schema.js'
 import { CallFailed, problemOf, type Problem } from '../api/client.js'
 import { change } from '../api/endpoints.js'
 import { Button } from '../components/button.js'
@@ -85,6 +86,17 @@ function SignUp() {
   )
 }
 
+/** Signs in after a link that does not replace the password of a user who was there before. */
+async function signInWith(login: SignInBody): Promise<SessionReply> {
+  try {
+    return await change('POST /session', login)
+  } catch (error) {
+    const problem = problemOf(error)
+    const message = `The link is used. Sign in as ${login.email} with the password that you had here before.`
+    throw new CallFailed(problem.kind === 'unauthenticated' ? { ...problem, message } : problem)
+  }
+}
+
 /** Removes the token after `#` from the address bar and the history, and returns it. */
 function takeToken(): string {
   const token = window.location.hash.slice(1)
@@ -108,7 +120,7 @@ function LinkPage({ kind }: { readonly kind: 'setup' | 'reset' }) {
         ? await change('POST /setup', { link, email, password })
         : await change('POST /reset', { link, password })
     taken = ''
-    adopt(reply)
+    adopt('email' in reply ? await signInWith({ email: reply.email, password }) : reply)
     go('/', { replace: true })
   })
   const isSetUp = kind === 'setup'
