@@ -61,3 +61,11 @@ export function clientRequestIdOf(req: HttpRequest): string | null {
   const cleaned = sent.replace(/[^ -~]|["'`\\]/g, '').slice(0, CLIENT_ID_CHARS)
   return cleaned === '' ? null : cleaned
 }
+
+const UUID_7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+/** The time of a request id, in ms since 1970; null for an id of another form. */
+export function timeOfRequestId(id: string): number | null {
+  if (!UUID_7.test(id)) return null
+  return Number.parseInt(id.slice(0, 8), 16) * 2 ** 16 + Number.parseInt(id.slice(9, 13), 16)
+}

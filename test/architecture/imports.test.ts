@@ -76,6 +76,8 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'an entry has one text form, in the spool and in the store',
   'store/records/entry-text.ts → ledger/entry.ts':
     'the fields of an entry are in one table, for its text and for the rows of SQLite',
+  'store/redis/ledger/entry-names.ts → http/request-id.ts':
+    'the form of a request id is in one place; entries are named by it',
   'store/sqlite/ledger/entry-row.ts → ledger/entry.ts':
     'the fields of an entry are in one table, for its text and for the rows of SQLite',
   'config/load-config.ts → http/read-tls-files.ts':

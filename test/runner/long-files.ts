@@ -29,6 +29,7 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/outage/known-keys.test': ['src/store/', 'src/process/'],
   'test/policy/': ['src/policy/'],
   'test/process/gateway/overload.test': ['src/gateway/overload.ts', 'src/process/'],
+  'test/store/size/': ['src/store/'],
   'test/store/upgrade/names.test': ['src/store/'],
 }
 

@@ -16,6 +16,7 @@ import { hideSecrets } from '../../hide-secrets.js'
 import { attemptList, type AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../client-exchange.js'
 import { firstContentMs, waitsOf, type Results } from '../phases/phase-results.js'
+import { arrivedAtMs } from './arrived-at.js'
 import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'
 
 /** Maximum length of names that a client or an upstream chose. */
@@ -72,7 +73,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
   // Without a spread, which takes ten times as long (docs/explanation/performance.md).
   return {
     requestId: x.id,
-    atMs: Math.round(Date.now() - (nowMs - x.startedMs)),
+    atMs: arrivedAtMs(x),
     durationMs: roundToMicros(nowMs - x.startedMs),
     accountId: identity?.accountId ?? '',
     keyId: identity?.keyId ?? '',

@@ -6,6 +6,7 @@ import type { Identity } from '../../accounts/account.js'
 import { labelsText } from '../../accounts/labels.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { UNEXPLAINED, type LedgerEntry } from '../../ledger/entry.js'
+import { arrivedAtMs } from './arrived-at.js'
 import { maxUsage, type CostEstimate } from './estimate-max-cost.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Target } from '../generation.js'
@@ -43,7 +44,7 @@ export function provisionalEntry(
 ): LedgerEntry {
   return {
     requestId: x.id,
-    atMs: Math.round(performance.timeOrigin + x.startedMs),
+    atMs: arrivedAtMs(x),
     durationMs: 0,
     accountId: identity.accountId,
     keyId: identity.keyId,

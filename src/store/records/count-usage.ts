@@ -65,17 +65,17 @@ export function chargedNanoUsd({ costNanoUsd, budgetNanoUsd }: LedgerEntry): num
   return costNanoUsd ?? budgetNanoUsd ?? null
 }
 
-/** What an entry adds to each counter: index and count by turns, requests first. */
-export function countersOf(entry: LedgerEntry): number[] {
+/** What an entry adds to each counter. */
+export function countersOf(entry: LedgerEntry): SumCounters {
   const sum = newSum()
   addToSum(sum, entry)
-  const counters: number[] = []
-  for (const [index, count] of sum.entries()) if (count !== 0) counters.push(index, count)
-  return counters
+  return sum
 }
 
 /** The properties of an entry, as `keyId` of their sums. */
-export function propertiesOf(entry: LedgerEntry): string[] {
+export function propertiesOf(
+  entry: Pick<LedgerEntry, 'accountId' | 'accountPath' | 'upstream' | 'ingress' | 'labels' | 'shadowOf'>,
+): string[] {
   const { accountId, accountPath, upstream, ingress, labels, shadowOf } = entry
   const properties = [`account=${accountId} ${accountPath ?? ''}`]
   if (upstream !== null) properties.push(`upstream=${upstream}`)
@@ -94,9 +94,10 @@ export function isOfProperty(keyId: string, property: string): boolean {
   return property.endsWith('=') ? keyId.startsWith(name) : keyId === name
 }
 
-/** Sets one counter, as `countersOf` numbers them. */
-export function setCounter(sum: SumCounters, index: number, count: number): void {
-  if (index in sum) sum[index] = Math.min(Number.MAX_SAFE_INTEGER, count)
+/** Adds to one counter, as `countersOf` numbers them. */
+export function addCounter(sum: SumCounters, index: number, count: number): void {
+  const before = sum[index]
+  if (before !== undefined) sum[index] = Math.min(Number.MAX_SAFE_INTEGER, before + count)
 }
 
 /** The counters of groups: requests, errors, input and output tokens, cost, unpriced requests. */

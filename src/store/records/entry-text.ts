@@ -17,10 +17,11 @@ const DURATIONS = [
   ...entryHopsSchema.keyof().extract(['guard']).options,
 ]
 
-type Field = keyof typeof entrySchema.shape
+/** A field of an entry. */
+export type EntryField = keyof typeof entrySchema.shape
 
 /** The fields in the order of the text, in which the usage precedes its source. */
-const FIELDS: readonly Field[] = entrySchema.keyof().options.map((name) => {
+const FIELDS: readonly EntryField[] = entrySchema.keyof().options.map((name) => {
   if (name === 'source') return 'usage'
   return name === 'usage' ? 'source' : name
 })
@@ -30,8 +31,11 @@ export function writeEntry(entry: LedgerEntry): string {
   return JSON.stringify([VERSION, ...FIELDS.map((name) => packed(name, entry))])
 }
 
-/** Durations are in whole microseconds, which have fewer digits than fractions of a millisecond. */
-function packed(name: Field, entry: LedgerEntry): unknown {
+/**
+ * The value of a field as JSON has it. Durations are in whole microseconds, which have fewer digits than
+ * fractions of a millisecond.
+ */
+export function packed(name: EntryField, entry: LedgerEntry): unknown {
   switch (name) {
     case 'durationMs':
       return micros(entry.durationMs)
@@ -58,14 +62,16 @@ export function readEntry(text: string): LedgerEntry {
   if (values[0] !== VERSION && values[0] !== WITHOUT_EXPLANATION) {
     throw new Error(`field 'v' is not ${VERSION}`)
   }
-  return checkFields(
-    entrySchema,
-    Object.fromEntries(FIELDS.map((name, at) => [name, unpacked(name, values[at + 1])])),
-  )
+  return entryOf(Object.fromEntries(FIELDS.map((name, at) => [name, unpacked(name, values[at + 1])])))
 }
 
-/** The value for the schema; a value that is damaged is none for it. */
-function unpacked(name: Field, value: unknown): unknown {
+/** The entry with these members. Throws an Error naming the one that is damaged, never its value. */
+export function entryOf(members: Readonly<Partial<Record<EntryField, unknown>>>): LedgerEntry {
+  return checkFields(entrySchema, members)
+}
+
+/** The value of a field for the schema, from its JSON; a value that is damaged is none for it. */
+export function unpacked(name: EntryField, value: unknown): unknown {
   switch (name) {
     case 'durationMs':
       return milliseconds(value)

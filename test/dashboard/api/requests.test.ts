@@ -226,8 +226,8 @@ async function refusals(t: Test, root: Browser): Promise<void> {
 async function tooMany(t: Test, root: Browser, url: string): Promise<void> {
   const redis = new Redis(url)
   const atMs = (START + 3_600_000).toString(36).padStart(9, '0')
-  const members = Array.from({ length: 20_001 }, (_, at) => [0, `${atMs}x${at}\0none`]).flat()
-  await redis.zadd('sluice:ledger:order', ...members)
+  const members = Array.from({ length: 20_001 }, (_, at) => [0, `${atMs}~x${at}\0none`]).flat()
+  await redis.zadd('sluice:ledger:names', ...members)
   redis.disconnect()
   t.match(await root.get('/requests?account=all&sort=-costNanoUsd'), {
     status: 400,

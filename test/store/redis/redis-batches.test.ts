@@ -107,7 +107,7 @@ void t.test('an error affects only its own request', options, async (t) => {
   const admitted = { status: 'fulfilled', value: { admitted: true } }
   t.match(admitting, [admitted, rejected, admitted, rejected, admitted])
   t.same(await remaining(ledger, good), [97, 1e6 - 30], 'failed requests took nothing')
-  await client.set('sluice:{acc_bad}:rows', 'not a stream')
+  await client.set('sluice:{acc_bad}:log', 'not a sorted set')
   const ids = admissions.map(({ requestId }) => requestId)
   const [first = '', , third = ''] = ids
   const rows = [aRow({ requestId: first }), aRow({ accountId: 'acc_bad' }), aRow({ requestId: third })]

@@ -14,9 +14,8 @@ import {
   type AccountUseQuery,
 } from '../../usage-queries.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
-import { listOf } from '../connection/parse-replies.js'
-import { readEntry } from '../../records/entry-text.js'
-import { BUCKET_MS, LEDGER_SCRIPTS, type LedgerKeys } from './ledger-keys.js'
+import type { LedgerEntry } from '../../../ledger/entry.js'
+import { BUCKET_MS, type LedgerKeys } from './ledger-keys.js'
 import type { RedisUsage } from './read-usage.js'
 
 /** Reads are repeated while a gateway prunes entries. */
@@ -167,29 +166,6 @@ export class RedisAccountUse {
     }
   }
 
-  /** The field and the figures of each entry; null for one that does not exist or cannot be read. */
-  async figuresOf(
-    accountId: string,
-    requestIds: readonly string[],
-  ): Promise<(readonly [field: string, figures: string] | null)[]> {
-    const keys = [this.names.entries(accountId), this.names.ids(accountId)]
-    const what = 'reading entries'
-    const script = LEDGER_SCRIPTS.readEntries
-    const texts = listOf(await this.link.run(what, script, { keys, args: requestIds }))
-    return requestIds.map((_, at) => {
-      const text = texts[at]
-      if (typeof text !== 'string') return null
-      try {
-        const entry = readEntry(text)
-        const use = useOfEntry(entry, monthOf(entry.atMs))
-        return [fieldOf(use), figuresText(use)]
-      } catch {
-        // A damaged entry is pruned, too.
-        return null
-      }
-    })
-  }
-
   /** Removes months that began before a time. */
   async prune(account: string, beforeMs: number): Promise<void> {
     const what = 'pruning sums'
@@ -209,6 +185,12 @@ async function addInTurns(to: AccountUses, uses: readonly AccountUse[]): Promise
     if (at % ADDED_AT_ONCE === ADDED_AT_ONCE - 1) await adminTurns.next()
     to.add(use)
   }
+}
+
+/** The field and the figures of an entry. */
+export function useFieldsOf(entry: LedgerEntry): readonly [field: string, figures: string] {
+  const use = useOfEntry(entry, monthOf(entry.atMs))
+  return [fieldOf(use), figuresText(use)]
 }
 
 function figuresText(use: AccountUse): string {

@@ -1,32 +1,20 @@
 /**
- * The figures of the groups of an account in hours or days, from the hashes of their sums. Groups need
- * six of two dozen counters: Redis leaves the others out, and no sum is made of them, because a million
- * requests have eight million counters.
+ * The figures of the groups of an account in hours or days, from the cells of their sums. Groups need six of
+ * two dozen counters, and no sum is made of the others.
  */
-import { PROPERTY_MARK, type GroupUse, type GroupUseQuery } from '../../usage-queries.js'
+import type { GroupUse, GroupUseQuery } from '../../usage-queries.js'
 import { GROUP_COUNTERS, isOfProperty } from '../../records/count-usage.js'
 import { listOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
-import { adminTurns } from '../../turn-queue.js'
+import { parseCell, readBucket, type Count } from './cells.js'
 import type { LedgerKeys } from './ledger-keys.js'
 
-/** Fields read by one command: some 64 KiB. */
-const FIELDS = 1_000
 /** Buckets read at once. */
 const AT_ONCE = 20
 const WHAT = 'reading the use of groups'
 
-/** The place of each counter in `Figures`, by its name in Redis. */
-const PLACES: ReadonlyMap<string, number> = new Map(
-  GROUP_COUNTERS.map((counter, place) => [String(counter), place]),
-)
-
-/** Matches the fields of these counters, of all keys or of one property. */
-function patternOf(by: GroupUseQuery['by']): string {
-  const isKey = by === 'key' || by === 'model'
-  const start = isKey ? '' : `${PROPERTY_MARK}${by}${by.includes('=') ? '' : '='}`
-  return `${start.replace(/[*?[\]\\]/g, '\\$&')}*\0[${[...PLACES.keys()].join('')}]`
-}
+/** The place of each counter in `Figures`. */
+const PLACES: ReadonlyMap<number, number> = new Map(GROUP_COUNTERS.map((counter, place) => [counter, place]))
 
 /** In the order of `GROUP_COUNTERS`. */
 type Figures = [number, number, number, number, number, number]
@@ -41,8 +29,6 @@ interface BucketSpan {
 /** The groups of a query and their figures. */
 export class GroupFigures {
   readonly isByProperty: boolean
-  /** Matches the fields that `add` needs. */
-  readonly pattern: string
   private readonly groups = new Map<string, Figures>()
   private readonly query: Pick<GroupUseQuery, 'by' | 'model' | 'keyId'>
   private readonly accountId: string
@@ -51,20 +37,19 @@ export class GroupFigures {
     this.accountId = accountId
     this.query = query
     this.isByProperty = query.by !== 'key' && query.by !== 'model'
-    this.pattern = patternOf(query.by)
   }
 
-  /** Adds the figures of a key, or of a property's value (`*PROPERTY=VALUE`), and a model. */
-  add(name: string, figures: Figures): void {
+  /** Adds counters of a key, or of a property's value (`*PROPERTY=VALUE`), and a model. */
+  add(name: string, counts: readonly Count[]): void {
     const group = this.groupOf(name)
     if (group === null) return
-    const sums = this.groups.get(group)
-    if (sums === undefined) this.groups.set(group, figures)
-    else {
-      for (const [at, figure] of figures.entries()) {
-        sums[at] = Math.min(Number.MAX_SAFE_INTEGER, (sums[at] ?? 0) + figure)
-      }
+    const sums = this.groups.get(group) ?? [0, 0, 0, 0, 0, 0]
+    for (const [counter, count] of counts) {
+      const place = PLACES.get(counter)
+      if (place === undefined) continue
+      sums[place] = Math.min(Number.MAX_SAFE_INTEGER, (sums[place] ?? 0) + count)
     }
+    this.groups.set(group, sums)
   }
 
   /** The groups that were used. */
@@ -102,39 +87,28 @@ export async function addFigures(
   const starts = listOf(await link.send(WHAT, 'zrangebyscore', range)).map(Number)
   for (let at = 0; at < starts.length; at += AT_ONCE) {
     await Promise.all(
-      starts.slice(at, at + AT_ONCE).map(async (startMs) => {
-        const name = names[to.isByProperty ? 'propertySum' : 'sum'](accountId, length, startMs)
-        for (const [of, figures] of await rowsOf(link, name, to.pattern)) {
-          to.add(of, figures)
-        }
-      }),
+      starts
+        .slice(at, at + AT_ONCE)
+        .map((startMs) => addBucket({ link, names }, accountId, { length, startMs }, to)),
     )
   }
 }
 
-/**
- * The rows of a hash, by `KEY\0MODEL`. A field that is read twice, because the hash grows meanwhile, counts
- * once.
- */
-async function rowsOf(link: RedisConnection, name: string, pattern: string): Promise<Map<string, Figures>> {
-  const rows = new Map<string, Figures>()
-  for (let cursor = '0'; ;) {
-    const scan = [name, cursor, 'MATCH', pattern, 'COUNT', FIELDS]
-    const [next, found] = listOf(await link.send(WHAT, 'hscan', scan))
-    const fields = listOf(found)
-    for (let at = 0; at < fields.length; at += 2) {
-      const field = String(fields[at])
-      const end = field.lastIndexOf('\0')
-      const place = PLACES.get(field.slice(end + 1))
-      if (place === undefined) continue
-      const of = field.slice(0, end)
-      const known = rows.get(of)
-      const figures: Figures = known ?? [0, 0, 0, 0, 0, 0]
-      if (known === undefined) rows.set(of, figures)
-      figures[place] = Math.min(Number.MAX_SAFE_INTEGER, Number(fields[at + 1]))
-    }
-    cursor = String(next)
-    if (cursor === '0') return rows
-    await adminTurns.next()
+async function addBucket(
+  { link, names }: { readonly link: RedisConnection; readonly names: LedgerKeys },
+  accountId: string,
+  { length, startMs }: { readonly length: 'hour' | 'day'; readonly startMs: number },
+  to: GroupFigures,
+): Promise<void> {
+  for (const [field, value] of await readBucket(link, WHAT, names.sum(accountId, length, startMs))) {
+    const cell = parseCell(accountId, field, value)
+    const { owner, model, counts } = cell
+    if (!to.isByProperty) to.add(owner, counts)
+    else for (const property of cell.properties()) to.add(`${property}\0${model}`, counts)
+  }
+  if (!to.isByProperty) return
+  for (const [field, value] of await readBucket(link, WHAT, names.propertySum(accountId, length, startMs))) {
+    const { owner, counts } = parseCell(accountId, field, value)
+    to.add(owner, counts)
   }
 }

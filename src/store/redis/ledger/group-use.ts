@@ -95,12 +95,13 @@ export class RedisGroupUse {
 
   private async versions(accountId: string): Promise<Versions> {
     const { link, names } = this.parts
-    const [late, last] = await Promise.all([
+    const [late, settled, last] = await Promise.all([
       link.send(WHAT, 'get', [names.past(accountId)]),
-      link.send(WHAT, 'xrevrange', [names.entries(accountId), '+', '-', 'COUNT', 1]),
+      link.send(WHAT, 'get', [names.settled(accountId)]),
+      link.send(WHAT, 'xrevrange', [names.formerEntries(accountId), '+', '-', 'COUNT', 1]),
     ])
     const [id] = listOf(listOf(last)[0] ?? [])
-    return { accountId, ended: String(late), whole: `${String(late)} ${String(id)}` }
+    return { accountId, ended: String(late), whole: `${String(late)} ${String(settled)} ${String(id)}` }
   }
 
   private async whole(

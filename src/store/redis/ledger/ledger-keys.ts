@@ -3,22 +3,16 @@
  *
  * The keys of an account have its hash tag, so that one script admits and one settles. Without a Cluster
  * there are also indexes over all accounts; in a Cluster, a query over all accounts reads each of `ACCOUNTS`.
- *
- * A time in a name is 9 digits to the base 36, so that names sort by time.
  */
 import type { BudgetDemand, Demand } from '../../ledger.js'
 import { loadScript } from '../connection/script.js'
 
 const PREFIX = 'sluice:'
-const TIME_DIGITS = 9
-const LAST_TIME = 36 ** TIME_DIGITS - 1
 
 /** The accounts with data in the ledger. */
 export const ACCOUNTS = `${PREFIX}ledger:accounts`
 /** The lengths of the times of sums. */
 export const BUCKET_MS = { hour: 3_600_000, day: 86_400_000 } as const
-/** Sorts after every name. */
-export const AFTER_ALL = '~'
 
 /** The keys of the ledger, by account. */
 export class LedgerKeys {
@@ -33,14 +27,39 @@ export class LedgerKeys {
     return `${accountPrefix(accountId)}:open`
   }
 
-  /** The stream of entries, in the order in which they were settled. */
-  entries(accountId: string): string {
+  /** The entries in the order of their names: a member is the name, a NUL, and the parts of the entry. */
+  log(accountId: string): string {
+    return `${accountPrefix(accountId)}:log`
+  }
+
+  /** The dictionary of the texts that entries of a month (since 1970) share, by their digests. */
+  dictionary(accountId: string, month: number): string {
+    return `${accountPrefix(accountId)}:texts:${month}`
+  }
+
+  /** The months with a dictionary. */
+  dictionaries(accountId: string): string {
+    return `${accountPrefix(accountId)}:texts`
+  }
+
+  /** A count of settled entries. */
+  settled(accountId: string): string {
+    return `${accountPrefix(accountId)}:settled`
+  }
+
+  /** The stream of entries of former versions, in the order in which they were settled. */
+  formerEntries(accountId: string): string {
     return `${accountPrefix(accountId)}:rows`
   }
 
-  /** Entries in the order of their time: `timePrefix`, then the request id. */
-  order(accountId: string): string {
+  /** Entries of former versions in the order of their time: `timePrefix`, then the request id. */
+  formerOrder(accountId: string): string {
     return `${accountPrefix(accountId)}:order`
+  }
+
+  /** Whether the sums of former versions are moved. */
+  moved(accountId: string): string {
+    return `${accountPrefix(accountId)}:moved`
   }
 
   /** When each key was used last. */
@@ -53,17 +72,17 @@ export class LedgerKeys {
     return `${accountPrefix(accountId)}:past`
   }
 
-  /** The counters of one bucket: `KEY\0MODEL\0COUNTER`. */
+  /** The cells of one bucket (`cells.ts`). */
   sum(accountId: string, by: 'hour' | 'day', startMs: number): string {
     return `${accountPrefix(accountId)}:${by}:${startMs}`
   }
 
-  /** The sums of one bucket by property: `*PROPERTY=VALUE\0MODEL\0COUNTER`. */
+  /** Sums of one bucket by property that no cell of entries has: of former versions, and of a migration. */
   propertySum(accountId: string, by: 'hour' | 'day', startMs: number): string {
     return `${accountPrefix(accountId)}:${by}:${startMs}:by`
   }
 
-  /** The last entry in the sums by property. */
+  /** The last entry of former versions in the sums by property. */
   propertyMark(accountId: string): string {
     return `${accountPrefix(accountId)}:by`
   }
@@ -83,13 +102,29 @@ export class LedgerKeys {
     return this.isCluster ? `${accountPrefix(accountId)}:ends` : `${PREFIX}ledger:ends`
   }
 
-  /** The stream id and the account of each entry, by request id. */
+  /**
+   * By request id: `@TIME ACCOUNT` of an entry whose name the id does not determine, and `STREAM-ID ACCOUNT`
+   * of one of a former version.
+   */
   ids(accountId: string): string {
     return this.isCluster ? `${accountPrefix(accountId)}:ids` : `${PREFIX}ledger:ids`
   }
 
-  /** Entries of all accounts in the order of their time; null in a Cluster. */
-  get allOrder(): string | null {
+  /**
+   * The names of the entries of all accounts, each with a NUL and the number of the account; null in a
+   * Cluster.
+   */
+  get allNames(): string | null {
+    return this.isCluster ? null : `${PREFIX}ledger:names`
+  }
+
+  /** The numbers of accounts in `allNames`. */
+  get accountNumbers(): string {
+    return `${PREFIX}ledger:names:accounts`
+  }
+
+  /** The names of former versions, each with a NUL and the account. */
+  get formerNames(): string | null {
     return this.isCluster ? null : `${PREFIX}ledger:order`
   }
 
@@ -128,22 +163,6 @@ export function leaseMember(accountId: string, requestId: string): string {
   return `${accountId}\0${requestId}`
 }
 
-/** The request id in a member of `order`. */
-export function requestIdIn(name: string): string {
-  return name.slice(TIME_DIGITS)
-}
-
-/** A time as in names. */
-export function timePrefix(atMs: number): string {
-  const wholeMs = Math.floor(Math.max(0, Math.min(LAST_TIME, atMs)))
-  return wholeMs.toString(36).padStart(TIME_DIGITS, '0')
-}
-
-/** The time in a member of `order`. */
-export function timeIn(name: string): number {
-  return Number.parseInt(name.slice(0, TIME_DIGITS), 36)
-}
-
 /** The prefix of every key of an account. */
 export function accountPrefix(accountId: string): string {
   return `${PREFIX}{${accountId}}`
@@ -161,6 +180,7 @@ export const LEDGER_SCRIPTS = {
     'limits/each-request',
     'limits/counters',
     'limits/concurrency-slice',
+    'ledger/has-entry',
     'limits/admit',
   ),
   settle: loadScript(
@@ -170,6 +190,9 @@ export const LEDGER_SCRIPTS = {
     'limits/charge-actual-usage',
     'limits/concurrency-slice',
     'limits/counter-slice',
+    'ledger/has-entry',
+    'ledger/add-entry',
+    'ledger/add-to-cell',
     'ledger/settle',
   ),
   reportSlices: loadScript(
@@ -184,8 +207,12 @@ export const LEDGER_SCRIPTS = {
   renew: loadScript('limits/time', 'limits/renew'),
   renewShared: loadScript('limits/time', 'limits/renew-shared'),
   listExpired: loadScript('limits/time', 'ledger/list-expired'),
-  readEntries: loadScript('ledger/read-entries'),
-  deleteEntries: loadScript('ledger/delete-entries'),
+  readLog: loadScript('ledger/read-log'),
+  readFormerEntries: loadScript('ledger/read-former-entries'),
+  deleteEntries: loadScript('limits/time', 'ledger/add-to-cell', 'ledger/delete-entries'),
+  deleteNames: loadScript('ledger/delete-names'),
+  moveEntries: loadScript('ledger/has-entry', 'ledger/add-entry', 'ledger/move-entries'),
+  putCells: loadScript('ledger/put-cells'),
   addPropertySums: loadScript('ledger/add-property-sums'),
 }
 

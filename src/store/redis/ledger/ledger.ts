@@ -4,36 +4,20 @@
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { unavailable } from '../../store-errors.js'
 import { LeaseClock } from '../../lease-clock.js'
-import type {
-  Admission,
-  AdmissionResult,
-  Ledger,
-  Reservation,
-  SettleOutcome,
-  Retention,
-} from '../../ledger.js'
-import { readEntry, writeEntry } from '../../records/entry-text.js'
+import type { Admission, AdmissionResult, Ledger, Reservation, SettleOutcome } from '../../ledger.js'
+import { readEntry } from '../../records/entry-text.js'
 import type { StoreOptions } from '../../store.js'
 import type { RedisEngine } from '../connection/redis-engine.js'
-import { listOf, parseNumbers, stringsOf } from '../connection/parse-replies.js'
-import type { RedisConnection } from '../connection/redis-connection.js'
+import { listOf, parseNumbers } from '../connection/parse-replies.js'
 import { Admissions } from '../limits/admissions.js'
 import { parseSharedHolds, type SliceReport } from '../limits/encode-demands.js'
 import { Slices } from '../limits/slices.js'
 import type { LedgerContext } from './context.js'
-import {
-  groupBy,
-  ACCOUNTS,
-  leaseMember,
-  LedgerKeys,
-  LEDGER_SCRIPTS,
-  BUCKET_MS,
-  requestIdIn,
-  timePrefix,
-} from './ledger-keys.js'
+import { groupBy, ACCOUNTS, leaseMember, LedgerKeys, LEDGER_SCRIPTS } from './ledger-keys.js'
 import { RedisAccountUse } from './account-use.js'
 import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
 import { RedisPropertySums } from './property-sums.js'
+import { UsagePruning } from './prune.js'
 import { RedisUsage } from './read-usage.js'
 import type { EntryNames } from './sorted-entries.js'
 import { Settlement, type SettledEntry } from './settlement.js'
@@ -76,7 +60,7 @@ export class RedisLedger implements Ledger {
     const properties = new RedisPropertySums(admin, names)
     this.usage = new RedisUsage(admin, names, { properties, entryNames, nowMs: nowMs ?? Date.now })
     this.uses = new RedisAccountUse(admin, names, this.usage)
-    this.pruning = new UsagePruning({ link: admin, names }, this.uses, properties)
+    this.pruning = new UsagePruning({ link: admin, names }, this.usage, this.uses)
     this.admissions = new Admissions(this.context)
     this.settlement = new Settlement(this.context)
     this.sliceReporter = new SliceReporter(this.context)
@@ -126,8 +110,7 @@ export class RedisLedger implements Ledger {
   }
 
   async settle(entry: LedgerEntry, reservation?: Reservation): Promise<SettleOutcome> {
-    const record = writeEntry(entry)
-    const isNew = await this.settled({ entry, record, isDue: false, reservation })
+    const isNew = await this.settled({ entry, isDue: false, reservation })
     return isNew ? 'settled' : 'already'
   }
 
@@ -235,7 +218,7 @@ export class RedisLedger implements Ledger {
       return false
     }
     const record = text.slice(text.lastIndexOf('\n') + 1)
-    return this.settled({ entry: readEntry(record), record, isDue: true })
+    return this.settled({ entry: readEntry(record), isDue: true })
   }
 
   /** Adds the account to those that queries over all accounts read. */
@@ -304,76 +287,5 @@ class SliceReporter {
         return
       }
     }
-  }
-}
-
-/** Entries removed in one batch. */
-const BATCH = 250
-
-/** Prunes on a connection that no request uses. */
-class UsagePruning {
-  private readonly link: RedisConnection
-  private readonly names: LedgerKeys
-  private readonly uses: RedisAccountUse
-  private readonly properties: RedisPropertySums
-
-  constructor(
-    { link, names }: Pick<LedgerContext, 'link' | 'names'>,
-    uses: RedisAccountUse,
-    properties: RedisPropertySums,
-  ) {
-    this.link = link
-    this.names = names
-    this.uses = uses
-    this.properties = properties
-  }
-
-  /** Resolves to the number of removed entries. */
-  async prune({ entriesBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
-    let count = 0
-    for (const account of stringsOf(await this.link.send('listing accounts', 'smembers', [ACCOUNTS]))) {
-      await this.properties.catchUp(account)
-      count += await this.pruneRows(account, entriesBeforeMs)
-      await this.pruneSums(account, 'hour', hoursBeforeMs)
-      await this.pruneSums(account, 'day', daysBeforeMs)
-      await this.uses.prune(account, daysBeforeMs)
-    }
-    return count
-  }
-
-  private async pruneRows(account: string, beforeMs: number): Promise<number> {
-    const what = 'pruning entries'
-    const order = this.names.order(account)
-    const keys = [this.names.entries(account), this.names.ids(account), order]
-    for (let count = 0; ;) {
-      const range = [order, '-', `(${timePrefix(beforeMs)}`, 'LIMIT', 0, BATCH]
-      const names = stringsOf(await this.link.send(what, 'zrangebylex', range))
-      if (names.length === 0) return count
-      const uses = await this.uses.figuresOf(account, names.map(requestIdIn))
-      const args = names.flatMap((name, at) => [
-        ...[requestIdIn(name), name, `${name}\0${account}`],
-        ...(uses[at] ?? ['', '']),
-      ])
-      await this.link.run(what, LEDGER_SCRIPTS.deleteEntries, {
-        keys: [...keys, this.names.allOrder ?? order, this.names.months(account)],
-        args,
-      })
-      count += names.length
-    }
-  }
-
-  private async pruneSums(account: string, by: 'hour' | 'day', beforeMs: number): Promise<void> {
-    const what = 'pruning sums'
-    const length = BUCKET_MS[by]
-    const buckets = this.names.buckets(account, by)
-    const range = [buckets, '-inf', `(${Math.floor(beforeMs / length) * length}`]
-    const starts = listOf(await this.link.send(what, 'zrangebyscore', range)).map(Number)
-    for (const start of starts) {
-      await this.link.send(what, 'del', [this.names.sum(account, by, start)])
-      await this.link.send(what, 'del', [this.names.propertySum(account, by, start)])
-      await this.link.send(what, 'zrem', [buckets, start])
-    }
-    // Processes keep what was used on past days.
-    if (starts.length > 0) await this.link.send(what, 'incr', [this.names.past(account)])
   }
 }

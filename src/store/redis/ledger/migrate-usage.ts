@@ -5,8 +5,9 @@
 import { isBudgetKind } from '../../limit-arithmetic.js'
 import type { BudgetSpent } from '../../ledger.js'
 import { PROPERTY_MARK, type UsageSum } from '../../usage-queries.js'
-import { numberedCounters } from '../../records/count-usage.js'
+import { newSum, numberedCounters, type SumCounters } from '../../records/count-usage.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
+import { cellText, parseCell, readBucket } from './cells.js'
 import { groupBy } from './ledger-keys.js'
 import { listOf } from '../connection/parse-replies.js'
 import type { LedgerContext } from './context.js'
@@ -18,8 +19,8 @@ const NAMES = 'sluice:{*}:usd_*'
 const NAME = /^sluice:\{(.*?)\}:(usd_day|usd_week|usd_month):(.*)$/s
 /** Marks the hash tag of a shared limit; see `slotPrefix`. */
 const SHARED = '~'
-/** Sums written by one command; each has two dozen counters. */
-const PUT_AT_ONCE = 50
+/** Sums written by one command. */
+const PUT_AT_ONCE = 500
 
 /** The connection, and the names of keys. */
 type Target = Pick<LedgerContext, 'link' | 'names'>
@@ -79,20 +80,47 @@ export async function putSums(
       const { accountId = '', startMs = 0 } = first ?? {}
       const kind = first !== undefined && isByProperty(first) ? 'propertySum' : 'sum'
       const sum = names[kind](accountId, by, startMs)
-      const counters = some.flatMap(countersOf)
-      const used = counters.filter(([, count]) => count > 0)
-      const unused = counters.filter(([, count]) => count === 0)
+      const entries = await readBucket(link, what, names.sum(accountId, by, startMs))
+      const stored = await readBucket(link, what, sum)
+      const rests = restsOf(accountId, some, entries)
+      const former = new Map(some.map(({ keyId, model }) => [`${keyId}\0${model}`, [] as string[]]))
+      for (const field of stored.keys()) {
+        const cell = parseCell(accountId, field, '')
+        if (cell.kind === 'former') former.get(cell.owner)?.push(field)
+      }
+      const used = Array.from(rests).filter(([, text]) => text !== '')
+      const unused = Array.from(rests).flatMap(([field, text]) => (text === '' ? [field] : []))
+      unused.push(...[...former.values()].flat())
       await link.send(what, 'zadd', [names.buckets(accountId, by), startMs, startMs])
-      if (unused.length > 0) await link.send(what, 'hdel', [sum, ...unused.map(([name]) => name)])
+      if (unused.length > 0) await link.send(what, 'hdel', [sum, ...unused])
       if (used.length > 0) await link.send(what, 'hset', [sum, ...used.flat()])
     }
   }
 }
 
-/** The names and counts of the counters of a sum. */
-function countersOf(sum: UsageSum): [string, number][] {
-  const prefix = `${sum.keyId}\0${sum.model}\0`
-  return numberedCounters(sum).map(([index, count]) => [`${prefix}${index}`, count])
+/** What the cells of entries lack of the sums, by the field of the sum. */
+function restsOf(
+  accountId: string,
+  sums: readonly UsageSum[],
+  entries: ReadonlyMap<string, string>,
+): Map<string, string> {
+  const rests = new Map<string, SumCounters>()
+  for (const sum of sums) {
+    const rest = newSum()
+    for (const [counter, count] of numberedCounters(sum)) rest[counter] = count
+    rests.set(`${sum.keyId}\0${sum.model}`, rest)
+  }
+  for (const [field, value] of entries) {
+    const cell = parseCell(accountId, field, value)
+    if (cell.kind !== 'entries') continue
+    const owners = [cell.owner, ...cell.properties().map((property) => `${property}\0${cell.model}`)]
+    for (const owner of owners) {
+      const rest = rests.get(owner)
+      if (rest === undefined) continue
+      for (const [counter, count] of cell.counts) rest[counter] = (rest[counter] ?? 0) - count
+    }
+  }
+  return new Map(Array.from(rests, ([owner, rest]) => [owner, cellText(rest)]))
 }
 
 /** Writes the times of the last uses of an account's keys, in ms since 1970 by id. */

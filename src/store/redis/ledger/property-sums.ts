@@ -1,7 +1,7 @@
 /**
- * Sums by property in Redis. No request waits for them: a query, or pruning, first adds the entries that were
- * settled since the last one, in batches. `mark` is the last entry of the account that they include; a script
- * adds a batch only if no other process has moved the mark.
+ * Sums by property of entries that gateways of former versions settled, whose sums are without properties. A
+ * query, or pruning, first adds the entries since the last one, in batches. `mark` is the last entry of the
+ * account that they include; a script adds a batch only if no other process has moved the mark.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { countersOf, propertiesOf } from '../../records/count-usage.js'
@@ -24,19 +24,19 @@ export class RedisPropertySums {
     this.names = names
   }
 
-  /** Adds every entry of the account that was settled before the call. */
-  async catchUp(accountId: string): Promise<void> {
+  /** Adds every entry of the account that was settled before the call; resolves to the last one. */
+  async catchUp(accountId: string): Promise<string> {
     const mark = this.names.propertyMark(accountId)
     for (;;) {
       const marked = await this.link.send(WHAT, 'get', [mark])
       const before = typeof marked === 'string' ? marked : ''
-      const range = [this.names.entries(accountId), after(before), '+', 'COUNT', BATCH]
+      const range = [this.names.formerEntries(accountId), after(before), '+', 'COUNT', BATCH]
       const found = listOf(await this.link.send(WHAT, 'xrange', range)).map(listOf)
       const last = found.at(-1)
-      if (last === undefined) return
+      if (last === undefined) return before
       const entries = found.flatMap(([, fields]) => entryIn(listOf(fields)[1]))
       await this.add(accountId, { entries, before, next: String(last[0]) })
-      if (found.length < BATCH) return
+      if (found.length < BATCH) return String(last[0])
     }
   }
 
@@ -67,9 +67,10 @@ export class RedisPropertySums {
       for (const by of ['hour', 'day'] as const) {
         const sums = countsOf(by, entry.atMs)
         for (const property of propertiesOf(entry)) {
-          for (let at = 0; at < counters.length; at += 2) {
-            const field = `${property}\0${entry.model}\0${counters[at] ?? 0}`
-            sums.set(field, (sums.get(field) ?? 0) + (counters[at + 1] ?? 0))
+          for (const [counter, count] of counters.entries()) {
+            if (count === 0) continue
+            const field = `${property}\0${entry.model}\0${counter}`
+            sums.set(field, (sums.get(field) ?? 0) + count)
           }
         }
       }
@@ -81,7 +82,7 @@ export class RedisPropertySums {
 }
 
 /** The first id of a stream after this one; empty: the first of all. */
-function after(id: string): string {
+export function after(id: string): string {
   const [ms, sequence] = id.split('-')
   return sequence === undefined ? '-' : `${ms}-${BigInt(sequence) + 1n}`
 }

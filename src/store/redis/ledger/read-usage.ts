@@ -13,55 +13,28 @@ import {
   type UsageSum,
 } from '../../usage-queries.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { damaged, unavailable } from '../../store-errors.js'
-import {
-  ACCOUNTS,
-  AFTER_ALL,
-  BUCKET_MS,
-  requestIdIn,
-  timeIn,
-  timePrefix,
-  LEDGER_SCRIPTS,
-  groupBy,
-  type LedgerKeys,
-} from './ledger-keys.js'
+import { ACCOUNTS, BUCKET_MS, type LedgerKeys } from './ledger-keys.js'
 import { NEWEST_FIRST } from '../../entry-order.js'
+import { parseCell, readBucket, type Count } from './cells.js'
+import { BATCH, EntryLog, type EntryPlace } from './entry-log.js'
+import { AFTER_ALL, NEAR_MS, nameOfEntry, requestIdIn, timeIn, timePrefix } from './entry-names.js'
 import { RedisGroupUse } from './group-use.js'
 import { sortedPage, type EntryNames, type EntrySource } from './sorted-entries.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
-import { parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
+import { listOf, stringsOf } from '../connection/parse-replies.js'
 import {
+  addCounter,
   selectSums,
   newSum,
-  setCounter,
   sumFromCounters,
   type SumCounters,
 } from '../../records/count-usage.js'
-import { readEntry } from '../../records/entry-text.js'
 import type { RedisPropertySums } from './property-sums.js'
 
-/** Entries read in one batch. */
-const BATCH = 250
 /** Entries scanned for one page; if no more match, the page is short and its cursor continues there. */
 const MAX_SCANNED = 10_000
 /** Sums read concurrently. */
 const BUCKETS = 50
-
-/**
- * A part of the order of time: names of entries as bounds of `ZRANGEBYLEX`, or of `ZREVRANGEBYLEX` if
- * descending.
- */
-interface TimeRange {
-  readonly from: string
-  readonly to: string
-  readonly isDescending: boolean
-}
-
-/** An entry in the order of time, and its account. */
-interface IndexedEntry {
-  readonly name: string
-  readonly accountId: string
-}
 
 interface UsageParts {
   readonly properties: RedisPropertySums
@@ -71,16 +44,19 @@ interface UsageParts {
 
 /** Queries on one connection. */
 export class RedisUsage {
-  private readonly link: RedisConnection
-  private readonly names: LedgerKeys
+  readonly link: RedisConnection
+  readonly names: LedgerKeys
+  readonly properties: RedisPropertySums
   private readonly uses: RedisGroupUse
-  private readonly properties: RedisPropertySums
   private readonly source: EntrySource
+  /** The entries. */
+  readonly log: EntryLog
 
   constructor(link: RedisConnection, names: LedgerKeys, { properties, entryNames, nowMs }: UsageParts) {
     this.link = link
     this.names = names
     const accounts = () => this.accounts()
+    this.log = new EntryLog(link, names, accounts)
     this.uses = new RedisGroupUse({ link, names, properties, nowMs, accounts })
     this.properties = properties
     this.source = {
@@ -88,7 +64,7 @@ export class RedisUsage {
       count: (query) => this.count(query),
       range: (query) => this.range(query),
       page: (query) => this.page(query),
-      cursorOf: ({ atMs, requestId }) => `${timePrefix(atMs)}${requestId}`,
+      cursorOf: nameOfEntry,
       placeOf: (cursor) => ({ atMs: timeIn(cursor), requestId: requestIdIn(cursor) }),
       names: entryNames,
     }
@@ -99,18 +75,8 @@ export class RedisUsage {
     return stringsOf(await this.link.send('listing accounts', 'smembers', [ACCOUNTS]))
   }
 
-  async entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null> {
-    const what = 'reading an entry'
-    const all = async () => (this.names.isCluster ? await this.accounts() : [''])
-    for (const account of accountId === null ? await all() : [accountId]) {
-      const location = await this.link.send(what, 'hget', [this.names.ids(account), requestId])
-      if (typeof location !== 'string') continue
-      const owner = location.slice(location.indexOf(' ') + 1)
-      if (accountId !== null && owner !== accountId) return null
-      const [entry] = await this.read(what, owner, [requestId])
-      return entry ?? null
-    }
-    return null
+  entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null> {
+    return this.log.entry(accountId, requestId)
   }
 
   /** A page in any order. */
@@ -131,30 +97,35 @@ export class RedisUsage {
     const to = isDescending ? `[${last}` : `(${last}`
     for (let scanned = 0; scanned < MAX_SCANNED;) {
       // In the index of all accounts, the account follows the name.
-      const names = await this.order(accountId, {
+      const places = await this.log.places(accountId, {
         from: isDescending ? `(${from}` : `(${from}\0${AFTER_ALL}`,
         to,
         isDescending,
       })
-      const found = await this.readAll('reading entries', names)
+      const found = await this.log.read('reading entries', places)
       for (const [at, entry] of found.entries()) {
         if (entries.length === limit) return { entries, next: from }
-        from = names[at]?.name ?? from
-        if (entry !== null && matchesEntry(entry, filter)) entries.push(entry)
+        from = places[at]?.name ?? from
+        if (entry !== null && isInRange(entry, query) && matchesEntry(entry, filter)) entries.push(entry)
       }
-      if (names.length < BATCH) return { entries, next: null }
-      scanned += names.length
+      if (places.length < BATCH) return { entries, next: null }
+      scanned += places.length
     }
     return { entries, next: from }
   }
 
-  /** The entries in the range of the query. */
+  /** The number of entries in the range of the query, by the times in their names. */
   async count(query: Pick<EntryQuery, 'accountId' | 'fromMs' | 'toMs'>): Promise<number> {
     const { accountId } = query
-    const [oldest, newest] = boundsOf(query)
-    const { allOrder } = this.names
-    const all = async () => (allOrder === null ? await this.ordersOf() : [allOrder])
-    const indexes = accountId === null ? await all() : [this.names.order(accountId)]
+    const [oldest, newest] = boundsOf(query, 0)
+    const { names } = this
+    const { allNames, formerNames } = names
+    const ofAll = allNames === null || formerNames === null ? null : [allNames, formerNames]
+    const accounts = accountId === null ? (ofAll ?? (await this.accounts())) : [accountId]
+    const indexes =
+      accountId === null && ofAll !== null
+        ? ofAll
+        : accounts.flatMap((account) => [names.log(account), names.formerOrder(account)])
     const counts = await Promise.all(
       indexes.map((index) =>
         this.link.send('counting entries', 'zlexcount', [index, `[${oldest}`, `(${newest}`]),
@@ -163,38 +134,34 @@ export class RedisUsage {
     return counts.reduce((sum: number, count) => sum + Number(count), 0)
   }
 
-  private async ordersOf(): Promise<string[]> {
-    return (await this.accounts()).map((account) => this.names.order(account))
-  }
-
   /** The same in batches, newest first. */
   private async *range(query: EntryQuery): AsyncGenerator<readonly LedgerEntry[]> {
     const [oldest, newest] = boundsOf(query)
     for (let from = newest; ;) {
       const range = { from: `(${from}`, to: `[${oldest}`, isDescending: true }
-      const names = await this.order(query.accountId, range)
-      const last = names.at(-1)
+      const places = await this.log.places(query.accountId, range)
+      const last = places.at(-1)
       if (last === undefined) return
       from = last.name
-      const found = await this.readAll('reading entries', names)
-      yield found.filter((entry) => entry !== null)
+      const found = await this.log.read('reading entries', places)
+      yield found.filter((entry) => entry !== null).filter((entry) => isInRange(entry, query))
     }
   }
 
   async *export(sinceMs: number): AsyncGenerator<readonly LedgerEntry[]> {
-    const namesFrom = (from: string): Promise<IndexedEntry[]> => {
-      return this.order(null, { from, to: `[${AFTER_ALL}`, isDescending: false })
+    const placesFrom = (from: string): Promise<EntryPlace[]> => {
+      return this.log.places(null, { from, to: `[${AFTER_ALL}`, isDescending: false })
     }
-    for (let reading = namesFrom(`[${timePrefix(sinceMs)}`); ;) {
-      const names = await reading
-      const last = names.at(-1)
+    for (let reading = placesFrom(`[${timePrefix(sinceMs - NEAR_MS)}`); ;) {
+      const places = await reading
+      const last = places.at(-1)
       if (last === undefined) return
-      // After the entry and its account's name, which follows it in the index of all accounts. Read while the
-      // entries are read; if the caller stops, the reply is ignored.
-      reading = namesFrom(`(${last.name}\0${AFTER_ALL}`)
+      // After the entry and what follows its name. Read while the entries are read; if the caller stops, the
+      // reply is ignored.
+      reading = placesFrom(`(${last.name}\0${AFTER_ALL}`)
       reading.catch(() => undefined)
-      const found = await this.readAll('exporting entries', names)
-      const entries = found.filter((entry) => entry !== null)
+      const found = await this.log.read('exporting entries', places)
+      const entries = found.filter((entry) => entry !== null).filter(({ atMs }) => atMs >= sinceMs)
       if (entries.length > 0) yield entries
     }
   }
@@ -246,77 +213,26 @@ export class RedisUsage {
     return uses
   }
 
-  /** A batch of entries of one account or of all, in order; in a Cluster, merged from all accounts. */
-  private async order(
-    accountId: string | null,
-    { from, to, isDescending }: TimeRange,
-    limit = BATCH,
-  ): Promise<IndexedEntry[]> {
-    const command = isDescending ? 'zrevrangebylex' : 'zrangebylex'
-    const { allOrder } = this.names
-    const read = async (account: string | null): Promise<IndexedEntry[]> => {
-      const index = account === null ? (allOrder ?? '') : this.names.order(account)
-      const range = [index, from, to, 'LIMIT', 0, limit]
-      return stringsOf(await this.link.send('reading entries', command, range)).map((member) => {
-        const [name = '', owner = account ?? ''] = member.split('\0')
-        return { name, accountId: owner }
-      })
-    }
-    const all = async () => (allOrder === null ? await this.accounts() : [null])
-    const owners = accountId === null ? await all() : [accountId]
-    const found = await Promise.all(owners.map(read))
-    const [first = [], ...others] = found
-    if (others.length === 0) return first
-    const sign = isDescending ? -1 : 1
-    return found
-      .flat()
-      .sort((a, b) => (a.name < b.name ? -sign : a.name > b.name ? sign : 0))
-      .slice(0, limit)
-  }
-
-  /** In the order of the names; null for an entry that was pruned in between. */
-  private async readAll(what: string, names: readonly IndexedEntry[]): Promise<(LedgerEntry | null)[]> {
-    const byAccount = groupBy(names.keys(), (at) => names[at]?.accountId ?? '')
-    const entries: (LedgerEntry | null)[] = names.map(() => null)
-    await Promise.all(
-      Array.from(byAccount, async ([accountId, positions]) => {
-        const ids = positions.map((at) => requestIdIn(names[at]?.name ?? ''))
-        const found = await this.read(what, accountId, ids)
-        found.forEach((entry, at) => (entries[positions[at] ?? 0] = entry))
-      }),
-    )
-    return entries
-  }
-
-  private async read(
-    what: string,
-    accountId: string,
-    ids: readonly string[],
-  ): Promise<(LedgerEntry | null)[]> {
-    const keys = [this.names.entries(accountId), this.names.ids(accountId)]
-    const texts = listOf(await this.link.run(what, LEDGER_SCRIPTS.readEntries, { keys, args: ids }))
-    return ids.map((id, at) => {
-      const text = texts[at]
-      if (typeof text !== 'string') return null
-      const entry = parseRecord(what, `entry '${id}'`, () => readEntry(text))
-      if (entry.accountId === accountId) return entry
-      throw unavailable(`${what} failed`, damaged(`entry '${id}'`, 'it belongs to another account'))
-    })
-  }
-
   private async bucket(
     accountId: string,
     { by, startMs, isByProperty }: Pick<SumQuery, 'by'> & { startMs: number; isByProperty: boolean },
   ): Promise<UsageSum[]> {
-    const name = this.names[isByProperty ? 'propertySum' : 'sum'](accountId, by, startMs)
-    const fields = await this.link.send('reading sums', 'hgetall', [name])
     const sums = new Map<string, SumCounters>()
-    for (const [field, count] of pairsOf(fields)) {
-      const end = field.lastIndexOf('\0')
-      const of = field.slice(0, end)
-      const sum = sums.get(of) ?? newSum()
-      setCounter(sum, Number(field.slice(end + 1)), Number(count))
-      sums.set(of, sum)
+    const add = (owner: string, counts: readonly Count[]): void => {
+      const sum = sums.get(owner) ?? newSum()
+      for (const [counter, count] of counts) addCounter(sum, counter, count)
+      sums.set(owner, sum)
+    }
+    const names = [this.names.sum(accountId, by, startMs)]
+    if (isByProperty) names.push(this.names.propertySum(accountId, by, startMs))
+    for (const [at, name] of names.entries()) {
+      for (const [field, value] of await readBucket(this.link, 'reading sums', name)) {
+        const cell = parseCell(accountId, field, value)
+        // Of the first bucket, only entries have properties.
+        if (isByProperty && at === 0) {
+          for (const property of cell.properties()) add(`${property}\0${cell.model}`, cell.counts)
+        } else add(cell.owner, cell.counts)
+      }
     }
     return Array.from(sums, ([of, sum]) => {
       const [keyId = '', model = ''] = of.split('\0')
@@ -325,12 +241,24 @@ export class RedisUsage {
   }
 }
 
-/** The range of a query: from the first (inclusive) to the second (exclusive) in the order of names. */
-function boundsOf({
-  fromMs = 0,
-  toMs,
-}: Pick<EntryQuery, 'fromMs' | 'toMs'>): readonly [oldest: string, newest: string] {
-  return [timePrefix(fromMs), toMs === undefined ? AFTER_ALL : timePrefix(Math.max(0, toMs))]
+/** Names have the time of an entry to `NEAR_MS`. */
+function isInRange(
+  { atMs }: LedgerEntry,
+  { fromMs = 0, toMs = Number.MAX_VALUE }: Pick<EntryQuery, 'fromMs' | 'toMs'>,
+): boolean {
+  return atMs >= fromMs && atMs < toMs
+}
+
+/**
+ * The range of a query: from the first (inclusive) to the second (exclusive) in the order of names, with
+ * those whose time is near.
+ */
+function boundsOf(
+  { fromMs = 0, toMs }: Pick<EntryQuery, 'fromMs' | 'toMs'>,
+  nearMs = NEAR_MS,
+): readonly [oldest: string, newest: string] {
+  const newest = toMs === undefined ? AFTER_ALL : timePrefix(Math.max(0, toMs) + nearMs)
+  return [timePrefix(fromMs - nearMs), newest]
 }
 
 /** Names and values of a hash, which ioredis returns as an object. */

@@ -6,15 +6,18 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import { dayOf, isBudget, monthOf } from '../../limit-arithmetic.js'
 import { unavailable } from '../../store-errors.js'
 import type { Demand, Reservation } from '../../ledger.js'
-import { chargedNanoUsd, countersOf, usedTokens } from '../../records/count-usage.js'
+import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
+import { digestOf, packEntry } from '../../records/packed-entry.js'
 import { CommandBatches } from '../connection/command-batches.js'
 import type { Argument } from '../connection/script.js'
 import { parseBatchReply } from '../connection/parse-replies.js'
 import { amountsOf, holdsOf, parseSharedHolds, type Hold } from '../limits/encode-demands.js'
 import { chargeActualUsage } from '../limits/admissions.js'
 import { NUMBERS_PER_SLICE } from '../limits/slices.js'
+import { cellOf, countersText } from './cells.js'
 import type { LedgerContext } from './context.js'
-import { BUCKET_MS, slotPrefix, timePrefix, LEDGER_SCRIPTS, type LedgerKeys } from './ledger-keys.js'
+import { nameOfEntry, nameOfId, timeIn } from './entry-names.js'
+import { BUCKET_MS, slotPrefix, LEDGER_SCRIPTS, type LedgerKeys } from './ledger-keys.js'
 
 /**
  * Entries of one command, which blocks the server for about two milliseconds. With fewer, slices would be
@@ -28,8 +31,6 @@ const [ALREADY, SETTLED] = [0, 1]
 /** An entry to settle. */
 export interface SettledEntry {
   readonly entry: LedgerEntry
-  /** The record of the entry. */
-  readonly record: string
   /** Settles only an expired reservation. */
   readonly isDue: boolean
   readonly reservation?: Reservation | undefined
@@ -70,7 +71,7 @@ export class Settlement {
     })
     const reports = slices.reportsFor(requests, reportedAtMs)
     const keys = names.isCluster ? keysOf(names, entries) : [names.reservations(accountId)]
-    const fixed = [names.ids(accountId), names.ends(accountId), names.allOrder ?? '']
+    const fixed = [names.ids(accountId), names.ends(accountId), names.allNames ?? '']
     const args: Argument[] = [clock(), processName, JSON.stringify(reports), ...fixed]
     for (const each of entries) args.push(encodeSettlement(each, names.isCluster))
     const { numbers, valueAt } = parseBatchReply(await link.run(WHAT, LEDGER_SCRIPTS.settle, { keys, args }))
@@ -104,6 +105,10 @@ export class Settlement {
   }
 }
 
+const KEYS = [
+  ...(['reservations', 'ids', 'ends', 'log', 'dictionaries', 'lastUse', 'settled', 'past'] as const),
+]
+
 /** The keys that the script accesses: a Cluster needs them while it moves the slot. */
 function keysOf(names: LedgerKeys, entries: readonly SettledEntry[]): string[] {
   const keys = new Set<string>()
@@ -113,9 +118,8 @@ function keysOf(names: LedgerKeys, entries: readonly SettledEntry[]): string[] {
       const name = names.slice(accountId, demand)
       if (name !== null) keys.add(name)
     }
-    for (const name of ['reservations', 'ids', 'ends', 'entries', 'order', 'lastUse', 'past'] as const) {
-      keys.add(names[name](accountId))
-    }
+    for (const name of KEYS) keys.add(names[name](accountId))
+    keys.add(names.dictionary(accountId, monthOf(timeIn(nameOfEntry(entry)))))
     for (const by of ['hour', 'day'] as const) {
       const startMs = Math.floor(atMs / BUCKET_MS[by]) * BUCKET_MS[by]
       keys.add(names.buckets(accountId, by)).add(names.sum(accountId, by, startMs))
@@ -125,16 +129,26 @@ function keysOf(names: LedgerKeys, entries: readonly SettledEntry[]): string[] {
 }
 
 /** An entry as `settle.lua` parses it. */
-function encodeSettlement({ entry, record, isDue, reservation }: SettledEntry, isCluster: boolean): string {
-  const { accountId, requestId, keyId, model, atMs } = entry
+function encodeSettlement({ entry, isDue, reservation }: SettledEntry, isCluster: boolean): string {
+  const { accountId, requestId, keyId, atMs } = entry
   const demands = reservation?.demands.filter(({ shared }) => !isCluster || !shared) ?? []
   const holds = unreservedHolds(accountId, reservation && { ...reservation, demands })
   const fields = [
-    ...[accountId, requestId, keyId, model, timePrefix(atMs), Math.floor(atMs)],
+    ...[accountId, requestId, keyId, Math.floor(atMs)],
     ...[usedTokens(entry) ?? '', chargedNanoUsd(entry) ?? '', unreservedCost(entry, reservation)],
-    ...[countersOf(entry).join(' '), isDue ? 'due' : '', JSON.stringify(holds)],
+    ...[countersText(entry), isDue ? 'due' : '', JSON.stringify(holds)],
   ]
-  return `${fields.join('\0')}\n${record}`
+  return `${fields.join('\0')}\n${encodeEntry(entry)}${cellOf(entry)}`
+}
+
+/** The names and the parts of an entry, as the scripts that store it parse them. */
+export function encodeEntry(entry: LedgerEntry): string {
+  const name = nameOfEntry(entry)
+  const nameMs = timeIn(name)
+  const { shared, own } = packEntry(entry, nameMs)
+  const texts = shared.map((text) => `${text === '' ? '' : digestOf(text)}\t${text}\t`).join('')
+  const names = [name, nameOfId(entry.requestId) ?? '', monthOf(nameMs)]
+  return `${names.join('\0')}\0${texts}\n${own}\n`
 }
 
 /** The holds to correct without a reservation: those of a slice, or budgets that were not charged. */

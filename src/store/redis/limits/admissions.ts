@@ -12,6 +12,7 @@ import { writeEntry } from '../../records/entry-text.js'
 import { CommandBatches } from '../connection/command-batches.js'
 import { parseBatchReply } from '../connection/parse-replies.js'
 import type { LedgerContext } from '../ledger/context.js'
+import { nameOfId } from '../ledger/entry-names.js'
 import { accountPrefix, slotPrefix, groupBy, limitKey, LEDGER_SCRIPTS } from '../ledger/ledger-keys.js'
 import { holdsOf, amountsOf, type SharedHolds } from './encode-demands.js'
 
@@ -141,6 +142,11 @@ export class Admissions {
     const found = [names.reservations(accountId), names.ids(accountId)].map((name) =>
       link.send(WHAT, 'hexists', [name, requestId]),
     )
+    const name = nameOfId(requestId)
+    if (name !== null) {
+      const args = [names.log(accountId), `[${name}\0`, `(${name}\u0001`]
+      found.push(link.send(WHAT, 'zlexcount', args))
+    }
     return (await Promise.all(found)).includes(1)
   }
 
@@ -249,7 +255,7 @@ class AdmissionBatches {
     for (const { slot, accountId, reservation, demands } of requests) {
       keys.add(`${slot}:none`)
       if (reservation !== null) {
-        for (const name of ['reservations', 'ids', 'ends'] as const) keys.add(names[name](accountId))
+        for (const name of ['reservations', 'ids', 'log', 'ends'] as const) keys.add(names[name](accountId))
       }
       for (const { kind, subject } of demands) keys.add(limitKey(slot, kind, subject))
     }
@@ -262,9 +268,10 @@ function encodeRequest(request: SlotRequest): string {
   const { what, accountId, leaseMs, demands, member, reservation } = request
   const { requestId, unsettled } = reservation?.admission ?? { requestId: '', unsettled: null }
   const head = [accountId, requestId, Math.ceil(leaseMs), what, Math.floor(unsettled?.atMs ?? 0)]
+  const name = requestId === '' ? '' : (nameOfId(requestId) ?? '')
   const holds = JSON.stringify(holdsOf(accountId, demands, member))
   const shared = JSON.stringify(reservation?.shared ?? [])
-  return `${head.join('\0')}\0${holds}\n${shared}\n${unsettled === null ? '' : writeEntry(unsettled)}`
+  return `${head.join('\0')}\0${name}\0${holds}\n${shared}\n${unsettled === null ? '' : writeEntry(unsettled)}`
 }
 
 /** The usage that replaces the amounts of the holds. */

@@ -12,26 +12,24 @@ local function is_due(lease, open, id)
   redis.call('ZREM', ends, lease)
   return false
 end
-local function count(own, by, length, at, fields, counts)
+local function count(own, by, length, at, cell, counters, counts)
   local start = whole(math.floor(at / length) * length)
-  local sum = own .. ':' .. by .. ':' .. start
-  local before, pairs_of = redis.call('HMGET', sum, unpack(fields)), {}
-  for n, field in ipairs(fields) do
-    pairs_of[2 * n - 1] = field
-    pairs_of[2 * n] = math.min(MOST, tonumber(before[n] or '0') + counts[n])
+  -- The first entry of its cell in this hour or day, which may be the first of all.
+  if add_to_cell(own .. ':' .. by .. ':' .. start, cell, counters, counts) then
+    redis.call('ZADD', own .. ':' .. by .. 's', start, start)
   end
-  redis.call('HSET', sum, unpack(pairs_of))
-  -- The first entry of its key and model in this hour or day, which may be the first of all.
-  if not before[1] then redis.call('ZADD', own .. ':' .. by .. 's', start, start) end
 end
 local function settle(text)
-  local lease, account, id, key, model, time, at_ms, tokens, cost, unreserved_cost, counters, mode, holds, from =
-    string.match(text, '^(([^%z]+)%z([^%z]+))%z([^%z]+)%z([^%z]+)%z(%w+)%z' ..
-      '([^%z]*)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z(%a*)%z([^\n]*)\n()')
+  local lease, account, id, key, at_ms, tokens, cost, unreserved_cost, counters, mode, holds, from =
+    string.match(text, '^(([^%z]+)%z([^%z]+))%z([^%z]+)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z(%a*)%z' ..
+      '([^\n]*)\n()')
+  local name, name_of_id, month, shared, own_text, cell =
+    string.match(text, '^([^%z]+)%z([^%z]*)%z(%d+)%z([^\n]*)\n([^\n]*)\n(.*)$', from)
   local own, at = 'sluice:{' .. account .. '}', tonumber(at_ms)
-  local open = own .. ':open'
+  local open, log = own .. ':open', own .. ':log'
   if mode == 'due' and not is_due(lease, open, id) then return 0 end
   if redis.call('HEXISTS', ids, id) == 1 then return 0 end
+  if name_of_id ~= '' and has_entry(log, name_of_id) then return 0 end
   local reserved = nil
   local known = redis.call('HGET', open, id)
   if known then
@@ -44,20 +42,15 @@ local function settle(text)
     local day = math.floor(at / DAY)
     charge_actual_usage(now, cjson.decode(holds), day, month_of(day), tokens, unreserved_cost, false)
   end
-  local entry = redis.call('XADD', own .. ':rows', '*', 'row', string.sub(text, from))
-  redis.call('HSET', ids, id, entry .. ' ' .. account)
-  local name = time .. id
-  redis.call('ZADD', own .. ':order', 0, name)
-  if order_of_all ~= '' then redis.call('ZADD', order_of_all, 0, name .. '\0' .. account) end
+  add_entry(own, account, { name = name, month = month, shared = shared, own = own_text }, ids, order_of_all)
+  -- A gateway of an earlier version looks up ids: its own late settlement of the same request must find this one.
+  if mode == 'due' then redis.call('HSETNX', ids, id, '0-0 ' .. account) end
   local last = redis.call('HGET', own .. ':used', key)
   if not last or tonumber(last) < at then redis.call('HSET', own .. ':used', key, at_ms) end
-  local fields, counts, prefix = {}, {}, key .. '\0' .. model .. '\0'
-  for field, n in string.gmatch(counters, '(%d+) (%d+)') do
-    fields[#fields + 1] = prefix .. field
-    counts[#counts + 1] = tonumber(n)
-  end
-  count(own, 'hour', HOUR, at, fields, counts)
-  count(own, 'day', DAY, at, fields, counts)
+  local counts = cjson.decode(counters)
+  count(own, 'hour', HOUR, at, cell, counters, counts)
+  count(own, 'day', DAY, at, cell, counters, counts)
+  redis.call('INCR', own .. ':settled')
   if math.floor(at / DAY) < math.floor(now / DAY) then redis.call('INCR', own .. ':past') end
   return 1, reserved
 end

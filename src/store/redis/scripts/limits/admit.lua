@@ -83,8 +83,13 @@ local function undo(holds, waits)
     if waits[at] == 0 then apply(states[key], kind, -cost, limit) end
   end
 end
-local function reserve(open, id, lease_member, lease, of_day, of_month, text)
-  if redis.call('HEXISTS', ids, id) == 1 then return false end
+-- Whether the ledger has an entry of the request.
+local function is_settled(own, id, name)
+  return redis.call('HEXISTS', ids, id) == 1 or name ~= '' and has_entry(own .. ':log', name)
+end
+local function reserve(own, id, name, lease_member, lease, of_day, of_month, text)
+  if is_settled(own, id, name) then return false end
+  local open = own .. ':open'
   local reserved = of_day .. ' ' .. of_month .. '\n' .. text
   if redis.call('HSETNX', open, id, reserved) == 0 then return false end
   redis.call('ZADD', ends, now + lease, lease_member)
@@ -104,14 +109,14 @@ local function note(holds, of_day, of_month)
   end
 end
 local function decide(text)
-  local lease_member, account, id, lease_ms, what, at, rest =
-    string.match(text, '^(([^%z]*)%z([^%z]*))%z(%d+)%z(%a+)%z(%d*)%z()')
+  local lease_member, account, id, lease_ms, what, at, name, rest =
+    string.match(text, '^(([^%z]*)%z([^%z]*))%z(%d+)%z(%a+)%z(%d*)%z([^%z]*)%z()')
   local reserved, lease = string.sub(text, rest), tonumber(lease_ms)
   local holds = cjson.decode(string.match(reserved, '^[^\n]*'))
   local outcome, waits = 1, {}
   if what == 'take' then outcome = compute(holds, waits) end
   if what ~= 'look' and id ~= '' then
-    local open = 'sluice:{' .. account .. '}:open'
+    local own = 'sluice:{' .. account .. '}'
     local of_day, of_month = day, month
     if what == 'note' then
       -- The day of its arrival: if a later day has counted it, that part is unknown and not returned.
@@ -119,9 +124,8 @@ local function decide(text)
       of_month = month_of(of_day)
     end
     if outcome == 0 then
-      local is_known = redis.call('HEXISTS', ids, id) + redis.call('HEXISTS', open, id) > 0
-      if is_known then outcome = 2 end
-    elseif not reserve(open, id, lease_member, lease, of_day, of_month, reserved) then outcome = 2
+      if redis.call('HEXISTS', own .. ':open', id) == 1 or is_settled(own, id, name) then outcome = 2 end
+    elseif not reserve(own, id, name, lease_member, lease, of_day, of_month, reserved) then outcome = 2
     elseif what == 'note' then note(holds, of_day, of_month) end
   end
   add(outcome)

@@ -1,0 +1,60 @@
+/**
+ * Goal: an entry takes at most 400 bytes of Redis, and the sums of an hour at most 300 bytes of Redis for
+ * each combination of key, model and labels. Method: entries of real form of one day are settled; Redis
+ * reports the memory of each key. The long suite and `SLUICE_ENTRIES=40000` measure 40,000, the number of
+ * the tables in the documentation.
+ */
+import { Redis } from 'ioredis'
+import t from 'tap'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { IS_LONG } from '../../helpers/long-suite.js'
+import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
+import { realEntries } from './real-entries.js'
+
+const COUNT = Number(process.env['SLUICE_ENTRIES'] ?? (IS_LONG ? 40_000 : 6_000))
+const MOST = { redis: 400, cell: 300 }
+const AT_ONCE = 500
+const START = Date.UTC(2026, 10, 20)
+
+t.setTimeout(300_000)
+const missing = redisMissing()
+
+void t.test('redis', { skip: missing, timeout: 120_000 }, async (t) => {
+  const url = freshDatabases(await startRedis(t))()
+  const entries = realEntries(COUNT, START)
+  await settle(url, entries)
+  const client = new Redis(url)
+  t.teardown(() => client.disconnect())
+  const bytes = new Map<'entries' | 'hours' | 'others', number>()
+  for (const key of await client.keys('sluice:*')) {
+    const of = /:hour:|:hours$/.test(key)
+      ? 'hours'
+      : /:(?:log|names|texts|texts:\d+|ids|order|rows)$/.test(key)
+        ? 'entries'
+        : 'others'
+    bytes.set(of, (bytes.get(of) ?? 0) + Number(await client.memory('USAGE', key, 'SAMPLES', 0)))
+  }
+  const cells = new Set(
+    entries.map(({ atMs, keyId, model, labels }) =>
+      [Math.floor(atMs / 3_600_000), keyId, model, labels].join(' '),
+    ),
+  )
+  const entry = (bytes.get('entries') ?? 0) / COUNT
+  const cell = (bytes.get('hours') ?? 0) / cells.size
+  t.comment(
+    `${COUNT} entries: ${entry.toFixed(0)} bytes each; ${cells.size} sums of hours: ${cell.toFixed(0)} each`,
+  )
+  t.ok(entry <= MOST.redis, `${entry} bytes an entry`)
+  t.ok(cell <= MOST.cell, `${cell} bytes a sum`)
+})
+
+/** Settles entries, adds up the sums, and closes the store. */
+async function settle(url: string, entries: readonly LedgerEntry[]): Promise<void> {
+  const store = await openStore(url)
+  for (let at = 0; at < entries.length; at += AT_ONCE) {
+    await Promise.all(entries.slice(at, at + AT_ONCE).map((entry) => store.ledger.settle(entry)))
+  }
+  await store.ledger.prune({ entriesBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: 0 })
+  await store.close()
+}
