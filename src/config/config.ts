@@ -195,6 +195,9 @@ export type RouteConfig = Immutable<ReturnType<typeof routeOf>>
 /** An upstream, and the model that is requested from it; null: the model that the client requested. */
 export type TargetName = RouteConfig['fallback'][number]
 
+/** `defaults` of a target. */
+export type TargetDefaults = NonNullable<TargetName['defaults']>
+
 /** When a target is taken out of use because too many of its requests failed. */
 export type AbortConfig = NonNullable<RouteConfig['targets'][number]['abort']>
 

@@ -19,6 +19,7 @@ import {
   type PlatformConfig,
   type RouteConfig,
   type ShadowConfig,
+  type TargetName,
 } from './config.js'
 import type { GuardrailConfig } from './schema/guardrails-schema.js'
 import { hideSecrets } from '../hide-secrets.js'
@@ -240,18 +241,26 @@ function shownBreaker({ windowMs, openMs, ...breaker }: BreakerConfig): JsonObje
   return { ...snakeKeys(breaker), ...seconds }
 }
 
-function shownRoute({ match, when, targets, shadow, ...route }: RouteConfig): JsonObject {
+function shownRoute({ match, when, targets, fallback, shadow, ...route }: RouteConfig): JsonObject {
   const conditions =
     when === null ? null : { ...snakeKeys(when), labels: mapValues(when.labels, (label) => label) }
   return {
     ...('prefix' in match && match.prefix === '' ? { model: '*' } : match),
     when: conditions,
     targets: targets.map(({ abort, ...target }) => {
-      return { ...snakeKeys(target), abort: abort === null ? null : shownAbort(abort) }
+      return { ...shownTarget(target), abort: abort === null ? null : shownAbort(abort) }
     }),
+    fallback: fallback.map(shownTarget),
     ...snakeKeys(route),
     shadow: shadow === null ? null : shownShadow(shadow),
   }
+}
+
+function shownTarget({ defaults, ...target }: TargetName): JsonObject {
+  if (defaults === undefined) return snakeKeys(target)
+  const { maxOutputTokens, ...others } = defaults
+  const tokens = maxOutputTokens === undefined ? {} : { max_tokens: maxOutputTokens }
+  return { ...snakeKeys(target), defaults: { ...snakeKeys(others), ...tokens } }
 }
 
 /** Expressions are shown; header values, parameters and the paths of addresses may be secrets. */

@@ -259,7 +259,7 @@ class ShadowRun implements RequestContext {
     if (!permitsShadow(original.call, { target })) return null
     const model = modelAt(shadow.target, request.model)
     if (refusalAt(original.call, { target, model }, generation) !== null) return null
-    return { target, model, isFallback: false, latency: null, canary: null }
+    return { target, model, defaults: null, isFallback: false, latency: null, canary: null }
   }
 
   /** Reserves a slot and the maximum cost of the copy. */

@@ -3,6 +3,7 @@
  * Part of `config-file-schema.ts`; `check-routes.ts` checks the values.
  */
 import * as z from 'zod'
+import { EFFORTS, type RequestDefaults } from '../../formats/chat/request.js'
 import { cacheControlOf, cacheControlSchema, routeCacheOf, routeCacheSchema } from './cache-schema.js'
 import { guardrailNames, pluginHook } from './guardrails-schema.js'
 import { section, type Section } from './section.js'
@@ -12,6 +13,33 @@ const upstreamName = name.describe('A name under `upstreams`.')
 const upstreamModel = modelText
   .optional()
   .describe('The model to request from it. Default: the model that the client requested.')
+
+const penalty = z.number().min(-2).max(2)
+
+const defaults = z
+  .strictObject({
+    temperature: z.number().min(0).max(2).optional().describe('Randomness of the reply.'),
+    top_p: share.optional().describe('Share of the probability from which tokens are drawn.'),
+    max_tokens: whole(1, 100_000_000)
+      .optional()
+      .describe('Maximum tokens of the reply, under the name that the format has for it.'),
+    reasoning_effort: z.enum(EFFORTS).optional().describe('Effort of reasoning models.'),
+    verbosity: z.enum(['low', 'medium', 'high']).optional().describe('Length of the answer.'),
+    seed: z.int().optional().describe('For repeatable replies, if the upstream supports them.'),
+    stop: z
+      .union([text(256), z.array(text(256)).min(1).max(16)], {
+        error: 'must be a text, or a list of 1 to 16 texts',
+      })
+      .optional()
+      .describe('Texts that end the reply.'),
+    presence_penalty: penalty.optional().describe('Penalty for tokens that occurred before.'),
+    frequency_penalty: penalty.optional().describe('Penalty for tokens by their number so far.'),
+    parallel_tool_calls: z.boolean().optional().describe('Whether a reply may call several tools.'),
+    service_tier: text(64).optional().describe('Tier of the provider.'),
+  })
+  .describe(
+    'Members that a request to this target gets if the client left them out. Use `quirks.set` of an upstream for members that it always gets.',
+  )
 
 const abort = z
   .strictObject({
@@ -41,10 +69,12 @@ const target = z.strictObject({
       'Its share of the requests, relative to the weights of the other targets. A target with weight 0 receives no request. At least one weight must be above 0.',
     ),
   model: upstreamModel,
+  defaults: defaults.optional(),
   abort: abort.optional(),
 })
 
-const fallbackTarget = z.strictObject({ upstream: upstreamName, model: upstreamModel })
+const namedTarget = z.strictObject({ upstream: upstreamName, model: upstreamModel })
+const fallbackTarget = namedTarget.extend({ defaults: defaults.optional() })
 
 const when = z
   .strictObject({
@@ -225,7 +255,7 @@ export function routeOf(route: RouteValues) {
     sticky: route.sticky,
     balance: route.balance,
     /** Tried in order after the targets. */
-    fallback: route.fallback.map((target) => section(fallbackTarget, target)),
+    fallback: route.fallback.map(fallbackOf),
     retry: retry === undefined ? NO_RETRY : section(retrySchema, retry),
     /** Null: no hedging. */
     hedge: hedge === undefined ? null : section(hedgeSchema, hedge),
@@ -255,9 +285,23 @@ function matchOf({ model, prefix = '' }: RouteValues): Match {
   return model === undefined || model === EVERY_MODEL ? { prefix } : { model }
 }
 
-function targetOf(values: z.output<typeof target>) {
+function fallbackOf({ defaults: given, ...values }: z.output<typeof fallbackTarget>) {
+  return { ...section(namedTarget, values), ...(given === undefined ? {} : { defaults: defaultsOf(given) }) }
+}
+
+function defaultsOf({ stop, max_tokens: maxTokens, ...others }: z.output<typeof defaults>): RequestDefaults {
+  const given = Object.entries(section(defaults, others)).filter(([, value]) => value !== null)
   return {
-    ...section(fallbackTarget, values),
+    ...Object.fromEntries(given),
+    ...(maxTokens === undefined ? {} : { maxOutputTokens: maxTokens }),
+    ...(stop === undefined ? {} : { stop: typeof stop === 'string' ? [stop] : stop }),
+  }
+}
+
+function targetOf(values: z.output<typeof target>) {
+  const { upstream, model, defaults: given } = values
+  return {
+    ...fallbackOf({ upstream, model, defaults: given }),
     weight: values.weight,
     /** Null: it stays in use regardless of failures. */
     abort: values.abort === undefined ? null : abortOf(values.abort),

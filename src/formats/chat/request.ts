@@ -215,6 +215,34 @@ export interface ChatRequest {
   embedding?: Embedding
 }
 
+/** Members that a request gets if the client left them out. */
+export interface RequestDefaults extends Readonly<
+  Partial<
+    Pick<
+      ChatRequest,
+      | 'temperature'
+      | 'topP'
+      | 'maxOutputTokens'
+      | 'reasoningEffort'
+      | 'verbosity'
+      | 'seed'
+      | 'presencePenalty'
+      | 'frequencyPenalty'
+      | 'parallelToolCalls'
+      | 'serviceTier'
+    >
+  >
+> {
+  readonly stop?: readonly string[]
+}
+
+/** The request with the defaults for what the client left out; the request itself if there is nothing. */
+export function withDefaults(request: ChatRequest, defaults: RequestDefaults | null): ChatRequest {
+  if (defaults === null || request.embedding !== undefined) return request
+  const { stop, ...others } = defaults
+  return { ...others, ...(stop === undefined ? {} : { stop: [...stop] }), ...request }
+}
+
 /** One input: a text, or the token ids of a text. */
 export type EmbeddingInput = string | readonly number[]
 

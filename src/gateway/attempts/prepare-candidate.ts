@@ -2,7 +2,7 @@
  * Prepares the request for each candidate: in its dialect, with the media and the reasoning state that it
  * needs. A request is encoded once for each dialect and model, for all attempts.
  */
-import { isConfigured, type QuirksConfig } from '../../config/config.js'
+import { isConfigured, type QuirksConfig, type TargetDefaults } from '../../config/config.js'
 import { GatewayError, type WireError } from '../../errors.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../formats/chat/request.js'
@@ -60,6 +60,8 @@ interface Encoded {
   readonly upstreamCodec: UpstreamCodec
   readonly model: string
   readonly quirks: QuirksConfig
+  /** Of the target. */
+  readonly defaults: TargetDefaults | null
   /** Beta features that clients may request; null: all. */
   readonly betas: readonly string[] | null
   /** The upstream, which may store the earlier turns of the conversation. */
@@ -162,7 +164,7 @@ export class Preparation {
     return withRestoredReasoning(call, candidate, memory, exchange)
   }
 
-  private known({ target, model }: Candidate): Encoded | undefined {
+  private known({ target, model, defaults }: Candidate): Encoded | undefined {
     const { wire, upstreamCodec, quirks, upstream } = target
     const { name, allowBetas } = upstream.config
     const isAnyUpstream = this.request.call.history === undefined
@@ -172,6 +174,7 @@ export class Preparation {
         encoded.upstreamCodec === upstreamCodec &&
         encoded.model === model &&
         encoded.quirks === quirks &&
+        encoded.defaults === defaults &&
         encoded.betas === allowBetas &&
         (isAnyUpstream || encoded.name === name),
     )
@@ -185,7 +188,7 @@ export class Preparation {
     return this.keep({ call, rendered, losses: losses.paths, marks }, attempt)
   }
 
-  private destination({ target, model }: Candidate): MarkedDestination {
+  private destination({ target, model, defaults }: Candidate): MarkedDestination {
     const { wire, upstreamCodec, upstream, quirks } = target
     const { generation } = this.request.exchange
     const { allowSyntheticUser } = generation.snapshot.config
@@ -198,6 +201,7 @@ export class Preparation {
       model,
       facts,
       quirks,
+      defaults,
       betas,
       allowSyntheticUser,
       marks: 0,
@@ -217,7 +221,7 @@ export class Preparation {
     { call, rendered, losses, marks }: Pick<Encoded, 'call' | 'rendered' | 'losses' | 'marks'>,
     { candidate, credential, beganMs }: AttemptToEncode,
   ): PreparedRequest {
-    const { target, model } = candidate
+    const { target, model, defaults } = candidate
     const { wire, upstreamCodec, quirks, upstream } = target
     const { name, allowBetas: betas } = upstream.config
     const encoded: Encoded = {
@@ -225,6 +229,7 @@ export class Preparation {
       upstreamCodec,
       model,
       quirks,
+      defaults,
       betas,
       name,
       call,

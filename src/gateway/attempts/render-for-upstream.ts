@@ -3,10 +3,10 @@
  * format, else the conversation encoded in the upstream's dialect. Pure: the same request makes the same
  * bytes.
  */
-import type { QuirksConfig } from '../../config/config.js'
+import type { QuirksConfig, TargetDefaults } from '../../config/config.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
-import type { ChatRequest, Message } from '../../formats/chat/request.js'
+import { withDefaults, type ChatRequest, type Message } from '../../formats/chat/request.js'
 import {
   reportNative,
   type UpstreamCodec,
@@ -21,6 +21,7 @@ import { jsonSteps, largeEdit, writeJson } from '../../formats/wire/json/write-j
 import { atOnce, type Steps } from '../../formats/wire/steps.js'
 import type { Call } from '../phases/receive.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
+import { defaultEdits } from './default-members.js'
 import { applyQuirks, quirkEdits } from '../upstreams/apply-quirks.js'
 
 /** The upstream and its model that a request is rendered for. */
@@ -33,6 +34,8 @@ export interface Destination {
   readonly model: string
   readonly facts: ModelFacts
   readonly quirks: QuirksConfig
+  /** Members of the request that the client left out; absent: none. */
+  readonly defaults?: TargetDefaults | null
   /** Beta features that clients may request; null: all. */
   readonly betas?: readonly string[] | null
   /** Whether a user message may be inserted before a conversation that begins with another role. */
@@ -119,6 +122,7 @@ function edited(call: RenderedCall, destination: Destination, losses: Losses): R
   const context = { model: facts, losses, ...sentBetas(call, destination, passed) }
   edits.push(...upstreamCodec.edits(source, model, context))
   if (call.added !== undefined) edits.push(call.added(facts))
+  edits.push(...defaultEdits(call, destination))
   for (const key in members) edits.push({ key, json: stringifyExact(members[key] ?? null) })
   if (destination.mark !== undefined) mark(source, edits, destination.mark)
   edits.push(...quirkEdits({ body: call.body, dialectEdits: edits }, quirks, report))
@@ -221,9 +225,10 @@ export function bodyOf(
 
 /** The request with the model, the stream flag and the first role that this upstream needs. */
 function requestFor(
-  request: ChatRequest,
-  { upstreamCodec, model, facts, allowSyntheticUser }: Destination,
+  received: ChatRequest,
+  { upstreamCodec, model, facts, defaults = null, allowSyntheticUser }: Destination,
 ): ChatRequest {
+  const request = withDefaults(received, defaults)
   const stream =
     upstreamCodec.wholeOnly?.(request) !== true &&
     (request.stream || upstreamCodec.streamsWhole?.(request, facts) === true)

@@ -1,5 +1,6 @@
 /** Estimates the maximum cost of a request with one candidate, at the price of the candidate's upstream. */
 import type { HostedTool } from '../../formats/chat/hosted-tools.js'
+import { withDefaults } from '../../formats/chat/request.js'
 import type { Generation } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
@@ -24,12 +25,12 @@ interface EstimateOptions {
 export function estimateCandidateCost(
   generation: Generation,
   call: Pick<Call, 'wire' | 'request'>,
-  { target, model }: Pick<Candidate, 'target' | 'model'>,
+  { target, model, defaults }: Pick<Candidate, 'target' | 'model' | 'defaults'>,
   { withUnknown, served = NOT_SERVED }: EstimateOptions,
 ): CostEstimate {
-  const { request } = call
+  const request = withDefaults(call.request, defaults)
   const usual = generation.prices.find(target.upstream.config.name, model, served.model)
-  const tier = served.tier ?? requestedTier(call, target)
+  const tier = served.tier ?? requestedTier({ wire: call.wire, request }, target)
   const budgetPrice = generation.budgetPrices.of(usual, tier)
   const facts = generation.facts(model)
   const { limiting } = generation.snapshot.config

@@ -62,7 +62,8 @@ export async function serveNative(
   const { identity } = authenticated
   const clientRequestId = results.identified?.clientRequestId ?? null
   const target = nativeTarget(x, identity)
-  const candidate = { target, model: '', isFallback: false, latency: null, canary: null }
+  const usual = { defaults: null, isFallback: false, latency: null, canary: null }
+  const candidate = { target, model: '', ...usual }
   results.route = { candidates: [candidate], tookMs: null }
   const call = openNative(x, target, identity)
   const { agent } = target.upstream

@@ -6,7 +6,7 @@ import { modelAt } from '../routing/router.js'
 import type { Identity } from '../../accounts/account.js'
 import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
 import { GatewayError } from '../../errors.js'
-import type { HedgeConfig, RetryConfig, RouteConfig } from '../../config/config.js'
+import type { HedgeConfig, RetryConfig, RouteConfig, TargetDefaults } from '../../config/config.js'
 import type { PeakEwma } from '../routing/latency-average.js'
 import type { RouteShadow } from '../routing/router.js'
 import type { HedgeBudget } from '../attempts/retry-and-hedge-budgets.js'
@@ -19,6 +19,8 @@ export interface Candidate {
   readonly target: Target
   /** The model's name at the upstream. */
   readonly model: string
+  /** Members of the request that the client left out; null: none. */
+  readonly defaults: TargetDefaults | null
   readonly isFallback: boolean
   /** Records the time to the first content, if the route prefers fast targets. */
   readonly latency: PeakEwma | null
@@ -73,9 +75,9 @@ export function choose(call: Call, identity: Identity, generation: Generation, c
     const target = generation.target(routeTarget, request, call)
     if (target === null) continue
     const model = modelAt(routeTarget, request.model)
-    const { isFallback, canary } = routeTarget
+    const { defaults, isFallback, canary } = routeTarget
     const latency = isTimed ? states.of(routeTarget.upstream.name).latency(routeTarget) : null
-    candidates.push({ target, model, isFallback, latency, canary })
+    candidates.push({ target, model, defaults, isFallback, latency, canary })
   }
   if (!isNonEmpty(candidates)) {
     const message = `The upstream of the model '${shortModelName(request.model)}' has no embeddings: use another model.`

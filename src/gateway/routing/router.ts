@@ -9,6 +9,7 @@ import type {
   RouteConfig,
   ShadowConfig,
   TargetName,
+  TargetDefaults,
 } from '../../config/config.js'
 import { matches, whenText, type RequestTraits } from './match-route-conditions.js'
 
@@ -24,6 +25,8 @@ export interface RouteTarget {
   readonly model: string | null
   /** The start of the requested model that the upstream does not get; often empty. */
   readonly strip: string
+  /** Members of requests to it that the client left out; null: none. */
+  readonly defaults: TargetDefaults | null
   /** The weight relative to the other targets of the route; 0 for a fallback. */
   readonly weight: number
   readonly isFallback: boolean
@@ -125,9 +128,9 @@ function routeOf(
       throw new Error(`routes[${index}] names the unknown upstream '${target.upstream}'`)
     }
     const { weight = 0, isFallback = false, canary = null, abort = null } = properties
-    const { model } = target
+    const { model, defaults = null } = target
     const { strip } = config
-    return { route: label, upstream, model, strip, weight, isFallback, canary, abort }
+    return { route: label, upstream, model, strip, defaults, weight, isFallback, canary, abort }
   }
   const { shadow } = config
   return {
