@@ -1,6 +1,6 @@
 /**
- * Writes the settings files of a client: shows the differences, needs an answer, keeps each former file beside the new
- * one and replaces it in one step.
+ * Writes the settings files of a client: shows the differences, needs an answer, keeps each former file
+ * beside the new one and replaces it in one step.
  */
 import { randomUUID } from 'node:crypto'
 import {

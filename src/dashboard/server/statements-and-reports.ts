@@ -294,7 +294,7 @@ class Sum {
       input_tokens: this.inputTokens,
       output_tokens: this.outputTokens,
       cost_nano_usd: this.costNanoUsd,
-      cost_usd: usd(this.costNanoUsd) ?? '',
+      cost_usd: usd(this.costNanoUsd),
     }
   }
 

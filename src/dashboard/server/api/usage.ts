@@ -222,7 +222,7 @@ function reportRows(groups: readonly Group[], by: string): schema.UsageReply['re
     input_tokens: total.inputTokens,
     output_tokens: total.outputTokens,
     cost_nano_usd: total.costNanoUsd,
-    cost_usd: usd(total.costNanoUsd) ?? '',
+    cost_usd: usd(total.costNanoUsd),
     unpriced_requests: total.unpriced,
   }))
   return rows.sort((a, b) => {

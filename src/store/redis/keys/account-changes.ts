@@ -1,8 +1,8 @@
 /**
  * Changes of an account with its members and keys (`src/store/account-changes.ts`) in Redis: one script of
- * the account's slot, which writes if the account has not changed since it was read. What is in other slots is
- * written before (pointers of keys, a new parent, the users' lists of accounts) and taken back if the script
- * refuses; a new account gets its name last.
+ * the account's slot, which writes if the account has not changed since it was read. What is in other slots
+ * is written before (pointers of keys, a new parent, the users' lists of accounts) and taken back if the
+ * script refuses; a new account gets its name last.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
