@@ -9,6 +9,7 @@ import {
   changeEntry,
   conflictProblem,
   decideAccount,
+  decideLimits,
   parentName,
   type ChangeContext,
 } from './decide-changes.js'
@@ -32,7 +33,6 @@ import {
   accountValues,
   assertCount,
   LIMIT_FIELDS,
-  limitsIn,
   limitsObject,
 } from './objects.js'
 import { faulty, invalid, notFound, Problem } from './problem-details.js'
@@ -40,7 +40,7 @@ import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js
 import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed, misnamed, sees } from './token-access.js'
 import { accountBeyond, limitsAbove, tokenBounds } from './token-bounds.js'
-import { withBelow } from './usage.js'
+import { withBelow } from '../server/account-selection.js'
 
 const TEXT = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
 const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'false', {
@@ -438,28 +438,14 @@ async function putLimits(services: AdminServices, request: AdminRequest): Promis
     const whole = accountValues(before, null)
     const refusal = accountBeyond(bounds, { values: { ...whole, limits: wanted }, before: whole, most })
     if (refusal !== null) return { refuse: refusal }
-    const limits = limitsIn(wanted)
-    const { limits: former, ...kept } = before
-    if (JSON.stringify(ordered(former)) === JSON.stringify(ordered(limits))) {
-      return { refuse: { unchanged: before } }
-    }
-    const updatedAtMs = Math.max(context.nowMs, (before.updatedAtMs ?? 0) + 1)
-    const item = { ...kept, ...(limits === null ? {} : { limits }), updatedAtMs }
-    const entry = changeEntry(context, {
-      ...{ action: 'account.change', target: before.id, detail: before.name },
-      ...{ before: { limits: values }, after: { limits: shownLimits(item) } },
-    })
-    return { write: { account: item, audit: [entry] } }
+    const { kind, item, audit } = decideLimits(before, wanted, context)
+    return kind === 'unchanged' ? { refuse: { unchanged: item } } : { write: { account: item, audit } }
   })
   return limitsReply(account)
 }
 
 function merged(values: JsonObject, patch: JsonObject): JsonObject {
   return patchedObject(LIMIT_FIELDS, values, patch)
-}
-
-function ordered(limits: object | null | undefined): unknown {
-  return Object.entries(limits ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
 function shownLimits(account: Account): JsonObject {

@@ -6,11 +6,20 @@
 import type { Account, ApiKey, Member } from '../../accounts/account.js'
 import { keyRotation } from '../../accounts/audit-changes.js'
 import { digestOf, newSecret, randomBase62, shownParts } from '../../accounts/key-secret.js'
+import { shownAmounts } from '../../config/schema/limits-schema.js'
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 import type { AccountConflict } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { isSame, without } from './field-types.js'
-import { accountValues, accountWith, keyValues, keyWith, memberValues, memberWith } from './objects.js'
+import {
+  accountValues,
+  accountWith,
+  keyValues,
+  keyWith,
+  limitsIn,
+  memberValues,
+  memberWith,
+} from './objects.js'
 import { invalid, Problem } from './problem-details.js'
 import { entryOf, type Actor } from './services.js'
 
@@ -106,6 +115,25 @@ export function decideAccount(
       return changeEntry(context, { action, target: id, detail: name, ...change })
     },
   })
+}
+
+/** The account with these limits, in the spelling of the API; one that is left out is removed. */
+export function decideLimits(
+  former: Account,
+  wanted: JsonObject,
+  context: ChangeContext,
+): Omit<Decided<Account>, 'differences'> {
+  const { limits: formerLimits = {}, ...kept } = former
+  const limits = limitsIn(wanted)
+  const [before, after] = [shownAmounts(formerLimits), shownAmounts(limits ?? {})]
+  if (isSame(before, after)) return { kind: 'unchanged', item: former, audit: [] }
+  const updatedAtMs = Math.max(context.nowMs, (former.updatedAtMs ?? 0) + 1)
+  const item = { ...kept, ...(limits === null ? {} : { limits }), updatedAtMs }
+  const entry = changeEntry(context, {
+    ...{ action: 'account.change', target: former.id, detail: former.name },
+    ...{ before: { limits: before }, after: { limits: after } },
+  })
+  return { kind: 'change', item, audit: [entry] }
 }
 
 /** The member with these values. */

@@ -133,7 +133,11 @@ export function outlives(field: string, endsAtMs: number): Problem {
 }
 
 /** A changed limit above one of the accounts above. */
-function limitBeyond(values: JsonObject, before: JsonObject, most: readonly KeyLimits[]): Problem | null {
+export function limitBeyond(
+  values: JsonObject,
+  before: JsonObject,
+  most: readonly KeyLimits[],
+): Problem | null {
   const shown = (limits: JsonValue | undefined): JsonObject => shownAmounts(limitsIn(limits) ?? {})
   const former = shown(before['limits'])
   const bounds = most.map((limits) => shownAmounts(limits))

@@ -14,7 +14,7 @@ import {
   type Report,
   type ReportQuery,
 } from '../server/statements-and-reports.js'
-import { purgedIds } from '../server/account-selection.js'
+import { purgedIds, withBelow } from '../server/account-selection.js'
 import { numberType, textType, TIME } from './field-types.js'
 import { invalid, notFound } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.js'
@@ -114,16 +114,6 @@ export async function accountsOf(
   }
   const own = token.accountId === null ? null : await store.accountById(token.accountId)
   return token.accountId === null ? null : withBelow(services, own?.id ?? token.accountId)
-}
-
-/** The ids of the account and of all below it. */
-export async function withBelow(
-  { store }: Pick<AdminServices, 'store'>,
-  accountId: string,
-): Promise<Set<string>> {
-  const found = new Set([accountId])
-  for (const id of found) for (const child of await store.childrenOf(id)) found.add(child)
-  return found
 }
 
 /** Figures of a group. */

@@ -104,3 +104,13 @@ export function isUseBelow({ name }: AccountSelection, path: readonly string[]):
   const at = path.indexOf(name)
   return at !== -1 && at < path.length - 1
 }
+
+/** The ids of the account and of all below it. */
+export async function withBelow(
+  { store }: { readonly store: Pick<Store, 'childrenOf'> },
+  accountId: string,
+): Promise<Set<string>> {
+  const found = new Set([accountId])
+  for (const id of found) for (const child of await store.childrenOf(id)) found.add(child)
+  return found
+}

@@ -5,9 +5,9 @@ import { BlockSkeleton, ConnectionBanner } from './components/loading-states.js'
 import { KeyHelp, NotFoundPage } from './pages/help.js'
 import { OverviewPage } from './pages/overview.js'
 import { SignInPages } from './pages/sign-in.js'
-import { useLocation } from './routing.js'
+import { accountOfPath, useLocation } from './routing.js'
 import { useKeyboard } from './shell/keyboard.js'
-import { isShown, Rail, SECTIONS } from './shell/navigation-rail.js'
+import { isAt, isShown, Rail, SECTIONS } from './shell/navigation-rail.js'
 import { SessionGate, useRights, useSession } from './shell/session.js'
 
 const CommandPalette = lazy(() =>
@@ -39,9 +39,11 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   '/configuration': later('ConfigurationPage', () => import('./pages/configuration.js')),
   '/operations': later('OperationsPage', () => import('./pages/operations.js')),
   '/providers': later('ProvidersPage', () => import('./pages/providers.js')),
-  '/accounts': later('AccountsPage', () => import('./pages/accounts.js')),
+  '/accounts': later('AccountsPage', () => import('./pages/accounts/accounts.js')),
   '/audit': later('AuditPage', () => import('./pages/audit.js')),
 }
+
+const AccountPage = later('AccountPage', () => import('./pages/accounts/account-page.js'))
 
 /** Pages for links, with or without a session. */
 const SIGN_IN_PATHS = ['/setup', '/reset', '/oidc']
@@ -71,9 +73,10 @@ function Shell() {
   const [find] = useState(() => () => setFinding(true))
   useKeyboard(rights, { help: showHelp, find })
   const { path } = useLocation()
-  const section = SECTIONS.find((each) => each.path === path)
+  const section = SECTIONS.find((each) => isAt(each, path))
   const isHidden = section !== undefined && !isShown(section, rights)
-  const Shown = (isHidden ? undefined : PAGES[path]) ?? NotFoundPage
+  const found = accountOfPath(path) === null ? PAGES[path] : AccountPage
+  const Shown = (isHidden ? undefined : found) ?? NotFoundPage
   return (
     <div className="shell">
       <a className="skip" href="#content">

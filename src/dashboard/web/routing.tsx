@@ -26,6 +26,16 @@ interface PageLocation {
   readonly query: URLSearchParams
 }
 
+/** The account of the page of an account, `/accounts/NAME`; null for other pages. */
+export function accountOfPath(path: string): string | null {
+  return /^\/accounts\/([\w-]+)$/.exec(path)?.[1] ?? null
+}
+
+/** The path below `/dashboard` of the address. */
+export function pathNow(): string {
+  return window.location.pathname.slice(BASE.length)
+}
+
 /** The current location; re-renders the caller when it changes. */
 export function useLocation(): PageLocation {
   const text = useSyncExternalStore(subscribe, current)

@@ -21,7 +21,7 @@ import type { Services } from '../../../src/dashboard/server/services.js'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
 
-const ROLES = ['admin', 'auditor', 'owner', 'member', 'viewer'] as const
+const ROLES = ['admin', 'auditor', 'owner', 'above', 'member', 'viewer'] as const
 type Role = (typeof ROLES)[number]
 
 interface Row {
@@ -98,9 +98,9 @@ async function makeKey(browser: Browser, name: string, account = 'team'): Promis
 async function cast(t: Test): Promise<Cast> {
   const stage = await startStage(t)
   const { store } = stage
+  const { account: org } = await createAccount(store, { name: 'org', plan: 'max', password: null })
   const { account: team } = await createAccount(store, {
-    name: 'team',
-    plan: 'max',
+    ...{ name: 'team', plan: 'max', parentId: org.id },
     password: null,
   })
   await createAccount(store, { name: 'apart', plan: 'max', password: null })
@@ -108,6 +108,8 @@ async function cast(t: Test): Promise<Cast> {
     await user(stage, name)
     await join(stage, team, name, name)
   }
+  await user(stage, 'above')
+  await join(stage, org, 'above', 'owner')
   for (const name of ['admin', 'auditor'] as const) await user(stage, name, name)
   const entries = await Promise.all(ROLES.map(async (role) => [role, await enter(stage, role)]))
   const browsers = Object.fromEntries(entries) as Cast['browsers']
@@ -140,6 +142,7 @@ function requestFor({ path, method }: Row, { requestId, keys, team }: Cast, key?
     '/configuration/{id}/rollback': '99',
     '/accounts/{id}': team.id,
     '/accounts/{id}/reset': team.id,
+    '/accounts/{id}/limits': team.id,
   }
   const bodies: Readonly<Record<string, JsonObject>> = {
     'PUT /members/{email}': { role: 'viewer' },
@@ -224,7 +227,7 @@ void t.test('another account is 404 for its members, and `all` for those without
   const scene = await cast(t)
   const { browsers } = scene
   for (const row of TABLE.filter(({ path }) => isOfAccount(path))) {
-    for (const role of ['owner', 'member', 'viewer'] as const) {
+    for (const role of ['owner', 'above', 'member', 'viewer'] as const) {
       for (const account of ['apart', 'all', 'none']) {
         const { status } = await ask(browsers[role], row, scene, { account })
         t.equal(status, 404, `${role}: ${row.method} ${row.path} of ${account}`)

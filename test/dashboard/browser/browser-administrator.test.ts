@@ -38,7 +38,7 @@ async function filled({ store }: Stage): Promise<{ leakedId: string; requestId: 
       const limit = `key:${key.id};own requests_per_minute`
       await store.ledger.settle(
         aRow(team.id, {
-          ...{ atMs: Date.now(), keyId: key.id, status: 429, outcome: 'rate_limited', limit },
+          ...{ atMs: Date.now() + 60_000, keyId: key.id, status: 429, outcome: 'rate_limited', limit },
           ...{ cause: 'limits', errorMessage: 'The limit of 3 requests per minute is reached.' },
         }),
       )
@@ -202,13 +202,14 @@ void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
   await t.test('a colleague is invited', async (t) => {
     await page.goto(`${stage.origin}/dashboard/`)
     const task = new Task(page)
-    await task.nav('Members')
+    await task.nav('Accounts')
+    await task.click(page.getByRole('link', { name: 'alpha', exact: true }))
+    await task.click(page.getByRole('link', { name: 'Members', exact: true }))
     await task.click(page.getByRole('button', { name: 'Add member' }))
-    await page.getByRole('dialog').getByLabel('Account').fill('alpha')
     await page.getByRole('dialog').getByLabel('E-mail').fill('new@example.com')
     await task.click(page.getByRole('dialog').getByRole('button', { name: 'Add', exact: true }))
     await page.getByText(/\/dashboard\/reset#/).waitFor()
-    task.end(t, 'invite a colleague', 4)
+    task.end(t, 'invite a colleague to an account', 5)
     await page.getByRole('button', { name: 'I have saved it' }).click()
     const members = await api.get('/members?account=alpha')
     t.match(members.json, { members: [{ email: 'new@example.com', role: 'member' }] })
@@ -233,8 +234,10 @@ void t.test('axe finds nothing', { skip: SKIP }, async (t) => {
       `/keys?account=${account}&key=${leakedId}&edit=limits`,
       (page) => page.getByRole('dialog', { name: 'Edit alpha 5' }).waitFor(),
     ],
-    ['/accounts?sort=-spend', (page) => page.getByRole('link', { name: 'beta' }).waitFor()],
+    ['/accounts', (page) => page.getByRole('link', { name: 'beta' }).waitFor()],
     ['/audit?account=all', (page) => page.getByText('session.sign-in').first().waitFor()],
+    ['/accounts/alpha', (page) => page.getByText('Spend by key').waitFor()],
+    ['/accounts/alpha?tab=limits', (page) => page.getByText('No limits of its own').waitFor()],
     [`/members?account=${account}`, (page) => page.getByText('No members').first().waitFor()],
   ]
   const { page, complaints } = await open(await launch(t))

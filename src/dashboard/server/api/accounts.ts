@@ -1,5 +1,6 @@
 /** Accounts for administrators. */
 import { roleOf, type Account } from '../../../accounts/account.js'
+import { isUnproven } from '../../../accounts/address-proof.js'
 import { checkedPlan, createAccount } from '../../../accounts/change-accounts.js'
 import { accountChange, type AuditChange } from '../../../accounts/audit-changes.js'
 import {
@@ -94,9 +95,17 @@ async function create(
   request: SignedInRequest<unknown, ReturnType<typeof schema.createAccountBody.parse>>,
 ): Promise<Reply> {
   const { store, now, snapshot } = services
-  const { email, role = 'owner' } = request.body
+  const { name, email, parent, role = 'owner' } = request.body
   const plan = checkedPlan(request.body.plan, snapshot().config.plans)
-  const wanted = { email, plan, role, password: { none: true } } as const
+  const above = parent === undefined ? null : await parentNamed(services, parent)
+  const wanted = {
+    plan,
+    role,
+    password: { none: true },
+    ...(name === undefined ? {} : { name }),
+    ...(email === undefined ? {} : { email }),
+    ...(above === null ? {} : { parentId: above.id }),
+  } as const
   const { account, user } = await createAccount(store, wanted, {
     now,
     audit: (made) => [
@@ -108,9 +117,15 @@ async function create(
       }),
     ],
   })
-  if (user === null) throw new GatewayError('bug', 'an account was made without its user')
-  const link = await newLink(services, request, { user, account })
+  const isNew = user !== null && isUnproven(user)
+  const link = isNew ? await newLink(services, request, { user, account }) : null
   return { status: 201, json: { account: await accountRow(services, account), link } }
+}
+
+async function parentNamed({ store }: Services, nameOrId: string): Promise<Account> {
+  const account = (await store.accountByName(nameOrId)) ?? (await store.accountById(nameOrId))
+  if (account !== null) return account
+  throw new GatewayError('malformed_request', `There is no account "${nameOrId}".`, { param: 'parent' })
 }
 
 async function change(

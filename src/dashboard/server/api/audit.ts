@@ -1,6 +1,8 @@
 /** The audit log: pages with filters, and a file of all entries that match. */
 import { csvCell } from '../../../ledger/export-columns.js'
 import type { AuditEntry, AuditPage, AuditSearch } from '../../../store/audit-trail.js'
+import type { JsonValue } from '../../../formats/chat/json.js'
+import { differencesOf } from '../../admin/decide-changes.js'
 import { sendCsv } from '../csv-reply.js'
 import {
   signedRoute,
@@ -89,8 +91,20 @@ async function entryViews(
       accountName: names.get(accountId) ?? entry.account ?? null,
       reason: entry.reason ?? null,
       requestId: entry.requestId ?? null,
+      changes: changesOf(entry),
     }
   })
+}
+
+/** The changed values of an entry, by path. */
+function changesOf({ before, after }: AuditEntry): schema.AuditEntry['changes'] {
+  return Object.entries(differencesOf(before ?? {}, after ?? {})).map(([path, [old, next]]) => {
+    return { path, before: textOf(old), after: textOf(next) }
+  })
+}
+
+function textOf(value: JsonValue): string | null {
+  return value === null || typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 const COLUMNS: readonly [title: string, cell: (view: schema.AuditEntry) => string | null][] = [
@@ -105,7 +119,15 @@ const COLUMNS: readonly [title: string, cell: (view: schema.AuditEntry) => strin
   ['reason', ({ reason }) => reason],
   ['address', ({ address }) => address],
   ['request_id', ({ requestId }) => requestId],
+  ['before', ({ changes }) => sideOf(changes, 'before')],
+  ['after', ({ changes }) => sideOf(changes, 'after')],
 ]
+
+/** The values of one side as JSON by path; null without a change. */
+function sideOf(changes: schema.AuditEntry['changes'], side: 'before' | 'after'): string | null {
+  if (changes.length === 0) return null
+  return JSON.stringify(Object.fromEntries(changes.map((change) => [change.path, change[side]])))
+}
 
 function line(cells: readonly (string | null)[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`

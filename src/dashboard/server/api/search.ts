@@ -1,7 +1,7 @@
 /** Search over keys, accounts, models and requests, within what the user may see: for the command palette. */
 import { roleOf } from '../../../accounts/account.js'
 import { stateOfKey } from '../../../store/account-and-key-lists.js'
-import { ACCESS, higher } from '../routing/access.js'
+import { permissionIn } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { AccountSession } from '../sign-in/sessions.js'
@@ -51,7 +51,7 @@ async function keysOf(
   session: AccountSession,
   q: string,
 ): Promise<schema.SearchReply['keys']> {
-  const permission = keysPermission(session)
+  const permission = await permissionIn(store, session, 'read keys')
   if (permission === 'no') return []
   const nowMs = now()
   const { items } = await store.directory.keys({
@@ -63,14 +63,6 @@ async function keysOf(
     const { id, name, accountId, lastFour } = key
     return { id, name, accountId, accountName, lastFour, state: stateOfKey(key, nowMs) }
   })
-}
-
-/** What the user may do with `GET /keys` of the same account. */
-function keysPermission({ user, account, members }: AccountSession): 'yes' | 'own' | 'no' {
-  const { may } = ACCESS['read keys']
-  const member = members.find(({ accountId }) => accountId === account.id)
-  const [gatewayRole, role] = [roleOf(user), member === undefined ? null : roleOf(member)]
-  return higher(gatewayRole === null ? 'no' : may[gatewayRole], role === null ? 'no' : may[role])
 }
 
 /** Administrators and auditors find all accounts, others their own. */

@@ -25,6 +25,7 @@ import {
 import { assertMayHavePassword } from '../sign-in/bound-users.js'
 import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
+import { withBelow } from '../account-selection.js'
 import { accountView, ownEntry, planOf, type Services } from '../services.js'
 import { hasAdmin } from '../sign-in/set-up.js'
 
@@ -161,7 +162,7 @@ async function sessionView(services: Services, session: Session | null): Promise
   return {
     account: session === null ? null : await accountView(services, session),
     user: session === null ? null : { email: session.user.email, role: roleOf(session.user) },
-    accounts: session === null ? [] : accountsOf(session),
+    accounts: session === null ? [] : await accountsOf(services, session),
     csrf: session?.csrf ?? null,
     endsAtMs: session?.endsAtMs ?? null,
     needsSetUp: session === null && !(await hasAdmin(services.store)),
@@ -174,12 +175,32 @@ async function sessionView(services: Services, session: Session | null): Promise
   }
 }
 
-function accountsOf({ accounts, members }: Session): schema.SessionReply['accounts'] {
-  return accounts.flatMap(({ id, name }) => {
+/** Accounts below those of an owner that the page can choose. */
+const MOST_BELOW = 500
+
+/** The accounts with the user's role; administrators and auditors find others by the list of accounts. */
+async function accountsOf(
+  { store }: Services,
+  { user, accounts, members }: Session,
+): Promise<schema.SessionReply['accounts']> {
+  const own = accounts.flatMap(({ id, name }) => {
     const member = members.find(({ accountId }) => accountId === id)
     const role = member === undefined ? null : roleOf(member)
     return role === null ? [] : [{ id, name, role }]
   })
+  if (roleOf(user) !== null) return own
+  const owned = own.filter(({ role }) => role === 'owner').map(({ id }) => id)
+  const below = new Set<string>()
+  for (const id of owned) {
+    for (const child of await withBelow({ store }, id)) below.add(child)
+    if (below.size > MOST_BELOW) break
+  }
+  const others = [...below].filter((id) => !own.some((each) => each.id === id)).slice(0, MOST_BELOW)
+  const found = await Promise.all(others.map((id) => store.accountById(id)))
+  const named = found.flatMap((account) =>
+    account === null ? [] : [{ id: account.id, name: account.name, role: 'above' as const }],
+  )
+  return [...own, ...named.sort((a, b) => (a.name < b.name ? -1 : 1))]
 }
 
 function goodbye(): Reply {

@@ -20,9 +20,8 @@ import {
   type Session,
   type Sessions,
 } from '../sign-in/sessions.js'
-import type { Store } from '../../../store/store.js'
 import { takesSeveral } from '../schema/shared-types.js'
-import { ACCESS, authorize, notFound } from './access.js'
+import { ACCESS, authorize, notFound, type AccessStore } from './access.js'
 import {
   assertRoutes,
   SELF_REPLIED,
@@ -36,7 +35,7 @@ import {
 interface RouterOptions {
   readonly routes: readonly Route[]
   readonly sessions: Sessions
-  readonly store: Pick<Store, 'accountById' | 'accountByName'>
+  readonly store: AccessStore
   readonly log: Logger
   /** The configured origin; null: any origin that the request was sent to. */
   readonly publicUrl: () => string | null
@@ -91,7 +90,7 @@ export class ApiRouter {
     const found = await this.sessionOf(route, req)
     if (found === null && route.credential !== 'open') throw signedOut()
     const { query: values, account } = queryOf(req.url ?? '', route)
-    const session = await this.authorized(route, found, account)
+    const session = await this.authorized(route, found, isOfAccountPath(route) ? id : account)
     if (route.method !== 'GET' && route.credential !== 'open') assertToken(req, session)
     const query = parseQuery(values, route.query)
     const body =
@@ -187,6 +186,12 @@ class MethodNotAllowed extends GatewayError {
     super('method_not_allowed', message)
     this.methods = methods
   }
+}
+
+/** Whether the path of the route names the account, by its name or id. */
+function isOfAccountPath({ path, credential }: Pick<Route, 'path' | 'credential'>): boolean {
+  if (credential === 'open' || ACCESS[credential].of !== 'account') return false
+  return path === '/accounts/{id}' || path.startsWith('/accounts/{id}/')
 }
 
 /** The path with `{id}` in place of its id; empty for a path without one. */
@@ -306,7 +311,7 @@ function parseBody(bytes: Buffer, schema: z.ZodType): unknown {
  */
 function queryOf(
   url: string,
-  { credential, query: schema }: Route,
+  { credential, path, query: schema }: Route,
 ): { readonly query: QueryValues; readonly account: string | undefined } {
   const at = url.indexOf('?')
   const query: Record<string, string | string[]> = {}
@@ -316,7 +321,8 @@ function queryOf(
     else if (takesSeveral(schema, name)) query[name] = [before, value].flat()
     else throw malformed(`the query has ${clippedName(name)} more than once`, clippedName(name))
   }
-  if (credential === 'open' || ACCESS[credential].of !== 'account') {
+  const isOfQuery = credential !== 'open' && ACCESS[credential].of === 'account'
+  if (!isOfQuery || isOfAccountPath({ credential, path })) {
     return { query, account: undefined }
   }
   const { account, ...others } = query

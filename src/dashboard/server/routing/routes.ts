@@ -1,4 +1,5 @@
 /** The route table of the dashboard's API: every path, its method and its access policy. */
+import { accountPageRoutes } from '../api/account-pages.js'
 import { accountRoutes } from '../api/accounts.js'
 import { auditRoutes } from '../api/audit.js'
 import { operationRoutes } from '../api/operations.js'
@@ -37,6 +38,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...providerRoutes(services),
     ...configurationRoutes(services),
     ...accountRoutes(services),
+    ...accountPageRoutes(services),
     ...auditRoutes(services),
     ...searchRoutes(services),
     ...viewRoutes(services),

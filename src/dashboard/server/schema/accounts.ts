@@ -103,15 +103,22 @@ export const accountsReply = z.strictObject({
   total: count,
 })
 
-/** `POST /accounts` → 201 `createdAccountReply`. The account holder sets the password with the link. */
+/**
+ * `POST /accounts` → 201 `createdAccountReply`. With an `email`, its user owns the account; a new user sets a
+ * password with the link. Without a `name`, it is made from the address; one of the two is needed.
+ */
 export const createAccountBody = z.strictObject({
-  email: z.string().max(254),
+  name: z.string().max(100).optional(),
+  email: z.string().max(254).optional(),
   plan: planName,
+  /** The name or id of the account above. */
+  parent: z.string().max(400).optional(),
   role: role.optional(),
 })
 /** A one-time link to set a password, shown once. `url` null: the user's address got it by mail. */
 export const link = z.strictObject({ url: z.string().nullable(), expiresAtMs: timeMs })
-export const createdAccountReply = z.strictObject({ account: accountRow, link })
+/** `link` is null without a new user. */
+export const createdAccountReply = z.strictObject({ account: accountRow, link: link.nullable() })
 
 /** `PATCH /accounts/{id}` → `accountReply`. Disabling ends sessions, and keys fail within a second. */
 export const changeAccountBody = z.strictObject({
@@ -137,3 +144,92 @@ export type ChangeAccountBody = z.input<typeof changeAccountBody>
 export type AccountReply = z.output<typeof accountReply>
 /** A link for a new password. */
 export type ResetLinkReply = z.output<typeof resetLinkReply>
+
+const treeFigures = {
+  /** Of this month (UTC). */
+  requests: count,
+  errors: count,
+  spendNanoUsd: nanoUsd,
+  unpricedRequests: count,
+  liveKeys: count,
+}
+/** An account in the tree: its figures are those of the account and of all below it. */
+export const treeRow = z.strictObject({
+  id,
+  name: z.string(),
+  displayName: z.string(),
+  /** The names of the accounts above it, from the top. */
+  above: z.array(z.string()),
+  labels: z.record(z.string(), z.string()),
+  disabled: z.boolean(),
+  /** The number of accounts directly below it. */
+  children: count,
+  ...treeFigures,
+  /** People with a role in one of the accounts. */
+  members: count,
+  /** Its own budget for the month; null for none. */
+  budgetNanoUsd: nanoUsd.nullable(),
+  /** The spend at the end of the month if it goes on so; null while that is too early to say. */
+  forecastNanoUsd: nanoUsd.nullable(),
+  /** The account alone; null for one without accounts below it. */
+  itself: z.strictObject({ ...treeFigures, members: count }).nullable(),
+})
+/**
+ * `GET /account-tree`: the accounts at the top, those directly below `parent`, or those that a search finds;
+ * the highest spend first. Administrators and auditors see all, owners theirs and those below them.
+ */
+export const accountTreeQuery = z.strictObject({
+  /** The name or id of the account above. */
+  parent: z.string().max(400).optional(),
+  /** Part of a name, a label or the address of a member. */
+  search: search.optional(),
+})
+/** At most 500 rows; `total` is the number of all. */
+export const accountTreeReply = z.strictObject({
+  rows: z.array(treeRow),
+  total: count,
+  /** All accounts that the user sees, without those that were removed. */
+  sum: z.strictObject({ ...treeFigures, members: count }),
+  fromMs: timeMs,
+  toMs: timeMs,
+  nowMs: timeMs,
+})
+
+/** The limits of an account above. */
+const inheritedLimits = z.strictObject({ name: z.string(), limits: keyLimits })
+/** `GET /accounts/{id}`, by name or id: the page of an account. */
+export const accountPageReply = z.strictObject({
+  account: treeRow.extend({
+    plan: planName,
+    createdAtMs: timeMs,
+    /** The address of the login that was made with it; null for none. */
+    email: z.string().nullable(),
+  }),
+  owners: z.array(z.string()),
+  /** Its own limits. */
+  limits: keyLimits,
+  /** Those of the plan, and of the accounts above it, the nearest first. */
+  planLimits: keyLimits,
+  inherited: z.array(inheritedLimits),
+  /** Whether the user may change its limits. */
+  mayChangeLimits: z.boolean(),
+  /** The month of the figures (UTC). */
+  fromMs: timeMs,
+  toMs: timeMs,
+  nowMs: timeMs,
+})
+/**
+ * `PUT /accounts/{id}/limits` → `accountLimitsReply`: replaces the limits. 403 with `param` above a limit of
+ * an account above, except for administrators, who alone change those of an account without one.
+ */
+export const accountLimitsBody = keyLimits
+export const accountLimitsReply = z.strictObject({ limits: keyLimits })
+
+export type TreeRow = z.output<typeof treeRow>
+/** A part of the tree of accounts. */
+export type AccountTreeReply = z.output<typeof accountTreeReply>
+/** What the page of an account shows. */
+export type AccountPageReply = z.output<typeof accountPageReply>
+/** The limits of an account. */
+export type AccountLimitsBody = z.input<typeof accountLimitsBody>
+export type AccountLimitsReply = z.output<typeof accountLimitsReply>

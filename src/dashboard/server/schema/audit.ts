@@ -24,6 +24,10 @@ export const auditEntry = z.strictObject({
   address: z.string().nullable(),
   /** The id of the request that made the change; null for the command line. */
   requestId: z.string().nullable(),
+  /** The changed values by path, such as `limits.usd_per_month`; null: not set. */
+  changes: z.array(
+    z.strictObject({ path: z.string(), before: z.string().nullable(), after: z.string().nullable() }),
+  ),
 })
 
 const filters = {
@@ -58,7 +62,7 @@ export const auditReply = z.strictObject({
   total: z.null(),
 })
 
-/** `GET /audit.csv`: all entries that match, streamed. */
+/** `GET /audit.csv`: all entries that match, streamed; `before` and `after` are JSON. */
 export const auditCsvQuery = z.strictObject({ ...filters, sort: sort.optional() })
 
 /** An entry of the audit log. */

@@ -21,8 +21,13 @@ export const sessionReply = z.strictObject({
   account: account.nullable(),
   /** Null: not signed in. `role`: in the whole gateway, or null. */
   user: z.strictObject({ email: z.string(), role: gatewayRole.nullable() }).nullable(),
-  /** The accounts that the user is a member of, by name. */
-  accounts: z.array(z.strictObject({ id, name: z.string(), role: accountRole })),
+  /**
+   * The accounts that the user is a member of, by name; then those below the accounts that the user owns,
+   * with the role `above`, at most 500.
+   */
+  accounts: z.array(
+    z.strictObject({ id, name: z.string(), role: z.enum([...accountRole.options, 'above']) }),
+  ),
   /** For the header `x-sluice-csrf`; null if not signed in. */
   csrf: z.string().nullable(),
   /** When the session ends at the latest; null if not signed in. */

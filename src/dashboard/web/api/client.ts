@@ -4,6 +4,7 @@
  */
 import { QueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
+import { accountOfPath, pathNow } from '../routing.js'
 
 const BASE = '/dashboard/api'
 const TOKEN_HEADER = 'x-sluice-csrf'
@@ -79,7 +80,8 @@ export function setUsualAccount(account: string | null): void {
 
 /** The account of the address. */
 export function accountNow(): string | null {
-  return new URLSearchParams(window.location.search).get('account') ?? usualAccount
+  const named = accountOfPath(pathNow()) ?? new URLSearchParams(window.location.search).get('account')
+  return named ?? usualAccount
 }
 
 /** Whether a user is signed in. */

@@ -27,6 +27,8 @@ export interface Reads {
   '/configuration': schema.ConfigurationReply
   '/configuration/{id}': schema.GenerationReply
   '/accounts': schema.AccountsReply
+  '/accounts/{id}': schema.AccountPageReply
+  '/account-tree': schema.AccountTreeReply
   '/audit': schema.AuditReply
   '/members': schema.MembersReply
   '/search': schema.SearchReply
@@ -58,6 +60,7 @@ interface Changes {
   'POST /configuration/{id}/rollback': [schema.RollbackBody, schema.RollbackReply]
   'POST /accounts': [schema.CreateAccountBody, schema.CreatedAccountReply]
   'PATCH /accounts/{id}': [schema.ChangeAccountBody, schema.AccountReply]
+  'PUT /accounts/{id}/limits': [schema.AccountLimitsBody, schema.AccountLimitsReply]
   'POST /accounts/{id}/reset': [Record<string, never>, schema.ResetLinkReply]
 }
 

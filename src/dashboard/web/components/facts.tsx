@@ -31,8 +31,9 @@ export function DrawerSection({ title, children }: DrawerSectionProps) {
   )
 }
 
-/** The values that differ between two generations of the configuration. */
+/** The values that a change has set, or that differ between two generations of the configuration. */
 export function Changes({ changes }: Pick<GenerationReply, 'changes'>) {
+  if (changes.length === 0) return null
   return (
     <ul className="changes stack gap-4" aria-label="Changes">
       {changes.map(({ path, before, after }) => (

@@ -6,6 +6,8 @@ import type { KeyboardEvent, ReactElement } from 'react'
 export interface Entry {
   readonly id: string
   readonly label: string
+  /** At the end of the entry, such as an amount. */
+  readonly note?: string
 }
 
 interface PickerProps<Item extends Entry> {
@@ -67,6 +69,7 @@ export function Picker<Item extends Entry>(props: PickerProps<Item>) {
                   <span className="cut" title={entry.label}>
                     {entry.label}
                   </span>
+                  {entry.note === undefined ? null : <span className="soft end">{entry.note}</span>}
                 </Combobox.Item>
               )}
             </Combobox.List>

@@ -53,6 +53,13 @@ export function date(ms: number, nowMs: number): string {
   return new Date(ms).getFullYear() === new Date(nowMs).getFullYear() ? day.format(ms) : dayOfYear.format(ms)
 }
 
+const month = new Intl.DateTimeFormat(LOCALE, { month: 'long', year: 'numeric', timeZone: 'UTC' })
+
+/** `November 2026`: the month in UTC. */
+export function monthName(ms: number): string {
+  return month.format(ms)
+}
+
 /** `now`, `2 min ago`, `3 h ago`, `5 days ago`, then the date. */
 export function ago(ms: number, nowMs: number): string {
   const age = nowMs - ms

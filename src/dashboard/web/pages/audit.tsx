@@ -5,6 +5,7 @@ import { useList } from '../api/use-resource.js'
 import { SaveCsv } from '../components/button.js'
 import { times } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
+import { Changes } from '../components/facts.js'
 import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
 import { Empty } from '../components/loading-states.js'
 import { DAY_MS } from '../format/time-buckets.js'
@@ -31,9 +32,10 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   {
     id: 'detail',
     head: 'Detail',
-    cell: ({ detail, reason }) => (
+    cell: ({ detail, reason, changes }) => (
       <>
         {detail}
+        <Changes changes={changes} />
         {reason === null ? null : <span className="soft"> Reason: {reason}</span>}
       </>
     ),
@@ -47,6 +49,9 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     minor: true,
   },
 ]
+
+/** The columns of the changes of one account. */
+export const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [WHEN, ...COLUMNS]
 
 /** The page of the audit log. */
 export function AuditPage() {

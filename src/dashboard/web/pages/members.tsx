@@ -1,19 +1,19 @@
 /** The members of an account: their roles, and invitations with one-time links. */
-import { useId } from 'react'
+import { useEffect } from 'react'
 import type { Member } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { useResource } from '../api/use-resource.js'
-import { CreateButton, IconButton } from '../components/button.js'
+import { IconButton } from '../components/button.js'
 import { Confirm, FormDialog, useDialog, type OpenDialog } from '../components/dialog.js'
-import { SelectField, TextField, type Bound } from '../components/form.js'
+import { SelectField } from '../components/form.js'
 import { Menu } from '../components/menu.js'
 import { report } from '../components/notices.js'
 import { Empty, Loaded, TableSkeleton } from '../components/loading-states.js'
 import { CREATED } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { Page } from '../shell/page.js'
-import { useRights, useScope } from '../shell/session.js'
-import { linkShown } from './accounts.js'
+import { go } from '../routing.js'
+import { useRights, useScope, useSession } from '../shell/session.js'
+import { linkShown } from './accounts/account-dialogs.js'
 import { Email } from './sign-in.js'
 
 const ROLES = [
@@ -44,56 +44,51 @@ const COLUMNS: readonly Column<Member>[] = [
   CREATED,
 ]
 
+/** The former page of members leads to the tab of the account. */
 export function MembersPage() {
   const scope = useScope()
-  const { changesMembers, isAdmin } = useRights()
+  const { account, accounts } = useSession().session
+  const wanted = scope ?? account?.id
+  const own = accounts.find(({ id }) => id === wanted)?.name ?? wanted
+  useEffect(() => {
+    go(own === undefined || own === 'all' ? '/accounts' : `/accounts/${own}?tab=members`, { replace: true })
+  }, [own])
+  return null
+}
+
+/** The members of an account. */
+export function MemberList({ account }: { readonly account: string }) {
+  const { changesMembers } = useRights()
   const [dialog, open] = useDialog()
-  const enabled = scope !== 'all'
-  const resource = useResource('/members', { account: scope }, { enabled })
+  const resource = useResource('/members', { account })
   return (
-    <Page
-      title="Members"
-      purpose="The people who sign in to this account, and what each may do."
-      scoped="one"
-      action={
-        (changesMembers || isAdmin) && (
-          <CreateButton
-            text="Add member"
-            onClick={() => open((onClose) => <RoleForm member={null} onClose={onClose} />)}
-          />
-        )
-      }
-    >
-      {scope === 'all' ? (
-        <Empty title="Choose an account">
-          <p>
-            Members are listed for one account at a time.
-            {isAdmin ? ' Add a member to any account by its name.' : ''}
-          </p>
-        </Empty>
-      ) : (
-        <Loaded resource={resource} what="The list of members" skeleton={<TableSkeleton />}>
-          {({ members }) =>
-            members.length === 0 ? (
-              <Empty title="No members yet">
-                <p>Administrators see this account. Add a member who may use it.</p>
-              </Empty>
-            ) : (
-              <DataTable
-                caption="Members"
-                columns={COLUMNS}
-                rows={members}
-                keyOf={({ email }) => email}
-                faded={({ state }) => state !== 'active'}
-                actions={(member) => (changesMembers ? <RowMenu member={member} open={open} /> : null)}
-              />
-            )
-          }
-        </Loaded>
-      )}
+    <>
+      <Loaded resource={resource} what="The list of members" skeleton={<TableSkeleton />}>
+        {({ members }) =>
+          members.length === 0 ? (
+            <Empty title="No members yet">
+              <p>Administrators see this account. Add a member who may use it.</p>
+            </Empty>
+          ) : (
+            <DataTable
+              caption="Members"
+              columns={COLUMNS}
+              rows={members}
+              keyOf={({ email }) => email}
+              faded={({ state }) => state !== 'active'}
+              actions={(member) => (changesMembers ? <RowMenu member={member} open={open} /> : null)}
+            />
+          )
+        }
+      </Loaded>
       {dialog}
-    </Page>
+    </>
   )
+}
+
+/** Gives a person a role in the account that the page shows. */
+export function AddMember({ onClose }: { readonly onClose: () => void }) {
+  return <RoleForm member={null} onClose={onClose} />
 }
 
 function RowMenu({ member, open }: { readonly member: Member; readonly open: OpenDialog }) {
@@ -121,15 +116,13 @@ interface RoleProps extends Omit<MemberProps, 'member'> {
 }
 
 function RoleForm({ member, onClose }: RoleProps) {
-  const isOfAll = useScope() === 'all'
   return (
     <FormDialog
       title={member === null ? 'Add member' : `Role of ${member.email}`}
       verb={member === null ? 'Add' : 'Change role'}
-      initial={{ account: '', email: member?.email ?? '', role: member?.role ?? 'member' }}
-      send={async ({ account, email, role }) => {
-        const query = isOfAll ? { account: account.trim() } : {}
-        const { link } = await change('PUT /members/{id}', { role }, email.trim(), query)
+      initial={{ email: member?.email ?? '', role: member?.role ?? 'member' }}
+      send={async ({ email, role }) => {
+        const { link } = await change('PUT /members/{id}', { role }, email.trim())
         if (link !== null) {
           return linkShown({ email: email.trim(), link, onClose })
         }
@@ -140,28 +133,11 @@ function RoleForm({ member, onClose }: RoleProps) {
     >
       {({ field }) => (
         <>
-          {isOfAll ? <AccountField {...field('account')} /> : null}
           {member === null ? <Email {...field('email')} /> : null}
           <SelectField label="Role" options={ROLES} {...field('role')} />
         </>
       )}
     </FormDialog>
-  )
-}
-
-/** The name of an account; the browser proposes those that the server finds. */
-function AccountField(field: Bound) {
-  const list = useId()
-  const { data } = useResource('/accounts', { search: field.value, sort: 'name', limit: 20 })
-  return (
-    <>
-      <TextField label="Account" required list={list} autoComplete="off" spellCheck={false} {...field} />
-      <datalist id={list}>
-        {data?.accounts.map(({ id, name }) => (
-          <option key={id} value={name} />
-        ))}
-      </datalist>
-    </>
   )
 }
 

@@ -57,7 +57,10 @@ export function SettingsPage() {
 function roleText({ user, accounts }: SessionReply): string {
   const gateway = { admin: 'administrator', auditor: 'auditor' } as const
   const first = user?.role === null || user === null ? [] : [gateway[user.role]]
-  return [...first, ...accounts.map(({ name, role }) => `${role} of ${name}`)].join('; ')
+  return [
+    ...first,
+    ...accounts.flatMap(({ name, role }) => (role === 'above' ? [] : [`${role} of ${name}`])),
+  ].join('; ')
 }
 
 function PasswordBlock() {

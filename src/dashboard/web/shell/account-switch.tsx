@@ -1,50 +1,56 @@
 /**
- * The account that the page shows. Administrators and auditors choose of all accounts, which the server
- * searches; other users of those that they are members of.
+ * The account that the page shows, chosen from a list with a search: Enter takes the first match. The server
+ * searches names, labels and members; `All accounts` is on top only while the text begins it.
  */
 import { useState } from 'react'
+import type { TreeRow } from '../../server/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { Icon } from '../components/button.js'
 import { Picker, type Entry } from '../components/picker.js'
+import { dollars } from '../format/number.js'
 import { setFilter } from '../routing.js'
 import { useAccount, useRights, useScope, useSession } from './session.js'
 
-const SHOWN = 50
+const ALL = { id: 'all', label: 'All accounts' }
 
 /** The button with the name of the account, and the list. `hasAll`: the page can show all accounts. */
 export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
   const scope = useScope()
   const me = useAccount()
-  const { readsGateway } = useRights()
+  const { readsGateway, readsAccounts } = useRights()
   const { accounts: own } = useSession().session
   const [open, setOpen] = useState(false)
   const [text, setText] = useState('')
-  const found = useResource('/accounts', { search: text, limit: SHOWN }, { enabled: readsGateway && open })
+  const search = text.trim()
+  const found = useResource('/account-tree', { search }, { enabled: readsAccounts && open })
   const shown = useResource('/account', { account: scope }, { enabled: scope !== 'all' }).data
-  const mine = { id: me.id, label: own.find(({ id }) => id === me.id)?.name ?? 'My account' }
-  const all = readsGateway
-    ? [
-        ...(hasAll ? [{ id: 'all', label: 'All accounts' }] : []),
-        { id: me.id, label: 'My account' },
-        ...(found.data?.accounts ?? []).map(({ id, email }) => ({ id, label: email })),
-      ]
-    : [mine, ...own.map(({ id, name }) => ({ id, label: name }))]
-  const wanted = text.trim().toLowerCase()
-  const entries = all.filter(({ id, label }, at) => {
-    const isFirst = all.findIndex((each) => each.id === id) === at
-    return isFirst && (readsGateway || label.toLowerCase().includes(wanted))
+  const words = search.toLowerCase()
+  const isFresh = !found.stale
+  const rank = ({ name }: TreeRow): number => (name === words ? 0 : name.startsWith(words) ? 1 : 2)
+  const rows = isFresh ? [...(found.data?.rows ?? [])].sort((a, b) => rank(a) - rank(b)) : []
+  const listed = rows.map((row): Entry => {
+    const path = [...row.above, row.name].join(' › ')
+    return { id: row.name, label: path, note: dollars(row.spendNanoUsd) }
   })
+  const mine = own
+    .filter(({ name }) => name.toLowerCase().includes(words))
+    .map(({ name }): Entry => ({ id: name, label: name }))
+  const isAllFirst = readsGateway && hasAll && ALL.label.toLowerCase().startsWith(words)
+  const known = new Set(listed.map(({ id }) => id))
+  const rest = readsGateway ? [] : mine.filter(({ id }) => !known.has(id))
+  const entries = [...(isAllFirst ? [ALL] : []), ...listed, ...rest]
   const end = (): void => {
     setOpen(false)
     setText('')
   }
+  const usual = own.find(({ id }) => id === me.id)?.name
   const take = ({ id }: Entry): void => {
-    const isUsual = id === (readsGateway ? 'all' : me.id)
+    const isUsual = id === (readsGateway ? 'all' : usual)
     // A key belongs to one account.
     setFilter({ account: isUsual ? null : id, key: null, request: null })
     end()
   }
-  const name = scope === 'all' ? 'All accounts' : (shown?.name ?? scope ?? mine.label)
+  const name = scope === 'all' ? ALL.label : (shown?.name ?? scope ?? usual ?? 'My account')
   return (
     <Picker
       trigger={
@@ -56,9 +62,9 @@ export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
         </button>
       }
       label="accounts"
-      hint="Name or e-mail"
+      hint="Name, label or member"
       {...{ entries, text, setText, open, take }}
-      isLoading={found.data === null && readsGateway}
+      isLoading={readsAccounts && (found.data === null || found.stale)}
       setOpen={(next) => (next ? setOpen(true) : end())}
     />
   )

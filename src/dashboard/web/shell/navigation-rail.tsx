@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react'
 import { useResource } from '../api/use-resource.js'
 import { Button, IconButton, Icon, type IconName } from '../components/button.js'
 import { plural } from '../format/number.js'
-import { Link, useLocation } from '../routing.js'
+import { accountOfPath, Link, useLocation } from '../routing.js'
 import { useAccount, useRights, useScope, useSession, withScope, type Rights } from './session.js'
 import { chooseTheme, useThemeChoice, type ThemeChoice } from './theme.js'
 
@@ -23,7 +23,7 @@ export function Rail() {
   const [open, setOpen] = useState(false)
   const { path } = useLocation()
   useEffect(() => setOpen(false), [path])
-  const here = path === '/settings' ? 'Settings' : SECTIONS.find((it) => it.path === path)?.name
+  const here = path === '/settings' ? 'Settings' : SECTIONS.find((it) => isAt(it, path))?.name
   return (
     <>
       <aside className="rail" aria-label="Sluice">
@@ -67,6 +67,11 @@ function Sections({ ofGateway }: { readonly ofGateway: boolean }) {
   const rights = useRights()
   const { path } = useLocation()
   const scope = useScope()
+  const { accounts } = useSession().session
+  const [only] = accounts
+  const isOfOne = !rights.readsGateway && accounts.length === 1 && only !== undefined
+  const linkTo = ({ path: to }: Section): string =>
+    to === ACCOUNTS ? (isOfOne ? `${to}/${only.name}` : to) : withScope(to, scope)
   return (
     <ul className="sections">
       {SECTIONS.filter((section) => {
@@ -74,12 +79,12 @@ function Sections({ ofGateway }: { readonly ofGateway: boolean }) {
       }).map((section) => (
         <li key={section.path}>
           <Link
-            to={withScope(section.path, scope)}
+            to={linkTo(section)}
             className="section"
-            aria-current={path === section.path ? 'page' : undefined}
+            aria-current={isAt(section, path) ? 'page' : undefined}
           >
             <Icon name={section.icon} />
-            {section.name}
+            {isOfOne && section.path === ACCOUNTS ? 'Account' : section.name}
           </Link>
         </li>
       ))}
@@ -167,6 +172,13 @@ interface Section {
   readonly needs: keyof Rights | null
 }
 
+const ACCOUNTS = '/accounts'
+
+/** Whether the address is that of the page, or of one of its accounts. */
+export function isAt(section: Section, path: string): boolean {
+  return section.path === path || (section.path === ACCOUNTS && accountOfPath(path) !== null)
+}
+
 /** Whether the user may see the page. */
 export function isShown({ needs }: Section, rights: Rights): boolean {
   return needs === null || rights[needs]
@@ -180,7 +192,7 @@ export const SECTIONS: readonly Section[] = [
   { path: '/requests', name: 'Requests', icon: 'requests', key: 'r', needs: null },
   { path: '/models', name: 'Models', icon: 'models', key: 'm', needs: null },
   { path: '/playground', name: 'Playground', icon: 'playground', key: 'p', needs: 'makesKeys' },
-  { path: '/members', name: 'Members', icon: 'accounts', key: 'b', needs: 'readsMembers' },
+  { path: ACCOUNTS, name: 'Accounts', icon: 'accounts', key: 't', needs: 'readsAccounts' },
   { path: '/audit', name: 'Audit log', icon: 'file', key: 'l', needs: 'readsMembers' },
   { path: '/operations', name: 'Operations', icon: 'operations', key: 'a', needs: 'readsGateway' },
   { path: '/providers', name: 'Providers', icon: 'providers', key: 'v', needs: 'readsGateway' },
@@ -191,5 +203,4 @@ export const SECTIONS: readonly Section[] = [
     key: 'c',
     needs: 'readsGateway',
   },
-  { path: '/accounts', name: 'Accounts', icon: 'accounts', key: 't', needs: 'readsGateway' },
 ]

@@ -9,7 +9,7 @@ const AccountSwitch = lazy(() =>
 
 interface PageProps {
   readonly title: string
-  readonly purpose: string
+  readonly purpose: ReactNode
   readonly action?: ReactNode
   readonly filters?: ReactNode
   /**

@@ -13,7 +13,7 @@ import type { Account, SessionReply } from '../../server/schema/schema.js'
 import { problemOf, setToken, setUsualAccount, whenSignedOut, type Problem } from '../api/client.js'
 import { read, change } from '../api/endpoints.js'
 import { Failed } from '../components/loading-states.js'
-import { useLocation } from '../routing.js'
+import { accountOfPath, useLocation } from '../routing.js'
 
 interface SessionValue {
   readonly session: SessionReply
@@ -96,10 +96,11 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
  * unless they choose one.
  */
 export function useScope(): string | null {
-  const { query } = useLocation()
+  const { path, query } = useLocation()
   const { user, accounts } = useSession().session
   const isFree = user?.role !== undefined && user.role !== null
-  const chosen = isFree || accounts.length > 1 ? query.get('account') : null
+  const named = accountOfPath(path) ?? query.get('account')
+  const chosen = isFree || accounts.length > 1 ? named : null
   return chosen ?? (isFree ? 'all' : null)
 }
 
@@ -111,7 +112,10 @@ export interface Rights {
   readonly readsGateway: boolean
   readonly readsKeys: boolean
   readonly makesKeys: boolean
+  readonly changesKeys: boolean
   readonly readsMembers: boolean
+  /** Sees accounts with their figures: administrators, auditors, and owners of an account. */
+  readonly readsAccounts: boolean
   readonly changesMembers: boolean
 }
 
@@ -125,12 +129,15 @@ export function useRights(): Rights {
   const isAdmin = user?.role === 'admin'
   const readsGateway = isAdmin || user?.role === 'auditor'
   const isOwner = role === 'owner'
+  const isAbove = role === 'above'
   return {
     isAdmin,
     readsGateway,
-    readsKeys: readsGateway || isOwner || role === 'member',
+    readsKeys: readsGateway || isOwner || isAbove || role === 'member',
     makesKeys: isAdmin || isOwner || role === 'member',
-    readsMembers: readsGateway || isOwner,
+    changesKeys: isAdmin || isOwner || isAbove || role === 'member',
+    readsMembers: readsGateway || isOwner || isAbove,
+    readsAccounts: readsGateway || accounts.some((each) => each.role === 'owner'),
     changesMembers: scope !== 'all' && (isAdmin || isOwner),
   }
 }

@@ -130,8 +130,8 @@ function toolsText(tools: readonly string[] | null): string {
 }
 
 function Actions({ apiKey: key, act }: Pick<DrawerProps, 'act'> & { readonly apiKey: Key }) {
-  const { isAdmin, makesKeys, readsMembers } = useRights()
-  const mayChange = (isAdmin || makesKeys) && key.state !== 'revoked'
+  const { changesKeys, readsMembers } = useRights()
+  const mayChange = changesKeys && key.state !== 'revoked'
   return (
     <p className="row">
       {mayChange ? (

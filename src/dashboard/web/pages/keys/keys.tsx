@@ -10,7 +10,7 @@ import { LimitBar, Limits, shareOf, useLimits } from '../../components/limits.js
 import { Menu } from '../../components/menu.js'
 import { Empty } from '../../components/loading-states.js'
 import { Day, Name } from '../../components/values.js'
-import { go, setQuery, useLocation } from '../../routing.js'
+import { go, keyLink, setQuery, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
 import { useAccount, useRights, useScope, useSession } from '../../shell/session.js'
 import { CreateKey, KeyDialog, type KeyAct } from './key-dialogs.js'
@@ -58,6 +58,24 @@ const OWN_LIMITS: Column<Key> = {
   minor: true,
 }
 
+/** The keys of an account, on its page; a click opens one on the page of keys. */
+export function KeysOf({ account }: { readonly account: string }) {
+  const { query } = useLocation()
+  return (
+    <DataTable
+      caption="Keys"
+      columns={[NAME, ...COLUMNS, OWN_LIMITS]}
+      list={useKeys(account, query)}
+      unit="key"
+      unaffected="Keys keep working."
+      empty={<p className="soft">No keys yet.</p>}
+      keyOf={({ id }) => id}
+      faded={({ state }) => state !== 'live'}
+      open={(key) => go(keyLink(key))}
+    />
+  )
+}
+
 /** The most used limit of a key. */
 function limitColumn(limits: readonly LimitLevel[]): Column<Key> {
   const of = (id: string): LimitLevel | undefined =>
@@ -84,7 +102,7 @@ function limitColumn(limits: readonly LimitLevel[]): Column<Key> {
 export function KeysPage() {
   const { query } = useLocation()
   const scope = useScope()
-  const { isAdmin, makesKeys } = useRights()
+  const { changesKeys, makesKeys } = useRights()
   const { refresh } = useSession()
   const [dialog, setDialog] = useState<{ act: KeyAct; key: Key } | null>(null)
   const filters = useFilters()
@@ -125,7 +143,7 @@ export function KeysPage() {
         faded={(key) => key.state !== 'live'}
         open={(key) => setQuery({ key: key.id, edit: null })}
         actions={(key) => (
-          <RowMenu apiKey={key} mayChange={isAdmin || makesKeys} open={(act) => setDialog({ act, key })} />
+          <RowMenu apiKey={key} mayChange={changesKeys} open={(act) => setDialog({ act, key })} />
         )}
       />
       {query.has('create') ? <CreateKey onClose={close} /> : null}

@@ -1,0 +1,239 @@
+/** The tree of accounts with their figures, the page of one account, and the change of its limits. */
+import { roleOf, type Account } from '../../../accounts/account.js'
+import { displayNameOf } from '../../../accounts/names.js'
+import { shownAmounts } from '../../../config/schema/limits-schema.js'
+import { GatewayError } from '../../../errors.js'
+import { decideLimits } from '../../admin/decide-changes.js'
+import type { Problem } from '../../admin/problem-details.js'
+import { limitBeyond, limitsAbove } from '../../admin/token-bounds.js'
+import {
+  membersIn,
+  pathOf,
+  readTree,
+  sumOf,
+  withDescendants,
+  type AccountTree,
+  type TreeFigures,
+  type TreeNode,
+} from '../account-tree.js'
+import { linearForecast, monthAt } from '../forecast.js'
+import { notFound, permissionIn } from '../routing/access.js'
+import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
+import * as schema from '../schema/schema.js'
+import { planOf, type Services } from '../services.js'
+import type { AccountSession, Session } from '../sign-in/sessions.js'
+
+/** Rows of a reply. */
+const MOST_ROWS = 500
+const HOUR_MS = 3_600_000
+
+export function accountPageRoutes(services: Services): Route[] {
+  return [
+    signedRoute('GET', '/account-tree', {
+      credential: 'session',
+      query: schema.accountTreeQuery,
+      reply: schema.accountTreeReply,
+      handle: (request) => tree(services, request),
+    }),
+    signedRoute('GET', '/accounts/{id}', {
+      credential: 'read account',
+      reply: schema.accountPageReply,
+      handle: (request) => page(services, request.session),
+    }),
+    signedRoute('PUT', '/accounts/{id}/limits', {
+      credential: 'change limits',
+      body: schema.accountLimitsBody,
+      reply: schema.accountLimitsReply,
+      handle: (request) => putLimits(services, request),
+    }),
+  ]
+}
+
+/** The part of the tree that a user sees. */
+interface SeenTree {
+  readonly tree: AccountTree
+  readonly roots: readonly TreeNode[]
+  readonly month: { readonly fromMs: number; readonly toMs: number }
+  readonly nowMs: number
+  readonly members: ReadonlyMap<string, readonly string[]>
+}
+
+async function seenTree(services: Services, session: Session): Promise<SeenTree> {
+  const nowMs = services.now()
+  const month = monthAt(nowMs)
+  const toMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS + HOUR_MS
+  const tree = await readTree(services, { fromMs: month.fromMs, toMs })
+  const all = [...tree.nodes.values()]
+  const isOwned = ownedBy(session)
+  const isTop = (node: TreeNode): boolean =>
+    roleOf(session.user) === null ? isOwned(node) && !isBelow(node, isOwned) : node.parent === null
+  const roots = all.filter(isTop)
+  const ids = roots.flatMap((root) => [...withDescendants(root)].map(({ account }) => account.id))
+  return { tree, roots, month, nowMs, members: await membersIn(services, ids) }
+}
+
+function ownedBy({ members }: Session): (node: TreeNode) => boolean {
+  const owned = new Set(members.filter((each) => roleOf(each) === 'owner').map((each) => each.accountId))
+  return ({ account }) => owned.has(account.id)
+}
+
+function isBelow({ parent }: TreeNode, isMeant: (node: TreeNode) => boolean): boolean {
+  return parent !== null && (isMeant(parent) || isBelow(parent, isMeant))
+}
+
+async function tree(
+  services: Services,
+  { session, query }: SignedInRequest<ReturnType<typeof schema.accountTreeQuery.parse>, undefined>,
+): Promise<Reply> {
+  const seen = await seenTree(services, session)
+  const { roots, month, nowMs, members } = seen
+  const all = roots.flatMap((root) => [...withDescendants(root)])
+  const rows = chosen(query, { roots, all, members })
+  const sorted = rows.sort((a, b) => {
+    const bySpend = b.total.spendNanoUsd - a.total.spendNanoUsd || b.total.requests - a.total.requests
+    return bySpend || (a.account.name < b.account.name ? -1 : 1)
+  })
+  const json: schema.AccountTreeReply = {
+    rows: sorted.slice(0, MOST_ROWS).map((node) => rowView(node, seen)),
+    total: rows.length,
+    sum: { ...sumOf(roots.map(({ total }) => total)), members: countOf(all, members) },
+    ...{ ...month, nowMs },
+  }
+  return { status: 200, json }
+}
+
+function chosen(
+  { parent, search = '' }: ReturnType<typeof schema.accountTreeQuery.parse>,
+  { roots, all, members }: Pick<SeenTree, 'roots' | 'members'> & { readonly all: readonly TreeNode[] },
+): TreeNode[] {
+  const words = search.trim().toLowerCase()
+  if (words !== '') {
+    return all.filter(({ account }) => {
+      const labels = Object.entries(account.labels ?? {}).map(([name, value]) => `${name}=${value}`)
+      const texts = [account.name, displayNameOf(account), account.email ?? '', ...labels]
+      const people = members.get(account.id) ?? []
+      return account.id === search || [...texts, ...people].some((text) => text.toLowerCase().includes(words))
+    })
+  }
+  if (parent === undefined) return [...roots]
+  const above = all.find(({ account }) => account.name === parent || account.id === parent)
+  return [...(above?.children ?? [])]
+}
+
+function countOf(nodes: Iterable<TreeNode>, members: SeenTree['members']): number {
+  const people = new Set<string>()
+  for (const { account } of nodes) for (const email of members.get(account.id) ?? []) people.add(email)
+  return people.size
+}
+
+function rowView(
+  node: TreeNode,
+  { month, nowMs, members }: Omit<SeenTree, 'roots' | 'tree'>,
+): schema.TreeRow {
+  const { account, children, own, total } = node
+  const { id, name, labels = {}, disabled, limits } = account
+  return {
+    ...{ id, name, displayName: displayNameOf(account), labels: { ...labels }, disabled },
+    above: pathOf(node).slice(0, -1),
+    children: children.length,
+    ...figuresOf(total),
+    members: countOf(withDescendants(node), members),
+    budgetNanoUsd: limits?.nanoUsdPerMonth ?? null,
+    forecastNanoUsd: linearForecast(total.spendNanoUsd, month, nowMs),
+    itself: children.length === 0 ? null : { ...figuresOf(own), members: members.get(id)?.length ?? 0 },
+  }
+}
+
+function figuresOf({ requests, errors, spendNanoUsd, unpricedRequests, liveKeys }: TreeFigures): TreeFigures {
+  return { requests, errors, spendNanoUsd, unpricedRequests, liveKeys }
+}
+
+async function page(services: Services, session: AccountSession): Promise<Reply> {
+  const { store, snapshot, now } = services
+  if (session.isAll) throw notFound()
+  const { account } = session
+  const nowMs = now()
+  const month = monthAt(nowMs)
+  const toMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS + HOUR_MS
+  const [{ nodes }, above, permission, people] = await Promise.all([
+    readTree(services, { fromMs: month.fromMs, toMs }),
+    store.ancestorsOf(account),
+    permissionIn(store, session, 'change limits'),
+    store.membersOf(account.id),
+  ])
+  const node = nodes.get(account.id)
+  if (node === undefined) throw notFound()
+  const ids = Array.from(withDescendants(node), ({ account: { id } }) => id)
+  const row = rowView(node, { month, nowMs, members: await membersIn(services, ids) })
+  const { plan, createdAtMs, email = null, limits = {} } = account
+  const json: schema.AccountPageReply = {
+    account: { ...row, plan, createdAtMs, email },
+    owners: people.filter((member) => roleOf(member) === 'owner').map((member) => member.email),
+    limits: { ...limits },
+    planLimits: planOf(snapshot(), plan).limits,
+    inherited: above.map(({ name, limits: own = {} }) => ({ name, limits: { ...own } })),
+    mayChangeLimits: permission !== 'no' && (roleOf(session.user) === 'admin' || above.length > 0),
+    ...{ ...month, nowMs },
+  }
+  return { status: 200, json }
+}
+
+/** Replaces the limits: an administrator all, owners within those of the accounts above. */
+async function putLimits(
+  services: Services,
+  request: SignedInRequest<unknown, ReturnType<typeof schema.accountLimitsBody.parse>>,
+): Promise<Reply> {
+  const { store, now } = services
+  const { session, address, requestId } = request
+  const { id: accountId, name } = session.account
+  const wanted = shownAmounts(definedOf(request.body))
+  const most = roleOf(session.user) === 'admin' ? [] : await limitsOfParent(services, session.account)
+  const nowMs = now()
+  const actor = { actor: session.user.email, address, requestId }
+  const result = await store.transact<Problem | GatewayError | Account>({
+    ...{ accountId, nowMs },
+    decide: ({ account }) => {
+      if (account === null) return { refuse: notFound() }
+      const before = { limits: shownAmounts(account.limits ?? {}) }
+      const refusal = limitBeyond({ limits: wanted }, before, most)
+      if (refusal !== null) return { refuse: refusal }
+      const { kind, item, audit } = decideLimits(account, wanted, { nowMs, actor, accountId, account: name })
+      return kind === 'unchanged' ? { refuse: item } : { write: { account: item, audit } }
+    },
+  })
+  if (result.kind === 'conflict') throw notFound()
+  const reason = result.kind === 'refused' ? result.reason : result.writes.account
+  if (reason === undefined) throw notFound()
+  if (reason instanceof GatewayError) throw reason
+  if (reason instanceof Error) throw asGatewayError(reason)
+  const json: schema.AccountLimitsReply = { limits: { ...reason.limits } }
+  return { status: 200, json }
+}
+
+function definedOf(limits: schema.KeyLimits): Account['limits'] & object {
+  return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
+}
+
+/** The limits within which an owner may set those of the account. Throws `forbidden` without a parent. */
+async function limitsOfParent(services: Services, account: Account) {
+  const [parent] = await services.store.ancestorsOf(account)
+  if (parent !== undefined) return limitsAbove(services, parent)
+  const message = 'The limits of an account at the top are set by an administrator.'
+  throw new GatewayError('forbidden', message)
+}
+
+/** By the name in this API of the field that the admin API names. */
+const PARAMS: Readonly<Record<string, string>> = {
+  'limits.requests_per_minute': 'requestsPerMinute',
+  'limits.tokens_per_minute': 'tokensPerMinute',
+  'limits.concurrent': 'concurrent',
+  'limits.usd_per_day': 'nanoUsdPerDay',
+  'limits.usd_per_week': 'nanoUsdPerWeek',
+  'limits.usd_per_month': 'nanoUsdPerMonth',
+}
+
+function asGatewayError({ message, members: { field = '', fix } }: Problem): GatewayError {
+  const text = fix === undefined ? message : `${message} ${fix}`
+  const param = PARAMS[field]
+  return new GatewayError('forbidden', text, param === undefined ? {} : { param })
+}

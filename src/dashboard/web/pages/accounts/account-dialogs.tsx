@@ -1,0 +1,293 @@
+/** Dialogs that change an account: create, limits, plan, state and the link of its login. */
+import { useId, type ReactElement } from 'react'
+import type { AccountPageReply, InviteReply, KeyLimits, PlanName } from '../../../server/schema/schema.js'
+import { change } from '../../api/endpoints.js'
+import { useResource } from '../../api/use-resource.js'
+import { Confirm, Dialog, FormDialog, ShownOnce } from '../../components/dialog.js'
+import { SelectField, TextField, type Bound } from '../../components/form.js'
+import { BlockSkeleton, ProblemLine } from '../../components/loading-states.js'
+import { report } from '../../components/notices.js'
+import { exactCount, exactDollars } from '../../format/number.js'
+import { fullTime } from '../../format/time.js'
+import { useRights, useSession } from '../../shell/session.js'
+import { LIMIT_FIELDS, type LimitField } from '../keys/key-draft.js'
+
+interface LinkProps {
+  readonly email: string
+  readonly link: InviteReply['link']
+  readonly onClose: () => void
+}
+
+/** A one-time link, shown once; only a notice if the address got it by mail. */
+export function linkShown({ email, link, onClose }: LinkProps): ReactElement | undefined {
+  const { url, expiresAtMs } = link
+  if (url === null) {
+    report(`${email} gets a link by mail.`)
+    return undefined
+  }
+  return (
+    <ShownOnce
+      title={`Link for ${email}`}
+      description={`Send this link to the person. It sets a password, works once and expires ${fullTime(expiresAtMs)}. A person who has a password here enters it, or signs in. You will not see the link again.`}
+      what="link"
+      secret={url}
+      onClose={onClose}
+    />
+  )
+}
+
+/** The plans, as options. */
+function usePlans(): readonly { value: PlanName; label: string }[] {
+  const plans = useResource('/plans').data?.plans ?? []
+  return plans.map(({ name, priceUsd, maxKeys }) => ({
+    value: name,
+    label: `${name}, $${priceUsd} a month, ${maxKeys === null ? 'unlimited' : maxKeys} keys`,
+  }))
+}
+
+/** Creates an account; `parent` is the name of the account above it, as the first value. */
+export function CreateAccount({
+  parent = '',
+  onClose,
+}: {
+  readonly parent?: string
+  readonly onClose: () => void
+}) {
+  const plans = usePlans()
+  // As on the server: `starter`, else the first plan of the configuration.
+  const usual = (plans.find(({ value }) => value === 'starter') ?? plans[0])?.value ?? ''
+  return (
+    <FormDialog
+      title="Create account"
+      description="A team, an app or a customer. Its limits count for it and for all accounts below it."
+      verb="Create"
+      initial={{ name: '', parent, email: '', plan: '' }}
+      send={async ({ name, parent: above, email, plan }) => {
+        const owner = email.trim()
+        const { account, link } = await change('POST /accounts', {
+          name: name.trim(),
+          plan: plan || usual,
+          ...(above.trim() === '' ? {} : { parent: above.trim() }),
+          ...(owner === '' ? {} : { email: owner }),
+        })
+        if (link !== null) return linkShown({ email: owner, link, onClose })
+        report(`Created the account ${account.name}.`)
+        return undefined
+      }}
+      onClose={onClose}
+    >
+      {({ field, values }) => (
+        <>
+          <TextField
+            label="Name"
+            hint="1 to 63 of a-z, 0-9 and -. It never changes."
+            required
+            autoFocus
+            autoComplete="off"
+            spellCheck={false}
+            maxLength={63}
+            {...field('name')}
+          />
+          <AccountField label="Account above" hint="Empty: at the top." {...field('parent')} />
+          <TextField
+            label="E-mail of the owner"
+            hint="Optional. A new person gets a link to set a password."
+            type="email"
+            autoComplete="off"
+            {...field('email')}
+          />
+          <SelectField label="Plan" options={plans} {...field('plan')} value={values.plan || usual} />
+        </>
+      )}
+    </FormDialog>
+  )
+}
+
+/** The name of an account; the browser proposes those that the server finds. */
+function AccountField({
+  label = 'Account',
+  ...field
+}: Bound & { readonly label?: string; readonly hint?: string; readonly required?: boolean }) {
+  const list = useId()
+  const { data } = useResource('/account-tree', { search: field.value || 'a' })
+  return (
+    <>
+      <TextField label={label} list={list} autoComplete="off" spellCheck={false} {...field} />
+      <datalist id={list}>
+        {data?.rows.slice(0, 20).map(({ id, name }) => (
+          <option key={id} value={name} />
+        ))}
+      </datalist>
+    </>
+  )
+}
+
+/** What the dialogs of an account need of it. */
+interface AccountPart {
+  readonly id: string
+  readonly name: string
+  readonly plan: string
+  readonly disabled: boolean
+  readonly liveKeys: number
+  /** The address of the login that was made with it. */
+  readonly email: string | null
+}
+
+interface AccountProps {
+  readonly account: AccountPart
+  readonly onClose: () => void
+}
+/** Gives the account another plan. */
+export function ChangePlan({ account: { id, name, plan, liveKeys }, onClose }: AccountProps) {
+  const plans = usePlans()
+  const { refresh } = useSession()
+  return (
+    <FormDialog
+      title={`Plan of ${name}`}
+      description={`The account has ${liveKeys} keys. A smaller plan keeps them, and allows no new ones.`}
+      verb="Change plan"
+      initial={{ plan }}
+      send={async (chosen) => {
+        await change('PATCH /accounts/{id}', chosen, id)
+        await refresh()
+        report(`${name} has the plan ${chosen.plan}.`)
+      }}
+      onClose={onClose}
+    >
+      {({ field }) => <SelectField label="Plan" options={plans} {...field('plan')} />}
+    </FormDialog>
+  )
+}
+
+/** Makes a link with which the login of the account sets a password. */
+export function PasswordLink({ account: { id, name, email: login }, onClose }: AccountProps) {
+  const email = login ?? name
+  return (
+    <Confirm
+      title={`Create a password link for ${email}?`}
+      description="Earlier links stop working. The password does not change until the new link is used."
+      verb="Create link"
+      tone="primary"
+      send={async () => {
+        const { link } = await change('POST /accounts/{id}/reset', {}, id)
+        return linkShown({ email, link, onClose })
+      }}
+      onClose={onClose}
+    />
+  )
+}
+
+/** Disables or enables the account. */
+export function DisableAccount({ account: { id, name, disabled, liveKeys }, onClose }: AccountProps) {
+  return (
+    <Confirm
+      title={`${disabled ? 'Enable' : 'Disable'} ${name}?`}
+      description={
+        disabled
+          ? `The ${liveKeys} keys of the account and of all below it work again.`
+          : `Requests with the ${liveKeys} keys of the account and of all below it fail within 1 second. The account can be enabled again.`
+      }
+      verb={disabled ? 'Enable' : 'Disable'}
+      tone={disabled ? 'primary' : 'danger'}
+      send={async () => {
+        await change('PATCH /accounts/{id}', { disabled: !disabled }, id)
+        report(disabled ? `Enabled. ${name} works again.` : `Disabled. ${name} and its keys stopped working.`)
+      }}
+      onClose={onClose}
+    />
+  )
+}
+
+interface LimitsProps {
+  /** The name of the account. */
+  readonly name: string
+  readonly onClose: () => void
+}
+
+/** Sets the budgets and the other limits of the account. */
+export function AccountLimits({ name, onClose }: LimitsProps) {
+  const { data, problem } = useResource('/accounts/{id}', { id: name })
+  if (data === null) {
+    return (
+      <Dialog title={`Budget of ${name}`} onClose={onClose}>
+        {problem === null ? <BlockSkeleton /> : <ProblemLine problem={problem} />}
+      </Dialog>
+    )
+  }
+  return <LimitsForm page={data} onClose={onClose} />
+}
+
+function LimitsForm({ page, onClose }: { readonly page: AccountPageReply; readonly onClose: () => void }) {
+  const { isAdmin } = useRights()
+  const { account, limits } = page
+  const { name } = account
+  const initial = Object.fromEntries(
+    LIMIT_FIELDS.map((field) => {
+      const value = limits[field.name]
+      return [field.name, value === undefined ? '' : String(value / field.unit)]
+    }),
+  )
+  return (
+    <FormDialog
+      title={`Budget of ${name}`}
+      description={
+        account.children === 0
+          ? 'The limits of the account, over all its keys. An empty field is no limit.'
+          : 'The limits of the account and of all below it together. An empty field is no limit.'
+      }
+      verb="Save"
+      initial={initial}
+      send={async (values) => {
+        const wanted: KeyLimits = {}
+        for (const field of LIMIT_FIELDS) {
+          const text = values[field.name] ?? ''
+          if (text !== '') wanted[field.name] = Math.round(Number(text) * field.unit)
+        }
+        await change('PUT /accounts/{id}/limits', wanted, name)
+        report(`Saved. The limits of ${name} hold from now on.`)
+      }}
+      onClose={onClose}
+    >
+      {({ field }) => (
+        <div className="field-grid">
+          {ORDER.map((limit, at) => (
+            <TextField
+              key={limit.name}
+              label={limit.label}
+              type="number"
+              min={0}
+              step={limit.step}
+              autoFocus={at === 0}
+              inputMode={limit.unit === 1 ? 'numeric' : 'decimal'}
+              placeholder="no limit"
+              hint={boundText(page, limit, isAdmin)}
+              {...field(limit.name)}
+            />
+          ))}
+        </div>
+      )}
+    </FormDialog>
+  )
+}
+
+/** The budgets first: those are what people come for. */
+const ORDER = [
+  ...LIMIT_FIELDS.filter(({ unit }) => unit !== 1).reverse(),
+  ...LIMIT_FIELDS.filter(({ unit }) => unit === 1),
+]
+
+/** The lowest limit of the accounts above, and of the plan. */
+function boundText(
+  { inherited, planLimits, account }: AccountPageReply,
+  { name, unit }: LimitField,
+  isAdmin: boolean,
+) {
+  const all = [
+    ...inherited.map((above) => ({ of: above.name, value: above.limits[name] })),
+    { of: `the plan ${account.plan}`, value: planLimits[name] },
+  ].filter((each): each is { of: string; value: number } => each.value !== undefined)
+  const [lowest] = all.sort((a, b) => a.value - b.value)
+  if (lowest === undefined) return undefined
+  const text = unit === 1 ? exactCount(lowest.value) : exactDollars(lowest.value)
+  return isAdmin ? `${lowest.of}: ${text}` : `${lowest.of} allows ${text}`
+}
