@@ -2,7 +2,7 @@
 import { malformed } from '../errors.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { userPages } from '../store/list-all.js'
-import type { Store } from '../store/store.js'
+import type { Store, UserEdit } from '../store/store.js'
 import type { Account, AccountRole, Member, User } from './account.js'
 import { checkedEmail, conflictError } from './change-accounts.js'
 import { randomBase62 } from './key-secret.js'
@@ -67,6 +67,33 @@ export async function ensureUser(
     if (made === null) throw error
     return { user: made, isNew: false }
   }
+}
+
+/** A change of what a user may do in the whole gateway. */
+interface UserChange {
+  readonly edit: Pick<UserEdit, 'role' | 'disabled'>
+  readonly nowMs: number
+  /** Entries for the audit trail, if anything differs. */
+  readonly audit: (before: User, after: User) => readonly AuditEntry[]
+}
+
+/**
+ * Changes the role in the gateway, or disables or enables the user; null if the user does not exist. Ends the
+ * links whose makers could not give the role.
+ */
+export async function changeUser(
+  store: LinkStore,
+  userId: string,
+  { edit, nowMs, audit }: UserChange,
+): Promise<User | null> {
+  const changed = await store.users.change(userId, edit, (before, after) => {
+    const isSame = before.role === after.role && before.disabled === after.disabled
+    return isSame ? [] : audit(before, after)
+  })
+  if (changed !== null && edit.role !== undefined && edit.role !== null) {
+    await endWhatCouldNotGive(store, { userId }, nowMs)
+  }
+  return changed
 }
 
 /** An identity of an identity provider, with the address that the provider has verified. */

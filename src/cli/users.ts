@@ -5,8 +5,7 @@
 import { GATEWAY_ROLES, roleOf, type GatewayRole, type User } from '../accounts/account.js'
 import { gatewayRoleOf, userState } from '../accounts/address-proof.js'
 import { userChange } from '../accounts/audit-changes.js'
-import { endWhatCouldNotGive } from '../accounts/link-makers.js'
-import { createUser } from '../accounts/members.js'
+import { changeUser, createUser } from '../accounts/members.js'
 import { hashPassword, newPassword } from '../accounts/password.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
@@ -151,21 +150,17 @@ async function change(
   { store, terminal }: StoreSession,
   email: string,
   action: string,
-  edit: UserEdit,
+  edit: Pick<UserEdit, 'role' | 'disabled'>,
 ): Promise<number> {
   const known = await store.users.byEmail(email)
   const changed =
     known === null
       ? null
-      : await store.users.change(known.id, edit, (before, after) => {
-          const isSame = before.role === after.role && before.disabled === after.disabled
-          return isSame ? [] : [userEntry(after, action, before)]
+      : await changeUser(store, known.id, {
+          ...{ edit, nowMs: Date.now() },
+          audit: (before, after) => [userEntry(after, action, before)],
         })
   if (changed === null) return noUser(terminal, email)
-  // Links that others made would give their holders the role.
-  if (edit.role !== undefined && edit.role !== null) {
-    await endWhatCouldNotGive(store, { userId: changed.id }, Date.now())
-  }
   const role = roleOf(changed)
   const pending =
     role !== null && gatewayRoleOf(changed) === null ? ', pending until the address is proven' : ''

@@ -89,11 +89,11 @@ export function ownEntry(
   return entryOf(services, { session: { user }, address, requestId }, what)
 }
 
-/** Makes a link that invites the user to the account, or replaces its password (`sign-in/links.ts`). */
+/** Makes a link that invites the user to the account or the gateway, or sets its password. */
 export async function newLink(
   services: Services,
   { origin, session }: Pick<SignedInRequest<unknown, unknown>, 'origin' | 'session'>,
-  { user, account }: { readonly user: User; readonly account: Account },
+  { user, account }: { readonly user: User; readonly account: Account | null },
 ): Promise<NewLink> {
   const as = roleOf(session.user) === 'admin' ? 'administrator' : 'owner'
   const maker = { as, id: session.user.id } as const

@@ -39,6 +39,7 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   '/configuration': later('ConfigurationPage', () => import('./pages/configuration.js')),
   '/operations': later('OperationsPage', () => import('./pages/operations.js')),
   '/providers': later('ProvidersPage', () => import('./pages/providers.js')),
+  '/users': later('UsersPage', () => import('./pages/users.js')),
   '/accounts': later('AccountsPage', () => import('./pages/accounts/accounts.js')),
   '/audit': later('AuditPage', () => import('./pages/audit.js')),
 }

@@ -69,6 +69,8 @@ interface Cast extends Stage {
   /** Ids of keys of the team, by the role of the user who made them. */
   readonly keys: Readonly<Record<'owner' | 'member', string>>
   readonly requestId: string
+  /** A user whom requests invite and change. */
+  readonly guestId: string
 }
 
 async function user(stage: Stage, name: string, role: GatewayRole | null = null) {
@@ -119,14 +121,15 @@ async function cast(t: Test): Promise<Cast> {
   }
   const row = aRow(team.id, { keyId: keys.owner })
   await store.ledger.settle(row)
-  return { ...stage, team, browsers, keys, requestId: row.requestId }
+  const guest = await user(stage, 'visitor')
+  return { ...stage, team, browsers, keys, requestId: row.requestId, guestId: guest.id }
 }
 
 /** Paths of objects that the scene does not have: 404 for those who may use them. */
 const ABSENT = ['/configuration/{id}/rollback']
 
 /** A request that fails for another reason than access, or changes nothing of the scene. */
-function requestFor({ path, method }: Row, { requestId, keys, team }: Cast, key?: string) {
+function requestFor({ path, method }: Row, { requestId, keys, team, guestId }: Cast, key?: string) {
   const day = { fromMs: Date.now() - 86_400_000, toMs: Date.now() }
   const queries: Readonly<Record<string, string>> = {
     '/usage': `by=day&fromMs=${day.fromMs}&toMs=${day.toMs}`,
@@ -143,11 +146,14 @@ function requestFor({ path, method }: Row, { requestId, keys, team }: Cast, key?
     '/accounts/{id}': team.id,
     '/accounts/{id}/reset': team.id,
     '/accounts/{id}/limits': team.id,
+    '/users/{id}': guestId,
+    '/users/{id}/invite': guestId,
   }
   const bodies: Readonly<Record<string, JsonObject>> = {
     'PUT /members/{email}': { role: 'viewer' },
     'POST /configuration/{id}/rollback': { reason: 'errors doubled' },
     'POST /accounts': { email: 'bad address', plan: 'starter' },
+    'POST /users': { email: 'bad address', role: 'auditor' },
     'PATCH /keys/{id}': { expiresAtMs: null },
     'POST /keys': { name: '' },
     'PUT /password': { current: 'wrong', next: 'another horse entirely' },

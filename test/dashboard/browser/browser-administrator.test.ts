@@ -214,6 +214,23 @@ void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
     const members = await api.get('/members?account=alpha')
     t.match(members.json, { members: [{ email: 'new@example.com', role: 'member' }] })
   })
+
+  await t.test('an auditor is invited', async (t) => {
+    await page.goto(`${stage.origin}/dashboard/`)
+    const task = new Task(page)
+    await task.nav('Users')
+    await task.click(page.getByRole('button', { name: 'Invite' }))
+    const dialog = page.getByRole('dialog', { name: 'Invite' })
+    await dialog.getByLabel('E-mail').fill('eve@example.com')
+    await task.select('Role', 'Auditor: sees everything, changes nothing')
+    await task.click(dialog.getByRole('button', { name: 'Send invitation' }))
+    await page.getByText(/\/dashboard\/reset#/).waitFor()
+    task.end(t, 'invite an auditor', 4)
+    await page.getByRole('button', { name: 'I have saved it' }).click()
+    const row = page.getByRole('table', { name: 'Users' }).getByRole('row', { name: /eve@example/ })
+    t.match(await row.innerText(), /auditor[\s\S]*invited/)
+    await looks(t, page, 'users')
+  })
   t.strictSame(complaints, [])
 })
 

@@ -33,6 +33,7 @@ const PAGES = [
   '/accounts/ada?tab=settings',
   '/accounts?search=ada',
   '/operations',
+  '/users',
   '/providers',
   '/accounts',
   '/configuration',

@@ -18,6 +18,7 @@ import { sessionRoutes } from '../api/sign-in.js'
 import { statementRoutes } from '../api/statements.js'
 import { requestRoutes } from '../api/requests.js'
 import { usageRoutes } from '../api/usage.js'
+import { userRoutes } from '../api/users.js'
 import type { Route } from './route.js'
 import type { Services } from '../services.js'
 
@@ -42,5 +43,6 @@ export function dashboardRoutes(services: Services): Route[] {
     ...auditRoutes(services),
     ...searchRoutes(services),
     ...viewRoutes(services),
+    ...userRoutes(services),
   ]
 }

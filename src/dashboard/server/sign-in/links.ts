@@ -36,8 +36,8 @@ export interface LinkParts {
 interface LinkOrder {
   readonly maker: LinkMaker
   readonly user: User
-  /** The account that the user is invited to. */
-  readonly account: Account
+  /** The account that the user is invited to; null: the whole gateway, by an administrator. */
+  readonly account: Account | null
   /** The origin of the dashboard as the maker sees it. */
   readonly origin: string
 }
@@ -70,7 +70,7 @@ export async function makeLink(parts: LinkParts, order: LinkOrder): Promise<NewL
   const setsPassword = await maySetPassword(parts, maker, user)
   if (setsPassword || smtp === null) {
     await endFormer(parts, order)
-    const text = writeLink({ maker, accountId: account.id, isMailed: smtp !== null })
+    const text = writeLink({ maker, accountId: account?.id ?? '', isMailed: smtp !== null })
     const token = { id: signInTokenIdOf(secret), kind: 'reset', accountId: user.id } as const
     await store.signInTokens.add({ ...token, expiresAtMs, text })
   }
@@ -100,7 +100,7 @@ async function maySetPassword(
 async function endFormer({ store, now }: LinkParts, { maker, user, account }: LinkOrder): Promise<void> {
   for (const token of await store.signInTokens.tokensOf('reset', user.id, now())) {
     const link = readLink(token)
-    const isOther = link !== null && link.accountId !== account.id
+    const isOther = link !== null && link.accountId !== (account?.id ?? '')
     if (isOther && maker.as !== 'administrator') continue
     await store.signInTokens.take('reset', token.id, now())
   }
@@ -119,14 +119,15 @@ function mailOf(
   { user, account }: LinkOrder,
   { url, expiresAtMs }: { readonly url: string; readonly expiresAtMs: number | null },
 ): Mail {
-  const name = displayNameOf(account)
+  const whole =
+    account === null ? 'an API gateway' : `the account "${displayNameOf(account)}" of an API gateway`
   const end = expiresAtMs === null ? '' : new Date(expiresAtMs).toISOString()
   const what =
     expiresAtMs === null
       ? 'Sign in to use it:'
       : `Set a password with this link, which works once, until ${end}:`
   const text = [
-    `You have access to the account "${name}" of an API gateway.`,
+    `You have access to ${whole}.`,
     '',
     what,
     url,
@@ -135,7 +136,8 @@ function mailOf(
     'If you did not expect this mail, ignore it.',
     '',
   ].join('\n')
-  return { to: user.email, subject: `Access to the account ${name}`, text }
+  const subject = account === null ? 'the gateway' : `the account ${displayNameOf(account)}`
+  return { to: user.email, subject: `Access to ${subject}`, text }
 }
 
 /** A link that may be used now. */

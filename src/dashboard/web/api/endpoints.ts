@@ -31,6 +31,7 @@ export interface Reads {
   '/account-tree': schema.AccountTreeReply
   '/audit': schema.AuditReply
   '/members': schema.MembersReply
+  '/users': schema.UsersReply
   '/search': schema.SearchReply
   '/views': schema.ViewsReply
   '/recordings/{id}': schema.RecordingReply
@@ -55,6 +56,9 @@ interface Changes {
   'DELETE /views/{id}': [undefined, schema.ViewsReply]
   'PUT /members/{id}': [schema.MemberBody, schema.MemberReply]
   'DELETE /members/{id}': [undefined, schema.DoneReply]
+  'POST /users': [schema.InviteUserBody, schema.InvitedUserReply]
+  'PATCH /users/{id}': [schema.ChangeUserBody, schema.UserReply]
+  'POST /users/{id}/invite': [Record<string, never>, schema.UserLinkReply]
   'POST /members/{id}/invite': [Record<string, never>, schema.InviteReply]
   'DELETE /recordings/{id}': [undefined, schema.RecordingDeletedReply]
   'POST /configuration/{id}/rollback': [schema.RollbackBody, schema.RollbackReply]

@@ -16,7 +16,8 @@ import { useRights, useScope, useSession } from '../shell/session.js'
 import { linkShown } from './accounts/account-dialogs.js'
 import { Email } from './sign-in.js'
 
-const ROLES = [
+/** The roles in an account, as options. */
+export const ROLES = [
   { value: 'owner', label: 'owner: members, all keys, limits' },
   { value: 'member', label: 'member: own keys, usage' },
   { value: 'viewer', label: 'viewer: usage' },

@@ -195,6 +195,7 @@ export const SECTIONS: readonly Section[] = [
   { path: ACCOUNTS, name: 'Accounts', icon: 'accounts', key: 't', needs: 'readsAccounts' },
   { path: '/audit', name: 'Audit log', icon: 'file', key: 'l', needs: 'readsMembers' },
   { path: '/operations', name: 'Operations', icon: 'operations', key: 'a', needs: 'readsGateway' },
+  { path: '/users', name: 'Users', icon: 'user', key: 's', needs: 'readsGateway' },
   { path: '/providers', name: 'Providers', icon: 'providers', key: 'v', needs: 'readsGateway' },
   {
     path: '/configuration',

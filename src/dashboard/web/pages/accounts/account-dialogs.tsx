@@ -104,7 +104,7 @@ export function CreateAccount({
 }
 
 /** The name of an account; the browser proposes those that the server finds. */
-function AccountField({
+export function AccountField({
   label = 'Account',
   ...field
 }: Bound & { readonly label?: string; readonly hint?: string; readonly required?: boolean }) {
