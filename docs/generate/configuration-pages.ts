@@ -160,11 +160,18 @@ function section(title: string, path: string, schema: JsonObject): string[] {
 
 /** The map of keys inside a property, and the rest of its path. */
 function innerOf(property: JsonObject): [JsonObject | null, string] {
-  if (isObject(property['properties'])) return [property, '']
+  const own = usualForm(property)
+  if (isObject(own['properties'])) return [own, '']
   const items = objectOf(property['items'])
   if (isObject(items['properties'])) return [items, '[]']
-  const each = objectOf(property['additionalProperties'])
+  const each = usualForm(objectOf(property['additionalProperties']))
   return isObject(each['properties']) ? [each, '.NAME'] : [null, '']
+}
+
+/** The first of several forms of a value. */
+function usualForm(property: JsonObject): JsonObject {
+  const [first] = arrayOf(property['anyOf'])
+  return first === undefined ? property : objectOf(first)
 }
 
 function typeText(property: JsonObject): string {

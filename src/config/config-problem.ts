@@ -151,7 +151,7 @@ function withinUnion(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
     errors.some(({ code, path }) => code === 'unrecognized_keys' || path.length > 0),
   )
   if (within === undefined) return [issue]
-  return within.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }))
+  return within.flatMap((inner) => withinUnion({ ...inner, path: [...issue.path, ...inner.path] }))
 }
 
 /** Keys of which one names the vendor of an upstream, and other names of their values. */

@@ -183,7 +183,7 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     proxy: maskedProxy(upstream.proxy),
     models: upstream.models.map((facts) => snakeKeys(facts)),
     discover: upstream.discover,
-    prices: mapValues(upstream.prices, (price) => snakeKeys(price)),
+    prices: mapValues(upstream.prices, shownValue),
     on_disconnect: upstream.onDisconnect,
     breaker: shownBreaker(upstream.breaker),
     probe: upstream.probe === null ? null : snakeKeys(upstream.probe),

@@ -5,10 +5,10 @@
 import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import * as z from 'zod'
-import type { ModelFacts, ModelPrice } from '../formats/chat/model-facts.js'
+import type { ModelFacts, ModelPrices } from '../formats/chat/model-facts.js'
 import { factsOfFamily } from './catalogue.js'
 import type { Path, ReportFinding } from './config-problem.js'
-import { familySchema, priceFacts, priceSchema } from './schema/catalogue-schema.js'
+import { familySchema, priceFacts, pricesSchema } from './schema/catalogue-schema.js'
 import { section, type Immutable, type Section } from './schema/section.js'
 import { DAY_MS, share, whole } from './schema/value-types.js'
 
@@ -304,7 +304,7 @@ const entry = z.strictObject({
   max_output_tokens: tokens.optional().describe('Maximum tokens of a reply.'),
   vision: z.boolean().optional().describe('Supports images in prompts.'),
   tools: z.boolean().optional().describe('Supports function tools.'),
-  price: priceSchema
+  price: pricesSchema
     .optional()
     .describe('US dollars per million tokens at this upstream, like an entry of `prices`.'),
 })
@@ -345,8 +345,8 @@ export function listedFacts(values: Values, upstream: string): ModelFacts[] {
 }
 
 /** The prices of the listed models, by id. */
-export function listedPrices(values: Values): Record<string, ModelPrice> {
-  const prices: [string, ModelPrice][] = []
+export function listedPrices(values: Values): Record<string, ModelPrices> {
+  const prices: [string, ModelPrices][] = []
   for (const value of values) {
     if (typeof value !== 'string' && value.price !== undefined) {
       prices.push([value.id, priceFacts(value.price)])

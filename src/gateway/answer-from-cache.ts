@@ -181,11 +181,9 @@ export class Caching {
 
   /** A newer generation is in force: drops the entries of routes that it does not have. */
   adopt(generation: Generation): void {
-    const routes = new Set(
-      generation.snapshot.config.routes.map((route) =>
-        routeOf(routeContent(route, generation.snapshot.config), generation),
-      ),
-    )
+    const { config } = generation.snapshot
+    const { version } = generation.pricesAt(performance.now())
+    const routes = new Set(config.routes.map((route) => routeOf(routeContent(route, config), version)))
     this.memory.drop(({ owner }) => !routes.has(owner.route), 'route')
   }
 
@@ -378,23 +376,24 @@ async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' |
   const { accountId, keyId } = identity
   const { scope } = cache
   const content = routeContent(route.config, generation.snapshot.config)
+  const priceVersion = generation.pricesAt(x.startedMs).version
   const steps = keySteps({
     request: call.request,
     wire: call.wire,
     body: call.body,
     facts: () => generation.facts(call.request.model),
     route: content,
-    priceVersion: generation.priceVersion,
+    priceVersion,
     scope,
     guardrails: generation.policy?.of(route.guardrails, identity).map(({ name }) => name) ?? [],
     scopeId: scope === 'account' ? accountId : scope === 'key' ? `${accountId} ${keyId}` : '',
   })
   const key = call.raw.length > LARGE_BYTES ? await bodyTurns.run(steps) : atOnce(steps)
   const { model } = call.request
-  return { key, owner: { accountId, keyId, model, route: routeOf(content, generation) } }
+  return { key, owner: { accountId, keyId, model, route: routeOf(content, priceVersion) } }
 }
 
-function routeOf(content: string, { priceVersion }: Generation): string {
+function routeOf(content: string, priceVersion: string): string {
   return `${content} ${priceVersion}`
 }
 
@@ -458,7 +457,7 @@ function savedBy({ x }: KeyedRequest, stored: StoredReply): number | null {
     else if (event.type === 'usage') usage = { ...usage, ...event.usage }
     else if (event.type === 'finish') tier = event.serviceTier ?? null
   }
-  const price = x.generation.prices.find(upstream, model, answered)
+  const price = x.generation.pricesAt(x.startedMs).prices.find(upstream, model, answered)
   const served = price === null ? null : tierPrice(price, tier)
   if (served === null) return null
   return costNanoUsd(served, vectors === null ? usage : { ...usage, output: 0 })

@@ -9,7 +9,7 @@ import { factsFor } from '../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { JsonObject } from '../formats/chat/json.js'
-import type { ModelFacts } from '../formats/chat/model-facts.js'
+import { priceAt, type ModelFacts } from '../formats/chat/model-facts.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import type { ListedModel } from '../formats/dialect.js'
 import { upstreamCodecOf } from '../formats/index.js'
@@ -86,8 +86,9 @@ function modalities({ embedding, vision, audioInput, price }: ModelFacts): JsonO
   if (vision === true) input.push('image')
   if (audioInput === true) input.push('audio')
   const output = [embedding === true ? 'embeddings' : 'text']
-  if (price?.outputImage !== undefined) output.push('image')
-  if (price?.outputAudio !== undefined) output.push('audio')
+  const rates = priceAt(price, Date.now())
+  if (rates?.outputImage !== undefined) output.push('image')
+  if (rates?.outputAudio !== undefined) output.push('audio')
   return {
     input_modalities: input,
     output_modalities: output,

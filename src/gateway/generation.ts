@@ -19,8 +19,7 @@ import type { DialectName, UpstreamCodec, WireFormat } from '../formats/dialect.
 import { upstreamCodecOf, isEmbeddings, upstreamFormat } from '../formats/index.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { promptSizeOf, inputTokens } from '../ledger/estimate-tokens.js'
-import { Prices } from '../ledger/find-price.js'
-import { priceVersionOf } from '../ledger/price-version.js'
+import { PriceSchedule, type PricesInForce } from '../ledger/price-schedule.js'
 import type { Identity } from '../accounts/account.js'
 import { Rules, type Limit } from '../limits/find-limits.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
@@ -92,9 +91,7 @@ export class Generation {
   models: ModelList
   /** Null if the configuration does not allow fetching media. */
   readonly media: MediaFetcher | null
-  readonly prices: Prices
-  /** The version of the prices in ledger entries. */
-  readonly priceVersion: string
+  private readonly schedule: PriceSchedule
   /** The hash in ledger entries and log lines. */
   readonly hash: string
   readonly budgetPrices: BudgetPrices
@@ -134,9 +131,8 @@ export class Generation {
     this.shadowStates = new UpstreamStates(snapshot.config, previous?.shadowStates ?? null)
     this.probes = startHealthProbes(snapshot.config, this.upstreams, this.states)
     const priced = Object.values(snapshot.config.upstreams)
-    this.prices = new Prices(snapshot.catalogue.models, priced)
-    this.models = new ModelList(snapshot, { router: this.router, prices: this.prices, discovered: new Map() })
-    this.priceVersion = priceVersionOf(snapshot.catalogue.models, priced)
+    this.schedule = new PriceSchedule(snapshot.catalogue.models, priced)
+    this.models = this.listOf(snapshot, new Map())
     this.hash = shownHash(snapshot.fileHash)
     this.budgetPrices = new BudgetPrices(snapshot.config.limiting)
     this.limits = new Rules(snapshot.config)
@@ -171,8 +167,17 @@ export class Generation {
       ),
     }))
     const catalogue = withListed(this.snapshot.catalogue, routed)
-    const { router, prices } = this
-    this.models = new ModelList({ ...this.snapshot, catalogue }, { router, prices, discovered })
+    this.models = this.listOf({ ...this.snapshot, catalogue }, discovered)
+  }
+
+  private listOf(snapshot: Snapshot, discovered: Discovered): ModelList {
+    const prices = (): PricesInForce => this.pricesAt(performance.now())
+    return new ModelList(snapshot, { router: this.router, prices, discovered })
+  }
+
+  /** The prices of a request that arrived at this time of `performance.now()`. */
+  pricesAt(startedMs: number): PricesInForce {
+    return this.schedule.at(performance.timeOrigin + startedMs)
   }
 
   /**

@@ -8,7 +8,7 @@ import { nearest } from '../config/config-problem.js'
 import { VENDOR_OF, type DialectName, type ListedModel } from '../formats/dialect.js'
 import { modelPagesOf } from '../formats/index.js'
 import type { ModelFacts } from '../formats/chat/model-facts.js'
-import type { Prices } from '../ledger/find-price.js'
+import type { PricesInForce } from '../ledger/price-schedule.js'
 import { describeModel } from './describe-model.js'
 import type { Router } from './routing/router.js'
 
@@ -37,7 +37,9 @@ interface ModelQuery {
 export class ModelList {
   private readonly snapshot: Snapshot
   private readonly router: Router
-  private readonly prices: Prices
+  private readonly prices: () => PricesInForce
+  /** The prices of what is cached. */
+  private shown: PricesInForce | null = null
   /** The models of the catalogue, then the aliases. */
   private readonly ids: readonly string[]
   private described: readonly ListedModel[] | null = null
@@ -47,7 +49,7 @@ export class ModelList {
   /** `discovered`: the models that upstreams list themselves, by the name of the upstream. */
   constructor(
     snapshot: Snapshot,
-    { router, prices, discovered }: { router: Router; prices: Prices; discovered: Discovered },
+    { router, prices, discovered }: { router: Router; prices: () => PricesInForce; discovered: Discovered },
   ) {
     this.snapshot = snapshot
     this.router = router
@@ -62,6 +64,7 @@ export class ModelList {
 
   /** The list for a key. Throws `GatewayError(malformed_request)` for an invalid page. */
   of({ allowed, dialect, query }: ModelQuery): string {
+    this.refresh()
     const key = JSON.stringify([dialect, query, allowed])
     const cached = this.lists.get(key)
     if (cached !== undefined) return cached
@@ -92,13 +95,27 @@ export class ModelList {
     return usable.includes(name) ? name : nearest(name, usable)
   }
 
+  /** Drops what shows former prices. */
+  private refresh(): void {
+    const prices = this.prices()
+    if (prices === this.shown) return
+    this.shown = prices
+    this.described = null
+    this.lists.clear()
+    this.chars = 0
+  }
+
   private all(): readonly ListedModel[] {
     this.described ??= this.ids.flatMap((id) => this.describe(id) ?? [])
     return this.described
   }
 
   private describe(id: string): ListedModel | null {
-    return describeModel(id, { routes: this.router.all(id), snapshot: this.snapshot, prices: this.prices })
+    return describeModel(id, {
+      routes: this.router.all(id),
+      snapshot: this.snapshot,
+      prices: this.prices().prices,
+    })
   }
 
   private cache(key: string, json: string): void {

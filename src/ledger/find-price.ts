@@ -2,7 +2,7 @@
  * Finds the price of a request: by the model that replied, in the upstream's own list or in the catalogue.
  */
 import { cloudModelOf } from '../formats/chat/cloud-model-id.js'
-import type { ModelFacts, ModelPrice } from '../formats/chat/model-facts.js'
+import { priceAt, type ModelFacts, type ModelPrice, type ModelPrices } from '../formats/chat/model-facts.js'
 import { priceOf, tierPrice, type Price } from './price.js'
 
 /** The key in an upstream's own list for the price of every model that the list does not name. */
@@ -78,7 +78,7 @@ function geographic(price: Price, requested: string): Price {
 export interface Priced {
   readonly name: string
   /** Prices by model id, or `*`. */
-  readonly prices: Readonly<Record<string, ModelPrice>>
+  readonly prices: Readonly<Record<string, ModelPrices>>
   /** Azure: the deployment of a model, if its name differs. */
   readonly platform?: { readonly deployments: Readonly<Record<string, string>> } | null
 }
@@ -90,8 +90,10 @@ export class Prices {
   /** The deployments of models, by upstream, of those that have any. */
   private readonly deployments = new Map<string, Readonly<Record<string, string>>>()
 
-  constructor(models: readonly ModelFacts[], upstreams: readonly Priced[]) {
-    for (const { id, variants = [], price } of models) {
+  /** Of lists of prices, those that hold at this time, in ms since 1970. */
+  constructor(models: readonly ModelFacts[], upstreams: readonly Priced[], atMs = Date.now()) {
+    for (const { id, variants = [], price: listed } of models) {
+      const price = priceAt(listed, atMs)
       if (price === undefined) continue
       for (const name of [id, ...variants]) this.catalogue.set(name, price)
     }
@@ -101,7 +103,10 @@ export class Prices {
       const entries = Object.entries(prices)
       if (entries.length === 0) continue
       const listed = new Listed()
-      for (const [model, price] of entries) listed.set(model, price)
+      for (const [model, prices] of entries) {
+        const price = priceAt(prices, atMs)
+        if (price !== undefined) listed.set(model, price)
+      }
       this.byUpstream.set(name, listed)
     }
   }

@@ -1,20 +1,29 @@
 /** Computes the version of a list of prices: a digest that depends only on the prices. */
 import { createHash } from 'node:crypto'
-import type { ModelFacts } from '../formats/chat/model-facts.js'
+import { priceAt, type ModelFacts } from '../formats/chat/model-facts.js'
 import type { Priced } from './find-price.js'
 
 const DIGITS = 12
 
-/** The version of these prices, 12 hexadecimal digits; any change of a price changes the version. */
+/**
+ * The version of the prices that hold at a time, in ms since 1970: 12 hexadecimal digits. Any change of a
+ * price changes the version.
+ */
 export function priceVersionOf(
   models: readonly Pick<ModelFacts, 'id' | 'variants' | 'price'>[],
   upstreams: readonly Priced[],
+  atMs = Date.now(),
 ): string {
-  const catalogue = models.flatMap(({ id, variants = [], price }) => {
+  const catalogue = models.flatMap(({ id, variants = [], price: listed }) => {
+    const price = priceAt(listed, atMs)
     return price === undefined ? [] : [[id, variants, ordered(price)]]
   })
   const upstreamPrices = upstreams.flatMap(({ name, prices }) => {
-    return Object.keys(prices).length === 0 ? [] : [[name, ordered(prices)]]
+    const own = Object.entries(prices).flatMap(([model, price]) => {
+      const held = priceAt(price, atMs)
+      return held === undefined ? [] : [[model, held] as const]
+    })
+    return own.length === 0 ? [] : [[name, ordered(Object.fromEntries(own))]]
   })
   const text = JSON.stringify([sorted(catalogue), sorted(upstreamPrices)])
   return createHash('sha256').update(text).digest('hex').slice(0, DIGITS)

@@ -3,7 +3,7 @@
  * whole nano-dollars. Pure; the prices are those of the catalogue and the configuration.
  */
 import { isFreeCall, type CallCounts } from '../formats/chat/hosted-tools.js'
-import type { ModelPrice } from '../formats/chat/model-facts.js'
+import type { LongContextPrice, ModelPrice, TierPrice } from '../formats/chat/model-facts.js'
 import type { Usage } from '../formats/chat/usage.js'
 
 /** Femto-dollars (1e-15) of one token; null if the price is unknown. */
@@ -31,10 +31,13 @@ export type MediaKind = (typeof MEDIA_KINDS)[number]
 /** No such tokens. */
 export const TEXT_ONLY: readonly MediaKind[] = []
 
+/** The rates of a service tier with its own. */
+type TierRates = Pick<Price, 'usual' | 'long' | 'aboveInputTokens'>
+
 /** A model's prices, prepared for computing. */
 export interface Price {
-  /** The factor of each service tier of the vendor, by its name. */
-  readonly tiers: Readonly<Record<string, number>>
+  /** The factor of each service tier of the vendor by its name, or the rates of the tier. */
+  readonly tiers: Readonly<Record<string, number | TierRates>>
   readonly usual: Rates
   /** The rates for prompts of more than `aboveInputTokens`; null if the length does not change the price. */
   readonly long: Rates | null
@@ -51,12 +54,20 @@ const FEMTO_PER_NANO = 1_000_000
 const NANO_PER_USD = 1e9
 const NO_CALLS: Price['calls'] = {}
 
-/**
- * Prepares a price. If long prompts have their own rates without rates of the cache, the cache keeps its
- * share of the input rate, as at every vendor with such rates; so do sound and pictures.
- */
+/** Prepares a price. */
 export function priceOf(price: ModelPrice): Price {
-  const usual: Rates = {
+  const usual = usualRates(price)
+  const long = longPart(usual, price.longContext)
+  const { serviceTiers = {} } = price
+  const tiers = Object.entries(serviceTiers).map(([name, tier]): [string, number | TierRates] => {
+    return [name, typeof tier === 'number' ? tier : tierRates(tier, { usual, ...long })]
+  })
+  const calls = price.calls === undefined ? NO_CALLS : nanoPrices(price.calls)
+  return { tiers: Object.fromEntries(tiers), usual, ...long, calls, otherCall: null }
+}
+
+function usualRates(price: TierPrice): Rates {
+  return {
     input: rateOf(price.input),
     cacheRead: rateOf(price.cacheRead),
     cacheWrite: rateOf(price.cacheWrite),
@@ -69,17 +80,44 @@ export function priceOf(price: ModelPrice): Price {
     outputAudio: rateOf(price.outputAudio),
     outputImage: rateOf(price.outputImage),
   }
-  const { longContext, serviceTiers: tiers = {} } = price
-  const calls = price.calls === undefined ? NO_CALLS : nanoPrices(price.calls)
-  const others = { tiers, usual, calls, otherCall: null }
-  if (longContext === undefined) return { ...others, long: null, aboveInputTokens: 0 }
-  const [input, output] = [rateOf(longContext.input), rateOf(longContext.output)]
+}
+
+/**
+ * A tier's own rates. A rate that it lacks keeps its share of the usual input or output rate, and so do the
+ * rates for long prompts.
+ */
+function tierRates(tier: TierPrice, { usual, long, aboveInputTokens }: TierRates): TierRates {
+  const own = usualRates(tier)
+  const scaled = inProportion(usual, own.input ?? usual.input, own.output ?? usual.output)
+  const rates = mappedRates(own, (rate, kind) => rate ?? scaled[kind])
+  if (tier.longContext !== undefined) return { usual: rates, ...longPart(rates, tier.longContext) }
+  const share = (rate: Rate, kind: keyof Rates): Rate => scaledRate(rate, usual[kind], rates[kind])
+  return { usual: rates, long: long === null ? null : mappedRates(long, share), aboveInputTokens }
+}
+
+/**
+ * The rates for long prompts. Without rates of the cache, it keeps its share of the input rate, as at every
+ * vendor with such rates; so do sound and pictures.
+ */
+function longPart(
+  usual: Rates,
+  long: LongContextPrice | undefined,
+): Pick<Price, 'long' | 'aboveInputTokens'> {
+  if (long === undefined) return { long: null, aboveInputTokens: 0 }
+  const rates = inProportion(usual, rateOf(long.input), rateOf(long.output))
+  const cacheRead = rateOf(long.cacheRead) ?? rates.cacheRead
+  const cacheWrite = rateOf(long.cacheWrite) ?? rates.cacheWrite
+  return { long: { ...rates, cacheRead, cacheWrite }, aboveInputTokens: long.aboveInputTokens }
+}
+
+/** The rates for another rate of input and of output: all others keep their shares of these. */
+function inProportion(usual: Rates, input: Rate, output: Rate): Rates {
   const ofInput = (rate: Rate): Rate => scaledRate(rate, usual.input, input)
   const ofOutput = (rate: Rate): Rate => scaledRate(rate, usual.output, output)
-  const long: Rates = {
+  return {
     input,
-    cacheRead: rateOf(longContext.cacheRead) ?? ofInput(usual.cacheRead),
-    cacheWrite: rateOf(longContext.cacheWrite) ?? ofInput(usual.cacheWrite),
+    cacheRead: ofInput(usual.cacheRead),
+    cacheWrite: ofInput(usual.cacheWrite),
     cacheWrite1h: ofInput(usual.cacheWrite1h),
     output,
     reasoning: ofOutput(usual.reasoning),
@@ -89,7 +127,6 @@ export function priceOf(price: ModelPrice): Price {
     outputAudio: ofOutput(usual.outputAudio),
     outputImage: ofOutput(usual.outputImage),
   }
-  return { ...others, long, aboveInputTokens: longContext.aboveInputTokens }
 }
 
 function nanoPrices(usd: Readonly<Record<string, number>>): Price['calls'] {
@@ -104,34 +141,36 @@ function nanoPrices(usd: Readonly<Record<string, number>>): Price['calls'] {
  */
 const USUAL_TIERS: ReadonlySet<string> = new Set(['default', 'standard', 'on_demand', '', 'auto'])
 
-/** The price of a service tier (null: not reported); null if it is unknown. */
+/**
+ * The price of a service tier (null: not reported), or of several options such as `fast+inference_geo`; null
+ * if one is unknown.
+ */
 export function tierPrice(price: Price, tier: string | null): Price | null {
   if (tier === null || (USUAL_TIERS.has(tier) && !Object.hasOwn(price.tiers, tier))) return price
-  const factor = factorOf(price.tiers, tier)
-  if (factor === null) return null
-  const { usual, long } = price
+  let [found, factor] = [price, 1]
+  for (const name of tier.split('+')) {
+    const own = Object.hasOwn(price.tiers, name) ? price.tiers[name] : undefined
+    if (own === undefined) return null
+    if (typeof own === 'number') factor *= own
+    else found = { ...found, ...own }
+  }
+  if (factor === 1) return found
+  const { usual, long } = found
   return {
-    ...price,
+    ...found,
     usual: scaledRates(usual, factor),
     long: long === null ? null : scaledRates(long, factor),
   }
 }
 
-/** The factor of a tier, or of several options such as `fast+inference_geo`; null if one is unknown. */
-function factorOf(tiers: Price['tiers'], tier: string): number | null {
-  let product = 1
-  for (const name of tier.split('+')) {
-    const factor = Object.hasOwn(tiers, name) ? tiers[name] : undefined
-    if (factor === undefined) return null
-    product *= factor
-  }
-  return product
-}
-
 /** The higher of the usual price and that of the tier, because the vendor may bill either. */
 export function higherPrice(price: Price, tier: string | null): Price | null {
   const ofTier = tierPrice(price, tier)
-  return ofTier === null || (tier !== null && (factorOf(price.tiers, tier) ?? 1) > 1) ? ofTier : price
+  if (ofTier === null || tier === null) return ofTier
+  const isHigher = (['input', 'output'] as const).some((kind) => {
+    return (ofTier.usual[kind] ?? 0) > (price.usual[kind] ?? 0)
+  })
+  return isHigher ? ofTier : price
 }
 
 /** An assumed price in US dollars: per million tokens, and per call of a tool. */

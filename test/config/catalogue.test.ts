@@ -114,6 +114,13 @@ models:
     price:
       { input: 1, output: 2, cache_read: 0.1, cache_write_1h: 3, service_tiers: { flex: 0.5 },
         long_context: { above_input_tokens: 5, input: 4, output: 6 } }
+  - id: dated
+    family: google
+    source: own
+    as_of: 2026-11-01
+    price:
+      - { input: 1, service_tiers: { priority: { input: 3, long_context: { above_input_tokens: 5, input: 4, output: 6 } } } }
+      - { from: 2027-01-01, input: 2 }
 `
   const loaded = loadText(GOOD, {}, { '/etc/sluice/models.yaml': models })
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
@@ -137,6 +144,20 @@ models:
         serviceTiers: { flex: 0.5 },
         longContext: { aboveInputTokens: 5, input: 4, output: 6 },
       },
+    },
+    {
+      id: 'dated',
+      family: 'google',
+      createdAtSeconds: Date.UTC(2026, 10, 20) / 1000,
+      price: [
+        {
+          input: 1,
+          serviceTiers: {
+            priority: { input: 3, longContext: { aboveInputTokens: 5, input: 4, output: 6 } },
+          },
+        },
+        { input: 2, from: '2027-01-01' },
+      ],
     },
   ])
   t.end()

@@ -7,6 +7,7 @@ import t from 'tap'
 import type { Usage } from '../../src/formats/chat/usage.js'
 import { costNanoUsd, higherPrice, maxCostNanoUsd, priceOf, tierPrice } from '../../src/ledger/price.js'
 import { Prices } from '../../src/ledger/find-price.js'
+import { PriceSchedule } from '../../src/ledger/price-schedule.js'
 
 const SONNET = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75, cacheWrite1h: 6 }
 
@@ -32,6 +33,52 @@ void t.test('long prompts have their own rates, and the cache keeps its share', 
   t.equal(costNanoUsd(price, usage), 150_000 * 6000 + 100_000 * 600 + 50_000 * 7500)
   const own = priceOf({ ...SONNET, longContext: { ...longContext, cacheRead: 1, cacheWrite: 2 } })
   t.equal(costNanoUsd(own, usage), 150_000 * 6000 + 100_000 * 1000 + 50_000 * 2000)
+  t.end()
+})
+
+void t.test('a tier may have rates of its own; others keep their share', (t) => {
+  const longContext = { aboveInputTokens: 100, input: 6, output: 30 }
+  const serviceTiers = { priority: { input: 9, output: 30 }, batch: { cacheRead: 1 }, inference_geo: 1.1 }
+  const price = priceOf({ ...SONNET, longContext, serviceTiers })
+  const cost = (tier: string, usage: Usage) => costNanoUsd(tierPrice(price, tier) ?? price, usage)
+  const usage = { input: 100, cacheRead: 40, output: 10 }
+  t.equal(cost('priority', usage), 60 * 9000 + 40 * 900 + 10 * 30_000, 'the cache costs a tenth of input')
+  t.equal(cost('priority', { input: 101, output: 1 }), 101 * 18_000 + 60_000, 'long prompts twice as much')
+  t.equal(cost('batch', usage), 60 * 3000 + 40 * 1000 + 10 * 15_000)
+  t.equal(cost('priority+inference_geo', { input: 100, output: 10 }), (100 * 9000 + 10 * 30_000) * 1.1)
+  const own = { input: 9, output: 30, longContext: { aboveInputTokens: 50, input: 10, output: 31 } }
+  const longer = priceOf({ ...SONNET, longContext, serviceTiers: { priority: own } })
+  const served = tierPrice(longer, 'priority')
+  t.equal(served && costNanoUsd(served, { input: 51, output: 1 }), 51 * 10_000 + 31_000)
+  const most = higherPrice(longer, 'priority')
+  t.equal(most && costNanoUsd(most, { input: 1, output: 1 }), 9000 + 30_000)
+  t.end()
+})
+
+void t.test('of a list of prices, the one that began last holds', (t) => {
+  const list = [{ input: 3, from: '2027-02-01' }, { input: 1 }, { input: 2, from: '2027-01-01' }]
+  const day = (text: string): number => Date.parse(text)
+  const dated = { id: 'dated', price: list, family: 'x', createdAtSeconds: 0 }
+  const coming = { id: 'coming', price: [{ input: 5, from: '2027-01-01' }], family: 'x', createdAtSeconds: 0 }
+  const schedule = new PriceSchedule([dated, coming], [{ name: 'u', prices: { dated: [{ input: 9 }] } }])
+  const costAt = (time: string, upstream = 'other', model = 'dated'): number | null => {
+    const price = schedule.at(day(time)).prices.find(upstream, model, null)
+    return price === null ? null : costNanoUsd(price, { input: 1 })
+  }
+  t.equal(costAt('2026-12-31T23:59:59.999Z'), 1000)
+  t.equal(costAt('2027-01-01T00:00:00Z'), 2000)
+  t.equal(costAt('2027-01-31T23:59:59Z'), 2000)
+  t.equal(costAt('2027-02-01T00:00:00Z'), 3000)
+  t.equal(costAt('2030-01-01T00:00:00Z'), 3000)
+  t.equal(costAt('2027-02-01T00:00:00Z', 'u'), 9000)
+  t.equal(costAt('2026-12-31T00:00:00Z', 'other', 'coming'), null, 'no price has begun')
+  t.equal(costAt('2027-01-01T00:00:00Z', 'other', 'coming'), 5000)
+  const versions = ['2026-01-01', '2026-12-31', '2027-01-01', '2027-01-02', '2027-02-01'].map(
+    (time) => schedule.at(day(time)).version,
+  )
+  t.equal(versions[0], versions[1])
+  t.equal(versions[2], versions[3])
+  t.equal(new Set(versions).size, 3, 'the version follows the prices')
   t.end()
 })
 

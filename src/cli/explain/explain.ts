@@ -6,7 +6,7 @@ import { snakeKeys } from '../../config/masked-config.js'
 import { secretsOf } from '../../config/secret-settings.js'
 import { GatewayError } from '../../errors.js'
 import { readBoundedFile } from '../../config/bounded-file.js'
-import type { ModelFacts } from '../../formats/chat/model-facts.js'
+import { priceAt, type ModelFacts } from '../../formats/chat/model-facts.js'
 import { checkModelId, escapeControls } from '../../formats/wire/request-fields.js'
 import { traitsOf, type RequestTraits } from '../../gateway/routing/match-route-conditions.js'
 import { modelAt, reasonOf, createRouter, type ModelRoute } from '../../gateway/routing/router.js'
@@ -396,7 +396,7 @@ function catalogueText(explanation: Explanation): string {
   const parts = [`${facts.id} (${match})`, `family ${facts.family}`]
   if (facts.contextWindow !== undefined) parts.push(`context ${facts.contextWindow} tokens`)
   if (facts.maxOutputTokens !== undefined) parts.push(`output ${facts.maxOutputTokens} tokens`)
-  const { input, output } = facts.price ?? {}
+  const { input, output } = priceAt(facts.price, Date.now()) ?? {}
   if (input !== undefined && output !== undefined) {
     parts.push(`USD ${input} in, ${output} out per million tokens`)
   }

@@ -1,7 +1,13 @@
 /** The schema of `models.yaml`, and the conversion of its entries to the code's spelling. */
 import * as z from 'zod'
 import { hostedToolName } from '../../formats/chat/hosted-tools.js'
-import type { ModelFacts, ModelPrice } from '../../formats/chat/model-facts.js'
+import type {
+  LongContextPrice,
+  ModelFacts,
+  ModelPrice,
+  ModelPrices,
+  TierPrice,
+} from '../../formats/chat/model-facts.js'
 
 const id = z.string().regex(/^[!-~]{1,256}$/, {
   error: 'must be 1 to 256 printable ASCII characters without spaces',
@@ -26,8 +32,7 @@ const toolName = z.string().regex(/^[A-Za-z][\w-]{0,63}$/, {
   error: 'must be the type of a tool, such as web_search',
 })
 
-/** Prices of a model, in the catalogue or of one upstream. */
-export const priceSchema = z.strictObject({
+const rates = {
   input: rate('Prompt tokens.'),
   output: rate('Reply tokens.'),
   cache_read: rate('Prompt tokens read from the cache.'),
@@ -39,11 +44,34 @@ export const priceSchema = z.strictObject({
   output_audio: rate('Reply tokens of sound. Without it their cost is unknown.'),
   input_image: rate('Prompt tokens of pictures; default: the rate of `input`.'),
   output_image: rate('Reply tokens of pictures. Without it their cost is unknown.'),
+}
+
+const longContext = z
+  .strictObject({
+    above_input_tokens: tokens.describe('The rates below apply to prompts with more tokens.'),
+    input: usd.describe('Prompt tokens.'),
+    output: usd.describe('Reply tokens.'),
+    cache_read: rate('Default: the same ratio to the input rate as above.'),
+    cache_write: rate('Default: the same ratio to the input rate as above.'),
+  })
+  .optional()
+  .describe('Rates for long prompts.')
+
+const tierSchema = z.strictObject({ ...rates, long_context: longContext })
+
+/** Prices of a model, in the catalogue or of one upstream. */
+const priceSchema = z.strictObject({
+  ...rates,
   service_tiers: z
-    .record(word, z.number().min(0).max(100))
+    .record(
+      word,
+      z.union([z.number().min(0).max(100), tierSchema], {
+        error: 'must be a multiple, as in 0.5, or a map of rates',
+      }),
+    )
     .optional()
     .describe(
-      'Prices of service tiers, as a multiple of these rates: `{ flex: 0.5 }`. The price of any other tier except the standard one is unknown.',
+      'Prices of service tiers: a multiple of these rates, `{ flex: 0.5 }`, or a map with rates of its own, `{ priority: { input: 5, output: 30 } }`, of the same kinds as here and with `long_context`. A rate that the map lacks keeps its share of `input` or `output`. The price of any other tier except the standard one is unknown.',
     ),
   calls: z
     .record(toolName, usd)
@@ -51,17 +79,20 @@ export const priceSchema = z.strictObject({
     .describe(
       'US dollars per call of a tool that the provider runs, by its name in `allow_tools`: `{ web_search: 0.01 }`. The price of a call of any other tool is unknown, except for `mcp`, `url_context` and `web_fetch`, whose calls cost nothing by themselves.',
     ),
-  long_context: z
-    .strictObject({
-      above_input_tokens: tokens.describe('The rates below apply to prompts with more tokens.'),
-      input: usd.describe('Prompt tokens.'),
-      output: usd.describe('Reply tokens.'),
-      cache_read: rate('Default: the same ratio to the input rate as above.'),
-      cache_write: rate('Default: the same ratio to the input rate as above.'),
-    })
-    .optional()
-    .describe('Rates for long prompts.'),
+  long_context: longContext,
 })
+
+/** A price, or a list of prices with the days on which they begin. */
+export const pricesSchema = z.union(
+  [
+    priceSchema,
+    z
+      .array(priceSchema.extend({ from: day.optional() }))
+      .min(1)
+      .max(32),
+  ],
+  { error: 'must be a map of rates, or a list of maps with the key from' },
+)
 
 const model = z.strictObject({
   id: id.describe('The model id that clients request.'),
@@ -133,7 +164,20 @@ const model = z.strictObject({
     .optional()
     .describe('Google: maximum candidates of one request (`n`); default 1.'),
   logprobs: flag('Google: supports `logprobs`.'),
-  price: priceSchema.optional().describe('US dollars per million tokens.'),
+  source: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe(
+      'What the facts are from. `sluice models update` replaces entries with another source than `own`.',
+    ),
+  as_of: day.optional().describe("The date of these facts; default: the catalogue's `as_of`."),
+  price: pricesSchema
+    .optional()
+    .describe(
+      'US dollars per million tokens: a map, or a list of maps with `from: DATE`. Of a list, the entry with the latest `from` that has begun when the request arrives holds (UTC); an entry without `from` has always begun.',
+    ),
 })
 
 /** `models.yaml`. An absent fact is unknown. */
@@ -223,10 +267,28 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
   })
 }
 
-/** A price in the code's spelling. */
-export function priceFacts(values: z.output<typeof priceSchema>): ModelPrice {
-  const long = values.long_context
+/** A price, or a list of prices, in the code's spelling. */
+export function priceFacts(values: z.output<typeof pricesSchema>): ModelPrices {
+  if (!Array.isArray(values)) return onePrice(values)
+  return values.map(({ from, ...price }) => ({ ...onePrice(price), ...(from !== undefined && { from }) }))
+}
+
+function onePrice(values: z.output<typeof priceSchema>): ModelPrice {
+  const tiers = Object.entries(values.service_tiers ?? {})
   return present<ModelPrice>({
+    ...rateFacts(values),
+    serviceTiers:
+      values.service_tiers &&
+      Object.fromEntries(
+        tiers.map(([name, tier]) => [name, typeof tier === 'number' ? tier : rateFacts(tier)]),
+      ),
+    calls: values.calls && callPrices(values.calls),
+  })
+}
+
+function rateFacts(values: z.output<typeof tierSchema>): TierPrice {
+  const long = values.long_context
+  return present<TierPrice>({
     input: values.input,
     output: values.output,
     cacheRead: values.cache_read,
@@ -238,11 +300,9 @@ export function priceFacts(values: z.output<typeof priceSchema>): ModelPrice {
     outputAudio: values.output_audio,
     inputImage: values.input_image,
     outputImage: values.output_image,
-    serviceTiers: values.service_tiers,
-    calls: values.calls && callPrices(values.calls),
     longContext:
       long &&
-      present<NonNullable<ModelPrice['longContext']>>({
+      present<LongContextPrice>({
         aboveInputTokens: long.above_input_tokens,
         input: long.input,
         output: long.output,

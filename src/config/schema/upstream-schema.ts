@@ -17,7 +17,7 @@ import {
 } from '../upstream-settings.js'
 import { DIALECTS, platformKeys } from '../platform-settings.js'
 import { PRESET_NAMES } from '../presets.js'
-import { priceSchema } from './catalogue-schema.js'
+import { pricesSchema } from './catalogue-schema.js'
 import { guardrailNames } from './guardrails-schema.js'
 import { onDisconnectSchema } from './ledger-schema.js'
 import { section } from './section.js'
@@ -210,10 +210,10 @@ export const upstreamSchema = z.strictObject({
       "Whether it has the legacy endpoint `/completions`. If so, requests for `/v1/completions` are sent there unchanged; otherwise as chat requests. Default: the value of the preset, else false. OpenAI's completion-only models always use it.",
     ),
   prices: z
-    .record(modelText, priceSchema)
+    .record(modelText, pricesSchema)
     .default({})
     .describe(
-      'Prices of this upstream by model, instead of the catalogue\'s; `"*"` is every model that is not named here: `{ "*": { input: 0, output: 0 } }` for a self-hosted one.',
+      'Prices of this upstream by model, instead of the catalogue\'s; `"*"` is every model that is not named here: `{ "*": { input: 0, output: 0 } }` for a self-hosted one. A price is a map, or a list of maps with `from: DATE`, as in the catalogue.',
     ),
   on_disconnect: onDisconnectSchema.optional().describe('Overrides the top-level key of the same name.'),
   breaker: breakerSchema,

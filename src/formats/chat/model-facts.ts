@@ -28,19 +28,57 @@ export interface ModelPrice {
   /** Tokens of pictures in the prompt, if they cost other than text, and of generated pictures. */
   inputImage?: number
   outputImage?: number
-  /** Multiples of these rates for service tiers, by the tier's name in replies. */
-  serviceTiers?: Readonly<Record<string, number>>
+  /** Rates of service tiers, or multiples of these rates, by the tier's name in replies. */
+  serviceTiers?: Readonly<Record<string, number | TierPrice>>
   /** USD per call of a tool that the provider runs, by the name in `allow_tools`. */
   calls?: Readonly<Record<string, number>>
   /** Other rates for a request with more input tokens than this. */
-  longContext?: {
-    aboveInputTokens: number
-    input: number
-    output: number
-    /** Absent: the same share of the input rate as above. */
-    cacheRead?: number
-    cacheWrite?: number
+  longContext?: LongContextPrice
+}
+
+/** Rates for long prompts. */
+export interface LongContextPrice {
+  aboveInputTokens: number
+  input: number
+  output: number
+  /** Absent: the same share of the input rate as above. */
+  cacheRead?: number
+  cacheWrite?: number
+}
+
+/** The rates of a service tier. An absent rate keeps its share of the usual input or output rate. */
+export type TierPrice = Omit<ModelPrice, 'serviceTiers' | 'calls'>
+
+/** A price of a list; it holds from the start of that day (UTC), or always without one. */
+export interface DatedPrice extends ModelPrice {
+  from?: string
+}
+
+/** The price of a model, or prices of which the one that began last holds. */
+export type ModelPrices = ModelPrice | readonly DatedPrice[]
+
+/** The price that holds at a time, in ms since 1970; undefined if none has begun. */
+export function priceAt(prices: ModelPrices | undefined, atMs: number): ModelPrice | undefined {
+  if (!isPriceList(prices)) return prices
+  let found: DatedPrice | undefined
+  for (const price of prices) {
+    const fromMs = beginOf(price)
+    if (fromMs <= atMs && (found === undefined || fromMs >= beginOf(found))) found = price
   }
+  return found
+}
+
+/** The times at which prices of a list begin, in ms since 1970. */
+export function beginningsOf(prices: ModelPrices | undefined): number[] {
+  return isPriceList(prices) ? prices.map(beginOf).filter((ms) => ms > -Infinity) : []
+}
+
+function beginOf({ from }: DatedPrice): number {
+  return from === undefined ? -Infinity : Date.parse(`${from}T00:00:00Z`)
+}
+
+function isPriceList(prices: ModelPrices | undefined): prices is readonly DatedPrice[] {
+  return Array.isArray(prices)
 }
 
 /** One entry of the catalogue. Counts are tokens; prices are US dollars per million tokens. */
@@ -105,7 +143,7 @@ export interface ModelFacts {
   maxCandidates?: number
   /** Google: returns token probabilities. */
   logprobs?: boolean
-  price?: ModelPrice
+  price?: ModelPrices
 }
 
 /** Whether the model accepts `temperature` and `top_p` at this reasoning effort. */

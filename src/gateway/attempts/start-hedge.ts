@@ -75,7 +75,7 @@ export class Hedging {
 
 /** An estimate in nano-dollars; 0 if the price is not known. */
 function costOf({ target, model }: Candidate, request: ChatRequest, generation: Generation): number {
-  const price = generation.prices.find(target.upstream.config.name, model, null)
+  const price = generation.pricesAt(performance.now()).prices.find(target.upstream.config.name, model, null)
   if (price === null) return 0
   const { assumedOutputTokens } = generation.snapshot.config.limiting
   const input = inputTokens(promptSizeOf(request), generation.facts(model).family)

@@ -103,15 +103,16 @@ function usageBefore(attempt: AttemptResult, billed: BilledRequest): Used {
 function used(
   attempt: AttemptResult,
   { usage, source }: Pick<Used, 'usage' | 'source'>,
-  { x: { generation } }: BilledRequest,
+  { x: { generation, startedMs } }: BilledRequest,
 ): Used {
   const { candidate, replyResult } = attempt
   const { name } = candidate.target.upstream.config
-  const price = generation.prices.find(name, candidate.model, replyResult?.model ?? null)
+  const { prices } = generation.pricesAt(startedMs)
+  const price = prices.find(name, candidate.model, replyResult?.model ?? null)
   const tier = replyResult?.tier ?? null
   const served = price === null ? null : tierPrice(price, tier)
   const priceOfOther: PriceOfOther = (model) => {
-    const other = generation.prices.find(name, model, null)
+    const other = prices.find(name, model, null)
     return other === null ? null : higherPrice(other, tier)
   }
   const cost = served === null ? null : costNanoUsd(served, usage, priceOfOther)

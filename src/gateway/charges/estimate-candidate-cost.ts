@@ -29,7 +29,8 @@ export function estimateCandidateCost(
   { withUnknown, served = NOT_SERVED }: EstimateOptions,
 ): CostEstimate {
   const request = withDefaults(call.request, defaults)
-  const usual = generation.prices.find(target.upstream.config.name, model, served.model)
+  const { prices } = generation.pricesAt(performance.now())
+  const usual = prices.find(target.upstream.config.name, model, served.model)
   const tier = served.tier ?? requestedTier({ wire: call.wire, request }, target)
   const budgetPrice = generation.budgetPrices.of(usual, tier)
   const facts = generation.facts(model)

@@ -107,7 +107,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     clientRequestId: identified?.clientRequestId ?? null,
     attemptMs: attemptMs(results),
     retryAfterSeconds: wire?.retryAfterSeconds ?? null,
-    priceVersion: isPriced(results, used) ? generation.priceVersion : null,
+    priceVersion: isPriced(results, used) ? generation.pricesAt(x.startedMs).version : null,
     gateway: generation.snapshot.config.server.name,
     generationHash: generation.hash,
     cacheHit: cacheHitOf(results),
@@ -123,7 +123,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
 
 /** The marks for the provider's prompt cache; the list price of the cached tokens minus their cost. */
 function marksOf(
-  { generation }: RequestContext,
+  { generation, startedMs }: RequestContext,
   { route, attempt, replyResult }: Results,
 ): Pick<LedgerEntry, 'cacheMarks' | 'cacheMarksSavedNanoUsd'> {
   if ((route?.config?.cacheControl ?? null) === null) {
@@ -133,7 +133,7 @@ function marksOf(
   if (attempt === null || cacheMarks === 0) return { cacheMarks, cacheMarksSavedNanoUsd: 0 }
   const { candidate } = attempt
   const { name } = candidate.target.upstream.config
-  const price = generation.prices.find(name, candidate.model, replyResult?.model ?? null)
+  const price = generation.pricesAt(startedMs).prices.find(name, candidate.model, replyResult?.model ?? null)
   const served = price === null ? null : tierPrice(price, replyResult?.tier ?? null)
   if (served === null || replyResult === null) return { cacheMarks, cacheMarksSavedNanoUsd: null }
   const { usage } = replyResult

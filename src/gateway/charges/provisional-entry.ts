@@ -67,7 +67,7 @@ export function provisionalEntry(
     hops: {},
     ...UNEXPLAINED,
     errorMessage: LOST,
-    priceVersion: isPriced && nanoUsd !== null ? x.generation.priceVersion : null,
+    priceVersion: isPriced && nanoUsd !== null ? x.generation.pricesAt(x.startedMs).version : null,
     gateway: x.generation.snapshot.config.server.name,
     generationHash: x.generation.hash,
     accountPath: identity.accountPath ?? null,

@@ -190,7 +190,7 @@ function budgetDemands(limits: readonly Limit[], nanoUsd: number): LimitDemand[]
 function maxCostOf(use: BatchUse, { x, target }: Metered, pathModel: string): number {
   const { generation } = x
   const model = pathModel || use.model
-  const usual = generation.prices.find(target.upstream.config.name, model, null)
+  const usual = generation.pricesAt(x.startedMs).prices.find(target.upstream.config.name, model, null)
   const price = usual === null ? null : (tierPrice(usual, 'batch') ?? usual)
   const budgetPrice = generation.budgetPrices.of(price, use.tier)
   const { limiting } = generation.snapshot.config

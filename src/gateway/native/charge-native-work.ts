@@ -60,8 +60,8 @@ function workDemands(
 }
 
 /** The price of a model at the upstream; null if it is unknown. */
-export function priceAt({ prices }: Generation, upstream: string, model: string): Price | null {
-  const price = prices.find(upstream, model, null)
+export function completePrice(generation: Generation, upstream: string, model: string): Price | null {
+  const price = generation.pricesAt(performance.now()).prices.find(upstream, model, null)
   return price !== null && isComplete(price) ? price : null
 }
 
@@ -70,7 +70,7 @@ export function priceAt({ prices }: Generation, upstream: string, model: string)
  * higher.
  */
 export function batchPriceAt(generation: Generation, upstream: string, model: string): Price | null {
-  const price = priceAt(generation, upstream, model)
+  const price = completePrice(generation, upstream, model)
   return price === null ? null : (tierPrice(price, 'batch') ?? price)
 }
 
@@ -79,7 +79,7 @@ const SESSION_TOKENS = { input: 32_000, output: 4_096 }
 
 /** The maximum cost of one reply of a session; null if the price is unknown. */
 export function maxReplyCost(generation: Generation, upstream: string, model: string): number | null {
-  const price = priceAt(generation, upstream, model)
+  const price = completePrice(generation, upstream, model)
   const { contextWindow, maxOutputTokens } = generation.facts(model)
   const input = contextWindow ?? SESSION_TOKENS.input
   const output = maxOutputTokens ?? SESSION_TOKENS.output

@@ -11,7 +11,7 @@ import {
   meteredEntry,
   MeteredUsage,
   needsPrice,
-  priceAt,
+  completePrice,
   type Metered,
   type MeterServices,
 } from './charge-native-work.js'
@@ -98,7 +98,7 @@ export class RealtimeSession {
     const { metered, model } = this
     const { x, target } = metered
     const used = new MeteredUsage()
-    const price = priceAt(x.generation, target.upstream.config.name, model)
+    const price = completePrice(x.generation, target.upstream.config.name, model)
     used.add({ ...value, model }, price)
     this.count += 1
     const entry = meteredEntry(metered, `${x.id}-${this.count}`, used)

@@ -49,9 +49,10 @@ void t.test('looking up the price of a very long model name takes less than 50 m
 void t.test('the model lists of all keys share one memory limit', (t) => {
   const loaded = loadConfig('config/gateway.yaml', { OPENAI_API_KEY: 'x' })
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  const prices = { prices: new Prices(loaded.catalogue.models, []), version: '' }
   const list = new ModelList(createSnapshot(loaded, { generation: 1, loadedAtMs: 0 }), {
     router: createRouter(loaded.config),
-    prices: new Prices(loaded.catalogue.models, []),
+    prices: () => prices,
     discovered: new Map(),
   })
   const of = (allowed: string[] | null): string => list.of({ allowed, dialect: 'openai-chat', query: '' })

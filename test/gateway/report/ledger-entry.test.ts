@@ -62,7 +62,9 @@ void t.test('the tier that served the request has its own price, or none', async
     t.equal((await cost('gpt-4o', stream, 'priority')).cost, null, 'the catalogue has no price')
   }
   const text = readFileSync(gateway.configFile, 'utf8')
-  const price = '{ input: 2.5, output: 10, service_tiers: { flex: 0.5, priority: 2 } }'
+  const tiers = 'service_tiers: { flex: 0.5, priority: { input: 5, output: 20 } }'
+  const current = `from: 2026-01-01, input: 2.5, output: 10, ${tiers}`
+  const price = `[{ input: 99, output: 99 }, { ${current} }, { from: 2999-01-01, input: 99 }]`
   const prices = `prices: { gpt-4o-2024-08-06: ${price} }`
   writeFileSync(gateway.configFile, text.replace('dialect: openai,', `dialect: openai, ${prices},`))
   gateway.reload()

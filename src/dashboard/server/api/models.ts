@@ -1,7 +1,7 @@
 /** The catalogue, the current route of each model, and the playground. */
 import { factsFor } from '../../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../../config/config.js'
-import type { ModelFacts } from '../../../formats/chat/model-facts.js'
+import { priceAt, type ModelFacts } from '../../../formats/chat/model-facts.js'
 import { dialectsByRequest } from '../../../gateway/upstreams/choose-openai-endpoint.js'
 import { ANY_MODEL } from '../../../ledger/find-price.js'
 import { PLAIN_REQUEST } from '../../../gateway/routing/match-route-conditions.js'
@@ -147,12 +147,15 @@ function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schem
     tools: facts.tools ?? null,
     reasoning: facts.reasoning ?? null,
     structuredOutput: facts.structuredOutput ?? null,
-    price: facts.price === undefined ? (route?.targets[0]?.price ?? null) : priceView(facts.price),
+    price: priceView(facts.price) ?? route?.targets[0]?.price ?? null,
     route,
   }
 }
 
-function priceView(price: NonNullable<ModelFacts['price']>): schema.Price {
+/** The price that holds now. */
+function priceView(prices: ModelFacts['price']): schema.Price | null {
+  const price = priceAt(prices, Date.now())
+  if (price === undefined) return null
   const { input, output, cacheRead, cacheWrite, longContext } = price
   return {
     ...(input === undefined ? {} : { input }),
@@ -196,7 +199,7 @@ function targetViews(snapshot: Snapshot, found: ModelRoute, requested: string): 
       share: isFallback || total === 0 ? 0 : weight / total,
       isFallback,
       configured: isConfigured(upstream),
-      price: price === undefined ? null : priceView(price),
+      price: priceView(price),
     }
   })
 }
