@@ -52,19 +52,22 @@ The gateway reads one YAML file: \`node dist/main.js serve --config config/gatew
 has every key with a comment, \`config/schema.json\` lets an editor complete and check them, and
 \`node dist/main.js check --config FILE\` validates a file as loading does, and reports errors with file, line and column.
 
- **Secrets.** A value may contain \`\${NAME}\`, an environment variable (or, if the process does not have it, a variable of the file \`.env\` beside the configuration), or \`\${file:/path}\`, the content of a file without
+ **Secrets.** A value may contain \`\${NAME}\`, an environment variable (or, if the process does not
+have it, a variable of the file \`.env\` beside the configuration), or \`\${file:/path}\`, the content of a file without
 surrounding white space; \`$\${\` is a literal \`\${\`. An unset or empty variable is an error, except in \`api_key\` and
 \`api_keys\`: an upstream without any key is unconfigured, and a request without another target gets 503 with the name of
 the variable. A missing or empty file is always an error. A placeholder may also contain a number. Placeholders are
 replaced after the YAML is parsed, so that no value can change the file's structure.
 
- **Reload.** A change of the file, of its catalogue, of \`.env\` beside it or of a \`\${file:…}\` takes effect within a second, as
+ **Reload.** A change of the file, of its catalogue, of \`.env\` beside it or of a \`\${file:…}\` takes
+effect within a second, as
 does SIGHUP. A valid change becomes a new generation; an invalid one is refused with its line, and the generation in force
 stays. Requests keep the generation that they started with. Addresses, ports, \`workers\`, \`log.level\`, \`telemetry.otlp\` and
 \`store\` are read at the start only: changes of them need a restart and are listed in \`waiting_for_restart\` of \`/config\`.
 \`sluice generations\` lists, compares and rolls back (how-to/change-configuration-live.md).
 
- **Strictness.** At most 4 MiB, YAML 1.2, each key once, at most 100 aliases. Unknown keys and unsupported keys are errors.
+ **Strictness.** At most 4 MiB, YAML 1.2, each key once, at most 100 aliases. Unknown keys and
+unsupported keys are errors.
 
 The end of a key is the unit of its number: \`_ms\` milliseconds, \`_seconds\` seconds, \`_bytes\` bytes, \`_usd\` US dollars.
 `
