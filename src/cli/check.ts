@@ -1,7 +1,6 @@
 /**
  * `sluice check`: validates a configuration file, and prints each problem with its position. No side effects.
  */
-import { relative } from 'node:path'
 import { factsFor } from '../config/catalogue.js'
 import {
   isConfigured,
@@ -14,7 +13,7 @@ import {
 } from '../config/config.js'
 import { needsRestart } from '../config/generations/diff-configs.js'
 import { loadConfig, type LoadResult } from '../config/load-config.js'
-import { excerpt, formatProblem, problemOfFile, type ConfigProblem } from '../config/config-problem.js'
+import { excerpt, problemOfFile, type ConfigProblem } from '../config/config-problem.js'
 import { baseUrlNote } from '../config/resolve-upstream.js'
 import { plainSecretNotes, secretsOf } from '../config/secret-settings.js'
 import { GatewayError } from '../errors.js'
@@ -31,6 +30,7 @@ import { valueNotes } from './check-values.js'
 import { configOption, declare } from './command.js'
 import { Budgets, hasBudget, termsText } from './explain/explain-budgets.js'
 import { notCarried } from './explain/not-carried.js'
+import { problemLines, relativeName } from './problem-lines.js'
 import { findGateway, loadGeneration } from './running-gateway.js'
 
 /** A configuration, its catalogue, and the text that it was read from. */
@@ -409,14 +409,4 @@ function errorsText({ errors, sources }: Extract<LoadResult, { ok: false }>): st
     return source === null ? problemLines([problem]) : `${problemLines([problem])}\n${source}`
   })
   return blocks.join('\n')
-}
-
-/** One line for each problem, files named from the working folder. */
-export function problemLines(errors: readonly ConfigProblem[]): string {
-  return errors.map((problem) => formatProblem({ ...problem, file: relativeName(problem.file) })).join('\n')
-}
-
-function relativeName(file: string): string {
-  const path = relative(process.cwd(), file)
-  return path === '' || path.startsWith('..') ? file : path
 }

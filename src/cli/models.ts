@@ -6,7 +6,7 @@ import { packageFile } from '../config/package-file.js'
 import { isObject, objectOf, type JsonValue, type JsonObject } from '../formats/chat/json.js'
 import type { ModelFacts } from '../formats/chat/model-facts.js'
 import { priceVersionOf } from '../ledger/price-version.js'
-import { problemLines } from './check.js'
+import { problemLines } from './problem-lines.js'
 import { configOption, declare } from './command.js'
 
 type ChangeKind = 'price' | 'limit' | 'fact'

@@ -2,6 +2,9 @@
  * Finds the gateway that runs with a configuration file: by the file that it writes to its data folder, else
  * by the ops port in the configuration file.
  */
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { isObject, numberOf, stringOf, type JsonObject } from '../formats/chat/json.js'
 import { historyOf, opsAddressIn, contentIn } from '../config/generations/history.js'
 import { readRunning } from '../config/generations/running-gateway-file.js'
@@ -72,11 +75,13 @@ export async function requestGateway(
       : {
           method: 'POST',
           headers: { authorization: `Bearer ${post.token}`, 'content-type': 'application/json' },
-          body: JSON.stringify(post.body),
         }
-  const response = await fetch(`${origin}${path}`, { ...options, signal })
-  const json: unknown = await response.json()
-  return { status: response.status, json: isObject(json) ? json : {} }
+  // Not `fetch`: loading it takes a fifth of the time of a command.
+  const req = request(`${origin}${path}`, { ...options, agent: false, signal })
+  req.end(post === undefined ? undefined : JSON.stringify(post.body))
+  const [reply] = (await once(req, 'response')) as [IncomingMessage]
+  const json: unknown = JSON.parse(await text(reply))
+  return { status: reply.statusCode ?? 0, json: isObject(json) ? json : {} }
 }
 
 /** The message of an error reply. */

@@ -5,6 +5,9 @@
 import * as z from 'zod'
 import { hideSecrets } from '../hide-secrets.js'
 
+// A configuration is checked once or twice in the life of a process: compiling the checks costs more.
+z.config({ jitless: true })
+
 /** More problems than a person reads at once. */
 export const MAX_PROBLEMS = 100
 

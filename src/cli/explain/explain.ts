@@ -13,7 +13,7 @@ import { modelAt, reasonOf, createRouter, type ModelRoute } from '../../gateway/
 import { dialectsByRequest, type DialectsByRequest } from '../../gateway/upstreams/choose-openai-endpoint.js'
 import { hideSecrets, jsonWithoutSecrets, protectSecrets } from '../../hide-secrets.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
-import { problemLines } from '../check.js'
+import { problemLines } from '../problem-lines.js'
 import { configOption, declare, repeated, UsageError } from '../command.js'
 import { explainBody, requestOf, type BodyExplanation } from './explain-body.js'
 import { Budgets, termsText, type BudgetTerms } from './explain-budgets.js'

@@ -44,19 +44,43 @@ function killedAfter(t: Test, child: ChildProcess): void {
   })
 }
 
-for (const kind of ['FIFO', 'socket'] as const) {
-  void t.test(`SIGTERM ends a gateway whose stdout is a full ${kind}`, async (t) => {
-    const { emulator, file } = await prepare(t)
+interface Started {
+  readonly child: ChildProcess
+  readonly port: number
+  readonly opsPort: number
+}
+
+/** Another program of the machine may take a port that was free before the gateway opens it. */
+const STARTS = 5
+/** Of waiting for the program on a busy machine. */
+const LONG_MS = 100_000
+
+/**
+ * A gateway with this standard output, whose ports therefore cannot be read from its log. Starts it again on
+ * other ports if it cannot open these.
+ */
+async function started(t: Test, open: () => number | 'pipe'): Promise<Started> {
+  const { emulator, file } = await prepare(t)
+  for (let start = 1; ; start += 1) {
     const [port, opsPort] = [await freePort(), await freePort()]
     const server = `workers: 2, drain_ms: ${DRAIN_MS}`
     writeFileSync(file, fileText(emulator, { server, port, opsPort }))
-    const out = kind === 'FIFO' ? unreadFifo(t) : 'pipe'
     const child = spawn(process.execPath, [MAIN, 'serve', '--config', file], {
-      stdio: ['ignore', out, 'ignore'],
+      stdio: ['ignore', open(), 'ignore'],
     })
     killedAfter(t, child)
+    const isReady = async (): Promise<boolean> =>
+      hasAllWorkers(await get(`http://127.0.0.1:${opsPort}/readyz`).catch(() => FAILED))
+    await until(async () => child.exitCode !== null || (await isReady()), LONG_MS)
+    if (child.exitCode === null) return { child, port, opsPort }
+    if (start === STARTS) throw new Error(`the gateway exited with ${String(child.exitCode)}`)
+  }
+}
+
+for (const kind of ['FIFO', 'socket'] as const) {
+  void t.test(`SIGTERM ends a gateway whose stdout is a full ${kind}`, async (t) => {
+    const { child, port, opsPort } = await started(t, () => (kind === 'FIFO' ? unreadFifo(t) : 'pipe'))
     const ops = `http://127.0.0.1:${opsPort}`
-    await until(async () => hasAllWorkers(await get(`${ops}/readyz`).catch(() => FAILED)))
     const path = `/${'x'.repeat(250)}`
     for (let sent = 0; sent < REQUESTS; sent += 50) {
       await Promise.all(Array.from({ length: 50 }, () => get(`http://127.0.0.1:${port}${path}`)))
@@ -64,7 +88,7 @@ for (const kind of ['FIFO', 'socket'] as const) {
     t.match((await get(`${ops}/metrics`)).text, /^sluice_log_lines_lost_total \d+$/m)
     const elapsed = stopwatch()
     child.kill('SIGTERM')
-    await until(() => child.exitCode !== null)
+    await until(() => child.exitCode !== null, LONG_MS)
     t.ok(elapsed() < DRAIN_MS + 5000)
     t.equal(child.exitCode, 0)
     t.notOk(isRunning(child.pid ?? 0))
