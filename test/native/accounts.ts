@@ -31,7 +31,16 @@ export interface Accounts {
 /** Native endpoints as operators list them, for every provider. */
 const RULES = [
   ...['files', 'files/*', 'batches', 'batches/*', 'vector_stores', 'vector_stores/*'],
-  ...['responses', 'responses/*', 'messages/batches', 'messages/batches/*', 'models', 'models/*'],
+  ...[
+    'responses',
+    'responses/*',
+    'messages/batches',
+    'messages/batches/*',
+    'batch/jobs',
+    'batch/jobs/*',
+    'models',
+    'models/*',
+  ],
   ...['images/*', 'audio/*', 'containers/*', 'chat/completions'],
 ]
   .flatMap((path) => [`GET /v1/${path}`, `POST /v1/${path}`, `DELETE /v1/${path}`])

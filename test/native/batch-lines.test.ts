@@ -5,6 +5,8 @@
  */
 import t from 'tap'
 import { findAccount } from '../../src/accounts/change-accounts.js'
+import { eventually } from '../faults/scene.js'
+import { rowsOf } from '../helpers/ledger.js'
 import { createKey, type NewKeySettings } from '../../src/accounts/keys.js'
 import { openStore } from '../../src/store/open-store.js'
 import { openAccounts, STORES, type Accounts } from './accounts.js'
@@ -102,6 +104,40 @@ function geminiFile(request: object): Asked {
       const { file } = JSON.parse(upload.text) as { file: { name: string } }
       const batch = { inputConfig: { fileName: file.name } }
       return ask(scene, `/native/google${GEMINI}:batchGenerateContent`, json({ batch }))
+    },
+  }
+}
+
+const JOBS = '/native/openai/v1/batch/jobs'
+const OUTPUT = '4f0cf1f2-5b7e-4c7e-9d38-0a1b2c3d4e5f'
+const ENDPOINT = '/v1/chat/completions'
+const TURN = { messages: MESSAGES, max_tokens: 100 }
+
+/** A job of Mistral's with its requests, which name neither endpoint nor model. */
+function mistral(body: object, job: object = {}): Asked {
+  const requests = [{ custom_id: '1', body: { ...TURN, ...body } }]
+  return {
+    name: 'mistral',
+    direct: [ENDPOINT, { model: 'gpt-5.4-mini', ...TURN, ...body }],
+    batch: (scene) => ask(scene, JOBS, json({ requests, model: 'gpt-5.4-mini', endpoint: ENDPOINT, ...job })),
+  }
+}
+
+/** The same in an uploaded file; `line` replaces members of its line, `job` of the job. */
+function mistralFile(body: object, { line = {}, job = {} } = {}): Asked {
+  return {
+    ...mistral(body),
+    name: 'mistral file',
+    async batch(scene) {
+      const data = new FormData()
+      const text = JSON.stringify({ custom_id: '1', body: { ...TURN, ...body }, ...line })
+      data.append('purpose', 'batch')
+      data.append('file', new Blob([`${text}\n`]), 'a.jsonl')
+      const upload = await ask(scene, '/native/openai/v1/files', { body: data })
+      if (upload.status !== 200) return upload
+      const { id } = JSON.parse(upload.text) as { id: string }
+      const named = { input_files: [id], model: 'gpt-5.4-mini', endpoint: ENDPOINT, ...job }
+      return ask(scene, JOBS, json(named))
     },
   }
 }
@@ -293,3 +329,103 @@ void t.test('the budget of a model counts its batches', async (t) => {
   t.equal((await chat({}).batch(scene)).status, 200)
   t.equal((await completions({ n: 50 }).batch(scene)).status, 200, 'another model')
 })
+
+for (const store of STORES) {
+  void t.test(`${store}: jobs of Mistral are checked and reserved as direct requests`, async (t) => {
+    const scene = await open(t, store, { usd: 1 })
+    const made = { id: 'job-1', object: 'batch', status: 'QUEUED' }
+    scene.provider.replies.set('POST /v1/batch/jobs', made)
+    for (const asked of [mistral({ n: 50 }), mistralFile({ n: 50 })]) {
+      t.equal((await ask(scene, asked.direct[0], json(asked.direct[1]))).status, 402, asked.name)
+      t.match(await asked.batch(scene), { status: 402 }, asked.name)
+    }
+    const search = { web_search_options: {} }
+    for (const asked of [mistral(search), mistralFile(search)]) {
+      t.equal((await asked.batch(scene)).status, 403, `${asked.name}: a tool of the provider`)
+    }
+    for (const asked of [mistral({ n: 'x' }), mistralFile({ n: 'x' })]) {
+      t.match(await asked.batch(scene), { status: 400, text: /body\.n/, sent: 0 }, asked.name)
+    }
+    for (const [name, asked] of [
+      ['another endpoint', mistralFile({}, { job: { endpoint: '/v1/moderations' } })],
+      ['another endpoint in the body', mistral({}, { endpoint: '/v1/ocr' })],
+      ['no endpoint', mistral({}, { endpoint: undefined })],
+      [
+        'an address in a line that the provider ignores',
+        mistralFile({ input: 'x' }, { line: { url: '/v1/embeddings' } }),
+      ],
+      ['an unknown model', mistral({}, { model: 'mistral-unknown' })],
+      ['another model in a line', mistral({ model: 'gpt-audio' })],
+      ['an agent', mistral({}, { model: undefined, agent_id: 'ag_1' })],
+    ] as const) {
+      t.match([403, 404, 400].includes((await asked.batch(scene)).status), true, name)
+    }
+    const jobs = scene.provider.seen.filter(({ url }) => url.endsWith('/jobs'))
+    t.equal(jobs.length, 0, 'none of these is sent')
+    for (const asked of [mistral({}), mistralFile({})]) {
+      t.match(await asked.batch(scene), { status: 200 }, asked.name)
+    }
+    const foreign = json({ input_files: ['file-other'], model: 'gpt-5.4-mini', endpoint: ENDPOINT })
+    t.equal((await ask(scene, JOBS, foreign)).status, 404)
+  })
+
+  void t.test(`${store}: a job of Mistral is charged by its results`, async (t) => {
+    const scene = await open(t, store, { usd: 1 })
+    const { provider, gateway } = scene
+    const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
+    const response = { status_code: 200, body: { model: 'gpt-5.4-mini', choices: [], usage } }
+    const result = { custom_id: '1', response }
+    for (const [at, done] of [{ output_file: OUTPUT }, { outputs: [result] }].entries()) {
+      const id = `job-${at}`
+      provider.replies.set('POST /v1/batch/jobs', { id, object: 'batch', status: 'QUEUED' })
+      const asked = at === 0 ? mistralFile({}) : mistral({})
+      t.match(await asked.batch(scene), { status: 200 })
+      const read = () => ask(scene, `${JOBS}/${id}`, { method: 'GET' })
+      provider.replies.set(`GET /v1/batch/jobs/${id}`, { id, status: 'RUNNING', output_file: null })
+      t.equal((await read()).status, 200)
+      const unseen = { id, status: 'SUCCESS', succeeded_requests: 1 }
+      provider.replies.set(`GET /v1/batch/jobs/${id}`, unseen)
+      t.equal((await read()).status, 200)
+      provider.replies.set(`GET /v1/batch/jobs/${id}`, { ...unseen, ...done })
+      provider.replies.set(`GET /v1/files/${OUTPUT}/content`, `${JSON.stringify(result)}\n`)
+      const reply = await read()
+      t.equal(reply.status, 200, reply.text)
+      await read()
+      const charged = async () =>
+        (await rowsOf(gateway))
+          .filter(({ usage: used }) => used.input === 3)
+          .map(({ costNanoUsd }) => costNanoUsd)
+      await eventually(async () => (await charged()).length > at, 'charged')
+      t.strictSame(
+        await charged(),
+        Array.from({ length: at + 1 }, () => 4_000_000),
+        'once',
+      )
+    }
+    const content = await ask(scene, `/native/openai/v1/files/${OUTPUT}/content`, { method: 'GET' })
+    t.equal(content.status, 200, content.text)
+  })
+
+  void t.test(`${store}: the place of inference has its factor in a batch`, async (t) => {
+    const price = '{ input: 1000, output: 1000, service_tiers: { batch: 0.5, inference_geo: 1.1 } }'
+    const options = `native_usd_per_request: 0, allow_tools: '*', prices: { claude-sonnet-4-5: ${price} }`
+    const scene = await open(t, store, { usd: 100, options })
+    const { provider, gateway } = scene
+    const path = '/v1/messages/batches'
+    for (const [at, geo] of ['us', 'global', 'not_available', null].entries()) {
+      const id = `msgbatch_${at + 1}`
+      provider.replies.set(`POST ${path}`, { id, type: 'message_batch', processing_status: 'in_progress' })
+      t.equal((await claude(geo === 'us' ? { inference_geo: 'us' } : {}).batch(scene)).status, 200)
+      provider.replies.set(`GET ${path}/${id}`, { id, type: 'message_batch', processing_status: 'ended' })
+      const usage = { input_tokens: 10 + at, output_tokens: 10, inference_geo: geo, service_tier: 'batch' }
+      const message = { model: 'claude-sonnet-4-5', content: [], usage }
+      const line = { custom_id: '1', result: { type: 'succeeded', message } }
+      provider.replies.set(`GET ${path}/${id}/results`, `${JSON.stringify(line)}\n`)
+      t.equal((await ask(scene, `/native/anthropic${path}/${id}/results`, { method: 'GET' })).status, 200)
+      const cost = async () =>
+        (await rowsOf(gateway)).find(({ usage: used }) => used.input === 10 + at)?.costNanoUsd
+      await eventually(async () => (await cost()) !== undefined, 'charged')
+      t.equal(await cost(), (20 + at) * 500_000 * (geo === 'us' ? 1.1 : 1), String(geo))
+    }
+  })
+}

@@ -357,6 +357,14 @@ export function usageIn(frame: JsonObject): Usage {
   return meter.usage()
 }
 
+/** Values of Anthropic's `inference_geo` that do not change the price. */
+const FREE_GEOS: ReadonlySet<string> = new Set(['', 'global', 'not_available'])
+
+/** Whether the place of Anthropic's inference changes the price of the tokens. */
+export function isPricedGeo(geo: string): boolean {
+  return !FREE_GEOS.has(geo)
+}
+
 /** Whether a member of an object of counts has a count, or an object with more of them. */
 export function isUsageMember(name: string): boolean {
   return MEMBERS.has(name) || DETAILS.has(name) || KIND_NAMES.has(name)

@@ -44,9 +44,11 @@ export interface BatchSummary {
   readonly unread: string | null
   /** Why a direct request would be refused; null if all requests are valid. */
   readonly problem: WireError | null
+  /** The paths of the endpoints as which the requests were read; absent in summaries of earlier versions. */
+  readonly endpoints?: readonly string[]
 }
 
-const EMPTY: BatchSummary = { uses: [], tools: [], unread: null, problem: null }
+const EMPTY: BatchSummary = { uses: [], tools: [], unread: null, problem: null, endpoints: [] }
 
 /** Different models, and tools, of one batch; the summary is stored with its file. */
 const MAX_USES = 16
@@ -57,8 +59,10 @@ interface BatchContext {
   readonly headers: IncomingHttpHeaders
   readonly held: HeldMemory
   readonly upstream: UpstreamConfig
-  /** The model in the path of the batch; '' if it has none, or for a file. */
+  /** The model of the batch, in its path or its body; '' if it has none, or for a file. */
   readonly model: string
+  /** The endpoint of a job that names it for all its requests; '' if it has none, or for a file. */
+  readonly endpoint: string
 }
 
 /** Reads the requests of one file, or of the body of one batch. */
@@ -110,7 +114,7 @@ export class BatchReader {
   }
 
   private add(item: JsonObject, bytes: number, place: Place): void {
-    const request = requestOf(item, this.context.model)
+    const request = requestOf(item, this.context)
     if (request === null) {
       // Lines of other files, such as examples for fine-tuning.
       this.summary = { ...this.summary, unread: this.summary.unread ?? place.at }
@@ -118,6 +122,11 @@ export class BatchReader {
     }
     const { member, resolved, body, model, family } = request
     this.isBatch = true
+    const { endpoints = [] } = this.summary
+    if (!endpoints.includes(request.url)) {
+      if (endpoints.length === MAX_USES) throw tooMany(`${MAX_USES} endpoints`)
+      this.summary = { ...this.summary, endpoints: [...endpoints, request.url] }
+    }
     if (resolved === null) {
       this.addUnread(request, place)
       return
@@ -206,10 +215,14 @@ interface FoundRequest {
 }
 
 /**
- * The request in a line of OpenAI's (`{custom_id, url, body}`) or Google's (`{key, request}`), or in an item
- * of Anthropic's (`{custom_id, params}`); null if there is none. Throws `malformed_request` for several.
+ * The request in a line of OpenAI's (`{custom_id, url, body}`), Mistral's (`{custom_id, body}`) or Google's
+ * (`{key, request}`), or in an item of Anthropic's (`{custom_id, params}`); null if there is none. Throws
+ * `malformed_request` for several.
  */
-function requestOf(item: JsonObject, pathModel: string): FoundRequest | null {
+function requestOf(
+  item: JsonObject,
+  { model: pathModel, endpoint }: Pick<BatchContext, 'model' | 'endpoint'>,
+): FoundRequest | null {
   const { params, request, body, url } = item
   const members = [params, request, body].filter(isObject)
   if (members.length > 1) {
@@ -230,8 +243,24 @@ function requestOf(item: JsonObject, pathModel: string): FoundRequest | null {
     const shown = model === '' ? 'gemini' : model
     return found('request', request, { url: `/v1beta/models/${encodeURIComponent(shown)}:${action}`, model })
   }
-  if (!isObject(body) || typeof url !== 'string') return null
-  return found('body', body, { url: ownPath(url), model: stringOf(body['model']) ?? '' })
+  if (!isObject(body)) return null
+  const path = endpoint || (stringOf(url) ?? endpointFor(body))
+  if (path === null) return null
+  // The job has the model, and of a file it is not known yet.
+  const isNamed = body['model'] !== undefined || typeof url === 'string'
+  const whole = isNamed ? body : { ...body, model: pathModel || FAMILY_OF_JOBS }
+  return found('body', whole, { url: ownPath(path), model: stringOf(body['model']) ?? '' })
+}
+
+/** The family of models in jobs whose requests name none. */
+const FAMILY_OF_JOBS = 'mistral'
+
+/** The endpoint of a request in a file of Mistral's, which the job names later; null if it is not known. */
+function endpointFor(body: JsonObject): string | null {
+  if (body['messages'] !== undefined) return '/v1/chat/completions'
+  const { input } = body
+  const isText = [input].flat().every((text) => typeof text === 'string')
+  return isText ? '/v1/embeddings' : null
 }
 
 function found(
@@ -241,14 +270,15 @@ function found(
 ): FoundRequest {
   const resolved = resolveEndpoint('POST', url)
   const isServed = resolved !== null && SERVED.has(resolved.endpoint.operation)
-  const family = member === 'request' ? 'gemini' : model
+  // A file of Mistral's names no model.
+  const family = member === 'request' ? 'gemini' : model || FAMILY_OF_JOBS
   return { member, resolved: isServed ? resolved : null, url, body, model, family }
 }
 
 const SERVED: ReadonlySet<string> = new Set(['chat', 'completions', 'embeddings'])
 
 /** The gateway's own path for that of a line: Azure's may have no version. */
-function ownPath(url: string): string {
+export function ownPath(url: string): string {
   const [path = ''] = url.split(/[?#]/)
   let own = path.replace(/^\/openai(?=\/)/, '')
   while (own.endsWith('/')) own = own.slice(0, -1)

@@ -4,7 +4,7 @@
  */
 import { assertModelAllowed } from '../../accounts/allowed-models.js'
 import { GatewayError, gatewayError } from '../../errors.js'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
+import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
 import { tierPrice } from '../../ledger/price.js'
 import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/find-limits.js'
 import { refusalOf } from '../../limits/limit-refusal.js'
@@ -30,7 +30,7 @@ import {
 const LEASE_MS = 30 * 86_400_000
 const ACTIONS = /:(?:batchGenerateContent|asyncBatchEmbedContent)$/
 const DONE =
-  /^(?:completed|ended|failed|expired|cancelled|canceled|BATCH_STATE_(?:SUCCEEDED|FAILED|CANCELLED|EXPIRED))$/
+  /^(?:completed|ended|failed|expired|cancelled|canceled|SUCCESS|FAILED|TIMEOUT_EXCEEDED|CANCELLED|BATCH_STATE_(?:SUCCEEDED|FAILED|CANCELLED|EXPIRED))$/
 
 /** The facts of a batch, or of the file with its results. */
 export interface BatchFacts {
@@ -42,13 +42,21 @@ export interface BatchFacts {
   readonly model: string
 }
 
-/** Jobs of clouds and of Mistral, whose requests the gateway does not read. */
-const JOBS = /(?:^|\/)(?:batchPredictionJobs|model-invocation-job|batch\/jobs)$/
+/** Jobs of clouds, whose requests are in buckets that the gateway does not read. */
+const JOBS = /(?:^|\/)(?:batchPredictionJobs|model-invocation-job)$/
+/** Jobs of Mistral, whose body names model and endpoint of all its requests. */
+const MISTRAL_JOBS = /(?:^|\/)batch\/jobs$/
 
 /** Whether a request to the path creates a batch. `collection`: the one at the end of the path. */
 export function createsBatch(method: string, collection: string, segments: readonly string[]): boolean {
   if (method !== 'POST') return false
-  return collection === 'batches' || ACTIONS.test(segments.at(-1) ?? '') || JOBS.test(segments.join('/'))
+  const path = segments.join('/')
+  return collection === 'batches' || ACTIONS.test(path) || JOBS.test(path) || MISTRAL_JOBS.test(path)
+}
+
+/** Whether the body of the batch names the model and the endpoint of all its requests. */
+export function isMistralJob(segments: readonly string[]): boolean {
+  return MISTRAL_JOBS.test(segments.join('/'))
 }
 
 /** The model in the path of a batch; '' if it has none. */
@@ -285,7 +293,7 @@ async function usageOf(
   const { name } = metered.target.upstream.config
   const add = (value: ScannedUsage): void => {
     const model = facts.model || (value.model ?? '')
-    used.add({ ...value, model }, batchPriceAt(generation, name, model))
+    used.add({ ...value, model }, batchPriceAt(generation, name, { model, tier: value.tier }))
   }
   if (reply !== null && !isDone(reply)) return null
   const inline = reply === null ? [] : inlineResponses(reply)
@@ -298,7 +306,8 @@ async function usageOf(
     return used
   }
   const results = reply === null ? url : resultsUrl(reply, url)
-  if (results === null) return used
+  // Mistral has the results of requests in its body only in replies that the client requests so.
+  if (results === null) return (numberOf(reply?.['succeeded_requests']) ?? 0) > 0 ? null : used
   const scan = new UsageScan(true, add)
   const text = { isReadable: true }
   const isRead = await read(results, (chunk) => {
@@ -316,7 +325,7 @@ function isDone(reply: JsonObject): boolean {
 function inlineResponses(reply: JsonObject): JsonObject[] {
   const { inlinedResponses } = objectOf(reply['response'])
   const list = isObject(inlinedResponses) ? inlinedResponses['inlinedResponses'] : inlinedResponses
-  return arrayOf(list).flatMap((item) => {
+  return [...arrayOf(list), ...arrayOf(reply['outputs'])].flatMap((item) => {
     const { response } = objectOf(item)
     return isObject(response) ? [response] : []
   })
@@ -326,10 +335,10 @@ function inlineResponses(reply: JsonObject): JsonObject[] {
 function resultsUrl(reply: JsonObject, url: URL): URL | null {
   const results = new URL(url)
   results.search = ''
-  const file = stringOf(reply['output_file_id'])
+  const file = stringOf(reply['output_file_id']) ?? stringOf(reply['output_file'])
   if (file !== undefined) {
     results.pathname = url.pathname.replace(
-      /\/batches\/[^/]+(?:\/[^/]*)?$/,
+      /\/(?:batches|batch\/jobs)\/[^/]+(?:\/[^/]*)?$/,
       `/files/${encodeURIComponent(file)}/content`,
     )
     return results

@@ -67,11 +67,15 @@ export function completePrice(generation: Generation, upstream: string, model: s
 
 /**
  * The price of a batch: that of the tier `batch`, if the model has one. Otherwise the usual price, which is
- * higher.
+ * higher. `tier`: the options that a result names, whose factors apply too; null if one of them is unknown.
  */
-export function batchPriceAt(generation: Generation, upstream: string, model: string): Price | null {
+export function batchPriceAt(
+  generation: Generation,
+  upstream: string,
+  { model, tier }: { readonly model: string; readonly tier: string | null },
+): Price | null {
   const price = completePrice(generation, upstream, model)
-  return price === null ? null : (tierPrice(price, 'batch') ?? price)
+  return price === null ? null : tierPrice(tierPrice(price, 'batch') ?? price, tier)
 }
 
 /** Maximum context of a session if the catalogue has none for the model. */

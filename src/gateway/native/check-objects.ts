@@ -22,8 +22,15 @@ import {
 } from '../objects/object-ids.js'
 import type { ProviderObject } from '../../store/provider-objects.js'
 import type { RequestScan } from '../objects/request-scan.js'
-import { BatchReader, type BatchSummary } from './batch-requests.js'
-import { assertBatchAllowed, batchIn, createsBatch, modelOfBatch, type NewBatch } from './batches.js'
+import { BatchReader, ownPath, type BatchSummary } from './batch-requests.js'
+import {
+  assertBatchAllowed,
+  batchIn,
+  createsBatch,
+  isMistralJob,
+  modelOfBatch,
+  type NewBatch,
+} from './batches.js'
 import type { Metered } from './charge-native-work.js'
 import { segmentsOf, type NativeCall } from './admit-native.js'
 import type { MessageCheck } from './client-messages.js'
@@ -84,7 +91,8 @@ export async function guardObjects(
     const own = isShared ? null : (list: readonly string[]) => objects.owned(upstream, accountId, list)
     return { body, replies, batch: null, checkMessage: messageCheck(own, isOnCloud ? cloud : null) }
   }
-  const model = modelOfBatch(segments)
+  const isJob = isMistralJob(segments)
+  const modelOf = (body: RequestScan | null): string => (isJob ? (body?.model ?? '') : modelOfBatch(segments))
   const { generation } = x
   const inputs: ProviderObject[] = []
   const inspected = await inspectBody(source, {
@@ -93,9 +101,11 @@ export async function guardObjects(
     isUpload: segments[0] === 'upload' && x.req.headers['x-goog-upload-command'] !== 'start',
     isBatch,
     held,
-    openReader: (isFile) => {
+    openReader: (whole) => {
       const reading = { generation, headers: x.req.headers, held, upstream: config }
-      return new BatchReader({ ...reading, model: isFile ? '' : model }, isFile)
+      const named =
+        whole === null ? NOT_NAMED : { model: modelOf(whole), endpoint: isJob ? whole.endpoint : '' }
+      return new BatchReader({ ...reading, ...named }, whole === null)
     },
     checkBody: isOnCloud ? (chunks) => refuseOperatorObjects(joinChunks(chunks), cloud) : null,
     checkFile: (summary) => {
@@ -109,11 +119,11 @@ export async function guardObjects(
   // The last part of an upload is not the whole file.
   const stream =
     headerOf(x.req, OFFSET) === undefined || headerOf(x.req, OFFSET) === '0' ? inspected.stream : null
-  const found = isBatch ? requestsOf(scan, batch, isShared ? null : inputs) : null
+  const found = isBatch ? requestsOf(scan, batch, { named: isShared ? null : inputs, isJob }) : null
   return {
     body: inspected.body,
     replies: isShared ? null : new ObjectReplies({ ...request, scan, stream }, objects),
-    batch: found === null ? null : { ...found, model },
+    batch: found === null ? null : { ...found, model: modelOf(scan) },
     checkMessage: null,
   }
 }
@@ -165,29 +175,41 @@ async function refuseOperatorObjects(body: Buffer, rules: CloudRules): Promise<v
 
 const OFFSET = 'x-goog-upload-offset'
 
+/** A file is uploaded before a batch names its model. */
+const NOT_NAMED = { model: '', endpoint: '' }
+
 /**
  * The requests of a batch: in its own body, and in files; `named`: the objects that it names, null if they
- * are shared. Throws `malformed_request` for a file whose requests were not read on their way, because they
- * may name objects of other accounts.
+ * are shared. The endpoint of a job decides about all its requests: those that were read as requests of
+ * another one count as not read. Throws `malformed_request` for a file whose requests were not read on their
+ * way, because they may name objects of other accounts.
  */
 function requestsOf(
   scan: RequestScan | null,
   body: BatchSummary | null,
-  named: readonly ProviderObject[] | null,
+  { named, isJob }: { readonly named: readonly ProviderObject[] | null; readonly isJob: boolean },
 ): Omit<NewBatch, 'model'> {
   if (scan === null || body === null) return { summaries: [], isUnread: true }
-  const own = body.uses.length > 0 || body.problem !== null || body.unread !== null ? [body] : []
+  const hasOwn = body.uses.length > 0 || body.problem !== null || body.unread !== null
+  const checked = (summary: BatchSummary) => (isJob ? ofEndpoint(summary, scan.endpoint) : summary)
+  const own = hasOwn ? [checked(body)] : []
   if (named === null) return { summaries: own, isUnread: scan.inputs.size > 0 || own.length === 0 }
   const files = named.filter(({ id }) => scan.inputs.has(id))
   const inFiles = files.map((file) => {
     const summary = batchIn(file)
-    if (summary !== null) return summary
+    if (summary !== null) return checked(summary)
     throw new GatewayError(
       'malformed_request',
       `The file '${file.id}' of the batch cannot be checked for objects of other accounts (native_sharing: account): upload it as JSON lines, in one request.`,
     )
   })
   return { summaries: [...own, ...inFiles], isUnread: own.length === 0 && files.length === 0 }
+}
+
+function ofEndpoint(summary: BatchSummary, endpoint: string): BatchSummary {
+  const { endpoints } = summary
+  const isRead = endpoints?.every((path) => path === ownPath(endpoint)) === true
+  return isRead ? summary : { ...summary, unread: `the endpoint ${endpoint.slice(0, 100)}` }
 }
 
 /** Parameters that name an object, such as the call that a WebSocket joins. */

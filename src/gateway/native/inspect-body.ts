@@ -36,7 +36,8 @@ interface InspectOptions {
   /** A JSON body creates a batch. */
   readonly isBatch: boolean
   readonly held: HeldMemory
-  readonly openReader: (isFile: boolean) => BatchReader
+  /** `body`: the scan of the whole body with the requests; null for a file. */
+  readonly openReader: (body: RequestScan | null) => BatchReader
   /** Rejects for a complete JSON body that the upstream must not receive; null: it may receive all. */
   readonly checkBody: ((chunks: readonly Buffer[]) => Promise<void>) | null
   /** Throws if the account may not send the requests in a file. */
@@ -75,7 +76,7 @@ export async function inspectBody(source: Readable, options: InspectOptions): Pr
   await options.checkBody?.(chunks)
   const body = { ...NOTHING, body: Readable.from(chunks, { objectMode: false }), scan }
   if (!options.isBatch) return body
-  const reader = options.openReader(false)
+  const reader = options.openReader(scan)
   await readItems(chunks, reader)
   return { ...body, batch: reader.summary }
 }
@@ -191,7 +192,7 @@ class FileLines {
   private restBytes = 0
 
   constructor({ openReader, held }: Pick<InspectOptions, 'openReader' | 'held'>) {
-    this.reader = openReader(true)
+    this.reader = openReader(null)
     this.held = held
   }
 

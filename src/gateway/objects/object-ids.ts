@@ -57,7 +57,7 @@ const PUBLIC = new Set([
 /** Other segments that a `*` of a rule may match without being an id. */
 const WORDS = new Set(
   (
-    'alpha audio beta cancel chat client_secrets content converse converse-stream count-tokens count_tokens download edits embeddings fine_tuning ' +
+    'alpha audio batch beta cancel chat client_secrets content converse converse-stream count-tokens count_tokens download edits embeddings fine_tuning ' +
     'generate generations graders images invoke invoke-with-response-stream messages moderations ocr openai realtime rerank results run search ' +
     'speech transcription_sessions transcriptions translations upload validate variations'
   ).split(' '),
@@ -131,15 +131,16 @@ function idOf(collection: string, segment: string): string {
 }
 
 /**
- * The ids of OpenAI and Anthropic have a prefix with `-` or `_`; Google's are only unique within their
- * collection, and clients may choose them.
+ * The ids of OpenAI and Anthropic have a prefix with `-` or `_`, those of Mistral are UUIDs; Google's are
+ * only unique within their collection, and clients may choose them.
  */
 const GOOGLE =
   /^(?:batches|cachedContents|corpora|fileSearchStores|files|interactions|operations|tunedModels)\//
-const PREFIXED = /\/(?:file|batch|msgbatch|container|cntr|resp)[-_][A-Za-z0-9]/
+const UNIQUE =
+  /\/(?:(?:file|batch|msgbatch|container|cntr|resp)[-_][A-Za-z0-9]|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$)/
 
 function isResourceName(name: string): boolean {
-  return GOOGLE.test(name) && !PREFIXED.test(name)
+  return GOOGLE.test(name) && !UNIQUE.test(name)
 }
 
 /** The id in a value that names an object: an id, a resource name, or the URL of one. */
@@ -291,12 +292,15 @@ function expiryOf(reply: JsonObject): number | null {
   return Number.isFinite(ms) && ms > 0 ? ms : null
 }
 
+/** Members with the id of an object that the provider made; `output_file` and `error_file` are Mistral's. */
+const MADE = ['output_file_id', 'error_file_id', 'output_file', 'error_file', 'fine_tuned_model']
+
 /**
  * Further objects that a provider made for the account and names in a reply to it: the files of a batch, a
  * model of fine-tuning, the parts of an upload. Only members that clients cannot write are read.
  */
 export function objectsMade(reply: JsonObject): string[] {
-  const ids = ['output_file_id', 'error_file_id', 'fine_tuned_model'].map((name) => reply[name])
+  const ids = MADE.map((name) => reply[name])
   const { file, result_files: files, response, metadata, dest } = reply
   const output = objectOf(objectOf(metadata)['output'])
   const isGoogle = typeof reply['name'] === 'string'

@@ -15,6 +15,9 @@ export class RequestScan {
   problem: string | null = null
   /** `store` at the top; null if the body does not set it. */
   isStored: boolean | null = null
+  /** `model` and `endpoint` at the top, of a job that names them once for all its requests; '' for none. */
+  model = ''
+  endpoint = ''
   private readonly scan: MemberScan
 
   constructor(isLines: boolean) {
@@ -36,6 +39,10 @@ export class RequestScan {
   }
 
   private found({ name, parent, depth }: MemberPlace, value: string | null): void {
+    if (depth === 1 && (name === 'model' || name === 'endpoint')) {
+      this[name] = value ?? ''
+      return
+    }
     if (value === null) {
       // A long text as `prompt` is text; no id is that long.
       if (mayNameObject(name) && !isTextMember(name)) this.problem = 'an id in the body is too long'
@@ -55,7 +62,7 @@ const INPUTS = new Set(['input_file_id', 'input_files', 'file_name', 'fileName']
 const NOT_STRICT = 'the body must be JSON: one complete value without comments or control characters'
 
 function isSelected(name: string): boolean {
-  return mayNameObject(name) || name === 'store'
+  return mayNameObject(name) || name === 'store' || name === 'model' || name === 'endpoint'
 }
 
 /** Members that also have other meanings with long texts. */

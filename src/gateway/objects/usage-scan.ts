@@ -2,7 +2,7 @@
 import { isObject, numberOf, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { isImplausible, tokenCount, type TokenKind, type Usage } from '../../formats/chat/usage.js'
 import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-scan.js'
-import { isUsageMember, usageOf } from '../../formats/wire/usage-meter.js'
+import { isPricedGeo, isUsageMember, usageOf } from '../../formats/wire/usage-meter.js'
 
 /** The token counts of one value of the text. */
 export interface ScannedUsage {
@@ -12,6 +12,8 @@ export interface ScannedUsage {
   readonly model: string | null
   /** Null if it has no plausible counts. */
   readonly usage: Usage | null
+  /** The option of Anthropic's that multiplies the price of the tokens; null for none. */
+  readonly tier: string | null
 }
 
 /** Levels around the counts: `response.body.usage` of OpenAI's results has the most. */
@@ -25,6 +27,7 @@ const KINDS: Readonly<Partial<Record<string, Readonly<Partial<Record<string, Tok
   candidatesTokensDetails: { AUDIO: 'outputAudio', IMAGE: 'outputImage', VIDEO: 'outputOther' },
   responseTokensDetails: { AUDIO: 'outputAudio', IMAGE: 'outputImage', VIDEO: 'outputOther' },
 }
+const GEO = 'inference_geo'
 const LISTED: ReadonlySet<string> = new Set(['modality', 'tokenCount'])
 
 /** Scans one text: one value, or one in each line. */
@@ -38,6 +41,7 @@ export class UsageScan {
   private modality: string | null = null
   private modalityTokens: number | null = null
   private model: string | null = null
+  private tier: string | null = null
   /** Advisors, whose tokens are those of another model. */
   private advised = 0
   private type = ''
@@ -50,14 +54,16 @@ export class UsageScan {
         LISTED.has(name) ||
         name === 'type' ||
         name === 'model' ||
+        name === GEO ||
         name === 'modelVersion',
       found: (place, value) => this.found(place, value ?? ''),
       opened: (name) => (this.list = name),
       ended: () => {
-        onValue({ type: this.type, model: this.model, usage: this.usage() })
+        onValue({ type: this.type, model: this.model, usage: this.usage(), tier: this.tier })
         this.counts = {}
         this.media = {}
         this.model = null
+        this.tier = null
         this.advised = 0
         this.type = ''
       },
@@ -80,6 +86,8 @@ export class UsageScan {
       else if (value === 'advisor_message') this.advised += 1
     } else if (name === 'model' || name === 'modelVersion') {
       if (depth <= MAX_DEPTH - 1 && value.length <= 256) this.model ??= value
+    } else if (name === GEO) {
+      if (parent === 'usage' && depth <= MAX_DEPTH && value !== 'null' && isPricedGeo(value)) this.tier = GEO
     } else if (LISTED.has(name)) {
       if (parent === '') this.item(name, value)
     } else if (depth <= MAX_DEPTH + 1) {

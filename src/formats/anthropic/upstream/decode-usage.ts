@@ -4,7 +4,7 @@
 import { withCalls } from '../../chat/hosted-tools.js'
 import { arrayOf, isObject, stringOf, type JsonObject } from '../../chat/json.js'
 import { tokenCount, type Usage, type UsageElsewhere } from '../../chat/usage.js'
-import { usageOf, UsageMeter } from '../../wire/usage-meter.js'
+import { isPricedGeo, usageOf, UsageMeter } from '../../wire/usage-meter.js'
 
 /** Collects the usage of one message. */
 export class MessageUsage {
@@ -55,7 +55,7 @@ export class MessageUsage {
   private own(usage: JsonObject): JsonObject {
     this.tier = stringOf(usage.service_tier) ?? this.tier
     this.isFast ||= usage.speed === 'fast'
-    this.hasGeo ||= typeof usage.inference_geo === 'string' && !FREE_GEOS.has(usage.inference_geo)
+    this.hasGeo ||= typeof usage.inference_geo === 'string' && isPricedGeo(usage.inference_geo)
     const { iterations } = usage
     if (iterations === undefined) return usage
     const advised = arrayOf(iterations).filter(isObject).filter(isAdvised)
@@ -87,9 +87,6 @@ function usageOfAdvisors(advised: readonly JsonObject[]): UsageElsewhere[] {
   }
   return known
 }
-
-/** Places that do not change the price. */
-const FREE_GEOS: ReadonlySet<string> = new Set(['', 'global', 'not_available'])
 
 const COUNTS = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens', 'output_tokens']
 
