@@ -4,13 +4,13 @@
  */
 import type { LedgerConfig } from '../config/config.js'
 import type { Logger } from '../observe/log.js'
-import type { Reservation, Ledger, Retention } from '../store/ledger.js'
+import type { Reservation, Ledger, LedgerMemory, Retention } from '../store/ledger.js'
 import type { LedgerEntry } from './entry.js'
 import { readSpoolLine, writeSpoolLine, type Segment, type Spool, type SpooledEntry } from './spool.js'
 
 /** The parts that a writer uses. */
 interface LedgerWriterOptions {
-  readonly ledger: Pick<Ledger, 'settle' | 'append' | 'expire' | 'prune'>
+  readonly ledger: Pick<Ledger, 'settle' | 'append' | 'expire' | 'prune' | 'fitMemory'>
   readonly spool: Spool
   readonly settings: () => LedgerConfig
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>
@@ -21,6 +21,8 @@ interface LedgerWriterOptions {
   readonly ownerOf: (digest: string) => Promise<EntryOwner | null>
   /** Counts entries for the metric `sluice_usage_rows_total`. */
   readonly onRow: (kind: RowKind, rows: number) => void
+  /** Called now and then with the memory of the entries, of a store that holds them in memory. */
+  readonly onMemory: (memory: LedgerMemory) => void
 }
 
 /** The members of an entry that the key determines. */
@@ -237,6 +239,7 @@ export class LedgerWriter {
    * Settles spooled entries and lost reservations, deletes old data, and detects whether the ledger works.
    */
   private async maintain(): Promise<void> {
+    await this.fitMemory()
     try {
       // The spool comes first: its entries belong to reservations that would count as lost. `expire` writes,
       // so a ledger that only reads stays unavailable.
@@ -309,6 +312,18 @@ export class LedgerWriter {
       })
     }
     return { rows, damaged }
+  }
+
+  /** Before everything else: a store whose memory is full takes no entries until others leave. */
+  private async fitMemory(): Promise<void> {
+    const { ledger, settings, onMemory } = this.options
+    const { maxMemory: max, keepDays } = settings()
+    try {
+      const memory = await within(MAINTENANCE_CALL_MS, ledger.fitMemory({ max, keepDays }))
+      if (memory !== null) onMemory(memory)
+    } catch {
+      // What follows finds out whether the ledger works.
+    }
   }
 
   private async prune(): Promise<void> {

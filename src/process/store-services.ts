@@ -213,6 +213,7 @@ function openLedgerWriter(
     settings,
     log,
     onRow: (kind, rows) => metrics.usageRow(kind, rows),
+    onMemory: (memory) => metrics.gauges.ledgerMemory(memory),
   })
 }
 

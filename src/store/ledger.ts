@@ -142,6 +142,25 @@ export interface Retention {
   readonly daysBeforeMs: number
 }
 
+/** How much memory entries may use. */
+export interface MemoryLimit {
+  /** Bytes, or up to 1 a share of the memory that the engine may use. */
+  readonly max: number
+  /** After this time, entries leave anyway. */
+  readonly keepDays: number
+}
+
+/** The memory of the entries of an engine that holds them in memory. */
+export interface LedgerMemory {
+  readonly usedBytes: number
+  /** Null without a limit. */
+  readonly maxBytes: number | null
+  /** Until the memory is used up, at the rate of the last day; null: entries leave by age. */
+  readonly fullInMs: number | null
+  /** The time of the oldest entry; null if there is none. */
+  readonly oldestAtMs: number | null
+}
+
 /**
  * Limits, budgets and usage. Every method rejects with `GatewayError(store_unavailable)` only if the engine
  * does not reply.
@@ -232,4 +251,11 @@ export interface Ledger {
   putBudgets(budgets: readonly BudgetSpent[]): Promise<void>
   /** Removes older entries and sums; returns the number of entries. */
   prune(retention: Retention): Promise<number>
+  /** The memory of the entries, at most half a minute ago; null for an engine on disk. */
+  memory(limit: MemoryLimit): Promise<LedgerMemory | null>
+  /**
+   * Removes the oldest entries before the limit is reached, and keeps their sums; the memory that is used
+   * then. Does nothing on disk.
+   */
+  fitMemory(limit: MemoryLimit): Promise<LedgerMemory | null>
 }

@@ -95,6 +95,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
       keepDays: 30,
       hoursDays: 90,
       daysDays: 1_100,
+      maxMemory: 0.5,
       spool: '/etc/sluice/data/spool',
       spoolMaxBytes: 268_435_456,
       errorMessages: true,

@@ -54,6 +54,10 @@ class FaultyLedger {
     return this.behave(() => this.pruned.push(retention))
   }
 
+  fitMemory(): Promise<null> {
+    return this.behave(() => null)
+  }
+
   private behave<Value>(answer: () => Value): Promise<Value> {
     if (this.mode === 'refuses') return Promise.reject(new Error('refused'))
     if (this.mode === 'freezes') return new Promise(() => undefined)
@@ -77,6 +81,7 @@ function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse'
   const say = (event: string): void => void events.push(event)
   const settings = {
     keepDays: 1,
+    maxMemory: 0.5,
     hoursDays: 1,
     daysDays: 1,
     spool: '',
@@ -96,6 +101,7 @@ function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse'
           )
         : Promise.reject(new Error('it is away')),
     onRow: (kind, rows) => kinds.set(kind, (kinds.get(kind) ?? 0) + rows),
+    onMemory: () => undefined,
   })
   // The timers of the ledger writer do not keep the process running.
   const awake = setInterval(() => undefined, 50)

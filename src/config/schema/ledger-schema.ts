@@ -2,7 +2,13 @@
 import { dirname, resolve } from 'node:path'
 import * as z from 'zod'
 import { section } from './section.js'
-import { whole } from './value-types.js'
+import { share, whole } from './value-types.js'
+
+/** A share in percent, or a size. */
+const MEMORY =
+  /^((?:100|\d{1,2})(?:\.\d{1,6})?(?=\s?%)|\d{1,15}(?:\.\d{1,6})?(?=\s?[KMGT]))\s?(%|[KMGT]i?B)$/i
+const BAD_MEMORY = 'must be a share such as 50%, or a size such as 2GB'
+const UNITS = ['KB', 'MB', 'GB', 'TB']
 
 /** `ledger:` */
 export const ledgerSchema = z.strictObject({
@@ -11,6 +17,16 @@ export const ledgerSchema = z.strictObject({
     .describe('How long the ledger entry of a request is kept, also for `usage export`.'),
   hours_days: whole(1, 3_650).default(90).describe('How long hourly sums are kept.'),
   days_days: whole(1, 36_500).default(1_100).describe('How long daily sums are kept.'),
+  max_memory: z
+    .union([
+      share,
+      whole(1_048_576, Number.MAX_SAFE_INTEGER),
+      z.string().regex(MEMORY, { error: BAD_MEMORY }),
+    ])
+    .default(0.5)
+    .describe(
+      'How much of the memory of Redis entries may use: a share of its `maxmemory` (0.5, `50%`), or a size (`2GB`, bytes). Before it is used up the oldest entries leave, earlier than `keep_days`; their sums stay. Other stores ignore it.',
+    ),
   spool: z
     .string()
     .min(1)
@@ -52,12 +68,22 @@ export const afterDisconnectSchema = z.strictObject({
 /** `on_disconnect:`, for all upstreams or one. */
 export const onDisconnectSchema = z.enum(['cancel', 'drain', 'drain_until_usage'])
 
+/** Bytes, or up to 1 a share. */
+function memoryOf(value: string | number): number {
+  if (typeof value === 'number') return value
+  const [, amount = '', unit = ''] = MEMORY.exec(value) ?? []
+  if (unit === '%') return Math.min(1, Number(amount) / 100)
+  const power = UNITS.indexOf(unit.replace(/i/i, '').toUpperCase()) + 1
+  return Number(amount) * (/i/i.test(unit) ? 1_024 : 1_000) ** power
+}
+
 /** The resolved values; `store` is the resolved setting of that name. */
 export function ledgerOf(values: z.output<typeof ledgerSchema>, folder: string, store: string) {
   const beside = store.startsWith('sqlite:') ? dirname(store.slice('sqlite:'.length)) : folder
   const { spool } = values
   return {
     ...section(ledgerSchema, values),
+    maxMemory: memoryOf(values.max_memory),
     spool: spool === undefined ? resolve(beside, 'spool') : resolve(folder, spool),
   }
 }

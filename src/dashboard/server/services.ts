@@ -23,7 +23,7 @@ import { makeLink, type LinkParts, type NewLink } from './sign-in/links.js'
 export interface Services extends LinkParts {
   readonly ledger: Pick<
     Ledger,
-    'sums' | 'entries' | 'entry' | 'keyUse' | 'groupUse' | 'lastUse' | 'limitStates'
+    'sums' | 'entries' | 'entry' | 'keyUse' | 'groupUse' | 'lastUse' | 'limitStates' | 'memory'
   >
   readonly sessions: Sessions
   readonly passwords: PasswordQueue

@@ -2,6 +2,7 @@
  * Gauges of upstreams, certificates and budgets. They are read when the metrics are collected, and their
  * subjects change with the configuration.
  */
+import type { LedgerMemory } from '../../store/ledger.js'
 import type { Families } from './metric-families.js'
 
 /** The state of an upstream. */
@@ -102,6 +103,13 @@ export class Gauges {
   /** Records how much of a budget is spent or reserved (0 to 1); `scope` and `kind` are from closed sets. */
   budgetUsed(scope: string, kind: string, ratio: number): void {
     this.budgets.record({ scope, kind, ratio }, performance.now())
+  }
+
+  /** Records the memory of the ledger's entries in the store; NaN for what has no limit or does not fill. */
+  ledgerMemory({ usedBytes, maxBytes, fullInMs }: LedgerMemory): void {
+    this.families.ledgerMemory.child().set(usedBytes)
+    this.families.ledgerMemoryMax.child().set(maxBytes ?? Number.NaN)
+    this.families.ledgerMemoryFull.child().set(fullInMs === null ? Number.NaN : fullInMs / 1_000)
   }
 
   /** Updates the gauges that depend on time. */

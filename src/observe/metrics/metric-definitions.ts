@@ -332,6 +332,21 @@ export const DEFINITIONS = {
     help: 'The highest spent or reserved share (0 to 1) of the budgets that requests of the last minutes used.',
     aggregator: 'max',
   }),
+  ledgerMemory: gauge('sluice_ledger_memory_bytes', [], {
+    maxLines: 1,
+    help: 'Memory of Redis that ledger entries use.',
+    aggregator: 'max',
+  }),
+  ledgerMemoryMax: gauge('sluice_ledger_memory_max_bytes', [], {
+    maxLines: 1,
+    help: 'Memory of Redis that they may use (ledger.max_memory): the oldest leave before it is reached. NaN if neither the setting nor Redis has a limit in bytes.',
+    aggregator: 'max',
+  }),
+  ledgerMemoryFull: gauge('sluice_ledger_memory_full_seconds', [], {
+    maxLines: 1,
+    help: 'Time until entries leave because their memory is used up, at the rate of the last 24 hours; 0 if they do. NaN if all of ledger.keep_days fit.',
+    aggregator: 'max',
+  }),
   limitsLocal: gauge('sluice_limits_local', [], {
     maxLines: 1,
     help: 'Processes that enforce their share of the limits alone because the store is unavailable.',

@@ -149,6 +149,8 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
     budgets: () => ledger.budgets(),
     putBudgets: (budgets) => timed('usage', () => ledger.putBudgets(budgets)),
     prune: (retention) => timed('sweep', () => ledger.prune(retention)),
+    memory: (limit) => timed('sweep', () => ledger.memory(limit)),
+    fitMemory: (limit) => timed('sweep', () => ledger.fitMemory(limit)),
   }
 }
 

@@ -35,7 +35,8 @@ async function operations(services: Services): Promise<Reply> {
   const { config, generation, loadedAtMs, fileHash, changes } = services.snapshot()
   const nowMs = now()
   const fromMs = nowMs - RECENT_MS
-  const [recent, failed, view] = await Promise.all([
+  const { maxMemory: max, keepDays } = config.ledger
+  const [recent, failed, view, memory] = await Promise.all([
     ledger.entries({ accountId: null, fromMs, after: null, limit: MAX_ROWS }),
     ledger.entries({
       accountId: null,
@@ -45,6 +46,7 @@ async function operations(services: Services): Promise<Reply> {
       limit: FAILED_ROWS,
     }),
     gatewayStatus(),
+    ledger.memory({ max, keepDays }).catch(() => null),
   ])
   const oldest = recent.entries.at(-1)?.atMs ?? fromMs
   const minutes = (recent.next === null ? RECENT_MS : Math.max(1_000, nowMs - oldest)) / 60_000
@@ -69,6 +71,12 @@ async function operations(services: Services): Promise<Reply> {
       fileHash,
       changes: [...changes],
       refused: refused === null ? null : { ...refused, problems: [...refused.problems] },
+    },
+    ledgerMemory: memory && {
+      usedBytes: memory.usedBytes,
+      maxBytes: memory.maxBytes && Math.round(memory.maxBytes),
+      fullInMs: memory.fullInMs && Math.round(memory.fullInMs),
+      oldestAtMs: memory.oldestAtMs,
     },
     failed: await rowViews(services, failed.entries),
   }

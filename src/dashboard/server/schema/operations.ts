@@ -74,6 +74,18 @@ export const operationsReply = z.strictObject({
   nowMs: timeMs,
   upstreams: z.array(upstreamState),
   config: configState,
+  /** The memory of the store that ledger entries use; null for a store on disk, and while it is unknown. */
+  ledgerMemory: z
+    .strictObject({
+      usedBytes: count,
+      /** Null without a limit. */
+      maxBytes: count.nullable(),
+      /** Until the memory is used up, at the rate of the last day; null: entries leave by age. */
+      fullInMs: count.nullable(),
+      /** Of the oldest entry. */
+      oldestAtMs: timeMs.nullable(),
+    })
+    .nullable(),
   /** The last 25 failed requests of all accounts, newest first. */
   failed: z.array(requestRow),
 })

@@ -62,6 +62,11 @@ export function percent(share: number): string {
   return `${value.toFixed(value < 10 ? 1 : 0)} %`
 }
 
+/** `640 MB`, `1.2 GB`. */
+export function bytesText(bytes: number): string {
+  return bytes < 1e9 ? `${short(bytes / 1e6)} MB` : `${short(bytes / 1e9)} GB`
+}
+
 /** `1 key`, `4 keys`. */
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${exactCount(value)} ${value === 1 ? one : many}`

@@ -2,10 +2,10 @@
  * Health of upstreams and recent failures, for administrators: whether failures come from a provider or the
  * gateway.
  */
-import type { Cause, ConfigState, UpstreamState } from '../../server/schema/schema.js'
+import type { Cause, ConfigState, OperationsReply, UpstreamState } from '../../server/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { CAUSE_NAMES, kindText } from '../format/failure-texts.js'
-import { percent } from '../format/number.js'
+import { bytesText, percent } from '../format/number.js'
 import { clockTime } from '../format/time.js'
 import { Changes, Fact, Facts } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'
@@ -45,6 +45,7 @@ export function OperationsPage() {
           <>
             <Upstreams upstreams={data.upstreams} />
             <Config config={data.config} />
+            <LedgerMemory memory={data.ledgerMemory} />
             <Block title="Recent failures" note="of all accounts, newest first">
               {data.failed.length === 0 ? (
                 <p className="soft">No failed requests in the last 7 days.</p>
@@ -80,6 +81,32 @@ function Upstreams({ upstreams }: { readonly upstreams: readonly UpstreamState[]
         />
       </Block>
     </>
+  )
+}
+
+/** How long entries stay in the memory of the store. */
+function LedgerMemory({ memory }: { readonly memory: OperationsReply['ledgerMemory'] }) {
+  if (memory === null) return null
+  const { usedBytes, maxBytes, fullInMs, oldestAtMs } = memory
+  const of = maxBytes === null ? '' : ` of ${bytesText(maxBytes)}`
+  const days = fullInMs === null ? null : fullInMs / 86_400_000
+  return (
+    <Block title="Ledger entries in Redis">
+      <p className={days !== null && days < 3 ? 'status warn' : 'soft'}>
+        {bytesText(usedBytes)}
+        {of}
+        {oldestAtMs === null ? null : (
+          <>
+            , the oldest <Ago ms={oldestAtMs} />
+          </>
+        )}
+        {days === null
+          ? '.'
+          : days === 0
+            ? '. The part of memory is full: the oldest leave before keep_days. Sums stay.'
+            : `. Full in ${days < 2 ? `${Math.round(days * 24)} hours` : `${Math.round(days)} days`} at this rate; then the oldest leave. Sums stay.`}
+      </p>
+    </Block>
   )
 }
 

@@ -15,7 +15,7 @@ export async function checkServer(
   waitReplicas: number,
   warn: (message: string) => void,
 ): Promise<void> {
-  const info = fieldsOf(await link.send('reading the version of Redis', 'info', []))
+  const info = infoFields(await link.send('reading the version of Redis', 'info', []))
   const version = info.get('redis_version') ?? ''
   if (isOlder(version)) throw refused(`Redis ${version} is too old; 6.2 or newer is needed`)
   const policy = info.get('maxmemory_policy') ?? 'noeviction'
@@ -55,7 +55,8 @@ async function checkClock(link: RedisConnection, warn: (message: string) => void
   }
 }
 
-function fieldsOf(info: unknown): Map<string, string> {
+/** The fields of a reply to `INFO`. */
+export function infoFields(info: unknown): ReadonlyMap<string, string> {
   const lines = typeof info === 'string' ? info.split('\r\n') : []
   const fields = new Map<string, string>()
   for (const line of lines) {

@@ -131,6 +131,13 @@ export class RedisConnection {
     }
   }
 
+  /** A section of `INFO` of each primary. */
+  async infoOfPrimaries(what: string, section: string): Promise<unknown[]> {
+    await this.opened()
+    const nodes = this.client instanceof Redis ? [this.client] : this.client.nodes('master')
+    return Promise.all(nodes.map((node) => this.exchange(what, () => node.call('info', [section]))))
+  }
+
   /**
    * Runs a script and waits until the replicas have its effect. Rejects with `store_unconfirmed` if it took
    * effect and too few replicas have it.

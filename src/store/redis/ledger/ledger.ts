@@ -17,6 +17,7 @@ import { groupBy, ACCOUNTS, leaseMember, LedgerKeys, LEDGER_SCRIPTS } from './le
 import { RedisAccountUse } from './account-use.js'
 import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
 import { RedisPropertySums } from './property-sums.js'
+import { EntryMemory } from './fit-memory.js'
 import { UsagePruning } from './prune.js'
 import { RedisUsage } from './read-usage.js'
 import type { EntryNames } from './sorted-entries.js'
@@ -34,6 +35,7 @@ export class RedisLedger implements Ledger {
   private readonly context: LedgerContext
   private readonly pruning: UsagePruning
   private readonly usage: RedisUsage
+  private readonly entryMemory: EntryMemory
   private readonly uses: RedisAccountUse
   private readonly admissions: Admissions
   private readonly settlement: Settlement
@@ -61,6 +63,8 @@ export class RedisLedger implements Ledger {
     this.usage = new RedisUsage(admin, names, { properties, entryNames, nowMs: nowMs ?? Date.now })
     this.uses = new RedisAccountUse(admin, names, this.usage)
     this.pruning = new UsagePruning({ link: admin, names }, this.usage, this.uses)
+    const { usage, pruning } = this
+    this.entryMemory = new EntryMemory({ link: admin, names, usage, pruning, nowMs: nowMs ?? Date.now })
     this.admissions = new Admissions(this.context)
     this.settlement = new Settlement(this.context)
     this.sliceReporter = new SliceReporter(this.context)
@@ -77,6 +81,8 @@ export class RedisLedger implements Ledger {
   readonly prunedUse: Ledger['prunedUse'] = () => this.uses.pruned()
   readonly lastUse: Ledger['lastUse'] = (accountId, ids) => this.usage.lastUse(accountId, ids)
   readonly prune: Ledger['prune'] = (retention) => this.pruning.prune(retention)
+  readonly memory: Ledger['memory'] = (limit) => this.entryMemory.of(limit)
+  readonly fitMemory: Ledger['fitMemory'] = (limit) => this.entryMemory.fit(limit)
   readonly budgets: Ledger['budgets']
   readonly limitStates: Ledger['limitStates'] = (accountId, demands) =>
     this.admissions.limitStates(accountId, demands)

@@ -236,6 +236,14 @@ export class SqliteLedger implements Ledger {
     return rows
   }
 
+  memory(): Promise<null> {
+    return Promise.resolve(null)
+  }
+
+  fitMemory(): Promise<null> {
+    return Promise.resolve(null)
+  }
+
   /** Removes a batch at a time, so that other tasks run in between; the total. */
   private async pruned(what: Pruned, beforeMs: number): Promise<number> {
     for (let count = 0; ;) {
