@@ -18,6 +18,7 @@ export const COMMANDS: Record<string, () => Promise<CommandUnknownOpts>> = {
   export: async () => (await import('./export.js')).command(),
   generations: async () => (await import('./generations.js')).command(),
   identity: async () => (await import('./identity.js')).command(),
+  import: async () => (await import('./import/import.js')).command(),
   keys: async () => (await import('./keys.js')).command(),
   members: async () => (await import('./members.js')).command(),
   models: async () => (await import('./models.js')).command(),

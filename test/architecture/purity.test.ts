@@ -24,6 +24,7 @@ const PURE = [
   'ledger/estimate-tokens.ts',
   'ledger/measure-media.ts',
   'gateway/streams/join-chunks.ts',
+  'gateway/attempts/default-members.ts',
   'gateway/attempts/render-for-upstream.ts',
 ]
 

@@ -1,0 +1,489 @@
+/** Reads the entries of `model_list`: each becomes a target of a route, or a line with the reason why not. */
+import { EFFORTS } from '../../../formats/chat/request.js'
+import type { Path } from '../../../config/config-problem.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../formats/chat/json.js'
+import { isForeignReference, variableOf } from '../secrets.js'
+import { addressed, NotCarried, type Addressed } from './address.js'
+import { budgetLimit } from './budgets.js'
+import { ignoreKeys, isTrue, mapAt, numberIn, refuseKeys, type ImportContext } from './context.js'
+import { readPrice } from './prices.js'
+import { addressVendor, guessedPrefix, otherMode, vendorOf, type Vendor } from './vendors.js'
+
+/** A deployment that can be carried. */
+export interface Deployment {
+  readonly index: number
+  readonly at: Path
+  /** `model_name`. */
+  readonly name: string
+  readonly upstream: string
+  /** The model at the upstream; with `*` for a wildcard. */
+  readonly model: string
+  /** The prefix of the vendor, such as `openai`. */
+  readonly vendor: string
+  readonly variables: readonly string[]
+  readonly defaults: JsonObject
+  readonly weights: {
+    readonly weight: number | null
+    readonly rpm: number | null
+    readonly tpm: number | null
+  }
+  readonly order: number | null
+  readonly retries: number | null
+  /** Members of `limits` of this deployment. */
+  readonly limits: JsonObject
+  /** The model's window, if the entry has it. */
+  readonly maxInput: number | null
+  readonly isEmbedding: boolean
+  readonly team: string | null
+}
+
+/** An entry that cannot be carried. */
+export interface LostDeployment {
+  readonly at: Path
+  readonly name: string
+  readonly reason: string
+}
+
+/** The deployments of a configuration, and those that are lost. */
+export interface Deployments {
+  readonly carried: readonly Deployment[]
+  readonly lost: readonly LostDeployment[]
+}
+
+/** Reads all entries. */
+export function readDeployments(config: JsonObject, context: ImportContext): Deployments {
+  const carried: Deployment[] = []
+  const lost: LostDeployment[] = []
+  const list = Array.isArray(config['model_list']) ? config['model_list'] : []
+  for (const [index, entry] of list.entries()) {
+    const at = ['model_list', index]
+    const name = isObject(entry) ? entry['model_name'] : undefined
+    if (!isObject(entry) || typeof name !== 'string' || name === '') {
+      context.report.notCarried(at, 'has no model_name')
+      continue
+    }
+    try {
+      carried.push(readDeployment(entry, name, { index, at, context }))
+    } catch (error) {
+      if (!(error instanceof NotCarried)) throw error
+      context.report.forgetBelow(at)
+      context.report.notCarried(at, error.message)
+      lost.push({ at, name, reason: error.message })
+    }
+  }
+  return { carried, lost }
+}
+
+interface Place {
+  readonly index: number
+  readonly at: Path
+  readonly context: ImportContext
+}
+
+function readDeployment(entry: JsonObject, name: string, { index, at, context }: Place): Deployment {
+  const { report } = context
+  const own = mapAt(entry, 'litellm_params')
+  const info = mapAt(entry, 'model_info')
+  const paramsAt = [...at, 'litellm_params']
+  const params = withUsual(own, paramsAt, context)
+  const { vendor, model } = vendorIn(params)
+  const mode = modeOf(info, model)
+  if (mode !== null) throw new NotCarried(`the mode ${mode}: use native access to the upstream`)
+  report.carried([...at, 'model_name'], 'routes.model')
+  report.carried([...paramsAt, 'model'], 'routes.targets.model')
+  report.carried([...paramsAt, 'custom_llm_provider'], 'upstreams')
+  const address = addressed({ context, vendor, model, params, at: paramsAt, info })
+  if (vendor.kind === 'address') {
+    report.changed(
+      [...paramsAt, 'model'],
+      'upstreams.dialect',
+      'an unknown vendor, as an OpenAI-compatible service',
+    )
+  }
+  const defaults = defaultsIn(params, paramsAt, context)
+  const forced = forcedMembers(params, paramsAt, context)
+  const price = readPrice(params, info, { report, params: paramsAt, info: [...at, 'model_info'] })
+  const values = {
+    ...address.values,
+    ...headersIn(params, { at: paramsAt, address, context }),
+    ...timeoutsIn(params, paramsAt, context),
+    ...quirksIn(params, forced, { at: paramsAt, context }),
+    ...context.usual.upstream,
+  }
+  const wanted = { ...address, values, price }
+  const upstream = context.upstreams.for(wanted)
+  const facts = readInfo(info, { at: [...at, 'model_info'], context })
+  if (Object.keys(facts).length > 0 && !address.model.includes('*')) upstream.models.set(address.model, facts)
+  readOthers(entry, params, { at, context })
+  return {
+    ...{ index, at, name, upstream: upstream.name, model: address.model, vendor: vendor.prefix },
+    variables: address.variables,
+    defaults,
+    weights: {
+      weight: numberIn(params['weight']),
+      rpm: numberIn(params['rpm'] ?? entry['rpm']),
+      tpm: numberIn(params['tpm'] ?? entry['tpm']),
+    },
+    order: numberIn(params['order']),
+    retries: retriesIn(params, paramsAt, context),
+    limits: limitsIn(params, paramsAt, context),
+    maxInput: numberIn(info['max_input_tokens']),
+    isEmbedding: info['mode'] === 'embedding' || /embed/.test(model),
+    team: typeof info['team_id'] === 'string' ? info['team_id'] : null,
+  }
+}
+
+/** The members of the router and of a named credential, and those of the deployment, which win. */
+function withUsual(own: JsonObject, at: Path, { usual, report }: ImportContext): JsonObject {
+  const name = own['litellm_credential_name']
+  const credential = typeof name === 'string' ? usual.credentials.get(name) : undefined
+  if (name !== undefined) {
+    if (credential === undefined) report.notCarried([...at, 'litellm_credential_name'], 'no such credential')
+    else report.carried([...at, 'litellm_credential_name'], 'upstreams.api_key')
+  }
+  return { ...usual.litellmParams, ...credential, ...own }
+}
+
+/** The vendor and the model without its prefix. Throws `NotCarried`. */
+function vendorIn(params: JsonObject): { readonly vendor: Vendor; readonly model: string } {
+  const full = params['model']
+  if (typeof full !== 'string' || full === '') throw new NotCarried('has no litellm_params.model')
+  if (variableOf(full) !== null) throw new NotCarried('the model is in a variable: write its id')
+  const hasAddress = typeof (params['api_base'] ?? params['base_url']) === 'string'
+  const own = params['custom_llm_provider']
+  const slash = full.indexOf('/')
+  const prefix = slash === -1 ? '' : full.slice(0, slash)
+  const rest = slash === -1 ? full : full.slice(slash + 1)
+  if (typeof own === 'string' && own !== '') {
+    const model = prefix === own ? rest : full
+    return { vendor: knownVendor(own, hasAddress), model }
+  }
+  const vendor = prefix === '' ? null : vendorOf(prefix)
+  if (vendor === 'other') throw new NotCarried(`${prefix} has a protocol of its own: keep LiteLLM for it`)
+  if (vendor !== null) return { vendor, model: rest }
+  const guess = guessedPrefix(full)
+  if (guess !== null && prefix === '') return { vendor: knownVendor(guess, hasAddress), model: full }
+  if (hasAddress) return { vendor: addressVendor(prefix), model: prefix === '' ? full : rest }
+  throw new NotCarried('the vendor is unknown: add api_base for an OpenAI-compatible service')
+}
+
+function knownVendor(prefix: string, hasAddress: boolean): Vendor {
+  const vendor = vendorOf(prefix)
+  if (vendor === 'other') throw new NotCarried(`${prefix} has a protocol of its own: keep LiteLLM for it`)
+  if (vendor !== null) return vendor
+  if (hasAddress) return addressVendor(prefix)
+  throw new NotCarried('the vendor is unknown: add api_base for an OpenAI-compatible service')
+}
+
+const MODES = ['chat', 'completion', 'embedding', 'responses']
+
+function modeOf(info: JsonObject, model: string): string | null {
+  const { mode } = info
+  if (typeof mode === 'string') return MODES.includes(mode) ? null : mode
+  return otherMode(model)
+}
+
+const BOUNDS: Readonly<Record<string, readonly [least: number, most: number]>> = {
+  temperature: [0, 2],
+  top_p: [0, 1],
+  max_tokens: [1, 100_000_000],
+  presence_penalty: [-2, 2],
+  frequency_penalty: [-2, 2],
+  seed: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+}
+const WHOLE: ReadonlySet<string> = new Set(['max_tokens', 'seed'])
+
+/** The members of `defaults`, by LiteLLM's names. */
+const DEFAULTS: Readonly<Record<string, string>> = {
+  temperature: 'temperature',
+  top_p: 'top_p',
+  max_tokens: 'max_tokens',
+  max_completion_tokens: 'max_tokens',
+  reasoning_effort: 'reasoning_effort',
+  verbosity: 'verbosity',
+  seed: 'seed',
+  stop: 'stop',
+  presence_penalty: 'presence_penalty',
+  frequency_penalty: 'frequency_penalty',
+  parallel_tool_calls: 'parallel_tool_calls',
+  service_tier: 'service_tier',
+}
+
+function defaultsIn(params: JsonObject, at: Path, { report }: ImportContext): JsonObject {
+  const defaults: JsonObject = {}
+  for (const [key, to] of Object.entries(DEFAULTS)) {
+    const given = params[key]
+    if (given === undefined || given === null) continue
+    const value = key === 'reasoning_effort' && isObject(given) ? given['effort'] : given
+    if (value !== undefined && isDefault(to, value)) {
+      defaults[to] = value
+      if (value === given) report.carried([...at, key], `routes.targets.defaults.${to}`)
+      else report.changed([...at, key], `routes.targets.defaults.${to}`, 'only the effort')
+    } else report.notCarried([...at, key], 'a value that defaults cannot have: use quirks.set')
+  }
+  return defaults
+}
+
+function isDefault(name: string, value: JsonValue): boolean {
+  const bounds = BOUNDS[name]
+  if (bounds !== undefined) {
+    const [least, most] = bounds
+    const isNumber = typeof value === 'number' && value >= least && value <= most
+    return isNumber && (!WHOLE.has(name) || Number.isInteger(value))
+  }
+  if (name === 'parallel_tool_calls') return typeof value === 'boolean'
+  if (name === 'reasoning_effort') return EFFORTS.some((effort) => effort === value)
+  if (name === 'verbosity') return value === 'low' || value === 'medium' || value === 'high'
+  if (name === 'stop' && Array.isArray(value)) {
+    return value.length > 0 && value.length <= 16 && value.every((each) => isShort(each, 256))
+  }
+  return isShort(value, name === 'stop' ? 256 : 64)
+}
+
+function isShort(value: JsonValue, most: number): boolean {
+  return typeof value === 'string' && value !== '' && value.length <= most
+}
+
+/** Names of `litellm_params` that are no members of the vendor's request. */
+const KNOWN: ReadonlySet<string> = new Set([
+  ...Object.keys(DEFAULTS),
+  ...'model custom_llm_provider api_key api_base base_url api_version organization azure_ad_token'.split(' '),
+  ...'tenant_id client_id client_secret azure_scope vertex_project vertex_ai_project vertex_location'.split(
+    ' ',
+  ),
+  ...'vertex_ai_location vertex_credentials vertex_ai_credentials rpm tpm weight order itpm otpm tpd'.split(
+    ' ',
+  ),
+  ...'rpd max_parallel_requests timeout stream_timeout max_retries num_retries headers'.split(' '),
+  ...'extra_headers extra_body drop_params additional_drop_params modify_params'.split(' '),
+  ...'allowed_openai_params tags tag_regex mock_response use_in_pass_through'.split(' '),
+  ...'litellm_credential_name max_budget budget_duration merge_reasoning_content_in_choices'.split(' '),
+  ...'use_litellm_proxy cache ssl_verify ssl_certificate region_name'.split(' '),
+])
+const KNOWN_STARTS =
+  /^(?:aws_|input_cost_|output_cost_|cache_(?:read|creation)_|auto_router_|complexity_router_|litellm_)/
+
+/** Members that every request to the vendor gets. */
+function forcedMembers(params: JsonObject, at: Path, { report, secrets }: ImportContext): JsonObject {
+  const forced: JsonObject = {}
+  const note = 'set on every request, also if the client sends its own'
+  for (const [key, value] of Object.entries(params)) {
+    if (KNOWN.has(key) || KNOWN_STARTS.test(key) || value === undefined || value === null) continue
+    if (
+      isForeignReference(value) ||
+      variableOf(value) !== null ||
+      looksSecret(key) ||
+      secrets.isIn(JSON.stringify(value))
+    ) {
+      report.notCarried([...at, key], 'members of requests cannot have secrets or variables')
+      continue
+    }
+    forced[key] = value
+    report.changed([...at, key], `upstreams.quirks.set.${key}`, note)
+  }
+  const body = params['extra_body']
+  if (!isObject(body)) return forced
+  for (const [key, value] of Object.entries(body)) {
+    if (value === undefined) continue
+    if (variableOf(value) !== null || looksSecret(key)) {
+      report.notCarried([...at, 'extra_body', key], 'members of requests cannot have secrets or variables')
+      continue
+    }
+    forced[key] = value
+    report.changed([...at, 'extra_body', key], `upstreams.quirks.set.${key}`, note)
+  }
+  if (Object.keys(body).every((key) => Object.hasOwn(forced, key))) {
+    report.forgetBelow([...at, 'extra_body'])
+    report.changed([...at, 'extra_body'], 'upstreams.quirks.set', note)
+  }
+  return forced
+}
+
+/** Whether a name is that of a credential. */
+function looksSecret(name: string): boolean {
+  return /authorization|cookie|(?:api|access|secret|private)[-_]?key|token$|secret|password|^x-.*key$/i.test(
+    name,
+  )
+}
+
+function quirksIn(
+  params: JsonObject,
+  set: JsonObject,
+  { at, context: { report } }: Pick<Place, 'at' | 'context'>,
+): JsonObject {
+  const drop = params['additional_drop_params']
+  const names = Array.isArray(drop) ? drop.filter((name) => typeof name === 'string') : []
+  const plain = names.filter((name) => /^[\w-]{1,256}$/.test(name))
+  if (plain.length > 0) report.carried([...at, 'additional_drop_params'], 'upstreams.quirks.drop')
+  else if (drop !== undefined) report.notCarried([...at, 'additional_drop_params'], 'no names of members')
+  const quirks = {
+    ...(plain.length === 0 ? {} : { drop: plain }),
+    ...(Object.keys(set).length === 0 ? {} : { set }),
+  }
+  return Object.keys(quirks).length === 0 ? {} : { quirks }
+}
+
+function headersIn(
+  params: JsonObject,
+  { at, address, context }: Pick<Place, 'at' | 'context'> & { readonly address: Addressed },
+): JsonObject {
+  const headers: JsonObject = {}
+  const { organization } = params
+  if (typeof organization === 'string' && organization !== '') {
+    const isReference = variableOf(organization) !== null
+    headers['openai-organization'] = isReference
+      ? context.secrets.place(organization, 'OPENAI_ORGANIZATION').text
+      : organization
+    context.report.carried([...at, 'organization'], 'upstreams.headers.openai-organization')
+  }
+  for (const key of ['headers', 'extra_headers']) {
+    for (const [name, value] of Object.entries(mapAt(params, key))) {
+      const path = [...at, key, name]
+      const isManaged =
+        address.values['api_key'] !== undefined && /^(?:authorization|api-key|x-api-key)$/i.test(name)
+      if (typeof value !== 'string' || isManaged || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)) {
+        context.report.notCarried(path, 'a header that the gateway sets itself, or cannot send')
+        continue
+      }
+      const isSecret =
+        variableOf(value) !== null || looksSecret(name) || /auth|key|token|credential/i.test(name)
+      const usual = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_')
+      headers[name.toLowerCase()] = isSecret ? context.secrets.place(value, usual).text : value
+      context.report.carried(path, `upstreams.headers.${name.toLowerCase()}`)
+    }
+  }
+  return Object.keys(headers).length === 0 ? {} : { headers }
+}
+
+const DAY_MS = 86_400_000
+
+function timeoutsIn(params: JsonObject, at: Path, { report, usual }: ImportContext): JsonObject {
+  for (const key of ['timeout', 'stream_timeout']) {
+    if (params[key] === undefined) continue
+    if (numberIn(params[key]) === null) report.notCarried([...at, key], 'is no number of seconds')
+    else report.carried([...at, key], 'upstreams.timeouts')
+  }
+  const whole = numberIn(params['timeout']) ?? usual.timeoutSeconds
+  const stream = numberIn(params['stream_timeout']) ?? usual.streamTimeoutSeconds ?? whole
+  if (whole === null && stream === null) return {}
+  const ms = (seconds: number): number => Math.min(DAY_MS, Math.max(1, Math.round(seconds * 1_000)))
+  const streamMs = stream === null ? null : ms(stream)
+  const wholeMs = whole === null ? null : ms(whole)
+  const totalMs = Math.max(900_000, streamMs ?? 0, wholeMs ?? 0)
+  return {
+    timeouts: {
+      ...(streamMs === null ? {} : { first_byte_ms: streamMs }),
+      ...(wholeMs === null ? {} : { first_byte_whole_ms: wholeMs }),
+      ...(streamMs === null ? {} : { idle_ms: streamMs }),
+      ...(totalMs === 900_000 ? {} : { total_ms: totalMs }),
+    },
+  }
+}
+
+function retriesIn(params: JsonObject, at: Path, { report }: ImportContext): number | null {
+  let found: number | null = null
+  for (const key of ['num_retries', 'max_retries']) {
+    const value = numberIn(params[key])
+    if (params[key] === undefined) continue
+    if (value === null) report.notCarried([...at, key], 'is no number')
+    else if (value > 9) report.changed([...at, key], 'routes.retry.attempts', 'at most 10 attempts')
+    else report.carried([...at, key], 'routes.retry.attempts')
+    found ??= value
+  }
+  return found
+}
+
+function limitsIn(params: JsonObject, at: Path, { report }: ImportContext): JsonObject {
+  const limits: JsonObject = {}
+  const concurrent = numberIn(params['max_parallel_requests'])
+  if (concurrent !== null && concurrent >= 1) {
+    limits['concurrent'] = Math.round(concurrent)
+    report.carried([...at, 'max_parallel_requests'], 'limits.concurrent')
+  }
+  const budget = budgetLimit(params['max_budget'], params['budget_duration'])
+  if (params['max_budget'] !== undefined && params['max_budget'] !== null) {
+    const outcome = budget.note === null ? 'carried' : budget.limits === null ? 'not_carried' : 'changed'
+    const to = budget.limits === null ? null : 'limits'
+    report.claim([...at, 'max_budget'], outcome, to, budget.note)
+    report.claim([...at, 'budget_duration'], outcome, to, budget.note)
+    Object.assign(limits, budget.limits ?? {})
+  }
+  return limits
+}
+
+/** The facts of the model, and the outcome of all other members of `model_info`. */
+function readInfo(info: JsonObject, { at, context }: Pick<Place, 'at' | 'context'>): JsonObject {
+  const { report } = context
+  const facts: JsonObject = {}
+  for (const [key, value] of Object.entries(info)) {
+    const path = [...at, key]
+    if (report.has(path)) continue
+    const number = numberIn(value)
+    if (key === 'max_input_tokens' && number !== null && number >= 1) {
+      facts['context_window'] = Math.round(number)
+      report.carried(path, 'upstreams.models.context_window')
+    } else if ((key === 'max_output_tokens' || key === 'max_tokens') && number !== null && number >= 1) {
+      facts['max_output_tokens'] ??= Math.round(number)
+      report.carried(path, 'upstreams.models.max_output_tokens')
+    } else if (key === 'supports_vision' && typeof value === 'boolean') {
+      facts['vision'] = value
+      report.carried(path, 'upstreams.models.vision')
+    } else if (key === 'supports_function_calling' && typeof value === 'boolean') {
+      facts['tools'] = value
+      report.carried(path, 'upstreams.models.tools')
+    } else if (key === 'mode') report.carried(path, 'routes')
+    else if (key === 'base_model') report.carried(path, 'upstreams.deployments')
+    else if (key === 'access_groups') report.ignored(path, 'expanded in the lists of keys')
+    else if (key === 'team_id') report.changed(path, 'routes.when.labels', 'keys have the label litellm_team')
+    else report.ignored(path, 'text about the model')
+  }
+  return facts
+}
+
+/** The outcome of the members that are no part of the upstream. */
+function readOthers(
+  entry: JsonObject,
+  params: JsonObject,
+  { at, context: { report } }: Pick<Place, 'at' | 'context'>,
+): void {
+  const paramsAt = [...at, 'litellm_params']
+  ignoreKeys(report, paramsAt, params, {
+    modify_params: null,
+    allowed_openai_params: 'members that the vendor takes are passed',
+    merge_reasoning_content_in_choices: null,
+    use_litellm_proxy: null,
+  })
+  if (Object.hasOwn(params, 'drop_params')) {
+    const isPlain = isTrue(params['drop_params'])
+    if (isPlain) report.carried([...paramsAt, 'drop_params'], 'on_loss')
+    else
+      report.changed(
+        [...paramsAt, 'drop_params'],
+        'on_loss',
+        'members that cannot be sent are left out and reported',
+      )
+  }
+  refuseKeys(report, paramsAt, params, {
+    tags: 'use routes.when.labels',
+    tag_regex: 'use routes.when.labels',
+    mock_response: 'use `sluice emulate`',
+    use_in_pass_through: 'use upstreams.native',
+    itpm: 'use limits.tokens_per_minute with scope upstream',
+    otpm: 'use limits.tokens_per_minute with scope upstream',
+    tpd: 'use a limit of dollars a day with scope upstream',
+    rpd: 'use limits.requests_per_minute with scope upstream',
+    ssl_verify: 'certificates are always checked: use upstreams.tls.ca',
+    ssl_certificate: 'use upstreams.tls',
+    cache: 'use routes.cache',
+    region_name: 'use upstreams.region',
+  })
+  for (const key of Object.keys(params)) {
+    if (/^(?:auto_router_|complexity_router_)/.test(key))
+      report.notCarried([...paramsAt, key], 'use a plugin')
+    else if (/^litellm_/.test(key) && key !== 'litellm_credential_name') report.ignored([...paramsAt, key])
+  }
+  for (const key of Object.keys(entry)) {
+    if (['model_name', 'litellm_params', 'model_info', 'rpm', 'tpm'].includes(key)) continue
+    report.notCarried([...at, key], 'unknown to the import')
+  }
+}

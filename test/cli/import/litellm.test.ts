@@ -1,0 +1,241 @@
+/**
+ * Goal: `sluice import litellm` makes a configuration that works unchanged, names every line of the
+ * foreign one once, and keeps secrets out of everything but `.env`.
+ * Method: ten configurations of common kinds, and the cases of the folder in `SLUICE_LITELLM_CASES` if there
+ * is one: import, check, apply, and a request with an imported key for each model over the emulator.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { parse } from 'yaml'
+import { pathText } from '../../../src/config/config-problem.js'
+import { arrayOf, isObject, type JsonObject } from '../../../src/formats/chat/json.js'
+import { textAt } from '../../../src/cli/import/litellm/context.js'
+import { leavesOf } from '../../../src/cli/import/report.js'
+import { sluiceHere } from '../session.js'
+import { dotenv, imported, startImported, type Imported } from './imported-gateway.js'
+
+t.setTimeout(180_000)
+t.testdir()
+
+const FOLDER = 'test/cli/import/configurations'
+const OLD_KEY = 'sk-old-key-of-an-app'
+
+const ENV: Record<string, string> = Object.fromEntries(
+  [
+    ...['OPENAI', 'ANTHROPIC', 'GEMINI', 'AZURE', 'GROQ', 'MISTRAL', 'XAI', 'OPENROUTER'].map(
+      (vendor) => `${vendor}_API_KEY`,
+    ),
+    'SHARED_OPENAI_KEY',
+  ].map((name) => [name, `${name.toLowerCase()}-value`]),
+)
+
+/** Configurations, and the models to request. */
+const CONFIGURATIONS: Readonly<Record<string, readonly string[]>> = {
+  'one-provider': ['gpt-5.4-mini'],
+  weights: ['house'],
+  fallbacks: ['quick', 'long', 'safe', 'default', 'hidden-one'],
+  clouds: ['claude-on-aws', 'claude-on-google', 'azure-responses'],
+  wildcards: ['anthropic/claude-haiku-4-5', 'claude-haiku-4-5', 'team-gpt-5.4-mini', 'qwen/qwen3'],
+  'own-servers': ['coder', 'small', 'house-special'],
+  literals: ['one', 'two', 'three'],
+  office: ['assistant'],
+  'effort-names': ['think-hard', 'think-little', 'Team Assistant'],
+  includes: ['groq-fast', 'mistral-small'],
+}
+
+function keysFile(): string {
+  const file = join(t.testdirName, 'keys.jsonl')
+  const token = createHash('sha256').update(OLD_KEY).digest('hex')
+  writeFileSync(file, `${JSON.stringify({ token, key_alias: 'app', team_id: 'team-1' })}\n`)
+  return file
+}
+
+function itemsOf({ summary }: Imported): JsonObject[] {
+  return arrayOf(summary['items']).filter(isObject)
+}
+
+/** Every scalar of the file is named by exactly one item. */
+function checkCoverage(t: Test, value: unknown, made: Imported): void {
+  const paths = itemsOf(made)
+    .filter(({ file }) => typeof file !== 'string' || !file.endsWith('.jsonl'))
+    .map((item) => textAt(item, 'path'))
+  for (const leaf of leavesOf(value, [])) {
+    const text = pathText(leaf)
+    const names = paths.filter((path) => {
+      return path === text || text.startsWith(`${path}.`) || text.startsWith(`${path}[`)
+    })
+    t.equal(names.length, 1, `${text} is named by ${names.join(', ')}`)
+  }
+}
+
+for (const [name, models] of Object.entries(CONFIGURATIONS)) {
+  void t.test(name, async (t) => {
+    const file = join(FOLDER, `${name}.yaml`)
+    const made = await imported(t, ['litellm', file, '--keys', keysFile()], ENV)
+    t.equal(made.status, 0, made.err)
+    const own: unknown = parse(readFileSync(file, 'utf8'))
+    if (name !== 'includes') checkCoverage(t, own, made)
+    const variables = { ...ENV, ...dotenv(made.folder) }
+    const config = join(made.folder, 'gateway.yaml')
+    const check = await sluiceHere(['check', '--no-store', '--config', config], { env: variables })
+    t.equal(check.status, 0, check.err + check.out)
+    const again = await imported(t, ['litellm', file, '--keys', keysFile()], ENV)
+    for (const each of readdirSync(made.folder)) {
+      const [one, other] = [made, again].map(({ folder }) => readFileSync(join(folder, each), 'utf8'))
+      t.equal(one, other, `${each} is the same`)
+    }
+    const gateway = await startImported(t, made, ENV)
+    const documents = join(made.folder, 'accounts.yaml')
+    const applied = await sluiceHere(['apply', '-f', documents, '--config', gateway.configFile], {
+      env: variables,
+    })
+    t.equal(applied.status, 0, applied.err)
+    for (const model of models) {
+      const reply = await fetch(`${gateway.origin}/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${OLD_KEY}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 10 }),
+      })
+      const text = await reply.text()
+      t.equal(reply.status, 200, `${model}: ${text.slice(0, 300)}`)
+    }
+  })
+}
+
+/** The outcomes at a path: those of its items and of those below it. */
+function outcomesAt(made: Imported, path: string): string[] {
+  return itemsOf(made)
+    .filter((item) => textAt(item, 'path').startsWith(path) || path.startsWith(`${textAt(item, 'path')}.`))
+    .map((item) => textAt(item, 'outcome'))
+}
+
+void t.test('outcomes', async (t) => {
+  const outcome = async (name: string, expected: Readonly<Record<string, string>>) => {
+    const made = await imported(t, ['litellm', join(FOLDER, `${name}.yaml`)], ENV)
+    for (const [path, wanted] of Object.entries(expected)) {
+      t.ok(outcomesAt(made, path).includes(wanted), `${name}: ${path} is ${outcomesAt(made, path).join()}`)
+    }
+    return made
+  }
+  const weights = await outcome('weights', {
+    'model_list[0].litellm_params.rpm': 'changed',
+    'model_list[2].litellm_params.order': 'carried',
+    'router_settings.optional_pre_call_checks[0]': 'carried',
+  })
+  const gateway: unknown = parse(readFileSync(join(weights.folder, 'gateway.yaml'), 'utf8'))
+  t.match(gateway, {
+    server: { bare_paths: true },
+    upstreams: {
+      azure: { deployments: { 'gpt-5.4-mini': 'house-prod' }, api_version: '2025-04-01-preview' },
+    },
+    routes: [
+      {
+        model: 'house',
+        sticky: 'conversation',
+        targets: [
+          { upstream: 'openai', weight: 60 },
+          { upstream: 'azure', model: 'gpt-5.4-mini', weight: 30 },
+        ],
+        fallback: [{ upstream: 'anthropic' }],
+      },
+    ],
+    limits: [{ scope: 'upstream', upstream: 'openai', requests_per_minute: 60 }, {}, {}],
+  })
+  t.match(
+    itemsOf(weights).find(({ path }) => path === 'model_list[1].litellm_params.rpm'),
+    { line: 11, to: 'routes[0].targets[1].weight', note: /^a share of the requests/ },
+  )
+  t.match(
+    itemsOf(weights).find(({ path }) => path === 'model_list[1].litellm_params.api_key'),
+    { to: 'upstreams.azure.api_key' },
+  )
+  t.equal(isObject(gateway) ? gateway['auth'] : null, undefined, 'only with keys')
+  await outcome('fallbacks', {
+    'router_settings.model_group_alias.hidden-one': 'changed',
+    'router_settings.context_window_fallbacks': 'changed',
+    'router_settings.content_policy_fallbacks': 'not_carried',
+    'litellm_settings.num_retries': 'ignored',
+  })
+  const wildcards = await outcome('wildcards', { 'model_list[3]': 'not_carried' })
+  t.match(wildcards.summary['models'], [
+    { name: 'anthropic/*', match: 'prefix', status: 'ready' },
+    { name: 'team-gpt-*', match: 'prefix' },
+    { name: '*', match: 'any' },
+    { name: 'a*b', status: 'not_carried' },
+  ])
+  await outcome('office', {
+    'model_list[0].litellm_params.max_budget': 'carried',
+    'model_list[1]': 'not_carried',
+    'guardrails[2]': 'not_carried',
+    'litellm_settings.cache': 'not_carried',
+    'general_settings.alerting': 'not_carried',
+    'general_settings.health_check_interval': 'carried',
+  })
+  const none = await imported(t, ['litellm', join(FOLDER, 'one-provider.yaml')], { OPENAI_API_KEY: '' })
+  t.match(none.summary['models'], [{ name: 'gpt-5.4-mini', status: 'no_key' }])
+})
+
+void t.test('secrets', async (t) => {
+  const made = await imported(t, ['litellm', join(FOLDER, 'literals.yaml'), '--keys', keysFile()], ENV)
+  const all = /literal|token with spaces/
+  for (const name of readdirSync(made.folder).filter((each) => each !== '.env')) {
+    t.notMatch(readFileSync(join(made.folder, name), 'utf8').replaceAll('literals.yaml', ''), all, name)
+  }
+  t.notMatch(made.out + made.err, all)
+  t.equal(statSync(join(made.folder, '.env')).mode & 0o777, 0o600)
+  t.match(dotenv(made.folder), {
+    SERVICE_TOKEN: 'token with spaces',
+    OPENAI_API_KEY: 'sk-literal-000000000001',
+    OPENAI_API_KEY_2: 'sk-literal-000000000002',
+    X_GATEWAY_SECRET: 'header-literal-0000003',
+  })
+  t.match(readFileSync(join(made.folder, 'gateway.yaml'), 'utf8'), /api_key: \$\{OPENAI_API_KEY_2\}/)
+})
+
+void t.test('files', async (t) => {
+  t.testdir()
+  const file = join(FOLDER, 'one-provider.yaml')
+  const folder = join(t.testdirName, 'out')
+  const plain = await sluiceHere(['import', 'litellm', file, '--out', folder])
+  t.match(plain, { status: 0, out: /^Wrote gateway\.yaml, report\.md in / })
+  t.notOk(existsSync(join(folder, '.env')), 'nothing is secret')
+  const taken = await sluiceHere(['import', 'litellm', file, '--out', folder])
+  t.match(taken, { status: 1, out: '', err: /gateway\.yaml:1:1: exists already/ })
+  t.equal((await sluiceHere(['import', 'litellm', file, '--out', folder, '--force'])).status, 0)
+  const bad = join(t.testdirName, 'bad.yaml')
+  writeFileSync(bad, 'model_list:\n  - model_name: [a\n')
+  const broken = await sluiceHere(['import', 'litellm', bad, '--out', join(folder, 'b')])
+  t.match(broken, { status: 1, err: /bad\.yaml:\d+:\d+: / })
+  t.notOk(existsSync(join(folder, 'b')), 'nothing is written')
+  const keys = join(t.testdirName, 'raw.jsonl')
+  writeFileSync(keys, '{"token":"sk-a-raw-secret-key"}\n')
+  const raw = await sluiceHere(['import', 'litellm', file, '--keys', keys, '--out', join(folder, 'c')])
+  t.match(raw, { status: 1, err: /raw\.jsonl:1:1: "token" must be the SHA-256/ })
+  t.notMatch(raw.err, /raw-secret/)
+})
+
+const CASES = process.env['SLUICE_LITELLM_CASES'] ?? ''
+
+void t.test('further cases', { skip: existsSync(CASES) ? false : 'no folder of cases' }, async (t) => {
+  for (const name of readdirSync(CASES).filter((each) => existsSync(join(CASES, each, 'config.yaml')))) {
+    const folder = join(CASES, name)
+    const expected = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8')) as {
+      env: Record<string, string>
+      secrets?: string[]
+      carried?: string[]
+      changed?: string[]
+      not_carried?: string[]
+    }
+    const file = join(folder, 'config.yaml')
+    const made = await imported(t, ['litellm', file], expected.env)
+    t.equal(made.status, 0, made.err)
+    checkCoverage(t, parse(readFileSync(file, 'utf8')), made)
+    for (const outcome of ['carried', 'changed', 'not_carried'] as const) {
+      for (const path of expected[outcome] ?? []) {
+        t.ok(outcomesAt(made, path).includes(outcome), `${name}: ${path} is ${outcomesAt(made, path).join()}`)
+      }
+    }
+  }
+})
