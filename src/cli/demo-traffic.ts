@@ -1,7 +1,7 @@
 /**
- * Sample traffic for the demo: ledger entries of the last 35 days, most of the last 24 hours, so that every
- * page of the dashboard has data. Times of day, models and failures are the same in each demo; no request is
- * sent to an upstream.
+ * Sample traffic for the demo: ledger entries of the last 35 days, fewer on Saturdays and Sundays, so that
+ * every page of the dashboard has data. Times of day, models and failures are the same in each demo; no
+ * request is sent to an upstream.
  */
 import type { Catalogue } from '../config/config.js'
 import { seededRandom, type RandomSource } from '../emulator/seeded-random.js'
@@ -34,11 +34,12 @@ interface DemoTraffic {
   readonly nowMs: number
 }
 
-/** Requests of the last 24 hours, and of each day before. */
-const LAST_DAY = 900
-const EARLIER_DAY = 40
+/** Requests of 24 hours, plus up to a fifth. */
+const WORKING_DAY = 100
+const WEEKEND_DAY = 45
 /** So that the last month has data, too. */
-const EARLIER_DAYS = 34
+const DAYS = 35
+const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 /** Requests in each hour of the day (UTC), as shares. */
 const DAILY = [2, 1, 1, 1, 1, 2, 3, 5, 8, 10, 11, 11, 9, 10, 11, 10, 9, 7, 5, 4, 3, 3, 2, 2]
@@ -178,18 +179,18 @@ interface DemoReply {
   readonly firstContentMs: number
 }
 
-/** The times of the requests: the last day by its hours, the days before evenly. */
+/** The times of the requests: each day by its hours. */
 function timesOf(nowMs: number, random: RandomSource): number[] {
   const hours = DAILY.map((_, at) => at)
   const shares = sharesBefore(nowMs)
-  const lastDay = Array.from({ length: LAST_DAY }, () => {
-    return nowMs - picked(hours, shares, random) * HOUR_MS - below(random, HOUR_MS)
-  })
-  const earlier = Array.from({ length: EARLIER_DAYS * EARLIER_DAY }, (_, index) => {
-    const daysAgo = 1 + Math.floor(index / EARLIER_DAY)
-    return nowMs - daysAgo * 24 * HOUR_MS - below(random, 24 * HOUR_MS)
-  })
-  return [...lastDay, ...earlier].map(Math.floor)
+  return Array.from({ length: DAYS }, (_, daysAgo) => {
+    const endMs = nowMs - daysAgo * DAY_MS
+    const isWeekend = [0, 6].includes(new Date(endMs).getUTCDay())
+    const most = isWeekend ? WEEKEND_DAY : WORKING_DAY
+    return Array.from({ length: most + below(random, most / 5) }, () => {
+      return Math.floor(endMs - picked(hours, shares, random) * HOUR_MS - below(random, HOUR_MS))
+    })
+  }).flat()
 }
 
 /** The attempts of an entry. */
