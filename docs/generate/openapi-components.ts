@@ -137,6 +137,17 @@ const SCHEMAS: Members = {
     },
     ['model', 'input'],
   ),
+  RerankRequest: object(
+    {
+      model: MODEL,
+      query: TEXT,
+      documents: { type: 'array', items: {} },
+      top_n: { type: 'integer', minimum: 1 },
+      return_documents: { type: 'boolean' },
+    },
+    ['model', 'query', 'documents'],
+  ),
+  ModerationRequest: object({ model: MODEL, input: {} }, ['input']),
   OpenAIError: object(
     {
       error: object(

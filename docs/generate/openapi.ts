@@ -39,6 +39,8 @@ export function openapiPage(version: string): string {
 const TAGS: Json[] = [
   { name: 'chat', description: 'Generate text, in four client formats' },
   { name: 'embeddings', description: 'Embed texts' },
+  { name: 'rerank', description: 'Rank documents by a query' },
+  { name: 'moderations', description: 'Classify texts and pictures' },
   { name: 'models', description: 'Models that the key may use' },
   { name: 'native', description: "An upstream's own endpoints, passed through untranslated" },
   { name: 'operations', description: 'The ops port: metrics, health, configuration' },
@@ -82,6 +84,20 @@ function describe({ path, endpoint, format, method }: EndpointRow): Described {
         body: format === 'gemini' ? 'GeminiRequest' : 'EmbeddingsRequest',
         streams: false,
       }
+    case 'rerank':
+      return {
+        tag: 'rerank',
+        summary: path.startsWith('/v2') ? 'Rank documents (Cohere v2)' : 'Rank documents (Cohere v1, Jina)',
+        body: 'RerankRequest',
+        streams: false,
+      }
+    case 'moderations':
+      return {
+        tag: 'moderations',
+        summary: 'Classify texts and pictures that may be harmful',
+        body: 'ModerationRequest',
+        streams: false,
+      }
     case 'models':
       return {
         tag: 'models',
@@ -120,6 +136,10 @@ function bodyOf(format: EndpointRow['format']): string {
       return 'CompletionRequest'
     case 'embeddings':
       return 'EmbeddingsRequest'
+    case 'rerank':
+      return 'RerankRequest'
+    case 'moderations':
+      return 'ModerationRequest'
     case 'chat':
       return 'ChatCompletionRequest'
     default:

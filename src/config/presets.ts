@@ -7,6 +7,7 @@
  * marked so. A field is dropped only where its source calls it refused or not supported.
  */
 import type { ModelPrice } from '../formats/chat/model-facts.js'
+import { NO_TASKS, type TaskForms } from '../formats/chat/operations.js'
 import type { DialectChoice } from './platform-settings.js'
 
 /** Edits to request bodies for an upstream that deviates from its dialect; data, not code. */
@@ -45,7 +46,13 @@ export interface Preset {
   readonly prices?: Readonly<Record<string, ModelPrice>>
   /** Whether it has the legacy endpoint `/completions`. */
   readonly completions?: true
+  /** How it serves operations beside chat and embeddings; absent: as any upstream of its dialect. */
+  readonly operations?: TaskForms
 }
+
+const COHERE: TaskForms = { ...NO_TASKS, rerank: 'cohere' }
+const COHERE_V1: TaskForms = { ...NO_TASKS, rerank: 'cohere-v1' }
+const JINA: TaskForms = { ...NO_TASKS, rerank: 'jina' }
 
 export const PLAIN: QuirksConfig = {
   drop: [],
@@ -126,6 +133,9 @@ export const PRESET_NAMES = [
   'sglang',
   'tgi',
   'litellm',
+  'jina',
+  'voyage',
+  'tei',
 ] as const
 
 export type PresetName = (typeof PRESET_NAMES)[number]
@@ -138,6 +148,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     variables: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY'],
     keyHeader: 'api-key',
     quirks: PLAIN,
+    operations: COHERE,
   },
   // "API Reference": unknown fields are ignored; an error may occur beside the choices (recorded).
   openrouter: {
@@ -147,6 +158,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     completions: true,
     keyHeader: null,
     quirks: PLAIN,
+    operations: COHERE_V1,
   },
   // "OpenAI Compatibility": 400 for logprobs, logit_bias, top_logprobs and a message's name. Users report the
   // same for `store` and for `reasoning_content` in messages. Usage of a stream is in `x_groq`, and compound
@@ -162,6 +174,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { ...PLAIN.messages, drop: ECHOES },
       replies: 'rewrite',
     },
+    operations: NO_TASKS,
   },
   // "Chat Completion API": `random_seed`, `max_tokens`; 422 `extra_forbidden` for any other field, in
   // messages too (users' reports). Replies of thinking models are lists of parts (recorded).
@@ -192,6 +205,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       'mistral-embed': { input: 0.1, output: 0 },
       'codestral-embed': { input: 0.15, output: 0 },
     },
+    operations: { ...NO_TASKS, moderations: 'mistral' },
   },
   // "Thinking Mode": the reasoning of a turn with calls must be sent back as `reasoning_content`. "Create
   // Chat Completion": `max_tokens`, and no role `developer`.
@@ -205,6 +219,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       rename: OLD_LIMIT,
       messages: { drop: [], rename: { reasoning: 'reasoning_content' }, roles: SYSTEM_ONLY },
     },
+    operations: NO_TASKS,
   },
   // "Reasoning": reasoning models, which all current ones are, refuse the penalties. They refuse `stop` too;
   // it is not dropped, because the client would get a different reply.
@@ -214,6 +229,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     variables: ['XAI_API_KEY'],
     keyHeader: null,
     quirks: { ...PLAIN, drop: ['frequency_penalty', 'presence_penalty'] },
+    operations: NO_TASKS,
   },
   // "Create chat completion": `max_tokens` only.
   together: {
@@ -227,6 +243,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       rename: OLD_LIMIT,
       messages: { ...PLAIN.messages, roles: SYSTEM_ONLY },
     },
+    operations: COHERE_V1,
   },
   // Users report 400 "Extra inputs are not permitted" for `stream_options` and other unknown fields; the last
   // chunk contains the usage even without it.
@@ -242,6 +259,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { ...PLAIN.messages, roles: SYSTEM_ONLY },
       replies: 'rewrite',
     },
+    operations: JINA,
   },
   // "OpenAI compatibility": its list of fields contains `max_tokens` and not the newer name.
   ollama: {
@@ -255,6 +273,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       rename: OLD_LIMIT,
       messages: { ...PLAIN.messages, roles: SYSTEM_ONLY },
     },
+    operations: NO_TASKS,
   },
   // "OpenAI-Compatible Server": unknown fields are ignored; the chat template defines the roles.
   vllm: {
@@ -264,6 +283,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     completions: true,
     keyHeader: null,
     quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+    operations: { ...NO_TASKS, rerank: 'vllm' },
   },
   // "API reference".
   openai: {
@@ -333,6 +353,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     variables: ['DEEPINFRA_API_KEY'],
     keyHeader: null,
     quirks: { ...PLAIN, drop: ['parallel_tool_calls', 'logprobs', 'seed', 'user'], rename: OLD_LIMIT },
+    operations: { ...NO_TASKS, rerank: 'deepinfra' },
   },
   // LiteLLM.
   nebius: {
@@ -380,6 +401,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     variables: ['COHERE_API_KEY', 'CO_API_KEY'],
     keyHeader: null,
     quirks: { ...PLAIN, drop: ['logit_bias', 'top_logprobs', 'n', 'parallel_tool_calls', 'store', 'user'] },
+    operations: COHERE,
   },
   // LiteLLM. What a model takes differs.
   nvidia: {
@@ -389,8 +411,9 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     keyHeader: null,
     quirks: { ...PLAIN, drop: ['logit_bias', 'logprobs', 'n', 'user', 'stream_options'], rename: OLD_LIMIT },
   },
-  // LiteLLM. In China: https://api.moonshot.cn/v1. `tool_choice: required` is refused; thinking models take `temperature` 1
-  // only, and turns with calls need `reasoning_content`. Cached tokens are also in `usage.cached_tokens`.
+  // LiteLLM. In China: https://api.moonshot.cn/v1. `tool_choice: required` is refused; thinking models take
+  // `temperature` 1 only, and turns with calls need `reasoning_content`. Cached tokens are also in
+  // `usage.cached_tokens`.
   moonshot: {
     title: 'Moonshot',
     baseUrl: 'https://api.moonshot.ai/v1',
@@ -402,7 +425,8 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { ...PLAIN.messages, rename: { reasoning: 'reasoning_content' }, roles: SYSTEM_ONLY },
     },
   },
-  // LiteLLM. Coding plan: https://api.z.ai/api/coding/paas/v4; in China: https://open.bigmodel.cn/api/paas/v4.
+  // LiteLLM. Coding plan: https://api.z.ai/api/coding/paas/v4; in China:
+  // https://open.bigmodel.cn/api/paas/v4.
   zai: {
     title: 'Z.ai',
     baseUrl: 'https://api.z.ai/api/paas/v4',
@@ -423,8 +447,8 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { ...PLAIN.messages, roles: SYSTEM_ONLY },
     },
   },
-  // LiteLLM. In China: https://api.minimaxi.com/v1. Without `reasoning_split`, thoughts are in the text. Errors are in
-  // `base_resp`, with status 200.
+  // LiteLLM. In China: https://api.minimaxi.com/v1. Without `reasoning_split`, thoughts are in the text.
+  // Errors are in `base_resp`, with status 200.
   minimax: {
     title: 'MiniMax',
     baseUrl: 'https://api.minimax.io/v1',
@@ -502,8 +526,8 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     keyHeader: null,
     quirks: PLAIN,
   },
-  // "Inferencing models through the model gateway". https://REGION.ml.cloud.ibm.com/ml/gateway/v1. The key is an access
-  // token of IAM, which lasts about an hour.
+  // "Inferencing models through the model gateway". https://REGION.ml.cloud.ibm.com/ml/gateway/v1. The key
+  // is an access token of IAM, which lasts about an hour.
   watsonx: {
     title: 'IBM watsonx',
     baseUrl: null,
@@ -620,6 +644,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     keyHeader: null,
     completions: true,
     quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
+    operations: { ...NO_TASKS, rerank: 'sglang' },
   },
   // "Messages API"; LiteLLM. One model, whose name is free (`tgi`).
   tgi: {
@@ -636,5 +661,35 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     variables: ['LITELLM_API_KEY'],
     keyHeader: null,
     quirks: PLAIN,
+    operations: { rerank: 'cohere', moderations: 'openai' },
+  },
+  // "Reranker API", "Embeddings API".
+  jina: {
+    title: 'Jina AI',
+    baseUrl: 'https://api.jina.ai/v1',
+    variables: ['JINA_API_KEY', 'JINA_AI_API_KEY'],
+    keyHeader: null,
+    quirks: PLAIN,
+    embeddings: { ...PLAIN, drop: ['user'] },
+    operations: JINA,
+  },
+  // "Rerankers", "Text Embeddings": `output_dimension`.
+  voyage: {
+    title: 'Voyage AI',
+    baseUrl: 'https://api.voyageai.com/v1',
+    variables: ['VOYAGE_API_KEY'],
+    keyHeader: null,
+    quirks: PLAIN,
+    embeddings: { ...PLAIN, drop: ['user'], rename: { dimensions: 'output_dimension' } },
+    operations: { ...NO_TASKS, rerank: 'voyage' },
+  },
+  // "Text Embeddings Inference API": ranking has no version in its path.
+  tei: {
+    title: 'Text Embeddings Inference',
+    baseUrl: 'http://127.0.0.1:8080/v1',
+    variables: ['HF_TOKEN'],
+    keyHeader: null,
+    quirks: PLAIN,
+    operations: { ...NO_TASKS, rerank: 'tei' },
   },
 }

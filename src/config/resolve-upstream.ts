@@ -4,6 +4,7 @@
  */
 import { resolve } from 'node:path'
 import { allowedTools, ANY_TOOL } from '../formats/chat/hosted-tools.js'
+import { usualForms, type TaskForms } from '../formats/chat/operations.js'
 import { isPrivateAddress } from '../http/private-addresses.js'
 import type { KeySources } from './fill-placeholders.js'
 import {
@@ -229,6 +230,11 @@ export function upstreamOf(
     embeddingQuirks: preset?.embeddings ?? PLAIN,
     /** Whether it supports OpenAI's legacy completions. */
     completions: values.completions ?? preset?.completions === true,
+    /** The form in which it serves each operation beside chat and embeddings. */
+    operations: {
+      ...(preset?.operations ?? usualForms({ dialect, platform: platform?.name ?? null })),
+      ...values.operations,
+    } satisfies TaskForms,
     /** Models that the file lists for it; their prices are in `prices`. */
     models: listedFacts(values.models, name),
     /** Whether the gateway reads the upstream's own list of models. */

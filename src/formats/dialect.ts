@@ -8,9 +8,11 @@ import type { ChatEvent, EventSink, FinishReason } from './chat/event.js'
 import type { Reply } from './chat/fold.js'
 import type { JsonObject, JsonValue } from './chat/json.js'
 import type { ModelFacts } from './chat/model-facts.js'
+import type { Operation } from './chat/operations.js'
 import type { OutputSize } from './chat/output-size.js'
 import type { Vectors, ChatRequest } from './chat/request.js'
 import type { ReplyStorage } from './chat/stored-reply.js'
+import type { TaskResult } from './chat/task.js'
 import type { Usage } from './chat/usage.js'
 import type { Outline } from './wire/embedding-vectors.js'
 import type { SizedText } from './wire/frames/sized-text.js'
@@ -33,6 +35,22 @@ export type OtherFormat =
   | 'gemini-embedding'
   /** Bedrock's InvokeModel, for upstreams. */
   | 'bedrock-embeddings'
+  | TaskFormat
+
+/** Formats of tasks: `rerank` is `/v1/rerank` for clients, and `cohere-rerank` is `/v2/rerank` for both. */
+export type TaskFormat =
+  | 'rerank'
+  | 'cohere-rerank'
+  | 'cohere-v1-rerank'
+  | 'jina-rerank'
+  | 'voyage-rerank'
+  | 'vllm-rerank'
+  | 'tei-rerank'
+  | 'sglang-rerank'
+  | 'deepinfra-rerank'
+  | 'bedrock-rerank'
+  | 'openai-moderations'
+  | 'mistral-moderations'
 
 /** A format. If client and upstream use the same one, bodies are forwarded as bytes. */
 export type WireFormat = DialectName | OtherFormat
@@ -55,7 +73,7 @@ export interface Dialect {
 /** The operation of a path and method. The table is in `match-endpoint.ts`. */
 export interface Endpoint {
   /** `stored`: a stored reply, to read or to delete; `stored-input`: its conversation. */
-  readonly operation: 'chat' | 'count' | 'models' | 'embeddings' | 'completions' | 'stored' | 'stored-input'
+  readonly operation: Operation
   /** Set if the path contains the model (Gemini; `GET /v1/models/{id}`) or the id of a stored reply. */
   readonly model?: string
   /** Set if the path determines whether the reply is a stream (Gemini). */
@@ -176,6 +194,8 @@ export interface ClientCodec {
   encodeStreamError(error: WireError, requestId?: string): string
   /** The reply to an embeddings request; null if a vector of the upstream is malformed. */
   encodeVectors?(vectors: Vectors, request: ChatRequest, seed: Seed): string | null
+  /** The reply to a task; null if the result is not one of the format. */
+  encodeTask?(result: TaskResult, request: ChatRequest, seed: Seed): string | null
   /** The reply to a request that counts tokens; absent if the format has no such endpoint. */
   encodeCount?(inputTokens: number): string
   /** How later requests refer to stored replies; absent if the format has no such feature. */
@@ -186,6 +206,27 @@ export interface ClientCodec {
  * Decodes a reply with vectors: an error that the upstream sent with status 200, or null for another format.
  */
 export type VectorReader = (reply: Outline) => Vectors | WireError | null
+
+/** The whole reply to a task. */
+interface TaskReply {
+  /** The parsed body: an object or an array. */
+  readonly body: JsonValue
+  readonly headers: IncomingHttpHeaders
+}
+
+/**
+ * Decodes the reply to a task: an error that the upstream sent with status 200, or null for another format.
+ */
+export type TaskReader = (reply: TaskReply, request: ChatRequest) => TaskResult | WireError | null
+
+/** The form in which an upstream serves a task; the rest of its codec is that of OpenAI's format. */
+export interface TaskForm {
+  readonly path: (model: string) => string
+  /** The path of `base_url` below which `path` is; absent: without a version at its end. */
+  readonly basePath?: (base: string) => string
+  readonly encode: (request: ChatRequest, losses: Losses) => JsonObject
+  readonly read: TaskReader
+}
 
 /** An upstream's endpoint that counts the tokens of a prompt. */
 export interface TokenCounter {
@@ -297,6 +338,10 @@ export interface UpstreamCodec {
   replyFacts: ((body: JsonObject) => ReplyFacts) | null
   /** Set for embeddings. */
   readonly readVectors?: VectorReader
+  /** Set for tasks. */
+  readonly readTask?: TaskReader
+  /** The path of `base_url` below which the path of `target` is; absent: the whole path. */
+  readonly basePath?: (base: string) => string
   /** `body` is at most 64 KiB of text. Keys are removed from the message, which has at most 2 KB. */
   decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError
 }

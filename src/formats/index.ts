@@ -12,11 +12,13 @@ import type {
   ModelPages,
   OtherFormat,
   FormatCodecs,
+  TaskFormat,
   WireFormat,
 } from './dialect.js'
 import {
   BARE_ENDPOINTS,
   ENDPOINTS,
+  OPENAI_ALIASES,
   matchingRows,
   type ClientFormat,
   type EndpointRow,
@@ -24,10 +26,12 @@ import {
 } from './match-endpoint.js'
 import { geminiEmbedding, geminiEmbeddings } from './gemini/embeddings.js'
 import { gemini } from './gemini/index.js'
+import type { TaskForms, TaskName } from './chat/operations.js'
 import { openaiChat } from './openai-chat/index.js'
 import { openaiCompletions, openaiEmbeddings } from './openai-chat/other-endpoints.js'
 import { platformCodec, type PlatformTraits } from './platform-codec.js'
 import { openaiResponses } from './openai-responses/index.js'
+import { TASK_CODECS } from './task-codecs.js'
 import type { ScalarField } from './wire/scalar-fields.js'
 
 const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
@@ -48,6 +52,7 @@ const OTHERS: Readonly<Record<OtherFormat, FormatCodecs>> = {
     clientCodec: openaiEmbeddings.clientCodec,
     upstreamCodec: bedrockEmbeddings,
   },
+  ...TASK_CODECS,
 }
 
 /** The dialects for upstreams, in the order of the table. */
@@ -71,7 +76,7 @@ export interface ResolvedEndpoint {
 }
 
 /** The endpoints whose dialect clients can use. */
-export const SERVED: readonly EndpointRow[] = ENDPOINTS.filter(
+export const SERVED: readonly EndpointRow[] = [...ENDPOINTS, ...OPENAI_ALIASES].filter(
   ({ dialect, endpoint }) => endpoint.operation === 'models' || DIALECTS[dialect].clientCodec !== null,
 )
 
@@ -120,7 +125,12 @@ function resolvedBy({ row, parameter }: Match): ResolvedEndpoint {
   }
 }
 
-/** The codec that encodes errors; OpenAI's if the dialect is unknown or clients cannot use it. */
+/** The codec that encodes errors for clients of a format; null: the format is not known. */
+export function errorCodecOf(wire: WireFormat | null, dialect: DialectName | null): ClientCodec {
+  return wire !== null && isOther(wire) ? OTHERS[wire].clientCodec : errorFormatOf(dialect)
+}
+
+/** The codec that encodes errors of a dialect; OpenAI's if it is unknown or clients cannot use it. */
 export function errorFormatOf(name: DialectName | null): ClientCodec {
   return (name === null ? null : DIALECTS[name].clientCodec) ?? clientCodecOf('openai-chat')
 }
@@ -164,8 +174,35 @@ export function isEmbeddings(wire: WireFormat): boolean {
   return isOther(wire) && OTHERS[wire].upstreamCodec.readVectors !== undefined
 }
 
+/** Whether replies of the format are those of a task. */
+export function isTaskFormat(wire: WireFormat): wire is TaskFormat {
+  return wire in TASK_CODECS
+}
+
 function isOther(wire: WireFormat): wire is OtherFormat {
   return wire in OTHERS
+}
+
+/** The format of a task in a form of an upstream. */
+const TASK_WIRES = {
+  rerank: {
+    cohere: 'cohere-rerank',
+    'cohere-v1': 'cohere-v1-rerank',
+    jina: 'jina-rerank',
+    voyage: 'voyage-rerank',
+    vllm: 'vllm-rerank',
+    tei: 'tei-rerank',
+    sglang: 'sglang-rerank',
+    deepinfra: 'deepinfra-rerank',
+    bedrock: 'bedrock-rerank',
+  },
+  moderations: { openai: 'openai-moderations', mistral: 'mistral-moderations' },
+} as const
+
+/** The format of a task at an upstream with these forms; null if the upstream does not serve it. */
+export function taskFormat(task: TaskName, forms: TaskForms): TaskFormat | null {
+  if (task === 'rerank') return forms.rerank === 'none' ? null : TASK_WIRES.rerank[forms.rerank]
+  return forms.moderations === 'none' ? null : TASK_WIRES.moderations[forms.moderations]
 }
 
 /**
@@ -173,7 +210,7 @@ function isOther(wire: WireFormat): wire is OtherFormat {
  * the operation. `hasCompletions`: the upstream has OpenAI's legacy completions endpoint.
  */
 export function upstreamFormat(
-  client: WireFormat,
+  client: Exclude<WireFormat, TaskFormat>,
   dialect: DialectName,
   hasCompletions: boolean,
 ): WireFormat | null {

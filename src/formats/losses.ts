@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../errors.js'
 import type { ChatEvent } from './chat/event.js'
-import type { ChatRequest } from './chat/request.js'
+import { isChat, type ChatRequest } from './chat/request.js'
 import { ordinaryModel, reportNative, type DialectName, type ClientCodec, type Losses } from './dialect.js'
 import { UPSTREAM_CODECS } from './index.js'
 
@@ -79,8 +79,8 @@ function dialectsThatAccept(
   client: DialectName,
   lost: readonly string[],
 ): DialectName[] {
-  // Fields that embeddings may lose belong to one provider.
-  if (request.embedding !== undefined) return []
+  // Fields that other requests may lose belong to one provider.
+  if (!isChat(request)) return []
   return UPSTREAM_CODECS.flatMap(({ dialect, upstreamCodec }) => {
     const facts = ordinaryModel(request.model, dialect)
     const losses = new LossList()

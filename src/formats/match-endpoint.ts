@@ -6,7 +6,8 @@
 import type { DialectName, Endpoint, WireFormat } from './dialect.js'
 
 /** Formats of clients, by the names of the metrics label and the ledger column `ingress`. */
-export type ClientFormat = 'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings'
+export type ClientFormat =
+  'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings' | 'rerank' | 'moderations'
 
 export interface EndpointRow {
   readonly method: 'GET' | 'POST' | 'DELETE'
@@ -32,6 +33,8 @@ const STORED_INPUT: Endpoint = { operation: 'stored-input' }
 const MODELS: Endpoint = { operation: 'models' }
 const EMBEDDINGS: Endpoint = { operation: 'embeddings' }
 const COMPLETIONS: Endpoint = { operation: 'completions' }
+const RERANK: Endpoint = { operation: 'rerank' }
+const MODERATIONS: Endpoint = { operation: 'moderations' }
 
 type Format = Pick<EndpointRow, 'dialect' | 'wire' | 'format'>
 
@@ -46,19 +49,36 @@ const GEMINI: Format = { dialect: 'gemini', wire: 'gemini', format: 'gemini' }
 // Operations with a format of their own.
 const COMPLETION_FORMAT: Format = { ...CHATS, wire: 'openai-completions', format: 'completions' }
 const EMBEDDING_FORMAT: Format = { ...CHATS, wire: 'openai-embeddings', format: 'embeddings' }
+const RERANK_FORMAT: Format = { ...CHATS, wire: 'rerank', format: 'rerank' }
+const COHERE_FORMAT: Format = { ...CHATS, wire: 'cohere-rerank', format: 'rerank' }
+const MODERATION_FORMAT: Format = { ...CHATS, wire: 'openai-moderations', format: 'moderations' }
 const GEMINI_EMBEDDING: Format = { ...GEMINI, wire: 'gemini-embedding' }
 const GEMINI_EMBEDDINGS: Format = { ...GEMINI, wire: 'gemini-embeddings' }
 
-/** All endpoints except `/native/…`, whose paths are those of the upstreams. */
-export const ENDPOINTS: readonly EndpointRow[] = [
+/** Endpoints of OpenAI's API. */
+const OPENAI_ENDPOINTS: readonly EndpointRow[] = [
   post('/v1/chat/completions', CHATS, CHAT),
   post('/v1/completions', COMPLETION_FORMAT, COMPLETIONS),
   post('/v1/embeddings', EMBEDDING_FORMAT, EMBEDDINGS),
+  post('/v1/moderations', MODERATION_FORMAT, MODERATIONS),
   post('/v1/responses', RESPONSES, CHAT),
   post('/v1/responses/input_tokens', RESPONSES, COUNT),
   get('/v1/responses/{id}/input_items', RESPONSES, STORED_INPUT),
   get('/v1/responses/{id}', RESPONSES, STORED),
   { ...get('/v1/responses/{id}', RESPONSES, STORED), method: 'DELETE' },
+]
+
+/** OpenAI's list of models. Anthropic's and Google's clients send headers of their own to the same paths. */
+const MODEL_ENDPOINTS: readonly EndpointRow[] = [
+  get('/v1/models', CHATS, MODELS),
+  get('/v1/models/{model}', CHATS, MODELS),
+]
+
+/** All endpoints except `/native/…`, whose paths are those of the upstreams. */
+export const ENDPOINTS: readonly EndpointRow[] = [
+  ...OPENAI_ENDPOINTS,
+  post('/v1/rerank', RERANK_FORMAT, RERANK),
+  post('/v2/rerank', COHERE_FORMAT, RERANK),
   post('/v1/messages', MESSAGES, CHAT),
   post('/v1/messages/count_tokens', MESSAGES, COUNT),
   ...['/v1beta/models/{model}', '/v1/models/{model}'].flatMap((path) => [
@@ -70,9 +90,13 @@ export const ENDPOINTS: readonly EndpointRow[] = [
   ]),
   get('/v1beta/models', GEMINI, MODELS),
   get('/v1beta/models/{model}', GEMINI, MODELS),
-  get('/v1/models', CHATS, MODELS),
-  get('/v1/models/{model}', CHATS, MODELS),
+  ...MODEL_ENDPOINTS,
 ]
+
+/** OpenAI's endpoints below `/openai`, for Groq's SDK and Azure's clients without an `api-version`. */
+export const OPENAI_ALIASES: readonly EndpointRow[] = [...OPENAI_ENDPOINTS, ...MODEL_ENDPOINTS].map(
+  (row) => ({ ...row, path: `/openai${row.path}` }),
+)
 
 /**
  * The same endpoints at the paths of other gateways and of Azure's deployments, for `server.bare_paths`:
@@ -115,7 +139,7 @@ const NATIVE: readonly NativeRow[] = [
   ...['assistants', 'audio', 'batches', 'chatkit', 'containers', 'conversations', 'evals'].map(
     nativeRow('/v1/', 'openai-chat'),
   ),
-  ...['files', 'fine_tuning', 'graders', 'images', 'moderations', 'realtime', 'skills'].map(
+  ...['files', 'fine_tuning', 'graders', 'images', 'realtime', 'skills'].map(
     nativeRow('/v1/', 'openai-chat'),
   ),
   ...['threads', 'uploads', 'vector_stores', 'videos'].map(nativeRow('/v1/', 'openai-chat')),

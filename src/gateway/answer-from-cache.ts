@@ -14,7 +14,9 @@ import type { Seed } from '../formats/dialect.js'
 import { observedFormat } from '../formats/observed-format.js'
 import { atOnce } from '../formats/wire/steps.js'
 import { headerOf } from '../http/message.js'
-import { costNanoUsd, tierPrice } from '../ledger/price.js'
+import { maxInputTokens, promptSizeOf } from '../ledger/estimate-tokens.js'
+import { costNanoUsd, tierPrice, priceFor } from '../ledger/price.js'
+import { completedUsage } from '../ledger/task-units.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { keySteps, routeContent } from '../policy/cache-key.js'
 import {
@@ -280,12 +282,13 @@ export class Caching {
       return null
     })
     const log = await orCancelled(shared.begun, x)
-    const stored = { ...sourceOf(keyed), events: log.events, times: [], vectors: log.vectors }
+    const { events, vectors } = log
+    const stored = { ...sourceOf(keyed), events, times: [], vectors, task: log.task }
     use.saved = () => (log.outcome === 'complete' ? savedBy(keyed, stored) : null)
     if (call.request.stream && log.outcome === 'open') return followed(keyed, log)
     await orCancelled(endOf(log), x)
     if (log.error !== null) throw gatewayError(log.error)
-    const reply = encodeStored(keyed, { ...stored, vectors: log.vectors })
+    const reply = encodeStored(keyed, { ...stored, vectors: log.vectors, task: log.task })
     if (reply === null) throw gatewayError(TRUNCATED)
     return reply
   }
@@ -366,6 +369,8 @@ function logOf({ reply: stored }: CacheEntry): ReplyLog {
   const log = new ReplyLog({ maxBytes: Infinity, isShared: () => true, now: null })
   for (const event of stored?.events ?? []) log.event(event)
   if (stored !== null && stored.vectors !== null) log.takeVectors(stored.vectors)
+  const { task = null } = stored ?? {}
+  if (task !== null) log.takeTask(task, 0)
   return log
 }
 
@@ -421,11 +426,15 @@ function clientOf({ x, call, settlement }: KeyedRequest, stored: StoredReply): R
 function encodeStored(keyed: KeyedRequest, stored: StoredReply): StartedReply | null {
   const { call, route, use } = keyed
   const { clientCodec, request, seed } = clientOf(keyed, stored)
-  const { vectors } = stored
-  if (vectors !== null) {
-    const body = clientCodec.encodeVectors?.(vectors, request, seed) ?? null
+  const { vectors, task = null } = stored
+  const other = vectors ?? task
+  if (other !== null) {
+    const body =
+      (vectors === null ? null : clientCodec.encodeVectors?.(vectors, request, seed)) ??
+      (task === null ? null : clientCodec.encodeTask?.(task, request, seed)) ??
+      null
     if (body === null) return null
-    use.replyResult = completeResult(vectors)
+    use.replyResult = completeResult(other)
     return { kind: 'whole', body, bytes: Buffer.byteLength(body), stream: false }
   }
   const { upstreamCodec } = route.candidates[0].target
@@ -447,19 +456,27 @@ function completeResult({ usage, model }: { usage: Usage; model: string | null }
 }
 
 /** What the upstream would bill for the reply at the current prices; null if they are unknown. */
-function savedBy({ x }: KeyedRequest, stored: StoredReply): number | null {
-  const { upstream, model, vectors, events } = stored
-  let usage: Usage = vectors?.usage ?? {}
-  let answered: string | null = vectors?.model ?? null
+function savedBy({ x, call }: KeyedRequest, stored: StoredReply): number | null {
+  const { upstream, model, vectors, task = null, events } = stored
+  let usage: Usage = vectors?.usage ?? task?.usage ?? {}
+  let answered: string | null = vectors?.model ?? task?.model ?? null
   let tier: string | null = null
   for (const event of events) {
     if (event.type === 'start') answered = event.model
     else if (event.type === 'usage') usage = { ...usage, ...event.usage }
     else if (event.type === 'finish') tier = event.serviceTier ?? null
   }
-  const price = x.generation.pricesAt(x.startedMs).prices.find(upstream, model, answered)
+  const { request } = call
+  const { prices } = x.generation.pricesAt(x.startedMs)
+  const price = priceFor(prices.find(upstream, model, answered), request)
   const served = price === null ? null : tierPrice(price, tier)
   if (served === null) return null
+  if (request.task !== undefined) {
+    const { family } = x.generation.facts(model)
+    const tokens = (): number => maxInputTokens(promptSizeOf(request), family)
+    const of = { reported: usage, task: request.task, price: served, inputTokens: tokens }
+    usage = completedUsage(of).usage
+  }
   return costNanoUsd(served, vectors === null ? usage : { ...usage, output: 0 })
 }
 
@@ -514,7 +531,7 @@ function followed(keyed: KeyedRequest, log: ReplyLog): StartedReply {
   return { kind: 'stream', stream }
 }
 
-const NO_REPLY = { events: [], times: [], vectors: null }
+const NO_REPLY = { events: [], times: [], vectors: null, task: null }
 
 /** The stream to the client of a replay. */
 function replayOf(keyed: KeyedRequest, translation: ReplayedStream): ReplyTransform {

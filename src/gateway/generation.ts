@@ -16,7 +16,7 @@ import {
 import type { ModelFacts } from '../formats/chat/model-facts.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import type { DialectName, UpstreamCodec, WireFormat } from '../formats/dialect.js'
-import { upstreamCodecOf, isEmbeddings, upstreamFormat } from '../formats/index.js'
+import { upstreamCodecOf, isEmbeddings, isTaskFormat, taskFormat, upstreamFormat } from '../formats/index.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { promptSizeOf, inputTokens } from '../ledger/estimate-tokens.js'
 import { PriceSchedule, type PricesInForce } from '../ledger/price-schedule.js'
@@ -27,6 +27,7 @@ import type { TargetSeries } from '../observe/metrics/target-series.js'
 import { arePluginsLoaded, loadPlugins, Plugins, type CalledFor } from '../policy/plugins.js'
 import { policyOf, type Policy } from '../policy/applied-guardrails.js'
 import { hideSecrets } from '../hide-secrets.js'
+import { PLAIN } from '../config/presets.js'
 import { startHealthProbes, type HealthProbe } from './health-probe.js'
 import { UpstreamStates } from './attempts/upstream-state.js'
 import { BudgetPrices } from './charges/budget-price.js'
@@ -361,13 +362,19 @@ export class Generation {
       upstream,
       dialect,
       wire,
-      quirks: isEmbeddings(wire) ? config.embeddingQuirks : config.quirks,
+      quirks: quirksFor(wire, config),
       upstreamCodec,
       headers: keys.map((key) => fixedHeaders(config, upstreamCodec, key)),
       replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
       series: this.metrics.target(routeTarget.route, config.name),
     }
   }
+}
+
+/** The edits of bodies in the format: those of a preset are for chats. */
+function quirksFor(wire: WireFormat, config: UpstreamConfig): QuirksConfig {
+  if (isTaskFormat(wire)) return PLAIN
+  return isEmbeddings(wire) ? config.embeddingQuirks : config.quirks
 }
 
 /** Whether the route is for every model that no other route has. */
@@ -402,6 +409,12 @@ export function formatFor(
   { request, client, facts }: ReceivedRequest,
 ): RequestFormat | null {
   const choice = upstream.dialect
+  const { task } = request
+  if (task !== undefined) {
+    const wire = taskFormat(task.kind, upstream.operations)
+    return wire === null ? null : { dialect: choice === 'openai' ? 'openai-chat' : choice, wire }
+  }
+  if (isTaskFormat(client.wire)) return null
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts, client.dialect) : choice
   const hasCompletions =
     upstream.completions || COMPLETION_MODELS.test(modelAt({ model, strip }, request.model))

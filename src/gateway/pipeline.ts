@@ -6,7 +6,7 @@
 import type { Identity } from '../accounts/account.js'
 import { assertModelAllowed } from '../accounts/allowed-models.js'
 import type { Authenticator } from '../accounts/authentication/authenticator.js'
-import type { ResolvedEndpoint } from '../formats/index.js'
+import { errorCodecOf, type ResolvedEndpoint } from '../formats/index.js'
 import { gatewayError, type GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
@@ -317,8 +317,9 @@ async function replyWithError(
   // If the upstream's reply is still being read for its usage, the entry is written when that ends.
   const drained = results.sent?.drained ?? null
   if (drained === null) await ending()
-  const dialect = results.identified?.dialect ?? null
-  const sentBytes = sendErrorReply(x, error, { dialect, headers: errorHeaders(x, results) })
+  const { dialect = null, resolved = null } = results.identified ?? {}
+  const format = errorCodecOf(resolved?.wire ?? null, dialect)
+  const sentBytes = sendErrorReply(x, error, { format, headers: errorHeaders(x, results) })
   results.delivery ??= sent(sentBytes)
 }
 

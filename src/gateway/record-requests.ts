@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { hasAccountOf, type Identity } from '../accounts/account.js'
 import type { RecordConfig } from '../config/schema/record-schema.js'
 import { objectOf, type JsonObject } from '../formats/chat/json.js'
-import type { ChatRequest } from '../formats/chat/request.js'
+import { isChat, type ChatRequest } from '../formats/chat/request.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import type { Logger } from '../observe/log.js'
 import {
@@ -304,7 +304,7 @@ function replyIn(
   { candidate, call }: AttemptResult,
   { request }: Call,
 ): JsonObject | null {
-  if (response.status !== 200 || request.embedding !== undefined) return null
+  if (response.status !== 200 || !isChat(request)) return null
   const { upstreamCodec } = candidate.target
   const capture = new ReplyCapture({ maxBytes: Infinity, isShared: () => true, now: null })
   const chunks = response.chunks.map(bytesOf)

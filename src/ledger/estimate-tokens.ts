@@ -7,6 +7,7 @@ import type { JsonValue } from '../formats/chat/json.js'
 import type { ModelFamily } from '../formats/chat/model-facts.js'
 import type { OutputSize } from '../formats/chat/output-size.js'
 import type { ChatRequest, ThinkingPart, UserPart } from '../formats/chat/request.js'
+import type { RankTask } from '../formats/chat/task.js'
 import { extentOf, type InlineFile } from './measure-media.js'
 
 /** The sizes of the parts of a request that become tokens. */
@@ -176,9 +177,17 @@ export function promptSizeOf(request: ChatRequest): PromptSize {
   }
   // In every vocabulary, a token is about four bytes of text.
   size.textBytes += 4 * (request.tokenIds ?? 0)
+  if (request.task?.kind === 'rerank') addRanking(size, request.task)
   const format = request.responseFormat
   if (format?.type === 'json-schema') size.schemaBytes += jsonBytes(format.schema)
   return size
+}
+
+/** The model reads the query with each document, and markers around them. */
+const RANKED_BYTES = 8
+
+function addRanking(size: PromptSize, { query, documents }: RankTask): void {
+  size.textBytes += (documents.length - 1) * Buffer.byteLength(query) + documents.length * RANKED_BYTES
 }
 
 function addThinking(size: PromptSize, { text, signature, redacted }: ThinkingPart): void {

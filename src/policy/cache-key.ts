@@ -53,8 +53,9 @@ export function* keySteps(parts: KeyParts): Steps<string> {
   digest.add([VERSION, scope, scopeId, route, priceVersion, request.model, [...guardrails]])
   digest.add(settingsOf(parts))
   for (const tool of request.tools) digest.add(toolOf(tool))
-  const { embedding } = request
-  if (embedding !== undefined) {
+  const { embedding, task } = request
+  if (task !== undefined) digest.add(['task', task.kind])
+  else if (embedding !== undefined) {
     const { inputs, dimensions = null, base64 } = embedding
     digest.add(['embedding', dimensions, base64])
     for (const input of inputs) {
@@ -267,7 +268,8 @@ function argumentsOf({ arguments: text, custom }: ToolCall): string {
 
 /** Whether the request has fields that its canonical form does not contain. */
 function hasOwnFields({ request, wire }: KeyParts): boolean {
-  const { native = [], tokenIds, embedding, rest } = request
+  const { native = [], tokenIds, embedding, task, rest } = request
+  if (task !== undefined) return true
   if (native.some(({ path }) => !path.startsWith('anthropic-beta.'))) return true
   if (embedding === undefined) return tokenIds !== undefined
   // Each input of a batch has settings of its own.
@@ -392,7 +394,7 @@ export function routeContent(
 function upstreamContent(upstream: UpstreamConfig | undefined): unknown {
   if (upstream === undefined) return null
   const { name, dialect, platform, anthropicVersion, baseUrl, path, query, headers } = upstream
-  const { quirks, embeddingQuirks, completions } = upstream
+  const { quirks, embeddingQuirks, completions, operations } = upstream
   const address = { name, dialect, platform, anthropicVersion, baseUrl, path, query, headers }
-  return { ...address, quirks, embeddingQuirks, completions }
+  return { ...address, quirks, embeddingQuirks, completions, operations }
 }

@@ -1,4 +1,6 @@
 /** Which requests the exact cache answers, which replies it stores, and what a stored reply is. */
+import { OPERATIONS } from '../formats/chat/operations.js'
+import type { TaskResult } from '../formats/chat/task.js'
 import type { RouteConfig } from '../config/config.js'
 import { hasCalls } from '../formats/chat/hosted-tools.js'
 import type { ChatEvent } from '../formats/chat/event.js'
@@ -54,11 +56,11 @@ export function isCacheable(
   { request, operation, hasHistory }: CacheableRequest,
   { methods, temperatureMax }: RouteCache,
 ): boolean {
-  const isChat = operation === 'chat' || operation === 'completions'
-  if (!isChat && operation !== 'embeddings') return false
-  if (!methods.includes(isChat ? 'chat' : 'embeddings')) return false
-  // Vectors have no temperature.
-  if (isChat && temperatureMax !== null && (request.temperature ?? 1) > temperatureMax) return false
+  const { cacheMethod } = OPERATIONS[operation]
+  if (cacheMethod === null || !methods.includes(cacheMethod)) return false
+  // Others have no temperature.
+  if (cacheMethod === 'chat' && temperatureMax !== null && (request.temperature ?? 1) > temperatureMax)
+    return false
   const { candidates = 1, hosted = [], unseen = [] } = request
   if (candidates > 1 || hasHistory || unseen.length > 0 || hosted.some(hasCalls)) return false
   return !request.messages.some(refersToContent)
@@ -74,11 +76,13 @@ function refersToContent(message: Message): boolean {
 
 /** The parts of a stored reply that do not depend on its client. */
 export interface StoredReply {
-  /** The events of a chat; empty for vectors. */
+  /** The events of a chat; empty for other replies. */
   readonly events: readonly ChatEvent[]
   /** The time of each event since the first one, in ms; empty without `pace`. */
   readonly times: readonly number[]
   readonly vectors: Vectors | null
+  /** Null for other replies; absent in replies of earlier versions. */
+  readonly task?: TaskResult | null
   /** The upstream and the model that was requested from it, for the price. */
   readonly upstream: string
   readonly model: string
@@ -94,14 +98,15 @@ export function storedText(
   if (log.bytes > 2 * maxBytes || !isStorable(log)) return null
   const events = pace ? log.events : joinedEvents(log.events)
   const times = pace ? log.times.map(Math.round) : []
-  const { vectors } = log
-  const text = stringifyExact({ ...source, vectors, times, events })
+  const { vectors, task } = log
+  const text = stringifyExact({ ...source, vectors, task, times, events })
   return Buffer.byteLength(text) > maxBytes ? null : text
 }
 
 /** Whether the model ended a reply with content by itself. */
-function isStorable({ outcome, events, vectors }: ReplyLog): boolean {
+function isStorable({ outcome, events, vectors, task }: ReplyLog): boolean {
   if (outcome !== 'complete') return false
+  if (task !== null) return true
   if (vectors !== null) return vectors.vectors.length > 0
   const last = events.at(-1)
   if (last?.type !== 'finish' || (last.reason !== 'stop' && last.reason !== 'tool-use')) return false

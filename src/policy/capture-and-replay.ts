@@ -8,6 +8,7 @@ import { Grammar } from '../formats/chat/grammar.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import { OutputMeter } from '../formats/chat/output-size.js'
 import type { ChatRequest, Vectors } from '../formats/chat/request.js'
+import type { TaskResult } from '../formats/chat/task.js'
 import { mergeUsage, type Usage } from '../formats/chat/usage.js'
 import type { FinishReason } from '../formats/chat/event.js'
 import type { ClientCodec, Seed, StreamDecoder, StreamEncoder, UpstreamCodec } from '../formats/dialect.js'
@@ -41,6 +42,8 @@ export class ReplyLog implements EventSink {
   readonly times: number[] = []
   /** The reply to a request for vectors; null for a chat. */
   vectors: Vectors | null = null
+  /** The reply to a task; null for other replies. */
+  task: TaskResult | null = null
   outcome: 'open' | 'complete' | 'failed' = 'open'
   /** Why it failed. */
   error: WireError | null = null
@@ -70,6 +73,15 @@ export class ReplyLog implements EventSink {
       this.events.length = 0
       this.fail(NOT_KEPT)
     }
+    this.wake()
+  }
+
+  /** The whole reply to a task, whose size in bytes is about that of its body. */
+  takeTask(result: TaskResult, bytes: number): void {
+    if (this.outcome !== 'open') return
+    this.task = result
+    this.bytes += bytes
+    this.outcome = 'complete'
     this.wake()
   }
 

@@ -4,6 +4,7 @@
  */
 import type { JsonObject } from '../formats/chat/json.js'
 import type { ChatRequest, Message, TextPart, UserPart } from '../formats/chat/request.js'
+import { withTaskTexts } from '../formats/chat/task.js'
 import type { WireFormat } from '../formats/dialect.js'
 import { argumentsIn, plainArguments } from './json-strings.js'
 import type { Guardrail, JudgedRequest } from './guardrail.js'
@@ -214,7 +215,8 @@ export function withTexts(request: ChatRequest, texts: readonly string[]): ChatR
       }),
     }
   })
-  const { embedding } = request
+  const { embedding, task } = request
+  if (task !== undefined) return { ...request, messages, task: withTaskTexts(task, texts) }
   if (embedding === undefined) return { ...request, messages }
   let input = 0
   const inputs = embedding.inputs.map((each) => (typeof each === 'string' ? (texts[input++] ?? each) : each))

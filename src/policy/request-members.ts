@@ -248,6 +248,21 @@ const GEMINI: Members = {
   },
 }
 
+/** Other members of a document are unseen with the document itself. */
+const RERANK: Members = {
+  ...all(
+    'harmless',
+    `model stream top_n return_documents rank_fields max_tokens_per_doc max_chunks_per_doc priority truncation
+    truncate_prompt_tokens`,
+  ),
+  query: 'text',
+  documents: 'media',
+}
+const MODERATIONS: Members = {
+  ...all('harmless', 'model stream'),
+  input: ['text', { type: 'harmless', text: 'text', image_url: 'media' }],
+}
+
 /** The members of the bodies of a client's format. */
 export function membersOf(wire: WireFormat): Members {
   switch (wire) {
@@ -259,6 +274,20 @@ export function membersOf(wire: WireFormat): Members {
     case 'gemini-embedding':
     case 'gemini-embeddings':
       return GEMINI
+    case 'openai-moderations':
+    case 'mistral-moderations':
+      return MODERATIONS
+    case 'rerank':
+    case 'cohere-rerank':
+    case 'cohere-v1-rerank':
+    case 'jina-rerank':
+    case 'voyage-rerank':
+    case 'vllm-rerank':
+    case 'tei-rerank':
+    case 'sglang-rerank':
+    case 'deepinfra-rerank':
+    case 'bedrock-rerank':
+      return RERANK
     case 'openai-chat':
     case 'openai-completions':
     case 'openai-embeddings':

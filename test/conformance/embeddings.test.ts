@@ -141,7 +141,7 @@ void t.test('a field that only one side has is reported or refused', async (t) =
   const refused: [string, object, string][] = [
     ['/v1/embeddings', { model: GEMINI_MODEL, input: [1, 2] }, '"param":"input"'],
     ['/v1/embeddings', { model: GEMINI_MODEL, input: ['a', [1]] }, 'input\\[1\\]'],
-    ['/v1/embeddings', { model: 'claude-sonnet-4-5', input }, 'no embeddings'],
+    ['/v1/embeddings', { model: 'claude-sonnet-4-5', input }, 'serves embeddings; anthropic does not'],
     ['/v1/embeddings', { model: OPENAI_MODEL }, 'input must be'],
     ['/v1/embeddings', { model: OPENAI_MODEL, input: [] }, 'input must not be empty'],
     ['/v1/embeddings', { model: OPENAI_MODEL, input: [1.5] }, 'input\\[0\\]'],

@@ -127,6 +127,9 @@ const LOST: Readonly<Record<ChatPreset, readonly string[]>> = {
   sglang: [],
   tgi: [],
   litellm: [],
+  jina: [],
+  voyage: [],
+  tei: [],
 }
 
 for (const name of NAMES) {
@@ -153,7 +156,7 @@ const BESIDE_CHOICES = ['the last chunk is not the usage']
 /** Vendors that ignore what they do not know, or whose rules are those of others behind them. */
 const TAKE_ALL: readonly PresetName[] = [
   ...(['openrouter', 'minimax', 'huggingface', 'github', 'cloudflare'] as const),
-  ...(['snowflake', 'watsonx', 'vercel', 'litellm'] as const),
+  ...(['snowflake', 'watsonx', 'vercel', 'litellm', 'jina', 'voyage', 'tei'] as const),
 ]
 
 void t.test('without a preset strict vendors refuse it', async (t) => {

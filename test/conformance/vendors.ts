@@ -97,6 +97,9 @@ const VENDORS: Readonly<Record<string, Rules>> = {
   sglang: { roles: ROLES },
   tgi: { not: 'max_completion_tokens', roles: ROLES },
   litellm: {},
+  jina: {},
+  voyage: {},
+  tei: {},
 }
 
 /** The first reason to refuse a request; null if the vendor accepts it. */

@@ -1,5 +1,6 @@
 /** The keys of caches: the exact cache of replies, and marks for the caches of providers. */
 import * as z from 'zod'
+import { CACHE_METHODS } from '../../formats/chat/operations.js'
 import { section } from './section.js'
 import { whole } from './value-types.js'
 
@@ -20,9 +21,9 @@ export const routeCacheSchema = z
       ),
     max_bytes: whole(1, MAX_REPLY_BYTES).default(1_048_576).describe('Larger replies are not stored.'),
     methods: z
-      .array(z.enum(['chat', 'embeddings']))
+      .array(z.enum(CACHE_METHODS))
       .min(1)
-      .max(2)
+      .max(CACHE_METHODS.length)
       .default(['chat', 'embeddings'])
       .describe('The requests that are cached. `chat`: those of every chat format, and legacy completions.'),
     when: z

@@ -62,6 +62,11 @@ const tierSchema = z.strictObject({ ...rates, long_context: longContext })
 /** Prices of a model, in the catalogue or of one upstream. */
 const priceSchema = z.strictObject({
   ...rates,
+  per_search: usd
+    .optional()
+    .describe(
+      'US dollars per search of a ranking: one query with up to 100 documents, each of at most 500 tokens with the query. A request whose upstream does not count searches is charged the number that follows from its texts.',
+    ),
   service_tiers: z
     .record(
       word,
@@ -282,6 +287,7 @@ function onePrice(values: z.output<typeof priceSchema>): ModelPrice {
       Object.fromEntries(
         tiers.map(([name, tier]) => [name, typeof tier === 'number' ? tier : rateFacts(tier)]),
       ),
+    perSearch: values.per_search,
     calls: values.calls && callPrices(values.calls),
   })
 }

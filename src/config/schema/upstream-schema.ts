@@ -4,6 +4,7 @@
  */
 import * as z from 'zod'
 import { ALLOWED_TOOL, MAX_ALLOWED_TOOLS } from '../../formats/chat/hosted-tools.js'
+import { TASK_FORMS } from '../../formats/chat/operations.js'
 import {
   http2Schema,
   proxySchema,
@@ -84,6 +85,21 @@ const apiKey = z
   .regex(/^[!-~]{1,4096}$/, {
     error: 'must be printable ASCII without spaces, at most 4,096 characters',
   })
+
+const operations = z
+  .strictObject({
+    rerank: z
+      .enum([...TASK_FORMS.rerank, 'none'])
+      .exactOptional()
+      .describe('Ranking of documents. `cohere` is `/v2/rerank`, `cohere-v1` is `/v1/rerank`.'),
+    moderations: z
+      .enum([...TASK_FORMS.moderations, 'none'])
+      .exactOptional()
+      .describe('Moderation of texts and pictures.'),
+  })
+  .describe(
+    'The form in which the upstream serves an operation beside chat and embeddings, or `none`: it does not serve it, and requests go to other targets of the route. Default: that of the preset, the platform or the dialect ([table](../how-to/rerank-and-moderate.md#which-upstream-serves-what)).',
+  )
 
 /** One entry of `upstreams`. */
 export const upstreamSchema = z.strictObject({
@@ -203,6 +219,7 @@ export const upstreamSchema = z.strictObject({
     .describe(
       'Whether `GET /v1/models` also lists the models of `GET {base_url}/models` that match a route. The gateway reads this list at start, after a change of the configuration and every 5 minutes; it logs a failure as a warning. At most 1 MiB and 1,000 models.',
     ),
+  operations: operations.prefault({}),
   completions: z
     .boolean()
     .optional()

@@ -28,6 +28,8 @@ export interface ModelPrice {
   /** Tokens of pictures in the prompt, if they cost other than text, and of generated pictures. */
   inputImage?: number
   outputImage?: number
+  /** USD per search unit of a ranking. */
+  perSearch?: number
   /** Rates of service tiers, or multiples of these rates, by the tier's name in replies. */
   serviceTiers?: Readonly<Record<string, number | TierPrice>>
   /** USD per call of a tool that the provider runs, by the name in `allow_tools`. */

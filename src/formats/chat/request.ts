@@ -1,6 +1,7 @@
 /** Canonical requests: what decoders produce and encoders read. */
 import type { HostedTool } from './hosted-tools.js'
 import type { JsonObject, JsonValue } from './json.js'
+import type { Task } from './task.js'
 import type { Usage } from './usage.js'
 
 /**
@@ -213,6 +214,13 @@ export interface ChatRequest {
   tokenIds?: number
   /** Set for embeddings, whose texts are the parts of one message. */
   embedding?: Embedding
+  /** Set for operations whose reply is neither a chat nor vectors; likewise. */
+  task?: Task
+}
+
+/** Whether the reply is a chat: messages, or a legacy completion. */
+export function isChat({ embedding, task }: Pick<ChatRequest, 'embedding' | 'task'>): boolean {
+  return embedding === undefined && task === undefined
 }
 
 /** Members that a request gets if the client left them out. */

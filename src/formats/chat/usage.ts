@@ -33,9 +33,16 @@ export interface Usage {
   outputOther?: number
   /** Calls of tools that the provider ran; absent: none. */
   calls?: CallCounts
+  /** Counts of other units than tokens and calls; absent: none was counted. */
+  units?: UnitCounts
   /** Tokens of other models that tools of the provider used; the counts above leave them out. */
   elsewhere?: readonly UsageElsewhere[]
 }
+
+/** Units that are not tokens, by their names in ledger entries and metrics. */
+export const UNITS = ['document', 'search'] as const
+export type Unit = (typeof UNITS)[number]
+export type UnitCounts = Readonly<Partial<Record<Unit, number>>>
 
 /** The tokens of calls of a tool that runs a model of its own. */
 export interface UsageElsewhere {
@@ -47,7 +54,7 @@ export interface UsageElsewhere {
 }
 
 /** A count of tokens. */
-export type TokenKind = Exclude<keyof Usage, 'calls' | 'elsewhere'>
+export type TokenKind = Exclude<keyof Usage, 'calls' | 'units' | 'elsewhere'>
 
 /** Later counts replace earlier ones field by field, because usage within one reply is cumulative. */
 export function mergeUsage(earlier: Usage, later: Usage): Usage {
@@ -81,7 +88,17 @@ export function addUsage(one: Usage, other: Usage): Usage {
     if (count !== undefined) sum[name] = (sum[name] ?? 0) + count
   }
   if (other.calls !== undefined) sum.calls = addCalls(sum.calls ?? {}, other.calls)
+  if (other.units !== undefined) sum.units = addUnits(sum.units ?? {}, other.units)
   if (other.elsewhere !== undefined) sum.elsewhere = [...(sum.elsewhere ?? []), ...other.elsewhere]
+  return sum
+}
+
+function addUnits(one: UnitCounts, other: UnitCounts): UnitCounts {
+  const sum: Partial<Record<Unit, number>> = { ...one }
+  for (const unit of UNITS) {
+    const count = other[unit]
+    if (count !== undefined) sum[unit] = (sum[unit] ?? 0) + count
+  }
   return sum
 }
 
@@ -124,6 +141,8 @@ export function tokenCount(value: unknown): number | undefined {
 
 /** Limit for a plausible count: 50 times the largest context window. */
 const MAX_TOKENS = 100_000_000
+/** Limit for a plausible number of units of one kind. */
+const MAX_UNITS = 10_000_000
 /** Limit for a plausible number of calls of one tool. */
 const MAX_CALLS = 100_000
 
@@ -134,9 +153,11 @@ export function isImplausible({
   cacheRead = 0,
   cacheWrite = 0,
   calls,
+  units = {},
   elsewhere = [],
 }: Usage): boolean {
   if (elsewhere.some(({ usage }) => isImplausible(usage))) return true
+  if (Object.values(units).some((count) => count > MAX_UNITS)) return true
   if (calls !== undefined && Object.values(calls).some((count) => count > MAX_CALLS)) return true
   return Math.max(input, output, cacheRead, cacheWrite) > MAX_TOKENS
 }

@@ -687,11 +687,11 @@ class CollectedReply {
   /** Reads the whole reply; `begun` has the earlier parts, null if there are none. Throws as `readReply`. */
   read(prepared: PreparedRequest, begun: WholeReply | null): ReadReply | Promise<ReadReply> {
     const beganMs = performance.now()
-    const { chunks, bytes, target } = this
+    const { chunks, bytes, target, headers } = this
     const { exchange, held, sent } = this.request
     const scan = this.scan === null ? null : this.scanSteps(this.scan)
     const read = readReply(
-      { chunks, bytes, scan, target, isEvents: this.isEvents, begun },
+      { headers, chunks, bytes, scan, target, isEvents: this.isEvents, begun },
       { prepared, exchange, held },
     )
     const translated = (): void => void (sent.translateMs += performance.now() - beganMs)

@@ -5,7 +5,7 @@
 import { isConfigured, type QuirksConfig, type TargetDefaults } from '../../config/config.js'
 import { GatewayError, type WireError } from '../../errors.js'
 import type { JsonObject } from '../../formats/chat/json.js'
-import type { ChatRequest, Message, UserPart } from '../../formats/chat/request.js'
+import { isChat, type ChatRequest, type Message, type UserPart } from '../../formats/chat/request.js'
 import type { UpstreamCodec, WireFormat, ClientCodec } from '../../formats/dialect.js'
 import { assertLossesAllowed, LossList } from '../../formats/losses.js'
 import { observedFormat } from '../../formats/observed-format.js'
@@ -253,6 +253,7 @@ export class Preparation {
     const { upstreamCodec, upstream, wire, dialect } = target
     const path = requestPathAt(upstream.address, {
       path: rendered.path,
+      basePath: upstreamCodec.basePath,
       model,
       isChat: wire === dialect,
       clientQuery: wire === call.wire ? call.query : '',
@@ -480,7 +481,7 @@ function withRestoredReasoning(
   { generation }: Pick<RequestContext, 'generation'>,
 ): Call | Promise<Call> {
   if (target.wire === call.wire || !escrow.enabled) return call
-  if (call.request.embedding !== undefined) return call
+  if (!isChat(call.request)) return call
   const family = target.upstreamCodec.stateOrigin ?? target.dialect
   // Claude's signatures are valid at all clouds, whose ids of a model differ.
   const name = family === 'anthropic' ? generation.facts(model).id : model

@@ -5,23 +5,19 @@
 import { isAscii } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../errors.js'
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
-import type { Vector, Vectors } from '../../formats/chat/request.js'
-import { reportsOutput, type Usage } from '../../formats/chat/usage.js'
+import { reportsOutput } from '../../formats/chat/usage.js'
 import type { Seed } from '../../formats/dialect.js'
 import { AWS_EVENT_STREAM } from '../../formats/wire/aws/event-stream.js'
-import { outlineOf, vectorText, type Outline } from '../../formats/wire/embedding-vectors.js'
 import { parseLatin1 } from '../../formats/wire/frames/frame-shapes.js'
-import { parseExactSteps } from '../../formats/wire/json/exact-numbers.js'
-import { putData, withoutData } from '../../formats/wire/json/long-strings.js'
 import { parseArray, parseReply } from '../../formats/wire/json/parse-body.js'
+import { parsedSteps } from '../../formats/wire/json/parse-scanned.js'
 import { mayBeDeep, ReplyScan } from '../../formats/wire/json/reply-scan.js'
 import { atOnce, type Steps } from '../../formats/wire/steps.js'
-import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { copiesOf, type HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
-import type { Target, Generation } from '../generation.js'
+import type { Target } from '../generation.js'
 import type { Call } from '../phases/receive.js'
 import { bodyTurns } from '../../store/turn-queue.js'
 import { joinChunks, joinedSteps, LARGE_BYTES } from '../streams/join-chunks.js'
@@ -36,6 +32,8 @@ import {
 } from '../../formats/translated-stream.js'
 import { WholeChoices, SingleWholeReply, type WholeReply } from '../streams/whole-reply.js'
 import type { PreparedRequest } from './prepare-candidate.js'
+import { taskSteps } from './read-task.js'
+import { vectorSteps } from './read-vectors.js'
 
 /** A larger whole reply is refused; the largest recorded one is a 2 MB image. */
 const MAX_REPLY_BYTES = 64 * 1024 * 1024
@@ -120,6 +118,7 @@ export type ReadReply =
 
 /** A whole reply before it is read. */
 interface UnreadReply {
+  readonly headers: IncomingHttpHeaders
   /** Emptied while the reply is read. */
   readonly chunks: Buffer[]
   readonly bytes: number
@@ -145,9 +144,10 @@ interface ReplyOf {
  */
 export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<ReadReply> {
   const { call } = of.prepared
-  const { stream, embedding } = call.request
+  const { stream, embedding, task } = call.request
   const { target, isEvents } = reply
   if (embedding !== undefined) return readVectorsOf(reply, of)
+  if (task !== undefined) return readTaskOf(reply, of)
   if (reply.bytes > LARGE_BYTES) {
     return bodyTurns.run(largeReply(reply, of)).then((read) => judgedLarge(read, call))
   }
@@ -184,6 +184,16 @@ function readVectorsOf(
   held.takeReply(bytes * 2)
   const seed = seedOf(exchange, call, target)
   const steps = vectorSteps(chunks, scan, { call, target, generation, seed })
+  return scan === null ? atOnce(steps) : bodyTurns.run(steps)
+}
+
+function readTaskOf(
+  { chunks, target, bytes, scan, headers }: UnreadReply,
+  { prepared: { call }, exchange, held }: ReplyOf,
+): ReadReply | Promise<ReadReply> {
+  held.takeReply(bytes * 4)
+  const seed = seedOf(exchange, call, target)
+  const steps = taskSteps({ chunks, scan, headers }, { call, target, seed })
   return scan === null ? atOnce(steps) : bodyTurns.run(steps)
 }
 
@@ -263,22 +273,6 @@ function* largeEvents(reply: UnreadReply, of: ReplyOf): Steps<ReadReply | Unjudg
   chunks.length = 0
   yield
   return yield* readSteps(whole, of.prepared.call, resume)
-}
-
-/** The value of a JSON text within the limits of `ReplyScan`; null for any other text. */
-function* parsedSteps(bytes: Buffer, { isAscii, data }: ReplyScan): Steps<JsonValue> {
-  const longStrings = { bytes, isPlain: isAscii, data }
-  const text = withoutData(longStrings)
-  if (text === null) return null
-  yield
-  try {
-    const value = yield* parseExactSteps(text)
-    yield
-    if (typeof value === 'object' && value !== null) yield* putData(value, longStrings)
-    return value
-  } catch {
-    return null
-  }
 }
 
 /**
@@ -470,122 +464,6 @@ function typeOf(headers: IncomingHttpHeaders): string {
 /** One value; several fields of one name are joined (RFC 9110, 5.2). */
 function fieldOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value
-}
-
-/** A reply with vectors, encoded for the client. */
-interface VectorsReply {
-  readonly kind: 'answer'
-  readonly body: string | Buffer
-  /** Size of the body, in UTF-8 if it is text. */
-  readonly bytes: number
-  /** Its `error` is the reason if there is no body. */
-  readonly replyResult: ReplyResult
-}
-
-/** The error of a reply without vectors in the expected format. */
-const MALFORMED: WireError = {
-  kind: 'upstream_malformed',
-  message: "The upstream's reply contains no embeddings.",
-}
-
-/** The outline of a reply that is not a JSON object. */
-const NO_OUTLINE: Outline = { body: {}, arrays: [] }
-/** Digits that are read as numbers in one step; they take about 5 ms. */
-const STEP_CHARS = 1024 * 1024
-
-/** The request that a reply with vectors belongs to. */
-interface VectorsRequest {
-  readonly call: Call
-  readonly target: Target
-  /** Has the facts of the model. */
-  readonly generation: Generation
-  /** The members of the reply that the gateway makes itself. */
-  readonly seed: Seed
-}
-
-/**
- * Reads the reply to a request for embeddings in steps; `scanning` is null for a small one. The upstream's
- * own bytes pass if both sides use the same format and its vectors have the form that the client requested;
- * of a large one that passes, only the outline is read.
- */
-function* vectorSteps(
-  chunks: Buffer[],
-  scanning: Steps<ReplyScan> | null,
-  { call, target, generation, seed }: VectorsRequest,
-): Steps<VectorsReply> {
-  const { request, clientCodec } = call
-  const { readVectors } = target.upstreamCodec
-  const form = request.embedding?.base64 === true ? 'base64' : 'json'
-  const scan = scanning === null ? null : yield* scanning
-  const bytes = yield* joinedSteps(chunks)
-  yield
-  const { capture } = call
-  if (scan?.isComplete === true && target.wire === call.wire && capture === undefined) {
-    const outline = Buffer.from(scan.outline, 'latin1').toString('utf8')
-    const read = readVectors?.((yield* outlineOf(outline)) ?? NO_OUTLINE) ?? null
-    if (read === null) return failed(MALFORMED)
-    if ('kind' in read) return failed(read)
-    if (isInForm(read.vectors, form)) return passedReply(bytes, bytes.length, read)
-  }
-  const outline = yield* outlineOf(bytes.toString('utf8'))
-  const read = outline === null ? null : (readVectors?.(outline) ?? null)
-  if (read === null) return failed(MALFORMED)
-  if ('kind' in read) return failed(read)
-  const isSameForm = isInForm(read.vectors, form)
-  if (isSameForm && target.wire === call.wire) {
-    capture?.open().takeVectors(read)
-    return passedReply(bytes, bytes.length, read)
-  }
-  yield
-  const vectors = isSameForm ? read.vectors : yield* inForm(read.vectors, form)
-  if (vectors === null) return failed(MALFORMED)
-  yield
-  const usage = counted(read.usage, call, generation)
-  capture?.open().takeVectors({ ...read, vectors, usage })
-  const body = clientCodec.encodeVectors?.({ ...read, vectors, usage }, request, seed) ?? null
-  yield
-  return body === null ? failed(MALFORMED) : passedReply(body, Buffer.byteLength(body), read)
-}
-
-function isInForm(vectors: readonly Vector[], form: Vector['form']): boolean {
-  return vectors.every((vector) => vector.form === form)
-}
-
-/** Converts the vectors; null if one is damaged. */
-function* inForm(vectors: readonly Vector[], form: Vector['form']): Steps<readonly Vector[] | null> {
-  const converted: Vector[] = []
-  let chars = 0
-  for (const vector of vectors) {
-    const json = vectorText(vector, form)
-    if (json === null) return null
-    converted.push({ form, text: form === 'json' ? json : json.slice(1, -1) })
-    chars += vector.text.length
-    if (chars < STEP_CHARS) continue
-    chars = 0
-    yield
-  }
-  return converted
-}
-
-/** The usage, with an estimate of the prompt if the upstream does not count it. */
-function counted(usage: Usage, { request }: Call, generation: Generation): Usage {
-  if (usage.input !== undefined) return usage
-  const { family } = generation.facts(request.model)
-  return { ...usage, input: inputTokens(promptSizeOf(request), family) }
-}
-
-function passedReply(body: string | Buffer, bytes: number, { usage, model }: Vectors): VectorsReply {
-  return { kind: 'answer', body, bytes, replyResult: replyResultOf(null, usage, model) }
-}
-
-function failed(error: WireError): VectorsReply {
-  return { kind: 'answer', body: '', bytes: 0, replyResult: replyResultOf(error, {}, null) }
-}
-
-function replyResultOf(error: WireError | null, usage: Usage, model: string | null): ReplyResult {
-  const outcome = error === null ? 'complete' : 'failed'
-  const nothing = { breach: null, reason: null, tier: null, lost: [], outputSize: NO_OUTPUT }
-  return { outcome, error, usage, model, ...nothing }
 }
 
 /** Characters that are encoded in one step. */

@@ -6,8 +6,10 @@
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import { addUsage, isImplausible, type Usage } from '../../formats/chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
-import { promptSizeOf, inputTokens, outputTokens } from '../../ledger/estimate-tokens.js'
-import { costNanoUsd, higherPrice, tierPrice, type PriceOfOther } from '../../ledger/price.js'
+import type { Task } from '../../formats/chat/task.js'
+import { promptSizeOf, inputTokens, maxInputTokens, outputTokens } from '../../ledger/estimate-tokens.js'
+import { costNanoUsd, higherPrice, priceFor, tierPrice, type PriceOfOther } from '../../ledger/price.js'
+import { completedUsage } from '../../ledger/task-units.js'
 import type { UsageSource } from '../../ledger/entry.js'
 import { hasFinalCounts, type AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../client-exchange.js'
@@ -62,6 +64,8 @@ export function usageOfAttempt(attempt: AttemptResult, billed: BilledRequest): U
   const reported = plausibleCounts(replyResult?.usage ?? {})
   const { input, output } = reported
   const isComplete = replyResult?.outcome === 'complete' && replyResult.wasCut !== true
+  const { task } = billed.call.request
+  if (isComplete && task !== undefined) return usedByTask(attempt, { reported, task }, billed)
   if (isComplete && billed.call.request.embedding !== undefined && input !== undefined) {
     return used(attempt, { usage: { ...reported, output: 0 }, source: 'reported' }, billed)
   }
@@ -76,6 +80,28 @@ export function usageOfAttempt(attempt: AttemptResult, billed: BilledRequest): U
   const prompt = input ?? inputTokens(promptSizeOf(billed.call.request), family)
   const usage = { ...reported, input: prompt, output: counted }
   return used(attempt, { usage, source: 'estimated' }, billed)
+}
+
+/** The usage of a task: what the upstream counts, and what its price needs besides. */
+function usedByTask(
+  attempt: AttemptResult,
+  { reported, task }: { readonly reported: Usage; readonly task: Task },
+  billed: BilledRequest,
+): Used {
+  const { x, call } = billed
+  const { generation, startedMs } = x
+  const { candidate, replyResult } = attempt
+  const { name } = candidate.target.upstream.config
+  const { prices } = generation.pricesAt(startedMs)
+  const price = priceFor(prices.find(name, candidate.model, replyResult?.model ?? null), call.request)
+  const { family } = generation.facts(candidate.model)
+  const { usage, isEstimated } = completedUsage({
+    reported,
+    task,
+    price,
+    inputTokens: () => maxInputTokens(promptSizeOf(call.request), family),
+  })
+  return used(attempt, { usage, source: isEstimated ? 'estimated' : 'reported' }, billed)
 }
 
 /**
@@ -103,12 +129,12 @@ function usageBefore(attempt: AttemptResult, billed: BilledRequest): Used {
 function used(
   attempt: AttemptResult,
   { usage, source }: Pick<Used, 'usage' | 'source'>,
-  { x: { generation, startedMs } }: BilledRequest,
+  { x: { generation, startedMs }, call }: BilledRequest,
 ): Used {
   const { candidate, replyResult } = attempt
   const { name } = candidate.target.upstream.config
   const { prices } = generation.pricesAt(startedMs)
-  const price = prices.find(name, candidate.model, replyResult?.model ?? null)
+  const price = priceFor(prices.find(name, candidate.model, replyResult?.model ?? null), call.request)
   const tier = replyResult?.tier ?? null
   const served = price === null ? null : tierPrice(price, tier)
   const priceOfOther: PriceOfOther = (model) => {

@@ -1,6 +1,7 @@
 /** Estimates the maximum cost of a request with one candidate, at the price of the candidate's upstream. */
 import type { HostedTool } from '../../formats/chat/hosted-tools.js'
 import { withDefaults } from '../../formats/chat/request.js'
+import { priceFor } from '../../ledger/price.js'
 import type { Generation } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
@@ -30,7 +31,7 @@ export function estimateCandidateCost(
 ): CostEstimate {
   const request = withDefaults(call.request, defaults)
   const { prices } = generation.pricesAt(performance.now())
-  const usual = prices.find(target.upstream.config.name, model, served.model)
+  const usual = priceFor(prices.find(target.upstream.config.name, model, served.model), request)
   const tier = served.tier ?? requestedTier({ wire: call.wire, request }, target)
   const budgetPrice = generation.budgetPrices.of(usual, tier)
   const facts = generation.facts(model)

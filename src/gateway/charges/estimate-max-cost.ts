@@ -5,8 +5,8 @@
 import type { CallCounts } from '../../formats/chat/hosted-tools.js'
 import { objectOf } from '../../formats/chat/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
-import type { ChatRequest } from '../../formats/chat/request.js'
-import type { Usage } from '../../formats/chat/usage.js'
+import { isChat, type ChatRequest } from '../../formats/chat/request.js'
+import type { UnitCounts, Usage } from '../../formats/chat/usage.js'
 import { promptSizeOf, inputTokens, maxInputTokens } from '../../ledger/estimate-tokens.js'
 import {
   callNanoUsd,
@@ -21,6 +21,7 @@ import {
   type MediaKind,
   type Price,
 } from '../../ledger/price.js'
+import { unitsOf } from '../../ledger/task-units.js'
 import { dollars } from '../../limits/limit-refusal.js'
 import type { Call } from '../phases/receive.js'
 import type { BudgetPrice } from './budget-price.js'
@@ -61,6 +62,8 @@ export interface CostEstimate {
   readonly unknownCall: string | null
   /** Kinds of tokens beside text that the request and its reply may have. */
   readonly media: readonly MediaKind[]
+  /** Units of tasks; absent for chats and embeddings. */
+  readonly units?: UnitCounts
   /** A kind of the request that has no price; null if there is none. */
   readonly unknownKind: MediaKind | null
   /**
@@ -109,6 +112,8 @@ export interface RequestUse {
   /** Maximum calls of tools that the provider runs, for all choices. */
   readonly calls: CallCounts
   readonly kinds: RequestKinds
+  /** Units of tasks; absent for chats and embeddings. */
+  readonly units?: UnitCounts
 }
 
 /** The use of a request for a model with these facts. */
@@ -118,8 +123,10 @@ export function useOf(
   { unseen, source, added, calls, kinds }: UnknownUse,
 ): RequestUse {
   const bulk = promptSizeOf(request)
-  const visible = Math.min(maxInputTokens(bulk, family), contextWindow)
-  const seen = Math.min(visible + added, contextWindow)
+  // A task reads each document, or each input, in a context of its own.
+  const window = request.task === undefined ? contextWindow : Number.POSITIVE_INFINITY
+  const visible = Math.min(maxInputTokens(bulk, family), window)
+  const seen = Math.min(visible + added, window)
   const choices = Math.max(1, request.billedChoices ?? request.candidates ?? 1)
   const perChoice = maxOutputPerChoice(request)
   return {
@@ -137,6 +144,7 @@ export function useOf(
     open: perChoice === undefined ? choices : 0,
     calls: countsOf(calls, choices),
     kinds,
+    ...(request.task !== undefined && { units: unitsOf(request.task) }),
   }
 }
 
@@ -157,7 +165,8 @@ export function estimateUse(use: RequestUse, facts: ModelFacts, budgetPrice: Bud
   const media = kinds === TEXT_KINDS ? TEXT_ONLY : [...kinds.certain, ...kinds.possible]
   const unknownKind = price === null ? null : kindWithoutRate(price, kinds.certain)
   const hasCost = !isUnbounded || (price !== null && isFree(price))
-  const tokensNanoUsd = hasCost ? maxNanoUsd(price, { input, output: longestOutput, media }) : null
+  const units = use.units === undefined ? {} : { units: use.units }
+  const tokensNanoUsd = hasCost ? maxNanoUsd(price, { input, output: longestOutput, media, ...units }) : null
   return {
     input,
     likelyInput: use.likely,
@@ -175,15 +184,16 @@ export function estimateUse(use: RequestUse, facts: ModelFacts, budgetPrice: Bud
     callsNanoUsd: callCosts.nanoUsd,
     unknownCall: callCosts.unknown,
     media,
+    ...units,
     unknownKind,
     nanoUsd: tokensNanoUsd === null ? null : tokensNanoUsd + callCosts.nanoUsd,
   }
 }
 
 /** The maximum use of a request with this estimate; its cost is the estimated one. */
-export function maxUsage({ price, input, longestOutput, calls, media }: CostEstimate): Usage {
-  const usage: Usage =
-    longestOutput === null ? { input } : dearestUsage(price, { input, output: longestOutput, media })
+export function maxUsage({ price, input, longestOutput, calls, media, units }: CostEstimate): Usage {
+  const most = { input, output: longestOutput ?? 0, media, ...(units !== undefined && { units }) }
+  const usage: Usage = longestOutput === null ? { input } : dearestUsage(price, most)
   return calls === NO_COUNTS ? usage : { ...usage, calls }
 }
 
@@ -234,8 +244,9 @@ function maxNanoUsd(price: Price | null, { output, ...others }: LongestUse): num
  * raises a smaller limit to 16, and some upstreams bill a thinking budget in addition to it (Alibaba Model
  * Studio, "Deep thinking").
  */
-function maxOutputPerChoice({ maxOutputTokens, rest, embedding }: ChatRequest): number | undefined {
-  if (embedding !== undefined) return 0
+function maxOutputPerChoice(request: ChatRequest): number | undefined {
+  if (!isChat(request)) return 0
+  const { maxOutputTokens, rest } = request
   if (maxOutputTokens === undefined) return undefined
   return Math.max(maxOutputTokens, MIN_OUTPUT_TOKENS) + thinkingTokens(rest)
 }

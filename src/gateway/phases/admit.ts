@@ -2,6 +2,7 @@
  * Decides whether a request may run: estimates the maximum that it may use, checks all its limits in one
  * step, and reserves that amount. Nothing is sent to an upstream before this.
  */
+import { isChat } from '../../formats/chat/request.js'
 import type { Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
@@ -339,7 +340,7 @@ const OUTPUT_FIELDS: Readonly<Record<Call['dialect'], string>> = {
 }
 
 function outputFieldOf({ dialect, body, endpoint, request }: Call): string | null {
-  if (request.embedding !== undefined) return null
+  if (!isChat(request)) return null
   const isOlder = endpoint.operation === 'completions' || body['max_tokens'] !== undefined
   return dialect === 'openai-chat' && isOlder ? 'max_tokens' : OUTPUT_FIELDS[dialect]
 }

@@ -6,6 +6,7 @@ import { modelAt } from '../routing/router.js'
 import type { Identity } from '../../accounts/account.js'
 import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
 import { GatewayError } from '../../errors.js'
+import { OPERATIONS } from '../../formats/chat/operations.js'
 import type { HedgeConfig, RetryConfig, RouteConfig, TargetDefaults } from '../../config/config.js'
 import type { PeakEwma } from '../routing/latency-average.js'
 import type { RouteShadow } from '../routing/router.js'
@@ -71,18 +72,19 @@ export function choose(call: Call, identity: Identity, generation: Generation, c
   const isTimed = config.balance === 'least_latency'
   const { states } = generation
   const candidates: Candidate[] = []
+  const without = new Set<string>()
   for (const routeTarget of routed.order) {
     const target = generation.target(routeTarget, request, call)
-    if (target === null) continue
+    if (target === null) {
+      without.add(routeTarget.upstream.name)
+      continue
+    }
     const model = modelAt(routeTarget, request.model)
     const { defaults, isFallback, canary } = routeTarget
     const latency = isTimed ? states.of(routeTarget.upstream.name).latency(routeTarget) : null
     candidates.push({ target, model, defaults, isFallback, latency, canary })
   }
-  if (!isNonEmpty(candidates)) {
-    const message = `The upstream of the model '${shortModelName(request.model)}' has no embeddings: use another model.`
-    throw new GatewayError('untranslatable', message, { param: 'model' })
-  }
+  if (!isNonEmpty(candidates)) throw notServed(call, [...without])
   const { retry, hedge } = config
   const hedges = hedge === null ? null : states.hedgesOf(config)
   return {
@@ -93,6 +95,16 @@ export function choose(call: Call, identity: Identity, generation: Generation, c
     guardrails: config.guardrails,
     tookMs: performance.now() - beganMs,
   }
+}
+
+/** The error for an operation that no upstream of the model's route serves. */
+function notServed({ request, endpoint }: Call, upstreams: readonly string[]): GatewayError {
+  const { title } = OPERATIONS[endpoint.operation]
+  const names =
+    upstreams.length === 1 ? upstreams[0] : `${upstreams.slice(0, -1).join(', ')} and ${upstreams.at(-1)}`
+  const verb = upstreams.length === 1 ? 'does' : 'do'
+  const message = `No upstream of the model "${shortModelName(request.model)}" serves ${title}; ${names ?? ''} ${verb} not`
+  return new GatewayError('untranslatable', message, { param: 'model' })
 }
 
 function isNonEmpty(candidates: Candidate[]): candidates is [Candidate, ...Candidate[]] {

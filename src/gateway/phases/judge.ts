@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Identity } from '../../accounts/account.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
-import type { ChatRequest } from '../../formats/chat/request.js'
+import { isChat, type ChatRequest } from '../../formats/chat/request.js'
 import { parseExact, stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import { inputTokens, outputTokens, promptSizeOf } from '../../ledger/estimate-tokens.js'
 import type { Logger } from '../../observe/log.js'
@@ -114,7 +114,7 @@ function guarded(
   { guardrails, of, observed }: Omit<GuardedReply, 'estimate'>,
 ): Call {
   const { request, endpoint } = call
-  if (request.embedding !== undefined || endpoint.operation === 'count') return call
+  if (!isChat(request) || endpoint.operation === 'count') return call
   const { family } = x.generation.facts(request.model)
   const guard = replyJudge({
     guardrails,

@@ -1,6 +1,6 @@
 /** Sends the error reply of an exchange. Every error, expected or not, is sent here. */
-import type { DialectName } from '../../formats/dialect.js'
-import { errorFormatOf, allowedMethods } from '../../formats/index.js'
+import type { ClientCodec } from '../../formats/dialect.js'
+import { allowedMethods } from '../../formats/index.js'
 import { gatewayError, GatewayError, isRetryable, isTokenError, waitSecondsOf } from '../../errors.js'
 import { CODINGS } from '../../http/content-encoding.js'
 import { abortReply, isClosed, sendReply } from '../../http/respond.js'
@@ -22,13 +22,13 @@ export function unexpectedFailureOf(error: GatewayError): unknown {
 }
 
 /**
- * Replies with the error in the client's dialect; `headers` are name, value, …. Returns the size of the body
+ * Replies with the error in the client's format; `headers` are name, value, …. Returns the size of the body
  * in bytes, 0 if no reply can be sent. Never throws.
  */
 export function sendErrorReply(
   x: Exchange,
   error: GatewayError,
-  { dialect, headers }: { dialect: DialectName | null; headers: readonly string[] },
+  { format, headers }: { format: ClientCodec; headers: readonly string[] },
 ): number {
   const { res } = x
   // If the head was sent, only a bug reaches this line: `relay` handles its own failures.
@@ -36,7 +36,6 @@ export function sendErrorReply(
     abortReply(res)
     return 0
   }
-  const format = errorFormatOf(dialect)
   const { status, body } = format.encodeError(withoutSecrets(error.wire), x.id)
   const { idHeader } = format.envelope
   const allHeaders = ['content-type', 'application/json', ...headers]

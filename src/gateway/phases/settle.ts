@@ -2,6 +2,7 @@
  * Ends every exchange: writes its ledger entry, metrics and log line, which are derived from the results of
  * the phases.
  */
+import { OPERATIONS } from '../../formats/chat/operations.js'
 import { digestOf } from '../../accounts/key-secret.js'
 import { causeOf } from '../../errors.js'
 import { isImplausible } from '../../formats/chat/usage.js'
@@ -40,14 +41,10 @@ export interface ReportingServices {
   readonly tracing: Tracing | null
 }
 
-/** The operations that get ledger entries; model lists and stored responses cost nothing. */
-const RECORDED_OPERATIONS: ReadonlySet<Identified['operation']> = new Set<Identified['operation']>([
-  'chat',
-  'completions',
-  'count',
-  'embeddings',
-  'native',
-])
+/** Whether requests of the operation get ledger entries. */
+function isRecorded(operation: Identified['operation']): boolean {
+  return operation === 'native' || (operation !== null && OPERATIONS[operation].isRecorded)
+}
 
 /** Writes the ledger entry, the metrics and the log line of one exchange. */
 export class Settlement {
@@ -88,7 +85,7 @@ export class Settlement {
     const { results } = this
     if (this.isRecorded) return null
     const operation = results.identified?.operation
-    if (!RECORDED_OPERATIONS.has(operation ?? null)) return null
+    if (!isRecorded(operation ?? null)) return null
     if (results.authenticated === null) {
       if (results.error?.kind === 'store_unavailable') this.spoolRefusal()
       return null

@@ -3,6 +3,7 @@
  * Loaded only if traces are exported. A span starts when its context is needed, and gets its attributes from
  * the request's results at the end.
  */
+import { OPERATIONS } from '../../formats/chat/operations.js'
 import type { GuardCall } from '../../policy/guard-notes.js'
 import type { IncomingHttpHeaders } from 'node:http'
 import {
@@ -313,16 +314,9 @@ function usageAttributes(usage: Usage): Attributes {
 
 /** The operation by the name of the conventions; undefined if they do not define it. */
 function operationOf({ identified }: Results): string | undefined {
-  switch (identified?.operation) {
-    case 'chat':
-      return 'chat'
-    case 'completions':
-      return 'text_completion'
-    case 'embeddings':
-      return 'embeddings'
-    default:
-      return undefined
-  }
+  const operation = identified?.operation ?? null
+  if (operation === null || operation === 'native') return undefined
+  return OPERATIONS[operation].spanName ?? undefined
 }
 
 function providerOf({ preset, baseUrl }: UpstreamConfig, dialect: string): string {

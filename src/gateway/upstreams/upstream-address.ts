@@ -60,10 +60,12 @@ const CHATS = '/chat/completions'
 interface FormatPath {
   /** The format's own path, below the upstream's base path. */
   readonly path: string
+  /** The part of the upstream's base path that `path` is below; absent: all of it. */
+  readonly basePath?: ((base: string) => string) | undefined
   /** The upstream's name of the model; '' if the request has none. */
   readonly model: string
   /**
-   * False for embeddings and legacy completions; they use the configured path only if it ends with
+   * False for all other requests; they use the configured path only if it ends with
    * `/chat/completions`, which is replaced. Default true.
    */
   readonly isChat?: boolean
@@ -74,13 +76,15 @@ interface FormatPath {
 /** The path and query of a request to an upstream. */
 export function requestPathAt(
   address: UpstreamAddress,
-  { path, model, isChat = true, clientQuery = '' }: FormatPath,
+  { path, basePath: baseOf, model, isChat = true, clientQuery = '' }: FormatPath,
 ): string {
-  const { basePath } = address
+  const basePath = baseOf?.(address.basePath) ?? address.basePath
   const passed = clientQuery === '' ? '' : passedQuery(clientQuery, address)
   const query = passed === '' ? address.query : `?${passed}${address.query.replace('?', '&')}`
   const chats = address.path?.replaceAll('{model}', () => encodeURIComponent(model))
-  const others = chats?.endsWith(CHATS) === true ? chats.slice(0, -CHATS.length) + path : path
+  // A path with a base of its own is not below that of chats.
+  const isBeside = baseOf === undefined && chats?.endsWith(CHATS) === true
+  const others = isBeside ? chats.slice(0, -CHATS.length) + path : path
   const pathOfRequest = isChat ? (chats ?? path) : others
   return basePath + pathOfRequest + (pathOfRequest.includes('?') ? query.replace('?', '&') : query)
 }

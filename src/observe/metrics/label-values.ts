@@ -43,4 +43,13 @@ export type HedgeResult = 'won' | 'lost' | 'failed' | 'denied'
 
 /** The client's format; `none` if the path is unknown. */
 export type ClientFormatLabel =
-  'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings' | 'native' | 'none'
+  | 'chat'
+  | 'completions'
+  | 'messages'
+  | 'responses'
+  | 'gemini'
+  | 'embeddings'
+  | 'rerank'
+  | 'moderations'
+  | 'native'
+  | 'none'

@@ -10,7 +10,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { createSnapshot } from '../../../src/config/create-snapshot.js'
-import { resolveEndpoint } from '../../../src/formats/index.js'
+import { errorFormatOf, resolveEndpoint } from '../../../src/formats/index.js'
 import { Exchange } from '../../../src/gateway/client-exchange.js'
 import { Generation } from '../../../src/gateway/generation.js'
 import { BodyMemory } from '../../../src/gateway/body-memory.js'
@@ -79,7 +79,7 @@ plans:
           (thrown: unknown) => {
             const error = toGatewayError(thrown)
             errors.push(error.kind)
-            sendErrorReply(x, error, { dialect: null, headers: [] })
+            sendErrorReply(x, error, { format: errorFormatOf(null), headers: [] })
           },
         )
         .finally(() => memory.end())

@@ -132,6 +132,8 @@ export const FORMAT_NAMES: Readonly<Record<string, string>> = {
   responses: 'Responses',
   gemini: 'Gemini',
   embeddings: 'Embeddings',
+  rerank: 'Rerank',
+  moderations: 'Moderations',
   native: 'Native access',
 }
 

@@ -1,0 +1,71 @@
+/**
+ * The operations of clients as data, one row each: what the pipeline reads instead of comparing paths. Paths
+ * are in `match-endpoint.ts`, codecs in `index.ts`; `operations` of an upstream overrides the forms.
+ */
+
+/** Operations whose upstream form is a setting of the upstream, not its dialect. */
+const TASKS = ['rerank', 'moderations'] as const
+export type TaskName = (typeof TASKS)[number]
+
+/** What the path and method of a request stand for. */
+export type Operation =
+  'chat' | 'completions' | 'embeddings' | 'count' | 'models' | 'stored' | 'stored-input' | TaskName
+
+/** Kinds of requests that `cache.methods` names. */
+export const CACHE_METHODS = ['chat', 'embeddings', ...TASKS] as const
+type CacheMethod = (typeof CACHE_METHODS)[number]
+
+interface OperationRow {
+  /** Whether its requests leave ledger entries; model lists and stored responses cost nothing. */
+  readonly isRecorded: boolean
+  /** The method of `cache.methods`; null: never answered from the cache. */
+  readonly cacheMethod: CacheMethod | null
+  /** `gen_ai.operation.name` of OpenTelemetry's conventions; null if there is none. */
+  readonly spanName: string | null
+  /** The noun in messages: `No upstream … serves rerank`. */
+  readonly title: string
+}
+
+/** All operations. */
+export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
+  chat: { isRecorded: true, cacheMethod: 'chat', spanName: 'chat', title: 'chat' },
+  completions: { isRecorded: true, cacheMethod: 'chat', spanName: 'text_completion', title: 'completions' },
+  embeddings: { isRecorded: true, cacheMethod: 'embeddings', spanName: 'embeddings', title: 'embeddings' },
+  rerank: { isRecorded: true, cacheMethod: 'rerank', spanName: 'rerank', title: 'rerank' },
+  moderations: { isRecorded: true, cacheMethod: 'moderations', spanName: 'moderation', title: 'moderations' },
+  count: { isRecorded: true, cacheMethod: null, spanName: null, title: 'token counting' },
+  models: { isRecorded: false, cacheMethod: null, spanName: null, title: 'models' },
+  stored: { isRecorded: false, cacheMethod: null, spanName: null, title: 'stored responses' },
+  'stored-input': { isRecorded: false, cacheMethod: null, spanName: null, title: 'stored responses' },
+}
+
+/**
+ * The forms in which upstreams serve each task. `cohere-v1` is Cohere's first version, which other vendors
+ * copied.
+ */
+export const TASK_FORMS = {
+  rerank: ['cohere', 'cohere-v1', 'jina', 'voyage', 'vllm', 'tei', 'sglang', 'deepinfra', 'bedrock'],
+  moderations: ['openai', 'mistral'],
+} as const satisfies Readonly<Record<TaskName, readonly string[]>>
+
+/** The form of each task at one upstream; `none`: it does not serve the task. */
+export type TaskForms = {
+  readonly [Task in TaskName]: (typeof TASK_FORMS)[Task][number] | 'none'
+}
+
+/** An upstream that serves no task. */
+export const NO_TASKS: TaskForms = { rerank: 'none', moderations: 'none' }
+
+/** The settings of an upstream that decide about its forms. */
+interface ServedBy {
+  readonly dialect: string
+  readonly platform: 'bedrock' | 'vertex' | 'azure' | null
+}
+
+/** The forms of an upstream whose preset has none and whose file sets none. */
+export function usualForms({ dialect, platform }: ServedBy): TaskForms {
+  if (platform === 'azure') return dialect.startsWith('openai') ? { ...NO_TASKS, rerank: 'cohere' } : NO_TASKS
+  if (platform === 'bedrock') return dialect === 'converse' ? { ...NO_TASKS, rerank: 'bedrock' } : NO_TASKS
+  if (platform !== null || !dialect.startsWith('openai')) return NO_TASKS
+  return { ...NO_TASKS, moderations: 'openai' }
+}

@@ -1,0 +1,98 @@
+/**
+ * Requests and replies of operations whose reply is neither a chat nor vectors. The texts of such a request
+ * are also its messages, for limits, guardrails and estimates.
+ */
+import type { JsonValue } from './json.js'
+import type { Usage } from './usage.js'
+
+/** One document to rank. */
+export interface RankedDocument {
+  /** The text that is ranked, for upstreams that take texts only. */
+  readonly text: string
+  /** As the client sent it: the text, or an object. */
+  readonly source: JsonValue
+}
+
+/** Ranks documents by a query. */
+export interface RankTask {
+  readonly kind: 'rerank'
+  readonly query: string
+  readonly documents: readonly RankedDocument[]
+  /** The number of results; absent: all documents. */
+  readonly topN?: number
+  readonly returnDocuments: boolean
+  /** Members of documents that are ranked, in order. */
+  readonly rankFields?: readonly string[]
+  /** Tokens of a document that are read. */
+  readonly maxTokensPerDocument?: number
+  readonly maxChunksPerDocument?: number
+  readonly priority?: number
+  readonly truncation?: boolean
+}
+
+/** A part of an input to moderate. */
+export type ModeratedPart =
+  { readonly type: 'text'; readonly text: string } | { readonly type: 'image'; readonly url: string }
+
+/** Judges inputs by the categories of a moderation model. */
+export interface ModerateTask {
+  readonly kind: 'moderations'
+  /** The parts of each input; each input has one result. */
+  readonly inputs: readonly (readonly ModeratedPart[])[]
+  /** The client sent one text instead of a list. */
+  readonly isSingle: boolean
+}
+
+export type Task = RankTask | ModerateTask
+
+/** A document's place in the result, best first. */
+export interface Rank {
+  /** The index of the document in the request. */
+  readonly index: number
+  readonly score: number
+}
+
+/** The verdict on one input. */
+export interface Verdict {
+  readonly flagged: boolean
+  /** Categories that the upstream judged; others are absent. */
+  readonly categories: Readonly<Record<string, boolean>>
+  readonly scores: Readonly<Record<string, number>>
+}
+
+interface ResultFacts {
+  readonly usage: Usage
+  /** The model that served the request, as the upstream names it. */
+  readonly model: string | null
+}
+
+/** The reply to a task. */
+export type TaskResult = ResultFacts &
+  (
+    | { readonly kind: 'rerank'; readonly ranks: readonly Rank[] }
+    | { readonly kind: 'moderations'; readonly verdicts: readonly Verdict[] }
+  )
+
+/** The texts of the task in order, which are also the parts of its message. */
+export function textsOfTask(task: Task): string[] {
+  if (task.kind === 'rerank') return [task.query, ...task.documents.map(({ text }) => text)]
+  return task.inputs.flatMap((parts) => parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])))
+}
+
+/** The task with other texts, in the same order. */
+export function withTaskTexts(task: Task, texts: readonly string[]): Task {
+  let next = 0
+  const take = (before: string): string => texts[next++] ?? before
+  if (task.kind === 'rerank') {
+    const query = take(task.query)
+    const documents = task.documents.map((document): RankedDocument => {
+      const text = take(document.text)
+      return text === document.text ? document : { text, source: text }
+    })
+    return { ...task, query, documents }
+  }
+  const inputs = task.inputs.map((parts) =>
+    parts.map((part) => (part.type === 'text' ? { ...part, text: take(part.text) } : part)),
+  )
+  return { ...task, inputs }
+}
