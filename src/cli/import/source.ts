@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 import type { ConfigProblem, Path } from '../../config/config-problem.js'
 import { parseYaml, type YamlFile } from '../../config/yaml.js'
-import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { codeWithAdvice } from '../../store/file-access.js'
 import type { ValuePlace } from './report.js'
 
@@ -87,7 +87,30 @@ function parsed(file: string): { readonly value: JsonObject; readonly yaml: Yaml
   const [problem] = yaml.errors
   if (problem !== undefined) throw new InvalidSource(problemLine(problem))
   if (!isObject(yaml.value)) throw new InvalidSource(`${file}:1:1: must be a map`)
-  return { value: yaml.value, yaml }
+  const value = withMerges(yaml.value, 0)
+  return { value: isObject(value) ? value : {}, yaml }
+}
+
+const MAX_DEPTH = 64
+
+/** The value with the members of its merge keys (`<<: *usual`), which LiteLLM's parser of YAML 1.1 reads. */
+function withMerges(value: JsonValue | undefined, depth: number): JsonValue {
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return value ?? null
+  if (Array.isArray(value)) return value.map((each) => withMerges(each, depth + 1))
+  const merged: JsonObject = {}
+  const { '<<': merge } = value
+  for (const each of Array.isArray(merge) ? [...merge].reverse() : [merge]) {
+    const usual = withMerges(each, depth + 1)
+    if (isObject(usual)) Object.assign(merged, usual)
+  }
+  for (const [key, each] of Object.entries(value)) {
+    if (key !== '<<' || !isMap(merge)) merged[key] = withMerges(each, depth + 1)
+  }
+  return merged
+}
+
+function isMap(value: JsonValue | undefined): boolean {
+  return typeof value === 'object' && value !== null
 }
 
 function problemLine({ file, line, column, message }: ConfigProblem): string {

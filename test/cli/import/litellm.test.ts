@@ -35,7 +35,7 @@ const ENV: Record<string, string> = Object.fromEntries(
 const CONFIGURATIONS: Readonly<Record<string, readonly string[]>> = {
   'one-provider': ['gpt-5.4-mini'],
   weights: ['house'],
-  fallbacks: ['quick', 'long', 'safe', 'default', 'hidden-one'],
+  fallbacks: ['quick', 'long', 'safe', 'default', 'hidden-one', 'merged', 'merged-too'],
   clouds: ['claude-on-aws', 'claude-on-google', 'azure-responses'],
   wildcards: ['anthropic/claude-haiku-4-5', 'claude-haiku-4-5', 'team-gpt-5.4-mini', 'qwen/qwen3'],
   'own-servers': ['coder', 'small', 'house-special'],
@@ -76,7 +76,7 @@ for (const [name, models] of Object.entries(CONFIGURATIONS)) {
     const made = await imported(t, ['litellm', file, '--keys', keysFile()], ENV)
     t.equal(made.status, 0, made.err)
     const own: unknown = parse(readFileSync(file, 'utf8'))
-    if (name !== 'includes') checkCoverage(t, own, made)
+    if (name !== 'includes' && name !== 'fallbacks') checkCoverage(t, own, made)
     const variables = { ...ENV, ...dotenv(made.folder) }
     const config = join(made.folder, 'gateway.yaml')
     const check = await sluiceHere(['check', '--no-store', '--config', config], { env: variables })
@@ -158,6 +158,20 @@ void t.test('outcomes', async (t) => {
     'router_settings.content_policy_fallbacks': 'not_carried',
     'litellm_settings.num_retries': 'ignored',
   })
+  const chains = await imported(t, ['litellm', join(FOLDER, 'fallbacks.yaml')], ENV)
+  t.ok(outcomesAt(chains, 'router_settings.fallbacks[1].safe[2]').includes('not_carried'))
+  const chained: unknown = parse(readFileSync(join(chains.folder, 'gateway.yaml'), 'utf8'))
+  const routes = isObject(chained) ? arrayOf(chained['routes']).filter(isObject) : []
+  t.match(
+    routes.find(({ model }) => model === 'safe'),
+    { fallback: [{ upstream: 'anthropic' }, { upstream: 'groq', model: 'llama-3.3-70b-versatile' }] },
+    'by an alias, and by a wildcard',
+  )
+  t.match(
+    routes.find(({ model }) => model === 'merged-too'),
+    { targets: [{ upstream: 'openai', model: 'gpt-5.4-mini', defaults: { temperature: 0.1 } }] },
+    'merge keys',
+  )
   const wildcards = await outcome('wildcards', { 'model_list[3]': 'not_carried' })
   t.match(wildcards.summary['models'], [
     { name: 'anthropic/*', match: 'prefix', status: 'ready' },

@@ -33,7 +33,7 @@ export function readOtherSettings(config: JsonObject, report: ImportReport): Oth
   readSections(config, report)
   const { server, limits, upstream } = general_
   const cache = readCache(settings, report)
-  const isShared = Object.keys(cache).length > 0 && !TYPES.has(mapAt(settings, 'cache_params')['type'])
+  const isShared = Object.keys(cache).length > 0
   return {
     server,
     sections: {

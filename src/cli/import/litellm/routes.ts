@@ -224,7 +224,7 @@ class RouteMaker {
 
   add(group: ModelGroup, name: string, note: string | null = null): void {
     const { pattern, targets, deployments } = group
-    const fallback = this.fallbackOf(group)
+    const fallback = this.fallbackOf(group, name)
     const settings = {
       ...this.matchOf(pattern, name),
       ...(group.team === null ? {} : { when: { labels: { litellm_team: group.team } } }),
@@ -305,19 +305,17 @@ class RouteMaker {
   }
 
   /** The targets of the named groups in order, without those that the group has itself. */
-  private fallbackOf(group: ModelGroup): RouteTarget[] {
+  private fallbackOf(group: ModelGroup, name: string): RouteTarget[] {
     const seen = new Set(group.targets.map(keyOf))
     const found: RouteTarget[] = []
-    const named = this.rules.fallbacks.get(group.name) ?? this.rules.usualFallback
+    const { fallbacks, usualFallback } = this.rules
+    const named = fallbacks.get(name) ?? fallbacks.get(group.name) ?? usualFallback
     const all = [
       ...group.later,
-      ...named.slice(0, MAX_FALLBACKS).flatMap((name) => {
-        if (name === group.name) return []
-        const other = this.groups.get(name)
+      ...named.slice(0, MAX_FALLBACKS).flatMap((other) => {
+        const found = other === group.name ? null : servedBy(other, this.groups, this.rules)
         // Vectors of another model would be wrong.
-        return other === undefined || isVectors(other) !== isVectors(group)
-          ? []
-          : [...other.targets, ...other.later]
+        return found === null || isVectors(found.group) !== isVectors(group) ? [] : found.targets
       }),
     ]
     for (const target of all) {
@@ -333,7 +331,7 @@ class RouteMaker {
     const rule = this.rules.contextFallbacks.find((each) => each.name === name)
     if (rule === undefined) return null
     const window = deployments.find(({ maxInput }) => maxInput !== null)?.maxInput ?? null
-    const targets = rule.names.flatMap((each) => this.groups.get(each)?.targets ?? [])
+    const targets = rule.names.flatMap((each) => servedBy(each, this.groups, this.rules)?.targets ?? [])
     const { report } = this.context
     if (window === null || targets.length === 0) {
       const why =
@@ -356,6 +354,25 @@ class RouteMaker {
 
 const MAX_FALLBACKS = 5
 
+/**
+ * The group that serves a name and its targets: by the name itself, an alias, or a wildcard. Null if there is
+ * none.
+ */
+function servedBy(
+  name: string,
+  groups: ReadonlyMap<string, ModelGroup>,
+  { aliases }: RouterRules,
+): { readonly group: ModelGroup; readonly targets: readonly RouteTarget[] } | null {
+  const exact = groups.get(name) ?? groups.get(aliases.find(({ alias }) => alias === name)?.name ?? '')
+  if (exact !== undefined) return { group: exact, targets: [...exact.targets, ...exact.later] }
+  const wild = [...groups.values()]
+    .filter(({ pattern }) => pattern.match === 'prefix' && name.startsWith(pattern.prefix))
+    .sort((a, b) => b.name.length - a.name.length)[0]
+  if (wild?.pattern.match !== 'prefix') return null
+  const model = name.slice(wild.pattern.strip.length)
+  return { group: wild, targets: wild.targets.map((target) => ({ ...target, model: target.model ?? model })) }
+}
+
 function isVectors({ deployments }: ModelGroup): boolean {
   return deployments.some(({ isEmbedding }) => isEmbedding)
 }
@@ -375,12 +392,14 @@ function shownFallback({ upstream, model, defaults }: RouteTarget): JsonObject {
 /** Names that have no deployment are reported where they are. */
 function reportFallbacks(
   groups: ReadonlyMap<string, ModelGroup>,
-  { fallbackPlaces }: RouterRules,
+  rules: RouterRules,
   { report }: ImportContext,
 ): void {
-  for (const { at, from, to, position } of fallbackPlaces) {
-    if (from !== null && !groups.has(from)) report.notCarried(at, 'no model that was carried has this name')
-    else if (!groups.has(to)) report.notCarried(at, 'no model that was carried has the name of this fallback')
+  for (const { at, from, to, position } of rules.fallbackPlaces) {
+    if (from !== null && servedBy(from, groups, rules) === null)
+      report.notCarried(at, 'no model that was carried has this name')
+    else if (servedBy(to, groups, rules) === null)
+      report.notCarried(at, 'no model that was carried has the name of this fallback')
     else if (position >= MAX_FALLBACKS) report.notCarried(at, 'LiteLLM tries five fallbacks at most')
     else report.carried(at, 'routes.fallback')
   }
