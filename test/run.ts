@@ -5,8 +5,8 @@
  * changed. Prints a line per process and all failures; the complete TAP output goes to `build/results.tap`,
  * from which `.ci/run` takes its last lines.
  *
- * Up to five processes of the whole suite that fail run again, file by file. A file that passes then is
- * printed as FLAKY, and is a failure unless the machine's load was above twice its cores.
+ * Up to five processes of the whole suite that fail run again, file by file, and so do journeys. A file that
+ * passes then is printed as FLAKY, and is a failure unless the machine's load was above twice its cores.
  */
 import { spawn, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
@@ -32,6 +32,8 @@ const LINT_LIMIT_MS = 900_000
 /** They install programs and build images. */
 const JOURNEYS = 'journeys/'
 const JOURNEY_LIMIT_MS = 1_500_000
+/** For each further file of a group. */
+const MORE_MS = 20_000
 /** In the long suite. */
 const LONG_LIMIT_MS = 1_800_000
 /** The files that take longest start first: one that starts last would run alone. */
@@ -60,6 +62,8 @@ const onlyChanged = words.includes('--changed')
 const parts = words.filter((word) => !word.startsWith('--'))
 /** Whether this is a run of everything: then small files share processes, and files that fail run again. */
 const isWhole = parts.length === 0 && !isLong
+/** Whether files that fail run again, alone. */
+const isRepeated = isWhole || (parts.length > 0 && parts.every((part) => part.startsWith(JOURNEYS)))
 /**
  * Removes tap's coverage hook, which costs a second in each test and in each process that a test starts. The
  * whole suite runs without source maps, which cost a tenth of its CPU time: run the failed file alone to see
@@ -181,7 +185,7 @@ t.plan(units.length, units.length === 0 ? 'no source of the long suite has chang
 if (!isAgain) say(`day ${String(DAY)}: SLUICE_DAY=${String(DAY)} repeats its tenth of the long loops`)
 for (const unit of units) {
   const { name } = unit
-  const timeout = limitOf(name)
+  const timeout = limitOf(name) + (unit.files.length - 1) * MORE_MS
   // Tap applies the same limit in the file, and then reports the subtest that did not end.
   const env = {
     ...process.env,
@@ -210,6 +214,6 @@ for (const unit of units) {
 }
 results.once('finish', () => {
   const isFew = failed.length > 0 && failed.length <= MOST_AGAIN
-  if (isWhole && !isAgain && isFew) void runAgain(failed)
+  if (isRepeated && !isAgain && isFew) void runAgain(failed)
   else if (!isAgain) sayTotals(totals())
 })
