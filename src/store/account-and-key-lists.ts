@@ -57,7 +57,10 @@ export interface KeyQuery extends SortedQuery<KeyColumn> {
   /** Null is all accounts. */
   readonly accountId: string | null
   readonly states?: readonly KeyState[]
-  /** Part of the name or, in the list of all accounts, of the account's; the id, the last four characters. */
+  /**
+   * Part of the name or, in the list of all accounts, of the account's; the id; part of the mask, or the last
+   * four to eight characters.
+   */
   readonly search?: string
   /** `name=value`. */
   readonly label?: string
@@ -187,10 +190,18 @@ function keyFilter(query: KeyQuery): (row: KeyRow) => boolean {
       words === '' ||
       key.name.toLowerCase().includes(words) ||
       key.id === search ||
-      key.lastFour === search ||
+      isPartOfMask(key, words) ||
       (accountId === null && accountName.includes(words))
     )
   }
+}
+
+/** Whether the text is a part of the key's mask, or the last four to eight characters of its secret. */
+function isPartOfMask({ prefix, lastFour }: ApiKey, words: string): boolean {
+  if (lastFour === '') return false
+  const mask = `${prefix}…${lastFour}`.toLowerCase()
+  const isEnd = /^[0-9a-z]{4,8}$/.test(words) && words.endsWith(lastFour.toLowerCase())
+  return isEnd || (words.length >= 3 && mask.includes(words.replace('...', '…')))
 }
 
 export function pageOfAccounts<Row extends Omit<ListedAccount, 'use'>>(

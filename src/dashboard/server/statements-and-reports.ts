@@ -43,15 +43,23 @@ interface StatementLine extends ReportFigures {
   readonly model: string
 }
 
-/** The statement of an account and of all below it. */
-interface Statement {
-  /** The account's name. */
-  readonly account: string
+/** The statement of an account and of all below it, or of all accounts. */
+export interface Statement {
+  /** The account's name; null: all accounts. */
+  readonly account: string | null
   /** `2026-11` (UTC). */
   readonly month: string
   /** By account, key and model. */
   readonly lines: readonly StatementLine[]
+  /** The sum of each account, the highest cost first; they add up to the total. */
+  readonly accounts: readonly AccountSum[]
   readonly total: ReportFigures
+}
+
+/** What one account used. */
+interface AccountSum extends ReportFigures {
+  /** The account's name. */
+  readonly account: string
 }
 
 const MONTH = /^(19[7-9]\d|2\d{3})-(0[1-9]|1[0-2])$/
@@ -70,15 +78,17 @@ export function monthText(month: number): string {
 }
 
 /**
- * The statement of a month, which must be valid, of the account with this name or id; an account that was
- * purged has the lines that it had. The month that is not over has its requests so far.
+ * The statement of a month, which must be valid, of the account with this name or id, or of all accounts
+ * (null); an account that was purged has the lines that it had. The month that is not over has its requests
+ * so far.
  */
-export async function statementOf(store: Source, nameOrId: string, month: string): Promise<Statement> {
+export async function statementOf(store: Source, nameOrId: string | null, month: string): Promise<Statement> {
   const range = monthRange(month) ?? { fromMs: 0, toMs: 1 }
-  const selection = await selectAccount(store, nameOrId)
+  const selection = nameOrId === null ? null : await selectAccount(store, nameOrId)
   const uses = await usesOf(store, { ...range, byLabels: false }, { selection, tree: true })
   const keys = await KeyNames.for(store, uses.length)
   const groups = new Map<string, { use: AccountUse; name: string; sum: Sum }>()
+  const accounts = new Map<string, Sum>()
   const total = new Sum()
   for (const [at, { use, path }] of uses.entries()) {
     if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
@@ -86,9 +96,10 @@ export async function statementOf(store: Source, nameOrId: string, month: string
     const name = path.at(-1) ?? ''
     const id = JSON.stringify([name, use.keyId, use.model])
     const group = groups.get(id) ?? { use, name, sum: new Sum() }
-    group.sum.add(use)
-    total.add(use)
+    const ofAccount = accounts.get(name) ?? new Sum()
+    for (const sum of [group.sum, ofAccount, total]) sum.add(use)
     groups.set(id, group)
+    accounts.set(name, ofAccount)
   }
   const lines: StatementLine[] = []
   // Without a function that compares: fifty thousand lines would hold the event loop.
@@ -98,10 +109,13 @@ export async function statementOf(store: Source, nameOrId: string, month: string
     if (group === undefined) continue
     const { use, name, sum } = group
     const { keyId, model } = use
-    const key = (await keys.of(use))?.name ?? null
+    const known = keys.known(use)
+    const key = (known === undefined ? await keys.of(use) : known)?.name ?? null
     lines.push({ account: name, key, key_id: keyId, model, ...sum.figures() })
   }
-  return { account: selection.name, month, lines, total: total.figures() }
+  const sums = Array.from(accounts, ([account, sum]) => ({ account, ...sum.figures() }))
+  sums.sort((one, other) => other.cost_nano_usd - one.cost_nano_usd || (one.account < other.account ? -1 : 1))
+  return { account: selection?.name ?? null, month, lines, accounts: sums, total: total.figures() }
 }
 
 const STATEMENT_COLUMNS = [

@@ -1,6 +1,7 @@
 /** The page's address: reads it, changes it without loading a page, and links within the dashboard. */
 import { useMemo, useSyncExternalStore, type AnchorHTMLAttributes, type MouseEvent } from 'react'
 import type { Key } from '../server/schema/schema.js'
+import { hasCredential } from './format/secret-text.js'
 
 const BASE = '/dashboard'
 const listeners = new Set<() => void>()
@@ -66,7 +67,8 @@ export function setQuery(
 ): void {
   const query = new URLSearchParams(window.location.search)
   for (const [name, value] of Object.entries(changes)) {
-    if (value === null || value === '') query.delete(name)
+    // No credential becomes part of an address or of the history, whatever field it was typed into.
+    if (value === null || value === '' || hasCredential(value)) query.delete(name)
     else query.set(name, value)
   }
   const text = query.toString()

@@ -32,6 +32,7 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'POST /oidc/start': {},
   'POST /oidc/finish': { query: '?code=x&state=y' },
   'POST /keys': { name: 'k' },
+  'POST /keys/lookup': { digest: '0'.repeat(64) },
   'PATCH /keys/{id}': { name: 'k' },
   'POST /keys/{id}/rotate': {},
   'PUT /members/{email}': { role: 'viewer' },

@@ -156,6 +156,7 @@ function requestFor({ path, method }: Row, { requestId, keys, team, guestId }: C
     'POST /users': { email: 'bad address', role: 'auditor' },
     'PATCH /keys/{id}': { expiresAtMs: null },
     'POST /keys': { name: '' },
+    'POST /keys/lookup': { digest: '0'.repeat(64) },
     'PUT /password': { current: 'wrong', next: 'another horse entirely' },
   }
   const target = path
@@ -180,7 +181,10 @@ function isOfAccount(path: string): boolean {
     '/audit',
     '/search',
   ]
-  return heads.some((head) => path === head || path.startsWith(`${head}/`) || path === `${head}.csv`)
+  return (
+    path !== '/keys/lookup' &&
+    heads.some((head) => path === head || path.startsWith(`${head}/`) || path === `${head}.csv`)
+  )
 }
 
 function ask(

@@ -32,6 +32,34 @@ void t.test('statements', async (t) => {
     ],
     total: { requests: 2, cost_nano_usd: 7, cost_usd: '0.000000007' },
   })
+  t.match(statement, {
+    accounts: [
+      { account: 'team', cost_nano_usd: 4 },
+      { account: own.name, cost_nano_usd: 3 },
+    ],
+    ...{ line_count: 2, account_count: 2, next: null },
+  })
+  const pageOf = async (query: string, browser = ada) =>
+    statementReply.parse((await browser.get(`/statements/2026-11?${query}`)).json)
+  const first = await pageOf('limit=1')
+  t.match(first, { lines: [{ account: own.name }], next: '1', line_count: 2, total: { requests: 2 } })
+  t.match(await pageOf('limit=1&after=1'), { lines: [{ account: 'team' }], next: null })
+  const found = await pageOf('search=TEAM')
+  t.match(found, { lines: [{ account: 'team' }], line_count: 1, account_count: 1 })
+  t.equal(found.total.cost_nano_usd, 7, 'the total is that of the whole')
+  const admin = await stage.signedIn('root@example.com', 'max', 'admin')
+  await ledger.settle(aRow('acc_other', { ...row, accountPath: 'other', costNanoUsd: 50 }))
+  const all = await pageOf('account=all', admin)
+  t.match(all, { account: null, line_count: 3, total: { requests: 3, cost_nano_usd: 57 } })
+  t.equal(
+    all.accounts.reduce((sum, each) => sum + each.cost_nano_usd, 0),
+    57,
+    'the accounts add up to the total',
+  )
+  const whole = await admin.get('/statements/2026-11?account=all&format=csv')
+  t.equal(whole.text.trimEnd().split('\r\n').length, 4, 'the file has all lines')
+  t.match(whole.headers.get('content-disposition'), 'statement-all-2026-11.csv')
+  t.equal((await ada.get('/statements/2026-11?account=all')).status, 404)
   const file = await ada.get('/statements/2026-11?format=csv')
   t.match(file.text, /^account,key,key_id,model,requests,.*\r\n/)
   t.match(file.headers.get('content-type'), /text\/csv/)

@@ -21,7 +21,7 @@ import {
   type ListedKey,
 } from '../../../store/account-and-key-lists.js'
 import type { KeyEdit } from '../../../store/store.js'
-import { notFound } from '../routing/access.js'
+import { notFound, permissionIn } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { AccountSession, Session } from '../sign-in/sessions.js'
@@ -62,6 +62,12 @@ export function keyRoutes(services: Services): Route[] {
       reply: schema.createdKeyReply,
       handle: (request) => create(services, request),
     }),
+    signedRoute('POST', '/keys/lookup', {
+      credential: 'session',
+      body: schema.lookUpKeyBody,
+      reply: schema.lookUpKeyReply,
+      handle: (request) => lookUp(services, request),
+    }),
     signedRoute('PATCH', '/keys/{id}', {
       credential: 'change keys',
       body: schema.changeKeyBody,
@@ -97,7 +103,8 @@ async function list(
   const order = orderOf(query, { columns: KEY_COLUMNS, usual: '-createdAt', limit: 100 })
   if (order === null) return { status: 200, json: { keys: [], next: null, total: 0 } }
   const createdBy = session.permission === 'yes' ? query.createdBy : session.user.email
-  const states = STATES[state]
+  // A search finds revoked keys, too: a leaked one may be gone already.
+  const states = query.state === undefined && (search ?? '') !== '' ? undefined : STATES[state]
   const nowMs = services.now()
   const page = await services.store.directory.keys({
     ...order,
@@ -137,6 +144,24 @@ async function detail(services: Services, request: SignedInRequest<unknown, unde
 /** Whether the user may see or change the key: with the permission `own` only one that the user made. */
 function isOwn({ permission, user }: AccountSession, { createdBy }: ApiKey): boolean {
   return permission === 'yes' || createdBy === user.email
+}
+
+/** The key with a digest, revoked ones included; null if there is none that the user may see. */
+async function lookUp(
+  { store, now }: Services,
+  { session, body }: SignedInRequest<unknown, { digest: string }>,
+): Promise<Reply> {
+  const found = await store.findKey(body.digest)
+  const permission =
+    found === null ? 'no' : await permissionIn(store, { ...session, account: found.account }, 'read keys')
+  const isSeen = found !== null && permission !== 'no' && isOwn({ ...session, permission }, found.key)
+  if (!isSeen) return { status: 200, json: { key: null } }
+  const { id, accountId, name } = found.key
+  const state = stateOfKey(found.key, now())
+  const json: schema.LookUpKeyReply = {
+    key: { id, accountId, accountName: found.account.name, name, state },
+  }
+  return { status: 200, json }
 }
 
 /** A key and its account. */

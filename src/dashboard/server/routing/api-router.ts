@@ -21,6 +21,7 @@ import {
   type Sessions,
 } from '../sign-in/sessions.js'
 import { takesSeveral } from '../schema/shared-types.js'
+import { hasCredential } from '../secret-text.js'
 import { ACCESS, authorize, notFound, type AccessStore } from './access.js'
 import {
   assertRoutes,
@@ -316,6 +317,10 @@ function queryOf(
   const at = url.indexOf('?')
   const query: Record<string, string | string[]> = {}
   for (const [name, value] of new URLSearchParams(at === -1 ? '' : url.slice(at + 1))) {
+    if (hasCredential(value)) {
+      const message = `${clippedName(name)} in the query looks like a key or a token: an address must not have one`
+      throw malformed(message, clippedName(name))
+    }
     const before = Object.hasOwn(query, name) ? query[name] : undefined
     if (before === undefined) query[name] = value
     else if (takesSeveral(schema, name)) query[name] = [before, value].flat()

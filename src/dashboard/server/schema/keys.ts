@@ -146,6 +146,27 @@ export const rotatedKeyReply = createdKeyReply.extend({ oldEndsAtMs: timeMs.null
 export type Key = z.output<typeof key>
 export type KeysQuery = z.input<typeof keysQuery>
 /** A page of keys. */
+/**
+ * `POST /keys/lookup`: the key with this SHA-256, which the page computes of a pasted secret, so that the
+ * secret is never sent. Null: there is none that the user may see.
+ */
+export const lookUpKeyBody = z.strictObject({
+  digest: z.string().regex(/^[0-9a-f]{64}$/, { error: 'must be the SHA-256 of a key in lower-case hex' }),
+})
+export const lookUpKeyReply = z.strictObject({
+  key: z
+    .strictObject({
+      id,
+      accountId: id,
+      accountName: z.string(),
+      name: z.string(),
+      state: z.enum(['live', 'expired', 'revoked']),
+    })
+    .nullable(),
+})
+/** A key that was found by its digest. */
+export type LookUpKeyReply = z.output<typeof lookUpKeyReply>
+
 export type KeysReply = z.output<typeof keysReply>
 /** The body that creates a key. */
 export type CreateKeyBody = z.input<typeof createKeyBody>

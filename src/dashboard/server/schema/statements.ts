@@ -1,6 +1,6 @@
 /** Statements: what an account and all below it used and cost in a month. */
 import * as z from 'zod'
-import { count, id, nanoUsd } from './shared-types.js'
+import { count, cursor, nanoUsd, numberText, scope, search } from './shared-types.js'
 
 const figures = {
   requests: count,
@@ -11,16 +11,26 @@ const figures = {
   cost_usd: z.string(),
 }
 
-/** `GET /statements/{id}`, with the month (UTC) as its id, such as `2026-11`. */
+/**
+ * `GET /statements/{id}`, with the month (UTC) as its id, such as `2026-11`. Administrators and auditors may
+ * read that of `all` accounts.
+ */
 export const statementQuery = z.strictObject({
-  account: id.optional(),
-  /** A file instead of JSON. */
+  account: scope.optional(),
+  /** A file of all lines instead of JSON. */
   format: z.literal('csv').optional(),
+  /** Part of an account, a key or a model. */
+  search: search.optional(),
+  after: cursor.optional(),
+  /** 1 to 1,000 lines; default 100. */
+  limit: numberText(1, 1_000).optional(),
 })
 /** In the spelling of the admin API and of `sluice usage statement --json`. */
 export const statementReply = z.strictObject({
-  account: z.string(),
+  /** Null: all accounts. */
+  account: z.string().nullable(),
   month: z.string(),
+  /** Of this page. */
   lines: z
     .array(
       z.strictObject({
@@ -33,6 +43,13 @@ export const statementReply = z.strictObject({
       }),
     )
     .readonly(),
+  next: z.string().nullable(),
+  /** The number of lines that match. */
+  line_count: count,
+  /** The sum of each account, the highest cost first, at most 500; with a search, those with such lines. */
+  accounts: z.array(z.strictObject({ account: z.string(), ...figures })).readonly(),
+  account_count: count,
+  /** Of the whole statement, also with a search. */
   total: z.strictObject(figures),
 })
 

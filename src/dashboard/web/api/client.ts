@@ -4,6 +4,7 @@
  */
 import { QueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
+import { hasCredential } from '../format/secret-text.js'
 import { accountOfPath, pathNow } from '../routing.js'
 
 const BASE = '/dashboard/api'
@@ -103,6 +104,7 @@ export function urlOf(path: string, query: Query = {}): string {
   let target = path
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined || value === null || value === '') continue
+    if (typeof value === 'string' && hasCredential(value)) continue
     if (path.includes(`{${name}}`)) {
       target = target.replace(`{${name}}`, encodeURIComponent(String(value)))
     } else members.set(name, String(value))

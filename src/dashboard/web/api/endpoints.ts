@@ -49,6 +49,7 @@ interface Changes {
   'POST /oidc/start': [Record<string, never>, schema.OidcStartReply]
   'POST /oidc/finish': [schema.OidcFinishBody, schema.SessionReply]
   'POST /keys': [schema.CreateKeyBody, schema.CreatedKeyReply]
+  'POST /keys/lookup': [{ digest: string }, schema.LookUpKeyReply]
   'PATCH /keys/{id}': [schema.ChangeKeyBody, schema.KeyReply]
   'POST /keys/{id}/rotate': [{ reason: string | undefined }, schema.RotatedKeyReply]
   'DELETE /keys/{id}': [undefined, schema.KeyReply]
@@ -108,6 +109,8 @@ export async function change<C extends keyof Changes>(
  * that of a key; a new key and members are those of the user's own account.
  */
 function accountFor(path: string): string | null {
+  // A digest is looked up in all accounts.
+  if (path === '/keys/lookup') return null
   const account = accountNow()
   if (path.startsWith('/keys/')) return account
   if (!path.startsWith('/keys') && !path.startsWith('/members')) return null

@@ -13,6 +13,7 @@ import { problemOf, type Problem } from '../api/client.js'
 import { setFilter } from '../routing.js'
 import { Button, Icon } from './button.js'
 import { ProblemLine } from './loading-states.js'
+import { withoutSecret } from './pasted-secret.js'
 
 interface Shared {
   readonly label: string
@@ -141,7 +142,7 @@ export function Search({ label, hint = label, value }: SearchProps) {
   useEffect(() => setText(value), [value])
   useEffect(() => {
     if (text === value) return undefined
-    const timer = setTimeout(() => setFilter({ search: text }, { replace: true }), PAUSE_MS)
+    const timer = setTimeout(() => setFilter({ search: text.slice(0, 100) }, { replace: true }), PAUSE_MS)
     return () => clearTimeout(timer)
   }, [text, value])
   return (
@@ -155,9 +156,9 @@ export function Search({ label, hint = label, value }: SearchProps) {
         aria-label={label}
         placeholder={hint}
         title={hint === label ? undefined : hint}
-        maxLength={100}
+        maxLength={2_000}
         value={text}
-        onChange={(event) => setText(event.target.value)}
+        onChange={({ target }) => setText(withoutSecret(target.value))}
         onKeyDown={(event) => {
           if (event.key === 'Escape') event.currentTarget.blur()
         }}

@@ -1,6 +1,7 @@
 /** A button that opens a searchable list. The caller finds the entries for the typed text. */
 import { Combobox } from '@base-ui/react/combobox'
 import type { KeyboardEvent, ReactElement } from 'react'
+import { withoutSecret } from './pasted-secret.js'
 
 /** An entry of the list. */
 export interface Entry {
@@ -38,7 +39,7 @@ export function Picker<Item extends Entry>(props: PickerProps<Item>) {
       onValueChange={(entry) => (entry === null ? undefined : props.take(entry))}
       inputValue={text}
       onInputValueChange={(next, { reason }) => {
-        if (reason === 'input-change') setText(next)
+        if (reason === 'input-change') setText(withoutSecret(next))
       }}
       open={open}
       onOpenChange={(next, { reason }) => {

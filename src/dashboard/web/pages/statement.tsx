@@ -1,82 +1,127 @@
-/** The statement of an account for a month: what each key used of each model, and a file of it. */
+/** The statement of a month: sums of accounts, what each key used of each model, and a file of it. */
 import type { StatementReply } from '../../server/schema/schema.js'
-import { call, problemOf, urlOf } from '../api/client.js'
-import { useResource } from '../api/use-resource.js'
-import { Button } from '../components/button.js'
-import { Filter } from '../components/form.js'
-import { report } from '../components/notices.js'
+import { useResource, type Resource } from '../api/use-resource.js'
+import { SaveCsv } from '../components/button.js'
+import { Filter, Search } from '../components/form.js'
 import { Loaded } from '../components/loading-states.js'
 import { counts, names } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { saveFile } from '../format/csv.js'
 import { plural } from '../format/number.js'
-import { setQuery, useLocation } from '../routing.js'
+import { setFilter, useLocation } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
-import { useAccount, useScope } from '../shell/session.js'
+import { useScope } from '../shell/session.js'
 
 /** Months that the page offers. */
 const MONTHS = 24
 
 export function StatementPage() {
-  const own = useAccount()
   const scope = useScope()
   const { query } = useLocation()
   const months = monthsBefore(new Date())
   const month = months.find((each) => each === query.get('month')) ?? months[0] ?? ''
-  const account = scope === null || scope === 'all' ? own.id : scope
-  const resource = useResource('/statements/{id}', { id: month, account })
+  const asked = { id: month, account: scope }
+  const [search, after] = [query.get('search'), query.get('after')]
+  const resource = useResource('/statements/{id}', { ...asked, search, after })
+  // A figure never stands under the name of another month or account.
+  const data = resource.stale && !isPartOf(resource.data, month, scope) ? null : resource.data
   return (
     <Page
       title="Statement"
-      purpose="What the account and all below it used and cost in a month (UTC)."
-      scoped
-      action={
-        <Button icon="file" onClick={() => void saveStatement(month, account)}>
-          Save CSV
-        </Button>
+      purpose={
+        scope === 'all'
+          ? 'What all accounts used and cost in a month (UTC).'
+          : 'What the account and all below it used and cost in a month (UTC).'
       }
+      scoped
+      action={<SaveCsv path="/statements/{id}" query={{ ...asked, format: 'csv' }} />}
       filters={
-        <Filter
-          label="Month"
-          value={month}
-          options={months.map((each) => ({ value: each, label: each }))}
-          onChange={(value) => setQuery({ month: value })}
-        />
+        <>
+          <Filter
+            label="Month"
+            value={month}
+            options={months.map((each) => ({ value: each, label: each }))}
+            onChange={(value) => setFilter({ month: value })}
+          />
+          <Search label="Search the statement" hint="Account, key or model" value={search ?? ''} />
+        </>
       }
     >
-      <Loaded resource={resource} what="The statement" unaffected="Requests are still counted.">
-        {(data) => (
-          <Block
-            title={data.account}
-            note={`${plural(data.total.requests, 'request')}, $${data.total.cost_usd}`}
-          >
-            {data.lines.length === 0 ? (
-              <p className="soft">No requests in this month.</p>
-            ) : (
-              <DataTable
-                caption="Statement"
-                columns={COLUMNS}
-                rows={data.lines}
-                keyOf={(line) => `${line.account} ${line.key_id} ${line.model}`}
-              />
-            )}
-          </Block>
-        )}
+      <Loaded resource={{ ...resource, data }} what="The statement" unaffected="Requests are still counted.">
+        {(shown) => <Lines statement={shown} resource={resource} />}
       </Loaded>
     </Page>
   )
 }
 
-async function saveStatement(month: string, account: string): Promise<void> {
-  try {
-    const url = urlOf('/statements/{id}', { id: month, account, format: 'csv' })
-    saveFile(`statement-${month}.csv`, await (await call('GET', url)).text())
-  } catch (error) {
-    report(problemOf(error).message)
-  }
+/** Whether the reply before is of the same statement, in which only the page or the search differs. */
+function isPartOf(before: StatementReply | null, month: string, scope: string | null): boolean {
+  return before !== null && before.month === month && (before.account === null) === (scope === 'all')
+}
+
+interface LinesProps {
+  readonly statement: StatementReply
+  readonly resource: Omit<Resource<unknown>, 'data'>
+}
+
+function Lines({ statement, resource }: LinesProps) {
+  const { account, accounts, account_count: number, lines, line_count: total, next, month } = statement
+  const isOver = month < new Date().toISOString().slice(0, 7)
+  const note = `${plural(statement.total.requests, 'request')} · ${plural(number, 'account')} · ${
+    isOver ? 'final' : 'so far'
+  }`
+  return (
+    <>
+      <Block title={`$${statement.total.cost_usd}`} note={`${account ?? 'All accounts'}, ${month}: ${note}`}>
+        {number <= 1 ? null : (
+          <DataTable
+            caption="By account"
+            columns={SUMS}
+            rows={accounts.slice(0, SHOWN)}
+            name="by."
+            usualSort="-cost"
+            isPart={number > SHOWN}
+            keyOf={(sum) => sum.account}
+          />
+        )}
+        {number <= SHOWN ? null : (
+          <p className="note">
+            The {SHOWN} accounts with the highest cost of {number}. The file has all; a search finds the
+            others.
+          </p>
+        )}
+      </Block>
+      <Block title="By account, key and model">
+        <DataTable
+          caption="Statement"
+          columns={COLUMNS}
+          list={{ ...resource, name: '', sortable: false, sort: null, rows: lines, total, next }}
+          unit="line"
+          empty={<p className="soft">No requests in this month.</p>}
+          keyOf={(line) => `${line.account} ${line.key_id} ${line.model}`}
+        />
+      </Block>
+    </>
+  )
 }
 
 type Line = StatementReply['lines'][number]
+
+/** Accounts that are listed above the lines. */
+const SHOWN = 20
+const COST: Column<Pick<Line, 'cost_usd'>> = {
+  id: 'cost',
+  head: 'Cost (USD)',
+  cell: ({ cost_usd }) => cost_usd,
+  value: ({ cost_usd }) => Number(cost_usd),
+  numeric: true,
+}
+const SUMS: readonly Column<StatementReply['accounts'][number]>[] = [
+  names('account', 'Account', ({ account }) => account, { strong: true }),
+  counts('requests', 'Requests', ({ requests }) => requests),
+  counts('input', 'Input', (sum) => sum.input_tokens, { minor: true }),
+  counts('output', 'Output', (sum) => sum.output_tokens, { minor: true }),
+  COST,
+]
 
 const COLUMNS: readonly Column<Line>[] = [
   names('account', 'Account', ({ account }) => account),
@@ -85,13 +130,7 @@ const COLUMNS: readonly Column<Line>[] = [
   counts('requests', 'Requests', ({ requests }) => requests),
   counts('input', 'Input', (line) => line.input_tokens, { minor: true }),
   counts('output', 'Output', (line) => line.output_tokens, { minor: true }),
-  {
-    id: 'cost',
-    head: 'Cost (USD)',
-    cell: ({ cost_usd }) => cost_usd,
-    value: ({ cost_usd }) => Number(cost_usd),
-    numeric: true,
-  },
+  COST,
 ]
 
 /** The current month and those before it, such as `2026-11`. */

@@ -7,6 +7,7 @@ import { useEffect, useRef, useState, type KeyboardEvent } from 'react'
 import { useResource } from '../api/use-resource.js'
 import { read } from '../api/endpoints.js'
 import { Dialog } from '../components/dialog.js'
+import { withoutSecret } from '../components/pasted-secret.js'
 import { plural } from '../format/number.js'
 import { listTime } from '../format/time.js'
 import { go, Link, keyLink } from '../routing.js'
@@ -58,9 +59,9 @@ export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
           autoFocus
           aria-label="Find pages, keys, accounts, models and requests"
           placeholder="Name or id of a page, key, account, model or request"
-          maxLength={128}
+          maxLength={2_000}
           value={text}
-          onChange={(event) => setText(event.target.value)}
+          onChange={({ target }) => setText(withoutSecret(target.value, onClose).slice(0, 128))}
         />
         <p className="unseen" role="status">
           {text.trim() === '' || asked !== text.trim() ? '' : plural(items.length, 'result')}

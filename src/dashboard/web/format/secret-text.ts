@@ -1,0 +1,21 @@
+/**
+ * Credentials in a text that a user types or pastes: keys and tokens of this gateway, keys of providers, and
+ * tokens of identity providers. They never become part of an address. Pure; `server/secret-text.ts` has the
+ * same forms, and a test compares the two.
+ */
+
+/** A whole key of this gateway, which the server can look up by its digest. */
+const OWN_KEY = /\bsk_[0-9A-Za-z]{44}(?![0-9A-Za-z])/
+/** Others: a known prefix and many characters, a JSON Web Token, an access key of AWS. */
+const CREDENTIALS =
+  /\b(?:(?:sk|sat|gsk|xai|hf|r8|fw|csk|pplx|nvapi|tgp|sess|ghp|glpat|rpa|AIza)[-_]?[\w-]{0,24}?(?=[A-Za-z]{0,40}\d)[0-9A-Za-z]{16,}|eyJ[\w-]{8,}\.[\w-]{8,}|AKIA[0-9A-Z]{16})/
+
+/** The key of this gateway in the text; null for none. */
+export function ownKeyIn(text: string): string | null {
+  return OWN_KEY.exec(text)?.[0] ?? null
+}
+
+/** Whether the text has a credential. */
+export function hasCredential(text: string): boolean {
+  return CREDENTIALS.test(text)
+}
