@@ -1,4 +1,4 @@
-/** `sluice models diff`: compares an operator's catalogue with the shipped one. No side effects. */
+/** `sluice models`: compares an operator's catalogue with the shipped one, and updates it from a list. */
 import { loadConfig, readCatalogue, readText } from '../config/load-config.js'
 import { snakeKeys } from '../config/masked-config.js'
 import type { ConfigProblem } from '../config/config-problem.js'
@@ -8,6 +8,7 @@ import type { ModelFacts } from '../formats/chat/model-facts.js'
 import { priceVersionOf } from '../ledger/price-version.js'
 import { problemLines } from './problem-lines.js'
 import { configOption, declare } from './command.js'
+import { updateModels } from './models-update.js'
 
 type ChangeKind = 'price' | 'limit' | 'fact'
 
@@ -83,13 +84,19 @@ function gather(object: JsonObject, path: string, leaves: Map<string, JsonValue>
 export function command() {
   const models = declare({
     name: 'models',
-    summary: 'compare the catalogue with the shipped one',
+    summary: 'compare the catalogue with the shipped one, update it from a list of prices',
     description: `
 Compares the catalogue of the configuration (its key models) with the one that this version ships: models
 that were added or removed, and prices, limits and other facts that differ. Run it after an upgrade to see
-which new models and prices your own catalogue lacks.`,
+which new models and prices your own catalogue lacks.
+
+'update' compares a catalogue with a list of models and prices: a file or an https URL in the form of
+models.yaml, of LiteLLM or of genai-prices, or the lists of this version, genai-prices and litellm. It prints
+a plan, with the change of each key's cost of the last seven days if a configuration is named, and writes the
+file; a running gateway loads it as a new generation. Entries without source, or with source: own, stay. If
+the configuration uses the shipped catalogue, models.yaml is written beside it.`,
     exitStatus:
-      '0 success, 1 a file is not valid (with --exit-code also if there are differences), 2 wrong usage.',
+      '0 success, 1 a file is not valid (with --exit-code also if there are differences), 2 wrong usage, or with --dry-run if there are differences.',
     example: 'sluice models diff --config config/gateway.yaml',
   })
   models
@@ -111,6 +118,19 @@ which new models and prices your own catalogue lacks.`,
       const { added, removed, changed } = compared
       const isDifferent = added.length + removed.length + changed.length > 0
       process.exitCode = isDifferent && exitCode ? 1 : 0
+    })
+  models
+    .command('update')
+    .requiredOption('--from <SOURCE>', 'a file, an https URL, genai-prices or litellm')
+    .option('--catalogue <FILE>', 'the catalogue (default: that of the configuration)')
+    .addOption(configOption().makeOptionMandatory(false))
+    .option('--dry-run', 'print the plan only')
+    .option(
+      '--json',
+      'print one JSON object: { source, catalogue, added, removed, changed: [{ model, fact, before, after, from }], own: [{ model, differs }], keys: [{ key_id, before_usd, after_usd }], applied }',
+    )
+    .action(async (options) => {
+      process.exitCode = await updateModels(options)
     })
   return models
 }

@@ -1,6 +1,6 @@
 /**
  * Parses YAML: the value of a file with the positions of its parts, or the syntax errors. Only this file uses
- * the YAML parser, and `sluice connect` for files of clients.
+ * the YAML parser, and what changes the text of a file: `edit-catalogue.ts` and `sluice connect`.
  */
 import {
   isAlias,

@@ -158,7 +158,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
     /^gateway\/upstreams\/(?:connection-pool|request-queue|media-fetcher|upstreams)\.ts$/,
     /^policy\/guard-server\.ts$/,
   ],
-  yaml: [/^config\/yaml\.ts$/, /^cli\/connect\/merge-settings\.ts$/],
+  yaml: [/^config\/yaml\.ts$/, /^config\/edit-catalogue\.ts$/, /^cli\/connect\/merge-settings\.ts$/],
   zod: [
     /^cli\/(?:restart|demo)\.ts$/,
     /^config\//,

@@ -59,7 +59,9 @@ void t.test('the tier that served the request has its own price, or none', async
   for (const stream of [true, false]) {
     const usual = await cost('gpt-4o', stream, 'default')
     t.equal(usual.cost, usual.full)
-    t.equal((await cost('gpt-4o', stream, 'priority')).cost, null, 'the catalogue has no price')
+    const catalogued = await cost('gpt-4o', stream, 'priority')
+    t.equal(catalogued.cost, catalogued.full * 1.7)
+    t.equal((await cost('gpt-4o', stream, 'flex')).cost, null, 'the catalogue has no price')
   }
   const text = readFileSync(gateway.configFile, 'utf8')
   const tiers = 'service_tiers: { flex: 0.5, priority: { input: 5, output: 20 } }'

@@ -1,0 +1,354 @@
+/**
+ * `sluice models update`: compares a catalogue with a kept list of models and prices, shows what changes and
+ * what it costs, and writes the file. Entries without `source`, or with `source: own`, never change.
+ */
+import { renameSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { Catalogue, Config } from '../config/config.js'
+import { editCatalogue, type CatalogueEdit } from '../config/edit-catalogue.js'
+import { loadConfig, readCatalogue, readText, type Loaded } from '../config/load-config.js'
+import { packageFile } from '../config/package-file.js'
+import { sourceIn, type PriceSource, type SourceModel } from '../config/price-sources.js'
+import { parseYaml } from '../config/yaml.js'
+import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
+import { Prices } from '../ledger/find-price.js'
+import type { LedgerEntry } from '../ledger/entry.js'
+import { costNanoUsd } from '../ledger/price.js'
+import { problemLines } from './problem-lines.js'
+import { UsageError } from './command.js'
+import { processTerminal, withStore, type OpenStore, type StoreSession, type Terminal } from './with-store.js'
+
+/** The lists that the package has. */
+const SHIPPED = ['genai-prices', 'litellm'] as const
+const MAX_SOURCE_BYTES = 32 * 1024 * 1024
+const DOWNLOAD_MS = 60_000
+const OWN = 'own'
+const WEEK_MS = 7 * 86_400_000
+
+/** The options of the command. */
+export interface UpdateOptions {
+  readonly from: string
+  readonly catalogue?: string | undefined
+  readonly config?: string | undefined
+  readonly dryRun?: true | undefined
+  readonly json?: true | undefined
+}
+
+/** A fact that changes. */
+interface FactChange {
+  readonly model: string
+  readonly fact: string
+  readonly before: JsonValue
+  readonly after: JsonValue
+  /** The day from which a price holds; null: always. */
+  readonly from: string | null
+}
+
+interface Plan {
+  readonly edits: readonly CatalogueEdit[]
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+  readonly changed: readonly FactChange[]
+  /** Entries of the file's owner, with the facts in which the list differs. */
+  readonly own: readonly { readonly model: string; readonly differs: readonly string[] }[]
+}
+
+/** The cost of a key's requests of the last seven days, in US dollars. */
+interface KeyCost {
+  readonly key_id: string
+  readonly before_usd: number
+  readonly after_usd: number
+}
+
+/** A failure with a message for the user. */
+class UpdateFailed extends Error {}
+
+/** Runs the command. Resolves to its exit status: 2 if a dry run finds differences. */
+export async function updateModels(
+  options: UpdateOptions,
+  { open = withStore, terminal = processTerminal }: { open?: OpenStore; terminal?: Terminal } = {},
+): Promise<number> {
+  try {
+    return await update(options, open, terminal)
+  } catch (error) {
+    if (!(error instanceof UpdateFailed)) throw error
+    terminal.err(`sluice: ${error.message}`)
+    return 1
+  }
+}
+
+async function update(options: UpdateOptions, open: OpenStore, terminal: Terminal): Promise<number> {
+  const loaded = options.config === undefined || options.config === '' ? null : configOf(options.config)
+  const file = fileOf(options, loaded)
+  const source = await readSource(options.from)
+  const text = readText(file.read)
+  if (text === null) throw new UpdateFailed(`the catalogue ${file.read} cannot be read`)
+  const plan = planOf(entriesOf(file.read, text), source)
+  const asOf = new Date().toISOString().slice(0, 10)
+  const updated = plan.edits.length === 0 ? text : editCatalogue(text, plan.edits, asOf)
+  const before = catalogueOf(file.read, text)
+  const after = catalogueOf(file.write, updated)
+  const { config } = loaded ?? {}
+  const keys =
+    config === undefined || plan.edits.length === 0
+      ? null
+      : await keyCosts(options.config ?? '', open, { config, before, after })
+  const isDry = options.dryRun === true
+  const isApplied = !isDry && plan.edits.length > 0
+  if (isApplied) replaceFile(file.write, updated)
+  const result = { source: source.name, catalogue: file.write, isApplied }
+  terminal.out(
+    options.json === true ? JSON.stringify(planJson(plan, keys, result)) : planText(plan, keys, result),
+  )
+  return isDry && plan.edits.length > 0 ? 2 : 0
+}
+
+function configOf(path: string): Loaded {
+  const loaded = loadConfig(path, process.env)
+  if (!loaded.ok) throw new UpdateFailed(problemLines(loaded.errors))
+  return loaded
+}
+
+/** The catalogue to read and to write: the package's own one is never changed. */
+function fileOf({ catalogue }: UpdateOptions, loaded: Loaded | null): { read: string; write: string } {
+  const shipped = packageFile('config/models.yaml')
+  if (catalogue !== undefined) {
+    const path = resolve(catalogue)
+    return { read: isFile(path) ? path : shipped, write: path }
+  }
+  if (loaded === null) {
+    throw new UsageError(
+      "'sluice models update' needs --catalogue FILE, or --config FILE, whose catalogue it updates",
+    )
+  }
+  const { path } = loaded.sources.catalogue
+  const write = path === shipped ? join(dirname(loaded.sources.path), 'models.yaml') : path
+  return { read: path, write }
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true
+}
+
+async function readSource(from: string): Promise<PriceSource> {
+  const isShipped = SHIPPED.some((name) => name === from)
+  const text = isShipped ? readText(packageFile(`config/prices-${from}.json`)) : await sourceText(from)
+  if (text === null) throw new UpdateFailed(`the list ${from} cannot be read`)
+  const { value, errors } = parsed(from, text)
+  if (errors !== null) throw new UpdateFailed(errors)
+  const source = sourceIn(value)
+  if (source === null || source.models.length === 0) {
+    throw new UpdateFailed(
+      `${from} is no list of models: it has none of the forms of models.yaml, LiteLLM and genai-prices`,
+    )
+  }
+  return source
+}
+
+function parsed(from: string, text: string): { value: unknown; errors: string | null } {
+  try {
+    return { value: JSON.parse(text), errors: null }
+  } catch {
+    const { value, errors } = parseYaml(from, text)
+    return { value, errors: errors.length === 0 ? null : problemLines(errors) }
+  }
+}
+
+async function sourceText(from: string): Promise<string | null> {
+  if (!/^[a-z]+:\/\//i.test(from)) return readText(resolve(from), MAX_SOURCE_BYTES)
+  if (!/^https:\/\//i.test(from))
+    throw new UsageError('--from must be a file, an https URL, genai-prices or litellm')
+  try {
+    const reply = await fetch(from, { signal: AbortSignal.timeout(DOWNLOAD_MS) })
+    if (!reply.ok) throw new UpdateFailed(`${from} answers ${String(reply.status)}`)
+    const body = await reply.text()
+    return body.length > MAX_SOURCE_BYTES ? null : body
+  } catch (error) {
+    if (error instanceof UpdateFailed) throw error
+    throw new UpdateFailed(`${from} does not answer`)
+  }
+}
+
+/** The entries of a catalogue in the file's spelling. */
+function entriesOf(file: string, text: string): readonly JsonObject[] {
+  const { value, errors } = parseYaml(file, text)
+  if (errors.length > 0) throw new UpdateFailed(problemLines(errors))
+  const { models } = isObject(value) ? value : {}
+  return Array.isArray(models) ? models.filter(isObject) : []
+}
+
+function catalogueOf(file: string, text: string): Catalogue {
+  const { catalogue, errors } = readCatalogue(file, text)
+  if (catalogue === null) throw new UpdateFailed(problemLines(errors))
+  return catalogue
+}
+
+function planOf(entries: readonly JsonObject[], source: PriceSource): Plan {
+  const names = new Map<string, JsonObject>()
+  for (const entry of entries) {
+    const variants = Array.isArray(entry['variants']) ? entry['variants'] : []
+    for (const name of [entry['id'], ...variants]) if (typeof name === 'string') names.set(name, entry)
+  }
+  const edits: CatalogueEdit[] = []
+  const added: string[] = []
+  const changed: FactChange[] = []
+  const own: Plan['own'][number][] = []
+  const listed = new Set<string>()
+  for (const model of source.models) {
+    listed.add(model.id)
+    const entry = names.get(model.id)
+    if (entry === undefined) {
+      added.push(model.id)
+      edits.push({ id: model.id, entry: sourced(model, source.name) })
+      continue
+    }
+    if (entry['id'] !== model.id) continue
+    const differences = differencesOf(entry, model)
+    if (differences.length === 0) continue
+    if (isOwn(entry)) own.push({ model: model.id, differs: differences.map(({ fact }) => fact) })
+    else {
+      changed.push(...differences)
+      edits.push({ id: model.id, entry: { ...entry, ...sourced(model, source.name) } })
+    }
+  }
+  const removed = entries.flatMap((entry) => {
+    const id = stringOf(entry['id']) ?? ''
+    return entry['source'] === source.name && !listed.has(id) ? [id] : []
+  })
+  edits.push(...removed.map((id) => ({ id, entry: null })))
+  return { edits, added, removed, changed, own }
+}
+
+function isOwn({ source }: JsonObject): boolean {
+  return source === undefined || source === OWN
+}
+
+function sourced(model: SourceModel, name: string): JsonObject {
+  return { ...model, source: stringOf(model['source']) ?? name, as_of: new Date().toISOString().slice(0, 10) }
+}
+
+/** The facts of the list that the entry has otherwise; what the list lacks stays. */
+function differencesOf(entry: JsonObject, model: SourceModel): FactChange[] {
+  return Object.entries(model).flatMap(([fact, after]): FactChange[] => {
+    const before = entry[fact] ?? null
+    if (after === undefined || ['id', 'source', 'as_of', 'variants'].includes(fact)) return []
+    if (sortedText(before) === sortedText(after)) return []
+    const dates = Array.isArray(after) ? after.flatMap((each) => stringOf(objectOf(each)['from']) ?? []) : []
+    return [
+      { model: model.id, fact, before, after, from: fact === 'price' ? (dates.sort().at(-1) ?? null) : null },
+    ]
+  })
+}
+
+/** Equal for maps that differ only in the order of their members. */
+function sortedText(value: JsonValue): string {
+  return JSON.stringify(value, (_, inner: unknown) => {
+    if (!isObject(inner)) return inner
+    return Object.fromEntries(Object.entries(inner).sort(([one], [other]) => (one < other ? -1 : 1)))
+  })
+}
+
+/** A sum of nano-dollars at the former and at the new prices. */
+type Sum = readonly [before: number, after: number]
+
+function addCosts(
+  sums: Map<string, Sum>,
+  { upstream, modelAnswered, keyId, usage }: LedgerEntry,
+  sides: readonly [Prices, Prices],
+): void {
+  if (upstream === null || modelAnswered === null) return
+  const [before = null, after = null] = sides.map((prices) => {
+    const price = prices.find(upstream, modelAnswered, null)
+    return price === null ? null : costNanoUsd(price, usage)
+  })
+  if (before === null || after === null) return
+  const [one, other] = sums.get(keyId) ?? [0, 0]
+  sums.set(keyId, [one + before, other + after])
+}
+
+interface Compared {
+  readonly config: Config
+  readonly before: Catalogue
+  readonly after: Catalogue
+}
+
+/** Each key's last seven days at the former and the new prices; keys whose cost stays are left out. */
+async function keyCosts(path: string, open: OpenStore, compared: Compared): Promise<readonly KeyCost[]> {
+  let costs: readonly KeyCost[] = []
+  await open(path, async (session) => {
+    costs = await costsIn(session, compared)
+    return 0
+  })
+  return costs
+}
+
+async function costsIn({ store }: StoreSession, { config, before, after }: Compared): Promise<KeyCost[]> {
+  const upstreams = Object.values(config.upstreams)
+  const sides = [new Prices(before.models, upstreams), new Prices(after.models, upstreams)] as const
+  const sums = new Map<string, Sum>()
+  for await (const batch of store.ledger.export(Date.now() - WEEK_MS)) {
+    for (const entry of batch) addCosts(sums, entry, sides)
+  }
+  return [...sums].flatMap(([key, [one, other]]) => {
+    return one === other ? [] : [{ key_id: key, before_usd: one / 1e9, after_usd: other / 1e9 }]
+  })
+}
+
+/** Replaces the file in one step; a gateway that runs with it loads it as a new generation. */
+function replaceFile(path: string, text: string): void {
+  const draft = `${path}.draft`
+  const mode = isFile(path) ? statSync(path).mode & 0o777 : 0o644
+  writeFileSync(draft, text, { mode })
+  renameSync(draft, path)
+}
+
+interface Outcome {
+  readonly source: string
+  readonly catalogue: string
+  readonly isApplied: boolean
+}
+
+function planJson(plan: Plan, keys: readonly KeyCost[] | null, outcome: Outcome): object {
+  const { added, removed, changed, own } = plan
+  const { source, catalogue, isApplied } = outcome
+  return { source, catalogue, added, removed, changed, own, keys: keys ?? [], applied: isApplied }
+}
+
+function planText(plan: Plan, keys: readonly KeyCost[] | null, outcome: Outcome): string {
+  const { added, removed, changed, own, edits } = plan
+  const { source, catalogue, isApplied } = outcome
+  const shown = (value: JsonValue): string => (value === null ? 'unknown' : JSON.stringify(value))
+  const lines = [
+    `${catalogue}, compared with ${source}`,
+    ...section('Added', added),
+    ...section('Removed', removed),
+    ...section(
+      'Changed',
+      changed.map(({ model, fact, before, after, from }) => {
+        const when = from === null ? '' : ` (the last price holds from ${from})`
+        return `${model} ${fact}: ${shown(before)} → ${shown(after)}${when}`
+      }),
+    ),
+    ...section(
+      'Entries of your own, which stay',
+      own.map(({ model, differs }) => `${model}: ${differs.join(', ')}`),
+    ),
+    ...section(
+      "These keys' cost changes by",
+      (keys ?? []).map(({ key_id: key, before_usd: before, after_usd: after }) => {
+        return `${key} ${dollars(after - before)} (${dollars(before)} → ${dollars(after)} in the last 7 days)`
+      }),
+    ),
+    '',
+    edits.length === 0 ? 'Nothing to change.' : isApplied ? `Wrote ${catalogue}.` : 'Nothing was written.',
+  ]
+  return lines.join('\n')
+}
+
+function dollars(usd: number): string {
+  return `${usd < 0 ? '-' : ''}$${Math.abs(usd).toFixed(4)}`
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)]
+}

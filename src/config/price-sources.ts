@@ -1,0 +1,307 @@
+/**
+ * Reads lists of models and prices: LiteLLM's JSON, genai-prices' JSON, and the form of `models.yaml`. The
+ * result has the spelling of `models.yaml`. Ids are exact: what a list matches by the start of a name is left
+ * out, because another model of the family may have another price. Pure.
+ */
+import {
+  isObject,
+  numberOf,
+  objectOf,
+  stringOf,
+  type JsonObject,
+  type JsonValue,
+} from '../formats/chat/json.js'
+
+/** Models of a list, as entries of `models.yaml` without `source` and `as_of`. */
+export interface PriceSource {
+  /** The name in `source` of the entries. */
+  readonly name: string
+  readonly models: readonly SourceModel[]
+}
+
+/** An entry of `models.yaml`. */
+export interface SourceModel extends JsonObject {
+  readonly id: string
+  readonly family: string
+}
+
+/** The list in a parsed file; null if it has none of the known forms. */
+export function sourceIn(value: unknown): PriceSource | null {
+  if (Array.isArray(value)) return genaiSource(value)
+  if (!isObject(value)) return null
+  const { models } = value
+  if (Array.isArray(models)) {
+    const own = models.filter(isObject).flatMap(catalogueModel)
+    return { name: stringOf(value['source']) ?? 'file', models: own }
+  }
+  const entries = Object.entries(value).filter(([, entry]) => 'litellm_provider' in objectOf(entry))
+  return entries.length === 0 ? null : { name: 'litellm', models: distinct(entries.flatMap(litellmModel)) }
+}
+
+function catalogueModel(entry: JsonObject): SourceModel[] {
+  const [id, family] = [stringOf(entry['id']), stringOf(entry['family'])]
+  return id === undefined || family === undefined ? [] : [{ ...entry, id, family }]
+}
+
+/** The first entry of an id counts: vendors come before those that resell. */
+function distinct(models: readonly SourceModel[]): SourceModel[] {
+  const known = new Map<string, SourceModel>()
+  for (const model of models) if (!known.has(model.id)) known.set(model.id, model)
+  return [...known.values()]
+}
+
+/** The maker in the catalogue of the vendors whose ids name a model without a doubt. */
+const FAMILIES: Readonly<Record<string, string>> = {
+  openai: 'openai',
+  anthropic: 'anthropic',
+  gemini: 'google',
+  google: 'google',
+  mistral: 'mistral',
+  deepseek: 'deepseek',
+  xai: 'xai',
+  'x-ai': 'xai',
+  cohere: 'cohere',
+  cohere_chat: 'cohere',
+  perplexity: 'perplexity',
+  moonshot: 'moonshot',
+  moonshotai: 'moonshot',
+  zai: 'zai',
+  minimax: 'minimax',
+  dashscope: 'dashscope',
+  groq: 'groq',
+  cerebras: 'cerebras',
+}
+
+/** LiteLLM's modes of models that converse or embed. */
+const MODES: ReadonlySet<string> = new Set(['chat', 'responses', 'completion', 'embedding'])
+/** Dollars per token to dollars per million tokens, without the noise of binary fractions. */
+function perMillion(value: JsonValue | undefined): number | undefined {
+  const perToken = numberOf(value)
+  return perToken === undefined || perToken < 0 ? undefined : Number((perToken * 1e6).toPrecision(10))
+}
+
+/** Our kinds of tokens, by LiteLLM's name of the price. */
+const LITELLM_RATES = {
+  input: 'input_cost_per_token',
+  output: 'output_cost_per_token',
+  cache_read: 'cache_read_input_token_cost',
+  cache_write: 'cache_creation_input_token_cost',
+  reasoning: 'output_cost_per_reasoning_token',
+  input_audio: 'input_cost_per_audio_token',
+  output_audio: 'output_cost_per_audio_token',
+  cached_audio: 'cache_read_input_audio_token_cost',
+  input_image: 'input_cost_per_image_token',
+  output_image: 'output_cost_per_image_token',
+} as const
+const LITELLM_TIERS = { flex: '_flex', priority: '_priority', batch: '_batches' } as const
+
+function litellmModel([key, value]: readonly [string, JsonValue | undefined]): SourceModel[] {
+  const entry = objectOf(value)
+  const provider = stringOf(entry['litellm_provider']) ?? ''
+  const family = Object.hasOwn(FAMILIES, provider) ? FAMILIES[provider] : undefined
+  if (family === undefined || !MODES.has(stringOf(entry['mode']) ?? 'chat')) return []
+  const id = key.startsWith(`${provider}/`) ? key.slice(provider.length + 1) : key
+  const price = litellmPrice(entry)
+  // Fine-tuned models, and the same model by size or quality, are not ids of requests.
+  if (price === null || /[/: ]/.test(id)) return []
+  const facts = {
+    id,
+    family,
+    shutdown: stringOf(entry['deprecation_date']),
+    context_window: tokens(entry['max_input_tokens']),
+    max_output_tokens: tokens(entry['max_output_tokens']),
+    embedding: entry['mode'] === 'embedding' ? true : undefined,
+    vision: flag(entry['supports_vision']),
+    audio_input: flag(entry['supports_audio_input']),
+    tools: flag(entry['supports_function_calling']),
+    reasoning: flag(entry['supports_reasoning']),
+    structured_output: flag(entry['supports_response_schema']),
+    price,
+  }
+  return [{ ...present(facts), id, family }]
+}
+
+function tokens(value: JsonValue | undefined): number | undefined {
+  const count = numberOf(value)
+  return count !== undefined && Number.isInteger(count) && count > 0 ? count : undefined
+}
+
+function flag(value: JsonValue | undefined): true | undefined {
+  return value === true ? true : undefined
+}
+
+function present(values: Readonly<Record<string, JsonValue | undefined>>): JsonObject {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+}
+
+function litellmRates(entry: JsonObject, suffix: string): Record<string, number> {
+  const rates: Record<string, number> = {}
+  for (const [kind, name] of Object.entries(LITELLM_RATES)) {
+    const rate = perMillion(entry[name + suffix])
+    if (rate !== undefined) rates[kind] = rate
+  }
+  const lasting = perMillion(entry[`cache_creation_input_token_cost_above_1hr${suffix}`])
+  if (lasting !== undefined) rates['cache_write_1h'] = lasting
+  return rates
+}
+
+/** Null for a price in other units, or by steps of the length that the catalogue does not have. */
+function litellmPrice(entry: JsonObject): JsonObject | null {
+  const rates = litellmRates(entry, '')
+  if (rates['input'] === undefined || (rates['output'] === undefined && entry['mode'] !== 'embedding'))
+    return null
+  const long = litellmLong(entry, '')
+  const tiers = Object.entries(LITELLM_TIERS).flatMap(([tier, suffix]): [string, JsonValue][] => {
+    const own = litellmRates(entry, suffix)
+    if (own['input'] === undefined || own['output'] === undefined) return []
+    return [[tier, tierOf(rates, { own, long, ownLong: litellmLong(entry, suffix) })]]
+  })
+  const search = numberOf(objectOf(entry['search_context_cost_per_query'])['search_context_size_medium'])
+  const extra = Object.entries(objectOf(entry['provider_specific_entry'])).filter(([name]) => name === 'fast')
+  const serviceTiers = Object.fromEntries([...tiers, ...extra])
+  return {
+    ...rates,
+    output: rates['output'] ?? 0,
+    ...(Object.keys(serviceTiers).length > 0 ? { service_tiers: serviceTiers } : {}),
+    ...(search === undefined ? {} : { calls: { web_search: search } }),
+    ...(long === null ? {} : { long_context: long }),
+  }
+}
+
+/** The rates for long prompts, of the shortest length that has any. */
+function litellmLong(entry: JsonObject, suffix: string): JsonObject | null {
+  for (const thousands of [128, 200, 256, 272, 512]) {
+    const above = `_above_${String(thousands)}k_tokens${suffix}`
+    const [input, output] = [
+      perMillion(entry[`input_cost_per_token${above}`]),
+      perMillion(entry[`output_cost_per_token${above}`]),
+    ]
+    if (input === undefined || output === undefined) continue
+    const caches = {
+      cache_read: perMillion(entry[`cache_read_input_token_cost${above}`]),
+      cache_write: perMillion(entry[`cache_creation_input_token_cost${above}`]),
+    }
+    return { above_input_tokens: thousands * 1000, input, output, ...present(caches) }
+  }
+  return null
+}
+
+interface TierRates {
+  readonly own: Readonly<Record<string, number>>
+  readonly long: JsonObject | null
+  readonly ownLong: JsonObject | null
+}
+
+/** Vendors round the rates of tiers to cents per million tokens. */
+const ROUNDING_USD = 0.005 + 1e-9
+
+/** One multiple if all rates have it, else the rates of the tier. */
+function tierOf(rates: Readonly<Record<string, number>>, { own, long, ownLong }: TierRates): JsonValue {
+  const multiple = Number(((own['input'] ?? 0) / (rates['input'] || 1)).toPrecision(4))
+  const isMultiple = (usual: number | undefined, rate: number | undefined, tolerance: number): boolean => {
+    return usual === undefined || rate === undefined || Math.abs(usual * multiple - rate) <= tolerance
+  }
+  const isExact = ['input', 'output'].every((kind) => {
+    const [usual, rate] = [numberOf(long?.[kind]), numberOf(ownLong?.[kind])]
+    return isMultiple(rates[kind], own[kind], 1e-9) && isMultiple(usual, rate, ROUNDING_USD)
+  })
+  const isOne = Object.entries(own).every(([kind, rate]) => isMultiple(rates[kind], rate, ROUNDING_USD))
+  if (isExact && isOne) return multiple
+  return { ...own, ...(ownLong === null ? {} : { long_context: ownLong }) }
+}
+
+/** Our kinds, by the names of genai-prices. */
+const GENAI_RATES = {
+  input: 'input_mtok',
+  output: 'output_mtok',
+  cache_read: 'cache_read_mtok',
+  cache_write: 'cache_write_mtok',
+  cache_write_1h: 'cache_write_1h_mtok',
+  reasoning: 'output_reasoning_mtok',
+  input_audio: 'input_audio_mtok',
+  output_audio: 'output_audio_mtok',
+  cached_audio: 'cache_audio_read_mtok',
+  input_image: 'input_image_mtok',
+  output_image: 'output_image_mtok',
+} as const
+const GENAI_CALLS = { web_search: 'web_searches_kcount', file_search: 'storage_searches_kcount' } as const
+
+function genaiSource(providers: readonly JsonValue[]): PriceSource | null {
+  const known = providers.filter(isObject).filter((provider) => Array.isArray(provider['models']))
+  if (known.length === 0) return null
+  return { name: 'genai-prices', models: distinct(known.flatMap(genaiModels)) }
+}
+
+function genaiModels(provider: JsonObject): SourceModel[] {
+  const vendor = stringOf(provider['id']) ?? ''
+  const family = Object.hasOwn(FAMILIES, vendor) ? FAMILIES[vendor] : undefined
+  const models = Array.isArray(provider['models']) ? provider['models'].filter(isObject) : []
+  if (family === undefined) return []
+  return models.flatMap((model) => {
+    const price = genaiPrices(model['prices'])
+    const id = stringOf(model['id']) ?? ''
+    if (price === null || !/^[!-~]{1,256}$/.test(id) || /[/: ]/.test(id)) return []
+    const variants = equalNames(model['match']).filter((name) => name !== id)
+    const facts = { context_window: tokens(model['context_window']), price }
+    return [id, ...variants].map((name) => ({ ...present(facts), id: name, family }))
+  })
+}
+
+/** The names that a rule equals, alone or as one of several. */
+function equalNames(match: JsonValue | undefined): string[] {
+  const rule = objectOf(match)
+  const own = stringOf(rule['equals'])
+  const several = Array.isArray(rule['or']) ? rule['or'].flatMap(equalNames) : []
+  return [...(own === undefined ? [] : [own]), ...several].filter((name) => /^[!-~]{1,256}$/.test(name))
+}
+
+/** A price, or prices with dates; hours of the day are left out. */
+function genaiPrices(prices: JsonValue | undefined): JsonValue | null {
+  if (!Array.isArray(prices)) return genaiPrice(objectOf(prices))
+  const dated = prices.filter(isObject).flatMap((each): JsonObject[] => {
+    const { start_date: from, start_time: hour } = objectOf(each['constraint'])
+    const price = genaiPrice(objectOf(each['prices']))
+    if (price === null || hour !== undefined) return []
+    return [{ ...(typeof from === 'string' ? { from } : {}), ...price }]
+  })
+  if (dated.length === 0) return null
+  const [only] = dated
+  return dated.length === 1 && only !== undefined && only['from'] === undefined ? only : dated
+}
+
+function genaiPrice(price: JsonObject): JsonObject | null {
+  const rates: Record<string, number> = {}
+  const long: Record<string, number> = {}
+  let above: number | undefined
+  for (const [kind, name] of Object.entries(GENAI_RATES)) {
+    const value = price[name]
+    const rate = numberOf(isObject(value) ? value['base'] : value)
+    if (rate === undefined) continue
+    rates[kind] = rate
+    const tiers = isObject(value) && Array.isArray(value['tiers']) ? value['tiers'] : []
+    const tier = objectOf(tiers[0])
+    const [start, longRate] = [numberOf(tier['start']), numberOf(tier['price'])]
+    if (start === undefined || longRate === undefined) continue
+    // A start of 271,999 and one of 272,000 are the same limit.
+    above ??= Math.round(start / 1000) * 1000
+    long[kind] = longRate
+  }
+  if (rates['input'] === undefined) return null
+  const calls = Object.entries(GENAI_CALLS).flatMap(([tool, name]): [string, number][] => {
+    const each = numberOf(price[name])
+    return each === undefined ? [] : [[tool, each / 1000]]
+  })
+  const { input = rates['input'], output = rates['output'] ?? 0, cache_read, cache_write } = long
+  const longContext = {
+    above_input_tokens: above ?? 0,
+    input,
+    output,
+    ...present({ cache_read, cache_write }),
+  }
+  return {
+    ...rates,
+    output: rates['output'] ?? 0,
+    ...(calls.length > 0 ? { calls: Object.fromEntries(calls) } : {}),
+    ...(above === undefined ? {} : { long_context: longContext }),
+  }
+}
