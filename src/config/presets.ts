@@ -42,7 +42,7 @@ export interface Preset {
   readonly quirks: QuirksConfig
   /** Quirks for embeddings; absent if there are none. */
   readonly embeddings?: QuirksConfig
-  /** Prices of its embedding models, which are in no catalogue. */
+  /** Prices of its models that embed, rank or moderate, which are in no catalogue. */
   readonly prices?: Readonly<Record<string, ModelPrice>>
   /** Whether it has the legacy endpoint `/completions`. */
   readonly completions?: true
@@ -50,6 +50,8 @@ export interface Preset {
   readonly operations?: TaskForms
 }
 
+/** Cohere's usual price of a search. */
+const SEARCH: ModelPrice = { perSearch: 0.002 }
 const COHERE: TaskForms = { ...NO_TASKS, rerank: 'cohere' }
 const COHERE_V1: TaskForms = { ...NO_TASKS, rerank: 'cohere-v1' }
 const JINA: TaskForms = { ...NO_TASKS, rerank: 'jina' }
@@ -204,6 +206,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     prices: {
       'mistral-embed': { input: 0.1, output: 0 },
       'codestral-embed': { input: 0.15, output: 0 },
+      'mistral-moderation': { input: 0, output: 0 },
     },
     operations: { ...NO_TASKS, moderations: 'mistral' },
   },
@@ -294,6 +297,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     keyHeader: null,
     completions: true,
     quirks: PLAIN,
+    prices: { 'omni-moderation': { input: 0, output: 0 } },
   },
   // "API overview".
   anthropic: {
@@ -402,6 +406,8 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     keyHeader: null,
     quirks: { ...PLAIN, drop: ['logit_bias', 'top_logprobs', 'n', 'parallel_tool_calls', 'store', 'user'] },
     operations: COHERE,
+    // "Pricing".
+    prices: { 'rerank-v3.5': SEARCH, 'rerank-v4.0-fast': SEARCH, 'rerank-v4.0-pro': { perSearch: 0.0025 } },
   },
   // LiteLLM. What a model takes differs.
   nvidia: {
@@ -682,6 +688,13 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     quirks: PLAIN,
     embeddings: { ...PLAIN, drop: ['user'], rename: { dimensions: 'output_dimension' } },
     operations: { ...NO_TASKS, rerank: 'voyage' },
+    // "Pricing".
+    prices: {
+      'rerank-2.5': { input: 0.05, output: 0 },
+      'rerank-2.5-lite': { input: 0.02, output: 0 },
+      'rerank-3': { input: 0.05, output: 0 },
+      'rerank-3-lite': { input: 0.02, output: 0 },
+    },
   },
   // "Text Embeddings Inference API": ranking has no version in its path.
   tei: {
