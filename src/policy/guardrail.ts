@@ -109,7 +109,11 @@ export class Guardrail {
   ): Promise<Verdict> {
     const limit = on === 'request' ? REQUEST_LIMIT : this.config.windowChars
     const { name, action, timeoutMs } = this.config
-    const steps = boundedSteps(verdictSteps(rules, parts, { action, limit }), timeoutMs, of.signal)
+    const steps = boundedSteps(
+      verdictSteps(rules, parts, { action, limit }),
+      { leftMs: timeoutMs },
+      of.signal,
+    )
     const size = parts.reduce((sum, { text }) => sum + text.length, 0)
     const short = size > SHORT ? null : atOnce(stepsWithin(steps, AT_ONCE_MS))
     const begun = short ?? (await of.inTurns(stepsWithin(steps, IN_TURNS_MS)))

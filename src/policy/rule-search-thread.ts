@@ -30,7 +30,7 @@ parentPort?.on('message', ({ id, search }: SearchMessage) => {
     return
   }
   const { name, patterns, parts, timeoutMs } = search
-  const steps = boundedSteps(verdictSteps(setOf(name, patterns), parts, search), timeoutMs, NEVER)
+  const steps = boundedSteps(verdictSteps(setOf(name, patterns), parts, search), { leftMs: timeoutMs }, NEVER)
   if (jobs.push({ id, search, steps }) === 1) setImmediate(turn)
 })
 

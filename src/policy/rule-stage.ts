@@ -5,7 +5,7 @@
 import { fragmentOf, type ChatEvent } from '../formats/chat/event.js'
 import { atOnce, type Steps } from '../formats/wire/steps.js'
 import { AT_ONCE_MS, type Guardrail, type JudgedRequest } from './guardrail.js'
-import { boundedSteps, stepsWithin, WholeTexts } from './whole-texts.js'
+import { boundedSteps, stepsWithin, WholeTexts, type CpuTime } from './whole-texts.js'
 import type { RuleSet } from './rules/rule-set.js'
 import { TextScan } from './rules/text-scan.js'
 import {
@@ -48,12 +48,15 @@ export class RuleStage implements Stage {
   private readonly maxWithheldChars: number
   private out: StageEvent[] = []
   private tookMs = 0
+  /** For all events together: many small ones must not take more than a whole text. */
+  private readonly time: CpuTime
 
   constructor({ guardrail, rules, of, isBuffered }: RuleStageParts) {
     this.guardrail = guardrail
     this.rules = rules
     this.of = of
-    const { action, windowChars } = guardrail.config
+    const { action, windowChars, timeoutMs } = guardrail.config
+    this.time = { leftMs: timeoutMs }
     this.withheld = isBuffered || action === 'block' ? [] : null
     this.maxWithheldChars = isBuffered ? Infinity : windowChars
     this.scan = this.newScan()
@@ -99,7 +102,7 @@ export class RuleStage implements Stage {
   private *inTime(judged: Steps<Stop | null>, unjudged: () => readonly ChatEvent[]): Steps<Stop | null> {
     const { guardrail, of } = this
     try {
-      return yield* boundedSteps(judged, guardrail.config.timeoutMs, of.signal)
+      return yield* boundedSteps(judged, this.time, of.signal)
     } catch (error) {
       const stop = stopAfterError(guardrail, of, error)
       if (stop === null) for (const each of unjudged()) this.push(each)

@@ -6,24 +6,36 @@ import { GuardError, PASS, type Part, type Verdict } from './verdict.js'
 import type { RuleSet } from './rules/rule-set.js'
 import { TextScan } from './rules/text-scan.js'
 
+/** The CPU time that the rules may still take for a request, or for a whole reply. */
+export interface CpuTime {
+  leftMs: number
+}
+
+/** A shorter step did not wait for a core. */
+const SHORT_MS = 0.2
+
 /**
- * The steps until they have taken `timeoutMs` together, without the time between them, or until the client
+ * The steps until they have taken the time that is left, without the time between them, or until the client
  * has left: then throws `GuardError`.
  */
-export function* boundedSteps<T>(steps: Steps<T>, timeoutMs: number, signal: AbortSignal): Steps<T> {
-  let tookMs = 0
+export function* boundedSteps<T>(steps: Steps<T>, time: CpuTime, signal: AbortSignal): Steps<T> {
   for (;;) {
+    if (time.leftMs < 0) throw new GuardError('its rules took too long')
     const beganMs = performance.now()
     const cpuBefore = process.cpuUsage()
     const { done, value } = steps.next()
+    const tookMs = performance.now() - beganMs
+    time.leftMs -= tookMs < SHORT_MS ? tookMs : Math.min(tookMs, cpuMsSince(cpuBefore))
     if (done === true) return value
-    const { user, system } = process.cpuUsage(cpuBefore)
-    // A step that waited for a core took less than its time; other threads may have added to the CPU.
-    tookMs += Math.min(performance.now() - beganMs, (user + system) / 1000)
     if (signal.aborted) throw new GuardError('the client has left')
-    if (tookMs > timeoutMs) throw new GuardError('its rules took too long')
     yield
   }
+}
+
+/** A step that waited for a core took less than its time; other threads may have added to the CPU. */
+function cpuMsSince(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1000
 }
 
 /** The result of the steps; null if they have taken longer and are not at their end. */

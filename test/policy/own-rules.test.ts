@@ -369,6 +369,16 @@ void t.test('rules that take too long end after timeout_ms, and with the client'
   t.ok(used <= 100_000, 'the search has ended')
 })
 
+void t.test('timeout_ms holds for a whole reply, in however many events it arrives', async (t) => {
+  const slow = SLOW.replace('[request]', '[response]')
+  const { ask, provider } = await startScene(t, `  slow: { ${slow}, timeout_ms: 100 }`)
+  provider.reply = { text: 'aaaaab'.repeat(40_000), split: (text) => text.match(/.{1,60}/g) ?? [] }
+  const watch = stopwatch()
+  const reply = await ask('chat', 'gpt-5.4', { stream: true })
+  t.match(reply.raw, /guardrail_unavailable/)
+  t.ok(watch() < 10_000, 'it does not run on')
+})
+
 void t.test('a long search runs beside other requests, which go on', async (t) => {
   const { ask, provider } = await startScene(t, `  slow: { ${SLOW}, timeout_ms: 60000 }`)
   // Loads what one request needs, and the thread.

@@ -123,7 +123,7 @@ export const guardrailSchema = z.strictObject({
   timeout_ms: whole(1, DAY_MS)
     .optional()
     .describe(
-      'Maximum time of one judgement: connection, request and whole reply; of own rules, CPU time. Default: 1000, with `plugin` 50.',
+      'Maximum time of one judgement: connection, request and whole reply; of own rules, CPU time for a request, and for a whole reply in all its events. Default: 1000, with `plugin` 50.',
     ),
   on_error: z
     .enum(['open', 'closed'])
