@@ -8,11 +8,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { Network, networksMissing } from './containers.js'
+import { needing, packagesMissing } from './missing-parts.js'
 import { eventually, show, succeeds } from './shell.js'
 
-const reason = networksMissing()
-const skip = reason === null ? {} : { skip: reason }
-if (reason !== null && process.env['CI'] === 'true') throw new Error(reason)
+const skip = needing(networksMissing(), await packagesMissing())
 
 /** The fenced blocks of a page in a language. */
 function blocksOf(page: string, language: string): string[] {
