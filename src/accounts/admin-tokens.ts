@@ -7,7 +7,8 @@ import type { AdminToken } from '../store/admin-tokens.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import { digestOf, newAdminSecret, randomBase62 } from './key-secret.js'
-import { checkedName } from './keys.js'
+import { isShownName } from './changes/fields.js'
+import { invalid } from './changes/refusal.js'
 import { unforeseen, type Sources } from './sources.js'
 
 /** What a token may do. `X:write` includes `X:read`; `keys:write` also reads keys and writes denials. */
@@ -59,8 +60,7 @@ interface NewAdminToken extends Sources {
 }
 
 /**
- * Creates a token and returns its secret, which is not stored. Throws `malformed_request` with the field,
- * `store_unavailable`.
+ * Creates a token and returns its secret, which is not stored. Throws a `Refusal`, `store_unavailable`.
  */
 export async function createAdminToken(
   store: Pick<Store, 'adminTokens'>,
@@ -87,32 +87,49 @@ export async function createAdminToken(
   return { token, secret }
 }
 
-/** The scopes in the order of `SCOPES`. Throws `malformed_request`. */
+/** The name of a token. Throws a `Refusal`. */
+function checkedName(text: string): string {
+  const name = text.trim()
+  if (isShownName(name)) return name
+  throw invalid(
+    'name',
+    'The value of "name" is not valid.',
+    'Send 1 to 100 characters without spaces at the ends.',
+  )
+}
+
+/** The scopes in the order of `SCOPES`. Throws a `Refusal`. */
 function checkedScopes(scopes: readonly string[], hasAccount: boolean): Scope[] {
   if (scopes.length === 0) {
-    throw malformed(`a token needs at least one scope: ${SCOPES.join(', ')}`, 'scopes')
+    throw invalid(
+      'scopes',
+      'The value of "scopes" is not valid.',
+      `Send a list of 1 to ${SCOPES.length} items.`,
+    )
   }
-  const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
-  if (unknown !== undefined) {
-    const shown = unknown.slice(0, 100)
-    throw malformed(`there is no scope "${shown}": use ${SCOPES.join(', ')}`, 'scopes')
+  const unknown = scopes.findIndex((scope) => !SCOPES.some((known) => known === scope))
+  if (unknown !== -1) {
+    const field = `scopes[${unknown}]`
+    throw invalid(field, `The value of "${field}" is not valid.`, `Use one of ${SCOPES.join(', ')}.`)
   }
   if (hasAccount && scopes.some((scope) => scope.startsWith('config:'))) {
-    throw malformed(
-      'a token with an account cannot have config:read or config:write: the configuration belongs to no account',
+    throw invalid(
       'scopes',
+      'A token with an account cannot have config:read or config:write: the configuration belongs to no account.',
+      'Send another value.',
     )
   }
   return SCOPES.filter((scope) => scopes.includes(scope))
 }
 
-/** Throws `malformed_request`. */
+/** Throws a `Refusal`. */
 function checkedExpiry(expiresAtMs: number | undefined, nowMs: number): number {
   if (expiresAtMs === undefined) return nowMs + TOKEN_DAYS.usual * DAY_MS
   // A minute of grace for clients that add 366 days to their own clock.
   const mostMs = nowMs + TOKEN_DAYS.most * DAY_MS + 60_000
   if (expiresAtMs > nowMs && expiresAtMs <= mostMs) return expiresAtMs
-  throw malformed(`a token expires in the future, at most ${TOKEN_DAYS.most} days from now`, 'expires_at')
+  const detail = `A token expires in the future, at most ${TOKEN_DAYS.most} days from now.`
+  throw invalid('expires_at', detail, 'Send another value.')
 }
 
 /** Removes tokens 30 days after they ended. */

@@ -6,7 +6,7 @@ import type { GroupRolesConfig } from '../config/config.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import { highestRole, roleOf, type AccountRole, type GatewayRole, type Member, type User } from './account.js'
-import { memberChange, userChange } from './audit-changes.js'
+import { memberChange, userChange } from './changes/audit-text.js'
 
 /** What a user's groups give. */
 export interface GroupRoles {

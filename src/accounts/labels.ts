@@ -17,6 +17,9 @@ export const LABEL_VALUE = /^[!-+\--~]{1,64}$/
 /** The label that sets the priority under overload: `high`, `low`, or any other value for normal. */
 export const PRIORITY = 'priority'
 
+/** The label with the name of who made an object for `sluice apply`. */
+export const MANAGED_BY = 'managed-by'
+
 export const NO_LABELS: Labels = Object.freeze({})
 
 /** The validated labels, sorted by name. Throws `malformed_request` with `param` `labels…`. */

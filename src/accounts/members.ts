@@ -1,14 +1,15 @@
 /** Creates users, and makes them members of accounts; for the dashboard and the command line. */
-import { malformed } from '../errors.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { userPages } from '../store/list-all.js'
 import type { Store, UserEdit } from '../store/store.js'
 import type { Account, AccountRole, Member, User } from './account.js'
-import { checkedEmail, conflictError } from './change-accounts.js'
+import { checkedEmail } from './changes/change-accounts.js'
+import { conflictRefusal } from './changes/decide.js'
+import { invalid, noAccount } from './changes/refusal.js'
 import { randomBase62 } from './key-secret.js'
 import { endWhatCouldNotGive, type LinkStore } from './link-makers.js'
 import { hashPassword, newPassword } from './password.js'
-import { noAccount, type Sources } from './sources.js'
+import type { Sources } from './sources.js'
 
 /** Data of a new user. */
 interface NewUser extends Sources {
@@ -43,7 +44,7 @@ export async function createUser(
   }
   const outcome = await store.users.create(user, audit(user))
   if (outcome === 'created') return { user, generatedPassword }
-  throw malformed('a user with this e-mail exists', 'email')
+  throw invalid('email', 'A user with this e-mail address exists.', 'Use another address.')
 }
 
 /** The user with the address; a new one, without a password, if there is none. */
@@ -153,7 +154,7 @@ export async function setMember(
       return { write: { members: [after], audit: audit(before, after) } }
     },
   })
-  if (result.kind === 'conflict') throw conflictError(result.conflict)
+  if (result.kind === 'conflict') throw conflictRefusal(result.conflict, account.name)
   const [member] = result.kind === 'refused' ? [result.reason] : (result.writes.members ?? [])
   if (!member) throw noAccount()
   if (result.kind === 'written') {
@@ -220,6 +221,6 @@ export async function removeMember(
       return { write: { removedMembers: [email], audit: audit(before) } }
     },
   })
-  if (result.kind === 'conflict') throw conflictError(result.conflict)
+  if (result.kind === 'conflict') throw conflictRefusal(result.conflict, account.name)
   return result.kind === 'written'
 }

@@ -7,7 +7,9 @@ import { GatewayError } from '../errors.js'
 import type { PlanName } from './account.js'
 
 /** The plans of a configuration. */
-export type Plans = Readonly<Record<PlanName, Pick<PlanConfig, 'priceUsd' | 'maxKeys'>>>
+export type Plans = Readonly<
+  Record<PlanName, Pick<PlanConfig, 'priceUsd' | 'maxKeys'> & Partial<Pick<PlanConfig, 'limits'>>>
+>
 
 /** The plans of a file that names no other. */
 export const BUILT_IN_PLANS = {

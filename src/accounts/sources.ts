@@ -1,5 +1,5 @@
 /** What changes of accounts, keys, members and tokens have in common: clock, randomness, and errors. */
-import { GatewayError, malformed } from '../errors.js'
+import { GatewayError } from '../errors.js'
 import type { RandomBytes } from './key-secret.js'
 
 /** Clock and randomness; tests pass their own. */
@@ -12,9 +12,4 @@ export interface Sources {
 /** Ids and digests are random, so a collision means a broken random source. */
 export function unforeseen(kind: string, outcome: string): GatewayError {
   return new GatewayError('bug', `the store refused a new ${kind}: ${outcome}`)
-}
-
-/** The account does not exist. */
-export function noAccount(): GatewayError {
-  return malformed('there is no such account', 'account')
 }

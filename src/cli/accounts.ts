@@ -2,17 +2,15 @@
  * `sluice accounts`: creates accounts, changes their plans, disables, enables and lists them, beside a
  * running gateway. `accounts/` has the rules.
  */
-import { roleOf, type Account, type PlanName, type User } from '../accounts/account.js'
+import { roleOf, type Account, type User } from '../accounts/account.js'
 import {
+  changeAccount,
+  checkedPlan,
   createAccount,
   type NewAccount,
-  plansText,
-  setDisabled,
-  setParent,
-  setPlan,
-} from '../accounts/change-accounts.js'
-import { accountChange, type AuditChange } from '../accounts/audit-changes.js'
-import { isPlanOf, planOfNewAccounts, type Plans } from '../accounts/plans.js'
+} from '../accounts/changes/change-accounts.js'
+import type { Changing } from '../accounts/changes/change-keys.js'
+import { planOfNewAccounts } from '../accounts/plans.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import { newRequestId } from '../http/request-id.js'
 import type { AuditEntry } from '../store/audit-trail.js'
@@ -118,7 +116,7 @@ async function create(session: StoreSession, values: NewAccountOptions): Promise
   const { email, name, parent: parentName } = values
   const parent = parentName === undefined ? null : await namedAccount(session, parentName)
   if (parentName !== undefined && parent === null) return 1
-  const plan = values.plan === undefined ? planOfNewAccounts(plans) : planOf(values.plan, plans)
+  const plan = values.plan === undefined ? planOfNewAccounts(plans) : checkedPlan(values.plan, plans)
   const password = values.passwordStdin ? (await terminal.input()).replace(/\r?\n$/, '') : null
   const role = values.admin ? 'admin' : 'owner'
   const options: NewAccount = {
@@ -127,13 +125,10 @@ async function create(session: StoreSession, values: NewAccountOptions): Promise
     password,
     ...(email === undefined ? {} : { email }),
     ...(name === undefined ? {} : { name }),
-    ...(parent === null ? {} : { parentId: parent.id }),
+    ...(parent === null ? {} : { parentId: parent.id, parentName: parent.name }),
   }
-  const { account, user, generatedPassword } = await createAccount(store, options, {
-    audit: (made) => [
-      accountEntry(made.id, 'account.create', `${role}, plan ${plan}`, accountChange(null, made)),
-    ],
-  })
+  const made = await createAccount(store, options, { actor: commandActor() })
+  const { account, user, generatedPassword } = made
   if (values.json) {
     const secret = generatedPassword === null ? {} : { password: generatedPassword }
     const { id, name } = account
@@ -151,19 +146,16 @@ async function create(session: StoreSession, values: NewAccountOptions): Promise
   return 0
 }
 
-function accountEntry(id: string, action: string, detail: string, change: AuditChange): AuditEntry {
-  return commandEntry({ accountId: id, action, target: id, detail, ...change })
+/** The store as a command changes it. */
+export function changingBy({ store, plans }: Pick<StoreSession, 'store' | 'plans'>): Changing {
+  return { store, plans, nowMs: Date.now(), actor: commandActor() }
 }
 
-async function changePlan(session: StoreSession, name: string, text: string): Promise<number> {
-  const { store, plans, terminal } = session
-  const plan = planOf(text, plans)
+async function changePlan(session: StoreSession, name: string, plan: string): Promise<number> {
+  const { plans, terminal } = session
   const account = await namedAccount(session, name)
   if (account === null) return 1
-  await setPlan(store, account.id, {
-    plan,
-    audit: (before, after) => (before.plan === after.plan ? [] : [planEntry(before, after)]),
-  })
+  await changeAccount(changingBy(session), account, { plan })
   const limit = plans[plan]?.maxKeys ?? null
   const keys = limit === null ? 'any number of keys' : `at most ${limit} keys`
   terminal.out(`${account.id} (${account.email ?? account.name}): plan ${plan}, ${keys}`)
@@ -171,25 +163,14 @@ async function changePlan(session: StoreSession, name: string, text: string): Pr
 }
 
 async function changeParent(session: StoreSession, name: string, parentName: string): Promise<number> {
-  const { store, terminal } = session
+  const { terminal } = session
   const account = await namedAccount(session, name)
   if (account === null) return 1
   const parent = parentName === 'none' ? null : await namedAccount(session, parentName)
   if (parentName !== 'none' && parent === null) return 1
-  await setParent(store, account.id, {
-    parentId: parent?.id ?? null,
-    audit: (before, after) => {
-      const detail = parent === null ? 'no parent' : `parent ${parent.name}`
-      return [accountEntry(after.id, 'account.change', detail, accountChange(before, after))]
-    },
-  })
+  await changeAccount(changingBy(session), account, { parent: parent?.name ?? null })
   terminal.out(`${account.id} (${account.name}): ${parent === null ? 'no parent' : `parent ${parent.name}`}`)
   return 0
-}
-
-function planEntry(before: Account, after: Account): AuditEntry {
-  const detail = `${before.plan} → ${after.plan}`
-  return accountEntry(after.id, 'account.plan', detail, accountChange(before, after))
 }
 
 async function switchAccount(
@@ -197,18 +178,11 @@ async function switchAccount(
   accountName: string,
   action: 'disable' | 'enable',
 ): Promise<number> {
-  const { store, terminal } = session
   const account = await namedAccount(session, accountName)
   if (account === null) return 1
   const { id, name, email = name } = account
-  await setDisabled(store, id, {
-    disabled: action === 'disable',
-    audit: (before, after) =>
-      before.disabled === after.disabled
-        ? []
-        : [accountEntry(id, `account.${action}`, email, accountChange(before, after))],
-  })
-  terminal.out(`${id} (${email}): ${action}d`)
+  await changeAccount(changingBy(session), account, { disabled: action === 'disable' })
+  session.terminal.out(`${id} (${email}): ${action}d`)
   return 0
 }
 
@@ -260,11 +234,6 @@ function accountOf(
     throw new UsageError(`'sluice accounts ${action}' accepts --account or --email, not both`)
   }
   return required(account ?? email, `sluice accounts ${action}`, '--account ACCOUNT')
-}
-
-function planOf(text: string, plans: Plans): PlanName {
-  if (isPlanOf(plans, text)) return text
-  throw new UsageError(`--plan must be ${plansText(plans)}, not "${text}"`)
 }
 
 /** As the dashboard writes them; the actor is the user of the operating system. */

@@ -2,6 +2,8 @@
  * What commands share: how they are declared (with Commander), how their arguments are parsed, and the texts
  * of their help and of wrong usage. A command with actions has one subcommand for each.
  */
+import { Refusal } from '../accounts/changes/refusal.js'
+import { isOptionValue, optionOf } from './option-names.js'
 import {
   Command,
   CommanderError,
@@ -88,9 +90,17 @@ export async function runCommand(command: CommandUnknownOpts, argv: readonly str
   try {
     await command.parseAsync(words, { from: 'user' })
   } catch (error) {
+    if (error instanceof Refusal) throw commandError(error)
     if (!(error instanceof CommanderError) || error.exitCode !== 0) throw error
     process.stdout.write(help)
   }
+}
+
+/** A refused change with the names of the options; a wrong value of one is wrong usage. */
+export function commandError(refusal: Refusal): Refusal | UsageError {
+  const own = refusal.named(optionOf)
+  const isUsage = refusal.refusal === 'invalid_field' && isOptionValue(refusal.field ?? '')
+  return isUsage ? new UsageError(own.message) : own
 }
 
 /** Options may come before the action: `sluice keys --config FILE list`. */

@@ -2,17 +2,18 @@
  * The accounts of the demo: a company and a shop below it, with members in every role, keys and limits. What
  * is made up has a name that begins with `sample-`, and its keys have the label `data=sample`.
  */
-import { accountChange, keyChange, memberChange, userChange } from '../accounts/audit-changes.js'
-import { createAccount } from '../accounts/change-accounts.js'
+import { shownAmounts } from '../config/schema/limits-schema.js'
+import { memberChange, userChange } from '../accounts/changes/audit-text.js'
+import { createAccount } from '../accounts/changes/change-accounts.js'
 import type { Account, AccountRole, KeyLimits, User } from '../accounts/account.js'
-import { createKey, revokeKey } from '../accounts/keys.js'
+import { createKey, revokeKey, type Changing } from '../accounts/changes/change-keys.js'
 import { createUser, setMember } from '../accounts/members.js'
 import { hashPassword, newPassword } from '../accounts/password.js'
 import type { Plans } from '../accounts/plans.js'
 import { newRequestId } from '../http/request-id.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
-import type { DemoApp } from './demo-traffic.js'
+import { SAMPLE_DATA, type DemoApp } from './demo-traffic.js'
 
 /** A user of the demo; all have the same password. */
 interface DemoUser {
@@ -82,7 +83,7 @@ export async function createDemoAccounts(
   await join(store, shop, member, 'member')
   await join(store, company, member, 'viewer')
   await join(store, shop, await newUser(parts, VIEWER, null), 'viewer')
-  const { secret } = await createKey(store, { plans, account: company, name: 'demo' })
+  const { secret } = await createKey(sampleChange(parts, SAMPLE_DATA), company, { name: 'demo' })
   const keys: SampleKey[] = []
   for (const [name, { owner: of, team, share }] of entriesOf(APPS)) {
     const account = of === 'shop' ? shop : company
@@ -97,9 +98,7 @@ export async function createDemoAccounts(
   }
   const leaked = { name: 'sample-leaked', team: 'shop', createdBy: OWNER }
   const { key } = await newSampleKey(parts, shop, leaked)
-  const ended = keyChange(key, { ...key, revokedAtMs: Date.now() })
-  const what = { accountId: shop.id, target: key.id, detail: key.name, ...ended }
-  await revokeKey(store, key, { audit: [sampleEntry({ action: 'key.revoke', ...what })] })
+  await revokeKey(sampleChange(parts, SAMPLE_DATA), shop, key)
   return { password, secret, keys }
 }
 
@@ -120,13 +119,8 @@ async function newAccount(
   },
 ): Promise<Account> {
   const role = account.email === ADMIN ? 'admin' : 'owner'
-  const audit = (after: Account): AuditEntry[] => [
-    sampleEntry({
-      ...{ accountId: after.id, action: 'account.create', target: after.id },
-      ...{ detail: after.name, ...accountChange(null, after) },
-    }),
-  ]
-  return (await createAccount(store, { ...account, password, role }, { hash, audit })).account
+  const actor = { actor: SAMPLE_DATA, address: null }
+  return (await createAccount(store, { ...account, password, role }, { hash, actor })).account
 }
 
 async function newUser({ store, password, hash }: Parts, email: string, role: User['role']): Promise<User> {
@@ -152,20 +146,18 @@ async function join(store: Store, account: Account, user: User, role: AccountRol
 }
 
 async function newSampleKey(
-  { store, plans }: Parts,
+  parts: Parts,
   account: Account,
   { name, team, createdBy }: { readonly name: string; readonly team: string; readonly createdBy: string },
 ) {
-  return createKey(store, {
-    ...{ plans, account, name, createdBy, labels: { data: 'sample', team } },
-    ...(name === 'sample-nightly-batch' ? { limits: BATCH_LIMITS } : {}),
-    audit: (key) => [
-      sampleEntry({
-        ...{ accountId: account.id, action: 'key.create', target: key.id },
-        ...{ detail: name, ...keyChange(null, key) },
-      }),
-    ],
+  return createKey(sampleChange(parts, createdBy), account, {
+    ...{ name, labels: { data: 'sample', team } },
+    ...(name === 'sample-nightly-batch' ? { limits: shownAmounts(BATCH_LIMITS) } : {}),
   })
+}
+
+function sampleChange({ store, plans }: Pick<Parts, 'store' | 'plans'>, actor: string): Changing {
+  return { store, plans, nowMs: Date.now(), actor: { actor, address: null } }
 }
 
 /** An entry of the audit trail; its actor names the sample data. */
@@ -173,7 +165,7 @@ function sampleEntry(
   what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail' | 'before' | 'after'>,
 ): AuditEntry {
   const atMs = Date.now()
-  return { id: newRequestId(atMs), atMs, actor: 'sample data', address: null, ...what }
+  return { id: newRequestId(atMs), atMs, actor: SAMPLE_DATA, address: null, ...what }
 }
 
 function entriesOf<Key extends string, Value>(record: Record<Key, Value>): [Key, Value][] {

@@ -3,6 +3,10 @@
  * every page of the dashboard has data. Times of day, models and failures are the same in each demo; no
  * request is sent to an upstream.
  */
+import { changeKey } from '../accounts/changes/change-keys.js'
+import { BUILT_IN_PLANS } from '../accounts/plans.js'
+import { shownAmounts } from '../config/schema/limits-schema.js'
+import { GatewayError } from '../errors.js'
 import type { Catalogue } from '../config/config.js'
 import { seededRandom, type RandomSource } from '../emulator/seeded-random.js'
 import { newRequestId } from '../http/request-id.js'
@@ -147,6 +151,9 @@ export async function writeDemoTraffic(
 
 const CENT_NANO_USD = 10_000_000
 
+/** The actor of entries of the audit trail about sample data. */
+export const SAMPLE_DATA = 'sample data'
+
 /** A key whose budget of today is used up to a share. */
 interface SpentBudget {
   readonly key: Pick<DemoApp, 'accountId' | 'keyId'>
@@ -168,7 +175,12 @@ export async function limitDemoKey(
   const nanoUsdPerDay = cents * CENT_NANO_USD
   // Shortly after midnight UTC there are too few requests for a whole cent.
   const nanoUsd = share < 1 ? used : Math.max(used, nanoUsdPerDay)
-  await store.changeKey({ accountId, id: keyId }, { limits: { ...limits, nanoUsdPerDay } })
+  const account = await store.accountById(accountId)
+  if (account === null) throw new GatewayError('bug', 'an account of the demo is missing')
+  const settings = { limits: shownAmounts({ ...limits, nanoUsdPerDay }) }
+  const actor = { actor: SAMPLE_DATA, address: null }
+  const changing = { store, plans: BUILT_IN_PLANS, nowMs: Date.now(), actor }
+  await changeKey(changing, account, { key: { accountId, id: keyId }, settings, replacesMaps: true })
   const subject = `key:${keyId};own`
   await store.ledger.putBudgets([{ accountId, kind: 'usd_day', subject, period: day, nanoUsd }])
 }

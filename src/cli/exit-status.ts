@@ -4,7 +4,8 @@ import { GatewayError } from '../errors.js'
 import { escapeControls } from '../formats/wire/request-fields.js'
 import { hideSecrets } from '../hide-secrets.js'
 import { messageWithAdvice } from '../store/file-access.js'
-import { UsageError } from './command.js'
+import { Refusal } from '../accounts/changes/refusal.js'
+import { commandError, UsageError } from './command.js'
 
 /**
  * Prints the error of the command with that name, and returns the exit status. 2 of `sluice apply` means
@@ -28,7 +29,8 @@ export async function reporting(
 ): Promise<number> {
   try {
     return await work()
-  } catch (error) {
+  } catch (thrown) {
+    const error = thrown instanceof Refusal ? commandError(thrown) : thrown
     if (!(error instanceof GatewayError)) throw error
     // Clients must not see the cause; the operator at this terminal needs it.
     const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''

@@ -1,7 +1,7 @@
 /** `sluice export accounts`: prints what exists as documents of `sluice apply`, without secrets. */
+import { accountValues, keyValues, memberValues } from '../accounts/changes/fields.js'
 import { MAX_LEVELS, type Account } from '../accounts/account.js'
 import { hasName } from '../accounts/account.js'
-import { accountValues, keyValues, memberValues } from '../dashboard/admin/objects.js'
 import { yamlText } from '../config/yaml.js'
 import { isObject, type JsonObject } from '../formats/chat/json.js'
 import { everyAccount, everyKey } from '../store/list-all.js'

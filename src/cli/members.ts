@@ -10,7 +10,7 @@ import {
   type Member,
 } from '../accounts/account.js'
 import { memberState } from '../accounts/address-proof.js'
-import { memberChange, userChange } from '../accounts/audit-changes.js'
+import { memberChange, userChange } from '../accounts/changes/audit-text.js'
 import { ensureUser, removeMember, setMember } from '../accounts/members.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { commandEntry } from './accounts.js'

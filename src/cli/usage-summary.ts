@@ -2,7 +2,7 @@
  * `sluice usage summary`: totals by model, key, account, upstream or label. Unfiltered totals by model, key
  * and account come from daily sums; all others from the ledger entries.
  */
-import { findAccount } from '../accounts/change-accounts.js'
+import { findAccount } from '../accounts/changes/change-accounts.js'
 import { figuresOf } from '../dashboard/server/usage-figures.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { usd } from '../ledger/export-columns.js'

@@ -12,7 +12,7 @@ import { focusHeader, focusLines } from './focus-export.js'
 import { rangeOf, TIME_FORMS, type TimeOptions } from './time-range.js'
 import { entriesOf, filterOf, summarise, type FilterOptions, groupingOf } from './usage-summary.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
-import { findAccount } from '../accounts/change-accounts.js'
+import { findAccount } from '../accounts/changes/change-accounts.js'
 import {
   accountReport,
   isReportGrouping,

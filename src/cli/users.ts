@@ -4,7 +4,7 @@
  */
 import { GATEWAY_ROLES, roleOf, type GatewayRole, type User } from '../accounts/account.js'
 import { gatewayRoleOf, userState } from '../accounts/address-proof.js'
-import { userChange } from '../accounts/audit-changes.js'
+import { userChange } from '../accounts/changes/audit-text.js'
 import { changeUser, createUser } from '../accounts/members.js'
 import { hashPassword, newPassword } from '../accounts/password.js'
 import type { JsonObject } from '../formats/chat/json.js'

@@ -3,7 +3,7 @@
  * only `store`, `plans` and the names of models and upstreams of the configuration.
  */
 import type { Account } from '../accounts/account.js'
-import { findAccount } from '../accounts/change-accounts.js'
+import { findAccount } from '../accounts/changes/change-accounts.js'
 import type { Plans } from '../accounts/plans.js'
 import type { Catalogue, Config } from '../config/config.js'
 import { historyOf, recordsIn } from '../config/generations/history.js'

@@ -4,7 +4,7 @@
  * account in between, it reads and decides again. So a decision may compare what it read with an expected
  * state (`If-Match`), and no other change comes between the comparison and the write.
  */
-import { hasName, type Account, type ApiKey, type Member } from '../accounts/account.js'
+import { hasName, type Account, type ApiKey, type Member, type User } from '../accounts/account.js'
 import type { Steps } from '../formats/wire/steps.js'
 import type { AuditEntry } from './audit-trail.js'
 
@@ -14,6 +14,8 @@ export interface AccountReads {
   readonly members?: readonly string[] | 'all'
   /** Names of keys. */
   readonly keys?: readonly string[]
+  /** Ids of keys, also of those that no longer have a name. */
+  readonly keyIds?: readonly string[]
 }
 
 /** What a change has read. */
@@ -24,6 +26,8 @@ export interface AccountState {
   readonly members: ReadonlyMap<string, Member>
   /** The keys that have the names of `AccountReads` (`hasName`), by name. */
   readonly keys: ReadonlyMap<string, ApiKey>
+  /** The keys that have the ids of `AccountReads`. */
+  readonly keysById: ReadonlyMap<string, ApiKey>
   /** The keys that are not revoked. */
   readonly liveKeys: number
 }
@@ -32,13 +36,15 @@ export interface AccountState {
 export interface AccountWrites {
   /** Creates the account if it does not exist. Its name cannot change. */
   readonly account?: Account
-  /** Their users must exist (`Users.create`). */
+  /** The user that is made with the account and has its id; one of `members`. */
+  readonly login?: User
+  /** Their users must exist (`Users.create`), or be made with the account. */
   readonly members?: readonly Member[]
   /** Addresses of the members to remove. */
   readonly removedMembers?: readonly string[]
   /** Each takes its name, from an expired key too. */
   readonly newKeys?: readonly ApiKey[]
-  /** Replaced records of keys that were read; `revokedAtMs` revokes one. */
+  /** Replaced records of keys that were read; `revokedAtMs` revokes one. They take names as new ones do. */
   readonly keys?: readonly ApiKey[]
   /**
    * Removes the account with its members and keys; the other writes are ignored. Refused while it has
@@ -65,8 +71,8 @@ export function* decisionSteps<Reason>(
 const MOST_AT_ONCE = 100
 
 /** Whether a change reads more than that. */
-export function isLarge({ members = [], keys = [] }: AccountReads): boolean {
-  return (members === 'all' ? 0 : members.length) + keys.length > MOST_AT_ONCE
+export function isLarge({ members = [], keys = [], keyIds = [] }: AccountReads): boolean {
+  return (members === 'all' ? 0 : members.length) + keys.length + keyIds.length > MOST_AT_ONCE
 }
 
 /** The state of an account that does not exist. */
@@ -74,6 +80,7 @@ export const NO_ACCOUNT: AccountState = {
   account: null,
   members: new Map(),
   keys: new Map(),
+  keysById: new Map(),
   liveKeys: 0,
 }
 
@@ -82,6 +89,7 @@ export const NO_ACCOUNT: AccountState = {
  * id or digest of a new key is in use. `name_taken`: another account, or another key of this account that has
  * not expired, has the name. `no_parent`, `parent_loop`, `too_deep`: the parent does not exist, is below the
  * account, or has too many levels (`MAX_LEVELS`). `no_user`: the user of a member does not exist.
+ * `email_taken`: another user has the address of the user that is made with the account.
  */
 export type AccountConflict =
   | 'bad_name'
@@ -93,6 +101,7 @@ export type AccountConflict =
   | 'id_taken'
   | 'account_full'
   | 'no_user'
+  | 'email_taken'
 
 /** How a change ended. Only `written` changed the store. */
 export type AccountChangeResult<Reason> =
@@ -125,27 +134,23 @@ export interface UsersByEmail {
 }
 
 /**
- * Whether another key that has not expired has the name of one of the new keys after a change: `holders` have
- * the names now, `changed` are the keys that the change replaces.
+ * Whether two keys that have not expired have one name after a change: `written` are the new and the replaced
+ * records, `holders` have the names now. A key that has expired leaves its name to another one.
  */
 export function isAnyNameTaken(
-  newKeys: readonly ApiKey[],
-  changed: readonly ApiKey[],
+  written: readonly ApiKey[],
   holders: ReadonlyMap<string, ApiKey>,
   nowMs: number,
 ): boolean {
-  const written = [...changed, ...newKeys]
-  const ids = new Set(written.map(({ id }) => id))
   const isLive = ({ expiresAtMs = Infinity }: ApiKey): boolean => expiresAtMs > nowMs
-  const liveIds = new Map<string, Set<string>>()
-  for (const key of written) {
-    if (!hasName(key) || !isLive(key)) continue
-    liveIds.set(key.name, (liveIds.get(key.name) ?? new Set()).add(key.id))
-  }
-  return newKeys.filter(hasName).some(({ id, name }) => {
-    const holder = holders.get(name)
-    if (holder !== undefined && !ids.has(holder.id) && isLive(holder)) return true
-    const live = liveIds.get(name)
-    return live !== undefined && (live.size > 1 || !live.has(id))
-  })
+  const ids = new Set(written.map(({ id }) => id))
+  const names = new Set<string>()
+  return written
+    .filter((key) => hasName(key) && isLive(key))
+    .some(({ name }) => {
+      const holder = holders.get(name)
+      const isTaken = names.has(name) || (holder !== undefined && !ids.has(holder.id) && isLive(holder))
+      names.add(name)
+      return isTaken
+    })
 }

@@ -30,7 +30,7 @@ export interface AuditEntry {
   /** The id of the request that made the change; absent for commands and entries of earlier versions. */
   readonly requestId?: string
   /**
-   * The changed fields before and after (`accounts/audit-changes.ts`); null if the record did not exist,
+   * The changed fields before and after (`accounts/changes/audit-text.ts`); null if the record did not exist,
    * absent if no field changed and in entries of earlier versions.
    */
   readonly before?: JsonObject | null

@@ -5,7 +5,6 @@ import type { Store } from './store.js'
 
 /** The accounts of an engine; each method implements one of `Store`. */
 export interface AccountTable {
-  create(...args: Parameters<Store['createAccount']>): ReturnType<Store['createAccount']>
   byId: Store['accountById']
   byName: Store['accountByName']
   byEmail: Store['accountByEmail']
@@ -15,18 +14,14 @@ export interface AccountTable {
   childrenOf: Store['childrenOf']
   membersOf: Store['membersOf']
   memberOf: Store['memberOf']
-  change(...args: Required<Parameters<Store['changeAccount']>>): ReturnType<Store['changeAccount']>
 }
 
 /** The keys of an engine; each method implements one of `Store`. */
 export interface KeyTable {
-  create(...args: Required<Parameters<Store['createKey']>>): ReturnType<Store['createKey']>
   list: Store['listKeys']
   byId: Store['keyById']
   byName: Store['keyByName']
   countLive: Store['countKeys']
-  change(...args: Required<Parameters<Store['changeKey']>>): ReturnType<Store['changeKey']>
-  revoke(...args: Required<Parameters<Store['revokeKey']>>): ReturnType<Store['revokeKey']>
   remove: Store['removeKeys']
   find: Store['findKey']
 }
@@ -60,7 +55,6 @@ interface StoreParts extends Pick<
 export function buildStore({ accounts, keys, ...parts }: StoreParts): Store {
   return {
     ...parts,
-    createAccount: (account, auditEntries, login) => accounts.create(account, auditEntries, login),
     accountById: (id) => accounts.byId(id),
     accountByName: (name) => accounts.byName(name),
     accountByEmail: (email) => accounts.byEmail(email),
@@ -70,14 +64,10 @@ export function buildStore({ accounts, keys, ...parts }: StoreParts): Store {
     childrenOf: (accountId) => accounts.childrenOf(accountId),
     membersOf: (accountId) => accounts.membersOf(accountId),
     memberOf: (accountId, email) => accounts.memberOf(accountId, email),
-    changeAccount: (id, edit, auditEntries = () => []) => accounts.change(id, edit, auditEntries),
-    createKey: (key, maxKeys, auditEntries = []) => keys.create(key, maxKeys, auditEntries),
     listKeys: (accountId, query) => keys.list(accountId, query),
     keyById: (accountId, keyId) => keys.byId(accountId, keyId),
     keyByName: (accountId, name) => keys.byName(accountId, name),
     countKeys: (accountId) => keys.countLive(accountId),
-    changeKey: (key, edit, auditEntries = () => []) => keys.change(key, edit, auditEntries),
-    revokeKey: (key, atMs, auditEntries = []) => keys.revoke(key, atMs, auditEntries),
     removeKeys: (accountId, ids, beforeMs) => keys.remove(accountId, ids, beforeMs),
     findKey: (digest) => keys.find(digest),
   }

@@ -2,24 +2,9 @@
  * The interface of a store, with its records. Every engine implements it and passes the suite in
  * `test/store/contract`.
  */
-import type {
-  Account,
-  ApiKey,
-  KeyLimits,
-  KeyReference,
-  Member,
-  SavedView,
-  User,
-} from '../accounts/account.js'
-import type { Labels } from '../accounts/labels.js'
+import type { Account, ApiKey, Member, SavedView, User } from '../accounts/account.js'
 import type { AdminTokens } from './admin-tokens.js'
-import type {
-  AccountChange,
-  AccountChangeResult,
-  AccountConflict,
-  AccountsByName,
-  UsersByEmail,
-} from './account-changes.js'
+import type { AccountChange, AccountChangeResult, AccountsByName, UsersByEmail } from './account-changes.js'
 import type { AuditEntriesOf, AuditEntry, AuditTrail } from './audit-trail.js'
 import type { Denial, DenialSubject } from './denials.js'
 import type { Directory } from './account-and-key-lists.js'
@@ -46,31 +31,8 @@ export interface KeyChange {
   readonly digest: string | null
 }
 
-/**
- * The result of creating an account. `email_taken`: another user has the e-mail address of its login.
- * `bad_name`: an id, name or e-mail that an engine cannot store (empty, with spaces or control characters,
- * over 400 characters).
- */
-export type AccountOutcome = 'created' | 'email_taken' | AccountConflict
-
 /** The result of creating a user. */
 export type UserOutcome = 'created' | 'email_taken' | 'id_taken' | 'bad_name'
-
-/**
- * The result of creating a key. `id_taken`: its id or digest is in use, also by a revoked key.
- * `account_full`: the account has `StoreCapacity.keysPerAccount` keys, revoked ones included. `name_taken`:
- * another key of the account has the name (`hasName`), has not expired, and is not the one that this one
- * `replaces`.
- */
-export type KeyOutcome =
-  'created' | 'plan_limit' | 'account_full' | 'no_account' | 'id_taken' | 'name_taken' | 'bad_name'
-
-/** A change of an account; absent members stay. */
-export interface AccountEdit {
-  readonly plan?: Account['plan']
-  readonly disabled?: boolean
-  readonly updatedAtMs?: number
-}
 
 /** A change of a user; absent members stay, null removes the value. */
 export interface UserEdit {
@@ -118,18 +80,6 @@ export interface Users {
   ): Promise<User | 'email_taken' | null>
   /** What the user is a member of, in no order. */
   memberships(userId: string): Promise<Member[]>
-}
-
-/** A change of a key; absent members stay, null removes the value. */
-export interface KeyEdit {
-  readonly name?: string
-  readonly updatedAtMs?: number
-  readonly expiresAtMs?: number | null
-  readonly models?: readonly string[] | null
-  readonly allowTools?: readonly string[] | null
-  readonly limits?: KeyLimits | null
-  readonly labels?: Labels | null
-  readonly replacedBy?: string
 }
 
 /** Selects a page of a list. */
@@ -269,11 +219,6 @@ export interface Store {
   readonly users: Users
   /** Lists of keys and accounts in any order. */
   readonly directory: Directory
-  /**
-   * Creates an account and, if it has an `email`, its owner: `login` is that user, with the account's id.
-   * Both exist, or neither. Durable before it resolves.
-   */
-  createAccount(account: Account, auditEntries?: readonly AuditEntry[], login?: User): Promise<AccountOutcome>
   accountById(id: string): Promise<Account | null>
   accountByName(name: string): Promise<Account | null>
   /** The account that was made with this login. `email` is compared in lower case. */
@@ -294,38 +239,12 @@ export interface Store {
   keyByName(accountId: string, name: string): Promise<ApiKey | null>
   /** See `account-changes.ts`. Durable before it resolves. */
   transact<Reason = never>(change: AccountChange<Reason>): Promise<AccountChangeResult<Reason>>
-  /** Resolves with the changed account, or null if it does not exist. Durable before it resolves. */
-  changeAccount(
-    accountId: string,
-    edit: AccountEdit,
-    auditEntries?: AuditEntriesOf<Account>,
-  ): Promise<Account | null>
-  /**
-   * Adds a key if the account then has at most `maxKeys` that are not revoked (null: no limit), and at most
-   * `StoreCapacity.keysPerAccount` in all; counts and insert are one atomic step. Durable before it resolves.
-   */
-  createKey(key: ApiKey, maxKeys: number | null, auditEntries?: readonly AuditEntry[]): Promise<KeyOutcome>
   /** A page of the account's keys, revoked and expired ones included. */
   listKeys(accountId: string, query: PageQuery): Promise<Page<ApiKey>>
   /** Null if the account (null: any account) has no such key. */
   keyById(accountId: string | null, keyId: string): Promise<ApiKey | null>
   /** The number of the account's keys that are not revoked; 0 if the account does not exist. */
   countKeys(accountId: string): Promise<number>
-  /**
-   * Resolves with the changed key, or null if the account has no such key or the key is revoked. A function
-   * makes the change from the stored key; it is pure, and an engine may call it several times. Durable before
-   * it resolves. Null, too, if another key has the new name.
-   */
-  changeKey(
-    key: KeyReference,
-    edit: KeyEdit | ((key: ApiKey) => KeyEdit),
-    auditEntries?: AuditEntriesOf<ApiKey>,
-  ): Promise<ApiKey | null>
-  /**
-   * False if the account has no such key. Idempotent; the audit entries are written once. Durable before it
-   * resolves.
-   */
-  revokeKey(key: KeyReference, atMs: number, auditEntries?: readonly AuditEntry[]): Promise<boolean>
   /**
    * Removes those of the account's keys (at most 1,000) that were revoked, or expired, before
    * `endedBeforeMs`, and returns their number. It ignores other keys and unknown ids. The digests of removed

@@ -93,8 +93,18 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'rules are compared with all accounts and keys, which one place reads page by page',
   'accounts/members.ts → store/list-all.ts':
     'the user of an identity is looked for among all users, which one place reads page by page',
-  'accounts/audit-changes.ts → config/schema/limits-schema.ts':
+  'accounts/changes/audit-text.ts → config/schema/limits-schema.ts':
     'limits have one spelling, in the file and in the audit trail',
+  'accounts/changes/fields.ts → config/schema/limits-schema.ts':
+    'limits have one spelling, in the file and at every door of changes',
+  'accounts/changes/bounds.ts → config/schema/limits-schema.ts':
+    'limits have one spelling, in the file and at every door of changes',
+  'accounts/changes/decide.ts → config/schema/limits-schema.ts':
+    'limits have one spelling, in the file and at every door of changes',
+  'accounts/changes/field-types.ts → config/config-problem.ts':
+    'an unknown name gets the nearest one as advice, in the file and in objects',
+  'accounts/changes/decide.ts → http/request-id.ts': 'entries of the audit trail have ids as requests have',
+  'accounts/changes/change-keys.ts → store/list-all.ts': 'keys are read page by page, which one place does',
   'config/resolve-config.ts → store/store-address.ts':
     'the address of a store is parsed by one function, for checking the file and for opening',
 }

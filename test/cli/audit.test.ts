@@ -3,7 +3,7 @@
  * Method: the command's action on a real store, then the built program.
  */
 import t from 'tap'
-import { createAccount } from '../../src/accounts/change-accounts.js'
+import { createAccount } from '../../src/accounts/changes/change-accounts.js'
 import { command as accounts } from '../../src/cli/accounts.js'
 import { command as audit } from '../../src/cli/audit.js'
 import { UsageError } from '../../src/cli/command.js'

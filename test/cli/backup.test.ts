@@ -3,6 +3,7 @@
  * gateway can start on it.
  * Method: the built program while another process writes; then the store is replaced by the copy.
  */
+import { putAccount, putKey } from '../helpers/store-changes.js'
 import { copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
@@ -21,8 +22,8 @@ void t.test('a backup taken during writes can be restored', async (t) => {
   t.teardown(() => store.close())
   const ada = anAccount()
   const key = aKey(ada.id)
-  await store.createAccount(ada)
-  await store.createKey(key, null)
+  await putAccount(store, ada)
+  await putKey(store, key, null)
   let [isOver, written] = [false, 0]
   const writing = (async () => {
     for (; !isOver; written += 1) await store.ledger.settle(ledgerEntry(`during-${written}`))
@@ -45,7 +46,7 @@ void t.test('a backup taken during writes can be restored', async (t) => {
   for (let at = 0; at < Number(entries); at += 1) {
     if ((await restored.ledger.entry(null, `during-${at}`)) === null) t.fail(`entry ${at} is gone`)
   }
-  t.equal(await restored.createKey(aKey(ada.id), null), 'created', 'the copy accepts writes')
+  t.equal(await putKey(restored, aKey(ada.id), null), 'created', 'the copy accepts writes')
 })
 
 void t.test('a copy does not charge requests that run, and charges those that were lost', async (t) => {

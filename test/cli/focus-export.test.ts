@@ -4,7 +4,7 @@
  * Method: entries of two days settled in a store with accounts below each other; the lines of the command.
  */
 import t from 'tap'
-import { createAccount } from '../../src/accounts/change-accounts.js'
+import { createAccount } from '../../src/accounts/changes/change-accounts.js'
 import { command } from '../../src/cli/usage.js'
 import { ledgerEntry } from '../ledger/build-entry.js'
 import { newSession, runOn } from './session.js'

@@ -4,6 +4,7 @@
  * that only the target has.
  * Method: stores in temporary folders and databases of a real Redis; the built program for exit statuses.
  */
+import { editAccount, editKey, endKey, putAccount, putKey } from '../helpers/store-changes.js'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { command, runMigrate } from '../../src/cli/store.js'
@@ -55,9 +56,9 @@ void t.test('an interrupted copy is completed', async (t) => {
     withOpen(to, async (target) => {
       const [account] = await allAccounts(source)
       if (account === undefined) throw new Error('the source is empty')
-      await target.createAccount(account)
+      await putAccount(target, account)
       const [key] = await allKeys(source, account.id)
-      if (key !== undefined) await target.createKey(key, null)
+      if (key !== undefined) await putKey(target, key, null)
       await target.ledger.settle(ledgerEntry('r20', { atMs: NOON + 20 }))
     }),
   )
@@ -68,7 +69,7 @@ void t.test('an interrupted copy is completed', async (t) => {
 
 void t.test('records that only the target has are never changed', async (t) => {
   const foreign: [string, (target: Store) => Promise<unknown>, RegExp][] = [
-    ['an account', (target) => target.createAccount(anAccount('acc_eve')), /account 'acc_eve'/],
+    ['an account', (target) => putAccount(target, anAccount('acc_eve')), /account 'acc_eve'/],
     [
       'a row',
       (target) => target.ledger.settle(ledgerEntry('r_other', { atMs: NOON + HOUR })),
@@ -77,9 +78,9 @@ void t.test('records that only the target has are never changed', async (t) => {
     [
       'a revocation',
       async (target) => {
-        await target.createAccount(anAccount('acc_ada'))
-        await target.createKey(aKey(1), null)
-        await target.revokeKey({ accountId: 'acc_ada', id: 'key_1' }, NOON)
+        await putAccount(target, anAccount('acc_ada'))
+        await putKey(target, aKey(1), null)
+        await endKey(target, { accountId: 'acc_ada', id: 'key_1' }, NOON)
       },
       /key 'key_1'/,
     ],
@@ -150,7 +151,7 @@ void t.test('records are copied from sqlite to redis and back', { skip: redisMis
   // Killed between the record of an account and its name, which is written last.
   const [zoe] = await withOpen(from, (store) => allAccounts(store))
   if (zoe === undefined) throw new Error('the source is empty')
-  await withOpen(server.url(), (store) => store.createAccount(zoe))
+  await withOpen(server.url(), (store) => putAccount(store, zoe))
   t.equal(await server.ask('hdel', 'sluice:{accounts}:names', 'acc_zoe'), 1)
   t.equal(await server.ask('hdel', 'sluice:{accounts}:ids', 'acc-zoe'), 1)
   t.equal(await server.ask('zrem', 'sluice:{accounts}:by-name', 'acc-zoe'), 1)
@@ -165,8 +166,8 @@ void t.test(
     const [from, back] = sqlitePlaces(t)
     const to = freshDatabases(await startRedis(t))()
     await withOpen(from, async (store) => {
-      await store.createAccount(anAccount('acc_ada'), [], aLogin('acc_ada'))
-      await store.createKey({ ...aKey(1), labels: { team: 'red' } }, null)
+      await putAccount(store, anAccount('acc_ada'), [], aLogin('acc_ada'))
+      await putKey(store, { ...aKey(1), labels: { team: 'red' } }, null)
       const views = [
         { id: 'b', name: 'Most spend', url: '/keys?sort=-spend' },
         { id: 'a', name: 'Slow', url: '/requests?sort=-durationMs&model=gpt%2D4' },
@@ -175,7 +176,7 @@ void t.test(
       for (const [n, team] of ['blue', 'green'].entries()) {
         const edit = { labels: { team, since: 'é' } }
         const of = { accountId: 'acc_ada', id: 'key_1' }
-        await store.changeKey(of, edit, (before, after) => {
+        await editKey(store, of, edit, (before, after) => {
           const fields = { before: { labels: { ...before.labels } }, after: { ...after.labels } }
           const what = {
             action: 'key.change',
@@ -344,15 +345,15 @@ function anEntry(n: number) {
 /** Adds two accounts (one disabled), keys of every kind, ledger entries, and sums of deleted entries. */
 async function filled(url: string): Promise<void> {
   await withOpen(url, async (store) => {
-    await store.createAccount(anAccount('acc_zoe'), [], aLogin('acc_zoe'))
-    await store.createAccount(anAccount('acc_ada'), [], aLogin('acc_ada'))
-    await store.changeAccount('acc_zoe', { disabled: true })
+    await putAccount(store, anAccount('acc_zoe'), [], aLogin('acc_zoe'))
+    await putAccount(store, anAccount('acc_ada'), [], aLogin('acc_ada'))
+    await editAccount(store, 'acc_zoe', { disabled: true })
     const limited = { models: ['gpt-*'], limits: { requestsPerMinute: 5 }, expiresAtMs: NOON + DAY }
-    await store.createKey(aKey(2), null)
-    await store.createKey({ ...aKey(1), ...limited }, null)
-    await store.createKey({ ...aKey(3), replaces: 'key_2' }, null)
-    await store.createKey(aKey(4, 'acc_zoe'), null)
-    await store.revokeKey({ accountId: 'acc_ada', id: 'key_3' }, NOON)
+    await putKey(store, aKey(2), null)
+    await putKey(store, { ...aKey(1), ...limited }, null)
+    await putKey(store, { ...aKey(3), replaces: 'key_2' }, null)
+    await putKey(store, aKey(4, 'acc_zoe'), null)
+    await endKey(store, { accountId: 'acc_ada', id: 'key_3' }, NOON)
     for (let n = 1; n <= 3; n += 1) await store.auditTrail.add(anEntry(n))
     const old = { atMs: NOON - 40 * DAY, keyId: 'key_old', hops: { firstContent: 75 } }
     await store.ledger.settle(ledgerEntry('old1', old))
@@ -380,13 +381,14 @@ async function filled(url: string): Promise<void> {
 /** Changes the store like a gateway that runs after the first copy. */
 async function changed(url: string): Promise<void> {
   await withOpen(url, async (store) => {
-    await store.changeAccount('acc_ada', { plan: 'max' })
-    await store.revokeKey({ accountId: 'acc_zoe', id: 'key_4' }, NOON + 5)
-    await store.changeKey(
+    await editAccount(store, 'acc_ada', { plan: 'max' })
+    await endKey(store, { accountId: 'acc_zoe', id: 'key_4' }, NOON + 5)
+    await editKey(
+      store,
       { accountId: 'acc_ada', id: 'key_1' },
       { name: 'new', limits: null, replacedBy: 'key_5', labels: { team: 'blue' } },
     )
-    await store.createKey(aKey(5), null)
+    await putKey(store, aKey(5), null)
     await store.auditTrail.add(anEntry(4))
     await store.adminTokens.add(aToken(4))
     await store.adminTokens.change('tok_1', (token) => ({ ...token, revokedAtMs: NOON + 5 }))

@@ -125,7 +125,7 @@ void t.test('the program exits with 2 and prints the suggestion on standard erro
     ],
     [
       ['accounts', 'create', '--email', 'a@b.example', '--plan', 'gold', '--config', good],
-      `sluice: --plan must be starter, pro or max, not "gold"\n'sluice accounts --help' describes it\n`,
+      `sluice: The value of "--plan" is not valid. Use starter, pro, max.\n'sluice accounts --help' describes it\n`,
     ],
     [
       ['accounts', 'set-plan', '--plan', 'pro', '--config', 'none.yaml'],

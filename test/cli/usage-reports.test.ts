@@ -4,8 +4,8 @@
  * Method: entries settled in a store in a temporary folder.
  */
 import t from 'tap'
-import { createAccount } from '../../src/accounts/change-accounts.js'
-import { createKey, revokeKey } from '../../src/accounts/keys.js'
+import { createAccount } from '../../src/accounts/changes/change-accounts.js'
+import { createKey, revokeKey } from '../helpers/keys.js'
 import { command } from '../../src/cli/usage.js'
 import { ledgerEntry } from '../ledger/build-entry.js'
 import { newSession, runOn } from './session.js'

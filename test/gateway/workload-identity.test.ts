@@ -3,6 +3,7 @@
  * its own kind, and a denial is in force within a second, also for running requests, on both stores.
  * Method: an issuer and a gateway in this process, and tokens signed with `jose`.
  */
+import { editAccount } from '../helpers/store-changes.js'
 import { createPublicKey, createSecretKey } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -10,7 +11,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SignJWT } from 'jose'
 import t, { type Test } from 'tap'
-import { createAccount, setDisabled } from '../../src/accounts/change-accounts.js'
+import { createAccount } from '../../src/accounts/changes/change-accounts.js'
 import { denyIdentity } from '../../src/accounts/denials.js'
 import { openStore } from '../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
@@ -62,7 +63,7 @@ metrics: { labels: { app: 5, class: 5 } }
     email: 'off@example.com',
     password: null,
   })
-  await setDisabled(opened, off.id, { disabled: true })
+  await editAccount(opened, off.id, { disabled: true })
   return { gateway, issuer, key, accountId: account.id }
 }
 

@@ -1,6 +1,6 @@
 /** Creates a key of the test's account in a store that other processes may have open. */
-import { createAccount, findAccount } from '../../src/accounts/change-accounts.js'
-import { createKey } from '../../src/accounts/keys.js'
+import { createAccount, findAccount } from '../../src/accounts/changes/change-accounts.js'
+import { createKey } from '../helpers/keys.js'
 import type { Store } from '../../src/store/store.js'
 import { EMAIL } from '../process/program.js'
 

@@ -3,8 +3,9 @@
  * with such tools.
  */
 import type { Test } from 'tap'
-import { findAccount } from '../../src/accounts/change-accounts.js'
-import { createKey, type NewKeySettings } from '../../src/accounts/keys.js'
+import { findAccount } from '../../src/accounts/changes/change-accounts.js'
+import { createKey } from '../helpers/keys.js'
+import { type NewKeySettings } from '../helpers/keys.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import { openStore } from '../../src/store/open-store.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../helpers/gateway.js'

@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import { createKey } from '../../src/accounts/keys.js'
+import { createKey } from '../helpers/keys.js'
 import type { Labels } from '../../src/accounts/labels.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import { openStore } from '../../src/store/open-store.js'

@@ -6,8 +6,8 @@
  * other work.
  */
 import t from 'tap'
-import { createKey } from '../../src/accounts/keys.js'
-import { findAccount } from '../../src/accounts/change-accounts.js'
+import { createKey } from '../helpers/keys.js'
+import { findAccount } from '../../src/accounts/changes/change-accounts.js'
 import { openStore } from '../../src/store/open-store.js'
 import { EMAIL, startServe, type Served } from '../process/program.js'
 import { dirname, join } from 'node:path'

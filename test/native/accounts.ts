@@ -1,7 +1,7 @@
 /** A gateway on either store with two accounts that share an account at a provider, for tests. */
 import type { Test } from 'tap'
-import { createAccount } from '../../src/accounts/change-accounts.js'
-import { createKey } from '../../src/accounts/keys.js'
+import { createAccount } from '../../src/accounts/changes/change-accounts.js'
+import { createKey } from '../helpers/keys.js'
 import { openStore } from '../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { startRedis } from '../helpers/redis.js'

@@ -4,10 +4,10 @@
  * Method: two stores, a provider that records what reaches it, direct requests beside the batches.
  */
 import t from 'tap'
-import { findAccount } from '../../src/accounts/change-accounts.js'
+import { findAccount } from '../../src/accounts/changes/change-accounts.js'
 import { eventually } from '../faults/scene.js'
 import { rowsOf } from '../helpers/ledger.js'
-import { createKey, type NewKeySettings } from '../../src/accounts/keys.js'
+import { createKey, type NewKeySettings } from '../helpers/keys.js'
 import { openStore } from '../../src/store/open-store.js'
 import { openAccounts, STORES, type Accounts } from './accounts.js'
 

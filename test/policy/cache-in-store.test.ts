@@ -3,14 +3,15 @@
  * everywhere; the store has no text of them.
  * Method: two gateways in this process on one store, SQLite and Redis; orders are those of the command.
  */
+import { editAccount, endKey } from '../helpers/store-changes.js'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { createAccount } from '../../src/accounts/change-accounts.js'
-import { createKey } from '../../src/accounts/keys.js'
+import { createAccount } from '../../src/accounts/changes/change-accounts.js'
+import { createKey } from '../helpers/keys.js'
 import { command } from '../../src/cli/cache.js'
 import type { StoreSession } from '../../src/cli/with-store.js'
 import { GATEWAY, runOn } from '../cli/session.js'
@@ -113,9 +114,9 @@ async function exercise(t: Test, url?: string): Promise<void> {
   const left = async (): Promise<string[]> =>
     (await store.sealedRecords.list('reply', {}, Date.now())).map(({ accountId }) => accountId)
   t.equal((await left()).length, 2)
-  await store.revokeKey({ accountId: account.id, id: key.id }, Date.now())
+  await endKey(store, { accountId: account.id, id: key.id }, Date.now())
   await until(async () => !(await left()).includes(account.id), 'the replies of a revoked key')
-  await store.changeAccount(other.account.id, { disabled: true })
+  await editAccount(store, other.account.id, { disabled: true })
   await until(async () => (await left()).length === 0, 'the replies of a disabled account')
   await until(
     async () => (await two.metrics.text()).includes('\nsluice_cache_entries 0'),

@@ -5,8 +5,8 @@
  */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
-import { createAccount } from '../../src/accounts/change-accounts.js'
-import { createKey } from '../../src/accounts/keys.js'
+import { createAccount } from '../../src/accounts/changes/change-accounts.js'
+import { createKey } from '../helpers/keys.js'
 import { openStore } from '../../src/store/open-store.js'
 import { eventually } from '../faults/scene.js'
 import { startGateway } from '../helpers/gateway.js'

@@ -1,7 +1,7 @@
 /** Keys of several accounts, and requests with large bodies. */
 import { request } from 'node:http'
-import { createAccount } from '../../src/accounts/change-accounts.js'
-import { createKey } from '../../src/accounts/keys.js'
+import { createAccount } from '../../src/accounts/changes/change-accounts.js'
+import { createKey } from '../helpers/keys.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import { openStore } from '../../src/store/open-store.js'
 

@@ -2,12 +2,13 @@
  * Goal: the price of each plan and the number of its keys.
  * Method: the shipped configuration, and accounts in a real store.
  */
+import { editAccount } from '../helpers/store-changes.js'
 import t from 'tap'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { Account, PlanName } from '../../src/accounts/account.js'
-import { createAccount, setPlan } from '../../src/accounts/change-accounts.js'
-import { createKey, revokeKey } from '../../src/accounts/keys.js'
+import { createAccount } from '../../src/accounts/changes/change-accounts.js'
+import { createKey, revokeKey } from '../helpers/keys.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import { openSqlite } from '../../src/store/sqlite/open-sqlite.js'
 import type { Store } from '../../src/store/store.js'
@@ -72,9 +73,9 @@ void t.test('S8: max has no limit', async (t) => {
 void t.test('S8: a larger plan allows more keys, a smaller one removes none', async (t) => {
   const { store, account: owner } = await account(t, 'starter')
   for (let at = 0; at < 5; at += 1) await createKey(store, { plans, account: owner, name: `key ${at}` })
-  await setPlan(store, owner.id, { plan: 'pro' })
+  await editAccount(store, owner.id, { plan: 'pro' })
   await createKey(store, { plans, account: { ...owner, plan: 'pro' }, name: 'sixth' })
-  await setPlan(store, owner.id, { plan: 'starter' })
+  await editAccount(store, owner.id, { plan: 'starter' })
   await t.rejects(createKey(store, { plans, account: owner, name: 'seventh' }), {
     message: /allows/,
   })

@@ -2,11 +2,11 @@
  * The places in which `sluice apply` makes its changes: the store of the configuration, or the admin API of a
  * gateway, with its token. Both plan and apply the same documents.
  */
+import type { Differences, FreshKey } from '../../accounts/changes/decide.js'
 import { readFileSync } from 'node:fs'
 import { LABEL_VALUE } from '../../accounts/labels.js'
 import type { Plans } from '../../accounts/plans.js'
 import { withoutSecret } from '../../dashboard/admin/apply.js'
-import type { Differences, FreshKey } from '../../dashboard/admin/decide-changes.js'
 import {
   importWarnings,
   readDocuments,
@@ -16,7 +16,7 @@ import {
   type WantedObject,
 } from '../../dashboard/admin/documents.js'
 import type { Holdings } from '../../dashboard/admin/group-documents.js'
-import { textIn, without } from '../../dashboard/admin/field-types.js'
+import { textIn, without } from '../../accounts/changes/field-types.js'
 import {
   planApply,
   runApply,

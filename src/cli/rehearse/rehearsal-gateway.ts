@@ -6,8 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createAccount } from '../../accounts/change-accounts.js'
-import { createKey } from '../../accounts/keys.js'
+import { createAccount } from '../../accounts/changes/change-accounts.js'
+import { createKey } from '../../accounts/changes/change-keys.js'
 import type { Catalogue, Config, UpstreamConfig, RouteConfig } from '../../config/config.js'
 import { createSnapshot } from '../../config/create-snapshot.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
@@ -57,7 +57,9 @@ export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise
   const store = await openStore(config.store)
   const options = { email: 'rehearsal@example.com', plan: 'max', password: null } as const
   const { account } = await createAccount(store, options)
-  const { secret } = await createKey(store, { plans: config.plans, account, name: 'rehearsal' })
+  const actor = { actor: 'rehearsal', address: null }
+  const changing = { store, plans: config.plans, nowMs: Date.now(), actor }
+  const { secret } = await createKey(changing, account, { name: 'rehearsal' })
   const { catalogue } = rehearsed
   const snapshot = createSnapshot(
     { config, catalogue, fileHash: '' },

@@ -1,18 +1,27 @@
 /** Accounts and their limits in the admin API. */
-import type { Account, KeyLimits } from '../../accounts/account.js'
-import { randomBase62 } from '../../accounts/key-secret.js'
-import { ACCOUNT_NAME } from '../../accounts/names.js'
-import { isObject, type JsonObject } from '../../formats/chat/json.js'
-import type { AdminToken } from '../../store/admin-tokens.js'
-import type { AccountDecision, AccountState } from '../../store/account-changes.js'
+import { parentName } from '../../accounts/changes/audit-text.js'
+import { accountBeyond, limitsAbove } from '../../accounts/changes/bounds.js'
 import {
+  type ChangeContext,
   changeEntry,
-  conflictProblem,
+  conflictRefusal,
   decideAccount,
   decideLimits,
-  parentName,
-  type ChangeContext,
-} from './decide-changes.js'
+} from '../../accounts/changes/decide.js'
+import {
+  ACCOUNT_LIMIT_FIELDS,
+  LIMIT_FIELDS,
+  accountFields,
+  accountNameFault,
+  accountValues,
+  surplusLabels,
+} from '../../accounts/changes/fields.js'
+import { faulty, invalid } from '../../accounts/changes/refusal.js'
+import type { Account, KeyLimits } from '../../accounts/account.js'
+import { randomBase62 } from '../../accounts/key-secret.js'
+import { type JsonObject } from '../../formats/chat/json.js'
+import type { AdminToken } from '../../store/admin-tokens.js'
+import type { AccountDecision, AccountState } from '../../store/account-changes.js'
 import { unmet } from './conditional-requests.js'
 import {
   Faults,
@@ -23,23 +32,14 @@ import {
   textType,
   without,
   type Fields,
-} from './field-types.js'
+} from '../../accounts/changes/field-types.js'
 import { readLabelFilters, matchesLabels, LABEL_FILTER } from './label-filters.js'
-import {
-  ACCOUNT_LIMIT_FIELDS,
-  accountFields,
-  accountObject,
-  accountTag,
-  accountValues,
-  assertCount,
-  LIMIT_FIELDS,
-  limitsObject,
-} from './objects.js'
-import { faulty, invalid, notFound, Problem } from './problem-details.js'
+import { accountObject, accountTag, limitsObject } from './objects.js'
+import { notFound, Problem, type Refused } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed, misnamed, sees } from './token-access.js'
-import { accountBeyond, limitsAbove, tokenBounds } from './token-bounds.js'
+import { tokenBounds } from './token-bounds.js'
 import { withBelow } from '../server/account-selection.js'
 
 const TEXT = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
@@ -198,7 +198,7 @@ function limitsReply(account: Account): JsonReply {
 }
 
 /** Why nothing was written. `again`: what was read before the transaction has changed. */
-type Reason = Problem | 'again' | { readonly unchanged: Account }
+type Reason = Refused | 'again' | { readonly unchanged: Account }
 
 async function put(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
@@ -231,8 +231,7 @@ async function putOnce(services: AdminServices, request: AdminRequest): Promise<
     const refusal = misnamed(await store.accountById(token.accountId), name)
     if (refusal !== null) throw refusal
   }
-  const above = isNamed ? wanted : current['parent']
-  const most = bounds === null ? [] : await limitsBelow(services, above)
+  const most = await limitsBelow(services, isNamed ? wanted : current['parent'])
   const nowMs = now()
   const accountId = existing?.id ?? `acc_${randomBase62(16)}`
   const context = { nowMs, actor: actorOf(request), accountId, account: name }
@@ -256,12 +255,12 @@ async function putOnce(services: AdminServices, request: AdminRequest): Promise<
   if (result.kind === 'conflict') {
     // Another request has created it in the meantime.
     if (result.conflict === 'name_taken' && existing === null) return 'again'
-    throw conflictProblem(result.conflict, name)
+    throw conflictRefusal(result.conflict, name)
   }
   if (result.kind === 'refused') {
     const { reason } = result
     if (reason === 'again') return 'again'
-    if (reason instanceof Problem) throw reason
+    if (reason instanceof Error) throw reason
     return accountReply(services, reason.unchanged)
   }
   const { account } = result.writes
@@ -280,21 +279,10 @@ function decisionOf(
   return { write: { account: item, audit } }
 }
 
-/** The problem of too many labels after a merge patch; null for none. */
-export function surplusLabels({ labels }: JsonObject): Problem | null {
-  const faults = new Faults()
-  assertCount(isObject(labels) ? Object.keys(labels).length : 0, 'labels', faults)
-  return faults.all.length === 0 ? null : faulty(faults.all)
-}
-
 function assertNew(name: string, isPatch: boolean): void {
   if (isPatch) throw notFound()
-  if (ACCOUNT_NAME.test(name)) return
-  throw invalid(
-    'name',
-    `"${name.slice(0, 100)}" is no name of an account.`,
-    'Use 1 to 63 characters of a-z, 0-9 and "-", which is neither first nor last.',
-  )
+  const fault = accountNameFault(name)
+  if (fault !== null) throw invalid('name', ...fault)
 }
 
 /**
@@ -308,7 +296,7 @@ async function assertMayChange(
   isPatch: boolean,
 ): Promise<void> {
   if (!(await sees(services, token, existing))) {
-    throw isPatch ? notFound() : conflictProblem('name_taken', existing.name)
+    throw isPatch ? notFound() : conflictRefusal('name_taken', existing.name)
   }
   assertNotOwn(token, existing)
 }
@@ -336,13 +324,14 @@ async function addParent(
       field: 'parent',
       fix: 'Send its account, or one below it, as the parent.',
     })
-  } else if (wanted !== null) throw conflictProblem('no_parent', '')
+  } else if (wanted !== null) throw conflictRefusal('no_parent', '')
 }
 
 /** The limits that hold for accounts with the parent. */
 async function limitsBelow(services: AdminServices, parent: unknown): Promise<KeyLimits[]> {
   const account = typeof parent === 'string' ? await services.store.accountByName(parent) : null
-  return account === null ? [] : limitsAbove(services, account)
+  const { store, snapshot } = services
+  return account === null ? [] : limitsAbove({ store, plans: snapshot().config.plans }, account)
 }
 
 /** Runs a change of an existing account that the token may make. */
@@ -353,7 +342,7 @@ async function changeAccount(
     account: Account,
     context: ChangeContext,
     state: AccountState,
-  ) => AccountDecision<Problem | { readonly unchanged: Account }>,
+  ) => AccountDecision<Refused | { readonly unchanged: Account }>,
 ): Promise<Account> {
   const { store, now } = services
   const existing = await accountNamed(services, request.token, request.path['name'] ?? '')
@@ -361,14 +350,14 @@ async function changeAccount(
   const { id: accountId, name: account } = existing
   const nowMs = now()
   const context = { nowMs, actor: actorOf(request), accountId, account }
-  const result = await store.transact<Problem | { readonly unchanged: Account }>({
+  const result = await store.transact<Refused | { readonly unchanged: Account }>({
     ...{ accountId, nowMs },
     decide: (state) =>
       state.account === null ? { refuse: notFound() } : decide(state.account, context, state),
   })
-  if (result.kind === 'conflict') throw conflictProblem(result.conflict, account)
+  if (result.kind === 'conflict') throw conflictRefusal(result.conflict, account)
   if (result.kind === 'written') return result.writes.account ?? existing
-  if (result.reason instanceof Problem) throw result.reason
+  if (result.reason instanceof Error) throw result.reason
   return result.reason.unchanged
 }
 
@@ -429,7 +418,7 @@ async function putLimits(services: AdminServices, request: AdminRequest): Promis
   const given = (isPatch ? readPatch : readObject)(fields, body, { current, faults })
   if (faults.all.length > 0) throw faulty(faults.all)
   const bounds = await tokenBounds(services, token)
-  const most = bounds === null ? [] : await limitsBelow(services, await nameOfParent(services, named))
+  const most = await limitsBelow(services, await nameOfParent(services, named))
   const account = await changeAccount(services, request, (before, context) => {
     const values = shownLimits(before)
     const failed = unmet(conditions, textIn(limitsObject(before)['etag']))

@@ -2,6 +2,7 @@
  * The admin API of one process. A request passes the checks of this file in order: path and method, token,
  * rate, scope, query, body; then its handler runs. It keeps no state that another process would need.
  */
+import { faulty } from '../../accounts/changes/refusal.js'
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 import { parseSteps } from '../../formats/wire/json/parse-body.js'
 import { atOnce, type Steps } from '../../formats/wire/steps.js'
@@ -12,9 +13,9 @@ import { abortReply, beginReply, isClosed, sendReply } from '../../http/respond.
 import { adminTurns } from '../../store/turn-queue.js'
 import { GatewayError } from '../../errors.js'
 import { conditionsOf, isUnchanged } from './conditional-requests.js'
-import { choiceType, Faults } from './field-types.js'
+import { choiceType, Faults } from '../../accounts/changes/field-types.js'
 import { openapiDocument } from './openapi.js'
-import { faulty, Problem, problemOf } from './problem-details.js'
+import { Problem, problemOf } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, CsvReply, Parameters } from './route.js'
 import { adminRoutes } from './routes.js'
 import type { AdminServices } from './services.js'

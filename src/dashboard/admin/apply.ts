@@ -1,26 +1,18 @@
 /** `POST /admin/v1/apply`: what `sluice apply --server` sends. */
-import type { Account, ApiKey, KeyLimits } from '../../accounts/account.js'
+import { type FieldFault, faulty } from '../../accounts/changes/refusal.js'
+import type { Account } from '../../accounts/account.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { unmet } from './conditional-requests.js'
-import {
-  documentSteps,
-  importWarnings,
-  MANAGED_BY,
-  titleOf,
-  type DocumentFault,
-  type WantedObject,
-} from './documents.js'
-import { FLAG, Faults, readObject, textIn, textType, without } from './field-types.js'
-import type { Fields, FieldType } from './field-types.js'
-import { accountValues, keyValues } from './objects.js'
+import { documentSteps, importWarnings, titleOf, type DocumentFault, type WantedObject } from './documents.js'
+import { FLAG, Faults, readObject, textIn, textType } from '../../accounts/changes/field-types.js'
+import type { Fields, FieldType } from '../../accounts/changes/field-types.js'
 import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './plan-and-apply.js'
-import { faulty, Problem, type FieldFault } from './problem-details.js'
+import { Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { actorOf, type AdminServices } from './services.js'
 import type { ApplyOptions, Holdings } from './group-documents.js'
 import { misnamed, sees } from './token-access.js'
-import { accountBeyond, documentLimits, keyBeyond, tokenBounds, withEnd } from './token-bounds.js'
-import type { TokenBounds } from './token-bounds.js'
+import { tokenBounds } from './token-bounds.js'
 import { LABEL_VALUE } from '../../accounts/labels.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { adminTurns } from '../../store/turn-queue.js'
@@ -92,8 +84,8 @@ async function apply(services: AdminServices, request: AdminRequest): Promise<Ad
     prune: values['prune'] === true,
     managedBy: textIn(values['managed_by']),
     adopt: values['adopt'] === true,
-    permissionFor: permissions(services, request.token, objects),
-    latestEndMs: bounds?.endsAtMs ?? null,
+    permissionFor: permissions(services, request.token),
+    bounds,
   }
   assertPrune(options.prune, request)
   const plan = await planApply(options)
@@ -117,83 +109,43 @@ function assertPrune(prune: boolean, { token }: AdminRequest): void {
   })
 }
 
-/** What a token with an account may change: read for one account, before the transaction that applies it. */
+/**
+ * Which accounts a token with an account may change: read for one account, before the transaction that
+ * applies it.
+ */
 export function permissions(
   services: Pick<AdminServices, 'store' | 'snapshot'>,
   token: AdminToken,
-  documents: readonly WantedObject[] = [],
 ): NonNullable<ApplyOptions['permissionFor']> {
-  const wanted = new Map(documents.filter(({ kind }) => kind === 'Account').map((each) => [each.name, each]))
   return async (account, objects) => {
     if (token.accountId === null) return () => null
     const own = await services.store.accountById(token.accountId)
     const isSeen = account === null || (await sees(services, token, account))
-    const bounds = await tokenBounds(services, token)
-    const mostOfKeys = await documentLimits(services, wanted, objects[0]?.account ?? null)
     const parents = new Map<string, Account | null>()
     const seen = new Set<string>()
-    let mostOfAccount: KeyLimits[] = []
     for (const { kind, values } of objects) {
       const { parent } = values
       if (kind !== 'Account' || typeof parent !== 'string') continue
-      mostOfAccount = await documentLimits(services, wanted, parent)
       const above = await services.store.accountByName(parent)
       parents.set(parent, above)
       if (above !== null && (await sees(services, token, above))) seen.add(parent)
     }
-    return (object, former) => {
+    return (object) => {
       const { kind, values } = object
       const title = titleOf(object)
       if (!isSeen) return new Problem('name_taken', `${title}: the name "${object.account}" is in use`)
-      if (kind === 'Account') {
-        if (account?.id === token.accountId) {
-          return new Problem('forbidden', `${title}: a token does not change its own account`)
-        }
-        const { parent } = values
-        const isNew = typeof parent === 'string' && parents.get(parent) === null
-        if (typeof parent !== 'string' || !(seen.has(parent) || isNew)) {
-          return new Problem('forbidden', `${title}: the parent must be the token's account, or below it`)
-        }
-        const misnaming = account === null ? misnamed(own, object.name) : null
-        return misnaming ?? titled(title, accountRefusal(bounds, { object, account, most: mostOfAccount }))
+      if (kind !== 'Account') return null
+      if (account?.id === token.accountId) {
+        return new Problem('forbidden', `${title}: a token does not change its own account`)
       }
-      if (kind !== 'Key') return null
-      return titled(title, keyRefusal(bounds, { object, former, most: mostOfKeys }))
+      const { parent } = values
+      const isNew = typeof parent === 'string' && parents.get(parent) === null
+      if (typeof parent !== 'string' || !(seen.has(parent) || isNew)) {
+        return new Problem('forbidden', `${title}: the parent must be the token's account, or below it`)
+      }
+      return account === null ? misnamed(own, object.name) : null
     }
   }
-}
-
-function titled(title: string, refusal: Problem | null): Problem | null {
-  return refusal === null ? null : new Problem('forbidden', `${title}: ${refusal.message}`)
-}
-
-function accountRefusal(
-  bounds: TokenBounds | null,
-  { object: { values }, account, most }: DocumentWish & { readonly account: Account | null },
-): Problem | null {
-  if (account !== null) return accountBeyond(bounds, { values, before: accountValues(account, null), most })
-  // `apply` sets the label of a new account itself.
-  const labels = isObject(values['labels']) ? without(values['labels'], MANAGED_BY) : {}
-  return accountBeyond(bounds, { values: { ...values, labels }, before: {}, most })
-}
-
-function keyRefusal(
-  bounds: TokenBounds | null,
-  { object: { values, digest }, former, most }: DocumentWish & { readonly former: ApiKey | null },
-): Problem | null {
-  const before = former === null ? {} : keyValues(former)
-  const isNewSecret = former === null || (digest !== null && former.digest !== digest)
-  return keyBeyond(bounds, {
-    values: withEnd(values, isNewSecret ? null : before, bounds?.endsAtMs ?? null),
-    before: isNewSecret ? without(before, 'expires_at') : before,
-    most,
-  })
-}
-
-interface DocumentWish {
-  readonly object: WantedObject
-  /** The limits of the accounts above. */
-  readonly most: readonly KeyLimits[]
 }
 
 /** New keys that have no secret. */

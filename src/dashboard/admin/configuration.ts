@@ -1,12 +1,21 @@
 /** The configuration in the admin API: in force, its generations, rollbacks, comparisons with another. */
+import { entryOf } from '../../accounts/changes/decide.js'
+import { faulty, invalid } from '../../accounts/changes/refusal.js'
 import { maskedConfig } from '../../config/masked-config.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import { unmet } from './conditional-requests.js'
-import { Faults, readObject, textIn, textType, type Fields, type FieldType } from './field-types.js'
-import { faulty, invalid, notFound, Problem } from './problem-details.js'
+import {
+  Faults,
+  readObject,
+  textIn,
+  textType,
+  type Fields,
+  type FieldType,
+} from '../../accounts/changes/field-types.js'
+import { notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
-import { actorOf, entryOf, timeText, type AdminServices } from './services.js'
+import { actorOf, timeText, type AdminServices } from './services.js'
 
 const REASON = textType((text) => text.length <= 500 && !/\p{Cc}/u.test(text), {
   fix: 'Send one line of at most 500 characters.',

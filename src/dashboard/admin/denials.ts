@@ -1,23 +1,25 @@
 /** Denied workload identities in the admin API: list, deny, read, allow again. */
+import { entryOf } from '../../accounts/changes/decide.js'
+import { SHOWN_TEXT } from '../../accounts/changes/fields.js'
+import { faulty, invalid } from '../../accounts/changes/refusal.js'
 import { denialFields, denyIdentity } from '../../accounts/denials.js'
 import { nearest } from '../../config/config-problem.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { Denial } from '../../store/denials.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { etagOf, unmet } from './conditional-requests.js'
-import { Faults, orNull, readObject, textIn, textType, TIME, type Fields } from './field-types.js'
-import { SHOWN_TEXT } from './objects.js'
-import { faulty, invalid, notFound, Problem } from './problem-details.js'
-import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import {
-  actorOf,
-  cursorOf,
-  entryOf,
-  PAGE_PARAMETERS,
-  pageOf,
-  timeText,
-  type AdminServices,
-} from './services.js'
+  Faults,
+  orNull,
+  readObject,
+  textIn,
+  textType,
+  TIME,
+  type Fields,
+} from '../../accounts/changes/field-types.js'
+import { notFound, Problem } from './problem-details.js'
+import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
+import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 
 const SUBJECT = textType((text) => text !== '' && text.length <= 4_096, {
   fix: 'Send 1 to 4096 characters.',

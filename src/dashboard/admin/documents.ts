@@ -3,22 +3,27 @@
  * be. Reads them strictly and checks them against each other; every error has the path of the wrong part,
  * from which the command makes a line and a column. Pure.
  */
+import {
+  DIGEST,
+  KEY_FIELDS,
+  MEMBER_FIELDS,
+  accountFields,
+  isShownName,
+  KEY_NAME_RULE,
+  accountNameFault,
+  emailFault,
+} from '../../accounts/changes/fields.js'
 import { comparableEmail } from '../../accounts/account.js'
-import { isEmail } from '../../accounts/change-accounts.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { Plans } from '../../accounts/plans.js'
 import { nearest } from '../../config/config-problem.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { atOnce, type Steps } from '../../formats/wire/steps.js'
-import { Faults, readObject, type Fields } from './field-types.js'
-import { accountFields, DIGEST, isShownName, KEY_FIELDS, MEMBER_FIELDS } from './objects.js'
+import { Faults, readObject, type Fields } from '../../accounts/changes/field-types.js'
 
 /** The kinds of documents, in the order in which those of one account are applied. */
 const KINDS = ['Account', 'Member', 'Key'] as const
 export type DocumentKind = (typeof KINDS)[number]
-
-/** The label with the name of who made an object. */
-export const MANAGED_BY = 'managed-by'
 
 /** A checked document. */
 export interface WantedObject {
@@ -95,10 +100,9 @@ class Reader {
     for (const { kind, field, detail, fix } of all) {
       const path = field === '' ? start : [...start, ...pathOf(field)]
       const isUnknown = kind === 'unknown_field'
-      const what = isUnknown ? `unknown field "${field.slice(0, 64)}"` : withoutDot(detail)
       const advice = withoutDot(fix)
-      const shown = isUnknown ? advice.charAt(0).toLowerCase() + advice.slice(1) : advice
-      this.report(path, `${what}: ${shown}`, isUnknown)
+      const unknown = `unknown field "${field.slice(0, 64)}": ${advice.charAt(0).toLowerCase()}${advice.slice(1)}`
+      this.report(path, isUnknown ? unknown : sentenceOf(detail, fix), isUnknown)
     }
   }
 }
@@ -109,6 +113,17 @@ function pathOf(field: string): string[] {
   const [, map = '', member = ''] = /^(labels)\.(.*)$/s.exec(field) ?? []
   if (map !== '') return [map, member]
   return field.split(/[.[\]]+/).filter((part) => part !== '')
+}
+
+/** The place of a field in a document. */
+export function fieldPath(field: string): string[] {
+  const path = pathOf(field)
+  return path[0] === 'labels' ? ['metadata', ...path] : ['spec', ...path]
+}
+
+/** A refusal in one sentence: what is wrong, and what to do. */
+export function sentenceOf(detail: string, fix: string): string {
+  return fix === '' ? withoutDot(detail) : `${withoutDot(detail)}: ${withoutDot(fix)}`
 }
 
 function withoutDot(text: string): string {
@@ -219,20 +234,13 @@ function nameIn(kind: DocumentKind, { name }: JsonObject, reader: Reader): strin
     return null
   }
   const rules = {
-    Account: [
-      ACCOUNT_NAME,
-      'must be 1 to 63 characters of a-z, 0-9 and "-", which is neither first nor last',
-    ],
-    Member: [null, 'must be an e-mail address'],
-    Key: [null, 'must be 1 to 100 characters, without control characters'],
+    Account: accountNameFault,
+    Member: emailFault,
+    Key: (text: string) => (isShownName(text) ? null : KEY_NAME_RULE),
   } as const
-  const [pattern, rule] = rules[kind]
-  const isText = typeof name === 'string'
-  const fits =
-    isText &&
-    (kind === 'Member' ? isEmail(name) : kind === 'Key' ? isShownName(name) : pattern?.test(name) === true)
-  if (fits) return kind === 'Member' ? comparableEmail(name) : name
-  reader.report(path, rule)
+  const fault = rules[kind](typeof name === 'string' ? name : '')
+  if (fault === null && typeof name === 'string') return kind === 'Member' ? comparableEmail(name) : name
+  reader.report(path, sentenceOf(...(fault ?? ['This is no text.', 'Write one.'])))
   return null
 }
 

@@ -2,7 +2,10 @@
  * Groups the documents of `apply` by their accounts, parents first, with what of an account has the label and
  * no document; reports references between documents that lead nowhere.
  */
-import { MAX_LEVELS, type Account, type ApiKey } from '../../accounts/account.js'
+import type { TokenBounds } from '../../accounts/changes/bounds.js'
+import type { Actor } from '../../accounts/changes/decide.js'
+import { MANAGED_BY } from '../../accounts/labels.js'
+import { MAX_LEVELS, type Account } from '../../accounts/account.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
 import { MAX_LABELS } from '../../accounts/labels.js'
 import type { Plans } from '../../accounts/plans.js'
@@ -10,9 +13,8 @@ import { isObject } from '../../formats/chat/json.js'
 import { everyAccount, keyPages } from '../../store/list-all.js'
 import type { Store } from '../../store/store.js'
 import { adminTurns } from '../../store/turn-queue.js'
-import { MANAGED_BY, type DocumentFault, type WantedObject } from './documents.js'
-import type { Problem } from './problem-details.js'
-import type { Actor } from './services.js'
+import { type DocumentFault, type WantedObject } from './documents.js'
+import type { Refused } from './problem-details.js'
 
 /** What to apply, and for whom. */
 export interface ApplyOptions {
@@ -28,8 +30,8 @@ export interface ApplyOptions {
   readonly managedBy: string
   /** Whether accounts are taken over that `apply` did not make: those without the label. */
   readonly adopt: boolean
-  /** When new keys without an end end; null or absent: never. */
-  readonly latestEndMs?: number | null
+  /** What the caller may give; null or absent: everything. */
+  readonly bounds?: TokenBounds | null
   /**
    * Reads what decides whether the caller may change objects of the account in this state (null: it does not
    * exist). Absent: the caller may change everything.
@@ -37,8 +39,8 @@ export interface ApplyOptions {
   readonly permissionFor?: (account: Account | null, objects: readonly WantedObject[]) => Promise<Permission>
 }
 
-/** Why the caller may not change an object, by the former key with its name; null: it may. */
-export type Permission = (object: WantedObject, former: ApiKey | null) => Problem | null
+/** Why the caller may not change an object; null: it may. */
+export type Permission = (object: WantedObject) => Refused | null
 
 /** What an account has that is taken over. */
 export interface Holdings {

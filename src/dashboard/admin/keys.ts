@@ -1,21 +1,18 @@
 /** Keys of accounts in the admin API: by their names, with generated or given secrets, and rotation. */
-import type { Account, ApiKey } from '../../accounts/account.js'
-import { maxKeysOf, replacedKeyEndMs, revokeReplacedKeys, settingsOfSuccessor } from '../../accounts/keys.js'
-import type { JsonObject } from '../../formats/chat/json.js'
-import { adminTurns } from '../../store/turn-queue.js'
-import type { AccountDecision, AccountState } from '../../store/account-changes.js'
-import { keyPages } from '../../store/list-all.js'
-import { surplusLabels } from './accounts.js'
+import { limitsAbove, withEnd } from '../../accounts/changes/bounds.js'
 import {
-  conflictProblem,
-  decideKey,
-  freshKey,
-  revokedKey,
-  rotation,
   type ChangeContext,
   type FreshKey,
-} from './decide-changes.js'
-import { unmet } from './conditional-requests.js'
+  conflictRefusal,
+  decideKey,
+  decideRevocation,
+  decideRotation,
+  freshKey,
+} from '../../accounts/changes/decide.js'
+import { DIGEST, KEY_FIELDS, isShownName, keyState, keyValues } from '../../accounts/changes/fields.js'
+import { Refusal, faulty, invalid } from '../../accounts/changes/refusal.js'
+import type { Account, ApiKey } from '../../accounts/account.js'
+import { isFull, planFull, writeKeys, type Changing } from '../../accounts/changes/change-keys.js'
 import {
   choiceType,
   Faults,
@@ -24,16 +21,21 @@ import {
   readObject,
   readPatch,
   textType,
-  without,
   type Fields,
-} from './field-types.js'
+} from '../../accounts/changes/field-types.js'
+import { KEY_NAME_RULE } from '../../accounts/changes/fields.js'
+import type { JsonObject } from '../../formats/chat/json.js'
+import type { AccountDecision, AccountState } from '../../store/account-changes.js'
+import { keyPages } from '../../store/list-all.js'
+import { adminTurns } from '../../store/turn-queue.js'
+import { unmet } from './conditional-requests.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
-import { DIGEST, isShownName, KEY_FIELDS, keyObject, keyState, keyTag, keyValues } from './objects.js'
-import { faulty, invalid, notFound, Problem } from './problem-details.js'
+import { keyObject, keyTag } from './objects.js'
+import { notFound, type Refused } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 import { accountNamed } from './token-access.js'
-import { keyBeyond, limitsAbove, tokenBounds, withEnd } from './token-bounds.js'
+import { tokenBounds } from './token-bounds.js'
 
 const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'false', {
   fix: 'Send true or false.',
@@ -185,19 +187,22 @@ function locationOf({ name }: Account, key: ApiKey): string {
   return `/accounts/${name}/keys/${encodeURIComponent(key.name)}`
 }
 
-/** Why nothing was written. `full`: replaced keys that have ended still count for the plan. */
-type Reason = Problem | 'full' | { readonly unchanged: ApiKey }
+/** Why nothing was written. `full`: the plan allows no more keys. */
+type Reason = Refused | 'full' | { readonly unchanged: ApiKey }
+
+async function changingOf(services: AdminServices, request: AdminRequest): Promise<Changing> {
+  const { store, snapshot, now } = services
+  const bounds = await tokenBounds(services, request.token)
+  return { store, plans: snapshot().config.plans, nowMs: now(), actor: actorOf(request), bounds }
+}
 
 async function put(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
-  const { store, now } = services
+  const { store } = services
   const { token, body, conditions } = request
   const isPatch = request.req.method === 'PATCH'
   const account = await accountNamed(services, token, request.path['name'] ?? '')
   const name = keyName(request)
-  if (!isShownName(name)) {
-    const fix = 'Use 1 to 100 characters, without control characters and without spaces at the ends.'
-    throw isPatch ? notFound() : invalid('name', 'This is no name of a key.', fix)
-  }
+  if (!isShownName(name)) throw isPatch ? notFound() : invalid('name', ...KEY_NAME_RULE)
   const found = await store.keyByName(account.id, name)
   if (found === null && isPatch) throw notFound()
   const current = found === null ? { account: account.name, name } : await objectOf(services, account, found)
@@ -207,9 +212,10 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   const { secret_sha256: digest, ...others } = given
   const hasGivenSecret = typeof digest === 'string'
   const fresh = freshKey(hasGivenSecret ? digest : undefined)
-  const bounds = await tokenBounds(services, token)
-  const most = bounds === null ? [] : await limitsAbove(services, account)
-  return written(services, request, account, {
+  const changing = await changingOf(services, request)
+  const { bounds = null } = changing
+  const most = await limitsAbove(changing, account)
+  return written(services, changing, account, {
     name,
     fresh,
     decide(state, context) {
@@ -220,32 +226,17 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
       const before = former === null ? {} : keyValues(former)
       const isNewSecret = former === null || (hasGivenSecret && former.digest !== fresh.digest)
       const wanted = isPatch ? patchedObject(KEY_FIELDS, before, others) : others
-      const values = withEnd(wanted, isNewSecret ? null : before, bounds?.endsAtMs ?? null)
-      const refusal =
-        surplusLabels(values) ??
-        expiryInPast(values, before, now()) ??
-        keyBeyond(bounds, { values, before: isNewSecret ? without(before, 'expires_at') : before, most })
-      if (refusal !== null) return { refuse: refusal }
-      const wish = { name, values, fresh, hasGivenSecret, imported: null }
-      const { kind, item, audit, keys, newKeys } = decideKey(former, wish, context)
+      const latestMs = bounds?.of === 'token' ? bounds.endsAtMs : null
+      const values = withEnd(wanted, isNewSecret ? null : before, latestMs)
+      const wish = { name, values, fresh, hasGivenSecret }
+      const decided = decideKey(former, wish, { bounds, most }, context)
+      if (decided instanceof Refusal) return { refuse: decided }
+      const { kind, item, audit, keys, newKeys } = decided
       if (kind === 'unchanged') return { refuse: { unchanged: item } }
-      const isFull = former === null && state.liveKeys >= maxKeysOf(plansOf(services), account.plan)
-      if (isFull) return { refuse: 'full' }
+      if (former === null && isFull(changing, account, state)) return { refuse: 'full' }
       return { write: { newKeys, keys, audit } }
     },
   })
-}
-
-function plansOf({ snapshot }: AdminServices) {
-  return snapshot().config.plans
-}
-
-/** A key cannot be given an end in the past; one that has ended keeps its end. */
-function expiryInPast(values: JsonObject, before: JsonObject, nowMs: number): Problem | null {
-  const { expires_at: end } = values
-  if (typeof end !== 'string' || end === before['expires_at']) return null
-  if (Date.parse(end) > nowMs) return null
-  return invalid('expires_at', 'A key cannot expire in the past.', 'Send a later time, or null.')
 }
 
 /** A change of the key with this name. */
@@ -258,27 +249,19 @@ interface KeyChange {
 /** Makes the change; the reply is 201 with the secret if it made the key of `fresh`. */
 async function written(
   services: AdminServices,
-  request: AdminRequest,
+  changing: Changing,
   account: Account,
   { name, fresh, decide }: KeyChange,
 ): Promise<JsonReply> {
-  const { store, now } = services
-  const nowMs = now()
-  const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
-  const change = () =>
-    store.transact<Reason>({
-      ...{ accountId: account.id, nowMs, reads: { keys: [name] } },
-      decide: (state) => (state.account === null ? { refuse: notFound() } : decide(state, context)),
-    })
-  let result = await change()
-  if (result.kind === 'refused' && result.reason === 'full') {
-    if ((await revokeReplacedKeys(store, account.id, nowMs)) > 0) result = await change()
-  }
-  if (result.kind === 'conflict') throw conflictProblem(result.conflict, name)
+  const result = await writeKeys<Refused | { readonly unchanged: ApiKey }>(changing, account, {
+    ...{ reads: { keys: [name] }, fresh },
+    decide: (state, context) => (state.account === null ? { refuse: notFound() } : decide(state, context)),
+  })
+  if (result.kind === 'conflict') throw conflictRefusal(result.conflict, name)
   if (result.kind === 'refused') {
     const { reason } = result
-    if (reason === 'full') throw planFull(account)
-    if (reason instanceof Problem) throw reason
+    if (reason === 'full') throw planFull(changing.plans, account.plan)
+    if (reason instanceof Error) throw reason
     return replyOf(services, account, reason.unchanged)
   }
   const { newKeys = [], keys = [] } = result.writes
@@ -287,51 +270,52 @@ async function written(
   if (item === undefined) throw notFound()
   const reply = await replyOf(services, account, item)
   if (made === undefined) return reply
-  const isNew = keys.length === 0
+  const isNew = made.replaces === undefined
   const secret = fresh.secret === null ? {} : { secret: fresh.secret }
   const location = isNew ? { location: locationOf(account, item) } : {}
   return { ...reply, status: isNew ? 201 : 200, json: { ...reply.json, ...secret }, ...location }
 }
 
-function planFull({ plan }: Account): Problem {
-  return new Problem('plan_limit', `The plan "${plan}" allows no more keys.`, {
-    fix: 'Revoke a key, or choose a larger plan.',
-  })
-}
-
 async function revoke(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
-  const { store, now } = services
   const account = await accountNamed(services, request.token, request.path['name'] ?? '')
   const found = await named(services, account, keyName(request))
-  const nowMs = now()
-  const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
-  const { name } = found
-  let revoked = found
-  if (found.revokedAtMs === undefined) {
-    const result = await store.transact<Problem | { readonly unchanged: null }>({
-      ...{ accountId: account.id, nowMs, reads: { keys: [name] } },
-      decide({ keys }) {
-        const key = keys.get(name)
-        // Another request has revoked it in the meantime.
-        if (key === undefined) return { refuse: { unchanged: null } }
-        const failed = unmet(request.conditions, keyTag(key))
-        if (failed !== null) return { refuse: failed }
-        const { key: ended, audit } = revokedKey(key, context)
-        return { write: { keys: [ended], audit: [audit] } }
-      },
-    })
-    if (result.kind === 'conflict') throw conflictProblem(result.conflict, name)
-    if (result.kind === 'refused' && result.reason instanceof Problem) throw result.reason
-    revoked =
-      result.kind === 'written' ? (result.writes.keys?.[0] ?? found) : await named(services, account, name)
-  } else {
-    const failed = unmet(request.conditions, keyTag(found))
-    if (failed !== null) throw failed
-  }
-  await revokeReplaced(services, revoked, context)
+  const changing = await changingOf(services, request)
+  const { nowMs } = changing
+  // Keys that this one has replaced may still work, and no name leads to them any more.
+  const ids = [found.id, ...(await replacedBefore(services, found))]
+  const result = await writeKeys<Refused | { readonly unchanged: ApiKey }>(changing, account, {
+    reads: { keyIds: ids },
+    decide({ keysById }, context) {
+      const key = keysById.get(found.id)
+      if (key === undefined) return { refuse: notFound() }
+      const failed = unmet(request.conditions, keyTag(key))
+      if (failed !== null) return { refuse: failed }
+      const ended = ids.flatMap((id) => {
+        const each = keysById.get(id)
+        if (each === undefined || each.revokedAtMs !== undefined) return []
+        return each.id === key.id || keyState(each, nowMs) === 'live' ? [decideRevocation(each, context)] : []
+      })
+      if (ended.length === 0) return { refuse: { unchanged: key } }
+      return { write: { keys: ended.map((each) => each.key), audit: ended.map(({ audit }) => audit) } }
+    },
+  })
+  if (result.kind === 'conflict') throw conflictRefusal(result.conflict, found.name)
+  if (result.kind === 'refused' && result.reason instanceof Error) throw result.reason
+  const revoked = (await services.store.keyById(account.id, found.id)) ?? found
   if (request.query['purge'] !== 'true') return replyOf(services, account, revoked)
   await removeAll(services, revoked, nowMs)
   return 'none'
+}
+
+/** Ids of the keys that this one has replaced, one after the other. */
+async function replacedBefore({ store }: AdminServices, { accountId, replaces }: ApiKey): Promise<string[]> {
+  const ids: string[] = []
+  for (let id = replaces; id !== undefined && !ids.includes(id);) {
+    ids.push(id)
+    const old: ApiKey | null = await store.keyById(accountId, id)
+    id = old?.replaces
+  }
+  return ids
 }
 
 /** Removes the key and all ended ones that had its name. */
@@ -349,21 +333,6 @@ async function removeAll(
   }
 }
 
-/** Revokes the keys that this one has replaced and that still work: no name leads to them any more. */
-async function revokeReplaced(
-  { store }: AdminServices,
-  { accountId, replaces }: ApiKey,
-  context: ChangeContext,
-): Promise<void> {
-  const { nowMs } = context
-  for (let id = replaces; id !== undefined;) {
-    const old: ApiKey | null = await store.keyById(accountId, id)
-    const isLive = old !== null && keyState(old, nowMs) === 'live'
-    if (isLive) await store.revokeKey(old, nowMs, [revokedKey(old, context).audit])
-    id = old?.replaces
-  }
-}
-
 async function rotate(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   const { store } = services
   const account = await accountNamed(services, request.token, request.path['name'] ?? '')
@@ -372,31 +341,26 @@ async function rotate(services: AdminServices, request: AdminRequest): Promise<A
   const values = readObject(ROTATION_FIELDS, request.body, { current: null, faults })
   if (faults.all.length > 0) throw faulty(faults.all)
   if ((await store.keyByName(account.id, name)) === null) throw notFound()
-  const bounds = await tokenBounds(services, request.token)
+  const changing = await changingOf(services, request)
+  const latestMs = changing.bounds?.of === 'token' ? changing.bounds.endsAtMs : Infinity
   const { secret_sha256: digest, overlap_seconds: overlap } = values
-  const overlapMs = Number(overlap) * 1000
   const fresh = freshKey(typeof digest === 'string' ? digest : undefined)
   let previous: JsonObject = {}
-  const reply = await written(services, request, account, {
+  const reply = await written(services, changing, account, {
     name,
     fresh,
-    decide({ keys, liveKeys }, context) {
-      const { nowMs } = context
-      const old = keys.get(name)
+    decide(state, context) {
+      const old = state.keys.get(name)
       if (old === undefined) return { refuse: notFound() }
       const failed = unmet(request.conditions, keyTag(old))
       if (failed !== null) return { refuse: failed }
-      if (keyState(old, nowMs) !== 'live') return { refuse: ended() }
+      const wish = { name, fresh, overlapMs: Number(overlap) * 1000, latestMs }
+      const decided = decideRotation(old, wish, context)
+      if (decided instanceof Refusal) return { refuse: decided }
       // A rotation may exceed the plan's number of keys by one.
-      if (liveKeys > maxKeysOf(plansOf(services), account.plan)) return { refuse: 'full' }
-      const endsAtMs = replacedKeyEndMs(old, nowMs, overlapMs)
-      const item = successor(old, fresh, context, bounds?.endsAtMs ?? Infinity)
-      const updatedAtMs = Math.max(nowMs, (old.updatedAtMs ?? 0) + 1)
-      const replaced = { ...old, replacedBy: item.id, updatedAtMs, expiresAtMs: endsAtMs }
-      const former = overlapMs === 0 ? { ...replaced, revokedAtMs: nowMs } : replaced
-      previous = { id: old.id, expires_at: timeText(endsAtMs) }
-      const audit = [rotation(context, old, item, endsAtMs)]
-      return { write: { newKeys: [item], keys: [former], audit } }
+      if (isFull(changing, account, state, 1)) return { refuse: 'full' }
+      previous = { id: old.id, expires_at: timeText(decided.endsAtMs) }
+      return { write: { newKeys: decided.newKeys, keys: decided.keys, audit: decided.audit } }
     },
   })
   return {
@@ -404,20 +368,5 @@ async function rotate(services: AdminServices, request: AdminRequest): Promise<A
     status: 201,
     json: { ...reply.json, previous },
     location: `/accounts/${account.name}/keys/${encodeURIComponent(name)}`,
-  }
-}
-
-function ended(): Problem {
-  return invalid('key_name', 'This key has ended.', 'Create a new one with PUT.')
-}
-
-/** A key with the name and the rights of the old one, which ends by `latestMs`. */
-function successor(old: ApiKey, fresh: FreshKey, { nowMs, actor }: ChangeContext, latestMs: number): ApiKey {
-  const expiresAtMs = Math.min(old.expiresAtMs ?? Infinity, latestMs)
-  return {
-    ...{ id: fresh.id, accountId: old.accountId, name: old.name, digest: fresh.digest },
-    ...{ prefix: fresh.prefix, lastFour: fresh.lastFour, ...settingsOfSuccessor(old) },
-    ...(expiresAtMs === Infinity ? {} : { expiresAtMs }),
-    ...{ createdBy: actor.actor, createdAtMs: nowMs, updatedAtMs: nowMs },
   }
 }

@@ -1,7 +1,7 @@
 /** The filter of lists by labels: `label=NAME=VALUE` or `label=NAME`; several must all hold. */
 import { LABEL_NAME, type Labels } from '../../accounts/labels.js'
 import type { JsonValue } from '../../formats/chat/json.js'
-import { textType } from './field-types.js'
+import { textType } from '../../accounts/changes/field-types.js'
 import type { Parameter } from './route.js'
 
 export const LABEL_FILTER: Parameter = {

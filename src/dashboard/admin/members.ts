@@ -1,7 +1,9 @@
 /** Members of accounts in the admin API: people with a role. A new member gets a one-time link. */
+import { changeEntry, conflictRefusal, decideMember, memberRemoval } from '../../accounts/changes/decide.js'
+import { MEMBER_FIELDS, memberValues, surplusLabels, emailFault } from '../../accounts/changes/fields.js'
+import { faulty, invalid } from '../../accounts/changes/refusal.js'
 import { comparableEmail, type Account, type Member, type User } from '../../accounts/account.js'
 import { hasEntered, isUnproven, memberState, stateForInviter } from '../../accounts/address-proof.js'
-import { isEmail } from '../../accounts/change-accounts.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
 import { endWhatCouldNotGive } from '../../accounts/link-makers.js'
 import type { JsonObject } from '../../formats/chat/json.js'
@@ -10,13 +12,11 @@ import type { AdminToken } from '../../store/admin-tokens.js'
 import { hostOf } from '../../http/message.js'
 import { providerOf } from '../server/sign-in/bound-users.js'
 import { makeLink } from '../server/sign-in/links.js'
-import { surplusLabels } from './accounts.js'
-import { changeEntry, conflictProblem, decideMember, memberRemoval } from './decide-changes.js'
 import { unmet } from './conditional-requests.js'
-import { Faults, patchedObject, readObject, readPatch } from './field-types.js'
+import { Faults, patchedObject, readObject, readPatch } from '../../accounts/changes/field-types.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
-import { MEMBER_FIELDS, memberObject, memberTag, memberValues } from './objects.js'
-import { faulty, invalid, notFound, Problem } from './problem-details.js'
+import { memberObject, memberTag } from './objects.js'
+import { notFound, Problem, type Refused } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 import { accountNamed } from './token-access.js'
@@ -128,9 +128,8 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   const email = emailIn(request)
   const found = await store.memberOf(account.id, email)
   if (found === null && isPatch) throw notFound()
-  if (!isEmail(email)) {
-    throw invalid('email', `"${email.slice(0, 100)}" is no e-mail address.`, 'Use one in the path.')
-  }
+  const fault = emailFault(email)
+  if (fault !== null) throw invalid('email', ...fault)
   const current =
     found === null ? { account: account.name, email } : await objectOf(services, token, account, found)
   const faults = new Faults()
@@ -142,7 +141,7 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   const user = await userOf(services, request, { email, account })
   const nowMs = now()
   const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
-  const result = await store.transact<Problem | { readonly unchanged: Member }>({
+  const result = await store.transact<Refused | { readonly unchanged: Member }>({
     ...{ accountId: account.id, nowMs, reads: { members: [email] } },
     decide({ account: stored, members }) {
       const former = members.get(email) ?? null
@@ -158,10 +157,10 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
       return { write: { members: [item], audit } }
     },
   })
-  if (result.kind === 'conflict') throw conflictProblem(result.conflict, email)
+  if (result.kind === 'conflict') throw conflictRefusal(result.conflict, email)
   const stored = result.kind === 'refused' ? result.reason : result.writes.members?.[0]
   if (stored === undefined) throw notFound()
-  if (stored instanceof Problem) throw stored
+  if (stored instanceof Error) throw stored
   const member = 'unchanged' in stored ? stored.unchanged : stored
   if (result.kind === 'refused') return replyOf(services, request, account, member)
   const before = result.before.members.get(email) ?? null
@@ -223,7 +222,7 @@ async function remove(services: AdminServices, request: AdminRequest): Promise<A
   const { email } = found
   const nowMs = now()
   const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
-  const result = await store.transact<Problem>({
+  const result = await store.transact<Refused>({
     ...{ accountId: account.id, nowMs, reads: { members: [email] } },
     decide({ members }) {
       const member = members.get(email)
@@ -234,7 +233,7 @@ async function remove(services: AdminServices, request: AdminRequest): Promise<A
     },
   })
   if (result.kind === 'refused') throw result.reason
-  if (result.kind === 'conflict') throw conflictProblem(result.conflict, email)
+  if (result.kind === 'conflict') throw conflictRefusal(result.conflict, email)
   await endSignIns(store, result, nowMs)
   return 'none'
 }

@@ -4,7 +4,7 @@
  */
 import { SCOPES } from '../../accounts/admin-tokens.js'
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
-import { schemaOf, without } from './field-types.js'
+import { schemaOf, without } from '../../accounts/changes/field-types.js'
 import { PROBLEMS } from './problem-details.js'
 import type { AdminRoute, BodyOf } from './route.js'
 import { REPLY_SCHEMAS } from './schemas.js'

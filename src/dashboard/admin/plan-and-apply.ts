@@ -3,30 +3,43 @@
  * what is there without a document. An account with its members and keys is one transaction, which decides
  * again from the newest state; parents come first. The command and `POST /admin/v1/apply` use it.
  */
-import { hasName, roleOf, type Account, type ApiKey, type Member } from '../../accounts/account.js'
-import { maxKeysOf } from '../../accounts/keys.js'
-import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import { without } from '../../accounts/changes/field-types.js'
+import { documentLimits } from './token-bounds.js'
+import { Refusal } from '../../accounts/changes/refusal.js'
+import { withEnd, type TokenBounds, accountBeyond } from '../../accounts/changes/bounds.js'
+import {
+  type ChangeContext,
+  type Differences,
+  type FreshKey,
+  changeEntry,
+  conflictRefusal,
+  decideAccount,
+  decideKey,
+  decideMember,
+  decideRevocation,
+  differencesOf,
+  freshKey,
+  memberRemoval,
+} from '../../accounts/changes/decide.js'
+import { accountValues, keyValues, memberValues } from '../../accounts/changes/fields.js'
+import { MANAGED_BY } from '../../accounts/labels.js'
+import {
+  hasName,
+  roleOf,
+  type Account,
+  type ApiKey,
+  type Member,
+  type KeyLimits,
+} from '../../accounts/account.js'
+import { isFull, planFull } from '../../accounts/changes/change-keys.js'
+import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import type { Steps } from '../../formats/wire/steps.js'
 import type { AccountDecision, AccountState, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { keyPages } from '../../store/list-all.js'
 import { adminTurns } from '../../store/turn-queue.js'
 import type { Store } from '../../store/store.js'
-import {
-  changeEntry,
-  conflictProblem,
-  decideAccount,
-  decideKey,
-  decideMember,
-  differencesOf,
-  freshKey,
-  memberRemoval,
-  revokedKey,
-  type ChangeContext,
-  type Differences,
-  type FreshKey,
-} from './decide-changes.js'
-import { MANAGED_BY, titleOf, type DocumentFault, type WantedObject } from './documents.js'
+import { titleOf, type DocumentFault, type WantedObject, fieldPath, sentenceOf } from './documents.js'
 import {
   accountsOf,
   groupsOf,
@@ -36,10 +49,8 @@ import {
   type Holdings,
   type Permission,
 } from './group-documents.js'
-import { accountValues, keyValues, memberValues } from './objects.js'
-import { Problem, problemOf } from './problem-details.js'
+import { Problem, problemOf, type Refused } from './problem-details.js'
 import { endSignIns, ensureUser } from './members.js'
-import { withEnd } from './token-bounds.js'
 
 /** A difference between the documents and the store. */
 export interface PlannedChange {
@@ -171,13 +182,15 @@ async function inBatches(
 interface Basis {
   readonly account: Account | null
   readonly permission: Permission
+  /** The limits that the account must keep within, and those for its keys. */
+  readonly most: { readonly account: readonly KeyLimits[]; readonly keys: readonly KeyLimits[] }
   /** Null for an account that `apply` made, and for a new one. */
   readonly holdings: Holdings | null
 }
 
 async function basisOf(
-  { store, permissionFor }: ApplyOptions,
-  { id, account: wanted, members, keys }: Group,
+  { store, plans, objects: all, permissionFor }: ApplyOptions,
+  { id, name, account: wanted, members, keys }: Group,
   parents: ReadonlyMap<string, string>,
 ): Promise<Basis> {
   const account = await store.accountById(id)
@@ -185,7 +198,15 @@ async function basisOf(
   const permission = (await permissionFor?.(account, objects)) ?? (() => null)
   const isForeign = wanted !== null && account !== null && account.labels?.[MANAGED_BY] === undefined
   const holdings = isForeign ? await holdingsOf(store, account, parents) : null
-  return { account, permission, holdings }
+  const documents = new Map(all.filter(({ kind }) => kind === 'Account').map((each) => [each.name, each]))
+  const limitsOf = (of: JsonValue | undefined): Promise<KeyLimits[]> => {
+    return documentLimits({ store, plans }, documents, typeof of === 'string' ? of : null)
+  }
+  const most = {
+    account: wanted === null ? [] : await limitsOf(wanted.values['parent']),
+    keys: keys.length === 0 ? [] : await limitsOf(name),
+  }
+  return { account, permission, most, holdings }
 }
 
 async function holdingsOf(
@@ -284,7 +305,7 @@ function* decideGroup(
   group: Group,
   around: Surroundings & { readonly state: AccountState; readonly nowMs: number },
 ): Steps<GroupDecision> {
-  const { actor, managedBy, latestEndMs = null, adopt } = options
+  const { actor, managedBy, bounds = null, adopt } = options
   const { state, nowMs } = around
   const { account: former } = state
   const context = { nowMs, actor, accountId: group.id, account: group.name }
@@ -294,6 +315,9 @@ function* decideGroup(
   if (group.account !== null) {
     const isAdopted = former !== null && former.labels?.[MANAGED_BY] === undefined
     if (isAdopted && !adopt) all.refuseForeign(group.account, around.basis.holdings)
+    const { most } = around.basis
+    const refusal = refusedAccount(bounds, { object: group.account, former, most: most.account })
+    if (refusal !== null) all.refuseValue(group.account, refusal)
     const values = withManager(group.account.values, former, managedBy, isAdopted)
     const decided = decideAccount(former, values, around.parents, context)
     const holdings = isAdopted ? around.basis.holdings : null
@@ -307,8 +331,8 @@ function* decideGroup(
     }
     all.remove('Account', group.name, disabling(context))
   }
-  const members = yield* decideMembers(group, { all, context, managedBy, latestEndMs, ...around })
-  const keys = yield* decideKeys(group, { all, context, managedBy, latestEndMs, ...around })
+  const members = yield* decideMembers(group, { all, context, managedBy, bounds, ...around })
+  const keys = yield* decideKeys(group, { all, context, managedBy, bounds, ...around })
   const writes = {
     ...(account === undefined ? {} : { account }),
     ...members,
@@ -318,16 +342,34 @@ function* decideGroup(
   return { changes: all.changes, unchanged: all.unchanged, faults: all.faults, writes }
 }
 
+/** The first value of an account that the caller may not give. */
+function refusedAccount(
+  bounds: TokenBounds | null,
+  {
+    object: { values },
+    former,
+    most,
+  }: {
+    readonly object: WantedObject
+    readonly former: Account | null
+    readonly most: readonly KeyLimits[]
+  },
+): Refusal | null {
+  if (former !== null) return accountBeyond(bounds, { values, before: accountValues(former, null), most })
+  // `apply` sets the label of a new account itself.
+  const labels = isObject(values['labels']) ? without(values['labels'], MANAGED_BY) : {}
+  return accountBeyond(bounds, { values: { ...values, labels }, before: {}, most })
+}
+
 /** Reports what the caller may not change. */
 function* addRefusals(
   { account, members, keys }: Group,
-  { all, state, basis }: Surroundings & { readonly all: Decisions; readonly state: AccountState },
+  { all, basis }: Surroundings & { readonly all: Decisions },
 ): Steps<void> {
   const objects = [...(account === null ? [] : [account]), ...members, ...keys]
   for (const [at, object] of objects.entries()) {
     if (at % DECIDED_AT_ONCE === DECIDED_AT_ONCE - 1) yield
-    const former = object.kind === 'Key' ? (state.keys.get(object.name) ?? null) : null
-    const refusal = basis.permission(object, former)
+    const refusal = basis.permission(object)
     if (refusal !== null) all.refuse(object, [], refusal.message)
   }
 }
@@ -342,7 +384,7 @@ interface GroupContext extends Surroundings {
   readonly all: Decisions
   readonly context: ChangeContext
   readonly managedBy: string
-  readonly latestEndMs: number | null
+  readonly bounds: TokenBounds | null
   readonly state: AccountState
 }
 
@@ -372,7 +414,7 @@ function* decideMembers(
 
 function* decideKeys(
   { keys: wanted, prunedKeys }: Group,
-  { all, context, managedBy, latestEndMs, state, fresh: given }: GroupContext,
+  { all, context, managedBy, bounds, state, basis, fresh: given }: GroupContext,
 ): Steps<Pick<AccountWrites, 'keys' | 'newKeys'>> {
   const keys: ApiKey[] = []
   const newKeys: ApiKey[] = []
@@ -382,11 +424,15 @@ function* decideKeys(
     const former = state.keys.get(name) ?? null
     const fresh = given.get(index) ?? freshKey(digest ?? newDigest ?? 'planned')
     const isNewSecret = former === null || (digest !== null && former.digest !== digest)
-    const ending = withEnd(object.values, isNewSecret ? null : keyValues(former), latestEndMs)
+    const latestMs = bounds?.endsAtMs ?? null
+    const ending = withEnd(object.values, isNewSecret ? null : keyValues(former), latestMs)
     const values = withManager(ending, former, managedBy)
-    all.checkEnd(object, former, context.nowMs)
     const wish = { name, values, fresh, hasGivenSecret: digest !== null, imported }
-    const decided = decideKey(former, wish, context)
+    const decided = decideKey(former, wish, { bounds, most: basis.most.keys }, context)
+    if (decided instanceof Refusal) {
+      all.refuseValue(object, decided)
+      continue
+    }
     all.add(object, decided, setValues(decided.kind, keyValues(decided.item)))
     keys.push(...decided.keys)
     newKeys.push(...decided.newKeys)
@@ -395,7 +441,7 @@ function* decideKeys(
     if (at % DECIDED_AT_ONCE === DECIDED_AT_ONCE - 1) yield
     const key = state.keys.get(name)
     if (key?.labels?.[MANAGED_BY] !== managedBy) continue
-    const { key: revoked, audit } = revokedKey(key, context)
+    const { key: revoked, audit } = decideRevocation(key, context)
     keys.push(revoked)
     all.remove('Key', name, audit)
   }
@@ -453,19 +499,17 @@ class Decisions {
     this.faults.push({ index, path, atKey: false, message })
   }
 
+  /** A refused value. */
+  refuseValue(object: WantedObject, { refusal, field = '', detail, fix = '' }: Refusal): void {
+    if (refusal === 'forbidden') this.refuse(object, [], `${titleOf(object)}: ${detail}`)
+    else this.refuse(object, fieldPath(field), sentenceOf(detail, fix))
+  }
+
   /** Another user made the account with this name, and may have a key and a role in it. */
   refuseForeign(object: WantedObject, holdings: Holdings | null): void {
     const has = holdings === null ? '' : ` (${holdingsText(holdings)})`
     const message = `account ${object.name} exists, and apply did not make it${has}: adopt it (--adopt) to take it over, or use another name`
     this.refuse(object, ['metadata', 'name'], message)
-  }
-
-  /** A key cannot be given an end in the past; one that has ended keeps its end. */
-  checkEnd(object: WantedObject, former: ApiKey | null, nowMs: number): void {
-    const { expires_at: end } = object.values
-    if (typeof end !== 'string' || Date.parse(end) > nowMs) return
-    if (former?.expiresAtMs === Date.parse(end)) return
-    this.refuse(object, ['spec', 'expires_at'], 'a key cannot expire in the past')
   }
 }
 
@@ -522,7 +566,7 @@ async function applyGroup(
       const nowMs = now()
       const made: { decision: GroupDecision | null } = { decision: null }
       isWriting = true
-      const result = await store.transact<Problem | 'unchanged' | 'again'>({
+      const result = await store.transact<Refused | 'unchanged' | 'again'>({
         ...{ accountId: group.id, nowMs, reads: readsOf(group) },
         *decide(state) {
           if (!isSameAccount(state.account, basis.account)) return { refuse: 'again' }
@@ -540,11 +584,11 @@ async function applyGroup(
       if (result.kind === 'refused') {
         if (result.reason === 'again') continue
         if (result.reason === 'unchanged' && made.decision !== null) return made.decision
-        return failure(result.reason instanceof Problem ? result.reason.message : 'it cannot be decided')
+        return failure(result.reason instanceof Error ? result.reason.message : 'it cannot be decided')
       }
       if (result.kind !== 'conflict') return failure('it was not written')
       if (result.conflict !== 'name_taken' || !group.isNew) {
-        return failure(conflictProblem(result.conflict, group.name).message)
+        return failure(conflictRefusal(result.conflict, group.name).message)
       }
     }
     return failure('other processes change it all the time')
@@ -557,7 +601,7 @@ function writesOrRefusal(
   { plans }: ApplyOptions,
   group: Group,
   { decision, state }: { readonly decision: GroupDecision; readonly state: AccountState },
-): AccountDecision<Problem | 'unchanged'> {
+): AccountDecision<Refused | 'unchanged'> {
   const { writes, changes, faults } = decision
   const [fault] = faults
   if (fault !== undefined) return { refuse: new Problem('invalid_field', fault.message) }
@@ -575,11 +619,9 @@ function writesOrRefusal(
   }
   const { newKeys = [], keys = [] } = writes
   const revoked = keys.filter(({ revokedAtMs }) => revokedAtMs !== undefined)
-  const live = state.liveKeys + newKeys.length - revoked.length
-  const most = maxKeysOf(plans, account.plan)
-  if (newKeys.length > 0 && live > most) {
-    const text = `the plan ${account.plan} allows ${most} keys, and the account would have ${live}`
-    return { refuse: new Problem('plan_limit', text) }
+  const liveKeys = state.liveKeys + newKeys.length - revoked.length - 1
+  if (newKeys.length > 0 && isFull({ plans }, account, { liveKeys, account })) {
+    return { refuse: planFull(plans, account.plan) }
   }
   return { write: writes }
 }

@@ -1,6 +1,7 @@
 /**
  * The errors of the admin API: one table of kinds, and problem details (RFC 9457) as replies.
  */
+import { type FieldFault, Refusal } from '../../accounts/changes/refusal.js'
 import { GatewayError } from '../../errors.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 
@@ -31,16 +32,6 @@ export const PROBLEMS = {
 /** The name of an error. */
 type ProblemKind = keyof typeof PROBLEMS
 
-/** One wrong field. */
-export interface FieldFault {
-  readonly kind: 'unknown_field' | 'invalid_field' | 'read_only_field'
-  /** A path such as `limits.usd_per_day`. */
-  readonly field: string
-  readonly detail: string
-  /** What to do. */
-  readonly fix: string
-}
-
 /** Members of a problem besides those of its kind. */
 interface ProblemMembers {
   readonly field?: string
@@ -50,6 +41,9 @@ interface ProblemMembers {
   readonly etag?: string | null
   readonly required_scope?: string
 }
+
+/** Why a request is refused, or one of the changes that it asks for. */
+export type Refused = Problem | Refusal
 
 /** An error of the admin API. */
 export class Problem extends Error {
@@ -95,24 +89,6 @@ export class Problem extends Error {
   }
 }
 
-/** The problem of one or several wrong fields: `kind`, `field` and `fix` are those of the first. */
-export function faulty(faults: readonly FieldFault[]): Problem {
-  const [first] = faults
-  if (first === undefined) return new Problem('bug', 'no field is wrong')
-  const { kind, field, detail, fix } = first
-  const errors = faults.map((fault) => ({
-    field: fault.field,
-    detail: fault.detail,
-    fix: fault.fix,
-  }))
-  return new Problem(kind, detail, { field, fix, ...(faults.length > 1 ? { errors } : {}) })
-}
-
-/** A field or query parameter with a wrong value. */
-export function invalid(field: string, detail: string, fix: string): Problem {
-  return faulty([{ kind: 'invalid_field', field, detail, fix }])
-}
-
 /** An object that does not exist, or that the token may not see: one text for both. */
 export function notFound(): Problem {
   return new Problem('not_found', 'There is no such object, or this token may not see it.')
@@ -121,6 +97,7 @@ export function notFound(): Problem {
 /** The problem of an error that a handler threw. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error
+  if (error instanceof Refusal) return problemOfRefusal(error)
   if (!(error instanceof GatewayError)) return bug()
   const { kind, message, wire } = error
   const retryAfter = ['retry-after', String(wire.retryAfterSeconds ?? 1)]
@@ -128,7 +105,7 @@ export function problemOf(error: unknown): Problem {
     case 'malformed_request':
       return wire.param === undefined
         ? new Problem('malformed_request', sentence(message))
-        : invalid(wire.param, sentence(message), 'Send another value.')
+        : new Problem('invalid_field', sentence(message), { field: wire.param, fix: 'Send another value.' })
     case 'body_too_large':
     case 'method_not_allowed':
     case 'unsupported_media_type':
@@ -142,6 +119,25 @@ export function problemOf(error: unknown): Problem {
     default:
       return bug()
   }
+}
+
+/** Advice of which this API has a form of its own. */
+const OWN_ADVICE: Readonly<Record<string, string>> = {
+  'Create a new one.': 'Create a new one with PUT.',
+  'Use one such as team@example.com.': 'Use one in the path.',
+}
+
+function problemOfRefusal({ refusal, detail, field, fix, faults }: Refusal): Problem {
+  const errors = faults.map((fault) => ({
+    field: fault.field,
+    detail: fault.detail,
+    fix: fault.fix,
+  }))
+  return new Problem(refusal, detail, {
+    ...(field === undefined ? {} : { field }),
+    ...(fix === undefined ? {} : { fix: OWN_ADVICE[fix] ?? fix }),
+    ...(errors.length > 1 ? { errors } : {}),
+  })
 }
 
 function bug(): Problem {

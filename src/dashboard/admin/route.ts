@@ -7,7 +7,7 @@ import type { JsonObject } from '../../formats/chat/json.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { Conditions } from './conditional-requests.js'
-import type { Fields, FieldType } from './field-types.js'
+import type { Fields, FieldType } from '../../accounts/changes/field-types.js'
 
 /** A request that has passed every check of its route. */
 export interface AdminRequest {

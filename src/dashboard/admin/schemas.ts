@@ -1,9 +1,14 @@
 /** The schemas of the replies of the admin API, for its OpenAPI document. */
+import {
+  ACCOUNT_LIMIT_FIELDS,
+  KEY_FIELDS,
+  MEMBER_FIELDS,
+  accountFields,
+} from '../../accounts/changes/fields.js'
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import { COLUMNS } from '../../ledger/export-columns.js'
 import { DENIAL_FIELDS } from './denials.js'
-import { schemaOf, type Fields } from './field-types.js'
-import { ACCOUNT_LIMIT_FIELDS, accountFields, KEY_FIELDS, MEMBER_FIELDS } from './objects.js'
+import { schemaOf, type Fields } from '../../accounts/changes/field-types.js'
 import { TOKEN_FIELDS } from './tokens.js'
 
 function listSchema(item: JsonObject): JsonObject {

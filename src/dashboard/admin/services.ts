@@ -1,14 +1,13 @@
 /**
  * What the handlers of the admin API depend on, and functions that several of them share.
  */
+import type { Actor } from '../../accounts/changes/decide.js'
+import { invalid } from '../../accounts/changes/refusal.js'
+import { numberType, textType } from '../../accounts/changes/field-types.js'
 import type { HttpRequest } from '../../http/message.js'
-import { newRequestId } from '../../http/request-id.js'
 import type { Logger } from '../../observe/log.js'
-import type { AuditEntry } from '../../store/audit-trail.js'
 import type { ConfigControl } from '../server/config-control.js'
 import type { LinkParts } from '../server/sign-in/links.js'
-import { numberType, textType } from './field-types.js'
-import { invalid } from './problem-details.js'
 import type { AdminRequest, Parameters } from './route.js'
 
 /** The dependencies of the handlers. */
@@ -20,27 +19,8 @@ export interface AdminServices extends LinkParts {
   readonly addressOf: (req: HttpRequest) => string
 }
 
-/** Who makes a change, for the audit trail. */
-export interface Actor {
-  readonly actor: string
-  /** The id of a token: several may have the name. */
-  readonly actorId?: string
-  readonly address: string | null
-  readonly requestId?: string
-}
-
 export function actorOf({ token, address, requestId }: AdminRequest): Actor {
   return { actor: `token:${token.name}`, actorId: token.id, address, requestId }
-}
-
-/** An entry of the audit trail for an action. The change itself must store it. */
-export function entryOf(
-  nowMs: number,
-  { actor: name, actorId, ...from }: Actor,
-  what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail' | 'before' | 'after'>,
-): AuditEntry {
-  const actor = actorId === undefined ? name : `${name} (${actorId})`
-  return { id: newRequestId(nowMs), atMs: nowMs, actor, ...from, ...what }
 }
 
 /** The parameters of a list. */

@@ -2,13 +2,14 @@
  * What an admin token may do: whether it is valid, how many requests it may send, and which accounts it sees:
  * all, or with an account of its own this one and those below it. The others do not exist for it.
  */
+import { invalid, type Refusal } from '../../accounts/changes/refusal.js'
 import { grants, tokenState, type Scope } from '../../accounts/admin-tokens.js'
 import { digestOf, isAdminSecret } from '../../accounts/key-secret.js'
 import type { Account } from '../../accounts/account.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { ownNameStart } from '../../accounts/names.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
-import { invalid, notFound, Problem } from './problem-details.js'
+import { notFound, Problem } from './problem-details.js'
 import type { AdminRoute } from './route.js'
 import type { AdminServices } from './services.js'
 
@@ -86,7 +87,7 @@ export async function sees(
 }
 
 /** Why a token of the account may not make an account with this name; null: it may. */
-export function misnamed(own: Account | null, name: string): Problem | null {
+export function misnamed(own: Account | null, name: string): Refusal | null {
   const start = own === null ? '' : ownNameStart(own.name)
   if (own === null || (name.startsWith(start) && name.length > start.length)) return null
   return invalid(

@@ -1,4 +1,7 @@
 /** Tokens of the admin API: list, create, read, revoke. */
+import { outlives } from '../../accounts/changes/bounds.js'
+import { type Actor, entryOf } from '../../accounts/changes/decide.js'
+import { faulty, invalid } from '../../accounts/changes/refusal.js'
 import {
   createAdminToken,
   grants,
@@ -23,21 +26,11 @@ import {
   textType,
   TIME,
   type Fields,
-} from './field-types.js'
-import { faulty, invalid, notFound, Problem } from './problem-details.js'
+} from '../../accounts/changes/field-types.js'
+import { notFound, Problem } from './problem-details.js'
 import type { AdminRequest, AdminRoute } from './route.js'
-import {
-  actorOf,
-  cursorOf,
-  entryOf,
-  PAGE_PARAMETERS,
-  pageOf,
-  timeText,
-  type Actor,
-  type AdminServices,
-} from './services.js'
+import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 import { accountNamed, sees } from './token-access.js'
-import { outlives } from './token-bounds.js'
 
 const NAME = textType((text) => text.trim() === text && text !== '' && text.length <= 100, {
   fix: 'Send 1 to 100 characters without spaces at the ends.',

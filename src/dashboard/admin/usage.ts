@@ -15,8 +15,9 @@ import {
   type ReportQuery,
 } from '../server/statements-and-reports.js'
 import { purgedIds, withBelow } from '../server/account-selection.js'
-import { numberType, textType, TIME } from './field-types.js'
-import { invalid, notFound } from './problem-details.js'
+import { numberType, textType, TIME } from '../../accounts/changes/field-types.js'
+import { invalid } from '../../accounts/changes/refusal.js'
+import { notFound } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.js'
 import { cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 import { accountNamed, sees } from './token-access.js'

@@ -2,6 +2,7 @@
  * What the handlers of the dashboard's API depend on, and functions that several of them share.
  */
 import { roleOf, type Account, type User } from '../../accounts/account.js'
+import type { Changing } from '../../accounts/changes/change-keys.js'
 import type { PasswordQueue } from '../../accounts/password-queue.js'
 import { planNamed } from '../../accounts/plans.js'
 import type { Snapshot } from '../../config/config.js'
@@ -77,6 +78,17 @@ export function entryOf(
   const actor = session.user.email
   const detail = what.detail.slice(0, 1000)
   return { id: newRequestId(atMs), atMs, actor, address, requestId, ...what, detail }
+}
+
+/** The store as the user of the request changes it; only administrators may give everything. */
+export function changingBy(
+  { store, snapshot, now }: Services,
+  { session, address, requestId }: Actor & { readonly session: Pick<Session, 'user'> },
+  reason = '',
+): Changing {
+  const actor = { actor: session.user.email, address, requestId, reason }
+  const bounds = roleOf(session.user) === 'admin' ? null : ({ of: 'user' } as const)
+  return { store, plans: snapshot().config.plans, nowMs: now(), actor, bounds }
 }
 
 /** The entry for an action of a user on the user's own sign-in. */

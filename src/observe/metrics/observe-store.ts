@@ -38,28 +38,20 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
   return {
     id: store.id,
     isNew: store.isNew,
-    createAccount: (account, auditEntries, login) =>
-      timed('accounts', () => store.createAccount(account, auditEntries, login)),
+    accountById: (id) => timed('accounts', () => store.accountById(id)),
+    accountByEmail: (email) => timed('accounts', () => store.accountByEmail(email)),
     accountByName: (name) => timed('accounts', () => store.accountByName(name)),
+    listAccounts: (query) => timed('accounts', () => store.listAccounts(query)),
     accountsByName: (query) => timed('accounts', () => store.accountsByName(query)),
     ancestorsOf: (account) => timed('accounts', () => store.ancestorsOf(account)),
     childrenOf: (accountId) => timed('accounts', () => store.childrenOf(accountId)),
     membersOf: (accountId) => timed('accounts', () => store.membersOf(accountId)),
     memberOf: (accountId, email) => timed('accounts', () => store.memberOf(accountId, email)),
     transact: (change) => timed('accounts', () => store.transact(change)),
-    accountById: (id) => timed('accounts', () => store.accountById(id)),
-    accountByEmail: (email) => timed('accounts', () => store.accountByEmail(email)),
-    listAccounts: (query) => timed('accounts', () => store.listAccounts(query)),
-    changeAccount: (id, edit, auditEntries) =>
-      timed('accounts', () => store.changeAccount(id, edit, auditEntries)),
-    createKey: (key, maxKeys, auditEntries) =>
-      timed('keys', () => store.createKey(key, maxKeys, auditEntries)),
     listKeys: (accountId, query) => timed('keys', () => store.listKeys(accountId, query)),
     keyById: (accountId, keyId) => timed('keys', () => store.keyById(accountId, keyId)),
     keyByName: (accountId, name) => timed('keys', () => store.keyByName(accountId, name)),
     countKeys: (accountId) => timed('keys', () => store.countKeys(accountId)),
-    changeKey: (key, edit, auditEntries) => timed('keys', () => store.changeKey(key, edit, auditEntries)),
-    revokeKey: (key, atMs, auditEntries) => timed('keys', () => store.revokeKey(key, atMs, auditEntries)),
     removeKeys: (accountId, keyIds, beforeMs) =>
       timed('keys', () => store.removeKeys(accountId, keyIds, beforeMs)),
     findKey: (digest) => now('find_key', () => store.findKey(digest)),

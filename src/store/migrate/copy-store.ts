@@ -8,9 +8,9 @@
  */
 import type { Account, ApiKey, User } from '../../accounts/account.js'
 import type { AdminToken } from '../admin-tokens.js'
-import { accountPages, everyAccount, everyKey, userPages } from '../list-all.js'
+import { accountPages, everyAccount, keyPages, userPages } from '../list-all.js'
 import { removeEndedKeys } from '../remove-ended-keys.js'
-import type { KeyEdit, Store } from '../store.js'
+import type { Store } from '../store.js'
 import { canonical, MigrationRefused, refuseForeign } from './compare-stores.js'
 import {
   auditPages,
@@ -54,9 +54,9 @@ export async function copyStore(from: Store, to: Store, progress: Progress): Pro
   }
   for await (const page of accountPages(from)) {
     await inBatches(page, async ({ id }) => {
-      for await (const key of everyKey(from, id)) {
-        await copyKey(to, key)
-        copied('keys', 1)
+      for await (const keys of keyPages(from, id)) {
+        await copyKeys(to, id, keys)
+        copied('keys', keys.length)
       }
     })
   }
@@ -137,10 +137,13 @@ async function copyUser(to: Store, user: User): Promise<void> {
 async function copyAccount(to: Store, whole: Account): Promise<void> {
   const account = { ...whole }
   delete account.parentId
-  const outcome = await to.createAccount(account)
-  if (outcome !== 'created' && (await to.accountById(account.id))?.name !== account.name) {
-    throw new MigrationRefused(`the target cannot take account '${account.id}' (${outcome})`)
-  }
+  const result = await to.transact<null>({
+    ...{ accountId: account.id, nowMs: 0 },
+    decide: (there) => (there.account === null ? { write: { account, audit: [] } } : { refuse: null }),
+  })
+  if (result.kind === 'written' || (await to.accountById(account.id))?.name === account.name) return
+  const reason = result.kind === 'conflict' ? result.conflict : 'id_taken'
+  throw new MigrationRefused(`the target cannot take account '${account.id}' (${reason})`)
 }
 
 /** Writes the whole record and the members; returns their number. */
@@ -162,35 +165,24 @@ async function copyMembers(from: Store, to: Store, account: Account): Promise<nu
   return members.length
 }
 
-async function copyKey(to: Store, key: ApiKey): Promise<void> {
-  // The plan's number of keys was checked when the key was created.
-  const outcome = await to.createKey(key, null)
-  if (outcome === 'created') return
-  const there = await to.keyById(key.accountId, key.id)
-  if (there?.digest !== key.digest) {
-    throw new MigrationRefused(`the target cannot take key '${key.id}' (${outcome})`)
-  }
-  const edit = editOf(key)
-  const isEdited = canonical(edit) !== canonical(editOf(there))
-  if (isEdited && there.revokedAtMs === undefined) await to.changeKey(key, edit)
-  if (key.revokedAtMs !== undefined && there.revokedAtMs === undefined) {
-    await to.revokeKey(key, key.revokedAtMs)
-  }
-}
-
-/** The members of a key that can change. */
-function editOf(key: ApiKey): KeyEdit {
-  const { name, expiresAtMs, models, allowTools, limits, labels, replacedBy, updatedAtMs } = key
-  return {
-    name,
-    expiresAtMs: expiresAtMs ?? null,
-    models: models ?? null,
-    allowTools: allowTools ?? null,
-    limits: limits ?? null,
-    labels: labels ?? null,
-    ...(updatedAtMs === undefined ? {} : { updatedAtMs }),
-    ...(replacedBy === undefined ? {} : { replacedBy }),
-  }
+/** Copies keys of one account, in the order of creation. */
+async function copyKeys(to: Store, accountId: string, keys: readonly ApiKey[]): Promise<void> {
+  const result = await to.transact<string>({
+    ...{ accountId, nowMs: Date.now(), reads: { keyIds: keys.map(({ id }) => id) } },
+    decide({ account, keysById }) {
+      if (account === null) return { refuse: 'its account is missing' }
+      const foreign = keys.find(({ id, digest }) => (keysById.get(id)?.digest ?? digest) !== digest)
+      if (foreign !== undefined) return { refuse: `key '${foreign.id}' has another secret` }
+      const changed = keys.filter((key) => {
+        const there = keysById.get(key.id)
+        return there !== undefined && canonical(there) !== canonical(key)
+      })
+      return { write: { newKeys: keys.filter(({ id }) => !keysById.has(id)), keys: changed, audit: [] } }
+    },
+  })
+  if (result.kind === 'written') return
+  const reason = result.kind === 'conflict' ? result.conflict : result.reason
+  throw new MigrationRefused(`the target cannot take keys of account '${accountId}' (${reason})`)
 }
 
 /**

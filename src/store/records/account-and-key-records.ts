@@ -17,7 +17,7 @@ import type { AdminToken } from '../admin-tokens.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { Denial } from '../denials.js'
 import type { SignInToken } from '../sign-in-tokens.js'
-import type { KeyEdit, UserEdit } from '../store.js'
+import type { UserEdit } from '../store.js'
 import { checkFields, parseJson } from './parse-record.js'
 
 /** The version of every record except the keys below. */
@@ -237,21 +237,6 @@ export function writeAuditEntry(entry: AuditEntry): string {
 /** The text of a denied identity. */
 export function writeDenial(denial: Denial): string {
   return JSON.stringify({ v: VERSION, ...denial })
-}
-
-/** The key after a change. */
-export function editedKey(key: ApiKey, edit: KeyEdit | ((key: ApiKey) => KeyEdit)): ApiKey {
-  const edited = { ...key, ...(typeof edit === 'function' ? edit(key) : edit) }
-  const { expiresAtMs = null, models = null, allowTools = null, ...others } = edited
-  const { limits = null, labels = null, ...plain } = others
-  return {
-    ...plain,
-    ...(expiresAtMs === null ? {} : { expiresAtMs }),
-    ...(models === null ? {} : { models }),
-    ...(allowTools === null ? {} : { allowTools }),
-    ...(limits === null ? {} : { limits }),
-    ...(labels === null ? {} : { labels }),
-  }
 }
 
 /** The user after a change; null if there is none. */

@@ -60,7 +60,7 @@ function assemble(
   })
   const cache = new RedisSharedCache(engine)
   const auditTrail = new RedisAuditTrail(engine, capacity)
-  const keys = new RedisKeys(engine, auditTrail, capacity.keysPerAccount)
+  const keys = new RedisKeys(engine)
   const users = new RedisUsers(engine, auditTrail)
   const tree = new AccountTree(engine)
   const transactions = new RedisTransactions({
@@ -68,8 +68,9 @@ function assemble(
     trail: auditTrail,
     maxKeysPerAccount: capacity.keysPerAccount,
     keysOf: (accountId) => keys.all(accountId),
+    noteRevocation: (digest, atMs) => keys.noteRevocation(digest, atMs),
   })
-  const accounts = new RedisAccounts({ engine, users, tree, transactions, trail: auditTrail })
+  const accounts = new RedisAccounts({ engine, users, tree, transactions })
   const ledger = new RedisLedger(engine, options, {
     keyName: async (accountId, id) => (await keys.byId(accountId, id))?.name ?? null,
     accountName: async (id) => (await accounts.byId(id))?.name ?? null,

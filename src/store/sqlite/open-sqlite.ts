@@ -39,8 +39,8 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
   const notifications = new SqliteNotifications(engine, options.changesKept)
   const auditTrail = new SqliteAuditTrail(engine, capacity)
   const users = new SqliteUsers(engine, auditTrail)
-  const accounts = new SqliteAccounts({ engine, users, auditTrail, notifications })
-  const keys = new SqliteKeys({ engine, accounts, auditTrail, notifications, capacity })
+  const accounts = new SqliteAccounts({ engine, users, notifications })
+  const keys = new SqliteKeys({ engine, accounts, notifications })
   const tables = {
     ...{ engine, statements: engine, accounts, keys, changes: notifications },
     ...{ notifications, capacity },

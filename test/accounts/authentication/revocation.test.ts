@@ -2,6 +2,7 @@
  * Goal: a key that another process creates or revokes is accepted or refused (401) here within half a second.
  * Method: the real store in two processes; one creates and revokes, the other authenticates.
  */
+import { putAccount, putKey } from '../../helpers/store-changes.js'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
@@ -43,9 +44,9 @@ void t.test('a key that another process creates and revokes takes effect in time
   }
 
   const ada = anAccount()
-  await store.createAccount(ada)
+  await putAccount(store, ada)
   const validSecret = newSecret()
-  await store.createKey(aKey(ada.id, { digest: digestOf(validSecret) }), null)
+  await putKey(store, aKey(ada.id, { digest: digestOf(validSecret) }), null)
   let slowest = 0
   for (let round = 0; round < 10; round += 1) {
     const secret = newSecret()

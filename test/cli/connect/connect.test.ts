@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createKey } from '../../../src/accounts/keys.js'
+import { createKey } from '../../helpers/keys.js'
 import { command as keysCommand } from '../../../src/cli/keys.js'
 import { CLIENTS } from '../../../src/config/client-settings.js'
 import { objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'

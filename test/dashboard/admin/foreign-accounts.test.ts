@@ -4,12 +4,13 @@
  * Method: names that users and tokens of accounts give, documents for accounts that others made, and accounts
  * that appear between the plan and its transaction.
  */
+import { moveAccount } from '../../helpers/store-changes.js'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Account } from '../../../src/accounts/account.js'
-import { createAccount, setParent } from '../../../src/accounts/change-accounts.js'
-import { createKey } from '../../../src/accounts/keys.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
+import { createKey } from '../../helpers/keys.js'
 import { command } from '../../../src/cli/apply/apply.js'
 import { permissions } from '../../../src/dashboard/admin/apply.js'
 import { readDocuments } from '../../../src/dashboard/admin/documents.js'
@@ -165,12 +166,12 @@ onBothStores(t, 'permission holds for the account that the transaction finds', a
     if (made === null) throw new Error('it was not made')
     const { options, plan } = await planOfTeam(stage, team, false)
     t.strictSame(plan.faults, [])
-    await setParent(store, made.id, { parentId: null, audit: () => [] })
+    await moveAccount(store, made.id, null)
     for (const each of [{ options, plan }, first]) {
       t.match(await runApply(each.options, each.plan), { failures: [{ message: /is in use/ }] })
     }
     await isUntouched(t, made)
-    await setParent(store, made.id, { parentId: team.id, audit: () => [] })
+    await moveAccount(store, made.id, team.id)
     t.match(await runApply(options, plan), { failures: [], changes: [{ kind: 'Member' }, { kind: 'Key' }] })
   })
 })

@@ -5,7 +5,7 @@
  * statement, requests and audit lines are read with each of the ways that select an account.
  */
 import t from 'tap'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { objectOf } from '../../../src/formats/chat/json.js'
 import { statementOf } from '../../../src/dashboard/server/statements-and-reports.js'
 import { aRow, Browser, PASSWORD } from '../fixtures/stage.js'

@@ -5,7 +5,7 @@
  */
 import t, { type Test } from 'tap'
 import { isObject, type JsonObject } from '../../../src/formats/chat/json.js'
-import { textIn } from '../../../src/dashboard/admin/field-types.js'
+import { textIn } from '../../../src/dashboard/../accounts/changes/field-types.js'
 import { dice } from '../../helpers/seeded-random.js'
 import { onBothStores, startAdmin, type AdminStage, type Reply } from './admin-stage.js'
 import { IS_LONG } from '../../helpers/long-suite.js'

@@ -3,9 +3,10 @@
  * and an administrator creates accounts with a name and a parent, and sets any limit.
  * Method: a gateway with three levels of accounts and requests in each; both stores.
  */
+import { putKey } from '../../helpers/store-changes.js'
 import t, { type Test } from 'tap'
 import type { Account } from '../../../src/accounts/account.js'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createUser, setMember } from '../../../src/accounts/members.js'
 import {
   accountPageReply,
@@ -37,7 +38,7 @@ async function cast(t: Test, store?: string): Promise<Cast> {
     })
     accounts[name] = account
     const key = aKey(account.id, { name: `key of ${name}` })
-    await stage.store.createKey(key, null)
+    await putKey(stage.store, key, null)
     await stage.store.ledger.settle(aRow(account.id, { keyId: key.id, costNanoUsd: 1_000_000_001 }))
     return account
   }

@@ -67,7 +67,7 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
   t.equal(himself.status, 400, 'administrators cannot disable their own account')
   t.equal((await root.ask('PATCH', '/accounts/acc_none', { body: { plan: 'pro' } })).status, 404)
   const gold = await root.ask('PATCH', `/accounts/${id}`, { body: { plan: 'gold' } })
-  t.match(gold, { status: 400, error: { message: /'gold': use starter, pro or max/ } })
+  t.match(gold, { status: 400, error: { message: /"plan" is not valid. Use starter, pro, max/ } })
   t.equal((await root.ask('POST', '/accounts/acc_none/reset', { body: {} })).status, 404)
 
   const hers = auditReply.parse((await ada.get('/audit')).json)

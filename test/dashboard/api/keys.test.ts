@@ -2,6 +2,7 @@
  * Goal: a key's secret is shown once, keys are limited by the plan, and revoked keys stop working.
  * Method: the page's own requests, and the keys used on the data plane.
  */
+import { editKey } from '../../helpers/store-changes.js'
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import {
@@ -98,7 +99,7 @@ void t.test('K-173: five keys on Starter, twenty on Pro, also with concurrent re
     t.equal(answers.filter(({ status }) => status === 201).length, limit)
     const refused = answers.filter(({ status }) => status !== 201)
     t.ok(refused.every(({ status, error }) => status === 403 && error['kind'] === 'plan_limit'))
-    t.match(refused[0]?.error['message'], /revoke one or choose a larger plan/)
+    t.match(refused[0]?.error['message'], /Revoke a key, or choose a larger plan/)
     t.match((await browser.get('/session')).json, { account: { liveKeys: limit } })
     const keys = keysReply.parse((await browser.get('/keys')).json)
     t.equal(keys.keys.length, limit)
@@ -198,7 +199,7 @@ void t.test('only administrators may allow tools of providers', async (t) => {
   }
   t.match(await changed({ allowTools: ['*'] }), { status: 403 })
   const reference = { accountId: key.accountId, id: key.id }
-  await stage.store.changeKey(reference, { allowTools: ['web_search'] })
+  await editKey(stage.store, reference, { allowTools: ['web_search'] })
   t.match(await changed({ name: 'new', allowTools: ['web_search'] }), { status: 200 })
   t.match(await changed({ allowTools: ['web_search', 'mcp'] }), { status: 403 })
   const turned = await owner.ask('POST', `/keys/${key.id}/rotate`, { body: {} })

@@ -5,6 +5,7 @@
  * Method: keys of several accounts with values that repeat, every column in both directions, compared with a
  * plain sort of the records.
  */
+import { endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import t, { type Test } from 'tap'
 import { ACCOUNT_COLUMNS, KEY_COLUMNS } from '../../../src/store/account-and-key-lists.js'
 import {
@@ -65,7 +66,7 @@ async function filled({ store }: Stage): Promise<Account> {
     anAccount({ name: 'apart', email: 'apart@example.com', plan: 'max', disabled: true }),
     anAccount({ name: 'idle', email: 'idle@example.com', plan: 'pro' }),
   ]
-  for (const account of accounts) await store.createAccount(account)
+  for (const account of accounts) await putAccount(store, account)
   const nowMs = Date.now()
   for (let at = 0; at < 40; at += 1) {
     const { id } = pick(accounts.slice(0, 3))
@@ -77,13 +78,13 @@ async function filled({ store }: Stage): Promise<Account> {
       ...(chance() < 0.5 ? { labels: { team: pick(['web', 'data']) } } : {}),
       ...(chance() < 0.5 ? { createdBy: pick(['ada@example.com', 'bob@example.com']) } : {}),
     })
-    await store.createKey(key, null)
+    await putKey(store, key, null)
     for (let rows = Math.floor(chance() * 3); rows > 0; rows -= 1) {
       const atMs = nowMs - Math.floor(chance() * 20) * DAY_MS - 1_000
       const costNanoUsd = Math.floor(chance() * 3) * 1_000_000
       await store.ledger.settle(aRow(id, { keyId: key.id, atMs, costNanoUsd }))
     }
-    if (chance() < 0.2) await store.revokeKey({ accountId: id, id: key.id }, nowMs)
+    if (chance() < 0.2) await endKey(store, { accountId: id, id: key.id }, nowMs)
   }
   return top
 }
@@ -248,7 +249,7 @@ interface Scene {
 
 async function actions(t: Test, { stage, root, account }: Scene): Promise<void> {
   const key = aKey(account.id, { name: 'leaked', labels: { team: 'web', priority: 'high' } })
-  await stage.store.createKey(key, null)
+  await putKey(stage.store, key, null)
   const detail = async () => keyDetailReply.parse((await root.get(`/keys/${key.id}?account=all`)).json)
   t.match(await detail(), {
     key: { id: key.id, accountId: account.id, accountName: 'top', labels: key.labels },
@@ -294,7 +295,7 @@ async function actions(t: Test, { stage, root, account }: Scene): Promise<void> 
   t.equal((await owner.get(`/keys/${key.id}?account=all`)).status, 404)
   const own = await stage.store.accountByEmail('eve@example.com')
   const hers = aKey(own?.id ?? '', { labels: { priority: 'high' } })
-  await stage.store.createKey(hers, null)
+  await putKey(stage.store, hers, null)
   const change = (changed: object) => owner.ask('PATCH', `/keys/${hers.id}`, { body: { labels: changed } })
   for (const refused of [{}, { priority: 'low' }]) {
     t.match(await change(refused), { status: 403, error: { param: 'labels.priority' } })

@@ -2,6 +2,7 @@
  * Goal: an account creates keys at a bounded rate, and a list of many keys is read in pages.
  * Method: the page's own requests; a store with more keys than one page has.
  */
+import { endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import t from 'tap'
 import { accountsReply, keysReply } from '../../../src/dashboard/server/schema/schema.js'
 import { aKey, anAccount } from '../../store/contract/sample-records.js'
@@ -37,9 +38,9 @@ void t.test('one reply searches a long list', async (t) => {
   const count = 1_200
   const keys = Array.from({ length: count }, (_, at) => aKey(accountId, { name: `service ${at}` }))
   for (let from = 0; from < count; from += 100) {
-    await Promise.all(keys.slice(from, from + 100).map((key) => stage.store.createKey(key, null)))
+    await Promise.all(keys.slice(from, from + 100).map((key) => putKey(stage.store, key, null)))
   }
-  await stage.store.revokeKey({ accountId, id: keys[count - 1]?.id ?? '' }, 1)
+  await endKey(stage.store, { accountId, id: keys[count - 1]?.id ?? '' }, 1)
 
   const walk = async (query: string) => {
     const names: string[] = []
@@ -63,7 +64,7 @@ void t.test('one reply searches a long list', async (t) => {
   t.match((await browser.get('/keys?after=none-such')).json, { keys: [], next: null })
 
   for (let at = 0; at < 120; at += 1) {
-    await stage.store.createAccount(anAccount({ email: `team-${at}@example.com` }))
+    await putAccount(stage.store, anAccount({ email: `team-${at}@example.com` }))
   }
   const emails: string[] = []
   for (let after = '', replies = 0; replies < 20; replies += 1) {

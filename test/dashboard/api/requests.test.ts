@@ -3,6 +3,7 @@
  * one or several values, ranges, accounts with all below them and the person who made a key. On both stores.
  * Method: requests of three accounts whose values repeat; a plain sort and plain filters of all rows.
  */
+import { putAccount, putKey } from '../../helpers/store-changes.js'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { requestsReply, type RequestRow } from '../../../src/dashboard/server/schema/schema.js'
@@ -55,13 +56,13 @@ async function filled({ store }: Stage): Promise<{ top: string; below: string }>
     anAccount({ name: 'below', email: 'below@example.com', parentId: top.id }),
     anAccount({ name: 'apart', email: 'apart@example.com' }),
   ]
-  for (const account of accounts) await store.createAccount(account)
+  for (const account of accounts) await putAccount(store, account)
   const keys = accounts.flatMap(({ id }) =>
     ['Web', 'api'].map((name, at) =>
       aKey(id, { name, createdBy: at === 0 ? 'ada@example.com' : 'bob@example.com' }),
     ),
   )
-  for (const key of keys) await store.createKey(key, null)
+  for (const key of keys) await putKey(store, key, null)
   const chance = dice(34)
   const pick = <Item>(items: readonly Item[]): Item => {
     const item = items[Math.floor(chance() * items.length)]

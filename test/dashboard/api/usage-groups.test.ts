@@ -5,8 +5,8 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
-import { createKey } from '../../../src/accounts/keys.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
+import { createKey } from '../../helpers/keys.js'
 import { usageGroupsReply, usageReply, type GroupRow } from '../../../src/dashboard/server/schema/schema.js'
 import { connect, numberIn, textIn } from '../../../src/store/sqlite/driver.js'
 import { aRow, startStage, type Browser, type Stage } from '../fixtures/stage.js'

@@ -4,7 +4,7 @@
  * Method: a gateway for each store; the invited person uses the link.
  */
 import t, { type Test } from 'tap'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createUser, setMember } from '../../../src/accounts/members.js'
 import {
   invitedUserReply,

@@ -7,7 +7,7 @@
 import t from 'tap'
 import * as z from 'zod'
 import type { AccountRole, GatewayRole } from '../../../src/accounts/account.js'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createUser, setMember } from '../../../src/accounts/members.js'
 import { ACCESS, type AccessName } from '../../../src/dashboard/server/routing/access.js'
 import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'

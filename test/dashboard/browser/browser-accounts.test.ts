@@ -3,9 +3,10 @@
  * owner sees the accounts below and may set their budgets within the own one.
  * Method: a real gateway with three levels of accounts, and a real Chromium.
  */
+import { putKey } from '../../helpers/store-changes.js'
 import t from 'tap'
 import type { Page } from 'playwright-core'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createUser, setMember } from '../../../src/accounts/members.js'
 import type { Account } from '../../../src/accounts/account.js'
 import { aKey } from '../../store/contract/sample-records.js'
@@ -27,7 +28,7 @@ async function filled({ store }: Stage): Promise<ReadonlyMap<string, Account>> {
     })
     accounts.set(name, account)
     const key = aKey(account.id, { name: `${name} key` })
-    await store.createKey(key, null)
+    await putKey(store, key, null)
     for (let day = 0; day < 20; day += 1) {
       const atMs = Date.now() - day * 86_400_000
       const cost = { costNanoUsd: (at + 1) * (20 - day) * 400_000_000 }

@@ -4,6 +4,7 @@
  * Method: a real gateway with keys of several accounts, a real Chromium; each click of a task is counted, and
  * its seconds are reported. axe looks at lists with long names in both themes and both widths.
  */
+import { putAccount, putKey } from '../../helpers/store-changes.js'
 import t from 'tap'
 import type { Page } from 'playwright-core'
 import { auditReply, keysReply } from '../../../src/dashboard/server/schema/schema.js'
@@ -22,7 +23,7 @@ async function filled({ store }: Stage): Promise<{ leakedId: string; requestId: 
   )
   let [leakedId, requestId] = ['', '']
   for (const [at, team] of teams.entries()) {
-    await store.createAccount(team)
+    await putAccount(store, team)
     for (let number = 0; number < 60; number += 1) {
       const key = aKey(team.id, {
         name: number === 7 ? LONG_NAME : `${team.name} ${number}`,
@@ -30,7 +31,7 @@ async function filled({ store }: Stage): Promise<{ leakedId: string; requestId: 
         ...(number % 3 === 0 ? { labels: { team: 'research' } } : {}),
         ...(number === 0 ? { limits: { requestsPerMinute: 3 } } : {}),
       })
-      await store.createKey(key, null)
+      await putKey(store, key, null)
       const row = aRow(team.id, { keyId: key.id, costNanoUsd: (at * 60 + number) * 1_000_000_000 })
       await store.ledger.settle(row)
       if (at === 0 && number === 5) [leakedId, requestId] = [key.id, row.requestId]

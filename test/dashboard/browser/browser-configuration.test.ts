@@ -7,7 +7,7 @@
  */
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { EMAIL, fileText, PASSWORD, startServe, until } from '../../process/program.js'
 import { launch, open, SKIP, Task, violations } from './browser.js'

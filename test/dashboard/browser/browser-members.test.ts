@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import type { Page } from 'playwright-core'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createUser, setMember } from '../../../src/accounts/members.js'
 import { launch, open, SKIP, violations } from './browser.js'
 import { PASSWORD, startStage } from '../fixtures/stage.js'

@@ -2,6 +2,7 @@
  * Goal: a long list of keys is shown page by page, and a search finds all keys.
  * Method: a real gateway with more keys than a page has, and a real Chromium.
  */
+import { putKey } from '../../helpers/store-changes.js'
 import t from 'tap'
 import { aKey } from '../../store/contract/sample-records.js'
 import { launch, open, SKIP } from './browser.js'
@@ -14,7 +15,7 @@ void t.test('a long list has pages', { skip: SKIP }, async (t) => {
   const account = await stage.account('ada@example.com', 'max')
   const count = 230
   for (let at = 0; at < count; at += 1) {
-    await stage.store.createKey(aKey(account.id, { name: `service ${at}.` }), null)
+    await putKey(stage.store, aKey(account.id, { name: `service ${at}.` }), null)
   }
   const { page, complaints } = await open(await launch(t))
   await page.goto(`${stage.origin}/dashboard/keys`)

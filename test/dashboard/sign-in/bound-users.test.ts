@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createAdminToken } from '../../../src/accounts/admin-tokens.js'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { hashPassword } from '../../../src/accounts/password.js'
 import { oidcStartReply, sessionReply } from '../../../src/dashboard/server/schema/schema.js'
 import { Sessions } from '../../../src/dashboard/server/sign-in/sessions.js'

@@ -3,8 +3,9 @@
  * are refused, and a refusal reveals nothing about accounts.
  * Method: a real provider on this machine, clients that sign in with it, and the gateway's store and log.
  */
+import { editAccount } from '../../helpers/store-changes.js'
 import t from 'tap'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { ensureUser, setMember } from '../../../src/accounts/members.js'
 import { objectOf } from '../../../src/formats/chat/json.js'
 import { oidcStartReply, sessionReply } from '../../../src/dashboard/server/schema/schema.js'
@@ -327,7 +328,7 @@ void t.test('a refusal reveals nothing about accounts', async (t) => {
   const stage = await scene(t)
   await stage.account('ada@example.com')
   const off = await stage.account('off@example.com')
-  await stage.store.changeAccount(off.id, { disabled: true })
+  await editAccount(stage.store, off.id, { disabled: true })
   const replies = new Set<string>()
   for (const email of ['ada@example.com', 'unknown@example.com', 'off@example.com']) {
     const answer = await through(stage, stage.browser(), { email, verified: false })

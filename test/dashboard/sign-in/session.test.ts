@@ -2,6 +2,7 @@
  * Goal: sign-in opens a session, sign-out ends one or all of them, and failed sign-ins reveal nothing.
  * Method: clients of a running gateway, their cookies, and the store.
  */
+import { editAccount, putAccount } from '../../helpers/store-changes.js'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, readdirSync } from 'node:fs'
@@ -97,7 +98,7 @@ void t.test('K-165: failed sign-ins get the same reply, whether or not the accou
   const stage = await startStage(t)
   await stage.account('ada@example.com')
   const off = await stage.account('off@example.com')
-  await stage.store.changeAccount(off.id, { disabled: true })
+  await editAccount(stage.store, off.id, { disabled: true })
   const bare = await stage.account('bare@example.com')
   await stage.store.users.change(bare.id, { passwordHash: '' })
   const guesses = [
@@ -126,7 +127,7 @@ void t.test('disabling an account ends its sessions at once', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')
   const account = await stage.store.accountByEmail('ada@example.com')
-  await stage.store.changeAccount(account?.id ?? '', { disabled: true })
+  await editAccount(stage.store, account?.id ?? '', { disabled: true })
   t.equal((await browser.get('/keys')).status, 401)
 })
 
@@ -283,7 +284,7 @@ void t.test('a session ends after 30 idle minutes or after 12 hours', async (t) 
   t.teardown(() => store.close())
   const account = anAccount()
   const user = aLogin(account)
-  await store.createAccount(account, [], user)
+  await putAccount(store, account, [], user)
   const clock = { nowMs: 1_000_000 }
   const sessions = new Sessions(store, () => clock.nowMs)
   const { secret } = await sessions.open(user)

@@ -4,8 +4,9 @@
  * Method: a slow emulated stream, a change by another handle on the same store, and the bytes that the client
  * saw.
  */
+import { editKey } from '../../helpers/store-changes.js'
 import t from 'tap'
-import { revokeKey } from '../../../src/accounts/keys.js'
+import { revokeKey } from '../../helpers/keys.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'
 import { startGateway } from '../../helpers/gateway.js'
@@ -19,7 +20,7 @@ const CHANGES: readonly [what: string, change: Change][] = [
   ['is revoked', (store, accountId, keyId) => revokeKey(store, { accountId, id: keyId })],
   [
     'expires',
-    (store, accountId, keyId) => store.changeKey({ accountId, id: keyId }, { expiresAtMs: Date.now() + 300 }),
+    (store, accountId, keyId) => editKey(store, { accountId, id: keyId }, { expiresAtMs: Date.now() + 300 }),
   ],
 ]
 

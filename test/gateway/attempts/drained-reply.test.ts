@@ -7,7 +7,7 @@
 import t, { type Test } from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { eventually, openClient, question, series, UPSTREAMS, watchProcess } from '../../faults/scene.js'
-import { createKey } from '../../../src/accounts/keys.js'
+import { createKey } from '../../helpers/keys.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'

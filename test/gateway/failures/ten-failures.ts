@@ -5,7 +5,7 @@
 import { connect } from 'node:net'
 import type { Test } from 'tap'
 import type { KeyLimits } from '../../../src/accounts/account.js'
-import { createKey } from '../../../src/accounts/keys.js'
+import { createKey } from '../../helpers/keys.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import type { Cause, ErrorKind } from '../../../src/errors.js'
 import { openStore } from '../../../src/store/open-store.js'

@@ -6,8 +6,8 @@ import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import t from 'tap'
-import { createAccount } from '../../../src/accounts/change-accounts.js'
-import { createKey } from '../../../src/accounts/keys.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
+import { createKey } from '../../helpers/keys.js'
 import {
   arrayOf,
   objectOf,

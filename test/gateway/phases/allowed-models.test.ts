@@ -3,7 +3,8 @@
  * Method: keys that are created in the store of a running gateway, and requests with them.
  */
 import t from 'tap'
-import { createKey, type NewKeySettings } from '../../../src/accounts/keys.js'
+import { createKey } from '../../helpers/keys.js'
+import { type NewKeySettings } from '../../helpers/keys.js'
 import { namesModel } from '../../../src/accounts/allowed-models.js'
 import { arrayOf, objectOf, stringOf } from '../../../src/formats/chat/json.js'
 import { loadConfig } from '../../../src/config/load-config.js'

@@ -3,7 +3,7 @@
  * Method: requests as the vendors' SDKs make them, and misspelt names, to a running gateway.
  */
 import t from 'tap'
-import { createKey } from '../../../src/accounts/keys.js'
+import { createKey } from '../../helpers/keys.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'

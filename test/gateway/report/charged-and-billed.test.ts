@@ -8,7 +8,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
-import { createKey } from '../../../src/accounts/keys.js'
+import { createKey } from '../../helpers/keys.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { promptOf, startBillingProvider, type Act, type Plan } from '../../helpers/billing-provider.js'

@@ -1,7 +1,7 @@
 /** A gateway with the upstreams and routes of a test, and an emulator behind each upstream. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Test } from 'tap'
-import { createKey } from '../../../src/accounts/keys.js'
+import { createKey } from '../../helpers/keys.js'
 import type { Labels } from '../../../src/accounts/labels.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { startEmulator, type Emulator } from '../../../src/emulator/server.js'

@@ -8,8 +8,8 @@
  */
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import { createKey } from '../../../src/accounts/keys.js'
-import { findAccount } from '../../../src/accounts/change-accounts.js'
+import { createKey } from '../../helpers/keys.js'
+import { findAccount } from '../../../src/accounts/changes/change-accounts.js'
 import type { Labels } from '../../../src/accounts/labels.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { EMAIL, startServe, until, type Served } from '../program.js'

@@ -2,10 +2,16 @@
  * The tests of every engine for users, members, trees of accounts, and changes of an account with its members
  * and keys.
  */
+import { putAccount, putKey } from '../../helpers/store-changes.js'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { Account, ApiKey, Member, User } from '../../../src/accounts/account.js'
-import type { AccountDecision, AccountReads, AccountState } from '../../../src/store/account-changes.js'
+import {
+  NO_ACCOUNT,
+  type AccountDecision,
+  type AccountReads,
+  type AccountState,
+} from '../../../src/store/account-changes.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
@@ -120,7 +126,7 @@ export async function users(t: Test, newUrl: NewUrl): Promise<void> {
 
   const account = anAccount({ email: 'own@example.com' })
   const login = aLogin(account)
-  t.equal(await store.createAccount(account, [], login), 'created')
+  t.equal(await putAccount(store, account, [], login), 'created')
   t.same(await store.users.byEmail('own@example.com'), login, 'made with the account')
   t.match(await store.users.memberships(login.id), [{ accountId: account.id, role: 'owner' }])
   t.same(await store.users.memberships(bob.id), [])
@@ -131,15 +137,15 @@ export async function users(t: Test, newUrl: NewUrl): Promise<void> {
 export async function trees(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, newUrl)
   const [top, mid, low, leaf] = [anAccount(), anAccount(), anAccount(), anAccount()]
-  t.equal(await store.createAccount(top), 'created')
-  t.equal(await store.createAccount({ ...mid, parentId: top.id }), 'created')
-  t.equal(await store.createAccount({ ...low, parentId: mid.id }), 'created')
-  t.equal(await store.createAccount({ ...leaf, parentId: low.id }), 'created')
+  t.equal(await putAccount(store, top), 'created')
+  t.equal(await putAccount(store, { ...mid, parentId: top.id }), 'created')
+  t.equal(await putAccount(store, { ...low, parentId: mid.id }), 'created')
+  t.equal(await putAccount(store, { ...leaf, parentId: low.id }), 'created')
   t.same(await store.accountByName(leaf.name), { ...leaf, parentId: low.id })
   t.equal(await store.accountByName('no-one-has-it'), null)
-  t.equal(await store.createAccount(anAccount({ name: top.name })), 'name_taken')
-  t.equal(await store.createAccount(anAccount({ parentId: leaf.id })), 'too_deep')
-  t.equal(await store.createAccount(anAccount({ parentId: 'acc_none' })), 'no_parent')
+  t.equal(await putAccount(store, anAccount({ name: top.name })), 'name_taken')
+  t.equal(await putAccount(store, anAccount({ parentId: leaf.id })), 'too_deep')
+  t.equal(await putAccount(store, anAccount({ parentId: 'acc_none' })), 'no_parent')
   t.equal((await allAccounts(store)).length, 4, 'a refused account does not exist')
 
   const found = await store.ancestorsOf({ ...leaf, parentId: low.id })
@@ -151,7 +157,7 @@ export async function trees(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(await store.childrenOf(mid.id), [low.id])
   t.same(await store.childrenOf(leaf.id), [])
   const key = aKey(leaf.id)
-  await store.createKey(key, null)
+  await putKey(store, key, null)
   const lookup = await store.findKey(key.digest)
   t.same(
     lookup?.ancestors?.map(({ id }) => id),
@@ -172,7 +178,7 @@ export async function trees(t: Test, newUrl: NewUrl): Promise<void> {
   t.match(await move(mid, undefined), { kind: 'written' })
   t.same(await store.childrenOf(top.id), [])
   const deep = anAccount({ parentId: top.id })
-  t.equal(await store.createAccount(deep), 'created')
+  t.equal(await putAccount(store, deep), 'created')
   t.match(await move(mid, deep.id), { kind: 'conflict', conflict: 'too_deep' })
   t.match(await move(mid, top.id), { kind: 'written' })
   t.same((await store.childrenOf(top.id)).sort(), [mid.id, deep.id].sort())
@@ -213,7 +219,7 @@ export async function accountChanges(t: Test, newUrl: NewUrl): Promise<void> {
     limits: { nanoUsdPerDay: 5 },
   }
   const created = await change(store, account, (state) => {
-    t.same(state, { account: null, members: new Map(), keys: new Map(), liveKeys: 0 })
+    t.same(state, { ...NO_ACCOUNT })
     const members = [memberOf(account, ada, { role: 'owner', labels: { a: 'b' } })]
     return { write: { account: full, members, newKeys: [key], audit: [entry('account.create')] } }
   })
@@ -299,7 +305,7 @@ export async function accountChanges(t: Test, newUrl: NewUrl): Promise<void> {
 
 async function purge(t: Test, store: Store, account: Account, key: ApiKey): Promise<void> {
   const child = anAccount({ parentId: account.id })
-  await store.createAccount(child)
+  await putAccount(store, child)
   const entry = anEntry(account.id, { action: 'account.purge', target: account.id })
   const decision = { write: { purge: true, audit: [entry] } } as const
   const answer = await change(store, account, () => decision)
@@ -313,8 +319,8 @@ async function purge(t: Test, store: Store, account: Account, key: ApiKey): Prom
   t.same(await store.membersOf(account.id), [])
   t.notOk((await allAccounts(store)).some(({ id }) => id === account.id))
   t.equal((await actions(store, account.id)).at(-1), 'account.purge', 'audit entries stay')
-  t.equal(await store.createAccount(anAccount({ name: account.name })), 'created', 'a free name')
-  t.equal(await store.createAccount(anAccount({ parentId: account.id })), 'no_parent')
+  t.equal(await putAccount(store, anAccount({ name: account.name })), 'created', 'a free name')
+  t.equal(await putAccount(store, anAccount({ parentId: account.id })), 'no_parent')
 }
 
 /** A change of more members and keys than are handled in one turn of the event loop. */
@@ -335,7 +341,7 @@ export async function largeChanges(t: Test, newUrl: NewUrl): Promise<void> {
     ...{ accountId: account.id, reads, nowMs: NOW },
     *decide(state) {
       yield
-      t.same(state, { account: null, members: new Map(), keys: new Map(), liveKeys: 0 })
+      t.same(state, { ...NO_ACCOUNT })
       const members = [memberOf(account, ada)]
       return { write: { account, members, newKeys: keys, audit } }
     },
@@ -422,7 +428,7 @@ export async function overtakenMoves(t: Test, newUrl: NewUrl): Promise<void> {
   t.teardown(() => Promise.all([store.close(), other.close()]))
   const [from, to] = [anAccount(), anAccount()]
   const account = anAccount({ parentId: from.id })
-  for (const each of [from, to, account]) t.equal(await store.createAccount(each), 'created')
+  for (const each of [from, to, account]) t.equal(await putAccount(store, each), 'created')
   const decide = ({ account: is }: AccountState): AccountDecision<string> => {
     if (is === null || is.parentId === to.id) return { refuse: 'unchanged' }
     return { write: { account: { ...is, parentId: to.id }, audit: [] } }
@@ -444,7 +450,7 @@ export async function overtakenByPurge(t: Test, newUrl: NewUrl): Promise<void> {
   t.teardown(() => Promise.all([store.close(), other.close()]))
   const [account, next, ada] = [anAccount(), anAccount(), aUser()]
   await store.users.create(ada)
-  for (const each of [account, next]) t.equal(await store.createAccount(each), 'created')
+  for (const each of [account, next]) t.equal(await putAccount(store, each), 'created')
   const key = aKey(account.id)
   const decide = ({ account: is }: AccountState): AccountDecision<string> => {
     if (is === null) return { refuse: 'absent' }
@@ -460,11 +466,7 @@ export async function overtakenByPurge(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(await store.membersOf(account.id), [])
   t.same(await store.users.memberships(ada.id), [])
   t.same(await actions(store, account.id), [])
-  t.equal(
-    await store.createKey({ ...key, accountId: next.id }, null),
-    'created',
-    'nothing is left of the key',
-  )
+  t.equal(await putKey(store, { ...key, accountId: next.id }, null), 'created', 'nothing is left of the key')
 }
 
 /** Accounts that are moved and purged at the same time, by two processes. */
@@ -474,7 +476,7 @@ export async function movesAndPurges(t: Test, newUrl: NewUrl): Promise<void> {
   t.teardown(() => Promise.all([store.close(), other.close()]))
   const [from, to] = [anAccount(), anAccount()]
   const accounts = Array.from({ length: 30 }, () => anAccount({ parentId: from.id }))
-  for (const each of [from, to, ...accounts]) t.equal(await store.createAccount(each), 'created')
+  for (const each of [from, to, ...accounts]) t.equal(await putAccount(store, each), 'created')
   const move = ({ account: is }: AccountState): AccountDecision<string> => {
     if (is === null) return { refuse: 'absent' }
     return { write: { account: { ...is, parentId: to.id }, audit: [] } }

@@ -1,6 +1,7 @@
 /**
  * The tests of every engine for lists: pages, the removal of ended keys, capacity, and the id of the store.
  */
+import { editAccount, editKey, endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import type { Test } from 'tap'
 import { GatewayError } from '../../../src/errors.js'
 import {
@@ -44,12 +45,12 @@ async function walked<Item>(
 export async function lists(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t))
   const accounts = Array.from({ length: 7 }, (_, at) => anAccount({ createdAtMs: 99 - at }))
-  for (const account of accounts) await store.createAccount(account)
+  for (const account of accounts) await putAccount(store, account)
   const [ada, bob] = accounts
   if (ada === undefined || bob === undefined) throw new Error('no accounts')
   const keys = Array.from({ length: 7 }, (_, at) => aKey(ada.id, { createdAtMs: 99 - at }))
-  for (const key of keys) await store.createKey(key, null)
-  await store.createKey(aKey(bob.id), null)
+  for (const key of keys) await putKey(store, key, null)
+  await putKey(store, aKey(bob.id), null)
 
   const read = (query: PageQuery) => store.listKeys(ada.id, query)
   const readAccounts = (query: PageQuery) => store.listAccounts(query)
@@ -78,11 +79,11 @@ export async function lists(t: Test, newUrl: NewUrl): Promise<void> {
   let made = 0
   const grown = await walked(read, { order: 'oldest_first', limit: 3 }, () => {
     made += 1
-    return made > 2 ? Promise.resolve() : store.createKey(aKey(ada.id), null)
+    return made > 2 ? Promise.resolve() : putKey(store, aKey(ada.id), null)
   })
   t.equal(new Set(grown.items.map(({ id }) => id)).size, 9, 'keys that were created meanwhile are at the end')
   const down = await walked(read, { order: 'newest_first', limit: 3 }, () =>
-    store.createKey(aKey(ada.id), null),
+    putKey(store, aKey(ada.id), null),
   )
   t.equal(down.items.length, 9, 'newest first, they are absent: no key is skipped or repeated')
 }
@@ -92,7 +93,7 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t))
   const ada = anAccount()
   const bob = anAccount()
-  for (const account of [ada, bob]) await store.createAccount(account)
+  for (const account of [ada, bob]) await putAccount(store, account)
   const live = aKey(ada.id)
   const revoked = aKey(ada.id)
   const lately = aKey(ada.id)
@@ -102,14 +103,14 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   const his = aKey(bob.id)
   const all = [live, revoked, lately, expired, later, both, his]
   for (const key of all)
-    await store.createKey(key, null, [anEntry(key.accountId, { action: 'key.create', target: key.id })])
+    await putKey(store, key, null, [anEntry(key.accountId, { action: 'key.create', target: key.id })])
   for (const [{ accountId, id }, atMs] of [
     [revoked, 999],
     [lately, 1_000],
     [both, 10],
     [his, 1],
   ] as const) {
-    await store.revokeKey({ accountId, id }, atMs)
+    await endKey(store, { accountId, id }, atMs)
   }
   t.equal((await store.findKey(revoked.digest))?.key.revokedAtMs, 999)
   t.equal((await store.findKey(live.digest))?.key.id, live.id)
@@ -131,9 +132,9 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   for (const { digest, id } of [revoked, expired, both]) {
     t.equal(await store.findKey(digest), null, 'its digest is unknown')
     t.equal(await store.keyById(ada.id, id), null)
-    t.equal(await store.revokeKey({ accountId: ada.id, id }, 1), false)
+    t.equal(await endKey(store, { accountId: ada.id, id }, 1), false)
     t.equal(
-      await store.changeKey({ accountId: ada.id, id }, { expiresAtMs: 9_999 }),
+      await editKey(store, { accountId: ada.id, id }, { expiresAtMs: 9_999 }),
       null,
       'a removed key cannot change',
     )
@@ -141,8 +142,8 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal((await store.findKey(his.digest))?.key.revokedAtMs, 1, 'the key of another account stays')
   t.equal((await store.findKey(live.digest))?.key.id, live.id)
   t.equal(await store.countKeys(ada.id), 2, 'a removed expired key does not count')
-  t.equal(await store.createKey(aKey(ada.id), 2), 'plan_limit')
-  t.equal(await store.createKey(aKey(ada.id), 3), 'created')
+  t.equal(await putKey(store, aKey(ada.id), 2), 'plan_limit')
+  t.equal(await putKey(store, aKey(ada.id), 3), 'created')
   const page = await store.auditTrail.page({ accountId: ada.id, after: null, limit: 100 })
   t.equal(page.length, 6, 'the audit entries of the keys stay')
   for (let tries = 0; tries < 50 && !changed.includes(revoked.digest); tries += 1) {
@@ -158,12 +159,12 @@ export async function retention(t: Test, newUrl: NewUrl): Promise<void> {
   const nowMs = Date.now()
   const owners = Array.from({ length: 3 }, () => anAccount())
   for (const owner of owners) {
-    await store.createAccount(owner)
+    await putAccount(store, owner)
     const old = aKey(owner.id)
     const recent = aKey(owner.id)
-    for (const key of [old, recent, aKey(owner.id)]) await store.createKey(key, 5)
-    await store.revokeKey(old, nowMs - KEY_RETENTION_MS - 1)
-    await store.revokeKey(recent, nowMs - KEY_RETENTION_MS + 60_000)
+    for (const key of [old, recent, aKey(owner.id)]) await putKey(store, key, 5)
+    await endKey(store, old, nowMs - KEY_RETENTION_MS - 1)
+    await endKey(store, recent, nowMs - KEY_RETENTION_MS + 60_000)
   }
   const turns = [0, 1].map(() => removeEndedKeysInTurn(store, nowMs))
   const removed = await Promise.all(turns)
@@ -178,18 +179,18 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t), { capacity: small })
   const ada = anAccount()
   const bob = anAccount()
-  for (const account of [ada, bob]) await store.createAccount(account)
+  for (const account of [ada, bob]) await putAccount(store, account)
   const keys = Array.from({ length: 5 }, () => aKey(ada.id))
   for (const key of keys) {
-    t.equal(await store.createKey(key, null), 'created')
-    await store.revokeKey(key, 10)
+    t.equal(await putKey(store, key, null), 'created')
+    await endKey(store, key, 10)
   }
-  t.equal(await store.createKey(aKey(ada.id), null), 'account_full', 'revoked keys count')
-  t.equal(await store.createKey(aKey(ada.id), 3), 'account_full')
-  t.equal(await store.createKey(aKey(bob.id), 3), 'created', 'another account has room')
+  t.equal(await putKey(store, aKey(ada.id), null), 'account_full', 'revoked keys count')
+  t.equal(await putKey(store, aKey(ada.id), 3), 'account_full')
+  t.equal(await putKey(store, aKey(bob.id), 3), 'created', 'another account has room')
   t.equal(await store.removeKeys(ada.id, [keys[0]?.id ?? ''], 11), 1)
-  t.equal(await store.createKey(aKey(ada.id), null), 'created', 'a removed key frees its place')
-  t.equal(await store.createKey(aKey(ada.id), null), 'account_full')
+  t.equal(await putKey(store, aKey(ada.id), null), 'created', 'a removed key frees its place')
+  t.equal(await putKey(store, aKey(ada.id), null), 'account_full')
 
   const own = async (accountId: string | null): Promise<string[]> => {
     const page = await store.auditTrail.page({ accountId, after: null, limit: 100 })
@@ -220,7 +221,7 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
     'keeps them in the list of all accounts',
   )
   const more = Array.from({ length: 3 }, () => anEntry(ada.id, { action: 'account.plan', target: ada.id }))
-  await store.changeAccount(ada.id, { plan: 'max' }, () => more)
+  await editAccount(store, ada.id, { plan: 'max' }, () => more)
   t.same(
     await own(ada.id),
     [...hers.slice(-1), ...more].map(({ id }) => id),

@@ -2,6 +2,7 @@
  * The tests of every engine for records that change: accounts and keys, sign-in tokens, the audit trail, and
  * throttles.
  */
+import { editAccount, editKey, endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import type { Test } from 'tap'
 import { digestOf } from '../../../src/accounts/key-secret.js'
 import { openStore } from '../../../src/store/open-store.js'
@@ -23,46 +24,46 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t))
   const ada = anAccount()
   const bob = anAccount()
-  await store.createAccount(ada)
-  await store.createAccount(bob)
+  await putAccount(store, ada)
+  await putAccount(store, bob)
 
   const off = { ...ada, disabled: true, updatedAtMs: 7 }
-  t.same(await store.changeAccount(ada.id, { disabled: true, updatedAtMs: 7 }), off)
+  t.same(await editAccount(store, ada.id, { disabled: true, updatedAtMs: 7 }), off)
   t.same(await store.accountById(ada.id), off, 'absent members stay')
-  t.same(await store.changeAccount(ada.id, {}), off)
+  t.same(await editAccount(store, ada.id, {}), off)
   t.same(await store.accountById(bob.id), bob, 'other accounts do not change')
 
   const limits = { requestsPerMinute: 60, nanoUsdPerDay: 5_000_000_000 }
   const key = aKey(ada.id, { expiresAtMs: 1_900_000_000_000, models: ['gpt-5', 'o*'], limits })
   const plain = aKey(ada.id, { replaces: key.id })
-  await store.createKey(key, 5)
-  await store.createKey(plain, 5)
+  await putKey(store, key, 5)
+  await putKey(store, plain, 5)
   t.same((await store.findKey(key.digest))?.key, key, 'returns every field')
   t.same(await store.keyById(ada.id, plain.id), plain)
   t.equal(await store.keyById(bob.id, key.id), null, 'another account cannot read it')
   for (const badName of ['key_none', '', '\0', '*', 'x'.repeat(5_000)]) {
     t.equal(await store.keyById(ada.id, badName), null)
-    t.equal(await store.changeKey({ accountId: ada.id, id: badName }, { name: 'x' }), null)
+    t.equal(await editKey(store, { accountId: ada.id, id: badName }, { name: 'x' }), null)
     t.equal(await store.countKeys(badName), 0)
   }
   t.equal(await store.countKeys(ada.id), 2)
   t.equal(await store.countKeys(bob.id), 0)
 
   t.equal(
-    await store.changeKey({ accountId: bob.id, id: key.id }, { name: 'mine' }),
+    await editKey(store, { accountId: bob.id, id: key.id }, { name: 'mine' }),
     null,
     'another account cannot change it',
   )
   const renamed = { ...key, name: 'new', replacedBy: plain.id }
-  t.same(await store.changeKey(key, { name: 'new', replacedBy: plain.id }), renamed)
+  t.same(await editKey(store, key, { name: 'new', replacedBy: plain.id }), renamed)
   const { id, accountId, digest, prefix, lastFour, createdAtMs } = key
   const freed = { id, accountId, digest, prefix, lastFour, createdAtMs }
   t.same(
-    await store.changeKey(key, { expiresAtMs: null, models: null, limits: null }),
+    await editKey(store, key, { expiresAtMs: null, models: null, limits: null }),
     { ...freed, name: 'new', replacedBy: plain.id },
     'null removes the value',
   )
-  t.same(await store.changeKey(key, { limits, allowTools: ['web_search'] }), {
+  t.same(await editKey(store, key, { limits, allowTools: ['web_search'] }), {
     ...freed,
     name: 'new',
     replacedBy: plain.id,
@@ -70,20 +71,20 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
     allowTools: ['web_search'],
   })
   t.match((await store.findKey(key.digest))?.key, { allowTools: ['web_search'] })
-  const withoutTools = await store.changeKey(key, { allowTools: null })
+  const withoutTools = await editKey(store, key, { allowTools: null })
   t.equal(withoutTools?.allowTools, undefined, 'null removes the list')
-  await store.changeKey(key, { labels: { team: 'shop' } })
+  await editKey(store, key, { labels: { team: 'shop' } })
   // Two at once: each is made from the key as the other has left it.
   await Promise.all(
     ['app', 'env'].map((name) =>
-      store.changeKey(key, ({ labels }) => ({ labels: { ...labels, [name]: 'x' } })),
+      editKey(store, key, ({ labels }) => ({ labels: { ...labels, [name]: 'x' } })),
     ),
   )
   const labels = { team: 'shop', app: 'x', env: 'x' }
   t.same((await store.findKey(key.digest))?.key.labels, labels)
-  t.equal((await store.changeKey(key, { labels: null }))?.labels, undefined)
-  await store.revokeKey(key, 9)
-  t.equal(await store.changeKey(key, { name: 'late' }), null, 'a revoked key cannot change')
+  t.equal((await editKey(store, key, { labels: null }))?.labels, undefined)
+  await endKey(store, key, 9)
+  t.equal(await editKey(store, key, { name: 'late' }), null, 'a revoked key cannot change')
   const after = await store.keyById(ada.id, key.id)
   t.match(after, { name: 'new', revokedAtMs: 9, limits }, 'the revoked key is unchanged')
   t.equal(await store.countKeys(ada.id), 1)
@@ -234,21 +235,21 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
   const ada = anAccount()
   const entry = (action: string, target: string) => anEntry(ada.id, { action, target })
   const made = [entry('account.create', ada.id)]
-  t.equal(await store.createAccount(ada, made, aLogin(ada)), 'created')
+  t.equal(await putAccount(store, ada, made, aLogin(ada)), 'created')
   t.same(await store.auditTrail.page({ accountId: null, after: null, limit: 9 }), made, 'every field')
   const double = anAccount({ email: ada.email })
   const taken = [anEntry(double.id, { action: 'account.create', target: double.id })]
-  t.equal(await store.createAccount(double, taken, aLogin(double)), 'email_taken')
+  t.equal(await putAccount(store, double, taken, aLogin(double)), 'email_taken')
   const same = anAccount({ id: ada.id })
-  t.equal(await store.createAccount(same, [entry('account.create', 'x')]), 'id_taken')
+  t.equal(await putAccount(store, same, [entry('account.create', 'x')]), 'id_taken')
 
   const key = aKey(ada.id)
   const other = aKey(ada.id)
-  t.equal(await store.createKey(key, 1, [entry('key.create', key.id)]), 'created')
-  t.equal(await store.createKey(other, 1, [entry('key.create', other.id)]), 'plan_limit')
-  t.equal(await store.createKey(key, 9, [entry('key.create', 'x')]), 'id_taken')
+  t.equal(await putKey(store, key, 1, [entry('key.create', key.id)]), 'created')
+  t.equal(await putKey(store, other, 1, [entry('key.create', other.id)]), 'plan_limit')
+  t.equal(await putKey(store, key, 9, [entry('key.create', 'x')]), 'id_taken')
 
-  const changed = await store.changeKey(key, { name: 'new' }, (before, after) => [
+  const changed = await editKey(store, key, { name: 'new' }, (before, after) => [
     {
       ...entry('key.change', `${before.name} → ${after.name}`),
       requestId: 'req_1',
@@ -258,18 +259,15 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
     entry('key.change', 'and more'),
   ])
   t.equal(changed?.name, 'new')
-  t.equal(
-    await store.changeKey({ accountId: ada.id, id: 'none' }, {}, () => [entry('key.change', 'x')]),
-    null,
-  )
-  t.equal(await store.revokeKey(key, 5, [entry('key.revoke', key.id)]), true)
-  t.equal(await store.revokeKey(key, 6, [entry('key.revoke', 'x')]), true)
-  t.equal(await store.revokeKey({ accountId: ada.id, id: 'none' }, 6, [entry('key.revoke', 'x')]), false)
-  t.equal(await store.changeKey(key, {}, () => [entry('key.change', 'x')]), null)
-  await store.changeAccount(ada.id, { plan: 'max' }, (before, after) => [
+  t.equal(await editKey(store, { accountId: ada.id, id: 'none' }, {}, () => [entry('key.change', 'x')]), null)
+  t.equal(await endKey(store, key, 5, [entry('key.revoke', key.id)]), true)
+  t.equal(await endKey(store, key, 6, [entry('key.revoke', 'x')]), true)
+  t.equal(await endKey(store, { accountId: ada.id, id: 'none' }, 6, [entry('key.revoke', 'x')]), false)
+  t.equal(await editKey(store, key, {}, () => [entry('key.change', 'x')]), null)
+  await editAccount(store, ada.id, { plan: 'max' }, (before, after) => [
     entry('account.plan', `${before.plan} → ${after.plan}`),
   ])
-  await store.changeAccount('acc_none', { plan: 'max' }, () => [entry('account.plan', 'x')])
+  await editAccount(store, 'acc_none', { plan: 'max' }, () => [entry('account.plan', 'x')])
   const all = [
     `account.create ${ada.id}`,
     `key.create ${key.id}`,
@@ -288,7 +286,7 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
 
   const racers = await Promise.all(
     Array.from({ length: 10 }, (_, at) =>
-      store.changeAccount(ada.id, { plan: String(at) }, (before, after) => [
+      editAccount(store, ada.id, { plan: String(at) }, (before, after) => [
         entry('race', `${before.plan} → ${after.plan}`),
       ]),
     ),

@@ -2,6 +2,7 @@
  * The test suite of the `Store` interface, which every engine passes. `newUrl` returns the URL of a new,
  * empty store.
  */
+import { editAccount, editKey, endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import t, { type Test } from 'tap'
 import type { KeyChange, Store } from '../../../src/store/store.js'
 import { openStore } from '../../../src/store/open-store.js'
@@ -81,20 +82,20 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.accountByEmail(ada.email), null)
   t.same(await allAccounts(store), [])
 
-  t.equal(await store.createAccount(ada, [], aLogin(ada)), 'created')
-  t.equal(await store.createAccount(bob), 'created')
+  t.equal(await putAccount(store, ada, [], aLogin(ada)), 'created')
+  t.equal(await putAccount(store, bob), 'created')
   t.same(await store.accountById(ada.id), ada, 'by id')
   t.same(await store.accountByEmail('aDA@example.COM'), ada, 'the case of an e-mail is ignored')
   t.same(await allAccounts(store), [ada, bob], 'lists accounts in order of creation, not by date')
 
   const again = anAccount({ email: 'ADA@EXAMPLE.COM' })
-  t.equal(await store.createAccount(again, [], aLogin(again)), 'email_taken')
-  t.equal(await store.createAccount(anAccount({ id: bob.id })), 'id_taken')
+  t.equal(await putAccount(store, again, [], aLogin(again)), 'email_taken')
+  t.equal(await putAccount(store, anAccount({ id: bob.id })), 'id_taken')
   t.equal(await store.accountById(again.id), null, 'a refused account is not stored')
 
-  t.same(await store.changeAccount(bob.id, { plan: 'max' }), { ...bob, plan: 'max' })
+  t.same(await editAccount(store, bob.id, { plan: 'max' }), { ...bob, plan: 'max' })
   t.same(await store.accountById(bob.id), { ...bob, plan: 'max' })
-  t.equal(await store.changeAccount('acc_unknown', { plan: 'max' }), null)
+  t.equal(await editAccount(store, 'acc_unknown', { plan: 'max' }), null)
 
   for (const badName of ['', ' ', 'a b', '\0', `${ada.id}\0`, 'x'.repeat(5_000), 'ü'.repeat(2_000)]) {
     t.equal(
@@ -103,11 +104,11 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
       `no account has the id ${JSON.stringify(badName.slice(0, 12))}`,
     )
     t.equal(await store.accountByEmail(badName), null)
-    t.equal(await store.changeAccount(badName, { plan: 'pro' }), null)
-    t.equal(await store.createAccount(anAccount({ id: badName })), 'bad_name')
+    t.equal(await editAccount(store, badName, { plan: 'pro' }), null)
+    t.equal(await putAccount(store, anAccount({ id: badName })), 'bad_name')
     const account = anAccount({ email: badName })
-    t.equal(await store.createAccount(account, [], aLogin(account)), 'bad_name')
-    t.equal(await store.createAccount(anAccount({ name: badName })), 'bad_name')
+    t.equal(await putAccount(store, account, [], aLogin(account)), 'bad_name')
+    t.equal(await putAccount(store, anAccount({ name: badName })), 'bad_name')
   }
   await store.probe()
 
@@ -115,7 +116,7 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
   const raced = await Promise.all(
     Array.from({ length: 50 }, () => {
       const account = anAccount({ email })
-      return store.createAccount(account, [], aLogin(account))
+      return putAccount(store, account, [], aLogin(account))
     }),
   )
   t.equal(
@@ -129,22 +130,22 @@ async function keys(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t))
   const ada = anAccount()
   const bob = anAccount({ id: `${ada.id}/x` })
-  await store.createAccount(ada)
-  await store.createAccount(bob)
+  await putAccount(store, ada)
+  await putAccount(store, bob)
   const first = aKey(ada.id, { name: 'Ünïcode — "quoted"\\ 🔑' })
   const second = aKey(ada.id, { createdAtMs: 1 })
   const other = aKey(bob.id)
-  for (const key of [first, second, other]) t.equal(await store.createKey(key, 5), 'created')
+  for (const key of [first, second, other]) t.equal(await putKey(store, key, 5), 'created')
 
   t.same(await store.findKey(first.digest), { key: first, account: ada }, 'returns the key and its account')
   t.same(await allKeys(store, ada.id), [first, second], 'lists the keys of the account in order of creation')
   t.same(await allKeys(store, bob.id), [other])
   t.same(await allKeys(store, 'acc_unknown'), [])
 
-  t.equal(await store.createKey(aKey('acc_unknown'), 5), 'no_account')
-  t.equal(await store.createKey(aKey(ada.id, { digest: other.digest }), 5), 'id_taken')
-  t.equal(await store.createKey(aKey(ada.id, { id: other.id }), 5), 'id_taken')
-  t.equal(await store.createKey(aKey(ada.id, { digest: '' }), 5), 'bad_name')
+  t.equal(await putKey(store, aKey('acc_unknown'), 5), 'no_account')
+  t.equal(await putKey(store, aKey(ada.id, { digest: other.digest }), 5), 'id_taken')
+  t.equal(await putKey(store, aKey(ada.id, { id: other.id }), 5), 'id_taken')
+  t.equal(await putKey(store, aKey(ada.id, { digest: '' }), 5), 'bad_name')
   t.same(
     await store.findKey(other.digest),
     { key: other, account: bob },
@@ -158,7 +159,7 @@ async function keys(t: Test, newUrl: NewUrl): Promise<void> {
     t.equal(await store.findKey(asked), is, 'only the whole digest finds a key')
   }
 
-  await store.changeAccount(ada.id, { plan: 'pro' })
+  await editAccount(store, ada.id, { plan: 'pro' })
   t.equal((await store.findKey(digest))?.account.plan, 'pro', 'a look-up returns the current plan')
 }
 
@@ -166,28 +167,28 @@ async function revocation(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t))
   const ada = anAccount()
   const bob = anAccount()
-  await store.createAccount(ada)
-  await store.createAccount(bob)
+  await putAccount(store, ada)
+  await putAccount(store, bob)
   const key = aKey(ada.id)
-  await store.createKey(key, 5)
+  await putKey(store, key, 5)
 
   t.equal(
-    await store.revokeKey({ accountId: bob.id, id: key.id }, 7),
+    await endKey(store, { accountId: bob.id, id: key.id }, 7),
     false,
     'another account cannot revoke it',
   )
-  t.equal(await store.revokeKey({ accountId: ada.id, id: 'key_none' }, 7), false)
-  t.equal(await store.revokeKey({ accountId: ada.id, id: '\0' }, 7), false)
+  t.equal(await endKey(store, { accountId: ada.id, id: 'key_none' }, 7), false)
+  t.equal(await endKey(store, { accountId: ada.id, id: '\0' }, 7), false)
   t.same((await store.findKey(key.digest))?.key, key, 'the key is still valid')
 
-  t.equal(await store.revokeKey(key, 7), true)
+  t.equal(await endKey(store, key, 7), true)
   const revoked = { ...key, revokedAtMs: 7 }
   t.same((await store.findKey(key.digest))?.key, revoked, 'a revoked key stays in the store')
-  t.equal(await store.revokeKey(key, 9), true, 'revoking twice is no error')
+  t.equal(await endKey(store, key, 9), true, 'revoking twice is no error')
   t.same(await allKeys(store, ada.id), [revoked], 'the first time of revocation stays')
 
-  t.equal(await store.createKey(key, 5), 'id_taken', 'its digest stays in use')
-  t.equal(await store.createKey(aKey(bob.id, { digest: key.digest }), 5), 'id_taken')
+  t.equal(await putKey(store, key, 5), 'id_taken', 'its digest stays in use')
+  t.equal(await putKey(store, aKey(bob.id, { digest: key.digest }), 5), 'id_taken')
   t.same((await store.findKey(key.digest))?.key, revoked)
 }
 
@@ -197,30 +198,30 @@ async function keyLimit(t: Test, newUrl: NewUrl): Promise<void> {
   const other = await otherProcess(t, url)
 
   const ada = anAccount()
-  await store.createAccount(ada)
+  await putAccount(store, ada)
   const made = Array.from({ length: 5 }, () => aKey(ada.id))
-  for (const key of made) t.equal(await store.createKey(key, 5), 'created')
-  t.equal(await store.createKey(aKey(ada.id), 5), 'plan_limit', 'refuses the sixth key of five')
-  for (const key of made.slice(0, 2)) await store.revokeKey(key, 1)
-  for (const key of made.slice(0, 1)) await store.revokeKey(key, 2)
-  t.equal(await store.createKey(aKey(ada.id), 5), 'created', 'a revoked key does not count')
-  t.equal(await store.createKey(aKey(ada.id), 5), 'created')
-  t.equal(await store.createKey(aKey(ada.id), 5), 'plan_limit', 'a key that is revoked twice counts once')
+  for (const key of made) t.equal(await putKey(store, key, 5), 'created')
+  t.equal(await putKey(store, aKey(ada.id), 5), 'plan_limit', 'refuses the sixth key of five')
+  for (const key of made.slice(0, 2)) await endKey(store, key, 1)
+  for (const key of made.slice(0, 1)) await endKey(store, key, 2)
+  t.equal(await putKey(store, aKey(ada.id), 5), 'created', 'a revoked key does not count')
+  t.equal(await putKey(store, aKey(ada.id), 5), 'created')
+  t.equal(await putKey(store, aKey(ada.id), 5), 'plan_limit', 'a key that is revoked twice counts once')
   t.equal(
-    await store.createKey(aKey(ada.id), 3),
+    await putKey(store, aKey(ada.id), 3),
     'plan_limit',
     'existing keys stay when the plan becomes smaller',
   )
-  t.equal(await store.createKey(aKey(ada.id), null), 'created', 'null means no limit')
+  t.equal(await putKey(store, aKey(ada.id), null), 'created', 'null means no limit')
 
   for (const limit of [5, 5, 20, 1, 0]) {
     const owner = anAccount()
-    await store.createAccount(owner)
+    await putAccount(store, owner)
     const outcomes = await Promise.all(
       Array.from({ length: 200 }, (_, at) => {
         const key = aKey(owner.id)
         const order = { op: 'createKey', key, maxKeys: limit } as const
-        return at % 2 === 0 ? store.createKey(key, limit) : other.tell(order)
+        return at % 2 === 0 ? putKey(store, key, limit) : other.tell(order)
       }),
     )
     const created = outcomes.filter((outcome) => outcome === 'created').length
@@ -234,7 +235,7 @@ async function notifications(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, url)
   const other = await otherProcess(t, url)
   const ada = anAccount()
-  await store.createAccount(ada)
+  await putAccount(store, ada)
   const changes = new ChangeLog()
   const stop = store.subscribe((change) => changes.receive(change))
 
@@ -248,7 +249,7 @@ async function notifications(t: Test, newUrl: NewUrl): Promise<void> {
   t.ok((await changes.of(null)) <= 500, 'a plan that another process changes: any key may have changed')
 
   const mine = aKey(ada.id)
-  await store.createKey(mine, 5)
+  await putKey(store, mine, 5)
   t.ok((await changes.of(mine.digest)) <= 500, 'changes of the same process')
 
   stop()
@@ -291,11 +292,11 @@ async function durability(t: Test, newUrl: NewUrl): Promise<void> {
   const key = aKey(ada.id)
   const gone = aKey(ada.id)
   const store = await openStore(url)
-  await store.createAccount(ada)
-  await store.createKey(key, 5)
-  await store.createKey(gone, 5)
-  await store.revokeKey(gone, 3)
-  await store.changeAccount(ada.id, { plan: 'max' })
+  await putAccount(store, ada)
+  await putKey(store, key, 5)
+  await putKey(store, gone, 5)
+  await endKey(store, gone, 3)
+  await editAccount(store, ada.id, { plan: 'max' })
   await store.close()
 
   const again = await opened(t, url)
@@ -310,7 +311,7 @@ async function killed(t: Test, newUrl: NewUrl): Promise<void> {
   // Stays open, as a worker does when another worker is killed.
   const store = await opened(t, url)
   const ada = anAccount()
-  await store.createAccount(ada)
+  await putAccount(store, ada)
   let lost = 0
   let valid = 0
   let acknowledged = 0
@@ -331,8 +332,8 @@ async function killed(t: Test, newUrl: NewUrl): Promise<void> {
 
   const all = await allKeys(store, ada.id)
   const live = all.filter(({ revokedAtMs }) => revokedAtMs === undefined).length
-  t.equal(await store.createKey(aKey(ada.id), live), 'plan_limit', 'the count matches the keys')
-  t.equal(await store.createKey(aKey(ada.id), live + 1), 'created', 'a new writer can write')
+  t.equal(await putKey(store, aKey(ada.id), live), 'plan_limit', 'the count matches the keys')
+  t.equal(await putKey(store, aKey(ada.id), live + 1), 'created', 'a new writer can write')
 }
 
 /** Each key and each revocation has one audit entry, and nothing else has. */
@@ -354,7 +355,7 @@ async function agrees(t: Test, store: Store, accountId: string): Promise<void> {
 async function closing(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await openStore(await newUrl(t))
   const ada = anAccount()
-  await store.createAccount(ada)
+  await putAccount(store, ada)
   store.subscribe(() => t.fail('a closed store notifies no one'))
   await store.close()
   await store.close()
@@ -367,13 +368,13 @@ async function closing(t: Test, newUrl: NewUrl): Promise<void> {
     () => store.accountByEmail(ada.email),
     () => allAccounts(store),
     () => allKeys(store, ada.id),
-    () => store.createAccount(anAccount()),
-    () => store.createKey(aKey(ada.id), 5),
-    () => store.revokeKey({ accountId: ada.id, id: 'key_1' }, 1),
-    () => store.changeAccount(ada.id, { plan: 'pro' }),
+    () => putAccount(store, anAccount()),
+    () => putKey(store, aKey(ada.id), 5),
+    () => endKey(store, { accountId: ada.id, id: 'key_1' }, 1),
+    () => editAccount(store, ada.id, { plan: 'pro' }),
     () => store.keyById(ada.id, 'key_1'),
     () => store.countKeys(ada.id),
-    () => store.changeKey({ accountId: ada.id, id: 'key_1' }, { name: 'x' }),
+    () => editKey(store, { accountId: ada.id, id: 'key_1' }, { name: 'x' }),
     () => store.signInTokens.find('session', 'p', 0),
     () => store.signInTokens.end('session', ada.id, null),
     () => store.auditTrail.page({ accountId: null, after: null, limit: 1 }),

@@ -3,19 +3,19 @@
  * as second argument it creates and revokes keys, and reports each acknowledgement, until it is killed; with
  * `full` as third, until the disk is full.
  */
+import { editAccount, endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import { writeSync } from 'node:fs'
 import { openStore } from '../../../src/store/open-store.js'
 import { aKey, anEntry } from '../contract/sample-records.js'
 import type { Account, ApiKey } from '../../../src/accounts/account.js'
 import type { SignInTokenKind } from '../../../src/store/sign-in-tokens.js'
-import type { AccountEdit } from '../../../src/store/store.js'
 import { allKeys } from '../../helpers/lists.js'
 
 export type Order =
   | { op: 'createAccount'; account: Account }
   | { op: 'createKey'; key: ApiKey; maxKeys: number | null }
   | { op: 'revokeKey'; accountId: string; keyId: string }
-  | { op: 'changeAccount'; accountId: string; edit: AccountEdit }
+  | { op: 'changeAccount'; accountId: string; edit: Partial<Account> }
   | { op: 'put'; name: string; text: string; expiresAtMs: number; existing?: 'kept' }
   | { op: 'get'; names: string[] }
   | { op: 'takePass'; kind: SignInTokenKind; id: string }
@@ -41,13 +41,13 @@ if (accountId === undefined) {
 async function obey(order: Order): Promise<unknown> {
   switch (order.op) {
     case 'createAccount':
-      return store.createAccount(order.account)
+      return putAccount(store, order.account)
     case 'createKey':
-      return store.createKey(order.key, order.maxKeys)
+      return putKey(store, order.key, order.maxKeys)
     case 'revokeKey':
-      return store.revokeKey({ accountId: order.accountId, id: order.keyId }, 1)
+      return endKey(store, { accountId: order.accountId, id: order.keyId }, 1)
     case 'changeAccount':
-      return store.changeAccount(order.accountId, order.edit)
+      return editAccount(store, order.accountId, order.edit)
     case 'takePass':
       return store.signInTokens.take(order.kind, order.id, 0)
     case 'put': {
@@ -73,11 +73,11 @@ async function obey(order: Order): Promise<unknown> {
 async function writeUntilKilled(owner: string): Promise<never> {
   for (let round = 0; ; round += 1) {
     const key = aKey(owner, { id: `key_${process.pid}_${round}` })
-    await store.createKey(key, null, [anEntry(owner, { action: 'key.create', target: key.id })])
+    await putKey(store, key, null, [anEntry(owner, { action: 'key.create', target: key.id })])
     writeSync(1, `created ${key.digest}\n`)
     if (round % 2 === 1) {
       writeSync(1, `revoking ${key.digest}\n`)
-      await store.revokeKey({ accountId: owner, id: key.id }, 1, [
+      await endKey(store, { accountId: owner, id: key.id }, 1, [
         anEntry(owner, { action: 'key.revoke', target: key.id }),
       ])
       writeSync(1, `revoked ${key.digest}\n`)
@@ -90,7 +90,7 @@ async function writeUntilFull(owner: string): Promise<void> {
   for (let failures = 0; failures < 3;) {
     const key = aKey(owner)
     try {
-      await store.createKey(key, null)
+      await putKey(store, key, null)
       writeSync(1, `created ${key.digest}\n`)
     } catch (error) {
       failures += 1

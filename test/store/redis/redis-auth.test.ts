@@ -4,6 +4,7 @@
  * Method: a real redis-server with `requirepass` and an ACL user that only reaches the keys and channels of
  * the store.
  */
+import { putAccount, putKey } from '../../helpers/store-changes.js'
 import t from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
@@ -23,8 +24,8 @@ void t.test('credentials', missing === false ? {} : { skip: missing }, async (t)
     const store = await openStore(`redis://${credentials}@${place}`)
     const account = anAccount()
     const key = aKey(account.id)
-    t.equal(await store.createAccount(account), 'created')
-    t.equal(await store.createKey(key, 5), 'created')
+    t.equal(await putAccount(store, account), 'created')
+    t.equal(await putKey(store, key, 5), 'created')
     t.match(await store.findKey(key.digest), { key: { id: key.id } })
     await store.probe()
     await store.close()

@@ -5,6 +5,7 @@
  * errors; and a server that is suspended, killed or emptied. The tests run in parallel;
  * `SLUICE_FAULT_SECONDS` sets the length of a fault.
  */
+import { endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { digestOf, newSecret } from '../../../src/accounts/key-secret.js'
@@ -37,10 +38,10 @@ async function scene(t: Test, port: number) {
   const auth = new Authenticator({ store, settings: () => settings, now: () => performance.now() })
   t.teardown(() => auth.close())
   const account = anAccount()
-  await store.createAccount(account)
+  await putAccount(store, account)
   const make = async (): Promise<string> => {
     const secret = newSecret()
-    await store.createKey(aKey(account.id, { digest: digestOf(secret) }), null)
+    await putKey(store, aKey(account.id, { digest: digestOf(secret) }), null)
     return secret
   }
   const [known, fresh] = [await make(), await make()]
@@ -103,7 +104,7 @@ async function suffers(t: Test, bench: Scene, late = false): Promise<void> {
   // Commands of the dashboard have a longer time limit: a slow server still executes them.
   if (late) return
   const key = aKey(bench.account.id)
-  t.match(await failure(bench.store.createKey(key, null)), /^store_unavailable/, 'no write is acked')
+  t.match(await failure(putKey(bench.store, key, null)), /^store_unavailable/, 'no write is acked')
 }
 
 /** Resolves when unknown keys get 401 again and writes are accepted. */
@@ -248,7 +249,7 @@ void t.test('a change that waits for replicas delays no other command', { ...opt
   t.teardown(() => store.close())
   const refused: string[] = []
   const change = async (): Promise<void> => {
-    refused.push(await failure(store.createKey(aKey(account.id), null)))
+    refused.push(await failure(putKey(store, aKey(account.id), null)))
   }
   const changing = Promise.all([change(), change(), change()])
   let probes = 0
@@ -281,7 +282,7 @@ void t.test('a revocation during a cut is noticed later', { ...options }, async 
   t.teardown(() => direct.close())
   proxy.set({ kind: 'refuse' })
   const found = await direct.findKey(digestOf(bench.known))
-  await direct.revokeKey({ accountId: bench.account.id, id: found?.key.id ?? '' }, 1)
+  await endKey(direct, { accountId: bench.account.id, id: found?.key.id ?? '' }, 1)
   await delay(300)
   t.equal((await ask(bench, bench.known)).kind, 'ok', 'the process cannot know of the revocation yet')
   proxy.set({ kind: 'pass' })

@@ -3,6 +3,7 @@
  * Method: a server killed under writes (`SLUICE_KILLS` times, 3), a primary killed under three sentinels, and
  * a Cluster of three primaries with a replica each, of which a slot is moved and the primary of one killed.
  */
+import { editAccount, endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { ApiKey } from '../../../src/accounts/account.js'
@@ -57,10 +58,10 @@ function writer(t: Test, store: Store, accountId: string) {
       const key = aKey(accountId)
       const row = aRow({ accountId })
       try {
-        if ((await store.createKey(key, null)) === 'created') done.keys.push(key)
+        if ((await putKey(store, key, null)) === 'created') done.keys.push(key)
         if ((await store.ledger.settle(row)) === 'settled') done.rows.push(row.requestId)
         if (round % 2 === 0) {
-          await store.revokeKey({ accountId, id: key.id }, 1)
+          await endKey(store, { accountId, id: key.id }, 1)
           done.revoked.push(key)
         }
       } catch {
@@ -104,7 +105,7 @@ void t.test('kill -9 of the server loses no acknowledged write', { ...options },
   const server = await startRedis(t)
   const store = await opened(t, server.url() + PATIENT)
   const account = anAccount()
-  await store.createAccount(account)
+  await putAccount(store, account)
   const writing = writer(t, store, account.id)
   for (let kill = 0; kill < KILLS; kill += 1) {
     await delay(50 + ((kill * 37) % 100))
@@ -121,7 +122,7 @@ void t.test('a failover by Sentinel loses nothing', { ...options, timeout: 120_0
   const { url, primary, giveUp } = await startSentinels(t)
   const store = await opened(t, url + PATIENT)
   const account = anAccount()
-  await store.createAccount(account)
+  await putAccount(store, account)
   const writing = writer(t, store, account.id)
   await enough(writing)
   const before = writing.done.keys.length
@@ -143,19 +144,19 @@ void t.test('a Cluster moves slots and fails over', { ...options, timeout: 120_0
   const patient = url + PATIENT
   const store = await opened(t, patient)
   const accounts = [anAccount(), anAccount(), anAccount(), anAccount()]
-  for (const account of accounts) t.equal(await store.createAccount(account), 'created')
+  for (const account of accounts) t.equal(await putAccount(store, account), 'created')
   t.same(await allAccounts(store), accounts)
   const [ada] = accounts
   if (ada === undefined) throw new Error('no account')
-  const outcomes = await Promise.all(Array.from({ length: 40 }, () => store.createKey(aKey(ada.id), 5)))
+  const outcomes = await Promise.all(Array.from({ length: 40 }, () => putKey(store, aKey(ada.id), 5)))
   t.equal(outcomes.filter((outcome) => outcome === 'created').length, 5, 'the limit is exact')
   const received: (string | null)[] = []
   store.subscribe(({ digest }) => received.push(digest))
   const [first] = await allKeys(store, ada.id)
   const other = await opened(t, patient)
-  await other.revokeKey({ accountId: ada.id, id: first?.id ?? '' }, 1)
+  await endKey(other, { accountId: ada.id, id: first?.id ?? '' }, 1)
   await until(() => Promise.resolve(received.includes(first?.digest ?? '')), 'the notifications')
-  await store.changeAccount(ada.id, { plan: 'pro' })
+  await editAccount(store, ada.id, { plan: 'pro' })
   t.equal((await other.findKey(first?.digest ?? ''))?.account.plan, 'pro')
   await ledgerOf(
     t,

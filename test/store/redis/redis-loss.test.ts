@@ -3,10 +3,11 @@
  * replica confirmed states whether it took effect; a store of an earlier version can be read.
  * Method: a real redis-server whose data the test deletes.
  */
+import { editAccount, endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createKey, revokeKey } from '../../../src/accounts/keys.js'
+import { createKey, revokeKey } from '../../helpers/keys.js'
 import { GatewayError } from '../../../src/errors.js'
 import { acceptStore, openExpectedStore } from '../../../src/store/store-identity.js'
 import { openStore } from '../../../src/store/open-store.js'
@@ -24,9 +25,9 @@ async function scene(t: Test) {
   const store = await openStore(url)
   t.teardown(() => store.close())
   const account = anAccount()
-  await store.createAccount(account)
+  await putAccount(store, account)
   const [known, other] = [aKey(account.id), aKey(account.id)]
-  for (const key of [known, other]) await store.createKey(key, null)
+  for (const key of [known, other]) await putKey(store, key, null)
   await store.findKey(known.digest)
   const hash = `sluice:{${account.id}}:account`
   return { redis, url, store, account, known, other, hash }
@@ -59,7 +60,7 @@ void t.test('a key that disappears is a failure, not unknown', { ...options }, a
   t.match(await failure(() => store.findKey(other.digest)), lost, 'one that was never looked up')
 
   const third = aKey(account.id)
-  await store.createKey(third, null)
+  await putKey(store, third, null)
   await redis.ask('hset', hash, `key:${third.digest}`, '{"v":1')
   t.match(await failure(() => store.findKey(third.digest)), /not JSON/)
   await redis.ask('hset', hash, `key:${third.digest}`, JSON.stringify({ v: 1, ...third, name: 7 }))
@@ -75,7 +76,7 @@ void t.test('removed keys are unknown in every process', { ...options }, async (
   t.teardown(() => beside.close())
   await beside.findKey(known.digest)
   await beside.findKey(other.digest)
-  for (const key of [known, other]) await store.revokeKey(key, Date.now() + 1)
+  for (const key of [known, other]) await endKey(store, key, Date.now() + 1)
   const before = Date.now() + 60_000
   t.equal(await store.removeKeys(account.id, [known.id, other.id], before), 2)
   for (const { digest } of [known, other]) {
@@ -89,7 +90,7 @@ void t.test(
   { ...options },
   async (t) => {
     const { redis, store, account, known, hash } = await scene(t)
-    await store.revokeKey(known, 5)
+    await endKey(store, known, 5)
     // As after the first of its two steps: the pointers are gone, the record is not.
     await redis.ask('del', `sluice:key:${known.digest}`, `sluice:key-id:${known.id}`)
     t.equal(await store.removeKeys(account.id, [known.id], 6), 1)
@@ -111,7 +112,7 @@ void t.test('the list of an earlier version is moved', { ...options }, async (t)
   t.same(await ids(), [other.id, known.id], 'in the order that the list had')
   t.equal(await redis.ask('exists', list), 0)
   const made = aKey(account.id)
-  await store.createKey(made, null)
+  await putKey(store, made, null)
   // A process of the earlier version, while the fleet is being renewed.
   await redis.ask('zrem', order, known.digest)
   await redis.ask('rpush', list, known.digest)
@@ -174,15 +175,15 @@ void t.test(
     const strict = await openStore(url.replace('?', '?wait_replicas=1&'))
     t.teardown(() => strict.close())
     const applied = /^store_unconfirmed: The change is applied, not yet confirmed by a replica.*safe/
-    const kept: unknown = await strict.revokeKey(known, 7).catch((e: unknown) => e)
+    const kept: unknown = await endKey(strict, known, 7).catch((e: unknown) => e)
     t.match(kept, { kind: 'store_unconfirmed', wire: { retryAfterSeconds: 1 } })
     const notMade = /^store_unavailable: The change was not made: too few replicas.*0 of 1 replicas/
 
-    t.match(await failure(() => strict.revokeKey(known, 7)), applied)
+    t.match(await failure(() => endKey(strict, known, 7)), applied)
     t.equal((await store.findKey(known.digest))?.key.revokedAtMs, 7, 'it took effect')
-    t.match(await failure(() => strict.revokeKey(known, 8)), applied, 'again')
+    t.match(await failure(() => endKey(strict, known, 8)), applied, 'again')
     t.equal((await store.keyById(account.id, known.id))?.revokedAtMs, 7, 'which changes nothing')
-    t.match(await failure(() => strict.changeAccount(account.id, { plan: 'pro' })), applied)
+    t.match(await failure(() => editAccount(strict, account.id, { plan: 'pro' })), applied)
     t.equal((await store.accountById(account.id))?.plan, 'pro')
     t.match(
       await failure(() => revokeKey(strict, { accountId: account.id, id: other.id })),
@@ -192,10 +193,10 @@ void t.test(
 
     const auditEntries = [anEntry(account.id, { action: 'key.change', target: other.id })]
     const edit = { disabled: true }
-    t.match(await failure(() => strict.changeAccount(account.id, edit, () => auditEntries)), notMade)
+    t.match(await failure(() => editAccount(strict, account.id, edit, () => auditEntries)), notMade)
     t.equal((await store.accountById(account.id))?.disabled, false, 'it did not take effect')
-    t.match(await failure(() => strict.createAccount(anAccount())), notMade)
-    t.match(await failure(() => strict.createKey(aKey(account.id), null)), notMade)
+    t.match(await failure(() => putAccount(strict, anAccount())), notMade)
+    t.match(await failure(() => putKey(strict, aKey(account.id), null)), notMade)
     t.equal((await allKeys(store, account.id)).length, 2)
 
     // The replica is lost between the first step, which it confirms, and the last.
@@ -203,14 +204,14 @@ void t.test(
     const plans = { starter: plan, pro: plan, max: plan }
     let steps = 0
     const late: typeof strict = Object.assign(Object.create(strict) as typeof strict, {
-      createKey: async (...args: Parameters<typeof strict.createKey>) => {
+      transact: async (change: Parameters<typeof strict.transact>[0]) => {
         steps += 1
-        await store.createKey(...args)
-        return strict.changeKey(args[0], { name: 'late' }).then(() => 'created')
+        const result = await store.transact(change)
+        return steps === 1 ? editAccount(strict, account.id, {}).then(() => result) : result
       },
     })
     const why = await failure(() => createKey(late, { plans, account, name: 'ci' }))
-    t.equal(steps, 1)
+    t.equal(steps, 2, 'the second one takes the key back')
     t.match(why, /^store_unconfirmed: Key key_\w+ is applied, not yet confirmed.*Create another one/)
     const [made] = (await allKeys(store, account.id)).slice(-1)
     t.type(made?.revokedAtMs, 'number', 'a key whose secret was never returned is revoked')

@@ -3,6 +3,7 @@
  * docs/how-to/run-a-fleet-on-redis.md: `redis-server --port 7777 --appendonly yes & node
  * build/test/store/redis/redis-measure.js redis://127.0.0.1:7777`.
  */
+import { endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { anAdmission, aRow, budget, places, requests, tokens } from '../ledger/sample-entries.js'
 import { aKey, anAccount } from '../contract/sample-records.js'
@@ -14,7 +15,7 @@ const [url = 'redis://127.0.0.1:6379'] = process.argv.slice(2)
 const store = await openStore(url)
 const other = await openStore(url)
 const account = anAccount()
-await store.createAccount(account)
+await putAccount(store, account)
 
 await measured('admission (5 limits)', ROUNDS, async () => {
   await store.ledger.admit(wish())
@@ -25,7 +26,7 @@ await measured('settlement', ROUNDS, async (round) => {
   await store.ledger.settle(aRow({ requestId: settling[round]?.requestId ?? '' }))
 })
 const keys = Array.from({ length: REVOCATIONS }, () => aKey(account.id))
-for (const key of keys) await store.createKey(key, null)
+for (const key of keys) await putKey(store, key, null)
 await measured('look-up', REVOCATIONS, async (round) => {
   await store.findKey(keys[round]?.digest ?? '')
 })
@@ -33,7 +34,7 @@ let notified: (() => void) | null = null
 other.subscribe(() => notified?.())
 await measured('revocation, until another process is notified', REVOCATIONS, async (round) => {
   const notification = new Promise<void>((resolve) => (notified = resolve))
-  await Promise.all([store.revokeKey({ accountId: account.id, id: keys[round]?.id ?? '' }, 1), notification])
+  await Promise.all([endKey(store, { accountId: account.id, id: keys[round]?.id ?? '' }, 1), notification])
 })
 await Promise.all([store.close(), other.close()])
 

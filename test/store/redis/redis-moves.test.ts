@@ -2,6 +2,7 @@
  * Goal: a move of an account whose process was killed halfway does not allow a loop of parents later.
  * Method: the tree as such a process leaves it, and a move in the other direction.
  */
+import { putAccount } from '../../helpers/store-changes.js'
 import t from 'tap'
 import type { Account } from '../../../src/accounts/account.js'
 import { openStore } from '../../../src/store/open-store.js'
@@ -16,8 +17,8 @@ void t.test('a move that was interrupted is finished by the next one', { skip },
   t.teardown(() => store.close())
   const top = anAccount()
   const low: Account = { ...anAccount(), parentId: top.id }
-  await store.createAccount(top)
-  await store.createAccount(low)
+  await putAccount(store, top)
+  await putAccount(store, low)
   // A process has taken the child from its parent in the tree and was killed before it wrote the record.
   await redis.ask('hdel', 'sluice:{accounts}:parents', low.id)
   await redis.ask('srem', `sluice:{accounts}:children:${top.id}`, low.id)

@@ -2,6 +2,7 @@
  * Goal: connections still reconnect if a failover is announced while they look up the primary.
  * Method: a real server and a simulated sentinel, which replies late and announces a failover meanwhile.
  */
+import { putAccount, putKey } from '../../helpers/store-changes.js'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
@@ -87,9 +88,9 @@ void t.test('reconnects after an early announcement', { ...options }, async (t) 
   const store = await openStore(url)
   t.teardown(() => store.close())
   const account = anAccount()
-  await store.createAccount(account)
+  await putAccount(store, account)
   const key = aKey(account.id)
-  await store.createKey(key, null)
+  await putKey(store, key, null)
   const admit = () => store.ledger.admit(anAdmission([requests(1_000)], { accountId: account.id }))
   await admit()
   // The connections for reads, changes, look-ups and the ledger.
@@ -104,7 +105,7 @@ void t.test('reconnects after an early announcement', { ...options }, async (t) 
   const works = (what: string, work: () => Promise<unknown>): Promise<void> =>
     until(() => work().then(() => true), what)
   await works('asking', () => store.probe())
-  await works('changing', () => store.createKey(aKey(account.id), null))
+  await works('changing', () => putKey(store, aKey(account.id), null))
   await works('looking up', async () => (await store.findKey(key.digest))?.key.id === key.id)
   await works('the ledger', admit)
   t.pass('every connection is there again')

@@ -4,6 +4,7 @@
  * Method: a real redis-server with a certificate of an authority that openssl makes for the test, one that
  * also requires a client certificate, and one whose certificate is for another address.
  */
+import { endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../../src/errors.js'
@@ -59,9 +60,9 @@ void t.test('connects over TLS and refuses unsigned certificates', options, asyn
   const store = await openStore(trusted)
   t.teardown(() => store.close())
   const account = anAccount()
-  await store.createAccount(account)
+  await putAccount(store, account)
   const key = aKey(account.id)
-  t.equal(await store.createKey(key, null), 'created')
+  t.equal(await putKey(store, key, null), 'created')
   t.match(await store.findKey(key.digest), { key: { id: key.id } })
   const admission = anAdmission([requests(3)], { accountId: account.id })
   t.ok((await store.ledger.admit(admission)).admitted)
@@ -71,7 +72,7 @@ void t.test('connects over TLS and refuses unsigned certificates', options, asyn
   store.subscribe(({ digest }) => received.push(digest))
   const other = await openStore(trusted)
   t.teardown(() => other.close())
-  await other.revokeKey(key, 1)
+  await endKey(other, key, 1)
   await until(() => Promise.resolve(received.includes(key.digest)), 'the notifications')
 
   t.match(

@@ -3,6 +3,7 @@
  * Method: a file, or its folder, with modes that refuse writes while the store opens, for a user other than
  * root; both threads write afterwards.
  */
+import { putAccount } from '../../helpers/store-changes.js'
 import { chmodSync, chownSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -51,7 +52,7 @@ for (const what of ['file', 'folder'] as const) {
     t.same(await store.users.byId(user.id), user, 'it is read')
     const write = () => store.users.change(user.id, { signedInAtMs: 7 })
     await t.rejects(write(), { kind: 'store_unavailable', message: /read-only/ })
-    await t.rejects(store.createAccount(anAccount()), { kind: 'store_unavailable', message: /read-only/ })
+    await t.rejects(putAccount(store, anAccount()), { kind: 'store_unavailable', message: /read-only/ })
     await sleep(1_100)
     await t.rejects(write(), { kind: 'store_unavailable', message: /read-only/ })
 
@@ -61,7 +62,7 @@ for (const what of ['file', 'folder'] as const) {
     t.match(await store.users.byId(user.id), { signedInAtMs: 7 })
     t.match(await first.users.byId(user.id), { signedInAtMs: 7 }, 'another connection reads it')
     const account = anAccount()
-    await store.createAccount(account)
+    await putAccount(store, account)
     const atMs = Date.now()
     await store.ledger.settle(aRow({ accountId: account.id, atMs }))
     const sums = await store.ledger.sums({ accountId: account.id, by: 'day', fromMs: atMs, toMs: atMs })

@@ -2,6 +2,7 @@
  * Goal: the SQLite store passes the suite of every store, and handles damage and a full disk.
  * Method: the suite; then another connection changes the file.
  */
+import { putAccount, putKey } from '../../helpers/store-changes.js'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -55,9 +56,9 @@ void t.test("a damaged account fails the account's keys only", async (t) => {
   const path = join(t.testdir(), 'store')
   const { store, key } = await filled(t, path)
   const other = anAccount()
-  await store.createAccount(other)
+  await putAccount(store, other)
   const fine = aKey(other.id)
-  await store.createKey(fine, 5)
+  await putKey(store, fine, 5)
   const hash = 'hash-that-must-not-show'
   for (const plan of [['gold'], null, 1]) {
     const account = { ...anAccount({ id: key.accountId }), plan }
@@ -69,7 +70,7 @@ void t.test("a damaged account fails the account's keys only", async (t) => {
     t.notMatch(String(error.cause), hash, 'the error contains no value of the record')
   }
   t.same((await store.findKey(fine.digest))?.key, fine)
-  await t.rejects(store.createKey(aKey(key.accountId), 5), { name: 'GatewayError' })
+  await t.rejects(putKey(store, aKey(key.accountId), 5), { name: 'GatewayError' })
 })
 
 void t.test('a subscriber that falls behind the log is notified that any key may have changed', async (t) => {
@@ -78,7 +79,7 @@ void t.test('a subscriber that falls behind the log is notified that any key may
   const reader = await openSqlite(path, { changesKept: 8 })
   t.teardown(() => Promise.all([writer.close(), reader.close()]))
   const ada = anAccount()
-  await writer.createAccount(ada)
+  await putAccount(writer, ada)
 
   const few = await changesDuring(reader, () => create(writer, ada.id, 8))
   t.equal(few.length, 8, 'reports up to eight changes one by one')
@@ -98,7 +99,7 @@ void t.test('a full disk fails only the write', async (t) => {
   const failed = lines.filter((line) => line.startsWith('failed '))
   t.ok(created.length > 10, `${created.length} keys fit on the disk`)
   t.equal(failed.length, 3)
-  for (const line of failed) t.match(line, /key store.*creating a key failed: (?!Commit)/)
+  for (const line of failed) t.match(line, /key store.*changing an account failed: (?!Commit)/)
   t.equal(lines.at(-1), `listed ${created.length + 1}`)
 
   const again = await openSqlite(path)
@@ -172,8 +173,8 @@ async function filled(t: Test, path: string) {
   t.teardown(() => store.close())
   const account = anAccount()
   const key = aKey(account.id)
-  await store.createAccount(account)
-  await store.createKey(key, 5)
+  await putAccount(store, account)
+  await putKey(store, key, 5)
   return { store, key }
 }
 
@@ -203,7 +204,7 @@ function failureOf(action: () => unknown): GatewayError {
 }
 
 async function create(store: Store, accountId: string, count: number): Promise<void> {
-  await Promise.all(Array.from({ length: count }, () => store.createKey(aKey(accountId), null)))
+  await Promise.all(Array.from({ length: count }, () => putKey(store, aKey(accountId), null)))
 }
 
 /** The changes that a new subscriber receives at its next poll; the work is one transaction. */

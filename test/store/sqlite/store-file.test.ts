@@ -3,6 +3,7 @@
  * replaced while it is open, the store is unavailable.
  * Method: stores in temporary folders, whose files are moved.
  */
+import { putAccount } from '../../helpers/store-changes.js'
 import {
   chmodSync,
   copyFileSync,
@@ -33,10 +34,10 @@ void t.test('opens a file through a symbolic link, also one without a target', a
   symlinkSync(join('disk', 'target'), join(folder, 'link'))
   const [ada, bob] = [anAccount(), anAccount()]
   const first = await opened(t, join(folder, 'link'))
-  t.equal(await first.createAccount(ada), 'created')
+  t.equal(await putAccount(first, ada), 'created')
   await first.close()
   const second = await opened(t, join(folder, 'link'))
-  t.equal(await second.createAccount(bob), 'created')
+  t.equal(await putAccount(second, bob), 'created')
   const direct = await opened(t, join(folder, 'disk', 'target'))
   t.same(await direct.accountById(ada.id), ada)
   t.same(await direct.accountById(bob.id), bob)
@@ -61,7 +62,7 @@ void t.test('a file that was moved away is unavailable until it is back', async 
   renameSync(path, join(folder, 'aside'))
   await failsWith(store, /store' was removed while the gateway runs/)
   await t.rejects(store.ledger.settle(ledgerEntry('during')), { message: /lost its data/ })
-  await t.rejects(store.createAccount(anAccount()), { message: /lost its data/ })
+  await t.rejects(putAccount(store, anAccount()), { message: /lost its data/ })
   t.throws(() => store.findKey('0'.repeat(64)), { message: /lost its data/ }, 'not unknown')
   renameSync(join(folder, 'aside'), path)
   await until(async () => (await failure(store)) === null, 'the file is back')

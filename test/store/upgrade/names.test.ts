@@ -4,6 +4,7 @@
  * Method: stores with records of the earlier version; other processes open them and are killed (SIGKILL)
  * after some statements and writes (all with SLUICE_LONG=1), and in Redis at random moments.
  */
+import { endKey, putAccount, putKey } from '../../helpers/store-changes.js'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, readFileSync } from 'node:fs'
@@ -49,12 +50,12 @@ async function fill(store: Store): Promise<string[]> {
   for (const [at, [email]] of NAMED.entries()) {
     const account = anAccount({ email, name: `new-${at}` })
     ids.push(account.id)
-    await store.createAccount(account)
+    await putAccount(store, account)
     for (const name of ['one', 'two', 'three', 'four', 'five']) {
-      await store.createKey(aKey(account.id, { name }), null)
+      await putKey(store, aKey(account.id, { name }), null)
     }
     const [first] = await allKeys(store, account.id)
-    if (first !== undefined) await store.revokeKey(first, 5)
+    if (first !== undefined) await endKey(store, first, 5)
   }
   return ids
 }

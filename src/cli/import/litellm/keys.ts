@@ -3,7 +3,7 @@
  * account has the plan `max`, so that LiteLLM's own limits are the only ones.
  */
 import { createHash } from 'node:crypto'
-import { isEmail } from '../../../accounts/change-accounts.js'
+import { emailFault } from '../../../accounts/changes/fields.js'
 import { isObject, type JsonObject, type JsonValue } from '../../../formats/chat/json.js'
 import { budgetLimit } from './budgets.js'
 import { isTrue, mapAt, numberIn, textAt, textsIn } from './context.js'
@@ -123,7 +123,7 @@ class DocumentMaker {
     const seen = new Set<string>()
     for (const member of list.filter(isObject)) {
       const email = member['user_email'] ?? users.get(textAt(member, 'user_id')) ?? member['user_id']
-      if (typeof email !== 'string' || !isEmail(email) || seen.has(email.toLowerCase())) continue
+      if (typeof email !== 'string' || emailFault(email) !== null || seen.has(email.toLowerCase())) continue
       seen.add(email.toLowerCase())
       const role = member['role'] === 'admin' ? 'owner' : 'member'
       this.members.push({ kind: 'Member', metadata: { name: email, account }, spec: { role } })
@@ -149,7 +149,7 @@ class DocumentMaker {
     }
     this.accounts.push({ kind: 'Account', metadata: { name }, spec })
     const email = value['user_email']
-    if (typeof email === 'string' && isEmail(email)) {
+    if (typeof email === 'string' && emailFault(email) === null) {
       this.members.push({ kind: 'Member', metadata: { name: email, account: name }, spec: { role: 'owner' } })
     }
     this.note(line, `users.${name}`, `account ${name}`, notes)

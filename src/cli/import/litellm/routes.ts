@@ -3,7 +3,7 @@
  * deployments.
  */
 import { isObject, type JsonObject } from '../../../formats/chat/json.js'
-import { without } from '../../../dashboard/admin/field-types.js'
+import { without } from '../../../accounts/changes/field-types.js'
 import type { ImportedModel } from '../report.js'
 import { isSet, type ImportContext } from './context.js'
 import type { Deployment, Deployments, LostDeployment } from './deployments.js'

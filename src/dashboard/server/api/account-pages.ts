@@ -1,11 +1,10 @@
 /** The tree of accounts with their figures, the page of one account, and the change of its limits. */
-import { roleOf, type Account } from '../../../accounts/account.js'
+import { roleOf } from '../../../accounts/account.js'
 import { displayNameOf } from '../../../accounts/names.js'
-import { shownAmounts } from '../../../config/schema/limits-schema.js'
+import { changeAccount } from '../../../accounts/changes/change-accounts.js'
+import { Refusal } from '../../../accounts/changes/refusal.js'
+import { AMOUNTS } from '../../../config/schema/limits-schema.js'
 import { GatewayError } from '../../../errors.js'
-import { decideLimits } from '../../admin/decide-changes.js'
-import type { Problem } from '../../admin/problem-details.js'
-import { limitBeyond, limitsAbove } from '../../admin/token-bounds.js'
 import {
   membersIn,
   pathOf,
@@ -20,7 +19,7 @@ import { linearForecast, monthAt } from '../forecast.js'
 import { notFound, permissionIn } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { planOf, type Services } from '../services.js'
+import { changingBy, planOf, type Services } from '../services.js'
 import type { AccountSession, Session } from '../sign-in/sessions.js'
 
 /** Rows of a reply. */
@@ -178,62 +177,29 @@ async function page(services: Services, session: AccountSession): Promise<Reply>
   return { status: 200, json }
 }
 
-/** Replaces the limits: an administrator all, owners within those of the accounts above. */
+/** Replaces the limits: an administrator of every account, an owner of those below others. */
 async function putLimits(
   services: Services,
   request: SignedInRequest<unknown, ReturnType<typeof schema.accountLimitsBody.parse>>,
 ): Promise<Reply> {
-  const { store, now } = services
-  const { session, address, requestId } = request
-  const { id: accountId, name } = session.account
-  const wanted = shownAmounts(definedOf(request.body))
-  const most = roleOf(session.user) === 'admin' ? [] : await limitsOfParent(services, session.account)
-  const nowMs = now()
-  const actor = { actor: session.user.email, address, requestId }
-  const result = await store.transact<Problem | GatewayError | Account>({
-    ...{ accountId, nowMs },
-    decide: ({ account }) => {
-      if (account === null) return { refuse: notFound() }
-      const before = { limits: shownAmounts(account.limits ?? {}) }
-      const refusal = limitBeyond({ limits: wanted }, before, most)
-      if (refusal !== null) return { refuse: refusal }
-      const { kind, item, audit } = decideLimits(account, wanted, { nowMs, actor, accountId, account: name })
-      return kind === 'unchanged' ? { refuse: item } : { write: { account: item, audit } }
+  const { user, account } = request.session
+  if (roleOf(user) !== 'admin' && account.parentId === undefined) {
+    const message = 'The limits of an account at the top are set by an administrator.'
+    throw new GatewayError('forbidden', message)
+  }
+  const limits = Object.fromEntries(
+    AMOUNTS.map(([field, name, unit]) => [field, amountOf(request.body[name], unit)]),
+  )
+  const changed = await changeAccount(changingBy(services, request), account, { limits }).catch(
+    (error: unknown) => {
+      throw error instanceof Refusal ? error.named((field) => field.replace('limits.', '')) : error
     },
-  })
-  if (result.kind === 'conflict') throw notFound()
-  const reason = result.kind === 'refused' ? result.reason : result.writes.account
-  if (reason === undefined) throw notFound()
-  if (reason instanceof GatewayError) throw reason
-  if (reason instanceof Error) throw asGatewayError(reason)
-  const json: schema.AccountLimitsReply = { limits: { ...reason.limits } }
+  )
+  const json: schema.AccountLimitsReply = { limits: { ...changed.limits } }
   return { status: 200, json }
 }
 
-function definedOf(limits: schema.KeyLimits): Account['limits'] & object {
-  return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
-}
-
-/** The limits within which an owner may set those of the account. Throws `forbidden` without a parent. */
-async function limitsOfParent(services: Services, account: Account) {
-  const [parent] = await services.store.ancestorsOf(account)
-  if (parent !== undefined) return limitsAbove(services, parent)
-  const message = 'The limits of an account at the top are set by an administrator.'
-  throw new GatewayError('forbidden', message)
-}
-
-/** By the name in this API of the field that the admin API names. */
-const PARAMS: Readonly<Record<string, string>> = {
-  'limits.requests_per_minute': 'requestsPerMinute',
-  'limits.tokens_per_minute': 'tokensPerMinute',
-  'limits.concurrent': 'concurrent',
-  'limits.usd_per_day': 'nanoUsdPerDay',
-  'limits.usd_per_week': 'nanoUsdPerWeek',
-  'limits.usd_per_month': 'nanoUsdPerMonth',
-}
-
-function asGatewayError({ message, members: { field = '', fix } }: Problem): GatewayError {
-  const text = fix === undefined ? message : `${message} ${fix}`
-  const param = PARAMS[field]
-  return new GatewayError('forbidden', text, param === undefined ? {} : { param })
+/** An amount in the spelling of `accounts/changes`; null removes the limit. */
+function amountOf(amount: number | undefined, unit: number): number | null {
+  return amount === undefined ? null : amount / unit
 }

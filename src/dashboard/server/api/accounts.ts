@@ -1,15 +1,14 @@
 /** Accounts for administrators. */
 import { roleOf, type Account } from '../../../accounts/account.js'
 import { isUnproven } from '../../../accounts/address-proof.js'
-import { checkedPlan, createAccount } from '../../../accounts/change-accounts.js'
-import { accountChange, type AuditChange } from '../../../accounts/audit-changes.js'
+import { conflictRefusal } from '../../../accounts/changes/decide.js'
+import { changeAccount, checkedPlan, createAccount } from '../../../accounts/changes/change-accounts.js'
 import {
   ACCOUNT_COLUMNS,
   NO_USE,
   useByAccount,
   type ListedAccount,
 } from '../../../store/account-and-key-lists.js'
-import type { AccountEdit } from '../../../store/store.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import { cursorOf, orderOf } from './list-page.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
@@ -18,7 +17,7 @@ import { GatewayError } from '../../../errors.js'
 import { assertMayHavePassword } from '../sign-in/bound-users.js'
 import type { AccountSession } from '../sign-in/sessions.js'
 import * as schema from '../schema/schema.js'
-import { entryOf, newLink, planOf, RECENT_MS, type Services } from '../services.js'
+import { changingBy, entryOf, newLink, planOf, RECENT_MS, type Services } from '../services.js'
 
 export function accountRoutes(services: Services): Route[] {
   return [
@@ -104,19 +103,10 @@ async function create(
     password: { none: true },
     ...(name === undefined ? {} : { name }),
     ...(email === undefined ? {} : { email }),
-    ...(above === null ? {} : { parentId: above.id }),
+    ...(above === null ? {} : { parentId: above.id, parentName: above.name }),
   } as const
-  const { account, user } = await createAccount(store, wanted, {
-    now,
-    audit: (made) => [
-      otherEntry(services, request, {
-        account: made,
-        action: 'account.create',
-        text: `${role}, plan ${plan}`,
-        change: accountChange(null, made),
-      }),
-    ],
-  })
+  const { actor } = changingBy(services, request)
+  const { account, user } = await createAccount(store, wanted, { now, actor })
   const isNew = user !== null && isUnproven(user)
   const link = isNew ? await newLink(services, request, { user, account }) : null
   return { status: 201, json: { account: await accountRow(services, account), link } }
@@ -124,42 +114,28 @@ async function create(
 
 async function parentNamed({ store }: Services, nameOrId: string): Promise<Account> {
   const account = (await store.accountByName(nameOrId)) ?? (await store.accountById(nameOrId))
-  if (account !== null) return account
-  throw new GatewayError('malformed_request', `There is no account "${nameOrId}".`, { param: 'parent' })
+  if (account === null) throw conflictRefusal('no_parent', '')
+  return account
 }
 
 async function change(
   services: Services,
   request: SignedInRequest<unknown, ReturnType<typeof schema.changeAccountBody.parse>>,
 ): Promise<Reply> {
-  const { store, sessions, snapshot, now } = services
+  const { store, sessions } = services
   const { plan, disabled } = request.body
-  if (plan !== undefined) checkedPlan(plan, snapshot().config.plans)
   if (disabled === true && request.id === request.session.account.id) {
     throw new GatewayError('malformed_request', 'You cannot disable your own account.', {
       param: 'disabled',
     })
   }
-  const edit: AccountEdit = {
+  const found = await store.accountById(request.id)
+  if (found === null) throw notFound()
+  const settings = {
     ...(plan === undefined ? {} : { plan }),
     ...(disabled === undefined ? {} : { disabled }),
-    updatedAtMs: now(),
   }
-  const account = await store.changeAccount(request.id, edit, (before, after) => {
-    const entries: AuditEntry[] = []
-    if (before.plan !== after.plan) {
-      const text = `${before.plan} → ${after.plan}`
-      const change = accountChange({ ...after, plan: before.plan }, after)
-      entries.push(otherEntry(services, request, { account: after, action: 'account.plan', text, change }))
-    }
-    if (before.disabled !== after.disabled) {
-      const action = after.disabled ? 'account.disable' : 'account.enable'
-      const change = accountChange({ ...after, disabled: before.disabled }, after)
-      entries.push(otherEntry(services, request, { account: after, action, change }))
-    }
-    return inOrder(entries)
-  })
-  if (account === null) throw notFound()
+  const account = await changeAccount(changingBy(services, request), found, settings)
   if (account.disabled) await sessions.endAll(account.id)
   // A disabled administrator of an earlier version.
   else if (disabled === false) await store.users.change(account.id, { disabled })
@@ -211,27 +187,12 @@ async function rowView(
   }
 }
 
-/** Ids made in the same millisecond are not ordered, so they are sorted and reassigned in order. */
-function inOrder(entries: readonly AuditEntry[]): AuditEntry[] {
-  const ids = entries.map(({ id }) => id).sort()
-  return entries.map((entry, at) => ({ ...entry, id: ids[at] ?? entry.id }))
-}
-
-interface AccountAction {
-  readonly account: Account
-  readonly action: string
-  /** The changed values, for the detail of the entry; null if there are none. */
-  readonly text?: string | null
-  readonly change?: AuditChange
-}
-
 /** An audit entry for an administrator's action on an account. */
 function otherEntry(
   services: Services,
   request: SignedInRequest<unknown, unknown>,
-  { account, action, text = null, change = {} }: AccountAction,
+  { account, action }: { readonly account: Account; readonly action: string },
 ): AuditEntry {
-  const { id, email = account.name } = account
-  const detail = text === null ? email : `${email}: ${text}`
-  return entryOf(services, request, { accountId: id, action, target: id, detail, ...change })
+  const { id, email: detail = account.name } = account
+  return entryOf(services, request, { accountId: id, action, target: id, detail })
 }

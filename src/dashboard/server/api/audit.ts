@@ -2,7 +2,7 @@
 import { csvCell } from '../../../ledger/export-columns.js'
 import type { AuditEntry, AuditPage, AuditSearch } from '../../../store/audit-trail.js'
 import type { JsonValue } from '../../../formats/chat/json.js'
-import { differencesOf } from '../../admin/decide-changes.js'
+import { differencesOf } from '../../../accounts/changes/decide.js'
 import { sendCsv } from '../csv-reply.js'
 import {
   signedRoute,

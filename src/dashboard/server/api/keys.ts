@@ -1,18 +1,9 @@
 /** Lists, creates, changes, rotates and revokes keys: those of an account, and for administrators of all. */
-import { roleOf, type Account, type ApiKey, type KeyLimits } from '../../../accounts/account.js'
-import {
-  checkedName,
-  createKey,
-  freeKeyName,
-  revokeKey,
-  rotateKey,
-  type NewKeySettings,
-} from '../../../accounts/keys.js'
-import { keyChange, keyRotation, type AuditChange } from '../../../accounts/audit-changes.js'
-import { checkedLabels, PRIORITY, type Labels } from '../../../accounts/labels.js'
-import { GatewayError } from '../../../errors.js'
-import { ALLOWED_TOOL, allowedTools } from '../../../formats/chat/hosted-tools.js'
-import type { AuditEntry } from '../../../store/audit-trail.js'
+import type { Account, ApiKey, KeyLimits } from '../../../accounts/account.js'
+import { changeKey, createKey, revokeKey, rotateKey } from '../../../accounts/changes/change-keys.js'
+import type { Labels } from '../../../accounts/labels.js'
+import { shownAmounts } from '../../../config/schema/limits-schema.js'
+import type { JsonObject } from '../../../formats/chat/json.js'
 import {
   KEY_COLUMNS,
   NO_USE,
@@ -20,12 +11,11 @@ import {
   type KeyState,
   type ListedKey,
 } from '../../../store/account-and-key-lists.js'
-import type { KeyEdit } from '../../../store/store.js'
 import { notFound, permissionIn } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import type { AccountSession, Session } from '../sign-in/sessions.js'
-import { entryOf, planOf, RECENT_MS, scopeOf, type Services } from '../services.js'
+import type { AccountSession } from '../sign-in/sessions.js'
+import { changingBy, planOf, RECENT_MS, scopeOf, type Services } from '../services.js'
 import { labelHistory } from './key-history.js'
 import { limitLevels } from './limits.js'
 import { cursorOf, orderOf } from './list-page.js'
@@ -36,7 +26,7 @@ interface KeySettings {
   readonly expiresAtMs?: number | null | undefined
   readonly models?: string[] | null | undefined
   readonly allowTools?: string[] | null | undefined
-  readonly limits?: schema.KeyLimits | undefined
+  readonly limits?: schema.WantedLimits | undefined
   readonly labels?: Labels | undefined
   /** For the audit log. */
   readonly reason?: string | undefined
@@ -187,138 +177,59 @@ async function ownKey(
 
 async function create(services: Services, request: SignedInRequest<unknown, KeySettings>): Promise<Reply> {
   const { account } = request.session
-  const { store, now, snapshot } = services
-  const { name = '', ...rest } = request.body
-  const { plans } = snapshot().config
-  const { maxKeys, limits: most } = planOf(snapshot(), account.plan)
+  const { maxKeys } = planOf(services.snapshot(), account.plan)
   await services.attemptLimits.keyCreation(account.id, maxKeys)
-  assertWithin(rest.limits, most)
-  await assertWithinAccounts(store, rest.limits, account)
-  assertLabels(rest.labels, request.session)
-  if (isToolsGrant(rest.allowTools, request.session)) throw toolsRefusal()
-  const settings = newKeyOf(rest, now())
-  const auditEntries = (made: ApiKey) => [
-    keyEntry(services, request, {
-      action: 'key.create',
-      key: made,
-      detail: namedKey(made),
-      change: keyChange(null, made),
-    }),
-  ]
-  const { key, secret } = await createKey(store, {
-    plans,
-    account,
-    name,
-    ...settings,
-    createdBy: request.session.user.email,
-    now,
-    audit: auditEntries,
-  })
-  return { status: 201, json: { key: unusedView({ key, account }, now()), secret } }
+  const changing = changingBy(services, request)
+  const { key, secret } = await createKey(changing, account, settingsIn(request.body))
+  return { status: 201, json: { key: unusedView({ key, account }, changing.nowMs), secret } }
 }
 
 async function change(services: Services, request: SignedInRequest<unknown, KeySettings>): Promise<Reply> {
-  const { store, now } = services
-  const { name, expiresAtMs, models, allowTools, limits, labels } = request.body
   const { key: before, account } = await ownKey(services, request)
-  assertExpiry(expiresAtMs, now())
-  assertPatterns(models)
-  // The page sends the list with every change; an unchanged one needs no administrator.
-  const isSame = textOf(before.allowTools) === textOf(allowTools)
-  if (isToolsGrant(allowTools, request.session) && !isSame) throw toolsRefusal()
-  if (labels !== undefined) assertLabels(labels, request.session, before.labels)
-  assertWithin(limits, planOf(services.snapshot(), account.plan).limits)
-  await assertWithinAccounts(store, limits, account)
-  const own = { accountId: account.id, id: request.id }
-  const edit: KeyEdit = {
-    updatedAtMs: now(),
-    ...(name === undefined ? {} : { name: await freeKeyName(store, own, checkedName(name)) }),
-    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
-    ...(models === undefined ? {} : { models }),
-    ...(allowTools === undefined ? {} : { allowTools: allowTools && checkedTools(allowTools) }),
-    ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
-    ...(labels === undefined ? {} : { labels: labelsOf(labels) }),
-  }
-  const key = await store.changeKey(own, edit, (before, after) => {
-    const detail = [after.name, ...differencesOf(before, after)].join('; ')
-    const change = keyChange(before, after)
-    const { reason } = request.body
-    const what = { action: 'key.change', key: after, detail, change, reason }
-    return [keyEntry(services, request, what)]
-  })
-  if (key === null) throw notFound()
+  const changing = changingBy(services, request, request.body.reason)
+  const what = { key: before, settings: settingsIn(request.body), replacesMaps: true }
+  const key = await changeKey(changing, account, what)
   return { status: 200, json: { key: await oneView(services, { key, account }) } }
 }
 
-/** The validated labels; null for none, as in a key that never had one. */
-function labelsOf(labels: Labels): Labels | null {
-  const checked = checkedLabels(labels)
-  return Object.keys(checked).length === 0 ? null : checked
-}
-
-function differencesOf(before: ApiKey, after: ApiKey): string[] {
-  const differences = [
-    before.name === after.name ? null : `name: ${before.name} → ${after.name}`,
-    ...(['expiresAtMs', 'models', 'allowTools', 'limits', 'labels'] as const).map((field) => {
-      const [old, next] = [textOf(before[field]), textOf(after[field])]
-      return old === next ? null : `${field}: ${old} → ${next}`
-    }),
-  ]
-  return differences.filter((text) => text !== null)
-}
-
 async function rotate(services: Services, request: SignedInRequest<unknown, KeySettings>): Promise<Reply> {
-  const { store, now, snapshot } = services
   const { key: old, account } = await ownKey(services, request)
-  const { plans } = snapshot().config
-  await services.attemptLimits.keyCreation(account.id, planOf(snapshot(), account.plan).maxKeys)
-  const auditEntries = (made: ApiKey) => {
-    const detail = `${old.name}: ${shownKey(old)} → ${shownKey(made)}`
-    const change = keyRotation(old, made)
-    const { reason } = request.body
-    const what = { action: 'key.rotate', key: old, detail, change, reason }
-    return [keyEntry(services, request, what)]
-  }
-  const createdBy = request.session.user.email
-  const rotation = { store, plans, account, old, now, audit: auditEntries, createdBy }
-  const { key, secret, oldEndsAtMs } = await rotateKey(rotation)
-  return { status: 201, json: { key: unusedView({ key, account }, now()), secret, oldEndsAtMs } }
+  const { maxKeys } = planOf(services.snapshot(), account.plan)
+  await services.attemptLimits.keyCreation(account.id, maxKeys)
+  const changing = changingBy(services, request, request.body.reason)
+  const { key, secret, oldEndsAtMs } = await rotateKey(changing, account, { key: old })
+  return { status: 201, json: { key: unusedView({ key, account }, changing.nowMs), secret, oldEndsAtMs } }
 }
 
 async function revoke(
   services: Services,
   request: SignedInRequest<ReturnType<typeof schema.revokeKeyQuery.parse>, undefined>,
 ): Promise<Reply> {
-  const { store, now } = services
   const { key: before, account } = await ownKey(services, request)
-  const auditEntries = [
-    keyEntry(services, request, {
-      action: 'key.revoke',
-      reason: request.query.reason,
-      key: before,
-      detail: namedKey(before),
-      change: keyChange(before, { ...before, revokedAtMs: now() }),
-    }),
-  ]
-  await revokeKey(store, before, { now, audit: auditEntries })
-  const key = (await store.keyById(account.id, request.id)) ?? before
+  const key = await revokeKey(changingBy(services, request, request.query.reason), account, before)
   return { status: 200, json: { key: await oneView(services, { key, account }) } }
 }
 
-function newKeyOf(settings: Omit<KeySettings, 'name'>, nowMs: number): NewKeySettings {
-  const { expiresAtMs, models, allowTools, limits, labels } = settings
-  assertExpiry(expiresAtMs, nowMs)
-  assertPatterns(models)
+/** The settings in the spelling of `accounts/changes`, which checks them; absent ones are unchanged. */
+function settingsIn(settings: KeySettings): JsonObject {
+  const { name, expiresAtMs, models, allowTools, limits, labels } = settings
   return {
-    ...(expiresAtMs === undefined || expiresAtMs === null ? {} : { expiresAtMs }),
-    ...(models === undefined || models === null ? {} : { models }),
-    ...(allowTools === undefined || allowTools === null ? {} : { allowTools: checkedTools(allowTools) }),
-    ...(limits === undefined || Object.keys(limits).length === 0 ? {} : { limits: limitsOf(limits) }),
-    ...(labels === undefined ? {} : { labels }),
+    ...(name === undefined ? {} : { name }),
+    ...(expiresAtMs === undefined ? {} : { expires_at: timeIn(expiresAtMs) }),
+    ...(models === undefined ? {} : { models }),
+    ...(allowTools === undefined ? {} : { allow_tools: allowTools }),
+    ...(limits === undefined ? {} : { limits: shownAmounts(limitsOf(limits)) }),
+    ...(labels === undefined ? {} : { labels: { ...labels } }),
   }
 }
 
-function limitsOf(limits: schema.KeyLimits): KeyLimits {
+/** A time as text; a number that is none as it is. */
+function timeIn(ms: number | null): string | number | null {
+  const time = new Date(ms ?? Number.NaN)
+  return Number.isNaN(time.getTime()) ? ms : time.toISOString()
+}
+
+function limitsOf(limits: schema.WantedLimits): KeyLimits {
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
 }
 
@@ -363,130 +274,4 @@ function keyView({ key, accountName, use, lastUsedAtMs }: ListedKey, nowMs: numb
     spendNanoUsd: use.costNanoUsd,
     unpricedRequests: use.unpriced,
   }
-}
-
-interface KeyAction {
-  /** As in `AuditEntry`; empty for none. */
-  readonly reason?: string | undefined
-  readonly action: string
-  readonly key: ApiKey
-  readonly detail: string
-  readonly change: AuditChange
-}
-
-/** An audit entry for a change of a key. */
-function keyEntry(
-  services: Services,
-  request: SignedInRequest<unknown, unknown>,
-  { action, key, detail, change, reason = '' }: KeyAction,
-): AuditEntry {
-  const { accountId, id: target } = key
-  const entry = entryOf(services, request, { accountId, action, target, detail, ...change })
-  return reason === '' ? entry : { ...entry, reason }
-}
-
-function namedKey(key: ApiKey): string {
-  return `${key.name} (${shownKey(key)})`
-}
-
-function textOf(value: unknown): string {
-  return value === undefined ? 'none' : JSON.stringify(value)
-}
-
-function shownKey({ prefix, lastFour }: ApiKey): string {
-  return `${prefix}…${lastFour}`
-}
-
-/**
- * Keys with high priority are served first under overload, so only administrators may add, change or remove
- * the label; `before` are the labels of the key so far.
- *
- * Rules for the settings of a key that the account's role and plan decide. All throw `GatewayError`.
- */
-function assertLabels(
-  labels: Labels | undefined,
-  { user }: Pick<Session, 'user'>,
-  before: Labels = {},
-): void {
-  if (labels === undefined || roleOf(user) === 'admin') return
-  if (labels[PRIORITY] === before[PRIORITY]) return
-  const message = `Only administrators can change the label "${PRIORITY}" of keys.`
-  throw new GatewayError('forbidden', message, { param: `labels.${PRIORITY}` })
-}
-
-/** Throws if the expiry is in the past. */
-function assertExpiry(expiresAtMs: number | null | undefined, nowMs: number): void {
-  if (expiresAtMs === undefined || expiresAtMs === null || expiresAtMs > nowMs) return
-  throw new GatewayError('malformed_request', 'A key cannot expire in the past.', {
-    param: 'expiresAtMs',
-  })
-}
-
-const LIMITS = [
-  'requestsPerMinute',
-  'tokensPerMinute',
-  'concurrent',
-  'nanoUsdPerDay',
-  'nanoUsdPerWeek',
-  'nanoUsdPerMonth',
-] as const
-
-/** Refuses limits above those of the plan with a message, instead of lowering them silently. */
-function assertWithin(limits: schema.KeyLimits | undefined, most: schema.KeyLimits): void {
-  for (const name of LIMITS) {
-    const [wanted, allowed] = [limits?.[name], most[name]]
-    if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
-    const limitText = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
-    const message = `The plan allows ${limitText} at most. Enter less, or choose a larger plan.`
-    throw new GatewayError('forbidden', message, { param: `limits.${name}` })
-  }
-}
-
-/** Throws `forbidden` for a limit above that of the account or of one above it. */
-async function assertWithinAccounts(
-  store: Services['store'],
-  limits: schema.KeyLimits | undefined,
-  account: Account,
-): Promise<void> {
-  if (limits === undefined || Object.keys(limits).length === 0) return
-  for (const { name: owner, limits: most = {} } of [account, ...(await store.ancestorsOf(account))]) {
-    for (const name of LIMITS) {
-      const [wanted, allowed] = [limits[name], most[name]]
-      if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
-      const limitText = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
-      const message = `The account '${owner}' allows ${limitText} at most. Enter less.`
-      throw new GatewayError('forbidden', message, { param: `limits.${name}` })
-    }
-  }
-}
-
-/** Throws for a model pattern with a * before its end. */
-function assertPatterns(models: readonly string[] | null | undefined): void {
-  models?.forEach((pattern, index) => {
-    if (!pattern.slice(0, -1).includes('*')) return
-    const message = `"${pattern}" has a * before its end. Enter a model id, or the beginning of ids and a *.`
-    throw new GatewayError('malformed_request', message, { param: `models.${index}` })
-  })
-}
-
-/**
- * Whether the list allows tools that the account may not allow: a key's list takes precedence over those of
- * the upstreams, so only administrators may allow tools.
- */
-function isToolsGrant(tools: readonly string[] | null | undefined, { user }: Pick<Session, 'user'>): boolean {
-  return (tools?.length ?? 0) > 0 && roleOf(user) !== 'admin'
-}
-
-/** The refusal of such a list. */
-function toolsRefusal(): GatewayError {
-  const message = 'Only administrators can allow tools of providers. Leave the list empty.'
-  return new GatewayError('forbidden', message, { param: 'allowTools' })
-}
-
-/** The names of tools in the form in which requests are compared. Throws for text that is not a name. */
-function checkedTools(tools: readonly string[]): string[] {
-  const at = tools.findIndex((tool) => !ALLOWED_TOOL.test(tool))
-  if (at === -1) return allowedTools(tools)
-  const message = `"${tools[at] ?? ''}" is not the name of a tool. Enter a name such as web_search, or * for all.`
-  throw new GatewayError('malformed_request', message, { param: `allowTools.${at}` })
 }

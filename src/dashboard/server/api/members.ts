@@ -1,7 +1,7 @@
 /** The members of an account: lists them, gives and takes roles, and makes links for new users. */
 import { comparableEmail, roleOf, type Member, type User } from '../../../accounts/account.js'
 import { hasEntered, isUnproven, memberState, stateForInviter } from '../../../accounts/address-proof.js'
-import { memberChange, userChange } from '../../../accounts/audit-changes.js'
+import { memberChange, userChange } from '../../../accounts/changes/audit-text.js'
 import { ensureUser, removeMember, setMember } from '../../../accounts/members.js'
 import { GatewayError } from '../../../errors.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'

@@ -3,8 +3,9 @@
  * verified. A cookie with a secret and a one-time token in the store tie the browser's return to its start.
  */
 import type { Account, User } from '../../../accounts/account.js'
-import { checkedEmail, createAccount, isEmail } from '../../../accounts/change-accounts.js'
-import { userChange } from '../../../accounts/audit-changes.js'
+import { checkedEmail, createAccount } from '../../../accounts/changes/change-accounts.js'
+import { emailFault } from '../../../accounts/changes/fields.js'
+import { userChange } from '../../../accounts/changes/audit-text.js'
 import { followAddress } from '../../../accounts/follow-address.js'
 import { groupRolesOf, setGroupRoles, type GroupRoles } from '../../../accounts/group-roles.js'
 import { ensureUser, userOfIdentity } from '../../../accounts/members.js'
@@ -112,7 +113,11 @@ async function enterAs(
   // Checked before any account is read: an unverified e-mail address may belong to another person.
   const { verifiedEmail } = identity
   // Blanks at its ends would be removed, and leave the address of another person.
-  if (verifiedEmail === null || verifiedEmail.trim() !== verifiedEmail || !isEmail(verifiedEmail)) {
+  if (
+    verifiedEmail === null ||
+    verifiedEmail.trim() !== verifiedEmail ||
+    emailFault(verifiedEmail) !== null
+  ) {
     throw new GatewayError('forbidden', 'The provider has not verified your e-mail address.')
   }
   const user = await userOf(services, request, { ...identity, email: checkedEmail(verifiedEmail) })

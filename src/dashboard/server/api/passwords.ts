@@ -1,7 +1,7 @@
 /** Password changes, sign-up, and one-time links that set a password. */
 import type { Account, Member, User } from '../../../accounts/account.js'
 import { isUnproven } from '../../../accounts/address-proof.js'
-import { checkedEmail, createAccount } from '../../../accounts/change-accounts.js'
+import { checkedEmail, createAccount } from '../../../accounts/changes/change-accounts.js'
 import { setAccepted } from '../../../accounts/members.js'
 import { assertPassword } from '../../../accounts/password.js'
 import { planOfAdministrators, planOfNewAccounts } from '../../../accounts/plans.js'

@@ -7,7 +7,7 @@ import {
   type User,
 } from '../../../accounts/account.js'
 import { gatewayRoleOf, isUnproven, takesEffect, userState } from '../../../accounts/address-proof.js'
-import { memberChange, userChange } from '../../../accounts/audit-changes.js'
+import { memberChange, userChange } from '../../../accounts/changes/audit-text.js'
 import { changeUser, ensureUser, setMember } from '../../../accounts/members.js'
 import { GatewayError } from '../../../errors.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'

@@ -4,7 +4,8 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
-import { GatewayError, gatewayError, malformed, rowOf } from '../../../errors.js'
+import { Refusal } from '../../../accounts/changes/refusal.js'
+import { GatewayError, gatewayError, malformed, statusOf } from '../../../errors.js'
 import { parseObject } from '../../../formats/wire/json/parse-body.js'
 import { errorBody } from '../../../formats/wire/openai/error-body.js'
 import { headerOf, hostOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
@@ -153,7 +154,7 @@ export class ApiRouter {
   private refuse(res: HttpResponse, requestId: string, thrown: unknown): void {
     const error =
       thrown instanceof GatewayError
-        ? thrown
+        ? named(thrown)
         : gatewayError(
             {
               kind: 'bug',
@@ -174,8 +175,24 @@ export class ApiRouter {
     const { retryAfterSeconds } = error.wire
     if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
     if (error instanceof MethodNotAllowed) headers.push('allow', error.methods.join(', '))
-    sendReply(res, { status: rowOf(error.kind).status, headers, body: errorBody(error.wire) })
+    const kind = error instanceof Refusal ? error.refusal : undefined
+    sendReply(res, { status: statusOf(error.wire), headers, body: errorBody(error.wire, kind) })
   }
+}
+
+/** The error with the names that fields have in bodies. */
+function named(error: GatewayError): GatewayError {
+  return error instanceof Refusal ? error.named(memberOf) : error
+}
+
+/** `limits.nanoUsdPerDay` of `limits.usd_per_day`, `models.0` of `models[0]`. */
+function memberOf(field: string): string {
+  if (field === 'expires_at') return 'expiresAtMs'
+  if (field.startsWith('labels')) return field
+  return field
+    .replace('usd_per_', 'nano_usd_per_')
+    .replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+    .replace(/\[(\d+)\]/, '.$1')
 }
 
 /** The path exists with other methods, which the reply's `allow` header lists. */

@@ -11,6 +11,7 @@ import {
   scope,
   search,
   sort,
+  wantedLimits,
 } from './shared-types.js'
 
 /** A plan's name: one of `GET /plans`, or an earlier one that the configuration no longer has. */
@@ -220,9 +221,9 @@ export const accountPageReply = z.strictObject({
 })
 /**
  * `PUT /accounts/{id}/limits` → `accountLimitsReply`: replaces the limits. 403 with `param` above a limit of
- * an account above, except for administrators, who alone change those of an account without one.
+ * an account above. Only administrators change those of an account without one.
  */
-export const accountLimitsBody = keyLimits
+export const accountLimitsBody = wantedLimits
 export const accountLimitsReply = z.strictObject({ limits: keyLimits })
 
 export type TreeRow = z.output<typeof treeRow>

@@ -15,22 +15,23 @@ import {
   search,
   sort,
   timeMs,
+  wantedLimits,
 } from './shared-types.js'
 
-/** One to a hundred characters; the server checks further rules. */
+/** `accounts/changes` checks the values of settings, for every door with the same words. */
 const name = z.string().max(1_000)
 
 /** Ids that the key may use; `claude-*` allows all ids with this prefix. */
-const models = z.array(modelId).min(1).max(100)
+const models = z.array(z.string().max(1_000)).max(1_000)
 
 /**
  * Tools and options of providers that the key may use: `web_search`, `mcp`, …; `*` is all. Null: the lists of
  * the upstreams.
  */
-const allowTools = z.array(z.string().min(1).max(64)).max(64)
+const allowTools = z.array(z.string().max(1_000)).max(1_000)
 
 /** Values by name. The server checks the rules of `accounts/labels.ts`. */
-const labels = z.record(z.string().max(64), z.string().max(256))
+const labels = z.record(z.string().max(1_000), z.string().max(1_000))
 
 /** A key, without its secret. */
 export const key = z.strictObject({
@@ -100,11 +101,11 @@ export const keysReply = z.strictObject({
  */
 export const createKeyBody = z.strictObject({
   name,
-  expiresAtMs: timeMs.nullable().optional(),
+  expiresAtMs: z.number().nullable().optional(),
   models: models.nullable().optional(),
   /** Only administrators may allow tools: 403 with `param`. */
   allowTools: allowTools.nullable().optional(),
-  limits: keyLimits.optional(),
+  limits: wantedLimits.optional(),
   /** At most 16. Only administrators may give `priority`: 403 with `param`. */
   labels: labels.optional(),
 })
@@ -117,10 +118,10 @@ export const createdKeyReply = z.strictObject({ key, secret: z.string() })
  */
 export const changeKeyBody = z.strictObject({
   name: name.optional(),
-  expiresAtMs: timeMs.nullable().optional(),
+  expiresAtMs: z.number().nullable().optional(),
   models: models.nullable().optional(),
   allowTools: allowTools.nullable().optional(),
-  limits: keyLimits.optional(),
+  limits: wantedLimits.optional(),
   /** Only administrators may add, change or remove `priority`: 403 with `param`. */
   labels: labels.optional(),
   reason: reason.optional(),

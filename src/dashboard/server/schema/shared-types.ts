@@ -30,6 +30,16 @@ export const keyLimits = z.strictObject({
   nanoUsdPerMonth: nanoUsd.optional(),
 })
 
+/** Limits that a request wants; `accounts/changes` checks the amounts. */
+export const wantedLimits = z.strictObject({
+  requestsPerMinute: z.number().optional(),
+  tokensPerMinute: z.number().optional(),
+  concurrent: z.number().optional(),
+  nanoUsdPerDay: z.number().optional(),
+  nanoUsdPerWeek: z.number().optional(),
+  nanoUsdPerMonth: z.number().optional(),
+})
+
 /** A number in a query. */
 export const numberText = (min: number, max: number) =>
   z
@@ -98,5 +108,7 @@ export const doneReply = z.strictObject({})
 export type ErrorReply = z.output<typeof errorReply>
 /** An empty reply. */
 export type DoneReply = z.output<typeof doneReply>
+/** Limits that a request wants. */
+export type WantedLimits = z.output<typeof wantedLimits>
 /** Limits of a plan's keys, or of one key. */
 export type KeyLimits = z.output<typeof keyLimits>

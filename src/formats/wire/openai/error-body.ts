@@ -21,13 +21,17 @@ const CODES: Readonly<Partial<Record<ErrorKind, string>>> = {
   upstream_busy: 'rate_limit_exceeded',
 }
 
-/** `{"error":{message,type,code,kind,param?}}`; `code` is null if OpenAI's API has none for the case. */
-export function errorBody(error: WireError): string {
+/**
+ * `{"error":{message,type,code,kind,param?}}`; `code` is null if OpenAI's API has none for the case.
+ * `shownKind`: a narrower kind than that of the error.
+ */
+export function errorBody(error: WireError, shownKind?: string): string {
   const status = statusOf(error)
   const { message, kind, param } = withoutSecrets(error)
   // The number 401 is part of the specification of the product.
   const code = status === 401 ? status : errorCode(error)
-  return JSON.stringify({ error: { message, type: errorType(status, kind), code, kind, param } })
+  const type = errorType(status, kind)
+  return JSON.stringify({ error: { message, type, code, kind: shownKind ?? kind, param } })
 }
 
 /** The `code` that OpenAI's API has for the error; null if it has none. */

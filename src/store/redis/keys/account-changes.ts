@@ -6,20 +6,12 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  firstOwnerOf,
-  hasName,
-  MAX_LEVELS,
-  type Account,
-  type ApiKey,
-  type User,
-} from '../../../accounts/account.js'
+import { hasName, MAX_LEVELS, type Account, type ApiKey, type User } from '../../../accounts/account.js'
 import { numberedNames, accountNameOf } from '../../../accounts/names.js'
 import type { Steps } from '../../../formats/wire/steps.js'
 import {
   decisionSteps,
   isAnyNameTaken,
-  NO_ACCOUNT,
   type AccountChange,
   type AccountChangeResult,
   type AccountConflict,
@@ -27,7 +19,6 @@ import {
   type AccountState,
   type AccountWrites,
 } from '../../account-changes.js'
-import type { AuditEntry } from '../../audit-trail.js'
 import {
   readFormerLogin,
   writeAccount,
@@ -37,7 +28,6 @@ import {
 } from '../../records/account-and-key-records.js'
 import { renamedKeys } from '../../records/former-accounts.js'
 import { adminTurns } from '../../turn-queue.js'
-import type { AccountOutcome } from '../../store.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseAccount, parseKey, parseRecord } from '../connection/parse-replies.js'
 import type { AccountTree } from './account-tree.js'
@@ -57,6 +47,8 @@ interface TransactionsOptions {
   readonly maxKeysPerAccount: number
   /** All keys of an account, the oldest first. */
   readonly keysOf: (accountId: string) => Promise<ApiKey[]>
+  /** Called with each key that a change revokes: this process refuses it even if the store loses that. */
+  readonly noteRevocation: (digest: string, atMs: number) => void
 }
 
 /** What was read of an account, and the count of its changes; empty if it does not exist. */
@@ -65,14 +57,8 @@ interface Read {
   readonly state: AccountState
 }
 
-/** What the script writes, beside the writes of the change. */
-interface Written extends AccountWrites {
-  /** The user that is made with the account. */
-  readonly login?: User
-}
-
 /** A refusal of the store, or null; `changed`: read and decide again. */
-type Outcome = AccountConflict | 'email_taken' | 'changed' | null
+type Outcome = AccountConflict | 'changed' | null
 
 const WHAT = 'changing an account'
 /** After this time another process moves an account, because the one before was killed. */
@@ -106,30 +92,11 @@ export class RedisTransactions {
       const writes = decision.write
       const outcome = await this.write(accountId, { gen, state: before }, writes, nowMs)
       if (outcome === null) return { kind: 'written', before, writes }
-      if (outcome === 'changed' || outcome === 'email_taken') continue
+      if (outcome === 'changed') continue
       // The rule may be broken by a change that came after the decision, such as one that made the same key.
       const [now] = await this.hash(accountId, ['gen'])
       if ((now ?? '') === gen) return { kind: 'conflict', conflict: outcome }
     }
-  }
-
-  /** See `Store.createAccount`. */
-  async create(
-    account: Account,
-    audit: readonly AuditEntry[],
-    login: User | undefined,
-  ): Promise<AccountOutcome> {
-    const { id, name } = account
-    if (!isAccountId(id) || !isName(name)) return 'bad_name'
-    const members = login === undefined ? [] : [firstOwnerOf(account, login)]
-    const writes = { account, members, audit, ...(login === undefined ? {} : { login }) }
-    const read = { gen: '', state: NO_ACCOUNT }
-    const outcome = await this.write(id, read, writes, account.createdAtMs)
-    if (outcome !== 'changed') return outcome ?? 'created'
-    // A process that was killed has left the account without a name.
-    if ((await this.options.tree.nameOf(WHAT, id)) !== null) return 'id_taken'
-    const finished = await this.finish(account, login)
-    return finished ?? 'created'
   }
 
   /**
@@ -148,15 +115,16 @@ export class RedisTransactions {
       const account = { ...former, name: await this.claimName(tree, former, login.user.email) }
       await users.claimEmail(WHAT, login.user, 'prepareDurably')
       const keys = (await keysOf(id)).filter(hasName)
-      const renamed = new Map(renamedKeys(keys, Date.now()).map((key) => [key.id, key]))
-      const writes: Written = {
+      const nowMs = Date.now()
+      const renamed = new Map(renamedKeys(keys, nowMs).map((key) => [key.id, key]))
+      const writes: AccountWrites = {
         account,
         members: [login.member],
         login: login.user,
         keys: keys.map((key) => renamed.get(key.id) ?? key),
         audit: [],
       }
-      const args = await this.argsOf(id, String(gen), writes)
+      const args = await this.argsOf(id, String(gen), writes, nowMs)
       const parameters = { keys: keysOfAccount(id), args }
       const done = await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)
       if (done === 1) return account
@@ -173,12 +141,16 @@ export class RedisTransactions {
     throw new Error('there is always a free number')
   }
 
-  private async read(accountId: string, { members = [], keys: names = [] }: AccountReads): Promise<Read> {
+  private async read(
+    accountId: string,
+    { members = [], keys: names = [], keyIds = [] }: AccountReads,
+  ): Promise<Read> {
     const { tree } = this.options
     for (;;) {
       // The count is read first: the script compares it.
       const [gen, text, live] = await this.hash(accountId, ['gen', 'account', 'live'])
       const isThere = typeof text === 'string'
+      if (!isThere) await this.options.engine.assertSameStore(WHAT)
       const account = isThere ? parseAccount(WHAT, accountId, text) : null
       if (account?.name === '') {
         if ((await this.named(accountId)) !== null) continue
@@ -188,9 +160,10 @@ export class RedisTransactions {
         account: name === null ? null : account,
         members: await this.members(accountId, name === null ? [] : members),
         keys: await this.namedKeys(accountId, name === null ? [] : names),
+        keysById: await this.keysById(accountId, name === null ? [] : keyIds),
         liveKeys: Number(live ?? 0),
       }
-      if (names.length > READ_AT_ONCE) {
+      if (names.length + keyIds.length > READ_AT_ONCE) {
         const [now] = await this.hash(accountId, ['gen'])
         if (now !== gen) continue
       }
@@ -221,9 +194,26 @@ export class RedisTransactions {
     return found
   }
 
+  private async keysById(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, ApiKey>> {
+    const found = new Map<string, ApiKey>()
+    for (let at = 0; at < ids.length; at += READ_AT_ONCE) {
+      const some = ids.slice(at, at + READ_AT_ONCE)
+      const digests = await this.hash(
+        accountId,
+        some.map((id) => `id:${id}`),
+      )
+      for (const key of await this.keysOfDigests(accountId, digests)) found.set(key.id, key)
+    }
+    return found
+  }
+
   private async someKeys(accountId: string, names: readonly string[]): Promise<ApiKey[]> {
     const { admin } = this.options.engine
     const digests = listOf(await admin.send(WHAT, 'hmget', [layout.namesKey(accountId), ...names]))
+    return (await this.keysOfDigests(accountId, digests)).filter(hasName)
+  }
+
+  private async keysOfDigests(accountId: string, digests: readonly unknown[]): Promise<ApiKey[]> {
     const found = digests.filter((digest) => typeof digest === 'string')
     if (found.length === 0) return []
     const fields = found.flatMap((digest) => [`key:${digest}`, `revoked:${digest}`])
@@ -231,7 +221,7 @@ export class RedisTransactions {
     const keys = found.map((digest, at) =>
       parseKey(WHAT, { digest, text: texts[2 * at], revoked: texts[2 * at + 1] }),
     )
-    return keys.filter((key): key is ApiKey => key !== null && hasName(key))
+    return keys.filter((key) => key !== null)
   }
 
   private async hash(accountId: string, fields: readonly string[]): Promise<unknown[]> {
@@ -240,28 +230,38 @@ export class RedisTransactions {
   }
 
   /** Writes all or nothing. */
-  private async write(accountId: string, read: Read, writes: Written, nowMs: number): Promise<Outcome> {
+  private async write(accountId: string, read: Read, writes: AccountWrites, nowMs: number): Promise<Outcome> {
     const conflict = await this.conflictOf(accountId, read.state, writes, nowMs)
     if (conflict !== null) return conflict
     const { engine } = this.options
-    const { account, newKeys = [], purge } = writes
+    const { account, newKeys = [], keys = [], purge } = writes
     const former = read.state.account
     if (purge === true) return this.purge(accountId, read, writes)
     if (newKeys.length > 0 && !(await claimPointers(engine, WHAT, newKeys))) return 'id_taken'
     const isMoved = former !== null && account !== undefined && account.parentId !== former.parentId
     const outcome = isMoved
-      ? await this.oneAtATime(() => this.move(account, read, writes))
-      : await this.writeRecords(accountId, read, writes)
+      ? await this.oneAtATime(() => this.move(account, read, writes, nowMs))
+      : await this.writeRecords(accountId, read, writes, nowMs)
+    if (outcome === null) {
+      for (const { digest, revokedAtMs } of keys) {
+        if (revokedAtMs !== undefined) this.options.noteRevocation(digest, revokedAtMs)
+      }
+    }
     if (outcome !== null && newKeys.length > 0) await releasePointers(engine, WHAT, newKeys)
     return outcome
   }
 
   /** Writes what is in the account's slot; a new account then gets its name. */
-  private writeRecords(accountId: string, read: Read, writes: Written): Promise<Outcome> {
+  private writeRecords(
+    accountId: string,
+    read: Read,
+    writes: AccountWrites,
+    nowMs: number,
+  ): Promise<Outcome> {
     const { engine, trail } = this.options
     const { account } = writes
     return trail.withAuditEntries(accountId, writes.audit, async (entryArgs): Promise<Outcome> => {
-      const args = [...(await this.argsOf(accountId, read.gen, writes)), ...entryArgs]
+      const args = [...(await this.argsOf(accountId, read.gen, writes, nowMs)), ...entryArgs]
       const parameters = { keys: keysOfAccount(accountId), args }
       const isNew = read.state.account === null && account !== undefined
       const step = isNew ? 'prepareDurably' : 'runDurably'
@@ -273,7 +273,7 @@ export class RedisTransactions {
   }
 
   /** Places the account below its new parent in the tree, then writes its record. */
-  private async move(account: Account, read: Read, writes: Written): Promise<Outcome> {
+  private async move(account: Account, read: Read, writes: AccountWrites, nowMs: number): Promise<Outcome> {
     const { tree } = this.options
     const { account: former } = read.state
     // After another move, taking this one back would place the account below a parent that it no longer has.
@@ -282,7 +282,7 @@ export class RedisTransactions {
     await this.finishMoves(account)
     const refusal = await tree.place(WHAT, account)
     if (refusal !== null) return refusal
-    const outcome = await this.writeRecords(account.id, read, writes)
+    const outcome = await this.writeRecords(account.id, read, writes, nowMs)
     if (outcome !== null && former !== null) await tree.place(WHAT, former)
     return outcome
   }
@@ -323,17 +323,14 @@ export class RedisTransactions {
       const account = { ...state.account }
       delete account.parentId
       if (parent !== undefined) account.parentId = parent
-      const args = await this.argsOf(id, gen, { account, audit: [] })
+      const args = await this.argsOf(id, gen, { account, audit: [] }, 0)
       const parameters = { keys: keysOfAccount(id), args }
       if ((await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)) === 1) return parent
     }
   }
 
   /** Gives a new account its place in the lists, its user and its name, or deletes it. */
-  private async finish(
-    account: Account,
-    login: User | undefined,
-  ): Promise<AccountConflict | 'email_taken' | null> {
+  private async finish(account: Account, login: User | undefined): Promise<AccountConflict | null> {
     const { engine, users, tree } = this.options
     const { id } = account
     const order = { keys: layout.ORDER_KEYS, args: [id] }
@@ -347,7 +344,7 @@ export class RedisTransactions {
     return outcome
   }
 
-  private async purge(accountId: string, read: Read, writes: Written): Promise<Outcome> {
+  private async purge(accountId: string, read: Read, writes: AccountWrites): Promise<Outcome> {
     const { engine, keysOf } = this.options
     const keys = await keysOf(accountId)
     const outcome = await this.oneAtATime(() => this.removeRecords(accountId, read, writes))
@@ -356,12 +353,12 @@ export class RedisTransactions {
   }
 
   /** Not during a move of the account, which would place it in the tree again. */
-  private async removeRecords(accountId: string, read: Read, writes: Written): Promise<Outcome> {
+  private async removeRecords(accountId: string, read: Read, writes: AccountWrites): Promise<Outcome> {
     const { engine, tree, trail } = this.options
     const conflict = await tree.close(WHAT, accountId)
     if (conflict !== null) return conflict
     const done = await trail.withAuditEntries(accountId, writes.audit, async (entryArgs) => {
-      const args = [...(await this.argsOf(accountId, read.gen, writes)), ...entryArgs]
+      const args = [...(await this.argsOf(accountId, read.gen, writes, 0)), ...entryArgs]
       const parameters = { keys: keysOfAccount(accountId), args }
       const answer = await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)
       if (answer === 1) await tree.remove(WHAT, accountId)
@@ -374,11 +371,12 @@ export class RedisTransactions {
   private async conflictOf(
     accountId: string,
     { account: former }: AccountState,
-    { account = former ?? undefined, members = [], newKeys = [], keys = [], login, purge }: Written,
+    { account = former ?? undefined, members = [], newKeys = [], keys = [], login, purge }: AccountWrites,
     nowMs: number,
   ): Promise<AccountConflict | null> {
     if (account === undefined || purge === true) return null
     if (!isName(account.name) || account.id !== accountId) return 'bad_name'
+    if (login !== undefined && !isName(login.email)) return 'bad_name'
     if (newKeys.some(({ id, digest }) => !isName(id) || !isName(digest))) return 'bad_name'
     for (const { userId } of members) {
       if (userId === login?.id) continue
@@ -388,23 +386,29 @@ export class RedisTransactions {
       const list = { keys: [layout.userAccountsKey(userId)], args: [accountId] }
       await engine.changes.prepareDurably(WHAT, 'sadd', list)
     }
-    if (newKeys.length === 0) return null
-    const names = newKeys.map(({ name }) => name)
+    if (former !== null && newKeys.length > 0) {
+      // The pointers of a key that exists are its own, and must stay.
+      const fields = newKeys.flatMap(({ id, digest }) => [`key:${digest}`, `id:${id}`])
+      if ((await this.hash(accountId, fields)).some((value) => value !== null)) return 'id_taken'
+    }
+    const written = [...keys, ...newKeys]
+    const names = former === null ? [] : written.filter(hasName).map(({ name }) => name)
     const holders = await this.namedKeys(accountId, names)
-    return isAnyNameTaken(newKeys, keys, holders, nowMs) ? 'name_taken' : null
+    return isAnyNameTaken(written, holders, nowMs) ? 'name_taken' : null
   }
 
   /** The arguments of the script, without audit entries. */
-  private async argsOf(id: string, gen: string, writes: Written): Promise<string[]> {
+  private async argsOf(id: string, gen: string, writes: AccountWrites, nowMs: number): Promise<string[]> {
     const { engine, maxKeysPerAccount } = this.options
-    const text = await adminTurns.start(encodeWrites(id, writes))
+    const text = await adminTurns.start(encodeWrites(id, writes, nowMs))
     return [gen, engine.channel, String(maxKeysPerAccount), text]
   }
 }
 
 function* encodeWrites(
   id: string,
-  { account, members = [], removedMembers = [], newKeys = [], keys = [], login, purge }: Written,
+  { account, members = [], removedMembers = [], newKeys = [], keys = [], login, purge }: AccountWrites,
+  nowMs: number,
 ): Steps<string> {
   const own = JSON.stringify({
     id,
@@ -415,8 +419,8 @@ function* encodeWrites(
   })
   const lists = {
     members: yield* encodeList(members, (member) => [member.email, writeMember(member)]),
-    keys: yield* encodeList(keys, encodeKey),
-    new: yield* encodeList(newKeys, encodeKey),
+    keys: yield* encodeList(keys, (key) => encodeKey(key, nowMs)),
+    new: yield* encodeList(newKeys, (key) => encodeKey(key, nowMs)),
   }
   const parts = Object.entries(lists).map(([name, list]) => `"${name}":${list}`)
   return `${own.slice(0, -1)},${parts.join(',')}}`
@@ -431,10 +435,11 @@ function* encodeList<Item>(items: readonly Item[], encode: (item: Item) => strin
   return `[${parts.join(',')}]`
 }
 
-/** Id, digest, record, name, whether it has its name, and the time of its revocation, for the script. */
-function encodeKey(key: ApiKey): string[] {
-  const { id, digest, name, revokedAtMs = '' } = key
-  return [id, digest, writeKey(key), name, hasName(key) ? '1' : '', String(revokedAtMs)]
+/** Id, digest, record, name, how it has its name, and the time of its revocation, for the script. */
+function encodeKey(key: ApiKey, nowMs: number): string[] {
+  const { id, digest, name, expiresAtMs = Infinity, revokedAtMs = '' } = key
+  const naming = !hasName(key) ? '' : expiresAtMs > nowMs ? 'taken' : 'if_free'
+  return [id, digest, writeKey(key), name, naming, String(revokedAtMs)]
 }
 
 /** The keys of the script. */

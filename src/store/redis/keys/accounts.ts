@@ -2,19 +2,16 @@
  * Accounts and their members in Redis. An account exists when it has a name in the tree of accounts, which is
  * written last; lists omit records without one.
  */
-import { MAX_LEVELS, type Account, type Member, type User } from '../../../accounts/account.js'
+import { MAX_LEVELS, type Account, type Member } from '../../../accounts/account.js'
 import type { AccountsByName } from '../../account-changes.js'
 import { damaged, isDamaged, unavailable } from '../../store-errors.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import * as layout from './key-names.js'
-import { COMPARE_AND_SET, guarded } from '../connection/script.js'
 import { MISMATCH, EMPTY_PAGE, parseAccount, isCursor, stringsOf } from '../connection/parse-replies.js'
 import type { AccountTree } from './account-tree.js'
-import type { RedisAuditTrail } from './audit-trail.js'
-import { accountText, type RedisTransactions } from './account-changes.js'
+import { type RedisTransactions } from './account-changes.js'
 import { parseMember, type RedisUsers } from './users.js'
-import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
-import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
+import type { Page, PageQuery } from '../../store.js'
 
 /** Accounts that one command reads. */
 const NAMED_AT_ONCE = 500
@@ -25,7 +22,6 @@ interface AccountsOptions {
   readonly users: RedisUsers
   readonly tree: AccountTree
   readonly transactions: RedisTransactions
-  readonly trail: RedisAuditTrail
 }
 
 /** The part of `Store` that is about accounts and members. */
@@ -34,24 +30,12 @@ export class RedisAccounts {
   private readonly users: RedisUsers
   private readonly tree: AccountTree
   private readonly transactions: RedisTransactions
-  private readonly trail: RedisAuditTrail
 
-  constructor({ engine, users, tree, transactions, trail }: AccountsOptions) {
+  constructor({ engine, users, tree, transactions }: AccountsOptions) {
     this.engine = engine
     this.users = users
     this.tree = tree
     this.transactions = transactions
-    this.trail = trail
-  }
-
-  async create(
-    account: Account,
-    auditEntries: readonly AuditEntry[] = [],
-    login?: User,
-  ): Promise<AccountOutcome> {
-    if (login !== undefined && !isName(login.email)) return 'bad_name'
-    await this.engine.assertSameStore('creating an account')
-    return this.transactions.create(account, auditEntries, login)
   }
 
   async byId(id: string): Promise<Account | null> {
@@ -155,35 +139,6 @@ export class RedisAccounts {
     const listed = await Promise.all(ids.map((id) => this.byId(id)))
     const items = listed.filter((account) => account !== null)
     return { items, next: found.length > 2 * limit ? (found[2 * limit - 1] ?? null) : null }
-  }
-
-  async change(
-    accountId: string,
-    edit: AccountEdit,
-    auditEntries: AuditEntriesOf<Account>,
-  ): Promise<Account | null> {
-    const what = 'changing an account'
-    const key = layout.accountKey(accountId)
-    const { channel } = this.engine
-    for (;;) {
-      if ((await this.byId(accountId)) === null) return null
-      const old = await this.textOf(what, accountId)
-      if (old === null) return null
-      const before = parseAccount(what, accountId, old)
-      const account = { ...before, ...edit }
-      const replaced = guarded({
-        if: [[key, 'account', old]],
-        run: [
-          ['HSET', key, 'account', accountText(account)],
-          ['HINCRBY', key, 'gen', '1'],
-          ['PUBLISH', channel, '*'],
-        ],
-      })
-      // If another change came in between, it is read again.
-      const change = { accountId, ...replaced, auditEntries: auditEntries(before, account) }
-      const done = await this.trail.runDurably(what, COMPARE_AND_SET, change)
-      if (done === 1) return account
-    }
   }
 
   private async textOf(what: string, id: string): Promise<string | null> {

@@ -18,7 +18,6 @@ export const KEY_SCRIPTS = {
   accountTree: loadScript('keys/account-tree'),
   changeAccount: loadScript('keys/leave-audit-entries', 'keys/key-order', 'keys/change-account'),
   listAccount: loadScript('keys/list-account'),
-  putKey: loadScript('keys/leave-audit-entries', 'keys/key-order', 'keys/put-key'),
   listKeys: loadScript('keys/key-order', 'keys/list-keys'),
   endKeys: loadScript('keys/free-name', 'keys/end-keys'),
   removeKeys: loadScript('keys/key-order', 'keys/remove-keys'),

@@ -2,17 +2,9 @@
  * Keys in Redis: the record of a key is in the hash of its account, and pointers name the account. Pointers
  * are written first: if the process is killed then, they point to no record, which is an unknown key.
  */
-import {
-  hasName,
-  MAX_LEVELS,
-  type Account,
-  type ApiKey,
-  type KeyReference,
-} from '../../../accounts/account.js'
-import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
+import { hasName, MAX_LEVELS, type Account, type ApiKey } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../store-errors.js'
-import { editedKey, writeKey } from '../../records/account-and-key-records.js'
-import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery } from '../../store.js'
+import type { KeyLookup, Page, PageQuery } from '../../store.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import {
   EMPTY_PAGE,
@@ -25,11 +17,9 @@ import {
   parseKey,
   type KeyReplies,
 } from '../connection/parse-replies.js'
-import { COMPARE_AND_SET, guarded, type GuardedChange } from '../connection/script.js'
-import type { RedisAuditTrail } from './audit-trail.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS, accountKey, digestKey } from './key-names.js'
-import { claimPointers, releasePointers } from './key-pointers.js'
+import { releasePointers } from './key-pointers.js'
 
 /** Values for each key in the reply of `LIST_KEYS`. */
 const PARTS = 4
@@ -37,67 +27,19 @@ const PARTS = 4
 /** The part of `Store` that is about keys. */
 export class RedisKeys {
   private readonly engine: RedisEngine
-  private readonly trail: RedisAuditTrail
-  private readonly maxKeysPerAccount: number
   private readonly lookups: KeyLookups
 
-  /** `maxKeysPerAccount`: as `StoreCapacity.keysPerAccount`. */
-  constructor(engine: RedisEngine, trail: RedisAuditTrail, maxKeysPerAccount: number) {
+  constructor(engine: RedisEngine) {
     this.engine = engine
-    this.trail = trail
-    this.maxKeysPerAccount = maxKeysPerAccount
     this.lookups = new KeyLookups(engine)
   }
 
+  /** See `KeyLookups.noteRevocation`. */
+  noteRevocation(digest: string, atMs: number): void {
+    this.lookups.noteRevocation(digest, atMs)
+  }
+
   readonly find = (digest: string): Promise<KeyLookup | null> => this.lookups.find(digest)
-
-  async create(
-    key: ApiKey,
-    maxKeys: number | null,
-    auditEntries: readonly AuditEntry[],
-  ): Promise<KeyOutcome> {
-    if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
-    if (!isAccountId(key.accountId)) return 'no_account'
-    const what = 'creating a key'
-    await this.engine.assertSameStore(what)
-    // A repeated creation of the same key keeps its pointers.
-    const isKnown = (await this.byId(key.accountId, key.id))?.digest === key.digest
-    if (!(await claimPointers(this.engine, what, [key]))) return 'id_taken'
-    const outcome = await this.put(key, maxKeys, auditEntries)
-    if (outcome !== 'created' && !isKnown) await releasePointers(this.engine, what, [key])
-    return outcome
-  }
-
-  private async put(
-    key: ApiKey,
-    maxKeys: number | null,
-    auditEntries: readonly AuditEntry[],
-  ): Promise<KeyOutcome> {
-    const { accountId, id, digest, revokedAtMs } = key
-    const { maxKeysPerAccount: maxAll, engine } = this
-    const limits = [maxKeys ?? '', revokedAtMs ?? '', engine.channel, maxAll]
-    const name = await this.nameFor(key)
-    if (name === null) return 'name_taken'
-    const args = [digest, id, writeKey(key), ...limits, name.taken, name.from]
-    const keys = [...orderKeys(accountId), layout.namesKey(accountId)]
-    const change = { accountId, keys, args, auditEntries }
-    const outcome = await this.trail.runDurably('creating a key', KEY_SCRIPTS.putKey, change)
-    const known = OUTCOMES.find((each) => each === outcome)
-    if (known !== undefined) return known
-    throw unavailable('creating a key failed', new Error('unexpected reply of the script'))
-  }
-
-  /**
-   * The name that the key takes (empty: none), and the digest of the key that has it now and has expired or
-   * is replaced (empty: none). Null if a key that has not expired has it.
-   */
-  private async nameFor(key: ApiKey): Promise<{ taken: string; from: string } | null> {
-    if (!hasName(key)) return { taken: '', from: '' }
-    const holder = await this.byName(key.accountId, key.name)
-    if (holder === null || holder.id === key.id) return { taken: key.name, from: '' }
-    const isLive = holder.id !== key.replaces && (holder.expiresAtMs ?? Infinity) > key.createdAtMs
-    return isLive ? null : { taken: key.name, from: holder.digest }
-  }
 
   async byName(accountId: string, name: string): Promise<ApiKey | null> {
     const what = 'reading a key by its name'
@@ -164,94 +106,6 @@ export class RedisKeys {
     return Number(live ?? 0)
   }
 
-  async change(
-    { accountId, id }: KeyReference,
-    edit: KeyEdit | ((key: ApiKey) => KeyEdit),
-    auditEntries: AuditEntriesOf<ApiKey>,
-  ): Promise<ApiKey | null> {
-    const what = 'changing a key'
-    for (;;) {
-      const found = await this.record(what, accountId, id)
-      if (found === null || found.key.revokedAtMs !== undefined) return null
-      const key = editedKey(found.key, edit)
-      const name = await this.nameFor(key)
-      if (name === null && key.name !== found.key.name) return null
-      const { digest } = key
-      const [own, names] = [layout.accountKey(accountId), layout.namesKey(accountId)]
-      const { taken = '', from = '' } = name ?? {}
-      const former = found.key.name === taken ? null : await this.nameFreed(what, found.key)
-      const replaced = guarded({
-        if: [
-          [own, `revoked:${digest}`, ''],
-          [own, `key:${digest}`, found.text],
-          ...(former?.if ?? []),
-          ...(taken === '' ? [] : [[names, taken, '', digest, from] as const]),
-        ],
-        run: [
-          ...(former?.run ?? []),
-          ...(taken === '' ? [] : [['HSET', names, taken, digest] as const]),
-          ['HSET', own, `key:${digest}`, writeKey(key)],
-          ['HINCRBY', own, 'gen', '1'],
-          ['PUBLISH', this.engine.channel, digest],
-        ],
-      })
-      const change = { accountId, ...replaced, auditEntries: auditEntries(found.key, key) }
-      // If another change or a revocation came in between, it is read again.
-      const done = await this.trail.runDurably(what, COMPARE_AND_SET, change)
-      if (done === 1) return key
-    }
-  }
-
-  /** Takes the name from a key that has it, so that another key may have it. */
-  private async nameFreed(what: string, { accountId, name, digest }: ApiKey): Promise<GuardedChange> {
-    const names = layout.namesKey(accountId)
-    const holder = await this.engine.admin.send(what, 'hget', [names, name])
-    return {
-      if: [[names, name, typeof holder === 'string' ? holder : '']],
-      run: holder === digest ? [['HDEL', names, name]] : [],
-    }
-  }
-
-  async revoke(
-    { accountId, id }: KeyReference,
-    atMs: number,
-    auditEntries: readonly AuditEntry[],
-  ): Promise<boolean> {
-    const what = 'revoking a key'
-    const own = layout.accountKey(accountId)
-    for (;;) {
-      const found = await this.record(what, accountId, id)
-      if (found === null) return false
-      const { key } = found
-      const { digest } = key
-      const announced = [
-        ['HINCRBY', own, 'gen', '1'],
-        ['PUBLISH', this.engine.channel, digest],
-      ] as const
-      if (key.revokedAtMs !== undefined) {
-        // A repetition writes something, so that it waits for the replicas, too.
-        const again = { accountId, ...guarded({ if: [], run: announced }), auditEntries: [] }
-        await this.trail.runDurably(what, COMPARE_AND_SET, again)
-        return true
-      }
-      const freed = await this.nameFreed(what, key)
-      const revoked = guarded({
-        if: [[own, `revoked:${digest}`, ''], [own, `key:${digest}`, found.text], ...freed.if],
-        run: [
-          ['HSET', own, `revoked:${digest}`, String(atMs)],
-          ['HINCRBY', own, 'live', '-1'],
-          ...freed.run,
-          ...announced,
-        ],
-      })
-      const change = { accountId, ...revoked, auditEntries }
-      // If another change came in between, it is read again.
-      if ((await this.trail.runDurably(what, COMPARE_AND_SET, change)) !== 1) continue
-      this.lookups.noteRevocation(digest, atMs)
-      return true
-    }
-  }
-
   /**
    * Revokes expired keys first, then deletes the pointers, then the records: after a crash in between, the
    * next call continues.
@@ -298,8 +152,6 @@ export class RedisKeys {
     return key === null || typeof text !== 'string' ? null : { key, text }
   }
 }
-
-const OUTCOMES = ['created', 'plan_limit', 'account_full', 'no_account', 'id_taken', 'name_taken'] as const
 
 /** The Redis keys of an account's order of keys; all in one slot. */
 function orderKeys(accountId: string): string[] {

@@ -41,7 +41,7 @@ export function transact<Reason>(
       const writes = decision.write
       const conflict = conflictOf(tables, before.account, writes, nowMs)
       if (conflict !== null) return { kind: 'conflict', conflict }
-      apply(tables, accountId, writes)
+      apply(tables, accountId, nowMs, writes)
       return { kind: 'written', before, writes }
     }),
   )
@@ -72,7 +72,7 @@ async function transactLarge<Reason>(
 function stateOf(
   { accounts, keys }: ChangeTables,
   accountId: string,
-  { members = [], keys: names = [] }: AccountReads,
+  { members = [], keys: names = [], keyIds = [] }: AccountReads,
 ): AccountState {
   const record = accounts.record(accountId)
   if (record === null) return NO_ACCOUNT
@@ -81,10 +81,12 @@ function stateOf(
       ? accounts.members(accountId)
       : members.map((email) => accounts.member(accountId, email))
   const named = names.map((name) => [name, keys.named(accountId, name)] as const)
+  const owned = keyIds.map((id) => [id, keys.own(accountId, id)] as const)
   return {
     account: record.account,
     members: new Map(found.flatMap((member) => (member === null ? [] : [[member.email, member]]))),
     keys: new Map(named.flatMap(([name, key]) => (key === null ? [] : [[name, key]]))),
+    keysById: new Map(owned.flatMap(([id, key]) => (key === null ? [] : [[id, key]]))),
     liveKeys: record.liveKeys,
   }
 }

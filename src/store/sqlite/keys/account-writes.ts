@@ -11,6 +11,7 @@ import type { AccountRows } from './account-rows.js'
 import { addAuditEntries } from './audit-rows.js'
 import type { ChangeRows } from './change-rows.js'
 import type { KeyRows } from './key-rows.js'
+import { insertUser, refusalOfUser } from './user-rows.js'
 
 /** The rows that a change reads and writes, through one connection. */
 export interface ChangeTables {
@@ -26,33 +27,46 @@ export type ChangeCapacity = Pick<StoreCapacity, 'keysPerAccount' | 'auditEntrie
 
 /** The rule that the writes break; null for none. Changes the store only if it is null. */
 export function conflictOf(
-  { accounts, keys, capacity }: ChangeTables,
+  { statements, accounts, keys, capacity }: ChangeTables,
   former: Account | null,
-  { account = former ?? undefined, members = [], newKeys = [], keys: changed = [], purge }: AccountWrites,
+  {
+    account = former ?? undefined,
+    login,
+    members = [],
+    newKeys = [],
+    keys: changed = [],
+    purge,
+  }: AccountWrites,
   nowMs: number,
 ): AccountConflict | null {
   if (account === undefined) return null
   if (purge === true) return accounts.children(account.id).length > 0 ? 'has_children' : null
   const conflict = accounts.conflictOf(account)
   if (conflict !== null) return conflict
-  if (members.some(({ userId }) => !accounts.hasUser(userId))) return 'no_user'
+  if (login !== undefined) {
+    const refusal = refusalOfUser(statements, login)
+    if (refusal !== null) return refusal
+  }
+  if (members.some(({ userId }) => userId !== login?.id && !accounts.hasUser(userId))) return 'no_user'
   if (keys.countAll(account.id) + newKeys.length > capacity.keysPerAccount) return 'account_full'
   if (newKeys.some(({ id, digest }) => !isName(id) || !isName(digest))) return 'bad_name'
   if (newKeys.some((key) => keys.isTaken(key))) return 'id_taken'
   const holders = new Map<string, ApiKey>()
-  for (const { name } of former === null ? [] : newKeys) {
+  for (const { name } of former === null ? [] : [...newKeys, ...changed]) {
     const holder = keys.named(account.id, name)
     if (holder !== null) holders.set(name, holder)
   }
-  return isAnyNameTaken(newKeys, changed, holders, nowMs) ? 'name_taken' : null
+  return isAnyNameTaken([...changed, ...newKeys], holders, nowMs) ? 'name_taken' : null
 }
 
 /** Writes; only inside a transaction. */
 export function apply(
   { statements, accounts, keys, changes, capacity }: ChangeTables,
   accountId: string,
+  nowMs: number,
   {
     account,
+    login,
     members = [],
     removedMembers = [],
     newKeys = [],
@@ -68,6 +82,7 @@ export function apply(
   }
   const isNew = account !== undefined && accounts.record(accountId) === null
   if (isNew) accounts.insert(account)
+  if (login !== undefined) insertUser(statements, login)
   for (const member of members) accounts.putMember(member)
   for (const email of removedMembers) accounts.removeMember(accountId, email)
   let live = 0
@@ -75,11 +90,10 @@ export function apply(
     const wasRevoked = keys.isRevoked(accountId, key.id)
     if (wasRevoked === null) continue
     if (!wasRevoked && key.revokedAtMs !== undefined) live -= 1
-    keys.update(key)
+    keys.update(key, nowMs)
   }
   for (const key of newKeys) {
-    if (!isNew) keys.takeName(key, Number.POSITIVE_INFINITY)
-    keys.insert(key)
+    keys.insert(key, nowMs)
     if (key.revokedAtMs === undefined) live += 1
   }
   const record = accounts.record(accountId)

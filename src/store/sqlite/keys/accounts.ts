@@ -1,15 +1,13 @@
 /**
  * Accounts and their members in SQLite.
  */
-import { firstOwnerOf, type Account, type Member, type User } from '../../../accounts/account.js'
+import type { Account, Member } from '../../../accounts/account.js'
 import type { AccountsByName } from '../../account-changes.js'
-import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import type { AccountTable } from '../../build-store.js'
-import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
+import type { Page, PageQuery } from '../../store.js'
 import type { Engine } from '../engine.js'
 import { pageOf } from '../read-records.js'
 import { AccountRows, recordIn } from './account-rows.js'
-import type { SqliteAuditTrail } from './audit-trail.js'
 import type { SqliteNotifications } from './notifications.js'
 import type { SqliteUsers } from './users.js'
 
@@ -17,7 +15,6 @@ import type { SqliteUsers } from './users.js'
 interface AccountsOptions {
   readonly engine: Engine
   readonly users: SqliteUsers
-  readonly auditTrail: SqliteAuditTrail
   readonly notifications: SqliteNotifications
 }
 
@@ -25,36 +22,11 @@ interface AccountsOptions {
 export class SqliteAccounts extends AccountRows implements AccountTable {
   private readonly engine: Engine
   private readonly users: SqliteUsers
-  private readonly auditTrail: SqliteAuditTrail
-  private readonly notifications: SqliteNotifications
 
-  constructor({ engine, users, auditTrail, notifications }: AccountsOptions) {
+  constructor({ engine, users, notifications }: AccountsOptions) {
     super(engine, notifications)
     this.engine = engine
     this.users = users
-    this.auditTrail = auditTrail
-    this.notifications = notifications
-  }
-
-  async create(
-    account: Account,
-    auditEntries: readonly AuditEntry[] = [],
-    login?: User,
-  ): Promise<AccountOutcome> {
-    return this.engine.writeDurably<AccountOutcome>('creating an account', () => {
-      const refusal = login === undefined ? null : this.users.refusalOf(login)
-      if (refusal !== null) return refusal
-      const conflict = this.conflictOf(account)
-      if (conflict !== null) return conflict
-      if (this.record(account.id) !== null) return 'id_taken'
-      this.insert(account)
-      if (login !== undefined) {
-        this.users.insert(login)
-        this.putMember(firstOwnerOf(account, login))
-      }
-      this.auditTrail.addAll(auditEntries)
-      return 'created'
-    })
   }
 
   byId(id: string): Promise<Account | null> {
@@ -104,19 +76,5 @@ export class SqliteAccounts extends AccountRows implements AccountTable {
 
   memberOf(accountId: string, email: string): Promise<Member | null> {
     return this.engine.read('reading a member', () => this.member(accountId, email))
-  }
-
-  async change(id: string, edit: AccountEdit, entriesOf: AuditEntriesOf<Account>): Promise<Account | null> {
-    return this.notifications.announced(
-      this.engine.writeDurably('changing an account', () => {
-        const record = this.record(id)
-        if (record === null) return null
-        const account = { ...record.account, ...edit }
-        this.write({ ...record, account })
-        this.auditTrail.addAll(entriesOf(record.account, account))
-        this.notifications.note(null)
-        return account
-      }),
-    )
   }
 }

@@ -31,18 +31,17 @@ export class KeyRows {
   }
 
   /**
-   * Whether no other key has the name of this one; takes it from a key that has expired or that it replaces.
-   * Only inside a transaction.
+   * The value of the column `name`. A key takes its name from one that has it, and that has expired; a key
+   * that has expired itself leaves it.
    */
-  takeName(key: ApiKey, nowMs: number): boolean {
-    if (!hasName(key)) return true
+  private nameFor(key: ApiKey, nowMs: number): string | null {
+    if (!hasName(key)) return null
     const other = this.named(key.accountId, key.name)
-    if (other === null || other.id === key.id) return true
-    const isReplaced = other.id === key.replaces
-    if (!isReplaced && (other.expiresAtMs ?? Infinity) > nowMs) return false
+    if (other === null || other.id === key.id) return key.name
+    if ((key.expiresAtMs ?? Infinity) <= nowMs) return null
     const without = 'UPDATE keys SET name = NULL WHERE digest = ?'
     this.statements.prepare(without).run(other.digest)
-    return true
+    return key.name
   }
 
   /** Whether its id or digest is in use. Only inside a transaction. */
@@ -51,18 +50,18 @@ export class KeyRows {
   }
 
   /** Only inside a transaction. */
-  insert(key: ApiKey): void {
+  insert(key: ApiKey, nowMs: number): void {
     this.statements
       .prepare('INSERT INTO keys (digest, id, account_id, record, name) VALUES (?, ?, ?, ?, ?)')
-      .run(key.digest, key.id, key.accountId, writeKey(key), nameOf(key))
+      .run(key.digest, key.id, key.accountId, writeKey(key), this.nameFor(key, nowMs))
     this.changes.note(key.digest)
   }
 
   /** Only inside a transaction. */
-  update(key: ApiKey): void {
+  update(key: ApiKey, nowMs: number): void {
     this.statements
       .prepare('UPDATE keys SET record = ?, name = ? WHERE digest = ?')
-      .run(writeKey(key), nameOf(key), key.digest)
+      .run(writeKey(key), this.nameFor(key, nowMs), key.digest)
     this.changes.note(key.digest)
   }
 
@@ -95,10 +94,6 @@ export class KeyRows {
     const byDigest = this.statements.prepare('SELECT 1 FROM keys WHERE digest = ?')
     return byDigest.get(digest) !== undefined
   }
-}
-/** The value of the column `name`. */
-function nameOf(key: ApiKey): string | null {
-  return hasName(key) ? key.name : null
 }
 
 export function keyOf(row: Row): ApiKey {

@@ -1,12 +1,10 @@
 /**
  * Keys in SQLite. The engine has the digest of a secret, never the secret.
  */
-import type { ApiKey, KeyReference } from '../../../accounts/account.js'
+import type { ApiKey } from '../../../accounts/account.js'
 import type { KeyTable } from '../../build-store.js'
 import { damaged } from '../../store-errors.js'
-import { editedKey } from '../../records/account-and-key-records.js'
-import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreCapacity } from '../../store.js'
-import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
+import type { KeyLookup, Page, PageQuery } from '../../store.js'
 import { recordIn } from './account-rows.js'
 import type { SqliteAccounts } from './accounts.js'
 import { keyIn, keyOf, KeyRows, shown } from './key-rows.js'
@@ -14,15 +12,12 @@ import type { SqliteNotifications } from './notifications.js'
 import { textIn } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { isName, pageOf } from '../read-records.js'
-import type { SqliteAuditTrail } from './audit-trail.js'
 
 /** The parts of the store that keys need. */
 interface KeysOptions {
   readonly engine: Engine
   readonly accounts: SqliteAccounts
-  readonly auditTrail: SqliteAuditTrail
   readonly notifications: SqliteNotifications
-  readonly capacity: StoreCapacity
 }
 
 const LOOKUP = `SELECT keys.record AS key, accounts.id AS id, accounts.record AS record
@@ -35,29 +30,6 @@ export class SqliteKeys extends KeyRows implements KeyTable {
   constructor(options: KeysOptions) {
     super(options.engine, options.notifications)
     this.options = options
-  }
-
-  async create(
-    key: ApiKey,
-    maxKeys: number | null,
-    auditEntries: readonly AuditEntry[],
-  ): Promise<KeyOutcome> {
-    if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
-    const { accounts, auditTrail, capacity } = this.options
-    return this.write<KeyOutcome>('creating a key', () => {
-      const owner = accounts.record(key.accountId)
-      if (owner === null) return 'no_account'
-      if (maxKeys !== null && owner.liveKeys >= maxKeys) return 'plan_limit'
-      if (this.countAll(key.accountId) >= capacity.keysPerAccount) return 'account_full'
-      // A digest is never used twice: that could make a revoked key valid again.
-      if (this.isTaken(key)) return 'id_taken'
-      if (!this.takeName(key, key.createdAtMs)) return 'name_taken'
-      this.insert(key)
-      const liveKeys = owner.liveKeys + (key.revokedAtMs === undefined ? 1 : 0)
-      accounts.write({ ...owner, liveKeys })
-      auditTrail.addAll(auditEntries)
-      return 'created'
-    })
   }
 
   /** By digest, at once. Throws `GatewayError(store_unavailable)`. */
@@ -102,39 +74,6 @@ export class SqliteKeys extends KeyRows implements KeyTable {
   countLive(accountId: string): Promise<number> {
     const { engine, accounts } = this.options
     return engine.read('counting keys', () => accounts.record(accountId)?.liveKeys ?? 0)
-  }
-
-  change(
-    { accountId, id }: KeyReference,
-    edit: KeyEdit | ((key: ApiKey) => KeyEdit),
-    entriesOf: AuditEntriesOf<ApiKey>,
-  ): Promise<ApiKey | null> {
-    return this.write('changing a key', () => {
-      const key = this.own(accountId, id)
-      if (key === null || key.revokedAtMs !== undefined) return null
-      const edited = editedKey(key, edit)
-      const isFree = edited.name === key.name || this.takeName(edited, Date.now())
-      if (!isFree) return null
-      this.update(edited)
-      this.options.auditTrail.addAll(entriesOf(key, edited))
-      return edited
-    })
-  }
-
-  revoke(
-    { accountId, id }: KeyReference,
-    atMs: number,
-    auditEntries: readonly AuditEntry[],
-  ): Promise<boolean> {
-    return this.write('revoking a key', () => {
-      const key = this.own(accountId, id)
-      if (key === null) return false
-      if (key.revokedAtMs !== undefined) return true
-      this.update({ ...key, revokedAtMs: atMs })
-      this.options.auditTrail.addAll(auditEntries)
-      this.removeLive(accountId, 1)
-      return true
-    })
   }
 
   /** See `Store.removeKeys`. */

@@ -30,6 +30,7 @@ interface AccountTexts {
   readonly members: readonly string[]
   /** Digest and record. */
   readonly keys: readonly (readonly [string, string])[]
+  readonly keysById: readonly (readonly [string, string])[]
 }
 
 /** What the thread writes if it reads the same version. */
@@ -49,7 +50,7 @@ export interface LargeChange {
 const AT_ONCE = 50
 
 /** The records in the texts. */
-export function* stateIn({ account: text, members, keys }: AccountTexts): Steps<AccountState> {
+export function* stateIn({ account: text, members, keys, keysById }: AccountTexts): Steps<AccountState> {
   if (text === null) return NO_ACCOUNT
   const { account, liveKeys } = intact('an account', () => readAccount(text))
   const membersByEmail = new Map<string, Member>()
@@ -58,13 +59,21 @@ export function* stateIn({ account: text, members, keys }: AccountTexts): Steps<
     const member = intact('a member', () => readMember(record))
     membersByEmail.set(member.email, member)
   }
-  const keysByName = new Map<string, ApiKey>()
-  for (const [at, [digest, record]] of keys.entries()) {
+  const named = yield* keysIn(keys, 'name')
+  return {
+    ...{ account, members: membersByEmail, keys: named, liveKeys },
+    keysById: yield* keysIn(keysById, 'id'),
+  }
+}
+
+function* keysIn(records: AccountTexts['keys'], by: 'name' | 'id'): Steps<ReadonlyMap<string, ApiKey>> {
+  const found = new Map<string, ApiKey>()
+  for (const [at, [digest, record]] of records.entries()) {
     if (at % AT_ONCE === AT_ONCE - 1) yield
     const key = keyIn(record, digest)
-    keysByName.set(key.name, key)
+    found.set(key[by], key)
   }
-  return { account, members: membersByEmail, keys: keysByName, liveKeys }
+  return found
 }
 
 /** The writes as JSON, in parts. */
@@ -123,7 +132,7 @@ export function writeLarge(
   db.exec('BEGIN IMMEDIATE')
   try {
     const refused = refusal()
-    if (refused === null) apply(tables, accountId, writes)
+    if (refused === null) apply(tables, accountId, nowMs, writes)
     db.exec('COMMIT')
     return refused ?? 'written'
   } catch (error) {
@@ -147,7 +156,7 @@ function rowsOf(db: Connection, changesKept?: number): Omit<ChangeTables, 'capac
 function textsOf(
   { statements, accounts }: Pick<ChangeTables, 'statements' | 'accounts'>,
   accountId: string,
-  { members = [], keys: names = [] }: AccountReads,
+  { members = [], keys: names = [], keyIds = [] }: AccountReads,
 ): AccountTexts {
   const account = accounts.text(accountId)
   const found = (sql: string, all: readonly string[]): Row[] => {
@@ -156,12 +165,16 @@ function textsOf(
     return rows.filter((row) => row !== undefined)
   }
   const member = 'SELECT record FROM members WHERE account_id = ? AND email = ?'
-  const key = 'SELECT digest, record FROM keys WHERE account_id = ? AND name = ?'
+  const keys = (column: 'name' | 'id', all: readonly string[]) => {
+    const sql = `SELECT digest, record FROM keys WHERE account_id = ? AND ${column} = ?`
+    return found(sql, all).map((row) => [textIn(row, 'digest'), textIn(row, 'record')] as const)
+  }
   const emails = members === 'all' ? accounts.members(accountId).map(({ email }) => email) : members
   const texts = {
     account,
     members: found(member, emails).map((row) => textIn(row, 'record')),
-    keys: found(key, names).map((row) => [textIn(row, 'digest'), textIn(row, 'record')] as const),
+    keys: keys('name', names),
+    keysById: keys('id', keyIds),
   }
   const version = createHash('sha256').update(JSON.stringify(texts)).digest('hex')
   return { version, ...texts }

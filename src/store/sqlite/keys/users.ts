@@ -16,6 +16,7 @@ import { textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { intact, isName } from '../read-records.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
+import { insertUser, refusalOfUser } from './user-rows.js'
 
 /** The users of a store. */
 export class SqliteUsers implements Users {
@@ -29,9 +30,9 @@ export class SqliteUsers implements Users {
 
   async create(user: User, auditEntries: readonly AuditEntry[] = []): Promise<UserOutcome> {
     return this.engine.writeDurably<UserOutcome>('creating a user', () => {
-      const refusal = this.refusalOf(user)
+      const refusal = refusalOfUser(this.engine, user)
       if (refusal !== null) return refusal
-      this.insert(user)
+      insertUser(this.engine, user)
       this.auditTrail.addAll(auditEntries)
       return 'created'
     })
@@ -115,20 +116,6 @@ export class SqliteUsers implements Users {
       ? this.engine.prepare('SELECT record FROM users WHERE email = ?').get(name)
       : undefined
     return row === undefined ? null : userIn(row)
-  }
-
-  /** Why the user cannot be created; null if it can. Only inside a transaction. */
-  refusalOf({ id, email }: User): Exclude<UserOutcome, 'created'> | null {
-    if (!isName(id) || !isName(email)) return 'bad_name'
-    if (this.named(email) !== null) return 'email_taken'
-    return this.user(id) === null ? null : 'id_taken'
-  }
-
-  /** Only inside a transaction. */
-  insert(user: User): void {
-    this.engine
-      .prepare('INSERT INTO users (id, email, record) VALUES (?, ?, ?)')
-      .run(user.id, comparableEmail(user.email), writeUser(user))
   }
 }
 

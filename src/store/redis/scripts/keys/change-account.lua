@@ -25,10 +25,16 @@ end
 for _, member in ipairs(writes.members) do redis.call('HSET', KEYS[4], member[1], member[2]) end
 for _, email in ipairs(writes.removed) do redis.call('HDEL', KEYS[4], email) end
 local function put(key)
-  local id, digest, text, name, is_named, revoked = unpack(key)
+  local id, digest, text, name, naming, revoked = unpack(key)
+  local former = redis.call('HGET', KEYS[1], 'key:' .. digest)
+  local named = former and cjson.decode(former).name
   redis.call('HSET', KEYS[1], 'key:' .. digest, text, 'id:' .. id, digest)
-  if is_named == '1' then redis.call('HSET', KEYS[5], name, digest)
-  elseif redis.call('HGET', KEYS[5], name) == digest then redis.call('HDEL', KEYS[5], name) end
+  if named and (naming == '' or named ~= name) and redis.call('HGET', KEYS[5], named) == digest then
+    redis.call('HDEL', KEYS[5], named)
+  end
+  -- An expired key leaves its name to another one.
+  if naming == 'taken' then redis.call('HSET', KEYS[5], name, digest)
+  elseif naming == 'if_free' then redis.call('HSETNX', KEYS[5], name, digest) end
   redis.call('PUBLISH', ARGV[2], digest)
   return revoked ~= '' and redis.call('HSETNX', KEYS[1], 'revoked:' .. digest, revoked) == 1
 end

@@ -1,27 +1,66 @@
 /**
- * The changes of accounts, members and keys that the admin API and `sluice apply` make: from the stored
- * record and the wanted values to the new record, the fields that differ, and the entry of the audit trail.
- * Pure, so that a transaction may decide several times.
+ * Every change of an account, a member or a key: from the stored record and the wanted values to the new
+ * record, the fields that differ, and the entry of the audit trail, or a refusal. Pure, so that a transaction
+ * may decide several times.
  */
-import type { Account, ApiKey, Member } from '../../accounts/account.js'
-import { keyRotation } from '../../accounts/audit-changes.js'
-import { digestOf, newSecret, randomBase62, shownParts } from '../../accounts/key-secret.js'
 import { shownAmounts } from '../../config/schema/limits-schema.js'
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
+import { newRequestId } from '../../http/request-id.js'
 import type { AccountConflict } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
+import type { Account, ApiKey, KeyLimits, Member } from '../account.js'
+import { digestOf, newSecret, randomBase62, shownParts } from '../key-secret.js'
+import {
+  accountChange,
+  accountChangeText,
+  keyChange,
+  keyChangeText,
+  keyRotation,
+  keyRotationText,
+  keyText,
+  memberChange,
+  parentName,
+  type AuditChange,
+  type ParentNames,
+} from './audit-text.js'
+import { keyBeyond, type Bounds } from './bounds.js'
 import { isSame, without } from './field-types.js'
 import {
   accountValues,
   accountWith,
+  keySettings,
+  keyState,
   keyValues,
   keyWith,
+  laterThan,
   limitsIn,
   memberValues,
   memberWith,
-} from './objects.js'
-import { invalid, Problem } from './problem-details.js'
-import { entryOf, type Actor } from './services.js'
+  surplusLabels,
+} from './fields.js'
+import { invalid, Refusal } from './refusal.js'
+
+/** Who makes a change, for the audit trail. */
+export interface Actor {
+  readonly actor: string
+  /** The id of a token: several may have the name. */
+  readonly actorId?: string
+  readonly address: string | null
+  readonly requestId?: string
+  /** Why, in the words of who makes the change. */
+  readonly reason?: string
+}
+
+/** An entry of the audit trail for an action. The change itself must store it. */
+export function entryOf(
+  nowMs: number,
+  { actor: name, actorId, reason = '', ...from }: Actor,
+  what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail' | 'before' | 'after'>,
+): AuditEntry {
+  const actor = actorId === undefined ? name : `${name} (${actorId})`
+  const why = reason === '' ? {} : { reason }
+  return { id: newRequestId(nowMs), atMs: nowMs, actor, ...from, ...what, ...why }
+}
 
 /** Who makes a change of which account, and when. */
 export interface ChangeContext {
@@ -30,6 +69,13 @@ export interface ChangeContext {
   readonly accountId: string
   /** The account's name. */
   readonly account: string
+}
+
+/** What a change of a key is measured by. */
+export interface KeyRules {
+  readonly bounds: Bounds
+  /** The limits of the account, its plan and the accounts above. */
+  readonly most: readonly KeyLimits[]
 }
 
 /** The fields that a change sets, each with its old and its new value. */
@@ -62,21 +108,6 @@ function isMap(value: JsonValue): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The changed fields of an object, before and after. */
-function changedFields(before: JsonObject | null, after: JsonObject): Pick<AuditEntry, 'before' | 'after'> {
-  if (before === null) {
-    const set = Object.entries(after).filter(([, value]) => {
-      return value !== null && value !== false && JSON.stringify(value) !== '{}'
-    })
-    return { before: null, after: Object.fromEntries(set) }
-  }
-  const names = Object.keys(after).filter((name) => !isSame(before[name], after[name]))
-  const chosen = (values: JsonObject): JsonObject => {
-    return Object.fromEntries(names.map((name) => [name, values[name] ?? null]))
-  }
-  return { before: chosen(before), after: chosen(after) }
-}
-
 /** An audit entry of a change. */
 export function changeEntry(
   { nowMs, actor, accountId, account }: ChangeContext,
@@ -85,15 +116,10 @@ export function changeEntry(
   return { ...entryOf(nowMs, actor, { accountId, ...what }), account }
 }
 
-/** Names of parents by id: those of the account before and after a change. */
-type ParentNames = ReadonlyMap<string, string>
-
-/** The name of the account's parent; null for none. */
-export function parentName({ parentId }: Account, parents: ParentNames): string | null {
-  return parentId === undefined ? null : (parents.get(parentId) ?? parentId)
-}
-
-/** The account with these values. `parents` also has the id of the wanted parent. */
+/**
+ * The account with these values, which the caller has compared with its bounds (`accountBeyond`). `parents`
+ * also has the id of the wanted parent.
+ */
 export function decideAccount(
   former: Account | null,
   values: JsonObject,
@@ -110,9 +136,14 @@ export function decideAccount(
   return decided(former, item, {
     values: [before, after],
     entry: (kind) => {
-      const change = changedFields(before, before === null ? { name, ...after } : after)
       const action = kind === 'create' ? 'account.create' : 'account.change'
-      return changeEntry(context, { action, target: id, detail: name, ...change })
+      const detail = accountChangeText(former, item)
+      return changeEntry(context, {
+        action,
+        target: id,
+        detail,
+        ...accountChange(former, item, parents),
+      })
     },
   })
 }
@@ -127,13 +158,40 @@ export function decideLimits(
   const limits = limitsIn(wanted)
   const [before, after] = [shownAmounts(formerLimits), shownAmounts(limits ?? {})]
   if (isSame(before, after)) return { kind: 'unchanged', item: former, audit: [] }
-  const updatedAtMs = Math.max(context.nowMs, (former.updatedAtMs ?? 0) + 1)
+  const updatedAtMs = laterThan(former.updatedAtMs, context.nowMs)
   const item = { ...kept, ...(limits === null ? {} : { limits }), updatedAtMs }
   const entry = changeEntry(context, {
-    ...{ action: 'account.change', target: former.id, detail: former.name },
+    ...{ action: 'account.change', target: former.id, detail: accountChangeText(former, item) },
     ...{ before: { limits: before }, after: { limits: after } },
   })
   return { kind: 'change', item, audit: [entry] }
+}
+
+/** The audit entries of a changed account: of its plan, of its state, and of the rest. */
+export function entriesByAction(
+  before: Account,
+  after: Account,
+  parents: ParentNames,
+  context: ChangeContext,
+): AuditEntry[] {
+  const steps: readonly (readonly [action: string, from: Account, to: Account])[] = [
+    ['account.plan', before, { ...before, plan: after.plan }],
+    [
+      `account.${after.disabled ? 'disable' : 'enable'}`,
+      { ...before, plan: after.plan },
+      { ...before, plan: after.plan, disabled: after.disabled },
+    ],
+    ['account.change', { ...before, plan: after.plan, disabled: after.disabled }, after],
+  ]
+  const entries = steps.flatMap(([action, from, to]) => {
+    const change = accountChange(from, to, parents)
+    if (Object.keys(change.after ?? {}).length === 0) return []
+    const detail = accountChangeText(from, to)
+    return [changeEntry(context, { action, target: after.id, detail, ...change })]
+  })
+  // Ids of one millisecond have no order of their own.
+  const ids = entries.map(({ id }) => id).sort()
+  return entries.map((entry, at) => ({ ...entry, id: ids[at] ?? entry.id }))
 }
 
 /** The member with these values. */
@@ -150,8 +208,8 @@ export function decideMember(
     values: [before, memberValues(item)],
     entry: (kind) => {
       const action = kind === 'create' ? 'member.create' : 'member.change'
-      const what = { action, target: user.email, detail: user.email }
-      return changeEntry(context, { ...what, ...changedFields(before, memberValues(item)) })
+      const detail = `${user.email}: ${item.role ?? ''}`
+      return changeEntry(context, { action, target: user.email, detail, ...memberChange(former, item) })
     },
   })
 }
@@ -197,35 +255,36 @@ interface DecidedKey extends Decided<ApiKey> {
   readonly keys: readonly ApiKey[]
 }
 
-/** What a change of a key needs. */
+/** What a key is to be. */
 interface KeyWish {
   readonly name: string
+  /** Of `KEY_FIELDS`, or of `KEY_SETTINGS` without the name. */
   readonly values: JsonObject
   readonly fresh: FreshKey
   /** Whether the key must have the digest of `fresh`: another one is replaced. */
   readonly hasGivenSecret: boolean
-  /** Whether another gateway made the secret; null: as before. */
-  readonly imported: boolean | null
+  /** Whether another gateway made the secret; null or absent: as before. */
+  readonly imported?: boolean | null
 }
 
 /** The key with these values. Another given secret replaces the key: the old one ends at once. */
 export function decideKey(
   former: ApiKey | null,
-  { name, values, fresh, hasGivenSecret, imported }: KeyWish,
+  { name, values, fresh, hasGivenSecret, imported = null }: KeyWish,
+  { bounds, most }: KeyRules,
   context: ChangeContext,
-): DecidedKey {
-  const { nowMs, actor, accountId } = context
-  const start: ApiKey = {
-    ...{ id: fresh.id, accountId, name, digest: fresh.digest },
-    ...{ prefix: fresh.prefix, lastFour: fresh.lastFour },
-    ...(imported === true ? { imported } : {}),
-    createdBy: actor.actor,
-    createdAtMs: nowMs,
-  }
+): DecidedKey | Refusal {
+  const { nowMs } = context
   const isReplaced = former !== null && hasGivenSecret && former.digest !== fresh.digest
+  const settings = former === null ? {} : keySettings(former)
+  const before = isReplaced ? without(settings, 'expires_at') : settings
+  const refusal = surplusLabels(values) ?? keyBeyond(bounds, { values, before, most, nowMs })
+  if (refusal !== null) return refusal
   if (former === null || isReplaced) {
+    const start = keyOf(fresh, name, context)
     const replaces = former === null ? {} : { replaces: former.id, ...toolsOf(former) }
-    const item = keyWith({ ...start, ...replaces }, values, nowMs)
+    const marked = imported === true ? { imported } : {}
+    const item = keyWith({ ...start, ...replaces, ...marked }, values, nowMs)
     const old = former === null ? [] : [{ ...former, replacedBy: item.id, revokedAtMs: nowMs }]
     return {
       kind: former === null ? 'create' : 'change',
@@ -234,19 +293,25 @@ export function decideKey(
       audit: [former === null ? creation(context, item) : rotation(context, former, item)],
     }
   }
-  const item = keyWith(imported === null ? former : markedAs(former, imported), values, nowMs)
-  const differences = keyDifferences(former, item)
-  if (Object.keys(differences).length === 0) {
-    return { kind: 'unchanged', item: former, differences, audit: [], newKeys: [], keys: [] }
+  const kept = imported === null ? former : markedAs(former, imported)
+  const item = { ...keyWith(kept, values, nowMs), name }
+  const change = keyChange(former, item)
+  if (Object.keys(change.after ?? {}).length === 0) {
+    return { kind: 'unchanged', item: former, differences: {}, audit: [], newKeys: [], keys: [] }
   }
-  const change = changedFields(auditedValues(former), auditedValues(item))
-  const entry = changeEntry(context, {
-    action: 'key.change',
-    target: item.id,
-    detail: name,
-    ...change,
-  })
+  const entry = keyEntry(context, 'key.change', item, { detail: keyChangeText(former, item), ...change })
+  const differences = keyDifferences(former, item)
   return { kind: 'change', item, differences, audit: [entry], newKeys: [], keys: [item] }
+}
+
+/** A new key without settings. */
+function keyOf(
+  { id, digest, prefix, lastFour }: FreshKey,
+  name: string,
+  { nowMs, actor, accountId }: ChangeContext,
+): ApiKey {
+  const made = { createdBy: actor.actor, createdAtMs: nowMs }
+  return { id, accountId, name, digest, prefix, lastFour, ...made }
 }
 
 function keyDifferences(before: ApiKey, after: ApiKey): Differences {
@@ -262,52 +327,91 @@ function markedAs(key: ApiKey, imported: boolean): ApiKey {
   return imported ? { ...key, imported } : without(key, 'imported')
 }
 
-/** Tools of providers are no field of the API: a successor has those of the old key. */
+/** Tools of providers are no field of the admin API: a successor has those of the old key. */
 function toolsOf({ allowTools }: ApiKey): Pick<ApiKey, 'allowTools'> {
   return allowTools === undefined ? {} : { allowTools }
 }
 
-function creation(context: ChangeContext, item: ApiKey): AuditEntry {
-  const { id: target, name: detail } = item
-  const change = changedFields(null, { name: detail, ...auditedValues(item) })
-  return changeEntry(context, { action: 'key.create', target, detail, ...change })
+function keyEntry(
+  context: ChangeContext,
+  action: string,
+  { id: target }: ApiKey,
+  what: { readonly detail: string } & AuditChange,
+): AuditEntry {
+  return changeEntry(context, { action, target, ...what })
 }
 
-/** The audit entry of a key that replaces another. */
-export function rotation(context: ChangeContext, old: ApiKey, item: ApiKey, endsAtMs?: number): AuditEntry {
-  const { id: target, name: detail } = old
+function creation(context: ChangeContext, item: ApiKey): AuditEntry {
+  return keyEntry(context, 'key.create', item, { detail: keyText(item), ...keyChange(null, item) })
+}
+
+function rotation(context: ChangeContext, old: ApiKey, item: ApiKey, endsAtMs?: number): AuditEntry {
   const change = keyRotation(old, item, endsAtMs)
-  return changeEntry(context, { action: 'key.rotate', target, detail, ...change })
+  return keyEntry(context, 'key.rotate', old, { detail: keyRotationText(old, item), ...change })
+}
+
+/** How a key is replaced by a new one with the same settings. */
+interface RotationWish {
+  /** The name of the new key. */
+  readonly name: string
+  readonly fresh: FreshKey
+  /** How long the old key works beside the new one; 0: it ends at once, `Infinity`: as long as it would. */
+  readonly overlapMs: number
+  /** When the new key ends at the latest. */
+  readonly latestMs: number
+}
+
+/** The new key and the old one, which ends after the overlap; both change in one step. */
+export function decideRotation(
+  old: ApiKey,
+  { name, fresh, overlapMs, latestMs }: RotationWish,
+  context: ChangeContext,
+): (DecidedKey & { readonly endsAtMs: number }) | Refusal {
+  const { nowMs } = context
+  if (keyState(old, nowMs) !== 'live') return invalid('key_name', 'This key has ended.', 'Create a new one.')
+  const { limits, labels, models } = old
+  const expiresAtMs = Math.min(old.expiresAtMs ?? Infinity, latestMs)
+  const item: ApiKey = {
+    ...keyOf(fresh, name, context),
+    ...(expiresAtMs === Infinity ? {} : { expiresAtMs }),
+    ...(models === undefined ? {} : { models }),
+    ...toolsOf(old),
+    ...(limits === undefined ? {} : { limits }),
+    ...(labels === undefined ? {} : { labels }),
+    ...{ replaces: old.id, updatedAtMs: nowMs },
+  }
+  const endsAtMs = Math.min(old.expiresAtMs ?? Infinity, nowMs + overlapMs)
+  const former: ApiKey = {
+    ...old,
+    ...{ replacedBy: item.id, updatedAtMs: laterThan(old.updatedAtMs, nowMs) },
+    ...(endsAtMs === Infinity ? {} : { expiresAtMs: endsAtMs }),
+    ...(overlapMs === 0 ? { revokedAtMs: nowMs } : {}),
+  }
+  const audit = [rotation(context, old, item, endsAtMs === Infinity ? undefined : endsAtMs)]
+  return { kind: 'change', item, differences: {}, newKeys: [item], keys: [former], audit, endsAtMs }
 }
 
 /** The revoked key and its audit entry. */
-export function revokedKey(key: ApiKey, context: ChangeContext): { key: ApiKey; audit: AuditEntry } {
+export function decideRevocation(key: ApiKey, context: ChangeContext): { key: ApiKey; audit: AuditEntry } {
   const { nowMs } = context
-  const revoked = {
-    ...key,
-    revokedAtMs: nowMs,
-    updatedAtMs: Math.max(nowMs, (key.updatedAtMs ?? 0) + 1),
-  }
-  const audit = changeEntry(context, {
-    ...{ action: 'key.revoke', target: key.id, detail: key.name },
-    ...{ before: { revoked_at: null }, after: { revoked_at: new Date(nowMs).toISOString() } },
-  })
-  return { key: revoked, audit }
+  const revoked = { ...key, revokedAtMs: nowMs, updatedAtMs: laterThan(key.updatedAtMs, nowMs) }
+  const change = keyChange(key, revoked)
+  return { key: revoked, audit: keyEntry(context, 'key.revoke', key, { detail: keyText(key), ...change }) }
 }
 
 /** The audit entry of a removed member. */
 export function memberRemoval(member: Member, context: ChangeContext): AuditEntry {
   return changeEntry(context, {
     ...{ action: 'member.remove', target: member.email, detail: member.email },
-    ...{ before: memberValues(member), after: null },
+    ...memberChange(member, null),
   })
 }
 
-/** The problem of a rule of the store. `name` is that of the object. */
-export function conflictProblem(conflict: AccountConflict, name: string): Problem {
+/** The refusal of a rule of the store. `name` is that of the object. */
+export function conflictRefusal(conflict: AccountConflict, name: string): Refusal {
   switch (conflict) {
     case 'name_taken':
-      return new Problem('name_taken', `The name "${name}" is in use.`, {
+      return new Refusal('name_taken', `The name "${name}" is in use.`, {
         fix: 'Use another name.',
       })
     case 'no_parent':
@@ -317,21 +421,23 @@ export function conflictProblem(conflict: AccountConflict, name: string): Proble
     case 'too_deep':
       return invalid('parent', 'Accounts have at most 4 levels.', 'Send a parent that is higher up.')
     case 'has_children':
-      return new Problem('has_children', `The account "${name}" has accounts below it.`, {
+      return new Refusal('has_children', `The account "${name}" has accounts below it.`, {
         fix: 'Remove them first, or give them another parent.',
       })
     case 'id_taken':
-      return new Problem('secret_in_use', 'Another key has this secret, or had it.', {
+      return new Refusal('secret_in_use', 'Another key has this secret, or had it.', {
         field: 'secret_sha256',
         fix: 'Use another secret: `sluice keys generate` prints one.',
       })
     case 'account_full':
-      return new Problem(
+      return new Refusal(
         'plan_limit',
         'The account has as many keys as the store keeps, revoked and expired ones included: those are removed 30 days after they ended.',
       )
     case 'no_user':
-      return new Problem('not_found', 'The user of this member does not exist.')
+      return new Refusal('not_found', 'The user of this member does not exist.')
+    case 'email_taken':
+      return invalid('email', 'An account with this e-mail address exists.', 'Use another address.')
     case 'bad_name':
       return invalid('name', `"${name}" cannot be stored.`, 'Use another name.')
     default:

@@ -3,16 +3,18 @@
  * the old key works for the overlap, on every gateway of the store.
  * Method: the real functions on a store of each engine, with a manual clock.
  */
+import { editAccount } from '../../helpers/store-changes.js'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createAccount, setDisabled } from '../../src/accounts/change-accounts.js'
-import { createKey, ROTATION_MS, rotateKey } from '../../src/accounts/keys.js'
-import type { Plans } from '../../src/accounts/plans.js'
-import { Authenticator } from '../../src/accounts/authentication/authenticator.js'
-import { GatewayError } from '../../src/errors.js'
-import { openStore } from '../../src/store/open-store.js'
-import { allKeys } from '../helpers/lists.js'
-import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
+import { createKey, rotateKey } from '../../helpers/keys.js'
+import { ROTATION_MS } from '../../../src/accounts/changes/change-keys.js'
+import type { Plans } from '../../../src/accounts/plans.js'
+import { Authenticator } from '../../../src/accounts/authentication/authenticator.js'
+import { GatewayError } from '../../../src/errors.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { allKeys } from '../../helpers/lists.js'
+import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
 
 const PLANS: Plans = {
   starter: { priceUsd: 20, maxKeys: 2 },
@@ -39,7 +41,7 @@ async function rotations(t: Test, url: string): Promise<void> {
   const { account } = await createAccount(store, newAccount)
   const createKeyNamed = async (name: string) => createKey(store, { plans: PLANS, account, name, now })
   const rotated = (old: Awaited<ReturnType<typeof createKeyNamed>>['key']) =>
-    rotateKey({ store, plans: PLANS, account, old, now, audit: () => [] })
+    rotateKey({ store, plans: PLANS, account, old, now })
 
   const { key: lone } = await createKeyNamed('lone')
   const successor = await rotated(lone)
@@ -62,7 +64,7 @@ async function rotations(t: Test, url: string): Promise<void> {
   t.equal(await kindOf(rotateKey({ ...base(), old: expired ?? lone })), 'malformed_request')
 
   function base() {
-    return { store, plans: PLANS, account, now, audit: () => [] }
+    return { store, plans: PLANS, account, now }
   }
 }
 
@@ -83,7 +85,7 @@ async function overlaps(t: Test, url: string): Promise<void> {
   const newAccount = { email: EMAIL, plan: 'starter', password: 'long enough' } as const
   const { account } = await createAccount(store, newAccount)
   const rotate = (old: Parameters<typeof rotateKey>[0]['old'], overlapMs: number) =>
-    rotateKey({ store, plans: PLANS, account, old, overlapMs, now: Date.now, audit: () => [] })
+    rotateKey({ store, plans: PLANS, account, old, overlapMs, now: Date.now })
   const works = async (secret: string) => {
     return (await kindOf(Promise.resolve().then(() => gateway.identify(secret)))) === 'done'
   }
@@ -107,9 +109,9 @@ async function overlaps(t: Test, url: string): Promise<void> {
   t.ok(await works(third.secret))
   const week = await rotate(third.key, 7 * 86_400_000)
   t.ok((week.oldEndsAtMs ?? 0) > Date.now() + 6.9 * 86_400_000)
-  await setDisabled(store, account.id, { disabled: true })
+  await editAccount(store, account.id, { disabled: true })
   await becomes(week.secret, false, 'a disabled account is refused by the other gateway, too')
-  await setDisabled(store, account.id, { disabled: false })
+  await editAccount(store, account.id, { disabled: false })
   await becomes(week.secret, true, 'and served again')
 }
 

@@ -1,11 +1,11 @@
 /**
- * The types of fields in the objects and query parameters of the admin API: each checks a value and describes
- * itself for the OpenAPI document. Objects are read strictly: an unknown field is an error that names the
+ * The types of fields in objects and query parameters: each checks a value and describes itself for the
+ * OpenAPI document of the admin API. Objects are read strictly: an unknown field is an error that names the
  * nearest one, and all wrong fields are reported together. Pure.
  */
 import { nearest } from '../../config/config-problem.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
-import type { FieldFault } from './problem-details.js'
+import type { FieldFault } from './refusal.js'
 
 export interface FieldType<Value extends JsonValue = JsonValue> {
   /** Its JSON Schema. */

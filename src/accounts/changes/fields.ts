@@ -1,0 +1,401 @@
+/**
+ * The fields of accounts, members and keys: the rules of their values in the spelling of the admin API, and
+ * the records that follow from values. Every door checks values here. Pure.
+ */
+import { MODEL_NAME } from '../../formats/chat/model-facts.js'
+import { ALLOWED_TOOL, allowedTools, MAX_ALLOWED_TOOLS } from '../../formats/chat/hosted-tools.js'
+import { amountsOf, shownAmounts } from '../../config/schema/limits-schema.js'
+import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import {
+  comparableEmail,
+  roleOf,
+  type Account,
+  type ApiKey,
+  type KeyLimits,
+  type Member,
+} from '../account.js'
+import { LABEL_NAME, LABEL_VALUE, MAX_LABELS } from '../labels.js'
+import { ACCOUNT_NAME, displayNameOf } from '../names.js'
+import { isPlanOf, planOfNewAccounts, type Plans } from '../plans.js'
+import {
+  choiceType,
+  Faults,
+  FLAG,
+  listType,
+  numberType,
+  objectType,
+  orNull,
+  textIn,
+  textType,
+  TIME,
+  without,
+  type Fields,
+  type FieldType,
+} from './field-types.js'
+import { faulty, type Refusal } from './refusal.js'
+
+/** The same maximums as in the configuration's `limits`. */
+const COUNT = numberType(1, 1_000_000_000)
+const USD = numberType(0, 1_000_000, { isWhole: false })
+
+export const LIMIT_FIELDS: Fields = {
+  requests_per_minute: { type: COUNT, means: 'Requests per minute.', optional: true },
+  tokens_per_minute: {
+    type: numberType(1, 1_000_000_000_000),
+    means: 'Tokens per minute, of prompts and replies together.',
+    optional: true,
+  },
+  concurrent: { type: numberType(1, 1_000_000), means: 'Concurrent requests.', optional: true },
+  usd_per_day: { type: USD, means: 'US dollars per calendar day (UTC).', optional: true },
+  usd_per_week: { type: USD, means: 'US dollars per calendar week (UTC).', optional: true },
+  usd_per_month: { type: USD, means: 'US dollars per calendar month (UTC).', optional: true },
+}
+const LIMITS = objectType(LIMIT_FIELDS)
+
+/** A text that only replies have. */
+export const SHOWN_TEXT = textType(() => true, { fix: 'Send a text.' })
+
+const LABELS: FieldType<JsonObject> = {
+  schema: {
+    type: 'object',
+    additionalProperties: { type: 'string', pattern: LABEL_VALUE.source },
+    maxProperties: MAX_LABELS,
+  },
+  isMap: true,
+  read(value, path, faults) {
+    if (!isObject(value)) {
+      faults.report(path, `The value of "${path}" is not an object.`, 'Send {"name": "value"}.')
+      return undefined
+    }
+    const entries = Object.entries(value)
+    const before = faults.all.length
+    assertCount(entries.length, path, faults)
+    for (const [name, text] of entries) {
+      const place = `${path}.${name.slice(0, 64)}`
+      if (!LABEL_NAME.test(name)) {
+        const fix = "Use 1 to 32 characters of a-z, 0-9, '_', '.' and '-'."
+        faults.report(place, `"${name.slice(0, 64)}" is no name of a label.`, fix)
+      } else if (typeof text !== 'string' || !LABEL_VALUE.test(text)) {
+        const fix = 'Send a text of 1 to 64 printable ASCII characters without spaces and commas.'
+        faults.report(place, `The value of "${place}" is not valid.`, fix)
+      }
+    }
+    const sorted = entries.sort(([a], [b]) => (a < b ? -1 : 1))
+    return faults.all.length === before ? Object.fromEntries(sorted) : undefined
+  },
+}
+
+/** Reports too many labels; a merge patch may add some to those that there are. */
+function assertCount(count: number, path: string, faults: Faults): void {
+  if (count <= MAX_LABELS) return
+  faults.report(path, `"${path}" has ${count} labels.`, `Send at most ${MAX_LABELS}.`)
+}
+
+const MODEL = textType((text) => MODEL_NAME.test(text) && !text.slice(0, -1).includes('*'), {
+  fix: 'Send the id of a model, or the beginning of ids and a "*".',
+})
+/** Control characters, and characters that reorder text. */
+const HIDDEN = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u
+
+/** Whether a text may be the name of a key, or the name of an account that people see. */
+export function isShownName(text: string): boolean {
+  const { length } = Array.from(text)
+  return text.trim() === text && length >= 1 && length <= 100 && !HIDDEN.test(text)
+}
+
+/** One `@`, no spaces or control characters, a domain; delivery is not checked. */
+const EMAIL = /^[^\s@"(),:;<>[\\\]\p{Cc}]{1,64}@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)*$/u
+/** The longest address that SMTP carries (RFC 5321, 4.5.3.1.3). */
+const MAX_EMAIL = 254
+
+/** What is wrong with a value, and what to do. */
+type Rule = readonly [detail: string, fix: string]
+
+/** Why a text is no e-mail address; null if it is one. */
+export function emailFault(text: string): Rule | null {
+  const email = comparableEmail(text)
+  if (email.length <= MAX_EMAIL && EMAIL.test(email)) return null
+  return [`"${email.slice(0, 100)}" is no e-mail address.`, 'Use one such as team@example.com.']
+}
+
+/** Why a text is no name of an account; null if it is one. */
+export function accountNameFault(name: string): Rule | null {
+  if (ACCOUNT_NAME.test(name)) return null
+  return [
+    `"${name.slice(0, 100)}" is no name of an account.`,
+    'Use 1 to 63 characters of a-z, 0-9 and "-", which is neither first nor last.',
+  ]
+}
+
+/** What is wrong with the name of a key, and what to do. */
+export const KEY_NAME_RULE = [
+  'This is no name of a key.',
+  'Use 1 to 100 characters, without control characters and without spaces at the ends.',
+] as const
+
+const KEY_NAME: FieldType<string> = {
+  schema: { type: 'string' },
+  read(value, path, faults) {
+    if (typeof value === 'string' && isShownName(value)) return value
+    faults.report(path, ...KEY_NAME_RULE)
+    return undefined
+  },
+}
+
+const NAMED = textType(isShownName, {
+  fix: 'Send 1 to 100 characters, without control characters and without spaces at the ends.',
+})
+const TIMES: Fields = {
+  created_at: { type: TIME, means: 'When it was made.', readOnly: true },
+  updated_at: { type: TIME, means: 'The last change of a writable field.', readOnly: true },
+}
+const ETAG: Fields = { etag: { type: SHOWN_TEXT, means: 'The entity tag.', readOnly: true } }
+const ACCOUNT_NAMED: Fields = {
+  account: { type: SHOWN_TEXT, means: 'The name of the account.', readOnly: true },
+}
+
+/** The fields of an account; the defaults depend on its name and on the plans. `usual`: the default plan. */
+export function accountFields(name: string, plans: Plans, usual = planOfNewAccounts(plans)): Fields {
+  const names = Object.keys(plans)
+  const plan = textType((text) => isPlanOf(plans, text), { fix: `Use ${names.join(', ')}.` })
+  return {
+    id: { type: SHOWN_TEXT, means: 'The id of the account.', readOnly: true },
+    name: { type: SHOWN_TEXT, means: 'Its name, which never changes.', readOnly: true },
+    display_name: { type: NAMED, means: 'The name that people see.', default: name },
+    plan: { type: plan, means: 'A plan of the configuration.', default: usual },
+    parent: {
+      type: orNull(SHOWN_TEXT),
+      means: 'The name of the account whose limits count for this one, too.',
+      default: null,
+    },
+    labels: { type: LABELS, means: 'Labels.', default: {} },
+    limits: { type: LIMITS, means: 'Limits of the account and of all below it.', default: {} },
+    disabled: { type: FLAG, means: 'Whether its keys are refused.', default: false },
+    ...TIMES,
+    ...ETAG,
+  }
+}
+
+/** The fields of the limits of an account, as an object of their own. */
+export const ACCOUNT_LIMIT_FIELDS: Fields = { ...ACCOUNT_NAMED, ...LIMIT_FIELDS, ...ETAG }
+
+export const MEMBER_FIELDS: Fields = {
+  ...ACCOUNT_NAMED,
+  email: { type: SHOWN_TEXT, means: 'The e-mail address, in lower case.', readOnly: true },
+  role: { type: choiceType(['owner', 'member', 'viewer']), means: 'The role in the account.' },
+  labels: { type: LABELS, means: 'Labels.', default: {} },
+  state: {
+    type: choiceType(['active', 'invited', 'pending']),
+    means:
+      '`invited` before the first sign-in; `pending` while the role waits for proof of the address. A token with an account sees `pending` until the person has signed in since it has the role.',
+    readOnly: true,
+  },
+  ...TIMES,
+  ...ETAG,
+}
+
+/** The digest of a secret. */
+export const DIGEST = textType((text) => /^[0-9a-f]{64}$/.test(text), {
+  fix: 'Send 64 lower-case hex digits: the SHA-256 of the secret.',
+  schema: { pattern: '^[0-9a-f]{64}$' },
+})
+
+export const KEY_FIELDS: Fields = {
+  id: { type: SHOWN_TEXT, means: 'The id of the key.', readOnly: true },
+  ...ACCOUNT_NAMED,
+  name: { type: SHOWN_TEXT, means: 'Its name, unique among the live keys.', readOnly: true },
+  models: {
+    type: orNull(listType(MODEL, { least: 1, most: 100 })),
+    means: 'The models that it may use; null: all.',
+    default: null,
+  },
+  limits: { type: LIMITS, means: 'Limits of the key.', default: {} },
+  labels: { type: LABELS, means: 'Labels.', default: {} },
+  expires_at: {
+    type: orNull(TIME),
+    means: 'When it ends; null: never, or with the token that makes it if that has an account.',
+    default: null,
+  },
+  state: {
+    type: choiceType(['live', 'expired', 'revoked']),
+    means: 'Whether it works.',
+    readOnly: true,
+  },
+  prefix: { type: orNull(SHOWN_TEXT), means: 'Its first characters.', readOnly: true },
+  last_four: { type: orNull(SHOWN_TEXT), means: 'Its last characters.', readOnly: true },
+  imported: {
+    type: FLAG,
+    means: 'Whether another gateway made its secret, which may have any form (`auth.accept_imported_keys`).',
+    readOnly: true,
+  },
+  created_by: { type: orNull(SHOWN_TEXT), means: 'Who made it.', readOnly: true },
+  ...TIMES,
+  last_used_at: {
+    type: orNull(TIME),
+    means: 'The last request with it.',
+    readOnly: true,
+    isVolatile: true,
+  },
+  ...ETAG,
+  secret_sha256: {
+    type: DIGEST,
+    means: 'The SHA-256 of the secret, instead of a generated one.',
+    optional: true,
+    writeOnly: true,
+  },
+}
+
+/** A name of a tool in the form in which requests are compared. */
+const TOOLS: FieldType<JsonValue[]> = {
+  schema: { type: 'array', items: { type: 'string' }, maxItems: MAX_ALLOWED_TOOLS },
+  read(value, path, faults) {
+    const tool = textType((text) => ALLOWED_TOOL.test(text), {
+      fix: 'Send the name of a tool such as web_search, or "*" for all.',
+    })
+    const read = listType(tool, { most: MAX_ALLOWED_TOOLS }).read(value, path, faults)
+    return read === undefined ? undefined : allowedTools(read.map(textIn))
+  },
+}
+
+/** What the dashboard and the command line set of a key: its name and its tools, too. */
+export const KEY_SETTINGS: Fields = {
+  name: { type: KEY_NAME, means: 'Its name.' },
+  ...Object.fromEntries(
+    Object.entries(KEY_FIELDS).filter(
+      ([, { readOnly, writeOnly }]) => readOnly !== true && writeOnly !== true,
+    ),
+  ),
+  allow_tools: { type: orNull(TOOLS), means: 'The tools that it may use.', default: null },
+}
+
+/** The writable values of an account. */
+export function accountValues(account: Account, parent: string | null): JsonObject {
+  const { plan, labels = {}, limits = {}, disabled } = account
+  return {
+    display_name: displayNameOf(account),
+    plan,
+    parent,
+    labels: { ...labels },
+    limits: shownAmounts(limits),
+    disabled,
+  }
+}
+
+/** The account with these values; `former` is the record before, or the start of a new one. */
+export function accountWith(
+  former: Pick<Account, 'id' | 'name' | 'createdAtMs'> & Partial<Account>,
+  values: JsonObject,
+  { parentId, nowMs }: { readonly parentId: string | null; readonly nowMs: number },
+): Account {
+  const { display_name: displayName, plan, disabled } = values
+  const labels = labelsIn(values)
+  const limits = limitsIn(values['limits'])
+  return {
+    ...without(former, 'displayName', 'parentId', 'labels', 'limits'),
+    ...(displayName === former.name ? {} : { displayName: textIn(displayName) }),
+    plan: textIn(plan),
+    ...(parentId === null ? {} : { parentId }),
+    ...(labels === null ? {} : { labels }),
+    ...(limits === null ? {} : { limits }),
+    disabled: disabled === true,
+    updatedAtMs: laterThan(former.updatedAtMs, nowMs),
+  }
+}
+
+/** The writable values of a member. */
+export function memberValues(member: Member): JsonObject {
+  return { role: roleOf(member), labels: { ...member.labels } }
+}
+
+/** The member with these values. */
+export function memberWith(
+  former: Member | null,
+  values: JsonObject,
+  as: Pick<Member, 'accountId' | 'userId' | 'email'> & { readonly nowMs: number },
+): Member {
+  const { nowMs, ...owner } = as
+  const { role } = values
+  const labels = labelsIn(values)
+  const start: Omit<Member, 'role'> = former ?? { ...owner, createdAtMs: nowMs }
+  return {
+    ...without(start, 'labels'),
+    role: role === 'owner' || role === 'member' ? role : 'viewer',
+    ...(labels === null ? {} : { labels }),
+    updatedAtMs: laterThan(former?.updatedAtMs, nowMs),
+  }
+}
+
+/** The writable values of a key. */
+export function keyValues({ models, limits = {}, labels = {}, expiresAtMs }: ApiKey): JsonObject {
+  return {
+    models: models === undefined ? null : [...models],
+    limits: shownAmounts(limits),
+    labels: { ...labels },
+    expires_at: expiresAtMs === undefined ? null : timeOfMs(expiresAtMs),
+  }
+}
+
+/** The values of `KEY_SETTINGS`, without the name. */
+export function keySettings(key: ApiKey): JsonObject {
+  return { ...keyValues(key), allow_tools: key.allowTools === undefined ? null : [...key.allowTools] }
+}
+
+/** Whether a key works, or why not. */
+export function keyState(
+  { revokedAtMs, expiresAtMs }: ApiKey,
+  nowMs: number,
+): 'live' | 'expired' | 'revoked' {
+  if (revokedAtMs !== undefined) return 'revoked'
+  return expiresAtMs !== undefined && expiresAtMs <= nowMs ? 'expired' : 'live'
+}
+
+/** The key with these values; `former` is the record before, or the start of a new one. */
+export function keyWith(former: ApiKey, values: JsonObject, nowMs: number): ApiKey {
+  const { models, expires_at: end, allow_tools: tools } = values
+  const kept = tools === undefined ? former : without(former, 'allowTools')
+  const limits = limitsIn(values['limits'])
+  const labels = labelsIn(values)
+  return {
+    ...without(kept, 'models', 'limits', 'labels', 'expiresAtMs'),
+    ...(Array.isArray(models) ? { models: models.map(String) } : {}),
+    ...(Array.isArray(tools) ? { allowTools: tools.map(String) } : {}),
+    ...(limits === null ? {} : { limits }),
+    ...(labels === null ? {} : { labels }),
+    ...(typeof end === 'string' ? { expiresAtMs: Date.parse(end) } : {}),
+    updatedAtMs: laterThan(former.updatedAtMs, nowMs),
+  }
+}
+
+/** The limits in values; null for none. */
+export function limitsIn(values: JsonValue | undefined): KeyLimits | null {
+  const given = isObject(values) ? values : {}
+  const numbers = Object.entries(given).filter((pair): pair is [string, number] => {
+    return typeof pair[1] === 'number'
+  })
+  const limits = amountsOf(Object.fromEntries(numbers))
+  return Object.keys(limits).length === 0 ? null : limits
+}
+
+/** The refusal of too many labels after a merge patch; null for none. */
+export function surplusLabels({ labels }: JsonObject): Refusal | null {
+  const faults = new Faults()
+  assertCount(isObject(labels) ? Object.keys(labels).length : 0, 'labels', faults)
+  return faults.all.length === 0 ? null : faulty(faults.all)
+}
+
+/** The time of a change, later than the one before. */
+export function laterThan(formerMs: number | undefined, nowMs: number): number {
+  return Math.max(nowMs, (formerMs ?? 0) + 1)
+}
+
+/** The labels in values, sorted; null for none. */
+function labelsIn({ labels }: JsonObject): Record<string, string> | null {
+  const given = isObject(labels) ? Object.entries(labels) : []
+  if (given.length === 0) return null
+  const sorted = given.sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(sorted.map(([name, value]) => [name, textIn(value)]))
+}
+
+export function timeOfMs(ms: number): string {
+  return new Date(ms).toISOString()
+}

@@ -1,0 +1,29 @@
+/** The options of commands that set the fields of accounts, keys, members and tokens. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  'limits.requests_per_minute': '--rpm',
+  'limits.tokens_per_minute': '--tpm',
+  'limits.concurrent': '--concurrent',
+  'limits.usd_per_day': '--usd-per-day',
+  'limits.usd_per_week': '--usd-per-week',
+  'limits.usd_per_month': '--usd-per-month',
+  expires_at: '--expires',
+  key_name: '--key',
+}
+
+/** `--models` of `models[0]`, `--label team` of `labels.team`. */
+export function optionOf(field: string): string {
+  const known = OPTIONS[field]
+  if (known !== undefined) return known
+  const [, label] = /^labels\.(.*)$/s.exec(field) ?? []
+  if (label !== undefined) return `--label ${label}`
+  const [name = ''] = field.split(/[.[]/, 1)
+  return `--${name === 'labels' ? 'label' : name.replaceAll('_', '-')}`
+}
+
+/**
+ * Whether a wrong value of the field is wrong usage of its option: values that have a form, in contrast to
+ * names and to what the store decides.
+ */
+export function isOptionValue(field: string): boolean {
+  return /^(?:limits\.|labels\.|models|allow_tools|expires_at|plan$|role$|scopes)/.test(field)
+}
