@@ -369,7 +369,7 @@ void t.test('rules that take too long end after timeout_ms, and with the client'
   t.ok(used <= 100_000, 'the search has ended')
 })
 
-void t.test('timeout_ms holds for a whole reply, in however many events it arrives', async (t) => {
+void t.test('timeout_ms holds for a whole reply, for every number of its events', async (t) => {
   const slow = SLOW.replace('[request]', '[response]')
   const { ask, provider } = await startScene(t, `  slow: { ${slow}, timeout_ms: 100 }`)
   provider.reply = { text: 'aaaaab'.repeat(40_000), split: (text) => text.match(/.{1,60}/g) ?? [] }

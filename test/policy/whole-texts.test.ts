@@ -1,6 +1,6 @@
 /**
- * Goal: the CPU time of own rules is limited for a request or a whole reply, in however many parts it is
- * judged; time in which the process did not run does not count.
+ * Goal: the CPU time of own rules is limited for a request or a whole reply, for every number of its parts;
+ * time in which the process did not run does not count.
  */
 import t from 'tap'
 import { atOnce, type Steps } from '../../src/formats/wire/steps.js'
