@@ -111,7 +111,7 @@ function shadowNotes(
   }
   const requested = model ?? ('model' in match ? match.model : null)
   if (requested === null) return notes
-  const prices = new Prices(catalogue.models, Object.values(config.upstreams))
+  const prices = new Prices(catalogue.models, Object.values(config.upstreams), Date.now())
   if (prices.find(upstream, requested, null) === null) {
     notes.push(`${place}.shadow: the price of ${requested} is not known; ${unknownPriceText(config)}`)
   }

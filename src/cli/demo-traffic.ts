@@ -142,7 +142,7 @@ export async function writeDemoTraffic(
   traffic: DemoTraffic,
 ): Promise<readonly LedgerEntry[]> {
   const random = seededRandom(7)
-  const prices = new Prices(traffic.catalogue.models, [])
+  const prices = new Prices(traffic.catalogue.models, [], traffic.nowMs)
   const times = timesOf(traffic.nowMs, random)
   const rows = times.map((atMs) => rowOf({ ...traffic, atMs }, prices, random))
   await Promise.all(rows.map((row) => ledger.settle(row)))

@@ -91,7 +91,7 @@ export class Prices {
   private readonly deployments = new Map<string, Readonly<Record<string, string>>>()
 
   /** Of lists of prices, those that hold at this time, in ms since 1970. */
-  constructor(models: readonly ModelFacts[], upstreams: readonly Priced[], atMs = Date.now()) {
+  constructor(models: readonly ModelFacts[], upstreams: readonly Priced[], atMs: number) {
     for (const { id, variants = [], price: listed } of models) {
       const price = priceAt(listed, atMs)
       if (price === undefined) continue

@@ -28,7 +28,7 @@ void t.test('the demo records a day of traffic, and less of the days before', as
   const byDay = Array.from({ length: 35 }, (_, day) => {
     return rows.filter(({ atMs }) => Math.floor((nowMs - atMs) / DAY_MS) === day).length
   })
-  t.ok(Math.max(...byDay) <= 4 * Math.min(...byDay), `no day stands out: ${byDay.join(' ')}`)
+  t.ok(Math.max(...byDay) <= 4 * Math.min(...byDay), `no day has many more than another: ${byDay.join(' ')}`)
   t.ok(rows.every(({ atMs }) => atMs <= nowMs && atMs > nowMs - 35 * DAY_MS))
   for (let day = 1; day < 35; day += 1) {
     const from = nowMs - (day + 1) * DAY_MS

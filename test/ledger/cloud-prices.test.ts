@@ -14,7 +14,7 @@ const MODELS = [
 const ARN = 'arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc'
 
 function inputOf(requested: string, reported: string | null, own: object = {}): number | null {
-  const prices = new Prices(MODELS, [{ name: 'cloud', prices: own as Record<string, never> }])
+  const prices = new Prices(MODELS, [{ name: 'cloud', prices: own as Record<string, never> }], 0)
   const rate = prices.find('cloud', requested, reported)?.usual.input
   return rate === null || rate === undefined ? null : rate / 1e9
 }
@@ -48,7 +48,7 @@ void t.test('prices by the ids of clouds', (t) => {
 
 void t.test('the deployment that Azure reports is the requested model', (t) => {
   const platform = { deployments: { 'claude-3': 'prod' } }
-  const prices = new Prices(MODELS, [{ name: 'azure', prices: {}, platform }])
+  const prices = new Prices(MODELS, [{ name: 'azure', prices: {}, platform }], 0)
   const inputOf = (requested: string, reported: string, upstream = 'azure'): number | null =>
     prices.find(upstream, requested, reported)?.usual.input ?? null
   t.equal(inputOf('claude-3', 'prod'), 1e9)

@@ -164,11 +164,15 @@ void t.test('the price is that of the model that replied, of the upstream before
     return { id, family: 'openai' as const, createdAtSeconds: 0, variants, price: { input } }
   }
   const models = [model('gpt-9', 9, ['gpt-9-first']), model('gpt-9-mini', 1)]
-  const prices = new Prices(models, [
-    { name: 'plain', prices: {} },
-    { name: 'own', prices: { 'gpt-9': { input: 5 }, alias: { input: 6 } } },
-    { name: 'free', prices: { '*': { input: 0 } } },
-  ])
+  const prices = new Prices(
+    models,
+    [
+      { name: 'plain', prices: {} },
+      { name: 'own', prices: { 'gpt-9': { input: 5 }, alias: { input: 6 } } },
+      { name: 'free', prices: { '*': { input: 0 } } },
+    ],
+    0,
+  )
   const input = (upstream: string, requested: string, reported: string | null) =>
     prices.find(upstream, requested, reported)?.usual.input ?? null
   const usd = (value: number) => value * 1e9

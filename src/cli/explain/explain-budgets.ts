@@ -38,7 +38,7 @@ export class Budgets {
   constructor(config: Config, catalogue: Catalogue) {
     this.config = config
     this.catalogue = catalogue
-    this.prices = new Prices(catalogue.models, Object.values(config.upstreams))
+    this.prices = new Prices(catalogue.models, Object.values(config.upstreams), Date.now())
   }
 
   /** The values for a model of an upstream. */

@@ -29,7 +29,7 @@ export class ComparedConfig {
     this.config = config
     this.catalogue = catalogue
     this.router = createRouter(config)
-    this.prices = new Prices(catalogue.models, Object.values(config.upstreams))
+    this.prices = new Prices(catalogue.models, Object.values(config.upstreams), Date.now())
   }
 
   /**

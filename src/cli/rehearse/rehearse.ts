@@ -229,7 +229,7 @@ async function rehearsal(
 ): Promise<Report> {
   const { config, catalogue, upstream, model } = rehearsed
   const facts = { ...factsFor(catalogue, model), id: model }
-  const prices = new Prices(catalogue.models, [upstream])
+  const prices = new Prices(catalogue.models, [upstream], Date.now())
   const price = prices.find(upstream.name, model, null)
   const ceiling = new CostCeiling(maxUsd, { price, facts, limiting: config.limiting })
   const gateway = await openRehearsalGateway(rehearsed)

@@ -52,7 +52,7 @@ export interface LongContextPrice {
 export type TierPrice = Omit<ModelPrice, 'serviceTiers' | 'calls'>
 
 /** A price of a list; it holds from the start of that day (UTC), or always without one. */
-export interface DatedPrice extends ModelPrice {
+interface DatedPrice extends ModelPrice {
   from?: string
 }
 

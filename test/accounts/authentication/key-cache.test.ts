@@ -39,7 +39,7 @@ void t.test('a header above 512 characters is not cached', (t) => {
 })
 
 void t.test('looking up the price of a very long model name takes less than 50 ms', (t) => {
-  const prices = new Prices([], [])
+  const prices = new Prices([], [], 0)
   const watch = cpuWatch()
   t.equal(prices.find('one', 'gpt', 'a-'.repeat(5_000_000)), null)
   t.ok(watch() < 50)
@@ -49,7 +49,7 @@ void t.test('looking up the price of a very long model name takes less than 50 m
 void t.test('the model lists of all keys share one memory limit', (t) => {
   const loaded = loadConfig('config/gateway.yaml', { OPENAI_API_KEY: 'x' })
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
-  const prices = { prices: new Prices(loaded.catalogue.models, []), version: '' }
+  const prices = { prices: new Prices(loaded.catalogue.models, [], Date.now()), version: '' }
   const list = new ModelList(createSnapshot(loaded, { generation: 1, loadedAtMs: 0 }), {
     router: createRouter(loaded.config),
     prices: () => prices,

@@ -1,4 +1,4 @@
-/** The turns of a conversation in the playground: what was asked, and the replies of one model or two. */
+/** The turns of a conversation in the playground: the messages, and the replies of one model or two. */
 import type { Ended } from '../../api/chat.js'
 import type { Problem } from '../../api/client.js'
 import type { Format } from '../../format/request-formats.js'
