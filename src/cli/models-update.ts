@@ -284,7 +284,8 @@ async function keyCosts(path: string, open: OpenStore, compared: Compared): Prom
 
 async function costsIn({ store }: StoreSession, { config, before, after }: Compared): Promise<KeyCost[]> {
   const upstreams = Object.values(config.upstreams)
-  const sides = [new Prices(before.models, upstreams), new Prices(after.models, upstreams)] as const
+  const now = Date.now()
+  const sides = [new Prices(before.models, upstreams, now), new Prices(after.models, upstreams, now)] as const
   const sums = new Map<string, Sum>()
   for await (const batch of store.ledger.export(Date.now() - WEEK_MS)) {
     for (const entry of batch) addCosts(sums, entry, sides)

@@ -140,18 +140,21 @@ function mergeYamlList(document: Document, path: YamlPath, entries: readonly Jso
 
 /** `NAME=value` lines, as `.env` files have them. */
 function mergeVariables(former: string, settings: JsonObject): string {
-  let text = former
+  const lines = former.split('\n')
   for (const [name, value] of Object.entries(settings)) {
     const line = `${name}=${variableText(typeof value === 'string' ? value : JSON.stringify(value))}`
-    const own = new RegExp(String.raw`^([ \t]*(?:export[ \t]+)?)${name}[ \t]*=.*$`, 'm')
-    const found = own.exec(text)
-    if (found !== null) {
-      const [whole, start = ''] = found
-      text = text.slice(0, found.index) + start + line + text.slice(found.index + whole.length)
-    } else text += `${text === '' || text.endsWith('\n') ? '' : '\n'}${line}\n`
+    const at = lines.findIndex((each) => VARIABLE.exec(each)?.[2] === name)
+    const own = lines[at]
+    if (own !== undefined) {
+      const [, start = ''] = VARIABLE.exec(own) ?? []
+      lines[at] = start + line + (own.endsWith('\r') ? '\r' : '')
+    } else if (lines.at(-1) === '') lines.splice(-1, 0, line)
+    else lines.push(line, '')
   }
-  return text
+  return lines.join('\n')
 }
+
+const VARIABLE = /^([ \t]*(?:export[ \t]+)?)(\w+)[ \t]*=/
 
 function variableText(value: string): string {
   return /^[\w./:@%+=,-]*$/.test(value) ? value : JSON.stringify(value)
