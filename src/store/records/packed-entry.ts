@@ -47,9 +47,16 @@ interface EntryIdentity {
 /** No part has a line break or a NUL, and no shared text a tab. `nameMs` is the time in the name. */
 export function packEntry(entry: LedgerEntry, nameMs: number): PackedEntry {
   const shared = SHARED.map((fields) => {
-    const values = fields.map((name) => packed(name, entry))
-    const length = values.findLastIndex((value) => value !== null && value !== undefined) + 1
-    return length === 0 ? '' : JSON.stringify(values.slice(0, length))
+    const values: unknown[] = []
+    let length = 0
+    for (const name of fields) {
+      const value = packed(name, entry)
+      values.push(value)
+      if (value !== null && value !== undefined) length = values.length
+    }
+    if (length === 0) return ''
+    values.length = length
+    return JSON.stringify(values)
   })
   let own = ''
   let isLast = true
@@ -85,15 +92,21 @@ export function unpackEntry(
 /** Fields of the own text that are texts and lists; the others are numbers. */
 const TEXTS: ReadonlySet<EntryField> = new Set(['upstreamRequestId', 'clientRequestId', 'shadowOf'])
 const LISTS: ReadonlySet<EntryField> = new Set(['usage', 'hops', 'attemptMs'])
+/** Texts that JSON does not escape. */
+const PLAIN = /^[\w.:/ -]+$/
 /** An empty text or list, since nothing is a value that is not known. */
 const EMPTY = '"'
 
 function ownText(value: unknown): string {
   if (typeof value === 'number') return numberText(value)
-  if (typeof value === 'string') return value === '' ? EMPTY : JSON.stringify(value).slice(1, -1)
+  if (typeof value === 'string')
+    return PLAIN.test(value) ? value : value === '' ? EMPTY : JSON.stringify(value).slice(1, -1)
   if (!Array.isArray(value)) return ''
-  const values: readonly unknown[] = value
-  return values.length === 0 ? EMPTY : values.map(ownText).join(',')
+  if (value.length === 0) return EMPTY
+  let text = ''
+  for (let at = 0; at < value.length; at += 1)
+    text += at === 0 ? ownText(value[at]) : `,${ownText(value[at])}`
+  return text
 }
 
 function ownValue(name: EntryField, text: string): unknown {

@@ -64,7 +64,7 @@ export class RedisUsage {
       count: (query) => this.count(query),
       range: (query) => this.range(query),
       page: (query) => this.page(query),
-      cursorOf: nameOfEntry,
+      cursorOf: (place) => nameOfEntry(place),
       placeOf: (cursor) => ({ atMs: timeIn(cursor), requestId: requestIdIn(cursor) }),
       names: entryNames,
     }

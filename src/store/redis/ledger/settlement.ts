@@ -143,12 +143,13 @@ function encodeSettlement({ entry, isDue, reservation }: SettledEntry, isCluster
 
 /** The names and the parts of an entry, as the scripts that store it parse them. */
 export function encodeEntry(entry: LedgerEntry): string {
-  const name = nameOfEntry(entry)
+  const ofId = nameOfId(entry.requestId)
+  const name = nameOfEntry(entry, ofId)
   const nameMs = timeIn(name)
   const { shared, own } = packEntry(entry, nameMs)
-  const texts = shared.map((text) => `${text === '' ? '' : digestOf(text)}\t${text}\t`).join('')
-  const names = [name, nameOfId(entry.requestId) ?? '', monthOf(nameMs)]
-  return `${names.join('\0')}\0${texts}\n${own}\n`
+  let texts = ''
+  for (const text of shared) texts += `${text === '' ? '' : digestOf(text)}\t${text}\t`
+  return `${name}\0${ofId ?? ''}\0${monthOf(nameMs)}\0${texts}\n${own}\n`
 }
 
 /** The holds to correct without a reservation: those of a slice, or budgets that were not charged. */
