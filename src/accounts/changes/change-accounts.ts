@@ -28,7 +28,7 @@ import type { Changing } from './change-keys.js'
 import { changeEntry, conflictRefusal, decideAccount, entriesByAction, type Actor } from './decide.js'
 import { Faults, patchedObject, readPatch, type Fields } from './field-types.js'
 import { accountFields, accountNameFault, accountValues, emailFault, surplusLabels } from './fields.js'
-import { faulty, invalid, noAccount, type Refusal } from './refusal.js'
+import { faulty, invalid, noAccount, Refusal } from './refusal.js'
 
 /** Data of a new account, and of the user who is made with it as its owner. */
 export interface NewAccount {
@@ -110,7 +110,10 @@ export async function createAccount(
     const conflict = await create(store, { account, login, owner: known }, audit?.(account) ?? entries)
     if (conflict === null) return { account, user: login ?? known, generatedPassword }
     if (conflict === 'name_taken' && newAccount.name === undefined) continue
-    throw conflictRefusal(conflict, name)
+    const refusal = conflictRefusal(conflict, name)
+    if (conflict !== 'name_taken') throw refusal
+    const { detail, fix = '' } = refusal
+    throw new Refusal('name_taken', detail, { field: 'name', fix })
   }
   throw new GatewayError('bug', 'there is always a free name')
 }

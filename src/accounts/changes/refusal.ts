@@ -12,7 +12,7 @@ const KINDS = {
   forbidden: ['forbidden', 403],
   plan_limit: ['plan_limit', 403],
   not_found: ['not_found', 404],
-  name_taken: ['malformed_request', 409],
+  name_taken: ['malformed_request', 400],
   has_children: ['malformed_request', 409],
   secret_in_use: ['malformed_request', 409],
 } as const satisfies Record<string, readonly [ErrorKind, status: number]>
