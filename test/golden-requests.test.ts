@@ -8,7 +8,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { JsonObject } from '../src/formats/chat/json.js'
+import type { JsonObject } from '../src/base/json.js'
 import { factsFor } from '../src/config/catalogue.js'
 import { loadConfig } from '../src/config/load-config.js'
 import type { DialectName } from '../src/formats/dialect.js'

@@ -2,7 +2,7 @@
  * Hostile bodies at the size limits: each is valid HTTP, most are valid JSON, all are designed to cost much
  * more than their size. They are built once, since building them costs more than sending them.
  */
-import type { JsonValue } from '../../src/formats/chat/json.js'
+import type { JsonValue } from '../../src/base/json.js'
 
 /** Models of three upstreams, so that every encoder gets every body. */
 const MODELS = ['gpt-5.4-mini', 'claude-sonnet-4-5', 'gemini-2.5-flash']

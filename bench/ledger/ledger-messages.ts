@@ -2,7 +2,7 @@
  * The messages between the ledger benchmark and its processes: one in each direction for a round.
  */
 import type { ChildProcess } from 'node:child_process'
-import { isObject, numberOf, objectOf, stringOf } from '../../src/formats/chat/json.js'
+import { isObject, numberOf, objectOf, stringOf } from '../../src/base/json.js'
 
 /** One round of one process. */
 export interface LedgerOrder {

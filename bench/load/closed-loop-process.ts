@@ -3,7 +3,7 @@
  * Prints the same line of JSON as the wrk script.
  */
 import { createConnection } from 'node:net'
-import { isObject, objectOf } from '../../src/formats/chat/json.js'
+import { isObject, objectOf } from '../../src/base/json.js'
 import { numberField, postBytes, ReplyReader, textField } from './raw-http.js'
 
 function run(given: string): void {

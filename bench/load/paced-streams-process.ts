@@ -3,7 +3,7 @@
  * sockets and counts fragments, so that a loss is detected.
  */
 import { createConnection } from 'node:net'
-import { isObject, objectOf } from '../../src/formats/chat/json.js'
+import { isObject, objectOf } from '../../src/base/json.js'
 import { MARKER } from './sample-traffic.js'
 import { numberField, postBytes, statusOf, textField } from './raw-http.js'
 

@@ -2,7 +2,7 @@
  * The part of HTTP/1.1 that the clients and providers of the benchmark need, for well-formed input. A
  * complete parser would cost more than the measured work.
  */
-import { isObject, type JsonObject } from '../../src/formats/chat/json.js'
+import { isObject, type JsonObject } from '../../src/base/json.js'
 
 const HEAD_END = '\r\n\r\n'
 const LAST_CHUNK = '0\r\n\r\n'

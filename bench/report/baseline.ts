@@ -3,14 +3,7 @@
  * ratios are compared, since absolute times depend on the machine.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import {
-  arrayOf,
-  isObject,
-  numberOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-} from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { packageFile } from '../../src/config/package-file.js'
 import { shown, type Figure, type SuiteResult } from './figures.js'
 import type { Stamp } from '../processes/machine.js'

@@ -1,6 +1,6 @@
 /** Inputs of the codec suite: transcripts, models, requests and the events of a reply. */
 import type { ChatEvent } from '../../src/formats/chat/event.js'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import type { ModelFacts } from '../../src/formats/chat/model-facts.js'
 import type { DialectName, Endpoint } from '../../src/formats/dialect.js'
 import { MODELS } from '../load/sample-traffic.js'

@@ -3,7 +3,7 @@
  * from the project's transcripts, one frame per chunk.
  */
 import { readFileSync } from 'node:fs'
-import { isObject } from '../../src/formats/chat/json.js'
+import { isObject } from '../../src/base/json.js'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
 import type { DialectName, UpstreamCodec } from '../../src/formats/dialect.js'
 import { upstreamCodecOf, clientCodecOf } from '../../src/formats/index.js'

@@ -5,7 +5,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { numberOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { numberOf, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { PATHS, question } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'
 import type { LoadRequest } from '../load/closed-loop.js'

@@ -2,7 +2,7 @@
  * The error of token estimates: every recording with reported usage is estimated.
  * `npm run build:test && node build/bench/suites/tokens.js`.
  */
-import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../src/base/json.js'
 import type { ModelFamily } from '../../src/formats/chat/model-facts.js'
 import {
   inputTokens,

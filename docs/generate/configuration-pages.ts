@@ -3,7 +3,7 @@
  * configuration.
  */
 import * as z from 'zod'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { catalogueSchema } from '../../src/config/schema/catalogue-schema.js'
 import { PRESET_NAMES, PRESETS } from '../../src/config/presets.js'
 import { fileSchema } from '../../src/config/schema/config-file-schema.js'

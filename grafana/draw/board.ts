@@ -1,5 +1,5 @@
 /** A board as one SVG: its panels in Grafana's grid, with data from Prometheus. */
-import { isObject } from '../../src/formats/chat/json.js'
+import { isObject } from '../../src/base/json.js'
 import { drawPanel, type Drawn } from './panel.js'
 import type { Line, PrometheusClient, Range } from './query.js'
 import { element, text } from './svg.js'

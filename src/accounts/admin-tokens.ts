@@ -2,7 +2,7 @@
  * Tokens of the admin API: their scopes, creation and revocation, for the API and the command line.
  */
 import { malformed, type GatewayError } from '../errors.js'
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import type { AdminToken } from '../store/admin-tokens.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'

@@ -1,6 +1,6 @@
 /** Creates and finds denials of workload identities, with their audit entries. */
 import { malformed } from '../errors.js'
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Denial, DenialSubject } from '../store/denials.js'
 import type { Page, Store } from '../store/store.js'

@@ -2,7 +2,7 @@
  * One-time links that set the password of a user: who made one, and what its maker may give at this moment. A
  * link never gives its holder more than that, and ends when its user gets what its maker could not give.
  */
-import { isObject } from '../formats/chat/json.js'
+import { isObject } from '../base/json.js'
 import type { SignInToken } from '../store/sign-in-tokens.js'
 import type { Store } from '../store/store.js'
 import { roleOf, type Account, type Member } from './account.js'

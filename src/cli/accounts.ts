@@ -11,7 +11,7 @@ import {
 } from '../accounts/changes/change-accounts.js'
 import type { Changing } from '../accounts/changes/change-keys.js'
 import { planOfNewAccounts } from '../accounts/plans.js'
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import { newRequestId } from '../http/request-id.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { ownUser } from '../store/file-access.js'

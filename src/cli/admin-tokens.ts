@@ -9,7 +9,7 @@ import {
   tokenFields,
   tokenState,
 } from '../accounts/admin-tokens.js'
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import type { AdminToken } from '../store/admin-tokens.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'

@@ -3,7 +3,7 @@ import { accountValues, keyValues, memberValues } from '../accounts/changes/fiel
 import { MAX_LEVELS, type Account } from '../accounts/account.js'
 import { hasName } from '../accounts/account.js'
 import { yamlText } from '../config/yaml.js'
-import { isObject, type JsonObject } from '../formats/chat/json.js'
+import { isObject, type JsonObject } from '../base/json.js'
 import { everyAccount, everyKey } from '../store/list-all.js'
 import { configOption, declare } from './command.js'
 import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'

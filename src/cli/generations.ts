@@ -2,7 +2,7 @@
  * `sluice generations`: lists the configuration generations of the running gateway, shows their changes, and
  * rolls back.
  */
-import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../base/json.js'
 import {
   historyOf,
   contentIn,

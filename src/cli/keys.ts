@@ -10,7 +10,7 @@ import { labelsText, NO_LABELS, readLabel } from '../accounts/labels.js'
 import type { Client } from '../config/client-settings.js'
 import { shownAmounts } from '../config/schema/limits-schema.js'
 import { GatewayError } from '../errors.js'
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import { keyPages } from '../store/list-all.js'
 import { changingBy } from './accounts.js'
 import { configOption, declare, repeated, UsageError } from './command.js'
@@ -93,7 +93,7 @@ function labelsOf(pairs: readonly string[], isEdit: boolean): JsonObject {
   return Object.fromEntries(labels)
 }
 
-/** A time of `12h`, `30d`, a date (its start, UTC) or a time; another text as it is. */
+/** A time of `12h`, `30d`, a date (its start, UTC) or a time; another text unchanged. */
 function timeIn(text: string, nowMs: number): string {
   const [, digits, unit] = /^(\d{1,6})([hd])$/.exec(text) ?? []
   if (unit === 'h' || unit === 'd') return new Date(nowMs + Number(digits) * UNITS_MS[unit]).toISOString()

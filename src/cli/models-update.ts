@@ -10,7 +10,7 @@ import { loadConfig, readCatalogue, readText, type Loaded } from '../config/load
 import { packageFile } from '../config/package-file.js'
 import { sourceIn, type PriceSource, type SourceModel } from '../config/price-sources.js'
 import { parseYaml } from '../config/yaml.js'
-import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../base/json.js'
 import { Prices } from '../ledger/find-price.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { costNanoUsd } from '../ledger/price.js'
@@ -26,7 +26,7 @@ const OWN = 'own'
 const WEEK_MS = 7 * 86_400_000
 
 /** The options of the command. */
-export interface UpdateOptions {
+interface UpdateOptions {
   readonly from: string
   readonly catalogue?: string | undefined
   readonly config?: string | undefined

@@ -1,6 +1,6 @@
 /** `sluice replay`: sends a recorded request to an upstream again and compares the replies. */
 import { factsFor } from '../config/catalogue.js'
-import { isObject, objectOf, stringOf, type JsonObject } from '../formats/chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject } from '../base/json.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import { decodeReply, encodeRequest } from '../formats/codecs.js'
 import type { Reply } from '../formats/chat/fold.js'

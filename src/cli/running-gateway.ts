@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { isObject, numberOf, stringOf, type JsonObject } from '../formats/chat/json.js'
+import { isObject, numberOf, stringOf, type JsonObject } from '../base/json.js'
 import { historyOf, opsAddressIn, contentIn } from '../config/generations/history.js'
 import { readRunning } from '../config/generations/running-gateway-file.js'
 import { loadConfig, type Env, type Loaded, type LoadResult } from '../config/load-config.js'

@@ -3,7 +3,7 @@
  * one table. `sluice connect`, `sluice keys create --connect` and the page on clients read it. Nothing here
  * contains a key: settings name the variable that holds it.
  */
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 
 /** A model that the client shall offer; an absent fact is unknown. */
 export interface ClientModel {

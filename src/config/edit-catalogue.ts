@@ -1,6 +1,6 @@
 /** Changes entries in the text of a catalogue: other entries, comments and their order stay. */
 import { isMap, isSeq, parseDocument } from 'yaml'
-import { objectOf, type JsonObject } from '../formats/chat/json.js'
+import { objectOf, type JsonObject } from '../base/json.js'
 
 /** An entry that replaces the one of its id or is added; null removes it. */
 export interface CatalogueEdit {

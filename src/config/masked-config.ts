@@ -1,6 +1,6 @@
 /** The configuration in force with masked secrets, in the file's spelling. */
 import { createHash } from 'node:crypto'
-import { isObject, objectOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../base/json.js'
 import {
   isConfigured,
   type Config,

@@ -3,14 +3,7 @@
  * result has the spelling of `models.yaml`. Ids are exact: what a list matches by the start of a name is left
  * out, because another model of the family may have another price. Pure.
  */
-import {
-  isObject,
-  numberOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../formats/chat/json.js'
+import { isObject, numberOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../base/json.js'
 
 /** Models of a list, as entries of `models.yaml` without `source` and `as_of`. */
 export interface PriceSource {

@@ -22,7 +22,7 @@ import { checkRecord, recordOf } from './schema/record-schema.js'
 import { checkServer, serverOf, type ServerContext } from './schema/server-schema.js'
 import { checkMetrics, checkTelemetry, metricsOf, notifyOf } from './schema/telemetry-and-notify-schema.js'
 import { checkUpstream, isPrivateHost, upstreamOf, type UpstreamContext } from './resolve-upstream.js'
-import { isObject } from '../formats/chat/json.js'
+import { isObject } from '../base/json.js'
 import { isSecureAddress } from '../http/private-addresses.js'
 import type { IdentityValues, WorkloadIdentity } from './schema/identity-schema.js'
 

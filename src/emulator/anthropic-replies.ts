@@ -6,7 +6,7 @@ import { readAnthropic, thinkingSignature, PING, STREAM, WHOLE } from './anthrop
 import { seededRandom, lettersOf } from './seeded-random.js'
 import { replyInForm, wholeReply } from './emulated-exchange.js'
 import type { ModelOutput, ParsedRequest, Reply } from './emulated-exchange.js'
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import type { RandomSource } from './seeded-random.js'
 
 /** The reply to `POST /messages`. */

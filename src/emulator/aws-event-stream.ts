@@ -2,7 +2,7 @@
  * Writes the binary messages of Bedrock's streams, and splits recorded ones into messages.
  */
 import { crc32 } from 'node:zlib'
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 
 /** The media type of such a stream. */
 export const AWS_EVENT_STREAM = 'application/vnd.amazon.eventstream'

@@ -2,7 +2,7 @@
  * Replies of Bedrock: Converse, InvokeModel for Claude, their streams, and token counts. They follow recorded
  * traffic of 2025–2026.
  */
-import { objectOf, stringOf, type JsonObject } from '../formats/chat/json.js'
+import { objectOf, stringOf, type JsonObject } from '../base/json.js'
 import { anthropicReply } from './anthropic-replies.js'
 import { awsEvent } from './aws-event-stream.js'
 import {

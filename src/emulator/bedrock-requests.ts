@@ -10,7 +10,7 @@ import {
   stringOf,
   type JsonObject,
   type JsonValue,
-} from '../formats/chat/json.js'
+} from '../base/json.js'
 import { AWS_EVENT_STREAM, awsEvent, awsException } from './aws-event-stream.js'
 import {
   errorReply,

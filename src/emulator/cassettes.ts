@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../formats/chat/json.js'
+import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../base/json.js'
 
 interface Chunk {
   readonly atMs: number

@@ -3,7 +3,7 @@
  * of all three clouds. Bedrock has formats of its own (`bedrock-replies.ts`).
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { stringOf, type JsonObject } from '../formats/chat/json.js'
+import { stringOf, type JsonObject } from '../base/json.js'
 import type { AuthorizedRequest, CloudTokens } from './cloud-credentials.js'
 import { errorReply, type Provider, type Reply } from './emulated-exchange.js'
 

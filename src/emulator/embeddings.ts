@@ -1,8 +1,8 @@
 /**
  * Embeddings of OpenAI, Gemini and Bedrock: one vector per text, the same for the same text and size.
  */
-import { arrayOf, numberOf, objectOf, stringOf } from '../formats/chat/json.js'
-import type { JsonObject, JsonValue } from '../formats/chat/json.js'
+import { arrayOf, numberOf, objectOf, stringOf } from '../base/json.js'
+import type { JsonObject, JsonValue } from '../base/json.js'
 import { refuseBedrock, WHOLE as BEDROCK } from './bedrock-requests.js'
 import { tokensOf, wholeReply, type ParsedRequest, type Reply } from './emulated-exchange.js'
 import { checkGeminiKey, refuseGemini, WHOLE as GEMINI } from './gemini-requests.js'

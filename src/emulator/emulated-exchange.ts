@@ -3,7 +3,7 @@
  * They are the same for every provider.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { JsonObject, JsonValue } from '../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../base/json.js'
 
 /** The provider whose wire format a request has. */
 export type Provider = 'openai' | 'anthropic' | 'gemini' | 'bedrock'

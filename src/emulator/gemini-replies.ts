@@ -7,7 +7,7 @@ import { readGemini, STREAM, WHOLE, frame, thoughtSignature } from './gemini-req
 import { seededRandom, lettersOf } from './seeded-random.js'
 import { replyInForm, wholeReply } from './emulated-exchange.js'
 import type { ModelOutput, ParsedRequest, Reply } from './emulated-exchange.js'
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 
 /** The reply to `POST /models/{model}:generateContent` and `:streamGenerateContent`. */
 export function geminiReply(request: ParsedRequest): Reply {

@@ -1,14 +1,7 @@
 /**
  * Generates the output of the emulated model. The same input and seed give the same output.
  */
-import {
-  arrayOf,
-  numberOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../formats/chat/json.js'
+import { arrayOf, numberOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../base/json.js'
 import { tokensOf, type ModelOutput, type ModelInput, type Tool, type ToolCall } from './emulated-exchange.js'
 import { directionsOf } from './prompt-directives.js'
 import { seededRandom, type RandomSource } from './seeded-random.js'

@@ -1,14 +1,7 @@
 /**
  * Replies of OpenAI's chat completions, whole and streamed. They follow recorded traffic of 2025–2026.
  */
-import {
-  arrayOf,
-  numberOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../formats/chat/json.js'
+import { arrayOf, numberOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../base/json.js'
 import {
   replyInForm,
   type ModelOutput,

@@ -7,7 +7,7 @@ import {
   stringOf,
   type JsonObject,
   type JsonValue,
-} from '../formats/chat/json.js'
+} from '../base/json.js'
 import {
   errorReply,
   Refusal,

@@ -1,5 +1,5 @@
 /** Directives in a prompt to the emulator: `[[words: 50]]`, `[[pace: 20]]`, `[[fault: cut bytes=120]]`. */
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import { malformed } from '../errors.js'
 import { faultOf, type Fault } from './faults/fault-table.js'
 

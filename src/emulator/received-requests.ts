@@ -2,7 +2,7 @@
  * Records what the upstream received and sent, for comparison in tests. Bounded; credentials are masked.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import type { Provider } from './emulated-exchange.js'
 
 /** One request and its reply. */

@@ -2,7 +2,7 @@
  * Routes a request to a provider and its endpoint.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { JsonValue } from '../formats/chat/json.js'
+import type { JsonValue } from '../base/json.js'
 import { anthropicCount, anthropicReply } from './anthropic-replies.js'
 import { anthropicFrames, checkAnthropicKey } from './anthropic-requests.js'
 import { bedrockReply } from './bedrock-replies.js'

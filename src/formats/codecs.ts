@@ -6,7 +6,7 @@
 import type { ChatEvent } from './chat/event.js'
 import { Fold, type Reply } from './chat/fold.js'
 import { Grammar } from './chat/grammar.js'
-import type { JsonObject } from './chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import type { ModelFacts } from './chat/model-facts.js'
 import type { ChatRequest } from './chat/request.js'
 import type { Usage } from './chat/usage.js'

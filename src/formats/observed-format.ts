@@ -2,7 +2,7 @@
 import type { WireError } from '../errors.js'
 import type { ChatEvent, EventSink } from './chat/event.js'
 import { Fold, type Reply } from './chat/fold.js'
-import { objectOf, type JsonObject } from './chat/json.js'
+import { objectOf, type JsonObject } from '../base/json.js'
 import type { ClientCodec, StreamEncoder } from './dialect.js'
 import type { SizedText } from './wire/frames/sized-text.js'
 

@@ -6,7 +6,7 @@
  * Bedrock Runtime, Vertex AI and Azure OpenAI, read 2026-11-23.
  */
 import { GatewayError } from '../errors.js'
-import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from './chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../base/json.js'
 import { cloudModelOf } from './chat/cloud-model-id.js'
 import type { ChatRequest } from './chat/request.js'
 import { tokenCount } from './chat/usage.js'

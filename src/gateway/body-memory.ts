@@ -2,7 +2,7 @@
  * Limits the memory of request bodies and whole replies in this process, and the share of each account.
  * Counts the real use: raw bytes, the decoded text, the parsed copy and the encoded copy.
  */
-import type { JsonObject, JsonValue } from '../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../base/json.js'
 import { longTextOf } from '../formats/chat/long-text.js'
 import { GatewayError } from '../errors.js'
 

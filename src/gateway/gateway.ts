@@ -11,21 +11,21 @@ import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import type { BreakerState } from './attempts/breaker.js'
 import type { DeniedKey } from './attempts/upstream-state.js'
 import { BodyMemory } from './body-memory.js'
-import { CanaryCounter, type CanaryOrder, type CanaryReport } from './canary-monitor.js'
+import { CanaryCounter, type CanaryOrder, type CanaryReport } from './canary/canary-monitor.js'
 import { Timeouts } from './timeouts.js'
-import { Discovery } from './model-discovery.js'
+import { Discovery } from './models/model-discovery.js'
 import { DrainedReplySlots } from './drained-replies.js'
 import { InFlightList } from './in-flight-list.js'
 import { Exchange, type ExchangeParts, type PreAuthenticated } from './client-exchange.js'
-import type { Caching } from './answer-from-cache.js'
+import type { Caching } from './cache/answer-from-cache.js'
 import { Generation, generationProblem } from './generation.js'
 import { OverloadMonitor, type Overload } from './overload.js'
-import type { RecordingService } from './record-requests.js'
+import type { RecordingService } from './recording/record-requests.js'
 import { RecentHeads, type RequestHead } from './report/recent-requests.js'
 import { clientTrace } from './report/forward-client-trace.js'
 import { arePluginsLoaded, loadPlugins } from '../policy/plugins.js'
 import { serve, type Services } from './pipeline.js'
-import { Shadows } from './shadows.js'
+import { Shadows } from './shadow/shadows.js'
 import type { IdentityWatch } from './upstreams/identities/cloud-identity.js'
 
 /** Share of the heap for requests and whole replies with their copies; the rest is for processing them. */
@@ -186,7 +186,7 @@ export class Gateway {
   }
 
   private async openRecording(): Promise<RecordingService> {
-    const { RecordingService: Opened } = await import('./record-requests.js')
+    const { RecordingService: Opened } = await import('./recording/record-requests.js')
     const { cacheStore, log } = this.services
     this.recording ??= new Opened({
       records: cacheStore.store.sealedRecords,
@@ -204,7 +204,7 @@ export class Gateway {
   }
 
   private openCaching(): Promise<Caching> {
-    this.openingCaching ??= import('./answer-from-cache.js').then((module) => {
+    this.openingCaching ??= import('./cache/answer-from-cache.js').then((module) => {
       const { metrics } = this.services
       const settings = (): Config['cache'] => this.current.snapshot.config.cache
       const { cacheStore } = this.services

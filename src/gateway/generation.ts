@@ -28,7 +28,7 @@ import { arePluginsLoaded, loadPlugins, Plugins, type CalledFor } from '../polic
 import { policyOf, type Policy } from '../policy/applied-guardrails.js'
 import { hideSecrets } from '../hide-secrets.js'
 import { PLAIN } from '../config/presets.js'
-import { startHealthProbes, type HealthProbe } from './health-probe.js'
+import { startHealthProbes, type HealthProbe } from './attempts/health-probe.js'
 import { UpstreamStates } from './attempts/upstream-state.js'
 import { BudgetPrices } from './charges/budget-price.js'
 import { traitsOf } from './routing/match-route-conditions.js'
@@ -41,7 +41,7 @@ import {
   type Router,
   type RouteTarget,
 } from './routing/router.js'
-import { ModelList, type Discovered } from './model-list.js'
+import { ModelList, type Discovered } from './models/model-list.js'
 import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { openAiEndpoint } from './upstreams/choose-openai-endpoint.js'
 import { MediaFetcher } from './upstreams/media-fetcher.js'

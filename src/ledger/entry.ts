@@ -5,7 +5,7 @@
  */
 import * as z from 'zod'
 import { isOutcome, type ErrorKind } from '../errors.js'
-import { objectOf } from '../formats/chat/json.js'
+import { objectOf } from '../base/json.js'
 
 /** `ok`, or the kind of the error; `lost`: the process exited before the request was settled. */
 export type EntryOutcome = 'ok' | 'lost' | ErrorKind

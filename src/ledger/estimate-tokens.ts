@@ -3,7 +3,7 @@
  * maximum that a request may need. The rates are fitted to recorded traffic; `docs/reference/ledger.md`
  * states the error.
  */
-import type { JsonValue } from '../formats/chat/json.js'
+import type { JsonValue } from '../base/json.js'
 import type { ModelFamily } from '../formats/chat/model-facts.js'
 import type { OutputSize } from '../formats/chat/output-size.js'
 import type { ChatRequest, ThinkingPart, UserPart } from '../formats/chat/request.js'

@@ -23,7 +23,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { createFolder } from '../store/private-files.js'
+import { createFolder } from '../base/private-files.js'
 import type { BudgetDemand, Reservation } from '../store/ledger.js'
 import { isBudget, isBudgetKind } from '../store/limit-arithmetic.js'
 import { readEntry, writeEntry } from '../store/records/entry-text.js'

@@ -4,7 +4,7 @@
  * store has no text of them.
  */
 import { randomUUID } from 'node:crypto'
-import { isObject, numberOf, objectOf, stringOf } from '../formats/chat/json.js'
+import { isObject, numberOf, objectOf, stringOf } from '../base/json.js'
 import { Seal } from '../store/seal.js'
 import type { RecordFilter, RecordHead } from '../store/sealed-records.js'
 import type { KeyChange, Store } from '../store/store.js'

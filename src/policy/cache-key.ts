@@ -5,7 +5,7 @@
  */
 import { createHash, hash, type Hash } from 'node:crypto'
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.js'
-import { isObject, stringOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
+import { isObject, stringOf, type JsonObject, type JsonValue } from '../base/json.js'
 import type { ModelFacts } from '../formats/chat/model-facts.js'
 import type {
   AssistantPart,
@@ -17,7 +17,7 @@ import type {
 } from '../formats/chat/request.js'
 import type { WireFormat } from '../formats/dialect.js'
 import { parseExact, stringifyExact } from '../formats/wire/json/exact-numbers.js'
-import type { Steps } from '../formats/wire/steps.js'
+import type { Steps } from '../base/steps.js'
 import { isTextOrMembers, memberOf, membersOf, type Members } from './request-members.js'
 
 /** A change of the key's form or of stored replies makes earlier entries unreachable. */

@@ -8,7 +8,7 @@ import type { ReplyResult } from '../formats/translated-stream.js'
 import type { ChatRequest, Message, Vectors } from '../formats/chat/request.js'
 import type { DialectName, Endpoint } from '../formats/dialect.js'
 import { parseExact, stringifyExact } from '../formats/wire/json/exact-numbers.js'
-import { isObject } from '../formats/chat/json.js'
+import { isObject } from '../base/json.js'
 import { joinedEvents, type ReplyLog } from './capture-and-replay.js'
 
 /** What the cache did for a request, as in `x-sluice-cache`. */

@@ -5,7 +5,7 @@
 import { fragmentOf, type ChatEvent, type EventSink } from '../formats/chat/event.js'
 import { Fold, type Reply } from '../formats/chat/fold.js'
 import { Grammar } from '../formats/chat/grammar.js'
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import { OutputMeter } from '../formats/chat/output-size.js'
 import type { ChatRequest, Vectors } from '../formats/chat/request.js'
 import type { TaskResult } from '../formats/chat/task.js'

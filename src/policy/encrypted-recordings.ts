@@ -5,15 +5,8 @@
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RecordConfig } from '../config/schema/record-schema.js'
-import {
-  isObject,
-  numberOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../formats/chat/json.js'
-import type { Steps } from '../formats/wire/steps.js'
+import { isObject, numberOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../base/json.js'
+import type { Steps } from '../base/steps.js'
 import { hideSecrets } from '../hide-secrets.js'
 import { Seal } from '../store/seal.js'
 import type { Store } from '../store/store.js'

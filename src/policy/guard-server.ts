@@ -7,7 +7,7 @@
  */
 import type { Dispatcher } from 'undici'
 import type { GuardrailConfig, GuardServerConfig, GuardSide } from '../config/schema/guardrails-schema.js'
-import { isObject, type JsonObject, type JsonValue } from '../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../base/json.js'
 import type { Message } from '../formats/chat/request.js'
 import { openConnectionPool } from '../gateway/upstreams/connection-pool.js'
 import type { Judge, JudgedRequest } from './guardrail.js'

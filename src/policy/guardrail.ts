@@ -5,7 +5,7 @@
 import type { GuardrailConfig, GuardSide } from '../config/schema/guardrails-schema.js'
 import { GatewayError } from '../errors.js'
 import type { ChatRequest } from '../formats/chat/request.js'
-import { atOnce, type Steps } from '../formats/wire/steps.js'
+import { atOnce, type Steps } from '../base/steps.js'
 import type { GuardNotes } from './guard-notes.js'
 import { ruleSetOf, type RuleSet } from './rules/rule-set.js'
 import { ruleSearches } from './rule-searches.js'

@@ -1,9 +1,9 @@
 /**
  * Judges the strings of a JSON value: each key and each text alone, decoded, and numbers by their digits.
  */
-import type { JsonObject, JsonValue } from '../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../base/json.js'
 import { parseExact, stringifyExact } from '../formats/wire/json/exact-numbers.js'
-import type { Steps } from '../formats/wire/steps.js'
+import type { Steps } from '../base/steps.js'
 
 /** The mark of a number that a double cannot hold, as `exact-numbers.ts` sets it. */
 const MARK = '\uFDD0'

@@ -2,7 +2,7 @@
  * Judges a request before it is sent: system text, message texts, reasoning, tool results, arguments of
  * calls, inputs of embeddings and legacy prompts. All other members that may have text are unseen.
  */
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import type { ChatRequest, Message, TextPart, UserPart } from '../formats/chat/request.js'
 import { withTaskTexts } from '../formats/chat/task.js'
 import type { WireFormat } from '../formats/dialect.js'

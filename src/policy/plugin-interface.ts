@@ -2,7 +2,7 @@
  * The interface of plugins, `sluice/pipeline`: guardrails, conditions of routes and observers on canonical
  * requests and events. A plugin is an ES module with a `Plugin` as its default export.
  */
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 import type { Message, Tool } from '../formats/chat/request.js'
 import type { Usage } from '../formats/chat/usage.js'
 

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { Lru } from '../base/lru.js'
-import { isObject, type JsonObject, type JsonValue } from '../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../base/json.js'
 import type { ModelFacts } from '../formats/chat/model-facts.js'
 import { isClaude, isNova } from '../formats/converse/constants.js'
 import type { DialectName } from '../formats/dialect.js'

@@ -4,7 +4,7 @@
  */
 import type { WireError } from '../errors.js'
 import type { ChatEvent } from '../formats/chat/event.js'
-import { atOnce } from '../formats/wire/steps.js'
+import { atOnce } from '../base/steps.js'
 import type { Guardrail, JudgedRequest } from './guardrail.js'
 import { WholeTexts } from './whole-texts.js'
 import { GuardError } from './verdict.js'

@@ -2,10 +2,10 @@
  * What guardrails and the cache make of each member of a client's body, for each format. A member that is not
  * listed here is `unseen` for guardrails and part of the cache's key, because providers add members.
  */
-import { isObject, type JsonObject, type JsonValue } from '../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../base/json.js'
 import type { WireFormat } from '../formats/dialect.js'
 import { stringifyExact } from '../formats/wire/json/exact-numbers.js'
-import type { Steps } from '../formats/wire/steps.js'
+import type { Steps } from '../base/steps.js'
 
 /**
  * The kind of a member:

@@ -1,7 +1,7 @@
 /** The thread of `rule-searches.ts`: searches take turns in it, so that none waits for a long one. */
 import { parentPort } from 'node:worker_threads'
 import { Lru } from '../base/lru.js'
-import type { Steps } from '../formats/wire/steps.js'
+import type { Steps } from '../base/steps.js'
 import type { Verdict } from './verdict.js'
 import type { RuleSearch, SearchMessage, SearchResult } from './rule-searches.js'
 import { ruleSetOf, type RuleSet } from './rules/rule-set.js'

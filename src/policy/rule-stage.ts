@@ -3,7 +3,7 @@
  * rule that blocks holds the first window back, so that a refusal in it is still an error with a status.
  */
 import { fragmentOf, type ChatEvent } from '../formats/chat/event.js'
-import { atOnce, type Steps } from '../formats/wire/steps.js'
+import { atOnce, type Steps } from '../base/steps.js'
 import { AT_ONCE_MS, type Guardrail, type JudgedRequest } from './guardrail.js'
 import { boundedSteps, stepsWithin, WholeTexts, type CpuTime } from './whole-texts.js'
 import type { RuleSet } from './rules/rule-set.js'

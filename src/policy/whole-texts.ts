@@ -1,6 +1,6 @@
 /** Judges whole texts by own rules, in steps whose time is bounded. */
 import type { GuardrailConfig } from '../config/schema/guardrails-schema.js'
-import type { Steps } from '../formats/wire/steps.js'
+import type { Steps } from '../base/steps.js'
 import { judgedArguments } from './json-strings.js'
 import { GuardError, PASS, type Part, type Verdict } from './verdict.js'
 import type { RuleSet } from './rules/rule-set.js'

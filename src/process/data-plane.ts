@@ -15,7 +15,7 @@ import {
   type CanaryMonitor,
   type CanaryOrder,
   type CanaryReport,
-} from '../gateway/canary-monitor.js'
+} from '../gateway/canary/canary-monitor.js'
 import type { PreAuthenticated } from '../gateway/client-exchange.js'
 import { Gateway } from '../gateway/gateway.js'
 import { isWebSocket, opensWebSockets } from '../gateway/native/websocket-attempt.js'

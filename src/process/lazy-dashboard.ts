@@ -3,7 +3,7 @@
  * load. It serves one request per turn of the event loop, so that many of them do not delay chat requests.
  */
 import { readFile } from 'node:fs/promises'
-import { isObject, stringOf } from '../formats/chat/json.js'
+import { isObject, stringOf } from '../base/json.js'
 import type { ServerConfig } from '../config/config.js'
 import type { Dashboard, DashboardOptions } from '../dashboard/server/dashboard.js'
 import { securityHeadersOf } from '../dashboard/server/static-files.js'

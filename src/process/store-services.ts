@@ -8,7 +8,7 @@ import type { LedgerConfig, LimitingConfig, Snapshot } from '../config/config.js
 import { OwnedObjects } from '../gateway/objects/owned-objects.js'
 import type { Services } from '../gateway/pipeline.js'
 import { Escrow } from '../gateway/reasoning/escrow.js'
-import { StoredResponses } from '../gateway/stored-responses.js'
+import { StoredResponses } from '../gateway/stored-responses/stored-responses.js'
 import { LedgerWriter } from '../ledger/ledger-writer.js'
 import { Spool } from '../ledger/spool.js'
 import { Limiter } from '../limits/limiter.js'

@@ -5,7 +5,7 @@
  * state (`If-Match`), and no other change comes between the comparison and the write.
  */
 import { hasName, type Account, type ApiKey, type Member, type User } from '../accounts/account.js'
-import type { Steps } from '../formats/wire/steps.js'
+import type { Steps } from '../base/steps.js'
 import type { AuditEntry } from './audit-trail.js'
 
 /** What a change reads beside the account; nothing by default. */

@@ -1,7 +1,7 @@
 /**
  * The audit trail: changes of accounts and keys, and who made them.
  */
-import type { JsonObject } from '../formats/chat/json.js'
+import type { JsonObject } from '../base/json.js'
 
 /** One change. Never contains a secret. */
 export interface AuditEntry {

@@ -9,7 +9,7 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { createFolder } from './private-files.js'
+import { createFolder } from '../base/private-files.js'
 import { readAccount, readKey, writeAccount, writeKey } from './records/account-and-key-records.js'
 import { connect, numberIn, textIn, type Connection, type Row } from './sqlite/driver.js'
 import type { KeyLookup, Store } from './store.js'

@@ -7,7 +7,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import { isObject, objectOf } from '../../src/formats/chat/json.js'
+import { isObject, objectOf } from '../../src/base/json.js'
 import { cycles, filesBelow, importsOf, type Source } from './source-tree.js'
 
 const ROOT = 'src/dashboard/web'

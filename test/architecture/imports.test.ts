@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { isObject, objectOf } from '../../src/formats/chat/json.js'
+import { isObject, objectOf } from '../../src/base/json.js'
 import { cycles, filesBelow, importsOf, type Import, type Source } from './source-tree.js'
 
 /**
@@ -30,7 +30,6 @@ const ROWS: readonly (readonly string[])[] = [
     'http/private-addresses',
     'store/file-access',
     'store/limit-arithmetic',
-    'store/private-files',
     'store/seal',
     'store/sqlite/driver',
   ],
@@ -41,7 +40,6 @@ const ROWS: readonly (readonly string[])[] = [
     'observe/log-fields',
     'observe/notification',
     'observe/sign-webhook',
-    'store/turn-queue',
   ],
   [
     'accounts',

@@ -9,6 +9,9 @@ import { filesBelow, importsOf, withoutComments, type Source } from './source-tr
 
 /** Folders, with all files below them, and files. */
 const PURE = [
+  'base/json.ts',
+  'base/lru.ts',
+  'base/steps.ts',
   'errors.ts',
   'hide-secrets.ts',
   'formats/',

@@ -6,7 +6,7 @@
  */
 import { writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { MODELS } from '../config/sample.js'
 import { sluice, sluiceHere } from './session.js'
 

@@ -11,7 +11,7 @@ import t, { type Test } from 'tap'
 import { parse, stringify } from 'yaml'
 import { openConfig } from '../../src/config/generations/config-at-start.js'
 import { opsAddressIn } from '../../src/config/generations/history.js'
-import { objectOf } from '../../src/formats/chat/json.js'
+import { objectOf } from '../../src/base/json.js'
 import { changed, GOOD, MODELS } from '../config/sample.js'
 import { sluice, sluiceHere } from './session.js'
 

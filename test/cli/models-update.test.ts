@@ -6,7 +6,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { objectOf } from '../../src/formats/chat/json.js'
+import { objectOf } from '../../src/base/json.js'
 import { startGateway } from '../helpers/gateway.js'
 import { sluiceHere } from './session.js'
 

@@ -7,7 +7,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { objectOf } from '../../src/formats/chat/json.js'
+import { objectOf } from '../../src/base/json.js'
 import { priceVersionOf } from '../../src/ledger/price-version.js'
 import { sluice, sluiceHere } from './session.js'
 

@@ -9,7 +9,7 @@ import t from 'tap'
 import * as z from 'zod'
 import { fileSchema } from '../../src/config/schema/config-file-schema.js'
 import { catalogueSchema } from '../../src/config/schema/catalogue-schema.js'
-import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/base/json.js'
 import { isToday, ofToday, SHARE } from '../helpers/long-suite.js'
 import { GOOD, loadText } from './sample.js'
 

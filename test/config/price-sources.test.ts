@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
 import { sourceIn, type SourceModel } from '../../src/config/price-sources.js'
-import { isObject, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 
 /** The day of the comparison. */
 const DAY = '2026-11-29'

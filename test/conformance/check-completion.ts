@@ -2,7 +2,7 @@
  * Reads a reply of the gateway and checks it against the format of chat completions. Each fault is one line
  * of text; `recorded.ts` extracts the content.
  */
-import { arrayOf, isObject, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject } from '../../src/base/json.js'
 
 const FINISHES = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
 

@@ -2,7 +2,7 @@
  * Checks the events of a Responses stream, for the tests of its clients.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import type { TestGateway } from '../helpers/gateway.js'
 
 /**

@@ -5,7 +5,7 @@
  * recording. A Gemini upstream's bytes must pass. Each day has a tenth of the recordings, the long suite all.
  */
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, stringOf } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf } from '../../src/base/json.js'
 import type { Chunking } from '../../src/emulator/faults/delay-and-cut-faults.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
 import { startGateway } from '../helpers/gateway.js'

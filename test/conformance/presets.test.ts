@@ -6,7 +6,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import { isObject, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { isObject, objectOf, type JsonObject } from '../../src/base/json.js'
 import { PRESET_NAMES, type PresetName } from '../../src/config/presets.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../helpers/fixtures.js'
 import { startGateway } from '../helpers/gateway.js'

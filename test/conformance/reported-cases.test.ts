@@ -13,7 +13,7 @@ import {
   stringOf,
   type JsonObject,
   type JsonValue,
-} from '../../src/formats/chat/json.js'
+} from '../../src/base/json.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { AWS_AUTH, usualReply } from '../gateway/platforms/capture.js'
 import { textUntilEnd } from '../helpers/collect.js'

@@ -7,7 +7,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import type { Test } from 'tap'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 
 /** The rules of a vendor. */
 interface Rules {

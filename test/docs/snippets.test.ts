@@ -21,7 +21,7 @@ import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
-import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/base/json.js'
 import { loadConfigText } from '../../src/config/load-config.js'
 import { EMAIL, newKey, startServe, until, type Served } from '../process/program.js'
 

@@ -2,7 +2,7 @@
  * Drives the codecs as the gateway does, for the tests of edge cases: an upstream's frames to a chat client,
  * and a client's body to an upstream.
  */
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import type { ModelFacts } from '../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
 import { factsFor } from '../../src/config/catalogue.js'

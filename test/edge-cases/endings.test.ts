@@ -4,7 +4,7 @@
  * Method: a provider's frames through the codecs.
  */
 import t from 'tap'
-import { arrayOf, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject } from '../../src/base/json.js'
 import { claimsCompletion } from '../properties/transcript-streams.js'
 import { framed, fed, streamed, whole, type ClientOutput } from './drive-codecs.js'
 import {

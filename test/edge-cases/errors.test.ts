@@ -4,7 +4,7 @@
  * Method: a provider's error body through the codecs.
  */
 import t from 'tap'
-import type { JsonObject } from '../../src/formats/chat/json.js'
+import type { JsonObject } from '../../src/base/json.js'
 import { upstream } from './drive-codecs.js'
 
 function openai(status: number, error: JsonObject) {

@@ -2,7 +2,7 @@
  * Builds the frames of the providers' streams, for tests that vary one detail of them. Written from the
  * vendors' documentation, independent of the codecs.
  */
-import type { JsonObject, JsonValue } from '../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../src/base/json.js'
 import type { Unit } from './drive-codecs.js'
 
 /** Anthropic's first frame. */

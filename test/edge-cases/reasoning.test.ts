@@ -8,7 +8,7 @@ import t from 'tap'
 import type { ChatEvent } from '../../src/formats/chat/event.js'
 import { Fold } from '../../src/formats/chat/fold.js'
 import { Grammar } from '../../src/formats/chat/grammar.js'
-import { arrayOf, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject } from '../../src/base/json.js'
 import { chatRequest, history, sent, streamed, tool, upstream, whole } from './drive-codecs.js'
 import { candidate } from './provider-frames.js'
 

@@ -4,7 +4,7 @@
  * Method: a chat client's body through the codecs.
  */
 import t from 'tap'
-import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../src/base/json.js'
 import { openAiEndpoint } from '../../src/gateway/upstreams/choose-openai-endpoint.js'
 import { chatRequest, factsOf, refused, sent, tool, turnOf } from './drive-codecs.js'
 

@@ -4,7 +4,7 @@
  * Method: a provider's frames, or a client's body, through the codecs.
  */
 import t from 'tap'
-import { arrayOf, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject } from '../../src/base/json.js'
 import {
   chatRequest,
   factsOf,

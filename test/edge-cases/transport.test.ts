@@ -4,7 +4,7 @@
  * Method: real requests to a whole gateway over emulated providers.
  */
 import t from 'tap'
-import { objectOf } from '../../src/formats/chat/json.js'
+import { objectOf } from '../../src/base/json.js'
 import { series } from '../faults/scene.js'
 import { eventsOf, textUntilEnd } from '../helpers/collect.js'
 import { startGateway } from '../helpers/gateway.js'

@@ -4,7 +4,7 @@
  * Method: a provider's frames or reply through the codecs.
  */
 import t from 'tap'
-import { arrayOf, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject } from '../../src/base/json.js'
 import { clientCodecOf } from '../../src/formats/index.js'
 import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 import { chatRequest, factsOf, fed, framed, sent, streamed, upstream, whole } from './drive-codecs.js'

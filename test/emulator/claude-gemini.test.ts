@@ -3,9 +3,9 @@
  * Method: requests over fetch, one table of refusals per provider; replies are compared field by field.
  */
 import t from 'tap'
-import { arrayOf, objectOf, stringOf } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf } from '../../src/base/json.js'
 import { startUpstream } from '../helpers/upstream.js'
-import type { JsonObject } from '../../src/formats/chat/json.js'
+import type { JsonObject } from '../../src/base/json.js'
 import type { Emulator } from '../../src/emulator/server.js'
 
 interface Answered {

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { objectOf, stringOf } from '../../src/formats/chat/json.js'
+import { objectOf, stringOf } from '../../src/base/json.js'
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 

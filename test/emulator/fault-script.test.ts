@@ -3,7 +3,7 @@
  * Method: fetch and raw sockets against an emulator; recordings are replayed in chunks of many sizes.
  */
 import t from 'tap'
-import { arrayOf, objectOf } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf } from '../../src/base/json.js'
 import { chunksOf, rawPost } from '../helpers/collect.js'
 import { fixtures, skipWithoutFixtures } from '../helpers/fixtures.js'
 import { startUpstream, until } from '../helpers/upstream.js'

@@ -5,7 +5,7 @@
 import OpenAI from 'openai'
 import t from 'tap'
 import { startUpstream } from '../helpers/upstream.js'
-import { objectOf } from '../../src/formats/chat/json.js'
+import { objectOf } from '../../src/base/json.js'
 import type { Test } from 'tap'
 
 async function clientFor(t: Test, apiKey = 'sk-emulated'): Promise<OpenAI> {

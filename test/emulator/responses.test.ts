@@ -4,7 +4,7 @@
  */
 import OpenAI from 'openai'
 import t from 'tap'
-import { isObject, objectOf } from '../../src/formats/chat/json.js'
+import { isObject, objectOf } from '../../src/base/json.js'
 import { eventsOf } from '../helpers/collect.js'
 import { fixtures, skipWithoutFixtures } from '../helpers/fixtures.js'
 import { startUpstream } from '../helpers/upstream.js'

@@ -3,10 +3,10 @@
  * Method: many seeds per schema, validated by a small independent checker.
  */
 import t from 'tap'
-import { arrayOf, isObject, objectOf, stringOf } from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf } from '../../src/base/json.js'
 import { sampleOf } from '../../src/emulator/model-output.js'
 import { seededRandom } from '../../src/emulator/seeded-random.js'
-import type { JsonObject, JsonValue } from '../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../src/base/json.js'
 
 /** The errors of a value. Supports only the keywords of the schemas below. */
 function faultsIn(schema: JsonObject, value: JsonValue | undefined, at = '$'): string[] {

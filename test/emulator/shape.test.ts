@@ -4,11 +4,11 @@
  * Method: key sets, event order, framing and headers compared with recordings of all three providers.
  */
 import t from 'tap'
-import { arrayOf, isObject, objectOf, stringOf } from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf } from '../../src/base/json.js'
 import { eventsOf } from '../helpers/collect.js'
 import { fixtures, skipWithoutFixtures } from '../helpers/fixtures.js'
 import { startUpstream } from '../helpers/upstream.js'
-import type { JsonObject } from '../../src/formats/chat/json.js'
+import type { JsonObject } from '../../src/base/json.js'
 import type { Recording } from '../helpers/fixtures.js'
 import type { Emulator } from '../../src/emulator/server.js'
 

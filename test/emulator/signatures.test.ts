@@ -4,7 +4,7 @@
  * Method: a reply of each provider, sent back unchanged, altered, and without the required signature.
  */
 import t from 'tap'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { startEmulator } from '../../src/emulator/server.js'
 
 const emulator = await startEmulator({ models: 'any' })

@@ -17,7 +17,7 @@ import {
   type DialectName,
   type JsonObject,
 } from '../../src/formats/codecs.js'
-import { objectOf } from '../../src/formats/chat/json.js'
+import { objectOf } from '../../src/base/json.js'
 
 type ClientDialect = Exclude<DialectName, 'converse'>
 

@@ -4,7 +4,7 @@
  */
 import { connect, type Socket } from 'node:net'
 import type { Test } from 'tap'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { ERRORS } from '../../src/errors.js'
 import { chunksOf, eventsOf, rawPost } from '../helpers/collect.js'
 import type { TestGateway } from '../helpers/gateway.js'

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import { isObject, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../src/base/json.js'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
 import { decodeRequest, encodeRequest, type DialectName } from '../../src/formats/codecs.js'
 import { fieldsOf } from '../../src/formats/index.js'

@@ -1,5 +1,5 @@
 /** Canonical requests and their encoding, for the tests of all dialects. */
-import type { JsonObject } from '../../src/formats/chat/json.js'
+import type { JsonObject } from '../../src/base/json.js'
 import type { ModelFacts } from '../../src/formats/chat/model-facts.js'
 import type { ChatRequest, Message } from '../../src/formats/chat/request.js'
 import type { UpstreamCodec } from '../../src/formats/dialect.js'

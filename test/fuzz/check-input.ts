@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Fold, type Reply } from '../../src/formats/chat/fold.js'
 import { Grammar } from '../../src/formats/chat/grammar.js'
-import { objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../src/base/json.js'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
 import type { DialectName, Seed } from '../../src/formats/dialect.js'
 import { ERRORS, GatewayError, rowOf, type WireError } from '../../src/errors.js'

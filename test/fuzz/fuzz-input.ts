@@ -1,7 +1,7 @@
 /**
  * The inputs of the fuzzer, and their form in a file.
  */
-import { isObject, numberOf, objectOf, stringOf, arrayOf } from '../../src/formats/chat/json.js'
+import { isObject, numberOf, objectOf, stringOf, arrayOf } from '../../src/base/json.js'
 import type { DialectName } from '../../src/formats/dialect.js'
 
 /** A stream of an upstream in chunks. */

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isObject, type JsonObject } from '../../src/formats/chat/json.js'
+import { isObject, type JsonObject } from '../../src/base/json.js'
 import type { DialectName } from '../../src/formats/dialect.js'
 import { corrupt, damage, type Roll } from '../properties/damage-bytes.js'
 import { seededRoll } from '../properties/transcript-streams.js'

@@ -2,7 +2,7 @@
  * Generates replies from a seed, each as its provider writes it whole and streamed. Written from the vendors'
  * pages, not from the codecs.
  */
-import type { JsonObject, JsonValue } from '../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../src/base/json.js'
 import { awsEvent } from '../../src/emulator/aws-event-stream.js'
 import type { DialectName } from '../../src/formats/dialect.js'
 import { framed, type Unit } from '../edge-cases/drive-codecs.js'

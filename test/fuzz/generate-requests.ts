@@ -2,7 +2,7 @@
  * Generates client requests from a seed: valid ones with every field of the format, and ones with a few wrong
  * values. Written from the format's reference, not from the decoder.
  */
-import { isObject, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../src/base/json.js'
 import type { Roll } from '../properties/damage-bytes.js'
 
 const TEXTS = ['Hello', ' ', '', 'é 漢 🐋', '"\\\n', '\ud83d', '\u2028', 'data: [DONE]', 'x'.repeat(300)]

@@ -2,7 +2,7 @@
  * Checks encoded requests by the rules of the providers. The rules are those of the emulator, which shares no
  * code with the dialects.
  */
-import { objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
 import type { DialectName, UpstreamCodec } from '../../src/formats/dialect.js'
 import { readAnthropic } from '../../src/emulator/anthropic-requests.js'

@@ -2,7 +2,7 @@
  * Replies in OpenAI's Responses format, whole and as events. Written from the vendor's page, not from the
  * codec.
  */
-import type { JsonObject } from '../../src/formats/chat/json.js'
+import type { JsonObject } from '../../src/base/json.js'
 
 /** A finished message of Responses. */
 export function messageItem(text: string): JsonObject {

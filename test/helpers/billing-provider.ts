@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../src/base/json.js'
 import { dice } from './seeded-random.js'
 
 /**

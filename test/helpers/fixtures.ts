@@ -4,8 +4,8 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { isObject, stringOf } from '../../src/formats/chat/json.js'
-import type { JsonObject, JsonValue } from '../../src/formats/chat/json.js'
+import { isObject, stringOf } from '../../src/base/json.js'
+import type { JsonObject, JsonValue } from '../../src/base/json.js'
 
 /** One recorded exchange. */
 export interface Recording {

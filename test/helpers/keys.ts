@@ -3,7 +3,7 @@ import type { Account, ApiKey, KeyLimits, KeyReference } from '../../src/account
 import * as changes from '../../src/accounts/changes/change-keys.js'
 import type { Plans } from '../../src/accounts/plans.js'
 import { shownAmounts } from '../../src/config/schema/limits-schema.js'
-import type { JsonObject } from '../../src/formats/chat/json.js'
+import type { JsonObject } from '../../src/base/json.js'
 import type { Store } from '../../src/store/store.js'
 
 /** Settings of a new key. */

@@ -3,7 +3,7 @@
  * processor time.
  */
 import t from 'tap'
-import type { JsonObject } from '../../src/formats/chat/json.js'
+import type { JsonObject } from '../../src/base/json.js'
 import { ENCODERS, fastest, mostMs, receiveBody, type Client } from './measure-steps.js'
 
 /** One test for each body, by its name. `isTaken`: no encoder may refuse it. */

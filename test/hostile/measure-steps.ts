@@ -13,7 +13,7 @@ import { render, renderSteps, type Rendered } from '../../src/gateway/attempts/r
 import { joinedSteps, LARGE_BYTES } from '../../src/gateway/streams/join-chunks.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
 import { TurnNames } from '../../src/gateway/reasoning/name-turns.js'
-import type { Steps } from '../../src/formats/wire/steps.js'
+import type { Steps } from '../../src/base/steps.js'
 import { MAX_TEXT_BYTES, parseSteps } from '../../src/formats/wire/json/parse-body.js'
 import { TextLimit } from '../../src/formats/wire/json/text-limit.js'
 

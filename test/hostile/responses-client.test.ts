@@ -3,7 +3,7 @@
  * Method: bodies at the accepted limits, each with maximum cost for one step between the received bytes and
  * the request to each upstream.
  */
-import type { JsonObject } from '../../src/formats/chat/json.js'
+import type { JsonObject } from '../../src/base/json.js'
 import { writeReasoningToken } from '../../src/formats/wire/reasoning-token.js'
 import { many } from './generate-bodies.js'
 import { checkBodies } from './check-bodies.js'

@@ -5,7 +5,7 @@
  */
 import { writeFileSync, readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import { numberOf } from '../../src/formats/chat/json.js'
+import { numberOf } from '../../src/base/json.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { until } from '../helpers/upstream.js'

@@ -10,7 +10,7 @@
 import { cpus, loadavg } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { stringOf } from '../../src/formats/chat/json.js'
+import { stringOf } from '../../src/base/json.js'
 import { newSecret } from '../../src/accounts/key-secret.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'

@@ -4,7 +4,7 @@
  * Method: the program with one and two workers on a real redis-server, which is killed and started again.
  */
 import t from 'tap'
-import { isObject } from '../../src/formats/chat/json.js'
+import { isObject } from '../../src/base/json.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { startServe, until, type Served } from '../process/program.js'
 

@@ -1,6 +1,6 @@
 /** A gateway with guardrails in front of a scripted provider, and requests to it in every client format. */
 import type { Test } from 'tap'
-import { objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../src/base/json.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { startProvider, type Provider } from './provider.js'
 

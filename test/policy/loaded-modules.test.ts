@@ -8,9 +8,9 @@ import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
 
 const MODULES = [
-  'gateway/record-requests',
+  'gateway/recording/record-requests',
   'policy/encrypted-recordings',
-  'gateway/answer-from-cache',
+  'gateway/cache/answer-from-cache',
   'policy/prompt-cache-marks',
 ]
 
@@ -44,9 +44,9 @@ await t.test('modules of the policy are loaded when they are needed', async (t) 
   t.same(loaded(), [])
   const target = 'targets: [{ upstream: openai, model: gpt-4o-mini }]'
   await ask('', `  - { model: gpt-4o-mini, ${target}, cache: {} }`)
-  t.same(loaded(), ['gateway/answer-from-cache'])
+  t.same(loaded(), ['gateway/cache/answer-from-cache'])
   await ask('', `  - { model: gpt-4o-mini, ${target}, cache_control: auto }`)
-  t.same(loaded(), ['gateway/answer-from-cache', 'policy/prompt-cache-marks'])
+  t.same(loaded(), ['gateway/cache/answer-from-cache', 'policy/prompt-cache-marks'])
   await ask('escrow: { key: 0f4c9b1e7d2a85c36f10e9d8b7a6c5f4 }\nrecord: { sample: 1 }')
   t.same(loaded(), MODULES)
 })

@@ -6,7 +6,7 @@
  */
 import { RE2JS } from 're2js'
 import t from 'tap'
-import { atOnce } from '../../src/formats/wire/steps.js'
+import { atOnce } from '../../src/base/steps.js'
 import { builtInRule, PERSONAL_NAMES, SECRET_NAMES } from '../../src/policy/rules/built-in-rules.js'
 import { RuleSet } from '../../src/policy/rules/rule-set.js'
 import { TextScan } from '../../src/policy/rules/text-scan.js'

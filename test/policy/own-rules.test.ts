@@ -3,7 +3,7 @@
  * and the ledger entry, the log line and the metrics say what was done.
  */
 import t from 'tap'
-import { objectOf } from '../../src/formats/chat/json.js'
+import { objectOf } from '../../src/base/json.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 import { CLIENT_FORMATS, MODELS, startScene } from './guarded-gateway.js'

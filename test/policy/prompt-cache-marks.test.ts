@@ -3,7 +3,7 @@
  * Method: bodies of both formats; then a gateway before emulated providers, whose requests are read.
  */
 import t from 'tap'
-import { isObject, type JsonObject } from '../../src/formats/chat/json.js'
+import { isObject, type JsonObject } from '../../src/base/json.js'
 import { Marking, type Marks } from '../../src/policy/prompt-cache-marks.js'
 import { startGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'

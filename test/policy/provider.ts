@@ -2,7 +2,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import type { Test } from 'tap'
-import { isObject, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { isObject, objectOf, type JsonObject } from '../../src/base/json.js'
 
 /** The reply of the provider. */
 export interface Scripted {

@@ -1,5 +1,5 @@
 /** Requests with many members in every client format, and the places in them that a test changes. */
-import { isObject, stringOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
+import { isObject, stringOf, type JsonObject, type JsonValue } from '../../src/base/json.js'
 import { fixturesFolder, recordings } from '../helpers/fixtures.js'
 
 const schema = { type: 'object', properties: { city: { type: 'string', description: 'The city' } } }

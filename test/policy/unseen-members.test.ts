@@ -6,10 +6,10 @@
  */
 import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import type { JsonObject } from '../../src/formats/chat/json.js'
+import type { JsonObject } from '../../src/base/json.js'
 import { resolveEndpoint } from '../../src/formats/index.js'
 import { stringifyExact } from '../../src/formats/wire/json/exact-numbers.js'
-import { atOnce } from '../../src/formats/wire/steps.js'
+import { atOnce } from '../../src/base/steps.js'
 import { partsOf } from '../../src/policy/judge-request.js'
 import { membersOf, unseenMember } from '../../src/policy/request-members.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'

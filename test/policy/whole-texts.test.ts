@@ -3,7 +3,7 @@
  * time in which the process did not run does not count.
  */
 import t from 'tap'
-import { atOnce, type Steps } from '../../src/formats/wire/steps.js'
+import { atOnce, type Steps } from '../../src/base/steps.js'
 import { boundedSteps } from '../../src/policy/whole-texts.js'
 
 const NOTHING: Steps<undefined>[] = []

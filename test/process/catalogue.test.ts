@@ -7,7 +7,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { sluice, sluiceHere } from '../cli/session.js'
 import { startServe, until } from './program.js'
 

@@ -3,7 +3,7 @@
  * the fragments of a stream with seeded randomness, and joins fragments to a whole body. Shares no code with
  * the dialects.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 
 /** The wire formats that have both forms. */
 export type Form = 'openai' | 'anthropic' | 'gemini'

@@ -7,7 +7,7 @@
  */
 import t from 'tap'
 import type { ReplyBlock } from '../../src/formats/chat/fold.js'
-import { arrayOf, type JsonObject, type JsonValue, objectOf } from '../../src/formats/chat/json.js'
+import { arrayOf, type JsonObject, type JsonValue, objectOf } from '../../src/base/json.js'
 import type { ModelFacts } from '../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
 import type { DialectName } from '../../src/formats/dialect.js'

@@ -4,7 +4,7 @@
  * Method: a table of requests to a running gateway over all three provider families.
  */
 import t from 'tap'
-import { stringOf, type JsonValue } from '../../src/formats/chat/json.js'
+import { stringOf, type JsonValue } from '../../src/base/json.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, body, FAMILIES } from './exchange.js'
 

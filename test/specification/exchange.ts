@@ -2,7 +2,7 @@
  * Sends one request of the client's format and parses the reply, for the tests of the specification.
  */
 import { connect } from 'node:net'
-import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/base/json.js'
 import type { TestGateway } from '../helpers/gateway.js'
 
 /** One model of each provider's family. */

@@ -4,7 +4,7 @@
  * replies with fields that the client's format lacks, whole and streamed.
  */
 import t from 'tap'
-import type { JsonObject } from '../../src/formats/chat/json.js'
+import type { JsonObject } from '../../src/base/json.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { ask, body } from './exchange.js'
 

@@ -3,7 +3,7 @@
  * Method: both paths on a running gateway with the shipped catalogue.
  */
 import t from 'tap'
-import { arrayOf, objectOf, stringOf } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf } from '../../src/base/json.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, body, get } from './exchange.js'
 

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, body, FAMILIES } from './exchange.js'
 

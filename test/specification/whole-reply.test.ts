@@ -3,7 +3,7 @@
  * Method: compares members, types and reasons of all three provider families.
  */
 import t from 'tap'
-import { arrayOf, objectOf, stringOf } from '../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf } from '../../src/base/json.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, body, FAMILIES } from './exchange.js'
 

@@ -1,5 +1,5 @@
 /** A client format and what its clients may request, as data: one fragment of a request per concept. */
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 
 /** A feature of a request in another client format. */
 export interface ClientConcept {

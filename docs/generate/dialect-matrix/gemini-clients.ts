@@ -2,7 +2,7 @@
  * Concepts of Google's generateContent: one fragment of a request per concept. Data for
  * `docs/reference/dialects.md`.
  */
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { ClientConcepts } from './client-concepts.js'
 
 const PARAMETERS: JsonObject = {

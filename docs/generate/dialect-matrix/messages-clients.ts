@@ -2,7 +2,7 @@
  * Concepts of Anthropic's messages: one fragment of a request per concept. Data for
  * `docs/reference/dialects.md`.
  */
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { ClientConcepts } from './client-concepts.js'
 import { GEMINI } from './gemini-clients.js'
 import { RESPONSES } from './responses-clients.js'

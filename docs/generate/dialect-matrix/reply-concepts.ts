@@ -1,5 +1,5 @@
 /** Every concept that a reply of an upstream may have, in the order of `docs/reference/dialects.md`. */
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { DialectName } from '../../../src/formats/dialect.js'
 
 /** In the order of the page. */

@@ -3,7 +3,7 @@
  * command line and the API. Never a secret or a digest.
  */
 import { shownAmounts } from '../../config/schema/limits-schema.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import type { Account, ApiKey, Member, User } from '../account.js'
 import { displayNameOf } from '../names.js'

@@ -3,7 +3,7 @@
  * and what tokens with an account and users of the dashboard may give beside that.
  */
 import { shownAmounts } from '../../config/schema/limits-schema.js'
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { Store } from '../../store/store.js'
 import type { Account, KeyLimits } from '../account.js'
 import { MANAGED_BY, PRIORITY } from '../labels.js'
@@ -35,7 +35,7 @@ export async function limitsAbove(
   return above.flatMap(({ limits = {}, plan }) => [limits, planNamed(plans, plan)?.limits ?? {}])
 }
 
-/** Values that a change wants, beside those before it. */
+/** The values of a change, beside those before it. */
 interface Wish {
   readonly values: JsonObject
   /** Empty for a new object. */
@@ -64,7 +64,7 @@ export function accountBeyond(bounds: TokenBounds | null, { values, before, most
   return limitBeyond(values, before, most) ?? priorityChange(values, before)
 }
 
-/** The first value of a key that the maker may not give, or that nobody may; null: all are allowed. */
+/** The first value of a key that the maker may not give, or no maker may; null: all are allowed. */
 export function keyBeyond(
   bounds: Bounds,
   { values, before, most, nowMs }: Wish & { readonly nowMs: number },
@@ -122,11 +122,7 @@ export function outlives(field: string, endsAtMs: number): Refusal {
 }
 
 /** A changed limit above one of the accounts above. */
-export function limitBeyond(
-  values: JsonObject,
-  before: JsonObject,
-  most: readonly KeyLimits[],
-): Refusal | null {
+function limitBeyond(values: JsonObject, before: JsonObject, most: readonly KeyLimits[]): Refusal | null {
   const shown = (limits: JsonValue | undefined): JsonObject => shownAmounts(limitsIn(limits) ?? {})
   const former = shown(before['limits'])
   const bounds = most.map((limits) => shownAmounts(limits))

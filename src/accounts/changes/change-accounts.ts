@@ -3,7 +3,7 @@
  * decides, `change-keys.ts` creates their keys.
  */
 import { GatewayError } from '../../errors.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { AccountConflict, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import type { Store } from '../../store/store.js'

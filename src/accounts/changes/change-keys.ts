@@ -3,7 +3,7 @@
  * dashboard, the command line and the admin API call it; `decide.ts` decides.
  */
 import { GatewayError } from '../../errors.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type {
   AccountChangeResult,
   AccountDecision,
@@ -31,7 +31,7 @@ import { Faults, patchedObject, readPatch } from './field-types.js'
 import { KEY_SETTINGS, keySettings } from './fields.js'
 import { faulty, noAccount, Refusal } from './refusal.js'
 
-/** Where a change is made, by whom, and when. */
+/** The store of a change, its maker and its time. */
 export interface Changing {
   readonly store: Store
   /** Those of the configuration. */
@@ -365,7 +365,7 @@ async function endedReplacedKeys({ store, nowMs }: Changing, accountId: string):
   return ids
 }
 
-/** How often a store that failed is asked whether it has a new key, and how long between. */
+/** Number of look-ups of a new key in a store that failed, and the time between them. */
 const ASKED = { times: 5, everyMs: 200 } as const
 
 async function isThere(store: Store, accountId: string, { id, digest }: FreshKey): Promise<boolean> {

@@ -4,7 +4,7 @@
  * may decide several times.
  */
 import { shownAmounts } from '../../config/schema/limits-schema.js'
-import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import { newRequestId } from '../../http/request-id.js'
 import type { AccountConflict } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
@@ -47,7 +47,7 @@ export interface Actor {
   readonly actorId?: string
   readonly address: string | null
   readonly requestId?: string
-  /** Why, in the words of who makes the change. */
+  /** The reason, for the maker of the change. */
   readonly reason?: string
 }
 
@@ -72,7 +72,7 @@ export interface ChangeContext {
 }
 
 /** What a change of a key is measured by. */
-export interface KeyRules {
+interface KeyRules {
   readonly bounds: Bounds
   /** The limits of the account, its plan and the accounts above. */
   readonly most: readonly KeyLimits[]

@@ -4,7 +4,7 @@
  * nearest one, and all wrong fields are reported together. Pure.
  */
 import { nearest } from '../../config/config-problem.js'
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { FieldFault } from './refusal.js'
 
 export interface FieldType<Value extends JsonValue = JsonValue> {
@@ -297,6 +297,7 @@ export function orNull<Value extends JsonValue>(type: FieldType<Value>): FieldTy
   }
 }
 
+/** A list with `least` to `most` items of a type. */
 export function listType(
   item: FieldType,
   { most, least = 0 }: { most: number; least?: number },
@@ -330,6 +331,7 @@ export function objectType(fields: Fields): FieldType<JsonObject> {
   }
 }
 
+/** The JSON schema of an object with these fields, for OpenAPI. */
 export function schemaOf(fields: Fields): JsonObject {
   const entries = Object.entries(fields)
   const required = entries.filter(([, { default: usual, optional, readOnly }]) => {

@@ -5,7 +5,7 @@
 import { MODEL_NAME } from '../../formats/chat/model-facts.js'
 import { ALLOWED_TOOL, allowedTools, MAX_ALLOWED_TOOLS } from '../../formats/chat/hosted-tools.js'
 import { amountsOf, shownAmounts } from '../../config/schema/limits-schema.js'
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import {
   comparableEmail,
   roleOf,
@@ -396,6 +396,7 @@ function labelsIn({ labels }: JsonObject): Record<string, string> | null {
   return Object.fromEntries(sorted.map(([name, value]) => [name, textIn(value)]))
 }
 
+/** A time in ms since 1970 as the admin API writes it. */
 export function timeOfMs(ms: number): string {
   return new Date(ms).toISOString()
 }

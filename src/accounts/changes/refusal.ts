@@ -17,7 +17,7 @@ const KINDS = {
   secret_in_use: ['malformed_request', 409],
 } as const satisfies Record<string, readonly [ErrorKind, status: number]>
 
-export type RefusalKind = keyof typeof KINDS
+type RefusalKind = keyof typeof KINDS
 
 /** One wrong field. */
 export interface FieldFault {
@@ -29,7 +29,7 @@ export interface FieldFault {
   readonly fix: string
 }
 
-/** Where a refusal points to, and what to do. */
+/** The field of a refusal, and the advice. */
 interface Advice {
   readonly field?: string
   readonly fix?: string

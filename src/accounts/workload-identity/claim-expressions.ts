@@ -2,7 +2,7 @@
  * Expressions over the claims of a token, such as `team-${claims.kubernetes.io/namespace}`: text, and paths
  * of claims whose values replace them. Pure.
  */
-import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 
 /** The names from the root of the claims to a value. */
 export type ClaimPath = readonly string[]

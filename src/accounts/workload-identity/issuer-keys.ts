@@ -6,7 +6,7 @@
 import { readFile } from 'node:fs/promises'
 import type { WorkloadIdentity } from '../../config/schema/identity-schema.js'
 import { GatewayError } from '../../errors.js'
-import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import { isSecureAddress } from '../../http/private-addresses.js'
 import { invalid, misfitOf, publicJwkOf, type PublicJwk, type UnverifiedToken } from './read-token.js'
 

@@ -3,7 +3,7 @@
  * headers, algorithm and the types of its claims (RFC 8725). The signature is not checked here. Pure.
  */
 import { GatewayError } from '../../errors.js'
-import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
 
 /** Longer tokens are refused. */

@@ -15,7 +15,7 @@ import {
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { hasValidForm } from '../../accounts/key-secret.js'
 import type { DocumentFault } from '../../dashboard/admin/documents.js'
-import { isObject } from '../../formats/chat/json.js'
+import { isObject } from '../../base/json.js'
 import { codeWithAdvice } from '../../store/file-access.js'
 import type { FileDocument } from './read-files.js'
 

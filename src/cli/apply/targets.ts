@@ -24,7 +24,7 @@ import {
   type Plan,
   type PlannedChange,
 } from '../../dashboard/admin/plan-and-apply.js'
-import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { codeWithAdvice } from '../../store/file-access.js'
 import { commandActor } from '../accounts.js'
 import { UsageError } from '../command.js'

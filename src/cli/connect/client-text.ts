@@ -6,7 +6,7 @@ import {
   type ClientSettings,
   type ConnectionTarget,
 } from '../../config/client-settings.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import { mergeSettings } from './merge-settings.js'
 
 /** The command that prints a credential for clients that call one. */

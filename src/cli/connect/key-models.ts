@@ -1,7 +1,7 @@
 /** Finds the models that a client shall offer, with the facts that its settings need. */
 import type { Client, ClientModel } from '../../config/client-settings.js'
 import type { Catalogue } from '../../config/config.js'
-import { isObject, numberOf, stringOf, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, numberOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import { MODEL_NAME } from '../../formats/chat/model-facts.js'
 
 /** One of each vendor, for a list that cannot be read. */

@@ -12,7 +12,7 @@ import {
 } from 'jsonc-parser'
 import { isMap, isSeq, parseDocument, type Document } from 'yaml'
 import type { ClientFile } from '../../config/client-settings.js'
-import { isObject, objectOf, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import { mergeToml } from './merge-toml.js'
 import { SettingsError } from './settings-error.js'
 

@@ -2,7 +2,7 @@
  * Sets values of tables in the text of a TOML file and leaves every other line unchanged. Only the statements
  * and the extents of their values are read, not the values. Pure.
  */
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { SettingsError } from './settings-error.js'
 
 /** A line `[table]` or `key = value`; a value may have several lines. */

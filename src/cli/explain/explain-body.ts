@@ -2,7 +2,7 @@
  * Explains what happens to the fields of a request: kept, emulated, lost or refused. Sends no request, and
  * prints no content of the body.
  */
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { UpstreamConfig } from '../../config/config.js'

@@ -4,7 +4,7 @@
  */
 import { PLAIN } from '../../config/presets.js'
 import { GatewayError } from '../../errors.js'
-import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ClientCodec, DialectName, UpstreamCodec } from '../../formats/dialect.js'
 import { resolveEndpoint, upstreamCodecOf, type ResolvedEndpoint } from '../../formats/index.js'

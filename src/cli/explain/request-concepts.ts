@@ -1,5 +1,5 @@
 /** Every concept that a chat client may request, in the order of `docs/reference/dialects.md`. */
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { DialectName } from '../../formats/dialect.js'
 
 /** A feature of a chat request. */

@@ -3,7 +3,7 @@
  * and empty map is named by exactly one item; a list or map with one outcome is one item.
  */
 import { pathText, type Path } from '../../config/config-problem.js'
-import { isObject } from '../../formats/chat/json.js'
+import { isObject } from '../../base/json.js'
 
 /** The outcome of a value: the same meaning, another one, none here, or none at all. */
 type Outcome = 'carried' | 'changed' | 'not_carried' | 'ignored'

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 import type { ConfigProblem, Path } from '../../config/config-problem.js'
 import { parseYaml, type YamlFile } from '../../config/yaml.js'
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { codeWithAdvice } from '../../store/file-access.js'
 import type { ValuePlace } from './report.js'
 

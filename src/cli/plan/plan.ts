@@ -19,7 +19,7 @@ import { capabilitiesOf, withNames, planText, type Plan } from './print-plan.js'
 import { compare, type Comparison } from './compare-configs.js'
 import { sampleHeads } from './sample-request.js'
 import { ComparedConfig } from './targets-and-cost.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import { originOf } from '../running-gateway.js'
 import { mergedHeads, type RequestHead } from '../../gateway/report/recent-requests.js'
 

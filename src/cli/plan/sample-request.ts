@@ -3,7 +3,7 @@
  * `requestShapeOf`, as far as translation needs it.
  */
 import type { WhenConfig } from '../../config/config.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type {
   AssistantPart,

@@ -1,6 +1,6 @@
 /** The checks of a rehearsal, in the order of its table. A check fails with a reason. */
 import type { Reply, ToolBlock } from '../../formats/chat/fold.js'
-import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import type { ChatRequest, Message, UserPart } from '../../formats/chat/request.js'
 import type { ClientError } from './client-format.js'
 import { NO_SUCH_MODEL, WITH_WRONG_KEY } from './rehearsal-gateway.js'

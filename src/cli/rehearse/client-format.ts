@@ -5,7 +5,7 @@
 import { isContent, type ChatEvent, type EventSink } from '../../formats/chat/event.js'
 import { Fold, type Reply } from '../../formats/chat/fold.js'
 import { Grammar } from '../../formats/chat/grammar.js'
-import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
+import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import type { ModelFacts, ModelFamily } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { DialectName, UpstreamCodec } from '../../formats/dialect.js'

@@ -1,7 +1,7 @@
 /** Sends the requests of a rehearsal through the gateway in one client format, below the cost ceiling. */
 import type { LimitingConfig } from '../../config/config.js'
 import type { Reply } from '../../formats/chat/fold.js'
-import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { LedgerEntry } from '../../ledger/entry.js'

@@ -2,7 +2,7 @@
  * Lists the differences between two configurations. Entries of lists are matched by their names (a route's
  * model or prefix, a target's upstream), so that a moved or inserted entry does not change the others.
  */
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { hideSecrets } from '../../hide-secrets.js'
 import type { SettingChange, Config, ServerConfig } from '../config.js'
 import { snakeCase } from '../masked-config.js'

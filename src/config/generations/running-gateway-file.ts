@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as z from 'zod'
-import { createFolder } from '../../store/private-files.js'
+import { createFolder } from '../../base/private-files.js'
 
 const NAME = 'gateway.json'
 

@@ -7,7 +7,7 @@ import * as z from 'zod'
 import { comparableEmail, type KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import { section } from './section.js'
 import { modelText, name, whole } from './value-types.js'
 

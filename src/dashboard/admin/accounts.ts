@@ -19,7 +19,7 @@ import {
 import { faulty, invalid } from '../../accounts/changes/refusal.js'
 import type { Account, KeyLimits } from '../../accounts/account.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
-import { type JsonObject } from '../../formats/chat/json.js'
+import { type JsonObject } from '../../base/json.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { AccountDecision, AccountState } from '../../store/account-changes.js'
 import { unmet } from './conditional-requests.js'

@@ -3,14 +3,14 @@
  * rate, scope, query, body; then its handler runs. It keeps no state that another process would need.
  */
 import { faulty } from '../../accounts/changes/refusal.js'
-import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import { parseSteps } from '../../formats/wire/json/parse-body.js'
-import { atOnce, type Steps } from '../../formats/wire/steps.js'
+import { atOnce, type Steps } from '../../base/steps.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../../http/message.js'
 import { readBody } from '../../http/read-body.js'
 import { newRequestId } from '../../http/request-id.js'
 import { abortReply, beginReply, isClosed, sendReply } from '../../http/respond.js'
-import { adminTurns } from '../../store/turn-queue.js'
+import { adminTurns } from '../../base/turn-queue.js'
 import { GatewayError } from '../../errors.js'
 import { conditionsOf, isUnchanged } from './conditional-requests.js'
 import { choiceType, Faults } from '../../accounts/changes/field-types.js'

@@ -1,7 +1,7 @@
 /** `POST /admin/v1/apply`: what `sluice apply --server` sends. */
 import { type FieldFault, faulty } from '../../accounts/changes/refusal.js'
 import type { Account } from '../../accounts/account.js'
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { unmet } from './conditional-requests.js'
 import { documentSteps, importWarnings, titleOf, type DocumentFault, type WantedObject } from './documents.js'
 import { FLAG, Faults, readObject, textIn, textType } from '../../accounts/changes/field-types.js'
@@ -15,7 +15,7 @@ import { misnamed, sees } from './token-access.js'
 import { tokenBounds } from './token-bounds.js'
 import { LABEL_VALUE } from '../../accounts/labels.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
-import { adminTurns } from '../../store/turn-queue.js'
+import { adminTurns } from '../../base/turn-queue.js'
 
 /** The most documents of one request. */
 const MAX_DOCUMENTS = 10_000

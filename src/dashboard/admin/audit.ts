@@ -1,5 +1,5 @@
 /** The audit trail in the admin API, with filters; as JSON or CSV. */
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import { isActorOf, withReason, type AuditEntry } from '../../store/audit-trail.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'

@@ -3,7 +3,7 @@ import { entryOf } from '../../accounts/changes/decide.js'
 import { faulty, invalid } from '../../accounts/changes/refusal.js'
 import { maskedConfig } from '../../config/masked-config.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import { unmet } from './conditional-requests.js'
 import {
   Faults,

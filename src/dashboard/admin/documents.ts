@@ -17,8 +17,8 @@ import { comparableEmail } from '../../accounts/account.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { Plans } from '../../accounts/plans.js'
 import { nearest } from '../../config/config-problem.js'
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
-import { atOnce, type Steps } from '../../formats/wire/steps.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
+import { atOnce, type Steps } from '../../base/steps.js'
 import { Faults, readObject, type Fields } from '../../accounts/changes/field-types.js'
 
 /** The kinds of documents, in the order in which those of one account are applied. */

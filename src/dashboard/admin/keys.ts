@@ -24,10 +24,10 @@ import {
   type Fields,
 } from '../../accounts/changes/field-types.js'
 import { KEY_NAME_RULE } from '../../accounts/changes/fields.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { AccountDecision, AccountState } from '../../store/account-changes.js'
 import { keyPages } from '../../store/list-all.js'
-import { adminTurns } from '../../store/turn-queue.js'
+import { adminTurns } from '../../base/turn-queue.js'
 import { unmet } from './conditional-requests.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
 import { keyObject, keyTag } from './objects.js'
@@ -307,7 +307,7 @@ async function revoke(services: AdminServices, request: AdminRequest): Promise<A
   return 'none'
 }
 
-/** Ids of the keys that this one has replaced, one after the other. */
+/** Ids of the keys that this one has replaced, in sequence. */
 async function replacedBefore({ store }: AdminServices, { accountId, replaces }: ApiKey): Promise<string[]> {
   const ids: string[] = []
   for (let id = replaces; id !== undefined && !ids.includes(id);) {

@@ -1,6 +1,6 @@
 /** The filter of lists by labels: `label=NAME=VALUE` or `label=NAME`; several must all hold. */
 import { LABEL_NAME, type Labels } from '../../accounts/labels.js'
-import type { JsonValue } from '../../formats/chat/json.js'
+import type { JsonValue } from '../../base/json.js'
 import { textType } from '../../accounts/changes/field-types.js'
 import type { Parameter } from './route.js'
 

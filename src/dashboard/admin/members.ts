@@ -6,7 +6,7 @@ import { comparableEmail, type Account, type Member, type User } from '../../acc
 import { hasEntered, isUnproven, memberState, stateForInviter } from '../../accounts/address-proof.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
 import { endWhatCouldNotGive } from '../../accounts/link-makers.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { AccountChangeResult } from '../../store/account-changes.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { hostOf } from '../../http/message.js'

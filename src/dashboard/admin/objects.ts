@@ -4,7 +4,7 @@ import type { Account, ApiKey, Member } from '../../accounts/account.js'
 import type { MemberState } from '../../accounts/address-proof.js'
 import { timeOfMs } from '../../accounts/changes/fields.js'
 import { shownAmounts } from '../../config/schema/limits-schema.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import { etagOf } from './conditional-requests.js'
 
 export function accountObject(account: Account, parent: string | null): JsonObject {

@@ -3,7 +3,7 @@
  * table of errors.
  */
 import { SCOPES } from '../../accounts/admin-tokens.js'
-import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import { schemaOf, without } from '../../accounts/changes/field-types.js'
 import { PROBLEMS } from './problem-details.js'
 import type { AdminRoute, BodyOf } from './route.js'

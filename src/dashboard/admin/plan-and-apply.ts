@@ -32,12 +32,12 @@ import {
   type KeyLimits,
 } from '../../accounts/account.js'
 import { isFull, planFull } from '../../accounts/changes/change-keys.js'
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
-import type { Steps } from '../../formats/wire/steps.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
+import type { Steps } from '../../base/steps.js'
 import type { AccountDecision, AccountState, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { keyPages } from '../../store/list-all.js'
-import { adminTurns } from '../../store/turn-queue.js'
+import { adminTurns } from '../../base/turn-queue.js'
 import type { Store } from '../../store/store.js'
 import { titleOf, type DocumentFault, type WantedObject, fieldPath, sentenceOf } from './documents.js'
 import {

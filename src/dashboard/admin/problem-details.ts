@@ -3,7 +3,7 @@
  */
 import { type FieldFault, Refusal } from '../../accounts/changes/refusal.js'
 import { GatewayError } from '../../errors.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 
 /** Every kind: its status and its title. */
 export const PROBLEMS = {
@@ -42,7 +42,7 @@ interface ProblemMembers {
   readonly required_scope?: string
 }
 
-/** Why a request is refused, or one of the changes that it asks for. */
+/** Why a request is refused, or one of its changes. */
 export type Refused = Problem | Refusal
 
 /** An error of the admin API. */

@@ -3,7 +3,7 @@
  * describes it.
  */
 import type { Scope } from '../../accounts/admin-tokens.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { Conditions } from './conditional-requests.js'

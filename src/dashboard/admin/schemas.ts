@@ -5,7 +5,7 @@ import {
   MEMBER_FIELDS,
   accountFields,
 } from '../../accounts/changes/fields.js'
-import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import { COLUMNS } from '../../ledger/export-columns.js'
 import { DENIAL_FIELDS } from './denials.js'
 import { schemaOf, type Fields } from '../../accounts/changes/field-types.js'

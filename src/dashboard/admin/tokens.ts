@@ -12,7 +12,7 @@ import {
   TOKEN_DAYS,
   type Scope,
 } from '../../accounts/admin-tokens.js'
-import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { etagOf, unmet } from './conditional-requests.js'

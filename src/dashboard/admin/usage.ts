@@ -1,9 +1,9 @@
 /** Usage of the admin API: sums by a group, single requests, statements; as JSON or CSV. */
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { COLUMNS, csvCell, csvHeader, csvLine, usd } from '../../ledger/export-columns.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
-import { adminTurns } from '../../store/turn-queue.js'
+import { adminTurns } from '../../base/turn-queue.js'
 import type { EntryFilter } from '../../store/usage-queries.js'
 import {
   accountReport,

@@ -3,7 +3,7 @@
  * entry has the names of the accounts above, and a name may have belonged to an account that was purged: the
  * times of the purges, which the audit trail has, separate the two.
  */
-import { adminTurns } from '../../store/turn-queue.js'
+import { adminTurns } from '../../base/turn-queue.js'
 import type { Store } from '../../store/store.js'
 import type { AccountUse, EntryFilter } from '../../store/usage-queries.js'
 

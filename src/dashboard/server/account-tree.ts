@@ -4,7 +4,7 @@
  * itself add up to its row.
  */
 import type { Account } from '../../accounts/account.js'
-import { adminTurns } from '../../store/turn-queue.js'
+import { adminTurns } from '../../base/turn-queue.js'
 import type { Services } from './services.js'
 
 /** What an account used, has, and who is in it. */

@@ -3,7 +3,7 @@
  * rollbacks. Requests and results travel between processes as JSON.
  */
 import type { SettingChange } from '../../config/config.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { Override } from '../../config/generations/config-source.js'
 

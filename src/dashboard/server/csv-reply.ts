@@ -1,5 +1,5 @@
 /** Replies that are CSV files, written while they are read, so that memory use is constant. */
-import { adminTurns } from '../../store/turn-queue.js'
+import { adminTurns } from '../../base/turn-queue.js'
 import type { Writable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { headerOf, type HttpResponse } from '../../http/message.js'

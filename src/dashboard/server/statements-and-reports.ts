@@ -3,7 +3,7 @@
  * member, key, label, model and month. Each request counts under the tree at its own time, so that a closed
  * month never changes, and every sum is exact to the nano-dollar.
  */
-import { adminTurns } from '../../store/turn-queue.js'
+import { adminTurns } from '../../base/turn-queue.js'
 import { csvCell, usd } from '../../ledger/export-columns.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
 import type { KeyName } from '../../store/account-and-key-lists.js'

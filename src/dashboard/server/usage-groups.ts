@@ -3,7 +3,7 @@
  * groups come from stored sums, and add up to the total of the range: requests without the property, and
  * those of sums that do not have it, are the group `(none)`.
  */
-import { adminTurns } from '../../store/turn-queue.js'
+import { adminTurns } from '../../base/turn-queue.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
 import type { KeyName } from '../../store/account-and-key-lists.js'
 import type { GroupUse, GroupUseQuery, SumQuery, UsageSum } from '../../store/usage-queries.js'

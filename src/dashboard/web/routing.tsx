@@ -67,7 +67,7 @@ export function setQuery(
 ): void {
   const query = new URLSearchParams(window.location.search)
   for (const [name, value] of Object.entries(changes)) {
-    // No credential becomes part of an address or of the history, whatever field it was typed into.
+    // No credential becomes part of an address or of the history, from any field.
     if (value === null || value === '' || hasCredential(value)) query.delete(name)
     else query.set(name, value)
   }

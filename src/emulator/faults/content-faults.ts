@@ -5,8 +5,8 @@
 import { gzipSync } from 'node:zlib'
 import { AWS_EVENT_STREAM } from '../aws-event-stream.js'
 import { modeOf } from './fault-table.js'
-import { isObject, objectOf } from '../../formats/chat/json.js'
-import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
+import { isObject, objectOf } from '../../base/json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import type { Provider, Reply, FrameWriter } from '../emulated-exchange.js'
 import type { Fault } from './fault-table.js'
 

@@ -11,7 +11,7 @@ import {
   stringOf,
   type JsonObject,
   type JsonValue,
-} from '../../formats/chat/json.js'
+} from '../../base/json.js'
 import { bedrockPath } from '../bedrock-requests.js'
 import type { ParsedRequest } from '../emulated-exchange.js'
 import type { Ledger } from '../received-requests.js'

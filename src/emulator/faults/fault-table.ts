@@ -3,8 +3,8 @@
  * and `delay-and-cut-faults.ts` apply them.
  */
 import { malformed } from '../../errors.js'
-import { isObject, stringOf } from '../../formats/chat/json.js'
-import type { JsonValue } from '../../formats/chat/json.js'
+import { isObject, stringOf } from '../../base/json.js'
+import type { JsonValue } from '../../base/json.js'
 
 /** A fault. `FAULTS` lists the fields of each kind. */
 export interface Fault {

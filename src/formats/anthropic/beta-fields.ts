@@ -2,7 +2,7 @@
  * Removes the fields of beta features that the upstream does not get, from a client's own body. A field whose
  * feature is left out is refused by the API, so it is left out and reported with it.
  */
-import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { Losses, SentBetas } from '../dialect.js'
 import { BETA_FIELDS, type BetaField, type ClaudePlatform } from '../vendors.js'
 import type { Edit } from '../wire/json/splice.js'

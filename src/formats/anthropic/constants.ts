@@ -4,7 +4,7 @@
  * Source: Claude API reference, "Messages", read 2026-11-20.
  */
 import type { CacheMark } from '../chat/request.js'
-import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { NestedJson } from '../wire/json/nested-json.js'
 import { shortHash } from '../wire/sha256.js'
 

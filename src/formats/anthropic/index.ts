@@ -1,7 +1,7 @@
 /**
  * The dialect of Anthropic's Messages API, for clients and upstreams.
  */
-import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { Dialect, UpstreamCodec, ClientCodec } from '../dialect.js'
 import { dropReasoning, tokenCounter, encodeRequest, streamsWhole, write } from './upstream/encode-request.js'
 import { modelOf, streamOf } from '../wire/request-fields.js'

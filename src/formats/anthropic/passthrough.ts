@@ -1,7 +1,7 @@
 /** The same format on both sides: edits of the request's bytes, and what the gateway reads of the reply. */
 import type { WireError } from '../../errors.js'
 import type { FinishReason } from '../chat/event.js'
-import { arrayOf, isObject, stringOf, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, stringOf, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import { ConversationCalls } from '../chat/conversation-calls.js'
 import { longTextOf } from '../chat/long-text.js'
 import { NO_OUTPUT } from '../chat/output-size.js'

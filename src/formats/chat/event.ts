@@ -1,6 +1,6 @@
 /** Canonical events of a reply, the same for all dialects. `grammar.ts` defines their order. */
 import type { WireError } from '../../errors.js'
-import type { JsonObject } from './json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { Usage } from './usage.js'
 
 /** Why the model stopped. */

@@ -3,7 +3,7 @@
  * same value.
  */
 import type { ChatEvent, Citation, EventSink, FinishReason, TokenLogprob } from './event.js'
-import type { JsonObject } from './json.js'
+import type { JsonObject } from '../../base/json.js'
 import { mergeUsage, type Usage } from './usage.js'
 import type { WireError } from '../../errors.js'
 

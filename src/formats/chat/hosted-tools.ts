@@ -2,8 +2,8 @@
  * Tools and options that a provider runs or bills by itself, beside the tokens: their names in `allow_tools`
  * and in `calls` of a price.
  */
-import type { JsonObject } from './json.js'
-import { objectOf, stringOf } from './json.js'
+import type { JsonObject } from '../../base/json.js'
+import { objectOf, stringOf } from '../../base/json.js'
 
 /** A tool or option of a request. */
 export interface HostedTool {

@@ -5,7 +5,7 @@
  */
 import type { ErrorKind } from '../../errors.js'
 import type { ChatEvent, EventSink } from './event.js'
-import type { JsonObject } from './json.js'
+import type { JsonObject } from '../../base/json.js'
 import { addUsage, mergeUsage, type Usage } from './usage.js'
 
 /** How often one reply is continued. Anthropic's examples and SDKs continue five to eight times. */

@@ -5,7 +5,7 @@
  */
 import { GatewayError } from '../../errors.js'
 import type { Reply } from './fold.js'
-import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from './json.js'
+import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest } from './request.js'
 
 /** More than a reply of 128,000 tokens needs. Nested unions could need any number. */

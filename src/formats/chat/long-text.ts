@@ -2,7 +2,7 @@
  * Long texts of a request, which are decoded when they are first read. A request to an upstream of the same
  * format is forwarded as bytes, so its long texts are never decoded.
  */
-import { isObject, type JsonObject } from './json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import type { TextPart } from './request.js'
 
 /** A string of a parsed body, still encoded. */

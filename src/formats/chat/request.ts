@@ -1,6 +1,6 @@
 /** Canonical requests: what decoders produce and encoders read. */
 import type { HostedTool } from './hosted-tools.js'
-import type { JsonObject, JsonValue } from './json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import type { Task } from './task.js'
 import type { Usage } from './usage.js'
 

@@ -1,7 +1,7 @@
 /**
  * Replies that the gateway stores so that later requests can refer to them, and how a format refers to them.
  */
-import type { JsonObject, JsonValue } from './json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import type { ChatRequest } from './request.js'
 
 /** One item of a stored conversation. */

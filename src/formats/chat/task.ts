@@ -2,7 +2,7 @@
  * Requests and replies of operations whose reply is neither a chat nor vectors. The texts of such a request
  * are also its messages, for limits, guardrails and estimates.
  */
-import type { JsonValue } from './json.js'
+import type { JsonValue } from '../../base/json.js'
 import type { Usage } from './usage.js'
 
 /** One document to rank. */

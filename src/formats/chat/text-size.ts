@@ -2,7 +2,7 @@
  * The amount of text in a request, without inline images, files and audio. Adds string lengths (UTF-16 units)
  * and reads no character, because a request may have 32 MiB.
  */
-import type { JsonValue } from './json.js'
+import type { JsonValue } from '../../base/json.js'
 import type { AssistantPart, ChatRequest, UserPart } from './request.js'
 
 /** UTF-16 units of all text in the request; for a text file, the number of its bytes. */

@@ -4,7 +4,7 @@
  * Source: the service description that AWS generates its SDKs from, botocore 1.44.5
  * `data/bedrock-runtime/2023-09-30/service-2.json`, and recorded traffic.
  */
-import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import { shortHash } from '../wire/sha256.js'
 

@@ -4,7 +4,7 @@
  * interleaved blocks and missing stops lose no content.
  */
 import type { ChatEvent, Citation, EventSink } from '../chat/event.js'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
 import { ClientProperties } from '../wire/property-names.js'

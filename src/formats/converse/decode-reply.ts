@@ -4,7 +4,7 @@
  */
 import type { WireError } from '../../errors.js'
 import type { ChatEvent, EventSink, FinishReason } from '../chat/event.js'
-import { isObject, numberOf, objectOf, stringOf, type JsonObject } from '../chat/json.js'
+import { isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { StreamDecoder } from '../dialect.js'
 import { awsErrorIn, decodeAwsException } from '../wire/aws/decode-error.js'

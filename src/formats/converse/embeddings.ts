@@ -5,7 +5,7 @@
  * Source: Bedrock user guide, "Amazon Titan Text Embeddings" and "Cohere Embed", read 2026-11-23, and
  * recorded traffic.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { tokenCount } from '../chat/usage.js'
 import type { UpstreamCodec, Losses, VectorReader } from '../dialect.js'

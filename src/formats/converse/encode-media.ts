@@ -3,7 +3,7 @@
  * fetches no web addresses.
  */
 import type { GatewayError } from '../../errors.js'
-import type { JsonObject } from '../chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { AudioPart, FilePart, ImagePart, MediaSource } from '../chat/request.js'
 import { sniffBase64, typeOfName } from '../wire/inline-media.js'
 import { refused } from '../wire/json/check-fields.js'

@@ -2,7 +2,7 @@
  * Encodes the conversation as `system` and `messages`. The encoding of a message depends only on the messages
  * up to it, because signed reasoning and prompt caches are bound to the exact prefix.
  */
-import { isObject, objectOf, stringOf, type JsonObject } from '../chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import type {
   AssistantPart,

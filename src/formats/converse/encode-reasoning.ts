@@ -4,7 +4,7 @@
  * facts is treated like the newest ones.
  */
 import type { WireError } from '../../errors.js'
-import { arrayOf, isObject, objectOf, type JsonObject } from '../chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject } from '../../base/json.js'
 import { acceptsSampling } from '../chat/model-facts.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest, ReasoningEffort } from '../chat/request.js'

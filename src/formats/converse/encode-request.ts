@@ -5,7 +5,7 @@
 import { GatewayError } from '../../errors.js'
 import { cloudModelOf } from '../chat/cloud-model-id.js'
 import { requestsFreeformJson } from '../chat/json-schema.js'
-import { arrayOf, isObject, membersOf, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, membersOf, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest } from '../chat/request.js'

@@ -3,7 +3,7 @@
  * depends on.
  */
 import { SchemaBudget } from '../chat/json-schema.js'
-import { isObject, type JsonObject } from '../chat/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest, Tool } from '../chat/request.js'
 import type { EncodeContext, Losses } from '../dialect.js'

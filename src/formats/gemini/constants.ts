@@ -3,7 +3,7 @@
  *
  * Source: ai.google.dev/api/generate-content and the types of @google/genai 3.1.0, read 2026-11-20.
  */
-import type { JsonObject } from '../chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 
 /** One part of a content, such as a text or a call. */

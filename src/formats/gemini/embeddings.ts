@@ -5,7 +5,7 @@
  * Source: Gemini API reference, "Embeddings", and @google/genai 2.32.0, read 2026-11-20.
  */
 import { GatewayError } from '../../errors.js'
-import { isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { Vectors, ChatRequest } from '../chat/request.js'
 import { tokenCount } from '../chat/usage.js'
 import type { Endpoint, Losses, VectorReader, UpstreamCodec, ClientCodec, FormatCodecs } from '../dialect.js'

@@ -1,7 +1,7 @@
 /** The same format on both sides: edits of the request's bytes, and what the gateway reads of the reply. */
 import type { WireError } from '../../errors.js'
 import type { FinishReason } from '../chat/event.js'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import { NO_OUTPUT, type OutputSize } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'

@@ -5,7 +5,7 @@
  * Source: Vertex AI reference, "Text embeddings", read 2026-11-23.
  */
 import { GatewayError } from '../../errors.js'
-import { arrayOf, isObject, objectOf, type JsonObject } from '../chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { tokenCount } from '../chat/usage.js'
 import type { UpstreamCodec, VectorReader } from '../dialect.js'

@@ -3,7 +3,7 @@
  *
  * Source: OpenAI API reference, "Create moderation", and the SDK's types, read 2026-11-29.
  */
-import type { JsonObject, JsonValue } from '../chat/json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import type { ChatRequest, UserPart } from '../chat/request.js'
 import type { ModeratedPart, ModerateTask } from '../chat/task.js'
 import { array, boolean, given, object, oneOf, refuse, string } from '../wire/json/check-fields.js'

@@ -1,5 +1,5 @@
 /** Replies to clients of OpenAI's moderations. A category that the upstream does not judge is absent. */
-import type { JsonObject } from '../chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { TaskResult } from '../chat/task.js'
 import type { Seed } from '../dialect.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'

@@ -4,7 +4,7 @@
  * Sources, read 2026-11-29: OpenAI API reference, "Create moderation"; Mistral API, "Moderations"; the types
  * of their SDKs.
  */
-import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { ModeratedPart, ModerateTask, Verdict } from '../chat/task.js'
 import { tokenCount, type Usage } from '../chat/usage.js'

@@ -4,7 +4,7 @@
  */
 import type { ChatEvent, EventSink } from '../chat/event.js'
 import type { Reply } from '../chat/fold.js'
-import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest, NativeField } from '../chat/request.js'
 import { mergeUsage, type Usage } from '../chat/usage.js'
 import type {

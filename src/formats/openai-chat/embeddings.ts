@@ -3,7 +3,7 @@
  *
  * Source: OpenAI API reference, "Create embeddings", and the SDK's types, read 2026-11-20.
  */
-import { isObject, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isObject, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { EmbeddingInput, Vectors, ChatRequest } from '../chat/request.js'
 import { array, boolean, given, integer, oneOf, refuse, string, text } from '../wire/json/check-fields.js'
 import { modelOf } from '../wire/request-fields.js'

@@ -3,7 +3,7 @@
  *
  * Source: OpenAI API reference, "Create chat completion", read 2026-11-20.
  */
-import type { JsonValue } from '../chat/json.js'
+import type { JsonValue } from '../../base/json.js'
 import { EFFORTS } from '../chat/request.js'
 import { refuse, string } from '../wire/json/check-fields.js'
 import {

@@ -5,7 +5,7 @@
  * Source: OpenAI API reference, "Reasoning models", and the errors that it returns, read 2026-11-20.
  */
 import { nearestEffort, type ReasoningEffort } from '../chat/request.js'
-import { isObject, type JsonValue } from '../chat/json.js'
+import { isObject, type JsonValue } from '../../base/json.js'
 import { type ModelFacts, acceptsSampling } from '../chat/model-facts.js'
 import { refused } from '../wire/json/check-fields.js'
 import { isDefault } from '../wire/scalar-fields.js'

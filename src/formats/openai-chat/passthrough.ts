@@ -9,7 +9,7 @@ import {
   numberOf,
   type JsonObject,
   type JsonValue,
-} from '../chat/json.js'
+} from '../../base/json.js'
 import { longTextOf } from '../chat/long-text.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import { NO_OUTPUT } from '../chat/output-size.js'

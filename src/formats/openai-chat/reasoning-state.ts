@@ -6,7 +6,7 @@
  * Google, "OpenAI compatibility" (`extra_content`), all read 2026-11-20.
  */
 import type { ReplyBlock } from '../chat/fold.js'
-import { type JsonObject, objectOf, stringOf } from '../chat/json.js'
+import { type JsonObject, objectOf, stringOf } from '../../base/json.js'
 import type { AssistantPart, ThinkingPart, ToolCall } from '../chat/request.js'
 import { array, given, object, string } from '../wire/json/check-fields.js'
 

@@ -1,5 +1,5 @@
 /** The dialect of OpenAI's Responses, for clients and for upstreams. */
-import type { JsonObject } from '../chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import { decodeError } from '../wire/openai/decode-error.js'
 import { modelOf, streamOf } from '../wire/request-fields.js'
 import type { Dialect, UpstreamCodec, ClientCodec } from '../dialect.js'

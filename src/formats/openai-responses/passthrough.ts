@@ -10,7 +10,7 @@ import {
   objectOf,
   type JsonObject,
   type JsonValue,
-} from '../chat/json.js'
+} from '../../base/json.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
 import type { EncodeContext, Losses, StreamWatcher, WatchedRequest, ReplyFacts } from '../dialect.js'

@@ -1,5 +1,5 @@
 /** Converts the state of a reasoning item, its id and encrypted content, to one opaque string and back. */
-import { type JsonObject, stringOf } from '../chat/json.js'
+import { type JsonObject, stringOf } from '../../base/json.js'
 import type { ThinkingPart } from '../chat/request.js'
 
 /** The origin of thinking parts whose state upstreams of this dialect accept. */

@@ -4,7 +4,7 @@
  *
  * Source: SDKs cohere-ai 8.1.0 and cohere 7.3.1 (`rerank`), Jina "Reranker API", read 2026-11-29.
  */
-import { isObject, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isObject, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { textsOfTask, type RankedDocument, type RankTask } from '../chat/task.js'
 import { array, boolean, given, integer, refuse, string } from '../wire/json/check-fields.js'

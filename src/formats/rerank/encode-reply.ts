@@ -3,7 +3,7 @@
  * Jina read, `/v2/rerank` what those of Cohere's second version do. Numbers that the upstream did not report
  * are absent.
  */
-import { isObject, type JsonObject } from '../chat/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { RankTask, TaskResult } from '../chat/task.js'
 import { statusOf, type WireError } from '../../errors.js'

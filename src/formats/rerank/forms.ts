@@ -6,7 +6,7 @@
  * Embeddings Inference, `openapi.json`; botocore 1.44.8 and Bedrock user guide, "Cohere Rerank" and "Amazon
  * Rerank"; LiteLLM 1.110.2 for Jina, Together, Fireworks and DeepInfra.
  */
-import { numberOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { numberOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { Rank, RankTask } from '../chat/task.js'
 import { tokenCount, type Usage } from '../chat/usage.js'

@@ -3,7 +3,7 @@
  * conversation. Budgets are in `chat/thinking-budgets.ts`.
  */
 import type { WireError } from '../../errors.js'
-import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 
 /** From the lowest to the highest. */
 export const EFFORTS: readonly string[] = ['low', 'medium', 'high', 'xhigh', 'max']

@@ -2,10 +2,10 @@
  * Vectors in replies of embedding models, which may have millions of digits. They are kept as JSON text and
  * parsed only if the client requests another form.
  */
-import { isObject, type JsonObject } from '../chat/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import type { Vector } from '../chat/request.js'
 import { ReplyScan } from './json/reply-scan.js'
-import type { Steps } from './steps.js'
+import type { Steps } from '../../base/steps.js'
 
 /** The beginning of a JSON array of numbers, and a whole one. */
 const BEGINNING = /\[(?=\s*-?\d)/g

@@ -5,7 +5,7 @@
  * (a `message` with a `detail`, recorded); Cloudflare (`errors`); MiniMax (`base_resp`); OpenRouter, "Error
  * Handling" (`metadata.raw`); vLLM (`object: error`), read 2026-11-29.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 
 /** The members with the words of an error, the most specific first. */
 const TEXTS = [

@@ -3,7 +3,7 @@
  * takes is not changed; a changed one allows the same values unless the change is reported.
  */
 import { referenced, SchemaBudget } from '../chat/json-schema.js'
-import { arrayOf, isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { LISTS, MAPS, MAX_DEPTH, SINGLE } from './schema-keywords.js'
 import { hasObjectRoot, rootObject, strictSchema, type StrictSchema } from './strict-schema.js'
 

@@ -1,5 +1,5 @@
 /** Cache markers that clients put on parts, messages and tools. */
-import type { JsonObject } from '../chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { CacheMark } from '../chat/request.js'
 import { given, object, oneOf } from './json/check-fields.js'
 

@@ -2,7 +2,7 @@
  * Names of properties in the schemas of tools and of the reply that a vendor refuses. They are changed in
  * schemas and in the calls of the conversation, and changed back in the calls and the JSON of the reply.
  */
-import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest, Message, Tool } from '../chat/request.js'
 import { LISTS, MAPS, MAX_DEPTH, SINGLE } from './schema-keywords.js'
 import { stringifyExact } from './json/exact-numbers.js'

@@ -6,7 +6,7 @@
  * (decision 0054).
  */
 import { crc32 } from 'node:zlib'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import type { NestedJson } from './json/nested-json.js'
 
 /** One block of reasoning, or the signature of a call or a text. */

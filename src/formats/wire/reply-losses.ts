@@ -1,6 +1,6 @@
 /** The parts of replies that the client formats cannot express: one row per format. */
 import type { ChatEvent } from '../chat/event.js'
-import { stringOf, type JsonObject } from '../chat/json.js'
+import { stringOf, type JsonObject } from '../../base/json.js'
 import { imageData } from './inline-media.js'
 import { losesStopReason } from './stop-reasons.js'
 

@@ -1,6 +1,6 @@
 /** Fields that the client formats have in common, and fields that all of them refuse. */
 import type { WireError } from '../../errors.js'
-import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { boolean, given, refuse } from './json/check-fields.js'
 

@@ -3,7 +3,7 @@
  * decoder and encoder, the names in its errors and losses, and the reference of dialects read the rows.
  */
 import { addHosted, tierOption } from '../chat/hosted-tools.js'
-import type { JsonObject, JsonValue } from '../chat/json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { boolean, integer, number, oneOf, refused, string, text } from './json/check-fields.js'
 

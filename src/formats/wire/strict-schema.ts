@@ -3,7 +3,7 @@
  * Only relaxes a schema: keywords outside the subset are described in its description instead.
  */
 import { referenced, SchemaBudget } from '../chat/json-schema.js'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import { stringifyExact } from './json/exact-numbers.js'
 
 /** A schema for `output_config.format` or a strict tool, or the reason why it cannot be one. */

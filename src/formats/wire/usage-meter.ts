@@ -7,7 +7,7 @@
  * 2026-11-29.
  */
 import { withCalls, type CallCounts } from '../chat/hosted-tools.js'
-import { arrayOf, isObject, numberOf, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, numberOf, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import { isImplausible, tokenCount, usageOfChoices, type TokenKind, type Usage } from '../chat/usage.js'
 
 /** What a member counts. */

@@ -4,7 +4,7 @@
  * sends a request to an upstream with an open breaker if there is no other upstream.
  */
 import type { BreakerConfig } from '../../config/config.js'
-import { RollingSums, type Clock } from '../rolling-sums.js'
+import { RollingSums, type Clock } from '../../base/rolling-sums.js'
 
 /** Closed: requests are sent. Open: none. Half-open: one at a time, as a test. */
 export type BreakerState = 'closed' | 'half_open' | 'open'

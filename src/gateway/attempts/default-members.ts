@@ -2,7 +2,7 @@
  * The members that a target's `defaults` add to a client's own bytes: those in which the encoded request with
  * the defaults differs from the one without them. Pure.
  */
-import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { withDefaults, type ChatRequest, type RequestDefaults } from '../../formats/chat/request.js'
 import type { UpstreamCodec } from '../../formats/dialect.js'

@@ -4,7 +4,7 @@
  * bytes.
  */
 import type { QuirksConfig, TargetDefaults } from '../../config/config.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { withDefaults, type ChatRequest, type Message } from '../../formats/chat/request.js'
 import {
@@ -18,7 +18,7 @@ import { sizedText } from '../../formats/wire/frames/sized-text.js'
 import { parseExact, stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import { splice, type Edit } from '../../formats/wire/json/splice.js'
 import { jsonSteps, largeEdit, writeJson } from '../../formats/wire/json/write-json.js'
-import { atOnce, type Steps } from '../../formats/wire/steps.js'
+import { atOnce, type Steps } from '../../base/steps.js'
 import type { Call } from '../phases/receive.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
 import { defaultEdits } from './default-members.js'

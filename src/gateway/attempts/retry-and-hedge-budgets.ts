@@ -2,7 +2,7 @@
  * Budgets that keep retries and hedges from multiplying the load of an upstream: each is a share of its
  * recent requests.
  */
-import { RollingSums, type Clock } from '../rolling-sums.js'
+import { RollingSums, type Clock } from '../../base/rolling-sums.js'
 
 const RETRY_WINDOW_MS = 10_000
 const MIN_RETRIES = 3

@@ -3,7 +3,7 @@
  * provider refuses or throttles rests for a time; a single key never rests.
  */
 import { REPORT_INTERVAL_MS } from '../../observe/notification.js'
-import type { Clock } from '../rolling-sums.js'
+import type { Clock } from '../../base/rolling-sums.js'
 import { pointOf } from '../routing/order-targets.js'
 
 /** One of the keys; null if the upstream needs none. */

@@ -5,7 +5,7 @@
  * status.
  */
 import { gatewayError, GatewayError } from '../../errors.js'
-import type { JsonObject } from '../../formats/chat/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { Reservation } from '../charges/reservation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'

@@ -9,7 +9,7 @@ import { PeakEwma } from '../routing/latency-average.js'
 import type { RouteTarget } from '../routing/router.js'
 import type { UpstreamGauges } from '../../observe/metrics/gauges.js'
 import { Breaker, BREAKER_LEVELS, type BreakerState } from './breaker.js'
-import { SYSTEM_CLOCK, type Clock } from '../rolling-sums.js'
+import { SYSTEM_CLOCK, type Clock } from '../../base/rolling-sums.js'
 import { HedgeBudget, RetryBudget } from './retry-and-hedge-budgets.js'
 import { Credentials } from './rotate-api-keys.js'
 

@@ -3,7 +3,7 @@
  * estimate is based on bytes, without a tokenizer.
  */
 import type { CallCounts } from '../../formats/chat/hosted-tools.js'
-import { objectOf } from '../../formats/chat/json.js'
+import { objectOf } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { isChat, type ChatRequest } from '../../formats/chat/request.js'
 import type { UnitCounts, Usage } from '../../formats/chat/usage.js'

@@ -4,7 +4,7 @@
  */
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'
 import { statusOf as statusOfError, type WireError } from '../../errors.js'
-import { isObject, objectOf, stringOf } from '../../formats/chat/json.js'
+import { isObject, objectOf, stringOf } from '../../base/json.js'
 import { addUsage, isImplausible } from '../../formats/chat/usage.js'
 import type { DialectName } from '../../formats/dialect.js'
 import { errorFormatOf } from '../../formats/index.js'

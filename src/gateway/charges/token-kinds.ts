@@ -2,7 +2,7 @@
  * The kinds of tokens beside text that a request and its reply may have: sound and pictures, which may cost
  * many times as much as text.
  */
-import { arrayOf } from '../../formats/chat/json.js'
+import { arrayOf } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest, MediaSource, UserPart } from '../../formats/chat/request.js'
 import { TEXT_ONLY, type MediaKind } from '../../ledger/price.js'

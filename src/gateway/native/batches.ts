@@ -4,7 +4,7 @@
  */
 import { assertModelAllowed } from '../../accounts/allowed-models.js'
 import { GatewayError, gatewayError } from '../../errors.js'
-import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
+import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import { tierPrice } from '../../ledger/price.js'
 import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/find-limits.js'
 import { refusalOf } from '../../limits/limit-refusal.js'

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Identity } from '../../accounts/account.js'
 import { GatewayError, gatewayError, type WireError } from '../../errors.js'
-import { objectOf, type JsonObject } from '../../formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../base/json.js'
 import { resolveEndpoint, upstreamCodecOf } from '../../formats/index.js'
 import {
   TranslatedStream,

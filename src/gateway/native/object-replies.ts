@@ -3,7 +3,7 @@
  * are recorded, records of deleted ones removed.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import { GatewayError } from '../../errors.js'
 import { withinTime } from '../reasoning/escrow.js'
 import { MAX_FACTS, type ProviderObject } from '../../store/provider-objects.js'
@@ -15,7 +15,7 @@ import { batchFactsOf, type BatchFacts } from './batches.js'
 import type { StreamedScan } from './inspect-body.js'
 import { MemberScan } from '../../formats/wire/json/member-scan.js'
 import { parseOrNull } from '../../formats/wire/json/full-scan.js'
-import { bodyTurns } from '../../store/turn-queue.js'
+import { bodyTurns } from '../../base/turn-queue.js'
 
 /** A longer list is refused, and the objects in another longer reply are not read. */
 const MAX_LIST_BYTES = 8 * 1024 * 1024

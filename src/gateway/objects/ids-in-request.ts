@@ -5,7 +5,7 @@
  *
  * Sources: the API references of OpenAI, Anthropic, Gemini and Mistral, read 2026-11-29.
  */
-import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import { longTextOf } from '../../formats/chat/long-text.js'
 import type { WireFormat } from '../../formats/dialect.js'
 import { idInMember } from './object-ids.js'

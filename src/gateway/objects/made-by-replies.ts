@@ -2,7 +2,7 @@
  * Records objects that a provider makes while it replies to a translated request: containers with their
  * files, sound, and responses that it stores. Reads the bytes of its reply, which pass on unchanged.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-scan.js'
 import type { Target } from '../generation.js'
 import { isAllowed } from '../native/native-path.js'

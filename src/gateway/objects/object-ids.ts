@@ -4,7 +4,7 @@
  *
  * Sources: the API references of OpenAI, Anthropic and Gemini, read 2026-11-24.
  */
-import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
+import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import type { NativeRule } from '../../config/config.js'
 
 /**

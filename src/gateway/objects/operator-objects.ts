@@ -8,7 +8,7 @@
 import type { UpstreamConfig } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { hostedToolName, isHarmless } from '../../formats/chat/hosted-tools.js'
-import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { longTextOf } from '../../formats/chat/long-text.js'
 import type { AssistantPart, Message, UserPart } from '../../formats/chat/request.js'
 import type { WireFormat } from '../../formats/dialect.js'

@@ -1,5 +1,5 @@
 /** Reads token counts in JSON that arrives in chunks: results of a batch, events of a WebSocket. Pure. */
-import { isObject, numberOf, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, numberOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import { isImplausible, tokenCount, type TokenKind, type Usage } from '../../formats/chat/usage.js'
 import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-scan.js'
 import { isPricedGeo, isUsageMember, usageOf } from '../../formats/wire/usage-meter.js'

@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto'
 import type { ReplyBlock } from '../../formats/chat/fold.js'
 import type { Message, ToolCall } from '../../formats/chat/request.js'
 import { jsonSteps } from '../../formats/wire/json/write-json.js'
-import type { Steps } from '../../formats/wire/steps.js'
+import type { Steps } from '../../base/steps.js'
 
 /** Messages that are read in one step. */
 const STEP_MESSAGES = 128

@@ -4,7 +4,7 @@
  */
 import type { ReplyBlock } from '../../formats/chat/fold.js'
 import type { AssistantPart, Message, ToolCall } from '../../formats/chat/request.js'
-import { isObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, type JsonValue } from '../../base/json.js'
 import { textOf } from './name-turns.js'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>

@@ -3,7 +3,7 @@
  * content, sizes and usage, but no contents. Of many requests per second it keeps a sample.
  */
 import type { Labels } from '../../accounts/labels.js'
-import { isObject, stringOf, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type {
   AssistantPart,
   ChatRequest,

@@ -2,7 +2,7 @@
  * Joins the chunks of a body, and defines the size from which a body is processed in several turns of the
  * event loop.
  */
-import type { Steps } from '../../formats/wire/steps.js'
+import type { Steps } from '../../base/steps.js'
 
 /** Each pass over a larger body takes milliseconds, so it is processed in several turns of the event loop. */
 export const LARGE_BYTES = 256 * 1024

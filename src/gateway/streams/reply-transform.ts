@@ -8,7 +8,7 @@ import type { WireError } from '../../errors.js'
 import type { ReplyLog } from '../../policy/capture-and-replay.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Translation } from '../../formats/translated-stream.js'
-import { bodyTurns } from '../../store/turn-queue.js'
+import { bodyTurns } from '../../base/turn-queue.js'
 import { EVENT_STREAM, type StreamForm } from './sse-or-json-array.js'
 
 /** High-water mark of each of its two buffers; enough for a head that waits for content. */

@@ -8,7 +8,7 @@ import { Fold, type Reply } from '../../formats/chat/fold.js'
 import { Grammar } from '../../formats/chat/grammar.js'
 import { JoinedReply } from '../../formats/chat/join-replies.js'
 import { withoutCodeFence, violatesSchema } from '../../formats/chat/json-schema.js'
-import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import { MustCall } from '../../formats/chat/must-call.js'
 import { NO_OUTPUT, OutputMeter, outputSizeOf, type OutputSize } from '../../formats/chat/output-size.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
@@ -24,7 +24,7 @@ import type {
 import { newFramer } from '../../formats/wire/aws/event-stream.js'
 import { sizedText, type SizedText } from '../../formats/wire/frames/sized-text.js'
 import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
-import type { Steps } from '../../formats/wire/steps.js'
+import type { Steps } from '../../base/steps.js'
 import { LossList, note } from '../../formats/losses.js'
 import {
   overflowError,

@@ -2,7 +2,7 @@
  * Applies an upstream's configured differences from its dialect: keys of the body and its messages to drop,
  * rename and set. Pure.
  */
-import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { QuirksConfig } from '../../config/config.js'
 import type { Edit } from '../../formats/wire/json/splice.js'
 import { largeEdit } from '../../formats/wire/json/write-json.js'

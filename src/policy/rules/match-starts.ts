@@ -15,7 +15,7 @@
  *
  * `re2` is compiled by a script at its installation, which npm may refuse.
  */
-import type { Steps } from '../../formats/wire/steps.js'
+import type { Steps } from '../../base/steps.js'
 import { conditionsBetween, EDGE, isWord, OP, type Characters } from './expressions.js'
 
 /** Characters below it have places in tables. */

@@ -3,7 +3,7 @@
  * depends on the text alone, character by character, so the result is the same for every division into parts.
  * Takes time linear in the text for each instruction of the rules, and never goes back further than `limit`.
  */
-import type { Steps } from '../../formats/wire/steps.js'
+import type { Steps } from '../../base/steps.js'
 import type { Starts } from './match-starts.js'
 import { conditionsBetween, EDGE, isDigit, OP } from './expressions.js'
 import type { RuleSet } from './rule-set.js'

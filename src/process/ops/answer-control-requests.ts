@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { isObject, objectOf, type JsonValue } from '../../formats/chat/json.js'
+import { isObject, objectOf, type JsonValue } from '../../base/json.js'
 import { generationFields, type Snapshot } from '../../config/config.js'
 import { differencesOf } from '../../config/generations/diff-configs.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'

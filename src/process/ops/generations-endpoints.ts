@@ -7,7 +7,7 @@ import type { ConfigSource } from '../../config/generations/config-source.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { ConfigControl, RollbackRequest } from '../../dashboard/server/config-control.js'
 import { GatewayError, malformed } from '../../errors.js'
-import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import type { Logger } from '../../observe/log.js'
 import { localConfigControl, ROLLBACK_FAILED, generationList } from './answer-control-requests.js'
 

@@ -3,7 +3,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { ApiKey } from '../../accounts/account.js'
-import { isObject } from '../../formats/chat/json.js'
+import { isObject } from '../../base/json.js'
 import { everyAccount, everyKey, userPages } from '../list-all.js'
 import { isRemovable } from '../remove-ended-keys.js'
 import { STORE_CAPACITY, type Store } from '../store.js'

@@ -12,7 +12,7 @@ import {
   type Member,
   type User,
 } from '../../accounts/account.js'
-import { isObject } from '../../formats/chat/json.js'
+import { isObject } from '../../base/json.js'
 import type { AdminToken } from '../admin-tokens.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { Denial } from '../denials.js'

@@ -2,7 +2,7 @@
  * State that processes share and that need not survive: the cache, counts of attempts, and the list of the
  * fleet's members.
  */
-import { isObject, numberOf, stringOf } from '../../formats/chat/json.js'
+import { isObject, numberOf, stringOf } from '../../base/json.js'
 import { unavailable } from '../store-errors.js'
 import {
   MAX_MEMBERS,

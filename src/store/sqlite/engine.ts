@@ -7,7 +7,7 @@
 import { existsSync, chmodSync, realpathSync, statSync, type Stats } from 'node:fs'
 import { open as openFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { createFolder } from '../private-files.js'
+import { createFolder } from '../../base/private-files.js'
 import { accessProblem } from '../file-access.js'
 import { CannotOpen, missing, storeReplaced, unavailable, LostStore } from '../store-errors.js'
 import type { StoreOptions } from '../store.js'
@@ -263,7 +263,7 @@ function makeFilesPrivate(path: string): void {
     try {
       chmodSync(file, mode & 0o600)
     } catch {
-      // `serve` warns of it (store/private-files.ts).
+      // `serve` warns of it (base/private-files.ts).
     }
   }
 }

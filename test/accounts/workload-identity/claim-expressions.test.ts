@@ -9,7 +9,7 @@ import {
   evaluate,
   parseExpression,
 } from '../../../src/accounts/workload-identity/claim-expressions.js'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 
 const CLAIMS: JsonObject = {
   sub: 'system:serviceaccount:research:batch',

@@ -10,7 +10,7 @@ import t, { type Test } from 'tap'
 import { mergeSettings } from '../../../src/cli/connect/merge-settings.js'
 import { mergeToml } from '../../../src/cli/connect/merge-toml.js'
 import type { ClientFile } from '../../../src/config/client-settings.js'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 
 type File = Pick<ClientFile, 'format' | 'settings' | 'initial'>
 

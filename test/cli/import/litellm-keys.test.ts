@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { parseAllDocuments } from 'yaml'
-import { arrayOf, isObject, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, type JsonObject } from '../../../src/base/json.js'
 import { sluiceHere } from '../session.js'
 import { imported, startImported } from './imported-gateway.js'
 

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
-import { arrayOf, isObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject } from '../../../src/base/json.js'
 import { sluiceHere } from '../session.js'
 import { dotenv, imported, type Imported } from './imported-gateway.js'
 

@@ -8,7 +8,7 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { isObject, objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { isObject, objectOf, type JsonObject } from '../../../src/base/json.js'
 import { freePort } from '../../helpers/free-port.js'
 import { fileText, startServe, until } from '../../process/program.js'
 import { sluice, sluiceHere } from '../session.js'

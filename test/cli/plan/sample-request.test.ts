@@ -5,7 +5,7 @@
  * and translated for every dialect; its losses and refusals are compared with those of the original.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { CLIENTS } from '../../../docs/generate/dialect-matrix/messages-clients.js'
 import { COLUMNS } from '../../../docs/generate/dialect-matrix/outcomes.js'

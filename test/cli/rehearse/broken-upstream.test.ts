@@ -3,7 +3,7 @@
  * Method: the emulator has one defect, or sends a wrong recorded reply; the command runs in this process.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import { CHECKS } from '../../../src/cli/rehearse/checks.js'
 import type { Fault } from '../../../src/emulator/faults/fault-table.js'
 import { openRehearsal } from './scene.js'

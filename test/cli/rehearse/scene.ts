@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Test } from 'tap'
-import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../../src/base/json.js'
 import { EMULATED_KEYS } from '../../../src/emulator/cloud-credentials.js'
 import { startEmulator } from '../../../src/emulator/server.js'
 import { CANARY, run } from '../../process/program.js'

@@ -5,7 +5,7 @@
 import Anthropic, { APIError } from '@anthropic-ai/sdk'
 import { ThreadUnsupportedRequestError } from '@anthropic-ai/sdk/resources/messages'
 import t from 'tap'
-import { arrayOf, objectOf } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { ROWS } from '../upstream-cases.js'
 import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../client-scenarios.js'

@@ -2,7 +2,7 @@
  * The client formats other than chat completions: their requests and how to read their replies. A client
  * format is one more entry; the tests of recordings use all entries.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import type { Answered } from '../check-completion.js'
 import { fromAnthropic, objectsOf, type Format, type Gist } from '../recordings/recorded.js'
 

@@ -12,7 +12,7 @@ import {
   Type,
 } from '@google/genai'
 import t from 'tap'
-import { objectOf } from '../../../src/formats/chat/json.js'
+import { objectOf } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { ROWS } from '../upstream-cases.js'
 import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../client-scenarios.js'

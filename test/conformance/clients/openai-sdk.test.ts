@@ -4,7 +4,7 @@
  */
 import type OpenAI from 'openai'
 import t from 'tap'
-import { arrayOf, objectOf } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { ROWS } from '../upstream-cases.js'
 import { callsOf, clientOf, failureOf, MODELS, read, userMessages, TIME, WEATHER } from './sdk.js'

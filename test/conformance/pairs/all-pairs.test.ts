@@ -6,7 +6,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
-import { objectOf } from '../../../src/formats/chat/json.js'
+import { objectOf } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { until } from '../../helpers/upstream.js'

@@ -5,7 +5,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI, type GenerateContentResponse, type Part } from '@google/genai'
 import OpenAI from 'openai'
-import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../../src/base/json.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { PIXEL } from '../client-scenarios.js'
 

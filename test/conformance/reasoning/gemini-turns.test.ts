@@ -5,7 +5,7 @@
  * like the real ones; whole and streamed, thoughts shown or hidden.
  */
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { objectsOf } from '../recordings/recorded.js'
 

@@ -6,7 +6,7 @@
  */
 import type OpenAI from 'openai'
 import t, { type Test } from 'tap'
-import { arrayOf, type JsonObject, objectOf, stringOf } from '../../../src/formats/chat/json.js'
+import { arrayOf, type JsonObject, objectOf, stringOf } from '../../../src/base/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { clientOf, failureOf, WEATHER } from '../clients/sdk.js'
 

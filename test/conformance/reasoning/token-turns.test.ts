@@ -6,7 +6,7 @@
  * formats.
  */
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import { NestedJson } from '../../../src/formats/wire/json/nested-json.js'
 import { readReasoningToken, writeReasoningToken } from '../../../src/formats/wire/reasoning-token.js'
 import { startGateway } from '../../helpers/gateway.js'

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { objectsOf, type Case, type Format } from './recorded.js'
 
 /** Dollars for a million tokens of models that the catalogue does not have. */

@@ -2,7 +2,7 @@
  * A naive reader of recordings: text, calls, finish reason and usage in the terms of a chat completion. It
  * shares no code with the dialects, since their results are compared with it.
  */
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { fixtures, type Recording } from '../../helpers/fixtures.js'
 
 /** The wire format of a recording's reply. */

@@ -8,7 +8,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import { objectOf, stringOf } from '../../../src/formats/chat/json.js'
+import { objectOf, stringOf } from '../../../src/base/json.js'
 import { casesFolder, skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'

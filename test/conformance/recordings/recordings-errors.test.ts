@@ -4,7 +4,7 @@
  * Method: the emulator replays it to a real HTTP request, whole and streamed.
  */
 import t from 'tap'
-import { arrayOf, objectOf, stringOf } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf } from '../../../src/base/json.js'
 import { skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { cases, type Case } from './recorded.js'

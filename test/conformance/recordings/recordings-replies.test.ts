@@ -6,7 +6,7 @@
  * then faults of the format are those of the recording.
  */
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, stringOf } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf } from '../../../src/base/json.js'
 import type { Chunking } from '../../../src/emulator/faults/delay-and-cut-faults.js'
 import { skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'

@@ -5,7 +5,7 @@
  * rules and must accept every request that the gateway accepts.
  */
 import t, { type Test } from 'tap'
-import { objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { contentOfUpstream, contentOfChat, type RequestContent } from '../requests/request-content.js'

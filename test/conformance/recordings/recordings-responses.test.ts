@@ -7,7 +7,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import type { Chunking } from '../../../src/emulator/faults/delay-and-cut-faults.js'
 import { fixtures, skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'

@@ -14,7 +14,7 @@ import {
   type JsonValue,
   objectOf,
   stringOf,
-} from '../../../src/formats/chat/json.js'
+} from '../../../src/base/json.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { createCatalogue, factsFor } from '../../../src/config/catalogue.js'
 import { upstreamCodecOf, clientCodecOf } from '../../../src/formats/index.js'

@@ -5,7 +5,7 @@
  */
 import { readdirSync } from 'node:fs'
 import t from 'tap'
-import { isObject, type JsonValue } from '../../../src/formats/chat/json.js'
+import { isObject, type JsonValue } from '../../../src/base/json.js'
 import type { Usage } from '../../../src/formats/chat/usage.js'
 import type { DialectName, UpstreamCodec } from '../../../src/formats/dialect.js'
 import { UPSTREAM_CODECS } from '../../../src/formats/index.js'

@@ -6,7 +6,7 @@
  * that the gateway accepts.
  */
 import t from 'tap'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { startRawUpstream } from '../../helpers/raw-upstream.js'

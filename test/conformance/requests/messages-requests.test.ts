@@ -7,7 +7,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { fixtures, skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { stringsIn } from './request-content.js'

@@ -2,7 +2,7 @@
  * Reads the content of a chat-completions request and of an upstream's body, naively on purpose: texts, names
  * and their order, without the rules of translation.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 
 /** The content of a request that no translation may lose. */
 export interface RequestContent {

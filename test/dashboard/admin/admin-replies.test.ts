@@ -1,5 +1,5 @@
 /**
- * Goal: replies of the admin API stay as they are, to the byte, apart from ids, secrets and times.
+ * Goal: replies of the admin API stay the same, to the byte, apart from ids, secrets and times.
  * Method: a fixed sequence of requests on both stores; status, headers and bodies are compared with
  * `replies/admin-replies.json`, with placeholders for what differs from run to run. `UPDATE=1` rewrites the
  * file; review the difference. `docs/reference/openapi.yaml` is the record of the OpenAPI document.
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import t from 'tap'
 import { SCOPES } from '../../../src/accounts/admin-tokens.js'
-import { isObject } from '../../../src/formats/chat/json.js'
+import { isObject } from '../../../src/base/json.js'
 import type { GatewaySettings } from '../../helpers/gateway.js'
 import { onBothStores, startAdmin, type AdminStage } from './admin-stage.js'
 
@@ -37,7 +37,7 @@ const ACCOUNTS: readonly Step[] = [
   ['PUT', '/accounts/acme-', {}],
   ['PATCH', '/accounts/none', { plan: 'pro' }],
   ['PATCH', '/accounts/shop', { plan: 'gold' }],
-  ['PATCH', '/accounts/shop', { parent: 'nobody' }],
+  ['PATCH', '/accounts/shop', { parent: 'missing' }],
   ['PATCH', '/accounts/acme', { parent: 'shop' }],
   ['PATCH', '/accounts/shop', { display_name: ' spaces ' }],
   ['PATCH', '/accounts/shop', { display_name: 'x'.repeat(101) }],
@@ -93,7 +93,7 @@ const MEMBERS: readonly Step[] = [
   ['PATCH', '/accounts/shop/members/ada@example.com', { role: 'viewer' }],
   ['PUT', '/accounts/shop/members/ada@example.com', { role: 'boss' }],
   ['PUT', '/accounts/shop/members/ada@example.com', {}],
-  ['PUT', '/accounts/shop/members/nobody', { role: 'owner' }],
+  ['PUT', '/accounts/shop/members/missing', { role: 'owner' }],
   ['DELETE', '/accounts/shop/members/ada@example.com'],
   ['DELETE', '/accounts/shop/members/ada@example.com'],
   ['POST', '/tokens', { name: 'robot-2', scopes: ['accounts:read'] }],
@@ -102,7 +102,7 @@ const MEMBERS: readonly Step[] = [
   ['POST', '/tokens', { name: 'x', scopes: [] }],
   ['POST', '/tokens', { name: 'x', scopes: ['keys:write'], expires_at: '2020-01-31T00:00:00Z' }],
   ['POST', '/tokens', { name: 'x', scopes: ['config:read'], account: 'shop' }],
-  ['POST', '/tokens', { name: 'x', scopes: ['keys:write'], account: 'nobody' }],
+  ['POST', '/tokens', { name: 'x', scopes: ['keys:write'], account: 'missing' }],
   ['GET', '/audit?limit=100'],
   ['DELETE', '/accounts/shop'],
   ['DELETE', '/accounts/shop?purge=true'],

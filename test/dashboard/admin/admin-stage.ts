@@ -1,7 +1,7 @@
 /** A gateway with the admin API for tests, on either store, and a client of the API. */
 import type { Test } from 'tap'
 import { createAdminToken, SCOPES } from '../../../src/accounts/admin-tokens.js'
-import { isObject, type JsonObject } from '../../../src/formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../src/base/json.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'

@@ -9,7 +9,7 @@ import { digestOf } from '../../../src/accounts/key-secret.js'
 import { command } from '../../../src/cli/admin-tokens.js'
 import { adminRoutes } from '../../../src/dashboard/admin/routes.js'
 import type { AdminServices } from '../../../src/dashboard/admin/services.js'
-import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../../src/base/json.js'
 import { GATEWAY, runOn } from '../../cli/session.js'
 import { onBothStores, startAdmin, textOf, type AdminStage } from './admin-stage.js'
 

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { COLUMNS } from '../../../src/ledger/export-columns.js'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import { aRow } from '../fixtures/stage.js'
 import { onBothStores, startAdmin, textOf } from './admin-stage.js'
 

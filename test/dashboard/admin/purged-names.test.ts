@@ -6,7 +6,7 @@
  */
 import t from 'tap'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
-import { objectOf } from '../../../src/formats/chat/json.js'
+import { objectOf } from '../../../src/base/json.js'
 import { statementOf } from '../../../src/dashboard/server/statements-and-reports.js'
 import { aRow, Browser, PASSWORD } from '../fixtures/stage.js'
 import { onBothStores, startAdmin, type Reply } from './admin-stage.js'

@@ -4,7 +4,7 @@
  * Method: random walks over a few names on both stores; each reply and each list is compared with the model.
  */
 import t, { type Test } from 'tap'
-import { isObject, type JsonObject } from '../../../src/formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../src/base/json.js'
 import { textIn } from '../../../src/dashboard/../accounts/changes/field-types.js'
 import { dice } from '../../helpers/seeded-random.js'
 import { onBothStores, startAdmin, type AdminStage, type Reply } from './admin-stage.js'

@@ -4,7 +4,7 @@
  * the schema that the page uses.
  */
 import t, { type Test } from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import {
   assertRoutes,
   openRoute,

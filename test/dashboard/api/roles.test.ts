@@ -18,7 +18,7 @@ import {
   sessionReply,
 } from '../../../src/dashboard/server/schema/schema.js'
 import type { Services } from '../../../src/dashboard/server/services.js'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
 
 const ROLES = ['admin', 'auditor', 'owner', 'above', 'member', 'viewer'] as const

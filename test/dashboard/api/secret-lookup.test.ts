@@ -33,7 +33,7 @@ const PLAIN = [
   'acc_0123456789abcdef',
   '01927b3e-3f2a-7c1d-9e8f-0123456789ab',
   'claude-opus-4-8-20260101',
-  'a long name of a key that nobody types',
+  'a long name of a key that no one types',
 ]
 
 void t.test('credentials are recognised, the same by the page and the server', (t) => {

@@ -3,7 +3,7 @@
  * Method: Chromium with the built page; the test is the server and records the page's requests.
  */
 import file, { type Test } from 'tap'
-import { objectOf } from '../../../src/formats/chat/json.js'
+import { objectOf } from '../../../src/base/json.js'
 import type { Page } from 'playwright-core'
 import { requestRow } from '../../../src/dashboard/server/schema/schema.js'
 import { chromiumOf, open, overflow, SKIP, violations } from './browser.js'

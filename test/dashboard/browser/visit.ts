@@ -1,7 +1,7 @@
 /** Pages of the dashboard for which the test is the server. */
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { open, type Watched } from './browser.js'
-import { objectOf } from '../../../src/formats/chat/json.js'
+import { objectOf } from '../../../src/base/json.js'
 import { ORIGIN, standIn, type Api } from '../fixtures/fake-api.js'
 import { replyTo } from '../fixtures/replies.js'
 

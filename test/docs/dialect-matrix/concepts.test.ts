@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import {
   COLUMNS,
   replyOutcome,

@@ -2,7 +2,7 @@
 //   part that looks complete; memory and token counts are limited (D-66, D-68, D-69, D-75).
 // Method: invalid, unknown and duplicate events, unusual sizes and invalid token counts on each upstream.
 import t from 'tap'
-import { objectOf } from '../../../src/formats/chat/json.js'
+import { objectOf } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import {
   ask,

@@ -2,7 +2,7 @@
  * Requests, model facts and decoder runs for the tests of the Anthropic codecs.
  */
 import type { Reply } from '../../../src/formats/chat/fold.js'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ChatRequest, Message } from '../../../src/formats/chat/request.js'
 import { anthropic } from '../../../src/formats/anthropic/index.js'

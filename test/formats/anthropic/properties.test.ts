@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { arrayOf, objectOf, type JsonValue } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonValue } from '../../../src/base/json.js'
 import type { Message } from '../../../src/formats/chat/request.js'
 import { framesOf, type Frame } from '../sse-frames.js'
 import type { Decoded } from '../collect-events.js'

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { Fold, type Reply } from '../../../src/formats/chat/fold.js'
-import { arrayOf, isObject, objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject } from '../../../src/base/json.js'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
 import { framesOf } from '../sse-frames.js'
 import type { Decoded } from '../collect-events.js'

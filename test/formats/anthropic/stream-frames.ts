@@ -1,5 +1,5 @@
 /** Builders for the frames of a Messages stream. */
-import type { JsonObject, JsonValue } from '../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../src/base/json.js'
 import type { Decoded } from '../collect-events.js'
 import type { Frame } from '../sse-frames.js'
 import { decodeStream, frame } from './driver.js'

@@ -3,7 +3,7 @@
  * Method: a table of schemas with valid and invalid values for each rule.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../src/base/json.js'
 import { satisfies } from '../../../src/formats/chat/json-schema.js'
 
 const node: JsonObject = {

@@ -3,7 +3,7 @@
  * Method: bodies with long texts in several members, read, copied, edited, decoded and estimated.
  */
 import t from 'tap'
-import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../../src/base/json.js'
 import { longTextOf } from '../../../src/formats/chat/long-text.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import { edits } from '../../../src/formats/openai-chat/passthrough.js'

@@ -6,7 +6,7 @@
  */
 import t from 'tap'
 import type { ChatEvent } from '../../../src/formats/chat/event.js'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { awsEvent, awsException } from '../wire/aws/aws-messages.js'
 import { decodeReply, decodeStream, upstreamCodec, encode, request } from './driver.js'

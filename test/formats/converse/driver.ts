@@ -1,6 +1,6 @@
 /** Requests, model facts, decoder runs and AWS's own SDK for the tests of the Converse codec. */
 import { BedrockRuntimeClient, ConverseCommand } from '@aws-sdk/client-bedrock-runtime'
-import { isObject, type JsonObject, type JsonValue } from '../../../src/formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { converse } from '../../../src/formats/converse/index.js'

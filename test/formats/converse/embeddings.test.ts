@@ -3,10 +3,10 @@
  * Method: one request for each vendor, compared with recorded ones; every recorded reply is decoded.
  */
 import t from 'tap'
-import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../../src/base/json.js'
 import type { ChatRequest, EmbeddingInput, Vectors } from '../../../src/formats/chat/request.js'
 import { bedrockEmbeddings } from '../../../src/formats/converse/embeddings.js'
-import { atOnce } from '../../../src/formats/wire/steps.js'
+import { atOnce } from '../../../src/base/steps.js'
 import { outlineOf } from '../../../src/formats/wire/embedding-vectors.js'
 import { fixtures, skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { refusalOf } from '../collect-events.js'

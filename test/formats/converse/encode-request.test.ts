@@ -5,7 +5,7 @@
  * unchanged, so each has only members that the service has.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ChatRequest, Message, Tool, UserPart } from '../../../src/formats/chat/request.js'
 import { refusalOf } from '../collect-events.js'

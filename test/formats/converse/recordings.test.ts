@@ -5,7 +5,7 @@
  * for each client format, streams also byte by byte; the text, calls, reasoning and counts must be equal.
  */
 import t from 'tap'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { anthropic } from '../../../src/formats/anthropic/index.js'
 import type { DialectName, UpstreamCodec } from '../../../src/formats/dialect.js'
 import { upstreamCodecOf, clientCodecOf } from '../../../src/formats/index.js'

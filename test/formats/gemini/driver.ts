@@ -1,7 +1,7 @@
 /**
  * Requests, model facts and decoder runs for the tests of the Gemini codecs.
  */
-import type { JsonObject, JsonValue } from '../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../src/base/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { upstreamCodec } from '../../../src/formats/gemini/index.js'

@@ -3,7 +3,7 @@
  * bytes change. Method: hand-written frames and bodies.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import { writeReasoningToken } from '../../../src/formats/wire/reasoning-token.js'
 import { edits, GeminiWatcher, replyFacts } from '../../../src/formats/gemini/passthrough.js'

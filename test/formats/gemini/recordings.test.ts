@@ -5,7 +5,7 @@
  */
 import t, { type Test } from 'tap'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
-import { isObject, type JsonObject } from '../../../src/formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../src/base/json.js'
 import { decodeError } from '../../../src/formats/gemini/upstream/decode-error.js'
 import { GeminiDecoder } from '../../../src/formats/gemini/upstream/decode-reply.js'
 import { SseFramer } from '../../../src/formats/wire/frames/sse-framer.js'

@@ -3,7 +3,7 @@
  * The tables are in the tests.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../src/base/json.js'
 import { decode, refusalOf, request, requestBody } from './driver.js'
 
 /** A rule of one field and the values that keep or break it. */

@@ -3,7 +3,7 @@
  * rule; the framer of the gateway has its own tests.
  */
 import type { ChatEvent } from '../../../src/formats/chat/event.js'
-import { isObject, type JsonObject } from '../../../src/formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../src/base/json.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { openaiChat } from '../../../src/formats/openai-chat/index.js'
 import type { UpstreamCodec, ClientCodec, Seed } from '../../../src/formats/dialect.js'

@@ -3,7 +3,7 @@
  * Method: events are encoded to wire text, and wire text of OpenRouter is decoded to events.
  */
 import t from 'tap'
-import { arrayOf, objectOf } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf } from '../../../src/base/json.js'
 import { Fold } from '../../../src/formats/chat/fold.js'
 import type { ChatEvent } from '../../../src/formats/chat/event.js'
 import {

@@ -6,13 +6,7 @@
 import t from 'tap'
 import { Fold, type Reply, type ReplyBlock } from '../../../src/formats/chat/fold.js'
 import type { ChatEvent } from '../../../src/formats/chat/event.js'
-import {
-  arrayOf,
-  type JsonObject,
-  type JsonValue,
-  objectOf,
-  stringOf,
-} from '../../../src/formats/chat/json.js'
+import { arrayOf, type JsonObject, type JsonValue, objectOf, stringOf } from '../../../src/base/json.js'
 import type { Message } from '../../../src/formats/chat/request.js'
 import type { DialectName } from '../../../src/formats/dialect.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'

@@ -4,7 +4,7 @@
  * codec must return the same, directly and after encoding and decoding again.
  */
 import t from 'tap'
-import { arrayOf, type JsonObject, objectOf, stringOf } from '../../../src/formats/chat/json.js'
+import { arrayOf, type JsonObject, objectOf, stringOf } from '../../../src/base/json.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import type { Reply } from '../../../src/formats/chat/fold.js'
 import { GatewayError } from '../../../src/errors.js'

@@ -1,7 +1,7 @@
 /**
  * Runs the Responses codec on wire text, for the tests of this folder.
  */
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ChatRequest, Message } from '../../../src/formats/chat/request.js'
 import type { UpstreamCodec } from '../../../src/formats/dialect.js'

@@ -6,7 +6,7 @@
  */
 import t from 'tap'
 import type { Reply } from '../../../src/formats/chat/fold.js'
-import { arrayOf, objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject } from '../../../src/base/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { framesOf, decodeWhole, decodeStream, expectString } from './driver.js'
 

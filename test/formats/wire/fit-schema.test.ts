@@ -3,7 +3,7 @@
  * Method: schemas of real tools, for each set of rules.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import { SCHEMA_RULES } from '../../../src/formats/vendors.js'
 import { fitSchema } from '../../../src/formats/wire/fit-schema.js'
 

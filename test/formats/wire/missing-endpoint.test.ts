@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { upstreamCodecOf } from '../../../src/formats/index.js'
-import { objectOf, stringOf } from '../../../src/formats/chat/json.js'
+import { objectOf, stringOf } from '../../../src/base/json.js'
 import type { DialectName } from '../../../src/formats/dialect.js'
 
 function kindOf(dialect: DialectName, body: string): string | undefined {

@@ -3,7 +3,7 @@
  * Method: one keyword at a time, then cycles, deep nesting and definitions shared many times over.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import { strictSchema, rootObject } from '../../../src/formats/wire/strict-schema.js'
 
 function strict(property: JsonObject, more: JsonObject = {}): JsonObject {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { Usage } from '../../../src/formats/chat/usage.js'
 import { usageIn, usageOf, UsageMeter } from '../../../src/formats/wire/usage-meter.js'
 

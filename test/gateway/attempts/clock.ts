@@ -1,5 +1,5 @@
 /** A clock that the test sets. */
-import type { Clock } from '../../../src/gateway/rolling-sums.js'
+import type { Clock } from '../../../src/base/rolling-sums.js'
 
 /** The time changes only with `atMs`; randomness is a fixed number. */
 export class TestClock implements Clock {

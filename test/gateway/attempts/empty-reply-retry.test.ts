@@ -4,7 +4,7 @@
  * Method: an upstream of raw bytes that fails as often as the test sets; its requests are checked.
  */
 import t, { type Test } from 'tap'
-import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../../src/base/json.js'
 import { ask, checkFailed, isComplete, question, series, watchProcess } from '../../faults/scene.js'
 import { httpReply, startSocketUpstream } from '../../faults/socket-upstream.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'

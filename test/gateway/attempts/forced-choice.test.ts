@@ -3,7 +3,7 @@
  * Method: emulated models that reject a forced choice, and an upstream that never calls.
  */
 import t from 'tap'
-import { arrayOf, objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject } from '../../../src/base/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startRawUpstream } from '../../helpers/raw-upstream.js'

@@ -6,7 +6,7 @@
  */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
-import { objectOf, type JsonValue } from '../../../src/formats/chat/json.js'
+import { objectOf, type JsonValue } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n and so on', 'latin1')

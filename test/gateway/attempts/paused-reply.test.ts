@@ -4,7 +4,7 @@
  * Method: upstreams of raw bytes that pause as often as the test sets; their requests are checked.
  */
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import {
   ask,
   checkFailed,

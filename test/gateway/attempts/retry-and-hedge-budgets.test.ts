@@ -6,7 +6,7 @@
 import t from 'tap'
 import { backOffMs } from '../../../src/gateway/attempts/retry-or-fallback.js'
 import { HedgeBudget, RetryBudget } from '../../../src/gateway/attempts/retry-and-hedge-budgets.js'
-import { RollingSums } from '../../../src/gateway/rolling-sums.js'
+import { RollingSums } from '../../../src/base/rolling-sums.js'
 import { seeded } from '../routing/fixtures.js'
 import { TestClock } from './clock.js'
 

@@ -6,7 +6,7 @@ import { isAscii } from 'node:buffer'
 import t from 'tap'
 import { BodyMemory } from '../../../src/gateway/body-memory.js'
 import { GatewayError } from '../../../src/errors.js'
-import { isObject, type JsonObject } from '../../../src/formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../src/base/json.js'
 import { LongText, putLongText } from '../../../src/formats/chat/long-text.js'
 
 /** The kind and `retryAfterSeconds` of the error that the step throws; null if it throws none. */

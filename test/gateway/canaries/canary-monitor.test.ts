@@ -4,7 +4,7 @@
  * Method: reports and a clock that the test passes.
  */
 import t from 'tap'
-import { CanaryMonitor } from '../../../src/gateway/canary-monitor.js'
+import { CanaryMonitor } from '../../../src/gateway/canary/canary-monitor.js'
 import { Metrics } from '../../../src/observe/metrics/metrics.js'
 import { loadText } from '../../config/sample.js'
 

@@ -6,7 +6,7 @@
  */
 import t, { type Test } from 'tap'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { arrayOf, objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject } from '../../../src/base/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const TOOL = {

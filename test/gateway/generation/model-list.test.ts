@@ -8,13 +8,7 @@ import OpenAI from 'openai'
 import t from 'tap'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createKey } from '../../helpers/keys.js'
-import {
-  arrayOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { freshDatabases, startRedis } from '../../helpers/redis.js'

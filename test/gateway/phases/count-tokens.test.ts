@@ -5,7 +5,7 @@
  */
 import Anthropic from '@anthropic-ai/sdk'
 import t from 'tap'
-import { objectOf } from '../../../src/formats/chat/json.js'
+import { objectOf } from '../../../src/base/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { ROWS } from '../../conformance/upstream-cases.js'
 import { failing, thrownBy } from '../../conformance/client-scenarios.js'

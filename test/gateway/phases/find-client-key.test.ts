@@ -4,7 +4,7 @@
  * Method: values of the Authorization header; then a running gateway, with the key in each place.
  */
 import t from 'tap'
-import { objectOf } from '../../../src/formats/chat/json.js'
+import { objectOf } from '../../../src/base/json.js'
 import { bearerIn } from '../../../src/gateway/phases/authenticate.js'
 import { startGateway } from '../../helpers/gateway.js'
 

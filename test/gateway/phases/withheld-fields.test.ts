@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const MESSAGES = [{ role: 'user', content: 'Hi' }]

@@ -4,7 +4,7 @@
  * Method: requests as coding agents send them, through upstreams of each platform, to a recording server.
  */
 import t, { type Test } from 'tap'
-import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { objectOf, type JsonObject } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { AWS_AUTH, startCloud } from './capture.js'
 

@@ -6,7 +6,7 @@
  */
 import t, { type Test } from 'tap'
 import { startEmulator, type Emulator } from '../../../src/emulator/server.js'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { textUntilEnd } from '../../helpers/collect.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'

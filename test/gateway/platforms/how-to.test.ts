@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse, stringify } from 'yaml'
-import { isObject, objectOf, stringOf } from '../../../src/formats/chat/json.js'
+import { isObject, objectOf, stringOf } from '../../../src/base/json.js'
 import { startEmulator } from '../../../src/emulator/server.js'
 import { startGateway } from '../../helpers/gateway.js'
 

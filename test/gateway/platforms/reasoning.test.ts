@@ -7,7 +7,7 @@
 import t from 'tap'
 import { startEmulator } from '../../../src/emulator/server.js'
 import { EMULATED_KEYS } from '../../../src/emulator/cloud-credentials.js'
-import { objectOf } from '../../../src/formats/chat/json.js'
+import { objectOf } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { AWS_AUTH, json, startCloud, usualReply } from './capture.js'
 

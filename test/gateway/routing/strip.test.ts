@@ -4,7 +4,7 @@
  * Method: a gateway whose emulator records the model that it gets, in the same and in another format.
  */
 import t from 'tap'
-import { arrayOf, objectOf } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf } from '../../../src/base/json.js'
 import { maskedConfig } from '../../../src/config/masked-config.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'

@@ -4,7 +4,7 @@
  * Method: requests of each client format through aliases to an emulated upstream of each format.
  */
 import t from 'tap'
-import { isObject, type JsonObject } from '../../../src/formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../src/base/json.js'
 import { changed, problemsOf } from '../../config/sample.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 

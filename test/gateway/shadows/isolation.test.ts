@@ -6,7 +6,7 @@
  * test sets.
  */
 import t, { type Test } from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { Fault } from '../../../src/emulator/faults/fault-table.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startStage, until, type Stage, type UpstreamSettings } from '../routes/fixtures.js'

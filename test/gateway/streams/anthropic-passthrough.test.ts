@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { textUntilEnd } from '../../helpers/collect.js'
-import { arrayOf, objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject } from '../../../src/base/json.js'
 import { writeReasoningToken } from '../../../src/formats/wire/reasoning-token.js'
 import { failing } from '../../conformance/client-scenarios.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'

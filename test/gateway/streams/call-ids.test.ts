@@ -6,13 +6,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
-import {
-  isObject,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../../src/formats/chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { startRawUpstream } from '../../helpers/raw-upstream.js'
 import { AWS_AUTH, usualReply } from '../platforms/capture.js'

@@ -6,7 +6,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
-import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { startRawUpstream } from '../../helpers/raw-upstream.js'
 import { AWS_AUTH, usualReply } from '../platforms/capture.js'

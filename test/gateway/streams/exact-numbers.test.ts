@@ -6,7 +6,7 @@
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const ARGUMENTS = '{"user":1234567890123456789,"list":[-98765432109876543210,1e400],"__proto__":{"a":1}}'

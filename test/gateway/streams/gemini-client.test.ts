@@ -5,7 +5,7 @@
  */
 import { request as httpRequest } from 'node:http'
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject } from '../../../src/base/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { startRawUpstream, type Canned, type RawUpstream } from '../../helpers/raw-upstream.js'
 

@@ -4,7 +4,7 @@
  * Method: streams in chunks of several sizes, through the translations alone.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import { clientCodecOf } from '../../../src/formats/index.js'
 import { PassthroughStream } from '../../../src/gateway/streams/passthrough-stream.js'
 import { TranslatedStream, type Translation } from '../../../src/formats/translated-stream.js'

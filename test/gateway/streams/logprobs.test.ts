@@ -5,13 +5,7 @@
  */
 import t from 'tap'
 import { Fold } from '../../../src/formats/chat/fold.js'
-import {
-  arrayOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import { ask, isComplete, question } from '../../faults/scene.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { client, upstream } from '../../properties/transcript-streams.js'

@@ -4,7 +4,7 @@
  * Method: whole requests through a gateway; the requests of the emulated provider, and the replies.
  */
 import t from 'tap'
-import { arrayOf, objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject } from '../../../src/base/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const HI = { messages: [{ role: 'user', content: 'Say hi' }] }

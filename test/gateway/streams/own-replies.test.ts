@@ -4,7 +4,7 @@
  * Method: requests against a whole gateway, with an emulated provider.
  */
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import { startCloud } from '../platforms/capture.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 

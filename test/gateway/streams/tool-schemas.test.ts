@@ -6,13 +6,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
-import {
-  arrayOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { startRawUpstream, type Canned } from '../../helpers/raw-upstream.js'
 import { AWS_AUTH, json, MESSAGE, usualReply } from '../platforms/capture.js'

@@ -4,7 +4,7 @@
  * Method: small streams, cut at the places where bytes could be lost or duplicated.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import { GatewayError } from '../../../src/errors.js'
 import { PassthroughStream } from '../../../src/gateway/streams/passthrough-stream.js'
 import { type Translation } from '../../../src/formats/translated-stream.js'

@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { WholeChoices, translateReply } from '../../../src/gateway/streams/whole-reply.js'
 import { ask, isComplete, question } from '../../faults/scene.js'
 import { httpReply, startSocketUpstream } from '../../faults/socket-upstream.js'

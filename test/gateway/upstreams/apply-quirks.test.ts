@@ -3,7 +3,7 @@
  * Method: each quirk alone and all together, in both forms, whose results are compared.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/base/json.js'
 import type { QuirksConfig } from '../../../src/config/config.js'
 import { PLAIN } from '../../../src/config/presets.js'
 import { applyQuirks, quirkEdits } from '../../../src/gateway/upstreams/apply-quirks.js'

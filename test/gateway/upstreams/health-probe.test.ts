@@ -7,8 +7,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { Breaker } from '../../../src/gateway/attempts/breaker.js'
-import { SYSTEM_CLOCK } from '../../../src/gateway/rolling-sums.js'
-import { HealthProbe } from '../../../src/gateway/health-probe.js'
+import { SYSTEM_CLOCK } from '../../../src/base/rolling-sums.js'
+import { HealthProbe } from '../../../src/gateway/attempts/health-probe.js'
 import { openPool } from './fixtures.js'
 
 const CONFIG = { failures: 2, errorRate: 0.5, minRequests: 20, windowMs: 10_000, openMs: 60_000 }

@@ -5,7 +5,7 @@
  * of its own, an emulated provider that refuses wrong signatures; one worker is killed on the way.
  */
 import t from 'tap'
-import { arrayOf, type JsonObject, objectOf } from '../../../src/formats/chat/json.js'
+import { arrayOf, type JsonObject, objectOf } from '../../../src/base/json.js'
 import { hasAllWorkers, startServe, until, type Served } from '../program.js'
 
 const TOOL = {

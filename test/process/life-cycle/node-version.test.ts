@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { isObject, objectOf, stringOf } from '../../../src/formats/chat/json.js'
+import { isObject, objectOf, stringOf } from '../../../src/base/json.js'
 import { MAIN } from '../program.js'
 
 /** Runs `node main.js --version` as if this were Node `version`. */

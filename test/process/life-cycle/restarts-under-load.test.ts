@@ -7,7 +7,7 @@
  */
 import { loadavg } from 'node:os'
 import t from 'tap'
-import { objectOf } from '../../../src/formats/chat/json.js'
+import { objectOf } from '../../../src/base/json.js'
 import { startServe, until, type Served } from '../program.js'
 import { tally, Traffic } from '../traffic.js'
 

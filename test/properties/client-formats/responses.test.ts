@@ -5,7 +5,7 @@
  * checked one by one.
  */
 import t from 'tap'
-import { objectOf } from '../../../src/formats/chat/json.js'
+import { objectOf } from '../../../src/base/json.js'
 import { faultsOfEvents } from '../../conformance/check-responses.js'
 import { checkClient, pairsOf, type ClientCase } from './client-format.js'
 import { framesOf, run, transcripts } from '../transcript-streams.js'

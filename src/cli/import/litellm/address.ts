@@ -2,7 +2,7 @@
 import { withoutSlashes } from '../../../config/platform-settings.js'
 import { PRESETS } from '../../../config/presets.js'
 import type { Path } from '../../../config/config-problem.js'
-import type { JsonObject, JsonValue } from '../../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
 import { isForeignReference, variableOf } from '../secrets.js'
 import { isSet, textAt, type ImportContext } from './context.js'
 import type { Vendor } from './vendors.js'

@@ -1,5 +1,5 @@
 /** Budgets with LiteLLM's durations, as limits of days, weeks and months (UTC). */
-import type { JsonObject, JsonValue } from '../../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
 import { numberIn } from './context.js'
 
 /** Limits and what is different about them; null: there are none. */

@@ -1,6 +1,6 @@
 /** What the parts of an import share, and how they read values of the foreign configuration. */
 import type { Path } from '../../../config/config-problem.js'
-import { isObject, type JsonObject, type JsonValue } from '../../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import type { ImportReport } from '../report.js'
 import type { ImportedSecrets } from '../secrets.js'
 import type { ImportedUpstreams } from './upstreams.js'

@@ -1,7 +1,7 @@
 /** Reads the entries of `model_list`: each becomes a target of a route, or a line with the reason why not. */
 import { EFFORTS } from '../../../formats/chat/request.js'
 import type { Path } from '../../../config/config-problem.js'
-import { isObject, type JsonObject, type JsonValue } from '../../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { isForeignReference, variableOf } from '../secrets.js'
 import { addressed, NotCarried, type Addressed } from './address.js'
 import { budgetLimit } from './budgets.js'

@@ -1,5 +1,5 @@
 /** `guardrails`: servers with LiteLLM's generic protocol, moderation, and secrets that are masked. */
-import { isObject, type JsonObject } from '../../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../base/json.js'
 import { isForeignReference, variableOf } from '../secrets.js'
 import { isTrue, mapAt, textAt, textsIn, type ImportContext } from './context.js'
 

@@ -1,7 +1,7 @@
 /** `sluice import litellm`: LiteLLM's `config.yaml` and the keys of its database as files of this gateway. */
 import type { Path } from '../../../config/config-problem.js'
 import { yamlText } from '../../../config/yaml.js'
-import { isObject, type JsonObject } from '../../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../base/json.js'
 import { ImportReport, reportText, summaryOf, type ImportSummary, type ReportItem } from '../report.js'
 import { ImportedSecrets, variableOf } from '../secrets.js'
 import { readWithIncludes, type ImportSource } from '../source.js'

@@ -1,7 +1,7 @@
 /** Names of accounts and keys, and labels of keys, from LiteLLM's free texts. */
 import { LABEL_NAME, LABEL_VALUE } from '../../../accounts/labels.js'
 import { MAX_KEY_NAME } from '../../../accounts/names.js'
-import { isObject, type JsonObject } from '../../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../base/json.js'
 import { textAt } from './context.js'
 import type { KeyRows } from './key-rows.js'
 

@@ -3,7 +3,7 @@
  * to_jsonb(…)` of its database, or the keys of `GET /key/list`.
  */
 import { readFileSync, statSync } from 'node:fs'
-import { isObject, type JsonObject } from '../../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../base/json.js'
 import { codeWithAdvice } from '../../../store/file-access.js'
 import { InvalidSource } from '../source.js'
 

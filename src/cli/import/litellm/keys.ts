@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { emailFault } from '../../../accounts/changes/fields.js'
-import { isObject, type JsonObject, type JsonValue } from '../../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { budgetLimit } from './budgets.js'
 import { isTrue, mapAt, numberIn, textAt, textsIn } from './context.js'
 import type { KeyRow, KeyRows } from './key-rows.js'

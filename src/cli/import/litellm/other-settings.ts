@@ -1,5 +1,5 @@
 /** `litellm_settings` and `general_settings`, and the sections without an equivalent. */
-import type { JsonObject } from '../../../formats/chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import type { ImportReport } from '../report.js'
 import { ignoreKeys, isTrue, listAt, mapAt, numberIn, refuseKeys } from './context.js'
 

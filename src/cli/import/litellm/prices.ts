@@ -1,6 +1,6 @@
 /** Prices of deployments: dollars per token become dollars per million tokens. */
 import type { Path } from '../../../config/config-problem.js'
-import type { JsonObject } from '../../../formats/chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import type { ImportReport } from '../report.js'
 import { numberIn } from './context.js'
 

@@ -1,6 +1,6 @@
 /** `router_settings`, and the same keys of `litellm_settings`: strategies, retries, fallbacks, aliases. */
 import type { Path } from '../../../config/config-problem.js'
-import { isObject, type JsonObject, type JsonValue } from '../../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import type { ImportReport } from '../report.js'
 import { ignoreKeys, isTrue, listAt, mapAt, numberIn, refuseKeys, textsIn } from './context.js'
 

@@ -2,7 +2,7 @@
  * Routes from groups of deployments with one name, aliases, wildcards and fallbacks; and the limits of single
  * deployments.
  */
-import { isObject, type JsonObject } from '../../../formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../base/json.js'
 import { without } from '../../../accounts/changes/field-types.js'
 import type { ImportedModel } from '../report.js'
 import { isSet, type ImportContext } from './context.js'

@@ -2,7 +2,7 @@
  * The upstreams of an import: one for each distinct set of vendor, address, credential, headers, timeouts and
  * forced members, named after the preset or dialect, then `-2`, `-3` in the order of the file.
  */
-import type { JsonObject } from '../../../formats/chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 
 /** An upstream that deployments share. */
 interface ImportedUpstream {

@@ -3,7 +3,7 @@
  * model. Virtual keys are on Portkey's servers, so that their targets are not carried.
  */
 import type { Path } from '../../../config/config-problem.js'
-import { isObject, type JsonObject, type JsonValue } from '../../../formats/chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { isSet, listAt, mapAt, numberIn, textsIn } from '../litellm/context.js'
 import { ImportedUpstreams } from '../litellm/upstreams.js'
 import { gatewayText, type ImportResult } from '../litellm/import-litellm.js'

@@ -2,7 +2,7 @@
 import { withoutSlashes } from '../../../config/platform-settings.js'
 import { PRESET_NAMES, PRESETS, type PresetName } from '../../../config/presets.js'
 import type { Path } from '../../../config/config-problem.js'
-import type { JsonObject } from '../../../formats/chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import { textsIn } from '../litellm/context.js'
 import type { ImportedUpstreams } from '../litellm/upstreams.js'
 import type { ImportReport } from '../report.js'

@@ -1,7 +1,7 @@
 /** The audit log: pages with filters, and a file of all entries that match. */
 import { csvCell } from '../../../ledger/export-columns.js'
 import type { AuditEntry, AuditPage, AuditSearch } from '../../../store/audit-trail.js'
-import type { JsonValue } from '../../../formats/chat/json.js'
+import type { JsonValue } from '../../../base/json.js'
 import { differencesOf } from '../../../accounts/changes/decide.js'
 import { sendCsv } from '../csv-reply.js'
 import {

@@ -1,7 +1,7 @@
 /** The labels of a key over time, from the audit log. */
 import type { ApiKey } from '../../../accounts/account.js'
 import { NO_LABELS, type Labels } from '../../../accounts/labels.js'
-import { isObject, stringOf, type JsonObject } from '../../../formats/chat/json.js'
+import { isObject, stringOf, type JsonObject } from '../../../base/json.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import type { Store } from '../../../store/store.js'
 import type { KeyDetailReply } from '../schema/schema.js'

@@ -3,7 +3,7 @@ import type { Account, ApiKey, KeyLimits } from '../../../accounts/account.js'
 import { changeKey, createKey, revokeKey, rotateKey } from '../../../accounts/changes/change-keys.js'
 import type { Labels } from '../../../accounts/labels.js'
 import { shownAmounts } from '../../../config/schema/limits-schema.js'
-import type { JsonObject } from '../../../formats/chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import {
   KEY_COLUMNS,
   NO_USE,
@@ -223,7 +223,7 @@ function settingsIn(settings: KeySettings): JsonObject {
   }
 }
 
-/** A time as text; a number that is none as it is. */
+/** A time as text; a number that is none unchanged. */
 function timeIn(ms: number | null): string | number | null {
   const time = new Date(ms ?? Number.NaN)
   return Number.isNaN(time.getTime()) ? ms : time.toISOString()

@@ -1,7 +1,7 @@
 /** Usage: sums over time and by group, as JSON and as CSV files. */
 import { GatewayError } from '../../../errors.js'
 import { csvCell, usd } from '../../../ledger/export-columns.js'
-import { adminTurns } from '../../../store/turn-queue.js'
+import { adminTurns } from '../../../base/turn-queue.js'
 import type { SumQuery, UsageSum } from '../../../store/usage-queries.js'
 import { sendCsv } from '../csv-reply.js'
 import {

@@ -11,7 +11,7 @@ import { memberChange, userChange } from '../../../accounts/changes/audit-text.j
 import { changeUser, ensureUser, setMember } from '../../../accounts/members.js'
 import { GatewayError } from '../../../errors.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
-import { adminTurns } from '../../../store/turn-queue.js'
+import { adminTurns } from '../../../base/turn-queue.js'
 import { notFound } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'

@@ -30,7 +30,7 @@ export const keyLimits = z.strictObject({
   nanoUsdPerMonth: nanoUsd.optional(),
 })
 
-/** Limits that a request wants; `accounts/changes` checks the amounts. */
+/** Limits in a request; `accounts/changes` checks the amounts. */
 export const wantedLimits = z.strictObject({
   requestsPerMinute: z.number().optional(),
   tokensPerMinute: z.number().optional(),
@@ -108,7 +108,7 @@ export const doneReply = z.strictObject({})
 export type ErrorReply = z.output<typeof errorReply>
 /** An empty reply. */
 export type DoneReply = z.output<typeof doneReply>
-/** Limits that a request wants. */
+/** Limits in a request. */
 export type WantedLimits = z.output<typeof wantedLimits>
 /** Limits of a plan's keys, or of one key. */
 export type KeyLimits = z.output<typeof keyLimits>

@@ -8,7 +8,7 @@ import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { roleOf, type Account, type Member, type User } from '../../../accounts/account.js'
 import { isUnproven, withEffectiveRole } from '../../../accounts/address-proof.js'
 import { GatewayError } from '../../../errors.js'
-import { isObject } from '../../../formats/chat/json.js'
+import { isObject } from '../../../base/json.js'
 import type { Store } from '../../../store/store.js'
 
 /**

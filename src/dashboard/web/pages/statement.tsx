@@ -22,7 +22,7 @@ export function StatementPage() {
   const asked = { id: month, account: scope }
   const [search, after] = [query.get('search'), query.get('after')]
   const resource = useResource('/statements/{id}', { ...asked, search, after })
-  // A figure never stands under the name of another month or account.
+  // A figure is never shown under the name of another month or account.
   const data = resource.stale && !isPartOf(resource.data, month, scope) ? null : resource.data
   return (
     <Page

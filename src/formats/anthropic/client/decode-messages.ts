@@ -3,7 +3,7 @@
  * Consecutive messages of one role are one turn, as in Anthropic's API.
  */
 import { ConversationCalls } from '../../chat/conversation-calls.js'
-import { objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { objectOf, stringOf, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { LongText, longTextOf, longTextPart } from '../../chat/long-text.js'
 import type {
   Message,

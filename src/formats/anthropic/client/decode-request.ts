@@ -7,7 +7,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError } from '../../../errors.js'
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { effortOfClaudeBudget } from '../../chat/thinking-budgets.js'
 import type { Endpoint, BetaOptions } from '../../dialect.js'

@@ -6,7 +6,7 @@
  */
 import { isClosed } from '../../chat/json-schema.js'
 import { hostedTool } from '../../chat/hosted-tools.js'
-import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
 import type { ResponseFormat, Tool, ToolChoice } from '../../chat/request.js'
 import { cacheMark } from '../../wire/prompt-cache-markers.js'
 import {

@@ -5,7 +5,7 @@
  */
 import type { Citation, FinishReason } from '../../chat/event.js'
 import type { Reply, ReplyBlock } from '../../chat/fold.js'
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { Usage } from '../../chat/usage.js'
 import type { Choice, Seed } from '../../dialect.js'

@@ -7,7 +7,7 @@
  * Source: Claude API reference, "Streaming messages", and recorded streams, read 2026-11-22.
  */
 import type { ChatEvent, Citation } from '../../chat/event.js'
-import { type JsonObject, isObject, stringOf } from '../../chat/json.js'
+import { type JsonObject, isObject, stringOf } from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { mergeUsage, type Usage } from '../../chat/usage.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'

@@ -5,7 +5,7 @@
  * Source: Claude API docs, "Server tools", read 2026-11-20: the client sends the assistant's content back
  * unchanged as the last message, and the id of the container.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { demandsCall } from '../../chat/must-call.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { Continuation } from '../../dialect.js'

@@ -5,7 +5,7 @@
  * earlier ones end, so that interleaved blocks and missing stops lose no content.
  */
 import type { EventSink, Citation, ChatEvent } from '../../chat/event.js'
-import { arrayOf, isObject, stringOf, objectOf, type JsonObject } from '../../chat/json.js'
+import { arrayOf, isObject, stringOf, objectOf, type JsonObject } from '../../../base/json.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import type { ClientProperties } from '../../wire/property-names.js'
 import { parseJson, PROVIDER, CUSTOM_INPUT } from '../constants.js'

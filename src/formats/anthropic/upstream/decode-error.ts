@@ -3,7 +3,7 @@
  * The kind depends on the status and `type`; of messages only that for a context overflow is matched.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { bodyText, errorIn, errorText } from '../../wire/error-text.js'
 import { retryAfterSeconds } from '../../wire/retry-after.js'

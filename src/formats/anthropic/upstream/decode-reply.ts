@@ -3,7 +3,14 @@
  */
 import type { WireError } from '../../../errors.js'
 import type { EventSink, ChatEvent, FinishReason } from '../../chat/event.js'
-import { isObject, numberOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import {
+  isObject,
+  numberOf,
+  objectOf,
+  stringOf,
+  type JsonObject,
+  type JsonValue,
+} from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { errorIn } from '../../wire/error-text.js'

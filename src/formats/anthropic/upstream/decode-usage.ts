@@ -2,7 +2,7 @@
  * Anthropic's usage: the counts, and the options that change the price of tokens.
  */
 import { withCalls } from '../../chat/hosted-tools.js'
-import { arrayOf, isObject, stringOf, type JsonObject } from '../../chat/json.js'
+import { arrayOf, isObject, stringOf, type JsonObject } from '../../../base/json.js'
 import { tokenCount, type Usage, type UsageElsewhere } from '../../chat/usage.js'
 import { isPricedGeo, usageOf, UsageMeter } from '../../wire/usage-meter.js'
 

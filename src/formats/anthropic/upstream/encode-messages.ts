@@ -4,7 +4,7 @@
  * final assistant turn.
  */
 import type { GatewayError } from '../../../errors.js'
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import type { ModelFacts } from '../../chat/model-facts.js'
 import type {
   AssistantPart,

@@ -4,7 +4,7 @@
  */
 import type { WireError } from '../../../errors.js'
 import { requestsFreeformJson } from '../../chat/json-schema.js'
-import { arrayOf, isObject, membersOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { arrayOf, isObject, membersOf, type JsonObject, type JsonValue } from '../../../base/json.js'
 import type { ModelFacts } from '../../chat/model-facts.js'
 import { demandsCall } from '../../chat/must-call.js'
 import type { ChatRequest } from '../../chat/request.js'

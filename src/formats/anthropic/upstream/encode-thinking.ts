@@ -2,7 +2,7 @@
  * Encodes a reasoning effort as `thinking` and `output_config.effort`, and the sampling parameters that the
  * model accepts with them. A model without facts is treated like the newest models.
  */
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import type { ModelFacts } from '../../chat/model-facts.js'
 import { demandsCall } from '../../chat/must-call.js'
 import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'

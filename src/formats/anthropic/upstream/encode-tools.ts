@@ -1,7 +1,7 @@
 /**
  * Encodes tools and `tool_choice`. Keeps the client's order of tools, which prompt caching depends on.
  */
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import type { ChatRequest, Tool } from '../../chat/request.js'
 import { SchemaBudget } from '../../chat/json-schema.js'
 import type { EncodeContext, Losses } from '../../dialect.js'

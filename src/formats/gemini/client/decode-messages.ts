@@ -3,7 +3,7 @@
  * Google's SDKs keep each chunk of a stream as a content of its own.
  */
 import { ConversationCalls } from '../../chat/conversation-calls.js'
-import { stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { stringOf, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { longTextOf, longTextPart } from '../../chat/long-text.js'
 import type {
   NativeField,

@@ -6,7 +6,7 @@
  */
 import { addHosted, addUnseen, hostedToolName, isHarmless } from '../../chat/hosted-tools.js'
 import { isClosed } from '../../chat/json-schema.js'
-import { type JsonObject, type JsonValue, isObject } from '../../chat/json.js'
+import { type JsonObject, type JsonValue, isObject } from '../../../base/json.js'
 import type {
   AssistantPart,
   ChatRequest,

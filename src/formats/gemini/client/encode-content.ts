@@ -3,7 +3,7 @@
  * whose text is hidden from the client is added to the next part that can carry it.
  */
 import type { Citation } from '../../chat/event.js'
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { parseExact, stringifyExact } from '../../wire/json/exact-numbers.js'
 import { quote } from '../../wire/json/write-json.js'
 import { writeReasoningToken, type Thought } from '../../wire/reasoning-token.js'

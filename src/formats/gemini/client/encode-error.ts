@@ -4,7 +4,7 @@
  * Source: google.aip.dev/193 and google/rpc/error_details.proto, read 2026-11-20.
  */
 import { statusOf, waitSecondsOf, type WireError } from '../../../errors.js'
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import { withoutSecrets } from '../../wire/openai/error-body.js'
 import { renameErrorField } from '../../wire/request-fields.js'
 import { fieldNames } from '../../wire/scalar-fields.js'

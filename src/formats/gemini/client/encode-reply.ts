@@ -3,7 +3,7 @@
  */
 import type { TokenLogprob, Logprob, FinishReason } from '../../chat/event.js'
 import type { Reply, ReplyBlock } from '../../chat/fold.js'
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { totalTokens, type Usage } from '../../chat/usage.js'
 import type { Choice, Seed } from '../../dialect.js'

@@ -4,7 +4,7 @@
  *
  * Source: protobuf.dev, "ProtoJSON Format"; both spellings are in recorded requests of Google's SDKs.
  */
-import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
 import { given, object, refuse } from '../../wire/json/check-fields.js'
 
 const INTEGER = /^-?\d{1,15}$/

@@ -2,7 +2,7 @@
  * Decodes Google's errors: HTTP errors and errors inside a stream.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../base/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../../wire/upstream-errors.js'
 import { bodyText, errorIn, errorText } from '../../wire/error-text.js'

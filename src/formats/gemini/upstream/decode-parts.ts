@@ -11,7 +11,7 @@ import {
   stringOf,
   type JsonObject,
   type JsonValue,
-} from '../../chat/json.js'
+} from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { PROVIDER, CUSTOM_INPUT } from '../constants.js'

@@ -20,7 +20,7 @@ import {
   objectOf,
   type JsonObject,
   type JsonValue,
-} from '../../chat/json.js'
+} from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder, ChoicesDecoder } from '../../dialect.js'
 import { bodyText, errorIn } from '../../wire/error-text.js'

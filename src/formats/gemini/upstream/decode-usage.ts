@@ -1,6 +1,6 @@
 /** Gemini's token counts, by kind of content too, and the calls of Google's tools. */
 import { addCalls, withCalls, type CallCounts } from '../../chat/hosted-tools.js'
-import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../../chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../../../base/json.js'
 import { tokenCount, type TokenKind, type Usage } from '../../chat/usage.js'
 import { UsageMeter } from '../../wire/usage-meter.js'
 

@@ -3,7 +3,7 @@
  * messages up to it, because signed thoughts and caches depend on the exact prefix.
  */
 import { GatewayError } from '../../../errors.js'
-import { isObject, type JsonObject } from '../../chat/json.js'
+import { isObject, type JsonObject } from '../../../base/json.js'
 import type {
   AssistantPart,
   Message,

@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../../errors.js'
 import { SchemaBudget } from '../../chat/json-schema.js'
-import { arrayOf, objectOf, stringOf, isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { arrayOf, objectOf, stringOf, isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import type { ModelFacts } from '../../chat/model-facts.js'
 import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
 import { geminiBudget } from '../../chat/thinking-budgets.js'

@@ -5,7 +5,7 @@
  */
 import { pointerName, SchemaBudget } from '../../chat/json-schema.js'
 import { GEMINI_KEYWORDS } from '../../vendors.js'
-import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../../base/json.js'
 
 /** Maximum depth; deeper subschemas become `{}`. OpenAI allows 10 levels, Google documents no limit. */
 const MAX_DEPTH = 48

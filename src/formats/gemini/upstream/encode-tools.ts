@@ -2,7 +2,7 @@
  * Encodes tools and the tool choice. Keeps the client's order of tools, which prompt caching depends on.
  */
 import { SchemaBudget } from '../../chat/json-schema.js'
-import { isObject, type JsonObject } from '../../chat/json.js'
+import { isObject, type JsonObject } from '../../../base/json.js'
 import type { ChatRequest, Tool, ToolChoice } from '../../chat/request.js'
 import type { Losses } from '../../dialect.js'
 import { SCHEMA_RULES } from '../../vendors.js'

@@ -18,7 +18,7 @@ import {
   type MediaSource,
 } from '../../chat/request.js'
 import { ConversationCalls } from '../../chat/conversation-calls.js'
-import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../../base/json.js'
 import { addHosted, hostedToolName } from '../../chat/hosted-tools.js'
 import * as check from '../../wire/json/check-fields.js'
 import {

@@ -5,7 +5,7 @@
  */
 import type { TokenLogprob, Citation, Logprob, FinishReason } from '../../chat/event.js'
 import type { Reply, ToolBlock } from '../../chat/fold.js'
-import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { totalTokens, type Usage } from '../../chat/usage.js'
 import type { Choice, Seed } from '../../dialect.js'

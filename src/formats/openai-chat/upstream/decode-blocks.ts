@@ -7,7 +7,14 @@
  * call when its arguments are a whole JSON value or the reply ends.
  */
 import type { Citation, EventSink } from '../../chat/event.js'
-import { isObject, numberOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import {
+  isObject,
+  numberOf,
+  objectOf,
+  stringOf,
+  type JsonObject,
+  type JsonValue,
+} from '../../../base/json.js'
 import { JsonCompletion } from '../../chat/json-completion.js'
 import { CallIds } from '../../wire/openai/tools.js'
 import { thoughtSignature } from '../reasoning-state.js'

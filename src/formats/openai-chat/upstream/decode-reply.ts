@@ -18,7 +18,7 @@ import {
   stringOf,
   type JsonObject,
   type JsonValue,
-} from '../../chat/json.js'
+} from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder, ChoicesDecoder } from '../../dialect.js'
 import { FrameShapes } from '../../wire/frames/frame-shapes.js'

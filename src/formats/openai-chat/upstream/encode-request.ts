@@ -4,7 +4,7 @@
  *
  * Source: OpenAI API reference, "Create chat completion", read 2026-11-20.
  */
-import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
 import type { ModelFacts } from '../../chat/model-facts.js'
 import type {
   ChatRequest,

@@ -5,7 +5,7 @@
  * Source: OpenAI API reference, "Create a model response", and the types of its SDK 6.49, read 2026-11-29.
  */
 import { isLocalShell } from '../../chat/hosted-tools.js'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../base/json.js'
 import type { ChatRequest, ClientToolType, Tool } from '../../chat/request.js'
 import { finiteObject, given } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'

@@ -16,7 +16,7 @@ import type {
   ImagePart,
 } from '../../chat/request.js'
 import { ConversationCalls } from '../../chat/conversation-calls.js'
-import { isObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../../chat/json.js'
+import { isObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../../../base/json.js'
 import { longTextOf, longTextPart } from '../../chat/long-text.js'
 import * as check from '../../wire/json/check-fields.js'
 import {

@@ -8,7 +8,7 @@ import { GatewayError } from '../../../errors.js'
 import { VERBOSITY } from '../fields.js'
 import { clientFunction, clientFunctionName, clientToolType, joinedName } from './client-tools.js'
 import { addHosted, hostedTool } from '../../chat/hosted-tools.js'
-import { arrayOf, type JsonObject, type JsonValue, objectOf, stringOf } from '../../chat/json.js'
+import { arrayOf, type JsonObject, type JsonValue, objectOf, stringOf } from '../../../base/json.js'
 import type {
   ChatRequest,
   ClientToolType,

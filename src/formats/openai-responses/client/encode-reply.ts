@@ -1,7 +1,7 @@
 /** Encodes a whole reply as a response object. */
 import type { Citation, Logprob, TokenLogprob } from '../../chat/event.js'
 import type { Reply, ReplyBlock } from '../../chat/fold.js'
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { Seed } from '../../dialect.js'
 import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'

@@ -1,5 +1,5 @@
 /** How requests refer to stored responses, and how a stored response becomes the input of a later request. */
-import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../../base/json.js'
 import type { ExpandedRequest, StoredItem, StoredReply, ReplyStorage } from '../../chat/stored-reply.js'
 import { refuse } from '../../wire/json/check-fields.js'
 import { isReasoningToken } from '../../wire/reasoning-token.js'

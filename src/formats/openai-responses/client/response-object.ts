@@ -5,7 +5,7 @@
  */
 import type { WireError } from '../../../errors.js'
 import type { FinishReason } from '../../chat/event.js'
-import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
 import { longTextOf } from '../../chat/long-text.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { totalTokens, type Usage } from '../../chat/usage.js'

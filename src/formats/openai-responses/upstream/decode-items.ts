@@ -4,7 +4,7 @@
  * one item another id in each event.
  */
 import { logprobOf, type TokenLogprob, type Citation, type Logprob } from '../../chat/event.js'
-import { arrayOf, objectOf, stringOf, numberOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { arrayOf, objectOf, stringOf, numberOf, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { stateOf } from '../reasoning-state.js'
 import type { Blocks, Block, Head } from './emit-blocks.js'
 

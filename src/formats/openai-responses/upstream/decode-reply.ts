@@ -18,7 +18,7 @@ import {
   stringOf,
   type JsonObject,
   type JsonValue,
-} from '../../chat/json.js'
+} from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { errorIn } from '../../wire/error-text.js'

@@ -4,7 +4,7 @@
  * are kept until it is complete.
  */
 import type { Citation, EventSink, TokenLogprob } from '../../chat/event.js'
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import { CallIds } from '../../wire/openai/tools.js'
 
 /** The start of a block. */

@@ -12,7 +12,7 @@ import {
   type JsonObject,
   type JsonValue,
   stringOf,
-} from '../../chat/json.js'
+} from '../../../base/json.js'
 import { acceptsSampling, type ModelFacts } from '../../chat/model-facts.js'
 import {
   nearestEffort,

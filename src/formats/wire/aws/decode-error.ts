@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ErrorKind, WireError } from '../../../errors.js'
-import { isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
 import { bodyText } from '../error-text.js'
 import { retryAfterSeconds } from '../retry-after.js'
 import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../upstream-errors.js'

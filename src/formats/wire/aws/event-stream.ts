@@ -7,9 +7,9 @@
  */
 import { crc32 } from 'node:zlib'
 import type { WireError } from '../../../errors.js'
-import { isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
 import { PART_BYTES, SseFramer, type Framing, type FrameSink, type SseOptions } from '../frames/sse-framer.js'
-import type { Steps } from '../steps.js'
+import type { Steps } from '../../../base/steps.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../upstream-errors.js'
 import { anthropicErrorOf } from './decode-error.js'
 

@@ -3,7 +3,7 @@
  * slots. Such a frame is valid JSON without being parsed, and is read by parsing its slots alone, which costs
  * a fraction of `JSON.parse`.
  */
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 
 /** Shapes that are kept at a time: text, reasoning, calls and choices alternate in a stream. */
 const MAX_SHAPES = 4

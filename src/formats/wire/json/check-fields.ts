@@ -3,7 +3,7 @@
  * it. `refused` is the error of a valid field that an upstream cannot express.
  */
 import { GatewayError, malformed } from '../../../errors.js'
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 
 /** Throws `GatewayError(malformed_request)`: the path is its `param` and begins the message. */
 export function refuse(path: string, rule: string): never {

@@ -3,8 +3,8 @@
  * have ids of 17 to 20 digits, and `1e400` would become `null`. In between, such a number is a string that
  * begins with a mark, a Unicode noncharacter, which is reserved for use inside a program.
  */
-import type { JsonObject, JsonValue } from '../../chat/json.js'
-import { atOnce, type Steps } from '../steps.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
+import { atOnce, type Steps } from '../../../base/steps.js'
 
 const MARK = '\uFDD0'
 /** Integers of up to 15 digits are exact. */

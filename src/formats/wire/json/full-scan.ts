@@ -3,7 +3,7 @@
  * contents of strings and numbers are checked by `JSON.parse`.
  */
 import { malformed, type GatewayError } from '../../../errors.js'
-import type { Steps } from '../steps.js'
+import type { Steps } from '../../../base/steps.js'
 import { DATA_BYTES, isInlineData, type Range } from './long-strings.js'
 import type { ScanResult, Member } from './quick-scan.js'
 

@@ -4,9 +4,9 @@
  * the data, or by a text that is decoded when it is first read.
  */
 import { transcode } from 'node:buffer'
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { LongText, putLongText } from '../../chat/long-text.js'
-import { atOnce, type Steps } from '../steps.js'
+import { atOnce, type Steps } from '../../../base/steps.js'
 
 /** The inside of a string in the body's bytes. */
 export interface Range {

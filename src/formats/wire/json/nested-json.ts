@@ -3,7 +3,7 @@
  * require as objects. The limits of `parseObject` do not cover these texts, so depth and tokens are limited
  * here.
  */
-import type { JsonValue } from '../../chat/json.js'
+import type { JsonValue } from '../../../base/json.js'
 import { parseExact } from './exact-numbers.js'
 
 /** The limit of a body: serialising the value uses the stack. */

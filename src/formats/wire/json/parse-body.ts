@@ -5,13 +5,13 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { malformed } from '../../../errors.js'
-import { isObject } from '../../chat/json.js'
-import type { JsonObject, JsonValue } from '../../chat/json.js'
+import { isObject } from '../../../base/json.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
 import { markToolNumbers, parseExact } from './exact-numbers.js'
 import { quickScan, type ScanResult, type Member } from './quick-scan.js'
 import { putData, withoutData } from './long-strings.js'
 import { parseOrNull, FullScan, type ScanOptions } from './full-scan.js'
-import { atOnce, type Steps } from '../steps.js'
+import { atOnce, type Steps } from '../../../base/steps.js'
 
 /** A body that passed every check. */
 export interface ParsedObject {

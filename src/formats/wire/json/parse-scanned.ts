@@ -1,6 +1,6 @@
 /** Parses a large JSON text in steps, after it was scanned. */
-import type { JsonValue } from '../../chat/json.js'
-import type { Steps } from '../steps.js'
+import type { JsonValue } from '../../../base/json.js'
+import type { Steps } from '../../../base/steps.js'
 import { parseExactSteps } from './exact-numbers.js'
 import { putData, withoutData } from './long-strings.js'
 import type { ReplyScan } from './reply-scan.js'

@@ -2,7 +2,7 @@
  * Scans the bytes of a JSON text before it is parsed, and decides quickly whether it is within the limits. If
  * the quick scan cannot decide, the full scan does.
  */
-import type { Steps } from '../steps.js'
+import type { Steps } from '../../../base/steps.js'
 import { longString, type Range } from './long-strings.js'
 import { PAUSED, STEP_BYTES, StringScan } from './string-scan.js'
 

@@ -2,7 +2,7 @@
  * Edits the top-level members of a JSON object in its bytes. Unchanged members keep their bytes: large
  * integers, key order and escapes are preserved.
  */
-import type { JsonValue } from '../../chat/json.js'
+import type { JsonValue } from '../../../base/json.js'
 import type { Member } from './quick-scan.js'
 
 /** Sets (or, with `json: null`, removes) one top-level key of a JSON object in place. */

@@ -4,8 +4,8 @@
  * again. Other texts are serialised in fragments.
  */
 import { transcode } from 'node:buffer'
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
-import { atOnce, type Steps } from '../steps.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
+import { atOnce, type Steps } from '../../../base/steps.js'
 import { stringifyExact } from './exact-numbers.js'
 import { DATA_BYTES, isAsWritten } from './long-strings.js'
 import type { Edit } from './splice.js'

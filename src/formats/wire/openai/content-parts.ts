@@ -2,7 +2,7 @@
  * Content parts that chat completions and Responses have in common: lists of parts, text and audio.
  * A long text stays encoded until it is read.
  */
-import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
 import { LongText, longTextOf, longTextPart } from '../../chat/long-text.js'
 import type { AssistantPart, AudioPart, FilePart, ImagePart, TextPart, UserPart } from '../../chat/request.js'
 import { withCacheMark } from '../prompt-cache-markers.js'

@@ -5,7 +5,7 @@
  * Source: OpenAI API reference, "Error codes", and recorded error bodies, read 2026-11-20.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject, type JsonObject, stringOf } from '../../chat/json.js'
+import { isObject, type JsonObject, stringOf } from '../../../base/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { retryAfterSeconds } from '../retry-after.js'
 import { bodyText, errorIn, errorText } from '../error-text.js'

@@ -1,7 +1,7 @@
 /**
  * Tables of field rules, and the rules of fields that chat completions and Responses have in common.
  */
-import type { JsonValue } from '../../chat/json.js'
+import type { JsonValue } from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { finiteObject, given, object, refuse, string } from '../json/check-fields.js'
 import { readField, type ScalarField } from '../scalar-fields.js'

@@ -2,7 +2,7 @@
  * Response formats (`response_format`, `text.format`) as chat completions and Responses share them: text,
  * JSON, and JSON by a schema.
  */
-import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
 import type { ResponseFormat } from '../../chat/request.js'
 import { boolean, finiteObject, given, oneOf, string } from '../json/check-fields.js'
 import { toolName } from './tools.js'

@@ -2,7 +2,7 @@
  * Tools and tool choices as chat completions and Responses share them. Chat completions nests the
  * members under the tool's type; Responses has them in the tool itself.
  */
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../../base/json.js'
 import type { Tool, ToolChoice } from '../../chat/request.js'
 import { boolean, finiteObject, given, string, refuse } from '../json/check-fields.js'
 import { shortHash } from '../sha256.js'

@@ -5,7 +5,7 @@
  * Sources: OpenRouter "Model Fallbacks", "Provider Routing", "Plugins", "Presets"; LiteLLM "Fallbacks",
  * "Router"; Vercel AI Gateway "Provider Options"; vLLM "Sampling Parameters"; read 2026-11-22.
  */
-import { isObject, type JsonObject } from '../../chat/json.js'
+import { isObject, type JsonObject } from '../../../base/json.js'
 import type { Edit } from '../json/splice.js'
 
 /** Fields that choose another model or provider, or work that is charged in addition to tokens. */

@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasName, MAX_LEVELS, type Account, type ApiKey, type User } from '../../../accounts/account.js'
 import { numberedNames, accountNameOf } from '../../../accounts/names.js'
-import type { Steps } from '../../../formats/wire/steps.js'
+import type { Steps } from '../../../base/steps.js'
 import {
   decisionSteps,
   isAnyNameTaken,
@@ -27,7 +27,7 @@ import {
   writeUser,
 } from '../../records/account-and-key-records.js'
 import { renamedKeys } from '../../records/former-accounts.js'
-import { adminTurns } from '../../turn-queue.js'
+import { adminTurns } from '../../../base/turn-queue.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseAccount, parseKey, parseRecord } from '../connection/parse-replies.js'
 import type { AccountTree } from './account-tree.js'
@@ -458,6 +458,6 @@ function keysOfAccount(id: string): string[] {
 }
 
 /** Order and number of live keys are stored beside the record in Redis, not in it. */
-export function accountText(account: Account): string {
+function accountText(account: Account): string {
   return writeAccount({ account, order: 0, liveKeys: 0 })
 }

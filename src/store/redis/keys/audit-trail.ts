@@ -11,9 +11,9 @@ import { isName, type RedisEngine } from '../connection/redis-engine.js'
 import { accountKey, emailKey, pendingAuditKey, TREE_KEYS, userKey } from './key-names.js'
 import { loadScript, type Argument, type Script } from '../connection/script.js'
 import { MISMATCH, parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
-import { adminTurns } from '../../turn-queue.js'
+import { adminTurns } from '../../../base/turn-queue.js'
 import type { StoreCapacity } from '../../store.js'
-import type { Steps } from '../../../formats/wire/steps.js'
+import type { Steps } from '../../../base/steps.js'
 import {
   isPastFilter,
   matchesAudit,

@@ -2,7 +2,7 @@
  * The owners of providers' objects in Redis: records by upstream and id, with an index by expiry time and one
  * for each account, all in one slot.
  */
-import { isObject, objectOf, stringOf } from '../../../formats/chat/json.js'
+import { isObject, objectOf, stringOf } from '../../../base/json.js'
 import { endOf, type ProviderObject, type ProviderObjects } from '../../provider-objects.js'
 import type { StoreCapacity } from '../../store.js'
 import { isName, type RedisEngine } from '../connection/redis-engine.js'

@@ -2,7 +2,7 @@
  * Encrypted records of requests in Redis: for each kind the heads and the values by id, an index by expiry
  * time, and the size of the values, all in one slot.
  */
-import { isObject, numberOf, stringOf } from '../../../formats/chat/json.js'
+import { isObject, numberOf, stringOf } from '../../../base/json.js'
 import {
   isSelected,
   MAX_LISTED_RECORDS,

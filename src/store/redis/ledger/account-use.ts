@@ -3,7 +3,7 @@
  * entries that it removes in the same script. A field is `MONTH\0PATH\0KEY\0MODEL\0LABELS`, its value the
  * figures of `ACCOUNT_FIGURES` with spaces between them.
  */
-import { adminTurns } from '../../turn-queue.js'
+import { adminTurns } from '../../../base/turn-queue.js'
 import { unavailable } from '../../store-errors.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import {

@@ -10,7 +10,7 @@
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { countersOf, propertiesOf } from '../../records/count-usage.js'
-import { adminTurns } from '../../turn-queue.js'
+import { adminTurns } from '../../../base/turn-queue.js'
 import { listOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 

@@ -3,7 +3,7 @@
  * that have not been moved. Long reads are split into batches.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { objectOf } from '../../../formats/chat/json.js'
+import { objectOf } from '../../../base/json.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import { readEntry } from '../../records/entry-text.js'
 import { SHARED_TEXTS, unpackEntry } from '../../records/packed-entry.js'

@@ -6,7 +6,7 @@
  * whole until the account has another entry, and the ended days until one of them has changed. An account
  * counts the entries that came after the end of their day (`past`).
  */
-import { adminTurns } from '../../turn-queue.js'
+import { adminTurns } from '../../../base/turn-queue.js'
 import type { GroupUse, GroupUseQuery, KeyUse, KeyUseQuery } from '../../usage-queries.js'
 import { addUse, byCost } from '../../records/count-usage.js'
 import { listOf } from '../connection/parse-replies.js'

@@ -7,7 +7,7 @@
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { readEntry } from '../../records/entry-text.js'
 import { addCounter, newSum } from '../../records/count-usage.js'
-import { adminTurns } from '../../turn-queue.js'
+import { adminTurns } from '../../../base/turn-queue.js'
 import { listOf } from '../connection/parse-replies.js'
 import { cellText, countsIn, parseCell, readBucket } from './cells.js'
 import { timePrefix } from './entry-names.js'

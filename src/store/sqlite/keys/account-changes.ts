@@ -1,7 +1,7 @@
 /**
  * Changes of an account with its members and keys in one transaction (`src/store/account-changes.ts`).
  */
-import { atOnce } from '../../../formats/wire/steps.js'
+import { atOnce } from '../../../base/steps.js'
 import {
   decisionSteps,
   isLarge,
@@ -11,7 +11,7 @@ import {
   type AccountReads,
   type AccountState,
 } from '../../account-changes.js'
-import { adminTurns } from '../../turn-queue.js'
+import { adminTurns } from '../../../base/turn-queue.js'
 import type { Engine } from '../engine.js'
 import { apply, conflictOf, type ChangeTables } from './account-writes.js'
 import { encoded, stateIn } from './large-change.js'

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { ApiKey, Member } from '../../../accounts/account.js'
-import type { Steps } from '../../../formats/wire/steps.js'
+import type { Steps } from '../../../base/steps.js'
 import {
   NO_ACCOUNT,
   type AccountConflict,

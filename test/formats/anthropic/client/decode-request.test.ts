@@ -3,7 +3,7 @@
  * decodes valid requests to canonical ones. Method: one row per rule with valid and invalid values.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../../src/base/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
 import { reportNative } from '../../../../src/formats/dialect.js'
 import { clientCodecOf } from '../../../../src/formats/index.js'

@@ -4,13 +4,7 @@
  */
 import t from 'tap'
 import type { ChatEvent } from '../../../../src/formats/chat/event.js'
-import {
-  arrayOf,
-  isObject,
-  objectOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../../../src/formats/chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../../../src/base/json.js'
 import { SseFramer } from '../../../../src/formats/wire/frames/sse-framer.js'
 import { fixtures, skipWithoutFixtures } from '../../../helpers/fixtures.js'
 import { upstreamCodec, request } from '../driver.js'

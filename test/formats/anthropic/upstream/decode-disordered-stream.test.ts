@@ -3,7 +3,7 @@
  * Method: streams built frame by frame, each with one disorder, behind the production grammar.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 import {
   messageDelta,
   BEGIN,

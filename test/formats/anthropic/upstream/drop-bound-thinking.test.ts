@@ -3,7 +3,7 @@
  * thinking. Method: the API's error, and others, for bodies with and without a thinking configuration.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 import type { WireError } from '../../../../src/errors.js'
 import { upstreamCodec } from '../driver.js'
 

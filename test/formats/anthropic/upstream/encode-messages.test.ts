@@ -3,7 +3,7 @@
  * Method: one rule of the specification per test, against the whole `messages` member.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../../src/base/json.js'
 import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { AssistantPart, Message, UserPart } from '../../../../src/formats/chat/request.js'
 import { GatewayError } from '../../../../src/errors.js'

@@ -3,7 +3,7 @@
  * Method: one field at a time, for a model of the newest generation and an older one.
  */
 import t from 'tap'
-import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../../src/base/json.js'
 import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { ChatRequest, ToolChoice } from '../../../../src/formats/chat/request.js'
 import { GatewayError } from '../../../../src/errors.js'

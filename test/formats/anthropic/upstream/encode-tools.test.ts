@@ -3,7 +3,7 @@
  * Method: each form of tool and choice, compared with the members of the body.
  */
 import t from 'tap'
-import { arrayOf, objectOf } from '../../../../src/formats/chat/json.js'
+import { arrayOf, objectOf } from '../../../../src/base/json.js'
 import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { ChatRequest, Tool, ToolChoice } from '../../../../src/formats/chat/request.js'
 import { GatewayError } from '../../../../src/errors.js'

@@ -3,7 +3,7 @@
  * Method: seeded bodies with every kind of content, compared with `stringifyExact`.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../../src/base/json.js'
 import { write } from '../../../../src/formats/anthropic/upstream/encode-request.js'
 import { stringifyExact } from '../../../../src/formats/wire/json/exact-numbers.js'
 import { dice } from '../../../helpers/seeded-random.js'

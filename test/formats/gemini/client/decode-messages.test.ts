@@ -3,7 +3,7 @@
  * Method: hand-written contents with the expected messages.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
 import { writeReasoningToken } from '../../../../src/formats/wire/reasoning-token.js'
 import { call, decoded, HELLO, modelContent, result } from './requests.js'

@@ -4,7 +4,7 @@
  * path.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../../src/base/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
 import { reportNative } from '../../../../src/formats/dialect.js'
 import { decodeCount, decodeRequest } from '../../../../src/formats/gemini/client/decode-request.js'

@@ -1,5 +1,5 @@
 /** Builders for generateContent requests, for the tests of this folder. */
-import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../../src/base/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
 import { decodeRequest } from '../../../../src/formats/gemini/client/decode-request.js'
 

@@ -3,7 +3,7 @@
  * Method: one example per rule of the stream format, through the grammar.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../../src/base/json.js'
 import type { Tool } from '../../../../src/formats/chat/request.js'
 import type { Decoded } from '../../collect-events.js'
 import { chatRequest, chunk, decodeStream, decodeReply } from '../driver.js'

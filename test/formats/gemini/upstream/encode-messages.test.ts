@@ -3,7 +3,7 @@
  * one. Method: one conversation per rule of the format; prefixes of a long one.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 import type { Message, ToolCall, UserPart } from '../../../../src/formats/chat/request.js'
 import { encode, encodeFailure, facts, oldFacts } from '../driver.js'
 

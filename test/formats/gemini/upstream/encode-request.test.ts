@@ -3,7 +3,7 @@
  * Method: one request per rule, compared with the body, the losses or the error.
  */
 import t from 'tap'
-import type { JsonValue } from '../../../../src/formats/chat/json.js'
+import type { JsonValue } from '../../../../src/base/json.js'
 import type {
   ChatRequest,
   ReasoningEffort,

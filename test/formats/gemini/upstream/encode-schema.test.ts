@@ -3,8 +3,8 @@
  * Method: one schema per keyword that is changed, cycles, depth, and the schemas of the recordings.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
-import { isObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../../src/base/json.js'
+import { isObject } from '../../../../src/base/json.js'
 import { relaxSchema } from '../../../../src/formats/gemini/upstream/encode-schema.js'
 
 const KNOWN = new Set(

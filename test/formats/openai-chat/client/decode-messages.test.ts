@@ -3,7 +3,7 @@
  * Method: hand-written conversations with the canonical turns or the path of the mistake.
  */
 import t, { type Test } from 'tap'
-import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../../src/base/json.js'
 import type { Message } from '../../../../src/formats/chat/request.js'
 import { reportNative } from '../../../../src/formats/dialect.js'
 import { decode, refusalOf, requestBody } from '../driver.js'

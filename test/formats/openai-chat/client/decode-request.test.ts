@@ -2,7 +2,7 @@
  * Goal: each rule of a plain field accepts values at its limits, and names the field of values beyond them.
  * Method: one table row per rule with values that pass and values that fail.
  */
-import type { JsonValue } from '../../../../src/formats/chat/json.js'
+import type { JsonValue } from '../../../../src/base/json.js'
 import { check, type Rule } from '../check-rules.js'
 
 const long = (length: number): string => 'x'.repeat(length)

@@ -3,7 +3,7 @@
  * of others.
  * Method: one table row per rule with values that pass and values that fail.
  */
-import type { JsonValue } from '../../../../src/formats/chat/json.js'
+import type { JsonValue } from '../../../../src/base/json.js'
 import { check, type Rule } from '../check-rules.js'
 
 const FN = { type: 'function', function: { name: 'f', parameters: { type: 'object' } } }

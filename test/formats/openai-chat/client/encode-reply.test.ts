@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { ChatEvent, FinishReason } from '../../../../src/formats/chat/event.js'
 import type { Reply } from '../../../../src/formats/chat/fold.js'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 import { ERRORS, type ErrorKind } from '../../../../src/errors.js'
 import { encodeEvents, framesOf, clientCodec, expectObject, request, SEED } from '../driver.js'
 

@@ -3,7 +3,7 @@
  * Method: the whole table is written out, because a changed row breaks clients.
  */
 import t from 'tap'
-import { objectOf } from '../../../../src/formats/chat/json.js'
+import { objectOf } from '../../../../src/base/json.js'
 import { ERRORS, type ErrorKind } from '../../../../src/errors.js'
 import { encodeError, encodeStreamError } from '../../../../src/formats/openai-chat/client/encode-error.js'
 

@@ -3,7 +3,7 @@
  * Method: hand-written bodies with the expected canonical requests.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 import { decode, clientCodec, expectObject, refusalOf, request } from '../driver.js'
 
 const long = (length: number): string => 'x'.repeat(length)

@@ -4,7 +4,7 @@
  * Method: hand-written bodies and facts; the edited bytes and the reported losses are compared.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { Losses } from '../../../../src/formats/dialect.js'
 import { GatewayError } from '../../../../src/errors.js'

@@ -5,7 +5,7 @@
  * forwarded frame must be JSON with the sent content.
  */
 import t from 'tap'
-import { isObject } from '../../../../src/formats/chat/json.js'
+import { isObject } from '../../../../src/base/json.js'
 import { PassthroughStream } from '../../../../src/gateway/streams/passthrough-stream.js'
 import { seededRoll } from '../../../properties/transcript-streams.js'
 import { chunk, upstreamCodec } from '../driver.js'

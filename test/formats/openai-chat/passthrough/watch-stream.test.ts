@@ -5,7 +5,7 @@
  * compared.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 import type { StreamWatcher } from '../../../../src/formats/dialect.js'
 import { chunk, upstreamCodec, usageChunk } from '../driver.js'
 

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { ReplyBlock } from '../../../../src/formats/chat/fold.js'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 import { wireName } from '../../../../src/formats/wire/openai/tools.js'
 import { chunk, decodeBody, decodeFrames, type Decoded, request, usageChunk } from '../driver.js'
 

@@ -3,7 +3,7 @@
  * Method: hand-written statuses, headers and bodies, and all recorded failures.
  */
 import t from 'tap'
-import { stringOf } from '../../../../src/formats/chat/json.js'
+import { stringOf } from '../../../../src/base/json.js'
 import { ERRORS } from '../../../../src/errors.js'
 import { decodeErrorPayload } from '../../../../src/formats/wire/openai/decode-error.js'
 import { fixturesFolder, recordings } from '../../../helpers/fixtures.js'

@@ -4,7 +4,7 @@
  * Method: hand-written canonical requests and facts with the expected bodies and losses.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
 import { upstreamCodec, expectObject, refusalOf, request } from '../driver.js'

@@ -4,13 +4,7 @@
  * Method: requests to a gateway whose upstreams of each format call the tools with scripted arguments.
  */
 import t, { type Test } from 'tap'
-import {
-  arrayOf,
-  objectOf,
-  stringOf,
-  type JsonObject,
-  type JsonValue,
-} from '../../../../src/formats/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../../src/base/json.js'
 import { startGateway, type TestGateway } from '../../../helpers/gateway.js'
 import { startRawUpstream, type Canned, type RawUpstream } from '../../../helpers/raw-upstream.js'
 

@@ -4,7 +4,7 @@
  * Method: tables of valid and invalid values; requests of real clients.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../../src/base/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
 import { clientCodecOf } from '../../../../src/formats/index.js'
 import { GatewayError } from '../../../../src/errors.js'

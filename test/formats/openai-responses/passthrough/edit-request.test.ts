@@ -3,7 +3,7 @@
  * fields.
  */
 import t from 'tap'
-import { objectOf, type JsonObject, type JsonValue } from '../../../../src/formats/chat/json.js'
+import { objectOf, type JsonObject, type JsonValue } from '../../../../src/base/json.js'
 import { openaiResponses } from '../../../../src/formats/openai-responses/index.js'
 import { writeReasoningToken } from '../../../../src/formats/wire/reasoning-token.js'
 

@@ -3,7 +3,7 @@
  * Method: small streams, each with one deviation of real upstreams.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 import { frames, decodeWhole, decodeStream, type Decoded } from '../driver.js'
 
 const BEGUN: JsonObject = {

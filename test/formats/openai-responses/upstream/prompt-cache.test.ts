@@ -4,7 +4,7 @@
  * Method: one request for models with, without and of unknown support.
  */
 import t from 'tap'
-import { arrayOf } from '../../../../src/formats/chat/json.js'
+import { arrayOf } from '../../../../src/base/json.js'
 import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { Message } from '../../../../src/formats/chat/request.js'
 import { encode } from '../driver.js'

@@ -1,6 +1,6 @@
 /** Messages of Bedrock's event streams, encoded by AWS's own library. */
 import { EventStreamCodec } from '@smithy/eventstream-codec'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../../src/base/json.js'
 
 /** AWS's codec. */
 export const awsCodec = new EventStreamCodec(

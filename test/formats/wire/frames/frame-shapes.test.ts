@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { isObject } from '../../../../src/formats/chat/json.js'
+import { isObject } from '../../../../src/base/json.js'
 import { packageFile } from '../../../../src/config/package-file.js'
 import { FrameShapes } from '../../../../src/formats/wire/frames/frame-shapes.js'
 import { seededRoll } from '../../../properties/transcript-streams.js'

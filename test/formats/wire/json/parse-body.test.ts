@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { Test } from 'tap'
-import { isObject, type JsonObject } from '../../../../src/formats/chat/json.js'
+import { isObject, type JsonObject } from '../../../../src/base/json.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { parseObject, parseReply } from '../../../../src/formats/wire/json/parse-body.js'
 import type { ParseOptions } from '../../../../src/formats/wire/json/parse-body.js'

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { quickScan, type Member } from '../../../../src/formats/wire/json/quick-scan.js'
-import { atOnce } from '../../../../src/formats/wire/steps.js'
+import { atOnce } from '../../../../src/base/steps.js'
 import { dice } from '../../../helpers/seeded-random.js'
 
 const BLANKS = ['', ' ', '\n', '\t \r\n']

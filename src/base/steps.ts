@@ -1,6 +1,6 @@
 /**
  * Long work as a generator. It stays synchronous, and each of its steps takes a few milliseconds at most, so
- * that the gateway can serve other requests between them (`store/turn-queue.ts`).
+ * that the gateway can serve other requests between them (`base/turn-queue.ts`).
  */
 
 /** Work in steps. */

@@ -4,7 +4,7 @@
  * data plane have most iterations and half of the time for themselves. Large bodies of the data plane share
  * another one, without rests, because a client waits for each.
  */
-import type { Steps } from '../formats/wire/steps.js'
+import type { Steps } from './steps.js'
 
 /** Steps run in one turn until they have taken this long together. */
 const TURN_MS = 4

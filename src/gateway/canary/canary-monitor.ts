@@ -2,15 +2,15 @@
  * Aborts failing canaries: adds up the attempts that all processes of this gateway report, and takes a target
  * out of use if too many of them failed. Runs in the process that reads the configuration.
  */
-import { labelOf } from './routing/router.js'
-import { generationFields, type AbortConfig, type Snapshot } from '../config/config.js'
-import { isProviderFailure } from '../errors.js'
-import type { Logger } from '../observe/log.js'
-import type { Metrics } from '../observe/metrics/metrics.js'
-import type { Notify } from '../observe/notification.js'
-import type { AttemptResult } from './attempts/attempt-result.js'
-import { RollingSums } from './rolling-sums.js'
-import type { CanaryState } from './routing/router.js'
+import { labelOf } from '../routing/router.js'
+import { generationFields, type AbortConfig, type Snapshot } from '../../config/config.js'
+import { isProviderFailure } from '../../errors.js'
+import type { Logger } from '../../observe/log.js'
+import type { Metrics } from '../../observe/metrics/metrics.js'
+import type { Notify } from '../../observe/notification.js'
+import type { AttemptResult } from '../attempts/attempt-result.js'
+import { RollingSums } from '../../base/rolling-sums.js'
+import type { CanaryState } from '../routing/router.js'
 
 /** All targets that receive no requests while this generation is in force. */
 export interface CanaryOrder {

@@ -2,15 +2,15 @@
  * Requests the model lists of upstreams with `discover: true`, for `GET /v1/models`. Runs in the background:
  * a failure is logged once, and the last list stays in use.
  */
-import { numberOf, objectOf, type JsonValue } from '../formats/chat/json.js'
-import type { ModelFacts } from '../formats/chat/model-facts.js'
-import { factsOfFamily } from '../config/catalogue.js'
-import type { Logger } from '../observe/log.js'
-import { upstreamCodecOf } from '../formats/index.js'
-import { requestPathAt } from './upstreams/upstream-address.js'
-import type { Upstream } from './upstreams/upstreams.js'
-import type { Generation } from './generation.js'
-import { ownHeaders } from './upstream-headers.js'
+import { numberOf, objectOf, type JsonValue } from '../../base/json.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
+import { factsOfFamily } from '../../config/catalogue.js'
+import type { Logger } from '../../observe/log.js'
+import { upstreamCodecOf } from '../../formats/index.js'
+import { requestPathAt } from '../upstreams/upstream-address.js'
+import type { Upstream } from '../upstreams/upstreams.js'
+import type { Generation } from '../generation.js'
+import { ownHeaders } from '../upstream-headers.js'
 
 const EVERY_MS = 300_000
 const TIMEOUT_MS = 10_000

@@ -4,19 +4,19 @@
  *
  * Source: OpenRouter API reference, "List available models", read 2026-11-29.
  */
-import { modelAt } from './routing/router.js'
-import { factsFor } from '../config/catalogue.js'
-import { isConfigured, type Snapshot } from '../config/config.js'
-import { GatewayError } from '../errors.js'
-import type { JsonObject } from '../formats/chat/json.js'
-import { priceAt, type ModelFacts } from '../formats/chat/model-facts.js'
-import type { ChatRequest } from '../formats/chat/request.js'
-import type { ListedModel } from '../formats/dialect.js'
-import { upstreamCodecOf } from '../formats/index.js'
-import type { Prices } from '../ledger/find-price.js'
-import type { Price } from '../ledger/price.js'
-import type { ModelRoute, RouteTarget } from './routing/router.js'
-import { openAiEndpoint } from './upstreams/choose-openai-endpoint.js'
+import { modelAt } from '../routing/router.js'
+import { factsFor } from '../../config/catalogue.js'
+import { isConfigured, type Snapshot } from '../../config/config.js'
+import { GatewayError } from '../../errors.js'
+import type { JsonObject } from '../../base/json.js'
+import { priceAt, type ModelFacts } from '../../formats/chat/model-facts.js'
+import type { ChatRequest } from '../../formats/chat/request.js'
+import type { ListedModel } from '../../formats/dialect.js'
+import { upstreamCodecOf } from '../../formats/index.js'
+import type { Prices } from '../../ledger/find-price.js'
+import type { Price } from '../../ledger/price.js'
+import type { ModelRoute, RouteTarget } from '../routing/router.js'
+import { openAiEndpoint } from '../upstreams/choose-openai-endpoint.js'
 
 /** What a description is made from. */
 interface Sources {

@@ -2,15 +2,15 @@
  * The reply to `GET /v1/models`: the models and aliases that a route matches and the key may use, as JSON
  * text in the client's format. A model without a usable upstream is left out.
  */
-import { allowedModelsFilter } from '../accounts/allowed-models.js'
-import type { DialectChoice, Snapshot } from '../config/config.js'
-import { nearest } from '../config/config-problem.js'
-import { VENDOR_OF, type DialectName, type ListedModel } from '../formats/dialect.js'
-import { modelPagesOf } from '../formats/index.js'
-import type { ModelFacts } from '../formats/chat/model-facts.js'
-import type { PricesInForce } from '../ledger/price-schedule.js'
+import { allowedModelsFilter } from '../../accounts/allowed-models.js'
+import type { DialectChoice, Snapshot } from '../../config/config.js'
+import { nearest } from '../../config/config-problem.js'
+import { VENDOR_OF, type DialectName, type ListedModel } from '../../formats/dialect.js'
+import { modelPagesOf } from '../../formats/index.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
+import type { PricesInForce } from '../../ledger/price-schedule.js'
 import { describeModel } from './describe-model.js'
-import type { Router } from './routing/router.js'
+import type { Router } from '../routing/router.js'
 
 /** Maximum size of the cached lists with their cache keys, in UTF-16 units. */
 const MAX_CACHED_CHARS = 4 * 1024 * 1024

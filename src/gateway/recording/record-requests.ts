@@ -3,12 +3,12 @@
  * after its end. Loaded at the first request of a configuration that records.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { hasAccountOf, type Identity } from '../accounts/account.js'
-import type { RecordConfig } from '../config/schema/record-schema.js'
-import { objectOf, type JsonObject } from '../formats/chat/json.js'
-import { isChat, type ChatRequest } from '../formats/chat/request.js'
-import type { LedgerEntry } from '../ledger/entry.js'
-import type { Logger } from '../observe/log.js'
+import { hasAccountOf, type Identity } from '../../accounts/account.js'
+import type { RecordConfig } from '../../config/schema/record-schema.js'
+import { objectOf, type JsonObject } from '../../base/json.js'
+import { isChat, type ChatRequest } from '../../formats/chat/request.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
+import type { Logger } from '../../observe/log.js'
 import {
   bytesOf,
   chunkOf,
@@ -20,16 +20,16 @@ import {
   type Recording,
   type RecordingHead,
   type WireExchange,
-} from '../policy/encrypted-recordings.js'
-import type { RuleSet } from '../policy/rules/rule-set.js'
-import { ReplyCapture, replyOf } from '../policy/capture-and-replay.js'
-import type { Store } from '../store/store.js'
-import { adminTurns } from '../store/turn-queue.js'
-import type { AttemptResult } from './attempts/attempt-result.js'
-import { isEventStream } from './attempts/read-reply.js'
-import type { Exchange } from './client-exchange.js'
-import type { RequestRecorder, Results } from './phases/phase-results.js'
-import type { Call } from './phases/receive.js'
+} from '../../policy/encrypted-recordings.js'
+import type { RuleSet } from '../../policy/rules/rule-set.js'
+import { ReplyCapture, replyOf } from '../../policy/capture-and-replay.js'
+import type { Store } from '../../store/store.js'
+import { adminTurns } from '../../base/turn-queue.js'
+import type { AttemptResult } from '../attempts/attempt-result.js'
+import { isEventStream } from '../attempts/read-reply.js'
+import type { Exchange } from '../client-exchange.js'
+import type { RequestRecorder, Results } from '../phases/phase-results.js'
+import type { Call } from '../phases/receive.js'
 
 /** Recordings that wait to be written or sent; further ones are dropped. */
 const MAX_WAITING = 100

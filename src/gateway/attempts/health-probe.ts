@@ -2,15 +2,15 @@
  * Active health checks: a `GET` to each upstream with `probe`, through its connection pool, whose result goes
  * to the circuit breaker. Their timers do not keep the process running.
  */
-import { isConfigured, type ProbeConfig, type Config } from '../config/config.js'
-import { upstreamCodecOf } from '../formats/index.js'
-import { ownHeaders } from './upstream-headers.js'
-import type { RequestQueue } from './upstreams/request-queue.js'
-import { requestPathAt } from './upstreams/upstream-address.js'
-import type { ReplyHandler, UpstreamCall } from './upstreams/upstream-call.js'
-import type { Upstream, Upstreams } from './upstreams/upstreams.js'
-import type { Breaker } from './attempts/breaker.js'
-import type { UpstreamStates } from './attempts/upstream-state.js'
+import { isConfigured, type ProbeConfig, type Config } from '../../config/config.js'
+import { upstreamCodecOf } from '../../formats/index.js'
+import { ownHeaders } from '../upstream-headers.js'
+import type { RequestQueue } from '../upstreams/request-queue.js'
+import { requestPathAt } from '../upstreams/upstream-address.js'
+import type { ReplyHandler, UpstreamCall } from '../upstreams/upstream-call.js'
+import type { Upstream, Upstreams } from '../upstreams/upstreams.js'
+import type { Breaker } from './breaker.js'
+import type { UpstreamStates } from './upstream-state.js'
 
 /** The settings of one probe. */
 interface ProbeOptions {
