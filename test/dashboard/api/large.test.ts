@@ -89,6 +89,7 @@ function otherPaths(requestId: string, keyId: string): string[] {
     ...['/keys?limit=200', '/keys?limit=200&state=all', '/keys?limit=200&search=77'],
     ...[`/requests/${requestId}`, '/models/explain?model=gpt-5.4', '/operations', '/providers'],
     ...['/configuration', '/configuration/1', '/accounts', '/accounts?search=team-7'],
+    ...['/account-tree', '/accounts/team-1', '/users'],
     ...['/audit', '/audit?account=all', '/members', '/recordings', `/statements/${MONTH}`],
   ]
 }
@@ -118,7 +119,7 @@ void t.test('every page of a large store', { timeout: 3_600_000 }, async (t) => 
     paths.map((path) =>
       path
         .replace(`/keys/${keyId}`, '/keys/{id}')
-        .replace(/\/(?:request_7|1|\d{4}-\d\d)(?=\?|$)/, '/{id}')
+        .replace(/\/(?:request_7|team-1|1|\d{4}-\d\d)(?=\?|$)/, '/{id}')
         .replace(/\?.*/, ''),
     ),
   )

@@ -27,6 +27,7 @@ interface ModelAccount {
   readonly id: string
   readonly name: string
   readonly requestId: string
+  readonly parent: ModelAccount | null
 }
 
 interface ModelKey {
@@ -48,10 +49,21 @@ class Model {
   readonly users: ModelUser[] = []
   readonly keys: ModelKey[] = []
 
+  /** The roles in the account, and `above` for an owner of an account above it. */
+  rolesIn({ roles }: ModelUser, account: ModelAccount): (AccountRole | 'above')[] {
+    const own = roles.get(account)
+    const found: (AccountRole | 'above')[] = own === undefined ? [] : [own]
+    for (let { parent } = account; parent !== null; { parent } = parent) {
+      if (roles.get(parent) === 'owner') found.push('above')
+    }
+    return found
+  }
+
   /** `yes`, `own` or `no` with a role; null without one, when the account does not exist for the user. */
   permission(user: ModelUser, account: ModelAccount, name: AccessName): string | null {
     const { may } = ACCESS[name]
-    const roles = [user.gatewayRole, user.roles.get(account) ?? null].filter((role) => role !== null)
+    const { gatewayRole } = user
+    const roles = [...(gatewayRole === null ? [] : [gatewayRole]), ...this.rolesIn(user, account)]
     if (roles.length === 0) return null
     const all = roles.map((role) => may[role])
     return all.includes('yes') ? 'yes' : all.includes('own') ? 'own' : 'no'
@@ -66,16 +78,15 @@ async function setModel(stage: Stage): Promise<Model> {
   const model = new Model()
   const { store } = stage
   for (let at = 0; at < ACCOUNTS; at += 1) {
-    // A tree: an owner of an account has no role in those below it.
-    const parent = model.accounts[at - 2]
+    const parent = model.accounts[at - 2] ?? null
     const wanted = { name: `acct${at}x`, plan: 'max', password: null } as const
     const { account } = await createAccount(store, {
       ...wanted,
-      ...(parent === undefined ? {} : { parentId: parent.id }),
+      ...(parent === null ? {} : { parentId: parent.id }),
     })
     const row = aRow(account.id, { keyId: `key_of_acct${at}x` })
     await store.ledger.settle(row)
-    model.accounts.push({ id: account.id, name: account.name, requestId: row.requestId })
+    model.accounts.push({ id: account.id, name: account.name, requestId: row.requestId, parent })
   }
   for (let at = 0; at < USERS + 2; at += 1) {
     const gatewayRole = at === USERS ? 'admin' : at === USERS + 1 ? 'auditor' : null
@@ -124,7 +135,7 @@ void t.test(`${WALKS} random walks show nothing of other accounts`, { timeout: 6
     const what = `${user.email} ${method} ${path}: ${reply.status}, expected ${status}`
     if (reply.status !== status) wrong.push(`${what}: ${reply.text.slice(0, 200)}`)
     for (const account of model.accounts) {
-      const isVisible = user.gatewayRole !== null || user.roles.has(account)
+      const isVisible = user.gatewayRole !== null || model.rolesIn(user, account).length > 0
       const isLeak = reply.text.includes(account.id) || reply.text.includes(account.name)
       if (!isVisible && isLeak) wrong.push(`${what}: it shows ${account.name}`)
     }

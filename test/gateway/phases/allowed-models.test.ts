@@ -11,7 +11,9 @@ import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
-async function keyWith(gateway: TestGateway, rest: NewKeySettings): Promise<string> {
+type KeyWish = NewKeySettings & { readonly now?: () => number }
+
+async function keyWith(gateway: TestGateway, rest: KeyWish): Promise<string> {
   const loaded = loadConfig(gateway.configFile, {})
   if (!loaded.ok) throw new Error('the configuration is no good')
   const store = await openStore(loaded.config.store)
@@ -86,7 +88,7 @@ void t.test('control characters in a model id are refused with 400 in each forma
 
 void t.test('a key expires at its time', async (t) => {
   const gateway = await startGateway(t)
-  const expiredKey = await keyWith(gateway, { expiresAtMs: Date.now() - 1 })
+  const expiredKey = await keyWith(gateway, { expiresAtMs: Date.now() - 1, now: () => Date.now() - 60_000 })
   const future = await keyWith(gateway, { expiresAtMs: Date.now() + 60_000 })
   t.equal((await ask(gateway, expiredKey, 'gpt-5.4-mini')).status, 401)
   t.equal((await ask(gateway, future, 'gpt-5.4-mini')).status, 200)
