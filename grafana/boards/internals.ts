@@ -242,6 +242,25 @@ function store(): Row['panels'] {
       ],
       runbook: ['Ledger spooling', 'Ledger entries lost'],
     }),
+    series({
+      title: 'Memory of Redis for ledger entries',
+      description:
+        'Used, and the most that entries may use (`ledger.max_memory`). Empty with the embedded store.',
+      unit: 'bytes',
+      width: 12,
+      queries: [
+        query(max(gauge('sluice_ledger_memory_bytes')), 'Used'),
+        query(max(gauge('sluice_ledger_memory_max_bytes')), 'Most'),
+      ],
+    }),
+    series({
+      title: 'Ledger entries leave Redis in',
+      description:
+        'The time until the oldest entries leave before `ledger.keep_days`, at the rate of the last 24 hours.',
+      unit: 's',
+      width: 12,
+      queries: [query(max(gauge('sluice_ledger_memory_full_seconds')), 'Time')],
+    }),
   ]
 }
 

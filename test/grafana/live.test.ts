@@ -38,7 +38,11 @@ const QUIET = [
 ]
 
 /** Panels of durations without a series, because the scene has no such event: they are empty, not 0. */
-const EMPTY = ['Gateway internals: Duration of guardrails, p95', 'Providers: Cloud credentials expire in']
+const EMPTY = [
+  'Gateway internals: Duration of guardrails, p95',
+  'Providers: Cloud credentials expire in',
+  'SluiceLedgerMemoryFilling',
+]
 
 /** Panels whose values depend on the timing of the machine. */
 const EITHER = [
@@ -46,7 +50,9 @@ const EITHER = [
   'Providers: Dropped copies',
   'Providers: Failed refreshes of cloud credentials',
   'Providers: Identities that cannot be refreshed',
+  'Gateway internals: Ledger entries leave Redis in',
   'Gateway internals: Log lines lost',
+  'Gateway internals: Memory of Redis for ledger entries',
   'Gateway internals: Overload level',
   'Gateway internals: Store errors',
   'Overview: Requests refused because of overload',
