@@ -92,6 +92,8 @@ void t.test('J-147: a second signal ends at once; the ledger is consistent', asy
   }
   const running = await Promise.all(Array.from({ length: 3 }, () => served.chat(ENDLESS)))
   const reading = running.map((response) => response.text().catch(() => ''))
+  // A request without limits is noted in the store when it has run for half a second.
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
   served.program.child.kill('SIGTERM')
   await until(async () => (await served.ops('/readyz')).status === 503)
   served.program.child.kill('SIGINT')

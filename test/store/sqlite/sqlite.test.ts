@@ -31,7 +31,7 @@ void t.test('a damaged record is a failure of the engine, not an unknown key', a
   const damages: [string, RegExp][] = [
     ['{', /not JSON/],
     ['[]', /not a JSON object/],
-    ['{"v":5}', /'v'/],
+    ['{"v":6}', /'v'/],
     [JSON.stringify({ v: 2, ...store.key, limits: { concurrent: 'many' } }), /'concurrent'/],
     [JSON.stringify({ v: 2, ...store.key, models: 'all' }), /'models'/],
     [JSON.stringify({ v: 2, ...store.key, expiresAtMs: null }), /'expiresAtMs'/],
