@@ -50,11 +50,13 @@ void t.test('the log stays short under constant writes and reads', async (t) => 
     }
   }
   const readers = [read(), read()]
-  const entries = 90_000
+  const entries = 30_000
   let written = 0
   let largest = 0
   let before = 0
   for (let number = 0; number < entries; number += 10) {
+    // A fast machine writes no more between two attempts to start the log again than others.
+    await sleep(3)
     await Promise.all(Array.from({ length: 10 }, (_, each) => append(store, number + each, entries)))
     const now = logBytes()
     written += Math.max(0, now - before)
@@ -64,8 +66,10 @@ void t.test('the log stays short under constant writes and reads', async (t) => 
   state.isOver = true
   await Promise.all(readers)
   const megabytes = Math.round(largest / MEGABYTE)
-  // How much is written until the log starts again depends on the speed of the machine.
-  t.ok(written > 2 * largest, `at most ${megabytes} MiB of ${Math.round(written / MEGABYTE)} MiB`)
+  t.ok(
+    largest < 64 * MEGABYTE && written > 1.5 * largest,
+    `at most ${megabytes} MiB of ${Math.round(written / MEGABYTE)} MiB`,
+  )
 })
 
 void t.test('a reader that holds a snapshot delays no write, and the log is cut after it', async (t) => {
