@@ -244,8 +244,7 @@ function store(): Row['panels'] {
     }),
     series({
       title: 'Memory of Redis for ledger entries',
-      description:
-        'Used, and the most that entries may use (`ledger.max_memory`). Empty with the embedded store.',
+      description: 'Used, and the maximum (`ledger.max_memory`). Empty with the embedded store.',
       unit: 'bytes',
       width: 12,
       queries: [
