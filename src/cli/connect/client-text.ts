@@ -9,11 +9,6 @@ import {
 import type { JsonObject } from '../../base/json.js'
 import { mergeSettings } from './merge-settings.js'
 
-/** The command that prints a credential for clients that call one. */
-function helperOf({ hasHelper }: Client, { url }: ConnectionTarget): string | null {
-  return hasHelper ? `sluice token ${url}` : null
-}
-
 /** The JSON of `sluice connect --json`. */
 export function clientJson(client: Client, target: ConnectionTarget): JsonObject {
   const { baseUrl, env, files, steps, notes } = client.settings(target)
@@ -31,7 +26,8 @@ export function clientJson(client: Client, target: ConnectionTarget): JsonObject
     })),
     steps: [...steps],
     notes: [...notes],
-    helper: helperOf(client, target),
+    // No command prints a credential yet: the gateway has no sign-in of developers.
+    helper: null,
   }
 }
 

@@ -1,4 +1,5 @@
 /** Forecasts of spend at the end of a month. Pure. */
+import { monthOf } from '../../store/limit-arithmetic.js'
 
 const HOUR_MS = 3_600_000
 /** A month is not forecast before this share of it has passed. */
@@ -6,9 +7,8 @@ const MIN_SHARE = 0.03
 
 /** The month (UTC) of a time: its first moment, and that of the next month. */
 export function monthAt(ms: number): { readonly fromMs: number; readonly toMs: number } {
-  const at = new Date(ms)
-  const [year, month] = [at.getUTCFullYear(), at.getUTCMonth()]
-  return { fromMs: Date.UTC(year, month), toMs: Date.UTC(year, month + 1) }
+  const month = monthOf(ms)
+  return { fromMs: Date.UTC(1970, month), toMs: Date.UTC(1970, month + 1) }
 }
 
 /**

@@ -175,7 +175,7 @@ function knownVendor(prefix: string, hasAddress: boolean): Vendor {
   throw new NotCarried('the vendor is unknown: add api_base for an OpenAI-compatible service')
 }
 
-const MODES = ['chat', 'completion', 'embedding', 'responses']
+const MODES = ['chat', 'completion', 'embedding', 'responses', 'rerank', 'moderation']
 
 function modeOf(info: JsonObject, model: string): string | null {
   const { mode } = info

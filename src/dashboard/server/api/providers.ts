@@ -1,6 +1,6 @@
 /** Comparison of upstreams and their models for administrators, with canaries and shadows. */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { ComparedUpstream } from '../../../ledger/compare-upstreams.js'
+import { ComparedUpstream } from '../compare-upstreams.js'
 import { PROPERTY_MARK, type UsageSum } from '../../../store/usage-queries.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'

@@ -1,6 +1,6 @@
 /** Adds up the ledger entries of an upstream for a comparison with others. Pure. */
-import { isProviderFailure, type ErrorKind } from '../errors.js'
-import type { LedgerEntry } from './entry.js'
+import { isProviderFailure, type ErrorKind } from '../../errors.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 
 /** The figures of a side. Times are in ms; null is unknown. */
 export interface ComparedFigures {

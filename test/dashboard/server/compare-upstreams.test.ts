@@ -3,9 +3,9 @@
  * first content, tokens and cost; also of failed attempts of requests that a fallback completed.
  */
 import t from 'tap'
-import { ComparedUpstream, type ComparedFigures } from '../../src/ledger/compare-upstreams.js'
-import type { LedgerEntry } from '../../src/ledger/entry.js'
-import { ledgerEntry } from './build-entry.js'
+import { ComparedUpstream, type ComparedFigures } from '../../../src/dashboard/server/compare-upstreams.js'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
+import { ledgerEntry } from '../../ledger/build-entry.js'
 
 /** The figures of an upstream of these entries. */
 function figuresOf(upstream: string, entries: readonly Partial<LedgerEntry>[]): ComparedFigures {
