@@ -3,20 +3,21 @@
  * in a process of its own, several at a time; in the whole suite small files share processes. Journeys run
  * only if a part names them. `--long` runs the long suite, `--long --changed` its files whose sources have
  * changed. Prints a line per process and all failures; the complete TAP output goes to `build/results.tap`,
- * from which `.ci/run` takes its last lines.
+ * from which `.ci/run` takes its last lines, and the CPU time of each file to `build/cpu.tsv`.
  *
  * Up to five processes of the whole suite that fail run again, file by file, and so do journeys. A file that
  * passes then is printed as FLAKY, and is a failure unless the machine's load was above twice its cores.
  */
 import { spawn, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, createWriteStream, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, createWriteStream, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import t, { type Spawn } from 'tap'
 import { stringify } from 'yaml'
 import { DAY } from './helpers/long-suite.js'
+import { CPU_TIMES, cpuSeconds, recordedCpu, UNIT_NAME } from './runner/cpu-time.js'
 import { inGroups, type Unit } from './runner/groups.js'
 import { longFiles } from './runner/long-files.js'
 
@@ -71,8 +72,11 @@ const isRepeated = isWhole || (parts.length > 0 && parts.every((part) => part.st
  */
 const sourceMaps = parts.length === 0 ? [] : ['--enable-source-maps']
 const WITHOUT_COVERAGE = ['-u', 'NODE_OPTIONS', process.execPath, ...sourceMaps]
-/** By its whole path, because programs that a test forks inherit it. */
-const WITHOUT_ASYNC_HOOKS = ['--import', import.meta.resolve('./without-async-hooks.js')]
+/** By their whole paths, because programs that a test forks inherit them. */
+const PRELOADED = ['./without-async-hooks.js', './runner/cpu-time.js'].flatMap((path) => [
+  '--import',
+  import.meta.resolve(path),
+])
 const found = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
   .map((name) => join(FOLDER, name))
   .filter((path) => path.endsWith('.test.js'))
@@ -102,9 +106,10 @@ function say(text: string): void {
 function report(file: Spawn, written: string): void {
   const { counts, lists, options, results } = file
   const seconds = (file.time / 1000).toFixed(1)
+  const cpu = (recordedCpu().get(file.name) ?? 0).toFixed(1)
   const skipped = counts.skip > 0 ? `, ${String(counts.skip)} skipped` : ''
   say(
-    `${results?.ok === true ? 'PASS' : 'FAIL'}  ${file.name}  ${String(counts.pass)} OK${skipped}, ${seconds} s`,
+    `${results?.ok === true ? 'PASS' : 'FAIL'}  ${file.name}  ${String(counts.pass)} OK${skipped}, ${seconds} s, CPU ${cpu} s`,
   )
   if (written.trim() !== '') say(written.trim().replaceAll(/^/gm, '    '))
   if (results?.ok === true) return
@@ -130,6 +135,7 @@ function totals(): Counts {
 }
 
 function sayTotals({ pass, fail, skip }: Counts): void {
+  say(`CPU: ${cpuSeconds().toFixed(0)} s, of each file in ${CPU_TIMES}`)
   say(`${String(pass)} passed, ${String(fail)} failed, ${String(skip)} skipped`)
 }
 
@@ -182,6 +188,7 @@ t.register()
 const results = createWriteStream(RESULTS, { flags: isAgain ? 'a' : 'w' })
 t.pipe(results)
 t.plan(units.length, units.length === 0 ? 'no source of the long suite has changed' : '')
+if (!isAgain) rmSync(CPU_TIMES, { force: true })
 if (!isAgain) say(`day ${String(DAY)}: SLUICE_DAY=${String(DAY)} repeats its tenth of the long loops`)
 for (const unit of units) {
   const { name } = unit
@@ -191,13 +198,14 @@ for (const unit of units) {
     ...process.env,
     TAP_TIMEOUT: String(timeout / 1000),
     SLUICE_TEST_FILES: unit.files.join(' '),
+    [UNIT_NAME]: name,
     ...(isLong && { SLUICE_LONG: '1' }),
   }
   // What journeys print is progress, and is shown at once.
   const stdio: StdioOptions = name.includes(JOURNEYS) ? ['ignore', 'pipe', 'inherit'] : 'pipe'
   const options = { name, buffered: true, stdio, env, timeout }
   const program = unit.files.length > 1 ? GROUP : name
-  const spawned = t.spawn('env', [...WITHOUT_COVERAGE, ...WITHOUT_ASYNC_HOOKS, program], options)
+  const spawned = t.spawn('env', [...WITHOUT_COVERAGE, ...PRELOADED, program], options)
   const file = spawned.subtest
   if (file === null) continue
   let written = Promise.resolve(Buffer.alloc(0))

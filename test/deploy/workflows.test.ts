@@ -119,6 +119,20 @@ void t.test('a release has the version of its tag, and the notes of its section'
   t.end()
 })
 
+void t.test('what names the version of this release names that of the package', (t) => {
+  const newest = /^## \[(\d[^\]]*)\] - /m.exec(readFileSync('CHANGELOG.md', 'utf8'))?.[1]
+  const chart: unknown = parse(readFileSync('deploy/helm/sluice/Chart.yaml', 'utf8'))
+  const guide = readFileSync('docs/how-to/deploy-on-kubernetes.md', 'utf8')
+  const images = [...guide.matchAll(/sluice(?::|, tag: )(\d+\.\d+\.\d+)/g)].map(([, version]) => version)
+  const { version } = MANIFEST
+  t.equal(newest, version, 'the newest section of the changelog')
+  t.match(chart, { version, appVersion: version })
+  t.ok(images.length >= 2)
+  t.same([...new Set(images)], [version], 'the images of the guide')
+  t.match(readFileSync('docs/reference/openapi.yaml', 'utf8'), `\n  version: ${version}\n`)
+  t.end()
+})
+
 void t.test('the list of components has what a running gateway loads, and no more', (t) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/write-sbom.mjs'], {
     encoding: 'utf8',

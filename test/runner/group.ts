@@ -7,6 +7,7 @@ import { register } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
+import { cpuSeconds, recordCpu } from './cpu-time.js'
 import { currentFile } from './current-file.js'
 
 register('./group-hooks.js', import.meta.url)
@@ -14,6 +15,8 @@ t.setTimeout(0)
 for (const file of (process.env['SLUICE_TEST_FILES'] ?? '').split(' ')) {
   await t.test(file, async (t) => {
     currentFile.t = t
+    const before = cpuSeconds()
     await import(pathToFileURL(join(process.cwd(), file)).href)
+    recordCpu(file, cpuSeconds() - before)
   })
 }
