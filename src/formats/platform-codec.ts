@@ -13,7 +13,8 @@ import { tokenCount } from './chat/usage.js'
 import { withoutBetaFields } from './anthropic/beta-fields.js'
 import type { SentBetas, UpstreamCodec, TokenCounter, WireFormat } from './dialect.js'
 import { vertexEmbeddings } from './gemini/vertex-embeddings.js'
-import { CLAUDE_BETAS, type ClaudePlatform } from './vendors.js'
+import { encodeRequest as encodeChat } from './openai-chat/upstream/encode-request.js'
+import { CLAUDE_BETAS, DOCUMENT_PARTS, type ClaudePlatform } from './vendors.js'
 import { awsErrorIn, decodeAwsError } from './wire/aws/decode-error.js'
 import { refused } from './wire/json/check-fields.js'
 import { stringifyExact } from './wire/json/exact-numbers.js'
@@ -31,13 +32,15 @@ export interface PlatformTraits {
   } | null
   /** Replaces the version of Anthropic's API that a request was written for; null: it stays. */
   readonly anthropicVersion: string | null
+  /** The name of the vendor's preset. */
+  readonly preset: string | null
 }
 
 const known = new WeakMap<PlatformTraits, Map<WireFormat, UpstreamCodec>>()
 
 /** The codec of an upstream with these traits, made from that of its format. The same for the same traits. */
 export function platformCodec(base: UpstreamCodec, wire: WireFormat, traits: PlatformTraits): UpstreamCodec {
-  if (traits.platform === null && traits.anthropicVersion === null) return base
+  if (traits.platform === null && traits.anthropicVersion === null && traits.preset === null) return base
   let byWire = known.get(traits)
   if (byWire === undefined) {
     byWire = new Map()
@@ -51,10 +54,11 @@ export function platformCodec(base: UpstreamCodec, wire: WireFormat, traits: Pla
   return upstreamCodec
 }
 
-function codecOnPlatform(base: UpstreamCodec, wire: WireFormat, { platform }: PlatformTraits): UpstreamCodec {
+function codecOnPlatform(base: UpstreamCodec, wire: WireFormat, traits: PlatformTraits): UpstreamCodec {
+  const { platform, preset } = traits
   switch (platform?.name) {
     case undefined:
-      return base
+      return wire === 'openai-chat' ? withDocumentsOf(preset, base) : base
     case 'bedrock':
       if (wire === 'anthropic') return bedrockClaude(claudeOn('bedrock', base))
       return { ...base, credential: bearer }
@@ -82,6 +86,17 @@ function claudeOn(platform: ClaudePlatform, base: UpstreamCodec): UpstreamCodec 
 }
 
 const NO_BETAS: SentBetas = { requested: new Set(), sent: new Set() }
+
+/** The codec with the vendor's part for documents, if it reads them by URL. */
+function withDocumentsOf(preset: string | null, base: UpstreamCodec): UpstreamCodec {
+  const part = preset !== null && Object.hasOwn(DOCUMENT_PARTS, preset) ? DOCUMENT_PARTS[preset] : undefined
+  if (part === undefined) return base
+  return {
+    ...base,
+    readsUrl: () => true,
+    encodeRequest: (request, facts, losses) => encodeChat(request, facts, losses, part),
+  }
+}
 
 function bearer(apiKey: string): Record<string, string> {
   return { authorization: `Bearer ${apiKey}` }
@@ -154,7 +169,7 @@ function bedrockClaude(base: UpstreamCodec): UpstreamCodec {
       }
     },
     encodeRequest: (request, facts, losses) => {
-      refuseUrls(request)
+      refuseUrls(request, BEDROCK)
       return without(base.encodeRequest(request, facts, losses), ['model', 'stream'])
     },
     edits: (body, modelName, context) => {
@@ -178,14 +193,19 @@ function bedrockClaude(base: UpstreamCodec): UpstreamCodec {
   }
 }
 
-/** "Not supported: … URL sources" (Bedrock user guide, "Anthropic Claude Messages API"). */
-function refuseUrls({ messages }: ChatRequest): void {
+const BEDROCK = 'Claude on Bedrock'
+
+/**
+ * Refuses images and files by URL. Sources: "Not supported: … URL sources" (Bedrock user guide, "Anthropic
+ * Claude Messages API"); anthropics/anthropic-sdk-typescript issue 1038 for Vertex AI, read 2026-11-29.
+ */
+function refuseUrls({ messages }: ChatRequest, cloud: string): void {
   for (const message of messages) {
     if (message.role !== 'user' && message.role !== 'tool') continue
     for (const [index, part] of message.parts.entries()) {
       const isMedia = part.type === 'image' || part.type === 'file'
       if (isMedia && part.source.kind === 'url') {
-        throw refusedUrl(`messages[${message.index}].content[${index}]`)
+        throw refusedUrl(`messages[${message.index}].content[${index}]`, cloud)
       }
     }
   }
@@ -202,13 +222,13 @@ function refuseUrlsIn(content: JsonValue | undefined, path: string): void {
   for (const [index, each] of arrayOf(content).entries()) {
     const block = objectOf(each)
     const at = `${path}[${index}]`
-    if (objectOf(block.source).type === 'url') throw refusedUrl(at)
+    if (objectOf(block.source).type === 'url') throw refusedUrl(at, BEDROCK)
     if (block.type === 'tool_result') refuseUrlsIn(block.content, `${at}.content`)
   }
 }
 
-function refusedUrl(path: string): GatewayError {
-  return refused(path, 'Claude on Bedrock does not accept a URL. Send the bytes as base64.')
+function refusedUrl(path: string, cloud: string): GatewayError {
+  return refused(path, `${cloud} does not accept a URL. Send the bytes as base64.`)
 }
 
 function without(body: JsonObject, keys: readonly string[]): JsonObject {
@@ -248,7 +268,11 @@ function vertexClaude(base: UpstreamCodec): UpstreamCodec {
       accept: stream ? 'text/event-stream' : 'application/json',
     }),
     inBody,
-    encodeRequest: (request, facts, losses) => without(base.encodeRequest(request, facts, losses), ['model']),
+    readsUrl: () => false,
+    encodeRequest: (request, facts, losses) => {
+      refuseUrls(request, 'Claude on Vertex AI')
+      return without(base.encodeRequest(request, facts, losses), ['model'])
+    },
     edits: (body, modelName, context) => editsWithout(base.edits(body, modelName, context), ['model']),
     ...(tokenCounter !== undefined && {
       tokenCounter: {

@@ -116,6 +116,23 @@ export const BETA_FIELDS: readonly BetaField[] = [
   { place: 'cache_control', name: 'scope', betas: ['prompt-caching-scope-2026-01-05'] },
 ]
 
+/** A part of chat completions for a document: `file` has a URL or data in `file_data`. */
+export type DocumentPart = 'file' | 'document_url' | 'file_url'
+
+/**
+ * The presets of chat completions that read documents by URL, with their part for documents, by URL and as
+ * data. Others get the part of OpenAI, which takes PDF files as data or by id only.
+ *
+ * Sources: OpenAI, "File inputs" (an external file URL is not supported by chat completions); OpenRouter,
+ * "PDF Inputs"; Mistral, "Document QnA", and the part as AI SDK's provider sends it; Perplexity, "File
+ * attachments" (a URL, or base64 without a prefix). Read 2026-11-29.
+ */
+export const DOCUMENT_PARTS: Readonly<Record<string, DocumentPart>> = {
+  openrouter: 'file',
+  mistral: 'document_url',
+  perplexity: 'file_url',
+}
+
 /** The vendors and platforms with rules for the schemas of tools. */
 type SchemaVendor = 'openai' | 'anthropic' | 'bedrock' | 'nova' | 'gemini'
 

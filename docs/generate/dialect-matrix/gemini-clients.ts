@@ -109,6 +109,10 @@ export const GEMINI: ClientConcepts = {
       members: userContent(fileData('image/png', 'https://example.com/a.png')),
     },
     {
+      name: 'a PDF by URL, as `fileData`',
+      members: userContent(fileData('application/pdf', 'https://example.com/a.pdf')),
+    },
+    {
       name: 'a file in a bucket of Google',
       members: userContent(fileData('application/pdf', 'gs://bucket/a.pdf')),
     },

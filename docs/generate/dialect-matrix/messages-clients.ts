@@ -111,6 +111,10 @@ const MESSAGES: ClientConcepts = {
     },
     { name: 'a PDF, as base64', members: media('document', base64('application/pdf', PDF)) },
     {
+      name: 'a PDF, by URL',
+      members: media('document', { type: 'url', url: 'https://a.example/a.pdf' }),
+    },
+    {
       name: 'a document of text',
       members: media('document', { type: 'text', media_type: 'text/plain', data: 'Tides.' }),
     },

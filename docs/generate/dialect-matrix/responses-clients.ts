@@ -99,6 +99,10 @@ export const RESPONSES: ClientConcepts = {
       }),
     },
     {
+      name: 'a PDF, by URL',
+      members: userContent({ type: 'input_file', file_url: 'https://a.example/a.pdf' }),
+    },
+    {
       name: "a file of OpenAI's Files API",
       members: userContent({ type: 'input_file', file_id: 'file-1' }),
     },

@@ -19,7 +19,7 @@ import type {
   UserPart,
 } from '../../chat/request.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
-import { SCHEMA_RULES } from '../../vendors.js'
+import { SCHEMA_RULES, type DocumentPart } from '../../vendors.js'
 import { fitSchema } from '../../wire/fit-schema.js'
 import { bucketRefusal, isBucketUrl } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
@@ -44,13 +44,18 @@ const OWN = new Set([
   'web_search_options',
 ])
 
-/** The body for an upstream of this format. Throws `GatewayError(untranslatable)`; reports to `losses`. */
-export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
-  const context = { model, losses }
-  const body: JsonObject = {
-    model: request.model,
-    messages: encodeMessages(request.messages, model, losses),
-  }
+/**
+ * The body for an upstream of this format. Throws `GatewayError(untranslatable)`; reports to `losses`.
+ * `documents` is the vendor's own part for documents; absent: it takes those of OpenAI.
+ */
+export function encodeRequest(
+  request: ChatRequest,
+  model: ModelFacts,
+  losses: Losses,
+  documents?: DocumentPart,
+): JsonObject {
+  const context = { model, losses, documents }
+  const body: JsonObject = { model: request.model, messages: encodeMessages(request.messages, context) }
   if (request.stream) {
     body['stream'] = true
     body['stream_options'] = { include_usage: true }
@@ -177,11 +182,16 @@ function encodeRest({ rest }: ChatRequest, body: JsonObject, losses: Losses): vo
   }
 }
 
+/** What messages are encoded for. */
+interface MessageContext extends EncodeContext {
+  readonly documents: DocumentPart | undefined
+}
+
 /**
  * Encodes canonical turns as `messages`. Images and files of tool results follow the results of the turn as a
  * user message. Content that the format cannot express is reported as a loss, or refused.
  */
-function encodeMessages(messages: readonly Message[], model: ModelFacts, losses: Losses): JsonObject[] {
+function encodeMessages(messages: readonly Message[], context: MessageContext): JsonObject[] {
   const out: JsonObject[] = []
   let media: JsonObject[] = []
   for (const message of messages) {
@@ -189,9 +199,9 @@ function encodeMessages(messages: readonly Message[], model: ModelFacts, losses:
       out.push({ role: 'user', content: media })
       media = []
     }
-    if (message.role === 'tool') media.push(...encodeResult(message, out, losses))
+    if (message.role === 'tool') media.push(...encodeResult(message, out, context))
     else {
-      const encoded = encodeMessage(message, model, losses)
+      const encoded = encodeMessage(message, context)
       if (encoded !== null) out.push(encoded)
     }
   }
@@ -201,33 +211,32 @@ function encodeMessages(messages: readonly Message[], model: ModelFacts, losses:
 
 function encodeMessage(
   message: Exclude<Message, { role: 'tool' }>,
-  model: ModelFacts,
-  losses: Losses,
+  context: MessageContext,
 ): JsonObject | null {
   switch (message.role) {
     case 'system':
     case 'developer': {
-      const role = model.systemRole === 'developer' ? 'developer' : message.role
-      return { role, content: content(message.parts, message.index, losses) }
+      const role = context.model.systemRole === 'developer' ? 'developer' : message.role
+      return { role, content: content(message.parts, message.index, context) }
     }
     case 'user':
-      return { role: 'user', content: content(message.parts, message.index, losses) }
+      return { role: 'user', content: content(message.parts, message.index, context) }
     case 'assistant':
-      return encodeAssistant(message, model, losses)
+      return encodeAssistant(message, context)
     default:
       return message satisfies never
   }
 }
 
 /** A single text part becomes a string, which every upstream of this format accepts. */
-function content(parts: readonly UserPart[], index: number, losses: Losses): string | JsonObject[] {
+function content(parts: readonly UserPart[], index: number, context: MessageContext): string | JsonObject[] {
   const [first] = parts
   if (first === undefined) return ''
   if (parts.length === 1 && first.type === 'text') return first.text
-  return parts.map((part) => encodePart(part, index, losses))
+  return parts.map((part) => encodePart(part, index, context))
 }
 
-function encodePart(part: UserPart, index: number, losses: Losses): JsonObject {
+function encodePart(part: UserPart, index: number, context: MessageContext): JsonObject {
   switch (part.type) {
     case 'text':
       return { type: 'text', text: part.text }
@@ -236,7 +245,7 @@ function encodePart(part: UserPart, index: number, losses: Losses): JsonObject {
     case 'audio':
       return { type: 'input_audio', input_audio: { data: part.data, format: part.format } }
     case 'file':
-      return file(part, index, losses)
+      return file(part, index, context)
     default:
       return part satisfies never
   }
@@ -256,7 +265,7 @@ function address(source: MediaSource, path: string, what: string): string {
   throw refused(path, `this upstream does not accept ${what} by file id. Send the data or a URL`)
 }
 
-function file(part: FilePart, index: number, losses: Losses): JsonObject {
+function file(part: FilePart, index: number, { losses, documents }: MessageContext): JsonObject {
   const { source } = part
   const name = part.filename === undefined ? {} : { filename: part.filename }
   if (source.kind === 'file-id' && source.origin === undefined) {
@@ -268,19 +277,38 @@ function file(part: FilePart, index: number, losses: Losses): JsonObject {
     return { type: 'text', text: Buffer.from(source.data, 'base64').toString('utf8') }
   }
   const path = `messages[${index}].content`
-  if (source.kind === 'url') {
+  if (source.kind === 'url' && documents === undefined) {
     throw refused(path, 'this upstream does not accept a file by URL. Send the data as a data: URL')
   }
   const data = address(source, path, 'a file')
-  return { type: 'file', file: { file_data: data, ...name } }
+  switch (documents) {
+    case undefined:
+    case 'file':
+      return { type: 'file', file: { file_data: data, ...name } }
+    case 'document_url':
+      return {
+        type: 'document_url',
+        document_url: data,
+        ...(part.filename !== undefined && { document_name: part.filename }),
+      }
+    case 'file_url':
+      return {
+        type: 'file_url',
+        // Bytes have no prefix.
+        file_url: { url: source.kind === 'base64' ? source.data : data },
+        ...(part.filename !== undefined && { file_name: part.filename }),
+      }
+    default:
+      return documents satisfies never
+  }
 }
 
 /** Null for a turn without text, calls and audio, which some upstreams refuse as empty (Kimi). */
 function encodeAssistant(
   message: Extract<Message, { role: 'assistant' }>,
-  model: ModelFacts,
-  losses: Losses,
+  context: MessageContext,
 ): JsonObject | null {
+  const { model, losses } = context
   const texts: TextPart[] = []
   let thoughts = ''
   const out: JsonObject = { role: 'assistant' }
@@ -298,7 +326,7 @@ function encodeAssistant(
     if (thoughts !== '') losses.drop('messages.thinking', 'no-equivalent')
     return null
   }
-  out['content'] = bare ? null : content(texts, message.index, losses)
+  out['content'] = bare ? null : content(texts, message.index, context)
   if (thoughts !== '') out['reasoning_content'] = thoughts
   if (message.toolCalls.length > 0)
     out['tool_calls'] = message.toolCalls.map((call) => encodeCall(call, model, losses))
@@ -332,8 +360,9 @@ function argumentsOf(call: ToolCall): string {
 function encodeResult(
   message: Extract<Message, { role: 'tool' }>,
   out: JsonObject[],
-  losses: Losses,
+  context: MessageContext,
 ): JsonObject[] {
+  const { losses } = context
   const texts = message.parts.filter((part) => part.type === 'text')
   const media = message.parts.filter((part) => part.type !== 'text')
   if (message.isError === true) losses.drop('messages.is_error', 'no-equivalent')
@@ -341,7 +370,7 @@ function encodeResult(
   out.push({
     role: 'tool',
     tool_call_id: wireCallId(message.callId, MAX_CALL_ID),
-    content: content(texts, message.index, losses),
+    content: content(texts, message.index, context),
   })
-  return media.map((part) => encodePart(part, message.index, losses))
+  return media.map((part) => encodePart(part, message.index, context))
 }
