@@ -13,6 +13,7 @@ export const COMMANDS: Record<string, () => Promise<CommandUnknownOpts>> = {
   check: async () => (await import('./check.js')).command(),
   connect: async () => (await import('./connect/connect.js')).command(),
   demo: async () => (await import('./demo.js')).command(),
+  doctor: async () => (await import('./doctor/doctor.js')).command(),
   emulate: async () => (await import('./emulate.js')).command(),
   explain: async () => (await import('./explain/explain.js')).command(),
   export: async () => (await import('./export.js')).command(),

@@ -24,8 +24,8 @@ const MAX_TOKENS = 1_024
 /** Reasoning tokens count as output. */
 const MAX_TOKENS_REASONING = 3_072
 const STOP = '|END|'
-/** A red image of 32 by 32 pixels. */
-const PICTURE =
+/** A red PNG image of 32 by 32 pixels, in base64. */
+export const PICTURE =
   'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAKklEQVR42mO4IyJCU8QwasGoBaMWjFowasGoBaMWjFowasGoBaMWDBULAJ3LED19/LmKAAAAAElFTkSuQmCC'
 const CITY = {
   type: 'object',

@@ -223,12 +223,15 @@ export class CostCeiling {
     return this.spentNanoUsd / NANO
   }
 
-  /** Reserves the maximum cost of the request, in nano-dollars. Throws `CeilingReached` if it is too high. */
-  reserve(request: ChatRequest): number {
+  /**
+   * Reserves the maximum cost of the request, in nano-dollars, with as many tokens for each image. Throws
+   * `CeilingReached` if it is too high.
+   */
+  reserve(request: ChatRequest, imageTokens = IMAGE_TOKENS): number {
     const bulk = promptSizeOf(request)
     const { images } = bulk
     const text = maxInputTokens({ ...bulk, images: 0 }, this.facts.family)
-    const maxTokens = { input: text + images * IMAGE_TOKENS, output: request.maxOutputTokens ?? 0 }
+    const maxTokens = { input: text + images * imageTokens, output: request.maxOutputTokens ?? 0 }
     const nanoUsd = maxCostNanoUsd(this.price, maxTokens) ?? 0
     if (this.spentNanoUsd + nanoUsd > this.maxNanoUsd) throw new CeilingReached()
     this.spentNanoUsd += nanoUsd
@@ -242,7 +245,7 @@ export class CostCeiling {
   settle(reservedNanoUsd: number, entry: LedgerEntry | null): number {
     if (entry === null) return reservedNanoUsd
     const known = this.isPriced ? entry.costNanoUsd : costNanoUsd(this.price, entry.usage)
-    const cost = known ?? reservedNanoUsd
+    const cost = entry.source === 'none' ? 0 : (known ?? reservedNanoUsd)
     this.spentNanoUsd += cost - reservedNanoUsd
     return cost
   }

@@ -184,7 +184,8 @@ function checksOf(text: string): readonly Check[] {
   return CHECKS.filter(({ name }) => names.includes(name))
 }
 
-function amount(option: string, max: number): (text: string) => number {
+/** Reads the number of an option. The reader throws `UsageError` for 0, less, or more than `max`. */
+export function amount(option: string, max: number): (text: string) => number {
   return (text) => {
     const number = Number(text)
     if (text !== '' && number > 0 && number <= max) return number
@@ -192,8 +193,8 @@ function amount(option: string, max: number): (text: string) => number {
   }
 }
 
-/** Throws an error for the user if the upstream does not exist or has no key. */
-function upstreamOf(name: string, { upstreams }: Config): UpstreamConfig {
+/** The upstream of that name. Throws an error for the user if it does not exist or has no key. */
+export function upstreamOf(name: string, { upstreams }: Config): UpstreamConfig {
   const upstream = upstreams[name]
   if (upstream === undefined) {
     throw new Error(`no upstream "${name}" in the file: use one of ${Object.keys(upstreams).join(', ')}`)

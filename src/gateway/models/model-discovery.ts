@@ -16,6 +16,7 @@ const EVERY_MS = 300_000
 const TIMEOUT_MS = 10_000
 const MAX_BYTES = 1_048_576
 const MAX_MODELS = 1_000
+const MAX_ERROR_CHARACTERS = 4_096
 /** The year 2100, in Unix time; a later release date is ignored. */
 const MAX_SECONDS = 4_102_444_800
 /** The same characters as in ids of the catalogue. */
@@ -71,10 +72,8 @@ export class Discovery {
     const { name, baseUrl } = upstream.config
     const previous = this.listings.get(name) ?? { baseUrl, models: [], isFailing: false }
     try {
-      const models = await modelsOf(
-        upstream,
-        generation.states.of(name).credentials.next(new Set(), null)?.key ?? null,
-      )
+      const key = generation.states.of(name).credentials.next(new Set(), null)?.key ?? null
+      const models = await requestModelList(upstream, key)
       this.listings.set(name, { baseUrl, models, isFailing: false })
       if (previous.isFailing) this.log.info('upstream lists its models again', { upstream: name })
     } catch (error) {
@@ -105,7 +104,14 @@ function reasonOf(error: unknown): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.message
 }
 
-async function modelsOf({ config, pool, address }: Upstream, apiKey: string | null): Promise<ModelFacts[]> {
+/**
+ * Requests the model list of an upstream with one of its keys. Rejects with the reason if it has none, with
+ * the start of the upstream's own reply.
+ */
+export async function requestModelList(
+  { config, pool, address }: Pick<Upstream, 'config' | 'pool' | 'address'>,
+  apiKey: string | null,
+): Promise<ModelFacts[]> {
   const dialect = config.dialect === 'openai' ? 'openai-chat' : config.dialect
   const upstreamCodec = upstreamCodecOf(dialect, config)
   if (upstreamCodec === null) return []
@@ -119,8 +125,12 @@ async function modelsOf({ config, pool, address }: Upstream, apiKey: string | nu
     maxBytes: MAX_BYTES,
     timeoutMs: TIMEOUT_MS,
   })
-  if (status !== 200) throw new Error(`GET /models returned status ${status}`)
-  return modelsIn(parsed(body.toString('utf8')), config.name)
+  const text = body.toString('utf8')
+  if (status !== 200) {
+    const { message } = upstreamCodec.decodeError(status, {}, text.slice(0, MAX_ERROR_CHARACTERS))
+    throw new Error(`GET /models returned status ${status}: ${message}`)
+  }
+  return modelsIn(parsed(text), config.name)
 }
 
 function parsed(text: string): JsonValue {
