@@ -37,3 +37,20 @@ export function membersOf(object: JsonObject, names: readonly string[]): JsonObj
   for (const name of names) if (object[name] !== undefined) members[name] = object[name]
   return members
 }
+
+/** What is written as JSON: sums of money may be bigints. */
+export type WrittenJson = JsonValue | bigint | readonly WrittenJson[] | WrittenObject
+
+/** An object of it. */
+export interface WrittenObject {
+  readonly [key: string]: WrittenJson | undefined
+}
+
+/** A NUL marks the digits of a bigint; `JSON.stringify` escapes it. */
+const BIGINT = /"\\u0000(-?\d+)"/g
+
+/** The text of a value; a bigint becomes a number with all of its digits. */
+export function jsonText(value: unknown, space?: number): string {
+  const written = (_: string, each: unknown): unknown => (typeof each === 'bigint' ? `\0${each}` : each)
+  return JSON.stringify(value, written, space).replace(BIGINT, '$1')
+}

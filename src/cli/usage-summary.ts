@@ -2,6 +2,7 @@
  * `sluice usage summary`: totals by model, key, account, upstream or label. Unfiltered totals by model, key
  * and account come from daily sums; all others from the ledger entries.
  */
+import { compareNanoUsd, type NanoUsd } from '../base/nano-usd.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
 import { figuresOf } from '../dashboard/server/usage-figures.js'
 import type { LedgerEntry } from '../ledger/entry.js'
@@ -168,7 +169,7 @@ interface Total {
   readonly errors: number
   readonly input_tokens: number
   readonly output_tokens: number
-  readonly costNanoUsd: number
+  readonly costNanoUsd: NanoUsd
   readonly unpriced: number
   readonly estimated: number
   readonly assumed: number
@@ -185,7 +186,9 @@ function totalsOf(sums: readonly GroupSum[]): Totals {
     else found.push(sum)
   }
   const totals = [...groups].map(([group, found]) => [group, totalOf(found)] as const)
-  return totals.sort(([a, one], [b, other]) => other.costNanoUsd - one.costNanoUsd || a.localeCompare(b))
+  return totals.sort(
+    ([a, one], [b, other]) => compareNanoUsd(other.costNanoUsd, one.costNanoUsd) || a.localeCompare(b),
+  )
 }
 
 function totalOf(sums: readonly UsageSum[]): Total {

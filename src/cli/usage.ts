@@ -2,6 +2,7 @@
  * `sluice usage`: usage and cost of requests, as entries (`ledger/export-columns.ts` defines the columns) or
  * as totals (`usage-summary.ts`).
  */
+import { jsonText } from '../base/json.js'
 import { Option } from '@commander-js/extra-typings'
 import { csvHeader, csvLine, jsonLine } from '../ledger/export-columns.js'
 import type { Account } from '../accounts/account.js'
@@ -228,7 +229,7 @@ async function statement(
     return 1
   }
   if (values.format === 'csv') terminal.out(statementCsv(result).trimEnd())
-  else if (values.json === true) terminal.out(JSON.stringify(result, undefined, 2))
+  else if (values.json === true) terminal.out(jsonText(result, 2))
   else {
     const head = ['account', 'key', 'key id', 'model', ...FIGURES]
     const rows = result.lines.map((line) => [
@@ -277,9 +278,8 @@ function cells(figures: ReportFigures): string[] {
 }
 
 function jsonOf({ rows }: Report, by: ReportGrouping): string {
-  return JSON.stringify(
+  return jsonText(
     rows.map(({ group, ...figures }) => ({ [by]: group, ...figures })),
-    undefined,
     2,
   )
 }

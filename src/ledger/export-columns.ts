@@ -5,7 +5,7 @@
 import { STORED, storedIn, type LedgerEntry, type StoredValue } from './entry.js'
 
 /** The value of a cell; null is unknown or not applicable. */
-type Cell = string | number | boolean | null
+type Cell = string | number | bigint | boolean | null
 
 type ExportColumn = readonly [name: string, means: string, cell: (row: LedgerEntry) => Cell]
 

@@ -2,6 +2,7 @@
  * Lists of keys and accounts in any order, over all of them: the dashboard's lists. An engine reads every
  * record, this file filters and sorts them, so that all engines have the same order.
  */
+import { addNanoUsd } from '../base/nano-usd.js'
 import type { Account, ApiKey } from '../accounts/account.js'
 import { namesModel } from '../accounts/allowed-models.js'
 import type { SortValue } from './entry-order.js'
@@ -165,7 +166,7 @@ export function pageOfKeys<Row extends KeyRow>(
       case 'requests':
         return figures.use(key)?.requests ?? 0
       case 'spend':
-        return figures.use(key)?.costNanoUsd ?? 0
+        return Number(figures.use(key)?.costNanoUsd ?? 0)
       case 'state':
         return stateOfKey(key, query.nowMs)
       default:
@@ -235,7 +236,7 @@ export function pageOfAccounts<Row extends Omit<ListedAccount, 'use'>>(
       case 'requests':
         return useOf(account)?.requests ?? 0
       case 'spend':
-        return useOf(account)?.costNanoUsd ?? 0
+        return Number(useOf(account)?.costNanoUsd ?? 0)
       case 'parent':
         return parentName
       default:
@@ -323,7 +324,7 @@ export function useByAccount(uses: Iterable<KeyUse>): Map<string, Use> {
     const before = sums.get(accountId) ?? NO_USE
     sums.set(accountId, {
       requests: before.requests + requests,
-      costNanoUsd: before.costNanoUsd + costNanoUsd,
+      costNanoUsd: addNanoUsd(before.costNanoUsd, costNanoUsd),
       unpriced: before.unpriced + unpriced,
     })
   }

@@ -1,4 +1,5 @@
 /** The queries of a store's ledger, and their results: sums of usage, the use of keys, and ledger entries. */
+import { addNanoUsd, type NanoUsd } from '../base/nano-usd.js'
 import { causeOf, type Cause } from '../errors.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import type { EntryOrder } from './entry-order.js'
@@ -19,7 +20,7 @@ export interface UsageSum {
   readonly cacheReadTokens: number
   readonly cacheWriteTokens: number
   readonly reasoningTokens: number
-  readonly costNanoUsd: number
+  readonly costNanoUsd: NanoUsd
   /** Requests that used tokens whose price is unknown. */
   readonly unpriced: number
   /** Requests whose tokens are estimated. */
@@ -139,7 +140,7 @@ export interface KeyUse {
   readonly accountId: string
   readonly keyId: string
   readonly requests: number
-  readonly costNanoUsd: number
+  readonly costNanoUsd: NanoUsd
   /** As in `UsageSum`. */
   readonly unpriced: number
 }
@@ -172,7 +173,7 @@ export interface AccountUse {
   readonly failed: number
   readonly inputTokens: number
   readonly outputTokens: number
-  readonly costNanoUsd: number
+  readonly costNanoUsd: NanoUsd
   /** Requests that used tokens whose price is unknown. */
   readonly unpriced: number
 }
@@ -186,6 +187,9 @@ export const ACCOUNT_FIGURES = [
   'costNanoUsd',
   'unpriced',
 ] as const satisfies readonly (keyof AccountUse)[]
+
+/** Those that are no money. */
+const COUNTED = ACCOUNT_FIGURES.filter((figure) => figure !== 'costNanoUsd')
 
 export function useOfEntry(entry: LedgerEntry, month: number): AccountUse {
   const { accountId, accountPath, keyId, model, labels, usage, costNanoUsd, source } = entry
@@ -215,7 +219,10 @@ export class AccountUses {
     const name = [month, accountId, accountPath, keyId, model, labels].join('\0')
     const known = this.uses.get(name)
     if (known === undefined) this.uses.set(name, { ...use, labels })
-    else for (const figure of ACCOUNT_FIGURES) known[figure] += use[figure]
+    else {
+      known.costNanoUsd = addNanoUsd(known.costNanoUsd, use.costNanoUsd)
+      for (const figure of COUNTED) known[figure] += use[figure]
+    }
   }
 
   all(): AccountUse[] {

@@ -3,7 +3,7 @@
  * rate, scope, query, body; then its handler runs. It keeps no state that another process would need.
  */
 import { faulty } from '../../accounts/changes/refusal.js'
-import type { JsonObject, JsonValue } from '../../base/json.js'
+import { jsonText, type JsonObject, type JsonValue } from '../../base/json.js'
 import { parseSteps } from '../../formats/wire/json/parse-body.js'
 import { atOnce, type Steps } from '../../base/steps.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../../http/message.js'
@@ -239,7 +239,7 @@ async function answer(exchange: Exchange, reply: AdminReply, { conditions }: Adm
   if (etag !== undefined && isRead(exchange.req) && isUnchanged(conditions, etag)) {
     return send(exchange, { status: 304, text: '', headers })
   }
-  send(exchange, { status, text: JSON.stringify(json), headers })
+  send(exchange, { status, text: jsonText(json), headers })
 }
 
 const COMMON = ['cache-control', 'no-store', 'x-content-type-options', 'nosniff'] as const

@@ -3,7 +3,7 @@
  * describes it.
  */
 import type { Scope } from '../../accounts/admin-tokens.js'
-import type { JsonObject } from '../../base/json.js'
+import type { JsonObject, WrittenObject } from '../../base/json.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { Conditions } from './conditional-requests.js'
@@ -31,7 +31,7 @@ export interface AdminRequest {
 /** A reply with a JSON object. */
 export interface JsonReply {
   readonly status: number
-  readonly json: JsonObject
+  readonly json: WrittenObject
   readonly etag?: string
   /** The path of a new object, below `/admin/v1`. */
   readonly location?: string

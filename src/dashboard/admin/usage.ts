@@ -1,8 +1,9 @@
 /** Usage of the admin API: sums by a group, single requests, statements; as JSON or CSV. */
-import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
+import { jsonText, type JsonObject, type WrittenJson, type WrittenObject } from '../../base/json.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { COLUMNS, csvCell, csvHeader, csvLine, usd } from '../../ledger/export-columns.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
+import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import type { EntryFilter } from '../../store/usage-queries.js'
 import {
@@ -123,7 +124,7 @@ interface Figures {
   failed: number
   inputTokens: number
   outputTokens: number
-  costNanoUsd: number
+  costNanoUsd: NanoUsd
   unpriced: number
 }
 
@@ -138,7 +139,7 @@ function addFigures(to: Figures, more: Figures): void {
   to.failed += more.failed
   to.inputTokens += more.inputTokens
   to.outputTokens += more.outputTokens
-  to.costNanoUsd += more.costNanoUsd
+  to.costNanoUsd = addNanoUsd(to.costNanoUsd, more.costNanoUsd)
   to.unpriced += more.unpriced
 }
 
@@ -154,7 +155,7 @@ function figuresOfEntry({ outcome, usage: used, costNanoUsd, source }: LedgerEnt
 }
 
 /** Figures in the spelling of the API. */
-function shownFigures(figures: Figures): JsonObject {
+function shownFigures(figures: Figures): WrittenObject {
   return {
     requests: figures.requests,
     failed: figures.failed,
@@ -193,8 +194,8 @@ function periodOf(query: JsonObject, nowMs: number): { fromMs: number; toMs: num
 
 /** Rows by group, and their total. */
 interface Sums {
-  readonly rows: JsonObject[]
-  readonly total: JsonObject
+  readonly rows: readonly WrittenObject[]
+  readonly total: WrittenObject
 }
 
 /** Groups of accounts, keys, models and months: each request counts under the tree at its own time. */
@@ -216,7 +217,7 @@ async function reportOf(
   }
 }
 
-function figuresOf(row: Report['total']): JsonObject {
+function figuresOf(row: Report['total']): WrittenObject {
   const { requests: count, failed, input_tokens, output_tokens } = row
   const { cost_nano_usd, cost_usd, unpriced_requests } = row
   const tokens = { input_tokens, output_tokens }
@@ -245,7 +246,7 @@ async function sumsOf(services: AdminServices, selection: Selection): Promise<Su
   const rows = [...groups]
     .sort(([a, one], [b, other]) => {
       const byName = a < b ? -1 : 1
-      return selection.by === 'day' ? byName : other.costNanoUsd - one.costNanoUsd || byName
+      return selection.by === 'day' ? byName : compareNanoUsd(other.costNanoUsd, one.costNanoUsd) || byName
     })
     .map(([group, figures]) => ({ group, ...shownFigures(figures) }))
   return { rows, total: shownFigures(total) }
@@ -409,7 +410,7 @@ function fileNameOf({ now }: Pick<AdminServices, 'now'>, name: string): string {
 export function csvReply(
   fileName: string,
   names: readonly string[],
-  rows: readonly JsonObject[],
+  rows: readonly WrittenObject[],
   next: string | null = null,
 ): AdminReply {
   const lines = rows.map((row) => names.map((name) => cellOf(row[name])).join(','))
@@ -417,7 +418,7 @@ export function csvReply(
   return { csv: once(text), fileName: `${fileName}.csv`, next }
 }
 
-function cellOf(value: JsonValue | undefined): string {
+function cellOf(value: WrittenJson | undefined): string {
   if (value === undefined || value === null) return ''
-  return csvCell(isObject(value) || Array.isArray(value) ? JSON.stringify(value) : value)
+  return csvCell(typeof value === 'object' ? jsonText(value) : value)
 }

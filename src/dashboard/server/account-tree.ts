@@ -4,6 +4,7 @@
  * itself add up to its row.
  */
 import type { Account } from '../../accounts/account.js'
+import { addNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import type { Services } from './services.js'
 
@@ -11,7 +12,7 @@ import type { Services } from './services.js'
 export interface TreeFigures {
   readonly requests: number
   readonly errors: number
-  readonly spendNanoUsd: number
+  readonly spendNanoUsd: NanoUsd
   /** Requests of unknown price, which the spend excludes. */
   readonly unpricedRequests: number
   readonly liveKeys: number
@@ -53,7 +54,7 @@ function added(one: TreeFigures, other: TreeFigures): TreeFigures {
   return {
     requests: one.requests + other.requests,
     errors: one.errors + other.errors,
-    spendNanoUsd: one.spendNanoUsd + other.spendNanoUsd,
+    spendNanoUsd: addNanoUsd(one.spendNanoUsd, other.spendNanoUsd),
     unpricedRequests: one.unpricedRequests + other.unpricedRequests,
     liveKeys: one.liveKeys + other.liveKeys,
   }

@@ -23,7 +23,7 @@ function isEnding({ shutdownDate }: ModelFacts): boolean {
 export async function deprecatedModels(
   services: Services,
   accountId: string | null,
-): Promise<schema.DeprecatedReply> {
+): Promise<schema.Sent<typeof schema.deprecatedReply>> {
   const { catalogue } = services.snapshot()
   const toMs = Math.ceil(services.now() / DAY_MS) * DAY_MS
   const span = { accountId, fromMs: toMs - RECENT_MS, toMs }
@@ -33,7 +33,7 @@ export async function deprecatedModels(
   }
   const ending = catalogue.models.filter(isEnding)
   ending.sort((a, b) => ((a.shutdownDate ?? '') < (b.shutdownDate ?? '') ? -1 : 1))
-  const models: schema.DeprecatedModel[] = []
+  const models: schema.Sent<typeof schema.deprecatedModel>[] = []
   for (const facts of ending) {
     const use = used.get(facts.id)
     const users = use === undefined ? NO_USERS : await usersOf(services, { ...span, model: facts.id })
@@ -51,7 +51,7 @@ export async function deprecatedModels(
 }
 
 type Users = Pick<
-  schema.DeprecatedModel,
+  schema.Sent<typeof schema.deprecatedModel>,
   'requestsPerDay' | 'days' | 'keys' | 'keyCount' | 'accounts' | 'labels'
 >
 const NO_USERS: Users = {

@@ -3,6 +3,7 @@
  * member, key, label, model and month. Each request counts under the tree at its own time, so that a closed
  * month never changes, and every sum is exact to the nano-dollar.
  */
+import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import { csvCell, usd } from '../../ledger/export-columns.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
@@ -28,7 +29,7 @@ export interface ReportFigures {
   readonly requests: number
   readonly input_tokens: number
   readonly output_tokens: number
-  readonly cost_nano_usd: number
+  readonly cost_nano_usd: NanoUsd
   /** The same in dollars, with nine digits. */
   readonly cost_usd: string
 }
@@ -114,7 +115,10 @@ export async function statementOf(store: Source, nameOrId: string | null, month:
     lines.push({ account: name, key, key_id: keyId, model, ...sum.figures() })
   }
   const sums = Array.from(accounts, ([account, sum]) => ({ account, ...sum.figures() }))
-  sums.sort((one, other) => other.cost_nano_usd - one.cost_nano_usd || (one.account < other.account ? -1 : 1))
+  sums.sort(
+    (one, other) =>
+      compareNanoUsd(other.cost_nano_usd, one.cost_nano_usd) || (one.account < other.account ? -1 : 1),
+  )
   return { account: selection?.name ?? null, month, lines, accounts: sums, total: total.figures() }
 }
 
@@ -194,7 +198,7 @@ export async function accountReport(store: Source, query: ReportQuery): Promise<
   const rows = Array.from(groups, ([group, sum]) => ({ group, ...sum.all() }))
   rows.sort((a, b) => {
     const byName = a.group < b.group ? -1 : 1
-    return by === 'month' ? byName : b.cost_nano_usd - a.cost_nano_usd || byName
+    return by === 'month' ? byName : compareNanoUsd(b.cost_nano_usd, a.cost_nano_usd) || byName
   })
   return { rows, total: total.all() }
 }
@@ -290,7 +294,7 @@ class Sum {
   private failed = 0
   private inputTokens = 0
   private outputTokens = 0
-  private costNanoUsd = 0
+  private costNanoUsd: NanoUsd = 0
   private unpriced = 0
 
   add(use: AccountUse): void {
@@ -298,7 +302,7 @@ class Sum {
     this.failed += use.failed
     this.inputTokens += use.inputTokens
     this.outputTokens += use.outputTokens
-    this.costNanoUsd += use.costNanoUsd
+    this.costNanoUsd = addNanoUsd(this.costNanoUsd, use.costNanoUsd)
     this.unpriced += use.unpriced
   }
 

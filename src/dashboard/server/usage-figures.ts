@@ -1,6 +1,7 @@
 /**
  * Sums of usage for the page: over time, by model, by key. Pure.
  */
+import { addNanoUsd, compareNanoUsd, withoutNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import { CAUSES, type Cause } from '../../errors.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../store/usage-queries.js'
 import type * as schema from './schema/schema.js'
@@ -21,7 +22,7 @@ interface Sum {
   outputTokens: number
   cachedTokens: number
   reasoningTokens: number
-  spendNanoUsd: number
+  spendNanoUsd: NanoUsd
   unpricedRequests: number
   estimatedRequests: number
   assumedRequests: number
@@ -29,14 +30,14 @@ interface Sum {
 }
 
 /** The figures of all sums together. */
-export function figuresOf(sums: Iterable<UsageSum>): schema.Figures {
+export function figuresOf(sums: Iterable<UsageSum>): schema.Sent<typeof schema.figures> {
   const total = newSum()
   for (const sum of sums) add(total, sum)
   return figures(total)
 }
 
 /** The figures of each period that has requests, in order of time. */
-export function pointsOf(sums: Iterable<UsageSum>): schema.UsagePoint[] {
+export function pointsOf(sums: Iterable<UsageSum>): schema.Sent<typeof schema.usagePoint>[] {
   const byStart = new Map<number, Sum>()
   for (const sum of sums) add(sumAt(byStart, sum.startMs), sum)
   return [...byStart.entries()]
@@ -45,7 +46,10 @@ export function pointsOf(sums: Iterable<UsageSum>): schema.UsagePoint[] {
 }
 
 /** The largest groups by spend and then by requests, and the sum of all others. */
-export function groupsOf(sums: readonly UsageSum[], nameOf: (sum: UsageSum) => string): schema.UsageGroup[] {
+export function groupsOf(
+  sums: readonly UsageSum[],
+  nameOf: (sum: UsageSum) => string,
+): schema.Sent<typeof schema.usageGroup>[] {
   const byName = new Map<string, UsageSum[]>()
   for (const sum of sums) {
     const list = byName.get(nameOf(sum))
@@ -56,7 +60,10 @@ export function groupsOf(sums: readonly UsageSum[], nameOf: (sum: UsageSum) => s
   byName.delete(OTHER)
   const groups = [...byName.entries()]
     .map(([id, own]) => ({ id, own, total: figuresOf(own) }))
-    .sort((a, b) => b.total.spendNanoUsd - a.total.spendNanoUsd || b.total.requests - a.total.requests)
+    .sort(
+      (a, b) =>
+        compareNanoUsd(b.total.spendNanoUsd, a.total.spendNanoUsd) || b.total.requests - a.total.requests,
+    )
   const shown = groups.slice(0, MAX_GROUPS).map(({ id, own, total }) => {
     return { id, label: id, total, points: pointsOf(own) }
   })
@@ -96,7 +103,7 @@ function without<S extends UsageSum>(a: S, b: UsageSum): S {
     cacheReadTokens: left(({ cacheReadTokens }) => cacheReadTokens),
     cacheWriteTokens: left(({ cacheWriteTokens }) => cacheWriteTokens),
     reasoningTokens: left(({ reasoningTokens }) => reasoningTokens),
-    costNanoUsd: left(({ costNanoUsd }) => costNanoUsd),
+    costNanoUsd: a.costNanoUsd > b.costNanoUsd ? withoutNanoUsd(a.costNanoUsd, b.costNanoUsd) : 0,
     unpriced: left(({ unpriced }) => unpriced),
     estimated: left(({ estimated }) => estimated),
     assumed: left(({ assumed }) => assumed),
@@ -124,7 +131,7 @@ export function quantile(counts: readonly number[], share: number): number | nul
   return LONGEST_MS
 }
 
-function figures({ firstContent, ...sum }: Sum): schema.Figures {
+function figures({ firstContent, ...sum }: Sum): schema.Sent<typeof schema.figures> {
   return {
     ...sum,
     firstTokenP50Ms: quantile(firstContent, 0.5),
@@ -165,7 +172,7 @@ function add(to: Sum, sum: UsageSum): void {
   to.outputTokens += sum.outputTokens
   to.cachedTokens += sum.cacheReadTokens
   to.reasoningTokens += sum.reasoningTokens
-  to.spendNanoUsd += sum.costNanoUsd
+  to.spendNanoUsd = addNanoUsd(to.spendNanoUsd, sum.costNanoUsd)
   to.unpricedRequests += sum.unpriced
   to.estimatedRequests += sum.estimated
   to.assumedRequests += sum.assumed

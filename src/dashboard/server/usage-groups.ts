@@ -3,6 +3,7 @@
  * groups come from stored sums, and add up to the total of the range: requests without the property, and
  * those of sums that do not have it, are the group `(none)`.
  */
+import { addNanoUsd, withoutNanoUsd } from '../../base/nano-usd.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
 import type { KeyName } from '../../store/account-and-key-lists.js'
@@ -52,6 +53,8 @@ export interface Group {
   /** Without ends and unit; empty for `(none)` and for months. */
   readonly sources: readonly SumSource[]
 }
+
+type RunningTotals = { -readonly [Name in keyof GroupTotals]: GroupTotals[Name] }
 
 /** Selects the sums of a part of a group. */
 type SumSource = Omit<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>
@@ -223,18 +226,19 @@ export async function sumsOfGroup(
 
 const ACCOUNT = /^account=(.*)$/s
 
-function newTotals(): { -readonly [Name in keyof GroupTotals]: number } {
+function newTotals(): RunningTotals {
   return { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 }
 }
 
-function add(to: { -readonly [Name in keyof GroupTotals]: number }, use: GroupTotals, sign: 1 | -1): void {
+function add(to: RunningTotals, use: GroupTotals, sign: 1 | -1): void {
   // Never below 0: the two sums may have been read at different moments.
   const sum = (a: number, b: number): number => Math.max(0, a + sign * b)
   to.requests = sum(to.requests, use.requests)
   to.errors = sum(to.errors, use.errors)
   to.inputTokens = sum(to.inputTokens, use.inputTokens)
   to.outputTokens = sum(to.outputTokens, use.outputTokens)
-  to.costNanoUsd = sum(to.costNanoUsd, use.costNanoUsd)
+  const cost = (sign === 1 ? addNanoUsd : withoutNanoUsd)(to.costNanoUsd, use.costNanoUsd)
+  to.costNanoUsd = cost < 0 ? 0 : cost
   to.unpriced = sum(to.unpriced, use.unpriced)
 }
 

@@ -2,6 +2,7 @@
  * The counters of a sum (an hour or day of one key and model), for Redis, whose scripts add them up, and for
  * migration.
  */
+import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import { CAUSES, causeOf } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import {
@@ -18,10 +19,12 @@ import {
  * The counters of one sum, changed in place. Sums in Redis have the indices as field names: first those of
  * `UsageSum` from `requests` to `estimated`, then one that is no longer used, the histogram of first content,
  * failures by cause in the order of `CAUSES`, and `assumed`. Sums of earlier versions lack the last ones.
+ * Only the cost may be a bigint.
  */
-export type SumCounters = number[]
+export type SumCounters = NanoUsd[]
 
 const DAY_MS = 86_400_000
+const COST = 7
 const HISTOGRAM = 11
 const BY_CAUSE = HISTOGRAM + FIRST_CONTENT_BOUNDS_MS.length + 1
 const ASSUMED = BY_CAUSE + CAUSES.length
@@ -95,9 +98,11 @@ export function isOfProperty(keyId: string, property: string): boolean {
 }
 
 /** Adds to one counter, as `countersOf` numbers them. */
-export function addCounter(sum: SumCounters, index: number, count: number): void {
+export function addCounter(sum: SumCounters, index: number, count: NanoUsd): void {
   const before = sum[index]
-  if (before !== undefined) sum[index] = Math.min(Number.MAX_SAFE_INTEGER, before + count)
+  if (before === undefined) return
+  if (index === COST) sum[index] = addNanoUsd(before, count)
+  else sum[index] = Math.min(Number.MAX_SAFE_INTEGER, Number(before) + Number(count))
 }
 
 /** The counters of groups: requests, errors, input and output tokens, cost, unpriced requests. */
@@ -108,15 +113,17 @@ export function sumFromCounters(
   sum: SumCounters,
   { startMs, accountId, keyId, model }: Pick<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'>,
 ): UsageSum {
-  const [requests = 0, errors = 0, inputTokens = 0, outputTokens = 0, cacheReadTokens = 0] = sum
-  const [cacheWriteTokens = 0, reasoningTokens = 0, costNanoUsd = 0] = sum.slice(5)
-  const [unpriced = 0, estimated = 0] = sum.slice(8)
-  const [client = 0, limits = 0, gateway = 0, provider = 0, assumed = 0] = sum.slice(BY_CAUSE)
+  const counts = sum.map(Number)
+  const [requests = 0, errors = 0, inputTokens = 0, outputTokens = 0, cacheReadTokens = 0] = counts
+  const [cacheWriteTokens = 0, reasoningTokens = 0] = counts.slice(5)
+  const [unpriced = 0, estimated = 0] = counts.slice(8)
+  const [client = 0, limits = 0, gateway = 0, provider = 0, assumed = 0] = counts.slice(BY_CAUSE)
+  const costNanoUsd = sum[COST] ?? 0
   return {
     ...{ startMs, accountId, keyId, model, requests, errors, inputTokens, outputTokens },
     ...{ cacheReadTokens, cacheWriteTokens, reasoningTokens, costNanoUsd, unpriced, estimated },
     assumed,
-    firstContent: sum.slice(HISTOGRAM, BY_CAUSE),
+    firstContent: counts.slice(HISTOGRAM, BY_CAUSE),
     byCause: { client, limits, gateway, provider },
   }
 }
@@ -133,19 +140,19 @@ function countersFromSum(sum: UsageSum): SumCounters {
 }
 
 /** Every counter of a sum with its index. */
-export function numberedCounters(sum: UsageSum): [index: number, count: number][] {
+export function numberedCounters(sum: UsageSum): [index: number, count: NanoUsd][] {
   return [...countersFromSum(sum).entries()]
 }
 
 /** Adds counters to those of a sum; unknown ones add nothing. */
-function addCounters(sum: SumCounters, counters: readonly (number | undefined)[]): void {
+function addCounters(sum: SumCounters, counters: readonly (NanoUsd | undefined)[]): void {
   counters.forEach((count, index) => add(sum, index, count))
 }
 
-/** Counters stay below 2^53: larger numbers are not exact. */
-function add(sum: SumCounters, index: number, value: number | undefined): void {
+/** Counters other than the cost stay below 2^53: larger numbers are not exact. */
+function add(sum: SumCounters, index: number, value: NanoUsd | undefined): void {
   if (value === undefined || !(value > 0)) return
-  sum[index] = Math.min(Number.MAX_SAFE_INTEGER, (sum[index] ?? 0) + Math.floor(value))
+  addCounter(sum, index, typeof value === 'number' ? Math.floor(value) : value)
 }
 
 function bucketOf(firstContentMs: number): number {
@@ -206,7 +213,7 @@ function addedUp(sums: readonly UsageSum[], changed: (sum: UsageSum) => UsageSum
 
 /** The keys that cost most first; of the same cost, those with most requests. */
 export function byCost(a: KeyUse, b: KeyUse): number {
-  return b.costNanoUsd - a.costNanoUsd || b.requests - a.requests
+  return compareNanoUsd(b.costNanoUsd, a.costNanoUsd) || b.requests - a.requests
 }
 
 /** Adds the use of a group to `uses`, which has them by name. */
@@ -225,7 +232,7 @@ export function addUse(uses: Map<string, GroupUse>, use: GroupUse): void {
     errors: before.errors + use.errors,
     inputTokens: before.inputTokens + use.inputTokens,
     outputTokens: before.outputTokens + use.outputTokens,
-    costNanoUsd: Math.min(Number.MAX_SAFE_INTEGER, before.costNanoUsd + use.costNanoUsd),
+    costNanoUsd: addNanoUsd(before.costNanoUsd, use.costNanoUsd),
     unpriced: before.unpriced + use.unpriced,
   })
 }

@@ -80,10 +80,10 @@ export async function usedInEndedDays(t: Test, { ledger }: LedgerUnderTest): Pro
     const [uses = [], all = []] = await Promise.all(
       [true, false].map((byLabels) => ledger.accountUse({ fromMs, toMs, byLabels })),
     )
-    const total = uses.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0)
+    const total = uses.reduce((sum, { costNanoUsd }) => sum + Number(costNanoUsd), 0)
     t.ok(new Set(all.map(textOf)).size === all.length && all.every(({ labels }) => labels === ''))
     t.equal(
-      all.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0),
+      all.reduce((sum, { costNanoUsd }) => sum + Number(costNanoUsd), 0),
       total,
       'without labels',
     )

@@ -104,7 +104,7 @@ export async function appended(t: Test, { ledger, url, clock }: LedgerUnderTest)
     const found = await ledger.sums(query)
     return [
       found.reduce((sum, { requests }) => sum + requests, 0),
-      found.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0),
+      found.reduce((sum, { costNanoUsd }) => sum + Number(costNanoUsd), 0),
     ]
   }
   t.same(await sums(), [300, 600])

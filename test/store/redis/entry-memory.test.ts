@@ -31,11 +31,11 @@ async function scene(t: Test) {
   const listed = async () => (await ledger.entries({ accountId: null, after: null, limit: 1_000 })).entries
   const cost = async () => {
     const sums = await ledger.sums({ accountId: null, by: 'day', fromMs: START, toMs: START })
-    return sums.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0)
+    return sums.reduce((sum, { costNanoUsd }) => sum + Number(costNanoUsd), 0)
   }
   const used = async () => {
     const uses = await ledger.accountUse({ fromMs: START, toMs: START + DAY })
-    return uses.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0)
+    return uses.reduce((sum, { costNanoUsd }) => sum + Number(costNanoUsd), 0)
   }
   const total = entries.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
   return { ledger, client, entries, listed, cost, used, total }

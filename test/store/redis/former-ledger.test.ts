@@ -36,7 +36,8 @@ async function settleFormer(client: Redis, entry: LedgerEntry): Promise<void> {
     const start = Math.floor(atMs / length) * length
     await client.zadd(`${OWN}:${by}s`, start, start)
     for (const [counter, count] of countersOf(entry).entries()) {
-      if (count > 0) await client.hincrby(`${OWN}:${by}:${start}`, `${keyId}\0${model}\0${counter}`, count)
+      if (count > 0)
+        await client.hincrby(`${OWN}:${by}:${start}`, `${keyId}\0${model}\0${counter}`, String(count))
     }
   }
 }
@@ -88,7 +89,7 @@ void t.test('entries and sums of a former version', { skip: missing }, async (t)
     for (const by of ['hour', 'day'] as const) {
       const sums = await ledger.sums({ ...range, by })
       t.equal(
-        sums.reduce((sum, each) => sum + each.costNanoUsd, 0),
+        sums.reduce((sum, each) => sum + Number(each.costNanoUsd), 0),
         cost,
         `${when}: sums of each ${by}`,
       )
@@ -110,12 +111,12 @@ void t.test('entries and sums of a former version', { skip: missing }, async (t)
     )
     const keys = await ledger.keyUse({ accountId: ACCOUNT, fromMs: 0, toMs: NOON })
     t.equal(
-      keys.reduce((sum, each) => sum + each.costNanoUsd, 0),
+      keys.reduce((sum, each) => sum + Number(each.costNanoUsd), 0),
       cost,
     )
     const uses = await ledger.accountUse({ fromMs: 0, toMs: NOON + DAY })
     t.equal(
-      uses.reduce((sum, each) => sum + each.costNanoUsd, 0),
+      uses.reduce((sum, each) => sum + Number(each.costNanoUsd), 0),
       cost,
       `${when}: the use of accounts`,
     )
@@ -151,7 +152,7 @@ void t.test('entries and sums of a former version', { skip: missing }, async (t)
   t.equal(await ledger.prune({ ...keep, entriesBeforeMs: NOON }), 131, 'prunes what was moved')
   const uses = await ledger.accountUse({ fromMs: 0, toMs: NOON + DAY })
   t.equal(
-    uses.reduce((sum, each) => sum + each.costNanoUsd, 0),
+    uses.reduce((sum, each) => sum + Number(each.costNanoUsd), 0),
     cost + 3,
     'the month stays complete',
   )

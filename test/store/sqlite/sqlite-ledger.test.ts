@@ -222,7 +222,7 @@ void t.test('entries are counted once, by any process', async (t) => {
   const counted = async ({ ledger }: typeof one, per: 'key' | 'model' = 'key') => {
     const sums = await ledger.sums({ accountId: null, by: 'hour', fromMs: NOON, toMs: NOON, per })
     const requests = sums.reduce((sum, each) => sum + each.requests, 0)
-    return [requests, sums.reduce((sum, each) => sum + each.costNanoUsd, 0)]
+    return [requests, sums.reduce((sum, each) => sum + Number(each.costNanoUsd), 0)]
   }
   const of = (upTo: number) => [upTo, (upTo * (upTo - 1)) / 2]
   await settled(one, 0, 200)

@@ -1,4 +1,5 @@
 /** The tree of accounts with their figures, the page of one account, and the change of its limits. */
+import { compareNanoUsd } from '../../../base/nano-usd.js'
 import { roleOf } from '../../../accounts/account.js'
 import { displayNameOf } from '../../../accounts/names.js'
 import { changeAccount } from '../../../accounts/changes/change-accounts.js'
@@ -89,10 +90,11 @@ async function tree(
   const all = roots.flatMap((root) => [...withDescendants(root)])
   const rows = chosen(query, { roots, all, members })
   const sorted = rows.sort((a, b) => {
-    const bySpend = b.total.spendNanoUsd - a.total.spendNanoUsd || b.total.requests - a.total.requests
+    const bySpend =
+      compareNanoUsd(b.total.spendNanoUsd, a.total.spendNanoUsd) || b.total.requests - a.total.requests
     return bySpend || (a.account.name < b.account.name ? -1 : 1)
   })
-  const json: schema.AccountTreeReply = {
+  const json: schema.Sent<typeof schema.accountTreeReply> = {
     rows: sorted.slice(0, MOST_ROWS).map((node) => rowView(node, seen)),
     total: rows.length,
     sum: { ...sumOf(roots.map(({ total }) => total)), members: countOf(all, members) },
@@ -128,7 +130,7 @@ function countOf(nodes: Iterable<TreeNode>, members: SeenTree['members']): numbe
 function rowView(
   node: TreeNode,
   { month, nowMs, members }: Omit<SeenTree, 'roots' | 'tree'>,
-): schema.TreeRow {
+): schema.Sent<typeof schema.treeRow> {
   const { account, children, own, total } = node
   const { id, name, labels = {}, disabled, limits } = account
   return {
@@ -138,7 +140,7 @@ function rowView(
     ...figuresOf(total),
     members: countOf(withDescendants(node), members),
     budgetNanoUsd: limits?.nanoUsdPerMonth ?? null,
-    forecastNanoUsd: linearForecast(total.spendNanoUsd, month, nowMs),
+    forecastNanoUsd: linearForecast(Number(total.spendNanoUsd), month, nowMs),
     itself: children.length === 0 ? null : { ...figuresOf(own), members: members.get(id)?.length ?? 0 },
   }
 }
@@ -165,7 +167,7 @@ async function page(services: Services, session: AccountSession): Promise<Reply>
   const ids = Array.from(withDescendants(node), ({ account: { id } }) => id)
   const row = rowView(node, { month, nowMs, members: await membersIn(services, ids) })
   const { plan, createdAtMs, email = null, limits = {} } = account
-  const json: schema.AccountPageReply = {
+  const json: schema.Sent<typeof schema.accountPageReply> = {
     account: { ...row, plan, createdAtMs, email },
     owners: people.filter((member) => roleOf(member) === 'owner').map((member) => member.email),
     limits: { ...limits },

@@ -81,7 +81,7 @@ async function list(
     ...(state === 'all' ? {} : { disabled: state === 'disabled' }),
     ...(parent === undefined ? {} : { parent }),
   })
-  const json: schema.AccountsReply = {
+  const json: schema.Sent<typeof schema.accountsReply> = {
     accounts: await Promise.all(page.items.map((item) => rowView(services, item))),
     next: cursorOf(order.sort, page.next),
     total: page.total,
@@ -159,7 +159,10 @@ async function resetLink(services: Services, request: SignedInRequest<unknown, u
   return { status: 201, json: { link } }
 }
 
-async function accountRow(services: Services, account: Account): Promise<schema.AccountRow> {
+async function accountRow(
+  services: Services,
+  account: Account,
+): Promise<schema.Sent<typeof schema.accountRow>> {
   const { store, ledger, now } = services
   const { id } = account
   const toMs = now()
@@ -175,7 +178,7 @@ async function accountRow(services: Services, account: Account): Promise<schema.
 async function rowView(
   { store }: Services,
   { account, parent, liveKeys, use }: ListedAccount,
-): Promise<schema.AccountRow> {
+): Promise<schema.Sent<typeof schema.accountRow>> {
   const { id, name, email = name, plan, disabled, createdAtMs } = account
   const user = await store.users.byId(id)
   const role = user !== null && roleOf(user) === 'admin' ? 'admin' : 'owner'

@@ -105,7 +105,7 @@ async function list(
     ...(model === undefined ? {} : { model }),
     ...(createdBy === undefined ? {} : { createdBy }),
   })
-  const json: schema.KeysReply = {
+  const json: schema.Sent<typeof schema.keysReply> = {
     keys: page.items.map((item) => keyView(item, nowMs)),
     next: cursorOf(order.sort, page.next),
     total: page.total,
@@ -120,7 +120,7 @@ async function detail(services: Services, request: SignedInRequest<unknown, unde
     limitLevels(services, account, [key]),
     services.store.countKeys(account.id),
   ])
-  const json: schema.KeyDetailReply = {
+  const json: schema.Sent<typeof schema.keyDetailReply> = {
     key: await oneView(services, { key, account }),
     nowMs: services.now(),
     plan: planOf(services.snapshot(), account.plan),
@@ -148,7 +148,7 @@ async function lookUp(
   if (!isSeen) return { status: 200, json: { key: null } }
   const { id, accountId, name } = found.key
   const state = stateOfKey(found.key, now())
-  const json: schema.LookUpKeyReply = {
+  const json: schema.Sent<typeof schema.lookUpKeyReply> = {
     key: { id, accountId, accountName: found.account.name, name, state },
   }
   return { status: 200, json }
@@ -234,7 +234,10 @@ function limitsOf(limits: schema.WantedLimits): KeyLimits {
 }
 
 /** A key with its use in the last 30 days, and the time of its last request. */
-async function oneView({ ledger, now }: Services, { key, account }: OwnedKey): Promise<schema.Key> {
+async function oneView(
+  { ledger, now }: Services,
+  { key, account }: OwnedKey,
+): Promise<schema.Sent<typeof schema.key>> {
   const toMs = now()
   const [own, keyIds] = [key.accountId, [key.id]]
   const [[use = NO_USE], lastUse] = await Promise.all([
@@ -246,11 +249,14 @@ async function oneView({ ledger, now }: Services, { key, account }: OwnedKey): P
 }
 
 /** A new key. */
-function unusedView({ key, account }: OwnedKey, nowMs: number): schema.Key {
+function unusedView({ key, account }: OwnedKey, nowMs: number): schema.Sent<typeof schema.key> {
   return keyView({ key, accountName: account.name, use: NO_USE, lastUsedAtMs: null }, nowMs)
 }
 
-function keyView({ key, accountName, use, lastUsedAtMs }: ListedKey, nowMs: number): schema.Key {
+function keyView(
+  { key, accountName, use, lastUsedAtMs }: ListedKey,
+  nowMs: number,
+): schema.Sent<typeof schema.key> {
   return {
     id: key.id,
     accountId: key.accountId,

@@ -41,7 +41,7 @@ async function providers(
   ])
   const isExact = figuresOf(sums).requests <= MOST_EXACT
   const rows = isExact || copies.length > 0 ? await newestRows(services, sinceMs) : []
-  const json: schema.ProvidersReply = {
+  const json: schema.Sent<typeof schema.providersReply> = {
     nowMs,
     fromMs: isExact ? sinceMs : startMs,
     canaries: gatewayStatus === null ? null : gatewayStatus.canaries.map((canary) => ({ ...canary })),
@@ -60,7 +60,7 @@ async function providers(
   return { status: 200, json }
 }
 
-type Sides = Omit<schema.ComparedUpstream, 'points'>
+type Sides = Omit<schema.Sent<typeof schema.comparedUpstream>, 'points'>
 
 function sidesOfRows(upstream: string, rows: readonly LedgerEntry[]): Sides {
   const own = rows.filter((row) => row.upstream === upstream)
@@ -92,7 +92,7 @@ function sideOfSums(
   upstream: string,
   sums: readonly UsageSum[],
   copies: readonly UsageSum[],
-): schema.ProviderSide {
+): schema.Sent<typeof schema.providerSide> {
   const figures = figuresOf(sums)
   const { requests, errors, byCause, spendNanoUsd, unpricedRequests } = figures
   const priced = requests - errors - unpricedRequests
@@ -108,7 +108,7 @@ function sideOfSums(
     inputTokens: figures.inputTokens,
     outputTokens: figures.outputTokens,
     spendNanoUsd,
-    requestNanoUsd: priced <= 0 ? null : Math.round(spendNanoUsd / priced),
+    requestNanoUsd: priced <= 0 ? null : Math.round(Number(spendNanoUsd) / priced),
     unpricedRequests,
   }
 }
@@ -126,7 +126,7 @@ async function newestRows({ ledger }: Services, sinceMs: number): Promise<readon
 }
 
 /** One comparison per pair of upstreams, over the requests that were copied from one to the other. */
-function shadowsOf(rows: readonly LedgerEntry[]): schema.ProvidersReply['shadows'] {
+function shadowsOf(rows: readonly LedgerEntry[]): schema.Sent<typeof schema.providersReply>['shadows'] {
   const byId = new Map(rows.map((row) => [row.requestId, row]))
   const pairs = new Map<string, { primary: LedgerEntry[]; shadow: LedgerEntry[] }>()
   for (const copy of rows) {
@@ -144,7 +144,7 @@ function shadowsOf(rows: readonly LedgerEntry[]): schema.ProvidersReply['shadows
   }))
 }
 
-function sideOf(upstream: string, rows: readonly LedgerEntry[]): schema.ProviderSide {
+function sideOf(upstream: string, rows: readonly LedgerEntry[]): schema.Sent<typeof schema.providerSide> {
   const side = new ComparedUpstream(upstream, Math.random)
   for (const row of rows) side.add(row)
   const figures = side.figures()

@@ -282,7 +282,7 @@ async function live(
     services.ledger.entries({ accountId, fromMs: nowMs - LIVE_MS, after: null, limit: LIVE_ROWS }),
     services.ledger.sums({ accountId, by: 'hour', fromMs: startMs, toMs: startMs, per: 'model' }),
   ])
-  const json: schema.LiveReply = {
+  const json: schema.Sent<typeof schema.liveReply> = {
     rows: await rowViews(services, page.entries),
     hour: { startMs, ...figuresOf(sums) },
     models: groupsOf(sums, ({ model }) => model).map(({ id, total }) => {

@@ -82,7 +82,10 @@ function read(
 }
 
 /** The lines of a page, and the sums of the accounts that match. */
-function pageOf(whole: Statement, { search = '', after, limit = LINES }: Query): schema.StatementReply {
+function pageOf(
+  whole: Statement,
+  { search = '', after, limit = LINES }: Query,
+): schema.Sent<typeof schema.statementReply> {
   const words = search.trim().toLowerCase()
   const isMatch = (texts: readonly (string | null)[]): boolean =>
     texts.some((text) => text?.toLowerCase().includes(words) === true)

@@ -1,4 +1,5 @@
 /** Usage: sums over time and by group, as JSON and as CSV files. */
+import { compareNanoUsd } from '../../../base/nano-usd.js'
 import { GatewayError } from '../../../errors.js'
 import { csvCell, usd } from '../../../ledger/export-columns.js'
 import { adminTurns } from '../../../base/turn-queue.js'
@@ -140,7 +141,7 @@ async function usage(services: Services, request: UsageRequest): Promise<Handler
     offsets === undefined
       ? [...all]
       : all.map((sum) => ({ ...sum, startMs: starts.get(sum.startMs) ?? sum.startMs }))
-  const json: schema.UsageReply = {
+  const json: schema.Sent<typeof schema.usageReply> = {
     ...{ by, fromMs, toMs, zone, starts: [...starts.values()], nowMs: services.now() },
     total: figuresOf(sums),
     points: pointsOf(started(sums)),
@@ -164,7 +165,7 @@ async function chartGroups(
   services: Services,
   all: readonly Group[],
   { sums, range, started }: ChartData,
-): Promise<schema.UsageGroup[]> {
+): Promise<schema.Sent<typeof schema.usageGroup>[]> {
   const charted = all.filter(({ sources }) => sources.length > 0 && sources.length <= MOST_SOURCES)
   const largest = charted.sort(bySpend).slice(0, MAX_GROUPS)
   const own = await Promise.all(largest.map((group) => sumsOfGroup(services, group, range)))
@@ -190,7 +191,11 @@ async function chartGroups(
 
 function bySpend(a: Group, b: Group): number {
   const [one, other] = [a.total, b.total]
-  return other.costNanoUsd - one.costNanoUsd || other.requests - one.requests || (a.id < b.id ? -1 : 1)
+  return (
+    compareNanoUsd(other.costNanoUsd, one.costNanoUsd) ||
+    other.requests - one.requests ||
+    (a.id < b.id ? -1 : 1)
+  )
 }
 
 /** The names of all keys, if they are read already. */
@@ -214,7 +219,7 @@ function groupingOf(group: string): Grouping {
   return group as Grouping
 }
 
-function reportRows(groups: readonly Group[], by: string): schema.UsageReply['report'] {
+function reportRows(groups: readonly Group[], by: string): schema.Sent<typeof schema.usageReply>['report'] {
   const rows = groups.map(({ id, total }) => ({
     group: id,
     requests: total.requests,
@@ -227,7 +232,7 @@ function reportRows(groups: readonly Group[], by: string): schema.UsageReply['re
   }))
   return rows.sort((a, b) => {
     const byName = a.group < b.group ? -1 : 1
-    return by === 'month' ? byName : b.cost_nano_usd - a.cost_nano_usd || byName
+    return by === 'month' ? byName : compareNanoUsd(b.cost_nano_usd, a.cost_nano_usd) || byName
   })
 }
 
@@ -246,7 +251,7 @@ const GROUPS: SortedRows<
     errors: ({ total }) => total.errors,
     inputTokens: ({ total }) => total.inputTokens,
     outputTokens: ({ total }) => total.outputTokens,
-    spend: ({ total }) => total.costNanoUsd,
+    spend: ({ total }) => Number(total.costNanoUsd),
   },
   usual: '-spend',
   idOf: ({ id, accountId }) => `${id} ${accountId ?? ''}`,
@@ -272,7 +277,7 @@ async function usageGroups(
   const matching =
     text === '' ? all : all.filter(({ id, label }) => `${label} ${id}`.toLowerCase().includes(text))
   const page = pageOfRows(matching, query, GROUPS)
-  const json: schema.UsageGroupsReply = {
+  const json: schema.Sent<typeof schema.usageGroupsReply> = {
     ...{ fromMs, toMs, zone, next: page.next, total: matching.length },
     rows: await Promise.all(page.rows.map((row) => groupView(services, row))),
   }
@@ -312,7 +317,10 @@ async function withNames(
   return named
 }
 
-async function groupView(services: Services, group: NamedGroup): Promise<schema.GroupRow> {
+async function groupView(
+  services: Services,
+  group: NamedGroup,
+): Promise<schema.Sent<typeof schema.groupRow>> {
   const { total, accountId } = group
   const account = accountId === null || accountId === '' ? null : await services.store.accountById(accountId)
   return {

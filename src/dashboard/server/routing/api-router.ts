@@ -5,6 +5,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
 import { Refusal } from '../../../accounts/changes/refusal.js'
+import { jsonText } from '../../../base/json.js'
 import { GatewayError, gatewayError, malformed, statusOf } from '../../../errors.js'
 import { parseObject } from '../../../formats/wire/json/parse-body.js'
 import { errorBody } from '../../../formats/wire/openai/error-body.js'
@@ -286,7 +287,7 @@ function headersOf(requestId: string): string[] {
 type ApiExchange = Pick<ApiRequest<unknown, unknown>, 'requestId' | 'req' | 'res'>
 
 async function send({ req, res, requestId }: ApiExchange, reply: Reply): Promise<void> {
-  const text = JSON.stringify(reply.json)
+  const text = jsonText(reply.json)
   const headers = headersOf(requestId)
   for (const cookie of reply.cookies ?? []) headers.push('set-cookie', cookie)
   if (reply.etag === true) {

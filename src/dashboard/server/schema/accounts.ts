@@ -7,6 +7,7 @@ import {
   timeMs,
   cursor,
   nanoUsd,
+  nanoUsdSum,
   numberText,
   scope,
   search,
@@ -77,7 +78,7 @@ export const accountRow = z.strictObject({
   liveKeys: count,
   /** Of the last 30 days. */
   requests: count,
-  spendNanoUsd: nanoUsd,
+  spendNanoUsd: nanoUsdSum,
   unpricedRequests: count,
 })
 
@@ -150,7 +151,7 @@ const treeFigures = {
   /** Of this month (UTC). */
   requests: count,
   errors: count,
-  spendNanoUsd: nanoUsd,
+  spendNanoUsd: nanoUsdSum,
   unpricedRequests: count,
   liveKeys: count,
 }

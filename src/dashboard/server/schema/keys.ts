@@ -8,7 +8,7 @@ import {
   keyLimits,
   labelText,
   modelId,
-  nanoUsd,
+  nanoUsdSum,
   numberText,
   reason,
   scope,
@@ -63,7 +63,7 @@ export const key = z.strictObject({
   lastUsedAtMs: timeMs.nullable(),
   /** In the last 30 days, as are the next two members. */
   requests: count,
-  spendNanoUsd: nanoUsd,
+  spendNanoUsd: nanoUsdSum,
   /** Requests of unknown price; `spendNanoUsd` excludes them. */
   unpricedRequests: count,
 })

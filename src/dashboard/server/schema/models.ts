@@ -1,6 +1,6 @@
 /** Models, their routes, and the playground. */
 import * as z from 'zod'
-import { count, modelId, nanoUsd, scope, timeMs } from './shared-types.js'
+import { count, modelId, nanoUsdSum, scope, timeMs } from './shared-types.js'
 
 /** US dollars per million tokens; an omitted member is unknown. */
 export const price = z.strictObject({
@@ -84,7 +84,7 @@ export const modelsReply = z.strictObject({
 
 /** `GET /models/deprecated`: models with an announced end, and who still uses them. */
 export const deprecatedQuery = z.strictObject({ account: scope.optional() })
-const use = { requests: count, spendNanoUsd: nanoUsd }
+const use = { requests: count, spendNanoUsd: nanoUsdSum }
 /** A model with an announced end; its use is that of the last 30 days (UTC), the largest first. */
 export const deprecatedModel = z.strictObject({
   id: z.string(),

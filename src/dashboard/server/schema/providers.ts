@@ -1,6 +1,6 @@
 /** For administrators: upstreams compared, canaries and shadows. Owners get 403. */
 import * as z from 'zod'
-import { count, nanoUsd, numberText, timeMs } from './shared-types.js'
+import { count, nanoUsd, nanoUsdSum, numberText, timeMs } from './shared-types.js'
 
 /** The figures of one side of a comparison. Null is unknown. */
 export const providerSide = z.strictObject({
@@ -18,7 +18,7 @@ export const providerSide = z.strictObject({
   firstTokenP95Ms: z.number().nullable(),
   inputTokens: count,
   outputTokens: count,
-  spendNanoUsd: nanoUsd,
+  spendNanoUsd: nanoUsdSum,
   /** Mean cost of the requests that succeeded and have a known price. */
   requestNanoUsd: nanoUsd.nullable(),
   unpricedRequests: count,

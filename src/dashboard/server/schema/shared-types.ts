@@ -14,6 +14,9 @@ export const count = z.int().min(0)
 /** Whole nano-dollars. */
 export const nanoUsd = z.int().min(0)
 
+/** A sum of money: the server writes all of its digits, and the page has the nearest number. */
+export const nanoUsdSum = z.union([z.number().min(0), z.bigint().min(0n)]).transform(Number)
+
 /** A model's id as clients write it. */
 export const modelId = z.string().regex(MODEL_NAME, {
   error: 'must be 1 to 256 printable ASCII characters, with single spaces only between words',
@@ -112,3 +115,6 @@ export type DoneReply = z.output<typeof doneReply>
 export type WantedLimits = z.output<typeof wantedLimits>
 /** Limits of a plan's keys, or of one key. */
 export type KeyLimits = z.output<typeof keyLimits>
+
+/** A reply as the server writes it: sums of money may be bigints. */
+export type Sent<Schema extends z.ZodType> = z.input<Schema>

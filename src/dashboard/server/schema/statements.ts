@@ -1,12 +1,12 @@
 /** Statements: what an account and all below it used and cost in a month. */
 import * as z from 'zod'
-import { count, cursor, nanoUsd, numberText, scope, search } from './shared-types.js'
+import { count, cursor, nanoUsdSum, numberText, scope, search } from './shared-types.js'
 
 const figures = {
   requests: count,
   input_tokens: count,
   output_tokens: count,
-  cost_nano_usd: nanoUsd,
+  cost_nano_usd: nanoUsdSum,
   /** The same in dollars, with nine digits. */
   cost_usd: z.string(),
 }

@@ -6,7 +6,7 @@ import {
   cursor,
   id,
   modelId,
-  nanoUsd,
+  nanoUsdSum,
   numberText,
   scope,
   timeMs,
@@ -35,7 +35,7 @@ export const figures = z.strictObject({
   /** Prompt tokens read from a provider's cache. */
   cachedTokens: count,
   reasoningTokens: count,
-  spendNanoUsd: nanoUsd,
+  spendNanoUsd: nanoUsdSum,
   /** Requests of unknown price; `spendNanoUsd` excludes them. */
   unpricedRequests: count,
   /** Requests whose tokens the provider did not report; they are estimated. */
@@ -75,7 +75,7 @@ const reportRow = z.strictObject({
   failed: count,
   input_tokens: count,
   output_tokens: count,
-  cost_nano_usd: nanoUsd,
+  cost_nano_usd: nanoUsdSum,
   cost_usd: z.string(),
   unpriced_requests: count,
 })
@@ -150,7 +150,7 @@ export const groupRow = z.strictObject({
   errors: count,
   inputTokens: count,
   outputTokens: count,
-  spendNanoUsd: nanoUsd,
+  spendNanoUsd: nanoUsdSum,
   unpricedRequests: count,
 })
 /** A page of groups. */

@@ -3,6 +3,8 @@
  * entries that it removes in the same script. A field is `MONTH\0PATH\0KEY\0MODEL\0LABELS`, its value the
  * figures of `ACCOUNT_FIGURES` with spaces between them.
  */
+import { jsonText } from '../../../base/json.js'
+import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { adminTurns } from '../../../base/turn-queue.js'
 import { unavailable } from '../../store-errors.js'
 import { monthOf } from '../../limit-arithmetic.js'
@@ -80,7 +82,7 @@ export class RedisAccountUse {
         from = end
       }
       const after = await this.pruned()
-      if (JSON.stringify(after) === JSON.stringify(pruned)) return uses.all()
+      if (jsonText(after) === jsonText(pruned)) return uses.all()
       pruned = after
     }
     throw unavailable('reading the use of accounts failed', new Error('entries are being pruned'))
@@ -204,9 +206,9 @@ function fieldOf({ month, accountPath, keyId, model, labels }: AccountUse): stri
 
 function useIn(accountId: string, field: string, value: string): AccountUse {
   const [month = '', accountPath = '', keyId = '', model = '', labels = ''] = field.split('\0')
-  const [requests = 0, failed = 0, inputTokens = 0, outputTokens = 0, costNanoUsd = 0, unpriced = 0] = value
-    .split(' ')
-    .map(Number)
+  const figures = value.split(' ')
+  const [requests = 0, failed = 0, inputTokens = 0, outputTokens = 0, , unpriced = 0] = figures.map(Number)
+  const costNanoUsd = nanoUsdOf(figures[ACCOUNT_FIGURES.indexOf('costNanoUsd')] ?? '0')
   return {
     ...{ month: Number(month), accountId, accountPath, keyId, model, labels },
     ...{ requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced },

@@ -3,6 +3,7 @@
  * two dozen counters, and no sum is made of the others.
  */
 import type { GroupUse, GroupUseQuery } from '../../usage-queries.js'
+import { addNanoUsd, type NanoUsd } from '../../../base/nano-usd.js'
 import { GROUP_COUNTERS, isOfProperty } from '../../records/count-usage.js'
 import { listOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
@@ -16,8 +17,10 @@ const WHAT = 'reading the use of groups'
 /** The place of each counter in `Figures`. */
 const PLACES: ReadonlyMap<number, number> = new Map(GROUP_COUNTERS.map((counter, place) => [counter, place]))
 
+/** The place of the cost. */
+const COST = 4
 /** In the order of `GROUP_COUNTERS`. */
-type Figures = [number, number, number, number, number, number]
+type Figures = [number, number, number, number, NanoUsd, number]
 
 /** Buckets of one length; `toMs` is exclusive. */
 interface BucketSpan {
@@ -47,7 +50,8 @@ export class GroupFigures {
     for (const [counter, count] of counts) {
       const place = PLACES.get(counter)
       if (place === undefined) continue
-      sums[place] = Math.min(Number.MAX_SAFE_INTEGER, (sums[place] ?? 0) + count)
+      if (place === COST) sums[COST] = addNanoUsd(sums[COST], count)
+      else sums[place] = Math.min(Number.MAX_SAFE_INTEGER, Number(sums[place] ?? 0) + Number(count))
     }
     this.groups.set(group, sums)
   }

@@ -8,6 +8,7 @@
  * cell is a list of counts, as `countersOf` numbers them; zeroes at its end are left out, and counts from
  * 10^14 on are texts.
  */
+import { nanoUsdOf, type NanoUsd } from '../../../base/nano-usd.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { countersOf, propertiesOf } from '../../records/count-usage.js'
 import { adminTurns } from '../../../base/turn-queue.js'
@@ -23,7 +24,7 @@ const EXACT = 1e14
 const [SHADOW, NO_SHADOW] = ['s', '-']
 
 /** A number of a counter, as in `countersOf`, and its count. */
-export type Count = readonly [counter: number, count: number]
+export type Count = readonly [counter: number, count: NanoUsd]
 
 /** What a field of a bucket has, and of which sums it is a part. */
 interface Cell {
@@ -51,14 +52,14 @@ export function countersText(entry: LedgerEntry): string {
 }
 
 /** The value of a cell; empty if it has nothing. */
-export function cellText(counts: readonly number[]): string {
+export function cellText(counts: readonly NanoUsd[]): string {
   const length = counts.findLastIndex((count) => count !== 0) + 1
   if (length === 0) return ''
   // A loop takes a third of the time of a `map`; every settlement makes one.
   let text = ''
   for (let at = 0; at < length; at += 1) {
     const count = counts[at] ?? 0
-    text += `${at === 0 ? '[' : ','}${Math.abs(count) < EXACT ? count : `"${count}"`}`
+    text += `${at === 0 ? '[' : ','}${count < EXACT && count > -EXACT ? count : `"${count}"`}`
   }
   return `${text}]`
 }
@@ -67,7 +68,7 @@ export function cellText(counts: readonly number[]): string {
 export function countsIn(text: string): Count[] {
   const values: unknown = text === '' ? [] : JSON.parse(text)
   const list: readonly unknown[] = Array.isArray(values) ? values : []
-  return list.flatMap((value, counter): Count[] => (value === 0 ? [] : [[counter, Number(value)]]))
+  return list.flatMap((value, counter): Count[] => (value === 0 ? [] : [[counter, nanoUsdOf(String(value))]]))
 }
 
 /** A field of a bucket of this account. */
@@ -85,7 +86,7 @@ export function parseCell(accountId: string, field: string, value: string): Cell
   }
   const counter = Number(parts[2] ?? '')
   if (parts.length === 3) {
-    return { kind: 'former', owner, model, counts: [[counter, Number(value)]], properties: none }
+    return { kind: 'former', owner, model, counts: [[counter, nanoUsdOf(value || '0')]], properties: none }
   }
   return { kind: 'sum', owner, model, counts: countsIn(value), properties: none }
 }

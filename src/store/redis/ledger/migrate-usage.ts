@@ -2,6 +2,7 @@
  * Reads and writes budgets, sums and last uses for migration. No gateway uses the ledger meanwhile, and each
  * write can be repeated, so these are commands without scripts.
  */
+import { withoutNanoUsd } from '../../../base/nano-usd.js'
 import { isBudgetKind } from '../../limit-arithmetic.js'
 import type { BudgetSpent } from '../../ledger.js'
 import { PROPERTY_MARK, type UsageSum } from '../../usage-queries.js'
@@ -117,7 +118,7 @@ function restsOf(
     for (const owner of owners) {
       const rest = rests.get(owner)
       if (rest === undefined) continue
-      for (const [counter, count] of cell.counts) rest[counter] = (rest[counter] ?? 0) - count
+      for (const [counter, count] of cell.counts) rest[counter] = withoutNanoUsd(rest[counter] ?? 0, count)
     }
   }
   return new Map(Array.from(rests, ([owner, rest]) => [owner, cellText(rest)]))

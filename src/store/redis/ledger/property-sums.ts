@@ -3,6 +3,7 @@
  * query, or pruning, first adds the entries since the last one, in batches. `mark` is the last entry of the
  * account that they include; a script adds a batch only if no other process has moved the mark.
  */
+import { addNanoUsd, type NanoUsd } from '../../../base/nano-usd.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { countersOf, propertiesOf } from '../../records/count-usage.js'
 import { readEntry } from '../../records/entry-text.js'
@@ -51,14 +52,14 @@ export class RedisPropertySums {
       names.buckets(accountId, 'day'),
     ]
     const buckets: (string | number)[] = []
-    const counts = new Map<number, Map<string, number>>()
-    const countsOf = (by: 'hour' | 'day', atMs: number): Map<string, number> => {
+    const counts = new Map<number, Map<string, NanoUsd>>()
+    const countsOf = (by: 'hour' | 'day', atMs: number): Map<string, NanoUsd> => {
       const startMs = Math.floor(atMs / BUCKET_MS[by]) * BUCKET_MS[by]
       const name = names.propertySum(accountId, by, startMs)
       const known = counts.get(keys.indexOf(name) + 1)
       if (known !== undefined) return known
       buckets.push(by === 'hour' ? 2 : 3, startMs)
-      const made = new Map<string, number>()
+      const made = new Map<string, NanoUsd>()
       counts.set(keys.push(name), made)
       return made
     }
@@ -70,13 +71,13 @@ export class RedisPropertySums {
           for (const [counter, count] of counters.entries()) {
             if (count === 0) continue
             const field = `${property}\0${entry.model}\0${counter}`
-            sums.set(field, (sums.get(field) ?? 0) + count)
+            sums.set(field, addNanoUsd(sums.get(field) ?? 0, count))
           }
         }
       }
     }
     const args = [batch.before, batch.next, buckets.length / 2, ...buckets]
-    for (const [key, sums] of counts) for (const [field, count] of sums) args.push(key, field, count)
+    for (const [key, sums] of counts) for (const [field, count] of sums) args.push(key, field, String(count))
     await this.link.run(WHAT, LEDGER_SCRIPTS.addPropertySums, { keys, args })
   }
 }

@@ -6,6 +6,7 @@ import type {
   AccountUse,
   AccountUseQuery,
   EntryQuery,
+  GroupUse,
   GroupUseQuery,
   KeyUseQuery,
   SumQuery,
@@ -24,6 +25,11 @@ import { pruneUsage, putSums, RollUp, type Pruned, type SumsToPut } from '../led
 import { budgetsOf, exported, isByOwner, type ExportPlace } from '../ledger/read-entries.js'
 import { sortedPageOf } from '../ledger/sorted-entries.js'
 import type { WriteAheadLog } from './write-ahead-log.js'
+
+/** A use whose cost is text. */
+export interface WrittenUse extends Omit<GroupUse, 'costNanoUsd'> {
+  readonly costNanoUsd: string
+}
 
 /** The tasks by name. Arguments and results are copied between the threads. */
 export type Tasks = ReturnType<typeof tasksOf>
@@ -63,7 +69,7 @@ export function tasksOf(db: Connection, log: WriteAheadLog) {
     putAccountUse: (uses: readonly AccountUse[]) => putAccountUse(usage().rollUp, uses),
     keyUse: (query: KeyUseQuery) => caughtUp().groupUses.ofKeys(query),
     // As one text: objects take several times as long to copy.
-    groupUse: (query: GroupUseQuery) => JSON.stringify(caughtUp().groupUses.of(query)),
+    groupUse: (query: GroupUseQuery) => JSON.stringify(caughtUp().groupUses.of(query).map(writtenUse)),
     lastUse: (accountId: string, keyIds: readonly string[] | null) => {
       caughtUp()
       return lastUseOf(db, accountId, keyIds)
@@ -79,6 +85,12 @@ export function tasksOf(db: Connection, log: WriteAheadLog) {
     budgets: (after: readonly [accountId: string, subject: string]) => budgetsOf(db, after),
     close: () => db.close(),
   }
+}
+
+/** A use as JSON has it: a large amount as digits. */
+function writtenUse(use: GroupUse): GroupUse | WrittenUse {
+  const { costNanoUsd } = use
+  return typeof costNanoUsd === 'number' ? use : { ...use, costNanoUsd: String(costNanoUsd) }
 }
 
 /**

@@ -2,9 +2,11 @@
  * What accounts used by month: entries that are kept, and `usage_months`, to which pruning adds the entries
  * that it removes in the same transaction. So each entry counts once, and a month that is over never changes.
  */
+import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import type { AccountUse, AccountUseQuery } from '../../usage-queries.js'
 import { numberIn, textIn, type Connection, type Row } from '../driver.js'
+import { COST, nanoUsdText } from './sum-columns.js'
 
 const KEY = 'month, account_id, account_path, key_id, model, labels'
 const FIGURES = [
@@ -15,6 +17,10 @@ const FIGURES = [
   ['cost_nano_usd', 'coalesce(sum(CAST(cost_nano_usd AS INTEGER)), 0)'],
   ['unpriced', "count(*) FILTER (WHERE cost_nano_usd IS NULL AND source <> 'none')"],
 ] as const
+/** The columns as `useIn` reads them. */
+const SHOWN = FIGURES.map(([column]) =>
+  column === COST ? `${nanoUsdText(column)} AS ${column}` : column,
+).join(', ')
 const COLUMNS = FIGURES.map(([column]) => column).join(', ')
 const ADDED = FIGURES.map(([column]) => `${column} = ${column} + excluded.${column}`).join(', ')
 
@@ -47,10 +53,11 @@ export function accountUseOf(
   const kept = `${isOne ? ofEntries(String(monthOf(fromMs))) : OF_ENTRIES} INDEXED BY entries_by_time WHERE at_ms >= ? AND at_ms < ? ${BY_KEY}`
   const rows = db
     .prepare(
-      `SELECT ${key}, ${FIGURES.map(([column]) => `sum(${column}) AS ${column}`).join(', ')} FROM (
-         SELECT ${KEY}, ${COLUMNS} FROM usage_months WHERE month BETWEEN ? AND ?
-         UNION ALL SELECT * FROM (${kept})
-       ) ${BY_KEY}`,
+      `SELECT ${KEY}, ${SHOWN} FROM (
+         SELECT ${key}, ${FIGURES.map(([column]) => `sum(${column}) AS ${column}`).join(', ')} FROM (
+           SELECT ${KEY}, ${COLUMNS} FROM usage_months WHERE month BETWEEN ? AND ?
+           UNION ALL SELECT * FROM (${kept})
+         ) ${BY_KEY})`,
     )
     .all(monthOf(fromMs), monthOf(toMs - 1), fromMs, toMs)
   return rows.map(useIn)
@@ -58,7 +65,7 @@ export function accountUseOf(
 
 /** See `Ledger.prunedUse`. */
 export function prunedUseOf(db: Connection): AccountUse[] {
-  return db.prepare(`SELECT ${KEY}, ${COLUMNS} FROM usage_months`).all().map(useIn)
+  return db.prepare(`SELECT ${KEY}, ${SHOWN} FROM usage_months`).all().map(useIn)
 }
 
 /** See `Ledger.putAccountUse`. `file.write` runs a function in one transaction. */
@@ -91,7 +98,7 @@ function useIn(row: Row): AccountUse {
     failed: numberIn(row, 'failed'),
     inputTokens: numberIn(row, 'input_tokens'),
     outputTokens: numberIn(row, 'output_tokens'),
-    costNanoUsd: numberIn(row, 'cost_nano_usd'),
+    costNanoUsd: nanoUsdOf(textIn(row, COST)),
     unpriced: numberIn(row, 'unpriced'),
   }
 }

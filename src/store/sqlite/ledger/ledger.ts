@@ -3,6 +3,7 @@
  * transaction (engine.ts), in which the arithmetic of limits runs, so that limits hold across
  * processes. Queries run in the background thread.
  */
+import { nanoUsdOf } from '../../../base/nano-usd.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import type {
   Admission,
@@ -28,6 +29,7 @@ import type {
   SumQuery,
   UsageSum,
 } from '../../usage-queries.js'
+import type { WrittenUse } from '../background/tasks.js'
 import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
 import { writeEntry } from '../../records/entry-text.js'
 import { isConstraint, type Statement } from '../driver.js'
@@ -176,7 +178,9 @@ export class SqliteLedger implements Ledger {
 
   async groupUse(query: GroupUseQuery): Promise<GroupUse[]> {
     const uses = await this.engine.background.run('reading the use of groups', 'groupUse', query)
-    return JSON.parse(uses) as GroupUse[]
+    return (JSON.parse(uses) as (GroupUse | WrittenUse)[]).map(({ costNanoUsd, ...use }) => {
+      return { ...use, costNanoUsd: typeof costNanoUsd === 'string' ? nanoUsdOf(costNanoUsd) : costNanoUsd }
+    })
   }
 
   async prepareGroupUse(span: Pick<KeyUseQuery, 'fromMs' | 'toMs'>): Promise<void> {

@@ -1,6 +1,7 @@
 /**
  * Queries for sums of usage. They run in the background thread.
  */
+import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { addUse, byCost } from '../../records/count-usage.js'
 import {
   PROPERTY_MARK,
@@ -12,7 +13,16 @@ import {
 } from '../../usage-queries.js'
 import { numberIn, prepared, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { ONE_KEY } from './property-sums.js'
-import { ALL_KEYS, BUCKET_MS, COUNTER_COLUMNS, sumText, totalOf, MAX_COUNTER } from './sum-columns.js'
+import {
+  ALL_KEYS,
+  BUCKET_MS,
+  COST,
+  COUNTER_COLUMNS,
+  MAX_COUNTER,
+  nanoUsdText,
+  sumText,
+  totalOf,
+} from './sum-columns.js'
 
 /** A condition of a query and its value. */
 type Condition = readonly [sql: string, value: Value]
@@ -142,6 +152,12 @@ function added(column: string): string {
   return `${totalOf(column)} AS ${column}`
 }
 
+/** The columns of `useIn`, from rows that have `SUMS`. */
+function shownUse(rows: string): string {
+  const figures = FIGURES.map((figure) => (figure === COST ? `${nanoUsdText(figure)} AS ${figure}` : figure))
+  return `SELECT account_id, key_id, ${figures.join(', ')} FROM (${rows})`
+}
+
 /** The values to bind. */
 function values(of: readonly Condition[]): Value[] {
   return of.map(([, value]) => value)
@@ -264,7 +280,7 @@ export class GroupUses {
     if (toMs <= fromMs) return []
     const { conditions, parameters, group } = conditionsOf(query, [])
     const columns = `account_id, key_id, model, ${FIGURES.join(', ')}`
-    const sql = `SELECT ${group}, ${SUMS} FROM (${hourRows(conditions, columns)}) GROUP BY 1, 2`
+    const sql = shownUse(`SELECT ${group}, ${SUMS} FROM (${hourRows(conditions, columns)}) GROUP BY 1, 2`)
     const [from = 0, , ...values] = parameters
     const read = (): GroupUse[] =>
       this.db
@@ -377,7 +393,7 @@ function selectUse(span: Span, more: readonly string[]): Select {
   const { conditions, parameters, group } = conditionsOf(span, more)
   const columns = `account_id, key_id, model, ${FIGURES.join(', ')}`
   return {
-    sql: `SELECT ${group}, ${SUMS} FROM (${dayRows(conditions, columns)}) GROUP BY 1, 2`,
+    sql: shownUse(`SELECT ${group}, ${SUMS} FROM (${dayRows(conditions, columns)}) GROUP BY 1, 2`),
     parameters,
   }
 }
@@ -392,11 +408,11 @@ function selectWideUse(span: Span): Select {
   const from = `usage_days INDEXED BY usage_days_by_key WHERE start_ms BETWEEN ?1 AND ?2 AND ${conditions}`
   const columns = `account_id, key_id, ${FIGURES.join(', ')}`
   return {
-    sql: `SELECT account_id, key_id, ${SUMS} FROM (
+    sql: shownUse(`SELECT account_id, key_id, ${SUMS} FROM (
         SELECT account_id, key_id, ${SUMS} FROM ${from} GROUP BY account_id, key_id
         UNION ALL
         SELECT ${columns} FROM (${pendingRows(conditions, columns)})
-      ) GROUP BY account_id, key_id`,
+      ) GROUP BY account_id, key_id`),
     parameters,
   }
 }
@@ -458,7 +474,7 @@ function useIn(row: Row): GroupUse {
     errors: numberIn(row, 'errors'),
     inputTokens: numberIn(row, 'input_tokens'),
     outputTokens: numberIn(row, 'output_tokens'),
-    costNanoUsd: numberIn(row, 'cost_nano_usd'),
+    costNanoUsd: nanoUsdOf(textIn(row, COST)),
     unpriced: numberIn(row, 'unpriced'),
   }
 }

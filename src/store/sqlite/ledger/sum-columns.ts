@@ -1,10 +1,13 @@
 /**
  * The columns of `usage_hours` and `usage_days`, and the expression that computes each from ledger entries.
  */
+import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { CAUSES, outcomesOf } from '../../../errors.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../usage-queries.js'
 
 const DAY_MS = 86_400_000
+/** The column of money. */
+export const COST = 'cost_nano_usd'
 /** The length of each kind of bucket, in ms. */
 export const BUCKET_MS = { hour: 3_600_000, day: DAY_MS } as const
 /** The table of each kind of bucket. */
@@ -14,7 +17,7 @@ export const ALL_KEYS = '*'
 /** A kind of bucket. */
 export type Bucket = keyof typeof BUCKET_MS
 
-/** Each counter and the aggregate of entries that it adds; whole numbers up to 2^53 - 1. */
+/** Each counter and the aggregate of entries that it adds: whole numbers up to 2^53, the cost up to 2^63. */
 export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
   ['requests', 'count(*)'],
   ['errors', "count(*) FILTER (WHERE outcome <> 'ok')"],
@@ -34,15 +37,19 @@ export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
 export const COUNTER_COLUMNS = COUNTERS.map(([column]) => column)
 /** The columns of the histogram. */
 export const FIRST_CONTENT_COLUMNS = COUNTER_COLUMNS.filter((column) => column.startsWith('first_content'))
-/** The places of the histogram and of the causes in `COUNTERS`. */
+/** The places of the cost, of the histogram and of the causes in `COUNTERS`. */
+const COST_AT = COUNTER_COLUMNS.indexOf(COST)
 const HISTOGRAM = COUNTER_COLUMNS.indexOf('first_content_0')
 const CAUSES_AT = HISTOGRAM + FIRST_CONTENT_COLUMNS.length
-/** The largest value of a counter. */
+/** The largest value of a counter other than the cost. */
 export const MAX_COUNTER = Number.MAX_SAFE_INTEGER
 
 /** The total of a counter; an integer, because the JSON text of a real number has only 15 digits. */
 export function totalOf(column: string): string {
-  return `CAST(min(${MAX_COUNTER}, total(${column})) AS INTEGER)`
+  // Exact to 2^63, which is nine billion dollars.
+  return column === COST
+    ? `coalesce(sum(${column}), 0)`
+    : `CAST(min(${MAX_COUNTER}, total(${column})) AS INTEGER)`
 }
 
 /** The primary key of a row of sums. */
@@ -79,9 +86,18 @@ function histogram(): [string, string][] {
   })
 }
 
-/** The columns of a sum as the text of a JSON array, which takes a third of the time of 33 columns. */
+/**
+ * The columns of a sum as the text of a JSON array, which takes a third of the time of 33 columns. The cost
+ * is a text in it, which has all of its digits.
+ */
 export function sumText(counters: readonly string[]): string {
-  return `json_array(start_ms, account_id, key_id, model, ${counters.join(', ')})`
+  const values = counters.map((counter, at) => (at === COST_AT ? nanoUsdText(counter) : counter))
+  return `json_array(start_ms, account_id, key_id, model, ${values.join(', ')})`
+}
+
+/** An amount as text: the driver refuses integers from 2^53 on. */
+export function nanoUsdText(amount: string): string {
+  return `CAST(${amount} AS TEXT)`
 }
 
 /** The sum in a text of `sumText`. Throws an Error if a column has a value of another type. */
@@ -111,7 +127,7 @@ export function readSum(text: string): UsageSum {
     cacheReadTokens: count(4),
     cacheWriteTokens: count(5),
     reasoningTokens: count(6),
-    costNanoUsd: count(7),
+    costNanoUsd: nanoUsdOf(string(4 + COST_AT)),
     unpriced: count(8),
     estimated: count(9),
     firstContent: FIRST_CONTENT_COLUMNS.map((_, at) => count(HISTOGRAM + at)),
