@@ -28,6 +28,8 @@ export interface Account {
   labels?: Labels
   /** Limits of the account and of all below it together, in addition to those of its plan. */
   limits?: KeyLimits
+  /** Budgets that are higher until a time; see `limit-raises.ts`. */
+  raises?: readonly LimitRaise[]
   /** The keys of a disabled account, and of all below it, are refused. */
   disabled: boolean
   createdAtMs: number
@@ -168,6 +170,18 @@ export interface KeyLimits {
   nanoUsdPerMonth?: number
 }
 
+/** A budget that is higher until a time, from which on the one of `limits` holds again. */
+export interface LimitRaise {
+  readonly budget: 'nanoUsdPerDay' | 'nanoUsdPerWeek' | 'nanoUsdPerMonth'
+  readonly nanoUsd: number
+  /** Exclusive, ms since 1970. */
+  readonly untilMs: number
+  readonly reason: string
+  /** Who raised it, and when. */
+  readonly by: string
+  readonly atMs: number
+}
+
 /** Names a key of an account; an id alone does not select another account's key. */
 export interface KeyReference {
   readonly accountId: string
@@ -209,6 +223,8 @@ export interface ApiKey {
    */
   allowTools?: readonly string[]
   limits?: KeyLimits
+  /** As in `Account`. */
+  raises?: readonly LimitRaise[]
   /** Sorted by name. */
   labels?: Labels
   /** The key that this one replaces. */
@@ -218,7 +234,7 @@ export interface ApiKey {
 }
 
 /** The limits of one account, which count for all below it. */
-interface AccountLimits extends Pick<Account, 'id' | 'name'> {
+interface AccountLimits extends Pick<Account, 'id' | 'name' | 'raises'> {
   readonly limits: KeyLimits
 }
 
@@ -242,6 +258,8 @@ export interface Identity {
   models: readonly string[] | null
   allowTools: readonly string[] | null
   limits: KeyLimits | null
+  /** Of the key, as in `ApiKey`; absent: none. */
+  raises?: readonly LimitRaise[]
   labels: Labels
   /** The name of the entry of `identity` that accepted the token; absent without a token. */
   workload?: string

@@ -4,6 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import { accountNameOf, type Identity, type KeyLimits, type PlanName } from '../accounts/account.js'
+import { limitsAt } from '../accounts/limit-raises.js'
 import { planMissing, planNamed } from '../accounts/plans.js'
 import type { Config, LimitConfig } from '../config/config.js'
 import type { Demand } from '../store/ledger.js'
@@ -112,12 +113,13 @@ export class Rules {
       const subject = `account:${accountId};of-plan`
       applying.push({ subject, shared: false, whose: `the plan '${plan}'`, amounts: ofPlan })
     }
-    const { limits, accountLimits } = identity
+    const { limits, raises, accountLimits } = identity
     if (accountLimits !== undefined) {
-      for (const { id, name, limits: amounts } of accountLimits) {
+      for (const each of accountLimits) {
         // Requests of all accounts below count towards it.
-        const subject = ownSubject(id)
-        applying.push({ subject, shared: true, whose: `the account '${name}'`, amounts })
+        const subject = ownSubject(each.id)
+        const amounts = limitsAt(each, Date.now())
+        applying.push({ subject, shared: true, whose: `the account '${each.name}'`, amounts })
       }
     }
     if (limits !== null) {
@@ -125,7 +127,7 @@ export class Rules {
         subject: `key:${keyId};own`,
         shared: false,
         whose: 'this key',
-        amounts: limits,
+        amounts: limitsAt({ limits, raises }, Date.now()),
       })
     }
     return applying.length === 0 ? NO_LIMITS : applying

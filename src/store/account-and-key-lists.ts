@@ -68,6 +68,8 @@ export interface KeyQuery extends SortedQuery<KeyColumn> {
   /** Only keys that may use this model. */
   readonly model?: string
   readonly createdBy?: string
+  /** Only keys with a budget of their own. */
+  readonly hasBudget?: true
 }
 
 /** Selects accounts; absent members select all. */
@@ -177,12 +179,13 @@ export function pageOfKeys<Row extends KeyRow>(
 }
 
 function keyFilter(query: KeyQuery): (row: KeyRow) => boolean {
-  const { states, search = '', label, model, createdBy, accountId, nowMs } = query
+  const { states, search = '', label, model, createdBy, hasBudget, accountId, nowMs } = query
   const words = search.toLowerCase()
   const [labelName = '', ...labelValue] = label?.split('=') ?? []
   return ({ key, accountName }) => {
     if (states?.includes(stateOfKey(key, nowMs)) === false) return false
     if (createdBy !== undefined && key.createdBy !== createdBy) return false
+    if (hasBudget === true && !hasBudgetOf(key)) return false
     if (label !== undefined && key.labels?.[labelName] !== labelValue.join('=')) return false
     if (model !== undefined && key.models !== undefined && !namesModel(key.models, model)) {
       return false
@@ -195,6 +198,11 @@ function keyFilter(query: KeyQuery): (row: KeyRow) => boolean {
       (accountId === null && accountName.includes(words))
     )
   }
+}
+
+function hasBudgetOf({ limits = {} }: ApiKey): boolean {
+  const { nanoUsdPerDay, nanoUsdPerWeek, nanoUsdPerMonth } = limits
+  return (nanoUsdPerDay ?? nanoUsdPerWeek ?? nanoUsdPerMonth) !== undefined
 }
 
 /** Whether the text is a part of the key's mask, or the last four to eight characters of its secret. */

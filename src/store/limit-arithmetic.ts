@@ -127,6 +127,21 @@ export function leftOf(kind: BudgetKind, nowMs: number): number {
   }
 }
 
+/** The running day, week or month (UTC): its first moment and that of the next one, ms since 1970. */
+export function spanOf(kind: BudgetKind, nowMs: number): { readonly fromMs: number; readonly toMs: number } {
+  const toMs = nowMs + leftOf(kind, nowMs)
+  switch (kind) {
+    case 'usd_day':
+      return { fromMs: toMs - DAY_MS, toMs }
+    case 'usd_week':
+      return { fromMs: toMs - WEEK_DAYS * DAY_MS, toMs }
+    case 'usd_month':
+      return { fromMs: Date.UTC(1970, monthOf(nowMs)), toMs }
+    default:
+      return kind satisfies never
+  }
+}
+
 /** Days since 1970 (UTC). */
 export function dayOf(nowMs: number): number {
   return Math.floor(nowMs / DAY_MS)

@@ -64,6 +64,7 @@ export function resultOfLookup(digest: string, lookup: KeyLookup | null): KeyRes
       models: key.models ?? null,
       allowTools: key.allowTools ?? null,
       limits: key.limits ?? null,
+      ...(key.raises === undefined ? {} : { raises: key.raises }),
       labels: key.labels ?? {},
     },
   }
@@ -78,7 +79,9 @@ export function accountPart(
   const path = [account, ...ancestors]
   const names = path.map(({ name }) => name)
   const accountLimits = path.flatMap((each) => {
-    return each.limits === undefined ? [] : [{ id: each.id, name: each.name, limits: each.limits }]
+    const { limits, raises } = each
+    if (limits === undefined) return []
+    return [{ id: each.id, name: each.name, limits, ...(raises === undefined ? {} : { raises }) }]
   })
   return {
     accountId: id,

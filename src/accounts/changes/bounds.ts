@@ -6,6 +6,7 @@ import { shownAmounts } from '../../config/schema/limits-schema.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { Store } from '../../store/store.js'
 import type { Account, KeyLimits } from '../account.js'
+import { limitsAt } from '../limit-raises.js'
 import { MANAGED_BY, PRIORITY } from '../labels.js'
 import { planNamed, type Plans } from '../plans.js'
 import { limitsIn } from './fields.js'
@@ -26,13 +27,20 @@ export interface TokenBounds {
 /** What the maker of a change may give: a user of the dashboard who is no administrator; null: everything. */
 export type Bounds = TokenBounds | { readonly of: 'user' } | null
 
-/** The limits of the account, of its plan and of the accounts above it. */
+/**
+ * The limits of the account, of its plan and of the accounts above it; with `atMs` those at this time, raises
+ * included.
+ */
 export async function limitsAbove(
   { store, plans }: { readonly store: Pick<Store, 'ancestorsOf'>; readonly plans: Plans },
   account: Account,
+  atMs = Infinity,
 ): Promise<KeyLimits[]> {
   const above = [account, ...(await store.ancestorsOf(account))]
-  return above.flatMap(({ limits = {}, plan }) => [limits, planNamed(plans, plan)?.limits ?? {}])
+  return above.flatMap(({ limits = {}, raises, plan }) => [
+    limitsAt({ limits, raises }, atMs),
+    planNamed(plans, plan)?.limits ?? {},
+  ])
 }
 
 /** The values of a change, beside those before it. */

@@ -24,6 +24,7 @@ import {
   type ParentNames,
 } from './audit-text.js'
 import { keyBeyond, type Bounds } from './bounds.js'
+import { raisesLeft } from '../limit-raises.js'
 import { isSame, without } from './field-types.js'
 import {
   accountValues,
@@ -154,12 +155,13 @@ export function decideLimits(
   wanted: JsonObject,
   context: ChangeContext,
 ): Omit<Decided<Account>, 'differences'> {
-  const { limits: formerLimits = {}, ...kept } = former
+  const { limits: formerLimits = {}, raises, ...kept } = former
   const limits = limitsIn(wanted)
   const [before, after] = [shownAmounts(formerLimits), shownAmounts(limits ?? {})]
   if (isSame(before, after)) return { kind: 'unchanged', item: former, audit: [] }
   const updatedAtMs = laterThan(former.updatedAtMs, context.nowMs)
-  const item = { ...kept, ...(limits === null ? {} : { limits }), updatedAtMs }
+  const left = raisesLeft(raises, formerLimits, limits ?? {})
+  const item = { ...kept, ...(limits === null ? {} : { limits }), ...left, updatedAtMs }
   const entry = changeEntry(context, {
     ...{ action: 'account.change', target: former.id, detail: accountChangeText(former, item) },
     ...{ before: { limits: before }, after: { limits: after } },
@@ -369,7 +371,7 @@ export function decideRotation(
 ): (DecidedKey & { readonly endsAtMs: number }) | Refusal {
   const { nowMs } = context
   if (keyState(old, nowMs) !== 'live') return invalid('key_name', 'This key has ended.', 'Create a new one.')
-  const { limits, labels, models } = old
+  const { limits, raises, labels, models } = old
   const expiresAtMs = Math.min(old.expiresAtMs ?? Infinity, latestMs)
   const item: ApiKey = {
     ...keyOf(fresh, name, context),
@@ -377,6 +379,7 @@ export function decideRotation(
     ...(models === undefined ? {} : { models }),
     ...toolsOf(old),
     ...(limits === undefined ? {} : { limits }),
+    ...(raises === undefined ? {} : { raises }),
     ...(labels === undefined ? {} : { labels }),
     ...{ replaces: old.id, updatedAtMs: nowMs },
   }

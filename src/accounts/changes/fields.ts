@@ -14,6 +14,7 @@ import {
   type KeyLimits,
   type Member,
 } from '../account.js'
+import { raisesLeft } from '../limit-raises.js'
 import { LABEL_NAME, LABEL_VALUE, MAX_LABELS } from '../labels.js'
 import { ACCOUNT_NAME, displayNameOf } from '../names.js'
 import { isPlanOf, planOfNewAccounts, type Plans } from '../plans.js'
@@ -291,12 +292,13 @@ export function accountWith(
   const labels = labelsIn(values)
   const limits = limitsIn(values['limits'])
   return {
-    ...without(former, 'displayName', 'parentId', 'labels', 'limits'),
+    ...without(former, 'displayName', 'parentId', 'labels', 'limits', 'raises'),
     ...(displayName === former.name ? {} : { displayName: textIn(displayName) }),
     plan: textIn(plan),
     ...(parentId === null ? {} : { parentId }),
     ...(labels === null ? {} : { labels }),
     ...(limits === null ? {} : { limits }),
+    ...raisesLeft(former.raises, former.limits, limits ?? {}),
     disabled: disabled === true,
     updatedAtMs: laterThan(former.updatedAtMs, nowMs),
   }
@@ -356,10 +358,11 @@ export function keyWith(former: ApiKey, values: JsonObject, nowMs: number): ApiK
   const limits = limitsIn(values['limits'])
   const labels = labelsIn(values)
   return {
-    ...without(kept, 'models', 'limits', 'labels', 'expiresAtMs'),
+    ...without(kept, 'models', 'limits', 'raises', 'labels', 'expiresAtMs'),
     ...(Array.isArray(models) ? { models: models.map(String) } : {}),
     ...(Array.isArray(tools) ? { allowTools: tools.map(String) } : {}),
     ...(limits === null ? {} : { limits }),
+    ...raisesLeft(former.raises, former.limits, limits ?? {}),
     ...(labels === null ? {} : { labels }),
     ...(typeof end === 'string' ? { expiresAtMs: Date.parse(end) } : {}),
     updatedAtMs: laterThan(former.updatedAtMs, nowMs),

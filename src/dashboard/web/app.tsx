@@ -30,6 +30,7 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   '/': OverviewPage,
   '/keys': later('KeysPage', () => import('./pages/keys/keys.js')),
   '/usage': later('UsagePage', () => import('./pages/usage.js')),
+  '/budgets': later('BudgetsPage', () => import('./pages/budgets.js')),
   '/statement': later('StatementPage', () => import('./pages/statement.js')),
   '/requests': later('RequestsPage', () => import('./pages/requests.js')),
   '/models': later('ModelsPage', () => import('./pages/models.js')),

@@ -44,6 +44,17 @@ const limitsSchema = z.object({
   nanoUsdPerMonth: count.exactOptional(),
 })
 
+const raisesSchema = z.array(
+  z.object({
+    budget: z.enum(['nanoUsdPerDay', 'nanoUsdPerWeek', 'nanoUsdPerMonth']),
+    nanoUsd: count,
+    untilMs: count,
+    reason: z.string(),
+    by: z.string(),
+    atMs: count,
+  }),
+)
+
 const labelsSchema = z.record(z.string(), z.string())
 
 /**
@@ -61,6 +72,7 @@ const accountSchema = z.object({
   parentId: z.string().exactOptional(),
   labels: labelsSchema.exactOptional(),
   limits: limitsSchema.exactOptional(),
+  raises: raisesSchema.exactOptional(),
   disabled: z.boolean(),
   createdAtMs: count,
   updatedAtMs: count.exactOptional(),
@@ -118,6 +130,7 @@ const keySchema = z.object({
   models: z.array(z.string()).exactOptional(),
   allowTools: z.array(z.string()).exactOptional(),
   limits: limitsSchema.exactOptional(),
+  raises: raisesSchema.exactOptional(),
   labels: labelsSchema.exactOptional(),
 })
 
@@ -262,7 +275,7 @@ export function editedUser(user: User, edit: UserEdit | ((user: User) => UserEdi
 export function readAccount(text: string): AccountRecord {
   const record = read(accountSchema, text, [VERSION, LIMITED])
   const { id, email, plan, disabled, createdAtMs, order, liveKeys } = record
-  const { name = '', displayName, parentId, labels, limits, updatedAtMs } = record
+  const { name = '', displayName, parentId, labels, limits, raises, updatedAtMs } = record
   const account: Account = {
     ...{ id, name, plan, disabled, createdAtMs },
     ...(email === '' ? {} : { email }),
@@ -270,6 +283,7 @@ export function readAccount(text: string): AccountRecord {
     ...(parentId === undefined ? {} : { parentId }),
     ...(labels === undefined ? {} : { labels }),
     ...(limits === undefined ? {} : { limits }),
+    ...(raises === undefined ? {} : { raises }),
     ...(updatedAtMs === undefined ? {} : { updatedAtMs }),
   }
   return { account, order, liveKeys }

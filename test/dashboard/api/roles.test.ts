@@ -93,7 +93,9 @@ async function enter(stage: Stage, name: string): Promise<Browser> {
 }
 
 async function makeKey(browser: Browser, name: string, account = 'team'): Promise<string> {
-  const made = await browser.ask('POST', `/keys?account=${account}`, { body: { name } })
+  const made = await browser.ask('POST', `/keys?account=${account}`, {
+    body: { name, limits: { nanoUsdPerDay: 1e9 } },
+  })
   return createdKeyReply.parse(made.json).key.id
 }
 
@@ -146,6 +148,7 @@ function requestFor({ path, method }: Row, { requestId, keys, team, guestId }: C
     '/accounts/{id}': team.id,
     '/accounts/{id}/reset': team.id,
     '/accounts/{id}/limits': team.id,
+    '/accounts/{id}/limits/raise': team.id,
     '/users/{id}': guestId,
     '/users/{id}/invite': guestId,
   }
@@ -156,6 +159,9 @@ function requestFor({ path, method }: Row, { requestId, keys, team, guestId }: C
     'POST /users': { email: 'bad address', role: 'auditor' },
     'PATCH /keys/{id}': { expiresAtMs: null },
     'POST /keys': { name: '' },
+    'POST /keys/{id}/raise': {
+      ...{ budget: 'usd_per_day', usd: 2, untilMs: Date.now() + 86_400_000, reason: 'launch' },
+    },
     'POST /keys/lookup': { digest: '0'.repeat(64) },
     'PUT /password': { current: 'wrong', next: 'another horse entirely' },
   }
@@ -174,6 +180,7 @@ function isOfAccount(path: string): boolean {
     '/requests',
     '/live',
     '/limits',
+    '/budgets',
     '/account',
     '/keys',
     '/playground',

@@ -3,6 +3,7 @@ import { compareNanoUsd } from '../../../base/nano-usd.js'
 import { roleOf } from '../../../accounts/account.js'
 import { displayNameOf } from '../../../accounts/names.js'
 import { changeAccount } from '../../../accounts/changes/change-accounts.js'
+import { raiseAccountLimit } from '../../../accounts/changes/raise-limit.js'
 import { Refusal } from '../../../accounts/changes/refusal.js'
 import { AMOUNTS } from '../../../config/schema/limits-schema.js'
 import { GatewayError } from '../../../errors.js'
@@ -45,6 +46,12 @@ export function accountPageRoutes(services: Services): Route[] {
       body: schema.accountLimitsBody,
       reply: schema.accountLimitsReply,
       handle: (request) => putLimits(services, request),
+    }),
+    signedRoute('POST', '/accounts/{id}/limits/raise', {
+      credential: 'change limits',
+      body: schema.raiseBody,
+      reply: schema.accountLimitsReply,
+      handle: (request) => raise(services, request),
     }),
   ]
 }
@@ -184,11 +191,8 @@ async function putLimits(
   services: Services,
   request: SignedInRequest<unknown, ReturnType<typeof schema.accountLimitsBody.parse>>,
 ): Promise<Reply> {
-  const { user, account } = request.session
-  if (roleOf(user) !== 'admin' && account.parentId === undefined) {
-    const message = 'The limits of an account at the top are set by an administrator.'
-    throw new GatewayError('forbidden', message)
-  }
+  const { account } = request.session
+  assertMayLimit(request.session)
   const limits = Object.fromEntries(
     AMOUNTS.map(([field, name, unit]) => [field, amountOf(request.body[name], unit)]),
   )
@@ -199,6 +203,25 @@ async function putLimits(
   )
   const json: schema.AccountLimitsReply = { limits: { ...changed.limits } }
   return { status: 200, json }
+}
+
+/** Raises a budget until a time. */
+async function raise(
+  services: Services,
+  request: SignedInRequest<unknown, schema.RaiseBody>,
+): Promise<Reply> {
+  assertMayLimit(request.session)
+  const { account } = request.session
+  const changed = await raiseAccountLimit(changingBy(services, request), account, request.body)
+  const json: schema.AccountLimitsReply = { limits: { ...changed.limits } }
+  return { status: 200, json }
+}
+
+/** Owners limit only accounts below others. */
+function assertMayLimit({ user, account }: Pick<AccountSession, 'user' | 'account'>): void {
+  if (roleOf(user) === 'admin' || account.parentId !== undefined) return
+  const message = 'The limits of an account at the top are set by an administrator.'
+  throw new GatewayError('forbidden', message)
 }
 
 /** An amount in the spelling of `accounts/changes`; null removes the limit. */

@@ -1,6 +1,7 @@
 /** Lists, creates, changes, rotates and revokes keys: those of an account, and for administrators of all. */
 import type { Account, ApiKey, KeyLimits } from '../../../accounts/account.js'
 import { changeKey, createKey, revokeKey, rotateKey } from '../../../accounts/changes/change-keys.js'
+import { raiseKeyLimit } from '../../../accounts/changes/raise-limit.js'
 import type { Labels } from '../../../accounts/labels.js'
 import { shownAmounts } from '../../../config/schema/limits-schema.js'
 import type { JsonObject } from '../../../base/json.js'
@@ -69,6 +70,12 @@ export function keyRoutes(services: Services): Route[] {
       body: schema.rotateKeyBody,
       reply: schema.rotatedKeyReply,
       handle: (request) => rotate(services, request),
+    }),
+    signedRoute('POST', '/keys/{id}/raise', {
+      credential: 'change keys',
+      body: schema.raiseBody,
+      reply: schema.keyReply,
+      handle: (request) => raise(services, request),
     }),
     signedRoute('DELETE', '/keys/{id}', {
       credential: 'change keys',
@@ -199,6 +206,17 @@ async function rotate(services: Services, request: SignedInRequest<unknown, KeyS
   const changing = changingBy(services, request, request.body.reason)
   const { key, secret, oldEndsAtMs } = await rotateKey(changing, account, { key: old })
   return { status: 201, json: { key: unusedView({ key, account }, changing.nowMs), secret, oldEndsAtMs } }
+}
+
+/** Raises a budget until a time. */
+async function raise(
+  services: Services,
+  request: SignedInRequest<unknown, schema.RaiseBody>,
+): Promise<Reply> {
+  const { key: before, account } = await ownKey(services, request)
+  const what = { key: before, wish: request.body }
+  const key = await raiseKeyLimit(changingBy(services, request), account, what)
+  return { status: 200, json: { key: await oneView(services, { key, account }) } }
 }
 
 async function revoke(

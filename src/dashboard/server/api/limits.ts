@@ -28,7 +28,7 @@ export function limitRoutes(services: Services): Route[] {
 }
 
 /** A limit and its key; null: the account. */
-interface Owned {
+export interface Owned {
   readonly claim: LimitDemand
   readonly key: ApiKey | null
 }
@@ -74,7 +74,8 @@ export async function limitLevels(
 
 const rules = new WeakMap<Snapshot, Rules>()
 
-function rulesOf(snapshot: Snapshot): Rules {
+/** The rules of a generation of the configuration. */
+export function rulesOf(snapshot: Snapshot): Rules {
   const known = rules.get(snapshot)
   if (known !== undefined) return known
   const made = new Rules(snapshot.config)
@@ -82,8 +83,11 @@ function rulesOf(snapshot: Snapshot): Rules {
   return made
 }
 
-/** Limits that depend on the model or upstream of a request are not listed. */
-function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): Owned[] {
+/**
+ * The limits of the account and of those keys that have any. Limits that depend on the model or upstream of a
+ * request are not listed.
+ */
+export function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): Owned[] {
   const of = (key: ApiKey | null, prefix: string): Owned[] => {
     const none = { model: '', strippedModel: '', modelName: '', upstream: '' }
     const scope = { identity: identityOf(account, key), ...none }
@@ -111,6 +115,7 @@ function identityOf(account: Account, key: ApiKey | null): Identity {
     models: null,
     allowTools: null,
     limits: key?.limits ?? null,
+    ...(key?.raises === undefined ? {} : { raises: key.raises }),
     labels: key?.labels ?? {},
   }
 }

@@ -2,6 +2,7 @@
 import { accountPageRoutes } from '../api/account-pages.js'
 import { accountRoutes } from '../api/accounts.js'
 import { auditRoutes } from '../api/audit.js'
+import { budgetRoutes } from '../api/budgets.js'
 import { operationRoutes } from '../api/operations.js'
 import { searchRoutes } from '../api/search.js'
 import { viewRoutes } from '../api/views.js'
@@ -41,6 +42,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...accountRoutes(services),
     ...accountPageRoutes(services),
     ...auditRoutes(services),
+    ...budgetRoutes(services),
     ...searchRoutes(services),
     ...viewRoutes(services),
     ...userRoutes(services),

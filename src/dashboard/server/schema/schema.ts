@@ -31,6 +31,7 @@
  */
 export * from './accounts.js'
 export * from './audit.js'
+export * from './budgets.js'
 export * from './operations.js'
 export * from './configuration.js'
 export * from './keys.js'

@@ -30,6 +30,7 @@ export interface Reads {
   '/accounts/{id}': schema.AccountPageReply
   '/account-tree': schema.AccountTreeReply
   '/audit': schema.AuditReply
+  '/budgets': schema.BudgetsReply
   '/members': schema.MembersReply
   '/users': schema.UsersReply
   '/search': schema.SearchReply
@@ -66,6 +67,8 @@ interface Changes {
   'POST /accounts': [schema.CreateAccountBody, schema.CreatedAccountReply]
   'PATCH /accounts/{id}': [schema.ChangeAccountBody, schema.AccountReply]
   'PUT /accounts/{id}/limits': [schema.AccountLimitsBody, schema.AccountLimitsReply]
+  'POST /accounts/{id}/limits/raise': [schema.RaiseBody, schema.AccountLimitsReply]
+  'POST /keys/{id}/raise': [schema.RaiseBody, schema.KeyReply]
   'POST /accounts/{id}/reset': [Record<string, never>, schema.ResetLinkReply]
 }
 
