@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import { rowsOf } from '../helpers/ledger.js'
 import type { Canned } from '../helpers/raw-upstream.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
-import { chat, JSON_TYPE, messages, setUp } from './hosted-upstream.js'
+import { chat, JSON_TYPE, messages, setUp, type Asked } from './hosted-upstream.js'
 
 const MODEL = 'claude-sonnet-4-6'
 const TEXT = { type: 'text', text: 'Four.' }
@@ -85,6 +85,38 @@ void t.test('tokens of advisors: SQLite', (t) => advisors(t))
 void t.test('tokens of advisors: Redis', { skip: redisMissing() }, async (t) => {
   const redis = await startRedis(t)
   await advisors(t, redis.url())
+})
+
+void t.test('a budget reserves the tokens of an advisor at the price of its model', async (t) => {
+  const { key, ask, upstream, gateway } = await setUp(t, { more: 'limiting: { unknown_price: refuse }' })
+  const tool = { type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-4-8', max_uses: 3 }
+  const advised = (more: object): Asked =>
+    messages({ model: MODEL, max_tokens: 100, tools: [{ ...tool, ...more }] })
+  const budget = async (dollars: number): Promise<string> =>
+    await key({ limits: { nanoUsdPerDay: dollars * 1e9 }, allowTools: ['advisor'] })
+
+  // 3 replies of 2,000 tokens at $25 a million are $0.15, and the prompts less than $0.15: the advice is a
+  // part of the prompts of both models.
+  const bounded = { max_tokens: 2_000 }
+  t.match(await ask(await budget(0.15), advised(bounded)), {
+    status: 402,
+    text: /for the model that a tool asks/,
+  })
+  t.equal((await ask(await budget(0.3), advised(bounded))).status, 200)
+  t.equal((await ask(await budget(0.1), advised({ ...bounded, max_uses: 1 }))).status, 200)
+  t.equal((await ask(await budget(0.3), advised({ ...bounded, caching: { type: 'ephemeral' } }))).status, 402)
+  t.equal((await ask(await budget(1), advised({}))).status, 402, 'the longest output of the model')
+  const unknown = advised({ model: 'claude-unheard-of-9', max_tokens: 2_000 })
+  t.match(await ask(await budget(1), unknown), { status: 403, text: /'advisor'/ })
+
+  // A reply that is cut off is charged with what it may have cost.
+  const whole = JSON.stringify({ id: 'msg_1', type: 'message', role: 'assistant' })
+  upstream.answer = () => ({ type: JSON_TYPE, chunks: [whole.slice(0, -1)], cut: true })
+  t.equal((await ask(await budget(5), advised({ max_tokens: 2_000 }))).status, 502)
+  const row = (await rowsOf(gateway)).at(-1)
+  t.equal(row?.source, 'assumed')
+  t.ok((row?.costNanoUsd ?? 0) >= 0.15e9, String(row?.costNanoUsd))
+  t.ok((row?.costNanoUsd ?? 0) < 0.3e9, String(row?.costNanoUsd))
 })
 
 void t.test('choices that are counted apart add their completions', async (t) => {

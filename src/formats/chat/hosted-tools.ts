@@ -15,6 +15,10 @@ export interface HostedTool {
   readonly model?: string
   /** Maximum number of calls; absent: the provider decides. */
   readonly maxCalls?: number
+  /** Maximum output tokens of a call of the model that the tool itself uses. */
+  readonly maxTokens?: number
+  /** The model that the tool itself uses writes its prompts into a cache. */
+  readonly caches?: true
 }
 
 /** Other names of the search of the web. */
@@ -108,6 +112,14 @@ export function isFreeCall(name: string): boolean {
   return FREE_CALLS.has(name)
 }
 
+/** Anthropic's tool that asks another model. */
+export const ADVISOR = 'advisor'
+
+/** Whether the provider bills the tokens of the tool's own model, by the prices of that model. */
+export function hasOwnTokens(tool: HostedTool): tool is HostedTool & { readonly model: string } {
+  return tool.name === ADVISOR && tool.model !== undefined
+}
+
 /** Service tiers that never cost more than the usual one. */
 const USUAL_TIERS: ReadonlySet<string> = new Set([
   'auto',
@@ -128,12 +140,14 @@ export function hostedTool(item: JsonObject, path: string): HostedTool | null {
   const type = stringOf(item['type']) ?? ''
   const name = hostedToolName(type)
   if (isHarmless(name) || isLocalShell(name, item)) return null
-  const { model, max_uses: maxUses } = item
+  const { model, max_uses: maxUses, max_tokens: maxTokens, caching } = item
   return {
     name,
     path,
     ...(typeof model === 'string' ? { model } : {}),
     ...(typeof maxUses === 'number' && maxUses >= 0 ? { maxCalls: maxUses } : {}),
+    ...(typeof maxTokens === 'number' && maxTokens > 0 ? { maxTokens } : {}),
+    ...(typeof caching === 'object' && caching !== null ? { caches: true } : {}),
   }
 }
 

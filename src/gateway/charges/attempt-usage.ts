@@ -11,6 +11,7 @@ import { promptSizeOf, inputTokens, maxInputTokens, outputTokens } from '../../l
 import { costNanoUsd, higherPrice, priceFor, tierPrice, type PriceOfOther } from '../../ledger/price.js'
 import { completedUsage } from '../../ledger/task-units.js'
 import type { UsageSource } from '../../ledger/entry.js'
+import type { PricesInForce } from '../../ledger/price-schedule.js'
 import { hasFinalCounts, type AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Call } from '../phases/receive.js'
@@ -137,10 +138,7 @@ function used(
   const price = priceFor(prices.find(name, candidate.model, replyResult?.model ?? null), call.request)
   const tier = replyResult?.tier ?? null
   const served = price === null ? null : tierPrice(price, tier)
-  const priceOfOther: PriceOfOther = (model) => {
-    const other = prices.find(name, model, null)
-    return other === null ? null : higherPrice(other, tier)
-  }
+  const priceOfOther = pricesOfOthers(prices, name, tier)
   const cost = served === null ? null : costNanoUsd(served, usage, priceOfOther)
   return {
     usage,
@@ -149,6 +147,18 @@ function used(
     budgetNanoUsd: cost ?? generation.budgetPrices.charge(price, { tier, usage, priceOfOther }),
     rateTokens: (usage.input ?? 0) + (usage.output ?? 0),
     tokensAfterDisconnect: tokensAfterDisconnect(attempt, usage.output ?? 0),
+  }
+}
+
+/** The prices of other models of the upstream, whose options are those of the reply. */
+function pricesOfOthers(
+  prices: PricesInForce['prices'],
+  upstream: string,
+  tier: string | null,
+): PriceOfOther {
+  return (model) => {
+    const price = prices.find(upstream, model, null)
+    return price === null ? null : higherPrice(price, tier)
   }
 }
 
@@ -166,9 +176,12 @@ function assumed(attempt: AttemptResult, reported: Usage, { x, call }: BilledReq
   const measured = outputTokens(replyResult?.outputSize ?? NO_OUTPUT, family)
   const received = Math.max(reported.output ?? 0, measured)
   const usage = mostUsage(estimate, { reported, received, earlier: earlierUsage })
-  const { price, isPriced, nanoUsd, callsNanoUsd } = estimate
+  const { price, isPriced, nanoUsd, callsNanoUsd, modelsNanoUsd } = estimate
   const isBounded = price !== null && nanoUsd !== null
-  const cost = isBounded ? costNanoUsd(price, usage) : null
+  const { prices } = generation.pricesAt(x.startedMs)
+  const others = pricesOfOthers(prices, candidate.target.upstream.config.name, replyResult?.tier ?? null)
+  const own = isBounded ? costNanoUsd(price, usage, others) : null
+  const cost = own === null ? null : own + modelsNanoUsd
   // The price of a call may be unknown.
   const tokens = isBounded ? costNanoUsd(price, { ...usage, calls: {} }) : null
   return {

@@ -6,7 +6,7 @@ import type { Generation } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
-import { estimateCost, type CostEstimate } from './estimate-max-cost.js'
+import { estimateCost, type CostEstimate, type OtherModels } from './estimate-max-cost.js'
 import { ALL_SEEN, hostedAt, unknownUseOf, type TargetFormat } from './unknown-use.js'
 
 /** The model and service tier that a reply names; null if it does not name them. */
@@ -39,7 +39,14 @@ export function estimateCandidateCost(
   const unknownUse = withUnknown
     ? unknownUseOf(call, target, { facts, toolTokens: limiting.unseenInputTokens })
     : ALL_SEEN
-  return estimateCost(request, facts, budgetPrice, unknownUse)
+  const others: OtherModels = {
+    factsOf: (other) => generation.facts(other),
+    priceOf: (other) => {
+      const { name } = target.upstream.config
+      return generation.budgetPrices.of(prices.find(name, other, null), tier)
+    },
+  }
+  return estimateCost(request, facts, budgetPrice, { use: unknownUse, others })
 }
 
 /** The service tier, and other options with a price, that the upstream is requested to use; null if none. */

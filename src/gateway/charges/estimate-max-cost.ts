@@ -10,6 +10,7 @@ import type { UnitCounts, Usage } from '../../formats/chat/usage.js'
 import { promptSizeOf, inputTokens, maxInputTokens } from '../../ledger/estimate-tokens.js'
 import {
   callNanoUsd,
+  costNanoUsd,
   dearestUsage,
   isFree,
   isOutputFree,
@@ -26,7 +27,7 @@ import { dollars } from '../../limits/limit-refusal.js'
 import type { Call } from '../phases/receive.js'
 import type { BudgetPrice } from './budget-price.js'
 import { TEXT_KINDS, type RequestKinds } from './token-kinds.js'
-import { ALL_SEEN, type UnknownUse } from './unknown-use.js'
+import { ALL_SEEN, type ToolModel, type UnknownUse } from './unknown-use.js'
 
 /** The maximum usage of one request. */
 export interface CostEstimate {
@@ -56,8 +57,10 @@ export interface CostEstimate {
   readonly isUnbounded: boolean
   /** Maximum calls of tools that the provider runs. */
   readonly calls: CallCounts
-  /** Maximum cost of the calls of tools that the provider runs, in nano-dollars. */
+  /** Maximum cost of the calls of tools that the provider runs, in nano-dollars, other models included. */
   readonly callsNanoUsd: number
+  /** The part of `callsNanoUsd` for other models that tools ask, which are not in `calls`. */
+  readonly modelsNanoUsd: number
   /** A tool whose calls have no known and no assumed price; null if there is none. */
   readonly unknownCall: string | null
   /** Kinds of tokens beside text that the request and its reply may have. */
@@ -75,6 +78,12 @@ export interface CostEstimate {
 /** OpenAI's Responses API accepts no smaller maximum. */
 const MIN_OUTPUT_TOKENS = 16
 
+/** The facts and the prices of other models of the upstream. */
+export interface OtherModels {
+  readonly factsOf: (model: string) => ModelFacts
+  readonly priceOf: (model: string) => BudgetPrice
+}
+
 /**
  * Estimates a request; `facts` and `budgetPrice` are those of the model that is requested from the upstream.
  */
@@ -82,9 +91,53 @@ export function estimateCost(
   request: ChatRequest,
   facts: ModelFacts,
   budgetPrice: BudgetPrice,
-  unknownUse: UnknownUse = ALL_SEEN,
+  { use = ALL_SEEN, others }: { readonly use?: UnknownUse; readonly others?: OtherModels } = {},
 ): CostEstimate {
-  return estimateUse(useOf(request, facts, unknownUse), facts, budgetPrice)
+  const { models } = use
+  if (models.length === 0 || others === undefined) {
+    return estimateUse(useOf(request, facts, use), facts, budgetPrice)
+  }
+  const estimate = estimateUse(useOf(request, facts, { ...use, models: [] }), facts, budgetPrice)
+  return models.reduce((sum, asked) => withModelOfTool(sum, asked, { facts, others }), estimate)
+}
+
+/**
+ * Adds the calls of a tool that asks another model, which gets the whole conversation (Anthropic, "Advisor
+ * tool", read 2026-11-29): the prompt and the reply so far, in the smaller of both context windows.
+ */
+function withModelOfTool(
+  estimate: CostEstimate,
+  { tool, model, count, maxTokens, caches }: ToolModel,
+  { facts, others }: { readonly facts: ModelFacts; readonly others: OtherModels },
+): CostEstimate {
+  const { contextWindow: own = Number.POSITIVE_INFINITY } = facts
+  const { contextWindow = Number.POSITIVE_INFINITY, maxOutputTokens } = others.factsOf(model)
+  const { price, isPriced, unknownLength } = others.priceOf(model)
+  const output = maxTokens ?? maxOutputTokens ?? unknownLength
+  const input = Math.min(estimate.input + (estimate.longestOutput ?? 0), own, contextWindow)
+  const each = output === null || price === null ? null : costOfModel(price, { input, output, caches })
+  const { callsNanoUsd, modelsNanoUsd, nanoUsd, unknownCall } = estimate
+  if (each === null) return { ...estimate, isPriced: false, unknownCall: unknownCall ?? tool }
+  const added = each * count * estimate.choices
+  return {
+    ...estimate,
+    isPriced: estimate.isPriced && isPriced,
+    callsNanoUsd: callsNanoUsd + added,
+    modelsNanoUsd: modelsNanoUsd + added,
+    nanoUsd: nanoUsd === null ? null : nanoUsd + added,
+  }
+}
+
+function costOfModel(
+  price: Price,
+  { input, output, caches }: { readonly input: number; readonly output: number; readonly caches: boolean },
+): number | null {
+  const usage = dearestUsage(price, { input, output })
+  if (!caches) {
+    delete usage.cacheWrite
+    delete usage.cacheWrite1h
+  }
+  return costNanoUsd(price, usage)
 }
 
 /** What one request, or several requests for one model, may use at most. Numbers are sums. */
@@ -120,7 +173,7 @@ export interface RequestUse {
 export function useOf(
   request: ChatRequest,
   { family, contextWindow = Number.POSITIVE_INFINITY }: ModelFacts,
-  { unseen, source, added, calls, kinds }: UnknownUse,
+  { unseen, source, added, calls, models, kinds }: UnknownUse,
 ): RequestUse {
   const bulk = promptSizeOf(request)
   // A task reads each document, or each input, in a context of its own.
@@ -142,7 +195,7 @@ export function useOf(
     choices,
     output: perChoice === undefined ? 0 : perChoice * choices,
     open: perChoice === undefined ? choices : 0,
-    calls: countsOf(calls, choices),
+    calls: countsOf([...calls, ...models.map(({ tool, count }) => [tool, count] as const)], choices),
     kinds,
     ...(request.task !== undefined && { units: unitsOf(request.task) }),
   }
@@ -182,6 +235,7 @@ export function estimateUse(use: RequestUse, facts: ModelFacts, budgetPrice: Bud
     isUnbounded,
     calls,
     callsNanoUsd: callCosts.nanoUsd,
+    modelsNanoUsd: 0,
     unknownCall: callCosts.unknown,
     media,
     ...units,
@@ -314,7 +368,7 @@ export function withOutput(call: Call, output: number, { choices }: CostEstimate
 
 /** The part of a request that may cost most, for the message of a refusal: `$5.25 for input that …`. */
 export function largestPartOf(estimate: CostEstimate): string | null {
-  const { price, input, added, source, longestOutput, calls, callsNanoUsd, media } = estimate
+  const { price, input, added, source, longestOutput, calls, callsNanoUsd, modelsNanoUsd, media } = estimate
   if (price === null) return null
   const cost = (tokens: { readonly input: number; readonly output: number }): number =>
     maxCostNanoUsd(price, { ...tokens, media }) ?? 0
@@ -325,7 +379,8 @@ export function largestPartOf(estimate: CostEstimate): string | null {
     [cost({ input: prompt, output: 0 }), `for a prompt of up to ${prompt} tokens`],
     [cost({ input: added, output: 0 }), `for input that \`${source ?? ''}\` may add`],
     [cost({ input: 0, output }), `for a reply of up to ${output} tokens`],
-    [callsNanoUsd, `for calls of \`${names}\``],
+    [callsNanoUsd - modelsNanoUsd, `for calls of \`${names}\``],
+    [modelsNanoUsd, 'for the model that a tool asks (`max_uses` and `max_tokens` of the tool bound it)'],
   ]
   const [nanoUsd, what] = parts.reduce((most, part) => (part[0] > most[0] ? part : most))
   return `$${dollars(nanoUsd)} ${what}`

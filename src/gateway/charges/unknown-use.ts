@@ -2,12 +2,23 @@
  * The use of a request that its own text does not show: input that only the provider has, and calls of tools
  * that the provider runs.
  */
-import { addsInput, hasCalls, type HostedTool } from '../../formats/chat/hosted-tools.js'
+import { addsInput, hasCalls, hasOwnTokens, type HostedTool } from '../../formats/chat/hosted-tools.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest, UserPart } from '../../formats/chat/request.js'
 import type { Target } from '../generation.js'
 import type { Call } from '../phases/receive.js'
 import { kindsOf, TEXT_KINDS, type RequestKinds } from './token-kinds.js'
+
+/** A tool that asks another model, whose tokens are billed by the prices of that model. */
+export interface ToolModel {
+  readonly tool: string
+  readonly model: string
+  /** The maximum number of calls. */
+  readonly count: number
+  /** Maximum output tokens of one call; absent: those of the model. */
+  readonly maxTokens?: number
+  readonly caches: boolean
+}
 
 /** What the gateway cannot see of a request before its reply. */
 export interface UnknownUse {
@@ -19,6 +30,8 @@ export interface UnknownUse {
   readonly added: number
   /** The maximum number of calls of each tool that the provider runs. */
   readonly calls: readonly (readonly [name: string, count: number])[]
+  /** The other models that tools of the provider ask. */
+  readonly models: readonly ToolModel[]
   /** Kinds of tokens beside text. */
   readonly kinds: RequestKinds
 }
@@ -29,6 +42,7 @@ export const ALL_SEEN: UnknownUse = {
   source: null,
   added: 0,
   calls: [],
+  models: [],
   kinds: TEXT_KINDS,
 }
 
@@ -56,25 +70,37 @@ export function unknownUseOf(
 ): UnknownUse {
   const { request } = call
   const hosted = hostedAt(call, target)
+  const most = request.rest['max_tool_calls']
+  const limit = typeof most === 'number' ? most : Number.POSITIVE_INFINITY
+  const countOf = ({ maxCalls = UNLIMITED_CALLS }: HostedTool): number => Math.min(limit, maxCalls)
   const adding = hosted.filter(addsInput)
-  const unbounded = adding.find(({ name }) => !Object.hasOwn(toolTokens, name))
+  const tokensOf = new Map<string, number | undefined>()
+  for (const tool of adding) tokensOf.set(tool.name, toolTokens[tool.name] ?? adviceOf(tool, countOf(tool)))
+  const unbounded = adding.find(({ name }) => tokensOf.get(name) === undefined)
   const unseen =
     (target.wire === call.wire ? request.unseen?.[0] : undefined) ??
     unbounded?.path ??
     unseenMedia(request, facts.family)
-  const names = new Set(adding.map(({ name }) => name))
-  const source = adding.find(({ path }) => path === unseen)?.name ?? unseen ?? [...names].join(', ')
-  const added = [...names].reduce((sum, name) => sum + (toolTokens[name] ?? 0), 0)
+  const names = [...tokensOf.keys()]
+  const source = adding.find(({ path }) => path === unseen)?.name ?? unseen ?? names.join(', ')
+  const added = names.reduce((sum, name) => sum + (tokensOf.get(name) ?? 0), 0)
   const isPassedOn = target.wire === call.wire
   const kinds = kindsOf({ request, facts, hasUnseen: unseen !== null, isPassedOn })
   if (unseen === null && hosted.length === 0) return { ...ALL_SEEN, kinds }
-  const most = request.rest['max_tool_calls']
-  const limit = typeof most === 'number' ? most : Number.POSITIVE_INFINITY
-  const calls = hosted.filter(hasCalls).map(({ name, maxCalls = UNLIMITED_CALLS }) => {
-    const count = limit === Number.POSITIVE_INFINITY ? maxCalls : Math.min(limit, maxCalls)
-    return [name, count] as const
+  const billed = hosted.filter(hasCalls)
+  const calls = billed
+    .filter((tool) => !hasOwnTokens(tool))
+    .map((tool) => [tool.name, countOf(tool)] as const)
+  const models = billed.filter(hasOwnTokens).map((tool) => {
+    const { name, model, maxTokens, caches = false } = tool
+    return { tool: name, model, count: countOf(tool), caches, ...(maxTokens !== undefined && { maxTokens }) }
   })
-  return { unseen, source: source === '' ? null : source, added, calls, kinds }
+  return { unseen, source: source === '' ? null : source, added, calls, models, kinds }
+}
+
+/** Tokens that replies of the tool's own model add to the prompt; undefined if they have no maximum. */
+function adviceOf(tool: HostedTool, count: number): number | undefined {
+  return hasOwnTokens(tool) && tool.maxTokens !== undefined ? tool.maxTokens * count : undefined
 }
 
 const NONE: readonly HostedTool[] = []

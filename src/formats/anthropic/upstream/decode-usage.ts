@@ -1,7 +1,7 @@
 /**
  * Anthropic's usage: the counts, and the options that change the price of tokens.
  */
-import { withCalls } from '../../chat/hosted-tools.js'
+import { ADVISOR, withCalls } from '../../chat/hosted-tools.js'
 import { arrayOf, isObject, stringOf, type JsonObject } from '../../../base/json.js'
 import { tokenCount, type Usage, type UsageElsewhere } from '../../chat/usage.js'
 import { isPricedGeo, usageOf, UsageMeter } from '../../wire/usage-meter.js'
@@ -67,8 +67,6 @@ export class MessageUsage {
   }
 }
 
-/** The name of the tool in `calls`. */
-const ADVISOR = 'advisor'
 /** Maximum advisors of one message whose tokens are read; the others are calls of unknown price. */
 const MAX_ADVISORS = 100
 
