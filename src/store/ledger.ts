@@ -12,6 +12,7 @@ import type { BudgetKind } from './limit-arithmetic.js'
 import type {
   AccountUse,
   AccountUseQuery,
+  CellQuery,
   EntryPage,
   EntryQuery,
   GroupUse,
@@ -19,6 +20,7 @@ import type {
   KeyUse,
   KeyUseQuery,
   SumQuery,
+  UsageCell,
   UsageSum,
 } from './usage-queries.js'
 
@@ -208,6 +210,8 @@ export interface Ledger {
   limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]>
   /** In order of time. */
   sums(query: SumQuery): Promise<UsageSum[]>
+  /** Sums of any part of an hour, made of the entries, in no order. */
+  cells(query: CellQuery): Promise<UsageCell[]>
   entries(query: EntryQuery): Promise<EntryPage>
   /** Null if it does not exist or belongs to another account (null: any account). */
   entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null>

@@ -94,6 +94,28 @@ export type PropertyName = (typeof PROPERTIES)[number]
  */
 export const PROPERTY_MARK = '*'
 
+/** Selects cells: the entries that are kept, added up. */
+export interface CellQuery {
+  /** Null is all accounts. */
+  readonly accountId: string | null
+  /** Inclusive; ms since 1970. */
+  readonly fromMs: number
+  /** Exclusive. */
+  readonly toMs: number
+  /** The time that a cell covers; cells begin at multiples of it. */
+  readonly stepMs: number
+}
+
+/** The entries of one step of time with the same account, key, model and properties, added up. */
+export interface UsageCell extends UsageSum {
+  /** As in `LedgerEntry`. */
+  readonly accountPath: string | null
+  readonly upstream: string | null
+  readonly ingress: string | null
+  readonly labels: string | null
+  readonly isShadow: boolean
+}
+
 /** Selects the totals of groups. */
 export interface GroupUseQuery {
   /** Null is all accounts. */

@@ -58,7 +58,7 @@ const ROWS: readonly (readonly string[])[] = [
     'observe/webhooks',
     'store',
   ],
-  ['policy'],
+  ['policy', 'usage'],
   ['gateway', 'dashboard'],
   ['process'],
   ['cli'],

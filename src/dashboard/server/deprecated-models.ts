@@ -3,10 +3,11 @@ import type { Snapshot } from '../../config/config.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { GroupUse } from '../../store/usage-queries.js'
 import type * as schema from './schema/schema.js'
-import { PLAYGROUND, RECENT_MS, type Services } from './services.js'
+import { DAY_MS } from '../../usage/ranges.js'
+import type { ExactUsage } from '../../usage/exact-usage.js'
+import { PLAYGROUND, usageIn, type Services } from './services.js'
 import { groupsIn } from './usage-groups.js'
 
-const DAY_MS = 86_400_000
 /** Keys, accounts and labels in the reply for a model. */
 const MOST_USERS = 50
 
@@ -25,10 +26,10 @@ export async function deprecatedModels(
   accountId: string | null,
 ): Promise<schema.Sent<typeof schema.deprecatedReply>> {
   const { catalogue } = services.snapshot()
-  const toMs = Math.ceil(services.now() / DAY_MS) * DAY_MS
-  const span = { accountId, fromMs: toMs - RECENT_MS, toMs }
+  const usage = await usageIn(services, { range: '30d' })
+  const { fromMs, toMs } = usage.range
   const used = new Map<string, GroupUse>()
-  for (const use of await services.ledger.groupUse({ ...span, by: 'model' })) {
+  for (const use of await usage.groups({ accountId, by: 'model' })) {
     used.set(use.keyId, use)
   }
   const ending = catalogue.models.filter(isEnding)
@@ -36,7 +37,8 @@ export async function deprecatedModels(
   const models: schema.Sent<typeof schema.deprecatedModel>[] = []
   for (const facts of ending) {
     const use = used.get(facts.id)
-    const users = use === undefined ? NO_USERS : await usersOf(services, { ...span, model: facts.id })
+    const users =
+      use === undefined ? NO_USERS : await usersOf(services, usage, { accountId, model: facts.id })
     models.push({
       id: facts.id,
       family: facts.family,
@@ -47,7 +49,7 @@ export async function deprecatedModels(
       ...users,
     })
   }
-  return { fromMs: span.fromMs, toMs, models }
+  return { fromMs, toMs, models }
 }
 
 type Users = Pick<
@@ -60,15 +62,16 @@ const NO_USERS: Users = {
 
 async function usersOf(
   services: Services,
-  query: { accountId: string | null; fromMs: number; toMs: number; model: string },
+  usage: ExactUsage,
+  query: { accountId: string | null; model: string },
 ): Promise<Users> {
-  const { ledger, store } = services
-  const { accountId, fromMs, toMs, model } = query
+  const { store } = services
+  const { toMs } = usage.range
   const [keys, accounts, labels, sums] = await Promise.all([
-    ledger.groupUse({ ...query, by: 'key' }),
-    groupsIn(services, { ...query, group: 'account' }),
-    ledger.groupUse({ ...query, by: 'label' }),
-    ledger.sums({ accountId, by: 'day', fromMs, toMs: toMs - 1, per: 'model', model }),
+    usage.groups({ ...query, by: 'key' }),
+    groupsIn(services, usage, { ...query, group: 'account' }),
+    usage.groups({ ...query, by: 'label' }),
+    usage.sums({ ...query, per: 'model' }),
   ])
   const days = sums.map(({ startMs, requests }) => ({ startMs, requests }))
   const requests = days.reduce((sum, day) => sum + day.requests, 0)

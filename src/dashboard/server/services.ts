@@ -11,6 +11,8 @@ import type { Logger } from '../../observe/log.js'
 import type { Ledger } from '../../store/ledger.js'
 import type { FleetMember } from '../../store/store.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
+import { ExactUsage } from '../../usage/exact-usage.js'
+import { DAY_MS, rangeOf, type AskedRange } from '../../usage/ranges.js'
 import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
 import type { SignedInRequest } from './routing/route.js'
@@ -24,7 +26,7 @@ import { makeLink, type LinkParts, type NewLink } from './sign-in/links.js'
 export interface Services extends LinkParts {
   readonly ledger: Pick<
     Ledger,
-    'sums' | 'entries' | 'entry' | 'keyUse' | 'groupUse' | 'lastUse' | 'limitStates' | 'memory'
+    'sums' | 'cells' | 'entries' | 'entry' | 'keyUse' | 'groupUse' | 'lastUse' | 'limitStates' | 'memory'
   >
   readonly sessions: Sessions
   readonly passwords: PasswordQueue
@@ -51,6 +53,20 @@ export const RECENT_MS = 30 * 86_400_000
 /** The account of a read: an id, or null for all accounts. */
 export function scopeOf({ account, isAll }: Pick<AccountSession, 'account' | 'isAll'>): string | null {
   return isAll ? null : account.id
+}
+
+/** The usage in the requested range. Throws `malformed_request` if the range is wrong. */
+export async function usageIn(
+  { ledger, snapshot, now }: Pick<Services, 'ledger' | 'snapshot' | 'now'>,
+  asked: AskedRange,
+): Promise<ExactUsage> {
+  const nowMs = now()
+  const { keepDays, hoursDays, maxMemory: max } = snapshot().config.ledger
+  // Entries that leave memory early are those before the oldest one.
+  const memory = await ledger.memory({ max, keepDays })
+  const leftMs = memory === null || memory.fullInMs === null ? null : memory.oldestAtMs
+  const entriesMs = Math.max(nowMs - keepDays * DAY_MS, leftMs ?? 0)
+  return new ExactUsage(ledger, rangeOf(asked, nowMs, { entriesMs, hoursMs: nowMs - hoursDays * DAY_MS }))
 }
 
 /** The account of a chat, those above it, and the path on the data plane. */

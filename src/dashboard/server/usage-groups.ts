@@ -7,7 +7,9 @@ import { addNanoUsd, withoutNanoUsd } from '../../base/nano-usd.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
 import type { KeyName } from '../../store/account-and-key-lists.js'
-import type { GroupUse, GroupUseQuery, SumQuery, UsageSum } from '../../store/usage-queries.js'
+import type { GroupUse, GroupUseQuery, UsageSum } from '../../store/usage-queries.js'
+import { ExactUsage, type SumSelection } from '../../usage/exact-usage.js'
+import { inDays } from '../../usage/ranges.js'
 import { AccountPaths, KeyNames, monthText } from './statements-and-reports.js'
 import type { Services } from './services.js'
 import { GatewayError } from '../../errors.js'
@@ -32,10 +34,6 @@ export interface GroupsQuery {
   readonly group: Grouping
   readonly keyId?: string | undefined
   readonly model?: string | undefined
-  /** Whole hours; ms since 1970. */
-  readonly fromMs: number
-  /** Exclusive. */
-  readonly toMs: number
 }
 
 type GroupTotals = Pick<
@@ -50,14 +48,11 @@ export interface Group {
   /** The account of a key, if it is of one only. */
   readonly accountId: string | null
   readonly total: GroupTotals
-  /** Without ends and unit; empty for `(none)` and for months. */
-  readonly sources: readonly SumSource[]
+  /** Empty for `(none)` and for months. */
+  readonly sources: readonly SumSelection[]
 }
 
 type RunningTotals = { -readonly [Name in keyof GroupTotals]: GroupTotals[Name] }
-
-/** Selects the sums of a part of a group. */
-type SumSource = Omit<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>
 
 /** The ledger's name for models without a route. */
 const UNKNOWN_MODEL = 'other'
@@ -84,23 +79,23 @@ export const NONE = '(none)'
 /** Groups named without giving way to other work. */
 const NAMED_AT_ONCE = 100
 
-/** All groups with requests, in no order. */
-export async function groupsIn(services: Services, query: GroupsQuery): Promise<Group[]> {
-  if (query.group === 'month') return months(services, query)
+/** All groups with requests in a range, in no order. */
+export async function groupsIn(services: Services, usage: ExactUsage, query: GroupsQuery): Promise<Group[]> {
+  if (query.group === 'month') return months(services, usage, query)
   const by = storedAs(query.group)
   const isByProperty = by !== 'key' && by !== 'model'
   if (query.keyId !== undefined && isByProperty) {
     const message = `Usage by ${query.group} is not kept for single keys. Omit "keyId", or group by model.`
     throw new GatewayError('malformed_request', message, { param: 'keyId' })
   }
-  const { accountId, fromMs, toMs, keyId, model } = query
-  const span = { accountId, fromMs, toMs, ...ifKnown({ keyId, model }) }
+  const { accountId, keyId, model } = query
+  const selection = { accountId, ...ifKnown({ keyId, model }) }
   const [uses, whole] = await Promise.all([
-    services.ledger.groupUse({ ...span, by }),
-    services.ledger.groupUse({ ...span, by: 'model' }),
+    usage.groups({ ...selection, by }),
+    usage.groups({ ...selection, by: 'model' }),
   ])
   const nameOf = await namer(services, { group: query.group, accountId, count: uses.length })
-  const groups = new Map<string, { accountId: string | null; total: GroupTotals; sources: SumSource[] }>()
+  const groups = new Map<string, { accountId: string | null; total: GroupTotals; sources: SumSelection[] }>()
   const rest = newTotals()
   for (const use of whole) add(rest, use, 1)
   for (const [at, use] of uses.entries()) {
@@ -176,7 +171,7 @@ async function namer(
 function sourceOf(
   use: GroupUse,
   query: Pick<GroupUseQuery, 'accountId' | 'by' | 'keyId' | 'model'>,
-): SumSource {
+): SumSelection {
   const { by, accountId, keyId, model } = query
   if (by === 'key') return { accountId: use.accountId, keyId: use.keyId, ...ifKnown({ model }) }
   if (by === 'model') {
@@ -193,12 +188,11 @@ function sourceOf(
   }
 }
 
-async function months({ ledger }: Services, query: GroupsQuery): Promise<Group[]> {
-  const { accountId, fromMs, toMs, keyId, model } = query
+async function months({ ledger }: Services, usage: ExactUsage, query: GroupsQuery): Promise<Group[]> {
+  const { accountId, keyId, model } = query
   const of = keyId === undefined ? { per: 'model' as const } : { keyId }
-  const sums = await ledger.sums({
-    ...{ accountId, by: 'day', fromMs, toMs: toMs - 1, ...of, ...ifKnown({ model }) },
-  })
+  const daily = new ExactUsage(ledger, inDays(usage.range))
+  const sums = await daily.sums({ accountId, ...of, ...ifKnown({ model }) })
   const groups = new Map<string, GroupTotals>()
   for (const sum of sums) {
     const id = monthText(monthOf(sum.startMs))
@@ -210,17 +204,13 @@ async function months({ ledger }: Services, query: GroupsQuery): Promise<Group[]
 }
 
 /** The sums of a group in a range. */
-export async function sumsOfGroup(
-  { ledger }: Services,
-  { sources }: Group,
-  range: Pick<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>,
-): Promise<UsageSum[]> {
+export async function sumsOfGroup(usage: ExactUsage, { sources }: Group): Promise<UsageSum[]> {
   const [first] = sources
   const accounts = sources.flatMap(({ property = '' }) => ACCOUNT.exec(property)?.[1] ?? [])
   if (first !== undefined && accounts.length === sources.length) {
-    return ledger.sums({ ...range, accountId: null, accounts, ...ifKnown(first) })
+    return usage.sums({ accountId: null, accounts, ...ifKnown(first) })
   }
-  const found = await Promise.all(sources.map((source) => ledger.sums({ ...source, ...range })))
+  const found = await Promise.all(sources.map((source) => usage.sums(source)))
   return found.flat()
 }
 

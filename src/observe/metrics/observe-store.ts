@@ -127,6 +127,7 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
     expire: (overdueMs) => timed('expire', () => ledger.expire(overdueMs)),
     limitStates: (accountId, demands) => timed('usage', () => ledger.limitStates(accountId, demands)),
     sums: (query) => timed('usage', () => ledger.sums(query)),
+    cells: (query) => timed('usage', () => ledger.cells(query)),
     entries: (query) => timed('usage', () => ledger.entries(query)),
     entry: (accountId, requestId) => timed('usage', () => ledger.entry(accountId, requestId)),
     export: (sinceMs) => ledger.export(sinceMs),

@@ -171,7 +171,7 @@ export function selectSums(sums: readonly UsageSum[], query: SumQuery): UsageSum
 }
 
 /** The start of an hour's day as if its local time were UTC. */
-function dayOfHour(startMs: number, offsets: readonly ZoneOffset[]): number {
+export function dayOfHour(startMs: number, offsets: readonly ZoneOffset[]): number {
   const { offsetMs } = offsets.findLast(({ fromMs }) => startMs >= fromMs) ?? { offsetMs: 0 }
   return Math.floor((startMs + offsetMs) / DAY_MS) * DAY_MS
 }
@@ -199,7 +199,7 @@ function selected(
 }
 
 /** Adds up the sums with the same start, model, account and key after a change of these. */
-function addedUp(sums: readonly UsageSum[], changed: (sum: UsageSum) => UsageSum): UsageSum[] {
+export function addedUp(sums: readonly UsageSum[], changed: (sum: UsageSum) => UsageSum): UsageSum[] {
   const groups = new Map<string, { at: UsageSum; counters: SumCounters }>()
   for (const sum of sums) {
     const at = changed(sum)

@@ -10,6 +10,7 @@ import {
   liveReply,
   requestReply,
   requestsReply,
+  usageGroupsReply,
   usageReply,
 } from '../../../src/dashboard/server/schema/schema.js'
 import { csvHeader } from '../../../src/ledger/export-columns.js'
@@ -39,7 +40,7 @@ void t.test('sums by hour, model and key', async (t) => {
 
   const range = `by=hour&fromMs=${hour}&toMs=${hour + HOUR_MS + 1}`
   const usage = usageReply.parse((await ada.get(`/usage?${range}&group=model`)).json)
-  t.match(usage, { fromMs: hour, toMs: hour + 2 * HOUR_MS })
+  t.match(usage, { fromMs: hour, toMs: hour + HOUR_MS + 1, extendedTo: null })
   t.match(usage.total, {
     requests: 13,
     errors: 1,
@@ -85,7 +86,12 @@ void t.test('K-176: ranges are bounded, and unknown parameters are refused', asy
   const [day, now] = [86_400_000, Date.now()]
   const bad = [
     '/usage',
-    '/usage?by=minute&fromMs=0&toMs=1',
+    '/usage?by=second&fromMs=0&toMs=1',
+    '/usage?range=2h',
+    `/usage?range=1h&fromMs=${now}`,
+    `/usage?by=minute&fromMs=${now - 9 * HOUR_MS}&toMs=${now}`,
+    `/usage?by=hour&fromMs=${now}`,
+    '/providers?range=1y',
     `/usage?by=hour&fromMs=${now - 32 * day}&toMs=${now}`,
     `/usage?by=day&fromMs=${now - 401 * day}&toMs=${now}`,
     `/usage?by=day&fromMs=${now}&toMs=${now - 2 * day}`,
@@ -236,4 +242,53 @@ void t.test('a quantile is within the bounds of its bucket', (t) => {
   t.equal(quantile(counted([0, 50], [3, 50]), 0.75), 275)
   t.equal(quantile(counted([none.length - 1, 1]), 0.95), 58_500, 'above all bounds')
   t.end()
+})
+
+void t.test('ranges that end now have every request of their time, and no other', async (t) => {
+  const stage = await startStage(t)
+  const ada = await stage.signedIn('ada@example.com')
+  const { accountId } = createdKeyReply.parse(
+    (await ada.ask('POST', '/keys', { body: { name: 'ci' } })).json,
+  ).key
+  const now = Date.now()
+  const minutesAgo = [
+    1,
+    10,
+    20,
+    55,
+    70,
+    300,
+    400,
+    23 * 60 + 55,
+    24 * 60 + 5,
+    7 * 24 * 60 - 5,
+    7 * 24 * 60 + 5,
+  ]
+  for (const minutes of minutesAgo) {
+    await stage.store.ledger.settle(aRow(accountId, { atMs: now - minutes * 60_000, costNanoUsd: minutes }))
+  }
+  const spans = { '15m': 15, '1h': 60, '6h': 360, '24h': 1_440, '7d': 7 * 1_440, '30d': 30 * 1_440 }
+  for (const [range, minutes] of Object.entries(spans)) {
+    const inside = minutesAgo.filter((each) => each < minutes)
+    const spendNanoUsd = inside.reduce((sum, each) => sum + each, 0)
+    const usage = usageReply.parse((await ada.get(`/usage?range=${range}&group=model`)).json)
+    const { total, points, groups, fromMs, toMs } = usage
+    t.match(total, { requests: inside.length, spendNanoUsd }, range)
+    t.equal(toMs - fromMs, minutes * 60_000)
+    t.ok(toMs >= now && toMs <= Date.now(), 'by the clock of the server')
+    t.equal(
+      points.reduce((sum, { requests }) => sum + requests, 0),
+      inside.length,
+      'the points add up',
+    )
+    t.ok(points.every(({ startMs }) => usage.starts.includes(startMs)))
+    t.match(groups, [{ total: { requests: inside.length, spendNanoUsd } }])
+    const rows = usageGroupsReply.parse((await ada.get(`/usage/groups?range=${range}&group=key`)).json).rows
+    t.match(rows, [{ requests: inside.length, spendNanoUsd }])
+    const file = (await ada.get(`/usage.csv?range=${range}&group=model`)).text.split('\r\n')
+    t.equal(Number(file[1]?.split(',')[1]), inside.length, 'the file has the same')
+  }
+  const hour = usageReply.parse((await ada.get('/usage?range=1h')).json)
+  t.match([hour.by, hour.stepMs, hour.starts.length], ['minute', 60_000, 61])
+  t.match(usageReply.parse((await ada.get('/usage?range=6h')).json), { by: 'minute', stepMs: 300_000 })
 })

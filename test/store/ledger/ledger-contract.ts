@@ -14,6 +14,7 @@ import { bounded, pages, sorted } from './pages.js'
 import { raised, raisedOverMidnight, raisedTogether } from './raises.js'
 import { usedByAccounts, usedInEndedDays } from './account-use.js'
 import { appended, exported, pruned, settled, summed } from './entries.js'
+import { cellsOfEntries, exactRanges } from './exact-usage.js'
 import { narrowed } from './key-use.js'
 import { groupedInEndedDays, summedByProperty } from './property-use.js'
 import {
@@ -60,6 +61,8 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     sums: summed,
     'sums of keys and models': narrowed,
     'sums by property': summedByProperty,
+    cells: cellsOfEntries,
+    'exact ranges': exactRanges,
     'groups in ended days': groupedInEndedDays,
     pages,
     'pages with filters': bounded,

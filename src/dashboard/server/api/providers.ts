@@ -4,10 +4,10 @@ import { ComparedUpstream } from '../compare-upstreams.js'
 import { PROPERTY_MARK, type UsageSum } from '../../../store/usage-queries.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import type { Services } from '../services.js'
+import { HOUR_MS, type AskedRange, type UsageRange } from '../../../usage/ranges.js'
+import { usageIn, type Services } from '../services.js'
 import { figuresOf, pointsOf } from '../usage-figures.js'
 
-const HOUR_MS = 3_600_000
 const PAGE_ROWS = 1_000
 /** Up to this number of requests, figures are those of the entries: exact, and of each attempt. */
 const MOST_EXACT = 2_000
@@ -29,21 +29,18 @@ async function providers(
   services: Services,
   { query }: SignedInRequest<ReturnType<(typeof schema.providersQuery)['parse']>, undefined>,
 ): Promise<Reply> {
-  const { ledger, now, snapshot } = services
-  const nowMs = now()
-  const sinceMs = nowMs - (query.hours ?? 1) * HOUR_MS
-  const startMs = Math.floor(sinceMs / HOUR_MS) * HOUR_MS
-  const range = { accountId: null, by: 'hour', fromMs: startMs, toMs: nowMs } as const
+  const { snapshot, now } = services
+  const usage = await usageIn(services, askedRange(query, now()))
+  const { nowMs, fromMs, toMs, stepMs, starts } = usage.range
   const [sums, copies, gatewayStatus] = await Promise.all([
-    ledger.sums({ ...range, property: 'upstream' }),
-    ledger.sums({ ...range, property: 'shadow' }),
+    usage.sums({ accountId: null, property: 'upstream' }),
+    usage.sums({ accountId: null, property: 'shadow' }),
     services.gatewayStatus(),
   ])
   const isExact = figuresOf(sums).requests <= MOST_EXACT
-  const rows = isExact || copies.length > 0 ? await newestRows(services, sinceMs) : []
+  const rows = isExact || copies.length > 0 ? await newestRows(services, { fromMs, toMs }) : []
   const json: schema.Sent<typeof schema.providersReply> = {
-    nowMs,
-    fromMs: isExact ? sinceMs : startMs,
+    ...{ nowMs, fromMs, toMs, stepMs, starts: [...starts.values()] },
     canaries: gatewayStatus === null ? null : gatewayStatus.canaries.map((canary) => ({ ...canary })),
     upstreams: Object.keys(snapshot().config.upstreams).map((name) => {
       const of = (all: readonly UsageSum[], property: string): UsageSum[] =>
@@ -58,6 +55,18 @@ async function providers(
     shadows: shadowsOf(rows),
   }
   return { status: 200, json }
+}
+
+/** By default the last hour; `hours` is the former name of a range that ends now. */
+function askedRange(
+  { hours, ...asked }: ReturnType<(typeof schema.providersQuery)['parse']>,
+  nowMs: number,
+): AskedRange {
+  if (hours !== undefined) {
+    return { fromMs: nowMs - hours * HOUR_MS, toMs: nowMs, by: hours === 1 ? 'minute' : 'hour' }
+  }
+  const isAsked = asked.fromMs !== undefined || asked.toMs !== undefined
+  return isAsked ? asked : { range: '1h', ...asked }
 }
 
 type Sides = Omit<schema.Sent<typeof schema.comparedUpstream>, 'points'>
@@ -113,11 +122,14 @@ function sideOfSums(
   }
 }
 
-async function newestRows({ ledger }: Services, sinceMs: number): Promise<readonly LedgerEntry[]> {
+async function newestRows(
+  { ledger }: Services,
+  { fromMs, toMs }: Pick<UsageRange, 'fromMs' | 'toMs'>,
+): Promise<readonly LedgerEntry[]> {
   const rows: LedgerEntry[] = []
   let after: string | null = null
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
-    const page = await ledger.entries({ accountId: null, fromMs: sinceMs, after, limit: PAGE_ROWS })
+    const page = await ledger.entries({ accountId: null, fromMs, toMs, after, limit: PAGE_ROWS })
     rows.push(...page.entries)
     if (page.next === null) break
     after = page.next

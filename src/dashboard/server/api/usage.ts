@@ -1,9 +1,9 @@
 /** Usage: sums over time and by group, as JSON and as CSV files. */
 import { compareNanoUsd } from '../../../base/nano-usd.js'
-import { GatewayError } from '../../../errors.js'
 import { csvCell, usd } from '../../../ledger/export-columns.js'
 import { adminTurns } from '../../../base/turn-queue.js'
-import type { SumQuery, UsageSum } from '../../../store/usage-queries.js'
+import type { UsageSum } from '../../../store/usage-queries.js'
+import { ExactUsage } from '../../../usage/exact-usage.js'
 import { sendCsv } from '../csv-reply.js'
 import {
   signedRoute,
@@ -13,9 +13,8 @@ import {
   type SignedInRequest,
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { PLAYGROUND, scopeOf, type Services } from '../services.js'
+import { PLAYGROUND, scopeOf, usageIn, type Services } from '../services.js'
 import { pageOfRows, type SortedRows } from './list-page.js'
-import { daysOf, isZone, offsetsOf } from '../time-zone.js'
 import { figuresOf, OTHER, MAX_GROUPS, pointsOf, remainingSums } from '../usage-figures.js'
 import {
   groupsIn,
@@ -30,10 +29,6 @@ import {
   type GroupsQuery,
 } from '../usage-groups.js'
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
-/** The longest range of a reply. */
-const LONGEST_MS = { hour: 31 * DAY_MS, day: 400 * DAY_MS } as const
 /** Sums that make up a group are read for a chart only up to this number. */
 const MOST_SOURCES = 500
 /** Lines of one part of a file. */
@@ -65,87 +60,30 @@ export function usageRoutes(services: Services): Route[] {
   ]
 }
 
-/** Whole hours or days of a zone. */
-interface Period extends Pick<SumQuery, 'by' | 'fromMs' | 'offsets'> {
-  /** Exclusive. */
-  readonly toMs: number
-  readonly zone: string
-  /** The start of each hour or day. By the `startMs` of sums. */
-  readonly starts: ReadonlyMap<number, number>
-}
-
-/** The requested period, extended to whole hours or days. Throws `malformed_request` if it is too long. */
-function periodOf(
-  { snapshot, now }: Services,
-  query: { by: 'hour' | 'day'; fromMs: number; toMs: number; zone?: string | undefined },
-): Period {
-  const { by, fromMs, toMs } = query
-  if (toMs <= fromMs) throw badRange('The field toMs must be later than fromMs.')
-  if (toMs - fromMs > LONGEST_MS[by]) {
-    throw badRange(
-      `The range is longer than ${LONGEST_MS[by] / DAY_MS} days. Choose a shorter one, or usage by day.`,
-    )
-  }
-  const wanted = query.zone ?? 'UTC'
-  if (!isZone(wanted)) {
-    const message = `The time zone "${wanted}" is unknown. Use an IANA name such as Europe/Berlin, or UTC.`
-    throw new GatewayError('malformed_request', message, { param: 'zone' })
-  }
-  // Hours are pruned earlier than days (UTC).
-  const isKept = fromMs >= now() - snapshot().config.ledger.hoursDays * DAY_MS
-  const zone = by === 'hour' || isKept ? wanted : 'UTC'
-  if (by === 'hour' || zone === 'UTC') {
-    const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
-    const [first, end] = [Math.floor(fromMs / stepMs) * stepMs, Math.ceil(toMs / stepMs) * stepMs]
-    const starts = new Map<number, number>()
-    for (let at = first; at < end; at += stepMs) starts.set(at, at)
-    return { by, zone, fromMs: first, toMs: end, starts }
-  }
-  const offsets = offsetsOf(zone, fromMs, toMs)
-  const starts = daysOf(offsets, fromMs, toMs)
-  const [first = fromMs] = starts.values()
-  const after = [...daysOf(offsets, toMs, toMs + 2 * DAY_MS).values()].find((at) => at >= toMs)
-  return { by, zone, fromMs: first, toMs: after ?? toMs, starts, offsets }
-}
-
 async function usage(services: Services, request: UsageRequest): Promise<HandlerResult> {
   const { session, query } = request
   const accountId = scopeOf(session)
-  const { by, keyId, group = 'none', format } = query
-  const period = periodOf(services, query)
+  const { keyId, group = 'none', format } = query
   if (format === 'csv') return usageCsv(services, { ...request, query: { ...query, per: 'range' } })
-  const { fromMs, toMs, zone, offsets, starts } = period
+  const usage = await usageIn(services, query)
   const model = modelIn(query.model)
-  // The store's query includes the bucket of its end.
-  const range = { by, fromMs, toMs: toMs - 1, ...(offsets === undefined ? {} : { offsets }) }
-  const sums = await services.ledger.sums({
-    ...{ ...range, accountId },
+  const sums = await usage.sums({
+    accountId,
     ...(model === undefined ? {} : { model }),
     ...(keyId === undefined ? { per: 'model' } : { keyId }),
   })
   const found =
     group === 'none'
       ? []
-      : await groupsIn(services, {
-          accountId,
-          group: groupingOf(group),
-          keyId,
-          model,
-          fromMs,
-          toMs,
-        })
-  const labelled = { accountId, by: 'label', fromMs, toMs } as const
-  const labels = group === 'none' ? [] : await services.ledger.groupUse(labelled)
+      : await groupsIn(services, usage, { accountId, group: groupingOf(group), keyId, model })
+  const labels = group === 'none' ? [] : await usage.groups({ accountId, by: 'label' })
   const isReport = !['none', 'model', 'key', 'upstream', 'client_format'].includes(group)
-  const started = (all: readonly UsageSum[]): UsageSum[] =>
-    offsets === undefined
-      ? [...all]
-      : all.map((sum) => ({ ...sum, startMs: starts.get(sum.startMs) ?? sum.startMs }))
+  const { by, fromMs, toMs, zone, nowMs, stepMs, extendedTo } = usage.range
   const json: schema.Sent<typeof schema.usageReply> = {
-    ...{ by, fromMs, toMs, zone, starts: [...starts.values()], nowMs: services.now() },
+    ...{ by, fromMs, toMs, zone, starts: [...usage.range.starts.values()], stepMs, nowMs, extendedTo },
     total: figuresOf(sums),
-    points: pointsOf(started(sums)),
-    groups: await chartGroups(services, found, { sums, range, started }),
+    points: pointsOf(sums),
+    groups: await chartGroups(services, found, { sums, usage }),
     labels: [...new Set(labels.map(({ keyId }) => keyId.slice(0, keyId.indexOf('='))))].sort(),
     ...(isReport ? { report: reportRows(found, group) } : {}),
   }
@@ -155,30 +93,23 @@ async function usage(services: Services, request: UsageRequest): Promise<Handler
 interface ChartData {
   /** The sums of all groups. */
   readonly sums: readonly UsageSum[]
-  readonly range: Pick<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>
-  /** With the start of their day. */
-  readonly started: (sums: readonly UsageSum[]) => UsageSum[]
+  readonly usage: ExactUsage
 }
 
 /** The largest groups with their points, and one with all others. */
 async function chartGroups(
   services: Services,
   all: readonly Group[],
-  { sums, range, started }: ChartData,
+  { sums, usage }: ChartData,
 ): Promise<schema.Sent<typeof schema.usageGroup>[]> {
   const charted = all.filter(({ sources }) => sources.length > 0 && sources.length <= MOST_SOURCES)
   const largest = charted.sort(bySpend).slice(0, MAX_GROUPS)
-  const own = await Promise.all(largest.map((group) => sumsOfGroup(services, group, range)))
+  const own = await Promise.all(largest.map((group) => sumsOfGroup(usage, group)))
   const shown = await Promise.all(
     largest.map(async (group, at) => {
       const found = own[at] ?? []
       const label = await labelOf(services.store, group)
-      return {
-        id: shownId(group.id),
-        label,
-        total: figuresOf(found),
-        points: pointsOf(started(found)),
-      }
+      return { id: shownId(group.id), label, total: figuresOf(found), points: pointsOf(found) }
     }),
   )
   if (all.length === largest.length) return shown
@@ -186,7 +117,7 @@ async function chartGroups(
   if (rest.length === 0) return shown
   const isNone = all.length === largest.length + 1 && all.some(({ id }) => id === NONE)
   const id = isNone ? NONE : OTHER
-  return [...shown, { id, label: id, total: figuresOf(rest), points: pointsOf(started(rest)) }]
+  return [...shown, { id, label: id, total: figuresOf(rest), points: pointsOf(rest) }]
 }
 
 function bySpend(a: Group, b: Group): number {
@@ -262,13 +193,12 @@ async function usageGroups(
   services: Services,
   { session, query }: SignedInRequest<Query<typeof schema.usageGroupsQuery>, undefined>,
 ): Promise<Reply> {
-  const { by = 'hour', search = '', sort = GROUPS.usual } = query
-  const { fromMs, toMs, zone } = periodOf(services, { ...query, by })
+  const { search = '', sort = GROUPS.usual } = query
+  const usage = await usageIn(services, query)
+  const { fromMs, toMs, zone } = usage.range
   const group = groupingOf(query.group)
-  const found = await groupsIn(services, {
-    ...{ accountId: scopeOf(session), group, fromMs, toMs },
-    ...{ keyId: query.keyId, model: modelIn(query.model) },
-  })
+  const of = { accountId: scopeOf(session), keyId: query.keyId, model: modelIn(query.model) }
+  const found = await groupsIn(services, usage, { ...of, group })
   const needsNames = search !== '' || sort.endsWith('name')
   const count = needsNames ? found.length : 0
   const names = await keyNamesFor(services, query.group, scopeOf(session), count)
@@ -340,17 +270,16 @@ async function groupView(
 type CsvQuery = Omit<Query<typeof schema.usageCsvQuery>, 'group'> & { group?: string | undefined }
 
 /** All groups: of the whole range, or of each hour or day. No line is the total of others. */
-function usageCsv(
+async function usageCsv(
   services: Services,
   request: Omit<SignedInRequest<unknown, undefined>, 'query'> & { readonly query: CsvQuery },
 ): Promise<HandlerResult> {
   const { query, session } = request
   const { per = 'range', group = 'model' } = query
-  const by = per === 'hour' ? 'hour' : per === 'day' ? 'day' : (query.by ?? 'hour')
-  const period = periodOf(services, { ...query, by })
+  const usage = await usageIn(services, per === 'range' ? query : { ...query, by: per })
   const grouping = groupingOf(group === 'none' ? 'model' : group)
   const of = { accountId: scopeOf(session), keyId: query.keyId, model: modelIn(query.model) }
-  const parts = csvParts(services, { ...of, group: grouping, per, period })
+  const parts = csvParts(services, usage, { ...of, group: grouping, per })
   return sendCsv(request, { name: 'usage', nowMs: services.now(), parts })
 }
 
@@ -359,19 +288,23 @@ const CSV_COLUMNS =
 
 async function* csvParts(
   services: Services,
-  query: Omit<GroupsQuery, 'fromMs' | 'toMs'> & { per: 'range' | 'hour' | 'day'; period: Period },
+  usage: ExactUsage,
+  query: GroupsQuery & { per: 'range' | 'hour' | 'day' },
 ): AsyncGenerator<string> {
-  const { per, period, ...of } = query
+  const { per, ...of } = query
+  const { range } = usage
   yield `${per === 'range' ? '' : `${per},`}${CSV_COLUMNS}\r\n`
-  const starts = per === 'range' ? [period.fromMs] : [...period.starts.values()]
+  const starts = per === 'range' ? [range.fromMs] : [...range.starts.values()]
   let names: AllNames = null
-  for (const [at, fromMs] of starts.entries()) {
-    const toMs = starts[at + 1] ?? period.toMs
-    if (fromMs > services.now()) return
-    const groups = (await groupsIn(services, { ...of, fromMs, toMs })).sort(
+  for (const [at, startMs] of starts.entries()) {
+    const fromMs = Math.max(startMs, range.fromMs)
+    const toMs = Math.min(starts[at + 1] ?? range.toMs, range.toMs)
+    if (fromMs > range.nowMs) return
+    const part = new ExactUsage(services.ledger, { ...range, fromMs, toMs })
+    const groups = (await groupsIn(services, part, of)).sort(
       of.group === 'month' ? (a, b) => (a.id < b.id ? -1 : 1) : bySpend,
     )
-    const start = per === 'range' ? '' : `${new Date(fromMs).toISOString()},`
+    const start = per === 'range' ? '' : `${new Date(startMs).toISOString()},`
     names ??= await keyNamesFor(services, of.group, of.accountId, groups.length)
     for (let line = 0; line < groups.length; line += CSV_LINES) {
       const named = await withNames(services, groups.slice(line, line + CSV_LINES), names)
@@ -388,8 +321,4 @@ function csvLine({ id, label, total }: NamedGroup): string {
   ]
     .map(csvCell)
     .join(',')
-}
-
-function badRange(message: string): GatewayError {
-  return new GatewayError('malformed_request', message, { param: 'toMs' })
 }

@@ -1,6 +1,6 @@
 /** For administrators: upstreams compared, canaries and shadows. Owners get 403. */
 import * as z from 'zod'
-import { count, nanoUsd, nanoUsdSum, numberText, timeMs } from './shared-types.js'
+import { count, nanoUsd, nanoUsdSum, numberText, rangeFields, timeMs, unit, zone } from './shared-types.js'
 
 /** The figures of one side of a comparison. Null is unknown. */
 export const providerSide = z.strictObject({
@@ -28,7 +28,7 @@ export const providerSide = z.strictObject({
 export const comparedUpstream = providerSide.extend({
   /** The largest first. */
   models: z.array(providerSide.extend({ model: z.string() })),
-  /** By hour; only hours with requests, in order. */
+  /** Only minutes, hours or days with requests, in order. */
   points: z.array(
     z.strictObject({
       startMs: timeMs,
@@ -62,17 +62,29 @@ export const canaryState = z.strictObject({
 
 /** `GET /providers` */
 export const providersQuery = z.strictObject({
-  /** Period in hours, up to the current one; default 1, at most 744. */
+  /** Default: the last hour. */
+  ...rangeFields,
+  /** The zone of days, as an IANA name; default UTC. */
+  zone: zone.optional(),
+  /** Default: the usual unit of `range`, else hours. */
+  by: unit.optional(),
+  /** The former name of a range: hours up to now, at most 744. */
   hours: numberText(1, 744).optional(),
 })
 
 /**
- * All requests since `fromMs`: from the entries up to 2,000 requests, beyond from stored sums, whose
+ * All requests of the range: from the entries up to 2,000 requests, beyond from stored sums, whose
  * percentiles are interpolated within intervals.
  */
 export const providersReply = z.strictObject({
   nowMs: timeMs,
   fromMs: timeMs,
+  /** Exclusive. */
+  toMs: timeMs,
+  /** The start of each minute, hour or day of `points`. */
+  starts: z.array(timeMs),
+  /** Its length. */
+  stepMs: count,
   /** Null: unknown. */
   canaries: z.array(canaryState).nullable(),
   /** By upstream of the configuration. */

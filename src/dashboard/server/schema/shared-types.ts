@@ -118,3 +118,17 @@ export type KeyLimits = z.output<typeof keyLimits>
 
 /** A reply as the server writes it: sums of money may be bigints. */
 export type Sent<Schema extends z.ZodType> = z.input<Schema>
+
+/** The unit of charts: minutes (single ones, five in ranges above 100 minutes), hours or days. */
+export const unit = z.enum(['minute', 'hour', 'day'])
+
+/** A range of time: one that ends now, or `fromMs` and `toMs`. */
+export const rangeFields = {
+  range: z.enum(['15m', '1h', '6h', '24h', '7d', '30d', '90d']).optional(),
+  fromMs: timeText.optional(),
+  /** Exclusive. */
+  toMs: timeText.optional(),
+}
+
+/** A time zone, as an IANA name. */
+export const zone = z.string().regex(/^[A-Za-z0-9_+/-]{1,64}$/, { error: 'is not a time zone' })

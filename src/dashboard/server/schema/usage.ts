@@ -8,12 +8,15 @@ import {
   modelId,
   nanoUsdSum,
   numberText,
+  rangeFields,
   scope,
   timeMs,
   timeText,
   search,
   several,
   sort,
+  unit,
+  zone,
 } from './shared-types.js'
 
 const ms = z.number().min(0)
@@ -96,14 +99,11 @@ const grouping = z.union([
   z.enum(GROUPINGS),
   z.string().regex(/^label:[^\s=]{1,100}$/, { error: 'is not a grouping' }),
 ])
-const zone = z.string().regex(/^[A-Za-z0-9_+/-]{1,64}$/, { error: 'is not a time zone' })
 
 /** What every query for usage selects. */
 const usageSelection = {
   account: scope.optional(),
-  fromMs: timeText,
-  /** Exclusive. */
-  toMs: timeText,
+  ...rangeFields,
   /**
    * The zone of days, as an IANA name; default UTC. Its days are made of hours, so that with a difference of
    * half an hour they begin half an hour later.
@@ -114,10 +114,11 @@ const usageSelection = {
   model: modelId.optional(),
 }
 
-/** `GET /usage`. Hours cover at most 31 days, days at most 400. */
+/** `GET /usage`. Minutes cover at most 8 hours, hours 31 days, days 400 days. */
 export const usageQuery = z.strictObject({
   ...usageSelection,
-  by: z.enum(['hour', 'day']),
+  /** Default: the usual unit of `range`, else hours. */
+  by: unit.optional(),
   group: z.union([z.literal('none'), grouping]).optional(),
   /** All groups as a file instead of JSON, as `GET /usage.csv`. */
   format: z.literal('csv').optional(),
@@ -126,8 +127,7 @@ export const usageQuery = z.strictObject({
 /** `GET /usage/groups`: all groups of a range, as pages. */
 export const usageGroupsQuery = z.strictObject({
   ...usageSelection,
-  /** The range is extended to whole hours (the default) or days. */
-  by: z.enum(['hour', 'day']).optional(),
+  by: unit.optional(),
   group: grouping,
   /** A part of the name. */
   search: search.optional(),
@@ -167,7 +167,7 @@ export const usageGroupsReply = z.strictObject({
 /** `GET /usage.csv`: all groups as a file, without totals. */
 export const usageCsvQuery = z.strictObject({
   ...usageSelection,
-  by: z.enum(['hour', 'day']).optional(),
+  by: unit.optional(),
   group: grouping.optional(),
   /** One line for each group of the whole range, or of each hour or day; default `range`. */
   per: z.enum(['range', 'hour', 'day']).optional(),
@@ -175,15 +175,20 @@ export const usageCsvQuery = z.strictObject({
 
 /** Sums over time, whole and by group. */
 export const usageReply = z.strictObject({
-  by: z.enum(['hour', 'day']),
-  /** The requested range, extended to whole hours or days. */
+  by: unit,
+  /** What the figures cover: the requested range, unless `extendedTo` is set. */
   fromMs: timeMs,
+  /** Exclusive. */
   toMs: timeMs,
+  /** What the ends were moved to, because single requests or hours of this time are no longer kept. */
+  extendedTo: z.enum(['hour', 'day']).nullable(),
   /** The zone of the days: the requested one, or UTC if its hours are no longer kept. */
   zone: z.string(),
-  /** The start of each hour or day. */
+  /** The start of each minute, hour or day; the first may be before `fromMs`, and is incomplete then. */
   starts: z.array(timeMs),
-  /** The server's clock: the hour or day that contains it is incomplete. */
+  /** The length of a minute (one or five), hour or day. */
+  stepMs: count,
+  /** The server's clock: the minute, hour or day that contains it is incomplete. */
   nowMs: timeMs,
   total: figures,
   /** Only periods with requests, in order; all others are 0. */

@@ -1,9 +1,10 @@
 /**
  * The data of the page: one cache of replies (TanStack Query). A reply is loaded once for all parts of the
- * page that show it, failed loads are repeated, and the last reply stays visible until the next one arrives.
+ * page that show it, and failed loads are repeated. The last reply to a query stays visible until the next
+ * one arrives; the reply to another query is never shown, except the other pages of the same list.
  * Every change of the page (`change`) makes the cache load again what is shown.
  */
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef } from 'react'
 import type { LiveReply } from '../../server/schema/schema.js'
 import { useLocation } from '../routing.js'
@@ -14,7 +15,7 @@ import { read, type Reads } from './endpoints.js'
 export interface Resource<T> {
   readonly data: T | null
   readonly problem: Problem | null
-  /** The reply belongs to a previous query. */
+  /** The reply is another part of the same list or statement. */
   readonly stale: boolean
   /** Loads again. */
   readonly reload: () => void
@@ -25,6 +26,8 @@ interface Options {
   readonly everyMs?: number | undefined
   /** False disables loading. */
   readonly enabled?: boolean
+  /** Queries with the same text ask for parts of the same: the last part is shown until another arrives. */
+  readonly partOf?: string
 }
 
 let lastInputMs = Date.now()
@@ -44,13 +47,15 @@ function isPassive(key: readonly unknown[]): boolean {
 function useReply<T>(
   key: readonly [path: string, ...rest: readonly string[]],
   load: (options: { readonly signal: AbortSignal; readonly passive: boolean }) => Promise<T>,
-  { everyMs, enabled = true }: Options,
+  { everyMs, enabled = true, partOf }: Options,
 ): Resource<T> {
+  const whole = partOf === undefined ? null : `part of ${partOf}`
   const { data, error, isPlaceholderData, refetch } = useQuery({
-    queryKey: key,
+    queryKey: whole === null ? key : [...key, whole],
     queryFn: ({ signal }) => load({ signal, passive: isPassive(key) }),
     enabled,
-    placeholderData: keepPreviousData,
+    placeholderData: (previous, query) =>
+      whole !== null && query?.queryKey.at(-1) === whole ? previous : undefined,
     refetchInterval: everyMs ?? false,
   })
   const reload = useCallback(() => void refetch(), [refetch])
@@ -126,7 +131,7 @@ export function useList<P extends Lists, Row>(
       }
       return reply
     },
-    options,
+    { ...options, partOf: urlOf(path, query) },
   )
   const paged: Paged | null = data
   return {
@@ -148,14 +153,13 @@ const EVERY_MS = 1_000
 /** Minimum interval between reloads of sums, which cost the server more than the latest requests. */
 const AGAIN_AFTER_MS = 2_000
 
-/** The latest requests and the sums of this hour; null before the first reply. */
-export function useLive(account: string | null, enabled: boolean): LiveReply | null {
-  const { data } = useResource('/live', { account }, { everyMs: EVERY_MS, enabled })
-  return enabled ? data : null
+/** The latest requests and the sums of this hour. */
+export function useLive(account: string | null, enabled: boolean): Resource<LiveReply> {
+  return useResource('/live', { account }, { everyMs: EVERY_MS, enabled })
 }
 
 /** Calls `act` after new requests, at most once per interval. */
-export function useOnTraffic(live: LiveReply | null, act: () => void): void {
+export function useOnTraffic({ data: live }: Resource<LiveReply>, act: () => void): void {
   const latest = useRef(act)
   latest.current = act
   const seen = useRef<string | null>(null)

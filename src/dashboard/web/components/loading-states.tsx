@@ -124,16 +124,30 @@ function RequestId({ id }: { readonly id: string | undefined }) {
   )
 }
 
-/** A dot and a word: `live`, `paused` while the connection is lost, or `fixed range` for a past range. */
-export function Pulse({ on }: { readonly on: boolean }) {
+interface PulseProps {
+  readonly on: boolean
+  /** What is updated: one that fails makes the dot grey. */
+  readonly of?: readonly Pick<Resource<unknown>, 'problem'>[]
+}
+
+/**
+ * A dot and a word: `live`, `not updated` while data cannot be loaded, `paused` while the connection is lost,
+ * or `fixed range` for a past range.
+ */
+export function Pulse({ on, of = [] }: PulseProps) {
   const { isLost } = useConnection()
-  const isLive = on && !isLost
+  const isFailing = of.some(({ problem }) => problem !== null)
+  const isLive = on && !isLost && !isFailing
+  const [word, title] = isLive
+    ? ['live', 'Updated every few seconds']
+    : !on
+      ? ['fixed range', 'Not updated']
+      : isLost
+        ? ['paused', 'The connection is lost']
+        : ['not updated', 'The last load failed']
   return (
-    <span
-      className={`pulse row note end ${isLive ? 'on' : ''}`.trimEnd()}
-      title={isLive ? 'Updated every second' : on ? 'The connection is lost' : 'Not updated'}
-    >
-      {isLive ? 'live' : on ? 'paused' : 'fixed range'}
+    <span className={`pulse row note end ${isLive ? 'on' : ''}`.trimEnd()} title={title}>
+      {word}
       <span className="pulse-dot" aria-hidden="true" />
     </span>
   )

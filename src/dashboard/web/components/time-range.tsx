@@ -1,13 +1,21 @@
-/** The time range of a view and the zone of its days. Both are kept in the address. */
+/**
+ * The time range of a view and the zone of its days. Both are kept in the address. A range that ends now is
+ * asked by its name, so that it ends when the server replies.
+ */
 import { useMemo } from 'react'
+import type { UsageReply } from '../../server/schema/schema.js'
+import type { Query } from '../api/client.js'
 import { DAY_MS, HOUR_MS } from '../format/time-buckets.js'
 import { setFilter, useLocation } from '../routing.js'
 import { Filter } from './form.js'
 import { useNow } from '../shell/clock.js'
 
+const MINUTE_MS = 60_000
 /** Ranges up to now. */
 const SPANS = [
-  { value: '1h', label: '1 h', spanMs: HOUR_MS, by: 'hour' },
+  { value: '15m', label: '15 min', spanMs: 15 * MINUTE_MS, by: 'minute' },
+  { value: '1h', label: '1 h', spanMs: HOUR_MS, by: 'minute' },
+  { value: '6h', label: '6 h', spanMs: 6 * HOUR_MS, by: 'minute' },
   { value: '24h', label: '24 h', spanMs: DAY_MS, by: 'hour' },
   { value: '7d', label: '7 d', spanMs: 7 * DAY_MS, by: 'hour' },
   { value: '30d', label: '30 d', spanMs: 30 * DAY_MS, by: 'day' },
@@ -20,19 +28,29 @@ const CALENDAR = [
   { value: 'last-month', label: 'Last month' },
 ] as const
 const UNITS = [
+  { value: 'minute', label: 'per minute' },
   { value: 'hour', label: 'per hour' },
   { value: 'day', label: 'per day' },
 ]
+const MINUTES_REACH_MS = 6 * HOUR_MS
 const HOURS_REACH_MS = 31 * DAY_MS
 const TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d)?$/
 
-/** A range of whole hours or days. */
+/** The unit of charts. */
+type Unit = UsageReply['by']
+
+/** A range of time. */
 export interface Range {
+  /** What the server is asked for: the same query until the range is changed. */
+  readonly query: Query
+  /** By the clock of the browser; the reply has the exact times. */
   readonly fromMs: number
   readonly toMs: number
-  readonly by: 'hour' | 'day'
-  /** Its last hour or day is the current one. */
+  readonly by: Unit
+  /** It ends now. */
   readonly isLive: boolean
+  /** The time between two reloads; undefined: it is over. */
+  readonly everyMs: number | undefined
   /** As a text: `last 24 h`, `1 Nov, 00:00 to 12 Nov, 00:00`, with the zone. */
   readonly words: string
   readonly preset: string
@@ -73,34 +91,48 @@ function clockOf(zone: string | null): Clock {
 }
 
 /** The range of the address; `usual` if it has none. */
-export function useRange(usual: '24h' | '7d' | '30d' = '24h'): Range {
+export function useRange(usual: '1h' | '24h' | '7d' | '30d' = '24h'): Range {
   const { query } = useLocation()
   const now = useNow()
-  // The end changes once per hour, so that queries stay the same within an hour.
-  const hour = Math.floor(now / HOUR_MS)
+  // Once per minute is enough for what is shown without a reply.
+  const minute = Math.floor(now / MINUTE_MS)
   const names = ['range', 'by', 'from', 'to', 'zone'] as const
   const [preset, by, from, to, zone] = names.map((name) => query.get(name))
   return useMemo(() => {
     const clock = clockOf(zone ?? null)
     const range =
       customRange(clock, from ?? null, to ?? null) ??
-      calendarRange(clock, preset ?? '', hour * HOUR_MS) ??
-      spanRange(clock, SPANS.find(({ value }) => value === preset)?.value ?? usual, hour)
-    const unit = unitOf(by ?? null, range.toMs - range.fromMs) ?? range.by
-    return { ...range, by: unit, zone: clock.zone, isLive: range.toMs > hour * HOUR_MS }
-  }, [preset, by, from, to, zone, hour, usual])
+      calendarRange(clock, preset ?? '', minute * MINUTE_MS) ??
+      spanRange(clock, SPANS.find(({ value }) => value === preset)?.value ?? usual, minute)
+    const { fromMs, toMs } = range
+    const unit = unitOf(by ?? null, toMs - fromMs) ?? range.by
+    const isLive = toMs > minute * MINUTE_MS
+    const times = range.rolling === null ? { fromMs, toMs } : { range: range.rolling }
+    return {
+      ...{ ...range, by: unit, zone: clock.zone, isLive },
+      query: { ...times, by: unit, zone: clock.zone },
+      everyMs: isLive ? reloadMs(toMs - fromMs) : undefined,
+    }
+  }, [preset, by, from, to, zone, minute, usual])
 }
 
-type PartOfRange = Pick<Range, 'fromMs' | 'toMs' | 'by' | 'words' | 'preset'>
+/** A short range moves on quickly. */
+function reloadMs(spanMs: number): number {
+  if (spanMs <= 6 * HOUR_MS) return 5_000
+  return spanMs <= DAY_MS ? 30_000 : 5 * MINUTE_MS
+}
 
-function spanRange(clock: Clock, value: string, hour: number): PartOfRange {
-  const chosen = SPANS.find((span) => span.value === value) ?? SPANS[1]
+interface PartOfRange extends Pick<Range, 'fromMs' | 'toMs' | 'by' | 'words' | 'preset'> {
+  /** Its name if it ends now. */
+  readonly rolling: (typeof SPANS)[number]['value'] | null
+}
+
+function spanRange(clock: Clock, value: string, minute: number): PartOfRange {
+  const chosen = SPANS.find((span) => span.value === value) ?? SPANS[3]
   const { by, spanMs, label } = chosen
-  const [year, month, day] = clock.parts(hour * HOUR_MS)
-  const toMs = by === 'hour' ? (hour + 1) * HOUR_MS : clock.at(year, month, day + 1)
-  const fromMs = by === 'hour' ? toMs - spanMs : clock.at(year, month, day + 1 - Math.round(spanMs / DAY_MS))
+  const toMs = (minute + 1) * MINUTE_MS
   const words = `last ${label}, ${clock.zone}`
-  return { fromMs, toMs, by, words, preset: chosen.value }
+  return { fromMs: toMs - spanMs, toMs, by, words, preset: chosen.value, rolling: chosen.value }
 }
 
 function calendarRange(clock: Clock, preset: string, nowMs: number): PartOfRange | null {
@@ -109,7 +141,7 @@ function calendarRange(clock: Clock, preset: string, nowMs: number): PartOfRange
   const [year, month, day] = clock.parts(nowMs)
   const words = `${chosen.label.toLowerCase()}, ${clock.zone}`
   const of = (fromMs: number, toMs: number, by: Range['by']): PartOfRange => {
-    return { fromMs, toMs, by, words, preset }
+    return { fromMs, toMs, by, words, preset, rolling: null }
   }
   if (preset === 'yesterday') {
     return of(clock.at(year, month, day - 1), clock.at(year, month, day), 'hour')
@@ -118,8 +150,9 @@ function calendarRange(clock: Clock, preset: string, nowMs: number): PartOfRange
   return of(clock.at(year, first, 1), clock.at(year, first + 1, 1), 'day')
 }
 
-function unitOf(by: string | null, spanMs: number): 'hour' | 'day' | null {
+function unitOf(by: string | null, spanMs: number): Unit | null {
   if (by === 'day') return 'day'
+  if (by === 'minute' && spanMs <= MINUTES_REACH_MS) return 'minute'
   return by === 'hour' && spanMs <= HOURS_REACH_MS ? 'hour' : null
 }
 
@@ -134,9 +167,10 @@ function customRange(clock: Clock, from: string | null, to: string | null): Part
   if (from === null || to === null || !TIME.test(from) || !TIME.test(to)) return null
   const [fromMs, toMs] = [timeOf(clock, from, false), timeOf(clock, to, true)]
   if (!(fromMs < toMs)) return null
-  const by = toMs - fromMs <= 3 * DAY_MS ? 'hour' : 'day'
+  const spanMs = toMs - fromMs
+  const by = spanMs <= MINUTES_REACH_MS ? 'minute' : spanMs <= 3 * DAY_MS ? 'hour' : 'day'
   const words = `${from.replace('T', ' ')} to ${to.replace('T', ' ')}, ${clock.zone}`
-  return { fromMs, toMs, by, words, preset: 'custom' }
+  return { fromMs, toMs, by, words, preset: 'custom', rolling: null }
 }
 
 interface PickerProps {
@@ -174,9 +208,9 @@ export function RangePicker({ range, withUnit = false }: PickerProps) {
       )}
       {withUnit && range.toMs - range.fromMs <= HOURS_REACH_MS ? (
         <Filter
-          label="Per hour or day"
+          label="Per minute, hour or day"
           value={range.by}
-          options={UNITS}
+          options={UNITS.filter(({ value }) => unitOf(value, range.toMs - range.fromMs) !== null)}
           onChange={(by) => setFilter({ by })}
         />
       ) : null}
@@ -194,7 +228,7 @@ function Times({ range }: { readonly range: Range }) {
   const field = (name: 'from' | 'to', ms: number) => (
     <input
       type="datetime-local"
-      step={3600}
+      step={60}
       className="filter"
       aria-label={`${name === 'from' ? 'From' : 'To'}, ${range.zone}`}
       defaultValue={fieldTime(range, ms)}

@@ -1,13 +1,14 @@
 /** Sums over time for charts: one value per bucket of the range, without gaps. */
 import type { UsagePoint, UsageReply } from '../../server/schema/schema.js'
 
+const MINUTE_MS = 60_000
 export const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
 /** Longer ranges have bars of six hours. */
 const LONG_MS = 3 * DAY_MS
 const COARSE_MS = 6 * HOUR_MS
 
-/** The hours or days of a range. */
+/** The minutes, hours or days of a range. */
 export interface Buckets {
   readonly startsMs: readonly number[]
   readonly bucketMs: number
@@ -15,23 +16,30 @@ export interface Buckets {
   readonly partial: boolean
 }
 
-/** The hours or days of a reply, up to now. */
-export function bucketsOf({ by, starts, nowMs, toMs }: UsageReply): Buckets {
+/** The minutes, hours or days of a reply, up to now. */
+export function bucketsOf({
+  starts,
+  stepMs,
+  nowMs,
+  toMs,
+}: Pick<UsageReply, 'starts' | 'stepMs' | 'nowMs' | 'toMs'>): Buckets {
   const startsMs = starts.filter((start) => start < Math.min(toMs, nowMs))
-  return { startsMs, bucketMs: by === 'hour' ? HOUR_MS : DAY_MS, partial: toMs > nowMs }
+  return { startsMs, bucketMs: stepMs, partial: toMs >= nowMs }
 }
 
 /** Buckets for bars; in long ranges of hours they are six hours wide. */
 export function barsOf(usage: UsageReply): Buckets {
   const { by, fromMs, toMs } = usage
   const buckets = bucketsOf(usage)
-  if (by === 'day' || toMs - fromMs <= LONG_MS) return buckets
-  const startsMs = buckets.startsMs.filter((start) => (start - fromMs) % COARSE_MS === 0)
+  if (by !== 'hour' || toMs - fromMs <= LONG_MS) return buckets
+  // The first bar begins with the range.
+  const startsMs = buckets.startsMs.filter((start, at) => at === 0 || start % COARSE_MS === 0)
   return { ...buckets, startsMs, bucketMs: COARSE_MS }
 }
 
-/** The width of the buckets as a text: `per hour`, `per 6 h`, `per day`. */
+/** The width of the buckets as a text: `per minute`, `per 5 min`, `per hour`, `per 6 h`, `per day`. */
 export function perText({ bucketMs }: Buckets): string {
+  if (bucketMs < HOUR_MS) return bucketMs === MINUTE_MS ? 'per minute' : `per ${bucketMs / MINUTE_MS} min`
   if (bucketMs === HOUR_MS) return 'per hour'
   return bucketMs === DAY_MS ? 'per day' : `per ${bucketMs / HOUR_MS} h`
 }

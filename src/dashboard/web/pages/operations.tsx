@@ -27,7 +27,7 @@ export function OperationsPage() {
       purpose="Health of each upstream, the configuration in force, and recent failures."
       action={
         <>
-          <Pulse on />
+          <Pulse on of={[resource]} />
           {grafanaUrl === null ? null : (
             <a className="button plain" href={grafanaUrl} target="_blank" rel="noreferrer">
               Open Grafana

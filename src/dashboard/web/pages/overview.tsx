@@ -7,9 +7,8 @@ import { FirstCall } from '../components/request-code.js'
 import { Loaded, Pulse, TableSkeleton } from '../components/loading-states.js'
 import { RangePicker, useRange } from '../components/time-range.js'
 import { count, dollars, duration, exactCount, exactDollars, percent } from '../format/number.js'
-import { barsOf, bucketsOf, DAY_MS, sumsOf, valuesOf, perText } from '../format/time-buckets.js'
+import { barsOf, bucketsOf, sumsOf, valuesOf, perText } from '../format/time-buckets.js'
 import { Link } from '../routing.js'
-import { useNow } from '../shell/clock.js'
 import { Block, Page } from '../shell/page.js'
 import { useScope, withScope } from '../shell/session.js'
 import { OpenedRequest, RequestTable } from './request-table.js'
@@ -20,16 +19,8 @@ const LATEST = 10
 export function OverviewPage() {
   const scope = useScope()
   const range = useRange('24h')
-  const { fromMs, toMs, by, zone } = range
-  const usage = useResource('/usage', { account: scope, by, fromMs, toMs, zone })
-  const day = Math.floor(useNow() / DAY_MS) + 1
-  const month = useResource('/usage', {
-    account: scope,
-    by: 'day',
-    fromMs: (day - 30) * DAY_MS,
-    toMs: day * DAY_MS,
-    group: 'model',
-  })
+  const usage = useResource('/usage', { account: scope, ...range.query }, { everyMs: range.everyMs })
+  const month = useResource('/usage', { account: scope, range: '30d', by: 'day', group: 'model' })
   const limits = useLimits(scope)
   const live = useLive(scope, true)
   useOnTraffic(live, () => {
@@ -44,12 +35,12 @@ export function OverviewPage() {
       filters={
         <>
           <RangePicker range={range} />
-          <Pulse on={range.isLive} />
+          <Pulse on={range.isLive} of={[usage, live]} />
         </>
       }
     >
       <Loaded resource={usage} what="The figures">
-        {(data) => <Cards data={data} stale={usage.stale} />}
+        {(data) => <Cards data={data} />}
       </Loaded>
       <Limits limits={limits} />
       {usage.data === null || usage.data.total.errors === 0 ? null : (
@@ -62,13 +53,20 @@ export function OverviewPage() {
         title="Latest requests"
         action={<Link to={withScope('/requests', scope)}>See all requests</Link>}
       >
-        {live === null ? (
-          <TableSkeleton rows={LATEST} />
-        ) : live.rows.length === 0 ? (
-          <FirstCall what="Each request with its model, tokens, cost and timing." />
-        ) : (
-          <RequestTable rows={live.rows.slice(0, LATEST)} />
-        )}
+        <Loaded
+          resource={live}
+          what="The latest requests"
+          unaffected="Requests are still served and recorded."
+          skeleton={<TableSkeleton rows={LATEST} />}
+        >
+          {({ rows }) =>
+            rows.length === 0 ? (
+              <FirstCall what="Each request with its model, tokens, cost and timing." />
+            ) : (
+              <RequestTable rows={rows.slice(0, LATEST)} />
+            )
+          }
+        </Loaded>
       </Block>
       <OpenedRequest />
     </Page>
@@ -122,16 +120,10 @@ const CARDS: readonly Card[] = [
   },
 ]
 
-interface CardsProps {
-  readonly data: UsageReply
-  /** The figures belong to another range. */
-  readonly stale: boolean
-}
-
-function Cards({ data, stale }: CardsProps) {
+function Cards({ data }: { readonly data: UsageReply }) {
   const [bars, buckets] = [barsOf(data), bucketsOf(data)]
   return (
-    <dl className={stale ? 'cards panel stale' : 'cards panel'}>
+    <dl className="cards panel">
       {CARDS.map(({ name, text, exact, pick, isQuantile }) => (
         <div key={name} className="card">
           <dt className="note">{name}</dt>

@@ -9,41 +9,24 @@ import { urlOf } from '../api/client.js'
 import { useResource } from '../api/use-resource.js'
 import { IconButton } from '../components/button.js'
 import { Chart, coloursOf } from '../components/chart.js'
-import { Filter } from '../components/form.js'
 import { duration, percent } from '../format/number.js'
-import { HOUR_MS } from '../format/time-buckets.js'
+import { RangePicker, useRange } from '../components/time-range.js'
+import { bucketsOf, perText } from '../format/time-buckets.js'
 import { Loaded } from '../components/loading-states.js'
 import { amounts, counts, durations, names } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Absent, Ago } from '../components/values.js'
-import { go, setQuery, useLocation } from '../routing.js'
+import { go } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 
-const EVERY_MS = 10_000
-
-const SPANS = [
-  { value: '1', label: 'last hour' },
-  { value: '24', label: 'last 24 hours' },
-  { value: '168', label: 'last 7 days' },
-  { value: '720', label: 'last 30 days' },
-] as const
-
 export function ProvidersPage() {
-  const { query } = useLocation()
-  const hours = SPANS.find(({ value }) => value === query.get('hours'))?.value ?? '1'
-  const resource = useResource('/providers', { hours }, { everyMs: EVERY_MS })
+  const range = useRange('1h')
+  const resource = useResource('/providers', range.query, { everyMs: range.everyMs })
   return (
     <Page
       title="Providers"
       purpose="Upstreams compared: errors, time to first token, tokens and cost."
-      action={
-        <Filter
-          label="Time range"
-          value={hours}
-          options={SPANS}
-          onChange={(value) => setQuery({ hours: value })}
-        />
-      }
+      filters={<RangePicker range={range} />}
     >
       <Loaded resource={resource} what="The comparison" unaffected="Requests are still recorded.">
         {(data) => (
@@ -170,13 +153,12 @@ const CANARY: readonly Column<CanaryView>[] = [
   },
 ]
 
-/** The time to first token of each upstream by hour. */
+/** The time to first token of each upstream. */
 function FirstToken({ data }: { readonly data: ProvidersReply }) {
   const used = data.upstreams.filter(({ points }) => points.length > 0)
   if (used.length === 0) return null
-  const first = Math.floor(data.fromMs / HOUR_MS) * HOUR_MS
-  const startsMs: number[] = []
-  for (let at = first; at < data.nowMs; at += HOUR_MS) startsMs.push(at)
+  const buckets = bucketsOf(data)
+  const { startsMs } = buckets
   const colourOf = coloursOf(used.map(({ upstream }) => upstream))
   const series = used.map(({ upstream, points }) => {
     const byStart = new Map(points.map((point) => [point.startMs, point.firstTokenP95Ms]))
@@ -186,9 +168,9 @@ function FirstToken({ data }: { readonly data: ProvidersReply }) {
   return (
     <Chart
       title="Time to first token, p95"
-      note="per hour"
+      note={perText(buckets)}
       kind="lines"
-      buckets={{ startsMs, bucketMs: HOUR_MS, partial: true }}
+      buckets={buckets}
       format={duration}
       canLog
       series={series}

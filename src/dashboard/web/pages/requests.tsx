@@ -63,7 +63,8 @@ function List({ asked, filters, known }: ListProps) {
   const account = asked['account']
   const isPlain = UNKNOWN_HERE.every((name) => filters[name] === '')
   const isLatest = isPlain && !query.has('after') && list.sort === '-atMs'
-  const live = useLive(typeof account === 'string' ? account : null, isLatest)
+  const latest = useLive(typeof account === 'string' ? account : null, isLatest)
+  const live = isLatest ? latest.data : null
   const waiting = (live?.rows ?? []).filter((row) => {
     return isNew(row, list.rows ?? []) && matchesFilters(row, filters)
   })

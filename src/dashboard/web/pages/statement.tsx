@@ -21,9 +21,8 @@ export function StatementPage() {
   const month = months.find((each) => each === query.get('month')) ?? months[0] ?? ''
   const asked = { id: month, account: scope }
   const [search, after] = [query.get('search'), query.get('after')]
-  const resource = useResource('/statements/{id}', { ...asked, search, after })
-  // A figure is never shown under the name of another month or account.
-  const data = resource.stale && !isPartOf(resource.data, month, scope) ? null : resource.data
+  const partOf = `${month} ${scope ?? ''}`
+  const resource = useResource('/statements/{id}', { ...asked, search, after }, { partOf })
   return (
     <Page
       title="Statement"
@@ -46,16 +45,11 @@ export function StatementPage() {
         </>
       }
     >
-      <Loaded resource={{ ...resource, data }} what="The statement" unaffected="Requests are still counted.">
+      <Loaded resource={resource} what="The statement" unaffected="Requests are still counted.">
         {(shown) => <Lines statement={shown} resource={resource} />}
       </Loaded>
     </Page>
   )
-}
-
-/** Whether the reply before is of the same statement, in which only the page or the search differs. */
-function isPartOf(before: StatementReply | null, month: string, scope: string | null): boolean {
-  return before !== null && before.month === month && (before.account === null) === (scope === 'all')
 }
 
 interface LinesProps {

@@ -15,6 +15,7 @@ import { Pulse, Loaded, Empty } from '../components/loading-states.js'
 import { RangePicker, useRange, type Range } from '../components/time-range.js'
 import { Money } from '../components/values.js'
 import { plural, count, dollars, duration, percent } from '../format/number.js'
+import { fullTime } from '../format/time.js'
 import { barsOf, bucketsOf, perText, sumsOf, valuesOf, type Buckets } from '../format/time-buckets.js'
 import { Link, setFilter, useLocation, go } from '../routing.js'
 import { Page, Block } from '../shell/page.js'
@@ -41,13 +42,12 @@ export function UsagePage() {
   const scope = useScope()
   const { query } = useLocation()
   const range = useRange('24h')
-  const { by, fromMs, toMs, zone } = range
   const group = query.get('group') ?? 'model'
   const asked = {
-    ...{ account: scope, by, fromMs, toMs, zone, group },
+    ...{ account: scope, ...range.query, group },
     ...{ keyId: query.get('key'), model: query.get('model') },
   }
-  const resource = useResource('/usage', asked)
+  const resource = useResource('/usage', asked, { everyMs: range.everyMs })
   const { data } = resource
   useOnTraffic(useLive(scope, range.isLive), () => resource.reload())
   const colourOf = coloursOf((data?.groups ?? []).map(({ id }) => id))
@@ -65,7 +65,7 @@ export function UsagePage() {
             <Link to={withScope('/statement', scope)} className="soft">
               Monthly statement
             </Link>
-            <Pulse on={range.isLive} />
+            <Pulse on={range.isLive} of={[resource]} />
           </FilterBar>
         </>
       }
@@ -75,11 +75,11 @@ export function UsagePage() {
           data.total.requests === 0 ? (
             <FirstCall what="Charts of requests, tokens, spend, errors and time to first token." />
           ) : (
-            <div className={resource.stale ? 'stale' : undefined}>
+            <>
               <Unpriced usage={data} />
               <UsageCharts usage={data} colourOf={colourOf} words={wordsOf(range, data)} />
               <UsageTable key={group} asked={asked} usage={data} group={group} colourOf={colourOf} />
-            </div>
+            </>
           )
         }
       </Loaded>
@@ -87,9 +87,12 @@ export function UsagePage() {
   )
 }
 
-/** The range as a text, with the zone that its days are in. */
-function wordsOf({ by, words, zone }: Range, usage: UsageReply): string {
-  return by === 'day' && usage.zone !== zone ? `${words}; days of UTC, because hours end earlier` : words
+/** The range as a text, with what was changed because parts of the ledger are no longer kept. */
+function wordsOf({ by, words, zone }: Range, { zone: shownZone, extendedTo, fromMs }: UsageReply): string {
+  const from = `${words}; from ${fullTime(fromMs)}`
+  if (extendedTo === 'hour') return `${from}, because single requests are no longer kept`
+  if (extendedTo === 'day') return `${from}, because hours are no longer kept`
+  return by === 'day' && shownZone !== zone ? `${words}; days of UTC, because hours end earlier` : words
 }
 
 /** Notes about requests that the sums exclude or estimate. */

@@ -72,6 +72,7 @@ export class RedisLedger implements Ledger {
   }
 
   readonly sums: Ledger['sums'] = (query) => this.usage.sums(query)
+  readonly cells: Ledger['cells'] = (query) => this.usage.cells(query)
   readonly entries: Ledger['entries'] = (query) => this.usage.entries(query)
   readonly entry: Ledger['entry'] = (accountId, id) => this.usage.entry(accountId, id)
   readonly export: Ledger['export'] = (sinceMs) => this.usage.export(sinceMs)

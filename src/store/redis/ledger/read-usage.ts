@@ -3,6 +3,7 @@
  */
 import {
   matchesEntry,
+  type CellQuery,
   type EntryPage,
   type EntryQuery,
   type GroupUse,
@@ -10,12 +11,13 @@ import {
   type KeyUse,
   type KeyUseQuery,
   type SumQuery,
+  type UsageCell,
   type UsageSum,
 } from '../../usage-queries.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { ACCOUNTS, BUCKET_MS, type LedgerKeys } from './ledger-keys.js'
 import { NEWEST_FIRST } from '../../entry-order.js'
-import { parseCell, readBucket, type Count } from './cells.js'
+import { cellOf, parseCell, readBucket, type Count } from './cells.js'
 import { BATCH, EntryLog, type EntryPlace } from './entry-log.js'
 import { AFTER_ALL, NEAR_MS, nameOfEntry, requestIdIn, timeIn, timePrefix } from './entry-names.js'
 import { RedisGroupUse } from './group-use.js'
@@ -24,6 +26,7 @@ import type { RedisConnection } from '../connection/redis-connection.js'
 import { listOf, stringsOf } from '../connection/parse-replies.js'
 import {
   addCounter,
+  addToSum,
   selectSums,
   newSum,
   sumFromCounters,
@@ -187,6 +190,27 @@ export class RedisUsage {
       }
     }
     return selectSums(found, query).sort((a, b) => a.startMs - b.startMs)
+  }
+
+  /** See `Ledger.cells`. */
+  async cells({ accountId, fromMs, toMs, stepMs }: CellQuery): Promise<UsageCell[]> {
+    const cells = new Map<string, { readonly entry: LedgerEntry; readonly sum: SumCounters }>()
+    const query = { accountId, fromMs, toMs, after: null, limit: BATCH }
+    for await (const entries of this.range(query)) {
+      for (const entry of entries) {
+        const startMs = Math.floor(entry.atMs / stepMs) * stepMs
+        const name = `${startMs}\0${entry.accountId}\0${cellOf(entry)}`
+        const cell = cells.get(name) ?? { entry, sum: newSum() }
+        addToSum(cell.sum, entry)
+        cells.set(name, cell)
+      }
+    }
+    return Array.from(cells.values(), ({ entry, sum }) => {
+      const { accountId, keyId, model, accountPath, upstream, ingress, labels, shadowOf } = entry
+      const startMs = Math.floor(entry.atMs / stepMs) * stepMs
+      const properties = { accountPath, upstream, ingress, labels, isShadow: shadowOf !== null }
+      return { ...sumFromCounters(sum, { startMs, accountId, keyId, model }), ...properties }
+    })
   }
 
   keyUse(query: KeyUseQuery): Promise<KeyUse[]> {

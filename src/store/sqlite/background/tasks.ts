@@ -5,6 +5,7 @@
 import type {
   AccountUse,
   AccountUseQuery,
+  CellQuery,
   EntryQuery,
   GroupUse,
   GroupUseQuery,
@@ -20,7 +21,7 @@ import { DirectoryTables } from '../keys/account-and-key-lists.js'
 import { auditPage } from '../keys/audit-rows.js'
 import { accountTexts, writeLarge, type LargeChange } from '../keys/large-change.js'
 import { accountUseOf, prunedUseOf, putAccountUse } from '../ledger/account-use.js'
-import { GroupUses, lastUseOf, sumsOf } from '../ledger/read-sums.js'
+import { cellsOf, GroupUses, lastUseOf, sumsOf } from '../ledger/read-sums.js'
 import { pruneUsage, putSums, RollUp, type Pruned, type SumsToPut } from '../ledger/roll-up.js'
 import { budgetsOf, exported, isByOwner, type ExportPlace } from '../ledger/read-entries.js'
 import { sortedPageOf } from '../ledger/sorted-entries.js'
@@ -63,6 +64,11 @@ export function tasksOf(db: Connection, log: WriteAheadLog) {
     sums: (query: SumQuery) => {
       caughtUp()
       return sumsOf(db, query)
+    },
+    cells: (query: CellQuery) => {
+      // The index of an account's entries lacks those that are not added up yet.
+      if (query.accountId !== null) caughtUp()
+      return cellsOf(db, query)
     },
     accountUse: (query: AccountUseQuery) => accountUseOf(db, query),
     prunedUse: () => prunedUseOf(db),

@@ -20,6 +20,7 @@ import type {
 import type {
   AccountUse,
   AccountUseQuery,
+  CellQuery,
   EntryPage,
   EntryQuery,
   GroupUse,
@@ -27,6 +28,7 @@ import type {
   KeyUse,
   KeyUseQuery,
   SumQuery,
+  UsageCell,
   UsageSum,
 } from '../../usage-queries.js'
 import type { WrittenUse } from '../background/tasks.js'
@@ -43,7 +45,7 @@ import { isName } from '../read-records.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry-row.js'
 import type { ExportPlace } from './read-entries.js'
 import type { Pruned } from './roll-up.js'
-import { BUCKET_MS, readSum } from './sum-columns.js'
+import { BUCKET_MS, readCell, readSum } from './sum-columns.js'
 
 /** Reservations settled or prolonged in one transaction; other writes run in between. */
 const BATCH = 64
@@ -148,6 +150,11 @@ export class SqliteLedger implements Ledger {
   async sums(query: SumQuery): Promise<UsageSum[]> {
     const sums = await this.engine.background.run('reading sums', 'sums', query)
     return this.engine.readNow('reading sums', () => sums.map(readSum))
+  }
+
+  async cells(query: CellQuery): Promise<UsageCell[]> {
+    const cells = await this.engine.background.run('reading cells', 'cells', query)
+    return this.engine.readNow('reading cells', () => cells.map(readCell))
   }
 
   entries(query: EntryQuery): Promise<EntryPage> {

@@ -5,6 +5,7 @@ import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { addUse, byCost } from '../../records/count-usage.js'
 import {
   PROPERTY_MARK,
+  type CellQuery,
   type GroupUse,
   type GroupUseQuery,
   type KeyUseQuery,
@@ -13,9 +14,12 @@ import {
 } from '../../usage-queries.js'
 import { numberIn, prepared, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { ONE_KEY } from './property-sums.js'
+import { BY_TIME, ownSource } from './read-entries.js'
 import {
   ALL_KEYS,
   BUCKET_MS,
+  CELL_COLUMNS,
+  cellText,
   COST,
   COUNTER_COLUMNS,
   MAX_COUNTER,
@@ -110,6 +114,21 @@ export function sumsOf(db: Connection, query: SumQuery): string[] {
     )
     .all(from, to, ...values(more))
     .map((row) => textIn(row, 'sum'))
+}
+
+/** Cells as texts for `readCell`. Those of one account are read from the index of its entries. */
+export function cellsOf(db: Connection, { accountId, fromMs, toMs, stepMs }: CellQuery): string[] {
+  const step = Math.max(1, Math.trunc(stepMs))
+  const { from, at, condition: owner } = accountId === null ? BY_TIME : ownSource(accountId)
+  const startMs = `${at} / ${step} * ${step}`
+  const group = [startMs, 'account_id', 'key_id', 'model', ...CELL_COLUMNS, 'shadow_of IS NOT NULL']
+  return prepared(
+    db,
+    `SELECT ${cellText(startMs)} AS cell FROM ${from} WHERE ${owner.sql} AND ${at} >= ? AND ${at} < ?
+     GROUP BY ${group.join(', ')}`,
+  )
+    .all(...owner.values, fromMs, toMs)
+    .map((row) => textIn(row, 'cell'))
 }
 
 /** The start of an hour's day as if its local time were UTC; without offsets, the hour itself. */

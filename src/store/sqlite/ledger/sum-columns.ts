@@ -3,7 +3,7 @@
  */
 import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { CAUSES, outcomesOf } from '../../../errors.js'
-import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../usage-queries.js'
+import { FIRST_CONTENT_BOUNDS_MS, type UsageCell, type UsageSum } from '../../usage-queries.js'
 
 const DAY_MS = 86_400_000
 /** The column of money. */
@@ -100,9 +100,39 @@ export function nanoUsdText(amount: string): string {
   return `CAST(${amount} AS TEXT)`
 }
 
+/** What the entries of one cell have in common besides their time: every value by which sums are made. */
+export const CELL_COLUMNS = ['account_path', 'upstream', 'ingress', 'labels'] as const
+
+/** The columns of a cell as the text of a JSON array: those of a sum, then `CELL_COLUMNS` and `is_shadow`. */
+export function cellText(startMs: string): string {
+  const counters = COUNTERS.map(([column, expression]) => {
+    return column === COST ? nanoUsdText(expression) : expression
+  })
+  const own = [...CELL_COLUMNS, 'shadow_of IS NOT NULL']
+  return `json_array(${startMs}, account_id, key_id, model, ${[...counters, ...own].join(', ')})`
+}
+
+/** The cell in a text of `cellText`. Throws an Error if a column has a value of another type. */
+export function readCell(text: string): UsageCell {
+  const values = listOf(JSON.parse(text))
+  const [path, upstream, ingress, labels, isShadow] = values.slice(4 + COUNTERS.length)
+  const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+  return {
+    ...sumOfValues(values),
+    accountPath: textOrNull(path),
+    upstream: textOrNull(upstream),
+    ingress: textOrNull(ingress),
+    labels: textOrNull(labels),
+    isShadow: isShadow === 1,
+  }
+}
+
 /** The sum in a text of `sumText`. Throws an Error if a column has a value of another type. */
 export function readSum(text: string): UsageSum {
-  const values = listOf(JSON.parse(text))
+  return sumOfValues(listOf(JSON.parse(text)))
+}
+
+function sumOfValues(values: readonly unknown[]): UsageSum {
   const string = (at: number): string => {
     const value = values[at]
     if (typeof value !== 'string') throw new Error('a name in the sums of usage is not a text')

@@ -11,10 +11,9 @@ import { LimitBar, useLimits } from '../../components/limits.js'
 import { Empty, Loaded } from '../../components/loading-states.js'
 import { Day } from '../../components/values.js'
 import { count, dollars, exactCount, exactDollars, percent } from '../../format/number.js'
-import { bucketsOf, DAY_MS, perText, sumsOf } from '../../format/time-buckets.js'
+import { bucketsOf, perText, sumsOf } from '../../format/time-buckets.js'
 import { monthName } from '../../format/time.js'
 import { accountOfPath, go, Link, useLocation } from '../../routing.js'
-import { useNow } from '../../shell/clock.js'
 import { Block, Page } from '../../shell/page.js'
 import { useRights } from '../../shell/session.js'
 import { AUDIT_COLUMNS } from '../audit.js'
@@ -249,9 +248,7 @@ function Cards({ page: { account } }: { readonly page: AccountPageReply }) {
 
 /** Nothing without requests. */
 function Spend({ name, hasBelow }: { readonly name: string; readonly hasBelow: boolean }) {
-  const day = Math.floor(useNow() / DAY_MS) + 1
-  const range = { by: 'day', fromMs: (day - 30) * DAY_MS, toMs: day * DAY_MS, group: 'key' }
-  const { data } = useResource('/usage', { account: name, ...range })
+  const { data } = useResource('/usage', { account: name, range: '30d', by: 'day', group: 'key' })
   if (data === null || data.total.requests === 0) return null
   const colourOf = coloursOf(data.groups.map(({ id }) => id))
   const buckets = bucketsOf(data)

@@ -34,7 +34,7 @@ interface DrawerProps {
 /** The drawer. The key's id is in the address, so that the view can be shared. */
 export function KeyDrawer({ id, account, act, onClose }: DrawerProps) {
   const resource = useKey(id, account)
-  const data = resource.stale ? null : resource.data
+  const { data } = resource
   return (
     <Dialog title={data === null ? 'Key' : data.key.name} side onClose={onClose}>
       <Loaded resource={{ ...resource, data }} what="The key" unaffected="Keys keep working.">

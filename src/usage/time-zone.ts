@@ -1,5 +1,5 @@
 /** Days of a time zone, made of whole hours, because sums are kept by hour. Pure. */
-import type { ZoneOffset } from '../../store/usage-queries.js'
+import type { ZoneOffset } from '../store/usage-queries.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

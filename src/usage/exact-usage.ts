@@ -1,0 +1,159 @@
+/**
+ * The usage in one range: whole hours and days from the sums that the store keeps, and what is left of the
+ * first and the last hour from its entries, so that every figure is the sum of the entries in the range.
+ * Charts by minutes are made of entries alone. The entries are read once for all questions about a range.
+ */
+import type { Ledger } from '../store/ledger.js'
+import {
+  addedUp,
+  addUse,
+  dayOfHour,
+  isOfProperty,
+  propertiesOf,
+  selectSums,
+} from '../store/records/count-usage.js'
+import type { GroupUse, GroupUseQuery, SumQuery, UsageCell, UsageSum } from '../store/usage-queries.js'
+import { DAY_MS, HOUR_MS, type UsageRange } from './ranges.js'
+
+/** The parts of the ledger that usage is read from. */
+export type UsageSource = Pick<Ledger, 'sums' | 'groupUse' | 'cells'>
+/** Selects sums of a range. */
+export type SumSelection = Omit<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>
+/** Selects the totals of groups of a range. */
+export type GroupSelection = Omit<GroupUseQuery, 'fromMs' | 'toMs'>
+
+/** A part of a range; `toMs` is exclusive. */
+interface Part {
+  readonly from: 'entries' | 'hours' | 'days'
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** Answers questions about the usage in one range. */
+export class ExactUsage {
+  readonly range: UsageRange
+  private readonly ledger: UsageSource
+  private readonly parts: readonly Part[]
+  private readonly read = new Map<string, Promise<readonly UsageCell[]>>()
+
+  constructor(ledger: UsageSource, range: UsageRange) {
+    this.ledger = ledger
+    this.range = range
+    this.parts = partsOf(range)
+  }
+
+  /** Sums of each minute, hour or day; `startMs` is a value of `range.starts`. In order of time. */
+  async sums(selection: SumSelection): Promise<UsageSum[]> {
+    const found = await Promise.all(this.parts.map((part) => this.sumsOf(part, selection)))
+    const [first = [], ...others] = found.filter((sums) => sums.length > 0)
+    const sums = others.length === 0 ? first : addedUp([first, ...others].flat(), (sum) => sum)
+    return others.length === 0 ? sums : sums.sort((a, b) => a.startMs - b.startMs)
+  }
+
+  /** The totals of each group, in no order. */
+  async groups(selection: GroupSelection): Promise<GroupUse[]> {
+    const whole = this.parts.filter(({ from }) => from !== 'entries')
+    const [fromMs, toMs] = [whole[0]?.fromMs ?? 0, whole.at(-1)?.toMs ?? 0]
+    const [kept, ...cells] = await Promise.all([
+      fromMs < toMs ? this.ledger.groupUse({ ...selection, fromMs, toMs }) : [],
+      ...this.parts
+        .filter(({ from }) => from === 'entries')
+        .map((part) => this.cells(part, selection.accountId)),
+    ])
+    const edges = cells.flat()
+    if (edges.length === 0) return kept
+    const uses = new Map<string, GroupUse>()
+    for (const use of kept) addUse(uses, use)
+    for (const cell of edges) for (const use of groupsOf(cell, selection)) addUse(uses, use)
+    return [...uses.values()]
+  }
+
+  private async sumsOf(part: Part, selection: SumSelection): Promise<UsageSum[]> {
+    const { by, stepMs, offsets, starts } = this.range
+    const startOf = (atMs: number): number => {
+      if (offsets === undefined) return Math.floor(atMs / stepMs) * stepMs
+      const day = dayOfHour(atMs, offsets)
+      return starts.get(day) ?? day
+    }
+    const moved = (sums: readonly UsageSum[]): UsageSum[] =>
+      addedUp(sums, (sum) => ({ ...sum, startMs: startOf(sum.startMs) }))
+    if (part.from === 'entries') {
+      const cells = await this.cells(part, selection.accountId)
+      return moved(selectSums(sumsOfCells(cells, selection), { ...selection, ...part, by: 'hour' }))
+    }
+    // The store's query includes the hour or day of its end.
+    const span = { fromMs: part.fromMs, toMs: part.toMs - 1 }
+    if (offsets !== undefined) {
+      const sums = await this.ledger.sums({ ...selection, ...span, by: 'day', offsets })
+      return sums.map((sum) => ({ ...sum, startMs: starts.get(sum.startMs) ?? sum.startMs }))
+    }
+    const kept = part.from === 'days' ? 'day' : 'hour'
+    const sums = await this.ledger.sums({ ...selection, ...span, by: kept })
+    return kept === by ? sums : moved(sums)
+  }
+
+  /** The entries of a part as cells. Those of one account are taken from those of all, if these are read. */
+  private cells({ fromMs, toMs }: Part, accountId: string | null): Promise<readonly UsageCell[]> {
+    const stepMs = this.range.by === 'minute' ? this.range.stepMs : HOUR_MS
+    const nameOf = (of: string | null): string => JSON.stringify([of, fromMs, toMs])
+    const known = this.read.get(nameOf(accountId))
+    if (known !== undefined) return known
+    const all = this.read.get(nameOf(null))
+    const cells =
+      all === undefined
+        ? this.ledger.cells({ accountId, fromMs, toMs, stepMs })
+        : all.then((found) => found.filter((cell) => cell.accountId === accountId))
+    this.read.set(nameOf(accountId), cells)
+    return cells
+  }
+}
+
+/** The parts of a range in order of time. An hour that goes on is whole: it has nothing after the present. */
+function partsOf({ by, fromMs, toMs, nowMs, offsets }: UsageRange): Part[] {
+  const isOpen = toMs >= nowMs
+  const firstHour = Math.ceil(fromMs / HOUR_MS) * HOUR_MS
+  const afterHours = (isOpen ? Math.ceil(toMs / HOUR_MS) : Math.floor(toMs / HOUR_MS)) * HOUR_MS
+  if (by === 'minute' || firstHour >= afterHours) return [{ from: 'entries', fromMs, toMs }]
+  const firstDay = Math.ceil(firstHour / DAY_MS) * DAY_MS
+  const afterDays = (isOpen ? Math.ceil(toMs / DAY_MS) : Math.floor(toMs / DAY_MS)) * DAY_MS
+  const isByDay = by === 'day' && offsets === undefined && firstDay < afterDays
+  const middle: Part[] = isByDay
+    ? [
+        { from: 'hours', fromMs: firstHour, toMs: firstDay },
+        { from: 'days', fromMs: firstDay, toMs: afterDays },
+        { from: 'hours', fromMs: afterDays, toMs: afterHours },
+      ]
+    : [{ from: 'hours', fromMs: firstHour, toMs: afterHours }]
+  const edges: Part[] = [
+    { from: 'entries', fromMs, toMs: firstHour },
+    ...middle,
+    { from: 'entries', fromMs: afterHours, toMs },
+  ]
+  return edges.filter((part) => part.fromMs < part.toMs)
+}
+
+/** The sums of cells that a selection may need: of keys, or by property. */
+function sumsOfCells(cells: readonly UsageCell[], { property, accounts }: SumSelection): UsageSum[] {
+  if (property === undefined && accounts === undefined) return [...cells]
+  return cells.flatMap((cell) => propertiesIn(cell).map((keyId) => ({ ...cell, keyId })))
+}
+
+function propertiesIn({ isShadow, ...cell }: UsageCell): string[] {
+  return propertiesOf({ ...cell, shadowOf: isShadow ? '' : null })
+}
+
+/** What a cell adds to the groups of a selection. */
+function groupsOf(cell: UsageCell, { by, model, keyId }: GroupSelection): GroupUse[] {
+  if (model !== undefined && cell.model !== model) return []
+  if (keyId !== undefined && cell.keyId !== keyId) return []
+  if (by === 'key') return [useOf(cell, cell.accountId, cell.keyId)]
+  if (by === 'model') return [useOf(cell, '', cell.model)]
+  return propertiesIn(cell)
+    .filter((name) => isOfProperty(name, by))
+    .map((name) => useOf(cell, '', name.slice(name.indexOf('=') + 1)))
+}
+
+function useOf(cell: UsageCell, accountId: string, keyId: string): GroupUse {
+  const { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced } = cell
+  return { accountId, keyId, requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced }
+}

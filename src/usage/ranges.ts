@@ -1,0 +1,155 @@
+/**
+ * Ranges of time for usage. A rolling range ends now and is exact to the millisecond; it, and every other
+ * range, is extended to whole hours or days only if what it would need is no longer kept.
+ */
+import { GatewayError } from '../errors.js'
+import type { ZoneOffset } from '../store/usage-queries.js'
+import { daysOf, isZone, offsetsOf } from './time-zone.js'
+
+const MINUTE_MS = 60_000
+export const HOUR_MS = 60 * MINUTE_MS
+export const DAY_MS = 24 * HOUR_MS
+
+/** The unit of a chart. Minutes are single ones, or five. */
+export type Unit = 'minute' | 'hour' | 'day'
+
+/** The ranges that end now, and the usual unit of their charts. */
+export const ROLLING = {
+  '15m': { spanMs: 15 * MINUTE_MS, by: 'minute' },
+  '1h': { spanMs: HOUR_MS, by: 'minute' },
+  '6h': { spanMs: 6 * HOUR_MS, by: 'minute' },
+  '24h': { spanMs: DAY_MS, by: 'hour' },
+  '7d': { spanMs: 7 * DAY_MS, by: 'hour' },
+  '30d': { spanMs: 30 * DAY_MS, by: 'day' },
+  '90d': { spanMs: 90 * DAY_MS, by: 'day' },
+} as const satisfies Readonly<Record<string, { readonly spanMs: number; readonly by: Unit }>>
+/** The name of such a range. */
+export type RollingName = keyof typeof ROLLING
+export const ROLLING_NAMES = Object.keys(ROLLING).filter(isRolling)
+
+/** Whether the text names a range that ends now. */
+export function isRolling(text: string): text is RollingName {
+  return Object.hasOwn(ROLLING, text)
+}
+
+/** The longest range of a chart by each unit. */
+const LONGEST_MS: Readonly<Record<Unit, number>> = {
+  minute: 8 * HOUR_MS,
+  hour: 31 * DAY_MS,
+  day: 400 * DAY_MS,
+}
+/** Minutes of longer ranges are five minutes. */
+const SINGLE_MINUTES_MS = 100 * MINUTE_MS
+
+/** A range as a query has it: one that ends now, or two times. */
+export interface AskedRange {
+  readonly range?: RollingName | undefined
+  readonly fromMs?: number | undefined
+  /** Exclusive. */
+  readonly toMs?: number | undefined
+  readonly by?: Unit | undefined
+  /** The zone of days, as an IANA name; default UTC. */
+  readonly zone?: string | undefined
+}
+
+/** From when on the parts of the ledger are kept, ms since 1970. */
+export interface KeptSince {
+  readonly entriesMs: number
+  readonly hoursMs: number
+}
+
+/** What a range is read from. */
+export interface UsageRange {
+  readonly by: Unit
+  readonly fromMs: number
+  /** Exclusive. */
+  readonly toMs: number
+  readonly nowMs: number
+  /** The length of a minute, hour or day of the range. */
+  readonly stepMs: number
+  readonly zone: string
+  /** Of the days of a zone other than UTC. */
+  readonly offsets?: readonly ZoneOffset[]
+  /** The start of each minute, hour or day; the first may be before the range. By the `startMs` of sums. */
+  readonly starts: ReadonlyMap<number, number>
+  /** What the ends were moved to, because single requests or hours are no longer kept; null: exact. */
+  readonly extendedTo: 'hour' | 'day' | null
+}
+
+/** The range that a query asks for. Throws `malformed_request` if it is wrong or too long. */
+export function rangeOf(asked: AskedRange, nowMs: number, kept: KeptSince): UsageRange {
+  const { fromMs, toMs } = timesOf(asked, nowMs)
+  const wanted = asked.by ?? (asked.range === undefined ? 'hour' : ROLLING[asked.range].by)
+  if (toMs - fromMs > LONGEST_MS[wanted]) {
+    const longest = LONGEST_MS[wanted]
+    const text = longest < DAY_MS ? `${longest / HOUR_MS} hours` : `${longest / DAY_MS} days`
+    throw badRange('toMs', `The range is longer than ${text}. Choose a shorter one, or usage by day.`)
+  }
+  const zone = asked.zone ?? 'UTC'
+  if (!isZone(zone)) {
+    throw badRange(
+      'zone',
+      `The time zone "${zone}" is unknown. Use an IANA name such as Europe/Berlin, or UTC.`,
+    )
+  }
+  const end = { fromMs, toMs, nowMs }
+  const needsHours = wanted !== 'day' || zone !== 'UTC'
+  if ((needsHours && fromMs < kept.hoursMs) || !isKept(end, kept.hoursMs, DAY_MS)) {
+    return withStarts('day', movedTo(end, DAY_MS), 'UTC')
+  }
+  const by = wanted === 'minute' && fromMs < kept.entriesMs ? 'hour' : wanted
+  if (isKept(end, kept.entriesMs, HOUR_MS)) return withStarts(by, { ...end, extendedTo: null }, zone)
+  return withStarts(by, movedTo(end, HOUR_MS), zone)
+}
+
+/** The same range in days (UTC). */
+export function inDays(range: UsageRange): UsageRange {
+  return withStarts('day', range, 'UTC')
+}
+
+type Ends = Pick<UsageRange, 'fromMs' | 'toMs' | 'nowMs'>
+
+function timesOf({ range, fromMs, toMs }: AskedRange, nowMs: number): Pick<Ends, 'fromMs' | 'toMs'> {
+  if (range !== undefined) {
+    if (fromMs === undefined && toMs === undefined)
+      return { fromMs: nowMs - ROLLING[range].spanMs, toMs: nowMs }
+    throw badRange('range', 'The field range replaces fromMs and toMs. Send one of the two.')
+  }
+  if (fromMs === undefined) throw badRange('fromMs', 'Send range, or both fromMs and toMs.')
+  if (toMs === undefined) throw badRange('toMs', 'Send range, or both fromMs and toMs.')
+  if (toMs <= fromMs) throw badRange('toMs', 'The field toMs must be later than fromMs.')
+  return { fromMs, toMs }
+}
+
+/** Whether what the ends of the range need is kept: nothing at whole hours or days, or at the present. */
+function isKept({ fromMs, toMs, nowMs }: Ends, sinceMs: number, lengthMs: number): boolean {
+  const isWhole = (atMs: number): boolean => atMs % lengthMs === 0 || atMs >= sinceMs
+  return isWhole(fromMs) && (toMs >= nowMs || isWhole(toMs))
+}
+
+function movedTo({ fromMs, toMs, nowMs }: Ends, lengthMs: number): Ends & Pick<UsageRange, 'extendedTo'> {
+  const extendedTo = lengthMs === DAY_MS ? 'day' : 'hour'
+  const first = Math.floor(fromMs / lengthMs) * lengthMs
+  return { fromMs: first, toMs: Math.ceil(toMs / lengthMs) * lengthMs, nowMs, extendedTo }
+}
+
+function withStarts(
+  by: Unit,
+  { fromMs, toMs, nowMs, extendedTo }: Ends & Pick<UsageRange, 'extendedTo'>,
+  zone: string,
+): UsageRange {
+  const ends = { fromMs, toMs, nowMs, extendedTo }
+  if (by === 'day' && zone !== 'UTC') {
+    const offsets = offsetsOf(zone, fromMs, toMs)
+    return { ...ends, by, zone, stepMs: DAY_MS, starts: daysOf(offsets, fromMs, toMs), offsets }
+  }
+  const minutesMs = toMs - fromMs > SINGLE_MINUTES_MS ? 5 * MINUTE_MS : MINUTE_MS
+  const stepMs = by === 'minute' ? minutesMs : by === 'hour' ? HOUR_MS : DAY_MS
+  const starts = new Map<number, number>()
+  for (let at = Math.floor(fromMs / stepMs) * stepMs; at < toMs; at += stepMs) starts.set(at, at)
+  return { ...ends, by, zone, stepMs, starts }
+}
+
+function badRange(param: string, message: string): GatewayError {
+  return new GatewayError('malformed_request', message, { param })
+}
