@@ -4,6 +4,7 @@
  * An account (a team, an app, a customer) owns keys, a plan, limits and usage. A user is a person who signs
  * in; a member is a user with a role in an account.
  */
+import type { LimitField } from '../base/limit-members.js'
 import type { Labels } from './labels.js'
 
 /** The plan of an account, by its name in the configuration, which defines its limits. */
@@ -160,15 +161,7 @@ export function hasName({ revokedAtMs, replacedBy }: Pick<ApiKey, 'revokedAtMs' 
 }
 
 /** Limits of one key or account, in addition to those of its plan; absent means no limit. */
-export interface KeyLimits {
-  requestsPerMinute?: number
-  tokensPerMinute?: number
-  /** Concurrent requests. */
-  concurrent?: number
-  nanoUsdPerDay?: number
-  nanoUsdPerWeek?: number
-  nanoUsdPerMonth?: number
-}
+export type KeyLimits = Partial<Record<LimitField, number>>
 
 /** A budget that is higher until a time, from which on the one of `limits` holds again. */
 export interface LimitRaise {

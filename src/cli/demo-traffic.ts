@@ -182,7 +182,7 @@ export async function limitDemoKey(
   const changing = { store, plans: BUILT_IN_PLANS, nowMs: Date.now(), actor }
   await changeKey(changing, account, { key: { accountId, id: keyId }, settings, replacesMaps: true })
   const subject = `key:${keyId};own`
-  await store.ledger.putBudgets([{ accountId, kind: 'usd_day', subject, period: day, nanoUsd }])
+  await store.ledger.putBudgets([{ accountId, kind: 'usd_day', subject, period: day, amount: nanoUsd }])
 }
 
 interface DemoReply {

@@ -11,6 +11,7 @@ import type { Client } from '../config/client-settings.js'
 import { shownAmounts } from '../config/schema/limits-schema.js'
 import { GatewayError } from '../errors.js'
 import type { JsonObject } from '../base/json.js'
+import { LIMIT_MEMBERS } from '../base/limit-members.js'
 import { keyPages } from '../store/list-all.js'
 import { changingBy } from './accounts.js'
 import { configOption, declare, repeated, UsageError } from './command.js'
@@ -18,14 +19,8 @@ import { printList } from './print-table-or-json.js'
 import { unknownModelWarnings } from './unknown-models.js'
 import { namedAccount, processTerminal, withStore, type OpenStore, type StoreSession } from './with-store.js'
 
-/** The options that set what a key may do. */
+/** The options that set what a key may do, beside those of `LIMIT_OPTIONS`. */
 interface KeyOptions {
-  readonly rpm?: string | undefined
-  readonly tpm?: string | undefined
-  readonly concurrent?: string | undefined
-  readonly usdPerDay?: string | undefined
-  readonly usdPerWeek?: string | undefined
-  readonly usdPerMonth?: string | undefined
   readonly expires?: string | undefined
   readonly models?: string | undefined
   readonly allowTools?: string | undefined
@@ -37,15 +32,10 @@ const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 const NONE = 'none'
 const MAX_OVERLAP_DAYS = 30
 
-/** The options that set a limit, and the field of each. */
-const LIMIT_OPTIONS = [
-  ['rpm', 'requests_per_minute'],
-  ['tpm', 'tokens_per_minute'],
-  ['concurrent', 'concurrent'],
-  ['usdPerDay', 'usd_per_day'],
-  ['usdPerWeek', 'usd_per_week'],
-  ['usdPerMonth', 'usd_per_month'],
-] as const
+/** The options that set a limit, as commander names their values, and the field of each. */
+const LIMIT_OPTIONS = LIMIT_MEMBERS.map(({ option, name }) => {
+  return [option.replace(/-./g, (letter) => letter.slice(1).toUpperCase()), name] as const
+})
 
 /**
  * The options as settings of a key, which `accounts/changes` checks; `isEdit` allows the values that remove a
@@ -56,9 +46,10 @@ function settingsOf(
   isEdit: boolean,
 ): JsonObject {
   const { name, expires, models, allowTools: tools, label } = options
+  const given: Readonly<Record<string, unknown>> = { ...options }
   const limits = LIMIT_OPTIONS.flatMap(([option, field]) => {
-    const text = options[option]
-    return text === undefined ? [] : [[field, isEdit && text === NONE ? null : amountOf(text)] as const]
+    const text = given[option]
+    return typeof text !== 'string' ? [] : [[field, isEdit && text === NONE ? null : amountOf(text)] as const]
   })
   return {
     ...(name === undefined ? {} : { name }),
@@ -191,14 +182,11 @@ uses the lists of the upstreams again, and --label NAME= removes a label; other 
 
 /** Adds the account and the options that set what a key may do. */
 function withLimits(action: Command) {
-  return action
-    .requiredOption('--account <ACCOUNT>', ACCOUNT)
-    .option('--rpm <N>', 'requests per minute')
-    .option('--tpm <N>', 'tokens per minute, of prompts and replies together')
-    .option('--concurrent <N>', 'concurrent requests')
-    .option('--usd-per-day <USD>', 'a budget per calendar day (UTC)')
-    .option('--usd-per-week <USD>', 'a budget per week, from Monday (UTC)')
-    .option('--usd-per-month <USD>', 'a budget per calendar month (UTC)')
+  const limited = action.requiredOption('--account <ACCOUNT>', ACCOUNT)
+  for (const { option, counts, means } of LIMIT_MEMBERS) {
+    limited.option(`--${option} <${counts === 'usd' ? 'USD' : 'N'}>`, means)
+  }
+  return limited
     .option('--expires <WHEN>', 'when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z')
     .option('--models <LIST>', "the models that it may use: 'gpt-5.5,claude-*' (default: all)")
     .option(
@@ -217,7 +205,7 @@ const NAME = 'a name for the key, 1 to 100 characters'
 const KEY = "the key's id, as printed by 'list'"
 
 /** The options with which `edit` changes a key, beside `--name`. */
-const EDITS: readonly (keyof KeyOptions)[] = [
+const EDITS: readonly string[] = [
   ...LIMIT_OPTIONS.map(([option]) => option),
   'expires',
   'models',
@@ -283,7 +271,8 @@ function planRefused({ terminal }: StoreSession, accountId: string, error: unkno
 }
 
 async function edit(session: StoreSession, values: KeyEditOptions): Promise<number> {
-  if (values.name === undefined && EDITS.every((option) => values[option] === undefined)) {
+  const given: Readonly<Record<string, unknown>> = { ...values }
+  if (values.name === undefined && EDITS.every((option) => given[option] === undefined)) {
     throw new UsageError("'sluice keys edit' needs an option that changes the key, such as --rpm")
   }
   const account = await namedAccount(session, values.account)

@@ -1,11 +1,9 @@
+/** The names of options for the fields that they set. */
+import { LIMIT_MEMBERS } from '../base/limit-members.js'
+
 /** The options of commands that set the fields of accounts, keys, members and tokens. */
 const OPTIONS: Readonly<Record<string, string>> = {
-  'limits.requests_per_minute': '--rpm',
-  'limits.tokens_per_minute': '--tpm',
-  'limits.concurrent': '--concurrent',
-  'limits.usd_per_day': '--usd-per-day',
-  'limits.usd_per_week': '--usd-per-week',
-  'limits.usd_per_month': '--usd-per-month',
+  ...Object.fromEntries(LIMIT_MEMBERS.map(({ name, option }) => [`limits.${name}`, `--${option}`])),
   expires_at: '--expires',
   key_name: '--key',
 }

@@ -2,7 +2,8 @@
 import { BUILT_IN_PLANS } from '../accounts/plans.js'
 import type { Path, ReportFinding } from './config-problem.js'
 import type { FileValues } from './schema/config-file-schema.js'
-import { AMOUNTS, SELECTORS } from './schema/limits-schema.js'
+import { LIMIT_MEMBERS } from '../base/limit-members.js'
+import { SELECTORS } from './schema/limits-schema.js'
 import { reportUnknown } from './check-routes.js'
 
 /** Reports rules without a limit, with unknown names, and duplicates. */
@@ -16,9 +17,9 @@ export function checkLimits(values: FileValues, report: ReportFinding): void {
   const firsts = new Map<string, number>()
   values.limits.forEach((rule, index) => {
     const path: Path = ['limits', index]
-    const given = AMOUNTS.filter(([name]) => rule[name] !== undefined)
+    const given = LIMIT_MEMBERS.filter(({ name }) => rule[name] !== undefined)
     if (given.length === 0) {
-      report(path, `sets no limit: add one of ${AMOUNTS.map(([name]) => name).join(', ')}`)
+      report(path, `sets no limit: add one of ${LIMIT_MEMBERS.map(({ name }) => name).join(', ')}`)
     }
     if (rule.model !== undefined && rule.prefix !== undefined) {
       report(path, 'must have model or prefix, not both')
@@ -34,7 +35,7 @@ export function checkLimits(values: FileValues, report: ReportFinding): void {
       const unknown = { what: 'an upstream', name: upstream, path: [...path, 'upstream'] } as const
       reportUnknown(unknown, upstreams, report)
     }
-    for (const [name] of given) {
+    for (const { name } of given) {
       const identity = JSON.stringify([name, rule.scope, ...SELECTORS.map((selector) => rule[selector])])
       const first = firsts.get(identity)
       if (first === undefined) firsts.set(identity, index)

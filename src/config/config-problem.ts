@@ -119,7 +119,9 @@ const FOREIGN_KEYS: Readonly<Record<string, string>> = {
   tpm: 'tokens_per_minute',
   tpm_limit: 'tokens_per_minute',
   max_parallel_requests: 'concurrent',
-  max_budget: 'usd_per_day, usd_per_week or usd_per_month of limits',
+  tpd: 'tokens_per_day',
+  tpd_limit: 'tokens_per_day',
+  max_budget: 'usd_per_day, usd_per_week, usd_per_month or usd_total of limits',
   input_cost_per_token: 'prices: { MODEL: { input } }, in dollars for a million tokens',
   output_cost_per_token: 'prices: { MODEL: { output } }, in dollars for a million tokens',
 }

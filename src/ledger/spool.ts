@@ -24,8 +24,8 @@ import {
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { createFolder } from '../base/private-files.js'
-import type { BudgetDemand, Reservation } from '../store/ledger.js'
-import { isBudget, isBudgetKind } from '../store/limit-arithmetic.js'
+import type { BudgetDemand, QuotaDemand, Reservation } from '../store/ledger.js'
+import { isBudgetKind, isWindowed, isWindowKind, windowAmounts } from '../store/limit-arithmetic.js'
 import { readEntry, writeEntry } from '../store/records/entry-text.js'
 import { connect, isBusy, type Connection } from '../store/sqlite/driver.js'
 import type { LedgerEntry } from './entry.js'
@@ -352,15 +352,13 @@ export function writeSpoolLine({ row, reservation }: SpooledEntry): string {
   const text = writeEntry(row)
   // A reservation in the store is corrected by the store.
   if (reservation === undefined || reservation.takenFrom === 'reserved') return text
-  const budgets = reservation.demands.filter(isBudget)
+  const budgets = reservation.demands.filter(isWindowed)
   if (budgets.length === 0) return text
-  const parts = budgets.map(({ kind, subject, shared, limitNanoUsd, costNanoUsd }) => [
-    kind,
-    subject,
-    shared ? 1 : 0,
-    limitNanoUsd,
-    costNanoUsd,
-  ])
+  const parts = budgets.map((demand) => {
+    const { kind, subject, shared } = demand
+    const { limit, cost } = windowAmounts(demand)
+    return [kind, subject, shared ? 1 : 0, limit, cost]
+  })
   return `${text}\t${JSON.stringify([reservation.takenFrom, parts])}`
 }
 
@@ -377,11 +375,14 @@ function readReservation(text: string): Reservation {
   return { takenFrom: taken, demands: listOf(parts).map(readBudget) }
 }
 
-function readBudget(part: unknown): BudgetDemand {
-  const [kind, subject, shared, limitNanoUsd, costNanoUsd] = listOf(part)
-  if (!isBudgetKind(kind) || typeof subject !== 'string') throw damaged()
-  if (typeof limitNanoUsd !== 'number' || typeof costNanoUsd !== 'number') throw damaged()
-  return { kind, subject, shared: shared === 1, limitNanoUsd, costNanoUsd }
+function readBudget(part: unknown): BudgetDemand | QuotaDemand {
+  const [kind, subject, shared, limit, cost] = listOf(part)
+  if (!isWindowKind(kind) || typeof subject !== 'string') throw damaged()
+  if (typeof limit !== 'number' || typeof cost !== 'number') throw damaged()
+  const of = { subject, shared: shared === 1 }
+  return isBudgetKind(kind)
+    ? { kind, ...of, limitNanoUsd: limit, costNanoUsd: cost }
+    : { kind, ...of, limit, cost }
 }
 
 function listOf(value: unknown): readonly unknown[] {

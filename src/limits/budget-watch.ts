@@ -1,13 +1,13 @@
 /**
- * Notifies when 50 %, 80 % and 100 % of a budget are used, once for each day, week or month in the whole
- * fleet: the store decides which process reports. Reservations of this process do not count as used; those of
- * other processes do, so a notification may come early.
+ * Notifies when 50 %, 80 % and 100 % of a budget are used, once for each day, week or month (or once for a
+ * budget that never resets) in the whole fleet: the store decides which process reports. Reservations of this
+ * process do not count as used; those of other processes do, so a notification may come early.
  */
 import { Lru } from '../base/lru.js'
 import type { Notify } from '../observe/notification.js'
 import type { ThrottleStore } from '../store/throttle.js'
 import type { BudgetDemand, Demand } from '../store/ledger.js'
-import { BUDGET_PERIODS, isBudget, periodOf } from '../store/limit-arithmetic.js'
+import { isBudget, periodOf, WINDOWS } from '../store/limit-arithmetic.js'
 import type { Decision } from './reservation-types.js'
 import { shownSubject, type LimitDemand } from './find-limits.js'
 
@@ -52,6 +52,8 @@ type Threshold = (typeof THRESHOLDS)[number]
 const MAX_WATCHED = 10_000
 /** A refusal with a shorter wait is caused by running requests and not by a spent budget. */
 const SOON_MS = 5_000
+/** For how long a report about a budget that never resets is not repeated. */
+const MAX_MUTE_MS = 366 * 86_400_000
 /** Maximum difference between the clocks of processes. */
 const SLACK_MS = 3_600_000
 
@@ -110,7 +112,9 @@ export class BudgetWatch {
     if (existing !== undefined && nowMs < existing.endsAtMs) return existing
     const unused = { limitNanoUsd: 0, usedNanoUsd: 0, heldNanoUsd: 0, reported: 0 }
     const accountId = accountOf(subject, requestedBy)
-    const watched = { budget, accountId, ...unused, endsAtMs: nowMs + resetMs }
+    const isTotal = WINDOWS[kind].window === 'total'
+    const endsAtMs = isTotal ? Number.POSITIVE_INFINITY : nowMs + resetMs
+    const watched = { budget, accountId, ...unused, endsAtMs }
     this.watched.set(name, watched)
     return watched
   }
@@ -131,9 +135,13 @@ export class BudgetWatch {
     watched.reported = threshold
     const { budget, accountId, limitNanoUsd, usedNanoUsd, heldNanoUsd, endsAtMs } = watched
     const nowMs = Date.now()
-    const period = BUDGET_PERIODS[budget.kind]
+    const period = WINDOWS[budget.kind].window
     const name = `notify:budget:${budget.kind}:${periodOf(budget.kind, nowMs)}:${threshold}:${budget.subject}`
-    const attempt = { name, burst: 1, everyMs: Math.max(0, endsAtMs - nowMs) + SLACK_MS }
+    const attempt = {
+      name,
+      burst: 1,
+      everyMs: Math.min(Math.max(0, endsAtMs - nowMs), MAX_MUTE_MS) + SLACK_MS,
+    }
     const report = async (): Promise<void> => {
       // Read first: once the attempt is counted, no other process reports.
       const owned = accountId === null ? null : await this.options.ownersOf(accountId)
@@ -149,7 +157,7 @@ export class BudgetWatch {
           reason,
           used_usd: dollars(usedNanoUsd - heldNanoUsd),
           limit_usd: dollars(limitNanoUsd),
-          resets_at: new Date(endsAtMs).toISOString(),
+          resets_at: Number.isFinite(endsAtMs) ? new Date(endsAtMs).toISOString() : null,
           ...(owned ?? NO_OWNERS),
         },
       })

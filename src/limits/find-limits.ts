@@ -6,6 +6,7 @@ import { hash } from 'node:crypto'
 import { accountNameOf, type Identity, type KeyLimits, type PlanName } from '../accounts/account.js'
 import { limitsAt } from '../accounts/limit-raises.js'
 import { planMissing, planNamed } from '../accounts/plans.js'
+import { LIMIT_MEMBERS, type LimitKind } from '../base/limit-members.js'
 import type { Config, LimitConfig } from '../config/config.js'
 import type { Demand } from '../store/ledger.js'
 
@@ -35,8 +36,10 @@ export interface Limit {
 
 /** The maximum that a request may use, in the units of the limits. */
 interface Need {
-  /** Tokens, for token limits. */
+  /** The tokens that it is likely to need, for limits per minute. */
   readonly tokens: number
+  /** The most tokens that it may need, for days, weeks and months, and amounts that never reset. */
+  readonly mostTokens: number
   readonly nanoUsd: number
   /** `nanoUsd` is calculated with `limiting.assumed_price`. */
   readonly isAssumed?: boolean
@@ -151,18 +154,31 @@ export function shownSubject(subject: string): string {
 }
 
 /** Whether the amounts include a budget. */
-export function limitsMoney({ nanoUsdPerDay, nanoUsdPerWeek, nanoUsdPerMonth }: KeyLimits): boolean {
-  return (nanoUsdPerDay ?? nanoUsdPerWeek ?? nanoUsdPerMonth) !== undefined
+export function limitsMoney(amounts: KeyLimits): boolean {
+  return BUDGETS.some(({ field }) => amounts[field] !== undefined)
 }
 
-/** Whether any limit counts tokens or money, so that the request's maximum must be estimated. */
-export function needsOf(limits: readonly Limit[]): { tokens: boolean; money: boolean } {
-  let [tokens, money] = [false, false]
+const BUDGETS = LIMIT_MEMBERS.filter(({ counts }) => counts === 'usd')
+const TOKEN_QUOTAS = LIMIT_MEMBERS.filter(({ counts, window }) => counts === 'tokens' && window !== 'minute')
+
+/** What limits count, so that the request's maximum of it must be estimated. */
+export interface Needs {
+  /** Tokens per minute. */
+  readonly tokens: boolean
+  /** Tokens of a day, week or month, or in all. */
+  readonly mostTokens: boolean
+  readonly money: boolean
+}
+
+/** What of a request the limits count. */
+export function needsOf(limits: readonly Limit[]): Needs {
+  let [tokens, mostTokens, money] = [false, false, false]
   for (const { amounts } of limits) {
     tokens ||= amounts.tokensPerMinute !== undefined
+    mostTokens ||= TOKEN_QUOTAS.some(({ field }) => amounts[field] !== undefined)
     money ||= limitsMoney(amounts)
   }
-  return { tokens, money }
+  return { tokens, mostTokens, money }
 }
 
 /** A demand on a limit, and the subject of the limit for messages. */
@@ -177,31 +193,47 @@ export interface LimitDemand {
 /** The demands on the ledger for a request that uses at most `need`. */
 export function limitDemandsOf(limits: readonly Limit[], need: Need): LimitDemand[] {
   const limitDemands: LimitDemand[] = []
-  for (const { subject, shared, whose, amounts } of limits) {
-    const { requestsPerMinute, tokensPerMinute, concurrent } = amounts
-    const { nanoUsdPerDay, nanoUsdPerWeek, nanoUsdPerMonth } = amounts
+  for (const limit of limits) {
+    const { whose, amounts } = limit
     const { isAssumed = false, advice } = need
-    const add = (demand: Demand): void =>
-      void limitDemands.push({ demand, whose, isAssumed, ...(advice && { advice }) })
-    if (requestsPerMinute !== undefined) {
-      add({ kind: 'requests', subject, shared, perMinute: requestsPerMinute, cost: 1 })
-    }
-    if (tokensPerMinute !== undefined) {
-      add({ kind: 'tokens', subject, shared, perMinute: tokensPerMinute, cost: need.tokens })
-    }
-    if (concurrent !== undefined) add({ kind: 'concurrent', subject, shared, limit: concurrent })
-    const costNanoUsd = need.nanoUsd
-    if (nanoUsdPerDay !== undefined) {
-      add({ kind: 'usd_day', subject, shared, limitNanoUsd: nanoUsdPerDay, costNanoUsd })
-    }
-    if (nanoUsdPerWeek !== undefined) {
-      add({ kind: 'usd_week', subject, shared, limitNanoUsd: nanoUsdPerWeek, costNanoUsd })
-    }
-    if (nanoUsdPerMonth !== undefined) {
-      add({ kind: 'usd_month', subject, shared, limitNanoUsd: nanoUsdPerMonth, costNanoUsd })
+    for (const member of LIMIT_MEMBERS) {
+      const amount = amounts[member.field]
+      if (amount === undefined) continue
+      const demand = demandOf(limit, member.kind, { amount, need })
+      limitDemands.push({ demand, whose, isAssumed, ...(advice && { advice }) })
     }
   }
   return limitDemands
+}
+
+function demandOf(
+  { subject, shared }: Limit,
+  kind: LimitKind,
+  { amount, need }: { readonly amount: number; readonly need: Need },
+): Demand {
+  const of = { subject, shared }
+  switch (kind) {
+    case 'requests':
+      return { kind, ...of, perMinute: amount, cost: 1 }
+    case 'tokens':
+      return { kind, ...of, perMinute: amount, cost: need.tokens }
+    case 'concurrent':
+      return { kind, ...of, limit: amount }
+    case 'usd_day':
+    case 'usd_week':
+    case 'usd_month':
+    case 'usd_total':
+      return { kind, ...of, limitNanoUsd: amount, costNanoUsd: need.nanoUsd }
+    case 'tokens_day':
+    case 'tokens_week':
+    case 'tokens_month':
+    case 'tokens_total':
+      return { kind, ...of, limit: amount, cost: need.mostTokens }
+    case 'requests_total':
+      return { kind, ...of, limit: amount, cost: 1 }
+    default:
+      return kind satisfies never
+  }
 }
 
 function collect(applying: Limit[], rules: readonly LimitConfig[], request: LimitedRequest): void {

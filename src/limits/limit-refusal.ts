@@ -1,12 +1,10 @@
 /** The error that a client receives if a limit refuses its request, and how much of each budget is used. */
 import { GatewayError } from '../errors.js'
 import type { LimitState } from '../store/ledger.js'
-import { BUDGET_PERIODS, isBudget, isBudgetKind } from '../store/limit-arithmetic.js'
+import { byMember, type LimitKind, type WindowKind } from '../base/limit-members.js'
+import { isBudget, isBudgetKind, WINDOWS } from '../store/limit-arithmetic.js'
 import type { LimitingConfig } from '../config/config.js'
 import { shownSubject, type LimitDemand } from './find-limits.js'
-
-/** The kind of a limit; the label of `sluice_limit_rejections_total`. */
-export type LimitKind = LimitDemand['demand']['kind']
 
 /** The error of a refused request, and the limit that refused it. */
 interface Refusal {
@@ -17,14 +15,7 @@ interface Refusal {
 }
 
 /** The names of the limits in the configuration. */
-export const LIMIT_NAMES = {
-  requests: 'requests_per_minute',
-  tokens: 'tokens_per_minute',
-  concurrent: 'concurrent',
-  usd_day: 'usd_per_day',
-  usd_week: 'usd_per_week',
-  usd_month: 'usd_per_month',
-} as const satisfies Record<LimitKind, string>
+export const LIMIT_NAMES = byMember('kind', ({ name }) => name)
 
 /** `retry-after` of a concurrency limit: the time at which a slot becomes free is unknown. */
 const CONCURRENT_WAIT_MS = 1_000
@@ -108,22 +99,44 @@ function messageOf(
     }
     case 'concurrent':
       return `The limit of ${counted(demand.limit, 'request')} at the same time for ${whose} is reached; try again when one has ended.`
+    case 'requests_total':
+      return `The limit of ${counted(demand.limit, 'request')} in all for ${whose} is reached; it does not reset.`
+    case 'tokens_day':
+    case 'tokens_week':
+    case 'tokens_month':
+    case 'tokens_total': {
+      const limit = `The limit of ${demand.limit} tokens ${timeOf(demand.kind)} for ${whose}`
+      const need = `this request may need up to ${demand.cost}`
+      if (demand.cost > demand.limit) {
+        return `${limit} is too small for this request: ${need}; shorten it${lower}.`
+      }
+      return `${limit} leaves ${limitState.remaining}, and ${need}; ${never ? '' : `it renews in ${seconds} s, or `}shorten it${lower}.`
+    }
     case 'usd_day':
     case 'usd_week':
-    case 'usd_month': {
-      const time = BUDGET_PERIODS[demand.kind]
-      const limit = `The budget of $${dollars(demand.limitNanoUsd)} a ${time} for ${whose}`
+    case 'usd_month':
+    case 'usd_total': {
+      const limit = `The budget of $${dollars(demand.limitNanoUsd)} ${timeOf(demand.kind)} for ${whose}`
       const assumption = isAssumed === true ? ASSUMED : ''
       const need = `this request may cost up to $${dollars(demand.costNanoUsd)}${assumption}`
       const part = advice?.largestPart() ?? null
       const most = part === null ? '' : ` (${part})`
       const change = field === null ? 'send less' : `lower ${field}`
-      if (never) return `${limit} is too small for this request: ${need}${most}; ${change}.`
-      return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}${most}; the budget renews in ${seconds} s, or ${change}.`
+      if (demand.costNanoUsd > demand.limitNanoUsd) {
+        return `${limit} is too small for this request: ${need}${most}; ${change}.`
+      }
+      const renews = never ? '' : `the budget renews in ${seconds} s, or `
+      return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}${most}; ${renews}${change}.`
     }
     default:
       return demand satisfies never
   }
+}
+
+/** `a day`, or `in all`. */
+function timeOf(kind: WindowKind): string {
+  const { window } = WINDOWS[kind]
+  return window === 'total' ? 'in all' : `a ${window}`
 }
 
 /** Names the settings for models of unknown price. */

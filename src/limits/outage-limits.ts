@@ -10,8 +10,15 @@
  * default 1 %. A budget that is unknown, or was 95 % spent at its last known state, is closed.
  */
 import type { LimitingConfig } from '../config/config.js'
-import type { BudgetDemand, Demand, RateDemand, ConcurrencyDemand, LimitState } from '../store/ledger.js'
-import { isBudget, isBudgetKind } from '../store/limit-arithmetic.js'
+import type {
+  BudgetDemand,
+  Demand,
+  RateDemand,
+  ConcurrencyDemand,
+  LimitState,
+  QuotaDemand,
+} from '../store/ledger.js'
+import { isBudget, isWindowed, isWindowKind, leftOf, windowAmounts } from '../store/limit-arithmetic.js'
 
 /** A decision without the store. `closed`: refused because the state of a budget is unknown. */
 interface OutageDecision {
@@ -34,7 +41,7 @@ export class OutageLimits {
   private readonly arrivals = new Map<string, number>()
   /** Slots in use by requests of this process, by limit. */
   private readonly slots = new Map<string, number>()
-  /** Nano-dollars spent or reserved during the outage, by budget. */
+  /** Nano-dollars, tokens or requests spent or reserved during the outage, by budget or quota. */
   private readonly spent = new Map<string, number>()
 
   constructor(lastStates: LastLimitStates, away: LimitingConfig['away']) {
@@ -53,7 +60,7 @@ export class OutageLimits {
     const refused = limitStates.filter(({ retryAfterMs }) => retryAfterMs !== 0)
     if (refused.length > 0) {
       const closed = limitStates.some(
-        ({ retryAfterMs }, index) => retryAfterMs !== 0 && isBudgetKind(demands[index]?.kind),
+        ({ retryAfterMs }, index) => retryAfterMs !== 0 && isWindowKind(demands[index]?.kind),
       )
       return { admitted: false, closed, limitStates }
     }
@@ -85,12 +92,8 @@ export class OutageLimits {
         return this.rateStateOf(demand, nowMs)
       case 'concurrent':
         return this.slotStateOf(demand)
-      case 'usd_day':
-      case 'usd_week':
-      case 'usd_month':
-        return this.budgetStateOf(demand, nowMs)
       default:
-        return demand satisfies never
+        return this.windowStateOf(demand, nowMs)
     }
   }
 
@@ -117,18 +120,19 @@ export class OutageLimits {
     return { limit: demand.limit, remaining, resetMs: 0, retryAfterMs }
   }
 
-  private budgetStateOf(demand: BudgetDemand, nowMs: number): LimitState {
-    const { limitNanoUsd: limit, costNanoUsd: cost } = demand
+  private windowStateOf(demand: BudgetDemand | QuotaDemand, nowMs: number): LimitState {
+    const { limit, cost } = windowAmounts(demand)
     const lastStates = this.lastStates.find(demand)
     const closed = { limit, remaining: 0, resetMs: 0, retryAfterMs: CLOSED_RETRY_MS }
     if (lastStates === null) return closed
     const sinceMs = nowMs - lastStates.atMs
     // If the limit was changed meanwhile, the amount spent stays the same.
-    const remainingBudget =
-      sinceMs >= lastStates.resetMs ? limit : limit - (lastStates.limit - lastStates.remaining)
+    const isOver = leftOf(demand.kind, 0) !== null && sinceMs >= lastStates.resetMs
+    const remainingBudget = isOver ? limit : limit - (lastStates.limit - lastStates.remaining)
     if (remainingBudget < limit * MIN_LEFT_SHARE) return closed
     const { budgetShare, budgetNanoUsd, processes } = this.away
-    const maxSpend = Math.min(limit * budgetShare, budgetNanoUsd) / processes
+    const most = isBudget(demand) ? budgetNanoUsd : Number.POSITIVE_INFINITY
+    const maxSpend = Math.min(limit * budgetShare, most) / processes
     const remaining = Math.max(0, Math.floor(maxSpend - (this.spent.get(nameOf(demand)) ?? 0)))
     const resetMs = Math.max(0, lastStates.resetMs - sinceMs)
     return { limit, remaining, resetMs, retryAfterMs: cost <= remaining ? 0 : CLOSED_RETRY_MS }
@@ -138,8 +142,8 @@ export class OutageLimits {
     const name = nameOf(demand)
     if (demand.kind === 'concurrent') {
       this.slots.set(name, (this.slots.get(name) ?? 0) + 1)
-    } else if (isBudget(demand)) {
-      this.spent.set(name, (this.spent.get(name) ?? 0) + demand.costNanoUsd)
+    } else if (isWindowed(demand)) {
+      this.spent.set(name, (this.spent.get(name) ?? 0) + windowAmounts(demand).cost)
     } else {
       const { unitMs, cost } = this.rateOf(demand)
       this.arrivals.set(name, this.arrival(demand, nowMs) + cost * unitMs)

@@ -137,13 +137,14 @@ export function mailsOf({ type, data }: Notification): Mail[] {
   const { account, owners, threshold_percent: percent, reason } = data
   if (type !== 'budget.threshold' || !Array.isArray(owners)) return []
   const isRefused = reason === 'refused'
+  const isTotal = data['period'] === 'total'
   const what = `${String(percent)} % of a budget of the account ${String(account)}`
   const text = [
     `${what} ${isRefused ? 'are used: requests are refused until it is reset.' : 'are used.'}`,
     '',
-    `Budget:    ${String(data['budget'])}, per ${String(data['period'])}`,
+    `Budget:    ${String(data['budget'])}, ${isTotal ? 'in all' : `per ${String(data['period'])}`}`,
     `Used:      $${String(data['used_usd'])} of $${String(data['limit_usd'])}`,
-    `Reset at:  ${String(data['resets_at'])}`,
+    `Reset at:  ${isTotal ? 'never' : String(data['resets_at'])}`,
     '',
   ].join('\n')
   return owners.map((to) => ({ to: String(to), subject: `${what} are used`, text }))

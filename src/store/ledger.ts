@@ -8,7 +8,7 @@
  * has its own clock, SQLite uses the machine's.
  */
 import type { LedgerEntry } from '../ledger/entry.js'
-import type { BudgetKind } from './limit-arithmetic.js'
+import type { BudgetKind, QuotaKind, WindowKind } from '../base/limit-members.js'
 import type {
   AccountUse,
   AccountUseQuery,
@@ -52,16 +52,30 @@ export interface ConcurrencyDemand extends DemandOf {
   readonly limit: number
 }
 
-/** A budget of a calendar day, week or month (UTC, by the engine's clock). */
-export interface BudgetDemand extends DemandOf {
+/** An amount of a calendar day, week or month (UTC, by the engine's clock), or one that never resets. */
+interface WindowDemand extends DemandOf {
+  /** How long an amount that never resets is kept without requests, in ms; absent: without end. */
+  readonly keepMs?: number
+}
+
+/** A budget. */
+export interface BudgetDemand extends WindowDemand {
   readonly kind: BudgetKind
   readonly limitNanoUsd: number
   /** Maximum cost of the request. */
   readonly costNanoUsd: number
 }
 
+/** An amount of tokens or requests. A request that was admitted stays counted. */
+export interface QuotaDemand extends WindowDemand {
+  readonly kind: QuotaKind
+  readonly limit: number
+  /** One request, or the maximum of tokens that it may need. */
+  readonly cost: number
+}
+
 /** One limit that applies to a request. */
-export type Demand = RateDemand | ConcurrencyDemand | BudgetDemand
+export type Demand = RateDemand | ConcurrencyDemand | BudgetDemand | QuotaDemand
 
 /** A request to admit. */
 export interface Admission {
@@ -98,7 +112,7 @@ export interface LimitState {
   readonly limit: number
   /** Never below 0. */
   readonly remaining: number
-  /** Time until the limit is unused again; 0 for `concurrent`. */
+  /** Time until the limit is unused again; 0 for `concurrent`, and for an amount that never resets. */
   readonly resetMs: number
   /** 0 if the demand fits; else the time until it does, or -1 if it exceeds the whole limit. */
   readonly retryAfterMs: number
@@ -118,7 +132,7 @@ export interface AdmissionResult {
 
 /** What a running request took beyond its reservation; `lower` returns it. */
 export interface Raise {
-  readonly demands: readonly (RateDemand | BudgetDemand)[]
+  readonly demands: readonly (RateDemand | BudgetDemand | QuotaDemand)[]
   /** The day since 1970 (UTC) whose budgets were charged, with those of its week and month. */
   readonly day: number
 }
@@ -126,15 +140,16 @@ export interface Raise {
 /** `already`: the ledger has an entry of this request; nothing was changed. */
 export type SettleOutcome = 'settled' | 'already'
 
-/** The spend of a budget in the last day, week or month in which it was used. */
+/** What was used of a budget or quota in the last day, week or month in which it was used, or in all. */
 export interface BudgetSpent {
   /** Null if accounts share it. */
   readonly accountId: string | null
-  readonly kind: BudgetDemand['kind']
+  readonly kind: WindowKind
   readonly subject: string
-  /** Days, weeks or months since 1970 (UTC). */
+  /** Days, weeks or months since 1970 (UTC); 1 for an amount that never resets. */
   readonly period: number
-  readonly nanoUsd: number
+  /** Nano-dollars, tokens or requests. */
+  readonly amount: number
 }
 
 /** Older entries and sums are removed; ms since 1970. */
@@ -246,7 +261,7 @@ export interface Ledger {
    * the ledger meanwhile. Idempotent.
    */
   putSums(by: 'hour' | 'day', sums: readonly UsageSum[], lastUse: ReadonlyMap<string, number>): Promise<void>
-  /** The spend of all budgets, reservations included, in batches. */
+  /** The spend of all budgets and quotas, reservations included, in batches. */
   budgets(): AsyncIterable<readonly BudgetSpent[]>
   /**
    * Replaces the spend of budgets, unless the ledger's own is of a later period. No gateway may use the

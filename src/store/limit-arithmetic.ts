@@ -1,5 +1,13 @@
 /** The arithmetic of rate limits, budgets and concurrency limits, the same for both stores. */
 
+import {
+  byMember,
+  LIMIT_MEMBERS,
+  type BudgetKind,
+  type CalendarBudgetKind,
+  type WindowKind,
+} from '../base/limit-members.js'
+
 /** Units of one request or token. */
 export const UNITS = 60_000
 
@@ -32,30 +40,31 @@ function rateRetryMs(units: number, perMinute: number, cost: number): number {
   return Math.ceil((units - (perMinute - cost) * UNITS) / perMinute)
 }
 
-/** A budget in its running day, week or month, in nano-dollars. */
+/** A budget or quota in its running window: nano-dollars, tokens or requests. */
 interface BudgetUse {
   readonly limit: number
   /** Includes `reserved`. */
   readonly spent: number
-  /** The maximum cost of running requests, whose unused part becomes available when they end. */
+  /** The maximum use of running requests, whose unused part becomes available when they end. */
   readonly reserved: number
 }
 
-/** The level of a budget for a request of `cost`, in nano-dollars, `leftMs` before its period ends. Pure. */
-export function budgetState(budget: BudgetUse, cost: number, leftMs: number): LimitLevel {
+/** The level of a budget or quota for a request of `cost`, `leftMs` before its end; null: never. Pure. */
+export function budgetState(budget: BudgetUse, cost: number, leftMs: number | null): LimitLevel {
   const { limit, spent } = budget
   return {
     limit,
     remaining: Math.max(0, limit - spent),
-    resetMs: spent > 0 ? leftMs : 0,
+    resetMs: spent > 0 ? (leftMs ?? 0) : 0,
     retryAfterMs: budgetRetryMs(budget, cost, leftMs),
   }
 }
 
-function budgetRetryMs({ limit, spent, reserved }: BudgetUse, cost: number, leftMs: number): number {
+function budgetRetryMs({ limit, spent, reserved }: BudgetUse, cost: number, leftMs: number | null): number {
   if (cost > limit) return -1
   if (spent + cost <= limit) return 0
-  return spent - reserved + cost <= limit ? Math.min(RUNNING_RETRY_MS, leftMs) : leftMs
+  if (spent - reserved + cost > limit) return leftMs ?? -1
+  return leftMs === null ? RUNNING_RETRY_MS : Math.min(RUNNING_RETRY_MS, leftMs)
 }
 
 /** `retryAfterMs` if a running request must end first, at an unknown time. */
@@ -75,11 +84,6 @@ interface LimitLevel {
   readonly retryAfterMs: number
 }
 
-/** The kinds of budgets, and their periods. */
-export const BUDGET_PERIODS = { usd_day: 'day', usd_week: 'week', usd_month: 'month' } as const
-
-export type BudgetKind = keyof typeof BUDGET_PERIODS
-
 const DAY_MS = 86_400_000
 const WEEK_DAYS = 7
 /** 1970 began on a Thursday, three days after the Monday of its week. */
@@ -87,9 +91,50 @@ const DAYS_BEFORE_1970 = 3
 /** The month that was computed last; only an optimisation. */
 let lastMonth = { month: 0, fromMs: 0, toMs: 0 }
 
+/** What the kinds count, and their windows. */
+export const WINDOWS = byMember('kind', ({ counts, window }) => ({ counts, window }))
+
+/** Whether the text is the kind of an amount of a calendar window, or of one that never resets. */
+export function isWindowKind(kind: unknown): kind is WindowKind {
+  return typeof kind === 'string' && WINDOW_KINDS.has(kind)
+}
+
+const WINDOW_KINDS: ReadonlySet<string> = new Set(
+  LIMIT_MEMBERS.filter(({ window }) => window !== 'minute' && window !== 'running').map(({ kind }) => kind),
+)
+
+/** Whether a limit is a budget or a quota. */
+export function isWindowed<D extends { readonly kind: string }>(
+  demand: D,
+): demand is Extract<D, { readonly kind: WindowKind }> {
+  return WINDOW_KINDS.has(demand.kind)
+}
+
+/** The limit and the cost of a budget or quota: nano-dollars, tokens or requests. */
+export function windowAmounts(demand: BudgetAmounts | QuotaAmounts): { limit: number; cost: number } {
+  return 'limitNanoUsd' in demand ? { limit: demand.limitNanoUsd, cost: demand.costNanoUsd } : demand
+}
+
+interface BudgetAmounts {
+  readonly limitNanoUsd: number
+  readonly costNanoUsd: number
+}
+
+interface QuotaAmounts {
+  readonly limit: number
+  readonly cost: number
+}
+
 /** Whether the text is the kind of a budget. */
 export function isBudgetKind(kind: unknown): kind is BudgetKind {
-  return kind === 'usd_day' || kind === 'usd_week' || kind === 'usd_month'
+  return isWindowKind(kind) && WINDOWS[kind].counts === 'usd'
+}
+
+/** Whether a limit is a budget of a day, week or month. */
+export function isCalendarBudget<D extends { readonly kind: string }>(
+  demand: D,
+): demand is D & { readonly kind: CalendarBudgetKind } {
+  return isBudgetKind(demand.kind) && demand.kind !== 'usd_total'
 }
 
 /** Whether a limit is a budget. */
@@ -99,37 +144,40 @@ export function isBudget<D extends { readonly kind: string }>(
   return isBudgetKind(demand.kind)
 }
 
-/** The days, weeks or months since 1970 (UTC); weeks begin on Monday. */
-export function periodOf(kind: BudgetKind, nowMs: number): number {
-  switch (kind) {
-    case 'usd_day':
+/** The days, weeks or months since 1970 (UTC), weeks from Monday; 1 for an amount that never resets. */
+export function periodOf(kind: WindowKind, nowMs: number): number {
+  switch (WINDOWS[kind].window) {
+    case 'day':
       return dayOf(nowMs)
-    case 'usd_week':
+    case 'week':
       return weekOf(nowMs)
-    case 'usd_month':
+    case 'month':
       return monthOf(nowMs)
     default:
-      return kind satisfies never
+      return 1
   }
 }
 
-/** Ms until the next day, week or month (UTC). */
-export function leftOf(kind: BudgetKind, nowMs: number): number {
-  switch (kind) {
-    case 'usd_day':
+/** Ms until the next day, week or month (UTC); null for an amount that never resets. */
+export function leftOf(kind: WindowKind, nowMs: number): number | null {
+  switch (WINDOWS[kind].window) {
+    case 'day':
       return (dayOf(nowMs) + 1) * DAY_MS - nowMs
-    case 'usd_week':
+    case 'week':
       return ((weekOf(nowMs) + 1) * WEEK_DAYS - DAYS_BEFORE_1970) * DAY_MS - nowMs
-    case 'usd_month':
+    case 'month':
       return Date.UTC(1970, monthOf(nowMs) + 1) - nowMs
     default:
-      return kind satisfies never
+      return null
   }
 }
 
 /** The running day, week or month (UTC): its first moment and that of the next one, ms since 1970. */
-export function spanOf(kind: BudgetKind, nowMs: number): { readonly fromMs: number; readonly toMs: number } {
-  const toMs = nowMs + leftOf(kind, nowMs)
+export function spanOf(
+  kind: CalendarBudgetKind,
+  nowMs: number,
+): { readonly fromMs: number; readonly toMs: number } {
+  const toMs = nowMs + (leftOf(kind, nowMs) ?? 0)
   switch (kind) {
     case 'usd_day':
       return { fromMs: toMs - DAY_MS, toMs }

@@ -20,6 +20,7 @@ const PURE = [
   'gateway/routing/router.ts',
   'gateway/upstreams/upstream-address.ts',
   'gateway/upstreams/apply-quirks.ts',
+  'base/limit-members.ts',
   'store/limit-arithmetic.ts',
   'ledger/entry.ts',
   'ledger/price.ts',

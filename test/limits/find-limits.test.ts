@@ -181,7 +181,7 @@ void t.test('demands of a request', (t) => {
   const found = rulesOf('[]').of(requestWith({}, { limits }))
   const subject = 'key:key_1;own'
   t.same(
-    limitDemandsOf(found, { tokens: 70, nanoUsd: 80 }).map(({ demand }) => demand),
+    limitDemandsOf(found, { tokens: 70, mostTokens: 90, nanoUsd: 80 }).map(({ demand }) => demand),
     [
       { kind: 'requests', subject, shared: false, perMinute: 1, cost: 1 },
       { kind: 'tokens', subject, shared: false, perMinute: 2, cost: 70 },
@@ -191,9 +191,10 @@ void t.test('demands of a request', (t) => {
       { kind: 'usd_month', subject, shared: false, limitNanoUsd: 5, costNanoUsd: 80 },
     ],
   )
-  t.same(needsOf(found), { tokens: true, money: true })
+  t.same(needsOf(found), { tokens: true, mostTokens: false, money: true })
   t.same(needsOf(rulesOf('[{ scope: key, concurrent: 1 }]').of(requestWith())), {
     tokens: false,
+    mostTokens: false,
     money: false,
   })
   t.end()

@@ -132,10 +132,10 @@ void t.test('days, weeks and months are those of UTC', (t) => {
     const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()]
     const nextDay = Date.UTC(year, month, day + 1)
     const nextMonth = Date.UTC(year, month + 1)
-    if (nowMs + leftOf('usd_day', nowMs) !== nextDay) t.fail(`the day of ${now.toISOString()}`)
+    if (nowMs + (leftOf('usd_day', nowMs) ?? 0) !== nextDay) t.fail(`the day of ${now.toISOString()}`)
     const nextMonday = Date.UTC(year, month, day + 7 - ((now.getUTCDay() + 6) % 7))
-    if (nowMs + leftOf('usd_week', nowMs) !== nextMonday) t.fail(`the week of ${now.toISOString()}`)
-    if (nowMs + leftOf('usd_month', nowMs) !== nextMonth) t.fail(`the month of ${now.toISOString()}`)
+    if (nowMs + (leftOf('usd_week', nowMs) ?? 0) !== nextMonday) t.fail(`the week of ${now.toISOString()}`)
+    if (nowMs + (leftOf('usd_month', nowMs) ?? 0) !== nextMonth) t.fail(`the month of ${now.toISOString()}`)
     if (dayOf(nextDay) !== dayOf(nowMs) + 1) t.fail(`the day after ${now.toISOString()}`)
     if (monthOf(nextMonth) !== monthOf(nowMs) + 1) t.fail(`the month after ${now.toISOString()}`)
     if (leftOf('usd_day', nextDay) !== 86_400_000) t.fail('a day that begins is whole')

@@ -20,6 +20,8 @@ limits:
   - { scope: key, model: o3, tokens_per_minute: 2000 }
   - { scope: key, prefix: gpt-unpriced, usd_per_day: 1 }
   - { scope: upstream, upstream: google, requests_per_minute: 1 }
+  - { scope: key, model: gpt-4.1-nano, tokens_per_day: 2000, requests_total: 3 }
+  - { scope: account, model: gpt-5.4-mini, usd_total: 0.05 }
 `
 
 void t.test('limits as a client sees them', async (t) => {
@@ -38,6 +40,8 @@ const TESTS: Record<string, (t: Test, gateway: TestGateway) => Promise<void>> = 
   'F-100: requests at the same time': slots,
   'a budget': budget,
   'a budget and a request without a maximum': shortened,
+  'tokens of a day, and requests in all': windows,
+  'a budget that never resets': total,
   'an unknown price': unpriced,
   'a limit of an upstream': ofUpstream,
   'a reload': reloaded,
@@ -200,6 +204,41 @@ async function shortened(t: Test, gateway: TestGateway): Promise<void> {
   t.equal(own.status, 200)
   const passed = numberOf(emulator.ledger.at(-1)?.body?.['max_completion_tokens']) ?? 0
   t.ok(passed > 5_000 && passed < 10_000, `passed ${passed}`)
+}
+
+async function windows(t: Test, gateway: TestGateway): Promise<void> {
+  const model = 'gpt-4.1-nano'
+  const { emulator } = gateway
+  const large = await ask(gateway, model, { max_tokens: 2_000 })
+  t.match(large, { status: 429, headers: { 'x-should-retry': 'false' }, error: { kind: 'rate_limited' } })
+  t.notOk(large.headers['retry-after'])
+  t.match(large.error?.message, /^The limit of 2000 tokens a day for this key is too small for this request/)
+  t.equal(emulator.ledger.length, 0)
+  t.equal((await ask(gateway, model)).status, 200)
+  const maxTokens = numberOf(emulator.ledger.at(-1)?.body?.['max_completion_tokens']) ?? 0
+  t.ok(maxTokens > 1_700 && maxTokens < 2_000, `a reply of at most ${maxTokens} tokens fits`)
+  t.equal((await ask(gateway, model, { max_tokens: 20 })).status, 200)
+  const near = await ask(gateway, model, { max_tokens: 1_760 })
+  t.match(near, { status: 429, headers: { 'x-should-retry': 'false', 'retry-after': /^\d+$/ } })
+  t.match(
+    near.error?.message,
+    /leaves \d+, and this request may need up to \d+; it renews in \d+ s, or shorten/,
+  )
+  t.equal((await ask(gateway, model, { max_tokens: 20 })).status, 200)
+  const last = await ask(gateway, model, { max_tokens: 20 })
+  t.match(last, { status: 429, headers: { 'x-should-retry': 'false' } })
+  t.notOk(last.headers['retry-after'], 'no wait helps')
+  t.match(last.error?.message, /^The limit of 3 requests in all for this key is reached; it does not reset/)
+  t.match((await rowsOf(gateway)).at(-1), { limit: /^key:.* requests_total$/ })
+  t.match(await gateway.metrics.text(), 'sluice_limit_rejections_total{kind="requests_total"} 1')
+}
+
+async function total(t: Test, gateway: TestGateway): Promise<void> {
+  const model = 'gpt-5.4-mini'
+  const large = await ask(gateway, model, { max_completion_tokens: 30_000 })
+  t.match(large, { status: 402, headers: { 'x-should-retry': 'false' } })
+  t.match(large.error?.message, /^The budget of \$0\.05 in all for this account is too small/)
+  t.equal((await ask(gateway, model, { max_completion_tokens: 1_000 })).status, 200)
 }
 
 async function unpriced(t: Test, gateway: TestGateway): Promise<void> {

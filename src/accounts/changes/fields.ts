@@ -6,6 +6,7 @@ import { MODEL_NAME } from '../../formats/chat/model-facts.js'
 import { ALLOWED_TOOL, allowedTools, MAX_ALLOWED_TOOLS } from '../../formats/chat/hosted-tools.js'
 import { amountsOf, shownAmounts } from '../../config/schema/limits-schema.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
+import { boundsOf, byMember } from '../../base/limit-members.js'
 import {
   comparableEmail,
   roleOf,
@@ -35,22 +36,12 @@ import {
 } from './field-types.js'
 import { faulty, type Refusal } from './refusal.js'
 
-/** The same maximums as in the configuration's `limits`. */
-const COUNT = numberType(1, 1_000_000_000)
-const USD = numberType(0, 1_000_000, { isWhole: false })
-
-export const LIMIT_FIELDS: Fields = {
-  requests_per_minute: { type: COUNT, means: 'Requests per minute.', optional: true },
-  tokens_per_minute: {
-    type: numberType(1, 1_000_000_000_000),
-    means: 'Tokens per minute, of prompts and replies together.',
-    optional: true,
-  },
-  concurrent: { type: numberType(1, 1_000_000), means: 'Concurrent requests.', optional: true },
-  usd_per_day: { type: USD, means: 'US dollars per calendar day (UTC).', optional: true },
-  usd_per_week: { type: USD, means: 'US dollars per calendar week (UTC).', optional: true },
-  usd_per_month: { type: USD, means: 'US dollars per calendar month (UTC).', optional: true },
-}
+/** The same bounds as in the configuration's `limits`. */
+export const LIMIT_FIELDS: Fields = byMember('name', (member) => {
+  const { min, max } = boundsOf(member)
+  const type = numberType(min, max, { isWhole: member.counts !== 'usd' })
+  return { type, means: member.means, optional: true } as const
+})
 const LIMITS = objectType(LIMIT_FIELDS)
 
 /** A text that only replies have. */

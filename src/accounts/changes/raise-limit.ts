@@ -2,7 +2,7 @@
  * Raises a budget of an account or key until a time, in one transaction with its entry of the audit trail.
  * The former budget stays in the record and holds again afterwards; see `limit-raises.ts`.
  */
-import { AMOUNTS } from '../../config/schema/limits-schema.js'
+import { LIMIT_MEMBERS } from '../../base/limit-members.js'
 import { GatewayError } from '../../errors.js'
 import type { AccountReads, AccountState, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
@@ -130,7 +130,7 @@ function entryOf(
   { id: accountId, name: account }: Account,
   { action, of, raise: { budget, nanoUsd, untilMs, reason } }: RaiseEntry,
 ): AuditEntry {
-  const [name] = AMOUNTS.flatMap(([text, field]) => (field === budget ? [text] : []))
+  const name = LIMIT_MEMBERS.find(({ field }) => field === budget)?.name
   const [from, to] = [(of.limits?.[budget] ?? 0) / 1e9, nanoUsd / 1e9]
   const until = timeOfMs(untilMs)
   return changeEntry(

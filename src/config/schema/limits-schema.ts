@@ -8,6 +8,7 @@ import { comparableEmail, type KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { JsonObject } from '../../base/json.js'
+import { boundsOf, byMember, LIMIT_MEMBERS, unitOf } from '../../base/limit-members.js'
 import { section } from './section.js'
 import { modelText, name, whole } from './value-types.js'
 
@@ -15,18 +16,11 @@ import { modelText, name, whole } from './value-types.js'
 const usd = z.number().min(0).max(1_000_000)
 
 /** The limits of a rule or plan. */
-const amounts = {
-  requests_per_minute: whole(1, 1_000_000_000)
-    .optional()
-    .describe('Requests per minute; also the maximum burst.'),
-  tokens_per_minute: whole(1, 1_000_000_000_000)
-    .optional()
-    .describe('Tokens per minute, of prompts and replies together.'),
-  concurrent: whole(1, 1_000_000).optional().describe('Concurrent requests.'),
-  usd_per_day: usd.optional().describe('US dollars per calendar day (UTC).'),
-  usd_per_week: usd.optional().describe('US dollars per calendar week (UTC), from Monday 00:00.'),
-  usd_per_month: usd.optional().describe('US dollars per calendar month (UTC).'),
-}
+const amounts = byMember('name', (member) => {
+  const { min, max } = boundsOf(member)
+  const amount = member.counts === 'usd' ? usd : whole(min, max)
+  return amount.optional().describe(member.means)
+})
 
 const text = z.string().regex(/^[!-~]{1,256}$/, {
   error: 'must be 1 to 256 printable ASCII characters without spaces',
@@ -92,15 +86,6 @@ export const planLimitsSchema = amountsSchema
   .prefault({})
   .describe('Limits of each account with the plan, over all its keys.')
 
-/** The keys that set a limit, and their names in the code. */
-export const AMOUNTS = [
-  ['requests_per_minute', 'requestsPerMinute', 1],
-  ['tokens_per_minute', 'tokensPerMinute', 1],
-  ['concurrent', 'concurrent', 1],
-  ['usd_per_day', 'nanoUsdPerDay', 1e9],
-  ['usd_per_week', 'nanoUsdPerWeek', 1e9],
-  ['usd_per_month', 'nanoUsdPerMonth', 1e9],
-] as const
 /** The keys that select the requests of a rule. */
 export const SELECTORS = ['plan', 'account', 'key', 'value', 'model', 'prefix', 'upstream'] as const
 
@@ -121,9 +106,9 @@ export type LimitConfig = Readonly<ReturnType<typeof limitOf>>
 /** The limits that a rule or a plan sets; absent keys have no limit. */
 export function amountsOf(values: z.output<typeof amountsSchema>): KeyLimits {
   const amounts: KeyLimits = {}
-  for (const [name, field, unit] of AMOUNTS) {
-    const value = values[name]
-    if (value !== undefined) amounts[field] = Math.round(value * unit)
+  for (const member of LIMIT_MEMBERS) {
+    const value = values[member.name]
+    if (value !== undefined) amounts[member.field] = Math.round(value * unitOf(member))
   }
   return amounts
 }
@@ -141,9 +126,9 @@ export function shownLimit(rule: LimitConfig): JsonObject {
 /** Amounts in the file's spelling, for `/config`. */
 export function shownAmounts(amounts: KeyLimits): JsonObject {
   const shown: JsonObject = {}
-  for (const [name, field, unit] of AMOUNTS) {
-    const value = amounts[field]
-    if (value !== undefined) shown[name] = value / unit
+  for (const member of LIMIT_MEMBERS) {
+    const value = amounts[member.field]
+    if (value !== undefined) shown[member.name] = value / unitOf(member)
   }
   return shown
 }

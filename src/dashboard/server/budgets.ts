@@ -6,7 +6,8 @@ import { displayNameOf } from '../../accounts/names.js'
 import type { ApiKey, KeyLimits, LimitRaise } from '../../accounts/account.js'
 import type { Config } from '../../config/config.js'
 import { ownSubject } from '../../limits/find-limits.js'
-import { BUDGET_PERIODS, isBudget, spanOf, type BudgetKind } from '../../store/limit-arithmetic.js'
+import type { CalendarBudgetKind } from '../../base/limit-members.js'
+import { isCalendarBudget, spanOf } from '../../store/limit-arithmetic.js'
 import type { AccountTree, TreeNode } from './account-tree.js'
 import { withDescendants } from './account-tree.js'
 import { ownedLimits, rulesOf } from './api/limits.js'
@@ -24,8 +25,9 @@ const FIELDS = {
   usd_day: 'nanoUsdPerDay',
   usd_week: 'nanoUsdPerWeek',
   usd_month: 'nanoUsdPerMonth',
-} as const satisfies Record<BudgetKind, keyof KeyLimits>
-const KINDS: readonly BudgetKind[] = ['usd_day', 'usd_week', 'usd_month']
+} as const satisfies Record<CalendarBudgetKind, keyof KeyLimits>
+const PERIODS = { usd_day: 'day', usd_week: 'week', usd_month: 'month' } as const
+const KINDS: readonly CalendarBudgetKind[] = ['usd_day', 'usd_week', 'usd_month']
 
 /** What is shown of the gateway. */
 export interface BudgetScope {
@@ -44,7 +46,7 @@ interface Found extends Pick<
   'kind' | 'ofId' | 'name' | 'account' | 'source' | 'mayChange'
 > {
   readonly subject: string
-  readonly budget: BudgetKind
+  readonly budget: CalendarBudgetKind
   readonly limit: number
   readonly raise: schema.BudgetRow['raise']
   /** Whose spend counts, by the ids of accounts or of one key. */
@@ -77,7 +79,7 @@ function ofAccount(services: Services, { mayChange }: BudgetScope, node: TreeNod
   const { account, parent } = node
   const nowMs = services.now()
   return ownedLimits(rulesOf(services.snapshot()), account, []).flatMap(({ claim: { demand } }) => {
-    if (!isBudget(demand)) return []
+    if (!isCalendarBudget(demand)) return []
     const { subject, kind: budget, limitNanoUsd } = demand
     const isOwn = subject === ownSubject(account.id)
     const counted = isOwn ? withDescendants(node) : [node]
@@ -101,7 +103,7 @@ function ofKey(services: Services, { tree, mayChange }: BudgetScope, key: ApiKey
   const nowMs = services.now()
   const owned = ownedLimits(rulesOf(services.snapshot()), node.account, [key])
   return owned.flatMap(({ claim: { demand }, key: of }) => {
-    if (of === null || !isBudget(demand)) return []
+    if (of === null || !isCalendarBudget(demand)) return []
     const { subject, kind: budget, limitNanoUsd: limit } = demand
     const isOwn = subject === `key:${key.id};own`
     return [
@@ -133,7 +135,7 @@ function ofLabels({ limits }: Pick<Config, 'limits'>): Found[] {
 
 function raiseOf(
   { limits = {}, raises = [] }: { readonly limits?: KeyLimits; readonly raises?: readonly LimitRaise[] },
-  budget: BudgetKind,
+  budget: CalendarBudgetKind,
   nowMs: number,
 ): schema.BudgetRow['raise'] {
   const raise = raises.find((each) => each.budget === FIELDS[budget] && nowMs < each.untilMs)
@@ -190,7 +192,7 @@ function rowOf(found: Found, { spent, days, nowMs }: Spend): schema.BudgetRow {
   const over = { ...{ spent, limit }, ...span }
   return {
     ...{ id: `${subject} ${budget}`, kind, ofId, name, account, source, raise, mayChange },
-    ...{ period: BUDGET_PERIODS[budget], ...span },
+    ...{ period: PERIODS[budget], ...span },
     ...{ spentNanoUsd: spent, limitNanoUsd: limit, forecastNanoUsd: forecast },
     ...{ linearNanoUsd: linear, weekdayNanoUsd: weekday },
     status: isOver ? 'over' : willBe ? 'will_be_over' : spent >= NEAR * limit ? 'near' : 'fine',

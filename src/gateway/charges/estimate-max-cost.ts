@@ -324,21 +324,37 @@ function thinkingTokens(rest: ChatRequest['rest']): number {
   )
 }
 
+/** What is left of the limits of a request; infinite if none counts it. */
+interface Remaining {
+  readonly nanoUsd: number
+  readonly tokens: number
+}
+
 /**
- * The longest output, in tokens of all choices, that the remaining amount can pay for; null if it is below
- * the minimum per choice.
+ * The longest output, in tokens of all choices, for which the remaining amounts are enough; null if it is
+ * below the minimum per choice.
  */
-export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number | null {
-  const { price, input, choices, callsNanoUsd, isUnbounded, media } = estimate
-  if (price === null || isUnbounded) return null
+export function outputFor(estimate: CostEstimate, left: Remaining): number | null {
+  const { input, choices, isUnbounded } = estimate
+  if (isUnbounded) return null
+  const payable =
+    left.nanoUsd === Number.POSITIVE_INFINITY ? left.nanoUsd : outputPaidBy(estimate, left.nanoUsd)
+  if (payable === null) return null
+  const perChoice = Math.floor(Math.min(payable, left.tokens - input) / choices)
+  return perChoice < MIN_OUTPUT_TOKENS ? null : perChoice * choices
+}
+
+/** The output tokens that the remaining amount pays for; null if the rest of the request costs more. */
+function outputPaidBy(estimate: CostEstimate, leftNanoUsd: number): number | null {
+  const { price, input, callsNanoUsd, media } = estimate
+  if (price === null) return null
   const base = maxCostNanoUsd(price, { input, output: 0, media })
   const million = maxCostNanoUsd(price, { input, output: 1_000_000, media })
   if (base === null || million === null || base + callsNanoUsd > leftNanoUsd) return null
   const perToken = (million - base) / 1_000_000
   // One token less, so that rounding cannot exceed the remaining amount.
-  const affordable = perToken <= 0 ? 0 : Math.floor((leftNanoUsd - callsNanoUsd - base) / perToken) - 1
-  const perChoice = Math.floor(affordable / choices)
-  return perChoice < MIN_OUTPUT_TOKENS ? null : perChoice * choices
+  if (perToken <= 0) return Number.POSITIVE_INFINITY
+  return Math.floor((leftNanoUsd - callsNanoUsd - base) / perToken) - 1
 }
 
 /** The estimate for a smaller maximum output. */

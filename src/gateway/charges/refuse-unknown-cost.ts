@@ -23,11 +23,7 @@ export function maxNanoUsd(
   if (nanoUsd !== null) return nanoUsd
   if (price !== null) {
     if (isUnbounded) throw unknownWindowRefusal(unseen ?? '', model)
-    throw new GatewayError(
-      'malformed_request',
-      `A budget applies and the longest reply of '${model}' is not known: set max_completion_tokens in the request, or max_output_tokens of the model or limiting.unknown_length in the configuration.`,
-      { param: 'max_completion_tokens' },
-    )
+    throw unknownLengthRefusal(model)
   }
   if (unknownPrice === 'allow') return 0
   throw new GatewayError(
@@ -35,6 +31,26 @@ export function maxNanoUsd(
     `A budget applies and the price of '${model}', or of the service_tier in the request, is not known: set a price under upstreams.NAME.prices or in the catalogue, or change limiting.unknown_price.`,
     { param: 'model' },
   )
+}
+
+/**
+ * The maximum of prompt and reply tokens. Throws `GatewayError` if the length or the input is unknown and
+ * `limiting` refuses such requests.
+ */
+export function maxTokens(
+  { input, longestOutput, unseen, isUnbounded }: CostEstimate,
+  model: string,
+  { unseenInput }: Pick<LimitingConfig, 'unseenInput'>,
+): number {
+  if (unseen !== null && unseenInput === 'refuse') throw unseenRefusal(unseen)
+  if (isUnbounded) throw unknownWindowRefusal(unseen ?? '', model)
+  if (longestOutput === null) throw unknownLengthRefusal(model)
+  return input + longestOutput
+}
+
+function unknownLengthRefusal(model: string): GatewayError {
+  const message = `A budget applies and the longest reply of '${model}' is not known: set max_completion_tokens in the request, or max_output_tokens of the model or limiting.unknown_length in the configuration.`
+  return new GatewayError('malformed_request', message, { param: 'max_completion_tokens' })
 }
 
 function unseenRefusal(param: string): GatewayError {

@@ -4,17 +4,18 @@
  * is raised.
  */
 import type { LimitingConfig } from '../../config/config.js'
-import { limitDemandsOf, needsOf, type Limit } from '../../limits/find-limits.js'
+import { limitDemandsOf, needsOf, type Limit, type Needs } from '../../limits/find-limits.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { LimitReservation } from '../../limits/reservation-types.js'
 import type { Demand, Raise } from '../../store/ledger.js'
+import { windowAmounts } from '../../store/limit-arithmetic.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
 import { usageOfAttempt } from './attempt-usage.js'
 import type { CostEstimate } from './estimate-max-cost.js'
-import { maxNanoUsd } from './refuse-unknown-cost.js'
+import { maxNanoUsd, maxTokens } from './refuse-unknown-cost.js'
 
 /** An admitted request. */
 interface Reserved {
@@ -71,6 +72,7 @@ export class Reservation {
     const { limitReservation, limits } = this.reserved
     const need = {
       tokens: Math.max(0, needed.tokens - this.covered.tokens),
+      mostTokens: Math.max(0, needed.mostTokens - this.covered.mostTokens),
       nanoUsd: Math.max(0, needed.nanoUsd - this.covered.nanoUsd),
     }
     const demands = limitDemandsOf(limits, need).flatMap(({ demand }) => moreOf(demand))
@@ -85,6 +87,7 @@ export class Reservation {
     const { rateTokens, budgetNanoUsd } = usageOfAttempt(attempt, this.reserved)
     return {
       tokens: rateTokens,
+      mostTokens: rateTokens,
       nanoUsd: budgetNanoUsd ?? this.maxAmountOf(attempt.candidate).nanoUsd,
     }
   }
@@ -105,55 +108,60 @@ function moreOf(demand: Demand): Raise['demands'] {
       return []
     case 'tokens':
       return demand.cost > 0 ? [demand] : []
-    case 'usd_day':
-    case 'usd_week':
-    case 'usd_month':
-      return demand.costNanoUsd > 0 ? [demand] : []
+    case 'requests_total':
+      return []
     default:
-      return demand satisfies never
+      return windowAmounts(demand).cost > 0 ? [demand] : []
   }
 }
 
-/** Tokens and money. */
+/** Tokens that are likely, the most tokens, and money. */
 export interface Amount {
   readonly tokens: number
+  readonly mostTokens: number
   readonly nanoUsd: number
 }
 
 /** The amount of a request that uses nothing. */
-export const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
+export const NOTHING: Amount = { tokens: 0, mostTokens: 0, nanoUsd: 0 }
 
 /** The resources that limits restrict, and the settings for unknown lengths and prices. */
 interface AmountRules {
-  readonly needs: { readonly tokens: boolean; readonly money: boolean }
+  readonly needs: Needs
   readonly limiting: LimitingConfig
 }
 
-/** The maximum that one attempt may use; 0 for resources without a limit. Throws as `maxNanoUsd`. */
+/** The maximum that one attempt may use; 0 for what is not limited. Throws as `maxNanoUsd`. */
 export function amountOf(estimate: CostEstimate, model: string, { needs, limiting }: AmountRules): Amount {
   const { assumedOutputTokens } = limiting
   return {
     tokens: needs.tokens ? likelyTokens(estimate, assumedOutputTokens) : 0,
+    mostTokens: needs.mostTokens ? maxTokens(estimate, model, limiting) : 0,
     nanoUsd: needs.money ? maxNanoUsd(estimate, model, limiting) : 0,
   }
 }
 
 /** The sum of both amounts. */
 function sum(one: Amount, other: Amount): Amount {
-  return { tokens: one.tokens + other.tokens, nanoUsd: one.nanoUsd + other.nanoUsd }
+  return {
+    tokens: one.tokens + other.tokens,
+    mostTokens: one.mostTokens + other.mostTokens,
+    nanoUsd: one.nanoUsd + other.nanoUsd,
+  }
 }
 
 /** The larger of each member. */
 export function larger(one: Amount, other: Amount): Amount {
   return {
     tokens: Math.max(one.tokens, other.tokens),
+    mostTokens: Math.max(one.mostTokens, other.mostTokens),
     nanoUsd: Math.max(one.nanoUsd, other.nanoUsd),
   }
 }
 
 /** Whether no member exceeds that of `other`. */
 function isWithin(one: Amount, other: Amount): boolean {
-  return one.tokens <= other.tokens && one.nanoUsd <= other.nanoUsd
+  return one.tokens <= other.tokens && one.mostTokens <= other.mostTokens && one.nanoUsd <= other.nanoUsd
 }
 
 /** The expected prompt tokens and the maximum output tokens. */

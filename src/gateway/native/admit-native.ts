@@ -163,7 +163,7 @@ export async function admitNative(
       `A budget applies, and the price of a native request is not known: set native_usd_per_request for the upstream "${name}", or limiting.unknown_price to allow.`,
     )
   }
-  const limitDemands = limitDemandsOf(limits, { tokens: 0, nanoUsd: nanoUsd ?? 0 })
+  const limitDemands = limitDemandsOf(limits, { tokens: 0, mostTokens: 0, nanoUsd: nanoUsd ?? 0 })
   return admitDemands(admissionRequest, limitDemands, { ...services, budgetStatus })
 }
 

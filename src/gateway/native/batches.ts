@@ -6,13 +6,19 @@ import { assertModelAllowed } from '../../accounts/allowed-models.js'
 import { GatewayError, gatewayError } from '../../errors.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import { tierPrice } from '../../ledger/price.js'
-import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/find-limits.js'
+import {
+  limitDemandsOf,
+  needsOf,
+  type Limit,
+  type LimitDemand,
+  type Needs,
+} from '../../limits/find-limits.js'
 import { refusalOf } from '../../limits/limit-refusal.js'
-import { isBudget } from '../../store/limit-arithmetic.js'
+import { isWindowed } from '../../store/limit-arithmetic.js'
 import type { ProviderObject } from '../../store/provider-objects.js'
 import { parseOrNull } from '../../formats/wire/json/full-scan.js'
 import { estimateUse } from '../charges/estimate-max-cost.js'
-import { maxNanoUsd } from '../charges/refuse-unknown-cost.js'
+import { maxNanoUsd, maxTokens } from '../charges/refuse-unknown-cost.js'
 import { UsageScan, type ScannedUsage } from '../objects/usage-scan.js'
 import { assertToolAllowed, restrictsTools } from '../phases/permit-tools.js'
 import type { BatchSummary, BatchUse } from './batch-requests.js'
@@ -161,7 +167,8 @@ export async function planBatch(
   const charge = `${x.id}-batch`
   const facts = { charge, isHeld: false, model }
   const limits = batchLimits(metered, modelsOf(batch))
-  if (!needsOf(limits).money) return facts
+  const needs = needsOf(limits)
+  if (!needs.money && !needs.mostTokens) return facts
   const uses = batch.summaries.flatMap((summary) => summary.uses)
   const { limiting } = x.generation.snapshot.config
   if ((uses.length === 0 || batch.isUnread) && limiting.unknownPrice !== 'allow') {
@@ -172,8 +179,14 @@ export async function planBatch(
       model || 'upload its file in one request through this gateway',
     )
   }
-  const nanoUsd = uses.reduce((sum, use) => sum + maxCostOf(use, metered, model), 0)
-  const limitDemands = budgetDemands(limits, nanoUsd)
+  const most = { nanoUsd: 0, mostTokens: 0 }
+  for (const use of uses) {
+    const { nanoUsd, mostTokens } = maxUseOf(use, needs, metered, model)
+    most.nanoUsd += nanoUsd
+    most.mostTokens += mostTokens
+  }
+  const { nanoUsd } = most
+  const limitDemands = budgetDemands(limits, most)
   const demands = limitDemands.map(({ demand }) => demand)
   const unsettled = {
     ...meteredEntry(metered, charge, { usage: {}, costNanoUsd: nanoUsd, model: model || null }),
@@ -189,13 +202,24 @@ export async function planBatch(
   return { ...facts, isHeld: reservation.taken !== 'nothing' }
 }
 
-/** The demands on budgets: neither the requests of a batch nor their tokens count for limits per minute. */
-function budgetDemands(limits: readonly Limit[], nanoUsd: number): LimitDemand[] {
-  return limitDemandsOf(limits, { tokens: 0, nanoUsd }).filter(({ demand }) => isBudget(demand))
+/**
+ * The demands on budgets and on tokens of days, weeks and months, or in all: neither the requests of a batch
+ * nor their tokens count for limits per minute.
+ */
+function budgetDemands(limits: readonly Limit[], need: MaxUse): LimitDemand[] {
+  return limitDemandsOf(limits, { tokens: 0, ...need }).filter(
+    ({ demand }) => isWindowed(demand) && demand.kind !== 'requests_total',
+  )
 }
 
-/** The maximum cost of the requests for one model. */
-function maxCostOf(use: BatchUse, { x, target }: Metered, pathModel: string): number {
+/** The maximum use of requests. */
+interface MaxUse {
+  readonly nanoUsd: number
+  readonly mostTokens: number
+}
+
+/** The maximum use of the requests for one model; 0 for what is not limited. */
+function maxUseOf(use: BatchUse, needs: Needs, { x, target }: Metered, pathModel: string): MaxUse {
   const { generation } = x
   const model = pathModel || use.model
   const usual = generation.pricesAt(x.startedMs).prices.find(target.upstream.config.name, model, null)
@@ -203,13 +227,17 @@ function maxCostOf(use: BatchUse, { x, target }: Metered, pathModel: string): nu
   const budgetPrice = generation.budgetPrices.of(price, use.tier)
   const { limiting } = generation.snapshot.config
   // The results of a batch are charged by the prices of their models only.
-  if (!budgetPrice.isPriced && limiting.unknownPrice !== 'allow') {
+  if (needs.money && !budgetPrice.isPriced && limiting.unknownPrice !== 'allow') {
     throw unknownWorkPrice('the batch', target.upstream.config.name, `${use.at}: ${model}`)
   }
   const estimate = estimateUse(use, generation.facts(model), budgetPrice)
   let nanoUsd = 0
-  at(use, () => (nanoUsd = maxNanoUsd(estimate, model, limiting)))
-  return nanoUsd
+  let mostTokens = 0
+  at(use, () => {
+    if (needs.money) nanoUsd = maxNanoUsd(estimate, model, limiting)
+    if (needs.mostTokens) mostTokens = maxTokens(estimate, model, limiting)
+  })
+  return { nanoUsd, mostTokens }
 }
 
 /** Releases what was reserved for a batch that the provider did not accept, or that had no results. */
@@ -218,7 +246,9 @@ export async function releaseBatch(
   facts: BatchFacts,
   services: MeterServices,
 ): Promise<void> {
-  if (facts.isHeld) await settle(metered, facts, new MeteredUsage(), services)
+  const unused = new MeteredUsage()
+  unused.usage = { input: 0, output: 0 }
+  if (facts.isHeld) await settle(metered, facts, unused, services)
 }
 
 /** Reads a file of the upstream: false if that fails. */
@@ -276,7 +306,9 @@ async function settle(
       : { ...own, keyId: object.keyId, accountId: object.accountId, accountPath: null }
   const models = [facts.model, used.model].flatMap((model) => (model === null || model === '' ? [] : [model]))
   const limits = batchLimits(metered, models)
-  const demands = budgetDemands(limits, used.costNanoUsd ?? 0).map(({ demand }) => demand)
+  const { input = 0, output = 0 } = used.usage
+  const use = { nanoUsd: used.costNanoUsd ?? 0, mostTokens: input + output }
+  const demands = budgetDemands(limits, use).map(({ demand }) => demand)
   if (facts.isHeld) await ledgerWriter.settle(entry, { demands, takenFrom: 'reserved' })
   else if (demands.length === 0) await ledgerWriter.settle(entry)
   else await ledgerWriter.settle(entry, { demands, takenFrom: 'nothing' })

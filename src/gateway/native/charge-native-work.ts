@@ -56,7 +56,8 @@ function workDemands(
   metered: Metered,
   need: { readonly tokens: number; readonly nanoUsd: number },
 ): LimitDemand[] {
-  return limitDemandsOf(nativeLimits(metered), need).filter(({ demand }) => demand.kind !== 'concurrent')
+  const whole = { ...need, mostTokens: need.tokens }
+  return limitDemandsOf(nativeLimits(metered), whole).filter(({ demand }) => demand.kind !== 'concurrent')
 }
 
 /** The price of a model at the upstream; null if it is unknown. */

@@ -9,13 +9,14 @@ import type { LedgerEntry } from '../../ledger/entry.js'
 import type { LimitingConfig } from '../../config/config.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
 import { needsOf, NO_LIMITS, limitDemandsOf, type LimitDemand, type Limit } from '../../limits/find-limits.js'
-import { budgetsUsed, refusalOf, type LimitKind } from '../../limits/limit-refusal.js'
+import type { LimitKind } from '../../base/limit-members.js'
+import { budgetsUsed, refusalOf } from '../../limits/limit-refusal.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { rateLimitHeaders } from '../../limits/rate-limit-headers.js'
 import type { AdmissionRequest, Decision, LimitReservation } from '../../limits/reservation-types.js'
 import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
-import { isBudget } from '../../store/limit-arithmetic.js'
+import { isBudget, isWindowed } from '../../store/limit-arithmetic.js'
 import { estimateCandidateCost } from '../charges/estimate-candidate-cost.js'
 import {
   largestPartOf,
@@ -359,8 +360,8 @@ function reservationOf(
   limiter: Limiter,
 ): Reservation | null {
   const { x, call, limits, candidates } = check
-  const { tokens, money } = needsOf(limits)
-  if (!tokens && !money) return null
+  const { tokens, mostTokens, money } = needsOf(limits)
+  if (!tokens && !mostTokens && !money) return null
   const amounts = amountsOf(check)
   const maxAmounts = new Map(candidates.map((candidate, index) => [candidate, amounts[index] ?? NOTHING]))
   return new Reservation({ x, call, limitReservation, limits, maxAmounts }, limiter)
@@ -394,15 +395,16 @@ function affordableOutput(
   const { closed, limitStates } = decision
   const estimate = mostExpensiveOf(estimates)
   if (!estimate.isOpen || closed) return null
-  let remaining = Number.POSITIVE_INFINITY
+  let nanoUsd = Number.POSITIVE_INFINITY
+  let tokens = Number.POSITIVE_INFINITY
   for (const [index, { demand }] of limitDemands.entries()) {
     const limitState = limitStates[index]
     if (limitState === undefined) return null
-    if (isBudget(demand)) {
-      remaining = Math.min(remaining, limitState.remaining)
-    } else if (limitState.retryAfterMs !== 0) {
-      return null
-    }
+    if (isBudget(demand)) nanoUsd = Math.min(nanoUsd, limitState.remaining)
+    else if (isWindowed(demand) && demand.kind !== 'requests_total') {
+      tokens = Math.min(tokens, limitState.remaining)
+    } else if (limitState.retryAfterMs !== 0) return null
   }
-  return Number.isFinite(remaining) ? outputFor(estimate, remaining) : null
+  const isLimited = Math.min(nanoUsd, tokens) !== Number.POSITIVE_INFINITY
+  return isLimited ? outputFor(estimate, { nanoUsd, tokens }) : null
 }

@@ -83,7 +83,7 @@ function admitCount(
     isPriced: true,
   })
   const admissionRequest = { requestId: x.id, accountId: identity.accountId, unsettled }
-  const limitDemands = limitDemandsOf(limits, { tokens: 0, nanoUsd: 0 }).filter(
+  const limitDemands = limitDemandsOf(limits, { tokens: 0, mostTokens: 0, nanoUsd: 0 }).filter(
     ({ demand: { kind } }) => kind === 'requests' || kind === 'concurrent',
   )
   const { budgetStatus } = generation.snapshot.config.limiting

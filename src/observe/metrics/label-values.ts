@@ -27,9 +27,6 @@ export type StreamEnd =
   | 'draining'
   | 'gateway_error'
 
-/** What a limit counts. */
-export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'usd_day' | 'usd_week' | 'usd_month'
-
 /**
  * The peer that a transfer waited for. undici does not report how long an upstream takes to read a request.
  */

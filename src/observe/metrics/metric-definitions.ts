@@ -94,7 +94,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   upstream: 'an upstream of the configuration, or `none`',
   status: 'the HTTP status of the reply (499: the client disconnected)',
   outcome: '`ok`, or an error kind of errors.md',
-  kind: '`ok`, `cancelled` (another attempt was faster), or an error kind of errors.md; of limits: requests, tokens, concurrent, usd_day, usd_week, usd_month; of ledger entries: see the help of the metric',
+  kind: '`ok`, `cancelled` (another attempt was faster), or an error kind of errors.md; of limits: requests, tokens, concurrent, and usd_, tokens_ or requests_ with day, week, month or total; of ledger entries: see the help of the metric',
   model: 'a model of the catalogue, or `other`',
   resource: '`delay` (of the event loop), `heap`, `open_files`, `in_flight` (requests in flight)',
   hop: 'authenticate, receive, route, admit, guard, connect, first_byte, translate, relay, settle',
@@ -324,11 +324,11 @@ export const DEFINITIONS = {
     help: 'Authentications by result: ok, missing, malformed, unknown, revoked, expired, disabled, throttled, store_unavailable; of tokens of workloads also identity_unavailable and the kind of the refusal (jwt_invalid, jwt_issuer, jwt_unknown_key, jwt_expired, jwt_audience, jwt_claims, jwt_revoked).',
   }),
   limitRejections: counter('sluice_limit_rejections_total', ['kind'], {
-    maxLines: 5,
+    maxLines: 12,
     help: 'Requests refused by a limit, by kind of limit.',
   }),
   budgetUsed: gauge('sluice_budget_used_ratio', ['scope', 'kind'], {
-    maxLines: 10,
+    maxLines: 24,
     help: 'The highest spent or reserved share (0 to 1) of the budgets that requests of the last minutes used.',
     aggregator: 'max',
   }),

@@ -3,6 +3,7 @@
  * Every label value comes from a closed set.
  */
 import type { AuthResult } from '../../accounts/authentication/authentication-result.js'
+import type { LimitKind } from '../../base/limit-members.js'
 import type { Config } from '../../config/config.js'
 import type { ErrorKind } from '../../errors.js'
 import { MetricSet, type Count } from './capped-registry.js'
@@ -10,7 +11,7 @@ import { ComparisonMetrics } from './comparison-metrics.js'
 import { Gauges } from './gauges.js'
 import { LabelMetrics } from './key-label-metrics.js'
 import type { Distribution } from './histogram.js'
-import type { ClientFormatLabel, HedgeResult, Hop, LimitKind, Outcome } from './label-values.js'
+import type { ClientFormatLabel, HedgeResult, Hop, Outcome } from './label-values.js'
 import { cached, register, type Families } from './metric-families.js'
 import { aggregateText, type Collected, type TextFormat } from './metric-types.js'
 import { TargetSeriesMap, type TargetSeries } from './target-series.js'

@@ -13,6 +13,7 @@ import {
   type User,
 } from '../../accounts/account.js'
 import { isObject } from '../../base/json.js'
+import { byMember } from '../../base/limit-members.js'
 import type { AdminToken } from '../admin-tokens.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { Denial } from '../denials.js'
@@ -35,14 +36,7 @@ const UNPROVEN = 2
 
 const count = z.int().min(0)
 
-const limitsSchema = z.object({
-  requestsPerMinute: count.exactOptional(),
-  tokensPerMinute: count.exactOptional(),
-  concurrent: count.exactOptional(),
-  nanoUsdPerDay: count.exactOptional(),
-  nanoUsdPerWeek: count.exactOptional(),
-  nanoUsdPerMonth: count.exactOptional(),
-})
+const limitsSchema = z.object(byMember('field', () => count.exactOptional()))
 
 const raisesSchema = z.array(
   z.object({

@@ -164,7 +164,8 @@ CREATE INDEX denials_by_end ON denials (expires_at_ms);
 -- The amounts taken of limits. `account_id` is empty for a limit that accounts share. Rates are in 1/60,000 of a
 -- request or token that has not flowed back (src/store/limit-arithmetic.ts); `places` are slots of concurrent
 -- requests; `day`, `week` and `month` are days, weeks (from Monday) and months since 1970 (UTC). `..._reserved` is the
--- part of `..._spent` that running requests hold.
+-- part of `..._spent` that running requests hold. `others` has the budgets and quotas without columns of their own
+-- (src/store/sqlite/limits/counters.ts); amounts that never reset are kept until `kept_until_ms`, 0: without end.
 CREATE TABLE limits (
   id INTEGER PRIMARY KEY,
   account_id TEXT NOT NULL,
@@ -183,6 +184,8 @@ CREATE TABLE limits (
   month INTEGER NOT NULL,
   month_spent REAL NOT NULL,
   month_reserved REAL NOT NULL,
+  others TEXT,
+  kept_until_ms REAL NOT NULL DEFAULT 0,
   UNIQUE (account_id, subject)
 );
 

@@ -236,8 +236,8 @@ export async function weeks(t: Test, { ledger, clock }: LedgerUnderTest): Promis
   for await (const batch of ledger.budgets()) spent.push(...batch)
   const week = Math.floor((clock.atMs / DAY + 3) / 7)
   const found = spent.find(({ kind }) => kind === 'usd_week')
-  t.match(found, { accountId: 'acc_ada', subject: 'key:one', period: week, nanoUsd: 7 })
-  if (found !== undefined) await ledger.putBudgets([{ ...found, nanoUsd: 50 }])
+  t.match(found, { accountId: 'acc_ada', subject: 'key:one', period: week, amount: 7 })
+  if (found !== undefined) await ledger.putBudgets([{ ...found, amount: 50 }])
   t.same(await left(), [93, 100], 'a migration keeps it')
 }
 

@@ -221,7 +221,7 @@ function viewSql(db: ReturnType<typeof connect>, name: string): string {
 
 /** Converts a store of this version to version 6. */
 function toVersion6(db: ReturnType<typeof connect>): void {
-  for (const column of ['week', 'week_spent', 'week_reserved']) {
+  for (const column of ['week', 'week_spent', 'week_reserved', 'others', 'kept_until_ms']) {
     db.exec(`ALTER TABLE limits DROP COLUMN ${column}`)
   }
   const pending = viewSql(db, 'usage_pending')

@@ -1,4 +1,4 @@
-/** Budgets with LiteLLM's durations, as limits of days, weeks and months (UTC). */
+/** Budgets with LiteLLM's durations, as limits of days, weeks and months (UTC), and in all. */
 import type { JsonObject, JsonValue } from '../../../base/json.js'
 import { numberIn } from './context.js'
 
@@ -28,16 +28,27 @@ function secondsOf(duration: string): number | null {
   return seconds === undefined ? null : Number(count) * seconds
 }
 
-/** The limits for a budget. Never more than it allows. */
-export function budgetLimit(budget: JsonValue | undefined, duration: JsonValue | undefined): BudgetLimit {
+/**
+ * The limits for a budget. Never more than it allows. Without a duration it never resets: what is left after
+ * `spend` is carried.
+ */
+export function budgetLimit(
+  budget: JsonValue | undefined,
+  duration: JsonValue | undefined,
+  spend = 0,
+): BudgetLimit {
   const dollars = numberIn(budget)
   if (dollars === null) return { limits: null, note: null }
   if (duration === undefined || duration === null || duration === '') {
-    return { limits: null, note: 'a budget that is never reset: set usd_per_month to its part of a month' }
+    const left = Math.max(0, Math.round((dollars - spend) * 1e9) / 1e9)
+    return { limits: { usd_total: left }, note: null }
   }
   const seconds = typeof duration === 'string' ? secondsOf(duration) : null
   if (seconds === null || seconds === 0) {
-    return { limits: null, note: 'the duration is unknown: use usd_per_day, usd_per_week or usd_per_month' }
+    return {
+      limits: null,
+      note: 'the duration is unknown: use usd_per_day, usd_per_week, usd_per_month or usd_total',
+    }
   }
   if (seconds === DAY) return { limits: { usd_per_day: dollars }, note: null }
   if (seconds === WEEK) return { limits: { usd_per_week: dollars }, note: null }

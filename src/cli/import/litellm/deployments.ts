@@ -400,6 +400,11 @@ function limitsIn(params: JsonObject, at: Path, { report }: ImportContext): Json
     limits['concurrent'] = Math.round(concurrent)
     report.carried([...at, 'max_parallel_requests'], 'limits.concurrent')
   }
+  const tokens = numberIn(params['tpd'])
+  if (tokens !== null && tokens >= 1) {
+    limits['tokens_per_day'] = Math.round(tokens)
+    report.carried([...at, 'tpd'], 'limits.tokens_per_day')
+  }
   const budget = budgetLimit(params['max_budget'], params['budget_duration'])
   if (params['max_budget'] !== undefined && params['max_budget'] !== null) {
     const outcome = budget.note === null ? 'carried' : budget.limits === null ? 'not_carried' : 'changed'
@@ -470,7 +475,7 @@ function readOthers(
     use_in_pass_through: 'use upstreams.native',
     itpm: 'use limits.tokens_per_minute with scope upstream',
     otpm: 'use limits.tokens_per_minute with scope upstream',
-    tpd: 'use a limit of dollars a day with scope upstream',
+    tpd: 'use limits.tokens_per_day with scope upstream',
     rpd: 'use limits.requests_per_minute with scope upstream',
     ssl_verify: 'certificates are always checked: use upstreams.tls.ca',
     ssl_certificate: 'use upstreams.tls',

@@ -286,12 +286,13 @@ function limitsOf(value: JsonObject): { limits: JsonObject; notes: string[] } {
   whole('rpm_limit', 'requests_per_minute')
   whole('tpm_limit', 'tokens_per_minute')
   whole('max_parallel_requests', 'concurrent')
-  if (numberIn(at('tpd_limit')) !== null) notes.push('tpd_limit is not carried: use usd_per_day')
-  const budget = budgetLimit(at('max_budget'), at('budget_duration'))
+  whole('tpd_limit', 'tokens_per_day')
+  const spend = numberIn(value['spend']) ?? 0
+  const budget = budgetLimit(at('max_budget'), at('budget_duration'), spend)
   Object.assign(limits, budget.limits ?? {})
   if (budget.note !== null) notes.push(`max_budget: ${budget.note}`)
-  const spend = numberIn(value['spend']) ?? 0
-  if (budget.limits !== null && spend > 0) notes.push('what was spent in this window is not counted')
+  const isWindow = budget.limits !== null && budget.limits['usd_total'] === undefined
+  if (isWindow && spend > 0) notes.push('what was spent in this window is not counted')
   return { limits, notes }
 }
 

@@ -5,7 +5,7 @@ import { displayNameOf } from '../../../accounts/names.js'
 import { changeAccount } from '../../../accounts/changes/change-accounts.js'
 import { raiseAccountLimit } from '../../../accounts/changes/raise-limit.js'
 import { Refusal } from '../../../accounts/changes/refusal.js'
-import { AMOUNTS } from '../../../config/schema/limits-schema.js'
+import { LIMIT_MEMBERS, unitOf } from '../../../base/limit-members.js'
 import { GatewayError } from '../../../errors.js'
 import {
   membersIn,
@@ -194,7 +194,7 @@ async function putLimits(
   const { account } = request.session
   assertMayLimit(request.session)
   const limits = Object.fromEntries(
-    AMOUNTS.map(([field, name, unit]) => [field, amountOf(request.body[name], unit)]),
+    LIMIT_MEMBERS.map((member) => [member.name, amountOf(request.body[member.field], unitOf(member))]),
   )
   const changed = await changeAccount(changingBy(services, request), account, { limits }).catch(
     (error: unknown) => {

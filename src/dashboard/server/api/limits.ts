@@ -4,7 +4,7 @@ import type { Account, ApiKey, Identity } from '../../../accounts/account.js'
 import type { Snapshot } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
 import { limitDemandsOf, ownSubject, Rules, type LimitDemand } from '../../../limits/find-limits.js'
-import { isBudgetKind, leftOf } from '../../../store/limit-arithmetic.js'
+import { isWindowKind, leftOf } from '../../../store/limit-arithmetic.js'
 import { LIMIT_NAMES } from '../../../limits/limit-refusal.js'
 import type { Demand, LimitState } from '../../../store/ledger.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
@@ -95,7 +95,7 @@ export function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKe
       // Of the limits that accounts share, only those of the account itself.
       return (!shared || subject === ownSubject(account.id)) && subject.startsWith(prefix)
     })
-    return limitDemandsOf(found, { tokens: 0, nanoUsd: 0 }).map((claim) => ({ claim, key }))
+    return limitDemandsOf(found, { tokens: 0, mostTokens: 0, nanoUsd: 0 }).map((claim) => ({ claim, key }))
   }
   const limited: Owned[][] = []
   for (const key of keys) {
@@ -138,5 +138,5 @@ function view({ claim, key }: Owned, limitState: LimitState, nowMs: number): sch
 
 /** Budgets are reset at midnight by the clock of the reply: `resetMs` is from the store's, read earlier. */
 function timeToReset(kind: Demand['kind'], resetMs: number, nowMs: number): number {
-  return isBudgetKind(kind) ? leftOf(kind, nowMs) : Math.ceil(resetMs)
+  return isWindowKind(kind) ? (leftOf(kind, nowMs) ?? 0) : Math.ceil(resetMs)
 }

@@ -1,5 +1,6 @@
 /** Keys: list, create, change, rotate, revoke; and the state of their limits. */
 import * as z from 'zod'
+import { LIMIT_MEMBERS } from '../../../base/limit-members.js'
 import { plan } from './accounts.js'
 import {
   count,
@@ -187,14 +188,7 @@ export const standing = z.strictObject({
   keyId: z.string().nullable(),
   keyName: z.string().nullable(),
   /** As in the configuration. */
-  kind: z.enum([
-    'requests_per_minute',
-    'tokens_per_minute',
-    'concurrent',
-    'usd_per_day',
-    'usd_per_week',
-    'usd_per_month',
-  ]),
+  kind: z.enum(LIMIT_MEMBERS.map(({ name }) => name)),
   limit: count,
   used: count,
   left: count,

@@ -1,6 +1,7 @@
 /** Types that the other files of the schema share. */
 import { MODEL_NAME } from '../../../formats/chat/model-facts.js'
 import * as z from 'zod'
+import { boundsOf, byMember } from '../../../base/limit-members.js'
 
 /** The id of an account, a key, a request: opaque. */
 export const id = z.string().regex(/^[A-Za-z0-9_-]{1,100}$/, { error: 'is not an id' })
@@ -23,25 +24,15 @@ export const modelId = z.string().regex(MODEL_NAME, {
 })
 
 /** Limits of a plan's keys, or of one key within its plan. An omitted member is unlimited. */
-export const keyLimits = z.strictObject({
-  requestsPerMinute: z.int().min(1).max(1_000_000_000).optional(),
-  tokensPerMinute: z.int().min(1).max(1_000_000_000_000).optional(),
-  /** Concurrent requests. */
-  concurrent: z.int().min(1).max(1_000_000).optional(),
-  nanoUsdPerDay: nanoUsd.optional(),
-  nanoUsdPerWeek: nanoUsd.optional(),
-  nanoUsdPerMonth: nanoUsd.optional(),
-})
+export const keyLimits = z.strictObject(
+  byMember('field', (member) => {
+    const { min, max } = boundsOf(member)
+    return (member.counts === 'usd' ? nanoUsd : z.int().min(min).max(max)).optional()
+  }),
+)
 
 /** Limits in a request; `accounts/changes` checks the amounts. */
-export const wantedLimits = z.strictObject({
-  requestsPerMinute: z.number().optional(),
-  tokensPerMinute: z.number().optional(),
-  concurrent: z.number().optional(),
-  nanoUsdPerDay: z.number().optional(),
-  nanoUsdPerWeek: z.number().optional(),
-  nanoUsdPerMonth: z.number().optional(),
-})
+export const wantedLimits = z.strictObject(byMember('field', () => z.number().optional()))
 
 /** A number in a query. */
 export const numberText = (min: number, max: number) =>

@@ -76,7 +76,7 @@ export function LimitBar({ limit: standing, isCompact = false }: BarProps) {
   const now = useNow()
   const share = shareOf(standing)
   const owner = keyName ?? OWNERS[scope]
-  const name = `${LIMIT_NAMES[kind] ?? kind}, ${owner}`
+  const name = `${LIMIT_NAMES[kind]}, ${owner}`
   const tone = share >= 1 ? 'bad' : share >= WARN_SHARE ? 'warn' : ''
   return (
     <div className={`limit ${tone}`.trimEnd()}>
@@ -105,13 +105,19 @@ export function LimitBar({ limit: standing, isCompact = false }: BarProps) {
 }
 
 /** What a limit counts, by its name in the configuration. */
-const LIMIT_NAMES: Readonly<Record<string, string>> = {
+const LIMIT_NAMES: Readonly<Record<LimitLevel['kind'], string>> = {
   requests_per_minute: 'Requests per minute',
   tokens_per_minute: 'Tokens per minute',
   concurrent: 'Concurrent requests',
   usd_per_day: 'Budget per day (UTC)',
   usd_per_week: 'Budget per week (UTC, from Monday)',
   usd_per_month: 'Budget per month (UTC)',
+  usd_total: 'Budget in all',
+  tokens_per_day: 'Tokens per day (UTC)',
+  tokens_per_week: 'Tokens per week (UTC, from Monday)',
+  tokens_per_month: 'Tokens per month (UTC)',
+  tokens_total: 'Tokens in all',
+  requests_total: 'Requests in all',
 }
 
 const MINUTE_MS = 60_000
@@ -119,7 +125,8 @@ const MINUTE_MS = 60_000
 /** The rule of a ledger entry as a text: `Requests per minute of this key`. */
 export function limitText(limit: string): string {
   const [subject = '', name = ''] = limit.split(' ')
-  return `${LIMIT_NAMES[name] ?? name} of ${ownerText(subject)}`
+  const names: Readonly<Record<string, string>> = LIMIT_NAMES
+  return `${names[name] ?? name} of ${ownerText(subject)}`
 }
 
 function ownerText(subject: string): string {
@@ -156,10 +163,13 @@ export function resetsAtMs({
   const at = new Date(atMs)
   switch (name) {
     case 'usd_per_day':
+    case 'tokens_per_day':
       return Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate() + 1)
     case 'usd_per_week':
+    case 'tokens_per_week':
       return Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate() + daysToMonday(at))
     case 'usd_per_month':
+    case 'tokens_per_month':
       return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)
     case 'requests_per_minute':
     case 'tokens_per_minute':

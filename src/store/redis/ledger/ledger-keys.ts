@@ -4,7 +4,8 @@
  * The keys of an account have its hash tag, so that one script admits and one settles. Without a Cluster
  * there are also indexes over all accounts; in a Cluster, a query over all accounts reads each of `ACCOUNTS`.
  */
-import type { BudgetDemand, Demand } from '../../ledger.js'
+import type { WindowKind } from '../../../base/limit-members.js'
+import type { Demand } from '../../ledger.js'
 import { loadScript } from '../connection/script.js'
 
 const PREFIX = 'sluice:'
@@ -130,16 +131,19 @@ export class LedgerKeys {
 
   /**
    * The key of the demand's counter, as the name of its slice; null if there can be no slice: in a Cluster,
-   * for a limit in another slot, and for concurrent requests, which have a second key.
+   * for a limit in another slot, and for concurrent requests, which have a second key; and of an amount that
+   * is kept for some time.
    */
   slice(accountId: string, demand: Demand): string | null {
     const { kind, shared, subject } = demand
+    // The end of the time for which it is kept moves with each request, which is a command.
+    if ('keepMs' in demand) return null
     if (this.isCluster && (shared || kind === 'concurrent')) return null
     return limitKey(slotPrefix(accountId, demand), kind, subject)
   }
 
-  /** The key of a budget; null as the account is a shared one. */
-  budget(accountId: string | null, kind: BudgetDemand['kind'], subject: string): string {
+  /** The key of a budget or quota; null as the account is a shared one. */
+  budget(accountId: string | null, kind: WindowKind, subject: string): string {
     const slot = slotPrefix(accountId ?? '', { shared: accountId === null, subject })
     return limitKey(slot, kind, subject)
   }

@@ -2,8 +2,9 @@
  * Reads and writes budgets, sums and last uses for migration. No gateway uses the ledger meanwhile, and each
  * write can be repeated, so these are commands without scripts.
  */
+import { LIMIT_MEMBERS } from '../../../base/limit-members.js'
 import { withoutNanoUsd } from '../../../base/nano-usd.js'
-import { isBudgetKind } from '../../limit-arithmetic.js'
+import { isWindowKind, WINDOWS } from '../../limit-arithmetic.js'
 import type { BudgetSpent } from '../../ledger.js'
 import { PROPERTY_MARK, type UsageSum } from '../../usage-queries.js'
 import { newSum, numberedCounters, type SumCounters } from '../../records/count-usage.js'
@@ -16,8 +17,9 @@ import type { LedgerContext } from './context.js'
 /** Concurrent writes of budgets. */
 const AT_ONCE = 64
 const BUDGET_SECONDS = 40 * 86_400
-const NAMES = 'sluice:{*}:usd_*'
-const NAME = /^sluice:\{(.*?)\}:(usd_day|usd_week|usd_month):(.*)$/s
+const NAMES = 'sluice:{*}:*_*:*'
+const KINDS = LIMIT_MEMBERS.map(({ kind }) => kind).filter(isWindowKind)
+const NAME = new RegExp(`^sluice:\\{(.*?)\\}:(${KINDS.join('|')}):(.*)$`, 's')
 /** Marks the hash tag of a shared limit; see `slotPrefix`. */
 const SHARED = '~'
 /** Sums written by one command. */
@@ -42,9 +44,9 @@ export async function* budgets(link: RedisConnection): AsyncGenerator<readonly B
 
 function budgetOf(name: string, [period = 0, spent = 0, held = 0]: number[]): BudgetSpent | null {
   const [, tag = '', kind, subject = ''] = NAME.exec(name) ?? []
-  const nanoUsd = spent + held
-  if (!isBudgetKind(kind) || nanoUsd <= 0) return null
-  return { accountId: tag.startsWith(SHARED) ? null : tag, kind, subject, period, nanoUsd }
+  const amount = spent + held
+  if (!isWindowKind(kind) || amount <= 0) return null
+  return { accountId: tag.startsWith(SHARED) ? null : tag, kind, subject, period, amount }
 }
 
 /** See `Ledger.putBudgets`. */
@@ -56,13 +58,13 @@ export async function putBudgets(target: Target, all: readonly BudgetSpent[]): P
 
 async function putBudget(
   { link, names }: Target,
-  { accountId, kind, subject, period, nanoUsd }: BudgetSpent,
+  { accountId, kind, subject, period, amount }: BudgetSpent,
 ): Promise<void> {
   const what = 'putting budgets'
   const key = names.budget(accountId, kind, subject)
   if (Number(await link.send(what, 'hget', [key, 'p'])) > period) return
-  await link.send(what, 'hset', [key, 'p', period, 's', nanoUsd, 'r', 0])
-  await link.send(what, 'expire', [key, BUDGET_SECONDS])
+  await link.send(what, 'hset', [key, 'p', period, 's', amount, 'r', 0])
+  if (WINDOWS[kind].window !== 'total') await link.send(what, 'expire', [key, BUDGET_SECONDS])
 }
 
 /** See `Ledger.putSums`. */

@@ -3,7 +3,7 @@
  * the slices of their limits.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { dayOf, isBudget, monthOf } from '../../limit-arithmetic.js'
+import { dayOf, isBudget, isWindowed, monthOf } from '../../limit-arithmetic.js'
 import { unavailable } from '../../store-errors.js'
 import type { Demand, Reservation } from '../../ledger.js'
 import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
@@ -94,12 +94,12 @@ export class Settlement {
     const period = [dayOf(entry.atMs), monthOf(entry.atMs)] as const
     const cost = unreservedCost(entry, reservation)
     for (const demand of reservation.demands) {
-      if (!demand.shared || !isBudget(demand)) continue
+      if (!demand.shared || !isWindowed(demand)) continue
       const holds = unreservedHolds(entry.accountId, { ...reservation, demands: [demand] })
       const slot = slotPrefix(entry.accountId, demand)
       await chargeActualUsage(this.context, WHAT, {
         holds: [slot, period, holds],
-        usage: { tokens: '', cost },
+        usage: { tokens: usedTokens(entry) ?? '', cost },
       })
     }
   }
@@ -157,7 +157,10 @@ function unreservedHolds(accountId: string, reservation: Reservation | undefined
   if (reservation === undefined || reservation.takenFrom === 'reserved') return []
   const { demands, takenFrom } = reservation
   const unreserved = demands.flatMap((demand): Demand[] => {
-    if (isBudget(demand)) return takenFrom === 'slice' ? [demand] : [{ ...demand, costNanoUsd: 0 }]
+    if (isWindowed(demand)) {
+      if (takenFrom === 'slice') return [demand]
+      return [isBudget(demand) ? { ...demand, costNanoUsd: 0 } : { ...demand, cost: 0 }]
+    }
     return takenFrom === 'slice' && demand.kind === 'tokens' ? [demand] : []
   })
   return holdsOf(accountId, unreserved, '')

@@ -2,10 +2,14 @@
  * The form in which scripts get the demands of requests and the reports of slices.
  */
 import type { Demand } from '../../ledger.js'
+import { windowAmounts } from '../../limit-arithmetic.js'
 import { limitKey, slotPrefix } from '../ledger/ledger-keys.js'
 
-/** What a request holds of a limit until it is settled: kind, key, cost, limit, member. */
-export type Hold = readonly [Demand['kind'], string, number, number, string]
+/**
+ * What a request holds of a limit until it is settled: kind, key, cost, limit, member, and for an amount that
+ * never resets how long it is kept without requests, in ms.
+ */
+export type Hold = readonly [Demand['kind'], string, number, number, string, number?]
 
 /** The holds of a request in another slot of a Cluster: slot, day and month (the week follows), holds. */
 export type SharedHolds = readonly [string, readonly [number, number], readonly Hold[]]
@@ -22,6 +26,7 @@ export function holdsOf(accountId: string, demands: readonly Demand[], member: s
     const { kind, subject } = demand
     const { limit, cost } = amountsOf(demand)
     const key = limitKey(slotPrefix(accountId, demand), kind, subject)
+    if ('keepMs' in demand) return [kind, key, cost, limit, '', demand.keepMs]
     return [kind, key, cost, limit, kind === 'concurrent' ? `${member}#${at}` : '']
   })
 }
@@ -34,10 +39,8 @@ export function amountsOf(demand: Demand): { limit: number; cost: number } {
       return { limit: demand.perMinute, cost: demand.cost }
     case 'concurrent':
       return { limit: demand.limit, cost: 1 }
-    case 'usd_day':
-    case 'usd_week':
-    case 'usd_month':
-      return { limit: demand.limitNanoUsd, cost: demand.costNanoUsd }
+    default:
+      return windowAmounts(demand)
   }
 }
 

@@ -393,7 +393,8 @@ class CounterSlice {
    * returns a part of what the slice took.
    */
   isDue(nowMs: number): boolean {
-    if (this.kind !== 'requests' && this.taken > this.reportedTaken) return true
+    const isFinal = this.kind === 'requests' || this.kind === 'requests_total'
+    if (!isFinal && this.taken > this.reportedTaken) return true
     return nowMs - this.reportedAtMs >= REPORT_INTERVAL_MS || 2 * this.remaining < this.wanted
   }
 

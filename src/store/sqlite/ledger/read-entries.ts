@@ -7,6 +7,7 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import type { BudgetSpent } from '../../ledger.js'
 import { valuesOf, type EntryPage, type EntryQuery, type OneOf } from '../../usage-queries.js'
 import { numberIn, prepared, textIn, type Connection, type Row, type Value } from '../driver.js'
+import { othersIn } from '../limits/window-counters.js'
 import { entryIn } from './entry-row.js'
 
 /**
@@ -227,7 +228,7 @@ export function exported(db: Connection, after: ExportPlace): ExportBatch {
 export function budgetsOf(db: Connection, after: readonly [account: string, subject: string]): BudgetBatch {
   const rows = db
     .prepare(
-      `SELECT account_id, subject, day, day_spent, week, week_spent, month, month_spent
+      `SELECT account_id, subject, day, day_spent, week, week_spent, month, month_spent, others
        FROM limits WHERE
        (account_id, subject) > (?, ?) ORDER BY account_id, subject LIMIT ${BUDGET_BATCH}`,
     )
@@ -241,13 +242,16 @@ export function budgetsOf(db: Connection, after: readonly [account: string, subj
 
 function spentIn(row: Row): BudgetSpent[] {
   const account = textIn(row, 'account_id')
+  const owner = { accountId: account === '' ? null : account, subject: textIn(row, 'subject') }
   const of = (kind: BudgetSpent['kind'], column: string): BudgetSpent => ({
-    accountId: account === '' ? null : account,
+    ...owner,
     kind,
-    subject: textIn(row, 'subject'),
     period: numberIn(row, column),
-    nanoUsd: numberIn(row, `${column}_spent`),
+    amount: numberIn(row, `${column}_spent`),
   })
   const budgets = [of('usd_day', 'day'), of('usd_week', 'week'), of('usd_month', 'month')]
-  return budgets.filter(({ nanoUsd }) => nanoUsd > 0)
+  for (const [kind, { period, spent }] of othersIn(row) ?? []) {
+    budgets.push({ ...owner, kind, period, amount: spent })
+  }
+  return budgets.filter(({ amount }) => amount > 0)
 }

@@ -1,24 +1,15 @@
 /** The counters of one subject: a row of `limits`. `limits.ts` computes with them. */
 import { randomUUID } from 'node:crypto'
 import type { Demand } from '../../ledger.js'
-import type { BudgetKind } from '../../limit-arithmetic.js'
-import { numberIn, type Row, type Statement } from '../driver.js'
+import type { WindowKind } from '../../../base/limit-members.js'
+import { numberIn, type Row, type Statement, type Value } from '../driver.js'
 import type { Engine } from '../engine.js'
+import { othersIn, othersText, type Budget } from './window-counters.js'
 
 /** A rate: the units that have not flowed back at a time. */
 export interface Rate {
   units: number
   atMs: number
-}
-
-/**
- * A budget: its day, week or month (since 1970, UTC), and the nano-dollars spent; those reserved are part of
- * them.
- */
-export interface Budget {
-  period: number
-  spent: number
-  reserved: number
 }
 
 /** A row of `limits` in memory. */
@@ -34,6 +25,10 @@ export interface Counters {
   readonly day: Budget
   readonly week: Budget
   readonly month: Budget
+  /** The kinds without columns of their own; null: none was used. */
+  others: Map<WindowKind, Budget> | null
+  /** Until when amounts that never reset are kept without requests, ms since 1970; 0: without end. */
+  keptUntilMs: number
   isChanged: boolean
   /** False once another process may have changed the row: it must be read again. */
   isCurrent: boolean
@@ -57,13 +52,31 @@ export function countersIn(accountId: string, subject: string, row: Row | undefi
     day: { period: of('day'), spent: of('day_spent'), reserved: of('day_reserved') },
     week: { period: of('week'), spent: of('week_spent'), reserved: of('week_reserved') },
     month: { period: of('month'), spent: of('month_spent'), reserved: of('month_reserved') },
+    others: row === undefined ? null : othersIn(row),
+    keptUntilMs: of('kept_until_ms'),
     isChanged: false,
     isCurrent: true,
   }
 }
 
-export function budgetOf({ day, week, month }: Counters, kind: BudgetKind): Budget {
-  return kind === 'usd_day' ? day : kind === 'usd_week' ? week : month
+/** The counter of a budget or quota. */
+export function budgetOf(counters: Counters, kind: WindowKind): Budget {
+  switch (kind) {
+    case 'usd_day':
+      return counters.day
+    case 'usd_week':
+      return counters.week
+    case 'usd_month':
+      return counters.month
+    default: {
+      const others = (counters.others ??= new Map<WindowKind, Budget>())
+      const known = others.get(kind)
+      if (known !== undefined) return known
+      const unused = { period: 0, spent: 0, reserved: 0 }
+      others.set(kind, unused)
+      return unused
+    }
+  }
 }
 
 /**
@@ -77,21 +90,22 @@ export function startPeriod(budget: Budget, period: number): void {
 const MOST_ROWS = 20_000
 
 const COLUMNS = `requests, requests_at_ms, tokens, tokens_at_ms, places, day, day_spent, day_reserved,
-  week, week_spent, week_reserved, month, month_spent, month_reserved`
+  week, week_spent, week_reserved, month, month_spent, month_reserved, others, kept_until_ms`
 
 /** Reads the row of a subject (`countersIn`). */
 export const SELECT_COUNTERS = `SELECT id, ${COLUMNS} FROM limits WHERE account_id = ? AND subject = ?`
 /** Writes the values of `valuesOf` into the row with an id. */
 export const UPDATE_COUNTERS = `UPDATE limits SET requests = ?, requests_at_ms = ?, tokens = ?, tokens_at_ms = ?,
   places = ?, day = ?, day_spent = ?, day_reserved = ?, week = ?, week_spent = ?, week_reserved = ?, month = ?,
-  month_spent = ?, month_reserved = ? WHERE id = ?`
+  month_spent = ?, month_reserved = ?, others = ?, kept_until_ms = ? WHERE id = ?`
 
 /** The values of the row, in the order of its columns. */
-export function valuesOf({ requests, tokens, slots, day, week, month }: Counters): number[] {
+export function valuesOf(counters: Counters): Value[] {
+  const { requests, tokens, slots, day, week, month, others, keptUntilMs } = counters
   return [
     ...[requests.units, requests.atMs, tokens.units, tokens.atMs, slots],
     ...[day.period, day.spent, day.reserved, week.period, week.spent, week.reserved],
-    ...[month.period, month.spent, month.reserved],
+    ...[month.period, month.spent, month.reserved, othersText(others), keptUntilMs],
   ]
 }
 
@@ -125,7 +139,7 @@ export class CounterRows {
     this.select = engine.prepare(SELECT_COUNTERS)
     this.insert = engine.prepare(
       `INSERT INTO limits (account_id, subject, ${COLUMNS})
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
     this.update = engine.prepare(UPDATE_COUNTERS)
     this.getWriter = engine.prepare("SELECT value FROM meta WHERE name = 'limits_writer'")

@@ -1,18 +1,21 @@
 /**
  * The amounts that a request holds of limits until it is settled, and their JSON text in its reservation:
  * `[[accountId, subject, tokens, perMinute, slots, dayNanoUsd, day, monthNanoUsd, month, weekNanoUsd, week],
- * …]`, one list for each subject. `tokens`, `dayNanoUsd`, `monthNanoUsd` and `weekNanoUsd` are null if no
- * such limit applies; version 6 of the store wrote no weeks.
+ * …]`, one list for each subject, and after it `[kind, amount, period]` for each other budget or quota.
+ * `tokens`, `dayNanoUsd`, `monthNanoUsd` and `weekNanoUsd` are null if no such limit applies; version 6 of
+ * the store wrote no weeks.
  */
-import { periodOf } from '../../limit-arithmetic.js'
+import type { LimitKind, WindowKind } from '../../../base/limit-members.js'
+import { isWindowKind, periodOf, windowAmounts } from '../../limit-arithmetic.js'
 import type { Demand } from '../../ledger.js'
 import { intact } from '../read-records.js'
-import { budgetOf, type Budget, type Counters } from './counters.js'
+import { budgetOf, type Counters } from './counters.js'
+import type { Budget } from './window-counters.js'
 
-/** The amount held of a budget. */
+/** The amount held of a budget or quota. */
 export interface BudgetHold {
-  readonly nanoUsd: number
-  /** The day, week or month since 1970 (UTC) that it was taken from. */
+  readonly amount: number
+  /** The day, week or month since 1970 (UTC) that it was taken from; 1 if it never resets. */
   readonly period: number
 }
 
@@ -22,9 +25,8 @@ export interface Hold {
   readonly subject: string
   tokens: { readonly cost: number; readonly perMinute: number } | null
   slots: number
-  usd_day: BudgetHold | null
-  usd_week: BudgetHold | null
-  usd_month: BudgetHold | null
+  /** By kind. */
+  readonly budgets: Map<WindowKind, BudgetHold>
   /** The subject's counters at the time of admission; null if the hold was read from its row. */
   counters: Counters | null
 }
@@ -34,48 +36,52 @@ export function holdsOf(demands: readonly Demand[], counters: readonly Counters[
   const holds: Hold[] = []
   demands.forEach((demand, at) => {
     const of = counters[at]
-    if (of === undefined || demand.kind === 'requests') return
+    // A request that was admitted stays counted.
+    if (of === undefined || demand.kind === 'requests' || demand.kind === 'requests_total') return
     let hold = holds.at(-1)
     // Two limits of one kind on one subject are held apart.
-    if (hold?.counters !== of || (demand.kind !== 'concurrent' && hold[demand.kind] !== null)) {
+    if (hold?.counters !== of || holdsKind(hold, demand.kind)) {
       const { accountId, subject } = of
-      hold = {
-        accountId,
-        subject,
-        tokens: null,
-        slots: 0,
-        usd_day: null,
-        usd_week: null,
-        usd_month: null,
-        counters: of,
-      }
+      hold = { accountId, subject, tokens: null, slots: 0, budgets: new Map(), counters: of }
       holds.push(hold)
     }
-    if ('cost' in demand) {
-      hold.tokens = { cost: demand.cost, perMinute: demand.perMinute }
-    } else if (demand.kind === 'concurrent') {
-      hold.slots += 1
-    } else {
+    if (demand.kind === 'concurrent') hold.slots += 1
+    else if ('perMinute' in demand) hold.tokens = { cost: demand.cost, perMinute: demand.perMinute }
+    else {
       const budget: Budget = budgetOf(of, demand.kind)
       const period = Math.max(budget.period, periodOf(demand.kind, nowMs))
-      hold[demand.kind] = { nanoUsd: demand.costNanoUsd, period }
+      hold.budgets.set(demand.kind, { amount: windowAmounts(demand).cost, period })
     }
   })
   return holds
 }
 
+function holdsKind(hold: Hold, kind: LimitKind): boolean {
+  return kind === 'tokens' ? hold.tokens !== null : isWindowKind(kind) && hold.budgets.has(kind)
+}
+
+/** The kinds with a fixed place in the text. */
+const PLACED = ['usd_day', 'usd_month', 'usd_week'] as const
+
 /** The JSON text of holds. */
 export function writeHolds(holds: readonly Hold[]): string {
   return JSON.stringify(
-    holds.map(({ accountId, subject, tokens, slots, usd_day: day, usd_week: week, ...rest }) => {
-      const { usd_month: month } = rest
-      return [
-        ...[accountId, subject, tokens?.cost ?? null, tokens?.perMinute ?? 0, slots],
-        ...[day?.nanoUsd ?? null, day?.period ?? 0, month?.nanoUsd ?? null, month?.period ?? 0],
-        ...(week === null ? [] : [week.nanoUsd, week.period]),
-      ]
+    holds.map(({ accountId, subject, tokens, slots, budgets }) => {
+      const list: unknown[] = [accountId, subject, tokens?.cost ?? null, tokens?.perMinute ?? 0, slots]
+      const others = [...budgets].filter(([kind]) => !isPlaced(kind))
+      const places = others.length > 0 || budgets.has('usd_week') ? 3 : 2
+      for (const kind of PLACED.slice(0, places)) {
+        const held = budgets.get(kind)
+        list.push(held?.amount ?? null, held?.period ?? 0)
+      }
+      for (const [kind, { amount, period }] of others) list.push([kind, amount, period])
+      return list
     }),
   )
+}
+
+function isPlaced(kind: WindowKind): boolean {
+  return (PLACED as readonly WindowKind[]).includes(kind)
 }
 
 /** Reads the text of holds. Throws an Error that names the request if the text is damaged. */
@@ -98,19 +104,27 @@ function parsed(text: string): unknown {
 
 function holdIn(list: unknown): Hold {
   if (!isList(list)) throw new Error('a hold is not a list')
-  const [accountId, subject, tokens, perMinute, slots, ...budgets] = list
-  const [dayNanoUsd, day, monthNanoUsd, month, weekNanoUsd = null, week] = budgets
+  const [accountId, subject, tokens, perMinute, slots, ...held] = list
   if (typeof accountId !== 'string' || typeof subject !== 'string' || typeof slots !== 'number') {
     throw new Error('a hold is damaged')
+  }
+  const budgets = new Map<WindowKind, BudgetHold>()
+  const add = (kind: unknown, ...numbers: readonly [unknown, unknown]): void => {
+    const budget = pairOf(...numbers, (amount, period) => ({ amount, period }))
+    if (!isWindowKind(kind)) throw new Error('a hold is damaged')
+    if (budget !== null) budgets.set(kind, budget)
+  }
+  for (const [at, kind] of PLACED.entries()) add(kind, held[2 * at] ?? null, held[2 * at + 1])
+  for (const other of held.slice(2 * PLACED.length)) {
+    if (!isList(other)) throw new Error('a hold is damaged')
+    add(other[0], other[1], other[2])
   }
   return {
     accountId,
     subject,
     tokens: pairOf(tokens, perMinute, (cost, rate) => ({ cost, perMinute: rate })),
     slots,
-    usd_day: pairOf(dayNanoUsd, day, (nanoUsd, period) => ({ nanoUsd, period })),
-    usd_week: pairOf(weekNanoUsd, week, (nanoUsd, period) => ({ nanoUsd, period })),
-    usd_month: pairOf(monthNanoUsd, month, (nanoUsd, period) => ({ nanoUsd, period })),
+    budgets,
     counters: null,
   }
 }

@@ -7,8 +7,10 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import type { BudgetSpent, Demand, LimitState, Raise, RateDemand } from '../../ledger.js'
 import {
   dayOf,
-  isBudget,
+  isWindowed,
   periodOf,
+  WINDOWS,
+  windowAmounts,
   budgetState,
   leftOf,
   slotState,
@@ -16,19 +18,13 @@ import {
   rateState,
   UNITS,
 } from '../../limit-arithmetic.js'
-import { chargedNanoUsd } from '../../records/count-usage.js'
-import { textIn } from '../driver.js'
+import type { WindowKind } from '../../../base/limit-members.js'
+import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
+import { numberIn, textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
-import {
-  CounterRows,
-  accountOf,
-  budgetOf,
-  startPeriod,
-  type Counters,
-  type Rate,
-  type Budget,
-} from './counters.js'
+import { CounterRows, accountOf, budgetOf, startPeriod, type Counters, type Rate } from './counters.js'
 import type { Hold, BudgetHold } from './holds.js'
+import { othersIn, type Budget } from './window-counters.js'
 
 /** Rows looked at in one transaction of pruning; other writes run in between. */
 const PRUNED_AT_ONCE = 500
@@ -119,48 +115,49 @@ export class Limits {
   lower(accountId: string, { demands, day }: Raise, nowMs: number): void {
     const holds = demands.map((demand): Hold => {
       const { subject } = demand
-      const budgets = { usd_day: null, usd_week: null, usd_month: null }
-      const none = { tokens: null, slots: 0, ...budgets, counters: null }
+      const none = { tokens: null, slots: 0, budgets: new Map(), counters: null }
       const hold: Hold = { accountId: accountOf(accountId, demand), subject, ...none }
-      if ('cost' in demand) {
-        hold.tokens = { cost: demand.cost, perMinute: demand.perMinute }
-      } else {
+      if (!isWindowed(demand)) hold.tokens = { cost: demand.cost, perMinute: demand.perMinute }
+      else {
         const period = periodOf(demand.kind, day * DAY_MS)
-        hold[demand.kind] = { nanoUsd: demand.costNanoUsd, period }
+        hold.budgets.set(demand.kind, { amount: windowAmounts(demand).cost, period })
       }
       return hold
     })
     this.release(holds, { tokens: 0, nanoUsd: 0, nowMs })
   }
 
-  /** Charges the budgets of the request's own day, week and month with usage that was not reserved. */
+  /** Charges the budgets and quotas of the request's own time with usage that was not reserved. */
   charge(entry: LedgerEntry, demands: readonly Demand[]): void {
+    const usage = { tokens: usedTokens(entry), nanoUsd: chargedNanoUsd(entry) }
     for (const demand of demands) {
-      if (!isBudget(demand)) continue
+      if (!isWindowed(demand)) continue
       const counters = this.rows.find(accountOf(entry.accountId, demand), demand.subject)
       const budget = budgetOf(counters, demand.kind)
       const period = periodOf(demand.kind, entry.atMs)
       if (period < budget.period) continue
       this.rows.change(counters)
       startPeriod(budget, period)
-      budget.spent += chargedNanoUsd(entry) ?? demand.costNanoUsd
+      keep(counters, demand, entry.atMs)
+      budget.spent += usedOf(demand.kind, usage) ?? windowAmounts(demand).cost
     }
   }
 
   /** Sets a budget to the amount that another ledger has counted, unless this one has a later period. */
-  put({ accountId, kind, subject, period, nanoUsd }: BudgetSpent): void {
+  put({ accountId, kind, subject, period, amount }: BudgetSpent): void {
     const counters = this.rows.find(accountId ?? '', subject)
     const budget = budgetOf(counters, kind)
     if (budget.period > period) return
     this.rows.change(counters)
-    Object.assign(budget, { period, spent: nanoUsd, reserved: 0 })
+    Object.assign(budget, { period, spent: amount, reserved: 0 })
   }
 
   /** Removes rows that nothing is held or spent of, and that were not used for a day. */
   async prune(nowMs: number): Promise<void> {
     const page = this.engine.prepare(
       `SELECT account_id, subject, places = 0 AND (day < ? OR day_spent = 0)
-         AND (week < ? OR week_spent = 0) AND (month < ? OR month_spent = 0) AND max(requests_at_ms, tokens_at_ms) < ? AS is_idle
+         AND (week < ? OR week_spent = 0) AND (month < ? OR month_spent = 0) AND max(requests_at_ms, tokens_at_ms) < ? AS is_idle,
+         others, kept_until_ms
        FROM limits WHERE (account_id, subject) > (?, ?) ORDER BY account_id, subject LIMIT ?`,
     )
     const remove = this.engine.prepare('DELETE FROM limits WHERE account_id = ? AND subject = ?')
@@ -171,7 +168,7 @@ export class Limits {
       after = await this.engine.write('pruning limits', () => {
         const rows = page.all(...idle, ...from, PRUNED_AT_ONCE)
         for (const row of rows) {
-          if (row['is_idle'] !== 1) continue
+          if (row['is_idle'] !== 1 || !areIdle(row, nowMs)) continue
           const [account, subject] = [textIn(row, 'account_id'), textIn(row, 'subject')]
           remove.run(account, subject)
           this.rows.forget(account, subject)
@@ -181,6 +178,22 @@ export class Limits {
       })
     }
   }
+}
+
+/** Whether the budgets and quotas without columns of their own are over, and none has to be kept. */
+function areIdle(row: Row, nowMs: number): boolean {
+  const keptUntilMs = numberIn(row, 'kept_until_ms')
+  if (keptUntilMs > nowMs) return false
+  for (const [kind, { period, spent }] of othersIn(row) ?? []) {
+    if (spent === 0 || (WINDOWS[kind].window === 'total' && keptUntilMs > 0)) continue
+    if (period >= periodOf(kind, nowMs)) return false
+  }
+  return true
+}
+
+/** Notes for how long amounts that never reset are kept. */
+function keep(counters: Counters, { keepMs }: { readonly keepMs?: number }, nowMs: number): void {
+  if (keepMs !== undefined) counters.keptUntilMs = Math.max(counters.keptUntilMs, nowMs + keepMs)
 }
 
 /** The amount that earlier demands of the same request take of the same limit. */
@@ -222,17 +235,14 @@ function take(counters: Counters, demand: Demand, nowMs: number): void {
     case 'concurrent':
       counters.slots += 1
       return
-    case 'usd_day':
-    case 'usd_week':
-    case 'usd_month': {
+    default: {
       const budget = budgetOf(counters, demand.kind)
+      const { cost } = windowAmounts(demand)
       startPeriod(budget, periodOf(demand.kind, nowMs))
-      budget.spent += demand.costNanoUsd
-      budget.reserved += demand.costNanoUsd
-      return
+      keep(counters, demand, nowMs)
+      budget.spent += cost
+      if (demand.kind !== 'requests_total') budget.reserved += cost
     }
-    default:
-      demand satisfies never
   }
 }
 
@@ -252,18 +262,13 @@ function stateOf(counters: Counters, demand: Demand, { nowMs, taken }: StateQuer
     }
     case 'concurrent':
       return slotState(counters.slots + taken, demand.limit)
-    case 'usd_day':
-    case 'usd_week':
-    case 'usd_month': {
-      const { limitNanoUsd, costNanoUsd } = demand
+    default: {
+      const { limit, cost } = windowAmounts(demand)
       const budget = budgetOf(counters, demand.kind)
       const isOver = periodOf(demand.kind, nowMs) > budget.period
       const [spent, reserved] = isOver ? [0, 0] : [budget.spent, budget.reserved]
-      const use = { limit: limitNanoUsd, spent: spent + taken, reserved }
-      return budgetState(use, costNanoUsd, leftOf(demand.kind, nowMs))
+      return budgetState({ limit, spent: spent + taken, reserved }, cost, leftOf(demand.kind, nowMs))
     }
-    default:
-      return demand satisfies never
   }
 }
 
@@ -279,12 +284,8 @@ function amountOf(demand: Demand): number {
       return demand.cost
     case 'concurrent':
       return 1
-    case 'usd_day':
-    case 'usd_week':
-    case 'usd_month':
-      return demand.costNanoUsd
     default:
-      return demand satisfies never
+      return windowAmounts(demand).cost
   }
 }
 
@@ -304,7 +305,7 @@ interface ActualUsage {
  */
 export function chargeActualUsage(
   counters: Counters,
-  { tokens, slots, usd_day, usd_week, usd_month }: Hold,
+  { tokens, slots, budgets }: Hold,
   usage: ActualUsage,
 ): void {
   counters.slots = Math.max(0, counters.slots - slots)
@@ -313,14 +314,29 @@ export function chargeActualUsage(
     drain(rate, tokens.perMinute, usage.nowMs)
     rate.units = Math.max(0, rate.units + (usage.tokens - tokens.cost) * UNITS)
   }
-  chargeBudget(counters.day, usd_day, usage.nanoUsd)
-  chargeBudget(counters.week, usd_week, usage.nanoUsd)
-  chargeBudget(counters.month, usd_month, usage.nanoUsd)
+  for (const [kind, held] of budgets) {
+    chargeBudget(budgetOf(counters, kind), held, usedOf(kind, usage))
+  }
+}
+
+/** What the usage is for a budget or quota; null: unknown. */
+function usedOf(
+  kind: WindowKind,
+  { tokens, nanoUsd }: Pick<ActualUsage, 'tokens' | 'nanoUsd'>,
+): number | null {
+  switch (WINDOWS[kind].counts) {
+    case 'usd':
+      return nanoUsd
+    case 'tokens':
+      return tokens
+    default:
+      return 1
+  }
 }
 
 /** Gives back the part of a held amount that was not spent; nothing if its period is over. */
-function chargeBudget(budget: Budget, held: BudgetHold | null, usedNanoUsd: number | null): void {
-  if (held === null || budget.period !== held.period) return
-  budget.reserved = Math.max(0, budget.reserved - held.nanoUsd)
-  if (usedNanoUsd !== null) budget.spent = Math.max(0, budget.spent + usedNanoUsd - held.nanoUsd)
+function chargeBudget(budget: Budget, { amount, period }: BudgetHold, used: number | null): void {
+  if (budget.period !== period) return
+  budget.reserved = Math.max(0, budget.reserved - amount)
+  if (used !== null) budget.spent = Math.max(0, budget.spent + used - amount)
 }

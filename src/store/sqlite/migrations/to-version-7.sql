@@ -4,6 +4,9 @@
 ALTER TABLE limits ADD COLUMN week INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE limits ADD COLUMN week_spent REAL NOT NULL DEFAULT 0;
 ALTER TABLE limits ADD COLUMN week_reserved REAL NOT NULL DEFAULT 0;
+-- Tokens of days, weeks and months, and amounts that never reset.
+ALTER TABLE limits ADD COLUMN others TEXT;
+ALTER TABLE limits ADD COLUMN kept_until_ms REAL NOT NULL DEFAULT 0;
 -- The sums count the requests whose tokens are assumed; there were none before.
 DROP VIEW usage_pending;
 ALTER TABLE usage_hours ADD COLUMN assumed INTEGER NOT NULL DEFAULT 0;

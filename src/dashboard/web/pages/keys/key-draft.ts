@@ -46,6 +46,12 @@ export const LIMIT_FIELDS: readonly LimitField[] = [
     unit: NANO,
     step: 0.01,
   },
+  { name: 'nanoUsdTotal', label: 'Dollars in all', short: 'in all', unit: NANO, step: 0.01 },
+  { name: 'tokensPerDay', label: 'Tokens per day (UTC)', short: 'tokens / day', unit: 1, step: 1 },
+  { name: 'tokensPerWeek', label: 'Tokens per week (UTC)', short: 'tokens / week', unit: 1, step: 1 },
+  { name: 'tokensPerMonth', label: 'Tokens per month (UTC)', short: 'tokens / month', unit: 1, step: 1 },
+  { name: 'tokensTotal', label: 'Tokens in all', short: 'tokens in all', unit: 1, step: 1 },
+  { name: 'requestsTotal', label: 'Requests in all', short: 'requests in all', unit: 1, step: 1 },
 ]
 
 /** The current values of the form. */
@@ -75,6 +81,12 @@ const NO_LIMITS: Readonly<Record<LimitName, string>> = {
   nanoUsdPerDay: '',
   nanoUsdPerWeek: '',
   nanoUsdPerMonth: '',
+  nanoUsdTotal: '',
+  tokensPerDay: '',
+  tokensPerWeek: '',
+  tokensPerMonth: '',
+  tokensTotal: '',
+  requestsTotal: '',
 }
 
 /** The draft of a new key. */

@@ -7,10 +7,7 @@
 local now, ids, ends = clock(ARGV[1]), ARGV[2], ARGV[3]
 local day = math.floor(now / DAY)
 local month = month_of(day)
-local left_of = {}
-for _, kind in ipairs({ 'usd_day', 'usd_week', 'usd_month' }) do
-  left_of[kind] = day_after(kind, period_of(kind, day, month)) * DAY - now
-end
+local function left_of(kind) return ms_left(kind, now, day, month) end
 -- Counters that were read or written for an earlier request.
 local states = {}
 local function state_of(kind, key, limit)
@@ -34,17 +31,25 @@ local function wait_for(s, kind, cost, limit)
   if cost > limit then return -1 end
   if s.s + s.h + cost <= limit then return 0 end
   -- Running requests and slices may return a part.
-  return s.s - s.r + cost <= limit and math.min(1000, left_of[kind]) or left_of[kind]
+  local left = left_of(kind)
+  if s.s - s.r + cost <= limit then return math.min(1000, left or 1000) end
+  return left or -1
 end
 local function apply(s, kind, cost, limit)
   if kind == 'concurrent' then s.n = s.n + cost
   else
     charge(s, limit, now, cost)
-    if not s.rate then s.r = s.r + cost end
+    -- A request that was admitted stays counted.
+    if not s.rate and kind ~= 'requests_total' then s.r = s.r + cost end
   end
 end
-local function write(s, kind, key, limit, member, lease)
-  if kind ~= 'concurrent' then return write_counter(s, key, limit) end
+local function write(s, hold, lease)
+  local kind, key, _, limit, member, keep = unpack(hold)
+  if kind ~= 'concurrent' then
+    write_counter(s, key, limit)
+    if keep then redis.call('PEXPIRE', key, whole(keep)) end
+    return
+  end
   redis.call('ZADD', key, now + lease, member)
   -- Expired leases do not count; they are removed now and then.
   if redis.call('PTTL', key) < 1.5 * lease then
@@ -63,7 +68,7 @@ local function add_state(s, kind, limit)
   else
     local spent = s.s + s.h
     add(math.max(0, limit - spent))
-    add(spent > 0 and left_of[kind] or 0)
+    add(spent > 0 and left_of(kind) or 0)
   end
 end
 -- Takes the demands in memory; `undo` takes a refused request back before anything is written.
@@ -99,7 +104,7 @@ end
 local function note(holds, of_day, of_month)
   for _, hold in ipairs(holds) do
     local kind, key, cost, limit = unpack(hold)
-    if left_of[kind] then
+    if window_of(kind) and kind ~= 'requests_total' then
       local s = state_of(kind, key, limit)
       if s.p == period_of(kind, of_day, of_month) then
         s.r = s.r + cost
@@ -132,8 +137,8 @@ local function decide(text)
   if what == 'note' then return end
   if outcome ~= 1 then undo(holds, waits) end
   for at, hold in ipairs(holds) do
-    local kind, key, cost, limit, member = unpack(hold)
-    if outcome == 1 and what == 'take' then write(states[key], kind, key, limit, member, lease) end
+    local kind, key, cost, limit = unpack(hold)
+    if outcome == 1 and what == 'take' then write(states[key], hold, lease) end
     local s = state_of(kind, key, limit)
     add_state(s, kind, limit)
     if what == 'look' then add(wait_for(s, kind, cost, limit))

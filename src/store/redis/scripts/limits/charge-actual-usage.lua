@@ -1,5 +1,11 @@
 -- Replaces the reserved amounts of holds by the used ones; if these are unknown (empty), the reserved ones stay.
 -- `is_reserved`: the cost is part of the budget's reserved amount.
+-- What a budget or quota counts of the usage; empty: unknown. A request that was admitted stays counted.
+local function used_of(kind, used, cost)
+  if kind == 'requests_total' then return used == 'never' and '0' or '1' end
+  if string.sub(kind, 1, 7) == 'tokens_' then return used == 'never' and '0' or used end
+  return cost
+end
 local function charge_actual_usage(now, holds, day, month, used, cost, is_reserved)
   for _, hold in ipairs(holds) do
     local kind, key, reserved, limit = hold[1], hold[2], hold[3], hold[4]
@@ -23,18 +29,19 @@ local function charge_actual_usage(now, holds, day, month, used, cost, is_reserv
         redis.call('HSET', key, 'u', math.max(0, u - reserved * UNITS), 't', now)
         expire_rate(key, u, limit, before, now)
       end
-    elseif cost ~= '' or is_reserved then
+    elseif used_of(kind, used, cost) ~= '' or is_reserved then
       -- A period that is over is no longer stored, and does not change the new one.
       local r = redis.call('HMGET', key, 'p', 's', 'r')
       local period, known = period_of(kind, day, month), tonumber(r[1] or '0')
-      local spent, running = cost == '' and reserved or tonumber(cost), tonumber(r[3] or '0')
+      local amount, running = used_of(kind, used, cost), tonumber(r[3] or '0')
+      local spent = amount == '' and reserved or tonumber(amount)
       if known == period then
-        if is_reserved then running = math.max(0, running - reserved) end
+        if is_reserved and kind ~= 'requests_total' then running = math.max(0, running - reserved) end
         redis.call('HSET', key, 's', math.max(0, tonumber(r[2]) + spent - reserved), 'r', running)
       elseif known < period and reserved == 0 then
         -- Spent while Redis was unavailable, as the first of its period.
         redis.call('HSET', key, 'p', whole(period), 's', whole(spent), 'r', 0)
-        redis.call('PEXPIRE', key, whole(40 * DAY))
+        if window_of(kind) ~= 'total' then redis.call('PEXPIRE', key, whole(40 * DAY)) end
       end
     end
   end

@@ -40,7 +40,7 @@ local function report_slice(now, me, given)
     redis.call('HDEL', key, '@' .. me)
   else write_counter(s, key, limit) end
   local left = 0
-  if not s.rate then left = day_after(kind, period_of(kind, day, month)) * DAY - now end
+  if not s.rate then left = ms_left(kind, now, day, month) or 0 end
   local numbers = { granted, s.rate and s.u or s.s, others + mine, left, is_low and 1 or 0 }
   for _, n in ipairs(numbers) do add(n) end
 end

@@ -17,7 +17,7 @@ local function write_counter(s, key, limit, ...)
   else
     redis.call('HSET', key, 'p', s.p, 's', s.s, 'r', s.r, ...)
     -- Once is enough: no period is as long.
-    if s.is_new then redis.call('PEXPIRE', key, whole(40 * DAY)) end
+    if s.is_new and not s.kept then redis.call('PEXPIRE', key, whole(40 * DAY)) end
     s.is_new = false
   end
 end
@@ -51,7 +51,7 @@ local function read_counter(key, kind, limit, now, day, month, field)
     s.h, s.x, s.mine, s.before = tonumber(r[3] or '0'), tonumber(r[4] or '0'), r[5], s.t
   else
     local r = redis.call('HMGET', key, 'p', 's', 'h', 'x', field or 'x', 'r')
-    s = { rate = false, p = tonumber(r[1] or '0'), s = tonumber(r[2] or '0'), r = tonumber(r[6] or '0') }
+    s = { rate = false, kept = window_of(kind) == 'total', p = tonumber(r[1] or '0'), s = tonumber(r[2] or '0'), r = tonumber(r[6] or '0') }
     s.h, s.x, s.mine = tonumber(r[3] or '0'), tonumber(r[4] or '0'), r[5]
     local period = period_of(kind, day, month)
     -- Never backwards: a clock that is set back over midnight would reset a budget twice.

@@ -4,14 +4,14 @@ local used = ARGV[5]
 if used == 'never' then
   local rates = {}
   for _, hold in ipairs(holds) do
-    if hold[1] == 'requests' then rates[#rates + 1] = hold end
+    if hold[1] == 'requests' or hold[1] == 'requests_total' then rates[#rates + 1] = hold end
   end
   charge_actual_usage(clock(ARGV[1]), rates, 0, 0, 'never', '')
   used = '0'
 end
 local rest = {}
 for _, hold in ipairs(holds) do
-  if hold[1] ~= 'requests' then rest[#rest + 1] = hold end
+  if hold[1] ~= 'requests' and hold[1] ~= 'requests_total' then rest[#rest + 1] = hold end
 end
 charge_actual_usage(clock(ARGV[1]), rest, tonumber(ARGV[3]), tonumber(ARGV[4]), used, ARGV[6], true)
 return 1

@@ -26,14 +26,34 @@ local function first_day(month)
   local doy = math.floor((153 * (m + (m > 2 and -3 or 9)) + 2) / 5)
   return era * 146097 + yoe * 365 + math.floor(yoe / 4) - math.floor(yoe / 100) + doy - 719468
 end
--- The period since 1970 of a budget on a day of a month, and the day after the period. Weeks begin on Monday.
-local function period_of(kind, day, month)
-  if kind == 'usd_day' then return day end
-  return kind == 'usd_week' and math.floor((day + 3) / 7) or month
+-- The window of a budget or quota: `usd_day`, `tokens_total`; nil for other kinds.
+local WINDOWS = { day = true, week = true, month = true, total = true }
+local windows = {}
+local function window_of(kind)
+  local known = windows[kind]
+  if known == nil then
+    known = string.match(kind, '_(%a+)$')
+    if not WINDOWS[known or ''] then known = false end
+    windows[kind] = known
+  end
+  return known or nil
 end
-local function day_after(kind, period)
-  if kind == 'usd_day' then return period + 1 end
-  return kind == 'usd_week' and 7 * period + 4 or first_day(period + 1)
+-- The period since 1970 of a budget or quota on a day of a month, and the ms until it ends: nil for one that never resets.
+-- Weeks begin on Monday.
+local function period_of(kind, day, month)
+  local window = window_of(kind)
+  if window == 'total' then return 1 end
+  if window == 'day' then return day end
+  return window == 'week' and math.floor((day + 3) / 7) or month
+end
+local function day_after(window, period)
+  if window == 'day' then return period + 1 end
+  return window == 'week' and 7 * period + 4 or first_day(period + 1)
+end
+local function ms_left(kind, now, day, month)
+  local window = window_of(kind)
+  if window == 'total' then return nil end
+  return day_after(window, period_of(kind, day, month)) * DAY - now
 end
 local function drain(units, elapsed, per)
   if elapsed <= 0 then return units end
