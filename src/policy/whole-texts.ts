@@ -4,7 +4,7 @@ import type { Steps } from '../base/steps.js'
 import { judgedArguments } from './json-strings.js'
 import { GuardError, PASS, type Part, type Verdict } from './verdict.js'
 import type { RuleSet } from './rules/rule-set.js'
-import { TextScan } from './rules/text-scan.js'
+import { ScanLists, TextScan } from './rules/text-scan.js'
 
 /** The CPU time that the rules may still take for a request, or for a whole reply. */
 export interface CpuTime {
@@ -64,18 +64,19 @@ export function* verdictSteps(
   { action, limit }: RuleUse,
 ): Steps<Verdict> {
   const texts: string[] = []
-  let isMasked = false
+  const judge = new WholeTexts(rules, action, limit)
   for (const [index, part] of parts.entries()) {
-    const judge = new WholeTexts(rules, action, limit)
     texts.push(yield* judge.part(part))
     if (judge.found && action === 'block') {
       return { kind: 'block', reason: null, index, rule: judge.rule }
     }
     if (judge.found && action === 'report') return { kind: 'report' }
-    isMasked ||= judge.found
   }
-  return isMasked ? { kind: 'mask', texts } : PASS
+  return judge.found ? { kind: 'mask', texts } : PASS
 }
+
+/** Work for each text besides that for its code units, as code units. */
+const TEXT_UNITS = 16
 
 /** Scans whole texts by own rules. */
 export class WholeTexts {
@@ -84,6 +85,9 @@ export class WholeTexts {
   private readonly rules: RuleSet
   private readonly mode: 'mask' | 'find'
   private readonly limit: number
+  private lists: ScanLists | null = null
+  /** Since the last step: many short texts take as long as a large one. */
+  private units = 0
 
   constructor(rules: RuleSet, action: GuardrailConfig['action'], limit: number) {
     this.rules = rules
@@ -98,9 +102,15 @@ export class WholeTexts {
 
   *text(text: string): Steps<string> {
     const { rules, mode, limit } = this
+    this.units += text.length + TEXT_UNITS
+    if (this.units >= rules.stepUnits) {
+      this.units = 0
+      yield
+    }
     const candidates = rules.candidatesIn(text)
     if (candidates === null || (this.found && mode === 'find')) return text
-    const scan = new TextScan(rules, { mode, limit, candidates })
+    this.lists ??= new ScanLists(rules)
+    const scan = new TextScan(rules, { mode, limit, candidates, lists: this.lists })
     const masked = yield* scan.steps(text, true)
     this.rule ??= scan.found
     return masked

@@ -5,6 +5,11 @@ import { MatchStarts, type MergedRules } from './match-starts.js'
 
 const ASCII = 128
 
+/** Code units that are scanned in one step of a large text: at most a few milliseconds. */
+const STEP_UNITS = 1024
+/** Instructions that are run in one step if each code unit runs all of them. */
+const STEP_INSTRUCTIONS = 262_144
+
 /** The rules that may begin with a character, by the first instructions of their programs. */
 const NO_STARTS = new Int32Array(0)
 
@@ -29,6 +34,8 @@ export class RuleSet implements MergedRules {
   readonly sets: readonly Characters[]
   /** The first instruction of each rule. */
   readonly first: readonly number[]
+  /** Code units that are scanned in one step. */
+  readonly stepUnits: number
   /** Finds where matches begin in large texts. */
   readonly matchStarts: MatchStarts
   /** Whether an expression decides alone: no rule has a check, or a condition that RE2 cannot express. */
@@ -47,6 +54,7 @@ export class RuleSet implements MergedRules {
     this.onlyName = rules.every((rule) => rule.name === name) ? name : null
     const programs = rules.map(({ expression }) => compileExpression(expression))
     const size = programs.reduce((sum, { instructions }) => sum + instructions.length, 0)
+    this.stepUnits = Math.max(1, Math.min(STEP_UNITS, Math.floor(STEP_INSTRUCTIONS / (size + 1))))
     this.op = new Uint8Array(size)
     this.out = new Int32Array(size)
     this.other = new Int32Array(size)

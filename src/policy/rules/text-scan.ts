@@ -10,12 +10,8 @@ import type { RuleSet } from './rule-set.js'
 
 /** The end of released text that checks and conditions may still read, in code units. */
 const CONTEXT = 256
-/** Code units that are scanned in one step of a large text: at most a few milliseconds. */
-const STEP_UNITS = 1024
 /** Code units of a part in which the beginnings of matches are found first. */
 const LARGE = 4_096
-/** Instructions that are run in one step if each code unit runs all of them. */
-const STEP_INSTRUCTIONS = 262_144
 
 /** A match so far. */
 interface Match {
@@ -43,6 +39,24 @@ class Threads {
   }
 }
 
+/** The lists of a scan, which the next one uses again: they take more time than the scan of a short text. */
+export class ScanLists {
+  readonly seen: Int32Array
+  readonly stack: Int32Array
+  readonly threads: Threads
+  readonly next: Threads
+  /** The number in `seen` of the last character. */
+  round = 0
+
+  constructor({ op }: RuleSet) {
+    const size = op.length + 1
+    this.threads = new Threads(size)
+    this.next = new Threads(size)
+    this.seen = new Int32Array(size)
+    this.stack = new Int32Array(size * 2)
+  }
+}
+
 /** What a match does: it is replaced, or only noted. */
 type ScanMode = 'mask' | 'find'
 
@@ -53,6 +67,8 @@ interface ScanOptions {
   readonly limit: number
   /** Whether a rule may match, by its index; null or absent: any may. */
   readonly candidates?: Uint8Array | null
+  /** Of a scan that has ended; absent: new ones. */
+  readonly lists?: ScanLists
 }
 
 /** The scan of one text. Positions are code units from its beginning. */
@@ -74,10 +90,9 @@ export class TextScan {
   private before = EDGE
   private threads: Threads
   private next: Threads
+  private readonly lists: ScanLists
   private readonly seen: Int32Array
-  private readonly stepUnits: number
   private readonly stack: Int32Array
-  private round = 0
   /** The character that threads are followed to, and the conditions before it. */
   private char = EDGE
   private conditions = 0
@@ -100,17 +115,18 @@ export class TextScan {
   /** Whether a rule may match, by its index; null: any may. */
   private readonly candidates: Uint8Array | null
 
-  constructor(rules: RuleSet, { mode, limit, candidates = null }: ScanOptions) {
+  constructor(rules: RuleSet, { mode, limit, candidates = null, lists = new ScanLists(rules) }: ScanOptions) {
     this.rules = rules
     this.candidates = candidates
     this.mode = mode
     this.limit = limit
-    const size = rules.op.length + 1
-    this.stepUnits = Math.max(1, Math.min(STEP_UNITS, Math.floor(STEP_INSTRUCTIONS / size)))
-    this.threads = new Threads(size)
-    this.next = new Threads(size)
-    this.seen = new Int32Array(size)
-    this.stack = new Int32Array(size * 2)
+    this.lists = lists
+    this.threads = lists.threads
+    this.next = lists.next
+    this.threads.size = 0
+    this.next.size = 0
+    this.seen = lists.seen
+    this.stack = lists.stack
   }
 
   /** Takes a part of the text; returns what can be released of the text so far. */
@@ -170,7 +186,7 @@ export class TextScan {
 
   /** Scans one step; true if all that has arrived was scanned. */
   private advance(): boolean {
-    const stepEnd = this.at + this.stepUnits
+    const stepEnd = this.at + this.rules.stepUnits
     for (;;) {
       if (this.isDone) {
         this.releaseTo(this.textEnd)
@@ -275,7 +291,7 @@ export class TextScan {
   /** Follows all threads to the next character, which `char` is, and starts those that it begins. */
   private expand(char: number): void {
     const { threads, next, best, growing, rules } = this
-    this.round += 1
+    this.lists.round += 1
     next.size = 0
     this.char = char
     this.conditions = conditionsBetween(this.before, char)
@@ -300,7 +316,8 @@ export class TextScan {
   }
 
   private follow(from: number, start: number): void {
-    const { rules, seen, stack, round, next, char, conditions } = this
+    const { rules, seen, stack, next, char, conditions } = this
+    const { round } = this.lists
     const { op, out } = rules
     let depth = 0
     stack[depth++] = from
@@ -445,7 +462,7 @@ export class TextScan {
 const MAX_FRAGMENTS = 4_096
 
 /** A text that is made of many fragments. */
-class Fragments {
+export class Fragments {
   private fragments: string[] = []
   private readonly joined: string[] = []
 

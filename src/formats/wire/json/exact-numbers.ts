@@ -121,8 +121,8 @@ export function stringifyExact(value: JsonValue | object): string {
   return text.includes(`"${MARK}`) ? text.replace(MARKED, '$1') : text
 }
 
-/** Whether a double preserves the number. A number with a leading zero is small. */
-function isKept(token: string): boolean {
+/** Whether a double preserves the number in a JSON text. A number with a leading zero is small. */
+export function isKept(token: string): boolean {
   if (token.startsWith('0') || token.startsWith('-0')) return true
   const value = Number(token)
   return /^-?[1-9]\d{15,}$/.test(token) ? String(value) === token : Number.isFinite(value)
