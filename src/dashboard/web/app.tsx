@@ -6,6 +6,7 @@ import { KeyHelp, NotFoundPage } from './pages/help.js'
 import { OverviewPage } from './pages/overview.js'
 import { SignInPages } from './pages/sign-in.js'
 import { accountOfPath, useLocation } from './routing.js'
+import { IncidentStrip } from './shell/incident-strip.js'
 import { useKeyboard } from './shell/keyboard.js'
 import { isAt, isShown, Rail, SECTIONS } from './shell/navigation-rail.js'
 import { SessionGate, useRights, useSession } from './shell/session.js'
@@ -93,6 +94,7 @@ function Shell() {
           </p>
         ) : null}
         <ConnectionBanner />
+        <IncidentStrip />
         <Suspense fallback={<BlockSkeleton />}>
           <Shown key={path} />
         </Suspense>

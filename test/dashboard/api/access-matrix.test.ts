@@ -62,6 +62,7 @@ const QUERIES: Readonly<Record<string, string>> = {
   'GET /usage.csv': `?group=key&fromMs=${Date.now() - 86_400_000}&toMs=${Date.now()}`,
   'GET /models/explain': '?model=gpt-5.5',
   'GET /search': '?q=private',
+  'GET /failures': '?fromMs=0',
 }
 
 /** Members that no change accepts from a client. */

@@ -83,7 +83,7 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
   t.equal(more.next, null)
 })
 
-void t.test('operations: upstreams, recent failures, and the configuration', async (t) => {
+void t.test('operations: upstreams and the configuration', async (t) => {
   const stage = await startStage(t)
   const root = await stage.signedIn('root@example.com', 'max', 'admin')
   const { ledger } = stage.store
@@ -110,10 +110,6 @@ void t.test('operations: upstreams, recent failures, and the configuration', asy
     breaker: null,
     breakerChangedAtMs: null,
   })
-  t.match(first.failed, [
-    { status: 504, cause: 'provider' },
-    { status: 429, cause: 'limits' },
-  ])
   t.match(first.config, { generation: 1, changes: [], refused: null })
   t.notMatch(JSON.stringify(first), 'emulated')
 

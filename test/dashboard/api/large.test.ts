@@ -89,7 +89,8 @@ function otherPaths(requestId: string, keyId: string): string[] {
     ...['/keys?limit=200', '/keys?limit=200&state=all', '/keys?limit=200&search=77'],
     ...[`/requests/${requestId}`, '/models/explain?model=gpt-5.4', '/operations', '/providers'],
     ...['/configuration', '/configuration/1', '/accounts', '/accounts?search=team-7'],
-    ...['/account-tree', '/accounts/team-1', '/users', '/budgets', '/budgets?account=all'],
+    ...['/account-tree', '/accounts/team-1', '/users', '/budgets', '/budgets?account=all', '/incidents'],
+    ...['/incidents?history=true', '/failures?fromMs=0', '/failures?fromMs=0&account=all'],
     ...['/audit', '/audit?account=all', '/members', '/recordings', `/statements/${MONTH}`],
   ]
 }

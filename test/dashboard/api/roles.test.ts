@@ -139,6 +139,7 @@ function requestFor({ path, method }: Row, { requestId, keys, team, guestId }: C
     '/usage.csv': `fromMs=${day.fromMs}&toMs=${day.toMs}`,
     '/models/explain': 'model=gpt-5.5',
     '/search': 'q=team',
+    '/failures': 'fromMs=0',
   }
   const ids: Readonly<Record<string, string>> = {
     '/requests/{id}': requestId,
@@ -181,6 +182,7 @@ function isOfAccount(path: string): boolean {
     '/live',
     '/limits',
     '/budgets',
+    '/failures',
     '/account',
     '/keys',
     '/playground',

@@ -1,10 +1,9 @@
 /**
- * Operations for administrators: the health of upstreams, the configuration, and recent failures.
+ * Operations for administrators: the health of upstreams, the configuration, and the memory of the store.
  */
 import { isConfigured, type UpstreamConfig } from '../../../config/config.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import type { GatewayStatus } from '../gateway-status.js'
-import { rowViews } from '../request-rows.js'
 import { signedRoute, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'
@@ -16,9 +15,6 @@ const RECENT_MS = 5 * 60_000
  * Maximum number of entries read of this period. If there are more, rates refer to the period that they span.
  */
 const MAX_ROWS = 1_000
-const FAILED_ROWS = 25
-/** The period searched for recent failures. */
-const FAILED_MS = 7 * 86_400_000
 
 export function operationRoutes(services: Services): Route[] {
   return [
@@ -36,15 +32,8 @@ async function operations(services: Services): Promise<Reply> {
   const nowMs = now()
   const fromMs = nowMs - RECENT_MS
   const { maxMemory: max, keepDays } = config.ledger
-  const [recent, failed, view, memory] = await Promise.all([
+  const [recent, view, memory] = await Promise.all([
     ledger.entries({ accountId: null, fromMs, after: null, limit: MAX_ROWS }),
-    ledger.entries({
-      accountId: null,
-      failed: true,
-      fromMs: nowMs - FAILED_MS,
-      after: null,
-      limit: FAILED_ROWS,
-    }),
     gatewayStatus(),
     ledger.memory({ max, keepDays }).catch(() => null),
   ])
@@ -78,7 +67,6 @@ async function operations(services: Services): Promise<Reply> {
       fullInMs: memory.fullInMs && Math.round(memory.fullInMs),
       oldestAtMs: memory.oldestAtMs,
     },
-    failed: await rowViews(services, failed.entries),
   }
   return { status: 200, json }
 }

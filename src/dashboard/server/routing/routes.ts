@@ -7,6 +7,7 @@ import { operationRoutes } from '../api/operations.js'
 import { searchRoutes } from '../api/search.js'
 import { viewRoutes } from '../api/views.js'
 import { configurationRoutes } from '../api/configuration.js'
+import { incidentRoutes } from '../api/incidents.js'
 import { keyRoutes } from '../api/keys.js'
 import { limitRoutes } from '../api/limits.js'
 import { memberRoutes } from '../api/members.js'
@@ -37,6 +38,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...recordingRoutes(services),
     ...modelRoutes(services),
     ...operationRoutes(services),
+    ...incidentRoutes(services),
     ...providerRoutes(services),
     ...configurationRoutes(services),
     ...accountRoutes(services),

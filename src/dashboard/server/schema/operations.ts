@@ -1,7 +1,6 @@
-/** Upstreams, the configuration and recent failures, for administrators (403 for owners). */
+/** Upstreams and the configuration, for administrators (403 for owners). */
 import * as z from 'zod'
 import { count, timeMs } from './shared-types.js'
-import { requestRow } from './usage.js'
 
 /** The state of an upstream over the last five minutes. */
 export const upstreamState = z.strictObject({
@@ -86,8 +85,6 @@ export const operationsReply = z.strictObject({
       oldestAtMs: timeMs.nullable(),
     })
     .nullable(),
-  /** The last 25 failed requests of all accounts, newest first. */
-  failed: z.array(requestRow),
 })
 
 export type UpstreamState = z.output<typeof upstreamState>

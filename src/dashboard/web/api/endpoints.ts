@@ -23,6 +23,8 @@ export interface Reads {
   '/models/deprecated': schema.DeprecatedReply
   '/models/explain': schema.ExplainReply
   '/operations': schema.OperationsReply
+  '/incidents': schema.IncidentsReply
+  '/failures': schema.FailuresReply
   '/providers': schema.ProvidersReply
   '/configuration': schema.ConfigurationReply
   '/configuration/{id}': schema.GenerationReply

@@ -2,10 +2,16 @@
  * Health of upstreams and recent failures, for administrators: whether failures come from a provider or the
  * gateway.
  */
-import type { Cause, ConfigState, OperationsReply, UpstreamState } from '../../server/schema/schema.js'
+import type {
+  Cause,
+  ConfigState,
+  HealthCell,
+  OperationsReply,
+  UpstreamState,
+} from '../../server/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { CAUSE_NAMES, kindText } from '../format/failure-texts.js'
-import { bytesText, percent } from '../format/number.js'
+import { bytesText, duration, percent, plural } from '../format/number.js'
 import { clockTime } from '../format/time.js'
 import { Changes, Fact, Facts } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'
@@ -14,7 +20,7 @@ import { Pulse, Loaded } from '../components/loading-states.js'
 import { Link } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 import { useSession } from '../shell/session.js'
-import { OpenedRequest, RequestTable } from './request-table.js'
+import { FailureGroups } from './failure-groups.js'
 
 const EVERY_MS = 2_000
 
@@ -24,7 +30,7 @@ export function OperationsPage() {
   return (
     <Page
       title="Operations"
-      purpose="Health of each upstream, the configuration in force, and recent failures."
+      purpose="Is it us or the provider? Health of each upstream, outages, failures, and the configuration in force."
       action={
         <>
           <Pulse on of={[resource]} />
@@ -44,19 +50,13 @@ export function OperationsPage() {
         {(data) => (
           <>
             <Upstreams upstreams={data.upstreams} />
+            <History />
             <Config config={data.config} />
             <LedgerMemory memory={data.ledgerMemory} />
-            <Block title="Recent failures" note="of all accounts, newest first">
-              {data.failed.length === 0 ? (
-                <p className="soft">No failed requests in the last 7 days.</p>
-              ) : (
-                <RequestTable rows={data.failed} />
-              )}
-            </Block>
+            <FailureGroups account="all" />
           </>
         )}
       </Loaded>
-      <OpenedRequest />
     </Page>
   )
 }
@@ -82,6 +82,67 @@ function Upstreams({ upstreams }: { readonly upstreams: readonly UpstreamState[]
       </Block>
     </>
   )
+}
+
+const HISTORY_EVERY_MS = 30_000
+const STATES = { healthy: 'ok', degraded: 'degraded', failing: 'failing', idle: 'no requests' } as const
+
+/** The last 24 hours of each upstream by the hour, and the outages in them. */
+function History() {
+  const { data } = useResource('/incidents', { history: 'true' }, { everyMs: HISTORY_EVERY_MS })
+  const history = data?.history ?? null
+  if (history === null) return null
+  const { rows, past } = history
+  return (
+    <Block title="Last 24 hours" note="requests that failed at the provider or in the gateway, by the hour">
+      <ul className="history panel">
+        {rows.map(({ upstream, cells }) => (
+          <li key={upstream}>
+            <span className="cut strong" title={upstream}>
+              {upstream}
+            </span>
+            <span className="cells" role="img" aria-label={cellsText(upstream, cells)}>
+              {cells.map(({ fromMs, requests, failed, state }) => (
+                <Link
+                  key={fromMs}
+                  tabIndex={-1}
+                  aria-hidden="true"
+                  className={`cell ${state}`}
+                  title={`${clockTime(fromMs)}: ${STATES[state]}, ${failed} of ${requests} failed`}
+                  to={`/requests?account=all&upstream=${encodeURIComponent(upstream)}&since=custom&fromMs=${fromMs}&toMs=${fromMs + HOUR_MS}`}
+                />
+              ))}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {past.length === 0 ? (
+        <p className="soft">No outage in the last 24 hours.</p>
+      ) : (
+        <ul className="stack">
+          {past.map(({ upstream, fromMs, toMs, requests }) => (
+            <li key={`${upstream} ${fromMs}`}>
+              <b>{upstream}</b> was out from {clockTime(fromMs)} for {duration(toMs - fromMs)}:{' '}
+              <Link
+                to={`/requests?account=all&upstream=${encodeURIComponent(upstream)}&outcome=failed&since=custom&fromMs=${fromMs}&toMs=${toMs + 1}`}
+              >
+                {plural(requests, 'request')} failed
+              </Link>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Block>
+  )
+}
+
+const HOUR_MS = 3_600_000
+
+function cellsText(upstream: string, cells: readonly HealthCell[]): string {
+  const bad = cells.filter(({ state }) => state === 'failing' || state === 'degraded')
+  return bad.length === 0
+    ? `${upstream}: no hour with many failures`
+    : `${upstream}: ${bad.map(({ fromMs, state }) => `${STATES[state]} at ${clockTime(fromMs)}`).join(', ')}`
 }
 
 /** How long entries stay in the memory of the store. */

@@ -5,6 +5,7 @@ import { useResource } from '../api/use-resource.js'
 import { Button, IconButton, Icon, type IconName } from '../components/button.js'
 import { plural } from '../format/number.js'
 import { accountOfPath, Link, useLocation } from '../routing.js'
+import { useIncidents } from './incident-strip.js'
 import { useAccount, useRights, useScope, useSession, withScope, type Rights } from './session.js'
 import { chooseTheme, useThemeChoice, type ThemeChoice } from './theme.js'
 
@@ -85,10 +86,22 @@ function Sections({ ofGateway }: { readonly ofGateway: boolean }) {
           >
             <Icon name={section.icon} />
             {isOfOne && section.path === ACCOUNTS ? 'Account' : section.name}
+            {section.path === '/operations' ? <IncidentDot /> : null}
           </Link>
         </li>
       ))}
     </ul>
+  )
+}
+
+/** Beside Operations while an upstream is out. */
+function IncidentDot() {
+  const open = useIncidents()?.open.length ?? 0
+  if (open === 0) return null
+  return (
+    <span className="incident-dot end">
+      <span className="unseen">{plural(open, 'incident')}</span>
+    </span>
   )
 }
 
