@@ -4,6 +4,7 @@
  */
 import { renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { factsOfFamily } from '../config/catalogue.js'
 import type { Catalogue, Config } from '../config/config.js'
 import { editCatalogue, type CatalogueEdit } from '../config/edit-catalogue.js'
 import { loadConfig, readCatalogue, readText, type Loaded } from '../config/load-config.js'
@@ -183,7 +184,8 @@ function catalogueOf(file: string, text: string): Catalogue {
   return catalogue
 }
 
-function planOf(entries: readonly JsonObject[], source: PriceSource): Plan {
+/** What a list changes in a catalogue with these entries. Own entries stay unchanged. */
+export function planOf(entries: readonly JsonObject[], source: PriceSource): Plan {
   const names = new Map<string, JsonObject>()
   for (const entry of entries) {
     const variants = Array.isArray(entry['variants']) ? entry['variants'] : []
@@ -199,7 +201,8 @@ function planOf(entries: readonly JsonObject[], source: PriceSource): Plan {
     const entry = names.get(model.id)
     if (entry === undefined) {
       added.push(model.id)
-      edits.push({ id: model.id, entry: sourced(model, source.name) })
+      const inherited = inheritedFacts(model.id, names)
+      edits.push({ id: model.id, entry: { ...inherited, ...sourced(model, source.name) } })
       continue
     }
     if (entry['id'] !== model.id) continue
@@ -217,6 +220,26 @@ function planOf(entries: readonly JsonObject[], source: PriceSource): Plan {
   })
   edits.push(...removed.map((id) => ({ id, entry: null })))
   return { edits, added, removed, changed, own }
+}
+
+/** Facts that are true of one id only. */
+const OF_ONE_ID = ['id', 'family', 'variants', 'created', 'shutdown', 'price', 'source', 'as_of']
+
+/**
+ * How the model of the longest id that this one extends with `-` is used, as `Catalogue.find` finds unknown
+ * ids: lists have prices and limits, and nothing of what a model refuses.
+ */
+function inheritedFacts(id: string, names: ReadonlyMap<string, JsonObject>): JsonObject {
+  for (let end = id.lastIndexOf('-'); end > 0; end = id.lastIndexOf('-', end - 1)) {
+    const entry = names.get(id.slice(0, end))
+    if (entry === undefined) continue
+    return Object.fromEntries(Object.entries(entry).filter(([fact]) => !OF_ONE_ID.includes(fact)))
+  }
+  const { callSignatures, systemInstruction } = factsOfFamily(id, '')
+  return {
+    ...(callSignatures === undefined ? {} : { call_signatures: callSignatures }),
+    ...(systemInstruction === undefined ? {} : { system_instruction: systemInstruction }),
+  }
 }
 
 function isOwn({ source }: JsonObject): boolean {

@@ -23,5 +23,5 @@ export function editCatalogue(text: string, edits: readonly CatalogueEdit[], asO
   })
   for (const { entry } of byId.values()) if (entry !== null) models.items.push(document.createNode(entry))
   if (document.get('as_of') === undefined) document.set('as_of', asOf)
-  return document.toString({ lineWidth: 0 })
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false })
 }

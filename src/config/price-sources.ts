@@ -31,6 +31,40 @@ export function sourceIn(value: unknown): PriceSource | null {
   return entries.length === 0 ? null : { name: 'litellm', models: distinct(entries.flatMap(litellmModel)) }
 }
 
+/**
+ * LiteLLM's models with what genai-prices adds: it decides what depends on the length of the prompt and on
+ * the date. Of other rates that differ, the higher one counts. For ids that end in `-latest` LiteLLM decides
+ * alone, because such names move. Models of genai-prices alone are left out: most are aliases, or retired.
+ */
+export function joinLists(litellm: PriceSource, genai: PriceSource): readonly SourceModel[] {
+  const byId = new Map(genai.models.map((model) => [model.id, model]))
+  return litellm.models.map((model): SourceModel => {
+    const other = byId.get(model.id)
+    const own = { ...model, source: litellm.name }
+    if (other === undefined || model.id.endsWith('-latest')) return own
+    const price = joinedPrice(objectOf(model['price']), other['price'] ?? null)
+    return { ...own, price, source: `${litellm.name}, ${genai.name}` }
+  })
+}
+
+function joinedPrice(price: JsonObject, other: JsonValue): JsonValue {
+  if (!Array.isArray(other)) return higherRates(price, objectOf(other))
+  const dated = other.filter(isObject)
+  const first = dated.findIndex(({ input, output }) => input === price['input'] && output === price['output'])
+  return dated.map((each, index) => (first === -1 || index === first ? higherRates(price, each) : each))
+}
+
+/** The members of both; of rates and prices of calls in both, the higher one. */
+function higherRates(price: JsonObject, other: JsonObject): JsonObject {
+  const joined: JsonObject = { ...other, ...price }
+  for (const [kind, rate] of Object.entries(price)) {
+    const theirs = other[kind]
+    if (typeof rate === 'number' && typeof theirs === 'number') joined[kind] = Math.max(rate, theirs)
+    if (kind === 'calls') joined[kind] = higherRates(objectOf(rate), objectOf(theirs))
+  }
+  return joined
+}
+
 function catalogueModel(entry: JsonObject): SourceModel[] {
   const [id, family] = [stringOf(entry['id']), stringOf(entry['family'])]
   return id === undefined || family === undefined ? [] : [{ ...entry, id, family }]
@@ -102,7 +136,7 @@ function litellmModel([key, value]: readonly [string, JsonValue | undefined]): S
     family,
     shutdown: stringOf(entry['deprecation_date']),
     context_window: tokens(entry['max_input_tokens']),
-    max_output_tokens: tokens(entry['max_output_tokens']),
+    max_output_tokens: entry['mode'] === 'embedding' ? 0 : tokens(entry['max_output_tokens']),
     embedding: entry['mode'] === 'embedding' ? true : undefined,
     vision: flag(entry['supports_vision']),
     audio_input: flag(entry['supports_audio_input']),

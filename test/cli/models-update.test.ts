@@ -6,7 +6,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { objectOf } from '../../src/base/json.js'
+import { parse } from 'yaml'
+import { arrayOf, objectOf } from '../../src/base/json.js'
 import { startGateway } from '../helpers/gateway.js'
 import { sluiceHere } from './session.js'
 
@@ -15,6 +16,7 @@ const CATALOGUE = `as_of: 2026-11-20
 models:
   - id: house # kept
     family: openai
+    system_role: developer
     price: { input: 1, output: 2 }
   - { id: fixed, family: openai, source: own, price: { input: 1, output: 2 } }
   - { id: old, family: openai, source: litellm, price: { input: 1, output: 2 } }
@@ -131,4 +133,22 @@ void t.test('the cost of keys, and the file of a configuration with the shipped 
   const { keys } = objectOf(JSON.parse(out))
   t.match(keys, [{ key_id: /^key_/, before_usd: Number, after_usd: Number }])
   t.match((await sluiceHere([...args, '--dry-run'])).out, /These keys' cost changes by\n {2}key_\S+ \$/)
+})
+
+void t.test('a new model whose id extends a known one has its facts of use, and not its price', async (t) => {
+  const { catalogue, from } = place(t, JSON.stringify({ 'house-2': entry(7) }))
+  const { status } = await sluiceHere(['models', 'update', '--from', from, '--catalogue', catalogue])
+  t.equal(status, 0)
+  const { models } = objectOf(parse(readFileSync(catalogue, 'utf8')))
+  t.match(
+    arrayOf(models)
+      .map(objectOf)
+      .find(({ id }) => id === 'house-2'),
+    {
+      family: 'openai',
+      system_role: 'developer',
+      price: { input: 7, output: 4 },
+      source: 'litellm',
+    },
+  )
 })

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
-import { sourceIn, type SourceModel } from '../../src/config/price-sources.js'
+import { joinLists, sourceIn, type SourceModel } from '../../src/config/price-sources.js'
 import { isObject, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 
 /** The day of the comparison. */
@@ -56,7 +56,7 @@ void t.test('own prices and the two lists differ only where it is decided', (t) 
   const lists = ['litellm', 'genai-prices'].map((name) => [name, listOf(name)] as const)
   const found: string[] = []
   let [compared, tiered] = [0, 0]
-  for (const { id: name, price } of entries) {
+  for (const { id: name, price, source } of entries) {
     const id = stringOf(name) ?? ''
     const own = heldOf(price)
     if (Object.keys(objectOf(own['service_tiers'] ?? {})).includes('batch')) tiered += 1
@@ -71,6 +71,9 @@ void t.test('own prices and the two lists differ only where it is decided', (t) 
       ]
       for (const [kind, ours, theirs] of pairs) {
         if (theirs === undefined || theirs === ours) continue
+        // Of lists that differ, the entry has the higher rate; names that end in `-latest` move.
+        const isHigher = typeof ours === 'number' && typeof theirs === 'number' && ours > theirs
+        if (source !== undefined && (isHigher || id.endsWith('-latest'))) continue
         found.push(
           `${id} ${kind}: own ${ours === undefined ? 'none' : JSON.stringify(ours)}, ${name} ${JSON.stringify(theirs)}`,
         )
@@ -178,3 +181,45 @@ void t.test('genai-prices: exact names only, dates without hours, steps of the l
   for (const other of [null, 1, [], {}, { models: 1 }, [{ id: 'x' }]]) t.equal(sourceIn(other), null)
   t.end()
 })
+
+void t.test(
+  'joined lists have the dates and lengths of genai-prices, and of other rates the higher one',
+  (t) => {
+    const listOf = (name: string, models: readonly SourceModel[]) => ({ name, models })
+    const litellm = listOf('litellm', [
+      { id: 'a', family: 'xai', price: { input: 1, output: 5, service_tiers: { batch: 0.5 } } },
+      { id: 'b', family: 'xai', price: { input: 1, output: 2, service_tiers: { batch: 0.5 } } },
+      { id: 'c-latest', family: 'xai', price: { input: 1, output: 2 } },
+    ])
+    const long = { above_input_tokens: 200_000, input: 4, output: 8 }
+    const genai = listOf('genai-prices', [
+      { id: 'a', family: 'xai', price: { input: 2, output: 4, long_context: long } },
+      {
+        id: 'b',
+        family: 'xai',
+        price: [
+          { input: 1, output: 2 },
+          { from: '2027-01-01', input: 3, output: 6 },
+        ],
+      },
+      { id: 'c-latest', family: 'xai', price: { input: 9, output: 9 } },
+      { id: 'alias', family: 'xai', price: { input: 9, output: 9 } },
+    ])
+    const source = 'litellm, genai-prices'
+    const service_tiers = { batch: 0.5 }
+    t.strictSame(joinLists(litellm, genai), [
+      { id: 'a', family: 'xai', price: { input: 2, output: 5, long_context: long, service_tiers }, source },
+      {
+        id: 'b',
+        family: 'xai',
+        price: [
+          { input: 1, output: 2, service_tiers },
+          { from: '2027-01-01', input: 3, output: 6 },
+        ],
+        source,
+      },
+      { id: 'c-latest', family: 'xai', price: { input: 1, output: 2 }, source: 'litellm' },
+    ])
+    t.end()
+  },
+)

@@ -33,7 +33,7 @@ export type Probed =
 const LOW_DETAIL_TOKENS = 2_900
 
 /** What a request needs to be sent. */
-export interface Probing {
+interface Probing {
   readonly gateway: RehearsalGateway
   readonly format: Format
   readonly ceiling: CostCeiling

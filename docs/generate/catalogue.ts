@@ -1,0 +1,61 @@
+/**
+ * Writes the models of the kept lists, `config/prices-*.json`, into the shipped catalogue; own entries stay.
+ * `npm run catalogue` runs it after a list has changed. With paths of LiteLLM's own JSON or of genai-prices'
+ * JSON as arguments, it first replaces the kept lists with those.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
+import { planOf } from '../../src/cli/models-update.js'
+import { editCatalogue } from '../../src/config/edit-catalogue.js'
+import { joinLists, sourceIn, type PriceSource, type SourceModel } from '../../src/config/price-sources.js'
+
+const CATALOGUE = 'config/models.yaml'
+/** Vendors that serve models of other makers, whose price with another vendor differs. */
+const HOSTS = ['cerebras', 'groq']
+const MAKERS = { openai: 'gpt', anthropic: 'claude', google: 'gemini' }
+
+function fileOf(name: string): string {
+  return `config/prices-${name}.json`
+}
+
+function read(file: string): JsonObject {
+  const value: unknown = JSON.parse(readFileSync(file, 'utf8'))
+  return isObject(value) ? value : {}
+}
+
+function listIn(file: string): PriceSource {
+  const source = sourceIn(JSON.parse(readFileSync(file, 'utf8')))
+  if (source === null) throw new Error(`${file} has none of the known forms`)
+  return source
+}
+
+function isOfItsMaker({ id, family }: SourceModel): boolean {
+  if (HOSTS.includes(family) || (family === 'perplexity' && !id.startsWith('sonar'))) return false
+  return Object.entries(MAKERS).every(([maker, start]) => family === maker || !id.startsWith(`${start}-`))
+}
+
+for (const file of process.argv.slice(2)) {
+  const { name, models } = listIn(file)
+  const list = { source: name, from: read(fileOf(name))['from'], as_of: today(), models }
+  writeFileSync(fileOf(name), `${JSON.stringify(list, null, 2)}\n`)
+}
+const asOf = stringOf(read(fileOf('litellm'))['as_of']) ?? today()
+/** Not retired, and with limits: those without are no models for text. */
+const isServed = ({ shutdown, context_window: context, max_output_tokens: output }: SourceModel): boolean =>
+  (stringOf(shutdown) ?? '9999') > asOf && context !== undefined && output !== undefined
+const models = joinLists(listIn(fileOf('litellm')), listIn(fileOf('genai-prices')))
+  .filter(isServed)
+  .filter(isOfItsMaker)
+const text = readFileSync(CATALOGUE, 'utf8')
+const entries = arrayOf(objectOf(parse(text))['models']).map(objectOf)
+const { edits, added, changed, own } = planOf(entries, { name: 'lists', models })
+const dated = edits.map(({ id, entry }) => ({ id, entry: entry === null ? null : { ...entry, as_of: asOf } }))
+if (dated.length > 0) writeFileSync(CATALOGUE, editCatalogue(text, dated, asOf))
+process.stdout.write(
+  `${added.length} added, ${changed.length} facts changed, ${own.length} own entries differ\n`,
+)
+
+function today(): string {
+  return new Date().toISOString().slice(0, 10)
+}
