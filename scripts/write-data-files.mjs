@@ -4,11 +4,15 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 
 /**
- * Writes what the program reads at run time beside the compiled sources in `outdir`: the SQL and Lua files of the
- * stores, the digests of common passwords, and the shipped catalogue as JSON with the hash of its text (src/config/load-config.ts).
+ * Writes what the program reads at run time beside the compiled sources in `outdir`: the SQL and Lua files of
+ * the stores, the digests of common passwords, and the shipped catalogue as JSON with the hash of its text
+ * (src/config/load-config.ts).
  */
 export function writeDataFiles(outdir) {
-  const files = ['store/sqlite/schema.sql', 'store/sqlite/migrations', 'store/redis/scripts']
+  const files = [
+    ...['store/sqlite/schema.sql', 'store/sqlite/migrations', 'store/redis/scripts'],
+    ...['archive/clickhouse/schema.sql', 'archive/clickhouse/distributed.sql', 'archive/postgres/schema.sql'],
+  ]
   for (const path of [...files, 'accounts/common-passwords.txt']) {
     cpSync(join('src', path), join(outdir, path), { recursive: true })
   }

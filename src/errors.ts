@@ -89,6 +89,11 @@ export const ERRORS = {
   ),
   bug: gatewayRow(500, 'An unexpected exception; the log contains it under the request id.'),
   store_unavailable: gatewayRow(503, 'The store is unavailable, so keys cannot be checked.', 'by-client'),
+  archive_unavailable: gatewayRow(
+    503,
+    'The archive does not reply, so what has left the store cannot be read; requests are not affected. Dashboard, admin API and commands only.',
+    'by-client',
+  ),
   store_unconfirmed: gatewayRow(
     503,
     'The change took effect in the primary store, but no replica has confirmed it yet: a failover now could undo it. Repeating it is safe. Dashboard and commands only.',

@@ -8,6 +8,7 @@ import wabt from 'wabt'
 import type { Catalogue } from '../../src/config/config.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import { packageVersion } from '../../src/config/package-file.js'
+import { archivePage } from './archive-page.js'
 import { cliPage } from './cli-page.js'
 import { withClientsTable } from './clients-table.js'
 import { configurationPage, editorSchema } from './configuration-pages.js'
@@ -40,6 +41,7 @@ async function stringScanProgram(): Promise<string> {
 /** All generated files; a test checks that each is current. */
 export const GENERATED: readonly GeneratedFile[] = [
   { path: 'config/schema.json', make: editorSchema },
+  { path: 'docs/reference/archive.md', make: archivePage },
   { path: 'docs/reference/cli.md', make: cliPage },
   { path: 'docs/reference/configuration.md', make: configurationPage },
   { path: 'docs/reference/dialects.md', make: () => dialectsPage(shippedCatalogue()) },

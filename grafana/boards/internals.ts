@@ -253,6 +253,34 @@ function store(): Row['panels'] {
       ],
     }),
     series({
+      title: 'Entries that wait for the archive',
+      description:
+        'In the store, until the archive has confirmed them (`archive`). Empty without an archive.',
+      unit: 'short',
+      width: 12,
+      queries: [
+        query(max(gauge('sluice_archive_rows_waiting')), 'Entries'),
+        query(max(gauge('sluice_archive_up')), 'Archive takes entries (1)'),
+      ],
+      runbook: ['Archive behind'],
+    }),
+    series({
+      title: 'Age of the oldest entry that waits for the archive',
+      description: 'Views of what has left the store need the archive (`sluice_archive_up`).',
+      unit: 's',
+      width: 12,
+      thresholds: { warn: 300, bad: 900 },
+      queries: [query(max(gauge('sluice_archive_lag_seconds')), 'Age')],
+      runbook: ['Archive behind'],
+    }),
+    series({
+      title: 'Entries moved to the archive',
+      description: 'By result; dropped ones are in the file `archive/refused` of the spool folder.',
+      unit: 'short',
+      width: 12,
+      queries: [query(sum(rate('sluice_archive_rows_total', GATEWAY), 'result'), '{{result}}')],
+    }),
+    series({
       title: 'Ledger entries leave Redis in',
       description:
         'The time until the oldest entries leave before `ledger.keep_days`, at the rate of the last 24 hours.',

@@ -26,6 +26,7 @@ import { unmatchedRules, selectsSubjects } from '../limits/unmatched-rules.js'
 import { loadPlugins, PluginError } from '../policy/plugins.js'
 import { openStore } from '../store/open-store.js'
 import { isRedisUrl } from '../store/store-address.js'
+import { withArchive } from './check-archive.js'
 import { valueNotes } from './check-values.js'
 import { configOption, declare } from './command.js'
 import { Budgets, hasBudget, termsText } from './explain/explain-budgets.js'
@@ -280,12 +281,16 @@ Notes list settings that are allowed but may be mistakes: API keys that are not 
 text, variables without braces, suspicious URLs, routes that can never match, settings without effect,
 limits for accounts, keys and labels that the store does not have, models that no budget can bound, values that
 are probably in another unit, models that are listed nowhere, and dialects that do not fit their host.
+An archive is connected to, and its tables and rights are compared.
 If a gateway runs with the file, the changes that need a restart are listed as well.`,
     exitStatus: '0 the file is valid, 1 it is not (with --strict also if there are notes), 2 wrong usage.',
     example: 'sluice check --config config/gateway.yaml',
   })
     .addOption(configOption())
-    .option('--no-store', 'do not open the store to look for the accounts, keys and labels of limits')
+    .option(
+      '--no-store',
+      'do not open the store to look for the accounts, keys and labels of limits, nor the archive',
+    )
     .option('--strict', 'treat notes as errors: exit 1 if there are any')
     .option('--losses', "add notes on what a route's targets of another dialect lose or refuse of a request")
     .option(
@@ -293,9 +298,15 @@ If a gateway runs with the file, the changes that need a restart are listed as w
       'print one JSON object: { ok, file, errors: [{ file, line, column, path, message, suggestion }] }, and for a valid file file_hash, upstreams, routes, models, unbounded (models whose cost a budget cannot bound), notes, and needs_restart; with --strict, errors contains the notes',
     )
     .action(async ({ config, strict, losses, json, store }) => {
-      const loaded = await withPlugins(loadConfig(config, process.env))
+      const valid = await withPlugins(loadConfig(config, process.env))
+      const archive = store ? await withArchive(valid) : { loaded: valid, notes: [] }
+      const { loaded } = archive
       const notes = loaded.ok
-        ? [...notesOf(loaded, losses === true), ...(store ? await storeNotes(loaded.config) : [])]
+        ? [
+            ...notesOf(loaded, losses === true),
+            ...(store ? await storeNotes(loaded.config) : []),
+            ...archive.notes,
+          ]
         : []
       const isAccepted = loaded.ok && !(strict && notes.length > 0)
       const found = { loaded, notes, isAccepted, restart: await restartSettingsOf(loaded) }

@@ -6,6 +6,7 @@ export const COMMANDS: Record<string, () => Promise<CommandUnknownOpts>> = {
   accounts: async () => (await import('./accounts.js')).command(),
   'admin-tokens': async () => (await import('./admin-tokens.js')).command(),
   apply: async () => (await import('./apply/apply.js')).command(),
+  archive: async () => (await import('./archive.js')).command(),
   audit: async () => (await import('./audit.js')).command(),
   backup: async () => (await import('./backup.js')).command(),
   cache: async () => (await import('./cache.js')).command(),

@@ -2,6 +2,7 @@
  * Shared parts of commands that work on the store: opening it, finding an account, printing lines. They read
  * only `store`, `plans` and the names of models and upstreams of the configuration.
  */
+import { withArchive } from '../archive/archived-ledger.js'
 import type { Account } from '../accounts/account.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
 import type { Plans } from '../accounts/plans.js'
@@ -113,12 +114,13 @@ export async function withStore(
   protectSecrets(secretsOf(config))
   const warn = (message: string): void => terminal.err(`sluice: ${message}`)
   return reporting(terminal, async () => {
-    const store = await openExpectedStore({
+    const own = await openExpectedStore({
       url,
       folder: ledger.spool,
       warn,
       mustExist: mustExist && !isRedisUrl(url),
     })
+    const store = withArchive(own, () => config)
     try {
       const names = { upstreams, companies, models, identities }
       const { dashboard, server, limits } = config

@@ -19,6 +19,7 @@ import type {
 } from './schema/small-sections-schema.js'
 import type { GuardrailConfig } from './schema/guardrails-schema.js'
 import type { WorkloadIdentity } from './schema/identity-schema.js'
+import type { archiveOf } from './schema/archive-schema.js'
 import type { afterDisconnectSchema, ledgerOf } from './schema/ledger-schema.js'
 import type { LimitConfig, limitingOf } from './schema/limits-schema.js'
 import type { RecordConfig } from './schema/record-schema.js'
@@ -72,6 +73,9 @@ type MetricsConfig = Readonly<ReturnType<typeof metricsOf>>
 
 /** Limits on reading replies after the client has disconnected. */
 type AfterDisconnectConfig = Section<z.output<typeof afterDisconnectSchema>>
+
+/** The database that keeps entries and sums for long. */
+export type ArchiveConfig = Immutable<NonNullable<ReturnType<typeof archiveOf>>>
 
 /** Retention of ledger entries, and the spool (an absolute path) while the store is unavailable. */
 export type LedgerConfig = Readonly<ReturnType<typeof ledgerOf>>
@@ -147,6 +151,8 @@ export interface Config {
   readonly onLoss: z.output<typeof onLossSchema>
   readonly afterDisconnect: AfterDisconnectConfig
   readonly ledger: LedgerConfig
+  /** Null: the store keeps all. */
+  readonly archive: ArchiveConfig | null
   /** Whether a user message may be inserted before a leading assistant message. */
   readonly allowSyntheticUser: boolean
   readonly fetchMedia: FetchMediaConfig

@@ -17,6 +17,7 @@ import {
   type AbortConfig,
   type IdentityConfig,
   type PlatformConfig,
+  type ArchiveConfig,
   type RouteConfig,
   type ShadowConfig,
   type TargetName,
@@ -69,6 +70,7 @@ export function shownConfig(config: Config): JsonObject {
     on_loss: config.onLoss,
     after_disconnect: snakeKeys(config.afterDisconnect),
     ledger: snakeKeys(config.ledger),
+    archive: config.archive === null ? null : maskedArchive(config.archive),
     allow_synthetic_user: config.allowSyntheticUser,
     fetch_media: snakeKeys(config.fetchMedia),
     upstreams: mapValues(config.upstreams, maskedUpstream),
@@ -114,6 +116,10 @@ export function maskedStore(store: string): string {
     .replace(/\bsentinel_password=([^&]*)/, (_, secret: string) => {
       return `sentinel_password=${masked(secret)}`
     })
+}
+
+function maskedArchive({ folder: _, settings, ...archive }: ArchiveConfig): JsonObject {
+  return { ...snakeKeys(archive), url: maskedProxy(archive.url), settings: { ...settings } }
 }
 
 function maskedNotify({ url, secret, ...rest }: NotifyConfig): JsonObject {

@@ -11,6 +11,7 @@ import { repositoryDocs } from './package-file.js'
 import type { Finding, Path, ReportFinding } from './config-problem.js'
 import { checkGuardrails, pluginsOf } from './check-guardrails.js'
 import { checkRoutes } from './check-routes.js'
+import { archiveOf, checkArchive } from './schema/archive-schema.js'
 import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
 import { guardrailsOf } from './schema/guardrails-schema.js'
 import { ledgerOf } from './schema/ledger-schema.js'
@@ -49,6 +50,7 @@ export function resolveConfig(
   checkIdentities(values.identity, context, report)
   checkRoutes(values.routes, Object.keys(values.upstreams), report)
   checkLimits(values, report)
+  checkArchive(values.archive, report)
   checkGuardrails(values, report)
   const plugins = pluginsOf(values.plugins, context, report)
   const ownRuled = Object.entries(values.guardrails)
@@ -107,6 +109,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): O
     onLoss: values.on_loss,
     afterDisconnect: section(shape.after_disconnect.unwrap(), values.after_disconnect),
     ledger: ledgerOf(values.ledger, context.folder, store),
+    archive: archiveOf(values.archive, context.folder),
     allowSyntheticUser: values.allow_synthetic_user,
     fetchMedia: section(shape.fetch_media.unwrap(), values.fetch_media),
     record: recordOf(values.record, context.folder),

@@ -13,6 +13,8 @@ interface LedgerWriterOptions {
   readonly ledger: Pick<Ledger, 'settle' | 'append' | 'expire' | 'prune' | 'fitMemory'>
   readonly spool: Spool
   readonly settings: () => LedgerConfig
+  /** Whether there is an archive: entries that wait for it are not removed. */
+  readonly isArchived?: () => boolean
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>
   /**
    * The owner of the key with this digest; null if there is no such key. Rejects while the store is
@@ -329,7 +331,8 @@ export class LedgerWriter {
   private async prune(): Promise<void> {
     if (performance.now() - this.prunedMs < PRUNE_MS) return
     this.prunedMs = performance.now()
-    await this.options.ledger.prune(retentionAt(Date.now(), this.options.settings()))
+    const { ledger, settings, isArchived } = this.options
+    await ledger.prune({ ...retentionAt(Date.now(), settings()), isArchived: isArchived?.() ?? false })
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { roleOf, type Account } from '../accounts/account.js'
+import { withArchive } from '../archive/archived-ledger.js'
 import { accountPart } from '../accounts/authentication/authentication-result.js'
 import { NO_LABELS } from '../accounts/labels.js'
 import { type ServerConfig, type Snapshot, type TelemetryConfig, shownHash } from '../config/config.js'
@@ -120,15 +121,16 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
   mails.adopt(snapshot.config.smtp)
   const mail = mails.send.bind(mails)
   let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
+  const joint = withArchive(store, () => current.config)
   const dashboard = new LazyDashboard({
-    ...{ store, log, snapshot: () => current, mail, ...statusSources(options) },
+    ...{ store: joint, log, snapshot: () => current, mail, ...statusSources(options) },
     fleet: () => fleet.members,
     chat: ({ req, res }, { account, ancestors, path }) =>
       gateway.handleAs(req, res, playgroundOf(account, ancestors, path)),
     addressOf: (req) => proxies.addressOf(req),
   })
   const admin = new LazyAdminApi({
-    ...{ listen: 'data', openStore: () => store, log, snapshot: () => current, mail },
+    ...{ listen: 'data', openStore: () => joint, log, snapshot: () => current, mail },
     configControl: statusSources(options).configControl,
     addressOf: (req) => proxies.addressOf(req),
   })
@@ -176,7 +178,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
       for (const timer of [probe.timer, removal]) clearInterval(timer)
       await Promise.all([dashboard.close(), fleet.close(), mails.close()])
       await gateway.close()
-      await release(parts, store)
+      await release(parts, joint)
     },
   }
 }

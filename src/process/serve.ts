@@ -6,7 +6,7 @@
 import cluster from 'node:cluster'
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { generationFields, type Snapshot } from '../config/config.js'
+import { generationFields, type Config, type Snapshot } from '../config/config.js'
 import type { ConfigSource } from '../config/generations/config-source.js'
 import { openConfig } from '../config/generations/config-at-start.js'
 import type { Env } from '../config/load-config.js'
@@ -19,6 +19,7 @@ import { FirstValues } from '../observe/metrics/key-label-metrics.js'
 import { Metrics } from '../observe/metrics/metrics.js'
 import { newSealSecret } from '../store/seal.js'
 import { runPrimary, type Primary } from './cluster/primary.js'
+import { ArchiveRunner, archiveHealth } from '../archive/start-archive.js'
 import type { DataPlane } from './data-plane.js'
 import { LazyAdminApi } from './lazy-admin-api.js'
 import { watchErrorRate } from './error-rate-watch.js'
@@ -40,6 +41,7 @@ interface Opened {
   readonly refused: () => GatewayStatus['refused']
   readonly manager: ServiceManager
   readonly notifier: Notifier
+  readonly archive: ArchiveRunner
 }
 
 /**
@@ -65,9 +67,18 @@ export async function serve(path: string, env: Env): Promise<void> {
   for (const folder of dataFolders(config.store, config.ledger.spool)) {
     makePrivate(folder, (reason) => log.warn('store', { reason }))
   }
+  const refusal = config.archive === null ? null : await archiveRefusalOf(config)
+  if (refusal !== null) {
+    await Promise.all([source.close(), log.flush()])
+    throw new Error(`the gateway cannot start: ${refusal}`)
+  }
   const manager = serviceManager(env, log)
   const notifier = new Notifier(source, log, metrics)
-  const opened = { source, log, metrics, refused: lastRefusal(source), manager, notifier }
+  const archive = new ArchiveRunner({
+    warn: (reason) => log.warn('archive', { reason }),
+    onState: (state) => metrics.gauges.archive(state),
+  })
+  const opened = { source, log, metrics, refused: lastRefusal(source), manager, notifier, archive }
   const serving = (): void => {
     manager.ready(`Serving generation ${String(source.current().generation)}`)
   }
@@ -83,6 +94,7 @@ export async function serve(path: string, env: Env): Promise<void> {
     })
   })
   const { port, opsPort } = await (config.server.workers === 1 ? inOneProcess(opened) : inWorkers(opened))
+  archive.adopt(source.current().config)
   await source.announce({ opsHost: config.server.opsHost, opsPort })
   serving()
   log.info('sluice serves', {
@@ -95,13 +107,19 @@ export async function serve(path: string, env: Env): Promise<void> {
   })
 }
 
+/** Loaded only if there is an archive. */
+async function archiveRefusalOf(config: Config): Promise<string | null> {
+  const { archiveRefusal } = await import('../archive/check-at-start.js')
+  return archiveRefusal(config)
+}
+
 interface Ports {
   readonly port: number
   readonly opsPort: number
 }
 
 async function inOneProcess(opened: Opened): Promise<Ports> {
-  const { source, log, metrics, refused, manager, notifier } = opened
+  const { source, log, metrics, refused, manager, notifier, archive } = opened
   const onDrain = (): void => manager.stopping()
   // The data plane is most of the code; a primary does not load it.
   const loading = import('./serve-alone.js')
@@ -109,13 +127,19 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
   const ops = await openOpsPort(opened, {
     metrics: (format) => metrics.text(format),
     ready: () =>
-      readyPage(source, plane?.ready() ?? { ready: false, degraded: [], checks: { listener: 'not open' } }),
+      readyPage(
+        source,
+        withArchive(
+          plane?.ready() ?? { ready: false, degraded: [], checks: { listener: 'not open' } },
+          archive,
+        ),
+      ),
     recentRequests: () => Promise.resolve(plane?.recentHeads() ?? []),
     workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
     canaries: () => plane?.canaries() ?? [],
   })
   const closed = async (): Promise<void> => {
-    await Promise.all([ops.close(), closeBoth(source, notifier)])
+    await Promise.all([ops.close(), closeAll(opened)])
   }
   try {
     const { serveAlone } = await loading
@@ -124,7 +148,11 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
     const running = await serveAlone(parts)
     plane = running
     source.validateWith((snapshot) => running.tryOut(snapshot))
-    followConfig(source, { log, metrics, apply: (snapshot) => running.adopt(snapshot) })
+    const apply = (snapshot: Snapshot): void => {
+      running.adopt(snapshot)
+      archive.adopt(snapshot.config)
+    }
+    followConfig(source, { log, metrics, apply })
     watchErrorRate({ source, notify: notifier.send, metrics: () => metrics.text() })
     return { port: running.port, opsPort: ops.port }
   } catch (error) {
@@ -136,7 +164,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
 const NOT_STARTED: Readiness = { ready: false, degraded: [], checks: { workers: 'not started' } }
 
 async function inWorkers(opened: Opened): Promise<Ports> {
-  const { source, log, metrics, manager, notifier } = opened
+  const { source, log, metrics, manager, notifier, archive } = opened
   const { config } = source.current()
   const shared = {
     sealSecret: newSealSecret(),
@@ -153,7 +181,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
     ready: () => {
       const readiness = primary?.ready() ?? NOT_STARTED
       const checks = { ...readiness.checks, canaries: canaries.text }
-      return readyPage(source, { ...readiness, checks })
+      return readyPage(source, withArchive({ ...readiness, checks }, archive))
     },
     recentRequests: () => primary?.recent() ?? Promise.resolve([]),
     canaries: () => canaries.states(),
@@ -178,12 +206,13 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       answer: (request) => replyToWorker(request, opened, { canaries, fleet, firstValues }),
       onRestartSignal: () => restarts?.request(),
       onDrain: () => manager.stopping(),
-      closed: () => closeBoth(source, notifier),
+      closed: () => closeAll(opened),
     })
     primary = fleet
     restarts = rollingRestarts({ ...opened, fleet, ops, shared })
     source.validateWith((snapshot) => fleet.tryOut(payloadOf(snapshot, shared)))
     const apply = (snapshot: Snapshot): void => {
+      archive.adopt(snapshot.config)
       canaries.adopt(snapshot)
       fleet.publish(payloadOf(snapshot, shared))
     }
@@ -227,8 +256,15 @@ async function replyToWorker(
   return gatewayStatusOf(await fleet.metrics(), refused(), canaries.states())
 }
 
-async function closeBoth(source: ConfigSource, notifier: Notifier): Promise<void> {
-  await Promise.all([source.close(), notifier.close()])
+async function closeAll({ source, notifier, archive }: Opened): Promise<void> {
+  await Promise.all([source.close(), notifier.close(), archive.close()])
+}
+
+/** The readiness with the health of the archive, which never makes a gateway unready. */
+function withArchive(readiness: Readiness, { state }: ArchiveRunner): Readiness {
+  const archive = archiveHealth(state)
+  if (archive === null) return readiness
+  return { ...readiness, checks: { ...readiness.checks, archive } }
 }
 
 /** Pages of the ops port besides the configuration. */
@@ -245,7 +281,9 @@ async function openOpsPort(opened: Opened, { canaries, ...pages }: OpsPages): Pr
     async openStore() {
       // A primary that does not serve the API loads no store.
       const { openObservedStore } = await import('./store-services.js')
-      return openObservedStore(source.current(), log, metrics)
+      const store = await openObservedStore(source.current(), log, metrics)
+      const { withArchive: joined } = await import('../archive/archived-ledger.js')
+      return joined(store, () => source.current().config)
     },
     configControl: localConfigControl(source, log),
     addressOf: (req) => req.socket.remoteAddress ?? '',

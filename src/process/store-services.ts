@@ -4,7 +4,7 @@
 import { accountPart } from '../accounts/authentication/authentication-result.js'
 import { Authenticator } from '../accounts/authentication/authenticator.js'
 import { labelsText, NO_LABELS } from '../accounts/labels.js'
-import type { LedgerConfig, LimitingConfig, Snapshot } from '../config/config.js'
+import type { Config, LimitingConfig, Snapshot } from '../config/config.js'
 import { OwnedObjects } from '../gateway/objects/owned-objects.js'
 import type { Services } from '../gateway/pipeline.js'
 import { Escrow } from '../gateway/reasoning/escrow.js'
@@ -110,7 +110,7 @@ export async function partsOf(
     },
   })
   const limiter = newLimiter(store.ledger, () => current().config.limiting, observers)
-  const ledgerWriter = openLedgerWriter(store, () => current().config.ledger, observers)
+  const ledgerWriter = openLedgerWriter(store, () => current().config, observers)
   const objects = new OwnedObjects({ store: store.providerObjects, now: () => Date.now() })
   const cacheStore = { store, secret: cacheOptions.secret }
   return { authenticator, escrow, responses, objects, limiter, ledgerWriter, cacheStore }
@@ -196,10 +196,10 @@ export function removingEndedKeys(store: Store): NodeJS.Timeout {
 
 function openLedgerWriter(
   store: Pick<Store, 'ledger' | 'findKey'>,
-  settings: () => LedgerConfig,
+  config: () => Pick<Config, 'ledger' | 'archive'>,
   { log, metrics }: Observers,
 ): LedgerWriter {
-  const { spool, spoolMaxBytes } = settings()
+  const { spool, spoolMaxBytes } = config().ledger
   return new LedgerWriter({
     ledger: store.ledger,
     spool: new Spool(spool, spoolMaxBytes),
@@ -210,7 +210,8 @@ function openLedgerWriter(
       const { accountPath = null } = accountPart(found.account, found.ancestors ?? [])
       return { keyId, accountId, labels: labelsText(labels), accountPath }
     },
-    settings,
+    settings: () => config().ledger,
+    isArchived: () => config().archive !== null,
     log,
     onRow: (kind, rows) => metrics.usageRow(kind, rows),
     onMemory: (memory) => metrics.gauges.ledgerMemory(memory),

@@ -7,6 +7,7 @@
  * reservation by the actual usage and writes the entry, in one atomic step. All times are the engine's: Redis
  * has its own clock, SQLite uses the machine's.
  */
+import type { ArchiveFeed } from './archive-feed.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import type { BudgetKind, QuotaKind, WindowKind } from '../base/limit-members.js'
 import type {
@@ -157,6 +158,8 @@ export interface Retention {
   readonly entriesBeforeMs: number
   readonly hoursBeforeMs: number
   readonly daysBeforeMs: number
+  /** Entries that wait for the archive stay. */
+  readonly isArchived?: boolean
 }
 
 /** How much memory entries may use. */
@@ -183,6 +186,8 @@ export interface LedgerMemory {
  * does not reply.
  */
 export interface Ledger {
+  /** What the store does for the archive. */
+  readonly archive: ArchiveFeed
   /**
    * Checks all demands and takes all or none, in one atomic step. If it takes them, the reservation survives
    * this process. A request id that was admitted before changes nothing and is `admitted` again.

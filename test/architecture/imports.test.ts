@@ -23,6 +23,7 @@ const ROWS: readonly (readonly string[])[] = [
   [
     'formats/wire',
     'accounts/account',
+    'archive/archive-address',
     'accounts/allowed-models',
     'accounts/names',
     'config/bounded-file',
@@ -58,7 +59,7 @@ const ROWS: readonly (readonly string[])[] = [
     'observe/webhooks',
     'store',
   ],
-  ['policy', 'usage'],
+  ['policy', 'archive', 'usage'],
   ['gateway', 'dashboard'],
   ['process'],
   ['cli'],
@@ -131,6 +132,9 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@aws-sdk/credential-providers': [/^gateway\/upstreams\/identities\/credential-sources\.ts$/],
   '@azure/identity': [/^gateway\/upstreams\/identities\/credential-sources\.ts$/],
   'google-auth-library': [/^gateway\/upstreams\/identities\/credential-sources\.ts$/],
+  // Loaded only if an archive is configured.
+  '@clickhouse/client': [/^archive\/clickhouse\/clickhouse-engine\.ts$/],
+  pg: [/^archive\/postgres\/postgres-engine\.ts$/],
   // Commander with the types of its options.
   '@commander-js/extra-typings': [/^cli\//],
   '@node-rs/argon2': [/^accounts\/password\.ts$/],

@@ -3,6 +3,7 @@
  * editors and `docs/reference/configuration.md` are generated from this schema.
  */
 import * as z from 'zod'
+import { archiveSchema } from './archive-schema.js'
 import { cacheSchema } from './cache-schema.js'
 import { dashboardSchema } from './dashboard-schema.js'
 import {
@@ -87,6 +88,11 @@ export const fileSchema = z.strictObject({
     .prefault({})
     .describe('Limits on reading replies after the client has disconnected.'),
   ledger: ledgerSchema.prefault({}).describe('The record of what each request used and cost.'),
+  archive: archiveSchema
+    .optional()
+    .describe(
+      'A database that keeps the entries and sums of years, while the store keeps those of the last hours. Without it the store keeps all.',
+    ),
   allow_synthetic_user: z
     .boolean()
     .default(false)

@@ -26,7 +26,16 @@ import { makeLink, type LinkParts, type NewLink } from './sign-in/links.js'
 export interface Services extends LinkParts {
   readonly ledger: Pick<
     Ledger,
-    'sums' | 'cells' | 'entries' | 'entry' | 'keyUse' | 'groupUse' | 'lastUse' | 'limitStates' | 'memory'
+    | 'archive'
+    | 'sums'
+    | 'cells'
+    | 'entries'
+    | 'entry'
+    | 'keyUse'
+    | 'groupUse'
+    | 'lastUse'
+    | 'limitStates'
+    | 'memory'
   >
   readonly sessions: Sessions
   readonly passwords: PasswordQueue
@@ -61,12 +70,19 @@ export async function usageIn(
   asked: AskedRange,
 ): Promise<ExactUsage> {
   const nowMs = now()
-  const { keepDays, hoursDays, maxMemory: max } = snapshot().config.ledger
+  const { archive, ledger: settings } = snapshot().config
+  const { keepDays, maxMemory: max } = settings
   // Entries that leave memory early are those before the oldest one.
   const memory = await ledger.memory({ max, keepDays })
   const leftMs = memory === null || memory.fullInMs === null ? null : memory.oldestAtMs
-  const entriesMs = Math.max(nowMs - keepDays * DAY_MS, leftMs ?? 0)
-  return new ExactUsage(ledger, rangeOf(asked, nowMs, { entriesMs, hoursMs: nowMs - hoursDays * DAY_MS }))
+  const kept =
+    archive === null
+      ? {
+          entriesMs: Math.max(nowMs - keepDays * DAY_MS, leftMs ?? 0),
+          hoursMs: nowMs - settings.hoursDays * DAY_MS,
+        }
+      : { entriesMs: nowMs - archive.keepDays * DAY_MS, hoursMs: nowMs - archive.sumsDays * DAY_MS }
+  return new ExactUsage(ledger, rangeOf(asked, nowMs, kept))
 }
 
 /** The account of a chat, those above it, and the path on the data plane. */

@@ -33,6 +33,15 @@ interface CredentialGauges {
 /** The label value for the certificate of the data port. */
 const DATA_PORT = 'none'
 
+/** The state of the archive, as the gateway that moves entries reports it. */
+interface ArchiveGauges {
+  readonly problem: string | null
+  readonly lagSeconds: number
+  readonly rowsWaiting: number
+  /** By result. */
+  readonly counts: Readonly<Record<'written' | 'late' | 'dropped', number>>
+}
+
 /** Sets the gauges. Names are from the configuration. */
 export class Gauges {
   private readonly families: Families
@@ -40,6 +49,7 @@ export class Gauges {
   private readonly retriesDenied = new Map<string, number>()
   private readonly identityNames = new Set<string>()
   private readonly certificateNames = new Set<string>()
+  private readonly archiveRows = new Map<string, number>()
   private readonly budgets = new BudgetShares()
 
   constructor(families: Families) {
@@ -110,6 +120,21 @@ export class Gauges {
     this.families.ledgerMemory.child().set(usedBytes)
     this.families.ledgerMemoryMax.child().set(maxBytes ?? Number.NaN)
     this.families.ledgerMemoryFull.child().set(fullInMs === null ? Number.NaN : fullInMs / 1_000)
+  }
+
+  /** Records the state of the archive; null: there is none. */
+  archive(state: ArchiveGauges | null): void {
+    const { archiveUp, archiveLag, archiveWaiting, archiveRows } = this.families
+    archiveUp.child().set(state !== null && state.problem === null ? 1 : 0)
+    archiveLag.child().set(state?.lagSeconds ?? 0)
+    archiveWaiting.child().set(state?.rowsWaiting ?? 0)
+    if (state === null) return
+    for (const [result, count] of Object.entries(state.counts)) {
+      const before = this.archiveRows.get(result) ?? 0
+      // A thread that starts again counts from 0.
+      archiveRows.child(result).add(count < before ? count : count - before)
+      this.archiveRows.set(result, count)
+    }
   }
 
   /** Updates the gauges that depend on time. */

@@ -347,6 +347,25 @@ export const DEFINITIONS = {
     help: 'Time until entries leave because their memory is used up, at the rate of the last 24 hours; 0 if they do. NaN if all of ledger.keep_days fit.',
     aggregator: 'max',
   }),
+  archiveUp: gauge('sluice_archive_up', [], {
+    maxLines: 1,
+    help: '1 while the archive takes entries; 0 if it does not, and without `archive`.',
+    aggregator: 'max',
+  }),
+  archiveLag: gauge('sluice_archive_lag_seconds', [], {
+    maxLines: 1,
+    help: 'The age of the oldest entry that the archive has not confirmed.',
+    aggregator: 'max',
+  }),
+  archiveWaiting: gauge('sluice_archive_rows_waiting', [], {
+    maxLines: 1,
+    help: 'Entries in the store that the archive has not confirmed.',
+    aggregator: 'max',
+  }),
+  archiveRows: counter('sluice_archive_rows_total', ['result'], {
+    maxLines: 5,
+    help: 'Entries moved to the archive by this gateway: written, late (of an hour whose sums had moved), dropped (the archive refuses them).',
+  }),
   limitsLocal: gauge('sluice_limits_local', [], {
     maxLines: 1,
     help: 'Processes that enforce their share of the limits alone because the store is unavailable.',

@@ -117,6 +117,7 @@ function observedObjects(
 
 function observedLedger(ledger: Ledger, timed: Timed): Ledger {
   return {
+    archive: ledger.archive,
     admit: (admission) => timed('admit', () => ledger.admit(admission)),
     settle: (row, claim) => timed('settle', () => ledger.settle(row, claim)),
     releaseSlots: (requestId) => ledger.releaseSlots?.(requestId),

@@ -32,10 +32,11 @@ async function operations(services: Services): Promise<Reply> {
   const nowMs = now()
   const fromMs = nowMs - RECENT_MS
   const { maxMemory: max, keepDays } = config.ledger
-  const [recent, view, memory] = await Promise.all([
+  const [recent, view, memory, archive] = await Promise.all([
     ledger.entries({ accountId: null, fromMs, after: null, limit: MAX_ROWS }),
     gatewayStatus(),
     ledger.memory({ max, keepDays }).catch(() => null),
+    config.archive === null ? null : archiveState(ledger, nowMs).catch(() => null),
   ])
   const oldest = recent.entries.at(-1)?.atMs ?? fromMs
   const minutes = (recent.next === null ? RECENT_MS : Math.max(1_000, nowMs - oldest)) / 60_000
@@ -67,8 +68,22 @@ async function operations(services: Services): Promise<Reply> {
       fullInMs: memory.fullInMs && Math.round(memory.fullInMs),
       oldestAtMs: memory.oldestAtMs,
     },
+    archive,
   }
   return { status: 200, json }
+}
+
+/** How far the archive is behind. */
+async function archiveState(
+  { archive }: Services['ledger'],
+  nowMs: number,
+): Promise<schema.OperationsReply['archive']> {
+  const [progress, waiting] = await Promise.all([archive.progress(), archive.waiting()])
+  return {
+    rowsWaiting: waiting.rows,
+    lagMs: waiting.oldestAtMs === null ? 0 : Math.max(0, Math.round(nowMs - waiting.oldestAtMs)),
+    hotFromMs: progress === null || progress.hotFromMs === 0 ? null : progress.hotFromMs,
+  }
 }
 
 interface UpstreamData {

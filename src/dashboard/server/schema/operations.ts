@@ -85,6 +85,16 @@ export const operationsReply = z.strictObject({
       oldestAtMs: timeMs.nullable(),
     })
     .nullable(),
+  /** How far the archive is behind; null without one, and while that is unknown. */
+  archive: z
+    .strictObject({
+      rowsWaiting: count,
+      /** The age of the oldest entry that waits for it. */
+      lagMs: count,
+      /** Older entries are only in the archive; null: none. */
+      hotFromMs: timeMs.nullable(),
+    })
+    .nullable(),
 })
 
 export type UpstreamState = z.output<typeof upstreamState>

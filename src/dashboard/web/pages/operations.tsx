@@ -53,6 +53,7 @@ export function OperationsPage() {
             <History />
             <Config config={data.config} />
             <LedgerMemory memory={data.ledgerMemory} />
+            <Archive archive={data.archive} />
             <FailureGroups account="all" />
           </>
         )}
@@ -166,6 +167,32 @@ function LedgerMemory({ memory }: { readonly memory: OperationsReply['ledgerMemo
           : days === 0
             ? '. The part of memory is full: the oldest leave before keep_days. Sums stay.'
             : `. Full in ${days < 2 ? `${Math.round(days * 24)} hours` : `${Math.round(days)} days`} at this rate; then the oldest leave. Sums stay.`}
+      </p>
+    </Block>
+  )
+}
+
+/** A longer lag is a warning. */
+const LONG_LAG_MS = 900_000
+
+/** What waits for the archive. */
+function Archive({ archive }: { readonly archive: OperationsReply['archive'] }) {
+  if (archive === null) return null
+  const { rowsWaiting, lagMs, hotFromMs } = archive
+  const minutes = Math.round(lagMs / 60_000)
+  return (
+    <Block title="Archive">
+      <p className={lagMs > LONG_LAG_MS ? 'status warn' : 'soft'}>
+        {rowsWaiting === 0
+          ? 'No entries wait for the archive'
+          : `${rowsWaiting.toLocaleString('en-US')} entries wait for the archive, the oldest for ${minutes < 1 ? 'less than a minute' : `${minutes} minutes`}`}
+        {hotFromMs === null ? (
+          '.'
+        ) : (
+          <>
+            . Older ones than <Ago ms={hotFromMs} /> are read from it.
+          </>
+        )}
       </p>
     </Block>
   )

@@ -98,6 +98,29 @@ export class LedgerKeys {
     return `${accountPrefix(accountId)}:months`
   }
 
+  /** The names of entries that wait for the archive, each with a NUL and the account. */
+  waiting(accountId: string): string {
+    return this.isCluster ? `${accountPrefix(accountId)}:waiting` : `${PREFIX}ledger:waiting`
+  }
+
+  /** Of those, the declared batch, after its number. */
+  batch(accountId: string): string {
+    return this.isCluster ? `${accountPrefix(accountId)}:batch` : `${PREFIX}ledger:batch`
+  }
+
+  /** Whether there is an archive: `begun`, and `all` once all former entries wait. */
+  archiveMark(accountId: string): string {
+    return this.isCluster ? `${accountPrefix(accountId)}:archive` : `${PREFIX}ledger:archive`
+  }
+
+  get archiveProgress(): string {
+    return `${PREFIX}{archive}:progress`
+  }
+
+  get archiveLease(): string {
+    return `${PREFIX}{archive}:lease`
+  }
+
   /** Reservations by the end of their lease. */
   ends(accountId: string): string {
     return this.isCluster ? `${accountPrefix(accountId)}:ends` : `${PREFIX}ledger:ends`
@@ -217,6 +240,10 @@ export const LEDGER_SCRIPTS = {
   deleteNames: loadScript('ledger/delete-names'),
   moveEntries: loadScript('ledger/has-entry', 'ledger/add-entry', 'ledger/move-entries'),
   putCells: loadScript('ledger/put-cells'),
+  leadArchive: loadScript('ledger/lead-archive'),
+  saveProgress: loadScript('ledger/save-progress'),
+  declareBatch: loadScript('ledger/declare-batch'),
+  confirmBatch: loadScript('ledger/confirm-batch'),
   addPropertySums: loadScript('ledger/add-property-sums'),
 }
 

@@ -12,6 +12,7 @@ import { listOf, parseNumbers } from '../connection/parse-replies.js'
 import { Admissions } from '../limits/admissions.js'
 import { parseSharedHolds, type SliceReport } from '../limits/encode-demands.js'
 import { Slices } from '../limits/slices.js'
+import { RedisArchiveFeed } from './archive-feed.js'
 import type { LedgerContext } from './context.js'
 import { groupBy, ACCOUNTS, leaseMember, LedgerKeys, LEDGER_SCRIPTS } from './ledger-keys.js'
 import { RedisAccountUse } from './account-use.js'
@@ -36,6 +37,7 @@ export class RedisLedger implements Ledger {
   private readonly pruning: UsagePruning
   private readonly usage: RedisUsage
   private readonly entryMemory: EntryMemory
+  readonly archive: RedisArchiveFeed
   private readonly uses: RedisAccountUse
   private readonly admissions: Admissions
   private readonly settlement: Settlement
@@ -65,6 +67,7 @@ export class RedisLedger implements Ledger {
     this.pruning = new UsagePruning({ link: admin, names }, this.usage, this.uses)
     const { usage, pruning } = this
     this.entryMemory = new EntryMemory({ link: admin, names, usage, pruning, nowMs: nowMs ?? Date.now })
+    this.archive = new RedisArchiveFeed({ link: admin, names, usage, pruning })
     this.admissions = new Admissions(this.context)
     this.settlement = new Settlement(this.context)
     this.sliceReporter = new SliceReporter(this.context)

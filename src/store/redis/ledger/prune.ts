@@ -35,11 +35,12 @@ export class UsagePruning {
   }
 
   /** Resolves to the number of removed entries. */
-  async prune({ entriesBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
+  async prune(retention: Retention): Promise<number> {
+    const { entriesBeforeMs, hoursBeforeMs, daysBeforeMs, isArchived = false } = retention
     let count = 0
     for (const account of stringsOf(await this.link.send('listing accounts', 'smembers', [ACCOUNTS]))) {
       await moveFormer(this.usage, account)
-      count += await this.pruneEntries(account, entriesBeforeMs)
+      count += await this.pruneEntries(account, entriesBeforeMs, isArchived)
       await this.pruneSums(account, 'hour', hoursBeforeMs)
       await this.pruneSums(account, 'day', daysBeforeMs)
       await this.uses.prune(account, daysBeforeMs)
@@ -47,25 +48,33 @@ export class UsagePruning {
     return count
   }
 
-  /** Removes the entries of an account that arrived before a time. */
-  async pruneEntries(account: string, beforeMs: number): Promise<number> {
+  /**
+   * Removes the entries of an account that arrived before a time; with `isArchived` those stay that wait for
+   * the archive.
+   */
+  async pruneEntries(account: string, beforeMs: number, isArchived = false): Promise<number> {
     const { names } = this
     const log = names.log(account)
     const what = 'reading entries'
     const number = names.isCluster ? '' : await this.link.send(what, 'hget', [names.accountNumbers, account])
+    let from = '-'
     for (let count = 0; ;) {
-      const range = [log, '-', `(${timePrefix(beforeMs)}`, 'LIMIT', 0, BATCH]
+      const range = [log, from, `(${timePrefix(beforeMs)}`, 'LIMIT', 0, BATCH]
       const members = stringsOf(await this.link.send(WHAT, 'zrangebylex', range))
-      if (members.length === 0) {
+      const last = members.at(-1)
+      if (last === undefined) {
         await this.pruneDictionaries(account, beforeMs)
         return count
       }
       const uses = await this.usesOf(account, members)
-      const args = members.flatMap((member, at) => {
+      const entries = members.flatMap((member, at) => {
         const name = member.slice(0, member.indexOf('\0'))
         return [member, `${name}\0${String(number)}`, requestIdIn(name), ...(uses[at] ?? ['', ''])]
       })
-      const keys = [log, names.ids(account), names.allNames ?? log, names.months(account)]
+      const own = [log, names.ids(account), names.allNames ?? log, names.months(account)]
+      const keys = [...own, names.waiting(account)]
+      const args = [isArchived ? 1 : 0, account, ...entries]
+      from = `(${last}`
       count += Number(await this.link.run(WHAT, LEDGER_SCRIPTS.deleteEntries, { keys, args }))
     }
   }

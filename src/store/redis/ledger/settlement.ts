@@ -71,7 +71,10 @@ export class Settlement {
     })
     const reports = slices.reportsFor(requests, reportedAtMs)
     const keys = names.isCluster ? keysOf(names, entries) : [names.reservations(accountId)]
-    const fixed = [names.ids(accountId), names.ends(accountId), names.allNames ?? '']
+    const fixed = [
+      ...[names.ids(accountId), names.ends(accountId), names.allNames ?? ''],
+      ...[names.archiveMark(accountId), names.waiting(accountId)],
+    ]
     const args: Argument[] = [clock(), processName, JSON.stringify(reports), ...fixed]
     for (const each of entries) args.push(encodeSettlement(each, names.isCluster))
     const { numbers, valueAt } = parseBatchReply(await link.run(WHAT, LEDGER_SCRIPTS.settle, { keys, args }))
@@ -107,6 +110,7 @@ export class Settlement {
 
 const KEYS = [
   ...(['reservations', 'ids', 'ends', 'log', 'dictionaries', 'lastUse', 'settled', 'past'] as const),
+  ...(['archiveMark', 'waiting'] as const),
 ]
 
 /** The keys that the script accesses: a Cluster needs them while it moves the slot. */

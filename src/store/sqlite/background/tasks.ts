@@ -25,6 +25,7 @@ import { cellsOf, GroupUses, lastUseOf, sumsOf } from '../ledger/read-sums.js'
 import { pruneUsage, putSums, RollUp, type Pruned, type SumsToPut } from '../ledger/roll-up.js'
 import { budgetsOf, exported, isByOwner, type ExportPlace } from '../ledger/read-entries.js'
 import { sortedPageOf } from '../ledger/sorted-entries.js'
+import { numberedEntries, unarchivedEntries } from '../ledger/waiting-entries.js'
 import type { WriteAheadLog } from './write-ahead-log.js'
 
 /** A use whose cost is text. */
@@ -54,6 +55,8 @@ export function tasksOf(db: Connection, log: WriteAheadLog) {
     rollUp: (daysBeforeMs: number) => caughtUp().rollUp.addToDays(daysBeforeMs),
     putSums: (sums: SumsToPut) => putSums(usage().rollUp, sums),
     prune: (what: Pruned, beforeMs: number) => pruneUsage(usage().rollUp, what, beforeMs),
+    numbered: (from: number, to: number) => numberedEntries(db, from, to),
+    unarchived: () => unarchivedEntries(db),
     entries: (query: EntryQuery) => {
       const { order = NEWEST_FIRST } = query
       const { column } = order

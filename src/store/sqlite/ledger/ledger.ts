@@ -42,6 +42,7 @@ import { Reservations } from '../limits/reservations.js'
 import { LeaseClock } from '../../lease-clock.js'
 import type { StoreOptions } from '../../store.js'
 import { isName } from '../read-records.js'
+import { SqliteArchiveFeed } from './archive-feed.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry-row.js'
 import type { ExportPlace } from './read-entries.js'
 import type { Pruned } from './roll-up.js'
@@ -63,6 +64,7 @@ export class SqliteLedger implements Ledger {
   private readonly insertEntry: Statement
   private readonly selectEntry: Statement
   private readonly touch: Statement
+  readonly archive: SqliteArchiveFeed
 
   constructor(engine: Engine, { nowMs, monotonicMs }: Pick<StoreOptions, 'nowMs' | 'monotonicMs'>) {
     this.engine = engine
@@ -70,6 +72,7 @@ export class SqliteLedger implements Ledger {
     this.leaseClock = new LeaseClock(monotonicMs ?? nowMs ?? (() => performance.now()))
     this.leaseNowMs()
     this.limits = new Limits(engine)
+    this.archive = new SqliteArchiveFeed(engine, this.nowMs)
     this.reservations = new Reservations(engine)
     this.insertEntry = engine.prepare(INSERT_ENTRY)
     this.selectEntry = engine.prepare('SELECT * FROM ledger_entries WHERE request_id = ?')
@@ -238,9 +241,10 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  async prune({ entriesBeforeMs: rowsBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
+  async prune(retention: Retention): Promise<number> {
+    const { entriesBeforeMs: rowsBeforeMs, hoursBeforeMs, daysBeforeMs, isArchived = false } = retention
     await this.engine.background.run('adding up usage', 'rollUp', Math.max(hoursBeforeMs, daysBeforeMs))
-    const rows = await this.pruned('entries', rowsBeforeMs)
+    const rows = await this.pruned(isArchived ? 'archived' : 'entries', rowsBeforeMs)
     await this.pruned('hour', hoursBeforeMs)
     await this.pruned('day', daysBeforeMs)
     await this.limits.prune(this.nowMs())

@@ -26,6 +26,7 @@ import {
   TOTALS,
   type Bucket,
 } from './sum-columns.js'
+import { CONFIRMED_ENTRY } from './waiting-entries.js'
 
 /**
  * Entries added up at once; the number adapts to the rows of sums that they make, about ten for each at most.
@@ -356,22 +357,23 @@ function isByAccount(keyId: string): boolean {
   return keyId.startsWith(`${PROPERTY_MARK}account=`)
 }
 
-/** The records to remove: entries, or sums of hours or days. */
-export type Pruned = 'entries' | Bucket
+/** The records to remove: entries, those that the archive has, or sums of hours or days. */
+export type Pruned = 'entries' | 'archived' | Bucket
 
 /**
  * Removes up to 200 entries that arrived before a time, or buckets that ended before it; the number removed.
  * Entries that sums do not include yet stay, and so do hours that their day does not include yet.
  */
 export function pruneUsage(rollUp: RollUp, what: Pruned, beforeMs: number): number {
-  return what === 'entries' ? pruneEntries(rollUp, beforeMs) : pruneSums(rollUp, what, beforeMs)
+  if (what === 'entries' || what === 'archived') return pruneEntries(rollUp, beforeMs, what)
+  return pruneSums(rollUp, what, beforeMs)
 }
 
-function pruneEntries(rollUp: RollUp, beforeMs: number): number {
+function pruneEntries(rollUp: RollUp, beforeMs: number, what: 'entries' | 'archived'): number {
   const { db } = rollUp
   const old = db.prepare(
     `SELECT seq, at_ms, account_id, key_id FROM ledger_entries WHERE
-       at_ms < ? AND seq <= ? ORDER BY at_ms LIMIT ${BATCH}`,
+       at_ms < ? AND seq <= ? ${what === 'archived' ? `AND seq <= ${CONFIRMED_ENTRY}` : ''} ORDER BY at_ms LIMIT ${BATCH}`,
   )
   const remove = db.prepare('DELETE FROM ledger_entries WHERE seq = ?')
   const removePlaces = db.prepare('DELETE FROM entry_places WHERE owner IN (?, ?) AND at_ms = ? AND seq = ?')

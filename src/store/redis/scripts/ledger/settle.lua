@@ -1,10 +1,11 @@
 -- Settles requests, each separately. The script builds key names from the account's hash tag; KEYS has all of them for a
 -- Cluster, and one otherwise. ARGV: now, process, reports of its slices as JSON, ids, ends, order of all (empty: none),
--- then a text for each entry as `encodeSettlement` writes it. Mode `due` settles expired reservations only.
+-- the mark of the archive, the names that wait for it, then a text for each entry as `encodeSettlement` writes it. Mode `due` settles expired reservations only.
 -- Returns (see each-request.lua) five numbers for each slice, then for each entry 1: settled, or 0: was settled before,
 -- or has not expired. The additional value of an entry is the shared holds of its reservation.
 local now, me = clock(ARGV[1]), ARGV[2]
-local ids, ends, order_of_all = ARGV[4], ARGV[5], ARGV[6]
+local ids, ends, order_of_all, waiting = ARGV[4], ARGV[5], ARGV[6], ARGV[8]
+local is_archived = redis.call('EXISTS', ARGV[7]) == 1
 local function is_due(lease, open, id)
   local due = redis.call('ZSCORE', ends, lease)
   if not due or tonumber(due) > now then return false end
@@ -43,6 +44,7 @@ local function settle(text)
     charge_actual_usage(now, cjson.decode(holds), day, month_of(day), tokens, unreserved_cost, false)
   end
   add_entry(own, account, { name = name, month = month, shared = shared, own = own_text }, ids, order_of_all)
+  if is_archived then redis.call('ZADD', waiting, 0, name .. '\0' .. account) end
   -- A gateway of an earlier version looks up ids: its own late settlement of the same request must find this one.
   if mode == 'due' then redis.call('HSETNX', ids, id, '0-0 ' .. account) end
   local last = redis.call('HGET', own .. ':used', key)
@@ -56,7 +58,7 @@ local function settle(text)
 end
 -- Reports first: amounts that are returned below may be from a slice.
 for _, report in ipairs(cjson.decode(ARGV[3])) do report_slice(now, me, report) end
-return each(7, function(text)
+return each(9, function(text)
   local code, reserved = settle(text)
   add(code)
   return reserved

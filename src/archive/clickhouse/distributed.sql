@@ -1,0 +1,6 @@
+-- The tables that the gateway uses in a cluster, over those of each shard: one account is on one shard.
+CREATE TABLE IF NOT EXISTS {prefix}entries{on_cluster} AS {prefix}entries_local
+ENGINE = Distributed({cluster}, currentDatabase(), {prefix}entries_local, cityHash64(account_id))
+
+CREATE TABLE IF NOT EXISTS {prefix}hours{on_cluster} AS {prefix}hours_local
+ENGINE = Distributed({cluster}, currentDatabase(), {prefix}hours_local, cityHash64(account_id))

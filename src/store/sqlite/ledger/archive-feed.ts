@@ -1,0 +1,116 @@
+/**
+ * What SQLite does for the archive. Entries have numbers in the order in which they were settled; the first
+ * ones, up to a number, are confirmed, and the next ones, up to another, are the declared batch.
+ */
+import type { LedgerEntry } from '../../../ledger/entry.js'
+import {
+  leaderIn,
+  progressIn,
+  type ArchiveFeed,
+  type ArchiveLeader,
+  type ArchiveProgress,
+  type WaitingEntries,
+} from '../../archive-feed.js'
+import { textIn, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
+import { CONFIRMED } from './waiting-entries.js'
+
+/** The names in `meta`. `BATCH` has `NUMBER LAST`, the number of a batch and that of its last entry. */
+const [PROGRESS, BATCH, LEASE] = ['archive_progress', 'archive_batch', 'archive_lease'] as const
+
+/** The feed of one store. */
+export class SqliteArchiveFeed implements ArchiveFeed {
+  private readonly engine: Engine
+  private readonly nowMs: () => number
+  private readonly get: Statement
+  private readonly put: Statement
+  private readonly last: Statement
+
+  constructor(engine: Engine, nowMs: () => number) {
+    this.engine = engine
+    this.nowMs = nowMs
+    this.get = engine.prepare('SELECT value FROM meta WHERE name = ?')
+    this.put = engine.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)')
+    this.last = engine.prepare(
+      'SELECT max(seq) AS seq FROM (SELECT seq FROM ledger_entries WHERE seq > ? ORDER BY seq LIMIT ?)',
+    )
+  }
+
+  async progress(): Promise<ArchiveProgress | null> {
+    return this.engine.read('reading the progress of the archive', () => progressIn(this.value(PROGRESS)))
+  }
+
+  lead(leader: ArchiveLeader, ttlMs: number): Promise<ArchiveLeader> {
+    return this.engine.write('leading the archive', () => {
+      const known = this.holder()
+      if (known !== null && known.id !== leader.id) return known
+      this.put.run(LEASE, `${this.nowMs() + ttlMs} ${JSON.stringify(leader)}`)
+      return leader
+    })
+  }
+
+  async leader(): Promise<ArchiveLeader | null> {
+    return this.engine.read('reading the leader of the archive', () => this.holder())
+  }
+
+  async resign(id: string): Promise<void> {
+    await this.engine.write('ending the lead of the archive', () => {
+      if (this.holder()?.id === id) this.put.run(LEASE, '')
+    })
+  }
+
+  async begin(): Promise<void> {
+    // Entries after the last confirmed one wait without being marked.
+  }
+
+  async declare(batch: number, limit: number): Promise<LedgerEntry[]> {
+    const [from, to] = await this.engine.write('declaring a batch', () => {
+      const confirmed = Number(this.value(CONFIRMED) ?? '0')
+      const [number, last] = (this.value(BATCH) ?? '').split(' ').map(Number)
+      if (number === batch && last !== undefined) return [confirmed, last]
+      const row = this.last.get(confirmed, limit)
+      const next = row?.['seq']
+      if (typeof next !== 'number' && typeof next !== 'bigint') return [confirmed, confirmed]
+      this.put.run(BATCH, `${batch} ${next}`)
+      return [confirmed, Number(next)]
+    })
+    if (to === from) return []
+    return this.engine.background.run('reading a batch', 'numbered', from, to)
+  }
+
+  async save(leaderId: string, next: ArchiveProgress): Promise<boolean> {
+    return this.engine.write('saving the progress of the archive', () => {
+      const before = progressIn(this.value(PROGRESS))
+      if (this.holder()?.id !== leaderId || (before?.version ?? 0) !== next.version - 1) return false
+      const [number, last] = (this.value(BATCH) ?? '').split(' ')
+      if (Number(number) <= next.confirmed && last !== undefined) this.put.run(CONFIRMED, last)
+      this.put.run(PROGRESS, JSON.stringify(next))
+      return true
+    })
+  }
+
+  async remove(beforeMs: number): Promise<number> {
+    await this.engine.background.run('adding up usage', 'rollUp', 0)
+    for (let count = 0; ;) {
+      const removed = await this.engine.background.run('removing entries', 'prune', 'archived', beforeMs)
+      if (removed === 0) return count
+      count += removed
+    }
+  }
+
+  waiting(): Promise<WaitingEntries> {
+    return this.engine.background.run('counting entries', 'unarchived')
+  }
+
+  private value(name: string): string | null {
+    const row = this.get.get(name)
+    return row === undefined ? null : textIn(row, 'value')
+  }
+
+  /** The leader whose lease has not ended. */
+  private holder(): ArchiveLeader | null {
+    const text = this.value(LEASE) ?? ''
+    const end = text.indexOf(' ')
+    return end > 0 && Number(text.slice(0, end)) > this.nowMs() ? leaderIn(text.slice(end + 1)) : null
+  }
+}
