@@ -86,6 +86,7 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'config/resolve-config.ts → accounts/plans.ts':
     'the built-in plans are those of a file without plans, and those that accounts keep',
   'config/check-limits.ts → accounts/plans.ts': 'rules may name built-in plans',
+  'limits/find-limits.ts → accounts/limit-raises.ts': 'the limits of a key or account at a time',
   'limits/find-limits.ts → accounts/plans.ts':
     'keys and requests look the plan of an account up with one function',
   'limits/unmatched-rules.ts → store/list-all.ts':
