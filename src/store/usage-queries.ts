@@ -120,8 +120,8 @@ export interface UsageCell extends UsageSum {
 export interface GroupUseQuery {
   /** Null is all accounts. */
   readonly accountId: string | null
-  /** `key`, `model`, or a property; `label=NAME=` selects one label. */
-  readonly by: 'key' | 'model' | PropertyName | `label=${string}=`
+  /** `key`, `model`, both, or a property; `label=NAME=` selects one label. */
+  readonly by: 'key' | 'model' | 'key model' | PropertyName | `label=${string}=`
   readonly model?: string
   /** Only with `key` and `model`. */
   readonly keyId?: string
@@ -131,11 +131,16 @@ export interface GroupUseQuery {
   readonly toMs: number
 }
 
+/** Whether the groups are values of a property. */
+export function isByProperty(by: GroupUseQuery['by']): by is PropertyName | `label=${string}=` {
+  return by !== 'key' && by !== 'model' && by !== 'key model'
+}
+
 /** The totals of a group. */
 export interface GroupUse extends KeyUse {
   /** Empty for groups other than keys. */
   readonly accountId: string
-  /** The key, the model, or the value of the property. */
+  /** The key, the model, both with a tab between them, or the value of the property. */
   readonly keyId: string
   readonly errors: number
   readonly inputTokens: number
@@ -198,6 +203,34 @@ export interface AccountUse {
   readonly costNanoUsd: NanoUsd
   /** Requests that used tokens whose price is unknown. */
   readonly unpriced: number
+}
+
+/**
+ * What accounts used in a month, from the use of each key and model (`key model`) and of each account
+ * (`account`); the accounts of which requests were made under several paths are left to the entries.
+ */
+export function usesOfMonth(
+  month: number,
+  lines: readonly GroupUse[],
+  ofAccounts: readonly GroupUse[],
+): { readonly uses: AccountUse[]; readonly moved: string[] } {
+  const paths = new Map<string, string[]>()
+  for (const { keyId, requests } of ofAccounts) {
+    const end = keyId.indexOf(' ')
+    const known = paths.get(keyId.slice(0, end))
+    if (requests === 0) continue
+    if (known === undefined) paths.set(keyId.slice(0, end), [keyId.slice(end + 1)])
+    else known.push(keyId.slice(end + 1))
+  }
+  const uses: AccountUse[] = []
+  for (const { keyId: name, accountId, errors: failed, ...figures } of lines) {
+    const [path, ...others] = paths.get(accountId) ?? []
+    const end = name.indexOf('\t')
+    if (path === undefined || others.length > 0 || figures.requests === 0) continue
+    const of = { month, accountId, accountPath: path, keyId: name.slice(0, end), model: name.slice(end + 1) }
+    uses.push({ ...of, labels: '', failed, ...figures })
+  }
+  return { uses, moved: [...paths].flatMap(([id, of]) => (of.length > 1 ? [id] : [])) }
 }
 
 /** The figures of `AccountUse`, in the order in which engines store them. */

@@ -148,6 +148,7 @@ function groupsOf(cell: UsageCell, { by, model, keyId }: GroupSelection): GroupU
   if (keyId !== undefined && cell.keyId !== keyId) return []
   if (by === 'key') return [useOf(cell, cell.accountId, cell.keyId)]
   if (by === 'model') return [useOf(cell, '', cell.model)]
+  if (by === 'key model') return [useOf(cell, cell.accountId, `${cell.keyId}\t${cell.model}`)]
   return propertiesIn(cell)
     .filter((name) => isOfProperty(name, by))
     .map((name) => useOf(cell, '', name.slice(name.indexOf('=') + 1)))

@@ -7,7 +7,7 @@ import { addNanoUsd, withoutNanoUsd } from '../../base/nano-usd.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
 import type { KeyName } from '../../store/account-and-key-lists.js'
-import type { GroupUse, GroupUseQuery, UsageSum } from '../../store/usage-queries.js'
+import { isByProperty, type GroupUse, type GroupUseQuery, type UsageSum } from '../../store/usage-queries.js'
 import { ExactUsage, type SumSelection } from '../../usage/exact-usage.js'
 import { inDays } from '../../usage/ranges.js'
 import { AccountPaths, KeyNames, monthText } from './statements-and-reports.js'
@@ -83,8 +83,7 @@ const NAMED_AT_ONCE = 100
 export async function groupsIn(services: Services, usage: ExactUsage, query: GroupsQuery): Promise<Group[]> {
   if (query.group === 'month') return months(services, usage, query)
   const by = storedAs(query.group)
-  const isByProperty = by !== 'key' && by !== 'model'
-  if (query.keyId !== undefined && isByProperty) {
+  if (query.keyId !== undefined && isByProperty(by)) {
     const message = `Usage by ${query.group} is not kept for single keys. Omit "keyId", or group by model.`
     throw new GatewayError('malformed_request', message, { param: 'keyId' })
   }
@@ -114,8 +113,10 @@ export async function groupsIn(services: Services, usage: ExactUsage, query: Gro
   return rest.requests > 0 ? [...found, { id: NONE, accountId: null, total: rest, sources: [] }] : found
 }
 
+type StoredGrouping = Exclude<GroupUseQuery['by'], 'key model'>
+
 /** How the store keeps the sums of a grouping. */
-function storedAs(group: Exclude<Grouping, 'month'>): GroupUseQuery['by'] {
+function storedAs(group: Exclude<Grouping, 'month'>): StoredGrouping {
   if (group === 'key' || group === 'member') return 'key'
   if (group === 'model' || group === 'upstream') return group
   if (group === 'client_format') return 'format'
@@ -170,7 +171,7 @@ async function namer(
 
 function sourceOf(
   use: GroupUse,
-  query: Pick<GroupUseQuery, 'accountId' | 'by' | 'keyId' | 'model'>,
+  query: Pick<GroupUseQuery, 'accountId' | 'keyId' | 'model'> & { readonly by: StoredGrouping },
 ): SumSelection {
   const { by, accountId, keyId, model } = query
   if (by === 'key') return { accountId: use.accountId, keyId: use.keyId, ...ifKnown({ model }) }

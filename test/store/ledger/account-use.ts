@@ -27,8 +27,12 @@ export async function usedByAccounts(t: Test, { ledger }: LedgerUnderTest): Prom
     ),
   ]
   await Promise.all(rows.map((row) => ledger.settle(row)))
-  const read = async (fromMs: number, toMs: number) =>
-    (await ledger.accountUse({ fromMs, toMs })).map(textOf).sort()
+  const read = async (fromMs: number, toMs: number) => {
+    const byLabels = (await ledger.accountUse({ fromMs, toMs })).map(textOf).sort()
+    const all = await ledger.accountUse({ fromMs, toMs, byLabels: false })
+    t.same(all.map(textOf).sort(), withoutLabels(byLabels), 'the same without labels')
+    return byLabels
+  }
   const months = { october: 681, november: 682, december: 683 }
   const november = [
     `${months.november} acc_ada acme/ada key_one gpt-5.4-mini app=a 1 0 100 20 4 0`,
@@ -58,6 +62,52 @@ export async function usedByAccounts(t: Test, { ledger }: LedgerUnderTest): Prom
   t.same((await ledger.prunedUse()).map(textOf).sort(), pruned.map(textOf).sort(), 'idempotent')
   await ledger.prune({ entriesBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: DECEMBER })
   t.same(await read(NOVEMBER - 1, DECEMBER + 1), december, 'months end with the daily sums')
+}
+
+/** A month without labels, also of accounts that were moved in it, and with a part of its days removed. */
+export async function usedInMonths(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const of = (at: number) => ({ atMs: NOVEMBER + at * DAY, costNanoUsd: 1 + at * at })
+  const rows = Array.from({ length: 60 }, (_, at) =>
+    aRow({
+      ...of(at % 30),
+      ...(at % 3 === 0 ? { accountId: 'acc_bob', keyId: 'key_bob', accountPath: 'acme/bob' } : {}),
+      ...(at % 3 === 1 ? { accountPath: at < 20 ? 'acme/ada' : 'other/ada' } : {}),
+      ...(at % 3 === 2 ? { accountId: 'acc_eve', keyId: 'key_eve', accountPath: 'eve', model: 'other' } : {}),
+      labels: `n=${at % 2}`,
+    }),
+  )
+  await Promise.all(rows.map((row) => ledger.settle(row)))
+  const checked = async (toMs: number, what: string): Promise<void> => {
+    const [labelled = [], all = []] = await Promise.all(
+      [true, false].map((byLabels) => ledger.accountUse({ fromMs: NOVEMBER, toMs, byLabels })),
+    )
+    t.same(all.map(textOf).sort(), withoutLabels(labelled.map(textOf)), what)
+  }
+  await checked(DECEMBER, 'the month')
+  await checked(NOVEMBER + 29 * DAY + 1, 'to its last entry')
+  await checked(NOVEMBER + 12 * DAY, 'a part of it')
+  const nothing = { entriesBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: 0 }
+  await ledger.prune({ ...nothing, entriesBeforeMs: NOVEMBER + 8 * DAY })
+  await checked(DECEMBER, 'entries removed')
+  await ledger.prune({ ...nothing, daysBeforeMs: NOVEMBER + 6 * DAY })
+  await checked(DECEMBER, 'days removed')
+  await ledger.settle(aRow({ ...of(20), accountPath: 'acme/ada' }))
+  await checked(DECEMBER, 'a late entry')
+}
+
+/** The uses in such texts added up without their labels. */
+function withoutLabels(texts: readonly string[]): string[] {
+  const sums = new Map<string, number[]>()
+  for (const text of texts) {
+    const words = text.split(' ')
+    const [key, figures] = [[...words.slice(0, -7), '-'].join(' '), words.slice(-6).map(Number)]
+    const known = sums.get(key) ?? [0, 0, 0, 0, 0, 0]
+    sums.set(
+      key,
+      known.map((sum, at) => sum + (figures[at] ?? 0)),
+    )
+  }
+  return Array.from(sums, ([key, figures]) => [key, ...figures].join(' ')).sort()
 }
 
 function textOf(use: AccountUse): string {

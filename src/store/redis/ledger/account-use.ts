@@ -12,6 +12,7 @@ import {
   ACCOUNT_FIGURES,
   AccountUses,
   useOfEntry,
+  usesOfMonth,
   type AccountUse,
   type AccountUseQuery,
 } from '../../usage-queries.js'
@@ -67,25 +68,71 @@ export class RedisAccountUse {
     for (let reads = 0; reads < MOST_READS; reads += 1) {
       const uses = new AccountUses(byLabels)
       const requests = new Map<number, number>()
+      /** The months that are read from sums, and their accounts whose entries are read. */
+      const movedIn = new Map<number, ReadonlySet<string>>()
       for (const use of pruned) {
         if (use.month < first || use.month > last) continue
-        uses.add(use)
         requests.set(use.month, (requests.get(use.month) ?? 0) + use.requests)
       }
       for (let from = fromMs; from < toMs;) {
         const month = monthOf(from)
         const end = last - first < MOST_MONTHS ? Math.min(toMs, Date.UTC(1970, month + 1)) : toMs
         const part = { fromMs: from, toMs: end, byLabels, pruned: requests.get(month) ?? 0 }
+        const ofSums = byLabels ? null : await this.ofSums(part)
+        if (ofSums !== null) {
+          await addInTurns(uses, ofSums.uses)
+          movedIn.set(month, new Set(ofSums.moved))
+          from = end
+          continue
+        }
         const endedMs = this.endOfEndedDays(part)
         if (endedMs > from) await addInTurns(uses, await this.ofEndedDays(part, endedMs))
         if (endedMs < end) await addInTurns(uses, await this.ofEntries(part, endedMs))
         from = end
+      }
+      for (const use of pruned) {
+        if (use.month < first || use.month > last) continue
+        if (movedIn.get(use.month)?.has(use.accountId) !== false) uses.add(use)
       }
       const after = await this.pruned()
       if (jsonText(after) === jsonText(pruned)) return uses.all()
       pruned = after
     }
     throw unavailable('reading the use of accounts failed', new Error('entries are being pruned'))
+  }
+
+  /**
+   * The use of a month from the sums of its days, of which there are far fewer than entries, and from the
+   * entries of accounts that were moved; these lack what is pruned. Null if the part is not a month to its
+   * last entry, or sums lack some of its entries.
+   */
+  private async ofSums(part: MonthPart): Promise<{ uses: AccountUse[]; moved: string[] } | null> {
+    const { fromMs, toMs } = part
+    const month = monthOf(fromMs)
+    const endMs = Date.UTC(1970, month + 1)
+    if (fromMs !== Date.UTC(1970, month) || toMs > endMs) return null
+    const span = { accountId: null, fromMs, toMs: endMs }
+    const [entries, later] = await Promise.all([
+      this.usage.count(span),
+      toMs === endMs ? 0 : this.usage.count({ ...span, fromMs: toMs }),
+    ])
+    if (later > 0) return null
+    const lines = await this.usage.groupUse({ ...span, by: 'key model' })
+    const accounts = await this.usage.groupUse({ ...span, by: 'account' })
+    const requestsOf = (all: readonly { requests: number }[]) =>
+      all.reduce((sum, { requests }) => sum + requests, 0)
+    const isWhole = requestsOf(lines) >= entries + part.pruned
+    if (!isWhole || requestsOf(accounts) < requestsOf(lines)) return null
+    const { uses, moved } = usesOfMonth(month, lines, accounts)
+    for (const accountId of moved) {
+      const cells = await this.usage.cells({ ...span, accountId, stepMs: endMs })
+      for (const { accountPath, keyId, model, errors: failed, ...cell } of cells) {
+        const { requests, inputTokens, outputTokens, costNanoUsd, unpriced } = cell
+        const of = { month, accountId, accountPath: accountPath ?? '', keyId, model, labels: '' }
+        uses.push({ ...of, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced })
+      }
+    }
+    return { uses, moved }
   }
 
   /**

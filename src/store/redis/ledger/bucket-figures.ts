@@ -2,7 +2,7 @@
  * The figures of the groups of an account in hours or days, from the cells of their sums. Groups need six of
  * two dozen counters, and no sum is made of the others.
  */
-import type { GroupUse, GroupUseQuery } from '../../usage-queries.js'
+import { isByProperty, type GroupUse, type GroupUseQuery } from '../../usage-queries.js'
 import { addNanoUsd, type NanoUsd } from '../../../base/nano-usd.js'
 import { GROUP_COUNTERS, isOfProperty } from '../../records/count-usage.js'
 import { listOf } from '../connection/parse-replies.js'
@@ -39,7 +39,7 @@ export class GroupFigures {
   constructor(accountId: string, query: Pick<GroupUseQuery, 'by' | 'model' | 'keyId'>) {
     this.accountId = accountId
     this.query = query
-    this.isByProperty = query.by !== 'key' && query.by !== 'model'
+    this.isByProperty = isByProperty(query.by)
   }
 
   /** Adds counters of a key, or of a property's value (`*PROPERTY=VALUE`), and a model. */
@@ -58,7 +58,8 @@ export class GroupFigures {
 
   /** The groups that were used. */
   uses(): GroupUse[] {
-    const accountId = this.query.by === 'key' ? this.accountId : ''
+    const { by } = this.query
+    const accountId = by === 'key' || by === 'key model' ? this.accountId : ''
     return Array.from(this.groups, ([keyId, figures]) => {
       const [requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced] = figures
       return {
@@ -75,6 +76,7 @@ export class GroupFigures {
     const of = name.slice(0, end)
     if (keyId !== undefined && of !== keyId) return null
     if (by === 'key') return of
+    if (by === 'key model') return `${of}\t${name.slice(end + 1)}`
     if (by === 'model') return name.slice(end + 1)
     return isOfProperty(of, by) ? of.slice(of.indexOf('=') + 1) : null
   }

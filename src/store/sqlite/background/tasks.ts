@@ -73,7 +73,7 @@ export function tasksOf(db: Connection, log: WriteAheadLog) {
       if (query.accountId !== null) caughtUp()
       return cellsOf(db, query)
     },
-    accountUse: (query: AccountUseQuery) => accountUseOf(db, query),
+    accountUse: (query: AccountUseQuery) => accountUseOf(db, query, caughtUp().groupUses),
     prunedUse: () => prunedUseOf(db),
     putAccountUse: (uses: readonly AccountUse[]) => putAccountUse(usage().rollUp, uses),
     keyUse: (query: KeyUseQuery) => caughtUp().groupUses.ofKeys(query),

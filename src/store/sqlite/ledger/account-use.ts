@@ -4,8 +4,9 @@
  */
 import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { monthOf } from '../../limit-arithmetic.js'
-import type { AccountUse, AccountUseQuery } from '../../usage-queries.js'
-import { numberIn, textIn, type Connection, type Row } from '../driver.js'
+import { usesOfMonth, type AccountUse, type AccountUseQuery, type GroupUse } from '../../usage-queries.js'
+import { numberIn, prepared, textIn, type Connection, type Row } from '../driver.js'
+import type { GroupUses } from './read-sums.js'
 import { COST, nanoUsdText } from './sum-columns.js'
 
 const KEY = 'month, account_id, account_path, key_id, model, labels'
@@ -42,22 +43,92 @@ export const KEEP_USE = `INSERT INTO usage_months (${KEY}, ${COLUMNS})
   ${OF_ENTRIES} WHERE seq IN (SELECT value FROM json_each(?)) ${BY_KEY}
   ON CONFLICT DO UPDATE SET ${ADDED}`
 
-/** See `Ledger.accountUse`. One statement reads both tables at one moment. */
+/**
+ * See `Ledger.accountUse`. A month without labels is read from the sums of its days, of which there are far
+ * fewer than entries.
+ */
 export function accountUseOf(
   db: Connection,
-  { fromMs, toMs, byLabels = true }: AccountUseQuery,
+  query: AccountUseQuery,
+  groupUses: Pick<GroupUses, 'of'>,
 ): AccountUse[] {
+  const ofSums = query.byLabels === false ? monthOfSums(db, query, groupUses) : null
+  return ofSums ?? usesOfEntries(db, query)
+}
+
+/** Null if the query is not for one month to its last entry, or the sums of days lack some of its entries. */
+function monthOfSums(
+  db: Connection,
+  { fromMs, toMs }: AccountUseQuery,
+  groupUses: Pick<GroupUses, 'of'>,
+): AccountUse[] | null {
+  const month = monthOf(fromMs)
+  const endMs = Date.UTC(1970, month + 1)
+  if (fromMs !== Date.UTC(1970, month) || toMs > endMs) return null
+  const counted = prepared(db, COUNTED).get(fromMs, endMs, month, toMs)
+  if (counted === undefined || numberIn(counted, 'later') > 0) return null
+  const span = { accountId: null, fromMs, toMs: endMs }
+  const lines = groupUses.of({ ...span, by: 'key model' })
+  const accounts = groupUses.of({ ...span, by: 'account' })
+  const requestsOf = (uses: readonly GroupUse[]) => uses.reduce((sum, { requests }) => sum + requests, 0)
+  // Sums of earlier versions have no paths, and days may be kept for a shorter time than entries.
+  const isWhole = requestsOf(lines) >= numberIn(counted, 'requests')
+  if (!isWhole || requestsOf(accounts) < requestsOf(lines)) return null
+  const { uses, moved } = usesOfMonth(month, lines, accounts)
+  return moved.length === 0 ? uses : [...uses, ...usesOfMoved(db, { fromMs, toMs: endMs }, moved)]
+}
+
+/** The requests of a month (?1 to ?2, ?3) that sums have, and the entries of it from ?4 on. */
+const COUNTED = `SELECT
+  (SELECT count(*) FROM ledger_entries INDEXED BY entries_by_time WHERE at_ms >= ?1 AND at_ms < ?2
+    AND seq <= (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'counted_seq'))
+  + (SELECT coalesce(sum(requests), 0) FROM usage_months WHERE month = ?3) AS requests,
+  (SELECT count(*) FROM ledger_entries INDEXED BY entries_by_time WHERE at_ms >= ?4 AND at_ms < ?2) AS later`
+
+/** The use of a month by accounts that were moved in it, from their entries. */
+function usesOfMoved(
+  db: Connection,
+  { fromMs, toMs }: Pick<AccountUseQuery, 'fromMs' | 'toMs'>,
+  accountIds: readonly string[],
+): AccountUse[] {
+  const month = monthOf(fromMs)
+  const own = '(SELECT value FROM json_each(?1))'
+  const kept = ofEntries(String(month)).replace(
+    'FROM ledger_entries',
+    `FROM entry_places AS place CROSS JOIN ledger_entries AS entry ON entry.seq = place.seq
+     WHERE place.owner IN ${own} AND place.at_ms >= ?2 AND place.at_ms < ?3`,
+  )
+  return prepared(
+    db,
+    allUses(
+      KEY.replace('labels', "'' AS labels"),
+      `SELECT ${KEY}, ${COLUMNS} FROM usage_months WHERE month = ${month} AND account_id IN ${own}
+       UNION ALL SELECT * FROM (${kept} ${BY_KEY})`,
+    ),
+  )
+    .all(JSON.stringify(accountIds), fromMs, toMs)
+    .map(useIn)
+}
+
+/** Adds up rows of uses; `key` is their key, in which labels may be left out. */
+function allUses(key: string, rows: string): string {
+  const sums = FIGURES.map(([column]) => `sum(${column}) AS ${column}`).join(', ')
+  return `SELECT ${KEY}, ${SHOWN} FROM (SELECT ${key}, ${sums} FROM (${rows}) ${BY_KEY})`
+}
+
+/** One statement reads both tables at one moment. */
+function usesOfEntries(db: Connection, { fromMs, toMs, byLabels = true }: AccountUseQuery): AccountUse[] {
   const key = byLabels ? KEY : KEY.replace('labels', "'' AS labels")
   // Within one month its number is known, which saves two conversions of each entry's time.
   const isOne = monthOf(fromMs) === monthOf(toMs - 1)
   const kept = `${isOne ? ofEntries(String(monthOf(fromMs))) : OF_ENTRIES} INDEXED BY entries_by_time WHERE at_ms >= ? AND at_ms < ? ${BY_KEY}`
   const rows = db
     .prepare(
-      `SELECT ${KEY}, ${SHOWN} FROM (
-         SELECT ${key}, ${FIGURES.map(([column]) => `sum(${column}) AS ${column}`).join(', ')} FROM (
-           SELECT ${KEY}, ${COLUMNS} FROM usage_months WHERE month BETWEEN ? AND ?
-           UNION ALL SELECT * FROM (${kept})
-         ) ${BY_KEY})`,
+      allUses(
+        key,
+        `SELECT ${KEY}, ${COLUMNS} FROM usage_months WHERE month BETWEEN ? AND ?
+         UNION ALL SELECT * FROM (${kept})`,
+      ),
     )
     .all(monthOf(fromMs), monthOf(toMs - 1), fromMs, toMs)
   return rows.map(useIn)

@@ -4,6 +4,7 @@
 import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { addUse, byCost } from '../../records/count-usage.js'
 import {
+  isByProperty,
   PROPERTY_MARK,
   type CellQuery,
   type GroupUse,
@@ -85,8 +86,8 @@ export function sumsOf(db: Connection, query: SumQuery): string[] {
   const by = offsets === undefined ? query.by : 'hour'
   const from = bucketOf(query.fromMs, BUCKET_MS[by])
   const to = bucketOf(query.toMs, BUCKET_MS[by])
-  const isByProperty = property !== undefined || accounts !== undefined
-  const isByModel = per === 'model' && keyId === undefined && !isByProperty
+  const isOfProperty = property !== undefined || accounts !== undefined
+  const isByModel = per === 'model' && keyId === undefined && !isOfProperty
   const owner = isByModel ? (query.accountId ?? '') : query.accountId
   const key = isByModel ? (owner === '' ? '' : ALL_KEYS) : keyId
   const more: Condition[] = []
@@ -98,8 +99,8 @@ export function sumsOf(db: Connection, query: SumQuery): string[] {
   else if (owner !== null) more.push(['account_id = ', owner])
   if (key !== undefined) more.push(['key_id = ', key])
   const conditions = more.map(([sql], at) => `${sql}?${at + 3}${sql.endsWith('(') ? '))' : ''}`)
-  if (owner === null && !isByProperty) conditions.push("account_id <> ''")
-  if (key === undefined && !isByProperty) conditions.push(ONE_KEY)
+  if (owner === null && !isOfProperty) conditions.push("account_id <> ''")
+  if (key === undefined && !isOfProperty) conditions.push(ONE_KEY)
   const shown = per === 'model' || accounts !== undefined ? "'' AS key_id" : 'key_id'
   const rows = (by === 'hour' ? hourRows : dayRows)(conditions.join(' AND '))
   // Hours have one row of each key and model; days may have several.
@@ -373,7 +374,8 @@ export class GroupUses {
   }
 
   private read(span: Span): GroupUse[] {
-    const isWide = span.by === 'key' && span.keyId === undefined && this.isWide(span)
+    const isOfKeys = span.by === 'key' || span.by === 'key model'
+    const isWide = isOfKeys && span.keyId === undefined && this.isWide(span)
     const { sql, parameters } = isWide ? selectWideUse(span) : selectUse(span, [])
     return this.db
       .prepare(sql)
@@ -425,23 +427,28 @@ function selectUse(span: Span, more: readonly string[]): Select {
 function selectWideUse(span: Span): Select {
   const { conditions, parameters } = conditionsOf(span, [])
   const from = `usage_days INDEXED BY usage_days_by_key WHERE start_ms BETWEEN ?1 AND ?2 AND ${conditions}`
-  const columns = `account_id, key_id, ${FIGURES.join(', ')}`
+  const name = span.by === 'key' ? 'key_id' : KEY_AND_MODEL
+  const columns = `account_id, ${name}, ${FIGURES.join(', ')}`
+  const read = `account_id, key_id, model, ${FIGURES.join(', ')}`
   return {
     sql: shownUse(`SELECT account_id, key_id, ${SUMS} FROM (
-        SELECT account_id, key_id, ${SUMS} FROM ${from} GROUP BY account_id, key_id
+        SELECT account_id, ${name}, ${SUMS} FROM ${from} GROUP BY 1, 2
         UNION ALL
-        SELECT ${columns} FROM (${pendingRows(conditions, columns)})
+        SELECT ${columns} FROM (${pendingRows(conditions, read)})
       ) GROUP BY account_id, key_id`),
     parameters,
   }
 }
+
+/** A group of one key and model. */
+const KEY_AND_MODEL = 'key_id || char(9) || model AS key_id'
 
 /** The conditions for the rows of a span, and the columns of its groups. */
 function conditionsOf({ accountId, by, model, keyId, fromMs, toMs }: Span, more: readonly string[]) {
   const where: Condition[] = []
   if (model !== undefined) where.push(['model = ', model])
   const fixed: string[] = []
-  if (by !== 'key' && by !== 'model') where.push(...propertyRows(by, accountId))
+  if (isByProperty(by)) where.push(...propertyRows(by, accountId))
   else if (by === 'model' && keyId === undefined) {
     where.push(['account_id = ', accountId ?? ''], ['key_id = ', accountId === null ? '' : ALL_KEYS])
   } else {
@@ -454,11 +461,15 @@ function conditionsOf({ accountId, by, model, keyId, fromMs, toMs }: Span, more:
   }
   const compared = [...where.map(([sql]) => sql), ...more]
   const conditions = [...compared.map((sql, at) => `${sql}?${at + 3}`), ...fixed]
-  const columns = { key: 'account_id, key_id', model: "'' AS account_id, model AS key_id" }
+  const columns = {
+    key: 'account_id, key_id',
+    model: "'' AS account_id, model AS key_id",
+    'key model': `account_id, ${KEY_AND_MODEL}`,
+  }
   return {
     conditions: conditions.join(' AND '),
     parameters: [fromMs, toMs, ...values(where)],
-    group: by === 'key' || by === 'model' ? columns[by] : "'' AS account_id, key_id",
+    group: isByProperty(by) ? "'' AS account_id, key_id" : columns[by],
   }
 }
 
