@@ -12,7 +12,8 @@ import { isSelfMade } from './names.js'
 
 /** Who made a link, with the right that it used. */
 export interface LinkMaker {
-  readonly as: 'administrator' | 'owner' | 'token'
+  /** `self`: who forgot the password; only the address gets the link. */
+  readonly as: 'administrator' | 'owner' | 'token' | 'self'
   /** Of the user, or of the token of the admin API. */
   readonly id: string
 }
@@ -37,7 +38,7 @@ export function readLink({ text }: Pick<SignInToken, 'text'>): Link | null {
   if (!isObject(value) || !isObject(value['maker'])) return null
   const { accountId, isMailed, maker } = value
   const { as, id } = maker
-  if (as !== 'administrator' && as !== 'owner' && as !== 'token') return null
+  if (as !== 'administrator' && as !== 'owner' && as !== 'token' && as !== 'self') return null
   if (typeof id !== 'string' || typeof accountId !== 'string') return null
   return { maker: { as, id }, accountId, isMailed: isMailed === true }
 }
@@ -63,6 +64,7 @@ export async function mayGive(
   if (as === 'token') return mayTokenGive(store, id, accountId, nowMs)
   const user = await store.users.byId(id)
   if (user === null || user.disabled) return false
+  if (as === 'self') return accountId === ''
   if (as === 'administrator') return gatewayRoleOf(user) === 'admin'
   const account = accountId === null ? null : await store.accountById(accountId)
   if (account === null || account.disabled) return false

@@ -56,7 +56,7 @@ export function withReason({ after = null, reason }: AuditEntry): JsonObject | n
 interface AuditFilter {
   /** As a whole; `command line` is every user of it, and `token:NAME` every token of the name. */
   readonly actor?: string
-  /** As a whole, or the part before a dot: `key` or `key.` for `key.revoke`. */
+  /** As a whole, or the part before a dot: `key` or `key.` for `key.revoke`; after `!`: all others. */
   readonly action?: string
   readonly target?: string
   /** Inclusive. */
@@ -80,6 +80,10 @@ export interface AuditPage {
   readonly next: string | null
 }
 
+function isActionOf(entry: Pick<AuditEntry, 'action'>, action: string): boolean {
+  return entry.action === action || entry.action.startsWith(action.endsWith('.') ? action : `${action}.`)
+}
+
 /** Whether the entry meets every condition. */
 export function matchesAudit(entry: AuditEntry, filter: AuditFilter): boolean {
   const { actor, action, target, fromMs = 0, toMs = Number.POSITIVE_INFINITY, search } = filter
@@ -88,8 +92,9 @@ export function matchesAudit(entry: AuditEntry, filter: AuditFilter): boolean {
   if (actor !== undefined && !isActorOf(entry, actor)) {
     return false
   }
-  if (action !== undefined && entry.action !== action) {
-    if (!entry.action.startsWith(action.endsWith('.') ? action : `${action}.`)) return false
+  if (action !== undefined) {
+    const isWanted = !action.startsWith('!')
+    if (isActionOf(entry, isWanted ? action : action.slice(1)) !== isWanted) return false
   }
   if (search === undefined) return true
   const { account = '', detail, reason = '' } = entry

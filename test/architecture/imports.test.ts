@@ -160,7 +160,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   // Loaded only if workload identities are configured.
   jose: [/^accounts\/workload-identity\/verify-token\.ts$/],
   // Changes settings files of editors in place.
-  'jsonc-parser': [/^cli\/connect\/merge-settings\.ts$/],
+  'jsonc-parser': [/^config\/connect\/merge-settings\.ts$/],
   // Loaded only if mails are configured.
   nodemailer: [/^observe\/mails\.ts$/],
   'openid-client': [/^dashboard\/server\/sign-in\/identity-provider\.ts$/],
@@ -171,7 +171,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
     /^gateway\/upstreams\/(?:connection-pool|request-queue|media-fetcher|upstreams)\.ts$/,
     /^policy\/guard-server\.ts$/,
   ],
-  yaml: [/^config\/yaml\.ts$/, /^config\/edit-catalogue\.ts$/, /^cli\/connect\/merge-settings\.ts$/],
+  yaml: [/^config\/yaml\.ts$/, /^config\/edit-catalogue\.ts$/, /^config\/connect\/merge-settings\.ts$/],
   zod: [
     /^cli\/(?:restart|demo)\.ts$/,
     /^config\//,

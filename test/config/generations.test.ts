@@ -83,6 +83,9 @@ void t.test('generations are listed with number, hash, time, author and reason',
     { generation: 2, author: username, reason: 'gateway.yaml changed', origin: 'change' },
     { generation: 1, author: username, reason: 'start', origin: 'start' },
   ])
+  writeFileSync(file, `# author:  ada@example.com\n${THIRD}`)
+  await source.reload()
+  t.match(source.history.list(), [{ author: 'ada@example.com', reason: 'gateway.yaml changed' }], 'as named')
   const [newest] = source.history.list()
   t.equal(newest?.hash, source.current().fileHash)
   t.ok(Math.abs((newest?.atMs ?? 0) - Date.now()) < 60_000)

@@ -5,9 +5,9 @@ import { resultOfLookup } from '../../accounts/authentication/authentication-res
 import { KEY_ENV, type Client } from '../../config/client-settings.js'
 import { limitsMoney, Rules } from '../../limits/find-limits.js'
 import type { StoreSession } from '../with-store.js'
-import { clientText } from './client-text.js'
+import { clientText } from '../../config/connect/client-text.js'
 import { gatewayUrl } from './connect.js'
-import { conversing, exampleModels, type ClientModels } from './key-models.js'
+import { conversing, exampleModels, type ClientModels } from '../../config/connect/key-models.js'
 
 /** The text of `sluice connect` with the models that the key may use. */
 export async function connectText(

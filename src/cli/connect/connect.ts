@@ -13,9 +13,9 @@ import { problemLines } from '../problem-lines.js'
 import { configOption, declare, repeated, UsageError } from '../command.js'
 import { table } from '../print-table-or-json.js'
 import { processTerminal, type StoreSession, type Terminal } from '../with-store.js'
-import { clientJson, clientText } from './client-text.js'
-import { exampleModels, modelsNamed, readModels, type ClientModels } from './key-models.js'
-import { SettingsError } from './settings-error.js'
+import { clientJson, clientText } from '../../config/connect/client-text.js'
+import { exampleModels, modelsNamed, readModels, type ClientModels } from '../../config/connect/key-models.js'
+import { SettingsError } from '../../config/connect/settings-error.js'
 import { changesOf, BACKUP, diffText, isConfirmed, writeFiles } from './write-settings.js'
 
 interface ConnectOptions {

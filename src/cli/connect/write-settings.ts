@@ -19,8 +19,8 @@ import { createTwoFilesPatch } from 'diff'
 import { readBoundedFile, whyUnreadable } from '../../config/bounded-file.js'
 import type { ClientFile } from '../../config/client-settings.js'
 import { hideSecrets } from '../../hide-secrets.js'
-import { mergeSettings } from './merge-settings.js'
-import { SettingsError } from './settings-error.js'
+import { mergeSettings } from '../../config/connect/merge-settings.js'
+import { SettingsError } from '../../config/connect/settings-error.js'
 
 /** The end of the name of a former file. */
 export const BACKUP = '.sluice-backup'

@@ -2,7 +2,7 @@
  * Opens the configuration of a gateway: from its files, from a rollback that is still in force, or from the
  * last good generation if the files are not valid.
  */
-import { ownerOf } from '../../store/file-access.js'
+import { authorOf } from './author.js'
 import { hashOf, loadConfig, type Env, type Loaded, type LoadResult } from '../load-config.js'
 import { formatProblem, type ConfigProblem } from '../config-problem.js'
 import {
@@ -65,7 +65,7 @@ async function initialStateOf(first: LoadResult, history: History, env: Env): Pr
   }
   if (!first.ok) throw new ConfigRefused(first.errors)
   const hash = hashOf(files)
-  const record = newest?.hash === hash ? newest : startRecord(first, (newest?.generation ?? 0) + 1)
+  const record = newest?.hash === hash ? newest : startRecord(first, (newest?.generation ?? 0) + 1, env)
   return { loaded: first, files, errors, override: null, record, history }
 }
 
@@ -82,13 +82,13 @@ function loadStored({ sources }: LoadResult, content: GenerationContent, env: En
   return loaded.ok ? loaded : null
 }
 
-function startRecord({ sources, fileHash }: Loaded, generation: number): GenerationRecord {
+function startRecord({ sources, fileHash }: Loaded, generation: number, env: Env): GenerationRecord {
   return {
     generation,
     hash: fileHash,
     filesHash: fileHash,
     atMs: Date.now(),
-    author: ownerOf(sources.path),
+    author: authorOf(sources.path, sources.text, env),
     reason: 'start',
     origin: 'start',
     contentOf: null,

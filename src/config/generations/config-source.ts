@@ -5,7 +5,7 @@
  */
 import { basename } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ownerOf } from '../../store/file-access.js'
+import { authorOf } from './author.js'
 import type { Config, Snapshot } from '../config.js'
 import { createSnapshot } from '../create-snapshot.js'
 import { hashOf, loadConfig, readText, type ConfigSources, type Env, type Loaded } from '../load-config.js'
@@ -365,9 +365,11 @@ function changeOf(former: ConfigSources, next: ConfigSources): Author {
   const files = new Set([...filesOf(former), ...filesOf(next)])
   const changed = [...files].filter((file) => textIn(former, file) !== textIn(next, file))
   const [first] = changed
-  if (first === undefined) return { author: ownerOf(next.path), reason: 'files reloaded after SIGHUP' }
+  if (first === undefined) {
+    return { author: authorOf(next.path, next.text), reason: 'files reloaded after SIGHUP' }
+  }
   const names = changed.map((file) => basename(file)).join(', ')
-  return { author: ownerOf(first), reason: `${names} changed` }
+  return { author: authorOf(first, textIn(next, first) ?? ''), reason: `${names} changed` }
 }
 
 function textIn({ path, text, files }: ConfigSources, file: string): string | null {

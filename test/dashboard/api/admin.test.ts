@@ -78,6 +78,14 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
   t.match(hers.entries[3], { actor: 'root@example.com', detail: /starter → pro/ })
   const page = auditReply.parse((await root.get('/audit?account=all&limit=2')).json)
   const more = auditReply.parse((await root.get(`/audit?account=all&after=${page.next ?? ''}`)).json)
+  const kinds = async (action: string): Promise<Set<boolean>> => {
+    const { entries } = auditReply.parse(
+      (await root.get(`/audit?account=all&limit=200&action=${action}`)).json,
+    )
+    return new Set(entries.map((entry) => entry.action.startsWith('session.')))
+  }
+  t.same([...(await kinds('session.'))], [true], 'sign-ins')
+  t.same([...(await kinds('!session.'))], [false], 'all others')
   t.equal(page.entries.length, 2)
   t.equal(more.entries.length, 5)
   t.equal(more.next, null)

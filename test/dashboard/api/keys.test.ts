@@ -8,6 +8,7 @@ import t from 'tap'
 import {
   auditReply,
   createdKeyReply,
+  keyClientsReply,
   keyReply,
   keysReply,
   rotatedKeyReply,
@@ -246,4 +247,25 @@ void t.test('a list of keys has pages, a search, and the usage of each key', asy
   t.match(keysReply.parse((await browser.get('/keys?search=key+0')).json).keys, [
     { requests: 2, spendNanoUsd: 1_500_000, unpricedRequests: 1, lastUsedAtMs: atMs + 9 },
   ])
+})
+
+void t.test('the settings of clients for a key, with a model that it may use', async (t) => {
+  const stage = await startStage(t)
+  const ada = await stage.signedIn('ada@example.com')
+  const made = await ada.ask('POST', '/keys', { body: { name: 'k', models: ['claude-haiku-4-5'] } })
+  const { id } = createdKeyReply.parse(made.json).key
+  const reply = await ada.get(`/keys/${id}/clients?url=https%3A%2F%2Fllm.example.com`)
+  const { clients } = keyClientsReply.parse(reply.json)
+  t.ok(clients.length >= 7)
+  for (const { name, text } of clients) {
+    t.match(text, 'https://llm.example.com', name)
+    t.match(text, 'model claude-haiku-4-5', name)
+    t.notMatch(text, 'sk_', name)
+  }
+  for (const url of ['javascript:alert(1)', 'https://a.example/path', 'https://u:p@a.example']) {
+    t.equal((await ada.get(`/keys/${id}/clients?url=${encodeURIComponent(url)}`)).status, 400, url)
+  }
+  const rotated = await ada.ask('POST', `/keys/${id}/rotate`, { body: { overlapMs: 0 } })
+  t.equal(rotated.status, 201)
+  t.match((await ada.get(`/keys/${id}`)).json, { key: { state: 'revoked' } }, 'without an overlap')
 })

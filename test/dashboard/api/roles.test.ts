@@ -139,6 +139,7 @@ function requestFor({ path, method }: Row, { requestId, keys, team, guestId }: C
     '/usage.csv': `fromMs=${day.fromMs}&toMs=${day.toMs}`,
     '/models/explain': 'model=gpt-5.5',
     '/search': 'q=team',
+    '/keys/{id}/clients': 'url=https%3A%2F%2Fllm.example.com',
     '/failures': 'fromMs=0',
   }
   const ids: Readonly<Record<string, string>> = {

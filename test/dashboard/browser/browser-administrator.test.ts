@@ -253,7 +253,7 @@ void t.test('axe finds nothing', { skip: SKIP }, async (t) => {
       (page) => page.getByRole('dialog', { name: 'Edit alpha 5' }).waitFor(),
     ],
     ['/accounts', (page) => page.getByRole('link', { name: 'beta' }).waitFor()],
-    ['/audit?account=all', (page) => page.getByText('session.sign-in').first().waitFor()],
+    ['/audit?account=all&show=all', (page) => page.getByText('session.sign-in').first().waitFor()],
     ['/accounts/alpha', (page) => page.getByText('Spend by key').waitFor()],
     ['/accounts/alpha?tab=limits', (page) => page.getByText('No limits of its own').waitFor()],
     [`/members?account=${account}`, (page) => page.getByText('No members').first().waitFor()],

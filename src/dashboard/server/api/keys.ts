@@ -2,6 +2,11 @@
 import type { Account, ApiKey, KeyLimits } from '../../../accounts/account.js'
 import { changeKey, createKey, revokeKey, rotateKey } from '../../../accounts/changes/change-keys.js'
 import { raiseKeyLimit } from '../../../accounts/changes/raise-limit.js'
+import { allowedModelsFilter } from '../../../accounts/allowed-models.js'
+import { CLIENTS, KEY_ENV } from '../../../config/client-settings.js'
+import { clientText } from '../../../config/connect/client-text.js'
+import { conversing, exampleModels } from '../../../config/connect/key-models.js'
+import { limitsMoney } from '../../../limits/find-limits.js'
 import type { Labels } from '../../../accounts/labels.js'
 import { shownAmounts } from '../../../config/schema/limits-schema.js'
 import type { JsonObject } from '../../../base/json.js'
@@ -31,6 +36,8 @@ interface KeySettings {
   readonly labels?: Labels | undefined
   /** For the audit log. */
   readonly reason?: string | undefined
+  /** Of a rotation. */
+  readonly overlapMs?: number | undefined
 }
 
 export function keyRoutes(services: Services): Route[] {
@@ -46,6 +53,12 @@ export function keyRoutes(services: Services): Route[] {
       query: schema.keyQuery,
       reply: schema.keyDetailReply,
       handle: (request) => detail(services, request),
+    }),
+    signedRoute('GET', '/keys/{id}/clients', {
+      credential: 'read keys',
+      query: schema.keyClientsQuery,
+      reply: schema.keyClientsReply,
+      handle: (request) => clients(services, request),
     }),
     signedRoute('POST', '/keys', {
       credential: 'make keys',
@@ -138,6 +151,30 @@ async function detail(services: Services, request: SignedInRequest<unknown, unde
   return { status: 200, json }
 }
 
+/** The clients that the page shows, by their words of `sluice connect`. */
+const SHOWN_CLIENTS = ['openai', 'anthropic', 'google', 'claude-code', 'codex', 'gemini-cli', 'opencode']
+
+async function clients(
+  services: Services,
+  request: SignedInRequest<ReturnType<typeof schema.keyClientsQuery.parse>, undefined>,
+): Promise<Reply> {
+  const { key } = await ownKey(services, request)
+  const { catalogue, config } = services.snapshot()
+  const isAllowed = allowedModelsFilter(key.models ?? null)
+  const named = (key.models ?? []).filter((model) => !model.endsWith('*') && !model.includes(':'))
+  const known = config.routes.flatMap(({ match }) => ('model' in match ? [match.model] : []))
+  const ids = [...new Set([...named, ...known.filter(isAllowed)])]
+  const hasBudget = limitsMoney(key.limits ?? {})
+  const json: schema.KeyClientsReply = {
+    clients: CLIENTS.filter(({ name }) => SHOWN_CLIENTS.includes(name)).map((client) => {
+      const models = conversing(client, ids, catalogue) ?? exampleModels(client, catalogue)
+      const target = { url: request.query.url, keyEnv: KEY_ENV, models, hasBudget }
+      return { name: client.name, title: client.title, text: clientText(client, target) }
+    }),
+  }
+  return { status: 200, json }
+}
+
 /** Whether the user may see or change the key: with the permission `own` only one that the user made. */
 function isOwn({ permission, user }: AccountSession, { createdBy }: ApiKey): boolean {
   return permission === 'yes' || createdBy === user.email
@@ -204,7 +241,11 @@ async function rotate(services: Services, request: SignedInRequest<unknown, KeyS
   const { maxKeys } = planOf(services.snapshot(), account.plan)
   await services.attemptLimits.keyCreation(account.id, maxKeys)
   const changing = changingBy(services, request, request.body.reason)
-  const { key, secret, oldEndsAtMs } = await rotateKey(changing, account, { key: old })
+  const { overlapMs } = request.body
+  const { key, secret, oldEndsAtMs } = await rotateKey(changing, account, {
+    key: old,
+    ...(overlapMs === undefined ? {} : { overlapMs }),
+  })
   return { status: 201, json: { key: unusedView({ key, account }, changing.nowMs), secret, oldEndsAtMs } }
 }
 

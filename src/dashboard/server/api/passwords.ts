@@ -34,6 +34,11 @@ export function passwordRoutes(services: Services): Route[] {
       reply: schema.resetReply,
       handle: (request) => reset(services, request),
     }),
+    openRoute('POST', '/forgot', {
+      body: schema.forgotBody,
+      reply: schema.doneReply,
+      handle: (request) => forgot(services, request),
+    }),
     openRoute('POST', '/sign-up', {
       body: schema.signUpBody,
       reply: schema.doneReply,
@@ -206,6 +211,42 @@ function badLink(): GatewayError {
     'This link is invalid or has expired: it works once, for one day. Sign in if you have a password here, or ask for a new link.',
     { param: 'link' },
   )
+}
+
+/**
+ * Mails a link that sets a new password. The address is looked up after the reply, so that neither its words
+ * nor its time tell whether it has a user.
+ */
+async function forgot(services: Services, request: ApiRequest<unknown, { email: string }>): Promise<Reply> {
+  const { snapshot, attemptLimits, log } = services
+  if (snapshot().config.smtp === null) {
+    throw new GatewayError('forbidden', 'Ask an administrator for a link to set a new password.')
+  }
+  const email = checkedEmail(request.body.email)
+  await attemptLimits.attempt(`forgot ${email}`, request.address, null)
+  setImmediate(() => {
+    mailNewPassword(services, request, email).catch((error: unknown) => {
+      // The address has got enough mails; the reply tells nothing about it.
+      if (error instanceof GatewayError && error.kind === 'rate_limited') return
+      log.error('a link for a new password was not sent', error)
+    })
+  })
+  return { status: 200, json: {} }
+}
+
+/** A user of an identity provider gets a mail without a link; a disabled one gets none. */
+async function mailNewPassword(
+  services: Services,
+  request: ApiRequest<unknown, unknown>,
+  email: string,
+): Promise<void> {
+  const user = await services.store.users.byEmail(email)
+  if (user === null || user.disabled) return
+  const maker = { as: 'self', id: user.id } as const
+  await services.store.auditTrail.add(
+    ownEntry(services, request, { user, action: 'account.password-forgotten' }),
+  )
+  await makeLink(services, { maker, user, account: null, origin: request.origin ?? '' })
 }
 
 async function signUp(

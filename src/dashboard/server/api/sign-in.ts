@@ -168,6 +168,7 @@ async function sessionView(services: Services, session: Session | null): Promise
     needsSetUp: session === null && !(await hasAdmin(services.store)),
     signUp: dashboard.selfSignUp,
     oidc: dashboard.oidc?.name ?? null,
+    mails: services.snapshot().config.smtp !== null,
     publicUrl: dashboard.publicUrl,
     grafanaUrl: isAdmin ? dashboard.grafanaUrl : null,
     version: services.version,

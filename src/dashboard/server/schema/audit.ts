@@ -33,7 +33,7 @@ export const auditEntry = z.strictObject({
 const filters = {
   account: scope.optional(),
   actor: z.string().max(400).optional(),
-  /** `key.revoke`, or the part before the dot for all of its kind: `key.`. */
+  /** `key.revoke`, or the part before the dot for all of its kind: `key.`; after `!`: all others. */
   action: z.string().max(64).optional(),
   target: z.string().max(400).optional(),
   /** Inclusive. */

@@ -131,11 +131,33 @@ export const keyReply = z.strictObject({ key })
 
 /**
  * `POST /keys/{id}/rotate` → 201 `rotatedKeyReply`: a new key with the name, expiry, models, tools,
- * limits and labels of the old one. Both work until the old one is revoked. A rotation may exceed the plan's
- * number of keys by one; the old key then expires after 24 hours. 403 `plan_limit` if the account exceeds the
- * plan already. `DELETE /keys/{id}` → `keyReply` revokes the key; requests with it fail within a second.
+ * limits and labels of the old one. Both work for `overlapMs`, by default until the old one is revoked. A
+ * rotation may exceed the plan's number of keys by one; the old key then expires after 24 hours. 403
+ * `plan_limit` if the account exceeds the plan already. `DELETE /keys/{id}` → `keyReply` revokes the key;
+ * requests with it fail within a second.
  */
-export const rotateKeyBody = z.strictObject({ reason: reason.optional() })
+export const rotateKeyBody = z.strictObject({
+  reason: reason.optional(),
+  /** 0: the old key ends at once. At most 30 days. */
+  overlapMs: z
+    .int()
+    .min(0)
+    .max(30 * 86_400_000)
+    .optional(),
+})
+/** `GET /keys/{id}/clients`: how programs use the gateway with the key, as `sluice connect` prints it. */
+export const keyClientsQuery = z.strictObject({
+  account: scope.optional(),
+  /** The gateway as the clients reach it, without a path. */
+  url: z
+    .url({ protocol: /^https?$/ })
+    .max(300)
+    .regex(/^https?:\/\/[^/?#@]+$/),
+})
+export const keyClientsReply = z.strictObject({
+  clients: z.array(z.strictObject({ name: z.string(), title: z.string(), text: z.string() })),
+})
+
 /** `DELETE /keys/{id}`. */
 export const revokeKeyQuery = z.strictObject({
   account: scope.optional(),
@@ -234,3 +256,7 @@ export type KeyDetailReply = z.output<typeof keyDetailReply>
 export type LimitLevel = z.output<typeof standing>
 /** All limits of an account. */
 export type LimitsReply = z.output<typeof limitsReply>
+/** How a key is rotated. */
+export type RotateKeyBody = z.input<typeof rotateKeyBody>
+/** Settings of clients for a key. */
+export type KeyClientsReply = z.output<typeof keyClientsReply>

@@ -38,6 +38,8 @@ export const sessionReply = z.strictObject({
   signUp: z.boolean(),
   /** The identity provider's name for the button; null without one. */
   oidc: z.string().nullable(),
+  /** Whether a forgotten password is replaced by mail (`POST /forgot`). */
+  mails: z.boolean(),
   /** The gateway's address for clients, `https://llm.example.com`; null: the origin of the page. */
   publicUrl: z.string().nullable(),
   /** For administrators. */
@@ -87,6 +89,12 @@ export const resetReply = z.union([sessionReply, z.strictObject({ email: z.strin
  */
 export const signUpBody = z.strictObject({ email, password })
 
+/**
+ * `POST /forgot`, open; 403 without `smtp`. → `doneReply`, whether or not the address has a user, who gets a
+ * mail with a link to `POST /reset`.
+ */
+export const forgotBody = z.strictObject({ email })
+
 /** `POST /oidc/start`, open, with `{}`: returns the address of the provider. */
 export const oidcStartBody = z.strictObject({})
 /** Navigate to `url`. The provider returns to `/dashboard/oidc?code=…&state=…`. */
@@ -107,6 +115,7 @@ export type SetUpBody = z.input<typeof setUpBody>
 export type ResetBody = z.input<typeof resetBody>
 /** The body of a sign-up. */
 export type SignUpBody = z.input<typeof signUpBody>
+export type ForgotBody = z.input<typeof forgotBody>
 /** The address of the provider. */
 export type OidcStartReply = z.output<typeof oidcStartReply>
 /** The query with which the browser returned. */

@@ -91,7 +91,7 @@ async function maySetPassword(
   user: User,
 ): Promise<boolean> {
   if (user.disabled || providerOf(user, snapshot().config.dashboard) !== null) return false
-  if (as === 'administrator' || isUnproven(user)) return true
+  if (as === 'administrator' || as === 'self' || isUnproven(user)) return true
   const token = as === 'token' ? await store.adminTokens.byId(id) : null
   return token?.accountId === null && gatewayRoleOf(user) === null
 }
@@ -116,7 +116,7 @@ async function countMail({ store, now }: LinkParts, email: string): Promise<void
 }
 
 function mailOf(
-  { user, account }: LinkOrder,
+  { maker, user, account }: LinkOrder,
   { url, expiresAtMs }: { readonly url: string; readonly expiresAtMs: number | null },
 ): Mail {
   const whole =
@@ -126,8 +126,9 @@ function mailOf(
     expiresAtMs === null
       ? 'Sign in to use it:'
       : `Set a password with this link, which works once, until ${end}:`
+  const isForgotten = maker.as === 'self'
   const text = [
-    `You have access to ${whole}.`,
+    isForgotten ? 'Somebody asked for a new password for this address.' : `You have access to ${whole}.`,
     '',
     what,
     url,
@@ -137,7 +138,7 @@ function mailOf(
     '',
   ].join('\n')
   const subject = account === null ? 'the gateway' : `the account ${displayNameOf(account)}`
-  return { to: user.email, subject: `Access to ${subject}`, text }
+  return { to: user.email, subject: isForgotten ? 'A new password' : `Access to ${subject}`, text }
 }
 
 /** A link that may be used now. */

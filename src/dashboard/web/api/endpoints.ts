@@ -12,6 +12,7 @@ export interface Reads {
   '/plans': schema.PlansReply
   '/keys': schema.KeysReply
   '/keys/{id}': schema.KeyDetailReply
+  '/keys/{id}/clients': schema.KeyClientsReply
   '/limits': schema.LimitsReply
   '/usage': schema.UsageReply
   '/usage/groups': schema.UsageGroupsReply
@@ -48,13 +49,14 @@ interface Changes {
   'PUT /password': [schema.PasswordBody, schema.SessionReply]
   'POST /setup': [schema.SetUpBody, schema.SessionReply]
   'POST /reset': [schema.ResetBody, schema.ResetReply]
+  'POST /forgot': [schema.ForgotBody, schema.DoneReply]
   'POST /sign-up': [schema.SignUpBody, schema.DoneReply]
   'POST /oidc/start': [Record<string, never>, schema.OidcStartReply]
   'POST /oidc/finish': [schema.OidcFinishBody, schema.SessionReply]
   'POST /keys': [schema.CreateKeyBody, schema.CreatedKeyReply]
   'POST /keys/lookup': [{ digest: string }, schema.LookUpKeyReply]
   'PATCH /keys/{id}': [schema.ChangeKeyBody, schema.KeyReply]
-  'POST /keys/{id}/rotate': [{ reason: string | undefined }, schema.RotatedKeyReply]
+  'POST /keys/{id}/rotate': [schema.RotateKeyBody, schema.RotatedKeyReply]
   'DELETE /keys/{id}': [undefined, schema.KeyReply]
   'PUT /views/{id}': [schema.ViewBody, schema.ViewsReply]
   'DELETE /views/{id}': [undefined, schema.ViewsReply]

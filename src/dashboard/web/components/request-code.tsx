@@ -66,7 +66,7 @@ interface Tab {
 }
 
 /** The tab list and the selected content. */
-function Tabs({ tabs, label }: { readonly tabs: readonly Tab[]; readonly label: string }) {
+export function Tabs({ tabs, label }: { readonly tabs: readonly Tab[]; readonly label: string }) {
   return (
     <Base.Root defaultValue={tabs[0]?.name}>
       <Base.List className="tabs" aria-label={label}>

@@ -7,9 +7,10 @@ import { times } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Changes } from '../components/facts.js'
 import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
+import { Filter } from '../components/form.js'
 import { Empty } from '../components/loading-states.js'
 import { DAY_MS } from '../format/time-buckets.js'
-import { useLocation } from '../routing.js'
+import { setFilter, useLocation } from '../routing.js'
 import { useNow } from '../shell/clock.js'
 import { Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
@@ -61,7 +62,7 @@ export function AuditPage() {
   const days = DAYS.find(({ value }) => value === query.get('since'))?.days
   const asked: Query = {
     ...{ account: scope, search: query.get('search'), actor: query.get('actor') },
-    ...{ action: query.get('action'), target: query.get('target') },
+    ...{ action: query.get('action') ?? actionOf(query.get('show')), target: query.get('target') },
     ...(days === undefined ? {} : { fromMs: nowMs - days * DAY_MS }),
   }
   const list = useList('/audit', { ...asked, limit: PAGE }, ({ entries }) => entries, {
@@ -74,7 +75,17 @@ export function AuditPage() {
       purpose="Who changed accounts, keys, members and the configuration, when and why."
       scoped
       action={<SaveCsv path="/audit.csv" query={{ ...asked, sort: query.get('sort') }} />}
-      filters={<FilterBar search={{ label: 'Search the audit log' }} filters={FILTERS} />}
+      filters={
+        <FilterBar search={{ label: 'Search the audit log' }} filters={FILTERS}>
+          <Filter
+            label="What is shown"
+            value={query.get('show') ?? ''}
+            all="Changes"
+            options={SHOWN}
+            onChange={(show) => setFilter({ show })}
+          />
+        </FilterBar>
+      }
     >
       <DataTable
         caption="Audit log"
@@ -92,6 +103,17 @@ export function AuditPage() {
       />
     </Page>
   )
+}
+
+const SHOWN = [
+  { value: 'sign-ins', label: 'Sign-ins' },
+  { value: 'all', label: 'Changes and sign-ins' },
+] as const
+
+/** The actions of a choice: changes alone unless another one is made. */
+function actionOf(show: string | null): string | null {
+  if (show === 'all') return null
+  return show === 'sign-ins' ? 'session.' : '!session.'
 }
 
 const KINDS = ['account', 'key', 'member', 'user', 'session', 'configuration', 'token', 'recording']

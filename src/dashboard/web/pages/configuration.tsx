@@ -151,6 +151,13 @@ function Generations({ data, rollBack }: GenerationsProps) {
       ),
       className: 'small-cell',
     },
+    {
+      id: 'changed',
+      head: 'Changed',
+      cell: (record) => <Changed record={record} />,
+      className: 'wide-cell',
+      extra: true,
+    },
     { id: 'reason', head: 'Reason', cell: reasonOf, className: 'wide-cell', extra: true },
     {
       id: 'hash',
@@ -177,6 +184,26 @@ function Generations({ data, rollBack }: GenerationsProps) {
         }
       />
     </Block>
+  )
+}
+
+/** Values of a row. */
+const SHOWN_CHANGES = 2
+
+/** The first values that the generation changed. What a generation changed never changes. */
+function Changed({ record: { generation } }: { readonly record: GenerationRecord }) {
+  const { data } = useResource('/configuration/{id}', { id: String(generation) })
+  if (data === null) return null
+  const { changes, comparedWith } = data
+  if (changes.length === 0) {
+    return <span className="soft">{comparedWith === null ? 'the first that is kept' : 'no value'}</span>
+  }
+  const rest = changes.length - SHOWN_CHANGES
+  return (
+    <>
+      <Changes changes={changes.slice(0, SHOWN_CHANGES)} />
+      {rest > 0 ? <span className="soft">and {rest} more</span> : null}
+    </>
   )
 }
 

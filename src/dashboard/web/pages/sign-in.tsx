@@ -19,6 +19,7 @@ export function SignInPages() {
   if (path === '/reset') return <LinkPage kind="reset" />
   if (path === '/oidc') return <OidcReturn />
   if (path === '/sign-up') return <SignUp />
+  if (path === '/forgot') return <Forgot />
   return <SignIn />
 }
 
@@ -38,6 +39,11 @@ function SignIn() {
         <Email {...form.field('email')} />
         <Password label="Password" {...form.field('password')} />
       </Form>
+      {session.mails ? (
+        <p className="soft">
+          <Link to="/forgot">Forgot your password?</Link>
+        </p>
+      ) : null}
       {session.oidc === null ? null : <OidcButton provider={session.oidc} />}
       {session.signUp ? (
         <p className="soft">
@@ -57,6 +63,34 @@ function OidcButton({ provider }: { readonly provider: string }) {
     <Form form={form} verb={`Sign in with ${provider}`} tone="plain">
       <p className="or">or</p>
     </Form>
+  )
+}
+
+/** Asks for a link by mail. The answer is the same for every address. */
+function Forgot() {
+  const [sentTo, setSentTo] = useState<string | null>(null)
+  const form = useForm({ email: '' }, async (body) => {
+    await change('POST /forgot', body)
+    setSentTo(body.email)
+  })
+  return (
+    <SignInFrame
+      title="Forgot your password"
+      text={
+        sentTo === null
+          ? 'A mail with a link to choose a new one goes to your address.'
+          : `If ${sentTo} has a user here, a mail with a link is on its way. The link works once, for a day.`
+      }
+    >
+      {sentTo === null ? (
+        <Form form={form} verb="Send the link">
+          <Email {...form.field('email')} />
+        </Form>
+      ) : null}
+      <p className="soft">
+        <Link to="/">Sign in</Link>
+      </p>
+    </SignInFrame>
   )
 }
 

@@ -1,13 +1,18 @@
 /** Dialogs of a key: edit, rotate, revoke. */
+import { useEffect, useState } from 'react'
 import type { CreatedKeyReply, Key, KeyDetailReply } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/use-resource.js'
 import { change } from '../../api/endpoints.js'
-import { Dialog, FormDialog, ShownOnce } from '../../components/dialog.js'
-import { TextField, type Bound } from '../../components/form.js'
+import { Button } from '../../components/button.js'
+import { CodeBlock, CopyButton } from '../../components/copy-button.js'
+import { Dialog, FormDialog } from '../../components/dialog.js'
+import { SelectField, TextField, type Bound } from '../../components/form.js'
 import { report } from '../../components/notices.js'
-import { useExampleModel, RequestCode } from '../../components/request-code.js'
+import { useExampleModel, RequestCode, Tabs } from '../../components/request-code.js'
 import { baseOf } from '../../format/request-formats.js'
 import { Failed } from '../../components/loading-states.js'
+import { Ago } from '../../components/values.js'
+import { dollars, duration, plural } from '../../format/number.js'
 import { clockTime, fullTime } from '../../format/time.js'
 import { Link } from '../../routing.js'
 import { useAccount, useRights, useSession } from '../../shell/session.js'
@@ -80,37 +85,64 @@ function EditKey({ detail: { key, plan }, atLimits, onClose }: KeyProps & { atLi
   )
 }
 
-/** Creates a replacement with the same settings. Both keys work until the old one is revoked or expires. */
-function RotateKey({ detail: { key, plan, liveKeys }, onClose }: KeyProps) {
-  const isFull = plan.maxKeys !== null && liveKeys >= plan.maxKeys
+const HOUR_MS = 3_600_000
+/** How long a key works after its end was decided. */
+const OVERLAPS = [
+  { value: '0', label: 'now' },
+  { value: String(HOUR_MS), label: 'after 1 hour' },
+  { value: String(24 * HOUR_MS), label: 'after 24 hours' },
+  { value: String(168 * HOUR_MS), label: 'after 7 days' },
+] as const
+
+/** What ends with the key: its last use, and its requests of the last day. */
+function UseNow({ apiKey }: { readonly apiKey: Key }) {
+  const { id, accountId, lastUsedAtMs } = apiKey
+  const usage = useResource('/usage', { account: accountId, keyId: id, range: '24h' })
+  const requests = usage.data?.total.requests
+  if (lastUsedAtMs === null) return <>It was never used.</>
+  return (
+    <>
+      Last used <Ago ms={lastUsedAtMs} />
+      {requests === undefined ? '' : `; ${plural(requests, 'request')} in the last 24 hours`}.
+    </>
+  )
+}
+
+/** Creates a replacement with the same settings; the old key works beside it for a time. */
+function RotateKey({ detail: { key }, onClose }: KeyProps) {
   return (
     <FormDialog
       isQuestion
       title={`Rotate ${key.name}?`}
       description={
         <>
-          Rotating creates a new key with the same name, models, limits and labels. <code>{maskOf(key)}</code>{' '}
-          {isFull
-            ? `works for 24 more hours: the plan allows ${plan.maxKeys ?? 0} keys, and a rotation may exceed it for that time.`
-            : 'works until you revoke it.'}
+          A new key with the same name, models, limits and labels replaces <code>{maskOf(key)}</code>.{' '}
+          <UseNow apiKey={key} />
         </>
       }
       verb="Rotate"
       tone="primary"
-      initial={{ reason: '' }}
-      send={async ({ reason }) => {
-        const made = await change('POST /keys/{id}/rotate', { reason }, key.id, of(key))
+      initial={{ reason: '', overlap: String(24 * HOUR_MS) }}
+      send={async ({ reason, overlap }) => {
+        const body = { reason, overlapMs: Number(overlap) }
+        const made = await change('POST /keys/{id}/rotate', body, key.id, of(key))
         const end = made.oldEndsAtMs === null ? 'you revoke it' : fullTime(made.oldEndsAtMs)
-        return <Secret made={made} note={`${maskOf(key)} works until ${end}.`} onClose={onClose} />
+        const note = overlap === '0' ? `${maskOf(key)} has ended.` : `${maskOf(key)} works until ${end}.`
+        return <Secret made={made} note={note} onClose={onClose} />
       }}
       onClose={onClose}
     >
-      {(form) => <ReasonField {...form.field('reason')} />}
+      {(form) => (
+        <>
+          <SelectField label="The old key ends" options={OVERLAPS} {...form.field('overlap')} />
+          <ReasonField {...form.field('reason')} />
+        </>
+      )}
     </FormDialog>
   )
 }
 
-/** Revokes a key. */
+/** Revokes a key, now or after a time. */
 function RevokeKey({ detail: { key }, onClose }: KeyProps) {
   return (
     <FormDialog
@@ -118,19 +150,30 @@ function RevokeKey({ detail: { key }, onClose }: KeyProps) {
       title={`Revoke ${key.name}?`}
       description={
         <>
-          Requests with <code>{maskOf(key)}</code> of the account {key.accountName} fail within 1 second. This
-          cannot be undone.
+          Requests with <code>{maskOf(key)}</code> of the account {key.accountName} fail within 1 second of
+          its end. <UseNow apiKey={key} />
         </>
       }
       verb="Revoke"
-      initial={{ reason: '' }}
-      send={async ({ reason }) => {
-        await change('DELETE /keys/{id}', undefined, key.id, { ...of(key), reason })
-        report(`Revoked. ${key.name} stopped working at ${clockTime(Date.now())}.`)
+      initial={{ reason: '', overlap: '0' }}
+      send={async ({ reason, overlap }) => {
+        if (overlap === '0') {
+          await change('DELETE /keys/{id}', undefined, key.id, { ...of(key), reason })
+          report(`Revoked. ${key.name} stopped working at ${clockTime(Date.now())}.`)
+          return
+        }
+        const expiresAtMs = Date.now() + Number(overlap)
+        await change('PATCH /keys/{id}', { expiresAtMs, reason }, key.id, of(key))
+        report(`${key.name} ends ${fullTime(expiresAtMs)}.`)
       }}
       onClose={onClose}
     >
-      {(form) => <ReasonField {...form.field('reason')} />}
+      {(form) => (
+        <>
+          <SelectField label="Ends" options={OVERLAPS} {...form.field('overlap')} />
+          <ReasonField {...form.field('reason')} />
+        </>
+      )}
     </FormDialog>
   )
 }
@@ -185,19 +228,75 @@ interface SecretProps {
   readonly onClose: () => void
 }
 
-/** A new key's secret, shown once. */
+/** A new key with what a client needs of it, shown once, and its first request when it comes. */
 function Secret({ made: { key, secret }, note, onClose }: SecretProps) {
   const { session } = useSession()
   const model = useExampleModel(key.models)
+  const base = baseOf(session.publicUrl)
+  const { data } = useResource('/keys/{id}/clients', { id: key.id, account: key.accountId, url: base })
+  const target = { base, model, key: secret }
+  const tabs = (data?.clients ?? []).map(({ title, text }) => ({
+    name: title,
+    content: <CodeBlock what={title} code={`export ${KEY_ENV}='${secret}'\n\n${text}`} />,
+  }))
   return (
-    <ShownOnce
+    <Dialog
       title={`Key ${key.name}`}
-      description={`Copy it now. You will not see it again.${note === undefined ? '' : ` ${note}`}`}
-      what="key"
-      secret={secret}
+      description={`You will not see the key again.${note === undefined ? '' : ` ${note}`}`}
+      closable={false}
+      wide
       onClose={onClose}
     >
-      <RequestCode target={{ base: baseOf(session.publicUrl), model, key: secret }} />
-    </ShownOnce>
+      <div className="copy-rows">
+        <span className="strong">Base URL</span>
+        <code>{base}/v1</code>
+        <CopyButton text={`${base}/v1`} what="base URL" label />
+        <span className="strong">Key</span>
+        <code className="secret-text">{secret}</code>
+        <CopyButton text={secret} what="key" label />
+      </div>
+      <Tabs
+        label="Clients"
+        tabs={[{ name: 'curl and SDKs', content: <RequestCode target={target} /> }, ...tabs]}
+      />
+      <footer className="dialog-foot row">
+        <FirstRequest apiKey={key} />
+        <Button tone="primary" onClick={onClose}>
+          I have saved it
+        </Button>
+      </footer>
+    </Dialog>
+  )
+}
+
+/** As in `sluice connect`. */
+const KEY_ENV = 'SLUICE_KEY'
+const FIRST_EVERY_MS = 1_000
+
+/** Waits for the first request with the key. */
+function FirstRequest({ apiKey: { id, accountId } }: { readonly apiKey: Key }) {
+  const [seen, setSeen] = useState(false)
+  const asked = { account: accountId, keyId: id, limit: 1 }
+  const { data } = useResource('/requests', asked, seen ? {} : { everyMs: FIRST_EVERY_MS })
+  const [row] = data?.rows ?? []
+  useEffect(() => {
+    if (row !== undefined) setSeen(true)
+  }, [row])
+  return (
+    <p className="first-request" role="status">
+      {row === undefined ? (
+        <span className="soft">Waiting for the first request …</span>
+      ) : (
+        <>
+          <span className={`status ${row.outcome === 'ok' ? 'good' : 'bad'}`}>
+            {row.status}, {row.model}, {duration(row.durationMs)}
+            {row.costNanoUsd === null ? '' : `, ${dollars(row.costNanoUsd)}`}
+          </span>{' '}
+          <Link to={`/requests?account=${accountId}&request=${row.requestId}`} target="_blank">
+            Open request
+          </Link>
+        </>
+      )}
+    </p>
   )
 }

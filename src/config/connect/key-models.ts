@@ -1,6 +1,6 @@
 /** Finds the models that a client shall offer, with the facts that its settings need. */
-import type { Client, ClientModel } from '../../config/client-settings.js'
-import type { Catalogue } from '../../config/config.js'
+import type { Client, ClientModel } from '../client-settings.js'
+import type { Catalogue } from '../config.js'
 import { isObject, numberOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import { MODEL_NAME } from '../../formats/chat/model-facts.js'
 

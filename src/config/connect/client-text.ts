@@ -5,7 +5,7 @@ import {
   type ClientFile,
   type ClientSettings,
   type ConnectionTarget,
-} from '../../config/client-settings.js'
+} from '../client-settings.js'
 import type { JsonObject } from '../../base/json.js'
 import { mergeSettings } from './merge-settings.js'
 

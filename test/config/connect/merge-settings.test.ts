@@ -7,8 +7,8 @@
 import { parse } from 'jsonc-parser'
 import { parse as parseYaml } from 'yaml'
 import t, { type Test } from 'tap'
-import { mergeSettings } from '../../../src/cli/connect/merge-settings.js'
-import { mergeToml } from '../../../src/cli/connect/merge-toml.js'
+import { mergeSettings } from '../../../src/config/connect/merge-settings.js'
+import { mergeToml } from '../../../src/config/connect/merge-toml.js'
 import type { ClientFile } from '../../../src/config/client-settings.js'
 import type { JsonObject } from '../../../src/base/json.js'
 

@@ -11,7 +11,7 @@ import {
   type ParseError,
 } from 'jsonc-parser'
 import { isMap, isSeq, parseDocument, type Document } from 'yaml'
-import type { ClientFile } from '../../config/client-settings.js'
+import type { ClientFile } from '../client-settings.js'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import { mergeToml } from './merge-toml.js'
 import { SettingsError } from './settings-error.js'
