@@ -10,7 +10,12 @@ import { parse } from 'yaml'
  */
 export function writeDataFiles(outdir) {
   const files = [
-    ...['store/sqlite/schema.sql', 'store/sqlite/migrations', 'store/redis/scripts'],
+    ...[
+      'store/sqlite/schema.sql',
+      'store/sqlite/entry-views.sql',
+      'store/sqlite/migrations',
+      'store/redis/scripts',
+    ],
     ...['archive/clickhouse/schema.sql', 'archive/clickhouse/distributed.sql', 'archive/postgres/schema.sql'],
   ]
   for (const path of [...files, 'accounts/common-passwords.txt']) {

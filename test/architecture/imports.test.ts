@@ -77,6 +77,8 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'the fields of an entry are in one table, for its text and for the rows of SQLite',
   'store/redis/ledger/entry-names.ts → http/request-id.ts':
     'the form of a request id is in one place; entries are named by it',
+  'store/sqlite/ledger/entry-row.ts → http/request-id.ts':
+    'the form of a request id is in one place; rows have its bytes',
   'store/sqlite/ledger/entry-row.ts → ledger/entry.ts':
     'the fields of an entry are in one table, for its text and for the rows of SQLite',
   'config/load-config.ts → http/read-tls-files.ts':

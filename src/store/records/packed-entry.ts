@@ -97,6 +97,17 @@ const PLAIN = /^[\w.:/ -]+$/
 /** An empty text or list, since nothing is a value that is not known. */
 const EMPTY = '"'
 
+/** The text of a list of numbers, null for unknown ones. */
+export function numbersText(numbers: readonly (number | null)[]): string {
+  return ownText(numbers)
+}
+
+/** The numbers in a text of `numbersText`; one that is damaged is NaN. */
+export function numbersIn(text: string): (number | null)[] {
+  if (text === EMPTY) return []
+  return text.split(',').map((each) => (each === '' ? null : Number(numberIn(each))))
+}
+
 function ownText(value: unknown): string {
   if (typeof value === 'number') return numberText(value)
   if (typeof value === 'string')
@@ -113,7 +124,7 @@ function ownValue(name: EntryField, text: string): unknown {
   if (text === '') return LISTS.has(name) && name !== 'attemptMs' ? [] : null
   if (TEXTS.has(name)) return text === EMPTY ? '' : parseJson(`"${text}"`)
   if (!LISTS.has(name)) return numberIn(text)
-  return text === EMPTY ? [] : text.split(',').map((each) => (each === '' ? null : numberIn(each)))
+  return numbersIn(text)
 }
 
 /** Whole numbers to the base 36, which has two thirds of the digits; others as JSON after a sign. */

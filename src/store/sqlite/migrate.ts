@@ -8,12 +8,13 @@ import { programFile } from '../../config/package-file.js'
 import { storeReplaced } from '../store-errors.js'
 import { isBusy, numberIn, textIn, type Connection } from './driver.js'
 import { nameAccounts } from './keys/name-accounts.js'
+import { createEntryViews } from './ledger/former-entries.js'
 import { ADD_ACCOUNT_SUMS, addPropertySums } from './ledger/roll-up.js'
 
 /** 'SLUI'; a file of another program has another id. */
 const APPLICATION_ID = 0x53_4c_55_49
 /** The version of schema.sql. Each version after the first has a file in migrations/. */
-const SCHEMA_VERSION = 7
+const SCHEMA_VERSION = 8
 /** Maximum time that opening waits for another process that writes. */
 export const OPEN_TIMEOUT_MS = 10_000
 
@@ -69,6 +70,7 @@ function createTables(db: Connection): void {
   const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() ?? {}
   if (tables !== 0) throw new Error(FOREIGN)
   db.exec(sqlOf('schema.sql'))
+  createEntryViews(db)
   db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
   const insert = db.prepare('INSERT INTO meta (name, value) VALUES (?, ?)')
   insert.run('store_id', randomBytes(9).toString('base64url'))

@@ -1,4 +1,4 @@
--- The tables of the embedded store, version 7 (PRAGMA user_version); each to-version-N.sql changes the tables of
+-- The tables of the embedded store, version 8 (PRAGMA user_version); each to-version-N.sql changes the tables of
 -- version N - 1.
 -- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
 -- `record` columns hold the JSON texts of src/store/records/account-and-key-records.ts, which all engines share.
@@ -200,12 +200,13 @@ CREATE TABLE reservations (
   entry TEXT NOT NULL
 );
 
--- One row for each request. Read it through the view `entries`, whose columns are documented and do not change.
-CREATE TABLE ledger_entries (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT,
-  request_id TEXT NOT NULL UNIQUE,
-  at_ms INTEGER NOT NULL,
-  duration_ms REAL NOT NULL,
+-- The ledger: one row for each request, in `ledger_entries` (entry-views.sql) with all of its columns.
+-- What entries have in common is stored once a month (since 1970, UTC): all values of a kind, labels, messages of
+-- errors. `digest` is that of the values. A month without entries is removed (src/store/sqlite/ledger/entry-row.ts).
+CREATE TABLE entry_kinds (
+  number INTEGER PRIMARY KEY,
+  month INTEGER NOT NULL,
+  digest BLOB NOT NULL,
   account_id TEXT NOT NULL,
   key_id TEXT NOT NULL,
   model_asked TEXT,
@@ -219,6 +220,41 @@ CREATE TABLE ledger_entries (
   outcome TEXT NOT NULL,
   finish_reason TEXT,
   source TEXT NOT NULL,
+  losses TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  ingress TEXT,
+  "limit" TEXT,
+  upstream_status INTEGER,
+  attempted TEXT,
+  price_version TEXT,
+  gateway TEXT,
+  generation_hash TEXT,
+  cache_hit INTEGER,
+  account_path TEXT,
+  identity TEXT,
+  guardrails TEXT,
+  recorded INTEGER,
+  UNIQUE (month, digest)
+);
+CREATE TABLE entry_texts (
+  number INTEGER PRIMARY KEY,
+  month INTEGER NOT NULL,
+  digest BLOB NOT NULL,
+  text TEXT NOT NULL,
+  UNIQUE (month, digest)
+);
+
+-- What an entry has of its own. `id` is the request id: 16 bytes of a UUID of version 7 whose time is `at_ms`, else the
+-- text. Durations are in microseconds; lists of them are as src/store/records/packed-entry.ts writes them.
+CREATE TABLE entry_rows (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id NOT NULL,
+  at_ms INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  labels_text INTEGER,
+  error_text INTEGER,
+  is_failed INTEGER NOT NULL,
+  duration_us INTEGER NOT NULL,
   input_tokens INTEGER,
   output_tokens INTEGER,
   cache_read_tokens INTEGER,
@@ -227,39 +263,24 @@ CREATE TABLE ledger_entries (
   reasoning_tokens INTEGER,
   cost_nano_usd INTEGER,
   tokens_after_disconnect INTEGER NOT NULL,
-  losses TEXT NOT NULL,
-  generation INTEGER NOT NULL,
-  first_content_ms REAL,
-  overhead_ms REAL,
-  hops TEXT NOT NULL,
-  ingress TEXT,
-  error_message TEXT,
-  "limit" TEXT,
-  upstream_status INTEGER,
+  first_content_us INTEGER,
+  overhead_us INTEGER,
+  stages_us TEXT NOT NULL,
+  attempts_us TEXT,
   upstream_request_id TEXT,
-  attempted TEXT,
   shadow_of TEXT,
-  labels TEXT,
   client_request_id TEXT,
-  attempt_ms TEXT,
   retry_after_seconds INTEGER,
-  price_version TEXT,
-  gateway TEXT,
-  generation_hash TEXT,
-  cache_hit INTEGER,
   saved_nano_usd INTEGER,
-  account_path TEXT,
-  identity TEXT,
-  guardrails TEXT,
   cache_marks INTEGER,
-  cache_marks_saved_nano_usd INTEGER,
-  recorded INTEGER
+  cache_marks_saved_nano_usd INTEGER
 );
--- In the order of lists, with the values by which they can be sorted: another order of a million entries is read from
--- this index alone, in half of the time that the rows take.
-CREATE INDEX entries_by_time ON ledger_entries (at_ms, request_id, status, model, model_asked, upstream, input_tokens,
-output_tokens, cost_nano_usd, first_content_ms, duration_ms);
-CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
+-- In the order of lists, and unique; with the values by which they can be sorted, so that another order of a million
+-- entries is read from this index and the kinds.
+CREATE UNIQUE INDEX entry_rows_by_time ON entry_rows (at_ms, id, kind, input_tokens, output_tokens, cost_nano_usd,
+first_content_us, duration_us);
+CREATE UNIQUE INDEX entry_rows_by_text ON entry_rows (id) WHERE typeof(id) = 'text';
+CREATE INDEX entry_rows_failed ON entry_rows (at_ms, id) WHERE is_failed = 1;
 
 -- An index of entries by account and by key, with two rows for each entry. It is a table because the roll-up fills it
 -- in batches: an index would change two more pages for each settlement.

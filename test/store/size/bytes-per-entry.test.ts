@@ -1,19 +1,23 @@
 /**
- * Goal: an entry takes at most 400 bytes of Redis, and the sums of an hour at most 300 bytes of Redis for
- * each combination of key, model and labels. Method: entries of real form of one day are settled; Redis
- * reports the memory of each key. The long suite and `SLUICE_ENTRIES=40000` measure 40,000, the number of
- * the tables in the documentation.
+ * Goal: an entry takes at most 450 bytes of SQLite and 400 bytes of Redis, indexes included, and the sums of
+ * an hour at most 300 bytes of Redis for each combination of key, model and labels. Method: entries of real
+ * form of one day are settled; SQLite reports the pages of each table and index, Redis the memory of each
+ * key. The long suite and `SLUICE_ENTRIES=40000` measure 40,000, the number of the tables in the
+ * documentation.
  */
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import t from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { openStore } from '../../../src/store/open-store.js'
+import { connect, numberIn, textIn } from '../../../src/store/sqlite/driver.js'
 import { IS_LONG } from '../../helpers/long-suite.js'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
 import { realEntries } from './real-entries.js'
 
 const COUNT = Number(process.env['SLUICE_ENTRIES'] ?? (IS_LONG ? 40_000 : 6_000))
-const MOST = { redis: 400, cell: 300 }
+const MOST = { sqlite: 450, redis: 400, cell: 300 }
 const AT_ONCE = 500
 const START = Date.UTC(2026, 10, 20)
 
@@ -47,6 +51,20 @@ void t.test('redis', { skip: missing, timeout: 120_000 }, async (t) => {
   )
   t.ok(entry <= MOST.redis, `${entry} bytes an entry`)
   t.ok(cell <= MOST.cell, `${cell} bytes a sum`)
+})
+
+void t.test('sqlite', async (t) => {
+  const file = join(t.testdir(), 'store')
+  await settle(`sqlite:${file}`, realEntries(COUNT, START))
+  const db = connect(file)
+  t.teardown(() => db.close())
+  let bytes = 0
+  for (const row of db.prepare('SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name').all()) {
+    if (/entr(?:y|ies)_/.test(textIn(row, 'name'))) bytes += numberIn(row, 'bytes')
+  }
+  const whole = statSync(file).size / COUNT
+  t.comment(`${COUNT} entries: ${(bytes / COUNT).toFixed(0)} bytes each, ${whole.toFixed(0)} of the file`)
+  t.ok(bytes / COUNT <= MOST.sqlite, `${bytes / COUNT} bytes an entry`)
 })
 
 /** Settles entries, adds up the sums, and closes the store. */

@@ -18,6 +18,7 @@ import {
   TestClock,
   tokens,
 } from '../ledger/sample-entries.js'
+import { toVersion7 } from './version-7.js'
 
 void t.test('migrates a store of version 1 with all its data', async (t) => {
   const path = join(t.testdir(), 'store')
@@ -221,6 +222,7 @@ function viewSql(db: ReturnType<typeof connect>, name: string): string {
 
 /** Converts a store of this version to version 6. */
 function toVersion6(db: ReturnType<typeof connect>): void {
+  toVersion7(db)
   for (const column of ['week', 'week_spent', 'week_reserved', 'others', 'kept_until_ms']) {
     db.exec(`ALTER TABLE limits DROP COLUMN ${column}`)
   }

@@ -123,20 +123,18 @@ void t.test('a damaged record fails only its own reads, with its name', async (t
   await ledger.admit(held)
   await ledger.admit(other)
   const secret = 'gpt-that-must-not-show'
-  const damages: [column: string, value: Value, RegExp][] = [
-    ['hops', `{"${secret}`, /'hops' is not JSON/],
-    ['losses', `"${secret}"`, /'losses'/],
-    ['outcome', secret, /'outcome'/],
-    ['dialect', secret, /'dialect'/],
-    ['duration_ms', secret, /'duration_ms'/],
+  const ofKind = 'entry_kinds WHERE number = (SELECT kind FROM entry_rows WHERE id = ?)'
+  const own = 'entry_rows WHERE id = ?'
+  const damages: [rows: string, column: string, value: Value, RegExp][] = [
+    [own, 'stages_us', `[{"${secret}`, /'hops' is not JSON/],
+    [ofKind, 'losses', `"${secret}"`, /'losses'/],
+    [ofKind, 'outcome', secret, /'outcome'/],
+    [ofKind, 'dialect', secret, /'dialect'/],
+    [own, 'output_tokens', secret, /'output_tokens'/],
   ]
-  for (const [column, value, why] of damages) {
-    const before = behind(
-      path,
-      `SELECT ${column} AS it FROM ledger_entries WHERE request_id = ?`,
-      row.requestId,
-    )
-    const update = `UPDATE ledger_entries SET ${column} = ? WHERE request_id = ?`
+  for (const [rows, column, value, why] of damages) {
+    const before = behind(path, `SELECT ${column} AS it FROM ${rows}`, row.requestId)
+    const update = `UPDATE ${rows.replace(' ', ` SET ${column} = ? `)}`
     behind(path, update, value, row.requestId)
     const error: unknown = await ledger.entry(null, row.requestId).catch((cause: unknown) => cause)
     t.match(error, { kind: 'store_unavailable', cause: { message: why } })

@@ -20,6 +20,7 @@ import type { Connection } from '../driver.js'
 import { DirectoryTables } from '../keys/account-and-key-lists.js'
 import { auditPage } from '../keys/audit-rows.js'
 import { accountTexts, writeLarge, type LargeChange } from '../keys/large-change.js'
+import { moveFormer } from '../ledger/former-entries.js'
 import { accountUseOf, prunedUseOf, putAccountUse } from '../ledger/account-use.js'
 import { cellsOf, GroupUses, lastUseOf, sumsOf } from '../ledger/read-sums.js'
 import { pruneUsage, putSums, RollUp, type Pruned, type SumsToPut } from '../ledger/roll-up.js'
@@ -54,7 +55,12 @@ export function tasksOf(db: Connection, log: WriteAheadLog) {
     copyTo: (file: string) => void db.prepare('VACUUM INTO ?').run(file),
     rollUp: (daysBeforeMs: number) => caughtUp().rollUp.addToDays(daysBeforeMs),
     putSums: (sums: SumsToPut) => putSums(usage().rollUp, sums),
-    prune: (what: Pruned, beforeMs: number) => pruneUsage(usage().rollUp, what, beforeMs),
+    prune: (what: Pruned, beforeMs: number, nowMs: number) =>
+      pruneUsage(usage().rollUp, what, beforeMs, nowMs),
+    moveFormer: (afterSeq: number, nowMs: number) => {
+      const { rollUp } = usage()
+      return moveFormer({ db, write: (job) => rollUp.write(job) }, afterSeq, nowMs)
+    },
     numbered: (from: number, to: number) => numberedEntries(db, from, to),
     unarchived: () => unarchivedEntries(db),
     entries: (query: EntryQuery) => {

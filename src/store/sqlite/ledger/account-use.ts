@@ -121,7 +121,7 @@ function usesOfEntries(db: Connection, { fromMs, toMs, byLabels = true }: Accoun
   const key = byLabels ? KEY : KEY.replace('labels', "'' AS labels")
   // Within one month its number is known, which saves two conversions of each entry's time.
   const isOne = monthOf(fromMs) === monthOf(toMs - 1)
-  const kept = `${isOne ? ofEntries(String(monthOf(fromMs))) : OF_ENTRIES} INDEXED BY entries_by_time WHERE at_ms >= ? AND at_ms < ? ${BY_KEY}`
+  const kept = `${isOne ? ofEntries(String(monthOf(fromMs))) : OF_ENTRIES} WHERE at_ms >= ? AND at_ms < ? ${BY_KEY}`
   const rows = db
     .prepare(
       allUses(

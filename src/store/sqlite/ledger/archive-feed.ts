@@ -92,7 +92,8 @@ export class SqliteArchiveFeed implements ArchiveFeed {
   async remove(beforeMs: number): Promise<number> {
     await this.engine.background.run('adding up usage', 'rollUp', 0)
     for (let count = 0; ;) {
-      const removed = await this.engine.background.run('removing entries', 'prune', 'archived', beforeMs)
+      const { engine, nowMs } = this
+      const removed = await engine.background.run('removing entries', 'prune', 'archived', beforeMs, nowMs())
       if (removed === 0) return count
       count += removed
     }

@@ -34,7 +34,7 @@ import type {
 import type { WrittenUse } from '../background/tasks.js'
 import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
 import { writeEntry } from '../../records/entry-text.js'
-import { isConstraint, type Statement } from '../driver.js'
+import type { Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { holdsOf } from '../limits/holds.js'
 import { Limits } from '../limits/limits.js'
@@ -43,7 +43,7 @@ import { LeaseClock } from '../../lease-clock.js'
 import type { StoreOptions } from '../../store.js'
 import { isName } from '../read-records.js'
 import { SqliteArchiveFeed } from './archive-feed.js'
-import { entryIn, INSERT_ENTRY, valuesOf } from './entry-row.js'
+import { entryIn, EntryWriter, idValues, SELECT_REQUEST } from './entry-row.js'
 import type { ExportPlace } from './read-entries.js'
 import type { Pruned } from './roll-up.js'
 import { BUCKET_MS, readCell, readSum } from './sum-columns.js'
@@ -61,7 +61,7 @@ export class SqliteLedger implements Ledger {
   private readonly leaseClock: LeaseClock
   private readonly limits: Limits
   private readonly reservations: Reservations
-  private readonly insertEntry: Statement
+  private readonly writer: EntryWriter
   private readonly selectEntry: Statement
   private readonly touch: Statement
   readonly archive: SqliteArchiveFeed
@@ -74,8 +74,10 @@ export class SqliteLedger implements Ledger {
     this.limits = new Limits(engine)
     this.archive = new SqliteArchiveFeed(engine, this.nowMs)
     this.reservations = new Reservations(engine)
-    this.insertEntry = engine.prepare(INSERT_ENTRY)
-    this.selectEntry = engine.prepare('SELECT * FROM ledger_entries WHERE request_id = ?')
+    this.writer = new EntryWriter(engine, this.nowMs)
+    const nothing = () => undefined
+    engine.hook({ begun: nothing, committing: nothing, rolledBack: () => this.writer.drop() })
+    this.selectEntry = engine.prepare(`SELECT * FROM ledger_entries WHERE seq = (${SELECT_REQUEST})`)
     this.touch = engine.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('proof', ?)")
   }
 
@@ -166,7 +168,7 @@ export class SqliteLedger implements Ledger {
 
   entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null> {
     return this.engine.read('reading a ledger entry', () => {
-      const found = isName(requestId) ? this.selectEntry.get(requestId) : undefined
+      const found = isName(requestId) ? this.selectEntry.get(...idValues(requestId)) : undefined
       if (found === undefined) return null
       const row = entryIn(found)
       return accountId === null || row.accountId === accountId ? row : null
@@ -245,6 +247,7 @@ export class SqliteLedger implements Ledger {
     const { entriesBeforeMs: rowsBeforeMs, hoursBeforeMs, daysBeforeMs, isArchived = false } = retention
     await this.engine.background.run('adding up usage', 'rollUp', Math.max(hoursBeforeMs, daysBeforeMs))
     const rows = await this.pruned(isArchived ? 'archived' : 'entries', rowsBeforeMs)
+    await this.moveFormer()
     await this.pruned('hour', hoursBeforeMs)
     await this.pruned('day', daysBeforeMs)
     await this.limits.prune(this.nowMs())
@@ -259,10 +262,17 @@ export class SqliteLedger implements Ledger {
     return Promise.resolve(null)
   }
 
+  /** Moves entries of an earlier version a batch at a time, so that other tasks run in between. */
+  private async moveFormer(): Promise<void> {
+    for (let after: number | null = 0; after !== null;) {
+      after = await this.engine.background.run('moving entries', 'moveFormer', after, this.nowMs())
+    }
+  }
+
   /** Removes a batch at a time, so that other tasks run in between; the total. */
   private async pruned(what: Pruned, beforeMs: number): Promise<number> {
     for (let count = 0; ;) {
-      const removed = await this.engine.background.run('pruning', 'prune', what, beforeMs)
+      const removed = await this.engine.background.run('pruning', 'prune', what, beforeMs, this.nowMs())
       if (removed === 0) return count
       count += removed
     }
@@ -295,7 +305,7 @@ export class SqliteLedger implements Ledger {
 
   private settleNow(entry: LedgerEntry, reservation?: Reservation): SettleOutcome {
     const { requestId } = entry
-    if (!this.addEntry(entry)) {
+    if (!this.writer.add(entry)) {
       this.reservations.forget(requestId)
       return 'already'
     }
@@ -312,18 +322,6 @@ export class SqliteLedger implements Ledger {
     }
     this.engine.background.scheduleRollUp(this.daysBeforeMs)
     return 'settled'
-  }
-
-  /** False if the request has an entry already. */
-  private addEntry(entry: LedgerEntry): boolean {
-    try {
-      // `get` makes no object with the number of changes.
-      this.insertEntry.get(...valuesOf(entry))
-      return true
-    } catch (error) {
-      if (isConstraint(error) && this.selectEntry.get(entry.requestId) !== undefined) return false
-      throw error
-    }
   }
 
   /** Settles a reservation by its own entry; false if none has expired. */

@@ -8,7 +8,8 @@ import type { BudgetSpent } from '../../ledger.js'
 import { valuesOf, type EntryPage, type EntryQuery, type OneOf } from '../../usage-queries.js'
 import { numberIn, prepared, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { othersIn } from '../limits/window-counters.js'
-import { entryIn } from './entry-row.js'
+import { entryIn, idOf } from './entry-row.js'
+import { entryViews } from './former-entries.js'
 
 /**
  * Maximum number of entries read for one page: if few of them match, the page is short, and its cursor
@@ -72,27 +73,45 @@ export function pageOf(
       ? []
       : [
           {
-            sql: `${at} ${beyond}= ? AND (${at}, entry.request_id) ${beyond} (?, ?)`,
-            values: [Number(cursor[1]), Number(cursor[1]), cursor[2] ?? ''],
+            sql: `${at} ${beyond}= ? AND (${at}, entry.id) ${beyond} (?, ?)`,
+            values: [Number(cursor[1]), Number(cursor[1]), idOf(cursor[2] ?? '', Number(cursor[1]))],
           },
         ]
   const range = both([condition, ...rangeOf(query, at), ...isAfter])
+  const views = entryViews(db)
   const scanned = (columns: string) =>
-    `SELECT ${at} AS at_ms, entry.request_id, ${columns} FROM ${from} WHERE ${range.sql}
-     ORDER BY ${at} ${direction}, entry.request_id ${direction} LIMIT ${MAX_SCANNED}`
+    firstOf(
+      views.map(
+        (view) => `SELECT ${at} AS at_ms, entry.id AS id, entry.request_id AS request_id, ${columns}
+          FROM ${from.replace('ledger_entries', view)} WHERE ${range.sql}`,
+      ),
+      `at_ms ${direction}, id ${direction} LIMIT ${MAX_SCANNED}`,
+    )
+  const values = views.flatMap(() => [...matches.values, ...range.values])
   // One more row shows whether there is another page. SQLite stops the scan when it has found these rows.
   const found = prepared(
     db,
-    `SELECT at_ms, request_id, seq FROM (${scanned(`entry.seq, ${matches.sql} AS is_match`)})
+    `SELECT at_ms, request_id, seq FROM (${scanned(`entry.seq AS seq, ${matches.sql} AS is_match`)})
      WHERE is_match LIMIT ?`,
-  ).all(...matches.values, ...range.values, query.limit + 1)
+  ).all(...values, query.limit + 1)
   if (found.length > query.limit) {
     return { entries: entriesOf(db, found.slice(0, -1)), next: cursorOf(found.at(-2)) }
   }
   const last = prepared(db, `SELECT * FROM (${scanned('1')}) LIMIT 1 OFFSET ${MAX_SCANNED - 1}`).get(
-    ...range.values,
+    ...views.flatMap(() => range.values),
   )
   return { entries: entriesOf(db, found), next: cursorOf(last) }
+}
+
+/**
+ * The first rows of one view, or of two, in the order of their columns `at_ms` and `id`: each has its own
+ * index, and SQLite would sort all rows of a union.
+ */
+function firstOf(selects: readonly string[], order: string): string {
+  const first = selects.map((select) => `${select} ORDER BY ${order}`)
+  const [only = ''] = first
+  if (first.length === 1) return only
+  return `SELECT * FROM (${first.map((each) => `SELECT * FROM (${each})`).join(' UNION ALL ')}) ORDER BY ${order}`
 }
 
 /** The tables and the index that a page is read from: the index with the fewest entries that do not match. */
@@ -119,15 +138,15 @@ export function ownSource(owner: string): Source {
 
 /** All entries, in order of time. */
 export const BY_TIME: Source = {
-  from: 'ledger_entries AS entry INDEXED BY entries_by_time',
+  from: 'ledger_entries AS entry',
   at: 'entry.at_ms',
   condition: { sql: 'true', values: [] },
 }
 /** Those that failed. */
 export const FAILED: Source = {
-  from: 'ledger_entries AS entry INDEXED BY entries_failed',
+  from: 'ledger_entries AS entry',
   at: 'entry.at_ms',
-  condition: { sql: "outcome <> 'ok'", values: [] },
+  condition: { sql: 'entry.is_failed = 1', values: [] },
 }
 
 /** The conditions together. */
@@ -167,7 +186,7 @@ export function filterOf(query: EntryQuery): Condition[] {
     ...is('model_asked', query.modelAsked),
     ...is('upstream', query.upstream),
     ...is('status', query.status),
-    ...(failed === undefined ? [] : [{ sql: `(outcome <> 'ok') = ?`, values: [failed ? 1 : 0] }]),
+    ...(failed === undefined ? [] : [{ sql: 'is_failed = ?', values: [failed ? 1 : 0] }]),
     ...is('outcome', query.outcome),
     ...is('outcome', cause === undefined ? undefined : valuesOf(cause).flatMap(outcomesOf)),
     ...is('ingress', query.ingress),
@@ -211,12 +230,12 @@ export function isFailure({ failed, status, outcome, cause }: EntryQuery): boole
 
 /** The next entries of the export, oldest first. */
 export function exported(db: Connection, after: ExportPlace): ExportBatch {
+  const selects = entryViews(db).map((view) => {
+    return `SELECT * FROM ${view} WHERE at_ms >= ?1 AND (at_ms, id) > (?1, ?2)`
+  })
   const rows = db
-    .prepare(
-      `SELECT * FROM ledger_entries INDEXED BY entries_by_time WHERE
-       (at_ms, request_id) > (?, ?) ORDER BY at_ms, request_id LIMIT ${EXPORT_BATCH}`,
-    )
-    .all(...after)
+    .prepare(firstOf(selects, `at_ms, id LIMIT ${EXPORT_BATCH}`))
+    .all(after[0], idOf(after[1], after[0]))
   const last = rows.length < EXPORT_BATCH ? undefined : rows.at(-1)
   return {
     rows: rows.map(entryIn),

@@ -13,6 +13,8 @@ import { monthOf } from '../../limit-arithmetic.js'
 import { PROPERTY_MARK, type UsageSum } from '../../usage-queries.js'
 import { numberIn, textIn, type Connection, type Row, type Statement, type Value } from '../driver.js'
 import { KEEP_USE } from './account-use.js'
+import { dropMonths } from './entry-row.js'
+import { entryTables } from './former-entries.js'
 import { ADD_PROPERTY_DAYS, ONE_KEY, ONE_PROPERTY, SUM_PROPERTIES } from './property-sums.js'
 import {
   ALL_KEYS,
@@ -172,7 +174,7 @@ export class RollUp {
     db.exec(BATCH_TABLES)
     this.begin = db.prepare('BEGIN IMMEDIATE')
     this.mark = db.prepare("SELECT CAST(value AS INTEGER) AS seq FROM meta WHERE name = 'counted_seq'")
-    this.end = db.prepare('SELECT max(seq) AS seq FROM ledger_entries WHERE seq > ?')
+    this.end = db.prepare('SELECT max(seq) AS seq FROM entry_ids WHERE seq > ?')
     this.setMark = db.prepare("UPDATE meta SET value = ? WHERE name = 'counted_seq'")
     this.groupEntries = db.prepare(GROUP_ENTRIES)
     this.sums = [...SUM_OWNERS, ...SUM_PROPERTIES].map((sql) => db.prepare(sql))
@@ -364,18 +366,18 @@ export type Pruned = 'entries' | 'archived' | Bucket
  * Removes up to 200 entries that arrived before a time, or buckets that ended before it; the number removed.
  * Entries that sums do not include yet stay, and so do hours that their day does not include yet.
  */
-export function pruneUsage(rollUp: RollUp, what: Pruned, beforeMs: number): number {
-  if (what === 'entries' || what === 'archived') return pruneEntries(rollUp, beforeMs, what)
-  return pruneSums(rollUp, what, beforeMs)
+export function pruneUsage(rollUp: RollUp, what: Pruned, beforeMs: number, nowMs: number): number {
+  if (what === 'hour' || what === 'day') return pruneSums(rollUp, what, beforeMs)
+  return pruneEntries(rollUp, what, beforeMs, nowMs)
 }
 
-function pruneEntries(rollUp: RollUp, beforeMs: number, what: 'entries' | 'archived'): number {
+function pruneEntries(rollUp: RollUp, what: 'entries' | 'archived', beforeMs: number, nowMs: number): number {
   const { db } = rollUp
   const old = db.prepare(
     `SELECT seq, at_ms, account_id, key_id FROM ledger_entries WHERE
        at_ms < ? AND seq <= ? ${what === 'archived' ? `AND seq <= ${CONFIRMED_ENTRY}` : ''} ORDER BY at_ms LIMIT ${BATCH}`,
   )
-  const remove = db.prepare('DELETE FROM ledger_entries WHERE seq = ?')
+  const remove = entryTables(db).map((table) => db.prepare(`DELETE FROM ${table} WHERE seq = ?`))
   const removePlaces = db.prepare('DELETE FROM entry_places WHERE owner IN (?, ?) AND at_ms = ? AND seq = ?')
   const keepUse = db.prepare(KEEP_USE)
   return rollUp.write(() => {
@@ -385,8 +387,9 @@ function pruneEntries(rollUp: RollUp, beforeMs: number, what: 'entries' | 'archi
       const seq = numberIn(row, 'seq')
       const [account, key] = [textIn(row, 'account_id'), textIn(row, 'key_id')]
       removePlaces.run(account, key, numberIn(row, 'at_ms'), seq)
-      remove.run(seq)
+      for (const each of remove) each.run(seq)
     }
+    if (rows.length < BATCH) dropMonths(db, Math.min(beforeMs, nowMs))
     return rows.length
   })
 }

@@ -16,6 +16,7 @@ import {
 } from '../../entry-order.js'
 import { valuesOf, type EntryPage, type EntryQuery } from '../../usage-queries.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
+import { idOf } from './entry-row.js'
 import { numberIn, prepared, textIn, textOrNull, type Connection, type Row } from '../driver.js'
 import {
   both,
@@ -54,7 +55,7 @@ const VALUES: Readonly<Record<OwnColumn, string>> = {
 }
 
 const FEW_VALUES: readonly OwnColumn[] = ['status', 'model', 'upstream']
-const NEWEST = 'ORDER BY entry.at_ms DESC, entry.request_id DESC LIMIT 20000'
+const NEWEST = 'ORDER BY entry.at_ms DESC, entry.id DESC LIMIT 20000'
 
 export function sortedPageOf(db: Connection, query: EntryQuery, order: EntryOrder): EntryPage {
   const { column, isDescending } = order
@@ -76,9 +77,10 @@ export function sortedPageOf(db: Connection, query: EntryQuery, order: EntryOrde
   const first = (from: Condition, rows: string): readonly Row[] =>
     prepared(
       db,
-      `SELECT * FROM (SELECT entry.seq AS seq, ${source.at} AS at_ms, entry.request_id AS request_id,
+      `SELECT seq, at_ms, request_id, value FROM (
+         SELECT entry.seq AS seq, ${source.at} AS at_ms, entry.id AS id, entry.request_id AS request_id,
          ${value} AS value FROM ${source.from} WHERE ${from.sql} ${rows})
-       ORDER BY value ${isDescending ? 'DESC' : 'ASC'} NULLS LAST, at_ms DESC, request_id DESC LIMIT ?`,
+       ORDER BY value ${isDescending ? 'DESC' : 'ASC'} NULLS LAST, at_ms DESC, id DESC LIMIT ?`,
     ).all(...from.values, query.limit + 1)
   // Thousands of entries have the same value: most are excluded by the last of the page among the newest.
   const newest = source === BY_TIME && FEW_VALUES.includes(column) ? first(conditions, NEWEST) : []
@@ -110,10 +112,11 @@ function isAfter(
   { value: last, atMs, requestId }: EntryPlace,
   isDescending: boolean,
 ): Condition {
-  const isOlder = '(entry.at_ms, entry.request_id) < (?, ?)'
-  if (last === null) return { sql: `${value} IS NULL AND ${isOlder}`, values: [atMs, requestId] }
+  const isOlder = '(entry.at_ms, entry.id) < (?, ?)'
+  const id = idOf(requestId, atMs)
+  if (last === null) return { sql: `${value} IS NULL AND ${isOlder}`, values: [atMs, id] }
   const sql = `${value} ${isDescending ? '<' : '>'} ? OR ${value} IS NULL OR (${value} = ? AND ${isOlder})`
-  return { sql, values: [last, last, atMs, requestId] }
+  return { sql, values: [last, last, atMs, id] }
 }
 
 /** The places up to a place whose value is known, itself included. */
@@ -123,8 +126,8 @@ function isBefore(
   isDescending: boolean,
 ): Condition {
   const sql = `${value} ${isDescending ? '>' : '<'} ? OR (${value} = ?
-    AND (entry.at_ms, entry.request_id) >= (?, ?))`
-  return { sql, values: [last, last, atMs, requestId] }
+    AND (entry.at_ms, entry.id) >= (?, ?))`
+  return { sql, values: [last, last, atMs, idOf(requestId, atMs)] }
 }
 
 /** What is read for a query; null if all are too many. */
@@ -142,11 +145,12 @@ function smallestSource(db: Connection, query: EntryQuery): Source | null {
   // Two queries: SQLite reads the whole table for both ends in one.
   const row = prepared(
     db,
-    `SELECT (SELECT max(seq) FROM ledger_entries) - (SELECT min(seq) FROM ledger_entries) AS size`,
+    `SELECT (SELECT max(seq) FROM entry_ids) - (SELECT min(seq) FROM entry_ids) AS size`,
   ).get()
   const isSmall = Number(row?.['size'] ?? 0) <= MOST
   if (isInIndex && (isSmall || countOf(db, query, BY_TIME, MOST) <= MOST)) return BY_TIME
-  if (isSmall) return { ...BY_TIME, from: 'ledger_entries AS entry NOT INDEXED' }
+  // The sign keeps SQLite from the index.
+  if (isSmall) return { ...BY_TIME, at: '+entry.at_ms' }
   return sources.find((source) => countOf(db, query, source, SOME) <= SOME) ?? null
 }
 
@@ -159,8 +163,8 @@ const IN_INDEX: ReadonlySet<string> = new Set([
 /** The entries of a source in the range of the query; at most one more than `most` are counted. */
 function countOf(db: Connection, query: EntryQuery, source: Source, most: number): number {
   const { condition, at } = source
-  // The join is not needed to count.
-  const from = source.from.replace(/ CROSS JOIN .*/, '')
+  // The values of entries are not needed to count.
+  const from = source.from.replace(/ CROSS JOIN .*/, '').replace('ledger_entries', 'entry_ids')
   const { sql, values } = both([condition, ...rangeOf(query, at)])
   const row = prepared(db, `SELECT count(*) AS n FROM (SELECT 1 FROM ${from} WHERE ${sql} LIMIT ?)`).get(
     ...values,

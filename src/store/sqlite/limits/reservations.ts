@@ -6,6 +6,7 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import { readEntry } from '../../records/entry-text.js'
 import { isConstraint, textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
+import { idValues, SELECT_REQUEST } from '../ledger/entry-row.js'
 import { intact } from '../read-records.js'
 import { readHolds, writeHolds, type Hold } from './holds.js'
 
@@ -40,11 +41,10 @@ export class Reservations {
     // The end of a settled request is null, which the column does not allow.
     this.insert = engine.prepare(
       `INSERT INTO reservations (request_id, until_ms, holds, entry) VALUES
-       (?1, iif(EXISTS (SELECT 1 FROM ledger_entries WHERE request_id = ?1), NULL, ?2), ?3, ?4)`,
+       (?3, iif(EXISTS (${SELECT_REQUEST}), NULL, ?4), ?5, ?6)`,
     )
     this.exists = engine.prepare(
-      `SELECT 1 FROM reservations WHERE request_id = ?1
-       UNION ALL SELECT 1 FROM ledger_entries WHERE request_id = ?1 LIMIT 1`,
+      `SELECT 1 FROM reservations WHERE request_id = ?3 UNION ALL ${SELECT_REQUEST} LIMIT 1`,
     )
     this.select = engine.prepare('SELECT holds FROM reservations WHERE request_id = ?')
     this.delete = engine.prepare('DELETE FROM reservations WHERE request_id = ?')
@@ -62,7 +62,7 @@ export class Reservations {
   add({ requestId, untilMs, holds, entry }: NewReservation): boolean {
     try {
       // `get` makes no object with the number of changes.
-      this.insert.get(requestId, untilMs, writeHolds(holds), entry)
+      this.insert.get(...idValues(requestId), untilMs, writeHolds(holds), entry)
     } catch (error) {
       if (isConstraint(error) && this.isKnown(requestId)) return false
       throw error
@@ -74,7 +74,7 @@ export class Reservations {
 
   /** Whether the request has a reservation or a ledger entry. */
   isKnown(requestId: string): boolean {
-    return this.exists.get(requestId) !== undefined
+    return this.exists.get(...idValues(requestId)) !== undefined
   }
 
   /** Drops a reservation that was rolled back, or that another process has settled, from memory. */
