@@ -59,7 +59,7 @@ async function run(): Promise<void> {
     } catch (error) {
       failed(error)
       if (store !== null && copier !== null) await reported(store, copier, true).catch(() => undefined)
-      else report({ counts: { written: 0, late: 0, dropped: 0 }, isLeader: true })
+      else report({ counts: { written: 0, late: 0, dropped: 0, repeated: 0 }, isLeader: true })
       await Promise.race([delay(RETRY_MS[Math.min(failures, RETRY_MS.length) - 1] ?? TICK_MS), end])
     }
   }

@@ -15,8 +15,8 @@ import {
   type SealedHours,
 } from '../store/archive-feed.js'
 import type { Store } from '../store/store.js'
-import { ArchiveFailure, type ArchiveEngine } from './archive-engine.js'
-import { rowOfEntry } from './columns.js'
+import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
+import { numberIn, rowOfEntry, textIn } from './columns.js'
 import { inspectArchive, valuesIn } from './inspect-archive.js'
 import { cellsOfEntries, differenceOf, sealedInArchive, totalsOf, type CellRow } from './seal-hours.js'
 
@@ -45,6 +45,7 @@ export interface CopyCounts {
   readonly written: number
   readonly late: number
   readonly dropped: number
+  readonly repeated: number
 }
 
 interface CopierParts {
@@ -72,6 +73,7 @@ export class ArchiveCopier {
   private written = 0
   private late = 0
   private dropped = 0
+  private repeated = 0
 
   constructor(parts: CopierParts) {
     this.parts = parts
@@ -79,8 +81,8 @@ export class ArchiveCopier {
   }
 
   get counts(): CopyCounts {
-    const { written, late, dropped } = this
-    return { written, late, dropped }
+    const { written, late, dropped, repeated } = this
+    return { written, late, dropped, repeated }
   }
 
   /**
@@ -134,11 +136,7 @@ export class ArchiveCopier {
     const values = await valuesIn(engine)
     if (values.get('store') !== store.id) await engine.put({ store: store.id }, this.nowMs())
     await feed.begin()
-    const progress = known ?? {
-      ...NO_PROGRESS,
-      version: 1,
-      confirmed: Number(values.get('confirmed') ?? '0'),
-    }
+    const progress = known ?? progressOf(values)
     if (known === null && !(await this.save(progress))) return null
     this.boundAtMs = performance.now()
     return progress
@@ -150,13 +148,16 @@ export class ArchiveCopier {
     const batch = progress.confirmed + 1
     const entries = await this.nextEntries(batch)
     if (entries === null) return false
-    const kept = entries.filter((entry) => !isErased(entry, progress))
+    const repeated = await repeatedIds(engine, batch, entries, progress)
+    const kept = entries.filter((entry) => !isErased(entry, progress) && !repeated.has(entry.requestId))
     const rows = kept.map((entry) => ({ ...rowOfEntry(entry), version: 1, batch }))
     if (rows.length > 0) await this.write(rows, kept, `${store.id}/e/${batch}`)
-    const isLate = entries.some(({ atMs }) => atMs >= progress.sumsFromMs && atMs < progress.sumsToMs)
-    const next = { ...progress, confirmed: batch, late: isLate ? batch : null }
+    const isLate = kept.some(({ atMs }) => atMs >= progress.sumsFromMs && atMs < progress.sumsToMs)
+    const repeatedRows = progress.repeatedRows + repeated.size
+    const next = { ...progress, confirmed: batch, late: isLate ? batch : null, repeatedRows }
     if (!(await this.saveNext(next))) return null
     this.written += rows.length
+    this.repeated += repeated.size
     await engine.put({ confirmed: String(batch) }, batch)
     this.copiedAtMs = this.nowMs()
     return true
@@ -304,8 +305,14 @@ export class ArchiveCopier {
       const written = await this.writeSeal(seal, months.cells)
       if (!written) return this.abandon(progress, seal)
     }
-    this.late += cells.reduce((sum, cell) => sum + Number(cell['requests']), 0)
-    return this.endRound({ ...progress, late: null, round: round + byMonth(cells).length })
+    const rows = cells.reduce((sum, cell) => sum + Number(cell['requests']), 0)
+    this.late += rows
+    return this.endRound({
+      ...progress,
+      late: null,
+      lateRows: progress.lateRows + rows,
+      round: round + byMonth(cells).length,
+    })
   }
 
   private async writeCells(progress: ArchiveProgress, cells: readonly CellRow[]): Promise<boolean | null> {
@@ -344,8 +351,15 @@ export class ArchiveCopier {
   private async endRound(next: ArchiveProgress): Promise<boolean | null> {
     const saved = await this.saveNext(next)
     if (saved !== true) return saved
-    const values = { round: String(next.round), abandoned: next.abandoned.join(',') }
-    await this.parts.engine.put(values, next.version + 1)
+    await this.parts.engine.put(
+      {
+        round: String(next.round),
+        abandoned: next.abandoned.join(','),
+        sums_from: String(next.sumsFromMs),
+        sums_to: String(next.sumsToMs),
+      },
+      next.version + 1,
+    )
     return true
   }
 
@@ -358,6 +372,7 @@ export class ArchiveCopier {
     const hotFromMs = Math.floor(untilMs / sliceMs) * sliceMs
     if (hotFromMs <= progress.hotFromMs) return false
     if (!(await this.save({ ...progress, hotFromMs, version: progress.version + 1 }))) return null
+    await this.parts.engine.put({ hot_from: String(hotFromMs) }, progress.version + 1)
     await feed.remove(hotFromMs - NEAR_MS)
     return false
   }
@@ -378,16 +393,60 @@ export class ArchiveCopier {
   }
 }
 
+/** Ids that a parameter of a statement has at most: ClickHouse takes them in the address of a request. */
+const MOST_IDS = 200
+
+/**
+ * The entries of a batch that the archive has from an earlier one: an id leaves the store with its entry, so
+ * the store takes an entry again that a gateway had on its disk.
+ */
+async function repeatedIds(
+  engine: ArchiveEngine,
+  batch: number,
+  entries: readonly LedgerEntry[],
+  { hotFromMs }: ArchiveProgress,
+): Promise<ReadonlySet<string>> {
+  const old = entries.filter(({ atMs }) => atMs < hotFromMs)
+  const found = new Set<string>()
+  for (let from = 0; from < old.length; from += MOST_IDS) {
+    const some = old.slice(from, from + MOST_IDS)
+    const times = some.map(({ atMs }) => atMs)
+    const sql = new Sql(engine.is)
+    const ids = sql.texts(some.map(({ requestId }) => requestId))
+    const rows = await engine.query(
+      `SELECT request_id FROM ${engine.is.entries} WHERE
+         at >= ${sql.time(Math.min(...times))} AND at <= ${sql.time(Math.max(...times) + 1)}
+         AND batch < ${sql.number(batch)} AND ${engine.is.isOneOf('request_id', ids)}`,
+      sql.parameters,
+    )
+    for (const row of rows) found.add(textIn(row, 'request_id'))
+  }
+  return found
+}
+
+/** The progress of a store that takes over the tables: what has moved before counts. */
+function progressOf(values: ReadonlyMap<string, string>): ArchiveProgress {
+  const number = (name: string) => Number(values.get(name) ?? '0')
+  const abandoned = (values.get('abandoned') ?? '').split(',').filter(Boolean).map(Number)
+  return {
+    ...NO_PROGRESS,
+    ...{ version: 1, confirmed: number('confirmed'), round: number('round'), abandoned },
+    ...{ hotFromMs: number('hot_from'), sumsFromMs: number('sums_from'), sumsToMs: number('sums_to') },
+  }
+}
+
 /** The hour of the oldest entry in the archive from a time on; null if there is none. */
 async function firstHour(engine: ArchiveEngine, fromMs = 0): Promise<number | null> {
   const { is } = engine
+  const sql = new Sql(is)
   const [row] = await engine.query(
-    `SELECT count(*) AS count, min(${is.millis('at')}) AS first FROM ${is.entries.split(' ')[0] ?? ''} WHERE
-       batch > 0 AND at >= ${is.time(is.placeholder(1, 'number'))}`,
-    [{ type: 'number', value: fromMs }],
+    `SELECT ${is.millis('min(at)')} AS first FROM ${is.entries.split(' ')[0] ?? ''} WHERE
+       batch > 0 AND at >= ${sql.time(fromMs)}`,
+    sql.parameters,
   )
-  if (Number(row?.['count'] ?? 0) === 0) return null
-  return Math.floor(Number(row?.['first']) / HOUR_MS) * HOUR_MS
+  // Without rows it is NULL, or in ClickHouse 1970.
+  const first = numberIn(row, 'first')
+  return first === 0 ? null : Math.floor(first / HOUR_MS) * HOUR_MS
 }
 
 function nextMonth(ms: number): number {

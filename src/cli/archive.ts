@@ -234,8 +234,8 @@ async function runStatus({ store, engine, terminal }: ArchiveSession, json: bool
     rows_waiting: rows,
     lag_seconds: oldestAtMs === null ? 0 : Math.max(0, Math.round((Date.now() - oldestAtMs) / 1_000)),
     spooled_rows: 0,
-    late_rows: 0,
-    repeated_rows: 0,
+    late_rows: progress?.lateRows ?? 0,
+    repeated_rows: progress?.repeatedRows ?? 0,
     rows: size?.rows ?? null,
     oldest: size?.oldestMs == null ? null : isoTime(size.oldestMs),
     bytes: size?.bytes ?? null,
@@ -282,7 +282,7 @@ async function runBackfill(session: ArchiveSession, { accepts, json }: BackfillF
       }
       const { rows } = more === true ? { rows: 1 } : await store.ledger.archive.waiting()
       idle = more === true ? 0 : idle + 1
-      if (more === false && rows === 0 && idle >= 2) break
+      if (rows === 0 && idle >= 2) break
       if (more !== true) await delay(IDLE_MS)
     }
   } finally {

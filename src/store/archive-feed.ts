@@ -35,6 +35,9 @@ export interface ArchiveProgress {
   readonly sealing: SealedHours | null
   /** A batch with entries of hours whose sums were moved before: they are a transfer of their own. */
   readonly late: number | null
+  /** Entries of hours whose sums had moved, and those that the archive had already, since the beginning. */
+  readonly lateRows: number
+  readonly repeatedRows: number
   /** Accounts whose entries were erased, and the end of the erased time. */
   readonly erased: readonly { readonly accountId: string; readonly untilMs: number }[]
 }
@@ -50,6 +53,8 @@ export const NO_PROGRESS: ArchiveProgress = {
   sumsToMs: 0,
   sealing: null,
   late: null,
+  lateRows: 0,
+  repeatedRows: 0,
   erased: [],
 }
 

@@ -107,7 +107,7 @@ for (const name of ENGINES) {
         await alone.ledger.append(entry)
         await store.ledger.append(entry)
       }
-      for (let at = 0; at < 180; at += 1) await add(anEntry(at, { atMs: SOME_TIME_MS + at * 60_000 }))
+      for (let at = 0; at < 90; at += 1) await add(anEntry(at, { atMs: SOME_TIME_MS + at * 120_000 }))
       clock.nowMs = SOME_TIME_MS + 3 * HOUR_MS + 1
       const warnings: string[] = []
       const copier = new ArchiveCopier({
@@ -125,17 +125,12 @@ for (const name of ENGINES) {
       }
       await move()
       const left = await exported(store.ledger, 0)
-      t.ok(left.length > 50 && left.length < 70, `${left.length} entries are left in the store`)
+      t.ok(left.length > 25 && left.length < 40, `${left.length} entries are left in the store`)
 
-      const compare = async (when: string): Promise<void> => {
-        for (const query of QUERIES) {
-          for (const limit of [7, 100]) {
-            const [wanted, found] = [
-              await paged(alone.ledger, query, limit),
-              await paged(joint.ledger, query, limit),
-            ]
-            t.strictSame(found, wanted, `${when}: ${JSON.stringify(query)} by ${limit}`)
-          }
+      const compare = async (when: string, queries = QUERIES): Promise<void> => {
+        for (const query of queries) {
+          const [wanted, found] = [await paged(alone.ledger, query, 13), await paged(joint.ledger, query, 13)]
+          t.strictSame(found, wanted, `${when}: ${JSON.stringify(query)}`)
         }
         const [wanted, found] = [await exported(alone.ledger, 0), await exported(joint.ledger, 0)]
         t.strictSame(found, wanted, `${when}: export`)
@@ -171,7 +166,7 @@ for (const name of ENGINES) {
           )
         }
       }
-      await compare('moved')
+      await compare('moved', QUERIES.slice(0, 3))
       await add(anEntry(900, { atMs: SOME_TIME_MS + 90_000 }))
       const late = await paged(joint.ledger, { accountId: null }, 50)
       t.strictSame(

@@ -12,18 +12,23 @@ import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { ENGINES, engineMissing, startArchive, type EngineName } from '../helpers/archive-engines.js'
-import { redisMissing, startRedis } from '../helpers/redis.js'
+import { redisMissing, startRedis, startRedisCluster } from '../helpers/redis.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
 
 const HOUR_MS = 3_600_000
-const STORES = ['sqlite', 'redis'] as const
+const STORES = ['sqlite', 'redis', 'cluster'] as const
 
 /** A clock that the test sets. */
 const clock = { nowMs: SOME_TIME_MS }
 
+async function addressOf(t: Test, kind: (typeof STORES)[number]): Promise<string> {
+  if (kind === 'sqlite') return `sqlite:${t.testdir()}/store.db`
+  return kind === 'redis' ? (await startRedis(t)).url() : (await startRedisCluster(t)).url
+}
+
 async function opened(t: Test, kind: (typeof STORES)[number]): Promise<Store> {
-  const url = kind === 'sqlite' ? `sqlite:${t.testdir()}/store.db` : (await startRedis(t)).url()
+  const url = await addressOf(t, kind)
   const store = await openStore(url, { nowMs: () => clock.nowMs, monotonicMs: () => clock.nowMs })
   t.teardown(() => store.close())
   return store
@@ -77,7 +82,9 @@ const costOf = (entries: readonly LedgerEntry[]) =>
 
 for (const name of ENGINES) {
   for (const kind of STORES) {
-    const skip = engineMissing(name) || (kind === 'redis' && redisMissing())
+    // One engine is enough for a Cluster: its part is in the store.
+    if (kind === 'cluster' && name !== 'postgresql') continue
+    const skip = engineMissing(name) || (kind !== 'sqlite' && redisMissing())
     void t.test(`${kind} to ${name}`, { skip }, async (t) => {
       clock.nowMs = SOME_TIME_MS
       const store = await opened(t, kind)
@@ -116,6 +123,15 @@ for (const name of ENGINES) {
       t.equal(await count('SELECT sum(cost_nano_usd) AS n FROM sluice_usage'), costOf([...before, late]))
       t.equal(await count('SELECT count(*) AS n FROM sluice_requests'), 51)
       t.strictSame(await store.ledger.archive.waiting(), { rows: 0, oldestAtMs: null })
+
+      // A gateway sends an entry again whose id has left the store with it.
+      const [again] = before
+      if (again !== undefined) await store.ledger.append(again)
+      clock.nowMs += 60_000
+      t.strictSame(await settled(store, engine), [])
+      t.equal(await count('SELECT sum(requests) AS n FROM sluice_usage'), 41)
+      t.equal(await count('SELECT count(*) AS n FROM sluice_requests'), 51)
+      t.equal((await store.ledger.archive.progress())?.repeatedRows, 1)
     })
   }
 }

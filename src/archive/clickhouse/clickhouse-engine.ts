@@ -223,7 +223,7 @@ export class ClickhouseEngine implements ArchiveEngine {
          active AND database = currentDatabase() AND table IN (${tables})`,
     ).catch(() => [])
     const [row] = await this.query(
-      `SELECT count() AS rows, min(toUnixTimestamp64Milli(at)) AS oldest FROM ${this.prefix}entries`,
+      `SELECT count() AS rows, toUnixTimestamp64Milli(min(at)) AS oldest FROM ${this.prefix}entries`,
     )
     const rows = numberIn(row, 'rows')
     return { bytes: numberIn(sizes[0], 'bytes'), rows, oldestMs: rows === 0 ? null : numberIn(row, 'oldest') }

@@ -223,6 +223,8 @@ async function openPool(settings: PoolConfig): Promise<Pool> {
   const pool = new pg.Pool(settings)
   // A connection that is idle when the server ends is replaced by the next statement.
   pool.on('error', () => undefined)
+  // The statement of a connection that ends rejects, too; without a listener the process would end.
+  pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 

@@ -39,7 +39,7 @@ interface ArchiveGauges {
   readonly lagSeconds: number
   readonly rowsWaiting: number
   /** By result. */
-  readonly counts: Readonly<Record<'written' | 'late' | 'dropped', number>>
+  readonly counts: Readonly<Record<'written' | 'late' | 'dropped' | 'repeated', number>>
 }
 
 /** Sets the gauges. Names are from the configuration. */

@@ -364,7 +364,7 @@ export const DEFINITIONS = {
   }),
   archiveRows: counter('sluice_archive_rows_total', ['result'], {
     maxLines: 5,
-    help: 'Entries moved to the archive by this gateway: written, late (of an hour whose sums had moved), dropped (the archive refuses them).',
+    help: 'Entries moved to the archive by this gateway: written, late (of an hour whose sums had moved), repeated (it had them), dropped (it refuses them).',
   }),
   limitsLocal: gauge('sluice_limits_local', [], {
     maxLines: 1,
