@@ -4,14 +4,14 @@
  * goes on writing.
  * Method: the keys of the former version are written as its script did; then the ledger of this version.
  */
-import { Redis } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { newRequestId } from '../../../src/http/request-id.js'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { countersOf } from '../../../src/store/records/count-usage.js'
 import { writeEntry } from '../../../src/store/records/entry-text.js'
-import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
+import { freshDatabases, redisMissing, startRedisCluster, startRedis } from '../../helpers/redis.js'
 import { aRow, DAY, HOUR, NOON } from '../ledger/sample-entries.js'
 
 const ACCOUNT = 'acc_ada'
@@ -20,13 +20,14 @@ const missing = redisMissing()
 const newUrl = missing === false ? freshDatabases(await startRedis(t)) : () => ''
 
 /** Writes an entry as a gateway of the former version did. */
-async function settleFormer(client: Redis, entry: LedgerEntry): Promise<void> {
+async function settleFormer(client: Redis | Cluster, entry: LedgerEntry): Promise<void> {
+  const isCluster = client instanceof Cluster
   const { requestId, keyId, model, atMs } = entry
   const name = `${atMs.toString(36).padStart(9, '0')}${requestId}`
   const place = await client.xadd(`${OWN}:rows`, '*', 'row', writeEntry(entry))
-  await client.hset('sluice:ledger:ids', requestId, `${place ?? ''} ${ACCOUNT}`)
+  await client.hset(isCluster ? `${OWN}:ids` : 'sluice:ledger:ids', requestId, `${place ?? ''} ${ACCOUNT}`)
   await client.zadd(`${OWN}:order`, 0, name)
-  await client.zadd('sluice:ledger:order', 0, `${name}\0${ACCOUNT}`)
+  if (!isCluster) await client.zadd('sluice:ledger:order', 0, `${name}\0${ACCOUNT}`)
   await client.sadd('sluice:ledger:accounts', ACCOUNT)
   await client.hset(`${OWN}:used`, keyId, atMs)
   for (const [by, length] of [
@@ -42,15 +43,32 @@ async function settleFormer(client: Redis, entry: LedgerEntry): Promise<void> {
   }
 }
 
-async function scene(t: Test) {
-  const url = newUrl()
-  const client = new Redis(url)
+/** A store in a database of its own, or in a Cluster, with a client. */
+async function scene(t: Test, isCluster = false) {
+  const { url, client } = isCluster ? await cluster(t) : single()
   const store = await openStore(url, { nowMs: () => NOON })
   t.teardown(async () => {
     client.disconnect()
     await store.close()
   })
   return { client, ledger: store.ledger }
+}
+
+function single() {
+  const url = newUrl()
+  return { url, client: new Redis(url) }
+}
+
+async function cluster(t: Test) {
+  const { url, servers } = await startRedisCluster(t)
+  const nodes = servers.map((server) => ({ host: '127.0.0.1', port: Number(new URL(server.url()).port) }))
+  return { url, client: new Cluster(nodes) }
+}
+
+/** The names of all keys. */
+async function keysOf(client: Redis | Cluster): Promise<string[]> {
+  const nodes = client instanceof Cluster ? client.nodes('master') : [client]
+  return (await Promise.all(nodes.map((node) => node.keys('*')))).flat()
 }
 
 /** The time in the id and that of the entry differed by a rounding. */
@@ -63,8 +81,13 @@ function formerEntries(count: number): LedgerEntry[] {
   })
 }
 
-void t.test('entries and sums of a former version', { skip: missing }, async (t) => {
-  const { client, ledger } = await scene(t)
+for (const isCluster of [false, true]) {
+  const where = isCluster ? ' in a Cluster' : ''
+  void t.test(`entries and sums of a former version${where}`, { skip: missing }, (t) => moved(t, isCluster))
+}
+
+async function moved(t: Test, isCluster: boolean): Promise<void> {
+  const { client, ledger } = await scene(t, isCluster)
   const entries = formerEntries(130)
   for (const entry of entries) await settleFormer(client, entry)
   const own = aRow({ requestId: newRequestId(NOON), costNanoUsd: 7, labels: 'team=web' })
@@ -129,7 +152,7 @@ void t.test('entries and sums of a former version', { skip: missing }, async (t)
   const keep = { entriesBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: 0 }
   await Promise.all([ledger.prune(keep), ledger.prune(keep)])
   await check('after')
-  const left = (await client.keys('*')).filter((key) => /:rows|:order$/.test(key))
+  const left = (await keysOf(client)).filter((key) => /:rows|:order$/.test(key))
   t.same(left, [], 'nothing of the former version is left')
   for (const entry of entries) t.equal(await ledger.settle(entry), 'already')
 
@@ -156,4 +179,4 @@ void t.test('entries and sums of a former version', { skip: missing }, async (t)
     cost + 3,
     'the month stays complete',
   )
-})
+}
