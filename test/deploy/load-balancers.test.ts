@@ -1,7 +1,8 @@
 /**
  * Goal: HAProxy and nginx with the files of the documentation pass each chunk of a stream at once, and lose
  * no request when a gateway drains, when it is killed between requests, and while Redis is away.
- * Method: the real programs in front of two gateways on one Redis.
+ * Method: the real programs in front of two gateways on one Redis; each day one of them, in the long suite
+ * both.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,6 +15,7 @@ import t, { type Test } from 'tap'
 import { balancerCommand, balancerFile, type BalancerName } from '../../bench/processes/load-balancer.js'
 import { startEmulator } from '../../src/emulator/server.js'
 import { freePort } from '../helpers/free-port.js'
+import { ofToday } from '../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { Load, type Answer } from '../outage/load.js'
 import { fileText, get, hasAllWorkers, makeKey, run, until, type Program } from '../process/program.js'
@@ -140,7 +142,7 @@ function served(t: Test, answers: readonly Answer[], name: string): void {
   )
 }
 
-for (const name of ['haproxy', 'nginx'] as const) {
+for (const name of ofToday(['haproxy', 'nginx'] as const, 2)) {
   const skip = programMissing(name) || redisMissing()
   void t.test(name, { skip }, async (t) => {
     const { redis, secret, gateways, programs, port, folder } = await startFleet(t, name)

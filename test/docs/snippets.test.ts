@@ -1,9 +1,10 @@
 /**
  * Goal: every command and snippet of the README and the documentation works unchanged.
  * Method: YAML is loaded as a configuration, JSON is parsed, JavaScript and shell are checked for syntax, and
- * the shell blocks of each page run in order beside a running gateway in front of the emulator. Programs that
- * need another machine, root or the network (docker, kubectl, git, npm …) are replaced by a program that only
- * accepts them; `npm run NAME` must name a script of package.json.
+ * the shell blocks of each page run in order beside a running gateway in front of the emulator. Programs
+ * that need another machine, root or the network (docker, kubectl, git, npm …) are replaced by a program that
+ * only accepts them; `npm run NAME` must name a script of package.json. Each day runs the commands of a third
+ * of the pages and of the changed ones, the long suite all.
  */
 import { execFile } from 'node:child_process'
 import {
@@ -23,7 +24,9 @@ import t, { type Test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/base/json.js'
 import { loadConfigText } from '../../src/config/load-config.js'
+import { isToday } from '../helpers/long-suite.js'
 import { EMAIL, newKey, startServe, until, type Served } from '../process/program.js'
+import { changedPaths } from '../runner/repository-files.js'
 
 const run = promisify(execFile)
 
@@ -288,7 +291,9 @@ void t.test('the commands of each page run', { timeout: 300_000 }, async (t) => 
   await served.chat()
   await until(() => served.program.out().includes('"request_id"'))
   const path = `${programs(t)}:${process.env['PATH'] ?? ''}`
-  for (const page of PAGES.filter((name) => !ELSEWHERE.includes(name))) {
+  const changed = changedPaths() ?? []
+  const pages = PAGES.filter((name, index) => isToday(index, 3) || changed.includes(name))
+  for (const page of pages.filter((name) => !ELSEWHERE.includes(name))) {
     const blocks = blocksOf(page).filter(({ language }) => language === 'sh')
     if (blocks.length === 0) continue
     await t.test(page, async (t) => {

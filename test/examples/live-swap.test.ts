@@ -1,15 +1,17 @@
 /**
  * Goal: the demo of a swap under load works: the plan lists the requests that move, the graph shows both
  * upstreams, the rollback brings the first one back, and no stream fails.
- * Method: the demo itself with short phases, and a real Prometheus.
+ * Method: the demo itself with short phases, and a real Prometheus; every third day, and in the long suite.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { isToday } from '../helpers/long-suite.js'
 import { prometheusMissing } from '../helpers/prometheus.js'
 
 const missing = prometheusMissing()
-const options = { timeout: 170_000, ...(missing === false ? {} : { skip: missing }) }
+const skip = isToday(0, 3) ? missing : 'another day, and the long suite'
+const options = { timeout: 170_000, skip }
 
 void t.test('a provider is swapped under load and back', options, async (t) => {
   const env = { ...process.env, SLUICE_MAIN: 'dist/main.js', SECONDS_PER_PHASE: '8' }

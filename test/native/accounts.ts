@@ -4,11 +4,12 @@ import { createAccount } from '../../src/accounts/changes/change-accounts.js'
 import { createKey } from '../helpers/keys.js'
 import { openStore } from '../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
+import { ofToday } from '../helpers/long-suite.js'
 import { startRedis } from '../helpers/redis.js'
 import { startObjectProvider, type ObjectProvider } from './object-provider.js'
 
-/** The stores with which every test of shared accounts runs. */
-export const STORES = ['sqlite', 'redis'] as const
+/** The stores with which every test of shared accounts runs: each day one, in the long suite both. */
+export const STORES = [...ofToday(['sqlite', 'redis'] as const, 2)]
 
 /** A request to the gateway: a path with a body, of one of the accounts. */
 export type Ask = (

@@ -13,10 +13,10 @@ import { currentFile } from './current-file.js'
 register('./group-hooks.js', import.meta.url)
 t.setTimeout(0)
 for (const file of (process.env['SLUICE_TEST_FILES'] ?? '').split(' ')) {
+  const before = cpuSeconds()
   await t.test(file, async (t) => {
     currentFile.t = t
-    const before = cpuSeconds()
     await import(pathToFileURL(join(process.cwd(), file)).href)
-    recordCpu(file, cpuSeconds() - before)
   })
+  recordCpu(file, cpuSeconds() - before)
 }

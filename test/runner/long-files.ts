@@ -3,12 +3,18 @@
  * run of the whole suite leaves out of them is run by `npm run test:long`. `.ci/run` runs those of changed
  * sources.
  */
-import { execFileSync } from 'node:child_process'
+import { changedPaths } from './repository-files.js'
 
+/** Everything that ESLint or Prettier reads. */
+const WRITTEN = [
+  ...['src/', 'test/', 'bench/', 'docs/', 'examples/', 'grafana/', 'scripts/', 'deploy/', 'config/'],
+  ...['.github/', 'eslint.config.js', 'package.json', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md'],
+]
 const TRANSLATION = ['src/formats/', 'src/gateway/streams/', 'test/transcripts/']
 
 /** A file that uses `test/helpers/long-suite.ts` has a row; `architecture/long-suite` checks it. */
 export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
+  'test/architecture/lint.test': WRITTEN,
   'test/properties/splits.test': TRANSLATION,
   'test/properties/truncation.test': TRANSLATION,
   'test/properties/corruption.test': TRANSLATION,
@@ -17,36 +23,42 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/fuzz/': ['src/formats/'],
   'test/conformance/recordings/': ['src/formats/', 'src/emulator/'],
   'test/conformance/gemini-replies.test': ['src/formats/', 'src/emulator/'],
+  'test/gateway/workload-identity.test': ['src/accounts/', 'src/process/workload-identities.ts'],
+  'test/native/': ['src/gateway/native/', 'src/store/'],
+  'test/hostile/replies-memory.test': ['src/formats/', 'src/gateway/streams/'],
   'test/hostile/stalls.test': ['src/formats/', 'src/gateway/phases/'],
   'test/config/fuzz.test': ['src/config/'],
+  'test/accounts/changes/': ['src/accounts/', 'src/store/'],
   'test/accounts/workload-identity/': ['src/accounts/'],
+  'test/cli/apply-token.test': ['src/cli/apply/'],
+  'test/cli/check-limits.test': ['src/cli/', 'src/accounts/', 'src/store/'],
   'test/dashboard/admin/': ['src/dashboard/'],
   'test/dashboard/api/': ['src/dashboard/', 'src/store/'],
   'test/dashboard/browser/': ['src/dashboard/web/'],
+  'test/dashboard/sign-in/': ['src/dashboard/server/', 'src/accounts/', 'src/store/'],
+  'test/deploy/load-balancers.test': ['deploy/', 'bench/processes/load-balancer.ts', 'src/http/'],
+  'test/docs/snippets.test': ['docs/', 'README.md', 'CONTRIBUTING.md', 'examples/', 'src/cli/'],
+  'test/examples/live-swap.test': ['examples/live-swap/', 'src/config/generations/'],
   'test/faults/clients/slow-clients.test': ['src/http/'],
   'test/gateway/platforms/identities.test': ['src/gateway/upstreams/'],
   'test/grafana/alerts.test': ['grafana/', 'src/observe/'],
   'test/outage/known-keys.test': ['src/store/', 'src/process/'],
   'test/policy/': ['src/policy/'],
+  'test/process/life-cycle/rolling-restart.test': ['src/process/'],
   'test/process/gateway/overload.test': ['src/gateway/overload.ts', 'src/process/'],
   'test/store/size/': ['src/store/'],
   'test/store/upgrade/names.test': ['src/store/'],
 }
 
-/** The paths that differ from where this branch left `main`, or on `main` from the last commit. */
-function changedPaths(): readonly string[] {
-  const git = (...args: readonly string[]): string => execFileSync('git', args, { encoding: 'utf8' }).trim()
-  const head = git('rev-parse', 'HEAD')
-  const left = git('merge-base', 'HEAD', 'main')
-  return git('diff', '--name-only', left === head ? 'HEAD~1' : left).split('\n')
-}
-
-/** Of `files`, those of the long suite; with `onlyChanged` those whose sources have changed. */
+/**
+ * Of `files`, those of the long suite; with `onlyChanged` those whose sources have changed, or all if that is
+ * not known.
+ */
 export function longFiles(files: readonly string[], onlyChanged: boolean): string[] {
-  const changed = onlyChanged ? changedPaths() : []
+  const changed = onlyChanged ? changedPaths() : null
   const parts = Object.entries(LONG_FILES)
     .filter(([test, sources]) => {
-      return !onlyChanged || changed.some((path) => [test, ...sources].some((part) => path.includes(part)))
+      return changed?.some((path) => [test, ...sources].some((part) => path.includes(part))) ?? true
     })
     .map(([test]) => test)
   return files.filter((file) => parts.some((part) => file.includes(part)))

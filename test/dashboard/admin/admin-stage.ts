@@ -5,6 +5,7 @@ import { isObject, type JsonObject } from '../../../src/base/json.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'
+import { isToday } from '../../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 
 /** A reply. */
@@ -74,13 +75,22 @@ export async function startAdmin(t: Test, settings: GatewaySettings = {}): Promi
   }
 }
 
-/** Runs the tests on both stores. */
+/** How many tests of this process have a test for each store. */
+let pairs = 0
+
+/**
+ * Runs the test on both stores; each day on one of them, every second test on the other one. The long suite
+ * has both.
+ */
 export function onBothStores(
   t: Test,
   name: string,
   test: (t: Test, settings: GatewaySettings) => Promise<void>,
 ): void {
-  void t.test(`${name} (SQLite)`, (t) => test(t, {}))
+  const at = pairs
+  pairs += 1
+  if (isToday(at, 2)) void t.test(`${name} (SQLite)`, (t) => test(t, {}))
+  if (!isToday(at + 1, 2)) return
   void t.test(`${name} (Redis)`, { skip: redisMissing() }, async (t) => {
     const redis = await startRedis(t)
     await test(t, { store: redis.url() })

@@ -2,27 +2,32 @@
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import type { Test } from 'tap'
-import { isToday } from '../../helpers/long-suite.js'
+import { IS_LONG, isToday } from '../../helpers/long-suite.js'
 import { overflow, violations } from './browser.js'
 
 const NEXT_FRAMES =
   'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))'
 
+/** Widths of the window, and themes, of which each day has one combination for axe. */
+const WIDTHS = [1440, 390]
+const THEMES = ['light', 'dark'] as const
+
 /**
  * Neither axe nor the width of the window finds anything wrong with the page, at 1440 and 390 px, light and
- * dark. axe looks at one width each day, in the long suite at both. Themes differ in colours alone, so that
- * dark needs only the rule of contrasts. With SLUICE_PICTURES, a folder, also takes pictures.
+ * dark. axe looks at one width and theme each day, in the long suite at all; then dark needs only the rule of
+ * contrasts, because themes differ in colours alone. With SLUICE_PICTURES, a folder, also takes pictures.
  */
 export async function looks(t: Test, page: Page, name: string): Promise<void> {
   const before = page.viewportSize()
   const folder = process.env['SLUICE_PICTURES']
-  for (const [index, width] of [1440, 390].entries()) {
+  for (const [column, width] of WIDTHS.entries()) {
     await page.setViewportSize({ width, height: 900 })
-    for (const colorScheme of ['light', 'dark'] as const) {
-      if (!isToday(index, 2) && folder === undefined) continue
+    for (const [row, colorScheme] of THEMES.entries()) {
+      const isAll = IS_LONG || folder !== undefined
+      if (!isAll && !isToday(column * THEMES.length + row, WIDTHS.length * THEMES.length)) continue
       await page.emulateMedia({ colorScheme })
       await page.evaluate(NEXT_FRAMES)
-      const rule = colorScheme === 'dark' ? 'color-contrast' : undefined
+      const rule = isAll && colorScheme === 'dark' ? 'color-contrast' : undefined
       t.strictSame(await violations(page, rule), [], `${name}, ${colorScheme}, ${width}: axe`)
       if (folder === undefined) continue
       const file = `${name}-${colorScheme}-${width}`.replaceAll(/[^a-z0-9]+/gi, '-')

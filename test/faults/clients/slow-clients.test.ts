@@ -14,8 +14,8 @@ import { IS_LONG } from '../../helpers/long-suite.js'
 
 const SLOW_HEADS = IS_LONG ? 1_000 : 100
 const SILENT = IS_LONG ? 5_000 : 200
-const NEVER_READING = IS_LONG ? 400 : 20
-const CHURN = IS_LONG ? 60_000 : 1_000
+const NEVER_READING = IS_LONG ? 400 : 10
+const CHURN = IS_LONG ? 60_000 : 500
 const MEBIBYTE = 2 ** 20
 
 t.setTimeout(IS_LONG ? 900_000 : 170_000)

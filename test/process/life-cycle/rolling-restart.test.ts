@@ -2,7 +2,7 @@
  * Goal: `sluice restart` replaces the workers of a running gateway and applies settings that need a restart;
  * a restart that fails keeps the previous workers, and a gateway of one process refuses it.
  * Method: the real program and the command beside it, or in this process; files that change the port, the
- * workers and the store.
+ * workers and the store. Restarts that apply settings are in the long suite, and in each fourth day's run.
  */
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
@@ -10,6 +10,7 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { sluiceHere } from '../../cli/session.js'
 import { freePort } from '../../helpers/free-port.js'
+import { isToday } from '../../helpers/long-suite.js'
 import { fileText, makeKey, run, startServe, until, type Served } from '../program.js'
 
 /** A reply that takes about 1.5 s. */
@@ -114,7 +115,7 @@ void t.test('sluice restart', async (t) => {
   })
 })
 
-void t.test('a restart applies settings', async (t) => {
+async function appliesSettings(t: Test): Promise<void> {
   const served = await startKnown(t)
   const { emulator, opsPort, secret } = served
   const port = await freePort()
@@ -158,7 +159,8 @@ void t.test('a restart applies settings', async (t) => {
     await until(async () => (await readyz(moved)) === 200, 30_000)
     await until(async () => (await readyz(opsPort)) === 0)
   })
-})
+}
+if (isToday(0, 4)) void t.test('a restart applies settings', appliesSettings)
 
 void t.test('one process refuses a restart', async (t) => {
   const served = await startKnown(t, 'workers: 1, drain_ms: 5000')
