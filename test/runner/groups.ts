@@ -21,10 +21,14 @@ const SHARED = [
   'gateway/',
   'ledger/',
   'limits/',
+  'native/',
+  'observe/',
+  'policy/',
+  'specification/',
 ].map((folder) => `build/test/${folder}`)
 /** What changes or measures the whole process. */
 const ALONE =
-  /process\.(?:env\[[^\]]*\] = |chdir|umask|on\(|cpuUsage|memoryUsage|resourceUsage)|delete process\.env|globalThis|monitorEventLoopDelay|\bt\.jobs\b|[pP]riority/
+  /process\.(?:env\[[^\]]*\] = |chdir|umask|on\(|cpuUsage|memoryUsage|resourceUsage)|delete process\.env|globalThis|monitorEventLoopDelay|node:inspector|\bt\.jobs\b|[pP]riority/
 /** So that a group is not the last one to end. */
 const MOST_FILES = 16
 

@@ -22,6 +22,8 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/formats/openai-chat/properties.test': ['src/formats/openai-chat/', 'src/formats/chat/'],
   'test/fuzz/': ['src/formats/'],
   'test/conformance/recordings/': ['src/formats/', 'src/emulator/'],
+  'test/conformance/requests/gemini-requests.test': ['src/formats/', 'src/emulator/'],
+  'test/conformance/requests/messages-requests.test': ['src/formats/', 'src/emulator/'],
   'test/conformance/gemini-replies.test': ['src/formats/', 'src/emulator/'],
   'test/gateway/workload-identity.test': ['src/accounts/', 'src/process/workload-identities.ts'],
   'test/native/': ['src/gateway/native/', 'src/store/'],

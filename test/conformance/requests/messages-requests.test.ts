@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { fixtures, skipWithoutFixtures } from '../../helpers/fixtures.js'
+import { ofToday } from '../../helpers/long-suite.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { stringsIn } from './request-content.js'
 import { Tally } from '../run-in-parallel.js'
@@ -128,7 +129,7 @@ function wordsOf(body: JsonObject): { words: string[]; tools: string[] } {
   return { words: texts.filter((word) => word !== ''), tools }
 }
 
-for (const model of ['gpt-4o', 'gpt-5-pro', 'gemini-2.5-flash', 'gemini-3.5-flash']) {
+for (const model of ofToday(['gpt-4o', 'gpt-5-pro', 'gemini-2.5-flash', 'gemini-3.5-flash'], 2)) {
   void t.test(`for ${model}, with all expressible content`, skipWithoutFixtures(), async (t) => {
     const gateway = await startGateway(t, { upstreamOptions: 'native_sharing: shared' })
     const { emulator } = gateway
