@@ -100,7 +100,7 @@ void t.test('a budget reserves the tokens of an advisor at the price of its mode
   const bounded = { max_tokens: 2_000 }
   t.match(await ask(await budget(0.15), advised(bounded)), {
     status: 402,
-    text: /for the model that a tool asks/,
+    text: /for the model that a tool calls/,
   })
   t.equal((await ask(await budget(0.3), advised(bounded))).status, 200)
   t.equal((await ask(await budget(0.1), advised({ ...bounded, max_uses: 1 }))).status, 200)

@@ -112,7 +112,7 @@ export function isFreeCall(name: string): boolean {
   return FREE_CALLS.has(name)
 }
 
-/** Anthropic's tool that asks another model. */
+/** Anthropic's tool that calls another model. */
 export const ADVISOR = 'advisor'
 
 /** Whether the provider bills the tokens of the tool's own model, by the prices of that model. */

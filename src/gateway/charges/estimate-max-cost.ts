@@ -59,7 +59,7 @@ export interface CostEstimate {
   readonly calls: CallCounts
   /** Maximum cost of the calls of tools that the provider runs, in nano-dollars, other models included. */
   readonly callsNanoUsd: number
-  /** The part of `callsNanoUsd` for other models that tools ask, which are not in `calls`. */
+  /** The part of `callsNanoUsd` for other models that tools call, which are not in `calls`. */
   readonly modelsNanoUsd: number
   /** A tool whose calls have no known and no assumed price; null if there is none. */
   readonly unknownCall: string | null
@@ -102,7 +102,7 @@ export function estimateCost(
 }
 
 /**
- * Adds the calls of a tool that asks another model, which gets the whole conversation (Anthropic, "Advisor
+ * Adds the calls of a tool that calls another model, which gets the whole conversation (Anthropic, "Advisor
  * tool", read 2026-11-29): the prompt and the reply so far, in the smaller of both context windows.
  */
 function withModelOfTool(
@@ -396,7 +396,7 @@ export function largestPartOf(estimate: CostEstimate): string | null {
     [cost({ input: added, output: 0 }), `for input that \`${source ?? ''}\` may add`],
     [cost({ input: 0, output }), `for a reply of up to ${output} tokens`],
     [callsNanoUsd - modelsNanoUsd, `for calls of \`${names}\``],
-    [modelsNanoUsd, 'for the model that a tool asks (`max_uses` and `max_tokens` of the tool bound it)'],
+    [modelsNanoUsd, 'for the model that a tool calls (`max_uses` and `max_tokens` of the tool bound it)'],
   ]
   const [nanoUsd, what] = parts.reduce((most, part) => (part[0] > most[0] ? part : most))
   return `$${dollars(nanoUsd)} ${what}`

@@ -9,7 +9,7 @@ import type { Target } from '../generation.js'
 import type { Call } from '../phases/receive.js'
 import { kindsOf, TEXT_KINDS, type RequestKinds } from './token-kinds.js'
 
-/** A tool that asks another model, whose tokens are billed by the prices of that model. */
+/** A tool that calls another model, whose tokens are billed by the prices of that model. */
 export interface ToolModel {
   readonly tool: string
   readonly model: string
@@ -30,7 +30,7 @@ export interface UnknownUse {
   readonly added: number
   /** The maximum number of calls of each tool that the provider runs. */
   readonly calls: readonly (readonly [name: string, count: number])[]
-  /** The other models that tools of the provider ask. */
+  /** The other models that tools of the provider call. */
   readonly models: readonly ToolModel[]
   /** Kinds of tokens beside text. */
   readonly kinds: RequestKinds
