@@ -19,14 +19,14 @@ import type { ChatEvent, EventSink, FinishReason } from './event.js'
 type BlockKind = 'text' | 'refusal' | 'thinking' | 'tool'
 
 /** Reasons after which the arguments of the last call may be cut. */
-const CUTS: ReadonlySet<FinishReason> = new Set<FinishReason>(['length', 'filter', 'pause'])
+export const CUTS: ReadonlySet<FinishReason> = new Set<FinishReason>(['length', 'filter', 'pause'])
 
 const DISORDERED: Readonly<WireError> = {
   kind: 'upstream_malformed',
   message: "The upstream's reply has its parts in an invalid order and could not be translated.",
 }
 /** The reply is reported as finished, and the arguments of one of its calls are not. */
-const CUT_CALL: Readonly<WireError> = {
+export const CUT_CALL: Readonly<WireError> = {
   kind: 'upstream_truncated',
   message: "The upstream's reply ended within the arguments of a tool call.",
 }

@@ -15,6 +15,7 @@ import type {
   UserPart,
 } from '../chat/request.js'
 import type { Losses } from '../dialect.js'
+import { transcriptOf } from '../wire/inline-media.js'
 import { refused } from '../wire/json/check-fields.js'
 import { NestedJson } from '../wire/json/nested-json.js'
 import {
@@ -123,7 +124,7 @@ class MessagesEncoder {
       throw refused(`messages[${index}]`, 'On Bedrock a conversation must begin with a user message.')
     }
     const blocks: JsonObject[] = []
-    for (const part of parts) this.addAssistantPart(part, index, blocks)
+    for (const part of parts) this.addAssistantPart(part, blocks)
     for (const call of toolCalls) {
       if (call.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
       blocks.push(this.callBlock(call))
@@ -133,7 +134,7 @@ class MessagesEncoder {
     if (blocks.length > 0) this.push('assistant', blocks)
   }
 
-  private addAssistantPart(part: AssistantPart, index: number, blocks: JsonObject[]): void {
+  private addAssistantPart(part: AssistantPart, blocks: JsonObject[]): void {
     switch (part.type) {
       case 'text':
         if (part.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
@@ -144,10 +145,9 @@ class MessagesEncoder {
           return
         }
         if (part.block.type === 'audio') {
-          throw refused(
-            `messages[${index}].audio`,
-            'Bedrock does not accept audio that another model generated. Send its transcript as text.',
-          )
+          const transcript = transcriptOf(part, this.losses)
+          if (transcript !== null) this.addText(transcript, blocks)
+          return
         }
         this.losses.drop('messages.opaque', 'no-equivalent')
         return

@@ -10,6 +10,8 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../base/json.js'
+import { CUT_CALL, CUTS } from '../chat/grammar.js'
+import { JsonCompletion } from '../chat/json-completion.js'
 import { longTextOf } from '../chat/long-text.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
@@ -20,7 +22,7 @@ import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { stringBytes as bytesAfter } from '../wire/frames/sized-text.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
-import { wireCallId } from '../wire/openai/tools.js'
+import { areNull, wireCallId } from '../wire/openai/tools.js'
 import { withheldEdits } from '../wire/openai/withheld-fields.js'
 import { stopReasonOf } from '../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
@@ -137,7 +139,9 @@ function sendableTurn(item: JsonObject, takesRefusal: boolean): JsonObject | nul
   if (Array.isArray(given) && given.length === 0) return without(item, ['tool_calls'])
   const calls = changed(arrayOf(given), (call) => {
     const inner = objectOf(call['function'])
-    return inner['arguments'] === null ? { ...call, function: { ...inner, arguments: '{}' } } : null
+    const args = inner['arguments']
+    const isNone = args !== undefined && areNull(args)
+    return isNone ? { ...call, function: { ...inner, arguments: '{}' } } : null
   })
   return calls === null ? null : { ...item, tool_calls: calls }
 }
@@ -334,7 +338,12 @@ interface OrdinaryFrame {
   readonly excess: string
   /** The frames contain usage so far. */
   readonly hasUsage: boolean
+  /** The frames contain fragments of calls. */
+  readonly hasCalls: boolean
 }
+
+/** Calls of a stream whose arguments are watched; more are not. */
+const MAX_WATCHED_CALLS = 256
 
 const DELTA = '"delta"'
 
@@ -368,6 +377,8 @@ export class ChunkWatcher implements StreamWatcher {
   private deltaAt = -1
   /** A call has begun; it implies the finish reason of a stream that ends without one. */
   private hasCall = false
+  /** The arguments of each call so far, by the indexes of its choice and of its own. */
+  private readonly calls = new Map<string, JsonCompletion>()
   /** The first chunk, from which a chunk that the upstream omitted is built. */
   private firstChunk: JsonObject | null = null
   private readonly includeUsage: boolean
@@ -380,7 +391,7 @@ export class ChunkWatcher implements StreamWatcher {
   }
 
   get isFinished(): boolean {
-    if (this.reason === null) return false
+    if (this.reason === null || this.isCut(this.reason)) return false
     for (const hasReason of this.choices.values()) if (!hasReason) return false
     return true
   }
@@ -408,23 +419,29 @@ export class ChunkWatcher implements StreamWatcher {
     const hasUsage = this.count(chunk)
     if (!this.watch(chunk)) return false
     if (isOrdinary(chunk)) {
-      this.shapes.add(data, { excess: this.excess, hasUsage })
+      const hasCalls = arrayOf(chunk['choices']).some((choice) => callsIn(choice).length > 0)
+      this.shapes.add(data, { excess: this.excess, hasUsage, hasCalls })
     }
     return true
   }
 
   /** Reads the usage of a frame with a known shape, if it has any. False if the frame must be parsed. */
   private takeKnown(frame: OrdinaryFrame, data: string): boolean {
-    if (frame.hasUsage) {
+    if (frame.hasUsage || frame.hasCalls) {
       const chunk = this.shapes.value(data)
       if (chunk === null) return false
-      this.count(chunk)
+      if (frame.hasUsage) this.count(chunk)
+      if (frame.hasCalls) for (const choice of arrayOf(chunk['choices'])) this.addCalls(choice)
     }
     this.excess = frame.excess
     return true
   }
 
   private endOfStream(): boolean {
+    if (this.isCut(this.reason ?? 'stop')) {
+      this.error = { ...CUT_CALL }
+      return false
+    }
     if (this.reason !== null) {
       this.isComplete = true
       return true
@@ -469,6 +486,25 @@ export class ChunkWatcher implements StreamWatcher {
     return true
   }
 
+  /** Whether the reply is reported as finished, and the arguments of a call are not. */
+  private isCut(reason: FinishReason): boolean {
+    if (this.calls.size === 0 || CUTS.has(reason)) return false
+    return [...this.calls.values()].some((json) => json.isOpen)
+  }
+
+  private addCalls(choice: JsonValue): void {
+    for (const item of callsIn(choice)) {
+      this.hasCall = true
+      const call = objectOf(item)
+      const fragment = objectOf(call['function'])['arguments']
+      if (typeof fragment !== 'string' || fragment === '') continue
+      const key = `${numberOf(objectOf(choice)['index']) ?? 0} ${numberOf(call['index']) ?? 0}`
+      const json = this.calls.get(key) ?? new JsonCompletion()
+      if (this.calls.size < MAX_WATCHED_CALLS) this.calls.set(key, json)
+      json.add(fragment)
+    }
+  }
+
   private choice(choice: JsonObject): void {
     const delta = objectOf(choice['delta'])
     this.hasContent ||= hasContent(delta)
@@ -476,7 +512,7 @@ export class ChunkWatcher implements StreamWatcher {
       this.hasCited = true
       this.usage = { calls: ONE_SEARCH, ...this.usage }
     }
-    this.hasCall ||= arrayOf(delta['tool_calls']).length > 0
+    this.addCalls(choice)
     const reason = choice['finish_reason']
     const hasReason = typeof reason === 'string' && reason !== ''
     const index = numberOf(choice['index']) ?? 0
@@ -485,6 +521,10 @@ export class ChunkWatcher implements StreamWatcher {
     this.hasContent = true
     this.reason ??= stopReasonOf('openai-chat', reason)
   }
+}
+
+function callsIn(choice: JsonValue): readonly JsonValue[] {
+  return arrayOf(objectOf(objectOf(choice)['delta'])['tool_calls'])
 }
 
 function hasErrorReason(choice: JsonValue): boolean {

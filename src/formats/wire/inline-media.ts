@@ -1,5 +1,7 @@
 /** Media within a request: base64, `data:` URLs, and the type that the first bytes show. */
-import type { MediaSource } from '../chat/request.js'
+import { stringOf } from '../../base/json.js'
+import type { MediaSource, OpaquePart, TextPart } from '../chat/request.js'
+import type { Losses } from '../dialect.js'
 import { refuse } from './json/check-fields.js'
 
 /**
@@ -175,4 +177,14 @@ const HEIF: ReadonlySet<string> = new Set(['heic', 'heix', 'heim', 'heis', 'mif1
 export function imageData(url: string): string | null {
   const comma = url.startsWith('data:') ? url.slice(0, 256).indexOf(';base64,') : -1
   return comma < 0 ? null : url.slice(comma + 8)
+}
+
+/**
+ * The transcript of sound that a model of OpenAI generated, for models that cannot read it by its id; null if
+ * the client did not send it.
+ */
+export function transcriptOf({ block }: OpaquePart, losses: Losses): TextPart | null {
+  const transcript = stringOf(block['transcript']) ?? ''
+  losses.drop('messages.audio', transcript === '' ? 'no-equivalent' : 'approximated')
+  return transcript === '' ? null : { type: 'text', text: transcript }
 }

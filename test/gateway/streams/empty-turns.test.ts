@@ -151,3 +151,44 @@ void t.test('a refusal is the content for upstreams that do not know the member'
     t.same(emptyTurns(sent), [], name)
   }
 })
+
+/** The request that the upstream gets for a chat with the turn. */
+async function sentFor(name: string, turn: JsonValue, after: readonly JsonValue[] = []): Promise<string> {
+  const [path, body] = requestOf('chat', `to-${name}`, turn)
+  body['messages'] = [...arrayOf(body['messages']).slice(0, 2), ...after, { role: 'user', content: 'Go on' }]
+  upstream.requests.length = 0
+  const response = await fetch(gateway.origin + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  const reply = await response.text()
+  if (response.status !== 200) throw new Error(`${name}: ${reply}`)
+  return upstream.requests[0]?.body.toString() ?? ''
+}
+
+void t.test('spoken turns are sent to other models as their transcript, or left out', async (t) => {
+  const audio = { id: 'audio_1', expires_at: 1, data: 'UklGRg==', transcript: 'The tide is high.' }
+  for (const name of names) {
+    // An upstream of OpenAI has the sound itself.
+    if (name === 'chat' || name === 'responses') continue
+    const turn = { role: 'assistant', content: null, audio }
+    t.match(await sentFor(name, turn), audio.transcript, name)
+    const bare = await sentFor(name, { role: 'assistant', content: null, audio: { id: 'audio_1' } })
+    t.same(emptyTurns(objectOf(JSON.parse(bare))), [], name)
+  }
+})
+
+void t.test('arguments that are null or empty are an empty object', async (t) => {
+  for (const name of names) {
+    for (const given of [null, '', 'null']) {
+      // The vendor judges an empty text of its own format.
+      if (name === 'chat' && given === '') continue
+      const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: given } }
+      const result = { role: 'tool', tool_call_id: 'call_1', content: 'ok' }
+      const turn = { role: 'assistant', content: null, tool_calls: [call] }
+      const sent = await sentFor(name, turn, [result])
+      t.match(sent, /"(?:arguments|input|args)": ?(?:"\{\}"|\{\})/, `${name}: ${sent}`)
+    }
+  }
+})

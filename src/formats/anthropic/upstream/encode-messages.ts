@@ -18,7 +18,7 @@ import type {
   ImagePart,
 } from '../../chat/request.js'
 import type { Losses } from '../../dialect.js'
-import { sniffBase64 } from '../../wire/inline-media.js'
+import { sniffBase64, transcriptOf } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import {
@@ -122,7 +122,7 @@ class MessagesEncoder {
       )
     }
     const blocks: JsonObject[] = []
-    for (const part of message.parts) this.addAssistantPart(part, message.index, blocks)
+    for (const part of message.parts) this.addAssistantPart(part, blocks)
     for (const call of message.toolCalls) {
       if (call.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
       blocks.push(callBlock(call, this.nested))
@@ -131,7 +131,7 @@ class MessagesEncoder {
     if (blocks.length > 0) this.push('assistant', blocks)
   }
 
-  private addAssistantPart(part: AssistantPart, index: number, blocks: JsonObject[]): void {
+  private addAssistantPart(part: AssistantPart, blocks: JsonObject[]): void {
     switch (part.type) {
       case 'text':
         if (part.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
@@ -143,11 +143,9 @@ class MessagesEncoder {
           return
         }
         if (part.block.type === 'audio') {
-          throw refused(
-            `messages[${index}].audio`,
-            'Anthropic models do not accept audio that another model generated. Send its transcript ' +
-              'as text.',
-          )
+          const transcript = transcriptOf(part, this.losses)
+          if (transcript !== null) addText(transcript, blocks)
+          return
         }
         this.losses.drop('messages.opaque', 'no-equivalent')
         return

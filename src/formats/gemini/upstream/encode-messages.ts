@@ -15,7 +15,7 @@ import type {
   UserPart,
 } from '../../chat/request.js'
 import type { Losses } from '../../dialect.js'
-import { sniffBase64, typeOfName } from '../../wire/inline-media.js'
+import { sniffBase64, transcriptOf, typeOfName } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import { CUSTOM_INPUT, PROVIDER, SKIP_SIGNATURE, type Content, type Part } from '../constants.js'
@@ -124,7 +124,7 @@ class ContentsEncoder {
   private addAssistant(message: AssistantMessage): void {
     const parts: Part[] = []
     for (const part of message.parts) {
-      const encoded = assistantPart(part, message.index, this.options.losses)
+      const encoded = assistantPart(part, this.options.losses)
       if (encoded !== null) parts.push(encoded)
     }
     message.toolCalls.forEach((call, at) => parts.push(this.callPart(call, at === 0)))
@@ -223,7 +223,7 @@ class ContentsEncoder {
  * One part of an assistant message; null if it is omitted. The API rejects reasoning of other providers and
  * does not need Gemini's own thoughts without a signature.
  */
-function assistantPart(part: AssistantPart, index: number, losses: Losses): Part | null {
+function assistantPart(part: AssistantPart, losses: Losses): Part | null {
   switch (part.type) {
     case 'text':
       if (part.signature !== undefined) return { text: part.text, thoughtSignature: part.signature }
@@ -241,11 +241,8 @@ function assistantPart(part: AssistantPart, index: number, losses: Losses): Part
       const own = part.provider === PROVIDER
       if (own && REPLAYED.some((key) => part.block[key] !== undefined)) return part.block
       if (part.block.type === 'audio') {
-        throw refused(
-          `messages[${index}].audio`,
-          'this upstream does not accept audio that another model generated. Send its transcript as text, ' +
-            'or use the OpenAI model.',
-        )
+        const transcript = transcriptOf(part, losses)
+        return transcript === null ? null : { text: transcript.text }
       }
       losses.drop('messages.opaque', 'no-equivalent')
       return null

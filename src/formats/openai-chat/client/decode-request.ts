@@ -18,7 +18,7 @@ import {
   type MediaSource,
 } from '../../chat/request.js'
 import { ConversationCalls } from '../../chat/conversation-calls.js'
-import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../../base/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../../../base/json.js'
 import { addHosted, hostedToolName } from '../../chat/hosted-tools.js'
 import * as check from '../../wire/json/check-fields.js'
 import {
@@ -45,6 +45,7 @@ import { modelOf, streamOf } from '../../wire/request-fields.js'
 import { FIELDS } from '../fields.js'
 import { cacheMark } from '../../wire/prompt-cache-markers.js'
 import {
+  areNull,
   toolName,
   decodeFunctionTool,
   decodeNamedTool,
@@ -447,8 +448,12 @@ function otherContent(item: JsonObject, path: string): AssistantPart | null {
     if (refusal !== '') return { type: 'text', text: refusal }
   }
   if (!given(item['audio'])) return null
-  const id = text(object(item['audio'], `${path}.audio`)['id'], `${path}.audio.id`, MAX_ID)
-  return { type: 'opaque', provider: 'openai-chat', block: { type: 'audio', id } }
+  const audio = object(item['audio'], `${path}.audio`)
+  const id = text(audio['id'], `${path}.audio.id`, MAX_ID)
+  // Replies have a transcript, which other models read in place of the sound.
+  const transcript = stringOf(audio['transcript'])
+  const block = { type: 'audio', id, ...(transcript !== undefined && { transcript }) }
+  return { type: 'opaque', provider: 'openai-chat', block }
 }
 
 function toolCall(value: JsonValue, path: string): ToolCall {
@@ -480,8 +485,8 @@ function functionCall(value: JsonValue | undefined, path: string, index: number)
 
 /** The arguments as text. A call without arguments has an empty object. */
 function argumentsOf(value: JsonValue | undefined, path: string, type: 'function' | 'custom'): string {
-  if (given(value)) return string(value, path)
-  return type === 'function' ? '{}' : ''
+  if (type === 'function' && areNull(value)) return '{}'
+  return given(value) ? string(value, path) : ''
 }
 
 function toolMessage({ item, path, index }: Entry, role: 'tool' | 'function', callId: string): ToolMessage {

@@ -60,7 +60,7 @@ import {
   decodeUserParts,
   type Content,
 } from '../../wire/openai/content-parts.js'
-import { toolName } from '../../wire/openai/tools.js'
+import { areNull, toolName } from '../../wire/openai/tools.js'
 import { isReasoningToken, readReasoningToken } from '../../wire/reasoning-token.js'
 import { ORIGIN, stateOf } from '../reasoning-state.js'
 
@@ -521,8 +521,8 @@ function callIdOf({ call_id: id }: JsonObject, path: string): string {
 
 /** The arguments as text. A call without arguments has an empty object. */
 function argumentsOf(value: JsonValue | undefined, path: string, custom: boolean): string {
-  if (given(value)) return string(value, path)
-  return custom ? '' : '{}'
+  if (!custom && areNull(value)) return '{}'
+  return given(value) ? string(value, path) : ''
 }
 
 /** The texts of a summary or of reasoning content, joined as paragraphs. */

@@ -32,7 +32,7 @@ import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
 import { SCHEMA_RULES } from '../../vendors.js'
 import { fitSchema } from '../../wire/fit-schema.js'
-import { bucketRefusal, isBucketUrl } from '../../wire/inline-media.js'
+import { bucketRefusal, isBucketUrl, transcriptOf } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
@@ -348,7 +348,10 @@ function encodeAssistant(message: Extract<Message, { role: 'assistant' }>, losse
     texts = []
   }
   for (const part of message.parts) {
-    if (part.type === 'opaque') {
+    if (part.type === 'opaque' && part.block['type'] === 'audio') {
+      const transcript = transcriptOf(part, losses)
+      if (transcript !== null) texts.push(transcript)
+    } else if (part.type === 'opaque') {
       flush()
       if (isOwnItem(part)) out.push(part.block)
       else losses.drop('messages.opaque', 'no-equivalent')

@@ -2,7 +2,7 @@
  * Tools and tool choices as chat completions and Responses share them. Chat completions nests the
  * members under the tool's type; Responses has them in the tool itself.
  */
-import type { JsonObject } from '../../../base/json.js'
+import type { JsonObject, JsonValue } from '../../../base/json.js'
 import type { Tool, ToolChoice } from '../../chat/request.js'
 import { boolean, finiteObject, given, string, refuse } from '../json/check-fields.js'
 import { shortHash } from '../sha256.js'
@@ -111,4 +111,9 @@ export function clientNames(tools: readonly Tool[]): (name: string) => string {
   if (long.length === 0) return (name) => name
   const names = new Map(long.map(({ name }) => [wireName(name), name]))
   return (name) => names.get(name) ?? name
+}
+
+/** Whether the arguments of a call are absent or null, for which upstreams need an empty object. */
+export function areNull(value: JsonValue | undefined): boolean {
+  return value === undefined || value === null || value === 'null'
 }

@@ -251,17 +251,6 @@ void t.test('images have the type of their bytes; files are documents', (t) => {
   t.end()
 })
 
-void t.test('audio that another model generated is refused', (t) => {
-  const audio: AssistantPart = {
-    type: 'opaque',
-    provider: 'openai-chat',
-    block: { type: 'audio', id: 'audio_1' },
-  }
-  const turn: Message = { role: 'assistant', index: 1, parts: [audio], toolCalls: [] }
-  t.equal(param([user(0, 'q'), turn, user(2, 'and?')]), 'messages[1].audio')
-  t.end()
-})
-
 void t.test('unsupported media is refused with its path', (t) => {
   const heic = Buffer.from('\0\0\0\x18ftypheic').toString('base64')
   const bad: UserPart[] = [

@@ -39,6 +39,38 @@ void t.test('usage, finish reason, model, content and completeness are collected
   t.end()
 })
 
+void t.test('a call with cut arguments is never reported as finished', (t) => {
+  const part = (args: string, index = 0): string =>
+    chunk({ tool_calls: [{ index, function: { arguments: args } }] })
+  const begin = (index: number): string =>
+    chunk({
+      tool_calls: [{ index, id: `c${index}`, type: 'function', function: { name: 'f', arguments: '' } }],
+    })
+  const streams: readonly (readonly [frames: readonly string[], isCut: boolean])[] = [
+    [[begin(0), part('{"city":'), part('"Be')], true],
+    [[begin(0), part('{"city":'), part('"Be'), part('rn"}')], false],
+    [[begin(0), part('{"a":'), part('1}'), begin(1), part('{"b":', 1)], true],
+    [[begin(0), begin(1), part('{"a":'), part('{"b":', 1), part('1}'), part('2}', 1)], false],
+    [[begin(0), part('{"a":"}'), part('{')], true],
+    [[begin(0), part('{"a":"\\"}'), part('"}')], false],
+    [[begin(0)], false],
+    [[begin(0), part('{}'), begin(0), part('{}')], false],
+  ]
+  for (const [frames, isCut] of streams) {
+    for (const reason of ['tool_calls', 'stop', 'length', null]) {
+      const watcher = newWatcher()
+      for (const frame of frames) t.equal(watcher.frame('', frame), true)
+      if (reason !== null) t.equal(watcher.frame('', chunk({}, reason)), true)
+      const isRefused = isCut && reason !== 'length'
+      if (reason !== null) t.equal(watcher.isFinished, !isRefused)
+      t.equal(watcher.frame('', '[DONE]'), !isRefused, `${frames.join('')} ${reason ?? ''}`)
+      t.equal(watcher.error?.kind, isRefused ? 'upstream_truncated' : undefined)
+      t.equal(watcher.isComplete, !isRefused)
+    }
+  }
+  t.end()
+})
+
 void t.test('an end of file completes a stream only if each choice has a finish reason', (t) => {
   const at = (index: number, reason: string | null): string =>
     JSON.stringify({ choices: [{ index, delta: { content: 'x' }, finish_reason: reason }] })
