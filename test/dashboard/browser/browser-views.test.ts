@@ -305,21 +305,25 @@ void file.test('on a phone the composer comes first', { skip: SKIP }, async (t) 
   t.equal(order, 0, 'and first for the keyboard')
 })
 
-void file.test('a model has one colour in all charts', { skip: SKIP }, async (t) => {
+void file.test('colours are by rank, one for a model in a view', { skip: SKIP }, async (t) => {
   const { page } = await visit(t, '/')
-  const colours = async (chart: string): Promise<unknown> => {
+  const colours = async (chart: string): Promise<[name: string, colour: string][]> => {
     const figure = page.getByRole('figure').filter({ hasText: chart })
     await figure.getByRole('listitem').filter({ hasText: 'gpt-5.4' }).waitFor()
-    return figure
-      .locator('.legend li')
-      .evaluateAll(
-        `(items) => Object.fromEntries(items.map((item) => [item.textContent, item.firstChild.style.backgroundColor]))`,
-      )
+    const items = await figure.locator('.legend li').all()
+    return Promise.all(
+      items.map(async (item) => {
+        const style = (await item.locator('.swatch').getAttribute('style')) ?? ''
+        return [await item.innerText(), style] as [string, string]
+      }),
+    )
   }
-  const before = await colours('Spend by model')
+  const [first, second] = await colours('Spend by model')
+  t.match([first?.[1], second?.[1]], ['--series-1', '--series-2'])
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Usage' }).click()
   await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
-  t.same(await colours('Spend'), before)
+  const before = await colours('Spend')
+  t.same(await colours('Requests'), before)
   await page.reload()
   t.same(await colours('Spend'), before, 'also after a reload')
 })

@@ -2,7 +2,7 @@
 import type { Buckets } from '../format/time-buckets.js'
 
 /** The custom property of a colour. */
-export type Colour = `--series-${number}` | '--soft' | '--bad' | '--good' | '--accent'
+export type Colour = `--series-${number}` | '--others' | '--soft' | '--bad' | '--good' | '--accent'
 
 /** A line, an area or a colour of bars. */
 export interface Series {

@@ -155,30 +155,24 @@ export function groupName({ id, label }: { readonly id: string; readonly label: 
   return id === 'other' ? 'all others' : label
 }
 
-const COLOURS = 12
+const COLOURS = 8
+
+/** The colours that the view has given, by name; another page gives them anew. */
+let given = { path: '', colours: new Map<string, number>() }
 
 /**
- * The colours of the series of a chart, derived from their names: the same for everyone. Of two names with
- * the same colour, the later in the alphabet has the next one that is free.
+ * The colours of the series of a chart, by their rank when the view opened: the first name has the first
+ * colour. A name keeps its colour in all charts while the view is open.
  */
 export function coloursOf(ids: readonly string[]): (id: string) => Colour {
-  const colours = new Map<string, number>()
-  const used = new Set<number>()
-  for (const id of ids.filter((each) => !RESTS.includes(each)).sort()) {
-    const first = hashOf(id) % COLOURS
-    const order = Array.from({ length: COLOURS }, (_, at) => (first + at) % COLOURS)
-    const colour = order.find((each) => !used.has(each)) ?? first
-    used.add(colour)
-    colours.set(id, colour)
+  const { pathname: path } = window.location
+  if (given.path !== path) given = { path, colours: new Map() }
+  const { colours } = given
+  for (const id of ids) {
+    if (!RESTS.includes(id) && !colours.has(id)) colours.set(id, colours.size % COLOURS)
   }
   return (id) => {
     const colour = colours.get(id)
-    return colour === undefined ? '--soft' : `--series-${colour + 1}`
+    return colour === undefined ? '--others' : `--series-${colour + 1}`
   }
-}
-
-function hashOf(text: string): number {
-  let hash = 7
-  for (const character of text) hash = (hash * 31 + (character.codePointAt(0) ?? 0)) % 1_000_003
-  return hash
 }

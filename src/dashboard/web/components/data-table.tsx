@@ -243,7 +243,7 @@ function Row<Row>({ row, columns, open, nameOf, actions, faded }: RowsProps<Row>
       onClick={open === undefined ? undefined : () => open(row)}
     >
       {columns.map((column, index) => (
-        <td key={column.id} className={classOf(column)}>
+        <td key={column.id} className={classOf(column)} data-head={column.head}>
           {index === 0 && open !== undefined ? (
             <button
               type="button"

@@ -151,7 +151,7 @@ function SpendByModel({ month: data }: { readonly month: UsageReply }) {
       title="Spend by model"
       note={`${perText(buckets)}, last 30 d`}
       figure={dollars(data.total.spendNanoUsd)}
-      kind="area"
+      kind="bars"
       buckets={buckets}
       format={dollars}
       series={data.groups.map((group) => ({

@@ -8,7 +8,7 @@ import { Confirm } from '../components/dialog.js'
 import { Day } from '../components/values.js'
 import { report } from '../components/notices.js'
 import { Block, Page } from '../shell/page.js'
-import { planText } from '../shell/navigation-rail.js'
+import { planText, priceText } from '../shell/navigation-rail.js'
 import { useAccount, useRights, useSession } from '../shell/session.js'
 import { Link } from '../routing.js'
 import { Form, useForm } from '../components/form.js'
@@ -27,7 +27,8 @@ export function SettingsPage() {
           <Fact name="E-mail">{account.email}</Fact>
           <Fact name="Role">{roleText(session)}</Fact>
           <Fact name="Plan">
-            {planText(plan.name, account.liveKeys, plan.maxKeys)} · ${plan.priceUsd} a month
+            {planText(plan.name, account.liveKeys, plan.maxKeys)}
+            {priceText(plan.priceUsd)}
           </Fact>
           <Fact name="Since">
             <Day ms={account.createdAtMs} />

@@ -258,7 +258,7 @@ function speedSeries(buckets: Buckets, points: readonly UsagePoint[]): Series[] 
 function tokenSeries(buckets: Buckets, points: readonly UsagePoint[]): Series[] {
   const kinds: readonly (readonly [string, Colour, (point: UsagePoint) => number])[] = [
     ['Input', '--series-1', (one) => Math.max(one.inputTokens - one.cachedTokens, 0)],
-    ['Cached input', '--series-8', (one) => one.cachedTokens],
+    ['Cached input', '--series-3', (one) => one.cachedTokens],
     ['Output', '--series-2', (one) => Math.max(one.outputTokens - one.reasoningTokens, 0)],
     ['Reasoning', '--series-4', (one) => one.reasoningTokens],
   ]
@@ -284,7 +284,7 @@ function columnsOf(usage: UsageReply, group: string, colourOf: (id: string) => C
       head: name.charAt(0).toUpperCase() + name.slice(1),
       cell: ({ id, label, accountName }) => (
         <span className="cut strong" title={accountName === null ? label : `${label}, ${accountName}`}>
-          <Swatch colour={isCharted(id) ? colourOf(id) : '--soft'} /> {label}
+          <Swatch colour={isCharted(id) ? colourOf(id) : '--others'} /> {label}
           {accountName === null ? null : <span className="soft"> {accountName}</span>}
         </span>
       ),

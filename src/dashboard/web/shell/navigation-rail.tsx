@@ -111,6 +111,11 @@ export function planText(plan: string, live: number, max: number | null): string
   return `${plan.charAt(0).toUpperCase()}${plan.slice(1)} · ${keys}`
 }
 
+/** `, $20 a month`; empty unless the operator has set a price. */
+export function priceText(priceUsd: number): string {
+  return priceUsd === 0 ? '' : `, $${priceUsd} a month`
+}
+
 const THEMES: readonly { choice: ThemeChoice; icon: IconName; label: string }[] = [
   { choice: 'system', icon: 'system', label: 'Match system theme' },
   { choice: 'light', icon: 'sun', label: 'Light' },
@@ -131,11 +136,7 @@ function PlanChip() {
   if (data === null) return null
   const { name, plan, liveKeys } = data
   return (
-    <Link
-      to={withScope('/keys', scope)}
-      className="plan-chip small"
-      title={`${name}, $${plan.priceUsd} a month`}
-    >
+    <Link to={withScope('/keys', scope)} className="plan-chip small" title={name + priceText(plan.priceUsd)}>
       {planText(plan.name, liveKeys, plan.maxKeys)}
     </Link>
   )

@@ -9,6 +9,7 @@ import { BlockSkeleton, ProblemLine } from '../../components/loading-states.js'
 import { report } from '../../components/notices.js'
 import { exactCount, exactDollars } from '../../format/number.js'
 import { fullTime } from '../../format/time.js'
+import { priceText } from '../../shell/navigation-rail.js'
 import { useRights, useSession } from '../../shell/session.js'
 import { LIMIT_FIELDS, type LimitField } from '../keys/key-draft.js'
 
@@ -41,7 +42,7 @@ function usePlans(): readonly { value: PlanName; label: string }[] {
   const plans = useResource('/plans').data?.plans ?? []
   return plans.map(({ name, priceUsd, maxKeys }) => ({
     value: name,
-    label: `${name}, $${priceUsd} a month, ${maxKeys === null ? 'unlimited' : maxKeys} keys`,
+    label: `${name}${priceText(priceUsd)}, ${maxKeys === null ? 'unlimited' : maxKeys} keys`,
   }))
 }
 

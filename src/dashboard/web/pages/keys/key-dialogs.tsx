@@ -242,7 +242,7 @@ function Secret({ made: { key, secret }, note, onClose }: SecretProps) {
   return (
     <Dialog
       title={`Key ${key.name}`}
-      description={`You will not see the key again.${note === undefined ? '' : ` ${note}`}`}
+      description={`Copy it now. You will not see it again.${note === undefined ? '' : ` ${note}`}`}
       closable={false}
       wide
       onClose={onClose}

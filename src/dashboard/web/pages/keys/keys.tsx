@@ -12,6 +12,7 @@ import { Empty } from '../../components/loading-states.js'
 import { Day, Name } from '../../components/values.js'
 import { go, keyLink, setQuery, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
+import { priceText } from '../../shell/navigation-rail.js'
 import { useAccount, useRights, useScope, useSession } from '../../shell/session.js'
 import { CreateKey, KeyDialog, type KeyAct } from './key-dialogs.js'
 import { limitTexts, maskOf } from './key-draft.js'
@@ -204,14 +205,22 @@ const STATES = [
   { value: 'all', label: 'all, with revoked ones' },
 ]
 
+function optionsOf(values: readonly string[]): ListFilter['options'] {
+  return [...new Set(values)].sort().map((value) => ({ value, label: value }))
+}
+
 function useFilters(): readonly ListFilter[] {
   const { data } = useResource('/models')
+  const scope = useScope()
+  const keys = useResource('/keys', { account: scope, state: 'all', limit: PAGE_KEYS }).data?.keys ?? []
+  const labels = keys.flatMap((key) => Object.entries(key.labels).map(([name, value]) => `${name}=${value}`))
+  const makers = keys.flatMap(({ createdBy }) => createdBy ?? [])
   const models = (data?.models ?? []).map(({ id }) => ({ value: id, label: id }))
   return [
     { name: 'state', label: 'State', options: STATES },
-    { name: 'label', label: 'Label', options: [], isFree: true },
+    { name: 'label', label: 'Label', options: optionsOf(labels), isFree: true },
     { name: 'model', label: 'May use model', options: models, isFree: true },
-    { name: 'createdBy', label: 'Created by', options: [], isFree: true },
+    { name: 'createdBy', label: 'Created by', options: optionsOf(makers), isFree: true },
   ]
 }
 
@@ -263,7 +272,8 @@ function PlanNote() {
   const isFull = liveKeys >= plan.maxKeys
   return (
     <p className={`filter-note end ${isFull ? 'warn' : 'soft'}`}>
-      {liveKeys} of {plan.maxKeys} keys of the plan {plan.name} (${plan.priceUsd} a month)
+      {liveKeys} of {plan.maxKeys} keys of the plan {plan.name}
+      {priceText(plan.priceUsd)}
       {isFull ? '. Revoke a key that is not used, or ask for a larger plan.' : ''}
     </p>
   )
