@@ -1,7 +1,6 @@
 /** Media within a request: base64, `data:` URLs, and the type that the first bytes show. */
 import { stringOf } from '../../base/json.js'
 import type { MediaSource, OpaquePart, TextPart } from '../chat/request.js'
-import type { Losses } from '../dialect.js'
 import { refuse } from './json/check-fields.js'
 
 /**
@@ -183,7 +182,10 @@ export function imageData(url: string): string | null {
  * The transcript of sound that a model of OpenAI generated, for models that cannot read it by its id; null if
  * the client did not send it.
  */
-export function transcriptOf({ block }: OpaquePart, losses: Losses): TextPart | null {
+export function transcriptOf(
+  { block }: OpaquePart,
+  losses: { drop(path: string, why: 'no-equivalent' | 'approximated'): void },
+): TextPart | null {
   const transcript = stringOf(block['transcript']) ?? ''
   losses.drop('messages.audio', transcript === '' ? 'no-equivalent' : 'approximated')
   return transcript === '' ? null : { type: 'text', text: transcript }

@@ -167,7 +167,7 @@ async function sentFor(name: string, turn: JsonValue, after: readonly JsonValue[
   return upstream.requests[0]?.body.toString() ?? ''
 }
 
-void t.test('spoken turns are sent to other models as their transcript, or left out', async (t) => {
+void t.test('turns of sound are sent to other models as their transcript, or left out', async (t) => {
   const audio = { id: 'audio_1', expires_at: 1, data: 'UklGRg==', transcript: 'The tide is high.' }
   for (const name of names) {
     // An upstream of OpenAI has the sound itself.
