@@ -43,14 +43,16 @@ async function run(): Promise<void> {
   let store: Store | null = null
   let engine: ArchiveEngine | null = null
   let copier: ArchiveCopier | null = null
-  while (!isEnding) {
+  while (!isOver()) {
     try {
       store ??= await openExpectedStore({ url: data.store, folder: data.spool, minTimeoutMs: 5_000 })
       engine ??= await openArchiveEngine(data.archive)
       copier ??= copierOf(store, engine)
-      let more: boolean | null
-      do more = await copier.step()
-      while (more === true && !isEnding && !(await reported(store, copier, true)))
+      let more = await copier.step()
+      while (more === true && !isOver()) {
+        await reported(store, copier, true)
+        more = await copier.step()
+      }
       failures = 0
       awaySinceMs = null
       problem = null
@@ -68,6 +70,10 @@ async function run(): Promise<void> {
   await store?.close()
   parentPort?.postMessage('closed')
   parentPort?.close()
+}
+
+function isOver(): boolean {
+  return isEnding
 }
 
 function failed(error: unknown): void {
@@ -98,8 +104,8 @@ function copierOf(store: Store, engine: ArchiveEngine): ArchiveCopier {
   })
 }
 
-/** Measures what waits every two seconds, and reports; always false. */
-async function reported(store: Store, copier: ArchiveCopier, isLeader: boolean): Promise<false> {
+/** Measures what waits every two seconds, and reports. */
+async function reported(store: Store, copier: ArchiveCopier, isLeader: boolean): Promise<void> {
   const atMs = performance.now()
   if (atMs - measuredAtMs >= MEASURE_MS) {
     measuredAtMs = atMs
@@ -108,7 +114,6 @@ async function reported(store: Store, copier: ArchiveCopier, isLeader: boolean):
     waiting = { rows, lagSeconds }
     report({ counts: copier.counts, isLeader })
   }
-  return false
 }
 
 function report({ counts, isLeader }: Pick<ArchiveState, 'counts' | 'isLeader'>): void {

@@ -4,6 +4,7 @@
  * store still has of these (late entries) is added. An entry leaves the store only after the archive has it,
  * and `hotFromMs` moves first: a read during which it moved is repeated.
  */
+import { arrayOf } from '../base/json.js'
 import type { Config } from '../config/config.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { GatewayError } from '../errors.js'
@@ -49,7 +50,8 @@ type Settings = Pick<Config, 'archive' | 'ledger'>
 export function withArchive(store: Store, settings: () => Settings): Store {
   const archived = new ArchivedLedger(store.ledger, settings)
   // The methods of the store's own ledger are found behind those of the joint one.
-  const ledger: Ledger = Object.assign(Object.create(store.ledger), {
+  const own: object = Object.create(store.ledger) as object
+  const ledger = Object.assign(own as Ledger, {
     entries: (query: EntryQuery) => archived.entries(query),
     entry: (accountId: string | null, requestId: string) => archived.entry(accountId, requestId),
     export: (sinceMs: number) => archived.export(sinceMs),
@@ -179,14 +181,7 @@ class ArchivedLedger {
     after: TimePlace | null,
     { progress, limit }: ColdPage,
   ): Promise<EntryPage> {
-    const {
-      order = NEWEST_FIRST,
-      after: _,
-      limit: __,
-      fromMs = 0,
-      toMs = Number.MAX_SAFE_INTEGER,
-      ...filter
-    } = query
+    const { order = NEWEST_FIRST, fromMs = 0, toMs = Number.MAX_SAFE_INTEGER, ...filter } = query
     const { isDescending } = order
     const end = Math.min(toMs, progress.hotFromMs)
     const found = await this.archive(progress, async (engine) => {
@@ -312,8 +307,9 @@ class ArchivedLedger {
       }
       const rest = this.hot.export(fromMs)[Symbol.asyncIterator]()
       for (;;) {
-        const { done, value } = await rest.next()
-        if (done === true) return
+        const read = await rest.next()
+        if (read.done === true) return
+        const { value } = read
         const now = await this.progress()
         const fresh = value.filter((entry) => {
           return !seen.has(entry.requestId) && (now === null || !isErased(entry, now))
@@ -483,7 +479,7 @@ function placeIn(cursor: string | null): Place | null {
   if (cursor === null) return null
   try {
     const value: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
-    const [atMs, requestId, store]: readonly unknown[] = Array.isArray(value) ? value : []
+    const [atMs, requestId, store] = arrayOf(value)
     if (typeof atMs !== 'number' || typeof requestId !== 'string') return null
     return { atMs, requestId, store: typeof store === 'string' ? store : null }
   } catch {

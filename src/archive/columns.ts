@@ -199,7 +199,7 @@ export function entryOfRow(row: Readonly<Record<string, unknown>>): LedgerEntry 
   for (const { member, part, column: name, kind } of STORED) {
     const value = known(name, row[name])
     if (kind === 'stages') addStages(hops, value)
-    else if (member === 'losses') members[member] = value === null ? [] : String(value).split(' ')
+    else if (member === 'losses') members[member] = typeof value === 'string' ? value.split(' ') : []
     else if (member === 'attemptMs') members[member] = listOrNull(value)
     else if (part === null) members[member] = value
     else if (value !== null) (member === 'usage' ? usage : hops)[part] = value

@@ -18,7 +18,14 @@ import type { Store } from '../store/store.js'
 import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
 import { numberIn, rowOfEntry, textIn } from './columns.js'
 import { inspectArchive, valuesIn } from './inspect-archive.js'
-import { cellsOfEntries, differenceOf, sealedInArchive, totalsOf, type CellRow } from './seal-hours.js'
+import {
+  cellsOfEntries,
+  differenceOf,
+  figureIn,
+  sealedInArchive,
+  totalsOf,
+  type CellRow,
+} from './seal-hours.js'
 
 /** How long the leader leads without renewing. */
 export const LEASE_MS = 60_000
@@ -183,7 +190,9 @@ export class ArchiveCopier {
   ): Promise<void> {
     const { engine } = this.parts
     const accepted = await this.insert(rows, entries, token)
-    const kept = accepted.filter(({ at }) => this.nowMs() - Date.parse(`${String(at)}Z`) < this.keepMs)
+    const kept = accepted.filter(
+      ({ at }) => this.nowMs() - Date.parse(`${typeof at === 'string' ? at : ''}Z`) < this.keepMs,
+    )
     const costs = kept.map(({ cost_nano_usd: cost }) =>
       BigInt(typeof cost === 'number' ? Math.round(cost) : 0),
     )
@@ -273,7 +282,7 @@ export class ArchiveCopier {
       if (rows > 0) return this.copyDuringSeal(progress)
     }
     this.reads = 0
-    const missing = rest.filter((cell) => BigInt(String(cell['requests'])) >= 0n)
+    const missing = rest.filter((cell) => figureIn(cell, 'requests') >= 0n)
     if (missing.length > 0) {
       this.parts.warn(
         `sums of ${missing.length} keys and models in the archive are of the store: entries are missing`,

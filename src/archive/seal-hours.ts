@@ -22,6 +22,12 @@ export interface CellRow extends JsonObject {
   start: string
 }
 
+/** A figure of a cell, which is a text. */
+export function figureIn(cell: CellRow, name: (typeof FIGURES)[number]): bigint {
+  const value = cell[name]
+  return BigInt(typeof value === 'string' ? value : 0)
+}
+
 /** The cells of entries in the archive. Rejects with `ArchiveFailure`. */
 export async function cellsOfEntries(
   engine: ArchiveEngine,
@@ -124,7 +130,7 @@ export function differenceOf(sums: readonly UsageSum[], cells: readonly CellRow[
     const name = JSON.stringify([start, account, key, model])
     const known = rests.get(name)
     const rest = known?.rest ?? FIGURES.map(() => 0n)
-    for (const [at, figure] of FIGURES.entries()) rest[at] = (rest[at] ?? 0n) - BigInt(String(cell[figure]))
+    for (const [at, figure] of FIGURES.entries()) rest[at] = (rest[at] ?? 0n) - figureIn(cell, figure)
     if (known === undefined) {
       const empty = Object.fromEntries(DIMENSIONS.map((dimension) => [dimension, '']))
       const own = { start, grain: 'hour', ...empty, account_id: account, key_id: key, model }
@@ -157,8 +163,8 @@ export async function sealedInArchive(
 export function totalsOf(cells: readonly CellRow[]): { cells: number; requests: bigint; cost: bigint } {
   let [requests, cost] = [0n, 0n]
   for (const cell of cells) {
-    requests += BigInt(String(cell['requests']))
-    cost += BigInt(String(cell['cost_nano_usd']))
+    requests += figureIn(cell, 'requests')
+    cost += figureIn(cell, 'cost_nano_usd')
   }
   return { cells: cells.length, requests, cost }
 }

@@ -2,7 +2,7 @@
  * Compares sums over entries with the cells that were counted when requests ended, hour by hour, and the
  * entries of the store with those of the archive.
  */
-import type { JsonObject } from '../base/json.js'
+import { arrayOf, type JsonObject } from '../base/json.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import type { ArchiveProgress } from '../store/archive-feed.js'
 import type { Store } from '../store/store.js'
@@ -58,7 +58,7 @@ export async function verifyHours(
       await figuresOfSums(engine, range, progress),
     ]
     for (const name of new Set([...entries.keys(), ...sums.keys()])) {
-      const [startMs = 0, account = '', key = '', model = ''] = partsOf(name)
+      const [startMs, account, key, model] = partsOf(name)
       accounts.add(account)
       hours.add(startMs)
       for (const of of COMPARED) {
@@ -134,8 +134,9 @@ function byName(rows: readonly ArchiveRow[]): Map<string, Figures> {
 
 function partsOf(name: string): [startMs: number, account: string, key: string, model: string] {
   const value: unknown = JSON.parse(name)
-  const [startMs, account, key, model]: readonly unknown[] = Array.isArray(value) ? value : []
-  return [Number(startMs), String(account), String(key), String(model)]
+  const [startMs, account, key, model] = arrayOf(value)
+  const text = (part: unknown) => (typeof part === 'string' ? part : '')
+  return [Number(startMs), text(account), text(key), text(model)]
 }
 
 /** Writes entries again that the store has and the archive lacks; their number. Sums do not change. */

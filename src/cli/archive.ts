@@ -237,15 +237,16 @@ async function runStatus({ store, engine, terminal }: ArchiveSession, json: bool
     late_rows: progress?.lateRows ?? 0,
     repeated_rows: progress?.repeatedRows ?? 0,
     rows: size?.rows ?? null,
-    oldest: size?.oldestMs == null ? null : isoTime(size.oldestMs),
+    oldest: size === null || size.oldestMs === null ? null : isoTime(size.oldestMs),
     bytes: size?.bytes ?? null,
     notes: findings.filter(({ kind }) => kind === 'columns').map(({ message }) => message),
   }
   if (json) terminal.out(JSON.stringify(status))
   else {
     for (const [name, value] of Object.entries(status)) {
-      const text = name === 'leader' && leader !== null ? `${leader.gateway} (process ${leader.pid})` : value
-      terminal.out(`${name.padEnd(14)}${text === null ? '-' : String(text)}`.trimEnd())
+      const plain = typeof value === 'object' ? '-' : String(value)
+      const text = name === 'leader' && leader !== null ? `${leader.gateway} (process ${leader.pid})` : plain
+      terminal.out(`${name.padEnd(14)}${text}`)
     }
   }
   return finding === null ? 0 : 1

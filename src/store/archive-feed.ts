@@ -119,5 +119,5 @@ export function leaderIn(text: unknown): ArchiveLeader | null {
   const value: unknown = JSON.parse(text)
   if (typeof value !== 'object' || value === null) return null
   const { id, gateway, pid } = { id: '', gateway: '', pid: 0, ...value }
-  return { id: String(id), gateway: String(gateway), pid: Number(pid) }
+  return { id, gateway, pid }
 }

@@ -36,11 +36,11 @@ export const archiveSchema = z.strictObject({
   waiting_max_bytes: whole(1_048_576, 1_099_511_627_776)
     .default(1_073_741_824)
     .describe(
-      'Redis only: about how much memory the entries may use that wait for the archive; more go to files of the gateway that copies.',
+      'Accepted for a later release, which writes entries to files that wait for the archive; without effect. Now they wait in the store, and with Redis `ledger.max_memory` bounds them.',
     ),
   spool_max_bytes: whole(1_048_576, 1_099_511_627_776)
     .default(10_737_418_240)
-    .describe('Maximum size of these files, in the folder `archive` of `ledger.spool`.'),
+    .describe('Accepted for a later release: the maximum size of these files; without effect.'),
   prefix: z
     .string()
     .regex(/^[a-z_][a-z0-9_]{0,30}$/, {
