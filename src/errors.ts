@@ -26,6 +26,14 @@ export const ERRORS = {
     400,
     'A guardrail of the gateway refused the request or its reply; the message names it.',
   ),
+  dimension_required: clientRow(
+    400,
+    'The request has no value of a dimension with `required: true`; the message names the places.',
+  ),
+  invalid_dimension: clientRow(
+    400,
+    'The value of a dimension is longer than 128 characters or has control characters; the message names the place.',
+  ),
   unauthenticated: clientRow(
     401,
     'No valid key, or its account is disabled. The message names what is wrong with the form of the credential, and is the same for every key of the right form.',
@@ -48,6 +56,7 @@ export const ERRORS = {
     'A budget of the gateway is spent, or too small for this request; the message names it. `limiting.budget_status: 429` changes the status.',
   ),
   forbidden: clientRow(403, 'The key is valid but not allowed to do this.'),
+  run_ended: clientRow(403, 'The run of the request was ended by an administrator: begin another one.'),
   unknown_price: clientRow(
     403,
     'A budget applies, and a kind of tokens that the request or its reply may have, such as sound, has no price.',

@@ -4,6 +4,7 @@
  * An account (a team, an app, a customer) owns keys, a plan, limits and usage. A user is a person who signs
  * in; a member is a user with a role in an account.
  */
+import type { JsonObject } from '../base/json.js'
 import type { LimitField } from '../base/limit-members.js'
 import type { Labels } from './labels.js'
 
@@ -256,6 +257,12 @@ export interface Identity {
   labels: Labels
   /** The name of the entry of `identity` that accepted the token; absent without a token. */
   workload?: string
+  /** The claims of the token; absent without one. */
+  claims?: JsonObject
+  /** The values of the dimensions of the request, by their names; absent if there are none. */
+  dimensions?: Readonly<Record<string, string>>
+  /** The e-mail address of the person who signed in; absent for keys and workloads. */
+  user?: string
   /** The labels that metrics may have: those without a claim of the token. Absent: all. */
   countedLabels?: Labels
 }

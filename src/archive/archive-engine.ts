@@ -35,7 +35,7 @@ export interface Expressions {
   /** Whether a text is one of those in a placeholder. */
   isOneOf(text: string, placeholder: string): string
   /** Whether labels, separated by spaces, have one of those in a placeholder. */
-  hasLabel(placeholder: string): string
+  hasPair(column: 'labels' | 'dimensions', placeholder: string): string
   /** Whether a path of names has this one above its last name. */
   isBelow(placeholder: string): string
   /** The number of rows that meet a condition. */

@@ -84,6 +84,8 @@ export const ENTRY_COLUMNS: readonly Column[] = [
   column('cache_marks', 'Nullable(UInt8)', 'smallint'),
   column('cache_marks_saved_nano_usd', 'Nullable(Int64)', 'bigint'),
   column('recorded', 'Nullable(Bool)', 'boolean'),
+  column('dimensions', 'String CODEC(ZSTD(1))', 'text'),
+  ...['program', 'user'].map((name) => low(name)),
 ]
 
 /** The texts by which cells of `hours` differ, besides their hour. */

@@ -169,7 +169,7 @@ export function leftOut(sql: Sql, erased: ArchiveProgress['erased']): string[] {
 /** The conditions of a filter. */
 function filterOf(sql: Sql, filter: Omit<EntryFilter, 'accountId'> & { accountId: string | null }): string[] {
   const { is } = sql
-  const { failed, accountId, cause, label, within } = filter
+  const { failed, accountId, cause, label, dimension, within } = filter
   const one = (column: string, wanted: OneOf<string> | undefined): string[] => {
     return wanted === undefined ? [] : [is.isOneOf(column, sql.texts(valuesOf(wanted)))]
   }
@@ -192,7 +192,10 @@ function filterOf(sql: Sql, filter: Omit<EntryFilter, 'accountId'> & { accountId
     ...one('outcome', filter.outcome),
     ...one('outcome', causes),
     ...one('ingress', filter.ingress),
-    ...(label === undefined ? [] : [is.hasLabel(sql.texts(valuesOf(label)))]),
+    ...(label === undefined ? [] : [is.hasPair('labels', sql.texts(valuesOf(label)))]),
+    ...(dimension === undefined ? [] : [is.hasPair('dimensions', sql.texts(valuesOf(dimension)))]),
+    ...one('program', filter.program),
+    ...one(is.quoted('user'), filter.user),
     ...one('client_request_id', filter.clientRequestId),
     ...(within === undefined
       ? []

@@ -93,7 +93,7 @@ function postgresSchema({ config }: SchemaOptions): string[] {
 
 /** `limit` is a word of SQL. */
 function nameOf(name: string): string {
-  return name === 'limit' ? '"limit"' : name
+  return name === 'limit' || name === 'user' ? `"${name}"` : name
 }
 
 function valuesOf({ prefix, keepDays, sumsDays }: SchemaOptions['config']): Record<string, string> {

@@ -158,6 +158,13 @@ export type CalendarBudgetKind = Exclude<BudgetKind, 'usd_total'>
 /** Those of them that count tokens or requests. */
 export type QuotaKind = Exclude<WindowKind, BudgetKind>
 
+/** The name in the scope `dimension:NAME`; null for every other scope. */
+export function dimensionOf(scope: string): string | null {
+  return scope.startsWith(DIMENSION) ? scope.slice(DIMENSION.length) : null
+}
+
+const DIMENSION = 'dimension:'
+
 /** An object with a value for each member, by its name, its field or its kind. */
 export function byMember<Key extends 'name' | 'field' | 'kind', Value>(
   key: Key,

@@ -29,6 +29,7 @@ export const COMMANDS: Record<string, () => Promise<CommandUnknownOpts>> = {
   rehearse: async () => (await import('./rehearse/rehearse.js')).command(),
   replay: async () => (await import('./replay.js')).command(),
   restart: async () => (await import('./restart.js')).command(),
+  runs: async () => (await import('./runs.js')).command(),
   serve: async () => (await import('./serve.js')).command(),
   store: async () => (await import('./store.js')).command(),
   usage: async () => (await import('./usage.js')).command(),

@@ -1,6 +1,6 @@
 /**
- * `sluice usage summary`: totals by model, key, account, upstream or label. Unfiltered totals by model, key
- * and account come from daily sums; all others from the ledger entries.
+ * `sluice usage summary`: totals by model, key, account, upstream, program, user, label or dimension.
+ * Unfiltered totals by model, key and account come from daily sums; all others from the ledger entries.
  */
 import { compareNanoUsd, type NanoUsd } from '../base/nano-usd.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
@@ -9,16 +9,15 @@ import type { LedgerEntry } from '../ledger/entry.js'
 import { usd } from '../ledger/export-columns.js'
 import { addToSum, newSum, sumFromCounters, type SumCounters } from '../store/records/count-usage.js'
 import type { Store } from '../store/store.js'
-import { matchesEntry, type EntryFilter, type UsageSum } from '../store/usage-queries.js'
+import { groupOfEntry, matchesEntry, type EntryFilter, type UsageSum } from '../store/usage-queries.js'
 import { UsageError } from './command.js'
 import { table } from './print-table-or-json.js'
 import type { StoreSession } from './with-store.js'
 
-/** The grouping of a summary; `label` has the name of the label. */
-interface Grouping {
-  readonly by: 'model' | 'key' | 'account' | 'upstream' | 'label'
-  readonly label: string
-}
+/** The grouping of a summary, as `groupOfEntry` has it. */
+type Grouping = (typeof GROUPINGS)[number] | `${'label' | 'dimension'}:${string}`
+
+const GROUPINGS = ['model', 'key', 'account', 'upstream', 'program', 'user'] as const
 
 interface SummaryOptions extends FilterOptions {
   readonly by?: string | undefined
@@ -35,21 +34,13 @@ interface Summary {
   readonly untilMs: number | null
 }
 
-const GROUPING = /^(?:(model|key|account|upstream)|label:([^\s=]{1,100}))$/
-
 /** The grouping of `--by`. Throws `UsageError`. */
 export function groupingOf(text: string | undefined): Grouping {
-  const [, by, label = ''] = GROUPING.exec(text ?? 'model') ?? []
-  switch (by) {
-    case 'model':
-    case 'key':
-    case 'account':
-    case 'upstream':
-      return { by, label }
-    default:
-      if (label !== '') return { by: 'label', label }
-      throw new UsageError('--by must be model, key, account, upstream or label:NAME')
-  }
+  const known = GROUPINGS.find((each) => each === (text ?? 'model'))
+  if (known !== undefined) return known
+  const [, list, name] = /^(label|dimension):([^\s=]{1,100})$/.exec(text ?? '') ?? []
+  if (list === 'label' || list === 'dimension') return `${list}:${name ?? ''}`
+  throw new UsageError(`--by must be ${GROUPINGS.join(', ')}, label:NAME or dimension:NAME`)
 }
 
 /** Sums of one group; the group is the text in the first column. */
@@ -78,7 +69,7 @@ export async function summarise(
 
 /** Sums exist by account, key and model, for whole days. */
 function canUseSums({ grouping, filter }: Summary): boolean {
-  const isKept = ['model', 'key', 'account'].includes(grouping.by)
+  const isKept = ['model', 'key', 'account'].includes(grouping)
   return isKept && Object.keys(filter).every((name) => name === 'accountId' || name === 'keyId')
 }
 
@@ -93,7 +84,7 @@ async function sumsOfDays(store: Store, summary: Summary, nowMs: number): Promis
     ...(filter.keyId === undefined ? {} : { keyId: filter.keyId }),
   })
   const groupOf = ({ model, keyId, accountId }: UsageSum): string =>
-    grouping.by === 'model' ? model : grouping.by === 'key' ? keyId : accountId
+    grouping === 'model' ? model : grouping === 'key' ? keyId : accountId
   return sums.map((sum) => ({ group: groupOf(sum), sum }))
 }
 
@@ -101,7 +92,7 @@ async function sumsOfEntries(session: StoreSession, summary: Summary): Promise<G
   const groups = new Map<string, { row: LedgerEntry; group: string; counters: SumCounters }>()
   for await (const rows of entriesOf(session, summary)) {
     for (const row of rows) {
-      const group = groupOf(row, summary.grouping)
+      const group = groupOfEntry(row, summary.grouping)
       const name = JSON.stringify([group, row.accountId, row.keyId])
       const found = groups.get(name) ?? { row, group, counters: newSum() }
       addToSum(found.counters, row)
@@ -114,42 +105,16 @@ async function sumsOfEntries(session: StoreSession, summary: Summary): Promise<G
   }))
 }
 
-function groupOf(row: LedgerEntry, { by, label }: Grouping): string {
-  switch (by) {
-    case 'model':
-      return row.model
-    case 'key':
-      return row.keyId
-    case 'account':
-      return row.accountId
-    case 'upstream':
-      return row.upstream ?? '(none)'
-    case 'label': {
-      const pair = row.labels?.split(' ').find((each) => each.startsWith(`${label}=`))
-      return pair?.slice(label.length + 1) ?? '(none)'
-    }
-    default:
-      return by satisfies never
-  }
-}
-
 /** The name shown beside an id. Null: the key was removed, or the account does not exist. */
 type Names = Readonly<Partial<Record<'name' | 'email', string | null>>>
 
-const NAMES = {
-  model: [],
+const NAMES: Readonly<Record<string, readonly (keyof Names)[]>> = {
   key: ['name', 'email'],
   account: ['email'],
-  upstream: [],
-  label: [],
-} as const satisfies Readonly<Record<Grouping['by'], readonly (keyof Names)[]>>
+}
 
 /** By group: names of keys, e-mail addresses of accounts. */
-async function namesOf(
-  store: Store,
-  sums: readonly GroupSum[],
-  { by }: Grouping,
-): Promise<Map<string, Names>> {
+async function namesOf(store: Store, sums: readonly GroupSum[], by: Grouping): Promise<Map<string, Names>> {
   const names = new Map<string, Names>()
   if (by !== 'key' && by !== 'account') return names
   const emails = new Map<string, string | null>()
@@ -205,21 +170,15 @@ function totalOf(sums: readonly UsageSum[]): Total {
   }
 }
 
-/** The name of the column of groups. */
-function headOf(grouping: Grouping): string {
-  return grouping.by === 'label' ? `label:${grouping.label}` : grouping.by
-}
-
 function jsonOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Grouping): string {
-  const head = headOf(grouping)
   const lines = totals.map(([group, { costNanoUsd, ...counts }]) => {
-    return { [head]: group, ...names.get(group), ...counts, cost_usd: usd(costNanoUsd) }
+    return { [grouping]: group, ...names.get(group), ...counts, cost_usd: usd(costNanoUsd) }
   })
   return JSON.stringify(lines, undefined, 2)
 }
 
 function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Grouping): string {
-  const shown = NAMES[grouping.by]
+  const shown = NAMES[grouping] ?? []
   const sources = ['unpriced', 'estimated', 'assumed']
   const counts = ['requests', 'errors', 'input', 'output', 'cost (USD)', ...sources]
   const rows = totals.map(([group, total]) => [
@@ -234,7 +193,7 @@ function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Gr
     String(total.estimated),
     String(total.assumed),
   ])
-  return table([[headOf(grouping), ...shown, ...counts], ...rows])
+  return table([[grouping, ...shown, ...counts], ...rows])
 }
 
 /** The options that select entries. */
@@ -245,11 +204,14 @@ export interface FilterOptions {
   readonly requestId?: string | undefined
   readonly key?: string | undefined
   readonly account?: string | undefined
+  readonly dimension?: string | undefined
+  readonly program?: string | undefined
+  readonly user?: string | undefined
 }
 
 /** The conditions of the options. Throws `UsageError`; rejects as the store does. */
 export async function filterOf(store: Store, values: FilterOptions): Promise<OneFilter> {
-  const { status, upstream, model, key, account, requestId } = values
+  const { status, upstream, model, key, account, requestId, dimension, program, user } = values
   return {
     ...(status === undefined ? {} : { status: statusOf(status) }),
     ...(upstream === undefined ? {} : { upstream }),
@@ -257,7 +219,17 @@ export async function filterOf(store: Store, values: FilterOptions): Promise<One
     ...(key === undefined ? {} : { keyId: key }),
     ...(account === undefined ? {} : { accountId: await accountIdOf(store, account) }),
     ...(requestId === undefined ? {} : { requestId }),
+    ...(dimension === undefined ? {} : { dimension: dimensionIn(dimension) }),
+    ...(program === undefined ? {} : { program }),
+    ...(user === undefined ? {} : { user }),
   }
+}
+
+/** `NAME=VALUE` as entries have it. */
+function dimensionIn(text: string): string {
+  const [, name = '', value] = /^([a-z][a-z0-9_]{0,31})=(.+)$/su.exec(text) ?? []
+  if (value !== undefined) return `${name}=${encodeURIComponent(value)}`
+  throw new UsageError(`--dimension must be NAME=VALUE, such as run=r-17, not "${text}"`)
 }
 
 function statusOf(text: string): number {

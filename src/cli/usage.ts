@@ -36,14 +36,14 @@ export function command(open: OpenStore = withStore, now = Date.now) {
 Reads the ledger of the configured store, with or without a running gateway. export prints one line for each
 request, oldest first, request_id first; docs/reference/ledger.md describes the columns. summary prints
 the highest cost first, and names beside ids. By model, key and account it sums whole days (UTC), including
-the days of --since and --until. By upstream or label, and with a filter other than --key and --account, it
+the days of --since and --until. By upstream, program, user, label or dimension, and with a filter other than --key and --account, it
 sums the ledger entries of exactly that time, which are kept for ledger.keep_days. By parent, root, member and
 month, and as csv, it counts each request under the tree of accounts at its time, and older months as a whole;
 only --account selects. statement prints what each key of an account, and of all below it, used of each model
 in a month (UTC); a month that is over never changes.
 
-The filters --status, --upstream, --model, --key, --account and --request-id select entries that match all of
-them.`,
+The filters --status, --upstream, --model, --key, --account, --dimension, --program, --user and --request-id
+select entries that match all of them.`,
     example: 'sluice usage export --config config/gateway.yaml --format csv --since 24h > usage.csv',
   })
   const selecting = (name: string) => {
@@ -59,6 +59,9 @@ them.`,
       .option('--model <MODEL>', 'the requested model; must match exactly')
       .option('--key <ID>', 'the id of the API key')
       .option('--account <NAME>', ACCOUNT)
+      .option('--dimension <NAME=VALUE>', 'a value of a dimension, such as run=r-17')
+      .option('--program <NAME>', 'the program of the client, such as claude-code, other or none')
+      .option('--user <EMAIL>', 'the person who signed in')
       .option('--request-id <ID>', 'the request id, as in the reply header x-request-id')
   }
   selecting('export')
@@ -79,7 +82,7 @@ them.`,
   selecting('summary')
     .option(
       '--by <WHAT>',
-      'group by model (the default), key, account, upstream or label:NAME; or by parent (for the parent of the account, or for the account if it has none), root (for the top of its tree), member (who made the key) or month',
+      'group by model (the default), key, account, upstream, program, user, label:NAME or dimension:NAME; or by parent (for the parent of the account, or for the account if it has none), root (for the top of its tree), member (who made the key) or month',
     )
     .option(
       '--tree',
@@ -181,6 +184,9 @@ const OF_ENTRIES = [
   ['upstream', '--upstream'],
   ['model', '--model'],
   ['key', '--key'],
+  ['dimension', '--dimension'],
+  ['program', '--program'],
+  ['user', '--user'],
   ['requestId', '--request-id'],
 ] as const
 

@@ -57,7 +57,7 @@ export interface StoreSession {
 }
 
 /** The address of a gateway, its rules of limits and its models. */
-interface GatewayOfClients extends Pick<Config, 'limits' | 'plans'> {
+interface GatewayOfClients extends Pick<Config, 'limits' | 'plans' | 'dimensions'> {
   readonly dashboard: Pick<Config['dashboard'], 'publicUrl'>
   readonly server: Pick<Config['server'], 'port' | 'tls'>
   readonly catalogue: Catalogue
@@ -123,8 +123,8 @@ export async function withStore(
     const store = withArchive(own, () => config)
     try {
       const names = { upstreams, companies, models, identities }
-      const { dashboard, server, limits } = config
-      const gateway = { dashboard, server, limits, plans, catalogue }
+      const { dashboard, server, limits, dimensions } = config
+      const gateway = { dashboard, server, limits, plans, dimensions, catalogue }
       return await work({ store, plans, ...names, acceptsImported, gateway, terminal })
     } finally {
       await store.close()

@@ -2,17 +2,21 @@
 import { BUILT_IN_PLANS } from '../accounts/plans.js'
 import type { Path, ReportFinding } from './config-problem.js'
 import type { FileValues } from './schema/config-file-schema.js'
-import { LIMIT_MEMBERS } from '../base/limit-members.js'
+import { dimensionOf, LIMIT_MEMBERS } from '../base/limit-members.js'
 import { SELECTORS } from './schema/limits-schema.js'
 import { reportUnknown } from './check-routes.js'
 
-/** Reports rules without a limit, with unknown names, and duplicates. */
+/** Reports rules without a limit, duplicate dimensions, with unknown names, and duplicates. */
 export function checkLimits(values: FileValues, report: ReportFinding): void {
   const upstreams = Object.keys(values.upstreams)
   const plans = [...new Set([...Object.keys(values.plans), ...Object.keys(BUILT_IN_PLANS)])]
   values.limiting.child_plans?.forEach((name, index) => {
     if (plans.includes(name)) return
     reportUnknown({ what: 'a plan', name, path: ['limiting', 'child_plans', index] }, plans, report)
+  })
+  const dimensions = values.dimensions.map(({ name }) => name)
+  dimensions.forEach((name, index) => {
+    if (dimensions.indexOf(name) < index) report(['dimensions', index, 'name'], 'is a duplicate')
   })
   const firsts = new Map<string, number>()
   values.limits.forEach((rule, index) => {
@@ -26,6 +30,10 @@ export function checkLimits(values: FileValues, report: ReportFinding): void {
     }
     if (rule.value !== undefined && !rule.scope.startsWith('label:')) {
       report([...path, 'value'], 'needs a scope of label:NAME: it is the value of that label')
+    }
+    const dimension = dimensionOf(rule.scope)
+    if (dimension !== null && !dimensions.includes(dimension)) {
+      reportUnknown({ what: 'a dimension', name: dimension, path: [...path, 'scope'] }, dimensions, report)
     }
     if (rule.plan !== undefined && !plans.includes(rule.plan)) {
       reportUnknown({ what: 'a plan', name: rule.plan, path: [...path, 'plan'] }, plans, report)

@@ -160,7 +160,7 @@ const MAX_LISTED = 10
 
 /** A name in a setting, what it should be a name of, and the path of the setting. */
 interface UnknownName {
-  readonly what: 'an upstream' | 'a plan' | 'a guardrail'
+  readonly what: 'an upstream' | 'a plan' | 'a guardrail' | 'a dimension'
   readonly name: string
   readonly path: Path
 }

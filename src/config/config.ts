@@ -21,6 +21,7 @@ import type { GuardrailConfig } from './schema/guardrails-schema.js'
 import type { WorkloadIdentity } from './schema/identity-schema.js'
 import type { archiveOf } from './schema/archive-schema.js'
 import type { afterDisconnectSchema, ledgerOf } from './schema/ledger-schema.js'
+import type { DimensionConfig } from './schema/dimensions-schema.js'
 import type { LimitConfig, limitingOf } from './schema/limits-schema.js'
 import type { RecordConfig } from './schema/record-schema.js'
 import type { routeOf } from './schema/route-schema.js'
@@ -167,6 +168,7 @@ export interface Config {
   readonly plugins: readonly PluginConfig[]
   /** In the order of the file. */
   readonly plans: Readonly<Record<PlanName, PlanConfig>>
+  readonly dimensions: readonly DimensionConfig[]
   readonly limits: readonly LimitConfig[]
   readonly limiting: LimitingConfig
 }

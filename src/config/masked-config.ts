@@ -81,6 +81,9 @@ export function shownConfig(config: Config): JsonObject {
       const shown = { price_usd: priceUsd, max_keys: maxKeys ?? 'unlimited' }
       return { ...shown, limits: shownAmounts(limits) }
     }),
+    dimensions: config.dimensions.map(({ name, from, required, maxValues, keepMs }) => {
+      return { name, from: [...from], required, max_values: maxValues, keep_seconds: keepMs / 1_000 }
+    }),
     limits: config.limits.map((rule) => shownLimit(rule)),
     limiting: maskedLimiting(config.limiting),
   }

@@ -15,6 +15,7 @@ import { archiveOf, checkArchive } from './schema/archive-schema.js'
 import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
 import { guardrailsOf } from './schema/guardrails-schema.js'
 import { ledgerOf } from './schema/ledger-schema.js'
+import { dimensionsOf } from './schema/dimensions-schema.js'
 import { amountsOf, limitingOf, limitOf } from './schema/limits-schema.js'
 import { fileSchema, type FileValues } from './schema/config-file-schema.js'
 import { routeOf } from './schema/route-schema.js'
@@ -123,6 +124,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): O
     routes: values.routes.map(routeOf),
     guardrails: guardrailsOf(values.guardrails),
     plans: plansOf(plans),
+    dimensions: dimensionsOf(values.dimensions),
     limits: values.limits.map(limitOf),
     limiting: limitingOf(values.limiting, server.workers),
   }

@@ -8,6 +8,7 @@ import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
 import { isSent } from '../http/respond.js'
 import type { LimitReservation } from '../limits/reservation-types.js'
+import type { RunOfRequest } from './dimensions/live-values.js'
 import type { Generation } from './generation.js'
 import { NOT_LISTED, type InFlightItem } from './in-flight-list.js'
 import type { RequestTrace } from './report/forward-client-trace.js'
@@ -65,6 +66,8 @@ export class Exchange implements InFlightItem, RequestContext {
   readonly runsAs: Identity | null
   /** The digest of its key after authentication: revoking the key cancels the exchange. */
   keyDigest: string | null = null
+  /** The run that it belongs to: ending the run cancels the exchange. Null if there is none. */
+  run: RunOfRequest | null = null
   /** The reservation of its limits, which the limiter renews while the request runs. */
   limitReservation: LimitReservation | null = null
   /** The trace of the request; null if it has none. */

@@ -114,6 +114,16 @@ export class Gateway {
       digests: () => this.digestsInUse(),
       end: (digest, why) => this.endAllOf(digest, why),
     })
+    parts.values.watch({
+      each: (visit) =>
+        this.inFlight.each(({ run }) => {
+          if (run !== null) visit(run)
+        }),
+      end: (digest, why) =>
+        this.inFlight.each((x) => {
+          if (x.run?.digest === digest) x.cancellation.cancel(why)
+        }),
+    })
     parts.limiter.watch((visit) => {
       this.inFlight.each(({ limitReservation }) => {
         if (limitReservation !== null) visit(limitReservation)

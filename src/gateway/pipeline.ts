@@ -9,6 +9,7 @@ import type { Authenticator } from '../accounts/authentication/authenticator.js'
 import { errorCodecOf, type ResolvedEndpoint } from '../formats/index.js'
 import { gatewayError, type GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
+import { headerOf } from '../http/message.js'
 import { sendReply } from '../http/respond.js'
 import type { RecordingService } from './recording/record-requests.js'
 import type { Escrow } from './reasoning/escrow.js'
@@ -24,6 +25,7 @@ import type { Timeouts } from './timeouts.js'
 import type { DrainedReplySlots } from './drained-replies.js'
 import type { Exchange } from './client-exchange.js'
 import { serveNative } from './native/serve-native.js'
+import { programOf } from './report/client-program.js'
 import type { Notify } from '../observe/notification.js'
 import { guardCall } from './objects/check-translated-request.js'
 import { withReplyReader } from './objects/made-by-replies.js'
@@ -31,13 +33,14 @@ import { withoutOperatorObjects } from './objects/operator-objects.js'
 import type { OwnedObjects } from './objects/owned-objects.js'
 import { Results } from './phases/phase-results.js'
 import { admit, assertRecordable, type Admitted } from './phases/admit.js'
-import { authenticate } from './phases/authenticate.js'
+import { authenticate, type Authenticated } from './phases/authenticate.js'
 import { serveStoredResponse, type StoredResponses } from './stored-responses/stored-responses.js'
 import { choose, unknownModel, type Route } from './phases/choose-route.js'
 import { identify, type Identified } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
 import { calledForOf, judge } from './phases/judge.js'
 import { permitTools } from './phases/permit-tools.js'
+import { readValues } from './phases/read-values.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
 import type { Overload } from './overload.js'
@@ -80,6 +83,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     }
     const identified = identify(x)
     results.identified = identified
+    results.program = programOf(headerOf(x.req, 'user-agent'))
     if (identified.refusal !== null) throw identified.refusal
     services.overload.assertOpen()
     // Phases that may finish at once are awaited only if they return a promise: an `await` costs a turn of
@@ -91,7 +95,8 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     x.cancellation.check()
     const { resolved } = identified
     if (resolved === null) {
-      await serveNative(x, { authenticated, results, ending: settlement.ending }, services)
+      const native = hasDimensions(x) ? await withValues(x, authenticated, results, services) : authenticated
+      await serveNative(x, { authenticated: native, results, ending: settlement.ending }, services)
     } else {
       const { identity } = authenticated
       await serveEndpoint(x, { identity, identified, resolved, settlement }, services)
@@ -109,6 +114,21 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
   }
 }
 
+function hasDimensions({ generation }: Exchange): boolean {
+  return generation.snapshot.config.dimensions.length > 0
+}
+
+/** A native request with its dimensions; its body, which is passed on as it arrives, has none. */
+async function withValues(
+  x: Exchange,
+  authenticated: Authenticated,
+  results: Results,
+  { values }: Services,
+): Promise<Authenticated> {
+  const { identity } = authenticated
+  return { ...authenticated, identity: await readValues(x, { identity, body: {}, results }, values) }
+}
+
 /** An authenticated request to one of the gateway's endpoints. */
 interface AuthenticatedRequest {
   readonly identity: Identity
@@ -121,24 +141,27 @@ interface AuthenticatedRequest {
 /** Serves an authenticated request. Rejects with `GatewayError`. */
 async function serveEndpoint(
   x: Exchange,
-  { identity, identified, resolved, settlement }: AuthenticatedRequest,
+  { identity: authenticated, identified, resolved, settlement }: AuthenticatedRequest,
   services: Services,
 ): Promise<void> {
   const { results } = settlement
   const { responses } = services
   const dialect = identified.dialect ?? resolved.dialect
   const own = { ...resolved, dialect }
-  const delivering = replyWithoutUpstream(x, own, { identity, responses })
+  const delivering = replyWithoutUpstream(x, own, { identity: authenticated, responses })
   if (delivering !== null) {
     results.delivery = await delivering
     return
   }
-  const held = services.bodies.open(identity.accountId)
+  const held = services.bodies.open(authenticated.accountId)
   const { objects } = services
   const intake = new Intake(held)
   results.intake = intake
   const received = await receive(x, resolved, intake)
   results.call = received
+  const identity = hasDimensions(x)
+    ? await readValues(x, { identity: authenticated, body: received.body, results }, services.values)
+    : authenticated
   // The stored conversation that the request continues.
   const resuming = responses.resume(received, identity, held)
   const resumed = resuming instanceof Promise ? await resuming : resuming
@@ -173,6 +196,7 @@ async function serveEndpoint(
   results.admission = admission
   if (admission.kind === 'refused') throw admission.error
   x.limitReservation = admission.limitReservation
+  services.values.admitted(identity)
   x.cancellation.check()
   const judging = judge(x, route, { call: admission.call, identity, results, metrics, log, held })
   const judged = judging === null ? admission.call : await judging

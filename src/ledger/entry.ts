@@ -140,6 +140,17 @@ const explanationSchema = z.object({
     'recorded',
     '`true` if the request was recorded (`record`); else empty.',
   ),
+  dimensions: field(
+    laterText(),
+    'dimensions',
+    'The values of `dimensions`, `k=v` separated by spaces, values percent-encoded.',
+  ),
+  program: field(
+    laterText(),
+    'program',
+    'The program of the client, by its user agent: a closed set of names, `other` or `none`.',
+  ),
+  user: field(laterText(), 'user', 'The person who signed in; empty for requests with a key.'),
 })
 
 /** The fields in the order of the columns. New ones go to the end. */

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto'
 import { accountNameOf, type Identity, type KeyLimits, type PlanName } from '../accounts/account.js'
 import { limitsAt } from '../accounts/limit-raises.js'
 import { planMissing, planNamed } from '../accounts/plans.js'
-import { LIMIT_MEMBERS, type LimitKind } from '../base/limit-members.js'
+import { dimensionOf, LIMIT_MEMBERS, type LimitKind } from '../base/limit-members.js'
 import type { Config, LimitConfig } from '../config/config.js'
 import type { Demand } from '../store/ledger.js'
 
@@ -32,6 +32,8 @@ export interface Limit {
   /** The subject in messages: `this key`, `the model 'gpt-5.5'`. */
   readonly whose: string
   readonly amounts: KeyLimits
+  /** For how long amounts that never reset are kept without requests; absent: for good. */
+  readonly keepMs?: number
 }
 
 /** The maximum that a request may use, in the units of the limits. */
@@ -72,10 +74,13 @@ export class Rules {
   private readonly byKey = new Map<string, LimitConfig[]>()
   /** By `NAME=VALUE`. */
   private readonly byLabel = new Map<string, LimitConfig[]>()
+  /** By the name of a dimension. */
+  private readonly keepMs = new Map<string, number>()
   private readonly plans: Config['plans']
   private readonly planLimits = new Map<PlanName, KeyLimits>()
 
-  constructor({ limits, plans }: Pick<Config, 'limits' | 'plans'>) {
+  constructor({ limits, plans, dimensions }: Pick<Config, 'limits' | 'plans' | 'dimensions'>) {
+    for (const { name, keepMs } of dimensions) this.keepMs.set(name, keepMs)
     for (const rule of limits) {
       if (rule.key !== null) listIn(this.byKey, rule.key).push(rule)
       else if (rule.account !== null) listIn(this.byAccount, rule.account).push(rule)
@@ -95,20 +100,20 @@ export class Rules {
     const { identity } = request
     const { keyId, accountId, email, plan } = identity
     const applying: Limit[] = []
-    if (this.unindexed.length > 0) collect(applying, this.unindexed, request)
+    if (this.unindexed.length > 0) this.collect(applying, this.unindexed, request)
     const ofAccount = this.byAccount.get(accountId)
-    if (ofAccount !== undefined) collect(applying, ofAccount, request)
+    if (ofAccount !== undefined) this.collect(applying, ofAccount, request)
     const ofEmail = email === undefined ? undefined : this.byAccount.get(email)
-    if (ofEmail !== undefined) collect(applying, ofEmail, request)
+    if (ofEmail !== undefined) this.collect(applying, ofEmail, request)
     const name = this.byAccount.size === 0 ? undefined : accountNameOf(identity)
     const ofName = name === undefined ? undefined : this.byAccount.get(name)
-    if (ofName !== undefined) collect(applying, ofName, request)
+    if (ofName !== undefined) this.collect(applying, ofName, request)
     const ofKey = this.byKey.get(keyId)
-    if (ofKey !== undefined) collect(applying, ofKey, request)
+    if (ofKey !== undefined) this.collect(applying, ofKey, request)
     if (this.byLabel.size > 0) {
       for (const [name, value] of Object.entries(identity.labels)) {
         const ofLabel = this.byLabel.get(`${name}=${value}`)
-        if (ofLabel !== undefined) collect(applying, ofLabel, request)
+        if (ofLabel !== undefined) this.collect(applying, ofLabel, request)
       }
     }
     const ofPlan = this.planLimits.get(plan) ?? this.limitsOfPlan(plan)
@@ -134,6 +139,23 @@ export class Rules {
       })
     }
     return applying.length === 0 ? NO_LIMITS : applying
+  }
+
+  private collect(applying: Limit[], rules: readonly LimitConfig[], request: LimitedRequest): void {
+    for (const rule of rules) {
+      if (!matches(rule, request)) continue
+      const { scope, amounts } = rule
+      const dimension = dimensionOf(scope)
+      const keepMs = dimension === null ? undefined : this.keepMs.get(dimension)
+      applying.push({
+        subject: subjectOf(rule, request),
+        // The values of a dimension belong to their account.
+        shared: scope !== 'key' && scope !== 'account' && dimension === null,
+        whose: whoseOf(rule, request),
+        amounts,
+        ...(keepMs === undefined ? {} : { keepMs }),
+      })
+    }
   }
 
   private limitsOfPlan(name: PlanName): KeyLimits {
@@ -207,11 +229,12 @@ export function limitDemandsOf(limits: readonly Limit[], need: Need): LimitDeman
 }
 
 function demandOf(
-  { subject, shared }: Limit,
+  { subject, shared, keepMs }: Limit,
   kind: LimitKind,
   { amount, need }: { readonly amount: number; readonly need: Need },
 ): Demand {
   const of = { subject, shared }
+  const kept = keepMs === undefined ? of : { ...of, keepMs }
   switch (kind) {
     case 'requests':
       return { kind, ...of, perMinute: amount, cost: 1 }
@@ -222,28 +245,28 @@ function demandOf(
     case 'usd_day':
     case 'usd_week':
     case 'usd_month':
-    case 'usd_total':
       return { kind, ...of, limitNanoUsd: amount, costNanoUsd: need.nanoUsd }
+    case 'usd_total':
+      return { kind, ...kept, limitNanoUsd: amount, costNanoUsd: need.nanoUsd }
     case 'tokens_day':
     case 'tokens_week':
     case 'tokens_month':
-    case 'tokens_total':
       return { kind, ...of, limit: amount, cost: need.mostTokens }
+    case 'tokens_total':
+      return { kind, ...kept, limit: amount, cost: need.mostTokens }
     case 'requests_total':
-      return { kind, ...of, limit: amount, cost: 1 }
+      return { kind, ...kept, limit: amount, cost: 1 }
     default:
       return kind satisfies never
   }
 }
 
-function collect(applying: Limit[], rules: readonly LimitConfig[], request: LimitedRequest): void {
-  for (const rule of rules) if (matches(rule, request)) applying.push(limitOf(rule, request))
-}
-
 function matches(rule: LimitConfig, request: LimitedRequest): boolean {
   const { identity, model, strippedModel, modelName, upstream } = request
   const label = labelOf(rule.scope)
+  const dimension = dimensionOf(rule.scope)
   return (
+    (dimension === null || dimensionValue(dimension, identity) !== '') &&
     (label === null || Object.hasOwn(identity.labels, label)) &&
     (rule.value === null || rule.value === labelValue(label, identity)) &&
     (rule.plan === null || rule.plan === identity.plan) &&
@@ -256,12 +279,6 @@ function matches(rule: LimitConfig, request: LimitedRequest): boolean {
     (rule.model === null || [model, strippedModel, modelName].includes(rule.model)) &&
     (rule.prefix === null || model.startsWith(rule.prefix) || strippedModel.startsWith(rule.prefix))
   )
-}
-
-function limitOf(rule: LimitConfig, request: LimitedRequest): Limit {
-  const { scope, amounts } = rule
-  const shared = scope !== 'key' && scope !== 'account'
-  return { subject: subjectOf(rule, request), shared, whose: whoseOf(rule, request), amounts }
 }
 
 /**
@@ -284,8 +301,13 @@ function subjectOf(rule: LimitConfig, { identity, modelName, upstream }: Limited
     case 'upstream':
       subject = `upstream:${upstream}`
       break
-    default:
-      subject = `${rule.scope}=${labelValue(labelOf(rule.scope), identity)}`
+    default: {
+      const dimension = dimensionOf(rule.scope)
+      subject =
+        dimension === null
+          ? `${rule.scope}=${labelValue(labelOf(rule.scope), identity)}`
+          : `${rule.scope}=${encodeURIComponent(dimensionValue(dimension, identity))}`
+    }
   }
   if (rule.plan !== null) {
     const isForOneSubject = rule.scope === 'key' || rule.scope === 'account'
@@ -314,6 +336,15 @@ function labelValue(label: string | null, { labels }: Identity): string {
   return labels[label ?? ''] ?? ''
 }
 
+function dimensionValue(dimension: string, { dimensions }: Identity): string {
+  return dimensions?.[dimension] ?? ''
+}
+
+/** The start of the subjects of the limits of a dimension. */
+export function dimensionSubject(dimension: string): string {
+  return `dimension:${dimension}=`
+}
+
 function whoseOf({ scope }: LimitConfig, { identity, modelName, upstream }: LimitedRequest): string {
   switch (scope) {
     case 'key':
@@ -324,8 +355,11 @@ function whoseOf({ scope }: LimitConfig, { identity, modelName, upstream }: Limi
       return `the model '${modelName}'`
     case 'upstream':
       return `the upstream '${upstream}'`
-    default:
+    default: {
+      const dimension = dimensionOf(scope)
+      if (dimension !== null) return `the ${dimension} '${dimensionValue(dimension, identity)}'`
       return `the label '${labelOf(scope) ?? ''}=${labelValue(labelOf(scope), identity)}'`
+    }
   }
 }
 

@@ -5,6 +5,7 @@ import { accountPart } from '../accounts/authentication/authentication-result.js
 import { Authenticator } from '../accounts/authentication/authenticator.js'
 import { labelsText, NO_LABELS } from '../accounts/labels.js'
 import type { Config, LimitingConfig, Snapshot } from '../config/config.js'
+import { LiveValues } from '../gateway/dimensions/live-values.js'
 import { OwnedObjects } from '../gateway/objects/owned-objects.js'
 import type { Services } from '../gateway/pipeline.js'
 import { Escrow } from '../gateway/reasoning/escrow.js'
@@ -37,10 +38,11 @@ export async function release(
     limiter,
     ledgerWriter,
     tracing,
-  }: Pick<Services, 'authenticator' | 'escrow' | 'limiter' | 'ledgerWriter' | 'cacheStore' | 'tracing'>,
+    values,
+  }: Pick<Services, 'authenticator' | 'escrow' | 'limiter' | 'ledgerWriter' | 'tracing' | 'values'>,
   store: Store,
 ): Promise<void> {
-  await Promise.all([ledgerWriter.close(), tracing?.close()])
+  await Promise.all([ledgerWriter.close(), tracing?.close(), values.close()])
   authenticator.close()
   escrow.close()
   limiter.close()
@@ -72,7 +74,14 @@ export async function partsOf(
 ): Promise<
   Pick<
     Services,
-    'authenticator' | 'escrow' | 'responses' | 'objects' | 'limiter' | 'ledgerWriter' | 'cacheStore'
+    | 'authenticator'
+    | 'escrow'
+    | 'responses'
+    | 'objects'
+    | 'limiter'
+    | 'ledgerWriter'
+    | 'cacheStore'
+    | 'values'
   >
 > {
   const { gatewayId, log } = observers
@@ -113,7 +122,8 @@ export async function partsOf(
   const ledgerWriter = openLedgerWriter(store, () => current().config, observers)
   const objects = new OwnedObjects({ store: store.providerObjects, now: () => Date.now() })
   const cacheStore = { store, secret: cacheOptions.secret }
-  return { authenticator, escrow, responses, objects, limiter, ledgerWriter, cacheStore }
+  const values = new LiveValues(store, () => current().config.dimensions)
+  return { authenticator, escrow, responses, objects, limiter, ledgerWriter, cacheStore, values }
 }
 
 function newLimiter(ledger: Ledger, settings: () => LimitingConfig, { log, metrics }: Observers): Limiter {
@@ -190,6 +200,7 @@ export function removingEndedKeys(store: Store): NodeJS.Timeout {
     removeEndedKeysInTurn(store, Date.now()).catch(() => undefined)
     store.providerObjects.sweep(Date.now()).catch(() => undefined)
     store.denials.sweep(Date.now()).catch(() => undefined)
+    store.dimensionValues.sweep(Date.now()).catch(() => undefined)
     store.sealedRecords.sweep(Date.now()).catch(() => undefined)
   }, REMOVAL_MS).unref()
 }

@@ -42,6 +42,7 @@ interface StoreParts extends Pick<
   | 'throttle'
   | 'providerObjects'
   | 'denials'
+  | 'dimensionValues'
   | 'sealedRecords'
   | 'fleet'
   | 'subscribe'

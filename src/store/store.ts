@@ -12,6 +12,7 @@ import type { Ledger } from './ledger.js'
 import type { ProviderObjects } from './provider-objects.js'
 import type { SealedRecords } from './sealed-records.js'
 import type { SignInTokens } from './sign-in-tokens.js'
+import type { DimensionValues } from './dimension-values.js'
 import type { ThrottleStore } from './throttle.js'
 
 /** A key and its account, as authentication needs them: one read. */
@@ -208,6 +209,7 @@ export interface Store {
   readonly adminTokens: AdminTokens
   readonly auditTrail: AuditTrail
   readonly throttle: ThrottleStore
+  readonly dimensionValues: DimensionValues
   /** The owners of objects at providers. */
   readonly providerObjects: ProviderObjects
   /** Denied workload identities. */

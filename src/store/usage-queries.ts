@@ -334,6 +334,10 @@ export interface EntryFilter {
   readonly ingress?: OneOf<string>
   /** One label, as `name=value`. */
   readonly label?: OneOf<string>
+  /** One value of a dimension, as `name=value` with the value percent-encoded. */
+  readonly dimension?: OneOf<string>
+  readonly program?: OneOf<string>
+  readonly user?: OneOf<string>
   /** The id that the client gave the request. */
   readonly clientRequestId?: string
   /**
@@ -350,7 +354,7 @@ export function valuesOf<Value extends string | number>(of: OneOf<Value>): reado
 
 /** Whether the entry meets every condition. */
 export function matchesEntry(entry: LedgerEntry, filter: EntryFilter): boolean {
-  const { requestId, failed, cause, label, within, ...same } = filter
+  const { requestId, failed, cause, label, dimension, within, ...same } = filter
   const causeNow = causeOf(entry.outcome)
   const labels = (entry.labels ?? '').split(' ')
   return (
@@ -358,6 +362,8 @@ export function matchesEntry(entry: LedgerEntry, filter: EntryFilter): boolean {
     (failed === undefined || (entry.outcome !== 'ok') === failed) &&
     (cause === undefined || (causeNow !== null && valuesOf(cause).includes(causeNow))) &&
     (label === undefined || valuesOf(label).some((each) => labels.includes(each))) &&
+    (dimension === undefined ||
+      valuesOf(dimension).some((each) => (entry.dimensions ?? '').split(' ').includes(each))) &&
     (within === undefined ||
       entry.accountId === within.accountId ||
       // The last name is that of the entry's own account, which has another id.
@@ -383,4 +389,36 @@ const COMPARED = [
   'outcome',
   'ingress',
   'clientRequestId',
+  'program',
+  'user',
 ] as const satisfies readonly (keyof EntryFilter & keyof LedgerEntry)[]
+
+/**
+ * The group of an entry: `model`, `key`, `account`, `upstream`, `program`, `user`, `label:NAME` or
+ * `dimension:NAME`; `(none)` without a value.
+ */
+export function groupOfEntry(entry: LedgerEntry, by: string): string {
+  switch (by) {
+    case 'model':
+      return entry.model
+    case 'key':
+      return entry.keyId
+    case 'account':
+      return entry.accountId
+    case 'upstream':
+    case 'program':
+    case 'user':
+      return entry[by] ?? NO_GROUP
+    default: {
+      const at = by.indexOf(':')
+      const [list, name] = [by.slice(0, at), by.slice(at + 1)]
+      const isLabel = list === 'label'
+      const pairs = (isLabel ? entry.labels : entry.dimensions)?.split(' ') ?? []
+      const value = pairs.find((each) => each.startsWith(`${name}=`))?.slice(name.length + 1)
+      if (value === undefined) return NO_GROUP
+      return isLabel ? value : decodeURIComponent(value)
+    }
+  }
+}
+
+const NO_GROUP = '(none)'

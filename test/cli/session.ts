@@ -39,6 +39,7 @@ export const GATEWAY: StoreSession['gateway'] = {
   dashboard: { publicUrl: null },
   server: { port: 8080, tls: null },
   limits: [],
+  dimensions: [],
   plans: {
     starter: { priceUsd: 20, maxKeys: 2, limits: {} },
     pro: { priceUsd: 50, maxKeys: 20, limits: {} },

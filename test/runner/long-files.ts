@@ -42,6 +42,7 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/docs/snippets.test': ['docs/', 'README.md', 'CONTRIBUTING.md', 'examples/', 'src/cli/'],
   'test/examples/live-swap.test': ['examples/live-swap/', 'src/config/generations/'],
   'test/faults/clients/slow-clients.test': ['src/http/'],
+  'test/gateway/dimensions/': ['src/limits/', 'src/gateway/dimensions/', 'src/store/redis/'],
   'test/gateway/platforms/identities.test': ['src/gateway/upstreams/'],
   'test/grafana/alerts.test': ['grafana/', 'src/observe/'],
   'test/outage/known-keys.test': ['src/store/', 'src/process/'],

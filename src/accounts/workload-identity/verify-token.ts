@@ -5,6 +5,7 @@
  * The checks run in the order of docs/reference/workload-identity.md, and each failure has a kind of its own.
  * The identity is chosen by `iss` and `aud` alone; a token that fails is never tried with another one.
  */
+import type { JsonObject } from '../../base/json.js'
 import { hash } from 'node:crypto'
 import { compactVerify } from 'jose'
 import type { WorkloadIdentity } from '../../config/schema/identity-schema.js'
@@ -66,6 +67,7 @@ export interface VerifiedToken {
   readonly account: string
   readonly keyId: string
   readonly labels: Labels
+  readonly claims: JsonObject
   readonly sub: string | null
   readonly jti: string | null
   /** For the size of the cache. */
@@ -202,6 +204,7 @@ export class WorkloadTokens {
         limits,
         labels: token.labels,
         workload: settings.name,
+        claims: token.claims,
         countedLabels: token.identity.countedLabels,
       },
     }
@@ -257,6 +260,7 @@ export class WorkloadTokens {
     const verified: VerifiedToken = {
       ...{ digest, identity, key, sub: read.sub, jti: read.jti },
       ...fromClaims(identity, read),
+      claims: read.claims,
       expiresAtMs: (read.exp + TOLERANCE_SECONDS) * 1_000,
       chars: token.length + ENTRY_CHARS,
     }

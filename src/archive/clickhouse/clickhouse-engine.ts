@@ -53,7 +53,7 @@ function expressions(prefix: string): Expressions {
     time: (millis) => `fromUnixTimestamp64Milli(${millis}, 'UTC')`,
     hourOf: (column) => `toStartOfHour(${column})`,
     isOneOf: (text, placeholder) => `has(${placeholder}, ${text})`,
-    hasLabel: (placeholder) => `hasAny(splitByChar(' ', labels), ${placeholder})`,
+    hasPair: (column, placeholder) => `hasAny(splitByChar(' ', ${column}), ${placeholder})`,
     isBelow: (placeholder) => `has(arrayPopBack(splitByChar('/', account_path)), ${placeholder})`,
     countIf: (condition) => `countIf(${condition})`,
     plain: (column) => column,

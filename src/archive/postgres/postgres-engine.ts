@@ -47,7 +47,7 @@ function expressions(prefix: string): Expressions {
     time: (millis) => `(timestamptz '1970-01-01 00:00:00+00' + ${millis} * interval '1 millisecond')`,
     hourOf: (column) => `date_trunc('hour', ${column}, 'UTC')`,
     isOneOf: (text, placeholder) => `${text} = ANY (${placeholder})`,
-    hasLabel: (placeholder) => `string_to_array(labels, ' ') && ${placeholder}`,
+    hasPair: (column, placeholder) => `string_to_array(${column}, ' ') && ${placeholder}`,
     isBelow: (placeholder) => `${placeholder} = ANY (trim_array(string_to_array(account_path, '/'), 1))`,
     countIf: (condition) => `count(*) FILTER (WHERE ${condition})`,
     plain: (column) => `coalesce(${column}, '')`,

@@ -6,6 +6,7 @@ import * as z from 'zod'
 import { archiveSchema } from './archive-schema.js'
 import { cacheSchema } from './cache-schema.js'
 import { dashboardSchema } from './dashboard-schema.js'
+import { dimensionsSchema } from './dimensions-schema.js'
 import {
   adminApiSchema,
   authSchema,
@@ -128,6 +129,7 @@ export const fileSchema = z.strictObject({
     .describe(
       'The plans of accounts, by a name of your choice. Default: `starter`, `pro` and `max`. A file that names another plan has exactly the plans that it names.',
     ),
+  dimensions: dimensionsSchema,
   limits: z
     .array(limitSchema)
     .max(10_000)

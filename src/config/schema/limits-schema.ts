@@ -9,6 +9,7 @@ import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { JsonObject } from '../../base/json.js'
 import { boundsOf, byMember, LIMIT_MEMBERS, unitOf } from '../../base/limit-members.js'
+import { DIMENSION_NAME } from './dimensions-schema.js'
 import { section } from './section.js'
 import { modelText, name, whole } from './value-types.js'
 
@@ -32,13 +33,20 @@ const labelScope = z
     error: 'must be label:NAME, with a NAME of 1 to 32 characters (a-z, 0-9, _ . -)',
   })
 
+const DIMENSION = 'dimension:'
+const dimensionScope = z
+  .templateLiteral([DIMENSION, z.string()])
+  .refine((scope) => DIMENSION_NAME.test(scope.slice(DIMENSION.length)), {
+    error: 'must be dimension:NAME, with the name of a dimension',
+  })
+
 const scopeAndSelectors = z.strictObject({
   scope: z
-    .union([z.enum(['key', 'account', 'model', 'upstream']), labelScope], {
-      error: 'must be one of key, account, model, upstream, label:NAME',
+    .union([z.enum(['key', 'account', 'model', 'upstream']), labelScope, dimensionScope], {
+      error: 'must be one of key, account, model, upstream, label:NAME, dimension:NAME',
     })
     .describe(
-      'What is counted, each by itself: every key, every account, every model (over all accounts), every upstream (over all accounts), or with `label:NAME` every value of this label of keys (over all accounts). Keys without the label do not fall under the rule.',
+      'What is counted, each by itself: every key, every account, every model (over all accounts), every upstream (over all accounts), or with `label:NAME` every value of this label of keys (over all accounts). Keys without the label do not fall under the rule. `dimension:NAME`: every value of this dimension, in each account by itself; requests without a value do not fall under the rule.',
     ),
   plan: name.optional().describe('Only for accounts with this plan.'),
   account: text

@@ -8,6 +8,7 @@ import { keyRoutes } from './keys.js'
 import { memberRoutes } from './members.js'
 import type { AdminRoute } from './route.js'
 import type { AdminServices } from './services.js'
+import { runRoutes } from './runs.js'
 import { tokenRoutes } from './tokens.js'
 import { usageRoutes } from './usage.js'
 
@@ -19,6 +20,7 @@ export function adminRoutes(services: AdminServices): AdminRoute[] {
     ...tokenRoutes(services),
     ...denialRoutes(services),
     ...usageRoutes(services),
+    ...runRoutes(services),
     ...auditRoutes(services),
     ...configurationRoutes(services),
     ...applyRoutes(services),

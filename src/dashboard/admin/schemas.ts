@@ -105,6 +105,34 @@ export const REPLY_SCHEMAS: Readonly<Record<string, JsonObject>> = {
   TokenList: listSchema({ $ref: '#/components/schemas/Token' }),
   Denial: replySchema(DENIAL_FIELDS),
   DenialList: listSchema({ $ref: '#/components/schemas/Denial' }),
+  Run: {
+    type: 'object',
+    properties: {
+      account: TEXT,
+      run: TEXT,
+      state: { type: 'string', enum: ['live', 'ended'] },
+      requests: { ...COUNT, description: 'Admitted requests' },
+      input_tokens: COUNT,
+      output_tokens: COUNT,
+      cost_nano_usd: COUNT,
+      cost_usd: { type: 'string', description: 'The same in dollars, with nine digits' },
+      limits: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            limit: TEXT,
+            amount: { type: 'number' },
+            used: { type: 'number' },
+            remaining: { type: 'number' },
+          },
+        },
+      },
+      first_at: { type: ['string', 'null'], format: 'date-time' },
+      last_at: { type: ['string', 'null'], format: 'date-time' },
+      ended_at: { type: ['string', 'null'], format: 'date-time' },
+    },
+  },
   Usage: {
     type: 'object',
     properties: {

@@ -5,7 +5,7 @@ import { COLUMNS, csvCell, csvHeader, csvLine, usd } from '../../ledger/export-c
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import { adminTurns } from '../../base/turn-queue.js'
-import type { EntryFilter } from '../../store/usage-queries.js'
+import { groupOfEntry, matchesEntry, type EntryFilter } from '../../store/usage-queries.js'
 import {
   accountReport,
   isReportGrouping,
@@ -23,14 +23,17 @@ import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.j
 import { cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 import { accountNamed, sees } from './token-access.js'
 
-const GROUPINGS = ['account', 'parent', 'root', 'member', 'key', 'model', 'upstream', 'day', 'month']
+const GROUPINGS = [
+  ...['account', 'parent', 'root', 'member', 'key', 'model', 'upstream', 'day', 'month'],
+  ...['program', 'user'],
+]
 /** Entries that one page of the audit trail reads at most, so that a rare filter ends. */
 export const AUDIT_READS = 500
-const LABEL = /^label:[a-z0-9_.-]{1,32}$/
+const LABEL = /^label:[a-z0-9_.-]{1,32}$|^dimension:[a-z][a-z0-9_]{0,31}$/
 const DAY_MS = 86_400_000
 
 const BY = textType((text) => GROUPINGS.includes(text) || LABEL.test(text), {
-  fix: `Send one of ${GROUPINGS.join(', ')}, label:NAME.`,
+  fix: `Send one of ${GROUPINGS.join(', ')}, label:NAME, dimension:NAME.`,
 })
 /** A text of at most 400 characters. */
 export const ANY = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
@@ -43,6 +46,12 @@ const PERIOD: Parameters = {
 const OF_ACCOUNT: Parameters = {
   account: { type: ANY, means: 'The name of an account.' },
   tree: { type: TRUE, means: 'With `account`: with all accounts below it.' },
+}
+
+const VALUE_FILTERS: Parameters = {
+  dimension: { type: ANY, means: 'One value of a dimension, as NAME=VALUE.' },
+  program: { type: ANY, means: 'A program of clients.' },
+  user: { type: ANY, means: 'The e-mail address of a person who signed in.' },
 }
 
 /** The filters of single requests that are compared for equality, and their names in the code. */
@@ -61,9 +70,13 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
       ...{ method: 'GET', path: '/usage', scopes: ['usage:read'], hasCsv: true },
       summary: 'Requests, tokens and cost by a group',
       query: {
-        by: { type: BY, means: `One of ${GROUPINGS.join(', ')}, label:NAME; default: account.` },
+        by: {
+          type: BY,
+          means: `One of ${GROUPINGS.join(', ')}, label:NAME, dimension:NAME; default: account.`,
+        },
         ...PERIOD,
         ...OF_ACCOUNT,
+        ...VALUE_FILTERS,
       },
       replies: { 200: 'Usage' },
       handle: (request) => usage(services, request),
@@ -81,6 +94,7 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
         status: { type: numberType(100, 599), means: 'The HTTP status.', isNumber: true },
         outcome: { type: ANY, means: '`ok`, `lost`, or a kind of error.' },
         label: { type: ANY, means: 'One label, as NAME=VALUE.' },
+        ...VALUE_FILTERS,
       },
       replies: { 200: 'RequestList' },
       handle: (request) => requests(services, request),
@@ -172,13 +186,35 @@ async function usage(services: AdminServices, request: AdminRequest): Promise<Ad
   const period = periodOf(query, services.now())
   const by = typeof query['by'] === 'string' ? query['by'] : 'account'
   const accounts = await accountsOf(services, token, query)
-  const { rows, total } = isReportGrouping(by)
-    ? await reportOf(services, request, { by, ...period })
-    : await sumsOf(services, { by, ...period, accounts })
+  const filter = valueFilter(query)
+  const isOfEntries = Object.keys(filter).length > 0
+  if (isOfEntries && isReportGrouping(by) && !['account', 'key', 'model'].includes(by)) {
+    const fix = 'Leave out the filter, or send by=account, key, model, day, program, user or dimension:NAME.'
+    throw invalid('by', `Groups by "${by}" have no filter.`, fix)
+  }
+  const { rows, total } =
+    isReportGrouping(by) && !isOfEntries
+      ? await reportOf(services, request, { by, ...period })
+      : await sumsOf(services, { by, ...period, accounts, filter })
   if (request.isCsv) return csvReply('usage', ['group', ...Object.keys(total)], rows)
   const { fromMs, toMs } = period
   const json = { from: timeText(fromMs), to: timeText(toMs), by, rows, total }
   return { status: 200, json }
+}
+
+/** The filters by what distinguishes requests below their key. */
+function valueFilter({ dimension, program, user }: JsonObject): EntryFilter {
+  return {
+    ...(typeof dimension === 'string' ? { dimension: encodedDimension(dimension) } : {}),
+    ...(typeof program === 'string' ? { program } : {}),
+    ...(typeof user === 'string' ? { user } : {}),
+  }
+}
+
+/** `NAME=VALUE` as entries have it. */
+function encodedDimension(text: string): string {
+  const at = text.indexOf('=')
+  return `${text.slice(0, at + 1)}${encodeURIComponent(text.slice(at + 1))}`
 }
 
 /** By default the current month (UTC). */
@@ -231,9 +267,10 @@ interface Selection {
   /** Exclusive. */
   readonly toMs: number
   readonly accounts: ReadonlySet<string> | null
+  readonly filter: EntryFilter
 }
 
-/** By day or upstream. */
+/** By day, or by what only entries have. */
 async function sumsOf(services: AdminServices, selection: Selection): Promise<Sums> {
   const groups = new Map<string, Figures>()
   const total = noFigures()
@@ -249,7 +286,17 @@ async function sumsOf(services: AdminServices, selection: Selection): Promise<Su
       return selection.by === 'day' ? byName : compareNanoUsd(other.costNanoUsd, one.costNanoUsd) || byName
     })
     .map(([group, figures]) => ({ group, ...shownFigures(figures) }))
-  return { rows, total: shownFigures(total) }
+  const { store } = services
+  const named =
+    selection.by === 'account'
+      ? await Promise.all(
+          rows.map(async (row) => ({
+            ...row,
+            group: (await store.accountById(row.group))?.name ?? row.group,
+          })),
+        )
+      : rows
+  return { rows: named, total: shownFigures(total) }
 }
 
 /**
@@ -258,17 +305,17 @@ async function sumsOf(services: AdminServices, selection: Selection): Promise<Su
  */
 async function* figuresIn(
   { store, now }: AdminServices,
-  { by, fromMs, toMs, accounts }: Selection,
+  { by, fromMs, toMs, accounts, filter }: Selection,
 ): AsyncGenerator<{ readonly group: string; readonly figures: Figures }> {
   const day = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10)
   const isOfDays = fromMs % DAY_MS === 0 && (toMs % DAY_MS === 0 || toMs >= now())
-  if (by === 'upstream' || !isOfDays) {
+  if (by !== 'day' || !isOfDays || Object.keys(filter).length > 0) {
     for await (const entries of store.ledger.export(fromMs)) {
       for (const entry of entries) {
-        const { atMs, accountId, upstream } = entry
+        const { atMs, accountId } = entry
         if (atMs < fromMs || atMs >= toMs || accounts?.has(accountId) === false) continue
-        const group = by === 'upstream' ? (upstream ?? '(none)') : day(atMs)
-        yield { group, figures: figuresOfEntry(entry) }
+        if (!matchesEntry(entry, filter)) continue
+        yield { group: by === 'day' ? day(atMs) : groupOfEntry(entry, by), figures: figuresOfEntry(entry) }
       }
       await adminTurns.next()
     }
@@ -326,6 +373,7 @@ async function requests(services: AdminServices, request: AdminRequest): Promise
   const [only = null, ...others] = accounts ?? []
   const span = {
     ...filter,
+    ...valueFilter(query),
     accountId: others.length === 0 ? only : null,
     ...(typeof from === 'string' ? { fromMs: Date.parse(from) } : {}),
     ...(typeof to === 'string' ? { toMs: Date.parse(to) } : {}),

@@ -15,6 +15,7 @@ import type { Outcome } from '../../observe/metrics/label-values.js'
 import { hideSecrets } from '../../hide-secrets.js'
 import { attemptList, type AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../client-exchange.js'
+import { dimensionsText } from '../dimensions/read-dimensions.js'
 import { firstContentMs, waitsOf, type Results } from '../phases/phase-results.js'
 import { arrivedAtMs } from './arrived-at.js'
 import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'
@@ -118,6 +119,9 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     cacheMarks,
     cacheMarksSavedNanoUsd,
     recorded: recorder?.isKept({ outcome }) === true ? true : null,
+    dimensions: dimensionsText(identity?.dimensions),
+    program: results.program,
+    user: identity?.user ?? null,
   }
 }
 

@@ -9,6 +9,7 @@ import { UNEXPLAINED, type LedgerEntry } from '../../ledger/entry.js'
 import { arrivedAtMs } from './arrived-at.js'
 import { maxUsage, type CostEstimate } from './estimate-max-cost.js'
 import type { RequestContext } from '../client-exchange.js'
+import { dimensionsText } from '../dimensions/read-dimensions.js'
 import type { Target } from '../generation.js'
 
 const LOST =
@@ -74,5 +75,7 @@ export function provisionalEntry(
     identity: identity.workload ?? null,
     labels: labelsText(identity.labels),
     clientRequestId,
+    dimensions: dimensionsText(identity.dimensions),
+    user: identity.user ?? null,
   }
 }

@@ -16,6 +16,7 @@ import type { BodyMemory, HeldMemory } from '../body-memory.js'
 import type { Timeouts } from '../timeouts.js'
 import { DrainedReply, type DrainedReplySlots } from '../drained-replies.js'
 import type { Exchange } from '../client-exchange.js'
+import type { LiveValues } from '../dimensions/live-values.js'
 import type { Results } from '../phases/phase-results.js'
 import { assertRecordable } from '../phases/admit.js'
 import type { Authenticated } from '../phases/authenticate.js'
@@ -40,6 +41,7 @@ interface NativeServices {
   readonly drainedReplySlots: DrainedReplySlots
   readonly objects: OwnedObjects
   readonly limiter: Limiter
+  readonly values: Pick<LiveValues, 'admitted'>
   readonly metrics: Metrics
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly ledgerWriter: Pick<LedgerWriter, 'isRefusing' | 'settle'>
@@ -87,6 +89,7 @@ export async function serveNative(
     results.admission = admission
     if (admission.kind === 'refused') throw admission.error
     x.limitReservation = admission.limitReservation
+    services.values.admitted(identity)
     x.cancellation.check()
     const result = new AttemptResult(candidate, [])
     const batch = guarded.batch === null ? null : await planBatch(metered, guarded.batch, services)

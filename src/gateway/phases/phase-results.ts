@@ -28,6 +28,8 @@ export interface RequestRecorder extends UpstreamRecorder {
 export class Results {
   identified: Identified | null = null
   authenticated: Authenticated | null = null
+  /** `programOf` the client. */
+  program = 'none'
   intake: Intake | null = null
   call: Call | null = null
   route: (Pick<Route, 'candidates' | 'tookMs'> & Partial<Pick<Route, 'config'>>) | null = null

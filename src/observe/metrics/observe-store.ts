@@ -72,6 +72,7 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
     },
     providerObjects: observedObjects(store.providerObjects, timed, now),
     denials: observedDenials(store.denials, timed, now),
+    dimensionValues: observedValues(store.dimensionValues, timed),
     sealedRecords: observedRecords(store.sealedRecords, timed),
     ledger: observedLedger(store.ledger, timed),
   }
@@ -79,6 +80,16 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
 
 type Timed = <Value>(op: string, call: () => Promise<Value>) => Promise<Value>
 type Now = <Value>(op: string, call: () => Value | Promise<Value>) => Value | Promise<Value>
+
+function observedValues(values: Store['dimensionValues'], timed: Timed): Store['dimensionValues'] {
+  return {
+    claim: (name, bounds, nowMs) => timed('values', () => values.claim(name, bounds, nowMs)),
+    add: (uses) => timed('values', () => values.add(uses)),
+    find: (name, nowMs) => timed('values', () => values.find(name, nowMs)),
+    end: (name, keepMs, nowMs) => timed('values', () => values.end(name, keepMs, nowMs)),
+    sweep: (nowMs) => timed('sweep', () => values.sweep(nowMs)),
+  }
+}
 
 function observedRecords(records: Store['sealedRecords'], timed: Timed): Store['sealedRecords'] {
   return {

@@ -14,7 +14,7 @@ const SHARED = [
     ...(['keyId', 'modelAsked', 'modelAnswered', 'model', 'upstream', 'dialect', 'attempts'] as const),
     ...(['stream', 'status', 'outcome', 'finish', 'source', 'losses', 'generation', 'ingress'] as const),
     ...(['limit', 'upstreamStatus', 'attempted', 'priceVersion', 'gateway', 'generationHash'] as const),
-    ...(['cacheHit', 'accountPath', 'identity', 'guardrails', 'recorded'] as const),
+    ...(['cacheHit', 'accountPath', 'identity', 'guardrails', 'recorded', 'program', 'user'] as const),
   ],
   ['labels'],
   ['errorMessage'],
@@ -24,7 +24,7 @@ const OWN = [
   ...(['durationMs', 'usage', 'costNanoUsd', 'tokensAfterDisconnect', 'hops', 'attemptMs'] as const),
   ...(['upstreamRequestId', 'clientRequestId', 'shadowOf', 'retryAfterSeconds', 'savedNanoUsd'] as const),
   // The time is the difference to that in the name.
-  ...(['cacheMarks', 'cacheMarksSavedNanoUsd', 'atMs'] as const),
+  ...(['cacheMarks', 'cacheMarksSavedNanoUsd', 'atMs', 'dimensions'] as const),
 ] as const satisfies readonly EntryField[]
 /** The number of shared texts. */
 export const SHARED_TEXTS = SHARED.length
@@ -90,7 +90,9 @@ export function unpackEntry(
 }
 
 /** Fields of the own text that are texts and lists; the others are numbers. */
-const TEXTS: ReadonlySet<EntryField> = new Set(['upstreamRequestId', 'clientRequestId', 'shadowOf'])
+const TEXTS: ReadonlySet<EntryField> = new Set([
+  ...(['upstreamRequestId', 'clientRequestId', 'shadowOf', 'dimensions'] as const),
+])
 const LISTS: ReadonlySet<EntryField> = new Set(['usage', 'hops', 'attemptMs'])
 /** Texts that JSON does not escape. */
 const PLAIN = /^[\w.:/ -]+$/

@@ -11,6 +11,7 @@ import { RedisFleet, RedisThrottle, RedisSharedCache } from './shared-state.js'
 import { AccountTree } from './keys/account-tree.js'
 import { RedisAccounts } from './keys/accounts.js'
 import { RedisDenials } from './keys/denials.js'
+import { RedisDimensionValues } from './keys/dimension-values.js'
 import { RedisDirectory } from './keys/account-and-key-lists.js'
 import { RedisAdminTokens } from './keys/admin-tokens.js'
 import { RedisAuditTrail } from './keys/audit-trail.js'
@@ -85,6 +86,7 @@ function assemble(
     adminTokens: new RedisAdminTokens(engine, auditTrail),
     auditTrail,
     throttle: new RedisThrottle(engine),
+    dimensionValues: new RedisDimensionValues(engine),
     providerObjects: new RedisProviderObjects(engine, capacity),
     denials: new RedisDenials(engine, capacity),
     sealedRecords: new RedisSealedRecords(engine),

@@ -8,6 +8,7 @@ import { STORE_CAPACITY, type Store, type StoreOptions } from '../store.js'
 import { SqliteAccounts } from './keys/accounts.js'
 import type { DirectoryTables } from './keys/account-and-key-lists.js'
 import { SqliteDenials } from './keys/denials.js'
+import { SqliteDimensionValues } from './dimension-values.js'
 import { SqliteAdminTokens } from './keys/admin-tokens.js'
 import { SqliteNotifications } from './keys/notifications.js'
 import { Engine } from './engine.js'
@@ -54,6 +55,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     adminTokens: new SqliteAdminTokens(engine, auditTrail),
     auditTrail,
     throttle: new SqliteThrottle(engine),
+    dimensionValues: new SqliteDimensionValues(engine, notifications),
     providerObjects: new SqliteProviderObjects(engine, capacity),
     denials: new SqliteDenials({ engine, auditTrail, notifications, capacity }),
     sealedRecords: new SqliteSealedRecords(engine),

@@ -234,6 +234,8 @@ CREATE TABLE entry_kinds (
   identity TEXT,
   guardrails TEXT,
   recorded INTEGER,
+  program TEXT,
+  "user" TEXT,
   UNIQUE (month, digest)
 );
 CREATE TABLE entry_texts (
@@ -273,7 +275,8 @@ CREATE TABLE entry_rows (
   retry_after_seconds INTEGER,
   saved_nano_usd INTEGER,
   cache_marks INTEGER,
-  cache_marks_saved_nano_usd INTEGER
+  cache_marks_saved_nano_usd INTEGER,
+  dimensions TEXT
 );
 -- In the order of lists, and unique; with the values by which they can be sorted, so that another order of a million
 -- entries is read from this index and the kinds.
@@ -300,7 +303,7 @@ CREATE VIEW entries AS SELECT
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
   gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity, guardrails,
-  cache_marks, cache_marks_saved_nano_usd, recorded,
+  cache_marks, cache_marks_saved_nano_usd, recorded, dimensions, program, "user",
   at_ms
 FROM ledger_entries;
 
@@ -440,4 +443,30 @@ CREATE TRIGGER sealed_record_added AFTER INSERT ON sealed_records BEGIN
 END;
 CREATE TRIGGER sealed_record_removed AFTER DELETE ON sealed_records BEGIN
   UPDATE sizes SET entries = entries - 1, bytes = bytes - old.bytes WHERE name = 'records ' || old.kind;
+END;
+
+-- Values of dimensions that requests of an account have had (src/store/dimension-values.ts).
+CREATE TABLE dimension_values (
+  account_id TEXT NOT NULL,
+  dimension TEXT NOT NULL,
+  value TEXT NOT NULL,
+  requests INTEGER NOT NULL DEFAULT 0,
+  input_tokens INTEGER NOT NULL DEFAULT 0,
+  output_tokens INTEGER NOT NULL DEFAULT 0,
+  cost_nano_usd INTEGER NOT NULL DEFAULT 0,
+  first_at_ms REAL,
+  last_at_ms REAL,
+  ended_at_ms REAL,
+  expires_at_ms REAL NOT NULL,
+  UNIQUE (account_id, dimension, value)
+);
+CREATE INDEX dimension_values_by_end ON dimension_values (expires_at_ms);
+CREATE INDEX dimension_values_of_account ON dimension_values (account_id, dimension, expires_at_ms);
+CREATE TRIGGER dimension_value_added AFTER INSERT ON dimension_values BEGIN
+  INSERT INTO sizes VALUES ('values of ' || new.account_id || ' ' || new.dimension, 1, 0)
+    ON CONFLICT (name) DO UPDATE SET entries = entries + 1;
+END;
+CREATE TRIGGER dimension_value_removed AFTER DELETE ON dimension_values BEGIN
+  UPDATE sizes SET entries = entries - 1 WHERE name = 'values of ' || old.account_id || ' ' || old.dimension;
+  DELETE FROM sizes WHERE name = 'values of ' || old.account_id || ' ' || old.dimension AND entries <= 0;
 END;

@@ -23,6 +23,7 @@ import { aKey, aLogin, anAccount } from './sample-records.js'
 import { CAPACITY, sharedCache, aValue, sharedCacheCapacity } from './shared-cache.js'
 import { providerObjects, providerObjectsCapacity } from './provider-objects.js'
 import { denials } from './denials.js'
+import { dimensionValues } from './dimension-values.js'
 import { sealedRecords } from './sealed-records.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
@@ -60,6 +61,7 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test("owners of providers' objects", (t) => providerObjects(t, newUrl))
     void t.test("capacity for providers' objects", (t) => providerObjectsCapacity(t, newUrl))
     void t.test('denied identities', (t) => denials(t, newUrl))
+    void t.test('values of dimensions', (t) => dimensionValues(t, newUrl))
     void t.test('encrypted records of requests', (t) => sealedRecords(t, newUrl))
     void t.test('killed writer', (t) => killed(t, newUrl))
     void t.test('closing', (t) => closing(t, newUrl))

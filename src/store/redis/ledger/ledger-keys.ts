@@ -154,13 +154,13 @@ export class LedgerKeys {
 
   /**
    * The key of the demand's counter, as the name of its slice; null if there can be no slice: in a Cluster,
-   * for a limit in another slot, and for concurrent requests, which have a second key; and of an amount that
-   * is kept for some time.
+   * for a limit in another slot, and for concurrent requests, which have a second key; and of a
+   * dimension.
    */
   slice(accountId: string, demand: Demand): string | null {
     const { kind, shared, subject } = demand
-    // The end of the time for which it is kept moves with each request, which is a command.
-    if ('keepMs' in demand) return null
+    // Replies state exactly what a run has left, and each request moves the end of the time to keep it.
+    if (subject.startsWith('dimension:')) return null
     if (this.isCluster && (shared || kind === 'concurrent')) return null
     return limitKey(slotPrefix(accountId, demand), kind, subject)
   }

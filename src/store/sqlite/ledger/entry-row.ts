@@ -17,7 +17,7 @@ const KIND_COLUMNS = [
   ...['account_id', 'key_id', 'model_asked', 'model_answered', 'model', 'upstream', 'dialect', 'attempts'],
   ...['stream', 'status', 'outcome', 'finish_reason', 'source', 'losses', 'generation', 'ingress', 'limit'],
   ...['upstream_status', 'attempted', 'price_version', 'gateway', 'generation_hash', 'cache_hit'],
-  ...['account_path', 'identity', 'guardrails', 'recorded'],
+  ...['account_path', 'identity', 'guardrails', 'recorded', 'program', 'user'],
 ]
 const KIND_VALUES = KIND_COLUMNS.flatMap((name) => STORED.find(({ column }) => column === name) ?? [])
 
@@ -26,7 +26,7 @@ const OWN_COLUMNS = [
   ...['output_tokens', 'cache_read_tokens', 'cache_write_tokens', 'cache_write_1h_tokens'],
   ...['reasoning_tokens', 'cost_nano_usd', 'tokens_after_disconnect', 'first_content_us', 'overhead_us'],
   ...['stages_us', 'attempts_us', 'upstream_request_id', 'shadow_of', 'client_request_id'],
-  ...['retry_after_seconds', 'saved_nano_usd', 'cache_marks', 'cache_marks_saved_nano_usd'],
+  ...['retry_after_seconds', 'saved_nano_usd', 'cache_marks', 'cache_marks_saved_nano_usd', 'dimensions'],
 ]
 const INSERT_ROW = `INSERT INTO entry_rows (${OWN_COLUMNS.join(', ')})
   VALUES (${OWN_COLUMNS.map(() => '?').join(', ')})`
@@ -133,6 +133,7 @@ export class EntryWriter {
       known(entry.savedNanoUsd),
       known(entry.cacheMarks),
       known(entry.cacheMarksSavedNanoUsd),
+      entry.dimensions,
     )
   }
 

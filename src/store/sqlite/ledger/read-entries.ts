@@ -180,7 +180,7 @@ function cursorOf(row: Row | undefined): string | null {
 }
 
 export function filterOf(query: EntryQuery): Condition[] {
-  const { failed, accountId, cause, label, within, clientRequestId } = query
+  const { failed, accountId, cause, label, dimension, within, clientRequestId } = query
   return [
     ...is('model', query.model),
     ...is('model_asked', query.modelAsked),
@@ -190,7 +190,10 @@ export function filterOf(query: EntryQuery): Condition[] {
     ...is('outcome', query.outcome),
     ...is('outcome', cause === undefined ? undefined : valuesOf(cause).flatMap(outcomesOf)),
     ...is('ingress', query.ingress),
-    ...(label === undefined ? [] : [hasLabel(valuesOf(label))]),
+    ...(label === undefined ? [] : [hasPair('labels', valuesOf(label))]),
+    ...(dimension === undefined ? [] : [hasPair('dimensions', valuesOf(dimension))]),
+    ...is('program', query.program),
+    ...is('"user"', query.user),
     ...is('client_request_id', clientRequestId),
     ...is('key_id', query.keyId),
     ...is('account_id', accountId ?? undefined),
@@ -214,9 +217,10 @@ function is(column: string, wanted: OneOf<string | number> | undefined): Conditi
   return [{ sql, values: [JSON.stringify(wanted)] }]
 }
 
-function hasLabel(labels: readonly string[]): Condition {
-  const one = "instr(' ' || coalesce(labels, '') || ' ', ' ' || ? || ' ') > 0"
-  return { sql: labels.map(() => one).join(' OR ') || 'false', values: labels }
+/** The condition for a column of pairs `name=value`, separated by spaces, to have one of them. */
+function hasPair(column: 'labels' | 'dimensions', pairs: readonly string[]): Condition {
+  const one = `instr(' ' || coalesce(${column}, '') || ' ', ' ' || ? || ' ') > 0`
+  return { sql: pairs.map(() => one).join(' OR ') || 'false', values: pairs }
 }
 
 /** Whether the query is for failures only; every status other than 200 is that of a failure. */

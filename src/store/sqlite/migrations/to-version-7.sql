@@ -151,6 +151,31 @@ END;
 CREATE TRIGGER sealed_record_removed AFTER DELETE ON sealed_records BEGIN
   UPDATE sizes SET entries = entries - 1, bytes = bytes - old.bytes WHERE name = 'records ' || old.kind;
 END;
+-- Values of dimensions that requests of an account have had (src/store/dimension-values.ts).
+CREATE TABLE dimension_values (
+  account_id TEXT NOT NULL,
+  dimension TEXT NOT NULL,
+  value TEXT NOT NULL,
+  requests INTEGER NOT NULL DEFAULT 0,
+  input_tokens INTEGER NOT NULL DEFAULT 0,
+  output_tokens INTEGER NOT NULL DEFAULT 0,
+  cost_nano_usd INTEGER NOT NULL DEFAULT 0,
+  first_at_ms REAL,
+  last_at_ms REAL,
+  ended_at_ms REAL,
+  expires_at_ms REAL NOT NULL,
+  UNIQUE (account_id, dimension, value)
+);
+CREATE INDEX dimension_values_by_end ON dimension_values (expires_at_ms);
+CREATE INDEX dimension_values_of_account ON dimension_values (account_id, dimension, expires_at_ms);
+CREATE TRIGGER dimension_value_added AFTER INSERT ON dimension_values BEGIN
+  INSERT INTO sizes VALUES ('values of ' || new.account_id || ' ' || new.dimension, 1, 0)
+    ON CONFLICT (name) DO UPDATE SET entries = entries + 1;
+END;
+CREATE TRIGGER dimension_value_removed AFTER DELETE ON dimension_values BEGIN
+  UPDATE sizes SET entries = entries - 1 WHERE name = 'values of ' || old.account_id || ' ' || old.dimension;
+  DELETE FROM sizes WHERE name = 'values of ' || old.account_id || ' ' || old.dimension AND entries <= 0;
+END;
 -- The totals of keys with errors and tokens; migrate.ts adds the sums by property.
 DROP INDEX usage_days_by_key;
 CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms, model, requests, errors, input_tokens,

@@ -1,0 +1,103 @@
+/**
+ * Runs: the values of the dimension `run`. What a run has used and what is left of its limits, and the end of
+ * one, for the admin API and the command.
+ */
+import type { Account, Identity } from '../../accounts/account.js'
+import { entryOf, type Actor } from '../../accounts/changes/decide.js'
+import { accountPart } from '../../accounts/authentication/authentication-result.js'
+import { byMember } from '../../base/limit-members.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
+import type { Config } from '../../config/config.js'
+import type { DimensionConfig } from '../../config/schema/dimensions-schema.js'
+import { usd } from '../../ledger/export-columns.js'
+import { dimensionSubject, limitDemandsOf, Rules } from '../../limits/find-limits.js'
+import { LIMIT_NAMES } from '../../limits/limit-refusal.js'
+import type { AuditEntry } from '../../store/audit-trail.js'
+import type { ValueName, ValueRecord } from '../../store/dimension-values.js'
+import type { Store } from '../../store/store.js'
+
+/** The dimension whose values are runs. */
+const RUN = 'run'
+
+/** The dimension of runs; null if the configuration has none. */
+export function runDimension({ dimensions }: Pick<Config, 'dimensions'>): DimensionConfig | null {
+  return dimensions.find(({ name }) => name === RUN) ?? null
+}
+
+/** The name of a run of an account. */
+export function runName({ id }: Account, run: string): ValueName {
+  return { accountId: id, dimension: RUN, value: run }
+}
+
+/** Whether a text may be a run. */
+export function isRun(text: string): boolean {
+  return Array.from(text).length <= 128 && !/\p{Cc}/u.test(text)
+}
+
+/** A run as the admin API and the command show it. */
+export async function shownRun(
+  store: Pick<Store, 'ledger'>,
+  config: Pick<Config, 'limits' | 'plans' | 'dimensions'>,
+  { account, run, record }: { readonly account: Account; readonly run: string; readonly record: ValueRecord },
+): Promise<JsonObject> {
+  const { requests, inputTokens, outputTokens, costNanoUsd } = record
+  const { firstAtMs, lastAtMs, endedAtMs } = record
+  return {
+    account: account.name,
+    run,
+    state: endedAtMs === null ? 'live' : 'ended',
+    requests,
+    input_tokens: inputTokens,
+    output_tokens: outputTokens,
+    cost_nano_usd: costNanoUsd,
+    cost_usd: usd(costNanoUsd),
+    limits: await limitsOfRun(store, config, account, run),
+    first_at: timeText(firstAtMs),
+    last_at: timeText(lastAtMs),
+    ended_at: timeText(endedAtMs),
+  }
+}
+
+const COUNTS = byMember('kind', ({ counts }) => counts)
+
+/** The limits of the run that do not depend on the model or upstream of a request. */
+async function limitsOfRun(
+  { ledger }: Pick<Store, 'ledger'>,
+  config: Pick<Config, 'limits' | 'plans' | 'dimensions'>,
+  account: Account,
+  run: string,
+): Promise<JsonValue[]> {
+  const identity: Identity = {
+    ...{ keyId: '', ...accountPart(account, []), digest: null, expiresAtMs: null, models: null },
+    ...{ allowTools: null, limits: null, labels: {}, dimensions: { [RUN]: run } },
+  }
+  const none = { model: '', strippedModel: '', modelName: '', upstream: '' }
+  const limits = new Rules(config)
+    .of({ identity, ...none })
+    .filter(({ subject }) => subject.startsWith(dimensionSubject(RUN)))
+  const demands = limitDemandsOf(limits, { tokens: 0, mostTokens: 0, nanoUsd: 0 }).map(({ demand }) => demand)
+  const states = await ledger.limitStates(account.id, demands)
+  return demands.map(({ kind, subject }, at) => {
+    const { limit = 0, remaining = 0 } = states[at] ?? {}
+    const left = Math.max(0, Math.min(limit, Math.floor(remaining)))
+    const unit = COUNTS[kind] === 'usd' ? 1e9 : 1
+    return {
+      limit: `${subject} ${LIMIT_NAMES[kind]}`,
+      amount: limit / unit,
+      used: (limit - left) / unit,
+      remaining: left / unit,
+    }
+  })
+}
+
+/** The entry of the audit trail for the end of a run. */
+export function runEndEntry(nowMs: number, actor: Actor, { id }: Account, run: string): AuditEntry {
+  return entryOf(nowMs, actor, {
+    ...{ accountId: id, action: 'run.end', target: run, detail: `run ${run}` },
+    ...{ before: { state: 'live' }, after: { state: 'ended' } },
+  })
+}
+
+function timeText(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
+}

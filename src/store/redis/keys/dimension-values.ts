@@ -1,0 +1,100 @@
+/**
+ * The values of dimensions in Redis: for each a hash of its counts, and for each dimension of an account the
+ * values by the time until which they are kept. Both are in the slot of the account.
+ */
+import type {
+  DimensionValues,
+  ValueBounds,
+  ValueName,
+  ValueRecord,
+  ValueState,
+  ValueUse,
+} from '../../dimension-values.js'
+import { valueDigest } from '../../value-digest.js'
+import type { RedisEngine } from '../connection/redis-engine.js'
+import { listOf } from '../connection/parse-replies.js'
+import { loadScript } from '../connection/script.js'
+import { groupBy } from '../ledger/ledger-keys.js'
+
+const CLAIM = loadScript('records/claim-value')
+const ADD = loadScript('records/add-value-use')
+const END = loadScript('records/end-value')
+/** Uses of one command. */
+const AT_ONCE = 64
+
+/** The values of a store. */
+export class RedisDimensionValues implements DimensionValues {
+  private readonly engine: RedisEngine
+
+  constructor(engine: RedisEngine) {
+    this.engine = engine
+  }
+
+  async claim(name: ValueName, { maxValues, keepMs }: ValueBounds, nowMs: number): Promise<ValueState> {
+    const args = [name.value, Math.floor(nowMs), maxValues, keepMs]
+    const answer = await this.engine.lookups.run('finding a value', CLAIM, { keys: keysOf(name), args })
+    const [hasPlace, endedAtMs] = listOf(answer)
+    return { hasPlace: hasPlace === 1, endedAtMs: timeOf(endedAtMs) }
+  }
+
+  async add(uses: readonly ValueUse[]): Promise<void> {
+    for (const own of groupBy(uses, ({ accountId }) => accountId).values()) {
+      for (let from = 0; from < own.length; from += AT_ONCE)
+        await this.addSome(own.slice(from, from + AT_ONCE))
+    }
+  }
+
+  async find(name: ValueName, nowMs: number): Promise<ValueRecord | null> {
+    const what = 'reading a value'
+    const [values = '', record = ''] = keysOf(name)
+    const [ends, fields] = await Promise.all([
+      this.engine.admin.send(what, 'zscore', [values, name.value]),
+      this.engine.admin.send(what, 'hmget', [record, ...FIELDS]),
+    ])
+    return ends === null || Number(ends) <= nowMs ? null : recordIn(fields)
+  }
+
+  async end(name: ValueName, keepMs: number, nowMs: number): Promise<ValueRecord> {
+    const what = 'ending a value'
+    const args = [name.value, Math.floor(nowMs), keepMs, this.engine.channel, valueDigest(name)]
+    return recordIn(await this.engine.changes.runDurably(what, END, { keys: keysOf(name), args }))
+  }
+
+  sweep(): Promise<number> {
+    return Promise.resolve(0)
+  }
+
+  /** Those of one account, whose keys are in one slot. */
+  private async addSome(uses: readonly ValueUse[]): Promise<void> {
+    const args = uses.flatMap((use) => {
+      const { value, keepMs, atMs, requests, inputTokens, outputTokens, costNanoUsd } = use
+      return [value, Math.floor(atMs), keepMs, requests, inputTokens, outputTokens, costNanoUsd]
+    })
+    await this.engine.admin.run('counting the use of values', ADD, { keys: uses.flatMap(keysOf), args })
+  }
+}
+
+/** In the order of `recordIn`. */
+const FIELDS = ['requests', 'input', 'output', 'cost', 'first', 'last', 'ended']
+
+function recordIn(fields: unknown): ValueRecord {
+  const [requests, input, output, cost, first, last, ended] = listOf(fields)
+  return {
+    requests: Number(requests ?? 0),
+    inputTokens: Number(input ?? 0),
+    outputTokens: Number(output ?? 0),
+    costNanoUsd: Number(cost ?? 0),
+    firstAtMs: timeOf(first),
+    lastAtMs: timeOf(last),
+    endedAtMs: timeOf(ended),
+  }
+}
+
+function timeOf(text: unknown): number | null {
+  return text === null || text === undefined || text === '' ? null : Number(text)
+}
+
+function keysOf({ accountId, dimension, value }: ValueName): string[] {
+  const own = `sluice:{${accountId}}`
+  return [`${own}:values:${dimension}`, `${own}:value:${dimension}:${value}`]
+}
