@@ -2,7 +2,7 @@
 import { parentPort } from 'node:worker_threads'
 import { Lru } from '../base/lru.js'
 import type { Steps } from '../base/steps.js'
-import type { Verdict } from './verdict.js'
+import { TextTooLarge, type Verdict } from './verdict.js'
 import type { RuleSearch, SearchMessage, SearchResult } from './rule-searches.js'
 import { ruleSetOf, type RuleSet } from './rules/rule-set.js'
 import { boundedSteps, verdictSteps } from './whole-texts.js'
@@ -60,10 +60,15 @@ function isFinished({ id, search, steps }: Job): boolean {
     }
     return false
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    parentPort?.postMessage({ id, verdict: { kind: 'failed', reason }, indexes: [] } satisfies SearchResult)
+    const verdict = failureOf(error)
+    parentPort?.postMessage({ id, verdict, indexes: [] } satisfies SearchResult)
     return true
   }
+}
+
+function failureOf(error: unknown): SearchResult['verdict'] {
+  if (error instanceof TextTooLarge) return { kind: 'too large' }
+  return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) }
 }
 
 function post(id: number, { parts }: RuleSearch, verdict: Verdict): void {

@@ -4,7 +4,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { programFile } from '../config/package-file.js'
-import { GuardError, type Part, type Verdict } from './verdict.js'
+import { GuardError, TextTooLarge, type Part, type Verdict } from './verdict.js'
 import type { RuleUse } from './whole-texts.js'
 
 /** A search for the thread. */
@@ -25,7 +25,8 @@ export interface SearchMessage {
 /** The message of the thread. Only texts that were masked are sent back. */
 export interface SearchResult {
   readonly id: number
-  readonly verdict: Verdict | { readonly kind: 'failed'; readonly reason: string }
+  readonly verdict:
+    Verdict | { readonly kind: 'failed'; readonly reason: string } | { readonly kind: 'too large' }
   /** Of a masked text, its index. */
   readonly indexes: readonly number[]
 }
@@ -128,6 +129,7 @@ class RuleSearches {
     if (job === undefined) return
     const { parts } = job.search
     if (verdict.kind === 'failed') job.reject(new GuardError(verdict.reason))
+    else if (verdict.kind === 'too large') job.reject(new TextTooLarge(null))
     else if (verdict.kind !== 'mask') job.resolve(verdict)
     else {
       const texts = parts.map(({ text }) => text)

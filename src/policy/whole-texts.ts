@@ -2,7 +2,7 @@
 import type { GuardrailConfig } from '../config/schema/guardrails-schema.js'
 import type { Steps } from '../base/steps.js'
 import { judgedArguments } from './json-strings.js'
-import { GuardError, PASS, type Part, type Verdict } from './verdict.js'
+import { GuardError, PASS, TextTooLarge, type Part, type Verdict } from './verdict.js'
 import type { RuleSet } from './rules/rule-set.js'
 import { ScanLists, TextScan } from './rules/text-scan.js'
 
@@ -77,6 +77,8 @@ export function* verdictSteps(
 
 /** Work for each text besides that for its code units, as code units. */
 const TEXT_UNITS = 16
+/** Masked texts are longer than all texts so far by at most their length and this. */
+const MAX_GROWTH_UNITS = 262_144
 
 /** Scans whole texts by own rules. */
 export class WholeTexts {
@@ -88,6 +90,9 @@ export class WholeTexts {
   private lists: ScanLists | null = null
   /** Since the last step: many short texts take as long as a large one. */
   private units = 0
+  private textUnits = 0
+  /** By how much masked texts are longer. */
+  private grownUnits = 0
 
   constructor(rules: RuleSet, action: GuardrailConfig['action'], limit: number) {
     this.rules = rules
@@ -111,9 +116,23 @@ export class WholeTexts {
     if (candidates === null || (this.found && mode === 'find')) return text
     this.lists ??= new ScanLists(rules)
     const scan = new TextScan(rules, { mode, limit, candidates, lists: this.lists })
-    const masked = yield* scan.steps(text, true)
+    const masked = yield* this.bounded(scan, text)
     this.rule ??= scan.found
+    this.grownUnits += Math.max(0, masked.length - text.length)
     return masked
+  }
+
+  /** What replaces short matches may be many times as long. */
+  private *bounded(scan: TextScan, text: string): Steps<string> {
+    this.textUnits += text.length
+    const mostUnits = text.length + MAX_GROWTH_UNITS + this.textUnits - this.grownUnits
+    const steps = scan.steps(text, true)
+    for (;;) {
+      const { done, value } = steps.next()
+      if ((done === true ? value.length : scan.readyUnits) > mostUnits) throw new TextTooLarge(null)
+      if (done === true) return value
+      yield
+    }
   }
 
   get found(): boolean {

@@ -4,7 +4,8 @@
  */
 import t from 'tap'
 import { atOnce, type Steps } from '../../src/base/steps.js'
-import { boundedSteps } from '../../src/policy/whole-texts.js'
+import { ruleSetOf } from '../../src/policy/rules/rule-set.js'
+import { boundedSteps, verdictSteps } from '../../src/policy/whole-texts.js'
 
 const NOTHING: Steps<undefined>[] = []
 const NEVER = new AbortController().signal
@@ -28,6 +29,19 @@ void t.test('many short parts share the time of a whole reply', (t) => {
   }, /its rules took too long/)
   t.ok(parts >= 5 && parts <= 12, `${parts} parts`)
   t.throws(() => atOnce(boundedSteps(busy(0), time, NEVER)), /took too long/, 'and no other is judged')
+  t.end()
+})
+
+void t.test('texts that masking would make many times as long are refused', (t) => {
+  const rules = ruleSetOf('a-rule-with-a-long-name', ['zq'])
+  const judge = (texts: readonly string[]) => {
+    const parts = texts.map((text) => ({ text, isJson: false }))
+    return atOnce(verdictSteps(rules, parts, { action: 'mask', limit: 8_192 }))
+  }
+  t.match(judge(['zq '.repeat(5_000)]), { kind: 'mask' }, 'a short one')
+  t.match(judge([`${'words '.repeat(200_000)}${'zq '.repeat(5_000)}`]), { kind: 'mask' }, 'few matches')
+  t.throws(() => judge(['zq '.repeat(200_000)]), /text is too large/, 'one text')
+  t.throws(() => judge(Array.from({ length: 100_000 }, () => 'zq zq')), /text is too large/, 'many texts')
   t.end()
 })
 

@@ -96,6 +96,7 @@ export async function judgedCall(
     })
     x.cancellation.check()
     if (texts === null) held.free(textBytes)
+    else held.take(Math.max(0, maskedBytes(texts) - textBytes))
     const judged = texts === null ? call : await rewritten(call, texts)
     const { plugins } = x.generation
     const isObserved = plugins !== null && plugins.observes
@@ -105,6 +106,16 @@ export async function judgedCall(
   } finally {
     notes.requestMs = performance.now() - beganMs
   }
+}
+
+/** The memory of the texts that were masked. */
+function maskedBytes({ before, after }: JudgedTexts): number {
+  return after.reduce((sum, text, at) => sum + (text === before[at] ? 0 : stringBytes(text)), 0)
+}
+
+/** V8 stores a string with any character outside Latin-1 at two bytes a character. */
+function stringBytes(text: string): number {
+  return text.length * (/[\u0100-\uffff]/.test(text) ? 2 : 1)
 }
 
 /** The call with the judge of its replies. */
@@ -163,7 +174,7 @@ async function rewritten(call: Call, { before, after }: JudgedTexts): Promise<Ca
   const body = { ...call.body }
   for (const member of JUDGED_MEMBERS) {
     const value = body[member]
-    if (value !== undefined) body[member] = replaced(value, member, masked)
+    if (value !== undefined) body[member] = replaced(value, '', masked)
   }
   try {
     const own = await readAgain(call, Buffer.from(stringifyExact(body)))
@@ -177,17 +188,19 @@ async function rewritten(call: Call, { before, after }: JudgedTexts): Promise<Ca
   }
 }
 
-function replaced(value: JsonValue, member: string, masked: ReadonlyMap<string, string>): JsonValue {
+/** `member` is null inside a JSON value of a call, which is looked up as a whole: once, whatever is in it. */
+function replaced(value: JsonValue, member: string | null, masked: ReadonlyMap<string, string>): JsonValue {
   if (typeof value === 'string') return masked.get(value) ?? value
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((item) => replaced(item, '', masked))
-  if (VALUE_MEMBERS.has(member)) {
+  if (Array.isArray(value)) return value.map((item) => replaced(item, member === null ? null : '', masked))
+  const isValue = member !== null && VALUE_MEMBERS.has(member)
+  if (isValue) {
     const next = masked.get(stringifyExact(value))
     if (next !== undefined) return parseExact(next)
   }
   const next: JsonObject = {}
   for (const [key, inner] of Object.entries(value)) {
-    next[key] = inner === undefined ? inner : replaced(inner, key, masked)
+    next[key] = inner === undefined ? inner : replaced(inner, isValue || member === null ? null : key, masked)
   }
   return next
 }
@@ -196,7 +209,7 @@ function replaced(value: JsonValue, member: string, masked: ReadonlyMap<string, 
 function pathOf(body: JsonObject, text: string): string | undefined {
   for (const member of JUDGED_MEMBERS) {
     const value = body[member]
-    const path = value === undefined ? null : pathIn(value, member, { member, text })
+    const path = value === undefined ? null : pathIn(value, member, { member: '', text })
     if (path !== null) return path
   }
   return undefined
@@ -205,24 +218,25 @@ function pathOf(body: JsonObject, text: string): string | undefined {
 function pathIn(
   value: JsonValue,
   path: string,
-  of: { readonly member: string; readonly text: string },
+  of: { readonly member: string | null; readonly text: string },
 ): string | null {
   const { member, text } = of
   if (typeof value === 'string') return value === text ? path : null
   if (typeof value !== 'object' || value === null) return null
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
-      const found = pathIn(item, `${path}[${index}]`, { member: '', text })
+      const found = pathIn(item, `${path}[${index}]`, { member: member === null ? null : '', text })
       if (found !== null) return found
     }
     return null
   }
-  if (VALUE_MEMBERS.has(member) && stringifyExact(value) === text) return path
+  const isValue = member !== null && VALUE_MEMBERS.has(member)
+  if (isValue && stringifyExact(value) === text) return path
   for (const [key, inner] of Object.entries(value)) {
     if (inner === undefined) continue
     // The path of a part, not of its text.
     const at = key === 'text' && path.endsWith(']') && isObject(value) ? path : `${path}.${key}`
-    const found = pathIn(inner, at, { member: key, text })
+    const found = pathIn(inner, at, { member: isValue || member === null ? null : key, text })
     if (found !== null) return found
   }
   return null

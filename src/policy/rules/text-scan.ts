@@ -164,6 +164,11 @@ export class TextScan {
     else if (!starts.isEmpty) this.found = rules.onlyName
   }
 
+  /** Code units that are released and not taken. */
+  get readyUnits(): number {
+    return this.ready.length
+  }
+
   /** What was not taken: masked as far unchanged released, then the text unchanged. */
   get rest(): string {
     return this.ready.text + this.text.slice(this.copied - this.base)
@@ -463,11 +468,14 @@ const MAX_FRAGMENTS = 4_096
 
 /** A text that is made of many fragments. */
 export class Fragments {
+  /** Code units. */
+  length = 0
   private fragments: string[] = []
   private readonly joined: string[] = []
 
   add(fragment: string): void {
     if (fragment === '') return
+    this.length += fragment.length
     this.fragments.push(fragment)
     if (this.fragments.length < MAX_FRAGMENTS) return
     this.joined.push(this.fragments.join(''))
@@ -480,6 +488,7 @@ export class Fragments {
 
   take(): string {
     const { text } = this
+    this.length = 0
     this.joined.length = 0
     this.fragments = []
     return text
