@@ -128,15 +128,16 @@ export async function guardObjects(
   }
 }
 
-/** Throws for a path with a model, project or location that the client must not choose. */
+/** Throws for a path with a model, project, location or service that the client must not choose. */
 function assertOwnPath(
   segments: readonly string[],
-  { rules }: Pick<NativeCall, 'rules'>,
+  { rules, url }: Pick<NativeCall, 'rules' | 'url'>,
   { cloud, named }: { readonly cloud: CloudRules; readonly named: NamedObject },
 ): void {
   const { config, namesModel } = cloud
   const foreign = foreignPart(segments, {
     config,
+    base: url.pathname.split('/').slice(1, -segments.length),
     namesModel,
     isNamed: (at) => isNamedByRule(rules, at, segments.length),
     byNumber: named.id !== null && config.native.sharing === 'account',

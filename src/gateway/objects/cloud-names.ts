@@ -1,8 +1,9 @@
 /**
- * Models, projects and locations that a request names to a cloud: the cloud opens them with the gateway's
- * identity, which may do more than a client should. A client may name the cloud's public models; any other
- * model, such as an inference profile, a prompt or an endpoint, only if the configuration names it for the
- * upstream; and of projects only the upstream's own. Pure.
+ * Models, projects, locations and services that a request names to a cloud: the cloud opens them with the
+ * gateway's identity, which may do more than a client should. A client may name the cloud's public models;
+ * any other model, such as an inference profile, a prompt or an endpoint, only if the configuration names it
+ * for the upstream; of projects only the upstream's own; and no service that runs what the operator has made,
+ * such as a guardrail or an agent. Pure.
  *
  * Sources: botocore 1.44.5 `bedrock-runtime` (`modelId`), Vertex AI's REST reference, read 2026-11-29.
  */
@@ -77,12 +78,14 @@ export function isPublicModel(model: string, cloud: Cloud, at: Located): boolean
 
 /** The part of a path that a rule must name itself; null if there is none. */
 export interface ForeignPart {
-  readonly what: 'model' | 'project' | 'location'
+  readonly what: 'model' | 'project' | 'location' | 'service'
   readonly name: string
 }
 
 /** What decides about a path. */
 interface PathRules {
+  /** Segments of the upstream's address before it. */
+  readonly base: readonly string[]
   /** Whether a rule of `native` names the segment itself, which opens it to every key. */
   readonly isNamed: (at: number) => boolean
   readonly namesModel: (model: string) => boolean
@@ -90,12 +93,13 @@ interface PathRules {
   readonly byNumber: boolean
 }
 
-/** The model, project or location of a path that clients must not choose; null if there is none. */
+/** The model, project, location or service of a path that clients must not choose; null if there is none. */
 export function foreignPart(
   segments: readonly string[],
-  { config, isNamed, namesModel, byNumber }: PathRules & { readonly config: Located },
+  { config, base, isNamed, namesModel, byNumber }: PathRules & { readonly config: Located },
 ): ForeignPart | null {
   const cloud = cloudOf(config)
+  if (cloud === null) return null
   const own = scopeOf(config)
   for (const [at, name] of segments.entries()) {
     const before = segments[at - 1]
@@ -108,5 +112,54 @@ export function foreignPart(
       return { what: 'location', name }
     }
   }
-  return null
+  const whole = [...base, ...segments]
+  const at = serviceAt(whole, cloud)
+  const name = whole[at] ?? ''
+  const isOpened = (index: number): boolean => index < base.length || isNamed(index - base.length)
+  if (isOpened(at) || name === '') return null
+  if (cloud === 'vertex' && name === ENDPOINTS) {
+    const [id = ''] = (whole[at + 1] ?? '').split(':')
+    const resource = `${ENDPOINTS}/${id}`
+    const isKnown =
+      id === OPENAI_ENDPOINT ||
+      isOpened(at + 1) ||
+      namesModel(resource) ||
+      namesModel([...whole.slice(whole.indexOf('projects'), at), resource].join('/'))
+    return isKnown ? null : { what: 'model', name: resource }
+  }
+  return SERVICES[cloud].has(name) ? null : { what: 'service', name }
+}
+
+const ENDPOINTS = 'endpoints'
+/** Chat completions of Vertex AI, for the models of all publishers. */
+const OPENAI_ENDPOINT = 'openapi'
+
+/** Services that run models or keep what requests make. Others may use what the operator has made. */
+const SERVICES: Readonly<Record<Cloud, ReadonlySet<string>>> = {
+  bedrock: new Set([
+    ...[
+      'anthropic',
+      'async-invoke',
+      'batches',
+      'chat',
+      'embeddings',
+      'files',
+      'foundation-models',
+      'messages',
+    ],
+    ...['model', 'model-invocation-job', 'model-invocation-jobs', 'models', 'openai', 'responses'],
+  ]),
+  vertex: new Set(['batchPredictionJobs', 'cachedContents', 'operations', 'publishers', 'ws']),
+  azure: new Set(['anthropic', 'models', 'openai', 'providers']),
+}
+
+/** The index of the segment that names the service. */
+function serviceAt(segments: readonly string[], cloud: Cloud): number {
+  if (cloud === 'vertex') {
+    const location = segments.indexOf('locations')
+    if (location >= 0) return location + 2
+    const project = segments.indexOf('projects')
+    if (project >= 0) return project + 2
+  }
+  return segments.findIndex((segment) => segment !== 'upload' && !/^v\d[a-z0-9]*$/.test(segment))
 }

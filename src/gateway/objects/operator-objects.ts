@@ -238,7 +238,9 @@ export function refusedPath(
   const way =
     what === 'model'
       ? 'no route, price or model list of the upstream names it'
-      : `it is not the ${what} of the upstream`
+      : what === 'service'
+        ? 'it may run what the operator has made at the upstream'
+        : `it is not the ${what} of the upstream`
   const message = `${cloud} would open the ${what}${shown} of the path with the gateway's identity: ${way} '${config.name}', nor does a rule of its native paths.`
   return new GatewayError('untranslatable', message)
 }

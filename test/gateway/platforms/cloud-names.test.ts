@@ -1,6 +1,6 @@
 /**
- * Goal: a client names models, projects, locations and caches of a cloud only if they are public, or
- * the configuration names them; also in the messages of a native WebSocket, of which none that is refused
+ * Goal: a client names models, projects, locations, caches and services of a cloud only if they are public,
+ * or the configuration names them; also in the messages of a native WebSocket, of which none that is refused
  * reaches the cloud.
  * Method: a gateway in front of a server that records requests and messages.
  */
@@ -87,6 +87,92 @@ void t.test('Bedrock: a route names a model', async (t) => {
   }
   t.equal(cloud.requests.length, 1)
 })
+
+const CLOUDS: Readonly<Record<string, { settings: string; refused: string[]; served: string[] }>> = {
+  bedrock: {
+    settings: BEDROCK,
+    refused: [
+      ...[
+        'guardrail/g1/version/1/apply',
+        'agents/a1/agentAliases/x/sessions/s1/text',
+        'knowledgebases/k1/retrieve',
+      ],
+      ...['retrieveAndGenerate', 'flows/f1/aliases/a1', 'rerank', 'optimize-prompt', 'sessions', 'v1/agents'],
+      ...['generateQuery', 'tagResource', 'prompts', 'inlineAgents/s1', 'imported-models'],
+    ],
+    served: ['model/amazon.nova-lite-v1:0/converse', 'openai/v1/chat/completions', 'v1/messages', 'open/x1'],
+  },
+  vertex: {
+    settings: VERTEX,
+    refused: [
+      ...[
+        'reasoningEngines/1:query',
+        'ragCorpora/1:query',
+        'ragCorpora',
+        'datasets',
+        'customJobs',
+        'models/1:copy',
+      ],
+      ...[
+        'endpoints/1:predict',
+        'endpoints/1:generateContent',
+        'extensions/1:execute',
+        'featureOnlineStores/1',
+      ],
+      ...[
+        'indexEndpoints/1:findNeighbors',
+        'tuningJobs',
+        'exampleStores/1:searchExamples',
+        'templates/1:sanitize',
+      ],
+    ].map((service) => `v1/projects/acme/locations/global/${service}`),
+    served: [
+      'v1/projects/acme/locations/global/publishers/google/models/gemini-2.5-pro:generateContent',
+      ...['v1/projects/acme/locations/global/endpoints/openapi/chat/completions', 'open/x1'],
+      'v1/publishers/google/models/gemini-2.5-pro:generateContent',
+    ],
+  },
+  azure: {
+    settings: AZURE,
+    refused: [
+      ...['agents', 'agents/v1.0/threads', 'api/projects/p1/agents', 'api/projects/p1/indexes/i1/versions/1'],
+      ...[
+        'contentsafety/text:analyze',
+        'language/:analyze-text',
+        'knowledgebases/k1/retrieve',
+        'indexes/i1/docs',
+      ],
+    ],
+    served: [
+      'openai/v1/chat/completions',
+      'openai/deployments/d1/chat/completions',
+      'anthropic/v1/messages',
+      'open/x1',
+    ],
+  },
+}
+
+for (const sharing of ['account', 'shared']) {
+  void t.test(`${sharing}: native access calls no service of the operator`, async (t) => {
+    for (const [name, { settings, refused, served }] of Object.entries(CLOUDS)) {
+      const rules = `native: ['POST /*', 'GET /*', 'POST /open/*'], native_usd_per_request: 0, native_sharing: ${sharing}`
+      const { cloud, gateway } = await startCloud(t, '*', `${settings}, ${rules}`)
+      const headers = { authorization: `Bearer ${gateway.secret}` }
+      for (const path of refused) {
+        const posted = await post(gateway, `/native/cloud/${path}`, {})
+        t.ok([400, 404].includes(posted.status), `${name}, POST ${path}: ${posted.status} ${posted.text}`)
+        if (sharing === 'shared') t.match(posted, { status: 400, text: /with the gateway's identity/ }, path)
+        const read = await fetch(`${gateway.origin}/native/cloud/${path}`, { headers })
+        t.ok([400, 404].includes(read.status), `${name}, GET ${path}: ${read.status}`)
+      }
+      t.equal(cloud.requests.length, 0, `${name}: nothing is sent`)
+      if (sharing === 'account') continue
+      for (const path of served) {
+        t.match(await post(gateway, `/native/cloud/${path}`, CONVERSE), { status: 200 }, `${name}, ${path}`)
+      }
+    }
+  })
+}
 
 const VERTEX_NATIVE = `${VERTEX}, native_usd_per_request: 0, native: ['POST /v1/*', 'GET /v1/*', 'POST /v1/projects/open/locations/*', 'GET /ws/google.cloud.aiplatform.v1.LlmBidiService/BidiGenerateContent']`
 const scope = (project: string, location = 'global') => `projects/${project}/locations/${location}`
