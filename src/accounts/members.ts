@@ -97,6 +97,37 @@ export async function changeUser(
   return changed
 }
 
+/**
+ * Frees the user of its identity at an identity provider, and ends its sessions and links; null if the user
+ * does not exist. A user who is bound to none stays as it is.
+ */
+export async function unbindUser(
+  store: Pick<Store, 'users' | 'signInTokens'>,
+  userId: string,
+  audit: UserChange['audit'],
+): Promise<User | null> {
+  const known = await store.users.byId(userId)
+  if (known === null) return null
+  if (known.subject === undefined) return known
+  const freed = { issuer: null, subject: null, groupRole: null }
+  const user = await store.users.change(userId, freed, (before, after) =>
+    audit(before, after).map((entry) => ({
+      ...entry,
+      detail: `${before.email}: ${before.issuer ?? ''} ${before.subject ?? ''}`,
+    })),
+  )
+  await endSignIns(store, userId)
+  return user
+}
+
+/** Ends the sessions, device tokens and links of a user. */
+export async function endSignIns(
+  { signInTokens }: Pick<Store, 'signInTokens'>,
+  userId: string,
+): Promise<void> {
+  for (const kind of ['session', 'device', 'reset'] as const) await signInTokens.end(kind, userId, null)
+}
+
 /** An identity of an identity provider, with the address that the provider has verified. */
 interface BoundIdentity {
   readonly issuer: string

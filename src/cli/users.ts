@@ -5,12 +5,12 @@
 import { GATEWAY_ROLES, roleOf, type GatewayRole, type User } from '../accounts/account.js'
 import { gatewayRoleOf, userState } from '../accounts/address-proof.js'
 import { userChange } from '../accounts/changes/audit-text.js'
-import { changeUser, createUser } from '../accounts/members.js'
+import { changeUser, createUser, endSignIns, unbindUser } from '../accounts/members.js'
 import { hashPassword, newPassword } from '../accounts/password.js'
 import type { JsonObject } from '../base/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { userPages } from '../store/list-all.js'
-import type { Store, UserEdit } from '../store/store.js'
+import type { UserEdit } from '../store/store.js'
 import { commandEntry, PASSWORD_STDIN } from './accounts.js'
 import { configOption, declare, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
@@ -186,7 +186,7 @@ async function setPassword(
   await store.users.change(known.id, { passwordHash, unproven: null }, (before, after) => [
     userEntry(after, 'user.password', before),
   ])
-  await endSignIns(store, known)
+  await endSignIns(store, known.id)
   terminal.out(`${known.id} (${known.email}): new password`)
   if (isTyped) return 0
   terminal.out(`password  ${password}`)
@@ -202,17 +202,9 @@ async function unbind({ store, terminal }: StoreSession, email: string): Promise
     terminal.err(`sluice: "${email}" is bound to no identity of an identity provider`)
     return 1
   }
-  const detail = `${known.email}: ${known.issuer ?? ''} ${known.subject}`
-  await store.users.change(known.id, { issuer: null, subject: null, groupRole: null }, (before, after) => [
-    { ...userEntry(after, 'user.unbind', before), detail },
-  ])
-  await endSignIns(store, known)
+  await unbindUser(store, known.id, (before, after) => [userEntry(after, 'user.unbind', before)])
   terminal.out(`${known.id} (${known.email}): bound to no identity`)
   return 0
-}
-
-async function endSignIns({ signInTokens }: Pick<Store, 'signInTokens'>, { id }: User): Promise<void> {
-  for (const kind of ['session', 'device', 'reset'] as const) await signInTokens.end(kind, id, null)
 }
 
 async function typedPassword(terminal: StoreSession['terminal']): Promise<string> {

@@ -54,6 +54,7 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'POST /users': { email: 'z@example.com', role: 'auditor' },
   'PATCH /users/{id}': { disabled: false },
   'POST /users/{id}/invite': {},
+  'POST /users/{id}/unbind': {},
   'POST /configuration/{id}/rollback': { reason: 'errors doubled' },
   'PUT /views/{id}': { name: 'Most spend', url: '/keys?sort=-spend' },
 }

@@ -153,6 +153,7 @@ function requestFor({ path, method }: Row, { requestId, keys, team, guestId }: C
     '/accounts/{id}/limits/raise': team.id,
     '/users/{id}': guestId,
     '/users/{id}/invite': guestId,
+    '/users/{id}/unbind': guestId,
   }
   const bodies: Readonly<Record<string, JsonObject>> = {
     'PUT /members/{email}': { role: 'viewer' },

@@ -8,7 +8,7 @@ import {
 } from '../../../accounts/account.js'
 import { gatewayRoleOf, isUnproven, takesEffect, userState } from '../../../accounts/address-proof.js'
 import { memberChange, userChange } from '../../../accounts/changes/audit-text.js'
-import { changeUser, ensureUser, setMember } from '../../../accounts/members.js'
+import { changeUser, ensureUser, setMember, unbindUser } from '../../../accounts/members.js'
 import { GatewayError } from '../../../errors.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import { adminTurns } from '../../../base/turn-queue.js'
@@ -46,6 +46,12 @@ export function userRoutes(services: Services): Route[] {
       body: schema.userLinkBody,
       reply: schema.userLinkReply,
       handle: (request) => resend(services, request),
+    }),
+    signedRoute('POST', '/users/{id}/unbind', {
+      credential: 'admin',
+      body: schema.unbindUserBody,
+      reply: schema.userReply,
+      handle: (request) => unbind(services, request),
     }),
   ]
 }
@@ -208,6 +214,15 @@ async function resend(services: Services, request: SignedInRequest<unknown, unkn
   const account = first === undefined ? null : await store.accountById(first.accountId)
   const json: schema.UserLinkReply = { link: await newLink(services, request, { user, account }) }
   return { status: 201, json }
+}
+
+async function unbind(services: Services, request: SignedInRequest<unknown, unknown>): Promise<Reply> {
+  const user = await unbindUser(services.store, request.id, (before, after) => [
+    userEntry(services, request, 'user.unbind', before, after),
+  ])
+  if (user === null) throw notFound()
+  const json: schema.UserReply = { user: await rowOf(services, user) }
+  return { status: 200, json }
 }
 
 /** An entry for an action of an administrator on a user. */

@@ -68,6 +68,9 @@ export const userReply = z.strictObject({ user: userRow })
 export const userLinkBody = z.strictObject({})
 export const userLinkReply = z.strictObject({ link })
 
+/** `POST /users/{id}/unbind` with `{}` → `userReply`: another identity of the provider may get the user. */
+export const unbindUserBody = z.strictObject({})
+
 export type UserRow = z.output<typeof userRow>
 /** A page of users. */
 export type UsersReply = z.output<typeof usersReply>

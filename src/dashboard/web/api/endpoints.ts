@@ -65,6 +65,7 @@ interface Changes {
   'POST /users': [schema.InviteUserBody, schema.InvitedUserReply]
   'PATCH /users/{id}': [schema.ChangeUserBody, schema.UserReply]
   'POST /users/{id}/invite': [Record<string, never>, schema.UserLinkReply]
+  'POST /users/{id}/unbind': [Record<string, never>, schema.UserReply]
   'POST /members/{id}/invite': [Record<string, never>, schema.InviteReply]
   'DELETE /recordings/{id}': [undefined, schema.RecordingDeletedReply]
   'POST /configuration/{id}/rollback': [schema.RollbackBody, schema.RollbackReply]

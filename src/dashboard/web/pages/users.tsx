@@ -159,6 +159,7 @@ function RowMenu({ user, open }: { readonly user: UserRow; readonly open: OpenDi
     ...(email === me
       ? []
       : [
+          ...(provider === null ? [] : [{ label: 'Free from identity', choose: show(Unbind) }]),
           { label: 'Change role', choose: show(ChangeRole) },
           {
             label: state === 'disabled' ? 'Enable' : 'Disable',
@@ -234,6 +235,22 @@ function Resend({ user: { id, email, hasPassword }, onClose }: UserProps) {
       send={async () => {
         const { link } = await change('POST /users/{id}/invite', {}, id)
         return linkShown({ email, link, onClose })
+      }}
+      onClose={onClose}
+    />
+  )
+}
+
+function Unbind({ user: { id, email, provider }, onClose }: UserProps) {
+  return (
+    <Confirm
+      title={`Free ${email} from the identity?`}
+      description={`Signs ${email} out. The next identity of ${provider ?? 'the provider'} that proves the address becomes this user.`}
+      verb="Free from identity"
+      tone="danger"
+      send={async () => {
+        await change('POST /users/{id}/unbind', {}, id)
+        report(`${email} is bound to no identity.`)
       }}
       onClose={onClose}
     />
