@@ -19,6 +19,7 @@ import type { ProviderObject } from '../../store/provider-objects.js'
 import { parseOrNull } from '../../formats/wire/json/full-scan.js'
 import { estimateUse } from '../charges/estimate-max-cost.js'
 import { maxNanoUsd, maxTokens } from '../charges/refuse-unknown-cost.js'
+import { cloudOf } from '../objects/cloud-names.js'
 import { UsageScan, type ScannedUsage } from '../objects/usage-scan.js'
 import { assertToolAllowed, restrictsTools } from '../phases/permit-tools.js'
 import type { BatchSummary, BatchUse } from './batch-requests.js'
@@ -120,10 +121,19 @@ export function assertBatchAllowed(metered: Metered, { model, summaries, isUnrea
   if (!restrictsTools(target, rules)) return
   const unread = isUnread ? 'a file' : summaries.find((summary) => summary.unread !== null)?.unread
   if (unread === undefined || unread === null) return
+  const cloud = cloudOf(target.upstream.config)
+  if (isUnread && (cloud === 'vertex' || cloud === 'bedrock')) throw bucketJob()
   throw new GatewayError(
     'forbidden',
     `The gateway cannot check the requests of the batch (${unread}), and this API key may not use all tools and models, or has a budget: send requests of /v1/chat/completions, /v1/responses, /v1/completions, /v1/embeddings, /v1/messages or generateContent, in the body or in a file uploaded through this gateway (native_sharing: account).`,
   )
+}
+
+/** A job of a cloud reads its requests from a bucket, and writes their results to one. */
+function bucketJob(): GatewayError {
+  const message =
+    'The requests of this job are in a bucket, where the gateway cannot check and price them, and this API key may not use all tools and models, or has a budget: send them one by one, or use a key without these limits.'
+  return new GatewayError('forbidden', message)
 }
 
 /** Adds the place of a request to its error. */

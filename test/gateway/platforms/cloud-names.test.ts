@@ -11,6 +11,7 @@ import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { eventually } from '../../faults/scene.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+import { startRawUpstream } from '../../helpers/raw-upstream.js'
 import { AWS_AUTH, startCloud } from './capture.js'
 
 t.setTimeout(120_000)
@@ -173,6 +174,49 @@ for (const sharing of ['account', 'shared']) {
     }
   })
 }
+
+/** Jobs with a bucket that the upstream lists. */
+const JOBS: readonly (readonly [settings: string, path: string, body: object])[] = [
+  [
+    VERTEX,
+    'v1/projects/acme/locations/global/batchPredictionJobs',
+    {
+      model: 'publishers/google/models/gemini-2.5-pro',
+      inputConfig: { instancesFormat: 'jsonl', gcsSource: { uris: ['gs://jobs/in.jsonl'] } },
+      outputConfig: { predictionsFormat: 'jsonl', gcsDestination: { outputUriPrefix: 'gs://jobs/out' } },
+    },
+  ],
+  [
+    BEDROCK,
+    'model-invocation-job',
+    {
+      ...{ jobName: 'j', modelId: 'amazon.nova-lite-v1:0', roleArn: 'named' },
+      inputDataConfig: { s3InputDataConfig: { s3Uri: 's3://jobs/in.jsonl' } },
+      outputDataConfig: { s3OutputDataConfig: { s3Uri: 's3://jobs/out/' } },
+    },
+  ],
+]
+
+void t.test('a key with a budget starts no job whose requests are in a bucket', async (t) => {
+  const buckets = "allow_buckets: ['gs://jobs', 's3://jobs'], native_usd_per_request: 0"
+  for (const [settings, path, body] of JOBS) {
+    for (const [more, status] of [
+      ['limits: [{ scope: key, usd_per_day: 100 }]', 403],
+      ['', 200],
+    ] as const) {
+      const cloud = await startRawUpstream(t, () => ({ type: 'application/json', chunks: ['{}'] }))
+      const gateway = await startGateway(t, {
+        cloud: `base_url: '${cloud.origin}', ${settings}, ${buckets}, native: ['POST /${path}']`,
+        routes: "  - { model: '*', upstream: cloud }",
+        more,
+      })
+      const answer = await post(gateway, `/native/cloud/${path}`, body)
+      t.match(answer, { status }, `${path}: ${answer.text}`)
+      t.equal(cloud.requests.length, status === 200 ? 1 : 0)
+      if (status === 403) t.match(answer.text, /requests of this job are in a bucket.*budget/)
+    }
+  }
+})
 
 const VERTEX_NATIVE = `${VERTEX}, native_usd_per_request: 0, native: ['POST /v1/*', 'GET /v1/*', 'POST /v1/projects/open/locations/*', 'GET /ws/google.cloud.aiplatform.v1.LlmBidiService/BidiGenerateContent']`
 const scope = (project: string, location = 'global') => `projects/${project}/locations/${location}`
