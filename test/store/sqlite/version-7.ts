@@ -61,13 +61,16 @@ output_tokens, cost_nano_usd, first_content_ms, duration_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
 `
 
-/** Converts it. The view `entries` is the same. */
+/** Converts it. The view `entries` has no columns that version 8 added. */
 export function toVersion7(db: Connection): void {
   const row = db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'entries'").get()
   db.exec(`
     CREATE TABLE copy AS SELECT * FROM ledger_entries ORDER BY seq;
     ALTER TABLE copy DROP COLUMN id;
     ALTER TABLE copy DROP COLUMN is_failed;
+    ALTER TABLE copy DROP COLUMN dimensions;
+    ALTER TABLE copy DROP COLUMN program;
+    ALTER TABLE copy DROP COLUMN "user";
     DROP VIEW entries; DROP VIEW ledger_entries; DROP VIEW entry_ids;
     DROP TABLE entry_rows; DROP TABLE entry_kinds; DROP TABLE entry_texts;
     ${TABLE}
@@ -75,5 +78,5 @@ export function toVersion7(db: Connection): void {
     DROP TABLE copy;
     PRAGMA user_version = 7;
   `)
-  db.exec(textIn(row ?? {}, 'sql'))
+  db.exec(textIn(row ?? {}, 'sql').replace(' dimensions, program, "user",', ''))
 }
