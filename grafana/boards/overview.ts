@@ -4,29 +4,31 @@ import { board } from './board.js'
 import { query, rateBy, series, stat, statement, withExemplars } from './panels.js'
 import {
   COST,
+  FAILED,
   GATEWAY,
   GEN_AI,
+  joined,
   max,
   orNone,
   orZero,
   quantile,
   rate,
   REQUESTS,
+  SERVED,
   sum,
   UPSTREAM,
 } from './promql.js'
 import type { Row } from './rows.js'
 
-const FAILED = `${REQUESTS},status=~"5.."`
+const FAILED_REQUESTS = `${REQUESTS},${FAILED}`
+const SERVED_REQUESTS = `${REQUESTS},${SERVED}`
 const ALL_REQUESTS = sum(rate('sluice_requests_total', REQUESTS))
 const TO_PROVIDERS = { board: 'Providers', from: { upstream: 'upstream' } } as const
 
-/**
- * The share of requests with a 5xx reply over a window, as a multiple of the 0.1 % that the objective allows.
- */
+/** The share of requests that failed over a window, as a multiple of the 0.1 % that the objective allows. */
 function burn(window: string): string {
-  const failed = `sum(rate(sluice_requests_total{${FAILED}}[${window}])) or vector(0)`
-  return `(${failed}) / sum(rate(sluice_requests_total{${REQUESTS}}[${window}])) / 0.001`
+  const failed = `sum(rate(sluice_requests_total{${FAILED_REQUESTS}}[${window}])) or vector(0)`
+  return `(${failed}) / sum(rate(sluice_requests_total{${SERVED_REQUESTS}}[${window}])) / 0.001`
 }
 
 function figures(): Row['panels'] {
@@ -40,13 +42,17 @@ function figures(): Row['panels'] {
     }),
     stat({
       title: 'Success rate',
-      description: 'Requests without a 5xx reply. The objective is 99.9 %; yellow below it, red below 99 %.',
+      description:
+        'Requests that succeeded, of all but those that clients or limits made fail. A 429 of a provider and a cut stream are failures. The objective is 99.9 %; yellow below it, red below 99 %.',
       unit: 'percentunit',
       decimals: 2,
       max: 1,
       thresholds: { warn: 0.999, bad: 0.99, isFloor: true },
       queries: [
-        query(`1 - (${orZero(sum(rate('sluice_requests_total', FAILED)))}) / ${ALL_REQUESTS}`, 'Success'),
+        query(
+          `1 - (${orZero(sum(rate('sluice_requests_total', FAILED_REQUESTS)))}) / ${sum(rate('sluice_requests_total', SERVED_REQUESTS))}`,
+          'Success',
+        ),
       ],
       next: { board: 'Providers' },
       runbook: ['Availability below its objective'],
@@ -113,7 +119,7 @@ function traffic(): Row['panels'] {
     series({
       title: 'Error budget burn rate',
       description:
-        'Rate of 5xx replies as a multiple of the rate that the objective of 99.9 % allows. At 14.4 the error budget of 30 days is spent in two days, at 6 in five.',
+        'Rate of failures of providers and of the gateway as a multiple of the rate that the objective of 99.9 % allows. At 14.4 the error budget of 30 days is spent in two days, at 6 in five. A window that begins before the first sample has the time since then.',
       unit: 'short',
       thresholds: { warn: 6, bad: 14.4 },
       queries: [query(burn('5m'), '5 minutes'), query(burn('1h'), '1 hour'), query(burn('6h'), '6 hours')],
@@ -234,12 +240,10 @@ const MOST_VALUES = 15
 
 /** The values of all labels with the highest sums. */
 function topValues(expression: string, ...more: readonly string[]): string {
-  return orNone(
-    `topk(${MOST_VALUES}, ${sum(expression, 'label', 'value', ...more)})`,
-    'label',
-    'value',
-    ...more,
-  )
+  const top = `topk(${MOST_VALUES}, ${sum(expression, 'label', 'value', ...more)})`
+  const named = joined(top, { into: 'name', separator: ' ', of: ['label', 'value'] })
+  const whole = joined(named, { into: 'name', separator: ': ', of: ['name', ...more] })
+  return orNone(more.length === 0 ? named : whole, 'name')
 }
 
 function teamsAndApps(): Row['panels'] {
@@ -253,7 +257,7 @@ function teamsAndApps(): Row['panels'] {
       queries: [
         query(
           topValues(rate('sluice_label_requests_total', `${UPSTREAM},cause="provider"`), 'upstream'),
-          '{{label}} {{value}}: {{upstream}}',
+          '{{name}}',
         ),
       ],
       next: TO_PROVIDERS,
@@ -264,9 +268,7 @@ function teamsAndApps(): Row['panels'] {
       description:
         'Who spends: US dollars per hour, by the labels of keys that `metrics.labels` names. A model without a price costs nothing here.',
       unit: 'currencyUSD',
-      queries: [
-        query(topValues(`${rate('sluice_label_cost_usd_total', UPSTREAM)} * 3600`), '{{label}} {{value}}'),
-      ],
+      queries: [query(topValues(`${rate('sluice_label_cost_usd_total', UPSTREAM)} * 3600`), '{{name}}')],
       next: { board: 'Providers' },
       runbook: ['Label spends more'],
     }),
@@ -276,12 +278,7 @@ function teamsAndApps(): Row['panels'] {
         'Which teams or apps hit limits, and which kind, by the labels of keys that `metrics.labels` names.',
       unit: 'reqps',
       isStacked: true,
-      queries: [
-        query(
-          topValues(rate('sluice_label_limit_rejections_total', GATEWAY), 'kind'),
-          '{{label}} {{value}}: {{kind}}',
-        ),
-      ],
+      queries: [query(topValues(rate('sluice_label_limit_rejections_total', GATEWAY), 'kind'), '{{name}}')],
       runbook: ['Label refused by limits'],
     }),
   ]

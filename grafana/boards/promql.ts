@@ -20,6 +20,33 @@ export const BROKEN = 'end=~"truncated|malformed|upstream_timeout|upstream_error
 export const PROVIDER_FAILURE =
   'kind=~"upstream_unreachable|upstream_denied|upstream_busy|upstream_timeout|upstream_failed|upstream_truncated|upstream_malformed"'
 
+/** Outcomes of requests that failed because of a provider or of the gateway, as a regular expression. */
+const USERS_FAIL = [
+  'bug',
+  'store_unavailable',
+  'store_unconfirmed',
+  'archive_unavailable',
+  'cannot_listen',
+  'draining',
+  'overloaded',
+  'guardrail_unavailable',
+  'upstream_unconfigured',
+  'upstream_credential',
+  'identity_unavailable',
+  'upstream_denied',
+  'upstream_misconfigured',
+  'upstream_unreachable',
+  'upstream_busy',
+  'upstream_failed',
+  'upstream_malformed',
+  'upstream_truncated',
+  'upstream_timeout',
+].join('|')
+/** Requests that failed so, as a label matcher. */
+export const FAILED = `outcome=~"${USERS_FAIL}"`
+/** Requests that count for availability: neither clients nor limits have caused their outcome. */
+export const SERVED = `outcome=~"ok|${USERS_FAIL}"`
+
 /** Per-second rate of a counter over the interval that suits the graph. */
 export function rate(metric: string, selector: string): string {
   return `rate(${metric}{${selector}}[$__rate_interval])`
@@ -50,6 +77,11 @@ export function mean(histogram: string, selector: string, ...by: string[]): stri
   return `${sum(rate(`${histogram}_sum`, selector), ...by)} / ${sum(rate(`${histogram}_count`, selector), ...by)}`
 }
 
+/** The same expression over the whole range of the board, for tables. */
+export function inRange(expression: string): string {
+  return expression.replaceAll('$__rate_interval', '$__range')
+}
+
 /** Seconds until a time; 0 once it has passed. */
 export function timeLeft(timestamp: string): string {
   return `clamp_min(${timestamp} - time(), 0)`
@@ -70,4 +102,13 @@ export function orNone(expression: string, ...labels: readonly string[]): string
     'vector(0)',
   )
   return `${expression} or on() ${none}`
+}
+
+/** Gives the series a label that joins others, so that a legend is one text, also of a series at zero. */
+export function joined(
+  expression: string,
+  { into, separator, of }: { into: string; separator: string; of: readonly string[] },
+): string {
+  const names = of.map((name) => `"${name}"`).join(', ')
+  return `label_join(${expression}, "${into}", "${separator}", ${names})`
 }

@@ -10,7 +10,9 @@ import {
   COST,
   GATEWAY,
   GEN_AI,
+  inRange,
   increase,
+  joined,
   max,
   mean,
   orNone,
@@ -48,11 +50,10 @@ function failureShare(): string {
   return `(${failed} or ${all} * 0) / ${all}`
 }
 
-/** US dollars of a million tokens of either direction. */
+/** US dollars of a million tokens of either direction, of those tokens that the cost counts. */
 function perMillionTokens(): string {
   const usd = sum(rate('sluice_cost_usd_total', COST), 'upstream')
-  const tokens = byUpstream(sum(rate('gen_ai_client_token_usage_sum', GEN_AI), 'gen_ai_provider_name'))
-  return `${usd} / sum by (upstream) (${tokens}) * 1e6`
+  return `${usd} / ${sum(rate('sluice_priced_tokens_total', COST), 'upstream')} * 1e6`
 }
 
 function sideBySide(): Row['panels'] {
@@ -63,20 +64,20 @@ function sideBySide(): Row['panels'] {
     'gen_ai_provider_name',
   )
   const speed = mean('gen_ai_server_time_per_output_token_seconds', GEN_AI, 'gen_ai_provider_name')
-  const plain = (expression: string): string => `sum by (upstream) (${byUpstream(expression)})`
+  const plain = (expression: string): string => inRange(`sum by (upstream) (${byUpstream(expression)})`)
   return [
     comparison({
       title: 'Upstreams side by side',
       description:
-        'One line per upstream at the end of the time range, to compare them before and after a change of routes.',
+        'One line per upstream over the time range, to compare them before and after a change of routes. The circuit breaker is that of the end.',
       label: 'upstream',
       columns: [
         {
-          ...query(sum(rate('sluice_attempts_total', UPSTREAM), 'upstream'), 'Attempts per second'),
+          ...query(inRange(sum(rate('sluice_attempts_total', UPSTREAM), 'upstream')), 'Attempts per second'),
           unit: 'reqps',
         },
         {
-          ...query(failureShare(), 'Failed attempts'),
+          ...query(inRange(failureShare()), 'Failed attempts'),
           unit: 'percentunit',
           thresholds: { warn: 0.02, bad: 0.2 },
         },
@@ -86,7 +87,7 @@ function sideBySide(): Row['panels'] {
           thresholds: { warn: 5, bad: 10 },
         },
         { ...query(plain(`1 / (${speed})`), 'Output speed'), unit: 'suffix: tokens/s' },
-        { ...query(perMillionTokens(), 'Cost of a million tokens'), unit: 'currencyUSD' },
+        { ...query(inRange(perMillionTokens()), 'Cost of a million tokens'), unit: 'currencyUSD' },
         {
           ...query(max(`sluice_breaker_state{${UPSTREAM}}`, 'upstream'), 'Circuit breaker'),
           unit: 'short',
@@ -220,11 +221,12 @@ function reactions(): Row['panels'] {
       queries: [
         query(
           orNone(
-            sum(rate('sluice_fallbacks_total', `${GATEWAY},from=~"$upstream"`), 'from', 'to'),
-            'from',
-            'to',
+            joined(sum(rate('sluice_fallbacks_total', `${GATEWAY},from=~"$upstream"`), 'from', 'to'), {
+              ...{ into: 'move', separator: ' to ', of: ['from', 'to'] },
+            }),
+            'move',
           ),
-          '{{from}} to {{to}}',
+          '{{move}}',
         ),
       ],
       runbook: ['Upstream failing'],

@@ -2,7 +2,19 @@
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board } from './board.js'
 import { query, rateBy, series, stat, withExemplars } from './panels.js'
-import { BROKEN, GATEWAY, GEN_AI, increase, orNone, orZero, quantile, rate, sum, UPSTREAM } from './promql.js'
+import {
+  BROKEN,
+  GATEWAY,
+  GEN_AI,
+  increase,
+  joined,
+  orNone,
+  orZero,
+  quantile,
+  rate,
+  sum,
+  UPSTREAM,
+} from './promql.js'
 import type { Row } from './rows.js'
 
 const ENDS = 'sluice_stream_ends_total'
@@ -156,12 +168,15 @@ function translation(): Row['panels'] {
       queries: [
         query(
           orNone(
-            sum(rate('sluice_translation_losses_total', GATEWAY), 'from', 'to', 'field'),
-            'from',
-            'to',
-            'field',
+            joined(
+              joined(sum(rate('sluice_translation_losses_total', GATEWAY), 'from', 'to', 'field'), {
+                ...{ into: 'loss', separator: ' to ', of: ['from', 'to'] },
+              }),
+              { into: 'loss', separator: ': ', of: ['loss', 'field'] },
+            ),
+            'loss',
           ),
-          '{{from}} to {{to}}: {{field}}',
+          '{{loss}}',
         ),
       ],
     }),

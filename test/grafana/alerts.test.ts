@@ -182,8 +182,8 @@ void t.test('one error is silent for a day', { skip: prometheusMissing() }, (t) 
     const series = [
       { series: 'up{job="sluice",instance="a"}', values: '1x5800' },
       once('sluice_store_errors_total{instance="a",op="find_key"}', 1),
-      once('sluice_requests_total{instance="a",status="200"}', 2),
-      once('sluice_requests_total{instance="a",status="502"}', 1),
+      once('sluice_requests_total{instance="a",status="200",outcome="ok"}', 2),
+      once('sluice_requests_total{instance="a",status="502",outcome="upstream_failed"}', 1),
       once('sluice_attempts_total{instance="a",upstream="openai",kind="ok"}', 2),
       once('sluice_attempts_total{instance="a",upstream="openai",kind="upstream_failed"}', 1),
       once('sluice_stream_ends_total{instance="a",upstream="openai",end="complete"}', 2),

@@ -207,7 +207,7 @@ void t.test('expressions name metrics, labels and values that exist', async (t) 
   ]
   t.ok(all.length > 80, `${all.length} expressions`)
   for (const { where, text, legend } of all) {
-    const { metrics, labels, values, grouped } = namesIn(text)
+    const { metrics, labels, values, grouped, joined } = namesIn(text)
     t.ok(metrics.length > 0, `${where}: names a metric`)
     const allowed = new Set(['job', 'instance'])
     for (const metric of metrics) {
@@ -216,6 +216,7 @@ void t.test('expressions name metrics, labels and values that exist', async (t) 
     }
     // `label_replace` may add it.
     if (text.includes('"upstream", "$1"')) allowed.add('upstream')
+    for (const label of joined) allowed.add(label)
     for (const label of [...labels, ...grouped]) t.ok(allowed.has(label), `${where}: ${label}`)
     for (const { label, value } of values) {
       const ofRows = label === 'kind' && metrics.includes(DEFINITIONS.usageRows.name)

@@ -74,7 +74,7 @@ export const valuesOfRows: ReadonlySet<string> = new Set<string>(ROW_KINDS)
 
 /** Words of PromQL that the expressions use. */
 const WORDS = new Set(
-  'sum max min topk rate increase min_over_time clamp_min histogram_quantile by and or unless on vector time label_replace absent'.split(
+  'sum max min topk rate increase min_over_time clamp_min histogram_quantile by and or unless on vector time label_replace label_join absent'.split(
     ' ',
   ),
 )
@@ -84,6 +84,7 @@ export function namesIn(text: string) {
   const labels = new Set<string>()
   const values: { label: string; value: string }[] = []
   const grouped = new Set<string>()
+  const joined = new Set<string>()
   const rest = text
     .replace(/\{([^}]*)\}/g, (_, matchers: string) => {
       for (const [, label = '', value = ''] of matchers.matchAll(/(\w+)\s*[!=]~?\s*"([^"]*)"/g)) {
@@ -97,9 +98,14 @@ export function namesIn(text: string) {
       for (const label of list.split(',')) grouped.add(label.trim())
       return ''
     })
+    .replace(/, "(\w+)", "[^"]*"(?:, "\w+")+\)/g, (_, label: string) => {
+      grouped.add(label)
+      joined.add(label)
+      return ')'
+    })
     .replace(/\[[^\]]*\]/g, '')
     .replace(/"[^"]*"/g, '')
     .replace(/\b\d[\de.]*/g, '')
   const metrics = [...rest.matchAll(/[a-z_]\w*/g)].map(([name]) => name)
-  return { metrics: metrics.filter((name) => !WORDS.has(name)), labels, values, grouped }
+  return { metrics: metrics.filter((name) => !WORDS.has(name)), labels, values, grouped, joined }
 }

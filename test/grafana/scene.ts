@@ -11,6 +11,9 @@ import { newAuthority, type Pair } from '../helpers/certificates.js'
 import { startOtlpReceiver, type OtlpReceiver } from '../observe/otlp-receiver.js'
 import { get, hasAllWorkers, makeKey, run, until } from '../process/program.js'
 
+/** What the requests of a phase meet. */
+export type Phase = 'healthy' | 'provider 429' | 'cut streams' | 'limits'
+
 /** A running gateway and its traffic. */
 export interface Scene {
   readonly opsPort: number
@@ -22,6 +25,8 @@ export interface Scene {
   round(): Promise<void>
   /** Sends some requests that succeed. */
   calm(): Promise<void>
+  /** Sends requests of a phase, one after another. */
+  play(phase: Phase, requests: number): Promise<void>
   /** Loads a changed configuration, then one with a mistake, then the good one again. */
   reload(): Promise<void>
 }
@@ -101,6 +106,10 @@ export async function startScene(t: Test, paceMs = 2): Promise<Scene> {
     },
     calm: async () => {
       await Promise.all(REQUESTS.slice(0, GOOD).map((send) => send({ origin, secret })))
+    },
+    play: async (phase, requests) => {
+      const send = PHASES[phase]
+      for (let at = 0; at < requests; at += 1) await send[at % send.length]?.({ origin, secret })
     },
     async reload() {
       write(good.replace('drain_ms: 500', 'drain_ms: 600'))
@@ -197,3 +206,19 @@ const REQUESTS: readonly Send[] = [
       },
     }),
 ]
+
+/** No route of these has a fallback. */
+const PHASES: Readonly<Record<Phase, readonly Send[]>> = {
+  healthy: REQUESTS.slice(0, GOOD),
+  'provider 429': [
+    chat('gemini-2.5-flash', '[[fault: status code=429]] Hi.'),
+    chat('claude-sonnet-4-5', '[[fault: status code=429]] Hi.', STREAM),
+  ],
+  'cut streams': [chat('claude-sonnet-4-5', '[[fault: cut event=4 mode=eof]] Hi. [[words: 40]]', STREAM)],
+  limits: [
+    chat('gpt-4o', 'Over its limit.'),
+    chat('unheard-of', 'Hi.'),
+    chat('gemini-2.5-flash', 'Hi.'),
+    chat('claude-sonnet-4-5', 'Hi.', { max_completion_tokens: -1 }),
+  ],
+}

@@ -122,9 +122,9 @@ function sampleUpstream(
   samples.add(attempts('ok'), at, requests - failed)
   samples.add(attempts('upstream_failed'), at, failedAttempts)
   samples.add(attempts('client_gone'), at, left)
-  const replies = (status: number): string => `sluice_requests_total{${labels},status="${status}"}`
-  samples.add(replies(200), at, requests - failedRequests)
-  samples.add(replies(502), at, failedRequests)
+  const replies = (outcome: string): string => `sluice_requests_total{${labels},outcome="${outcome}"}`
+  samples.add(replies('ok'), at, requests - failedRequests)
+  samples.add(replies('upstream_failed'), at, failedRequests)
   samples.set(`sluice_breaker_state{${labels}}`, at, isBlip || isDown ? 2 : 0)
   const ends = (end: string): string => `sluice_stream_ends_total{${labels},end="${end}"}`
   samples.add(ends('complete'), at, requests - failedRequests)

@@ -131,7 +131,8 @@ export class Settlement {
     if (upstream !== null) {
       const model = x.generation.modelLabel(entry.model)
       if (cost !== null && cost > 0) {
-        services.metrics.cost(upstream, model, cost)
+        const tokens = (entry.usage.input ?? 0) + (entry.usage.output ?? 0)
+        services.metrics.cost(upstream, model, { nanoUsd: cost, tokens })
         if (this.countsLabels) {
           this.countByLabel({ metric: 'labelCost', labels: [upstream], amount: cost / 1e9 })
         }

@@ -447,6 +447,12 @@ export const DEFINITIONS = {
     fold: ['model'],
     help: 'Cost of requests in US dollars, if the price is known.',
   }),
+  pricedTokens: counter('sluice_priced_tokens_total', ['upstream', 'model'], {
+    maxLines: 30,
+    perName: { upstream: 10 },
+    fold: ['model'],
+    help: 'Input and output tokens whose cost sluice_cost_usd_total has, estimated and assumed ones included. The cost divided by it is the price of a token.',
+  }),
   usageRows: counter('sluice_usage_rows_total', ['kind'], {
     maxLines: 8,
     help: 'Ledger entries by source of their token counts: reported, estimated, assumed (the maximum that an unfinished request may have used), none (nothing was used). lost: settled for a process that crashed. Spool: spooled, replayed, damaged (unreadable line), dropped (written neither to the ledger nor to the spool).',

@@ -38,7 +38,9 @@ export class Metrics {
   private readonly storeSeries: (op: string) => Distribution
   private readonly guardSeries: (guardrail: string) => Distribution
   private readonly rowSeries: (kind: string) => Count
-  private readonly costSeries: (upstream: string) => (model: string) => Count
+  private readonly costSeries: (
+    upstream: string,
+  ) => (model: string) => { readonly cost: Count; readonly pricedTokens: Count }
   private readonly retrySeries: (upstream: string) => (reason: string) => Count
   private readonly fallbackSeries: (from: string) => (to: string) => Count
   private readonly hedgeSeries: (upstream: string) => (result: string) => Count
@@ -75,7 +77,13 @@ export class Metrics {
     this.escrowSeries = cached((result) => this.families.escrow.child(result))
     this.guardSeries = cached((name) => this.families.guardrailDuration.child(name))
     this.rowSeries = cached((kind) => this.families.usageRows.child(kind))
-    this.costSeries = cached((upstream) => cached((model) => this.families.cost.child(upstream, model)))
+    const { cost, pricedTokens } = this.families
+    this.costSeries = cached((upstream) =>
+      cached((model) => ({
+        cost: cost.child(upstream, model),
+        pricedTokens: pricedTokens.child(upstream, model),
+      })),
+    )
     const { retries, fallbacks, hedges } = this.families
     this.retrySeries = cached((upstream) => cached((reason) => retries.child(upstream, reason)))
     this.fallbackSeries = cached((from) => cached((to) => fallbacks.child(from, to)))
@@ -257,9 +265,11 @@ export class Metrics {
     if (failed) this.families.storeErrors.child(op).add()
   }
 
-  /** The cost of a request; `model` must be an id of the catalogue or `other`. */
-  cost(upstream: string, model: string, nanoUsd: number): void {
-    this.costSeries(upstream)(model).add(nanoUsd / 1e9)
+  /** The cost of a request and its tokens; `model` must be an id of the catalogue or `other`. */
+  cost(upstream: string, model: string, { nanoUsd, tokens }: { nanoUsd: number; tokens: number }): void {
+    const { cost, pricedTokens } = this.costSeries(upstream)(model)
+    cost.add(nanoUsd / 1e9)
+    pricedTokens.add(tokens)
   }
 
   /**
