@@ -1,6 +1,6 @@
 /**
  * Budgets that are higher until a time. The record keeps the former budget: it holds again at that time,
- * without a change by anybody. Pure.
+ * without another change. Pure.
  */
 import type { KeyLimits, LimitRaise } from './account.js'
 

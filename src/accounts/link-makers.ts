@@ -12,7 +12,7 @@ import { isSelfMade } from './names.js'
 
 /** Who made a link, with the right that it used. */
 export interface LinkMaker {
-  /** `self`: who forgot the password; only the address gets the link. */
+  /** `self`: a user who has lost the password; only the address gets the link. */
   readonly as: 'administrator' | 'owner' | 'token' | 'self'
   /** Of the user, or of the token of the admin API. */
   readonly id: string

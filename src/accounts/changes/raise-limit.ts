@@ -14,7 +14,7 @@ import { laterThan, timeOfMs } from './fields.js'
 import { invalid, noAccount, Refusal } from './refusal.js'
 
 /** What is wanted, unchecked. A refusal names the fields `budget`, `usd`, `until` and `reason`. */
-export interface RaiseWish {
+interface RaiseWish {
   /** As in the configuration: `usd_per_month`. */
   readonly budget: string
   readonly usd: number

@@ -7,7 +7,7 @@ const DAY_MS = 24 * HOUR_MS
 const MIN_SHARE = 0.03
 /** The days before today that the forecast by weekday is made of. */
 export const FORECAST_DAYS = 28
-/** So many of them must have requests. */
+/** This number of them must have requests. */
 const MIN_DAYS = 14
 
 /** A period, its end exclusive; ms since 1970. */

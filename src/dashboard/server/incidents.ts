@@ -13,7 +13,7 @@ import { healthOf, upstreamHealth, type UpstreamHealth } from './upstream-health
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
-/** An incident opens with so many attempts in a minute of which this share failed. */
+/** An incident opens with this number of attempts in a minute, of which this share failed. */
 const OPENS = { attempts: 5, share: 0.25 } as const
 /** It ends below this share. */
 const ENDS_SHARE = 0.05
@@ -135,7 +135,7 @@ interface Seen {
   readonly upstream: string
   readonly health: UpstreamHealth | undefined
   readonly breaker: Incident['breaker']
-  /** The start as far as it is known before its failures are read. */
+  /** The known start, before the failures are read. */
   readonly startMs: number
   readonly before: Incident | undefined
 }

@@ -42,7 +42,7 @@ async function incidents(
   const seen = open.map((incident) => view(incident, session, readsAll))
   const json: schema.IncidentsReply = {
     nowMs: services.now(),
-    // Who does not operate the gateway is told of what fails for his accounts.
+    // Users without a role in the gateway see what fails for their accounts.
     open: readsAll ? seen : seen.filter(({ requests }) => requests > 0),
     recovered: readsAll ? [...recovered] : [],
     configurationRefusedMs: readsAll ? (refused?.atMs ?? null) : null,

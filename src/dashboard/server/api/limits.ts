@@ -28,7 +28,7 @@ export function limitRoutes(services: Services): Route[] {
 }
 
 /** A limit and its key; null: the account. */
-export interface Owned {
+interface Owned {
   readonly claim: LimitDemand
   readonly key: ApiKey | null
 }

@@ -34,10 +34,10 @@ export function passwordRoutes(services: Services): Route[] {
       reply: schema.resetReply,
       handle: (request) => reset(services, request),
     }),
-    openRoute('POST', '/forgot', {
-      body: schema.forgotBody,
+    openRoute('POST', '/lost-password', {
+      body: schema.lostPasswordBody,
       reply: schema.doneReply,
-      handle: (request) => forgot(services, request),
+      handle: (request) => lostPassword(services, request),
     }),
     openRoute('POST', '/sign-up', {
       body: schema.signUpBody,
@@ -217,13 +217,16 @@ function badLink(): GatewayError {
  * Mails a link that sets a new password. The address is looked up after the reply, so that neither its words
  * nor its time tell whether it has a user.
  */
-async function forgot(services: Services, request: ApiRequest<unknown, { email: string }>): Promise<Reply> {
+async function lostPassword(
+  services: Services,
+  request: ApiRequest<unknown, { email: string }>,
+): Promise<Reply> {
   const { snapshot, attemptLimits, log } = services
   if (snapshot().config.smtp === null) {
     throw new GatewayError('forbidden', 'Ask an administrator for a link to set a new password.')
   }
   const email = checkedEmail(request.body.email)
-  await attemptLimits.attempt(`forgot ${email}`, request.address, null)
+  await attemptLimits.attempt(`lost ${email}`, request.address, null)
   setImmediate(() => {
     mailNewPassword(services, request, email).catch((error: unknown) => {
       // The address has got enough mails; the reply tells nothing about it.
@@ -243,9 +246,7 @@ async function mailNewPassword(
   const user = await services.store.users.byEmail(email)
   if (user === null || user.disabled) return
   const maker = { as: 'self', id: user.id } as const
-  await services.store.auditTrail.add(
-    ownEntry(services, request, { user, action: 'account.password-forgotten' }),
-  )
+  await services.store.auditTrail.add(ownEntry(services, request, { user, action: 'account.password-lost' }))
   await makeLink(services, { maker, user, account: null, origin: request.origin ?? '' })
 }
 

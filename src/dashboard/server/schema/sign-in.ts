@@ -38,7 +38,7 @@ export const sessionReply = z.strictObject({
   signUp: z.boolean(),
   /** The identity provider's name for the button; null without one. */
   oidc: z.string().nullable(),
-  /** Whether a forgotten password is replaced by mail (`POST /forgot`). */
+  /** Whether a lost password is replaced by mail (`POST /lost-password`). */
   mails: z.boolean(),
   /** The gateway's address for clients, `https://llm.example.com`; null: the origin of the page. */
   publicUrl: z.string().nullable(),
@@ -90,10 +90,10 @@ export const resetReply = z.union([sessionReply, z.strictObject({ email: z.strin
 export const signUpBody = z.strictObject({ email, password })
 
 /**
- * `POST /forgot`, open; 403 without `smtp`. → `doneReply`, whether or not the address has a user, who gets a
- * mail with a link to `POST /reset`.
+ * `POST /lost-password`, open; 403 without `smtp`. → `doneReply`, whether or not the address has a user, who
+ * gets a mail with a link to `POST /reset`.
  */
-export const forgotBody = z.strictObject({ email })
+export const lostPasswordBody = z.strictObject({ email })
 
 /** `POST /oidc/start`, open, with `{}`: returns the address of the provider. */
 export const oidcStartBody = z.strictObject({})
@@ -115,7 +115,7 @@ export type SetUpBody = z.input<typeof setUpBody>
 export type ResetBody = z.input<typeof resetBody>
 /** The body of a sign-up. */
 export type SignUpBody = z.input<typeof signUpBody>
-export type ForgotBody = z.input<typeof forgotBody>
+export type LostPasswordBody = z.input<typeof lostPasswordBody>
 /** The address of the provider. */
 export type OidcStartReply = z.output<typeof oidcStartReply>
 /** The query with which the browser returned. */

@@ -126,9 +126,9 @@ function mailOf(
     expiresAtMs === null
       ? 'Sign in to use it:'
       : `Set a password with this link, which works once, until ${end}:`
-  const isForgotten = maker.as === 'self'
+  const isLost = maker.as === 'self'
   const text = [
-    isForgotten ? 'Somebody asked for a new password for this address.' : `You have access to ${whole}.`,
+    isLost ? 'A new password was requested for this address.' : `You have access to ${whole}.`,
     '',
     what,
     url,
@@ -138,7 +138,7 @@ function mailOf(
     '',
   ].join('\n')
   const subject = account === null ? 'the gateway' : `the account ${displayNameOf(account)}`
-  return { to: user.email, subject: isForgotten ? 'A new password' : `Access to ${subject}`, text }
+  return { to: user.email, subject: isLost ? 'A new password' : `Access to ${subject}`, text }
 }
 
 /** A link that may be used now. */

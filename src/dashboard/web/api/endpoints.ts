@@ -49,7 +49,7 @@ interface Changes {
   'PUT /password': [schema.PasswordBody, schema.SessionReply]
   'POST /setup': [schema.SetUpBody, schema.SessionReply]
   'POST /reset': [schema.ResetBody, schema.ResetReply]
-  'POST /forgot': [schema.ForgotBody, schema.DoneReply]
+  'POST /lost-password': [schema.LostPasswordBody, schema.DoneReply]
   'POST /sign-up': [schema.SignUpBody, schema.DoneReply]
   'POST /oidc/start': [Record<string, never>, schema.OidcStartReply]
   'POST /oidc/finish': [schema.OidcFinishBody, schema.SessionReply]

@@ -298,7 +298,7 @@ function Without({ data: { without, withoutTotal }, open }: BudgetsProps) {
   )
 }
 
-/** Asks for the account, then sets its budget. */
+/** The account, then its budget. */
 function ChooseAccount({ onClose }: { readonly onClose: () => void }) {
   return (
     <FormDialog

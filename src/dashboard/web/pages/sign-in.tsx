@@ -19,7 +19,7 @@ export function SignInPages() {
   if (path === '/reset') return <LinkPage kind="reset" />
   if (path === '/oidc') return <OidcReturn />
   if (path === '/sign-up') return <SignUp />
-  if (path === '/forgot') return <Forgot />
+  if (path === '/lost-password') return <LostPassword />
   return <SignIn />
 }
 
@@ -41,7 +41,7 @@ function SignIn() {
       </Form>
       {session.mails ? (
         <p className="soft">
-          <Link to="/forgot">Forgot your password?</Link>
+          <Link to="/lost-password">Lost your password?</Link>
         </p>
       ) : null}
       {session.oidc === null ? null : <OidcButton provider={session.oidc} />}
@@ -66,16 +66,16 @@ function OidcButton({ provider }: { readonly provider: string }) {
   )
 }
 
-/** Asks for a link by mail. The answer is the same for every address. */
-function Forgot() {
+/** Requests a link by mail. The answer is the same for every address. */
+function LostPassword() {
   const [sentTo, setSentTo] = useState<string | null>(null)
   const form = useForm({ email: '' }, async (body) => {
-    await change('POST /forgot', body)
+    await change('POST /lost-password', body)
     setSentTo(body.email)
   })
   return (
     <SignInFrame
-      title="Forgot your password"
+      title="Lost your password"
       text={
         sentTo === null
           ? 'A mail with a link to choose a new one goes to your address.'

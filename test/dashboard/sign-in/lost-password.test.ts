@@ -1,6 +1,6 @@
 /**
- * Goal: who forgot the password gets a link by mail; the reply tells nothing about the address, and the link
- * ends with the user's identity, state or next password.
+ * Goal: a user who has lost the password gets a link by mail; the reply tells nothing about the address, and
+ * the link ends with the user's identity, state or next password.
  * Method: a gateway with a mail server that keeps what it gets; both stores.
  */
 import t, { type Test } from 'tap'
@@ -17,8 +17,8 @@ async function check(t: Test, store?: string): Promise<void> {
   const stage = await startStage(t, { more, ...(store === undefined ? {} : { store }) })
   await stage.signedIn('ada@example.com')
   const id = (await stage.store.users.byEmail('ada@example.com'))?.id ?? ''
-  const forgot = async (email: string) => {
-    const { status, text } = await stage.browser().ask('POST', '/forgot', { body: { email } })
+  const lost = async (email: string) => {
+    const { status, text } = await stage.browser().ask('POST', '/lost-password', { body: { email } })
     return [status, text]
   }
   const linkOf = async (count: number): Promise<string> => {
@@ -31,11 +31,11 @@ async function check(t: Test, store?: string): Promise<void> {
     stage.browser().ask('POST', '/reset', { body: { link, password } })
 
   t.match((await stage.browser().get('/session')).json, { mails: true })
-  t.strictSame(await forgot('nobody@example.com'), [200, '{}'])
-  t.strictSame(await forgot('ada@example.com'), [200, '{}'], 'the same words')
+  t.strictSame(await lost('none@example.com'), [200, '{}'])
+  t.strictSame(await lost('ada@example.com'), [200, '{}'], 'the same words')
   const first = await linkOf(1)
   t.equal((await stage.browser().signIn('ada@example.com')).status, 200, 'the password holds until then')
-  await forgot('ada@example.com')
+  await lost('ada@example.com')
   const second = await linkOf(2)
   t.equal((await use(first)).status, 403, 'the last mail counts')
   const old = stage.browser()
@@ -46,15 +46,18 @@ async function check(t: Test, store?: string): Promise<void> {
   t.equal((await stage.browser().signIn('ada@example.com')).status, 401)
   t.equal((await stage.browser().signIn('ada@example.com', NEXT)).status, 200)
 
-  await forgot('ada@example.com')
+  await lost('ada@example.com')
   const third = await linkOf(3)
   await stage.store.users.change(id, { disabled: true })
   t.equal((await use(third)).status, 403, 'a disabled user')
-  t.strictSame(await forgot('ada@example.com'), [200, '{}'])
+  t.strictSame(await lost('ada@example.com'), [200, '{}'])
   await stage.store.users.change(id, { disabled: false })
-  t.equal((await stage.browser().ask('POST', '/forgot', { body: { email: 'no address' } })).status, 400)
+  t.equal(
+    (await stage.browser().ask('POST', '/lost-password', { body: { email: 'no address' } })).status,
+    400,
+  )
   const entries = await stage.store.auditTrail.page({ accountId: id, after: null, limit: 50 })
-  t.equal(entries.filter(({ action }) => action === 'account.password-forgotten').length, 3)
+  t.equal(entries.filter(({ action }) => action === 'account.password-lost').length, 3)
 }
 
 void t.test('SQLite', (t) => check(t))
@@ -65,6 +68,6 @@ void t.test('Redis', async (t) => {
 
 void t.test('without smtp an administrator makes the link', async (t) => {
   const stage = await startStage(t)
-  const asked = await stage.browser().ask('POST', '/forgot', { body: { email: 'ada@example.com' } })
+  const asked = await stage.browser().ask('POST', '/lost-password', { body: { email: 'ada@example.com' } })
   t.match([asked.status, asked.error['message']], [403, /administrator/])
 })
