@@ -99,7 +99,7 @@ export async function changeUser(
 
 /**
  * Frees the user of its identity at an identity provider, and ends its sessions and links; null if the user
- * does not exist. A user who is bound to none stays as it is.
+ * does not exist. A user who is bound to none stays unchanged.
  */
 export async function unbindUser(
   store: Pick<Store, 'users' | 'signInTokens'>,
