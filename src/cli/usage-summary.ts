@@ -1,6 +1,7 @@
 /**
  * `sluice usage summary`: totals by model, key, account, upstream, program, user, label or dimension.
- * Unfiltered totals by model, key and account come from daily sums; all others from the ledger entries.
+ * Unfiltered totals by model, key and account come from sums;
+ * all others from entries.
  */
 import { compareNanoUsd, type NanoUsd } from '../base/nano-usd.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
@@ -10,6 +11,8 @@ import { usd } from '../ledger/export-columns.js'
 import { addToSum, newSum, sumFromCounters, type SumCounters } from '../store/records/count-usage.js'
 import type { Store } from '../store/store.js'
 import { groupOfEntry, matchesEntry, type EntryFilter, type UsageSum } from '../store/usage-queries.js'
+import { ExactUsage } from '../usage/exact-usage.js'
+import { rangeOf } from '../usage/ranges.js'
 import { UsageError } from './command.js'
 import { table } from './print-table-or-json.js'
 import type { StoreSession } from './with-store.js'
@@ -67,20 +70,26 @@ export async function summarise(
   return 0
 }
 
-/** Sums exist by account, key and model, for whole days. */
+/** Sums exist by account, key and model. */
 function canUseSums({ grouping, filter }: Summary): boolean {
   const isKept = ['model', 'key', 'account'].includes(grouping)
   return isKept && Object.keys(filter).every((name) => name === 'accountId' || name === 'keyId')
 }
 
-async function sumsOfDays(store: Store, summary: Summary, nowMs: number): Promise<GroupSum[]> {
-  const { grouping, filter, fromMs, untilMs } = summary
-  const sums = await store.ledger.sums({
+async function sumsOfDays(
+  { ledger }: Store,
+  { grouping, filter, fromMs, untilMs }: Summary,
+  nowMs: number,
+): Promise<GroupSum[]> {
+  // Before the first entry that is kept, there are sums of whole days only.
+  const order = { column: 'atMs', isDescending: false } as const
+  const { entries } = await ledger.entries({ accountId: null, after: null, limit: 1, order })
+  const keptMs = entries[0]?.atMs ?? nowMs
+  const asked = { fromMs: Math.max(0, fromMs), toMs: untilMs ?? nowMs, by: 'day' } as const
+  if (asked.toMs <= asked.fromMs) return []
+  const usage = new ExactUsage(ledger, rangeOf(asked, nowMs, { entriesMs: keptMs, hoursMs: keptMs }))
+  const sums = await usage.sums({
     accountId: filter.accountId ?? null,
-    by: 'day',
-    fromMs,
-    // A sum includes the day of `toMs`: midnight as an end excludes the day that starts there.
-    toMs: untilMs === null ? nowMs : untilMs - 1,
     ...(filter.keyId === undefined ? {} : { keyId: filter.keyId }),
   })
   const groupOf = ({ model, keyId, accountId }: UsageSum): string =>

@@ -76,15 +76,25 @@ export interface UsageRange {
   readonly extendedTo: 'hour' | 'day' | null
 }
 
-/** The range that a query asks for. Throws `malformed_request` if it is wrong or too long. */
-export function rangeOf(asked: AskedRange, nowMs: number, kept: KeptSince): UsageRange {
+/** The range of a chart. Throws `malformed_request` if it is wrong or too long. */
+export function chartRange(asked: AskedRange, nowMs: number, kept: KeptSince): UsageRange {
   const { fromMs, toMs } = timesOf(asked, nowMs)
-  const wanted = asked.by ?? (asked.range === undefined ? 'hour' : ROLLING[asked.range].by)
-  if (toMs - fromMs > LONGEST_MS[wanted]) {
-    const longest = LONGEST_MS[wanted]
+  const longest = LONGEST_MS[unitOf(asked)]
+  if (toMs - fromMs > longest) {
     const text = longest < DAY_MS ? `${longest / HOUR_MS} hours` : `${longest / DAY_MS} days`
     throw badRange('toMs', `The range is longer than ${text}. Choose a shorter one, or usage by day.`)
   }
+  return rangeOf(asked, nowMs, kept)
+}
+
+function unitOf({ by, range }: AskedRange): Unit {
+  return by ?? (range === undefined ? 'hour' : ROLLING[range].by)
+}
+
+/** The range that a query asks for, of any length. Throws `malformed_request` if it is wrong. */
+export function rangeOf(asked: AskedRange, nowMs: number, kept: KeptSince): UsageRange {
+  const { fromMs, toMs } = timesOf(asked, nowMs)
+  const wanted = unitOf(asked)
   const zone = asked.zone ?? 'UTC'
   if (!isZone(zone)) {
     throw badRange(

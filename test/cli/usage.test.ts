@@ -331,3 +331,22 @@ void t.test('export waits for its reader after each batch', async (t) => {
   t.equal(await runUsage(slow, 'export', { format: 'jsonl' }, NOW), 0)
   t.same(rows, [500, 500, 200])
 })
+
+void t.test('a summary of the last hour has its requests, and not those of the whole day', async (t) => {
+  const session = await newSession(t)
+  const now = Date.now()
+  for (const [index, minutes] of [1, 59, 61, 300, 3_000].entries()) {
+    await session.store.ledger.settle(ledgerEntry(String(index), { atMs: now - minutes * 60_000 }))
+  }
+  for (const [since, requests] of [
+    ['1h', 2],
+    ['6h', 4],
+    ['10m', 1],
+    ['7d', 5],
+  ] as const) {
+    for (const by of ['model', 'key']) {
+      await runUsage(session, 'summary', { since, by, json: true }, now)
+      t.match(JSON.parse(session.output().join('\n')), [{ requests }], `${since} by ${by}`)
+    }
+  }
+})

@@ -12,7 +12,7 @@ import type { Ledger } from '../../store/ledger.js'
 import type { FleetMember } from '../../store/store.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { ExactUsage } from '../../usage/exact-usage.js'
-import { DAY_MS, rangeOf, type AskedRange } from '../../usage/ranges.js'
+import { DAY_MS, chartRange, type AskedRange } from '../../usage/ranges.js'
 import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
 import type { SignedInRequest } from './routing/route.js'
@@ -82,7 +82,7 @@ export async function usageIn(
           hoursMs: nowMs - settings.hoursDays * DAY_MS,
         }
       : { entriesMs: nowMs - archive.keepDays * DAY_MS, hoursMs: nowMs - archive.sumsDays * DAY_MS }
-  return new ExactUsage(ledger, rangeOf(asked, nowMs, kept))
+  return new ExactUsage(ledger, chartRange(asked, nowMs, kept))
 }
 
 /** The account of a chat, those above it, and the path on the data plane. */
