@@ -73,7 +73,7 @@ type Expected = 'value' | 'item' | 'key' | 'first key' | 'colon' | 'comma' | 'en
 /** A set has the names in an object that may be equal to one that was masked. */
 type Level = 'array' | 'object' | Set<string>
 
-/** Reads the tokens of a text as long as it is JSON. */
+/** Reads the tokens of a text until it ends or is no JSON. */
 class JsonTokens {
   /** The last token. */
   start = 0

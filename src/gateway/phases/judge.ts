@@ -188,7 +188,7 @@ async function rewritten(call: Call, { before, after }: JudgedTexts): Promise<Ca
   }
 }
 
-/** `member` is null inside a JSON value of a call, which is looked up as a whole: once, whatever is in it. */
+/** `member` is null inside a JSON value of a call, which is looked up as a whole, once. */
 function replaced(value: JsonValue, member: string | null, masked: ReadonlyMap<string, string>): JsonValue {
   if (typeof value === 'string') return masked.get(value) ?? value
   if (typeof value !== 'object' || value === null) return value
