@@ -36,7 +36,8 @@ export function command(open: OpenStore = withStore, now = Date.now) {
 Reads the ledger of the configured store, with or without a running gateway. export prints one line for each
 request, oldest first, request_id first; docs/reference/ledger.md describes the columns. summary prints
 the highest cost first, and names beside ids. By model, key and account it sums exactly that time, and
-whole days (UTC) before the first entry that is kept. By upstream, program, user, label or dimension, and with a filter other than --key and --account, it
+whole days (UTC) before the first entry that is kept. By upstream, program, user, label or dimension, and with
+a filter other than --key and --account, it
 sums the ledger entries of exactly that time, which are kept for ledger.keep_days. By parent, root, member and
 month, and as csv, it counts each request under the tree of accounts at its time, and older months as a whole;
 only --account selects. statement prints what each key of an account, and of all below it, used of each model
