@@ -113,7 +113,8 @@ class ArchivedLedger {
     const { fromMs = 0, toMs = Number.MAX_SAFE_INTEGER, limit } = query
     let found: readonly LedgerEntry[] = []
     let from: TimePlace = place ?? { atMs: Math.min(toMs, hotFromMs), requestId: '' }
-    if (toMs > hotFromMs && (place === null || place.atMs >= hotFromMs)) {
+    // A place without a cursor of the store is before what it has.
+    if (toMs > hotFromMs && (place === null || (place.store !== null && place.atMs >= hotFromMs))) {
       const page = await this.hot.entries({
         ...query,
         fromMs: Math.max(fromMs, hotFromMs),
