@@ -80,10 +80,10 @@ function monthOfSums(
 
 /** The requests of a month (?1 to ?2, ?3) that sums have, and the entries of it from ?4 on. */
 const COUNTED = `SELECT
-  (SELECT count(*) FROM ledger_entries INDEXED BY entries_by_time WHERE at_ms >= ?1 AND at_ms < ?2
+  (SELECT count(*) FROM entry_ids WHERE at_ms >= ?1 AND at_ms < ?2
     AND seq <= (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'counted_seq'))
   + (SELECT coalesce(sum(requests), 0) FROM usage_months WHERE month = ?3) AS requests,
-  (SELECT count(*) FROM ledger_entries INDEXED BY entries_by_time WHERE at_ms >= ?4 AND at_ms < ?2) AS later`
+  (SELECT count(*) FROM entry_ids WHERE at_ms >= ?4 AND at_ms < ?2) AS later`
 
 /** The use of a month by accounts that were moved in it, from their entries. */
 function usesOfMoved(
