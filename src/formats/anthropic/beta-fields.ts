@@ -2,8 +2,9 @@
  * Removes the fields of beta features that the upstream does not get, from a client's own body. A field whose
  * feature is left out is refused by the API, so it is left out and reported with it.
  */
-import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { Losses, SentBetas } from '../dialect.js'
+import { foundText } from './constants.js'
 import { BETA_FIELDS, type BetaField, type ClaudePlatform } from '../vendors.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
@@ -55,6 +56,9 @@ function parsed(json: string | Buffer): JsonValue {
   return JSON.parse(json.toString()) as JsonValue
 }
 
+/** The field of tools that a search finds, whose features also allow references to them. */
+const SEARCHED = 'defer_loading'
+
 /** Removes members of one body's tools, blocks and options. */
 class FieldRemover {
   private readonly names: Readonly<Record<BetaField['place'], readonly string[]>>
@@ -95,10 +99,20 @@ class FieldRemover {
   /** The blocks of a message or of a result of a tool. */
   private blocks(value: JsonValue | undefined): JsonValue[] | null {
     return this.list(value, (block) => {
+      if (block.type === 'tool_reference' && this.names.tools.includes(SEARCHED)) return this.found(block)
       const inner = block.type === 'tool_result' ? this.blocks(block.content) : null
       const own = inner === null ? null : { ...block, content: inner }
       return this.marks(own ?? block) ?? own
     })
+  }
+
+  /** A reference to a found tool as text: without the feature the API accepts no such block. */
+  private found({ tool_name: name, cache_control: mark }: JsonObject): JsonObject {
+    this.losses.drop('messages.tool_reference', 'approximated')
+    const text = { type: 'text', text: `${foundText([stringOf(name) ?? ''])}\n` }
+    return mark === undefined
+      ? text
+      : (this.marks({ ...text, cache_control: mark }) ?? { ...text, cache_control: mark })
   }
 
   private list(

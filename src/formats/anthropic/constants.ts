@@ -50,6 +50,11 @@ export function isBlank(text: string): boolean {
   return text.trim() === ''
 }
 
+/** The names of found tools, for upstreams without references to tools. */
+export function foundText(names: readonly string[]): string {
+  return `${names.length === 1 ? 'Tool' : 'Tools'} found: ${names.join(', ')}`
+}
+
 /**
  * The arguments of a call in the history as the object for `tool_use.input`: `{}` if blank, `{"_raw": text}`
  * if they are not a JSON object within the limits. Integers beyond 2^53 keep their digits.

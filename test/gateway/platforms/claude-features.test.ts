@@ -29,7 +29,10 @@ const BODY = {
         {
           type: 'tool_result',
           tool_use_id: 'toolu_1',
-          content: [{ type: 'text', text: 'done', cache_control: EPHEMERAL }],
+          content: [
+            { type: 'text', text: 'done', cache_control: EPHEMERAL },
+            { type: 'tool_reference', tool_name: 'run', cache_control: EPHEMERAL },
+          ],
         },
       ],
     },
@@ -88,6 +91,8 @@ for (const name of ['bedrock', 'vertex'] as const) {
     for (const field of ['"global"', 'defer_loading', 'eager_input', 'context_management', 'speed']) {
       t.notMatch(text, field)
     }
+    t.notMatch(text, 'tool_reference')
+    t.match(text, String.raw`"Tool found: run\n","cache_control":{"type":"ephemeral"}`)
     t.match(text, '"scope":{"type":"string"}', 'a property of that name stays')
     t.match(text, '"cache_control":{"type":"ephemeral"}')
     for (const path of [
@@ -95,6 +100,7 @@ for (const name of ['bedrock', 'vertex'] as const) {
       'anthropic-beta.advanced-tool-use-2025-11-20',
       'cache_control.scope',
       'tools.defer_loading',
+      'messages.tool_reference',
       'tools.eager_input_streaming',
       'context_management',
       'speed',
@@ -109,6 +115,7 @@ for (const name of ['bedrock', 'vertex'] as const) {
     t.same(sent, betas.split(','))
     t.same(body['context_management'], BODY.context_management)
     t.match(JSON.stringify(body), 'defer_loading')
+    t.match(JSON.stringify(body), '"tool_reference"')
     t.notOk(lost.includes('context_management'))
   })
 }
@@ -119,7 +126,7 @@ void t.test('azure takes more features', async (t) => {
   })
   t.same(betas, ['prompt-caching-scope-2026-01-05', 'advanced-tool-use-2025-11-20'])
   const text = JSON.stringify(body)
-  for (const field of ['"global"', 'defer_loading', 'eager_input']) t.match(text, field)
+  for (const field of ['"global"', 'defer_loading', 'eager_input', '"tool_reference"']) t.match(text, field)
   t.ok(lost.includes('context_management'))
 })
 

@@ -22,7 +22,7 @@ import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import { cacheMark, withCacheMark } from '../../wire/prompt-cache-markers.js'
 import { isReasoningToken, readReasoningToken } from '../../wire/reasoning-token.js'
-import { PROVIDER } from '../constants.js'
+import { foundText, PROVIDER } from '../constants.js'
 import { toolName } from './decode-tools.js'
 import type { NativeFields } from './native-fields.js'
 
@@ -345,11 +345,15 @@ function foreignBlock({ item, path }: Block, native: NativeFields): void {
 function toolResult({ item, path }: Block, native: NativeFields): ToolResult {
   const parts: UserPart[] = []
   if (given(item.content)) {
+    const references: Block[] = []
     for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
       if (block instanceof LongText) parts.push(longTextPart(block))
-      else if (block.item.type === 'tool_reference') parts.push(toolReference(block))
+      else if (block.item.type === 'tool_reference') references.push(block)
       else addUserPart(block, parts, native)
     }
+    const [first] = references
+    // Formats with one text for a result join its parts.
+    if (first !== undefined) parts.unshift(foundTools(first, references, parts.length > 0 ? '\n' : ''))
   }
   return {
     callId: optionalId(item.tool_use_id, `${path}.tool_use_id`),
@@ -360,10 +364,10 @@ function toolResult({ item, path }: Block, native: NativeFields): ToolResult {
   }
 }
 
-/** A tool that a search of the client has found, as a line of text: the tool itself is in `tools`. */
-function toolReference({ item, path }: Block): TextPart {
-  const name = string(item.tool_name, `${path}.tool_name`)
-  const part: TextPart = { type: 'text', text: `Tool found: ${name}` }
+/** The tools that a search of the client has found, as a line of text: they themselves are in `tools`. */
+function foundTools({ item, path }: Block, references: readonly Block[], end: string): TextPart {
+  const names = references.map((each) => string(each.item.tool_name, `${each.path}.tool_name`))
+  const part: TextPart = { type: 'text', text: foundText(names) + end }
   return withCacheMark(part, item, path)
 }
 

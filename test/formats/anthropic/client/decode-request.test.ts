@@ -218,11 +218,20 @@ void t.test('a tool that a search of the client has found is a line of text', (t
   ]
   const found = { type: 'tool_result', tool_use_id: 'a', content }
   const request = decode({ messages: turns([text('Go')], [call('a')], [found]), tools: [TOOL] })
+  const last = { role: 'tool', callId: 'a' }
+  const all = { type: 'text', text: 'Tools found: Read, Write' }
+  t.match(
+    request.messages.at(-1),
+    { ...last, parts: [all] },
+    'one text, which formats of one text keep apart',
+  )
+  const one = { type: 'tool_result', tool_use_id: 'a', content: [content[0] ?? {}, text('More')] }
+  const mixed = decode({ messages: turns([text('Go')], [call('a')], [one]), tools: [TOOL] })
   const parts = [
-    { type: 'text', text: 'Tool found: Read' },
-    { type: 'text', text: 'Tool found: Write' },
+    { type: 'text', text: 'Tool found: Read\n' },
+    { type: 'text', text: 'More' },
   ]
-  t.match(request.messages.at(-1), { role: 'tool', callId: 'a', parts })
+  t.match(mixed.messages.at(-1), { ...last, parts })
   t.same(request.native, undefined, 'nothing is lost')
   const outside = decode({ messages: user(text('Go'), content[0] ?? {}) })
   t.match(outside.native, [{ path: 'messages.tool_reference' }])
