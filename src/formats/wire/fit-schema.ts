@@ -58,6 +58,16 @@ export function fitSchema(
   return withKeywords(root, rules, report)
 }
 
+/**
+ * The schema of a reply for a vendor with these rules. One whose root is no object stays: the vendor judges
+ * it, since an object instead would be another reply.
+ */
+export function fitReplySchema(schema: JsonObject, rules: SchemaRules, losses: SchemaLosses): JsonObject {
+  if (!hasObjectRoot(schema)) return schema
+  const budget = new SchemaBudget('response_format.json_schema.schema')
+  return fitSchema(schema, rules, { losses, budget, path: REPLY_SCHEMA })
+}
+
 /** `lost`: the schema allows more values than the given one. */
 type EnforcedSchema = StrictSchema & { readonly lost: boolean }
 
@@ -138,7 +148,7 @@ function fit(schema: JsonObject, rules: SchemaRules, depth: number): JsonObject 
     out ??= { ...schema }
     out[key] = changed
   }
-  return withItems(withCurrentKeywords(out ?? schema), rules)
+  return withItems(withCurrentKeywords(withoutNulls(out ?? schema)), rules)
 }
 
 function fitMember(
@@ -156,6 +166,16 @@ function fitMember(
   if (!MAPS.has(key)) return value
   const entries = Object.entries(value).map(([name, each]): [string, JsonValue] => [name, one(each ?? null)])
   return entries.some(([name, each]) => each !== value[name]) ? Object.fromEntries(entries) : value
+}
+
+/** Keywords whose value may be null. */
+const NULLABLE: ReadonlySet<string> = new Set(['const', 'default'])
+
+/** The schema without keywords of the value null, which is of no keyword's type and means absence. */
+function withoutNulls(schema: JsonObject): JsonObject {
+  const isKept = ([key, value]: [string, unknown]): boolean => value !== null || NULLABLE.has(key)
+  const members = Object.entries(schema)
+  return members.every(isKept) ? schema : Object.fromEntries(members.filter(isKept))
 }
 
 /** The keywords of earlier drafts as those of draft 2020-12, with the same meaning. */

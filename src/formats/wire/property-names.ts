@@ -140,7 +140,7 @@ class Renaming {
       if (!isObject(value)) return [key, value]
       if (SINGLE.has(key)) return [key, one(value)]
       if (!MAPS.has(key)) return [key, value]
-      const named = key === 'properties' || key === 'dependentSchemas'
+      const named = key === 'properties' || key === 'dependentSchemas' || key === 'dependencies'
       const entries = Object.entries(value).map(([name, each = null]): [string, JsonValue] => [
         named ? (stringOf(this.nameOf(name)) ?? name) : name,
         one(each),

@@ -10,6 +10,7 @@ export const MAPS: ReadonlySet<string> = new Set([
   '$defs',
   'definitions',
   'dependentSchemas',
+  'dependencies',
 ])
 /** The value is a list of schemas. */
 export const LISTS: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems', 'items'])
@@ -24,4 +25,6 @@ export const SINGLE: ReadonlySet<string> = new Set([
   'else',
   'contains',
   'propertyNames',
+  'unevaluatedItems',
+  'unevaluatedProperties',
 ])

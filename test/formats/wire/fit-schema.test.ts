@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { JsonObject } from '../../../src/base/json.js'
 import { SCHEMA_RULES } from '../../../src/formats/vendors.js'
-import { fitSchema } from '../../../src/formats/wire/fit-schema.js'
+import { fitReplySchema, fitSchema } from '../../../src/formats/wire/fit-schema.js'
 
 function fitted(schema: JsonObject, vendor: keyof typeof SCHEMA_RULES): [JsonObject, string[]] {
   const lost: string[] = []
@@ -64,5 +64,49 @@ void t.test('tuples and bounds of earlier drafts become those of draft 2020-12',
     })
     t.notMatch(JSON.stringify(schema), 'additionalItems')
   }
+  t.end()
+})
+
+void t.test('keywords of every draft are searched, and those of the value null are absent', (t) => {
+  const list = { type: 'array' }
+  const whole = { type: 'array', items: {} }
+  const of = (array: JsonObject): JsonObject => ({
+    type: 'object',
+    properties: {
+      a: { type: 'object', unevaluatedProperties: array },
+      b: { not: { unevaluatedItems: array } },
+    },
+    dependencies: { a: { properties: { c: array } }, b: ['a'] },
+  })
+  t.same(fitted(of(list), 'openai'), [of(whole), []])
+  t.same(fitted(of(list), 'anthropic'), [of(list), []])
+  const empty = { description: null, required: null }
+  const properties = { a: { type: 'array', items: null, enum: null }, n: { const: null, default: null } }
+  const given = { type: 'object', ...empty, properties }
+  t.same(fitted(given, 'anthropic'), [
+    { type: 'object', properties: { a: list, n: { const: null, default: null } } },
+    [],
+  ])
+  t.same(fitted(given, 'openai')[0].properties, { a: whole, n: { const: null, default: null } })
+  t.end()
+})
+
+void t.test('the schema of a reply for OpenAI is fitted too, unless its root is no object', (t) => {
+  const lost: string[] = []
+  const losses = { drop: (path: string): void => void lost.push(path) }
+  const reply = (schema: JsonObject): JsonObject => fitReplySchema(schema, SCHEMA_RULES.openai, losses)
+  t.same(reply({ type: 'object', properties: { a: { type: 'array' } } }), {
+    type: 'object',
+    properties: { a: { type: 'array', items: {} } },
+  })
+  t.same(lost, [])
+  const list = { type: 'array', items: { type: 'array' } }
+  t.equal(reply(list), list)
+  t.same(reply({ anyOf: [{ type: 'object', properties: { a: { type: 'string' } } }] }), {
+    type: 'object',
+    properties: { a: { type: 'string' } },
+    required: [],
+  })
+  t.same(lost, ['response_format'])
   t.end()
 })

@@ -179,6 +179,10 @@ function copyArray(node: JsonObject, out: JsonObject, position: Position): void 
   const tuple = Array.isArray(node.items) ? node.items : node.prefixItems
   if (Array.isArray(tuple)) out.prefixItems = tuple.map((item) => relax(item, deeper(position)))
   if (isObject(node.items)) out.items = relax(node.items, deeper(position))
+  // `false` allows no items after those of the tuple.
+  if (node.items !== false) return
+  const length = arrayOf(tuple).length
+  out.maxItems = typeof out.maxItems === 'number' ? Math.min(out.maxItems, length) : length
 }
 
 /** Gemini's `enum` allows only strings and numbers; `const` is not supported and becomes an `enum`. */

@@ -20,7 +20,7 @@ import type {
 } from '../../chat/request.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
 import { SCHEMA_RULES, type DocumentPart } from '../../vendors.js'
-import { fitSchema } from '../../wire/fit-schema.js'
+import { fitReplySchema, fitSchema } from '../../wire/fit-schema.js'
 import { bucketRefusal, isBucketUrl } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
@@ -145,7 +145,7 @@ function encodeOutput(request: ChatRequest, body: JsonObject, { model, losses }:
     body['stop'] = stopOf(request.stop, model)
   }
   if (request.responseFormat !== undefined) {
-    body['response_format'] = encodeFormat(request.responseFormat)
+    body['response_format'] = encodeFormat(request.responseFormat, losses)
   }
   writeFields(request, OPTIONS, {
     body,
@@ -166,10 +166,13 @@ function stopOf(stop: string[], { family }: ModelFacts): string[] {
   )
 }
 
-function encodeFormat(format: ResponseFormat): JsonObject {
+function encodeFormat(format: ResponseFormat, losses: Losses): JsonObject {
   if (format.type === 'text') return { type: 'text' }
   if (format.type === 'json-object') return { type: 'json_object' }
-  const inner: JsonObject = { name: wireName(format.name), schema: format.schema }
+  const inner: JsonObject = {
+    name: wireName(format.name),
+    schema: fitReplySchema(format.schema, SCHEMA_RULES.openai, losses),
+  }
   if (format.description !== undefined) inner['description'] = format.description
   if (format.strict !== undefined) inner['strict'] = format.strict
   return { type: 'json_schema', json_schema: inner }

@@ -31,7 +31,7 @@ import {
 import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
 import { SCHEMA_RULES } from '../../vendors.js'
-import { fitSchema } from '../../wire/fit-schema.js'
+import { fitReplySchema, fitSchema } from '../../wire/fit-schema.js'
 import { bucketRefusal, isBucketUrl, transcriptOf } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
@@ -157,7 +157,7 @@ function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): v
     if (limit < MIN_OUTPUT_TOKENS) losses.drop('max_completion_tokens', 'approximated')
   }
   const text: JsonObject = {}
-  if (responseFormat !== undefined) text['format'] = encodeFormat(responseFormat)
+  if (responseFormat !== undefined) text['format'] = encodeFormat(responseFormat, losses)
   if (verbosity !== undefined) text['verbosity'] = verbosity
   if (Object.keys(text).length > 0) body['text'] = text
   writeFields(request, OPTIONS, {
@@ -232,7 +232,7 @@ function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): string | 
 }
 
 /** `text.format`. */
-function encodeFormat(format: ResponseFormat): JsonObject {
+function encodeFormat(format: ResponseFormat, losses: Losses): JsonObject {
   if (format.type === 'text') return { type: 'text' }
   if (format.type === 'json-object') return { type: 'json_object' }
   const described = format.description === undefined ? {} : { description: format.description }
@@ -240,7 +240,7 @@ function encodeFormat(format: ResponseFormat): JsonObject {
     type: 'json_schema',
     name: wireName(format.name),
     ...described,
-    schema: format.schema,
+    schema: fitReplySchema(format.schema, SCHEMA_RULES.openai, losses),
     strict: format.strict ?? false,
   }
 }

@@ -34,6 +34,12 @@ const TABLE: [string, JsonObject, JsonObject][] = [
   ['nothing', {}, {}],
   ['type arrays stay', { type: ['string', 'null'] }, { type: ['string', 'null'] }],
   ['unknown types go', { type: 'date' }, {}],
+  [
+    'a closed tuple',
+    { type: 'array', prefixItems: [{ type: 'string' }], items: false },
+    { type: 'array', prefixItems: [{ type: 'string' }], maxItems: 1 },
+  ],
+  ['no items', { type: 'array', items: false, maxItems: 3 }, { type: 'array', maxItems: 0 }],
   ['nullable', { type: 'string', nullable: true }, { type: ['string', 'null'] }],
   ['const', { const: 'a' }, { enum: ['a'] }],
   ['const true', { const: true }, { type: 'boolean' }],
