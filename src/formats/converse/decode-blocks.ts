@@ -126,7 +126,7 @@ export class Blocks {
       this.append(this.open(at, 'image', image), bytesIn(objectOf(image.source).bytes))
     } else if (isObject(toolUse)) {
       const { input, ...start } = toolUse
-      const json = input === undefined ? '{}' : jsonOf(input)
+      const json = input === undefined || input === null ? '{}' : jsonOf(input)
       if (json === null) return 'tool input is nested too deeply'
       return this.call(at, start) ?? this.input(at, json)
     } else this.open(at, 'opaque', block)

@@ -20,9 +20,10 @@ import { reportsOutput, type Usage } from '../chat/usage.js'
 import type { EncodeContext, StreamWatcher, WatchedRequest, ReplyFacts } from '../dialect.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { stringBytes as bytesAfter } from '../wire/frames/sized-text.js'
+import { hasNoArguments } from '../wire/json/no-arguments.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
-import { areNull, wireCallId } from '../wire/openai/tools.js'
+import { wireCallId } from '../wire/openai/tools.js'
 import { withheldEdits } from '../wire/openai/withheld-fields.js'
 import { stopReasonOf } from '../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
@@ -38,6 +39,15 @@ import {
   citesPages,
   ONE_SEARCH,
 } from './upstream/decode-reply.js'
+
+/** Upstreams refuse a choice among tools without tools. */
+function choiceEdits(body: JsonObject): Edit[] {
+  if (arrayOf(body['tools']).length > 0 || arrayOf(body['functions']).length > 0) return []
+  const given = CHOICE_FIELDS.filter((key) => (body[key] ?? null) !== null)
+  return given.map((key) => ({ key, json: null }))
+}
+
+const CHOICE_FIELDS = ['tool_choice', 'parallel_tool_calls', 'function_call']
 
 /** Fields of other formats that OpenAI refuses with 400. */
 const FOREIGN_FIELDS = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extra_content']
@@ -62,6 +72,7 @@ export function edits(body: JsonObject, modelName: string, context: EncodeContex
     put('stream_options', { ...objectOf(options), include_usage: true })
   }
   if (body['cache_control'] !== undefined) out.push({ key: 'cache_control', json: null })
+  out.push(...choiceEdits(body))
   const drop = (key: string): void => void out.push({ key, json: null })
   const own = { body, drop, put }
   // OpenAI's own models take a turn with an empty string.
@@ -138,10 +149,12 @@ function sendableTurn(item: JsonObject, takesRefusal: boolean): JsonObject | nul
   }
   if (Array.isArray(given) && given.length === 0) return without(item, ['tool_calls'])
   const calls = changed(arrayOf(given), (call) => {
-    const inner = objectOf(call['function'])
-    const args = inner['arguments']
-    const isNone = args !== undefined && areNull(args)
-    return isNone ? { ...call, function: { ...inner, arguments: '{}' } } : null
+    const inner = call['function']
+    if (!isObject(inner)) return null
+    const args = inner['arguments'] ?? ''
+    return typeof args === 'string' && hasNoArguments(args)
+      ? { ...call, function: { ...inner, arguments: '{}' } }
+      : null
   })
   return calls === null ? null : { ...item, tool_calls: calls }
 }

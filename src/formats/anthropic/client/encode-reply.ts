@@ -11,6 +11,7 @@ import type { Usage } from '../../chat/usage.js'
 import type { Choice, Seed } from '../../dialect.js'
 import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
+import { hasNoArguments } from '../../wire/json/no-arguments.js'
 import { writeReasoningToken, type Thought } from '../../wire/reasoning-token.js'
 import { PROVIDER } from '../constants.js'
 import { isStopWord, stopWordOf } from '../../wire/stop-reasons.js'
@@ -113,7 +114,7 @@ export function encodeCitation({ url, title, citedText }: Citation): JsonObject 
  */
 export function encodeToolInput(json: string, isCustom: boolean): string {
   if (isCustom) return JSON.stringify({ input: json })
-  if (json.trim() === '') return '{}'
+  if (hasNoArguments(json)) return '{}'
   return isObjectText(json) ? json : JSON.stringify({ _raw: json })
 }
 

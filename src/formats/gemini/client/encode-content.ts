@@ -5,6 +5,7 @@
 import type { Citation } from '../../chat/event.js'
 import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { parseExact, stringifyExact } from '../../wire/json/exact-numbers.js'
+import { hasNoArguments } from '../../wire/json/no-arguments.js'
 import { quote } from '../../wire/json/write-json.js'
 import { writeReasoningToken, type Thought } from '../../wire/reasoning-token.js'
 import { PROVIDER } from '../constants.js'
@@ -125,7 +126,7 @@ function signatureMember(signature: string): string {
 
 /** The arguments as an object. Text that is not a JSON object becomes `{"_raw": text}`. */
 function argumentsOf(json: string): JsonObject {
-  if (json.trim() === '') return {}
+  if (hasNoArguments(json)) return {}
   try {
     const value = parseExact(json)
     if (isObject(value)) return value

@@ -10,6 +10,7 @@ import type { ChatRequest } from '../../chat/request.js'
 import { totalTokens, type Usage } from '../../chat/usage.js'
 import type { Choice, Seed } from '../../dialect.js'
 import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
+import { hasNoArguments } from '../../wire/json/no-arguments.js'
 import { Details, signatureOut } from '../reasoning-state.js'
 import { stopWordOf } from '../../wire/stop-reasons.js'
 
@@ -149,7 +150,7 @@ function toolCall(block: ToolBlock): JsonObject {
 
 /** `{}` for a call without arguments, because clients parse the text. */
 function argumentsOf(block: ToolBlock): string {
-  return block.json.trim() === '' ? '{}' : block.json
+  return hasNoArguments(block.json) ? '{}' : block.json
 }
 
 /** An image in OpenRouter's form, beside the content. OpenAI's chat completions has no images in replies. */

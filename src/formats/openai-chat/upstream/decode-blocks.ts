@@ -16,6 +16,7 @@ import {
   type JsonValue,
 } from '../../../base/json.js'
 import { JsonCompletion } from '../../chat/json-completion.js'
+import { hasNoArguments } from '../../wire/json/no-arguments.js'
 import { CallIds } from '../../wire/openai/tools.js'
 import { thoughtSignature } from '../reasoning-state.js'
 
@@ -240,6 +241,8 @@ export class Blocks {
   private flush(block: TextBlock | CallBlock): void {
     if (!this.open) this.start(block)
     const { index } = this
+    // Null is no arguments, for which the client gets an empty object.
+    if (block.kind === 'tool' && !block.custom && hasNoArguments(block.json)) block.fragments.length = 0
     for (const fragment of block.fragments) {
       if (block.kind === 'tool') this.sink.event({ type: 'tool-delta', index, json: fragment })
       else this.sink.event({ type: `${block.kind}-delta`, index, text: fragment })

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { Seed } from '../../dialect.js'
 import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
+import { hasNoArguments } from '../../wire/json/no-arguments.js'
 import { writeReasoningToken, type Thought } from '../../wire/reasoning-token.js'
 import { ORIGIN } from '../reasoning-state.js'
 import { clientCallItem } from './client-tools.js'
@@ -129,7 +130,7 @@ export function stateToken(
 
 /** `{}` for a call without arguments, because clients parse the text. */
 export function argumentsOf(json: string): string {
-  return json.trim() === '' ? '{}' : json
+  return hasNoArguments(json) ? '{}' : json
 }
 
 /**

@@ -107,7 +107,7 @@ void t.test('a whole reply has the members of the format', (t) => {
 void t.test('calls in a whole reply, with and without arguments, custom and legacy', (t) => {
   const blocks: Reply['blocks'] = [
     { type: 'tool', id: 'a', name: 'f', json: '{"x":12345678901234567890}' },
-    { type: 'tool', id: 'b', name: 'g', json: '', signature: 'sig' },
+    { type: 'tool', id: 'b', name: 'g', json: 'null', signature: 'sig' },
     { type: 'tool', id: 'c', name: 'h', json: 'free', custom: true },
   ]
   const first = { name: 'f', arguments: '{"x":12345678901234567890}' }

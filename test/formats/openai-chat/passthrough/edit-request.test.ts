@@ -55,7 +55,7 @@ void t.test('a plain body is not changed for any model', (t) => {
     messages: [
       { role: 'system', content: 'S' },
       { role: 'user', content: [{ type: 'text', text: 'T' }] },
-      { role: 'assistant', tool_calls: [{ id: 'a', function: { name: 'f', arguments: '' } }] },
+      { role: 'assistant', tool_calls: [{ id: 'a', function: { name: 'f', arguments: '{}' } }] },
       { role: 'tool', tool_call_id: 'a', content: '' },
     ],
     tools: [{ type: 'function', function: { name: 'f', strict: true } }],
@@ -311,5 +311,43 @@ void t.test('cache markers on tools are removed; a tool parameter of that name i
   ]
   const plain = { type: 'function', function: inner }
   t.same(sent({ tools }, OWN), [{ tools: [plain, plain, tools[2]] }, []])
+  t.end()
+})
+
+void t.test('a call without arguments has an empty object, for every model', (t) => {
+  const turn = (inner: JsonObject): JsonObject => ({
+    role: 'assistant',
+    tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', ...inner } }],
+  })
+  const custom = {
+    role: 'assistant',
+    tool_calls: [{ id: 'a', type: 'custom', custom: { name: 'f', input: '' } }],
+  }
+  for (const facts of [FACTS, OWN]) {
+    for (const inner of [
+      {},
+      { arguments: null },
+      { arguments: '' },
+      { arguments: ' ' },
+      { arguments: 'null' },
+    ]) {
+      t.same(sent({ messages: [turn(inner)] }, facts), [{ messages: [turn({ arguments: '{}' })] }, []])
+    }
+    t.same(sent({ messages: [custom] }, facts), [{ messages: [custom] }, []])
+  }
+  t.end()
+})
+
+void t.test('a choice among tools is not sent without tools', (t) => {
+  const choice = { tool_choice: 'auto', parallel_tool_calls: false }
+  const tools = [{ type: 'function', function: { name: 'f' } }]
+  const functions = [{ name: 'f' }]
+  for (const facts of [FACTS, OWN]) {
+    t.same(sent(choice, facts), [{}, []])
+    t.same(sent({ ...choice, tools: [] }, facts), [{ tools: [] }, []])
+    t.same(sent({ function_call: 'auto' }, facts), [{}, []])
+    t.same(sent({ ...choice, tools }, facts), [{ ...choice, tools }, []])
+    t.same(sent({ function_call: 'auto', functions }, facts), [{ function_call: 'auto', functions }, []])
+  }
   t.end()
 })
