@@ -22,6 +22,12 @@ const TEXTS = [
   'error_description',
   'title',
   'reason',
+  'details',
+  'description',
+  'errorMessage',
+  'innererror',
+  'fault',
+  'faultstring',
 ]
 /** Errors in a list that are named, and levels that are searched. */
 const MAX_ITEMS = 8
@@ -43,7 +49,14 @@ export function errorText(value: JsonValue | undefined, depth = 0): string {
     const text = errorText(value[name], depth + 1)
     if (text !== '') return withPlace(value, text) + rawText(value, depth)
   }
-  return ''
+  return fieldTexts(value['errors'], depth + 1)
+}
+
+/** The errors by field, as Rails and ASP.NET write them. */
+function fieldTexts(errors: JsonValue | undefined, depth: number): string {
+  const texts = Object.entries(objectOf(errors)).slice(0, MAX_ITEMS)
+  const named = texts.map(([field, value]) => [field, errorText(value, depth)] as const)
+  return named.flatMap(([field, text]) => (text === '' ? [] : [`${field}: ${text}`])).join('; ')
 }
 
 /** A fault of validation names the place in the request. */

@@ -86,8 +86,8 @@ export function decodeErrorPayload(payload: JsonObject): WireError {
 /** The `error` of a body or an event with its words, which other servers put in other members. */
 function errorOf(payload: JsonObject, words: string): JsonObject {
   const error = isObject(payload.error) ? payload.error : (errorIn(payload) ?? {})
-  if ((stringOf(error.message) ?? '') !== '') return error
-  return words === '' ? error : { ...error, message: words }
+  const message = errorText(error) || words
+  return message === '' ? error : { ...error, message }
 }
 
 function describe(kind: ErrorKind, error: JsonObject, billing: boolean): WireError {

@@ -117,7 +117,6 @@ export function payloadOf(body: string): JsonObject {
 
 /** The error with its words, which other servers put in other members. */
 function withWords(error: JsonObject, holder: JsonObject): JsonObject {
-  if ((stringOf(error.message) ?? '') !== '') return error
   return { ...error, message: errorText(error) || errorText(holder) }
 }
 
