@@ -8,7 +8,7 @@ import { withTaskTexts } from '../formats/chat/task.js'
 import type { WireFormat } from '../formats/dialect.js'
 import { argumentsIn, plainArguments } from './json-strings.js'
 import type { Guardrail, JudgedRequest } from './guardrail.js'
-import { GuardError, TextTooLarge, type Part } from './verdict.js'
+import { GuardError, PASS, TextTooLarge, type Part, type Verdict } from './verdict.js'
 import { membersOf, unseenMember } from './request-members.js'
 
 /** The result of judging a request that may be sent. */
@@ -41,13 +41,14 @@ export async function judgeRequest(
   if (judging.length === 0) return null
   const parts = partsOf(of.request)
   const before = parts.map(({ text }) => text)
-  const unseen =
-    unseenIn(of.request) ?? (await of.inTurns(unseenMember(body, membersOf(wire), new Set(before))))
+  const words = new Map<string, string>()
+  const seen = { judged: new Set(before), words }
+  const unseen = unseenIn(of.request) ?? (await of.inTurns(unseenMember(body, membersOf(wire), seen)))
   let current = parts
   let isMasked = false
   for (const guardrail of judging) {
     if (unseen !== null) refuseUnseen(guardrail, of, unseen)
-    const judged = await judgedBy(guardrail, current, { of, pathOf })
+    const judged = await judgedBy(guardrail, current, { of, pathOf, words })
     if (judged === null) continue
     isMasked = true
     current = judged
@@ -55,11 +56,18 @@ export async function judgeRequest(
   return isMasked ? { before, after: current.map(({ text }) => text) } : null
 }
 
+interface JudgedBody {
+  readonly of: JudgedRequest
+  readonly pathOf: PathOf
+  /** The words of harmless members, each with its path. */
+  readonly words: ReadonlyMap<string, string>
+}
+
 /** The parts after one guardrail; null if it changes none. */
 async function judgedBy(
   guardrail: Guardrail,
   parts: readonly Part[],
-  { of, pathOf }: { readonly of: JudgedRequest; readonly pathOf: PathOf },
+  { of, pathOf, words }: JudgedBody,
 ): Promise<Part[] | null> {
   const { notes } = of
   const { name, config } = guardrail
@@ -67,11 +75,13 @@ async function judgedBy(
   const judged = seen.filter(({ part }) => part.text !== '')
   let verdict
   try {
-    verdict = await guardrail.judge(
-      judged.map(({ part }) => part),
-      'request',
-      of,
-    )
+    const texts = judged.map(({ part }) => part)
+    // Words come last: a text that matches is found first.
+    const all = guardrail.rules === null ? texts : [...texts, ...wordParts(words)]
+    verdict = await guardrail.judge(all, 'request', of)
+    const { matched, ofTexts } = withoutWords(verdict, all, texts.length)
+    if (matched !== null) refuseUnseen(guardrail, of, words.get(matched) ?? matched)
+    verdict = ofTexts
     if (verdict.kind === 'mask') checkMasked(judged, verdict.texts)
   } catch (error) {
     if (!(error instanceof GuardError)) throw error
@@ -108,6 +118,30 @@ async function judgedBy(
     if (part !== undefined && text !== judged[at]?.part.text) masked[index] = { ...part, text }
   })
   return masked
+}
+
+function wordParts(words: ReadonlyMap<string, string>): Part[] {
+  return [...words.keys()].map((text) => ({ kind: 'text', role: 'user', text, isJson: false, tool: null }))
+}
+
+/**
+ * The verdict on the first `count` parts, and the word behind them that matched, if any: words are names and
+ * ids, which cannot be masked.
+ */
+function withoutWords(
+  verdict: Verdict,
+  parts: readonly Part[],
+  count: number,
+): { readonly matched: string | null; readonly ofTexts: Verdict } {
+  if (verdict.kind === 'block' && (verdict.index ?? 0) >= count) {
+    return { matched: parts[verdict.index ?? 0]?.text ?? null, ofTexts: PASS }
+  }
+  if (verdict.kind !== 'mask') return { matched: null, ofTexts: verdict }
+  const isChanged = (text: string, index: number): boolean => text !== parts[index]?.text
+  const at = verdict.texts.findIndex((text, index) => index >= count && isChanged(text, index))
+  const texts = verdict.texts.slice(0, count)
+  const matched = at < 0 ? null : (parts[at]?.text ?? null)
+  return { matched, ofTexts: matched === null || texts.some(isChanged) ? { kind: 'mask', texts } : PASS }
 }
 
 /** Guard servers and plugins get arguments without escapes that JSON does not require. */

@@ -15,7 +15,8 @@ import type { Steps } from '../base/steps.js'
  * - `schema`: a JSON schema, unseen if it has text such as a description.
  * - `media`: an image, a file or state of the provider. The part that contains it is judged as unseen.
  * - `unjudged`: text that is not judged, such as the description of a tool; unseen.
- * - `harmless`: numbers, ids and words of a closed set; unseen if a string is longer than 256 characters.
+ * - `harmless`: numbers, ids and words of a closed set; unseen if a string is not such a word. Own rules
+ *   search the words, too.
  */
 type Leaf = 'text' | 'value' | 'schema' | 'media' | 'unjudged' | 'harmless'
 
@@ -306,8 +307,10 @@ export function memberOf(members: Members, name: string): Members[string] | unde
   return Object.hasOwn(members, camel) ? members[camel] : undefined
 }
 
-/** Longer strings of harmless members may be text for the model. */
-const MAX_HARMLESS = 256
+/** Harmless strings that are longer, or have spaces or other letters, may be text for the model. */
+const WORD = /^[!-~]{0,256}$/
+/** Members of closed sets, and names that routes decide: rules for texts do not search them. */
+const CLOSED: ReadonlySet<string> = new Set(['model', 'role', 'type'])
 /** Members that are looked at in one turn. */
 const STEP_MEMBERS = 20_000
 
@@ -318,14 +321,18 @@ interface Waiting {
   readonly kind: Members[string] | null
 }
 
-/**
- * The path of the first member that may have text and that no guardrail judges; null if there is none.
- * `judged` are the texts of the request that guardrails judge.
- */
+/** The texts of a request that guardrails judge, and the words of its harmless members. */
+export interface SeenTexts {
+  readonly judged: ReadonlySet<string>
+  /** The path of each word; filled by `unseenMember`. */
+  readonly words: Map<string, string>
+}
+
+/** The path of the first member that may have text and that no guardrail judges; null if there is none. */
 export function* unseenMember(
   body: JsonObject,
   members: Members,
-  judged: ReadonlySet<string>,
+  { judged, words }: SeenTexts,
 ): Steps<string | null> {
   const waiting: Waiting[] = [{ value: body, path: '', kind: members }]
   let count = 0
@@ -344,6 +351,7 @@ export function* unseenMember(
       if (!isObject(value) || Object.keys(value).length > 0) return path
     } else if (typeof kind === 'string') {
       if (!isSeen(value, kind, judged)) return path
+      if (kind === 'harmless' || kind === 'schema') addWords(value, path, words)
     } else if (isObject(value)) {
       const inner = isTextOrMembers(kind) ? kind[1] : kind
       for (const [name, member = null] of Object.entries(value).reverse()) {
@@ -397,13 +405,26 @@ const SCHEMA_WORDS: ReadonlySet<string> = new Set([
   ...['type', 'format', 'required', '$ref', '$schema', '$id', 'additionalProperties', 'propertyOrdering'],
 ])
 
-/** Whether a value has long strings or names, or strings in members that `isText` names. */
+/** Whether a value has strings or names that are no words, or strings in members that `isText` names. */
 function hasText(value: JsonValue, isText: (name: string) => boolean, name = ''): boolean {
-  if (typeof value === 'string') return value.length > MAX_HARMLESS || (value !== '' && isText(name))
+  if (typeof value === 'string') return !WORD.test(value) || (value !== '' && isText(name))
   if (Array.isArray(value)) return value.some((item) => hasText(item, isText, name))
   if (!isObject(value)) return false
   return Object.entries(value).some(
-    ([inner, member]) =>
-      inner.length > MAX_HARMLESS || (member !== undefined && hasText(member, isText, inner)),
+    ([inner, member]) => !WORD.test(inner) || (member !== undefined && hasText(member, isText, inner)),
   )
+}
+
+/** Adds the strings and names in a value. */
+function addWords(value: JsonValue, path: string, words: Map<string, string>): void {
+  if (typeof value === 'string') {
+    if (!CLOSED.has(path.slice(path.lastIndexOf('.') + 1)) && !words.has(value)) words.set(value, path)
+  } else if (Array.isArray(value)) {
+    for (const item of value) addWords(item, path, words)
+  } else if (isObject(value)) {
+    for (const [name, member = null] of Object.entries(value)) {
+      if (!SCHEMA_WORDS.has(name) && !words.has(name)) words.set(name, path)
+      addWords(member, `${path}.${name}`, words)
+    }
+  }
 }
