@@ -37,11 +37,10 @@ Reads the ledger of the configured store, with or without a running gateway. exp
 request, oldest first, request_id first; docs/reference/ledger.md describes the columns. summary prints
 the highest cost first, and names beside ids. By model, key and account it sums exactly that time, and
 whole days (UTC) before the first entry that is kept. By upstream, program, user, label or dimension, and with
-a filter other than --key and --account, it
-sums the ledger entries of exactly that time, which are kept for ledger.keep_days. By parent, root, member and
-month, and as csv, it counts each request under the tree of accounts at its time, and older months as a whole;
-only --account selects. statement prints what each key of an account, and of all below it, used of each model
-in a month (UTC); a month that is over never changes.
+a filter other than --key and --account, it sums the ledger entries of exactly that time, which are kept for
+ledger.keep_days. By parent, root, member and month, and as csv, it counts each request under the tree of accounts at its
+time, and older months as a whole; only --account selects. statement prints what each key of an account, and of
+all below it, used of each model in a month (UTC); a month that is over never changes.
 
 The filters --status, --upstream, --model, --key, --account, --dimension, --program, --user and --request-id
 select entries that match all of them.`,

@@ -121,8 +121,10 @@ export function maskedStore(store: string): string {
     })
 }
 
-function maskedArchive({ folder: _, settings, ...archive }: ArchiveConfig): JsonObject {
-  return { ...snakeKeys(archive), url: maskedProxy(archive.url), settings: { ...settings } }
+function maskedArchive({ settings, ...archive }: ArchiveConfig): JsonObject {
+  // The folder of the file is no setting.
+  const shown = Object.entries(snakeKeys(archive)).filter(([key]) => key !== 'folder')
+  return { ...Object.fromEntries(shown), url: maskedProxy(archive.url), settings: { ...settings } }
 }
 
 function maskedNotify({ url, secret, ...rest }: NotifyConfig): JsonObject {

@@ -32,7 +32,7 @@ export interface Limit {
   /** The subject in messages: `this key`, `the model 'gpt-5.5'`. */
   readonly whose: string
   readonly amounts: KeyLimits
-  /** For how long amounts that never reset are kept without requests; absent: for good. */
+  /** For how long amounts that never reset are kept without requests; absent: always. */
   readonly keepMs?: number
 }
 

@@ -30,7 +30,7 @@ export function rateLimitHeaders(
   return headers
 }
 
-/** `x-sluice-remaining-NAME-{usd,requests,tokens}`: the least that is left of the limits of a dimension. */
+/** `x-sluice-remaining-NAME-{usd,requests,tokens}`: the smallest rest of the limits of a dimension. */
 function addRemaining(
   headers: string[],
   limitDemands: readonly LimitDemand[],

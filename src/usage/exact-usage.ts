@@ -16,11 +16,11 @@ import type { GroupUse, GroupUseQuery, SumQuery, UsageCell, UsageSum } from '../
 import { DAY_MS, HOUR_MS, type UsageRange } from './ranges.js'
 
 /** The parts of the ledger that usage is read from. */
-export type UsageSource = Pick<Ledger, 'sums' | 'groupUse' | 'cells'>
+type UsageSource = Pick<Ledger, 'sums' | 'groupUse' | 'cells'>
 /** Selects sums of a range. */
 export type SumSelection = Omit<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>
 /** Selects the totals of groups of a range. */
-export type GroupSelection = Omit<GroupUseQuery, 'fromMs' | 'toMs'>
+type GroupSelection = Omit<GroupUseQuery, 'fromMs' | 'toMs'>
 
 /** A part of a range; `toMs` is exclusive. */
 interface Part {

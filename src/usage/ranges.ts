@@ -11,10 +11,10 @@ export const HOUR_MS = 60 * MINUTE_MS
 export const DAY_MS = 24 * HOUR_MS
 
 /** The unit of a chart. Minutes are single ones, or five. */
-export type Unit = 'minute' | 'hour' | 'day'
+type Unit = 'minute' | 'hour' | 'day'
 
 /** The ranges that end now, and the usual unit of their charts. */
-export const ROLLING = {
+const ROLLING = {
   '15m': { spanMs: 15 * MINUTE_MS, by: 'minute' },
   '1h': { spanMs: HOUR_MS, by: 'minute' },
   '6h': { spanMs: 6 * HOUR_MS, by: 'minute' },
@@ -24,13 +24,7 @@ export const ROLLING = {
   '90d': { spanMs: 90 * DAY_MS, by: 'day' },
 } as const satisfies Readonly<Record<string, { readonly spanMs: number; readonly by: Unit }>>
 /** The name of such a range. */
-export type RollingName = keyof typeof ROLLING
-export const ROLLING_NAMES = Object.keys(ROLLING).filter(isRolling)
-
-/** Whether the text names a range that ends now. */
-export function isRolling(text: string): text is RollingName {
-  return Object.hasOwn(ROLLING, text)
-}
+type RollingName = keyof typeof ROLLING
 
 /** The longest range of a chart by each unit. */
 const LONGEST_MS: Readonly<Record<Unit, number>> = {
@@ -53,7 +47,7 @@ export interface AskedRange {
 }
 
 /** From when on the parts of the ledger are kept, ms since 1970. */
-export interface KeptSince {
+interface KeptSince {
   readonly entriesMs: number
   readonly hoursMs: number
 }
@@ -91,7 +85,7 @@ function unitOf({ by, range }: AskedRange): Unit {
   return by ?? (range === undefined ? 'hour' : ROLLING[range].by)
 }
 
-/** The range that a query asks for, of any length. Throws `malformed_request` if it is wrong. */
+/** The range of a query, of any length. Throws `malformed_request` if it is wrong. */
 export function rangeOf(asked: AskedRange, nowMs: number, kept: KeptSince): UsageRange {
   const { fromMs, toMs } = timesOf(asked, nowMs)
   const wanted = unitOf(asked)

@@ -1,7 +1,7 @@
 /**
  * Goal: the boards and the rules tell whether users' requests fail: neither a provider's 429 nor cut streams
  * look like success, and refusals by limits and clients' errors fire no alert. The price of a token is that
- * of the catalogue, whatever the phase.
+ * of the catalogue in each phase.
  * Method: for each of four phases a gateway in a process of its own and a real Prometheus that scrapes it.
  */
 import t, { type Test } from 'tap'
@@ -50,7 +50,7 @@ function expressionOf(title: string): string {
   return panelExpressions().find(({ where }) => where.endsWith(title))?.text ?? ''
 }
 
-/** The alerts for pages and tickets whose condition is met; `for` is a matter of time. */
+/** The alerts for pages and tickets whose condition holds; `for` is a matter of time. */
 async function firing(prometheus: Prometheus): Promise<string[]> {
   const names: string[] = []
   for (const { alert, expr } of alerts()) {

@@ -25,7 +25,7 @@ export interface Scene {
   round(): Promise<void>
   /** Sends some requests that succeed. */
   calm(): Promise<void>
-  /** Sends requests of a phase, one after another. */
+  /** Sends requests of a phase in sequence. */
   play(phase: Phase, requests: number): Promise<void>
   /** Loads a changed configuration, then one with a mistake, then the good one again. */
   reload(): Promise<void>

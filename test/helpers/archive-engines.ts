@@ -7,7 +7,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
@@ -16,7 +16,7 @@ import { freePort } from './free-port.js'
 /** A kind of archive. */
 export type EngineName = 'clickhouse' | 'postgresql'
 export const ENGINES: readonly EngineName[] = ['clickhouse', 'postgresql']
-const READY_MS = 120_000
+const READY_MS = 300_000
 
 const CLICKHOUSE = [
   process.env['SLUICE_CLICKHOUSE'] ?? '',
@@ -26,7 +26,10 @@ const CLICKHOUSE = [
 const POSTGRES = '/usr/lib/postgresql'
 
 function programOf(name: EngineName): string | undefined {
-  if (name === 'clickhouse') return CLICKHOUSE.find((path) => path !== '' && existsSync(path))
+  if (name === 'clickhouse') {
+    const path = CLICKHOUSE.find((each) => each !== '' && existsSync(each))
+    return path === undefined ? undefined : resolve(path)
+  }
   const versions = existsSync(POSTGRES) ? readdirSync(POSTGRES).map(Number) : []
   const newest = Math.max(0, ...versions)
   const bin = join(POSTGRES, String(newest), 'bin')
@@ -80,9 +83,18 @@ export class ArchiveServer {
           ]
     const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], cwd: this.folder })
     this.child = child
-    const lines = createInterface({ input: this.name === 'clickhouse' ? child.stdout : child.stderr })
-    if (this.name === 'clickhouse') await once(lines, 'line', { signal: AbortSignal.timeout(READY_MS) })
-    else await this.connectable()
+    let words = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (words += text))
+    if (this.name === 'clickhouse') {
+      const ended = once(child, 'exit').then(() => {
+        throw new Error(`ClickHouse ended at its start: ${words}`)
+      })
+      const ready = once(createInterface({ input: child.stdout }), 'line', {
+        signal: AbortSignal.timeout(READY_MS),
+      })
+      await Promise.race([ready, ended])
+      ended.catch(() => undefined)
+    } else await this.connectable()
   }
 
   private async connectable(): Promise<void> {

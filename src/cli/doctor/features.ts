@@ -203,9 +203,10 @@ function objectIn(text: string): JsonObject | null {
  * The quirks that drop an optional member of the request which the vendor's message names; for any dialect.
  */
 export function fixesByMessage(message: string, sent: JsonObject): Fix[] {
+  const words = new Set(message.split(/\W+/))
   const needed = new Set(['model', 'messages', 'tools', 'stream', 'max_tokens', 'input'])
   return Object.keys(sent)
-    .filter((key) => !needed.has(key) && new RegExp(`\\b${key}\\b`).test(message))
+    .filter((key) => !needed.has(key) && words.has(key))
     .map((key) => ({ drop: [key] }))
 }
 

@@ -122,7 +122,7 @@ async function end(
   const { store, now, snapshot } = services
   const keepMs = runDimension(snapshot().config)?.keepMs ?? 0
   const ended = await store.dimensionValues.end(runName(account, run), keepMs, now())
-  if (record?.endedAtMs == null) {
+  if ((record?.endedAtMs ?? null) === null) {
     const actor = { ...actorOf(request), reason }
     await store.auditTrail.add(runEndEntry(now(), actor, account, run))
   }

@@ -349,7 +349,7 @@ export const DEFINITIONS = {
   }),
   archiveUp: gauge('sluice_archive_up', [], {
     maxLines: 1,
-    help: '1 while the archive takes entries; 0 if it does not, and without `archive`.',
+    help: 'Whether the archive takes entries: 1, or 0 if it does not, and without `archive`.',
     aggregator: 'max',
   }),
   archiveLag: gauge('sluice_archive_lag_seconds', [], {

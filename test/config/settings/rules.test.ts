@@ -313,7 +313,7 @@ const RULES: [string, string, string][] = [
   [
     'a limit with an unknown scope',
     `${GOOD}limits: [{ scope: keys, concurrent: 5 }]\n`,
-    ':8:19: limits[0].scope: must be one of key, account, model, upstream, label:NAME',
+    ':8:19: limits[0].scope: must be one of key, account, model, upstream, label:NAME, dimension:NAME',
   ],
   [
     'a limit of no requests',

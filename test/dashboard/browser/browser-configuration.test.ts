@@ -57,7 +57,7 @@ void t.test('the page of the configuration', { skip: SKIP }, async (t) => {
   await dialog.getByLabel('Reason').fill('it refused too much')
   await task.click(dialog.getByRole('button', { name: 'Roll back', exact: true }))
   await table
-    .getByRole('row', { name: /^3 in force.*root@example\.com rollback to 1: it refused too much/ })
+    .getByRole('row', { name: /^3 in force.*root@example\.com.*rollback to 1: it refused too much/ })
     .waitFor()
   await page.getByText('A rollback is in force, not the file.').waitFor()
   task.end(t, 'what changed, and roll back', 4)

@@ -4,7 +4,7 @@
  * Method: whole gateways with the admin API over an emulator, on both stores.
  */
 import t, { type Test } from 'tap'
-import { isObject, type JsonObject } from '../../../src/base/json.js'
+import { isObject, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { onBothStores, startAdmin, type AdminStage } from '../../dashboard/admin/admin-stage.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startGateway } from '../../helpers/gateway.js'
@@ -62,7 +62,7 @@ onBothStores(t, 'the ledger and usage have the values', async (t, settings) => {
   const usage = async (by: string, more = ''): Promise<JsonObject> => {
     const { json } = await stage.ask('GET', `/usage?by=${by}${more}`)
     const found = Array.isArray(json['rows']) ? json['rows'].filter(isObject) : []
-    return Object.fromEntries(found.map((row) => [String(row['group']), row['requests'] ?? null]))
+    return Object.fromEntries(found.map((row) => [stringOf(row['group']) ?? '', row['requests'] ?? null]))
   }
   t.same(await usage('program'), { 'openai-sdk': 1, 'claude-code': 1, other: 1 })
   t.same(await usage('dimension:end_user'), { ada: 1, bob: 1, cy: 1 })

@@ -65,8 +65,8 @@ function askedRange(
   if (hours !== undefined) {
     return { fromMs: nowMs - hours * HOUR_MS, toMs: nowMs, by: hours === 1 ? 'minute' : 'hour' }
   }
-  const isAsked = asked.fromMs !== undefined || asked.toMs !== undefined
-  return isAsked ? asked : { range: '1h', ...asked }
+  const hasTimes = asked.fromMs !== undefined || asked.toMs !== undefined
+  return hasTimes ? asked : { range: '1h', ...asked }
 }
 
 type Sides = Omit<schema.Sent<typeof schema.comparedUpstream>, 'points'>

@@ -9,7 +9,15 @@ export const price = z.strictObject({
   cacheRead: z.number().optional(),
   cacheWrite: z.number().optional(),
   /** The price of prompts with more than `aboveInputTokens` tokens. */
-  longContext: z.strictObject({ aboveInputTokens: count, input: z.number(), output: z.number() }).optional(),
+  longContext: z
+    .strictObject({
+      aboveInputTokens: count,
+      input: z.number(),
+      output: z.number(),
+      cacheRead: z.number().optional(),
+      cacheWrite: z.number().optional(),
+    })
+    .optional(),
 })
 
 /** A target of a route: an upstream and the model requested from it. */

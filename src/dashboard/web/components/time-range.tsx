@@ -41,7 +41,7 @@ type Unit = UsageReply['by']
 
 /** A range of time. */
 export interface Range {
-  /** What the server is asked for: the same query until the range is changed. */
+  /** The query for the server: the same one until the range is changed. */
   readonly query: Query
   /** By the clock of the browser; the reply has the exact times. */
   readonly fromMs: number

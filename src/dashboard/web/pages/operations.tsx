@@ -102,14 +102,14 @@ function History() {
             <span className="cut strong" title={upstream}>
               {upstream}
             </span>
-            <span className="cells" role="img" aria-label={cellsText(upstream, cells)}>
+            <span className="cells" role="group" aria-label={cellsText(upstream, cells)}>
               {cells.map(({ fromMs, requests, failed, state }) => (
                 <Link
                   key={fromMs}
                   tabIndex={-1}
-                  aria-hidden="true"
                   className={`cell ${state}`}
                   title={`${clockTime(fromMs)}: ${STATES[state]}, ${failed} of ${requests} failed`}
+                  aria-label={`${upstream} at ${clockTime(fromMs)}: ${STATES[state]}`}
                   to={`/requests?account=all&upstream=${encodeURIComponent(upstream)}&since=custom&fromMs=${fromMs}&toMs=${fromMs + HOUR_MS}`}
                 />
               ))}

@@ -2,7 +2,6 @@
  * Reads and writes budgets, sums and last uses for migration. No gateway uses the ledger meanwhile, and each
  * write can be repeated, so these are commands without scripts.
  */
-import { LIMIT_MEMBERS } from '../../../base/limit-members.js'
 import { withoutNanoUsd } from '../../../base/nano-usd.js'
 import { isWindowKind, WINDOWS } from '../../limit-arithmetic.js'
 import type { BudgetSpent } from '../../ledger.js'
@@ -18,8 +17,7 @@ import type { LedgerContext } from './context.js'
 const AT_ONCE = 64
 const BUDGET_SECONDS = 40 * 86_400
 const NAMES = 'sluice:{*}:*_*:*'
-const KINDS = LIMIT_MEMBERS.map(({ kind }) => kind).filter(isWindowKind)
-const NAME = new RegExp(`^sluice:\\{(.*?)\\}:(${KINDS.join('|')}):(.*)$`, 's')
+const NAME = /^sluice:\{(.*?)\}:([a-z_]+):(.*)$/s
 /** Marks the hash tag of a shared limit; see `slotPrefix`. */
 const SHARED = '~'
 /** Sums written by one command. */

@@ -95,8 +95,8 @@ function usesOfMoved(
   const own = '(SELECT value FROM json_each(?1))'
   const kept = ofEntries(String(month)).replace(
     'FROM ledger_entries',
-    `FROM entry_places AS place CROSS JOIN ledger_entries AS entry ON entry.seq = place.seq
-     WHERE place.owner IN ${own} AND place.at_ms >= ?2 AND place.at_ms < ?3`,
+    `FROM entry_places AS place CROSS JOIN ledger_entries AS entry ON entry.seq = place.seq WHERE
+     place.owner IN ${own} AND place.at_ms >= ?2 AND place.at_ms < ?3`,
   )
   return prepared(
     db,
