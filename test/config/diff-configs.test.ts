@@ -5,6 +5,7 @@
 import t from 'tap'
 import { differencesOf } from '../../src/config/generations/diff-configs.js'
 import { shownConfig } from '../../src/config/masked-config.js'
+import { protectSecrets } from '../../src/hide-secrets.js'
 import { GOOD, loadText } from './sample.js'
 
 function pathsBetween(former: string, next: string): string[] {
@@ -30,6 +31,14 @@ const B = '{ prefix: o1-, upstream: openai }'
 void t.test('a route inserted before the others is the only difference', (t) => {
   t.same(pathsBetween(routes(A), routes(B, A)), ['routes[o1-*]'])
   t.same(pathsBetween(routes(B, A), routes(A)), ['routes[o1-*]'])
+  t.end()
+})
+
+void t.test('a secret in the name of an entry is hidden in the path', (t) => {
+  const secret = 'canary-in-a-name-5b1e'
+  protectSecrets([secret])
+  const named = `{ model: ${secret}, upstream: openai }`
+  t.same(pathsBetween(routes(A), routes(A, named)), ['routes[***]'])
   t.end()
 })
 

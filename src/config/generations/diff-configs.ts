@@ -10,9 +10,13 @@ import { snakeCase } from '../masked-config.js'
 /** Further differences are not listed. */
 const MAX_CHANGES = 200
 
-/** The differences by path, at most 200, with the values of `/config` (secrets masked). */
+/**
+ * The differences by path, at most 200, with the values of `/config` (secrets masked, also in the names of
+ * entries in paths).
+ */
 export function differencesOf(former: JsonObject, next: JsonObject): SettingChange[] {
-  return compare(former, next, '').slice(0, MAX_CHANGES)
+  const changes = compare(former, next, '').slice(0, MAX_CHANGES)
+  return changes.map((change) => ({ ...change, path: hideSecrets(change.path, '***') }))
 }
 
 function compare(before: JsonValue | undefined, after: JsonValue | undefined, path: string): SettingChange[] {
