@@ -7,6 +7,7 @@
 import { existsSync, chmodSync, realpathSync, statSync, type Stats } from 'node:fs'
 import { open as openFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createFolder } from '../../base/private-files.js'
 import { accessProblem } from '../file-access.js'
 import { CannotOpen, missing, storeReplaced, unavailable, LostStore } from '../store-errors.js'
@@ -15,7 +16,14 @@ import { Background } from './background/background.js'
 import { cutsLog, LONG_LOG_BYTES } from './background/write-ahead-log.js'
 import { connect, isBusy, isReadOnly, type Connection, type Statement, type Statements } from './driver.js'
 import { migrate, OPEN_TIMEOUT_MS, type Identity } from './migrate.js'
-import { REOPEN_MS, ReplaceableStatement, writableConnection } from './reopen.js'
+import {
+  CLOSED,
+  freeStatements,
+  mayWriteFiles,
+  REOPEN_MS,
+  ReplaceableStatement,
+  writableConnection,
+} from './reopen.js'
 
 /**
  * Maximum time that a statement waits for a lock and blocks the event loop: a read during the recovery of a
@@ -50,6 +58,10 @@ export class Engine implements Statements {
   private readonly pragmas: string
   private reopenedAtMs = Number.NEGATIVE_INFINITY
   private syncing: Promise<void> | null = null
+  /** Until all connections were replaced. */
+  private reopening: Promise<void> | null = null
+  /** While there is no connection; at most a second. */
+  private gap: Promise<void> | null = null
   private isClosed = false
 
   private constructor(db: Connection, path: string, { id, isNew }: Identity, longBytes: number) {
@@ -114,17 +126,52 @@ export class Engine implements Statements {
   /** Replaces a connection that is read-only, if the file can be written now. */
   private reopen(): boolean {
     const nowMs = performance.now()
-    if (this.isClosed || this.file.lost !== null || nowMs - this.reopenedAtMs < REOPEN_MS) return false
+    const isLost = this.isClosed || this.file.lost !== null || this.reopening !== null
+    if (isLost || nowMs - this.reopenedAtMs < REOPEN_MS) return false
     this.reopenedAtMs = nowMs
+    const { db: former } = this
     const db = writableConnection(this.file.path, this.pragmas)
-    if (db === null) return false
-    const former = this.db
+    if (db === null) {
+      if (mayWriteFiles(this.file.path)) this.reopening = this.reopenAlone()
+      return false
+    }
+    this.use(db)
+    former.close()
+    return true
+  }
+
+  /** Closes all connections and opens another: while there is one, the index of the log is read-only. */
+  private async reopenAlone(): Promise<void> {
+    const reopened = this.background.pause(async () => {
+      for (const statement of this.statements.values()) statement.replace(CLOSED)
+      this.db.close()
+      this.gap = Promise.race([reopened, sleep(REOPEN_MS)]).finally(() => (this.gap = null))
+      await freeStatements()
+      while (!this.isOpened()) await sleep(REOPEN_MS)
+    })
+    this.transactions.hold(Promise.race([reopened, sleep(REOPEN_MS)]))
+    await reopened
+    this.reopening = null
+  }
+
+  /** Opens the file after all connections were closed; false if it cannot be opened at the moment. */
+  private isOpened(): boolean {
+    if (this.isClosed || this.file.lost !== null) return true
+    try {
+      const db = connect(this.file.path)
+      db.exec(this.pragmas)
+      this.use(db)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  private use(db: Connection): void {
     this.db = db
     for (const [sql, statement] of this.statements) statement.replace(db.prepare(sql))
     // Rows that are kept were compared with the version of the former connection.
     this.hooks.forEach((hook) => hook.rolledBack())
-    former.close()
-    return true
   }
 
   /** Adds callbacks around every transaction. */
@@ -145,6 +192,7 @@ export class Engine implements Statements {
 
   /** The same as a promise. */
   read<T>(what: string, read: () => T): Promise<T> {
+    if (this.gap !== null) return this.gap.then(() => this.read(what, read))
     return new Promise((resolve) => resolve(this.readNow(what, read)))
   }
 
@@ -174,6 +222,7 @@ export class Engine implements Statements {
     if (this.isClosed) return
     await this.transactions.close()
     this.isClosed = true
+    await this.reopening
     this.file.close()
     await this.background.close()
     try {

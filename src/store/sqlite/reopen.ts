@@ -2,6 +2,11 @@
  * A file, or its folder, that was read-only when it was opened has a connection that never writes. Once it is
  * writable, another connection takes its place, without a restart.
  */
+import { accessSync, constants, existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { connect, type Connection, type Row, type Statement, type Value } from './driver.js'
 
 /** Minimum time between two attempts. */
@@ -22,6 +27,44 @@ export function writableConnection(path: string, pragmas: string): Connection | 
     return null
   }
 }
+
+/**
+ * Whether this process may write the file, its log, the index of the log, and their folder. SQLite opens the
+ * index once for all connections of a process: if it was read-only then, no connection can write until all
+ * are closed.
+ */
+export function mayWriteFiles(path: string): boolean {
+  const files = [path, `${path}-wal`, `${path}-shm`].filter((each) => existsSync(each))
+  try {
+    for (const each of [dirname(path), ...files]) accessSync(each, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Frees statements that are not referred to any more: with the second driver a closed connection stays open
+ * as long as it has any.
+ */
+export async function freeStatements(): Promise<void> {
+  setFlagsFromString('--expose-gc')
+  const collect: unknown = runInNewContext('gc')
+  if (isCallable(collect)) collect()
+  // The statements are freed in the next turns.
+  for (let turn = 0; turn < 3; turn += 1) await nextTurn()
+}
+
+function isCallable(value: unknown): value is () => void {
+  return typeof value === 'function'
+}
+
+function closed(): never {
+  throw new Error('the file is opened again')
+}
+
+/** The statement of a connection that is closed to open another. */
+export const CLOSED: Statement = { run: closed, get: closed, all: closed, iterate: closed }
 
 /** A statement that keeps its place when the connection is replaced. */
 export class ReplaceableStatement implements Statement {

@@ -4,6 +4,7 @@
  * root; both threads write afterwards.
  */
 import { putAccount } from '../../helpers/store-changes.js'
+import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,6 +18,13 @@ import { aRow } from '../ledger/sample-entries.js'
 const isRoot = process.geteuid?.() === 0
 /** Any user id but root's, whom modes do not concern. */
 const OTHER = 65_534
+
+/** Writes a user and ends without closing the file. */
+const KILLED = `
+  import { openStore } from '${new URL('../../../src/store/open-store.js', import.meta.url).href}'
+  const store = await openStore(process.env.STORE)
+  await store.users.create(JSON.parse(process.env.USER_RECORD))
+  process.kill(process.pid, 'SIGKILL')`
 
 /** Opens it as a user for whom modes hold. */
 async function openedAsOther(t: Test, path: string): Promise<Store> {
@@ -71,3 +79,38 @@ for (const what of ['file', 'folder'] as const) {
     await first.close()
   })
 }
+
+void t.test('a folder and all its files that become writable, without another connection', async (t) => {
+  const folder = join(t.testdir(), 'data')
+  mkdirSync(folder)
+  const path = join(folder, 'sluice.db')
+  const user = aUser()
+  // A process that is killed leaves the log and its index.
+  const made = spawnSync(process.execPath, ['--input-type=module', '-e', KILLED], {
+    env: { ...process.env, STORE: `sqlite:${path}`, USER_RECORD: JSON.stringify(user) },
+  })
+  t.equal(made.signal, 'SIGKILL', made.stderr.toString())
+  const files = [path, `${path}-wal`, `${path}-shm`]
+  if (isRoot) for (const each of [folder, ...files]) chownSync(each, OTHER, OTHER)
+  for (const file of files) chmodSync(file, 0o400)
+  chmodSync(folder, 0o500)
+  t.teardown(() => existsSync(folder) && chmodSync(folder, 0o700))
+  const store = await openedAsOther(t, path)
+  const write = () => store.users.change(user.id, { signedInAtMs: 7 })
+  const sums = () => store.ledger.sums({ accountId: user.id, by: 'day', fromMs: 0, toMs: Date.now() })
+  t.same(await sums(), [], 'the thread reads it')
+  await t.rejects(write(), { kind: 'store_unavailable', message: /read-only/ })
+  await sleep(1_100)
+  await t.rejects(write(), { kind: 'store_unavailable', message: /read-only/ })
+  t.same(await store.users.byId(user.id), user, 'it is read')
+
+  chmodSync(folder, 0o700)
+  for (const file of files) chmodSync(file, 0o600)
+  const isWritten = async () => (await write().catch(() => null)) !== null
+  await until(isWritten, 'a write without a restart')
+  t.match(await store.users.byId(user.id), { signedInAtMs: 7 })
+  const atMs = Date.now()
+  await store.ledger.settle(aRow({ accountId: user.id, atMs }))
+  t.match(await sums(), [{ requests: 1 }], 'the thread adds up usage')
+  if (isRoot) process.seteuid?.(0)
+})

@@ -75,6 +75,8 @@ export class Background {
   private lastId = 0
   private checkpointed = 0
   private isCopying = false
+  /** Until the end of `pause`. */
+  private paused: Promise<void> | null = null
   private isClosed = false
 
   /** The file must exist. */
@@ -104,6 +106,7 @@ export class Background {
     if (this.isClosed) {
       return Promise.reject(unavailable(`${what} failed`, new Error('the store has been closed')))
     }
+    if (this.paused !== null) return this.paused.then(() => this.run(what, name, ...args))
     const worker = (this.worker ??= this.start())
     const id = (this.lastId += 1)
     return new Promise((resolve, reject) => {
@@ -115,6 +118,18 @@ export class Background {
       worker.ref()
       worker.postMessage({ id, name, args })
     })
+  }
+
+  /** Does the work while the thread and its connection are closed; tasks wait until then. */
+  pause(work: () => Promise<void>): Promise<void> {
+    const { worker } = this
+    const closed = worker === null ? null : this.run('closing the file', 'close')
+    this.paused = (async () => {
+      await closed?.catch(() => undefined)
+      await worker?.terminate()
+      await work().finally(() => (this.paused = null))
+    })()
+    return this.paused
   }
 
   /** Waits for running tasks and ends the thread. */
