@@ -17,9 +17,11 @@ import { GuardError, PASS, TextError, TextTooLarge, type Part, type Verdict } fr
 const CONNECTIONS = 256
 /** Calls of one judgement, each with as many texts as `max_text_bytes` allows. */
 const MAX_CALLS = 16
-/** Statuses by which a server refuses the texts of one call; another call may succeed. */
-const REFUSED_TEXTS: readonly number[] = [400, 422]
 const TOO_LARGE = 413
+/** The only status of a refused call that blames the server: it waited too long for the request. */
+const TIMED_OUT = 408
+/** A client can make a call late by larger texts; others show whether the server answers. */
+const LARGE_BYTES = 65_536
 
 /** What a protocol sends, and how it reads the reply. */
 interface Exchange {
@@ -121,6 +123,7 @@ export class GuardServer implements Judge {
 
   private async post(path: string, body: JsonObject, of: JudgedRequest): Promise<JsonObject> {
     const late = AbortSignal.timeout(this.config.timeoutMs)
+    const json = JSON.stringify(body)
     try {
       const { statusCode, body: reply } = await this.agent.request({
         origin: this.origin,
@@ -131,13 +134,16 @@ export class GuardServer implements Judge {
           'x-request-id': of.requestId,
           ...this.server.headers,
         },
-        body: JSON.stringify(body),
+        body: json,
         signal: AbortSignal.any([late, of.signal]),
       })
       try {
         if (statusCode === TOO_LARGE) throw new TextTooLarge(null)
-        if (REFUSED_TEXTS.includes(statusCode)) throw new TextError(`it answered ${statusCode}`)
-        if (statusCode !== 200) throw new GuardError(`it answered ${statusCode}`)
+        if (statusCode !== 200) {
+          // Another call may succeed, even if a proxy before the server or its rate limit refused this one.
+          const isRefused = statusCode >= 400 && statusCode < 500 && statusCode !== TIMED_OUT
+          throw new (isRefused ? TextError : GuardError)(`it answered ${statusCode}`)
+        }
         return await this.read(reply)
       } finally {
         // Closes the connection if the body has not ended; otherwise it has no effect.
@@ -145,9 +151,11 @@ export class GuardServer implements Judge {
       }
     } catch (error) {
       if (error instanceof GuardError) throw error
-      throw new GuardError(late.aborted ? 'it did not answer in time' : 'it cannot be reached', {
-        cause: error,
-      })
+      const isByText = late.aborted && Buffer.byteLength(json) > LARGE_BYTES
+      throw new (isByText ? TextError : GuardError)(
+        late.aborted ? 'it did not answer in time' : 'it cannot be reached',
+        { cause: error },
+      )
     }
   }
 

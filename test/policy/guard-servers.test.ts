@@ -268,7 +268,7 @@ for (const onError of ['open', 'closed']) {
         message: /larger than the guardrail 'topics' can/,
       })
     }
-    for (const status of [400, 413, 422]) {
+    for (const status of [400, 403, 413, 415, 422, 429, 431]) {
       guard.answer = (_, res) => void res.writeHead(status).end('{}')
       for (let request = 0; request < 3; request += 1) {
         const reply = await ask('chat', 'gpt-5.4')
@@ -278,7 +278,7 @@ for (const onError of ['open', 'closed']) {
     guard.answer = () => ({ action: {}, text: 'x'.repeat(2000) })
     for (let request = 0; request < 3; request += 1) await ask('chat', 'gpt-5.4')
     guard.answer = answer
-    t.equal(provider.bodies.length, onError === 'open' ? 9 : 0)
+    t.equal(provider.bodies.length, onError === 'open' ? 21 : 0)
     t.equal((await ask('chat', 'gpt-5.4', { text: 'dog' })).status, 200)
     t.equal((await ask('chat', 'gpt-5.4', { text: 'cat' })).status, 400, 'it is still judged')
     const messages = ['dog', 'x', 'y', 'cat', 'z'].map((word) => ({
@@ -293,6 +293,24 @@ for (const onError of ['open', 'closed']) {
     t.equal((await post('/v1/chat/completions', { model: 'gpt-5.4', messages: many })).status, 413)
   })
 }
+
+void t.test('large texts for which the server takes too long do not open the breaker', async (t) => {
+  const isLarge = (call: Call): boolean => textsOf(call).some((text) => text.length > 65_536)
+  const guard = await startGuard(t, (call) => (isLarge(call) ? undefined : PASS))
+  const { ask } = await startScene(
+    t,
+    `  topics: { url: '${guard.url}', protocol: webhook, on: [request], timeout_ms: 400, breaker: { failures: 2 }, apply_to: { all: true } }`,
+  )
+  for (let request = 0; request < 3; request += 1) {
+    t.equal((await ask('chat', 'gpt-5.4', { text: 'x '.repeat(40_000) })).status, 503)
+  }
+  t.equal((await ask('chat', 'gpt-5.4')).status, 200)
+  guard.answer = () => undefined
+  for (let request = 0; request < 2; request += 1) await ask('chat', 'gpt-5.4')
+  const { length } = guard.calls
+  t.equal((await ask('chat', 'gpt-5.4')).status, 503)
+  t.equal(guard.calls.length, length, 'a server that is late for any text opens it')
+})
 
 void t.test('masks of several calls are put together', async (t) => {
   const guard = await startGuard(t, (call) => {

@@ -46,7 +46,7 @@ const breaker = z
     failures: whole(1, 1_000)
       .default(5)
       .describe(
-        'Consecutive errors after which the server or plugin is not called: connection, time and protocol. A text that the server refuses (400, 413, 422) or that is too large does not count.',
+        'Consecutive errors after which the server or plugin is not called: connection, time and protocol. A text that the server refuses (4xx, but 408 counts), that is too large, or that is above 64 KiB and judged too late does not count.',
       ),
     open_seconds: z
       .number()
