@@ -193,6 +193,7 @@ void t.test('a kind without a price is refused under a budget', async (t) => {
     ['input_audio', gemini(inline('video/mp4'))],
     ['output_image', gemini({ ...HI, generationConfig: { responseModalities: ['TEXT', 'IMAGE'] } })],
     ['output_audio', gemini({ ...HI, generationConfig: { responseModalities: ['AUDIO'] } })],
+    ['output_audio', gemini({ ...HI, generationConfig: { responseModalities: ['TEXT', 'VIDEO'] } })],
   ]
   for (const [name, asked] of refused) {
     const answer = await ask(budgeted, asked)
@@ -202,6 +203,20 @@ void t.test('a kind without a price is refused under a budget', async (t) => {
   }
   t.equal((await ask(budgeted, gemini(inline('image/png')))).status, 200, 'pictures cost as much as text')
   t.equal((await ask(budgeted, gemini(HI))).status, 200)
+})
+
+void t.test('kinds that a request leaves open are reserved as pictures, too', async (t) => {
+  const { key, ask } = await setUp(t)
+  const path = '/v1beta/models/gemini-2.5-flash-image:generateContent'
+  for (const responseModalities of [undefined, [], ['MODALITY_UNSPECIFIED'], ['IMAGE']]) {
+    const generationConfig = { maxOutputTokens: 10_000, responseModalities }
+    const secret = await key({ limits: { nanoUsdPerDay: 0.1e9 } })
+    const { status, text } = await ask(secret, { path, body: { ...HI, generationConfig } })
+    t.ok(OVER.includes(status), `${JSON.stringify(responseModalities)}: ${text}`)
+  }
+  const textOnly = { maxOutputTokens: 10_000, responseModalities: ['TEXT', 'MODALITY_UNSPECIFIED'] }
+  const secret = await key({ limits: { nanoUsdPerDay: 0.1e9 } })
+  t.equal((await ask(secret, { path, body: { ...HI, generationConfig: textOnly } })).status, 200)
 })
 
 async function checkCompletions(t: Test, store?: string): Promise<void> {

@@ -39,8 +39,12 @@ export function kindsOf({ request, facts, hasUnseen, isPassedOn }: SentRequest):
     }
   }
   const modalities = isPassedOn ? modalitiesOf(request) : null
-  if (modalities?.includes('audio') === true) certain.add('outputAudio')
-  if (modalities?.includes('image') === true) certain.add('outputImage')
+  for (const modality of modalities ?? []) {
+    if (modality === 'text') continue
+    // One that the gateway does not have, such as video, has no price either: it counts as all that it has.
+    if (modality !== 'image') certain.add('outputAudio')
+    if (modality !== 'audio') certain.add('outputImage')
+  }
   const possible: MediaKind[] = hasUnseen && facts.audioInput !== false ? ['inputAudio', 'inputImage'] : []
   // OpenAI's models reply in text unless the request names other kinds; those of Google that make pictures do
   // so without being asked.
@@ -66,7 +70,8 @@ function mediaTypeOf(source: MediaSource): string {
 
 /** The kinds of the reply that the request names, in lower case; null if it names none. */
 function modalitiesOf({ rest, replyModalities }: ChatRequest): readonly string[] | null {
-  if (replyModalities !== undefined) return replyModalities
   const { modalities } = rest
-  return Array.isArray(modalities) ? arrayOf(modalities).map(String) : null
+  const named = replyModalities ?? arrayOf(modalities).map(String)
+  const kinds = named.filter((kind) => kind !== 'modality_unspecified')
+  return kinds.length === 0 ? null : kinds
 }
