@@ -322,7 +322,7 @@ interface Waiting {
 }
 
 /** The texts of a request that guardrails judge, and the words of its harmless members. */
-export interface SeenTexts {
+interface SeenTexts {
   readonly judged: ReadonlySet<string>
   /** The path of each word; filled by `unseenMember`. */
   readonly words: Map<string, string>
