@@ -22,6 +22,8 @@ import { isTextOrMembers, memberOf, membersOf, type Members } from './request-me
 
 /** A change of the key's form or of stored replies makes earlier entries unreachable. */
 const VERSION = 1
+/** The `anthropic-version` of all SDKs and of requests in other formats. */
+const USUAL_VERSION = '2023-06-01'
 /** Characters that are hashed in one step, about 2 ms. */
 const STEP_CHARS = 1024 * 1024
 
@@ -31,6 +33,8 @@ export interface KeyParts {
   /** The client's format and body, for fields that no other format has. */
   readonly wire: WireFormat
   readonly body: JsonObject
+  /** The parameters of the client's query that an upstream may get; often empty. */
+  readonly query: string
   /** Facts of the requested model, for its defaults. */
   readonly facts: () => ModelFacts
   /** As `routeContent`. */
@@ -48,9 +52,10 @@ type RouteCacheScope = NonNullable<RouteConfig['cache']>['scope']
 
 /** The key, in steps for a large request. */
 export function* keySteps(parts: KeyParts): Steps<string> {
-  const { request, route, priceVersion, scope, scopeId, guardrails } = parts
+  const { request, query, route, priceVersion, scope, scopeId, guardrails } = parts
   const digest = new Digest()
   digest.add([VERSION, scope, scopeId, route, priceVersion, request.model, [...guardrails]])
+  if (query !== '') digest.add(['query', parts.wire, query])
   digest.add(settingsOf(parts))
   for (const tool of request.tools) digest.add(toolOf(tool))
   const { embedding, task } = request
@@ -168,6 +173,8 @@ function settingsOf({ request, wire, facts }: KeyParts): JsonObject {
   if (wire === 'openai-completions') settings['completion'] = true
   const betas = request.nativeHeaders?.['anthropic-beta']
   if (betas !== undefined) settings['betas'] = betas
+  const version = request.nativeHeaders?.['anthropic-version']
+  if (version !== undefined && version !== USUAL_VERSION) settings['version'] = version
   for (const name of Object.keys(request.rest).sort()) {
     const value = request.rest[name]
     if (value !== undefined && !IGNORED.has(name) && !isUsualRest(name, value)) {

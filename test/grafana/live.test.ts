@@ -39,7 +39,10 @@ const QUIET = [
 
 /** Panels of durations without a series, because the scene has no such event: they are empty, not 0. */
 const EMPTY = [
+  'Gateway internals: Age of the oldest entry that waits for the archive',
   'Gateway internals: Duration of guardrails, p95',
+  'Gateway internals: Entries moved to the archive',
+  'Gateway internals: Entries that wait for the archive',
   'Providers: Cloud credentials expire in',
   'SluiceLedgerMemoryFilling',
 ]

@@ -259,6 +259,8 @@ void t.test('data older than configured are deleted soon after the start', async
   await until(() => ledger.pruned.length > 0)
   const dayMs = 86_400_000
   for (const atMs of Object.values(ledger.pruned[0] ?? {})) {
+    // Without an archive, entries leave whether it has them or not.
+    if (typeof atMs === 'boolean') continue
     t.ok(atMs >= beganMs - dayMs && atMs <= Date.now() - dayMs, `one day before: ${atMs}`)
   }
 })

@@ -22,6 +22,7 @@ const PARTS = [
   'users',
   'denials',
   'directory',
+  'dimensionValues',
 ]
 
 function answering(): Store {

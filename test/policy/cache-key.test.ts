@@ -32,7 +32,7 @@ function keyOf({ path, body, headers = {}, parts = {} }: Sent): string {
   const { clientCodec, endpoint, wire } = resolved
   const request = clientCodec.decodeRequest(body, endpoint, headers)
   const fixed = { route: 'r', priceVersion: 'p', scope: 'account', scopeId: 'a' } as const
-  const of = { ...fixed, guardrails: [] }
+  const of = { ...fixed, guardrails: [], query: '' }
   return atOnce(keySteps({ request, wire, body, facts: () => FACTS, ...of, ...parts }))
 }
 
@@ -319,5 +319,12 @@ void t.test('nor do the recorded requests', skipWithoutFixtures(), (t) => {
   let places = 0
   for (const { path, body } of recordedRequests()) places += comparePlaces(t, path, body)
   t.ok(places > 10_000, `${String(places)} places`)
+  t.end()
+})
+
+void t.test('a query that passes on, and another version of the format, have keys of their own', (t) => {
+  const key = keyOf({ path: MESSAGES, body: messages })
+  t.not(keyOf({ path: MESSAGES, body: messages, parts: { query: 'beta=true' } }), key)
+  t.not(keyOf({ path: MESSAGES, body: messages, headers: { 'anthropic-version': '2026-10-21' } }), key)
   t.end()
 })

@@ -50,6 +50,7 @@ import { ReplyTransform } from '../streams/reply-transform.js'
 import { ArrayForm, arrayOfEvents, EVENT_STREAM } from '../streams/sse-or-json-array.js'
 import { SingleWholeReply } from '../streams/whole-reply.js'
 import { CLIENT_LEFT, timeoutError, TIMEOUT_TEXTS } from '../transport-errors.js'
+import { passedQuery } from '../upstreams/upstream-address.js'
 
 /** A write that makes a replay encode the events that were added. */
 const TICK = Buffer.alloc(0)
@@ -386,6 +387,7 @@ async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' |
     request: call.request,
     wire: call.wire,
     body: call.body,
+    query: call.query === '' ? '' : passedQuery(call.query),
     facts: () => generation.facts(call.request.model),
     route: content,
     priceVersion,

@@ -45,13 +45,16 @@ export function keptQuery(query: string, own: Readonly<Record<string, string>>):
   return query === '' ? '' : query.split('&').filter(isKept).join('&')
 }
 
-/** The part of a client's query that an upstream of the same format gets. */
-function passedQuery(query: string, { ownQuery }: UpstreamAddress): string {
+/**
+ * The part of a client's query that an upstream of the same format gets, whose own parameters are `own`; with
+ * none, the part that upstreams may get.
+ */
+export function passedQuery(query: string, own: Readonly<Record<string, string>> = {}): string {
   const isPassed = (pair: string): boolean => {
     const [name = ''] = new URLSearchParams(pair).keys()
     return !OWN.has(name.toLowerCase())
   }
-  return keptQuery(query, ownQuery).split('&').filter(isPassed).join('&')
+  return keptQuery(query, own).split('&').filter(isPassed).join('&')
 }
 
 const CHATS = '/chat/completions'
@@ -79,7 +82,7 @@ export function requestPathAt(
   { path, basePath: baseOf, model, isChat = true, clientQuery = '' }: FormatPath,
 ): string {
   const basePath = baseOf?.(address.basePath) ?? address.basePath
-  const passed = clientQuery === '' ? '' : passedQuery(clientQuery, address)
+  const passed = clientQuery === '' ? '' : passedQuery(clientQuery, address.ownQuery)
   const query = passed === '' ? address.query : `?${passed}${address.query.replace('?', '&')}`
   const chats = address.path?.replaceAll('{model}', () => encodeURIComponent(model))
   // A path with a base of its own is not below that of chats.

@@ -122,7 +122,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   cause: '`ok`, or who has to act on a failure: `client`, `limits`, `gateway` or `provider`',
   ingress:
     "the client's format: `chat`, `completions`, `messages`, `responses`, `gemini`, `embeddings`, `rerank`, `moderations`, `native`; `none`: the path is unknown",
-  op: 'find_key, admit, settle, renew, expire, cache_put, cache_get, probe; accounts, keys, tokens, audit_trail, throttle, usage, objects, sweep: all methods of one group',
+  op: 'find_key, admit, settle, renew, expire, cache_put, cache_get, probe; accounts, keys, tokens, audit_trail, throttle, usage, objects, values, sweep: all methods of one group',
   gen_ai_operation_name: 'always `chat`',
   gen_ai_provider_name: 'an upstream of the configuration',
   gen_ai_request_model: 'a model of the catalogue, or `other`',
@@ -380,13 +380,13 @@ export const DEFINITIONS = {
     help: 'Requests refused with 503 because of overload, by exhausted resource: delay (of the event loop), heap, open_files, in_flight.',
   }),
   storeDuration: histogram('sluice_store_duration_seconds', ['op'], {
-    maxSeries: 16,
+    maxSeries: 17,
     fold: ['op'],
     buckets: STORE_BUCKETS,
     help: 'Duration of a store operation in seconds.',
   }),
   storeErrors: counter('sluice_store_errors_total', ['op'], {
-    maxLines: 16,
+    maxLines: 17,
     fold: ['op'],
     help: 'Failed store operations.',
   }),
