@@ -71,7 +71,7 @@ void t.test('the page of the configuration', { skip: SKIP }, async (t) => {
 
   served.write(fileText(served.emulator, { port: 1 }))
   await until(async () => (await generation()) === 4)
-  await page.getByText('server.port', { exact: true }).waitFor()
+  await page.getByText('server.port', { exact: true }).first().waitFor()
   served.write('upstreams: [')
   await page.getByText('The file is refused; generation 4 stays in force.').waitFor()
   t.strictSame(complaints, [])
