@@ -274,7 +274,7 @@ void t.test('unknown arguments are reported by name', async (t) => {
     [['export'], /needs --format/],
     [['export', '--format', 'xml'], /needs --format/],
     [['export', '--format', 'csv', '--by', 'key'], /does not accept --by/],
-    [['summary', '--by', 'colour'], /model, key, account, upstream or label/],
+    [['summary', '--by', 'colour'], /model, key, account, upstream, program, user, label/],
     [['export', 'all', '--format', 'csv'], /accepts only options/],
   ]
   for (const [argv, message] of wrong) {
