@@ -112,6 +112,8 @@ void t.test('omitted settings have the documented defaults', (t) => {
     },
     record: null,
     cache: { memoryBytes: 67_108_864, store: false },
+    archive: null,
+    dimensions: [],
     upstreams: {
       openai: {
         name: 'openai',

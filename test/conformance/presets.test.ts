@@ -64,6 +64,7 @@ const EVERYTHING: JsonObject = {
   metadata: { a: 'b' },
   n: 1,
   parallel_tool_calls: true,
+  tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }],
   presence_penalty: 0.5,
   prompt_cache_key: 'k',
   safety_identifier: 's',
