@@ -22,7 +22,9 @@ import { startScene, type Scene } from './scene.js'
 
 /** Panels without a value above 0, because the scene has no such event. */
 const QUIET = [
+  'Gateway internals: Age of the oldest entry that waits for the archive',
   'Gateway internals: Circuit breakers of guardrails',
+  'Gateway internals: Entries that wait for the archive',
   'Gateway internals: Errors of plugins',
   'Gateway internals: Gateways with another configuration',
   'Gateway internals: Ledger entries lost',
@@ -39,10 +41,8 @@ const QUIET = [
 
 /** Panels of durations without a series, because the scene has no such event: they are empty, not 0. */
 const EMPTY = [
-  'Gateway internals: Age of the oldest entry that waits for the archive',
   'Gateway internals: Duration of guardrails, p95',
   'Gateway internals: Entries moved to the archive',
-  'Gateway internals: Entries that wait for the archive',
   'Providers: Cloud credentials expire in',
   'SluiceLedgerMemoryFilling',
 ]
