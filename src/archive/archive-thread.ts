@@ -6,7 +6,6 @@ import { appendFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
-import { secretsOfArchive } from './archive-secrets.js'
 import { hideSecrets, protectSecrets } from '../hide-secrets.js'
 import { writeEntry } from '../store/records/entry-text.js'
 import { openExpectedStore } from '../store/store-identity.js'
@@ -15,6 +14,7 @@ import type { ArchiveEngine } from './archive-engine.js'
 import { openArchiveEngine } from './open-archive-engine.js'
 import { ArchiveCopier } from './copier.js'
 import type { ArchiveState, ThreadData } from './start-archive.js'
+import { passwordsIn } from '../config/secret-settings.js'
 
 const TICK_MS = 1_000
 /** Waits after failures in sequence, in ms. */
@@ -22,7 +22,7 @@ const RETRY_MS = [1_000, 2_000, 5_000, 10_000, 30_000]
 const MEASURE_MS = 2_000
 
 const data = workerData as ThreadData
-protectSecrets(secretsOfArchive(data.archive.url))
+protectSecrets(passwordsIn(data.archive.url))
 let isEnding = false
 let ended: () => void = () => undefined
 const end = new Promise<void>((resolve) => (ended = resolve))

@@ -14,7 +14,7 @@ const SELF = '/proc/self/stat'
 const [FIRST_FIELD, END_FIELD] = [11, 15]
 const TICKS_PER_SECOND = 100
 
-/** CPU seconds of this process and of its ended children; 0 where the system does not tell them. */
+/** CPU seconds of this process and of its ended children; 0 on systems without `/proc`. */
 export function cpuSeconds(): number {
   if (!existsSync(SELF)) return 0
   const line = readFileSync(SELF, 'latin1')

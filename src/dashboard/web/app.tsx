@@ -4,7 +4,6 @@ import { Notices } from './components/notices.js'
 import { BlockSkeleton, ConnectionBanner } from './components/loading-states.js'
 import { KeyHelp, NotFoundPage } from './pages/help.js'
 import { OverviewPage } from './pages/overview.js'
-import { SignInPages } from './pages/sign-in.js'
 import { accountOfPath, useLocation } from './routing.js'
 import { IncidentStrip } from './shell/incident-strip.js'
 import { useKeyboard } from './shell/keyboard.js'
@@ -46,6 +45,7 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   '/audit': later('AuditPage', () => import('./pages/audit.js')),
 }
 
+const SignInPages = later('SignInPages', () => import('./pages/sign-in.js'))
 const AccountPage = later('AccountPage', () => import('./pages/accounts/account-page.js'))
 
 /** Pages for links, with or without a session. */
@@ -64,7 +64,12 @@ export function App() {
 function Inside() {
   const { account } = useSession().session
   const { path } = useLocation()
-  return account === null || SIGN_IN_PATHS.includes(path) ? <SignInPages /> : <Shell />
+  if (account !== null && !SIGN_IN_PATHS.includes(path)) return <Shell />
+  return (
+    <Suspense fallback={<BlockSkeleton />}>
+      <SignInPages />
+    </Suspense>
+  )
 }
 
 function Shell() {
