@@ -217,6 +217,8 @@ function originOf({ port }: Served): string {
   return `http://127.0.0.1:${String(port)}`
 }
 
+const ADMIN_TOKEN = 'a-token-for-operators-of-the-test'
+
 const NEW_KEY = 'THE_ID_OF_A_NEW_KEY'
 
 /** The text with the placeholders that a reader replaces by own values. */
@@ -225,6 +227,9 @@ function filledIn(text: string, served: Served, work: string): string {
     text
       .replaceAll(/(?<=accounts create --email )\S+/g, 'new-$RANDOM@example.com')
       .replaceAll(/you@example\.com|team@example\.com/g, EMAIL)
+      .replaceAll(/(?<=--account )shop\b/g, EMAIL)
+      .replaceAll(/(?<=[?&]account=)shop\b/g, encodeURIComponent(EMAIL))
+      .replaceAll('https://gateway.example.com', originOf(served))
       .replaceAll(/http:\/\/(?:localhost|127\.0\.0\.1):8080/g, originOf(served))
       .replaceAll(/http:\/\/(?:localhost|127\.0\.0\.1):9464/g, `http://127.0.0.1:${String(served.opsPort)}`)
       .replaceAll('sk_…', served.secret)
@@ -242,7 +247,7 @@ function filledIn(text: string, served: Served, work: string): string {
   )
 }
 
-/** The configuration with the upstreams and routes that the page adds. */
+/** The configuration with the upstreams, routes and dimensions that the page adds. */
 function withSnippets(text: string, page: string): string {
   const base = objectOf(parse(text))
   const snippets = blocksOf(page)
@@ -267,7 +272,11 @@ function withSnippets(text: string, page: string): string {
     const match = JSON.stringify([model, prefix])
     return taken.has(match) ? false : taken.add(match)
   })
-  return JSON.stringify({ ...base, upstreams: own, routes: distinct })
+  // The last list of a page stands for the earlier ones; a required value would refuse other requests.
+  const dimensions = snippets
+    .flatMap(({ dimensions }) => (Array.isArray(dimensions) ? [dimensions] : []))
+    .at(-1)
+  return JSON.stringify({ ...base, upstreams: own, routes: distinct, ...(dimensions && { dimensions }) })
 }
 
 /** Pages whose commands another test runs. */
@@ -285,7 +294,7 @@ async function withNewKeys(text: string, { file }: Served): Promise<string> {
 void t.test('the commands of each page run', { timeout: 300_000 }, async (t) => {
   // One gateway for all pages: each start takes as long as the commands of a page.
   const served = await startServe(t, {
-    server: 'workers: 1, admin_token: a-token-for-operators-of-the-test',
+    server: `workers: 1, admin_token: ${ADMIN_TOKEN}`,
   })
   const base = readFileSync(served.file, 'utf8')
   await served.chat()
@@ -308,6 +317,7 @@ void t.test('the commands of each page run', { timeout: 300_000 }, async (t) => 
         SLUICE_CONFIG: served.file,
         SLUICE_URL: originOf(served),
         SLUICE_KEY: served.secret,
+        TOKEN: ADMIN_TOKEN,
       }
       for (const block of blocks) {
         const script = join(work, 'block.sh')
