@@ -1,13 +1,15 @@
 /**
  * Writes the models of the kept lists, `config/prices-*.json`, into the shipped catalogue; own entries stay.
- * `npm run catalogue` runs it after a list has changed. With paths of LiteLLM's own JSON or of genai-prices'
- * JSON as arguments, it first replaces the kept lists with those.
+ * `npm run catalogue` runs it after a list has changed, and Prettier after it. With paths of LiteLLM's own
+ * JSON or of genai-prices' JSON as arguments, it first replaces the kept lists with those; with both, it also
+ * writes the prices of vendors that serve models of other makers, `config/prices-by-preset.json`.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { planOf } from '../../src/cli/models-update.js'
 import { editCatalogue } from '../../src/config/edit-catalogue.js'
+import { presetPricesOf } from './preset-prices.js'
 import { joinLists, sourceIn, type PriceSource, type SourceModel } from '../../src/config/price-sources.js'
 
 const CATALOGUE = 'config/models.yaml'
@@ -35,10 +37,19 @@ function isOfItsMaker({ id, family }: SourceModel): boolean {
   return Object.entries(MAKERS).every(([maker, start]) => family === maker || !id.startsWith(`${start}-`))
 }
 
+const raw = process.argv.slice(2).map((file): unknown => JSON.parse(readFileSync(file, 'utf8')))
+const [ofLitellm, ofGenai] = [raw.find(isObject), raw.find((value) => Array.isArray(value))]
+if (ofLitellm !== undefined && ofGenai !== undefined) {
+  const presets = presetPricesOf(ofLitellm, ofGenai)
+  writeFileSync(
+    'config/prices-by-preset.json',
+    JSON.stringify({ source: 'litellm, genai-prices', as_of: today(), presets }),
+  )
+}
 for (const file of process.argv.slice(2)) {
   const { name, models } = listIn(file)
   const list = { source: name, from: read(fileOf(name))['from'], as_of: today(), models }
-  writeFileSync(fileOf(name), `${JSON.stringify(list, null, 2)}\n`)
+  writeFileSync(fileOf(name), JSON.stringify(list))
 }
 const asOf = stringOf(read(fileOf('litellm'))['as_of']) ?? today()
 /** Not retired, and with limits: those without are no models for text. */

@@ -5,7 +5,8 @@
 import * as z from 'zod'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { catalogueSchema } from '../../src/config/schema/catalogue-schema.js'
-import { PRESET_NAMES, PRESETS } from '../../src/config/presets.js'
+import { shippedPrices } from '../../src/config/preset-prices.js'
+import { PRESET_NAMES, PRESETS, type PresetName } from '../../src/config/presets.js'
 import { fileSchema } from '../../src/config/schema/config-file-schema.js'
 
 const NOTICE = 'Generated from src/config by `npm run generate`; do not edit.'
@@ -89,12 +90,28 @@ them. Of several variables the first one that is set holds the key. With a \`bas
 servers, the key is optional. Dropped fields of a request are reported
 as lost; \`quirks.keep\` keeps one. A preset that rewrites replies gives clients one id, one \`usage\` chunk at the end and
 \`reasoning_content\` for thoughts.
+
+Rules named LiteLLM are those of LiteLLM 1.110.2 for the vendor; \`sluice doctor UPSTREAM\` tries what a live upstream
+accepts. "Shipped prices" is the number of models whose price with this vendor the package has
+(\`config/prices-by-preset.json\`); those under \`prices\` of the upstream come first, those of the catalogue last.
 `
+
+/** Presets whose tests read replies recorded from the vendor; those of others have documented bytes. */
+const RECORDED: ReadonlySet<PresetName> = new Set([
+  ...(['azure', 'openrouter', 'groq', 'mistral', 'deepseek'] as const),
+  ...(['openai', 'anthropic', 'gemini'] as const),
+])
+/** Presets of vendors that make their models, whose prices are in the catalogue. */
+const MAKERS: ReadonlySet<PresetName> = new Set([
+  ...(['azure', 'mistral', 'deepseek', 'xai', 'openai', 'anthropic', 'gemini', 'cohere'] as const),
+  ...(['moonshot', 'zai', 'minimax', 'dashscope'] as const),
+])
 
 /** The vendors and their presets. */
 function presets(): string[] {
   const rows = PRESET_NAMES.map((name) => {
-    const { title, baseUrl, variables, keyHeader, quirks, embeddings, completions, dialect } = PRESETS[name]
+    const { title, baseUrl, variables, keyHeader, quirks, embeddings, completions, dialect, rules } =
+      PRESETS[name]
     const { messages } = quirks
     const does = [
       ...(dialect === undefined ? [] : [`dialect \`${dialect}\``]),
@@ -112,13 +129,16 @@ function presets(): string[] {
     const address = baseUrl === null ? 'your own' : `\`${baseUrl}\``
     const named = variables.map((variable) => `\`${variable}\``).join(' or ')
     const key = keyHeader === null ? named : `${named} in \`${keyHeader}\``
-    return `| \`${name}\` | ${title} | ${address} | ${key} | ${does.join('; ')} |`
+    const replies = RECORDED.has(name) ? 'recorded' : 'documented'
+    const priced = Object.keys(shippedPrices(name)).length
+    const prices = MAKERS.has(name) ? 'catalogue' : priced === 0 ? '' : String(priced)
+    return `| \`${name}\` | ${title} | ${address} | ${key} | ${does.join('; ')} | ${rules} | ${replies} | ${prices} |`
   })
   return [
     '## Presets',
     PRESETS_INTRODUCTION,
-    '| preset | vendor | `base_url` | variable of the key | differs by |',
-    '| --- | --- | --- | --- | --- |',
+    '| preset | vendor | `base_url` | variable of the key | differs by | where the rules are from | tested with replies | shipped prices |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- |',
     ...rows,
     '',
   ]

@@ -150,7 +150,8 @@ function modelNotes(route: RouteConfig, index: number, { config, catalogue }: Lo
 /** Deployments and the ids of clouds have names of their own. */
 function isKnown(model: string, upstream: UpstreamConfig, catalogue: Catalogue): boolean {
   if (upstream.discover || upstream.platform !== null || upstream.preset === 'azure') return true
-  if (Object.hasOwn(upstream.prices, model) || Object.hasOwn(upstream.prices, '*')) return true
+  if ([model, '*'].some((name) => Object.hasOwn(upstream.prices, name))) return true
+  if (Object.hasOwn(upstream.vendorPrices, model)) return true
   return catalogue.find(model) !== null
 }
 

@@ -5,7 +5,7 @@
 import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { Catalogue } from './catalogue.js'
 import type { DialectChoice, IdentityConfig, PlatformConfig } from './platform-settings.js'
-import type { QuirksConfig } from './presets.js'
+import type { QuirksConfig } from './quirks.js'
 import type { cacheSchema } from './schema/cache-schema.js'
 import type { dashboardOf } from './schema/dashboard-schema.js'
 import type {

@@ -47,7 +47,8 @@ export function joinLists(litellm: PriceSource, genai: PriceSource): readonly So
   })
 }
 
-function joinedPrice(price: JsonObject, other: JsonValue): JsonValue {
+/** LiteLLM's price of a model with what genai-prices adds to it, as `joinLists` does. */
+export function joinedPrice(price: JsonObject, other: JsonValue): JsonValue {
   if (!Array.isArray(other)) return higherRates(price, objectOf(other))
   const dated = other.filter(isObject)
   const first = dated.findIndex(({ input, output }) => input === price['input'] && output === price['output'])
@@ -172,8 +173,11 @@ function litellmRates(entry: JsonObject, suffix: string): Record<string, number>
   return rates
 }
 
-/** Null for a price in other units, or by steps of the length that the catalogue does not have. */
-function litellmPrice(entry: JsonObject): JsonObject | null {
+/**
+ * The price of an entry of LiteLLM's list; null for one in other units, or by steps of the length that the
+ * catalogue does not have.
+ */
+export function litellmPrice(entry: JsonObject): JsonObject | null {
   const rates = litellmRates(entry, '')
   if (rates['input'] === undefined || (rates['output'] === undefined && entry['mode'] !== 'embedding'))
     return null
@@ -282,8 +286,8 @@ function equalNames(match: JsonValue | undefined): string[] {
   return [...(own === undefined ? [] : [own]), ...several].filter((name) => /^[!-~]{1,256}$/.test(name))
 }
 
-/** A price, or prices with dates; hours of the day are left out. */
-function genaiPrices(prices: JsonValue | undefined): JsonValue | null {
+/** A price of genai-prices, or prices with dates; hours of the day are left out. */
+export function genaiPrices(prices: JsonValue | undefined): JsonValue | null {
   if (!Array.isArray(prices)) return genaiPrice(objectOf(prices))
   const dated = prices.filter(isObject).flatMap((each): JsonObject[] => {
     const { start_date: from, start_time: hour } = objectOf(each['constraint'])

@@ -15,8 +15,10 @@ import {
   platformOf,
   withoutSlashes,
 } from './platform-settings.js'
-import { PLAIN, PRESETS, type Preset, type QuirksConfig } from './presets.js'
+import { PRESETS, type Preset } from './presets.js'
+import { PLAIN, type QuirksConfig } from './quirks.js'
 import type { Path, ReportFinding } from './config-problem.js'
+import { shippedPrices } from './preset-prices.js'
 import { priceFacts } from './schema/catalogue-schema.js'
 import type { FileValues } from './schema/config-file-schema.js'
 import { timeoutsOf } from './schema/upstream-schema.js'
@@ -239,14 +241,15 @@ export function upstreamOf(
     models: listedFacts(values.models, name),
     /** Whether the gateway reads the upstream's own list of models. */
     discover: values.discover,
-    /** Prices that replace those of the catalogue, by model; `*` is every other model. */
+    /** Prices of the file that replace those of the catalogue, by model; `*` is every other model. */
     prices: {
-      ...preset?.prices,
       ...listedPrices(values.models),
       ...Object.fromEntries(
         Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),
       ),
     },
+    /** Prices of the preset's vendor by model, after those of the file and before the catalogue's. */
+    vendorPrices: values.preset === undefined ? {} : { ...shippedPrices(values.preset), ...preset?.prices },
     /**
      * What happens to its reply when the client disconnects; null: `drain_until_usage` under a budget, else
      * `cancel`.

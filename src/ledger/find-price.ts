@@ -79,14 +79,30 @@ export interface Priced {
   readonly name: string
   /** Prices by model id, or `*`. */
   readonly prices: Readonly<Record<string, ModelPrices>>
+  /** Prices of its vendor that the package ships; `prices` come first. */
+  readonly vendorPrices?: Readonly<Record<string, ModelPrices>>
   /** Azure: the deployment of a model, if its name differs. */
   readonly platform?: { readonly deployments: Readonly<Record<string, string>> } | null
+}
+
+/** The prices of a list that hold at a time; null for an empty list. */
+function listedAt(prices: Readonly<Record<string, ModelPrices>>, atMs: number): Listed | null {
+  const entries = Object.entries(prices)
+  if (entries.length === 0) return null
+  const listed = new Listed()
+  for (const [model, each] of entries) {
+    const price = priceAt(each, atMs)
+    if (price !== undefined) listed.set(model, price)
+  }
+  return listed
 }
 
 /** All prices of one generation of the configuration. */
 export class Prices {
   private readonly catalogue = new Listed()
   private readonly byUpstream = new Map<string, Listed>()
+  /** The shipped prices of the vendors of upstreams with a preset. */
+  private readonly byVendor = new Map<string, Listed>()
   /** The deployments of models, by upstream, of those that have any. */
   private readonly deployments = new Map<string, Readonly<Record<string, string>>>()
 
@@ -97,25 +113,21 @@ export class Prices {
       if (price === undefined) continue
       for (const name of [id, ...variants]) this.catalogue.set(name, price)
     }
-    for (const { name, prices, platform } of upstreams) {
+    for (const { name, prices, vendorPrices = {}, platform } of upstreams) {
       const { deployments = {} } = platform ?? {}
       if (Object.keys(deployments).length > 0) this.deployments.set(name, deployments)
-      const entries = Object.entries(prices)
-      if (entries.length === 0) continue
-      const listed = new Listed()
-      for (const [model, prices] of entries) {
-        const price = priceAt(prices, atMs)
-        if (price !== undefined) listed.set(model, price)
-      }
-      this.byUpstream.set(name, listed)
+      const own = listedAt(prices, atMs)
+      if (own !== null) this.byUpstream.set(name, own)
+      const shipped = listedAt(vendorPrices, atMs)
+      if (shipped !== null) this.byVendor.set(name, shipped)
     }
   }
 
   /**
    * The price of a reply by the model `reported` (null: not reported) to a request for the model `requested`.
-   * The order is: the upstream's own price of the model that replied, its price of any model, the catalogue's
-   * price. A model that is in neither list has the upstream's price of the requested model. Azure may report
-   * the deployment, which is the requested model. An inference
+   * The order is: the upstream's own price of the model that replied, its price of any model, the shipped
+   * price of its vendor, the catalogue's price. A model that is in no list has the upstream's or its vendor's
+   * price of the requested model. Azure may report the deployment, which is the requested model. An inference
    * profile, whose replies report the model behind it, has its own price before all others; without one, the
    * catalogue's price with the surcharge of geographic profiles.
    */
@@ -128,8 +140,11 @@ export class Prices {
       const configured = ofProfile ?? own.find(model) ?? own.find(ANY_MODEL)
       if (configured !== null) return configured
     }
+    const vendor = this.byVendor.get(upstream)
+    const shipped = vendor?.find(model) ?? null
+    if (shipped !== null) return shipped
     const listed = this.catalogue.find(model)
-    if (listed === null) return own?.find(requested) ?? null
+    if (listed === null) return own?.find(requested) ?? vendor?.find(requested) ?? null
     // The price of an opaque profile is not that of the model behind it.
     if (requested.startsWith('arn:') && cloudModelOf(requested) === null) return null
     return geographic(listed, requested)

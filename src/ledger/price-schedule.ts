@@ -25,7 +25,10 @@ export class PriceSchedule {
     this.upstreams = upstreams
     const lists = [
       ...models.map(({ price }) => price),
-      ...upstreams.flatMap(({ prices }) => Object.values(prices)),
+      ...upstreams.flatMap(({ prices, vendorPrices = {} }) => [
+        ...Object.values(prices),
+        ...Object.values(vendorPrices),
+      ]),
     ]
     const times = new Set(lists.flatMap(beginningsOf))
     this.beginnings = [-Infinity, ...[...times].sort((one, other) => one - other)]

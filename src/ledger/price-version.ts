@@ -18,8 +18,8 @@ export function priceVersionOf(
     const price = priceAt(listed, atMs)
     return price === undefined ? [] : [[id, variants, ordered(price)]]
   })
-  const upstreamPrices = upstreams.flatMap(({ name, prices }) => {
-    const own = Object.entries(prices).flatMap(([model, price]) => {
+  const upstreamPrices = upstreams.flatMap(({ name, prices, vendorPrices }) => {
+    const own = Object.entries({ ...vendorPrices, ...prices }).flatMap(([model, price]) => {
       const held = priceAt(price, atMs)
       return held === undefined ? [] : [[model, held] as const]
     })

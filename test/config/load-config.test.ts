@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { isConfigured, type Config } from '../../src/config/config.js'
 import { loadConfig, type Env } from '../../src/config/load-config.js'
-import { PLAIN } from '../../src/config/presets.js'
+import { PLAIN } from '../../src/config/quirks.js'
 import { changed, GOOD, loadText, MODELS, problemsOf } from './sample.js'
 
 function configOf(text: string, env?: Env, files?: Record<string, string>): Config {

@@ -39,7 +39,8 @@ void t.test('every source of COPY is in the build context', (t) => {
     t.ok(existsSync(source), source)
     t.ok(isSent(source), `.dockerignore lets ${source} pass`)
   }
-  for (const name of ['gateway.yaml', 'gateway.redis.yaml', 'models.yaml', 'schema.json']) {
+  const lists = ['prices-by-preset.json', 'prices-genai-prices.json', 'prices-litellm.json']
+  for (const name of ['gateway.yaml', 'gateway.redis.yaml', 'models.yaml', 'schema.json', ...lists]) {
     t.ok(isSent(`config/${name}`), name)
   }
   t.end()

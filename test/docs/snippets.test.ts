@@ -272,7 +272,7 @@ function withSnippets(text: string, page: string): string {
     const match = JSON.stringify([model, prefix])
     return taken.has(match) ? false : taken.add(match)
   })
-  // The last list of a page stands for the earlier ones; a required value would refuse other requests.
+  // The last list of a page replaces the earlier ones; a required value would refuse other requests.
   const dimensions = snippets
     .flatMap(({ dimensions }) => (Array.isArray(dimensions) ? [dimensions] : []))
     .at(-1)

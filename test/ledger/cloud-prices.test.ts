@@ -1,4 +1,7 @@
-/** Goal: replies of clouds have the price of the vendor's model, and the surcharge of geographic profiles. */
+/**
+ * Goal: replies of clouds have the price of the vendor's model, and the surcharge of geographic profiles;
+ * those of a vendor with a preset have the price that the package ships.
+ */
 import t from 'tap'
 import { Prices } from '../../src/ledger/find-price.js'
 
@@ -42,6 +45,32 @@ void t.test('prices by the ids of clouds', (t) => {
   ]
   for (const [requested, reported, expected, own] of cases) {
     t.equal(inputOf(requested, reported, own), expected, `${requested} ${String(reported)}`)
+  }
+  t.end()
+})
+
+void t.test('prices that the package ships for a vendor', (t) => {
+  const vendorPrices = { 'open-1': { input: 3 }, 'claude-3': { input: 4 } }
+  const cases: [string, string | null, number | null, object?][] = [
+    ['open-1', null, 3],
+    ['open-1', 'open-1-2026-05-01', 3],
+    ['open-1', 'a-name-of-its-own', 3],
+    ['open-1', null, 8, { 'open-1': { input: 8 } }],
+    ['open-1', null, 0, { '*': { input: 0 } }],
+    ['open-1', null, 3, { 'claude-3': { input: 8 } }],
+    ['claude-3', null, 4],
+    ['claude-sonnet-5', null, 2],
+    ['open-2', null, null],
+  ]
+  for (const [requested, reported, expected, own = {}] of cases) {
+    const upstream = { name: 'host', prices: own as Record<string, never>, vendorPrices }
+    const rate = new Prices(MODELS, [upstream], 0).find('host', requested, reported)?.usual.input
+    t.equal(
+      rate === undefined || rate === null ? null : rate / 1e9,
+      expected,
+      JSON.stringify([requested, own]),
+    )
+    t.equal(new Prices(MODELS, [upstream], 0).find('other', 'open-1', null), null, 'not of another upstream')
   }
   t.end()
 })

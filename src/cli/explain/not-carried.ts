@@ -2,7 +2,7 @@
  * Which features of chat requests an upstream does not receive. A plain request is rendered for the upstream
  * with and without each concept; a loss that is reported only with it is a loss of the concept.
  */
-import { PLAIN } from '../../config/presets.js'
+import { PLAIN } from '../../config/quirks.js'
 import { GatewayError } from '../../errors.js'
 import type { JsonObject, JsonValue } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'

@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { JsonObject } from '../../../src/base/json.js'
 import type { QuirksConfig } from '../../../src/config/config.js'
-import { PLAIN } from '../../../src/config/presets.js'
+import { PLAIN } from '../../../src/config/quirks.js'
 import { applyQuirks, quirkEdits } from '../../../src/gateway/upstreams/apply-quirks.js'
 import { parseObject } from '../../../src/formats/wire/json/parse-body.js'
 import { splice } from '../../../src/formats/wire/json/splice.js'

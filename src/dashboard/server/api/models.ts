@@ -192,7 +192,10 @@ function targetViews(snapshot: Snapshot, found: ModelRoute, requested: string): 
     const { upstream, weight, isFallback } = target
     const model = modelAt(target, requested)
     const price =
-      upstream.prices[model] ?? upstream.prices[ANY_MODEL] ?? factsFor(snapshot.catalogue, model).price
+      upstream.prices[model] ??
+      upstream.prices[ANY_MODEL] ??
+      upstream.vendorPrices[model] ??
+      factsFor(snapshot.catalogue, model).price
     return {
       upstream: upstream.name,
       model,

@@ -1,0 +1,88 @@
+/**
+ * Goal: vendors that serve models of other makers have prices of their own, which the package ships.
+ * Method: the shipped file, an upstream with a preset through the loader, and small lists of both forms.
+ */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { presetPricesOf } from '../../docs/generate/preset-prices.js'
+import { objectOf } from '../../src/base/json.js'
+import { shippedPrices } from '../../src/config/preset-prices.js'
+import { priceAt } from '../../src/formats/chat/model-facts.js'
+import { PRESET_NAMES, type PresetName } from '../../src/config/presets.js'
+import { loadText } from './sample.js'
+
+const HOSTS: readonly PresetName[] = [
+  ...([
+    'openrouter',
+    'groq',
+    'together',
+    'fireworks',
+    'cerebras',
+    'sambanova',
+    'deepinfra',
+    'nebius',
+  ] as const),
+  ...(['novita', 'hyperbolic', 'perplexity', 'cloudflare', 'databricks', 'snowflake', 'watsonx'] as const),
+  ...(['ovhcloud', 'scaleway', 'friendli', 'nscale', 'lambda', 'baseten', 'volcengine', 'vercel'] as const),
+]
+
+void t.test('every vendor that serves models of others has prices', (t) => {
+  const { presets } = objectOf(JSON.parse(readFileSync('config/prices-by-preset.json', 'utf8')))
+  t.strictSame(Object.keys(objectOf(presets)).sort(), [...HOSTS].sort())
+  for (const name of PRESET_NAMES) {
+    const prices = Object.entries(shippedPrices(name))
+    t.equal(prices.length > 0, HOSTS.includes(name), name)
+    for (const [model, price] of prices) {
+      const { input = 0, output = 0 } = priceAt(price, Date.now()) ?? {}
+      t.ok(input + output > 0 || model.endsWith(':free'), `${name} ${model}`)
+    }
+  }
+  t.end()
+})
+
+void t.test('an upstream with a preset gets the prices of its vendor', (t) => {
+  const loaded = loadText(
+    'upstreams: { it: { preset: groq }, own: { dialect: openai-chat, base_url: "https://a.example/v1" } }\n' +
+      'routes: [{ prefix: a, upstream: it }]\n',
+    {},
+  )
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  const { it, own } = loaded.config.upstreams
+  t.ok(Object.keys(it?.vendorPrices ?? {}).length > 10)
+  t.strictSame([it?.prices, own?.vendorPrices], [{}, {}])
+  t.end()
+})
+
+void t.test('of two lists the higher rate counts, and unknown prices are left out', (t) => {
+  const litellm = {
+    'groq/a': { litellm_provider: 'groq', input_cost_per_token: 1e-6, output_cost_per_token: 4e-6 },
+    'groq/zero': { litellm_provider: 'groq', input_cost_per_token: 0, output_cost_per_token: 0 },
+    'groq/sound': { litellm_provider: 'groq', mode: 'audio_transcription', input_cost_per_second: 1 },
+    'together-ai-4.1b-8b': {
+      litellm_provider: 'together_ai',
+      input_cost_per_token: 1e-7,
+      output_cost_per_token: 1e-7,
+    },
+    'openrouter/x/b:free': {
+      litellm_provider: 'openrouter',
+      input_cost_per_token: 0,
+      output_cost_per_token: 0,
+    },
+    'other/c': { litellm_provider: 'other', input_cost_per_token: 1e-6, output_cost_per_token: 1e-6 },
+  }
+  const genai = [
+    {
+      id: 'groq',
+      models: [
+        { id: 'a', prices: { input_mtok: 2, output_mtok: 3, cache_read_mtok: 0.5 } },
+        { id: 'b', prices: { input_mtok: 5 } },
+      ],
+    },
+    { id: 'unknown', models: [{ id: 'd', prices: { input_mtok: 2 } }] },
+  ]
+  t.strictSame(presetPricesOf(litellm, genai), {
+    groq: { a: { input: 2, output: 4, cache_read: 0.5 }, b: { input: 5, output: 0 } },
+    openrouter: { 'x/b:free': { input: 0, output: 0 } },
+  })
+  t.end()
+})
