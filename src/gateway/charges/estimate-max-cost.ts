@@ -26,7 +26,7 @@ import { unitsOf } from '../../ledger/task-units.js'
 import { dollars } from '../../limits/limit-refusal.js'
 import type { Call } from '../phases/receive.js'
 import type { BudgetPrice } from './budget-price.js'
-import { TEXT_KINDS, type RequestKinds } from './token-kinds.js'
+import { possibleAt, type RequestKinds } from './token-kinds.js'
 import { ALL_SEEN, type ToolModel, type UnknownUse } from './unknown-use.js'
 
 /** The maximum usage of one request. */
@@ -93,32 +93,31 @@ export function estimateCost(
   budgetPrice: BudgetPrice,
   { use = ALL_SEEN, others }: { readonly use?: UnknownUse; readonly others?: OtherModels } = {},
 ): CostEstimate {
-  const { models } = use
-  if (models.length === 0 || others === undefined) {
-    return estimateUse(useOf(request, facts, use), facts, budgetPrice)
-  }
-  const estimate = estimateUse(useOf(request, facts, { ...use, models: [] }), facts, budgetPrice)
-  return models.reduce((sum, asked) => withModelOfTool(sum, asked, { facts, others }), estimate)
+  return estimateUse(useOf(request, facts, use), { facts, others }, budgetPrice)
 }
 
 /**
  * Adds the calls of a tool that calls another model, which gets the whole conversation (Anthropic, "Advisor
- * tool", read 2026-11-29): the prompt and the reply so far, in the smaller of both context windows.
+ * tool", read 2026-11-29): the prompt and the reply so far, in the smaller of both context windows. Numbers
+ * of several requests are sums; each request has the same tool and as many choices.
  */
 function withModelOfTool(
   estimate: CostEstimate,
   { tool, model, count, maxTokens, caches }: ToolModel,
-  { facts, others }: { readonly facts: ModelFacts; readonly others: OtherModels },
+  { facts, others, requests }: KnownModels & { readonly others: OtherModels; readonly requests: number },
 ): CostEstimate {
   const { contextWindow: own = Number.POSITIVE_INFINITY } = facts
   const { contextWindow = Number.POSITIVE_INFINITY, maxOutputTokens } = others.factsOf(model)
   const { price, isPriced, unknownLength } = others.priceOf(model)
-  const output = maxTokens ?? maxOutputTokens ?? unknownLength
-  const input = Math.min(estimate.input + (estimate.longestOutput ?? 0), own, contextWindow)
-  const each = output === null || price === null ? null : costOfModel(price, { input, output, caches })
+  const length = maxTokens ?? maxOutputTokens ?? unknownLength
+  const window = Math.min(own, contextWindow)
+  const input = Math.min(estimate.input + (estimate.longestOutput ?? 0), requests * window)
+  const upTo = price === null || requests === 1 ? price : priceUpTo(price, window)
+  const most = length === null ? null : { input, output: requests * length, caches }
+  const each = most === null || upTo === null ? null : costOfModel(upTo, most)
   const { callsNanoUsd, modelsNanoUsd, nanoUsd, unknownCall } = estimate
   if (each === null) return { ...estimate, isPriced: false, unknownCall: unknownCall ?? tool }
-  const added = each * count * estimate.choices
+  const added = each * count * (estimate.choices / requests)
   return {
     ...estimate,
     isPriced: estimate.isPriced && isPriced,
@@ -165,6 +164,8 @@ export interface RequestUse {
   /** Maximum calls of tools that the provider runs, for all choices. */
   readonly calls: CallCounts
   readonly kinds: RequestKinds
+  /** Other models that tools of each request call; absent: none. */
+  readonly models?: readonly ToolModel[]
   /** Units of tasks; absent for chats and embeddings. */
   readonly units?: UnitCounts
 }
@@ -195,27 +196,47 @@ export function useOf(
     choices,
     output: perChoice === undefined ? 0 : perChoice * choices,
     open: perChoice === undefined ? choices : 0,
-    calls: countsOf([...calls, ...models.map(({ tool, count }) => [tool, count] as const)], choices),
+    calls: countsOf(calls, choices),
     kinds,
+    ...(models.length > 0 && { models }),
     ...(request.task !== undefined && { units: unitsOf(request.task) }),
   }
 }
 
+/** The facts of the model that is requested, and those of others that tools call. */
+interface KnownModels {
+  readonly facts: ModelFacts
+  readonly others?: OtherModels | undefined
+}
+
 /** Estimates what is used at most, for requests of one model. */
-export function estimateUse(use: RequestUse, facts: ModelFacts, budgetPrice: BudgetPrice): CostEstimate {
+export function estimateUse(use: RequestUse, known: KnownModels, budgetPrice: BudgetPrice): CostEstimate {
+  const { facts, others } = known
+  const estimate = estimateOwnUse(use, facts, budgetPrice)
+  const { models = [], requests } = use
+  if (others === undefined) return estimate
+  return models.reduce((sum, asked) => withModelOfTool(sum, asked, { facts, others, requests }), estimate)
+}
+
+/** Without the other models. */
+function estimateOwnUse(use: RequestUse, facts: ModelFacts, budgetPrice: BudgetPrice): CostEstimate {
   const { requests, unseen, unseenAt, partlySeen, source, seen, added, calls, kinds, open, choices } = use
   const { unknownLength } = budgetPrice
   const { contextWindow = Number.POSITIVE_INFINITY, maxOutputTokens } = facts
+  // The model of a line of a batch may have been unknown when the line was read.
+  const possible = possibleAt(kinds.possible, facts)
+  const window = use.units === undefined ? contextWindow : Number.POSITIVE_INFINITY
   const isUnbounded = unseen > 0 && contextWindow === Number.POSITIVE_INFINITY
-  const input = unseen === 0 || isUnbounded ? seen : seen - partlySeen + unseen * contextWindow
-  const longest = unseen === 0 || isUnbounded ? use.longest : contextWindow
+  const most = unseen === 0 || isUnbounded ? seen : seen - partlySeen + unseen * contextWindow
+  const input = Math.min(most, requests * window)
+  const longest = unseen === 0 || isUnbounded ? Math.min(use.longest, window) : contextWindow
   const price =
     budgetPrice.price === null || requests === 1 ? budgetPrice.price : priceUpTo(budgetPrice.price, longest)
   const output =
     open === 0 || maxOutputTokens !== undefined ? use.output + open * (maxOutputTokens ?? 0) : null
   const longestOutput = output ?? (unknownLength === null ? null : use.output + open * unknownLength)
   const callCosts = maxCallCosts(calls, budgetPrice)
-  const media = kinds === TEXT_KINDS ? TEXT_ONLY : [...kinds.certain, ...kinds.possible]
+  const media = kinds.certain.length + possible.length === 0 ? TEXT_ONLY : [...kinds.certain, ...possible]
   const unknownKind = price === null ? null : kindWithoutRate(price, kinds.certain)
   const hasCost = !isUnbounded || (price !== null && isFree(price))
   const units = use.units === undefined ? {} : { units: use.units }

@@ -45,11 +45,23 @@ export function kindsOf({ request, facts, hasUnseen, isPassedOn }: SentRequest):
     if (modality !== 'image') certain.add('outputAudio')
     if (modality !== 'audio') certain.add('outputImage')
   }
-  const possible: MediaKind[] = hasUnseen && facts.audioInput !== false ? ['inputAudio', 'inputImage'] : []
-  // OpenAI's models reply in text unless the request names other kinds; those of Google that make pictures do
-  // so without being asked.
-  if (modalities === null && facts.family !== 'openai') possible.push('outputAudio', 'outputImage')
+  const open = [...(hasUnseen ? UNSEEN_KINDS : TEXT_ONLY), ...(modalities === null ? REPLY_KINDS : TEXT_ONLY)]
+  const possible = possibleAt(open, facts)
   return certain.size === 0 && possible.length === 0 ? TEXT_KINDS : { certain: [...certain], possible }
+}
+
+const UNSEEN_KINDS: readonly MediaKind[] = ['inputAudio', 'inputImage']
+const REPLY_KINDS: readonly MediaKind[] = ['outputAudio', 'outputImage']
+
+/**
+ * Those of the kinds that a model with these facts may use without being asked. OpenAI's models reply in text
+ * unless the request names other kinds; those of Google that make pictures do so without being asked.
+ */
+export function possibleAt(kinds: readonly MediaKind[], facts: ModelFacts): readonly MediaKind[] {
+  if (kinds.length === 0) return TEXT_ONLY
+  return kinds.filter((kind) =>
+    REPLY_KINDS.includes(kind) ? facts.family !== 'openai' : facts.audioInput !== false,
+  )
 }
 
 function addKinds(kinds: Set<MediaKind>, part: UserPart | { readonly type: 'thinking' }): void {

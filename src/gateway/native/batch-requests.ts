@@ -8,6 +8,7 @@ import type { UpstreamConfig } from '../../config/config.js'
 import { GatewayError, gatewayError, type WireError } from '../../errors.js'
 import { addCalls, addUnseen, type HostedTool } from '../../formats/chat/hosted-tools.js'
 import { isObject, stringOf, type JsonObject } from '../../base/json.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { resolveEndpoint, type ResolvedEndpoint } from '../../formats/index.js'
 import { MemberScan } from '../../formats/wire/json/member-scan.js'
 import { parseObject, parseSteps } from '../../formats/wire/json/parse-body.js'
@@ -140,7 +141,7 @@ export class BatchReader {
       const call = { wire, request: decoded, body }
       const refusal = refusalOfCall(call, target, cloudRulesOf(this.context.upstream, generation))
       if (refusal !== null) throw refusal
-      const facts = generation.facts(model === '' ? family : model)
+      const facts = model === '' ? factsOfFamily(family) : generation.facts(model)
       const toolTokens = generation.snapshot.config.limiting.unseenInputTokens
       const use = useOf(decoded, facts, unknownUseOf(call, target, { facts, toolTokens }))
       this.put({ ...use, model, tier: requestedTier(call, target), at: place.at })
@@ -210,8 +211,13 @@ interface FoundRequest {
   readonly url: string
   readonly body: JsonObject
   readonly model: string
-  /** A model of the family that the endpoint implies. */
+  /** The family of the model that the form of the batch implies. */
   readonly family: string
+}
+
+/** What is known of a model before the batch names it: its prompt may have any length. */
+function factsOfFamily(family: string): ModelFacts {
+  return { id: '', family, createdAtSeconds: 0 }
 }
 
 /**
@@ -249,7 +255,7 @@ function requestOf(
   // The job has the model, and of a file it is not known yet.
   const isNamed = body['model'] !== undefined || typeof url === 'string'
   const whole = isNamed ? body : { ...body, model: pathModel || FAMILY_OF_JOBS }
-  return found('body', whole, { url: ownPath(path), model: stringOf(body['model']) ?? '' })
+  return found('body', whole, { url: ownPath(path), model: stringOf(body['model']) ?? pathModel })
 }
 
 /** The family of models in jobs whose requests name none. */
@@ -270,8 +276,7 @@ function found(
 ): FoundRequest {
   const resolved = resolveEndpoint('POST', url)
   const isServed = resolved !== null && SERVED.has(resolved.endpoint.operation)
-  // A file of Mistral's names no model.
-  const family = member === 'request' ? 'gemini' : model || FAMILY_OF_JOBS
+  const family = member === 'request' ? 'google' : FAMILY_OF_JOBS
   return { member, resolved: isServed ? resolved : null, url, body, model, family }
 }
 
@@ -295,12 +300,20 @@ function isAlike(one: BatchUse, other: BatchUse): boolean {
   return (
     one.model === other.model &&
     one.tier === other.tier &&
+    hasSameModels(one, other) &&
     MEDIA_KINDS.every(
       (kind) =>
         certain.includes(kind) === other.kinds.certain.includes(kind) &&
         possible.includes(kind) === other.kinds.possible.includes(kind),
     )
   )
+}
+
+/** Whether the tools of each request call the same models, as often. */
+function hasSameModels(one: RequestUse, other: RequestUse): boolean {
+  if (one.models === undefined || other.models === undefined) return one.models === other.models
+  if (one.choices * other.requests !== other.choices * one.requests) return false
+  return JSON.stringify(one.models) === JSON.stringify(other.models)
 }
 
 function sumOf(one: RequestUse, other: RequestUse): RequestUse {
@@ -319,6 +332,7 @@ function sumOf(one: RequestUse, other: RequestUse): RequestUse {
     open: one.open + other.open,
     calls: addCalls(one.calls, other.calls),
     kinds: one.kinds,
+    ...(one.models !== undefined && { models: one.models }),
   }
 }
 

@@ -17,6 +17,7 @@ import { refusalOf } from '../../limits/limit-refusal.js'
 import { isWindowed } from '../../store/limit-arithmetic.js'
 import type { ProviderObject } from '../../store/provider-objects.js'
 import { parseOrNull } from '../../formats/wire/json/full-scan.js'
+import type { BudgetPrice } from '../charges/budget-price.js'
 import { estimateUse } from '../charges/estimate-max-cost.js'
 import { maxNanoUsd, maxTokens } from '../charges/refuse-unknown-cost.js'
 import { cloudOf } from '../objects/cloud-names.js'
@@ -232,15 +233,20 @@ interface MaxUse {
 function maxUseOf(use: BatchUse, needs: Needs, { x, target }: Metered, pathModel: string): MaxUse {
   const { generation } = x
   const model = pathModel || use.model
-  const usual = generation.pricesAt(x.startedMs).prices.find(target.upstream.config.name, model, null)
-  const price = usual === null ? null : (tierPrice(usual, 'batch') ?? usual)
-  const budgetPrice = generation.budgetPrices.of(price, use.tier)
+  const { prices } = generation.pricesAt(x.startedMs)
+  const priceOf = (name: string): BudgetPrice => {
+    const usual = prices.find(target.upstream.config.name, name, null)
+    const price = usual === null ? null : (tierPrice(usual, 'batch') ?? usual)
+    return generation.budgetPrices.of(price, use.tier)
+  }
+  const budgetPrice = priceOf(model)
   const { limiting } = generation.snapshot.config
   // The results of a batch are charged by the prices of their models only.
   if (needs.money && !budgetPrice.isPriced && limiting.unknownPrice !== 'allow') {
     throw unknownWorkPrice('the batch', target.upstream.config.name, `${use.at}: ${model}`)
   }
-  const estimate = estimateUse(use, generation.facts(model), budgetPrice)
+  const others = { factsOf: (name: string) => generation.facts(name), priceOf }
+  const estimate = estimateUse(use, { facts: generation.facts(model), others }, budgetPrice)
   let nanoUsd = 0
   let mostTokens = 0
   at(use, () => {
