@@ -41,6 +41,7 @@ const CONFIGURATIONS: Readonly<Record<string, readonly string[]>> = {
   'own-servers': ['coder', 'small', 'house-special'],
   literals: ['one', 'two', 'three'],
   office: ['assistant'],
+  'end-users': ['assistant'],
   'effort-names': ['think-hard', 'think-little', 'Team Assistant'],
   includes: ['groq-fast', 'mistral-small'],
 }
@@ -189,6 +190,59 @@ void t.test('outcomes', async (t) => {
   })
   const none = await imported(t, ['litellm', join(FOLDER, 'one-provider.yaml')], { OPENAI_API_KEY: '' })
   t.match(none.summary['models'], [{ name: 'gpt-5.4-mini', status: 'no_key' }])
+})
+
+void t.test('end users have the budget of each in the new configuration', async (t) => {
+  const made = await imported(t, ['litellm', join(FOLDER, 'end-users.yaml'), '--keys', keysFile()], ENV)
+  t.match(parse(readFileSync(join(made.folder, 'gateway.yaml'), 'utf8')), {
+    dimensions: [
+      {
+        name: 'end_user',
+        from: [
+          ...['header:x-litellm-end-user-id', 'header:x-litellm-customer-id', 'header:x-portal-user'],
+          ...['header:x-portal-customer', 'body:user', 'body:litellm_metadata.user', 'body:metadata.user_id'],
+        ],
+      },
+      { name: 'portal_project', from: ['header:x-portal-project'] },
+      { name: 'cost_center', from: ['header:x-cost-center'] },
+      { name: 'portal_staff_id', from: ['header:x-portal-staff-id'] },
+    ],
+    limits: [{ scope: 'dimension:end_user', requests_per_minute: 40, usd_per_week: 0.002 }],
+  })
+  for (const [path, wanted] of Object.entries({
+    'litellm_settings.max_end_user_budget': 'carried',
+    'litellm_settings.budget_duration': 'carried',
+    'litellm_settings.extra_spend_tag_headers[2]': 'not_carried',
+    'litellm_settings.extra_spend_tag_headers[3]': 'not_carried',
+    'general_settings.user_header_mappings[0]': 'carried',
+  })) {
+    t.strictSame(outcomesAt(made, path), [wanted], path)
+  }
+  const gateway = await startImported(t, made, ENV)
+  const args = ['apply', '-f', join(made.folder, 'accounts.yaml'), '--config', gateway.configFile]
+  const applied = await sluiceHere(args, { env: { ...ENV, ...dotenv(made.folder) } })
+  t.equal(applied.status, 0, applied.err)
+  const ask = async (user: string): Promise<number> => {
+    const reply = await fetch(`${gateway.origin}/chat/completions`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${OLD_KEY}`,
+        'content-type': 'application/json',
+        'x-portal-user': user,
+      },
+      body: JSON.stringify({
+        model: 'assistant',
+        messages: [{ role: 'user', content: 'Hi' }],
+        max_tokens: 300,
+      }),
+    })
+    await reply.arrayBuffer()
+    return reply.status
+  }
+  const statuses: number[] = []
+  while (statuses.length < 100 && !statuses.includes(402)) statuses.push(await ask('ada'))
+  t.ok(statuses[0] === 200 && statuses.at(-1) === 402, `the budget of one: ${statuses.join()}`)
+  t.equal(await ask('grace'), 200, 'another has a budget of her own')
 })
 
 void t.test('secrets', async (t) => {

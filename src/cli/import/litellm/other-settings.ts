@@ -1,6 +1,7 @@
 /** `litellm_settings` and `general_settings`, and the sections without an equivalent. */
 import type { JsonObject } from '../../../base/json.js'
 import type { ImportReport } from '../report.js'
+import { readEndUsers } from './end-users.js'
 import { ignoreKeys, isTrue, listAt, mapAt, numberIn, refuseKeys } from './context.js'
 
 const SETTINGS = 'litellm_settings'
@@ -28,6 +29,7 @@ export function readOtherSettings(config: JsonObject, report: ImportReport): Oth
     else report.ignored([SETTINGS, 'set_verbose'])
   }
   readDropParams(settings, report)
+  const endUsers = readEndUsers(config, report)
   readPlainSettings(settings, report)
   const general_ = readGeneral(general, report)
   readSections(config, report)
@@ -39,10 +41,11 @@ export function readOtherSettings(config: JsonObject, report: ImportReport): Oth
     sections: {
       ...(isVerbose ? { log: { level: 'debug' } } : {}),
       ...(isShared ? { cache: { store: true } } : {}),
+      ...(endUsers.dimensions.length > 0 ? { dimensions: [...endUsers.dimensions] } : {}),
     },
     cache,
     upstream,
-    limits,
+    limits: [...limits, ...endUsers.limits],
   }
 }
 
@@ -142,10 +145,8 @@ function readPlainSettings(settings: JsonObject, report: ImportReport): void {
     retry_after: null,
   })
   refuseKeys(report, [SETTINGS], settings, {
-    max_end_user_budget: 'limits of end users: use a key with limits for each, or a label of keys',
-    default_end_user_params: 'limits of end users: use a key with limits for each, or a label of keys',
-    max_end_user_budget_id: 'limits of end users: use a key with limits for each',
-    extra_spend_tag_headers: 'use labels of keys; x-request-id is in the ledger as client_request_id',
+    max_end_user_budget_id:
+      'budgets of the database are not in this file: use limits with scope dimension:end_user',
     timezone: 'days, weeks and months are those of UTC',
     budget_reset_time: 'days, weeks and months begin at midnight UTC',
     default_team_settings: 'use plans, or guardrails with apply_to',
@@ -228,13 +229,10 @@ function readGeneralWords(general: JsonObject, report: ImportReport): void {
     allowed_routes: 'keys are for models; native access is listed in upstreams.NAME.native',
     forward_client_headers_to_llm_api: 'headers of clients are not passed on',
     pass_through_endpoints: 'use upstreams.NAME.native, below /native/NAME/',
-    user_header_name: 'use labels of keys for end users',
-    user_header_mappings: 'use labels of keys for end users',
     allowed_ips: 'use a firewall, or a proxy in front',
     custom_sso: 'use dashboard.oidc',
     custom_key_generate: 'use plans',
     database_url: 'the store is SQLite or Redis: store',
-    enforce_user_param: 'use a key for each app',
     litellm_key_header_name: 'keys are read from Authorization, x-api-key, api-key and x-litellm-api-key',
   })
   if (isTrue(general['store_model_in_db'])) {
