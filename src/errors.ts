@@ -183,6 +183,8 @@ export interface WireError {
   retryable?: boolean
   /** The upstream's type, status or code, for the log. */
   upstreamCode?: string
+  /** The upstream's own words, for the log, where `message` has others because they are not the client's. */
+  upstreamMessage?: string
   /** The guardrail that decided, for Google's `ErrorInfo`. */
   guardrail?: string
   /** The HTTP status, if the configuration chooses another one than that of the kind. */

@@ -44,6 +44,8 @@ export interface ExchangeLine {
   upstream_status?: number | undefined
   /** The error type or code of the upstream. */
   upstream_code?: string | undefined
+  /** The words of the upstream's error, or why its reply is not one. */
+  upstream_message?: string | undefined
   upstream_request_id?: string | undefined
   /** How a stream ended. */
   end?: string | undefined
@@ -151,6 +153,7 @@ export function exchangeFields(line: ExchangeLine): object {
     attempted: clipped(line.attempted),
     upstream_status: rounded(line.upstream_status),
     upstream_code: clipped(line.upstream_code),
+    upstream_message: clipped(line.upstream_message),
     upstream_request_id: clipped(line.upstream_request_id),
     end: clipped(line.end),
     finish_reason: clipped(line.finish_reason),

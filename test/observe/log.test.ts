@@ -176,6 +176,7 @@ void t.test('text that looks like a key is hidden in every field', (t) => {
       model: `x${form}`,
       param: `messages["${form}"]`,
       upstream_code: form,
+      upstream_message: `refused ${form}`,
     })
     log.error('event', new Error(`refused ${form}`, { cause: new TypeError(form) }))
     log.error('event', new GatewayError('bug', form, { cause: new GatewayError('bug', form) }))

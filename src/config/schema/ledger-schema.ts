@@ -42,7 +42,7 @@ export const ledgerSchema = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      "Whether an entry contains the error message that the client received. If a provider's message quotes the prompt, only 200 characters are kept.",
+      "Whether an entry contains the error message that the client received, and the log line the upstream's. Of a provider's message, which may quote the prompt, only 200 characters are kept.",
     ),
   when_full: z
     .enum(['serve', 'refuse'])

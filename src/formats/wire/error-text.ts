@@ -5,51 +5,77 @@
  * (a `message` with a `detail`, recorded); Cloudflare (`errors`); MiniMax (`base_resp`); OpenRouter, "Error
  * Handling" (`metadata.raw`); vLLM (`object: error`), read 2026-11-29.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
 
-/** The members with the words of an error, the most specific first. */
+/** The members with the words of an error, the most specific first; without case, `_` and `-`. */
 const TEXTS = [
   'message',
   'detail',
   'msg',
-  'Message',
-  'error_msg',
-  'error_message',
-  'status_msg',
+  'errormsg',
+  'errormessage',
+  'statusmsg',
+  'usermessage',
+  'errordescription',
   'errors',
   'error',
-  'base_resp',
-  'error_description',
-  'title',
-  'reason',
-  'details',
-  'description',
-  'errorMessage',
-  'innererror',
+  'err',
+  'baseresp',
+  'exception',
+  'failure',
   'fault',
   'faultstring',
+  'innererror',
+  'cause',
+  'description',
+  'reason',
+  'details',
+  'title',
+  'statusmessage',
+  'statustext',
+  'explanation',
+  'info',
+  'hint',
 ]
-/** Errors in a list that are named, and levels that are searched. */
+/** Members that proxies wrap an error in. */
+const WRAPPERS = ['response', 'data', 'result', 'output', 'body', 'payload']
+/** Errors in a list that are named, members that are compared, and levels that are searched. */
 const MAX_ITEMS = 8
-const MAX_DEPTH = 5
+const MAX_MEMBERS = 64
+const MAX_DEPTH = 6
 /** Part of a body that is not JSON which is shown. */
 const MAX_PLAIN_CHARS = 4096
 const CUT_TEXT = /"(?:message|msg|detail|Message|error_msg|status_msg|error)"\s*:\s*"((?:[^"\\]|\\.){1,4096})/
 
 /** The words of an error; empty if it has none. */
 export function errorText(value: JsonValue | undefined, depth = 0): string {
-  if (typeof value === 'string') return value.trim()
+  if (typeof value === 'string') return depth === 0 ? value.trim() : bodyText(value, depth)
   if (depth === MAX_DEPTH) return ''
   if (Array.isArray(value)) {
     const texts = value.slice(0, MAX_ITEMS).map((item) => errorText(item, depth + 1))
     return texts.filter((text) => text !== '').join('; ')
   }
   if (!isObject(value)) return ''
+  const members = membersOf(value)
   for (const name of TEXTS) {
-    const text = errorText(value[name], depth + 1)
-    if (text !== '') return withPlace(value, text) + rawText(value, depth)
+    const text = errorText(members.get(name), depth + 1)
+    if (text !== '') return withPlace(value, text) + moreWords(value, { text, depth })
   }
-  return fieldTexts(value['errors'], depth + 1)
+  const fields = fieldTexts(members.get('errors'), depth + 1)
+  if (fields !== '') return fields
+  const inner = WRAPPERS.map((name) => members.get(name)).filter((each) => typeof each === 'object')
+  return inner.map((each) => errorText(each, depth + 1)).find((text) => text !== '') ?? ''
+}
+
+/** The members of an object by their plain names. */
+function membersOf(value: JsonObject): Map<string, JsonValue | undefined> {
+  const members = Object.entries(value).slice(0, MAX_MEMBERS)
+  // The first of two members with like names counts.
+  return new Map(members.reverse().map(([name, each]) => [plainName(name), each]))
+}
+
+function plainName(name: string): string {
+  return name.replace(/[_-]/g, '').toLowerCase()
 }
 
 /** The errors by field, as Rails and ASP.NET write them. */
@@ -65,30 +91,112 @@ function withPlace({ loc }: JsonObject, text: string): string {
   return place.length === 0 ? text : `${place.slice(0, MAX_ITEMS).join('.')}: ${text}`
 }
 
-/** The words of the provider behind OpenRouter, which are JSON or text. */
-function rawText({ metadata }: JsonObject, depth: number): string {
-  const { raw } = objectOf(metadata)
-  const text = typeof raw === 'string' ? bodyText(raw) : errorText(raw, depth + 1)
-  return text === '' ? '' : ` (${text})`
+/**
+ * What an error contains beside its message: the words of the provider behind OpenRouter, which are JSON or
+ * text, Azure's inner error, and the fields that Google names.
+ */
+function moreWords(
+  { metadata, innererror, details }: JsonObject,
+  { text, depth }: { readonly text: string; readonly depth: number },
+): string {
+  const faults = arrayOf(details).flatMap((detail) => arrayOf(objectOf(detail)['fieldViolations']))
+  const fields = faults.slice(0, MAX_ITEMS).map((fault) => {
+    const { field, description } = objectOf(fault)
+    const words = errorText(description, depth + 1)
+    return typeof field === 'string' && words !== '' ? `${field}: ${words}` : words
+  })
+  const words = [objectOf(metadata)['raw'], objectOf(innererror)['message']]
+  const all = [...words.map((each) => errorText(each, depth + 1)), ...fields]
+  const more = all.filter((each) => each !== '' && !text.includes(each))
+  return more.length === 0 ? '' : ` (${more.join('; ')})`
 }
 
-/** The words of the body of an error: JSON, also if it is cut, or text that is not a page. */
-export function bodyText(body: string): string {
+/**
+ * The words of the body of an error: JSON, also if it is cut or in an event, text, or a page or XML.
+ */
+export function bodyText(body: string, depth = 0): string {
   const text = body.trim()
-  try {
-    return errorText(JSON.parse(text) as JsonValue)
-  } catch {
-    const start = text.slice(0, MAX_PLAIN_CHARS)
-    if (start.startsWith('<')) return ''
-    if (!start.startsWith('{') && !start.startsWith('[')) return start
-    const found = CUT_TEXT.exec(start)?.[1]
-    return found === undefined ? '' : found.replace(/\\(["\\/])/g, '$1').replace(/\\[a-z]/g, ' ')
+  // A text of an error that is a number is no JSON.
+  const json = depth === 0 || /^[{["]/.test(text) ? parsed(text) : undefined
+  if (json !== undefined) return errorText(json, depth + 1)
+  const start = text.slice(0, MAX_PLAIN_CHARS)
+  if (isMarkup(start)) return markupText(start)
+  if (depth === 0 && /^(?:event|data):/.test(start)) {
+    const data = /^data: ?(.*)$/m.exec(text)?.[1]
+    if (data !== undefined) return bodyText(data, depth + 1)
   }
+  if (!start.startsWith('{') && !start.startsWith('[')) return depth === 0 ? start : text
+  const found = CUT_TEXT.exec(start)?.[1]
+  if (found === undefined) return depth === 0 ? '' : text
+  return found.replace(/\\(["\\/])/g, '$1').replace(/\\[a-z]/g, ' ')
+}
+
+function parsed(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether the body of an error is a page, which servers without the endpoint send. */
+export function isPage(body: string): boolean {
+  const start = body.slice(0, MAX_PLAIN_CHARS).trimStart()
+  return isMarkup(start) && !XML_WORDS.test(start)
+}
+
+function isMarkup(text: string): boolean {
+  return /^<[a-z!?]/i.test(text)
+}
+
+const XML_WORDS = /<(?:\w{1,16}:)?(?:message|faultstring)\b[^>]{0,256}>([^<]{1,2048})/i
+const HEADINGS = [/<title\b[^>]{0,256}>([^<]{1,512})/i, /<h[1-3]\b[^>]{0,256}>([^<]{1,512})/i]
+const UNSHOWN = /<(script|style|svg|head)\b[\s\S]*?(?:<\/\1\s*>|$)/gi
+/** Text of a page without a heading that is shown. */
+const MAX_PAGE_CHARS = 300
+
+/** The message in XML, or the title of a page, its heading or its first text. */
+function markupText(text: string): string {
+  const found = [XML_WORDS, ...HEADINGS].map((words) => plainText(words.exec(text)?.[1] ?? ''))
+  const shown = found.find((each) => each !== '')
+  if (shown !== undefined) return shown
+  return plainText(text.replace(UNSHOWN, ' ').replace(/<[^<>]*>?/g, ' ')).slice(0, MAX_PAGE_CHARS)
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  nbsp: ' ',
+}
+
+function plainText(text: string): string {
+  const whole = text.replace(
+    /&(?:#(\d{1,5})|([a-z]{2,4}));/g,
+    (entity, code: string | undefined, name: string) =>
+      code === undefined ? (ENTITIES[name] ?? entity) : String.fromCharCode(Number(code)),
+  )
+  return whole.replace(/\s+/g, ' ').trim()
 }
 
 const FAILED: ReadonlySet<unknown> = new Set(['error', 'failed', 'failure'])
 const SUCCEEDED: ReadonlySet<unknown> = new Set([undefined, null, 0, '0', 200, '200', '', 'success', 'ok'])
-const MESSAGES = ['message', 'msg', 'Message', 'error_msg', 'error_message', 'detail', 'errors']
+/** The members whose words make an object an error, unless it has another type. */
+const MESSAGES: ReadonlySet<string> = new Set([
+  'message',
+  'msg',
+  'errormsg',
+  'errormessage',
+  'errordescription',
+  'detail',
+  'errors',
+  'err',
+  'exception',
+  'fault',
+  'faultstring',
+])
 
 /**
  * The error that an object is or has, in any form: `error`, `object: "error"`, `detail`, `errors`,
@@ -98,8 +206,7 @@ const MESSAGES = ['message', 'msg', 'Message', 'error_msg', 'error_message', 'de
 export function errorIn(frame: JsonObject): JsonObject | null {
   const { error, base_resp: base, type } = frame
   if (isObject(error)) return error
-  if (typeof error === 'string' && error !== '')
-    return { ...frame, message: stringOf(frame['message']) ?? error }
+  if (typeof error === 'string' && error !== '') return { ...frame, message: errorText(frame) }
   if (Array.isArray(error) && error.length > 0) return { message: errorText(error) }
   if (error === true) return frame
   const failure = baseError(objectOf(base))
@@ -107,7 +214,9 @@ export function errorIn(frame: JsonObject): JsonObject | null {
   if (FAILED.has(frame['object']) || FAILED.has(type) || frame['success'] === false) return frame
   if (typeof type === 'string' && !/error|exception|fail/i.test(type)) return null
   if (FAILED.has(frame['status'])) return frame
-  const hasWords = MESSAGES.some((name) => errorText(frame[name]) !== '')
+  const hasWords = Object.entries(frame)
+    .slice(0, MAX_MEMBERS)
+    .some(([name, value]) => MESSAGES.has(plainName(name)) && errorText(value) !== '')
   const hasCode = Object.hasOwn(frame, 'code') && SUCCEEDED.has(frame['code'])
   return hasWords && !hasCode ? frame : null
 }

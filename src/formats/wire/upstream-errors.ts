@@ -70,11 +70,18 @@ function namesModel(text: string): boolean {
 }
 
 /** The error of such a reply. The provider's message contains internal paths and is not forwarded. */
-export const MISSING_ENDPOINT: Readonly<WireError> = {
+const MISSING_ENDPOINT: Readonly<WireError> = {
   kind: 'upstream_misconfigured',
   message:
     'The upstream answered 404 for the endpoint, not for the model: its "base_url", "path" or "dialect" in the configuration of the gateway is wrong.',
   upstreamCode: '404',
+}
+
+/** The same with the words of the provider, which the log may contain. */
+export function missingEndpoint(words: string): WireError {
+  return words === ''
+    ? { ...MISSING_ENDPOINT }
+    : { ...MISSING_ENDPOINT, upstreamMessage: redactUpstreamText(words) }
 }
 
 /** A frame or reply that does not follow its format. Copy it before you change it. */

@@ -23,7 +23,8 @@ import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'
 /** Maximum length of names that a client or an upstream chose. */
 const MAX_NAME = 256
 const MAX_MESSAGE = 500
-const MAX_QUOTING_MESSAGE = 200
+/** Characters that are kept of a message of a provider, which may quote the prompt. */
+export const MAX_QUOTING_MESSAGE = 200
 
 /** The outcome of an exchange so far. */
 export function outcomeOf(x: RequestContext, { error, replyResult }: Results): Outcome {

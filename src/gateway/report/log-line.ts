@@ -1,10 +1,11 @@
 /** Builds the log line of an exchange, and classifies the end of its stream. */
-import { rowOf, type Cause } from '../../errors.js'
+import { rowOf, type Cause, type ErrorKind, type WireError } from '../../errors.js'
+import { hideSecrets } from '../../hide-secrets.js'
 import type { ExchangeLine } from '../../observe/log-fields.js'
 import type { Outcome, StreamEnd } from '../../observe/metrics/label-values.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
-import { nameOf } from '../charges/ledger-entry.js'
+import { MAX_QUOTING_MESSAGE, nameOf } from '../charges/ledger-entry.js'
 import { firstContentMs, waitsOf, type Results } from '../phases/phase-results.js'
 
 /** Maximum length of a logged path: a path may contain a long model name. */
@@ -94,6 +95,7 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
         : attemptList(sent, outcome),
     upstream_status: attempt?.status ?? undefined,
     upstream_code: wire?.upstreamCode ?? replyResult?.breach ?? undefined,
+    upstream_message: upstreamMessage(x, wire ?? null),
     upstream_request_id: attempt?.requestId ?? undefined,
     end:
       stream && replyResult !== null ? streamEndOf(outcome, replyResult.outcome === 'complete') : undefined,
@@ -125,6 +127,25 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     cache_write_tokens: usage?.cacheWrite,
     reasoning_tokens: usage?.reasoning,
   }
+}
+
+/** Failures of upstreams whose message is the gateway's own, unless the upstream named the error. */
+const WITHOUT_WORDS: ReadonlySet<ErrorKind> = new Set([
+  'upstream_unreachable',
+  'upstream_timeout',
+  'upstream_truncated',
+  'upstream_malformed',
+])
+
+/** The upstream's own words about its failure or refusal, where messages may be kept. */
+function upstreamMessage({ generation }: Exchange, wire: WireError | null): string | undefined {
+  if (wire === null || !generation.snapshot.config.ledger.errorMessages) return undefined
+  const { kind, upstreamCode, upstreamMessage: words = wire.message } = wire
+  const isTheirs =
+    wire.upstreamMessage !== undefined ||
+    upstreamCode !== undefined ||
+    (rowOf(kind).source === 'upstream' && !WITHOUT_WORDS.has(kind))
+  return isTheirs ? hideSecrets(words.slice(0, MAX_QUOTING_MESSAGE)) : undefined
 }
 
 /**

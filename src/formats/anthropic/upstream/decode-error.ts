@@ -5,9 +5,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
-import { bodyText, errorIn, errorText } from '../../wire/error-text.js'
+import { bodyText, errorIn, errorText, isPage } from '../../wire/error-text.js'
 import { retryAfterSeconds } from '../../wire/retry-after.js'
-import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../../wire/upstream-errors.js'
+import { isMissingEndpoint, missingEndpoint, redactUpstreamText } from '../../wire/upstream-errors.js'
 import { parseJson, PROVIDER } from '../constants.js'
 
 const BY_TYPE: Readonly<Record<string, ErrorKind>> = {
@@ -64,8 +64,9 @@ const SPENDING_LIMIT = "The gateway's account at the upstream has reached its sp
 
 /** Decodes an HTTP error. `body` is JSON or any other text, such as HTML. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
-  const error = errorOf(objectOf(parseJson(body)), bodyText(body))
-  if (isMissingEndpoint(status, stringOf(error.message) ?? '')) return { ...MISSING_ENDPOINT }
+  const error = errorOf(objectOf(parseJson(body.trim())), bodyText(body))
+  const words = stringOf(error.message) ?? ''
+  if (isMissingEndpoint(status, isPage(body) ? '' : words)) return missingEndpoint(words)
   const wire = describe(BY_STATUS[status] ?? 'upstream_failed', error, status === 402)
   wire.upstreamCode ??= String(status)
   if (wire.retryable === false) return wire
@@ -102,6 +103,8 @@ function describe(kind: ErrorKind, error: JsonObject, billing: boolean): WireErr
     wire.retryable = false
     wire.code = 'insufficient_quota'
   }
+  const own = stringOf(error.message) ?? ''
+  if ((spent || kind === 'upstream_denied') && own !== '') wire.upstreamMessage = redactUpstreamText(own)
   const type = stringOf(error.type)
   if (type !== undefined && !spent && kind !== 'upstream_denied' && Object.hasOwn(BY_TYPE, type)) {
     const errorCode = stringOf(objectOf(error.details).error_code) ?? ''

@@ -4,8 +4,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../base/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
-import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../../wire/upstream-errors.js'
-import { bodyText, errorIn, errorText } from '../../wire/error-text.js'
+import { isMissingEndpoint, missingEndpoint, redactUpstreamText } from '../../wire/upstream-errors.js'
+import { bodyText, errorIn, errorText, isPage } from '../../wire/error-text.js'
 import { retryAfterSeconds, wholeSeconds } from '../../wire/retry-after.js'
 import { PROVIDER } from '../constants.js'
 
@@ -52,7 +52,8 @@ const KINDS: Readonly<Record<number, ErrorKind>> = {
 /** Decodes an HTTP error. `body` is JSON, in an array for streams without SSE, or any other text. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
   const payload = payloadOf(body)
-  if (isMissingEndpoint(status, stringOf(payload.message) ?? '')) return { ...MISSING_ENDPOINT }
+  const words = stringOf(payload.message) ?? ''
+  if (isMissingEndpoint(status, isPage(body) ? '' : words)) return missingEndpoint(words)
   return wireError(status, payload, headers)
 }
 
@@ -71,6 +72,8 @@ function wireError(status: number, payload: JsonObject, headers: IncomingHttpHea
   const tooLong = rejected === 'upstream_rejected' && TOO_LONG.test(stringOf(payload.message) ?? '')
   const kind = tooLong ? 'context_too_long' : rejected
   const error: WireError = { kind, message: messageOf(kind, status, payload) }
+  const own = stringOf(payload.message) ?? ''
+  if (kind === 'upstream_denied' && own !== '') error.upstreamMessage = redactUpstreamText(own)
   const code = reason ?? stringOf(payload.status)
   if (code !== undefined) error.upstreamCode = redactUpstreamText(code).slice(0, 100)
   const name = stringOf(payload.status)
@@ -106,11 +109,12 @@ function messageOf(kind: ErrorKind, status: number, payload: JsonObject): string
 export function payloadOf(body: string): JsonObject {
   let value: unknown
   try {
-    value = JSON.parse(body)
+    value = JSON.parse(body.trim())
   } catch {
     return { message: bodyText(body) }
   }
   const holder = Array.isArray(value) ? arrayOf(value).find(isObject) : value
+  if (typeof value === 'string') return { message: errorText(value) }
   const error = errorIn(objectOf(holder)) ?? {}
   return withWords(error, isObject(holder) ? holder : {})
 }

@@ -5,9 +5,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { isObject, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
-import { bodyText } from '../error-text.js'
+import { bodyText, isPage } from '../error-text.js'
 import { retryAfterSeconds } from '../retry-after.js'
-import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../upstream-errors.js'
+import { isMissingEndpoint, missingEndpoint, redactUpstreamText } from '../upstream-errors.js'
 
 /** By the name without `Exception` at its end, in lower case: names inside a stream start in lower case. */
 const BY_NAME: Readonly<Record<string, ErrorKind>> = {
@@ -67,7 +67,7 @@ export function decodeAwsError(status: number, headers: IncomingHttpHeaders, bod
   const name = nameOf((Array.isArray(header) ? header[0] : header) ?? payload)
   const message = messageIn(payload) || bodyText(body)
   if (name === UNKNOWN_OPERATION) return unknownOperation()
-  if (name === '' && isMissingEndpoint(status, message)) return { ...MISSING_ENDPOINT }
+  if (name === '' && isMissingEndpoint(status, isPage(body) ? '' : message)) return missingEndpoint(message)
   const other = status >= 400 && status < 500 ? 'upstream_rejected' : 'upstream_failed'
   const error = describe(kindOf(name) ?? BY_STATUS[status] ?? other, name, message)
   error.upstreamCode ??= String(status)
@@ -126,8 +126,10 @@ function kindOf(name: string): ErrorKind | undefined {
 function describe(kind: ErrorKind, name: string, message: string): WireError {
   const own = redactUpstreamText(message.replace(QUOTED, '')).trim()
   const error: WireError = { kind, message: own }
-  if (kind === 'upstream_denied') error.message = DENIED
-  else if (own === '') error.message = 'The upstream gave no reason.'
+  if (kind === 'upstream_denied') {
+    error.message = DENIED
+    if (own !== '') error.upstreamMessage = own
+  } else if (own === '') error.message = 'The upstream gave no reason.'
   else if (ON_DEMAND.test(own)) error.message = own + USE_PROFILE
   if (kind === 'upstream_rejected' && TOO_LONG.test(own)) error.kind = 'context_too_long'
   if (name !== '') error.upstreamCode = redactUpstreamText(name).slice(0, 100)
@@ -135,7 +137,7 @@ function describe(kind: ErrorKind, name: string, message: string): WireError {
 }
 
 function unknownOperation(): WireError {
-  return { ...MISSING_ENDPOINT, upstreamCode: UNKNOWN_OPERATION }
+  return { ...missingEndpoint(''), upstreamCode: UNKNOWN_OPERATION }
 }
 
 function messageIn(payload: JsonObject): string {
@@ -144,7 +146,7 @@ function messageIn(payload: JsonObject): string {
 
 function parsed(body: string): JsonObject {
   try {
-    return objectOf(JSON.parse(body))
+    return objectOf(JSON.parse(body.trim()))
   } catch {
     return {}
   }

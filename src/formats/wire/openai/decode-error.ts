@@ -8,8 +8,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, stringOf } from '../../../base/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { retryAfterSeconds } from '../retry-after.js'
-import { bodyText, errorIn, errorText } from '../error-text.js'
-import { isMissingEndpoint, MISSING_ENDPOINT, redactUpstreamText } from '../upstream-errors.js'
+import { bodyText, errorIn, errorText, isPage } from '../error-text.js'
+import { isMissingEndpoint, missingEndpoint, redactUpstreamText } from '../upstream-errors.js'
 
 /** Codes and types of an exhausted quota, which a retry does not help. */
 const QUOTA = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_error'])
@@ -29,13 +29,13 @@ interface ErrorWords {
 
 const NO_WORDS: ErrorWords = { code: '', type: '', param: undefined }
 
-/** The error of a reply with an error status. Of a body that is not JSON, text is used and a page is not. */
+/** The error of a reply with an error status, whose body is JSON, text or a page. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
   const payload = parse(body)
   const text = payload === null ? bodyText(body) : ''
   const error =
-    payload === null && text === ''
-      ? withoutBody(status)
+    payload === null && (text === '' || (status === 404 && isPage(body)))
+      ? withoutBody(status, text)
       : describe(payload ?? { message: text }, status, `The upstream answered ${status} without a message.`)
   const wait = retryAfterSeconds(headers)
   if (wait !== undefined) error.retryAfterSeconds = wait
@@ -55,7 +55,7 @@ export function decodeErrorPayload(payload: unknown): WireError {
 function parse(body: string): JsonObject | null {
   let value: unknown
   try {
-    value = JSON.parse(body)
+    value = JSON.parse(body.trim())
   } catch {
     return null
   }
@@ -66,8 +66,8 @@ function parse(body: string): JsonObject | null {
   return errorText(error) === '' ? { ...error, message: errorText(value) } : error
 }
 
-function withoutBody(status: number): WireError {
-  if (isMissingEndpoint(status, '')) return { ...MISSING_ENDPOINT }
+function withoutBody(status: number, page: string): WireError {
+  if (isMissingEndpoint(status, '')) return missingEndpoint(page)
   const kind = kindOf(status, NO_WORDS)
   const message = `The upstream answered ${status} without a readable error.`
   return { kind, message, upstreamCode: String(status) }
@@ -80,7 +80,7 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
   const known = status ?? errorStatusOf(code) ?? errorStatusOf(payload['status'])
   const text = errorText(payload)
   const isAboutRequest = MODEL.has(code) || MODEL.has(type) || (param ?? '') !== ''
-  if (status !== null && !isAboutRequest && isMissingEndpoint(status, text)) return { ...MISSING_ENDPOINT }
+  if (status !== null && !isAboutRequest && isMissingEndpoint(status, text)) return missingEndpoint(text)
   const kind = known === null ? kindOfWords(code, type) : kindOf(known, { code, type, param })
   const message =
     kind === 'upstream_denied'
@@ -89,6 +89,7 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
         ? fallback
         : redactUpstreamText(text)
   const error: WireError = { kind, message }
+  if (kind === 'upstream_denied' && text !== '') error.upstreamMessage = redactUpstreamText(text)
   if (param !== undefined && param !== '') error.param = redactUpstreamText(param).slice(0, 256)
   const quota = QUOTA.has(code) || QUOTA.has(type) || known === 402
   if (kind === 'upstream_busy' && quota) error.retryable = false
