@@ -2,6 +2,8 @@
  * Generates the JSON Schema for editors and `docs/reference/configuration.md` from the schemas of the
  * configuration.
  */
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
 import * as z from 'zod'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { catalogueSchema } from '../../src/config/schema/catalogue-schema.js'
@@ -44,6 +46,7 @@ export function configurationPage(): string {
     '',
     CATALOGUE_INTRODUCTION.trim(),
     '',
+    ...catalogueFigures(),
     ...section('`models.yaml`', '', catalogue),
   ].join('\n')
 }
@@ -95,6 +98,37 @@ Rules named LiteLLM are those of LiteLLM 1.110.2 for the vendor; \`sluice doctor
 accepts. "Shipped prices" is the number of models whose price with this vendor the package has
 (\`config/prices-by-preset.json\`); those under \`prices\` of the upstream come first, those of the catalogue last.
 `
+
+/** The number of models of each maker in the shipped catalogue, and of those with each kind of price. */
+function catalogueFigures(): string[] {
+  const { models } = objectOf(parse(readFileSync('config/models.yaml', 'utf8')))
+  const byFamily = new Map<string, number[]>()
+  for (const model of arrayOf(models).filter(isObject)) {
+    const { price } = model
+    const held = objectOf(Array.isArray(price) ? price.at(-1) : price)
+    const tiers = objectOf(held['service_tiers'])
+    const has = [
+      ...[price !== undefined, 'cache_read' in held, 'batch' in tiers, 'flex' in tiers, 'priority' in tiers],
+      ...['long_context' in held, 'input_audio' in held || 'output_audio' in held, 'calls' in held],
+    ]
+    const family = stringOf(model['family']) ?? ''
+    const counts = byFamily.get(family) ?? [0, ...has.map(() => 0)]
+    byFamily.set(
+      family,
+      [true, ...has].map((each, at) => (counts[at] ?? 0) + Number(each)),
+    )
+  }
+  const rows = [...byFamily].sort(([one], [other]) => (one < other ? -1 : 1))
+  const all = rows.reduce<number[]>((sum, [, row]) => row.map((each, at) => each + (sum[at] ?? 0)), [])
+  return [
+    'Models of the shipped catalogue, and how many of them have each kind of price:',
+    '',
+    '| maker | models | price | cache | batch | flex | priority | long prompts | sound | calls of tools |',
+    `|${' --- |'.repeat(10)}`,
+    ...[...rows, ['all', all] as const].map(([family, counts]) => `| ${family} | ${counts.join(' | ')} |`),
+    '',
+  ]
+}
 
 /** Presets whose tests read replies recorded from the vendor; those of others have documented bytes. */
 const RECORDED: ReadonlySet<PresetName> = new Set([
