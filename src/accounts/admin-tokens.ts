@@ -122,8 +122,8 @@ function checkedScopes(scopes: readonly string[], hasAccount: boolean): Scope[] 
   return SCOPES.filter((scope) => scopes.includes(scope))
 }
 
-/** Throws a `Refusal`. */
-function checkedExpiry(expiresAtMs: number | undefined, nowMs: number): number {
+/** The end of a new token. Throws a `Refusal` for one that no token may have. */
+export function checkedExpiry(expiresAtMs: number | undefined, nowMs: number): number {
   if (expiresAtMs === undefined) return nowMs + TOKEN_DAYS.usual * DAY_MS
   // A minute of grace for clients that add 366 days to their own clock.
   const mostMs = nowMs + TOKEN_DAYS.most * DAY_MS + 60_000

@@ -3,6 +3,7 @@ import { outlives } from '../../accounts/changes/bounds.js'
 import { type Actor, entryOf } from '../../accounts/changes/decide.js'
 import { faulty, invalid } from '../../accounts/changes/refusal.js'
 import {
+  checkedExpiry,
   createAdminToken,
   grants,
   revokeAdminToken,
@@ -53,7 +54,7 @@ export const TOKEN_FIELDS: Fields = {
   },
   expires_at: {
     type: TIME,
-    means: `When it ends: at most ${TOKEN_DAYS.most} days from now. Default: in ${TOKEN_DAYS.usual} days. A token that a token with an account makes ends with it at the latest.`,
+    means: `When it ends: at most ${TOKEN_DAYS.most} days from now. Default: in ${TOKEN_DAYS.usual} days. A token that a token makes ends with it at the latest.`,
     optional: true,
   },
   state: { type: choiceType(['live', 'expired', 'revoked']), means: 'Its state.', readOnly: true },
@@ -134,7 +135,7 @@ async function create(services: AdminServices, request: AdminRequest) {
     name: textIn(name),
     scopes,
     accountId,
-    ...endOf(own, values['expires_at'], now()),
+    expiresAtMs: endOf(own, values['expires_at'], now()),
     createdBy: actorOf(request).actor,
     now,
     audit: (made) => [tokenEntry(now(), actorOf(request), { made, account })],
@@ -174,17 +175,12 @@ function assertWithin(own: AdminToken, scopes: readonly string[], accountId: str
   }
 }
 
-/** The end of a new token: not after that of the token with an account that makes it. */
-function endOf(
-  { accountId, expiresAtMs: latestMs }: AdminToken,
-  wanted: JsonValue | undefined,
-  nowMs: number,
-): { expiresAtMs?: number } {
-  const expiresAtMs = typeof wanted === 'string' ? Date.parse(wanted) : null
-  if (accountId === null) return expiresAtMs === null ? {} : { expiresAtMs }
-  if (expiresAtMs === null) return { expiresAtMs: Math.min(latestMs, nowMs + TOKEN_DAYS.usual * DAY_MS) }
+/** The end of a new token: not after that of the token that makes it. */
+function endOf({ expiresAtMs: latestMs }: AdminToken, wanted: JsonValue | undefined, nowMs: number): number {
+  if (typeof wanted !== 'string') return Math.min(latestMs, nowMs + TOKEN_DAYS.usual * DAY_MS)
+  const expiresAtMs = checkedExpiry(Date.parse(wanted), nowMs)
   if (expiresAtMs > latestMs) throw outlives('expires_at', latestMs)
-  return { expiresAtMs }
+  return expiresAtMs
 }
 
 /** The audit entry of a new token. */

@@ -400,6 +400,30 @@ onBothStores(t, 'a token gives nothing that its account does not have', async (t
   t.match(await own('POST', '/tokens', wish), { status: 201, json: { expires_at: end } })
 })
 
+onBothStores(t, 'a token of the whole gateway gives nothing that it does not have', async (t, settings) => {
+  const { ask, store } = await startAdmin(t, settings)
+  const end = new Date(Date.now() + 3_600_000).toISOString()
+  const short = { name: 'short', scopes: ['tokens:write', 'usage:read'], expires_at: end }
+  const token = textOf(await ask('POST', '/tokens', { body: short }), 'token')
+  const make = (body: object) => ask('POST', '/tokens', { token, body: { name: 'x', ...body } })
+  const later = new Date(Date.parse(end) + 1000).toISOString()
+  t.match(await make({ scopes: ['usage:read'], expires_at: later }), {
+    status: 403,
+    json: { field: 'expires_at' },
+  })
+  t.match(await make({ scopes: ['usage:read'], expires_at: end }), { status: 201, json: { expires_at: end } })
+  const made = await make({ scopes: ['tokens:write'] })
+  t.match(made, { status: 201, json: { expires_at: end } }, 'its end is the default')
+  const next = { name: 'x', scopes: ['tokens:write'], expires_at: later }
+  t.equal((await ask('POST', '/tokens', { token: textOf(made, 'token'), body: next })).status, 403)
+  t.match(await make({ scopes: ['audit:read'] }), { status: 403, json: { field: 'scopes' } })
+  t.match(await make({ scopes: ['accounts:read'], account: 'test' }), { status: 403 })
+  await ask('PUT', '/accounts/acme', { body: {} })
+  t.match(await make({ scopes: ['usage:read'], account: 'acme' }), { status: 201, json: { expires_at: end } })
+  const ends = (await store.adminTokens.page(null, 20)).items.map(({ expiresAtMs }) => expiresAtMs)
+  t.equal(ends.filter((ms) => ms > Date.parse(end)).length, 1, 'only the first token ends later')
+})
+
 onBothStores(t, 'the plans that a token may give', async (t, settings) => {
   const more = 'limiting: { child_plans: [starter] }'
   const { ask, store, makeToken } = await startAdmin(t, { ...settings, more })
