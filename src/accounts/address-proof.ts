@@ -35,8 +35,11 @@ export function gatewayRoleOf(user: User): GatewayRole | null {
   return isUnproven(user) ? null : roleOf(user)
 }
 
-/** The state of a user in lists. `invited`: has not signed in yet. */
-export function userState(user: User): 'active' | 'invited' | 'unproven' | 'disabled' {
+/** The states of users in lists. `invited`: has not signed in yet. */
+export const USER_STATES = ['active', 'invited', 'unproven', 'disabled'] as const
+
+/** The state of a user in lists. */
+export function userState(user: User): (typeof USER_STATES)[number] {
   if (user.disabled) return 'disabled'
   if (isUnproven(user)) return 'unproven'
   return user.signedInAtMs === undefined ? 'invited' : 'active'

@@ -97,6 +97,12 @@ export async function changeUser(
   return changed
 }
 
+/** A user to free of its identity. */
+interface Unbinding extends Pick<UserChange, 'audit'> {
+  /** Why the user is not in the state that is meant; null: it is. */
+  readonly check?: (user: User) => Error | null
+}
+
 /**
  * Frees the user of its identity at an identity provider, and ends its sessions and links; null if the user
  * does not exist. A user who is bound to none stays unchanged.
@@ -104,18 +110,28 @@ export async function changeUser(
 export async function unbindUser(
   store: Pick<Store, 'users' | 'signInTokens'>,
   userId: string,
-  audit: UserChange['audit'],
+  { audit, check = () => null }: Unbinding,
 ): Promise<User | null> {
   const known = await store.users.byId(userId)
   if (known === null) return null
+  const failed = check(known)
+  if (failed !== null) throw failed
   if (known.subject === undefined) return known
-  const freed = { issuer: null, subject: null, groupRole: null }
-  const user = await store.users.change(userId, freed, (before, after) =>
+  const refusals: Error[] = []
+  const free = (stored: User): UserEdit | null => {
+    const refusal = check(stored)
+    if (refusal === null) return { issuer: null, subject: null, groupRole: null }
+    refusals.push(refusal)
+    return null
+  }
+  const user = await store.users.change(userId, free, (before, after) =>
     audit(before, after).map((entry) => ({
       ...entry,
       detail: `${before.email}: ${before.issuer ?? ''} ${before.subject ?? ''}`,
     })),
   )
+  const [refusal] = refusals
+  if (user === null && refusal !== undefined) throw refusal
   await endSignIns(store, userId)
   return user
 }

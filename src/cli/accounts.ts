@@ -10,6 +10,7 @@ import {
   type NewAccount,
 } from '../accounts/changes/change-accounts.js'
 import type { Changing } from '../accounts/changes/change-keys.js'
+import { raiseAccountLimit } from '../accounts/changes/raise-limit.js'
 import { planOfNewAccounts } from '../accounts/plans.js'
 import type { JsonObject } from '../base/json.js'
 import { newRequestId } from '../http/request-id.js'
@@ -18,18 +19,20 @@ import { ownUser } from '../store/file-access.js'
 import { accountPages } from '../store/list-all.js'
 import { configOption, declare, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
+import { raiseOf, raiseText, withRaise, type RaiseOptions } from './raise.js'
 import { namedAccount, required, withStore, type OpenStore, type StoreSession } from './with-store.js'
 
 /** `sluice accounts`. */
 export function command(open: OpenStore = withStore) {
   const accounts = declare({
     name: 'accounts',
-    summary: 'create and list accounts, change their plans, disable and enable them',
+    summary: 'create and list accounts, change their plans and budgets, disable and enable them',
     description: `
 Works on the store of the configuration, with or without a running gateway. A running gateway uses the change
 within a second. 'create --email' also makes a user who owns the account; with --name an existing user may own
 another account. 'disable' refuses all requests with the keys of the account, and of all accounts below it,
-with 401, and closes the dashboard to users without another account; 'enable' makes the same keys work again.`,
+with 401, and closes the dashboard to users without another account; 'enable' makes the same keys work again.
+'raise' makes a budget of the account higher until a time, from which on the former one holds again.`,
     example: 'sluice accounts create --config config/gateway.yaml --email team@example.com --plan pro',
   })
   accounts
@@ -87,6 +90,12 @@ with 401, and closes the dashboard to users without another account; 'enable' ma
     .action(async ({ config, parent, ...options }) => {
       const name = accountOf(options, 'set-parent')
       process.exitCode = await open(config, (session) => changeParent(session, name, parent))
+    })
+  withRaise(accounts.command('raise').option('--account <ACCOUNT>', ACCOUNT).option('--email <EMAIL>', EMAIL))
+    .addOption(configOption())
+    .action(async ({ config, ...options }) => {
+      const name = accountOf(options, 'raise')
+      process.exitCode = await open(config, (session) => raise(session, name, options))
     })
   return accounts
 }
@@ -170,6 +179,16 @@ async function changeParent(session: StoreSession, name: string, parentName: str
   if (parentName !== 'none' && parent === null) return 1
   await changeAccount(changingBy(session), account, { parent: parent?.name ?? null })
   terminal.out(`${account.id} (${account.name}): ${parent === null ? 'no parent' : `parent ${parent.name}`}`)
+  return 0
+}
+
+async function raise(session: StoreSession, name: string, values: RaiseOptions): Promise<number> {
+  const changing = changingBy(session)
+  const wish = raiseOf(values, changing.nowMs)
+  const account = await namedAccount(session, name)
+  if (account === null) return 1
+  await raiseAccountLimit(changing, account, wish)
+  session.terminal.out(`${account.id} (${account.name}): ${raiseText(wish)}`)
   return 0
 }
 

@@ -15,8 +15,8 @@ import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import { commandEntry } from './accounts.js'
 import { configOption, declare, UsageError } from './command.js'
-import { expiryOf } from './keys.js'
 import { printList } from './print-table-or-json.js'
+import { comingTimeOf } from './time-range.js'
 import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'
 
 /** `sluice admin-tokens`. */
@@ -38,7 +38,7 @@ token is refused within a second by every gateway of the store.`,
     .option(
       '--expires <WHEN>',
       'when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z, at most 366 days from now (default: 90d)',
-      (text) => expiryOf(text, Date.now()),
+      (text) => comingTimeOf(text, Date.now(), '--expires'),
     )
     .addOption(configOption())
     .action(async (options) => {

@@ -8,7 +8,7 @@ import type { AuditEntry } from '../store/audit-trail.js'
 import type { Denial, DenialSubject } from '../store/denials.js'
 import { commandEntry } from './accounts.js'
 import { configOption, declare, UsageError } from './command.js'
-import { expiryOf } from './keys.js'
+import { comingTimeOf } from './time-range.js'
 import { printList } from './print-table-or-json.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 
@@ -32,7 +32,7 @@ sluice identity deny --config config/gateway.yaml --identity kubernetes \\
     .option('--jti <JTI>', JTI)
     .option('--reason <TEXT>', 'why, for lists and the audit trail', '')
     .option('--expires <TIME>', 'when the denial ends: 12h, 30d, a date or a time (default: never)', (text) =>
-      expiryOf(text, Date.now()),
+      comingTimeOf(text, Date.now(), '--expires'),
     )
     .addOption(configOption())
     .action(async (options) => {

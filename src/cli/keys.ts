@@ -5,6 +5,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import type { ApiKey } from '../accounts/account.js'
 import { changeKey, createKey, revokeKey, rotateKey } from '../accounts/changes/change-keys.js'
+import { raiseKeyLimit } from '../accounts/changes/raise-limit.js'
 import { newSecret } from '../accounts/key-secret.js'
 import { labelsText, NO_LABELS, readLabel } from '../accounts/labels.js'
 import type { Client } from '../config/client-settings.js'
@@ -16,6 +17,8 @@ import { keyPages } from '../store/list-all.js'
 import { changingBy } from './accounts.js'
 import { configOption, declare, repeated, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
+import { raiseOf, raiseText, withRaise, type RaiseOptions } from './raise.js'
+import { timeIn } from './time-range.js'
 import { unknownModelWarnings } from './unknown-models.js'
 import { namedAccount, processTerminal, withStore, type OpenStore, type StoreSession } from './with-store.js'
 
@@ -84,21 +87,6 @@ function labelsOf(pairs: readonly string[], isEdit: boolean): JsonObject {
   return Object.fromEntries(labels)
 }
 
-/** A time of `12h`, `30d`, a date (its start, UTC) or a time; another text unchanged. */
-function timeIn(text: string, nowMs: number): string {
-  const [, digits, unit] = /^(\d{1,6})([hd])$/.exec(text) ?? []
-  if (unit === 'h' || unit === 'd') return new Date(nowMs + Number(digits) * UNITS_MS[unit]).toISOString()
-  if (/^\d{4}-\d{2}-\d{2}$/.test(text)) return `${text}T00:00:00Z`
-  return text.replace(/^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(Z|[+-]\d{2}:\d{2})$/, '$1:00$2')
-}
-
-/** Ms since 1970 of a time as `timeIn` reads it. Throws `UsageError`. */
-export function expiryOf(text: string, nowMs: number): number {
-  const atMs = Date.parse(timeIn(text, nowMs))
-  if (atMs > nowMs) return atMs
-  throw new UsageError('--expires must be in the future: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z')
-}
-
 /** `0`, `30m`, `24h`, `7d`: ms. */
 function overlapOf(text: string): number {
   const [, digits = '', unit] = /^(\d{1,6})([smhd]?)$/.exec(text) ?? []
@@ -120,7 +108,8 @@ its SHA-256 as secret_sha256. It makes no key and needs no store.
 
 'create' and 'rotate' print only the secret on standard output, and only once; messages go to standard
 error. 'rotate' makes a new key with the name, limits, models, tools, labels and expiry of the old one,
-which works for the time of --overlap. 'edit' changes what its options name and keeps the secret. A running
+which works for the time of --overlap. 'edit' changes what its options name and keeps the secret. 'raise'
+makes a budget of the key higher until a time, from which on the former one holds again. A running
 gateway uses a change within a second. The limits of a key count in addition to those of the configuration
 and the plan.
 
@@ -168,6 +157,13 @@ uses the lists of the upstreams again, and --label NAME= removes a label; other 
     .addOption(configOption())
     .action(async (options) => {
       process.exitCode = await open(options.config, (session) => rotate(session, options))
+    })
+  withRaise(
+    keys.command('raise').requiredOption('--account <ACCOUNT>', ACCOUNT).requiredOption('--key <ID>', KEY),
+  )
+    .addOption(configOption())
+    .action(async (options) => {
+      process.exitCode = await open(options.config, (session) => raise(session, options))
     })
   keys
     .command('revoke')
@@ -347,6 +343,19 @@ function stateOf({ revokedAtMs, expiresAtMs }: ApiKey): string {
   if (revokedAtMs !== undefined) return `revoked ${time(revokedAtMs) ?? ''}`
   if (expiresAtMs === undefined) return ''
   return `${expiresAtMs > Date.now() ? 'expires' : 'expired'} ${time(expiresAtMs) ?? ''}`
+}
+
+async function raise(
+  session: StoreSession,
+  { account: name, key: id, ...values }: RaiseOptions & Record<'account' | 'key', string>,
+): Promise<number> {
+  const changing = changingBy(session)
+  const wish = raiseOf(values, changing.nowMs)
+  const account = await namedAccount(session, name)
+  if (account === null) return 1
+  await raiseKeyLimit(changing, account, { key: { accountId: account.id, id }, wish })
+  session.terminal.out(`${id}: ${raiseText(wish)}`)
+  return 0
 }
 
 async function revoke(

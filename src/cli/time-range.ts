@@ -1,4 +1,4 @@
-/** The times of options such as `--since` and `--until`: a date, a time, or a duration before now. */
+/** The times of options: a date, a time, or a duration before now (`--since`) or after it (`--expires`). */
 import { UsageError } from './command.js'
 
 /** The forms of `--since` and similar options. */
@@ -37,4 +37,19 @@ export function rangeOf(
     throw new UsageError(`--until ${until ?? ''} must be later than --since ${since}`)
   }
   return { fromMs, untilMs }
+}
+
+/** A time of `12h`, `30d`, a date (its start, UTC) or a time; another text unchanged. */
+export function timeIn(text: string, nowMs: number): string {
+  const [, digits, unit = ''] = /^(\d{1,6})([hd])$/.exec(text) ?? []
+  if (digits !== undefined) return new Date(nowMs + Number(digits) * (UNIT_MS[unit] ?? 0)).toISOString()
+  if (/^\d{4}-\d{2}-\d{2}$/.test(text)) return `${text}T00:00:00Z`
+  return text.replace(/^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(Z|[+-]\d{2}:\d{2})$/, '$1:00$2')
+}
+
+/** Ms since 1970 of a time to come, as `timeIn` reads it. Throws `UsageError` naming the option. */
+export function comingTimeOf(text: string, nowMs: number, option: string): number {
+  const atMs = Date.parse(timeIn(text, nowMs))
+  if (atMs > nowMs) return atMs
+  throw new UsageError(`${option} must be in the future: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z`)
 }

@@ -202,7 +202,9 @@ async function unbind({ store, terminal }: StoreSession, email: string): Promise
     terminal.err(`sluice: "${email}" is bound to no identity of an identity provider`)
     return 1
   }
-  await unbindUser(store, known.id, (before, after) => [userEntry(after, 'user.unbind', before)])
+  await unbindUser(store, known.id, {
+    audit: (before, after) => [userEntry(after, 'user.unbind', before)],
+  })
   terminal.out(`${known.id} (${known.email}): bound to no identity`)
   return 0
 }

@@ -7,7 +7,7 @@ import { GatewayError } from '../../errors.js'
 import type { AccountReads, AccountState, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import type { Account, ApiKey, KeyLimits, KeyReference, LimitRaise } from '../account.js'
-import { limitsAbove } from './bounds.js'
+import { limitsAbove, outlives } from './bounds.js'
 import type { Changing } from './change-keys.js'
 import { changeEntry, conflictRefusal } from './decide.js'
 import { laterThan, timeOfMs } from './fields.js'
@@ -20,12 +20,15 @@ interface RaiseWish {
   readonly usd: number
   readonly untilMs: number
   readonly reason: string
+  /** Why the record is not in the state that is meant; null: it is. */
+  readonly check?: (record: Account | ApiKey) => Error | null
 }
 
 /** The longest raise: what lasts longer is a change of the budget. */
 const MAX_RAISE_MS = 366 * 86_400_000
 const MAX_USD = 1_000_000
-const MAX_REASON = 200
+/** Characters of a reason. */
+export const MAX_REASON = 200
 
 /** Raises a budget of the account. Throws a `Refusal` or `store_unavailable`. */
 export async function raiseAccountLimit(
@@ -37,6 +40,8 @@ export async function raiseAccountLimit(
   const raise = checkedRaise(wish, changing)
   const most = parent === null ? [] : await limitsAbove(changing, parent, raise.untilMs - 1)
   const { account } = await written(changing, id, {}, (own) => {
+    const failed = wish.check?.(own) ?? null
+    if (failed !== null) return failed
     const item = raised(own, raise, most)
     return { account: item, audit: [entryOf(changing, own, { action: 'account.raise', of: own, raise })] }
   })
@@ -57,6 +62,8 @@ export async function raiseKeyLimit(
     if (former === undefined || former.revokedAtMs !== undefined) {
       throw new Refusal('not_found', 'The account has no live key with this id.', { field: 'key' })
     }
+    const failed = wish.check?.(former) ?? null
+    if (failed !== null) return failed
     const item = raised(former, raise, most)
     return { keys: [item], audit: [entryOf(changing, own, { action: 'key.raise', of: former, raise })] }
   })
@@ -66,15 +73,18 @@ export async function raiseKeyLimit(
 
 /** The raise of a wish. Throws a `Refusal`. */
 function checkedRaise({ budget: name, usd, untilMs, reason }: RaiseWish, changing: Changing): LimitRaise {
-  const { nowMs, actor } = changing
+  const { nowMs, actor, bounds = null } = changing
   const budget = BUDGETS.get(name)
   if (budget === undefined) {
-    throw invalid('budget', `"${name.slice(0, 64)}" is no budget.`, `Use ${[...BUDGETS.keys()].join(', ')}.`)
+    const fix = `Use ${[...BUDGETS.keys()].join(', ')}.`
+    throw invalid('budget', 'The value of "budget" is no budget.', fix)
   }
-  if (!(usd > 0) || usd > MAX_USD) throw invalid('usd', 'This is no amount.', 'Send 0.01 to 1000000.')
+  if (!(usd > 0) || usd > MAX_USD)
+    throw invalid('usd', 'The value of "usd" is no amount.', 'Send 0.01 to 1000000.')
   if (!(untilMs > nowMs) || untilMs > nowMs + MAX_RAISE_MS) {
     throw invalid('until', 'A raise ends in the future, within a year.', 'Send such a time.')
   }
+  if (bounds?.of === 'token' && untilMs > bounds.endsAtMs) throw outlives('until', bounds.endsAtMs)
   const why = reason.trim()
   if (why === '') throw invalid('reason', 'A raise needs a reason.', 'Say what it is for.')
   const by = actor.actor
@@ -84,7 +94,8 @@ function checkedRaise({ budget: name, usd, untilMs, reason }: RaiseWish, changin
   }
 }
 
-const BUDGETS: ReadonlyMap<string, LimitRaise['budget']> = new Map([
+/** The budgets that can be raised, by their names in the configuration. */
+export const BUDGETS: ReadonlyMap<string, LimitRaise['budget']> = new Map([
   ['usd_per_day', 'nanoUsdPerDay'],
   ['usd_per_week', 'nanoUsdPerWeek'],
   ['usd_per_month', 'nanoUsdPerMonth'],
@@ -148,14 +159,15 @@ async function written(
   { store, nowMs }: Changing,
   accountId: string,
   reads: AccountReads,
-  decide: (account: Account, state: AccountState) => AccountWrites,
+  decide: (account: Account, state: AccountState) => AccountWrites | Error,
 ): Promise<AccountWrites> {
-  const result = await store.transact<Refusal>({
+  const result = await store.transact<Error>({
     ...{ accountId, nowMs, reads },
     decide(state) {
       if (state.account === null) return { refuse: noAccount() }
       try {
-        return { write: decide(state.account, state) }
+        const decided = decide(state.account, state)
+        return decided instanceof Error ? { refuse: decided } : { write: decided }
       } catch (error) {
         if (error instanceof Refusal) return { refuse: error }
         throw error

@@ -38,7 +38,7 @@ import { accountObject, accountTag, limitsObject } from './objects.js'
 import { notFound, Problem, type Refused } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
-import { accountNamed, misnamed, sees } from './token-access.js'
+import { accountNamed, assertNotOwn, misnamed, sees } from './token-access.js'
 import { tokenBounds } from './token-bounds.js'
 import { withBelow } from '../server/account-selection.js'
 
@@ -299,13 +299,6 @@ async function assertMayChange(
     throw isPatch ? notFound() : conflictRefusal('name_taken', existing.name)
   }
   assertNotOwn(token, existing)
-}
-
-function assertNotOwn(token: AdminToken, { id }: Account): void {
-  if (token.accountId !== id) return
-  throw new Problem('forbidden', 'A token does not change its own account.', {
-    fix: 'Use a token of an account above, or one without an account.',
-  })
 }
 
 /** Adds the wanted parent to the names of parents, if the token sees it. */

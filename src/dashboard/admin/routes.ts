@@ -8,15 +8,19 @@ import { keyRoutes } from './keys.js'
 import { memberRoutes } from './members.js'
 import type { AdminRoute } from './route.js'
 import type { AdminServices } from './services.js'
+import { raiseRoutes } from './raises.js'
 import { runRoutes } from './runs.js'
 import { tokenRoutes } from './tokens.js'
 import { usageRoutes } from './usage.js'
+import { userRoutes } from './users.js'
 
 export function adminRoutes(services: AdminServices): AdminRoute[] {
   return [
     ...accountRoutes(services),
     ...memberRoutes(services),
     ...keyRoutes(services),
+    ...raiseRoutes(services),
+    ...userRoutes(services),
     ...tokenRoutes(services),
     ...denialRoutes(services),
     ...usageRoutes(services),

@@ -9,7 +9,9 @@ import { isObject, type JsonObject } from '../../base/json.js'
 import { COLUMNS } from '../../ledger/export-columns.js'
 import { DENIAL_FIELDS } from './denials.js'
 import { schemaOf, type Fields } from '../../accounts/changes/field-types.js'
+import { RAISE_FIELDS } from './raises.js'
 import { TOKEN_FIELDS } from './tokens.js'
+import { USER_FIELDS } from './users.js'
 
 function listSchema(item: JsonObject): JsonObject {
   return {
@@ -98,6 +100,8 @@ export const REPLY_SCHEMAS: Readonly<Record<string, JsonObject>> = {
       description: 'The replaced key; only in the reply of a rotation',
     },
   }),
+  Raise: replySchema(RAISE_FIELDS),
+  User: replySchema(USER_FIELDS),
   KeyList: listSchema({ $ref: '#/components/schemas/Key' }),
   Token: replySchema(TOKEN_FIELDS, {
     token: { type: 'string', description: 'The token; only in the reply that made it' },

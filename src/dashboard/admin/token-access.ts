@@ -107,3 +107,11 @@ export async function accountNamed(
   if (account === null || !(await sees(services, token, account))) throw notFound()
   return account
 }
+
+/** Throws `forbidden` for the account of the token itself: it changes only accounts below it. */
+export function assertNotOwn({ accountId }: AdminToken, { id }: Account): void {
+  if (accountId !== id) return
+  throw new Problem('forbidden', 'A token does not change its own account.', {
+    fix: 'Use a token of an account above, or one without an account.',
+  })
+}

@@ -186,3 +186,44 @@ onBothStores(t, 'an administrator frees a user who is bound to a former provider
   t.equal(entries.filter(({ action }) => action === 'user.unbind').length, 2, 'which changes nothing')
   t.equal((await ask('usr_missing')).status, 404)
 })
+
+onBothStores(t, 'a token of the whole gateway frees a user, too', async (t, settings) => {
+  const stage = await scene(t, undefined, { ...settings, more: 'admin_api: { enabled: true }' })
+  const { store, origin } = stage
+  const account = await stage.account('ada@example.com')
+  const browser = stage.browser()
+  t.equal((await through(stage, browser, ADA)).status, 200)
+  const tokenOf = async (accountId: string | null, scope = 'accounts:write') => {
+    const wish = { name: 'robot', scopes: [scope], accountId, createdBy: 'test', audit: () => [] }
+    return (await createAdminToken(store, wish)).secret
+  }
+  const ask = async (token: string, email: string, headers = {}) => {
+    const path = `${origin}/admin/v1/users/${encodeURIComponent(email)}/unbind`
+    const authorization = `Bearer ${token}`
+    const reply = await fetch(path, { method: 'POST', headers: { authorization, ...headers } })
+    return { status: reply.status, text: await reply.text() }
+  }
+  const own = await tokenOf(account.id)
+  const [there, missing] = [await ask(own, 'ada@example.com'), await ask(own, 'missing@example.com')]
+  const withoutId = (text: string) => text.replace(/"request_id":"[^"]*"/, '')
+  t.strictSame(
+    [there.status, withoutId(there.text)],
+    [404, withoutId(missing.text)],
+    'of an account: nothing',
+  )
+  t.equal((await ask(await tokenOf(null, 'keys:write'), 'ada@example.com')).status, 403)
+  const token = await tokenOf(null)
+  t.equal((await ask(token, 'missing@example.com')).status, 404)
+  t.equal((await ask(token, 'ada@example.com', { 'if-match': '"x"' })).status, 412)
+  t.equal((await browser.get('/keys')).status, 200, 'nothing has changed')
+  for (let time = 1; time <= 2; time += 1) {
+    const freed = await ask(token, 'Ada@example.com')
+    t.equal(freed.status, 200, freed.text)
+    t.match(JSON.parse(freed.text), { email: 'ada@example.com', role: null, state: 'active', bound: false })
+  }
+  t.equal((await browser.get('/keys')).status, 401, 'the user is signed out')
+  const trail = await store.auditTrail.page({ accountId: account.id, after: null, limit: 20 })
+  const entries = trail.filter(({ action }) => action === 'user.unbind')
+  t.match(entries, [{ actor: /^token:robot \(tok_/, detail: new RegExp(stage.provider.issuer) }])
+  t.equal(entries.length, 1)
+})

@@ -217,9 +217,9 @@ async function resend(services: Services, request: SignedInRequest<unknown, unkn
 }
 
 async function unbind(services: Services, request: SignedInRequest<unknown, unknown>): Promise<Reply> {
-  const user = await unbindUser(services.store, request.id, (before, after) => [
-    userEntry(services, request, 'user.unbind', before, after),
-  ])
+  const user = await unbindUser(services.store, request.id, {
+    audit: (before, after) => [userEntry(services, request, 'user.unbind', before, after)],
+  })
   if (user === null) throw notFound()
   const json: schema.UserReply = { user: await rowOf(services, user) }
   return { status: 200, json }

@@ -1,0 +1,123 @@
+/** Raises of budgets in the admin API: an account's or key's budget is higher until a time. */
+import {
+  choiceType,
+  Faults,
+  numberType,
+  readObject,
+  textIn,
+  textType,
+  TIME,
+  type Fields,
+} from '../../accounts/changes/field-types.js'
+import { SHOWN_TEXT, timeOfMs } from '../../accounts/changes/fields.js'
+import { BUDGETS, MAX_REASON, raiseAccountLimit, raiseKeyLimit } from '../../accounts/changes/raise-limit.js'
+import { faulty } from '../../accounts/changes/refusal.js'
+import type { Account, ApiKey } from '../../accounts/account.js'
+import type { Changing } from '../../accounts/changes/change-keys.js'
+import { LIMIT_MEMBERS } from '../../base/limit-members.js'
+import { unmet } from './conditional-requests.js'
+import { keyTag, limitsObject } from './objects.js'
+import { notFound } from './problem-details.js'
+import type { AdminRequest, AdminRoute, JsonReply } from './route.js'
+import { actorOf, type AdminServices } from './services.js'
+import { accountNamed, assertNotOwn } from './token-access.js'
+import { tokenBounds } from './token-bounds.js'
+
+const REASON = textType((text) => text.trim() !== '' && text.length <= MAX_REASON && !/\p{Cc}/u.test(text), {
+  fix: `Send one line of 1 to ${MAX_REASON} characters.`,
+  schema: { minLength: 1, maxLength: MAX_REASON },
+})
+
+/** A raise, as it is sent and as replies show it. */
+export const RAISE_FIELDS: Fields = {
+  account: { type: SHOWN_TEXT, means: 'The name of the account.', readOnly: true },
+  key: { type: SHOWN_TEXT, means: 'The name of the key; absent: the account.', readOnly: true },
+  budget: { type: choiceType([...BUDGETS.keys()]), means: 'The budget, which must exist.' },
+  usd: {
+    type: numberType(0.01, 1_000_000, { isWhole: false }),
+    means: 'The higher amount in dollars, within the budgets of the accounts above at the end.',
+  },
+  until: { type: TIME, means: 'When the former budget holds again, at most 366 days from now.' },
+  reason: { type: REASON, means: 'Why, for the audit trail.' },
+  by: { type: SHOWN_TEXT, means: 'Who raised it.', readOnly: true },
+  created_at: { type: TIME, means: 'When it was raised.', readOnly: true },
+}
+
+export function raiseRoutes(services: AdminServices): AdminRoute[] {
+  const body = { name: 'Raise', fields: RAISE_FIELDS }
+  return [
+    {
+      ...{ method: 'POST', path: '/accounts/{name}/limits/raise', scopes: ['accounts:write'], body },
+      summary: 'Raise a budget of an account until a time',
+      replies: { 201: 'Raise' },
+      handle: (request) => raiseAccount(services, request),
+    },
+    {
+      ...{ method: 'POST', path: '/accounts/{name}/keys/{key_name}/raise', scopes: ['keys:write'], body },
+      summary: 'Raise a budget of a key until a time',
+      replies: { 201: 'Raise' },
+      handle: (request) => raiseKey(services, request),
+    },
+  ]
+}
+
+async function raiseAccount(services: AdminServices, request: AdminRequest): Promise<JsonReply> {
+  const { token, path, conditions } = request
+  const account = await accountNamed(services, token, path['name'] ?? '')
+  assertNotOwn(token, account)
+  const wish = wishOf(request)
+  const check = (record: Account | ApiKey) => {
+    return 'accountId' in record ? null : unmet(conditions, textIn(limitsObject(record)['etag']))
+  }
+  const raised = await raiseAccountLimit(await changingOf(services, request), account, { ...wish, check })
+  return replyOf(raised, { account: account.name })
+}
+
+async function raiseKey(services: AdminServices, request: AdminRequest): Promise<JsonReply> {
+  const { token, path, conditions } = request
+  const account = await accountNamed(services, token, path['name'] ?? '')
+  const wish = wishOf(request)
+  const key = await services.store.keyByName(account.id, path['key_name'] ?? '')
+  if (key === null) throw notFound()
+  const check = (record: Account | ApiKey) =>
+    'accountId' in record ? unmet(conditions, keyTag(record)) : null
+  const changing = await changingOf(services, request)
+  const raised = await raiseKeyLimit(changing, account, { key, wish: { ...wish, check } })
+  return replyOf(raised, { account: account.name, key: raised.name })
+}
+
+async function changingOf(services: AdminServices, request: AdminRequest): Promise<Changing> {
+  const { store, snapshot, now } = services
+  const bounds = await tokenBounds(services, request.token)
+  return { store, plans: snapshot().config.plans, nowMs: now(), actor: actorOf(request), bounds }
+}
+
+function wishOf({ body }: AdminRequest) {
+  const faults = new Faults()
+  const { budget, usd, until, reason } = readObject(RAISE_FIELDS, body, { current: null, faults })
+  if (faults.all.length > 0) throw faulty(faults.all)
+  return {
+    budget: textIn(budget),
+    usd: Number(usd),
+    untilMs: Date.parse(textIn(until)),
+    reason: textIn(reason),
+  }
+}
+
+function replyOf({ raises = [] }: Account | ApiKey, of: { account: string; key?: string }): JsonReply {
+  const raise = raises.at(-1)
+  if (raise === undefined) throw notFound()
+  const { budget, nanoUsd, untilMs, reason, by, atMs } = raise
+  return {
+    status: 201,
+    json: {
+      ...of,
+      budget: LIMIT_MEMBERS.find(({ field }) => field === budget)?.name ?? '',
+      usd: nanoUsd / 1e9,
+      until: timeOfMs(untilMs),
+      reason,
+      by,
+      created_at: timeOfMs(atMs),
+    },
+  }
+}
