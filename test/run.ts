@@ -41,14 +41,9 @@ const LONG_LIMIT_MS = 1_800_000
 const FIRST = [
   LINT,
   ...['grafana/alerts', 'docs/snippets', 'hostile/replies-memory', 'hostile/stalls'],
-  ...[
-    'process/broken-file',
-    'gateway/report/ledger-entry',
-    'dashboard/browser/browser-states',
-    'dashboard/browser/browser-dialogs',
-  ],
-  ...['conformance/recordings/', 'conformance/gemini-replies', 'process/life-cycle/rolling-restart'],
-  ...['faults/clients/slow-clients', 'process/generations', 'cli/rehearse/'],
+  ...['process/broken-file', 'dashboard/browser/browser-states', 'dashboard/browser/browser-dialogs'],
+  ...['process/life-cycle/rolling-restart', 'faults/clients/slow-clients', 'process/generations'],
+  'cli/rehearse/',
 ]
 
 const MOST_AGAIN = 5
@@ -85,7 +80,9 @@ const found = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
   )
   .sort((a, b) => turnOf(a) - turnOf(b) || (a < b ? -1 : 1))
 const files = isLong ? longFiles(found, onlyChanged) : found
-const units = isWhole ? inGroups(files) : files.map((file) => ({ name: file, files: [file] }))
+const units = isWhole
+  ? inGroups(files, (file) => turnOf(file) < FIRST.length)
+  : files.map((file) => ({ name: file, files: [file] }))
 
 function turnOf(path: string): number {
   const turn = FIRST.findIndex((name) => path.includes(name))

@@ -273,9 +273,13 @@ interface CatalogueResult {
 
 let lastCatalogue: (CatalogueResult & { file: string; text: string }) | null = null
 
-/** Most reloads do not change the catalogue, and checking it takes half of a load. */
+/**
+ * Most reloads do not change the catalogue, and checking it takes half of a load. Only errors name the file.
+ */
 function readCatalogueOnce(file: string, text: string): CatalogueResult {
-  if (lastCatalogue?.file === file && lastCatalogue.text === text) return lastCatalogue
+  const isSame =
+    lastCatalogue?.text === text && (lastCatalogue.file === file || lastCatalogue.catalogue !== null)
+  if (lastCatalogue !== null && isSame) return lastCatalogue
   const result = readCatalogue(file, text)
   lastCatalogue = { ...result, file, text }
   return result

@@ -2,7 +2,8 @@
  * A whole gateway in this process for tests: real listener, real store, any upstream.
  * Port 0, a temporary folder, closed when the test ends.
  */
-import { copyFileSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { createAccount } from '../../src/accounts/changes/change-accounts.js'
@@ -71,11 +72,11 @@ export interface TestGateway {
 
 /** Starts a gateway and, if no upstream is given, an emulator behind it; both end with the test. */
 export async function startGateway(t: Test, settings: GatewaySettings = {}): Promise<TestGateway> {
+  // Not in `testdir`, which tap removes before the gateway has ended if a test calls that first.
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-gateway-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
   const emulator = await startEmulator({ models: 'any' })
   t.teardown(() => emulator.close())
-  // A test may start several gateways, and each call of `testdir` empties the folder.
-  if (!existsSync(t.testdirName)) t.testdir()
-  const folder = mkdtempSync(join(t.testdirName, 'gateway-'))
   const configFile = join(folder, 'gateway.yaml')
   copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
   writeFileSync(configFile, configText(emulator, settings))

@@ -68,17 +68,18 @@ await t.test('random requests get the replies that a model of the cache expects'
     }
   }
   await store.close()
-  const random = dice(32)
-  const pick = <Item>(items: readonly Item[]): Item => {
-    const item = items[Math.floor(random() * items.length)]
-    if (item === undefined) throw new Error('nothing to pick')
-    return item
-  }
   const entries = new Map<string, number>()
   let wrong = 0
   let hits = 0
   /** One prompt at a time for each client, so that the order of its requests is known. */
   const client = async (own: number): Promise<void> => {
+    // Of its own: the other clients are faster or slower in each run.
+    const random = dice(32 + own)
+    const pick = <Item>(items: readonly Item[]): Item => {
+      const item = items[Math.floor(random() * items.length)]
+      if (item === undefined) throw new Error('nothing to pick')
+      return item
+    }
     // One connection and no `fetch`, which would take most of the time.
     const connection = new Client(gateway.origin)
     for (let at = 0; at < REQUESTS / AT_A_TIME; at += 1) {

@@ -10,40 +10,66 @@ export interface Unit {
   readonly files: readonly string[]
 }
 
-/** Folders below `build/test` whose files are small: starting them costs more than their tests. */
-const SHARED = [
-  'accounts/',
-  'config/',
-  'dashboard/server/',
-  'edge-cases/',
-  'emulator/',
-  'formats/',
-  'gateway/',
-  'ledger/',
-  'limits/',
-  'native/',
-  'observe/',
-  'policy/',
-  'specification/',
-].map((folder) => `build/test/${folder}`)
+/**
+ * Folders below `build/test` whose files share processes, and the most files of one: starting Node and tap,
+ * and loading the gateway, takes a second of CPU time, more than most tests take. Files that mostly wait make
+ * small groups, so that a group is not the last one to end.
+ */
+const SHARED: Readonly<Record<string, number>> = {
+  'accounts/': 16,
+  'architecture/': 16,
+  'archive/': 16,
+  'base/': 16,
+  'cli/': 8,
+  'cluster/': 6,
+  'config/': 16,
+  'conformance/': 10,
+  'dashboard/admin/': 6,
+  'dashboard/api/': 7,
+  'dashboard/server/': 16,
+  'dashboard/sign-in/': 4,
+  'docs/': 8,
+  'edge-cases/': 16,
+  'emulator/': 16,
+  'faults/': 9,
+  'formats/': 16,
+  'gateway/': 16,
+  'http/': 16,
+  'ledger/': 16,
+  'limits/': 16,
+  'native/': 16,
+  'observe/': 16,
+  'policy/': 16,
+  'properties/': 6,
+  'specification/': 16,
+  'store/': 5,
+}
+const FOLDERS = Object.keys(SHARED).map((folder) => `build/test/${folder}`)
 /** What changes or measures the whole process. */
 const ALONE =
-  /process\.(?:env\[[^\]]*\] = |chdir|umask|on\(|cpuUsage|memoryUsage|resourceUsage)|delete process\.env|globalThis|monitorEventLoopDelay|node:inspector|\bt\.jobs\b|[pP]riority/
-/** So that a group is not the last one to end. */
-const MOST_FILES = 16
+  /process\.(?:env\[[^\]]*\] = |chdir|umask|on\(|cpuUsage|memoryUsage|resourceUsage)|delete process\.env|globalThis|monitorEventLoopDelay|node:inspector|\bt\.jobs\b|[sg]etPriority/
 
-function mayShare(file: string): boolean {
-  return SHARED.some((folder) => file.startsWith(folder)) && !ALONE.test(readFileSync(file, 'utf8'))
+/** The folder whose files share a process with this one; undefined if it has its own. */
+function sharedFolder(file: string): string | undefined {
+  const folder = FOLDERS.find((each) => file.startsWith(each))
+  return folder !== undefined && !ALONE.test(readFileSync(file, 'utf8')) ? folder : undefined
 }
 
-/** The processes for the files, in their order: a group has its place where its first file is. */
-export function inGroups(files: readonly string[]): Unit[] {
+function mostFiles(folder: string): number {
+  return SHARED[folder.replace('build/test/', '')] ?? 1
+}
+
+/**
+ * The processes for the files, in their order: a group has its place where its first file is. The files for
+ * which `isLong` is true have processes of their own.
+ */
+export function inGroups(files: readonly string[], isLong: (file: string) => boolean): Unit[] {
   const units: Unit[] = []
   const open = new Map<string, { name: string; files: string[] }>()
   for (const file of files) {
-    const folder = mayShare(file) ? SHARED.find((each) => file.startsWith(each)) : undefined
+    const folder = isLong(file) ? undefined : sharedFolder(file)
     const group = folder === undefined ? undefined : open.get(folder)
-    if (folder !== undefined && group !== undefined && group.files.length < MOST_FILES) {
+    if (folder !== undefined && group !== undefined && group.files.length < mostFiles(folder)) {
       group.files.push(file)
       group.name = `${folder} ${String(group.files.length)} files from ${group.files[0] ?? ''}`
       continue

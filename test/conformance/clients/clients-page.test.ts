@@ -4,7 +4,7 @@
  * Method: runs each program with a running gateway.
  */
 import { execFile } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -17,8 +17,7 @@ const PROGRAMS = [...PAGE.matchAll(/```js\n([\s\S]*?)```/g)].map(([, program = '
 void t.test('each program prints a reply', async (t) => {
   const gateway = await startGateway(t)
   // Below the project, so that its packages are found.
-  const folder = join(t.testdirName, 'programs')
-  mkdirSync(folder, { recursive: true })
+  const folder = t.testdir()
   const env = { ...process.env, SLUICE_URL: gateway.origin, SLUICE_KEY: gateway.secret }
   t.ok(PROGRAMS.length >= 4)
   for (const [at, program] of PROGRAMS.entries()) {

@@ -2,7 +2,7 @@
  * Runs a table of request rules: each row is one test of accepted and refused values.
  * The tables are in the tests.
  */
-import t from 'tap'
+import type { Test } from 'tap'
 import type { JsonObject, JsonValue } from '../../../src/base/json.js'
 import { decode, refusalOf, request, requestBody } from './driver.js'
 
@@ -19,7 +19,7 @@ export interface Rule {
 }
 
 /** One test per rule, and one that `null` is absent for every field. */
-export function check(rules: readonly Rule[]): void {
+export function check(t: Test, rules: readonly Rule[]): void {
   for (const { field, good, bad, message, members } of rules) {
     void t.test(`${field}: ${message}`, (t) => {
       for (const value of good) {

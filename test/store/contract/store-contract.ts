@@ -3,7 +3,7 @@
  * empty store.
  */
 import { editAccount, editKey, endKey, putAccount, putKey } from '../../helpers/store-changes.js'
-import t, { type Test } from 'tap'
+import type { Test } from 'tap'
 import type { KeyChange, Store } from '../../../src/store/store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { GatewayError } from '../../../src/errors.js'
@@ -31,7 +31,7 @@ import { stopwatch } from '../../helpers/stopwatch.js'
 export type NewUrl = (t: Test) => string | Promise<string>
 
 /** Registers the tests of one engine. */
-export function storeContract(engine: string, newUrl: NewUrl): void {
+export function storeContract(t: Test, engine: string, newUrl: NewUrl): void {
   void t.test(engine, (t) => {
     void t.test('accounts', (t) => accounts(t, newUrl))
     void t.test('keys', (t) => keys(t, newUrl))

@@ -2,7 +2,7 @@
  * The test suite of the `Ledger` interface, which every engine passes. `newUrl` returns the URL of a new,
  * empty store; the test sets the clock of the ledger.
  */
-import t, { type Test } from 'tap'
+import type { Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Demand, LimitState } from '../../../src/store/ledger.js'
 import type { NewUrl } from '../contract/store-contract.js'
@@ -36,7 +36,7 @@ import {
 } from './sample-entries.js'
 
 /** Registers the tests of one engine. */
-export function ledgerContract(engine: string, newUrl: NewUrl): void {
+export function ledgerContract(t: Test, engine: string, newUrl: NewUrl): void {
   const tests: Readonly<Record<string, (t: Test, under: LedgerUnderTest) => Promise<void>>> = {
     'rates of requests': requestRates,
     'rates of tokens': tokenRates,

@@ -9,7 +9,7 @@ import { ledgerContract } from '../ledger/ledger-contract.js'
 const missing = redisMissing()
 if (missing === false) {
   const server = await startRedis(t)
-  ledgerContract('redis', freshDatabases(server))
+  ledgerContract(t, 'redis', freshDatabases(server))
 } else {
   void t.test('redis', { skip: missing }, () => undefined)
 }

@@ -11,7 +11,7 @@ t.setTimeout(120_000)
 const missing = redisMissing()
 if (missing === false) {
   const server = await startRedis(t)
-  storeContract('redis', freshDatabases(server))
+  storeContract(t, 'redis', freshDatabases(server))
 } else {
   void t.test('redis', { skip: missing }, () => undefined)
 }

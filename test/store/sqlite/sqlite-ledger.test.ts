@@ -20,7 +20,7 @@ import { onFullDisk } from '../processes/start-processes.js'
 const HOLDER = fileURLToPath(new URL('../processes/lock-process.js', import.meta.url))
 const QUITTER = fileURLToPath(new URL('../processes/exit-process.js', import.meta.url))
 
-ledgerContract('sqlite', (t) => `sqlite:${join(t.testdir(), 'store')}`)
+ledgerContract(t, 'sqlite', (t) => `sqlite:${join(t.testdir(), 'store')}`)
 
 void t.test('sums of a day are the same before and after its hours are added to it', async (t) => {
   const path = join(t.testdir(), 'store')

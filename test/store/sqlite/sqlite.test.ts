@@ -18,7 +18,7 @@ import { allKeys } from '../../helpers/lists.js'
 
 // The killed writers take long on a busy machine.
 t.setTimeout(120_000)
-storeContract('sqlite', (t) => {
+storeContract(t, 'sqlite', (t) => {
   // `testdir` empties the folder at each call.
   if (!existsSync(t.testdirName)) t.testdir()
   return `sqlite:${join(mkdtempSync(join(t.testdirName, 'store-')), 'data')}`

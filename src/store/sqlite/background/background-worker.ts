@@ -1,12 +1,13 @@
 /**
- * The code of the background thread: runs the tasks that background.ts posts, in sequence.
+ * The code of the background thread: runs the tasks that background.ts posts, in sequence. A thread that only
+ * copies the log, as that of a gateway without requests does, never loads the other tasks.
  */
 import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { connect, isReadOnly, type Connection } from '../driver.js'
 import { REOPEN_MS, writableConnection } from '../reopen.js'
 import type { BackgroundFile, TaskMessage, TaskResult } from './background.js'
-import { tasksOf } from './tasks.js'
+import type { Tasks } from './tasks.js'
 import { cutsLog, WriteAheadLog } from './write-ahead-log.js'
 
 const BUSY_MS = 10_000
@@ -24,10 +25,13 @@ const { path, longBytes } = file
 const pragmas = PRAGMAS + cutsLog(longBytes)
 let db = connectTo(file)
 db.exec(pragmas)
-let tasks = tasksOn(db)
+let log = logOf(db)
+/** On the current connection, from the first use on. */
+let tasks: Tasks | null = null
+let last: Promise<void> = Promise.resolve()
 
 parentPort?.on('message', (message: TaskMessage) => {
-  parentPort?.postMessage(run(message))
+  last = last.then(async () => parentPort?.postMessage(await run(message)))
 })
 
 /** SQLite would create a file that was moved away, and its log beside the one that comes back. */
@@ -39,13 +43,17 @@ function connectTo({ path, opened }: BackgroundFile): Connection {
   return connect(path)
 }
 
-function tasksOn(connection: Connection): ReturnType<typeof tasksOf> {
-  return tasksOf(connection, new WriteAheadLog(connection, path, { longBytes, busyMs: BUSY_MS }))
+function logOf(connection: Connection): WriteAheadLog {
+  return new WriteAheadLog(connection, path, { longBytes, busyMs: BUSY_MS })
 }
 
-function run(message: TaskMessage): TaskResult {
+async function run(message: TaskMessage): Promise<TaskResult> {
   const { id, name, args } = message
   try {
+    if (name === 'checkpoint') return { id, result: log.copy() }
+    if (name === 'close') return { id, result: db.close() }
+    const { tasksOf } = await import('./tasks.js')
+    tasks ??= tasksOf(db, log)
     const task: (...given: readonly never[]) => unknown = tasks[name]
     return { id, result: task(...args) }
   } catch (error) {
@@ -63,6 +71,7 @@ function reopen(): boolean {
   if (writable === null) return false
   db.close()
   db = writable
-  tasks = tasksOn(db)
+  log = logOf(db)
+  tasks = null
   return true
 }

@@ -23,7 +23,13 @@ const ROLL_UP_MS = 5_000
 const LONG_LOGS = 3
 const MOST_HOLD_MS = 1_000
 
-type Name = keyof Tasks
+/** The tasks by name. */
+interface AllTasks extends Tasks {
+  readonly checkpoint: () => void
+  readonly close: () => void
+}
+
+type Name = keyof AllTasks
 
 /** The writes of the process that has the thread. */
 interface Writer {
@@ -101,8 +107,8 @@ export class Background {
   run<Task extends Name>(
     what: string,
     name: Task,
-    ...args: Parameters<Tasks[Task]>
-  ): Promise<ReturnType<Tasks[Task]>> {
+    ...args: Parameters<AllTasks[Task]>
+  ): Promise<ReturnType<AllTasks[Task]>> {
     if (this.isClosed) {
       return Promise.reject(unavailable(`${what} failed`, new Error('the store has been closed')))
     }

@@ -50,7 +50,6 @@ export function tasksOf(db: Connection, log: WriteAheadLog) {
     return usage()
   }
   return {
-    checkpoint: () => log.copy(),
     /** Copies one snapshot to a file and does not block writers. */
     copyTo: (file: string) => void db.prepare('VACUUM INTO ?').run(file),
     rollUp: (daysBeforeMs: number) => caughtUp().rollUp.addToDays(daysBeforeMs),
@@ -98,7 +97,6 @@ export function tasksOf(db: Connection, log: WriteAheadLog) {
     changeAccount: (change: LargeChange) => writeLarge(db, change),
     exported: (after: ExportPlace) => exported(db, after),
     budgets: (after: readonly [accountId: string, subject: string]) => budgetsOf(db, after),
-    close: () => db.close(),
   }
 }
 

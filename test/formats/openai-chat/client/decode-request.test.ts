@@ -2,6 +2,7 @@
  * Goal: each rule of a plain field accepts values at its limits, and names the field of values beyond them.
  * Method: one table row per rule with values that pass and values that fail.
  */
+import t from 'tap'
 import type { JsonValue } from '../../../../src/base/json.js'
 import { check, type Rule } from '../check-rules.js'
 
@@ -303,4 +304,4 @@ const RULES: Rule[] = [
   }),
 ]
 
-check(RULES)
+check(t, RULES)

@@ -3,6 +3,7 @@
  * of others.
  * Method: one table row per rule with values that pass and values that fail.
  */
+import t from 'tap'
 import type { JsonValue } from '../../../../src/base/json.js'
 import { check, type Rule } from '../check-rules.js'
 
@@ -182,4 +183,4 @@ const RULES: Rule[] = [
   },
 ]
 
-check(RULES)
+check(t, RULES)
