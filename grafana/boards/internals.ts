@@ -11,6 +11,8 @@ import type { Row } from './rows.js'
 const OVERHEAD = 'sluice_overhead_seconds'
 const HOPS = 'sluice_hop_duration_seconds'
 const ROWS = 'sluice_usage_rows_total'
+/** Without an archive the maximum is 0. */
+const ARCHIVE_ROOM = `sluice_archive_waiting_bytes{${GATEWAY}} / (sluice_archive_waiting_max_bytes{${GATEWAY}} > 0)`
 const CERTIFICATES = `sluice_certificate_expiry_timestamp_seconds{${GATEWAY}}`
 
 function gauge(name: string): string {
@@ -272,6 +274,24 @@ function store(): Row['panels'] {
       thresholds: { warn: 300, bad: 900 },
       queries: [query(max(gauge('sluice_archive_lag_seconds')), 'Age')],
       runbook: ['Archive behind'],
+    }),
+    series({
+      title: 'Room for entries that wait for the archive',
+      description:
+        'The used share of `archive.waiting_max_bytes` (store: Redis) and of `archive.spool_max_bytes` (disk: files of a gateway).',
+      unit: 'percentunit',
+      width: 12,
+      thresholds: { warn: 0.5, bad: 0.8 },
+      queries: [query(max(ARCHIVE_ROOM, 'where'), '{{where}}')],
+      runbook: ['Archive waiting full'],
+    }),
+    series({
+      title: 'Duration of requests to the archive (p95)',
+      description:
+        'By operation: `insert` of rows, `read` for a view or a command, `check` of what was written.',
+      unit: 's',
+      width: 12,
+      queries: [query(quantile(0.95, 'sluice_archive_request_seconds', GATEWAY, 'op'), '{{op}}')],
     }),
     series({
       title: 'Entries moved to the archive',

@@ -15,13 +15,18 @@ import { openArchiveEngine } from './open-archive-engine.js'
 import { ArchiveCopier } from './copier.js'
 import type { ArchiveState, ThreadData } from './start-archive.js'
 import { passwordsIn } from '../config/secret-settings.js'
+import { measured, type ArchiveOperation } from './measure-engine.js'
+import { WaitingFiles } from './waiting-files.js'
 
 const TICK_MS = 1_000
 /** Waits after failures in sequence, in ms. */
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000, 30_000]
 const MEASURE_MS = 2_000
+/** Requests of a report. */
+const MOST_REQUESTS = 1_000
 
 const data = workerData as ThreadData
+const FOLDER = join(data.spool, 'archive')
 protectSecrets(passwordsIn(data.archive.url))
 let isEnding = false
 let ended: () => void = () => undefined
@@ -35,7 +40,13 @@ let failures = 0
 let awaySinceMs: number | null = null
 let problem: string | null = null
 let measuredAtMs = Number.NEGATIVE_INFINITY
-let waiting = { rows: 0, lagSeconds: 0 }
+let waiting: Pick<ArchiveState, 'rowsWaiting' | 'lagSeconds' | 'bytesWaiting'> = {
+  rowsWaiting: 0,
+  lagSeconds: 0,
+  bytesWaiting: { store: 0, disk: 0 },
+}
+/** Since the last report. */
+let requests: [ArchiveOperation, number][] = []
 
 void run()
 
@@ -43,25 +54,31 @@ async function run(): Promise<void> {
   let store: Store | null = null
   let engine: ArchiveEngine | null = null
   let copier: ArchiveCopier | null = null
+  let files: WaitingFiles | null = null
   while (!isOver()) {
     try {
       store ??= await openExpectedStore({ url: data.store, folder: data.spool, minTimeoutMs: 5_000 })
-      engine ??= await openArchiveEngine(data.archive)
-      copier ??= copierOf(store, engine)
+      files ??= new WaitingFiles(FOLDER, store.id, data.archive.spoolMaxBytes)
+      engine ??= measured(await openArchiveEngine(data.archive), 'check', (...request) => {
+        if (requests.length < MOST_REQUESTS) requests.push(request)
+      })
+      copier ??= copierOf(store, engine, files)
       let more = await copier.step()
       while (more === true && !isOver()) {
-        await reported(store, copier, true)
+        await reported({ store, copier, files }, true)
         more = await copier.step()
       }
       failures = 0
       awaySinceMs = null
       problem = null
-      await reported(store, copier, more !== null)
+      await reported({ store, copier, files }, more !== null)
       await Promise.race([delay(TICK_MS), end])
     } catch (error) {
       failed(error)
-      if (store !== null && copier !== null) await reported(store, copier, true).catch(() => undefined)
-      else report({ counts: { written: 0, late: 0, dropped: 0, repeated: 0 }, isLeader: true })
+      if (store !== null && copier !== null && files !== null) {
+        await copier.spill().catch(spillFailed)
+        await reported({ store, copier, files }, true).catch(() => undefined)
+      } else report({ counts: { written: 0, late: 0, dropped: 0, repeated: 0 }, isLeader: true })
       await Promise.race([delay(RETRY_MS[Math.min(failures, RETRY_MS.length) - 1] ?? TICK_MS), end])
     }
   }
@@ -87,14 +104,19 @@ function causeOf(error: Error): string {
   return error.name === 'GatewayError' && error.cause instanceof Error ? error.cause.message : error.message
 }
 
-function copierOf(store: Store, engine: ArchiveEngine): ArchiveCopier {
+/** The files could not be written, or the store does not reply. */
+function spillFailed(error: unknown): void {
+  const reason = hideSecrets(error instanceof Error ? causeOf(error) : String(error), '***')
+  parentPort?.postMessage({ warning: `entries that wait for the archive stay in the store: ${reason}` })
+}
+
+function copierOf(store: Store, engine: ArchiveEngine, files: WaitingFiles): ArchiveCopier {
   return new ArchiveCopier({
-    ...{ store, engine, config: data.archive, leader: data.leader },
+    ...{ store, engine, files, memory: data.memory, config: data.archive, leader: data.leader },
     warn: (message) => parentPort?.postMessage({ warning: message }),
     refused(entry, reason) {
-      const folder = join(data.spool, 'archive')
-      mkdirSync(folder, { recursive: true, mode: 0o700 })
-      appendFileSync(join(folder, 'refused'), `${JSON.stringify(reason)} ${writeEntry(entry)}\n`, {
+      mkdirSync(FOLDER, { recursive: true, mode: 0o700 })
+      appendFileSync(join(FOLDER, 'refused'), `${JSON.stringify(reason)} ${writeEntry(entry)}\n`, {
         mode: 0o600,
       })
       parentPort?.postMessage({
@@ -104,14 +126,20 @@ function copierOf(store: Store, engine: ArchiveEngine): ArchiveCopier {
   })
 }
 
+interface Opened {
+  readonly store: Store
+  readonly copier: ArchiveCopier
+  readonly files: WaitingFiles
+}
+
 /** Measures what waits every two seconds, and reports. */
-async function reported(store: Store, copier: ArchiveCopier, isLeader: boolean): Promise<void> {
+async function reported({ store, copier, files }: Opened, isLeader: boolean): Promise<void> {
   const atMs = performance.now()
   if (atMs - measuredAtMs >= MEASURE_MS) {
     measuredAtMs = atMs
-    const { rows, oldestAtMs } = await store.ledger.archive.waiting()
+    const { rows, oldestAtMs, bytes } = await store.ledger.archive.waiting()
     const lagSeconds = oldestAtMs === null ? 0 : Math.max(0, (Date.now() - oldestAtMs) / 1_000)
-    waiting = { rows, lagSeconds }
+    waiting = { rowsWaiting: rows, lagSeconds, bytesWaiting: { store: bytes ?? 0, disk: files.bytes } }
     report({ counts: copier.counts, isLeader })
   }
 }
@@ -121,9 +149,11 @@ function report({ counts, isLeader }: Pick<ArchiveState, 'counts' | 'isLeader'>)
     isLeader,
     problem,
     awaySinceMs,
-    rowsWaiting: waiting.rows,
-    lagSeconds: waiting.lagSeconds,
+    ...waiting,
+    bytesMax: { store: data.archive.waitingMaxBytes, disk: data.archive.spoolMaxBytes },
     counts,
+    requests,
   }
+  requests = []
   parentPort?.postMessage({ state })
 }

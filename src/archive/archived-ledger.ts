@@ -33,6 +33,7 @@ import {
   type UsageSum,
 } from '../store/usage-queries.js'
 import { archiveUnavailable, type ArchiveEngine } from './archive-engine.js'
+import { measured, type ObserveRequest } from './measure-engine.js'
 import { openArchiveEngine } from './open-archive-engine.js'
 import { ArchivedEntries, type TimePlace } from './read-entries.js'
 import { ArchivedSums } from './read-sums.js'
@@ -47,8 +48,12 @@ const EXPORTED = 1_000
 type Settings = Pick<Config, 'archive' | 'ledger'>
 
 /** The store with a ledger that also reads the archive, if one is configured. */
-export function withArchive(store: Store, settings: () => Settings): Store {
-  const archived = new ArchivedLedger(store.ledger, settings)
+export function withArchive(
+  store: Store,
+  settings: () => Settings,
+  observe: ObserveRequest = () => undefined,
+): Store {
+  const archived = new ArchivedLedger(store.ledger, settings, observe)
   // The methods of the store's own ledger are found behind those of the joint one.
   const own: object = Object.create(store.ledger) as object
   const ledger = Object.assign(own as Ledger, {
@@ -73,10 +78,12 @@ export function withArchive(store: Store, settings: () => Settings): Store {
 class ArchivedLedger {
   private readonly hot: Ledger
   private readonly settings: () => Settings
+  private readonly observe: ObserveRequest
   private opened: { readonly name: string; readonly engine: Promise<ArchiveEngine> } | null = null
 
-  constructor(hot: Ledger, settings: () => Settings) {
+  constructor(hot: Ledger, settings: () => Settings, observe: ObserveRequest) {
     this.hot = hot
+    this.observe = observe
     this.settings = settings
   }
 
@@ -370,6 +377,7 @@ class ArchivedLedger {
     if (progress === null || isWholeMonths(query) || fromMs >= progress.hotFromMs)
       return this.hot.accountUse(query)
     const { hotFromMs } = progress
+    requireComplete(progress, query)
     const uses = new AccountUses(byLabels)
     const cold = await this.archive(progress, (engine) =>
       new ArchivedSums(engine).accountUse(fromMs, Math.min(toMs, hotFromMs), byLabels, progress),
@@ -395,6 +403,7 @@ class ArchivedLedger {
       const progress = await this.progress()
       if (progress === null || query.fromMs >= progress.hotFromMs) return this.hot.cells(query)
       const { hotFromMs } = progress
+      requireComplete(progress, query)
       const cold = await this.archive(progress, (engine) =>
         new ArchivedSums(engine).cells({ ...query, toMs: Math.min(query.toMs, hotFromMs) }, progress),
       )
@@ -452,7 +461,8 @@ class ArchivedLedger {
     const name = JSON.stringify(archive)
     if (this.opened?.name !== name) {
       const before = this.opened
-      this.opened = { name, engine: openArchiveEngine(archive) }
+      const engine = openArchiveEngine(archive).then((each) => measured(each, 'read', this.observe))
+      this.opened = { name, engine }
       void before?.engine.then((engine) => engine.close()).catch(() => undefined)
     }
     return this.opened.engine
@@ -491,6 +501,21 @@ function placeIn(cursor: string | null): Place | null {
 function compareTimes(a: TimePlace, b: TimePlace): number {
   if (a.atMs !== b.atMs) return a.atMs - b.atMs
   return a.requestId < b.requestId ? -1 : a.requestId > b.requestId ? 1 : 0
+}
+
+/** Throws `GatewayError(archive_unavailable)` if entries of the time are still on the disk of a gateway. */
+function requireComplete(
+  { onDisk }: ArchiveProgress,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): void {
+  const waiting = onDisk.filter((each) => each.fromMs < toMs && each.toMs >= fromMs)
+  if (waiting.length === 0) return
+  const places = waiting.map(({ rows, gateway }) => `${rows.toLocaleString('en-US')} on gateway "${gateway}"`)
+  throw new GatewayError(
+    'archive_unavailable',
+    `Entries of this time wait for the archive: ${places.join(', ')}; choose a later time.`,
+    { retryAfterSeconds: 10 },
+  )
 }
 
 function isWholeMonths({ fromMs, toMs }: AccountUseQuery): boolean {

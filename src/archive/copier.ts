@@ -6,17 +6,19 @@
  */
 import type { ArchiveConfig } from '../config/config.js'
 import type { LedgerEntry } from '../ledger/entry.js'
-import type { JsonObject } from '../base/json.js'
 import {
-  isErased,
   NO_PROGRESS,
+  oldestOnDisk,
+  withBatchOnDisk,
+  withoutBatch,
   type ArchiveLeader,
   type ArchiveProgress,
   type SealedHours,
 } from '../store/archive-feed.js'
+import type { MemoryLimit } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
 import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
-import { numberIn, rowOfEntry, textIn } from './columns.js'
+import { numberIn } from './columns.js'
 import { inspectArchive, valuesIn } from './inspect-archive.js'
 import {
   cellsOfEntries,
@@ -26,6 +28,8 @@ import {
   totalsOf,
   type CellRow,
 } from './seal-hours.js'
+import type { WaitingFiles } from './waiting-files.js'
+import { BatchWriter, type WrittenBatch } from './write-batch.js'
 
 /** How long the leader leads without renewing. */
 export const LEASE_MS = 60_000
@@ -35,7 +39,6 @@ const BATCH_ENTRIES = 5_000
 /** A smaller batch is sent after this time. */
 const BATCH_MS = 5_000
 const HOUR_MS = 3_600_000
-const DAY_MS = 86_400_000
 /** Hours that one transfer of sums has. */
 const MOST_HOURS = 24
 /** Entries leave the store in slices of time. */
@@ -46,6 +49,10 @@ const NEAR_MS = 1_000
 const MOST_READS = 10
 const SEAL_MS = 5_000
 const BOUND_MS = 3_600_000
+/** Files that no gateway has sent for so long after the archive replies are taken for lost. */
+const LOST_MS = 24 * 3_600_000
+/** The share of the ledger's memory from which on entries wait on disk: above it, the oldest leave. */
+const FULL = 0.85
 
 /** What a copier has done since its start. */
 export interface CopyCounts {
@@ -58,12 +65,16 @@ export interface CopyCounts {
 interface CopierParts {
   readonly store: Pick<Store, 'id' | 'ledger'>
   readonly engine: ArchiveEngine
-  readonly config: Pick<ArchiveConfig, 'hotHours' | 'keepDays'>
+  readonly config: Pick<ArchiveConfig, 'hotHours' | 'keepDays' | 'waitingMaxBytes'>
   readonly leader: ArchiveLeader
   readonly nowMs?: () => number
   /** An entry that the archive refuses. */
   readonly refused: (entry: LedgerEntry, reason: string) => void
   readonly warn: (message: string) => void
+  /** Files of this machine with entries that wait. */
+  readonly files?: WaitingFiles
+  /** The memory that the store's entries may use. */
+  readonly memory?: MemoryLimit
   /** The tables of another store are taken over. */
   readonly accepts?: boolean
 }
@@ -72,10 +83,13 @@ interface CopierParts {
 export class ArchiveCopier {
   private readonly parts: CopierParts
   private readonly nowMs: () => number
+  private readonly writer: BatchWriter
   private leasedAtMs = Number.NEGATIVE_INFINITY
   private boundAtMs = Number.NEGATIVE_INFINITY
   private copiedAtMs = Number.NEGATIVE_INFINITY
   private sealedAtMs = Number.NEGATIVE_INFINITY
+  /** Since when every step succeeded; null after a failure. */
+  private healthyFromMs: number | null = null
   private reads = 0
   private written = 0
   private late = 0
@@ -85,6 +99,7 @@ export class ArchiveCopier {
   constructor(parts: CopierParts) {
     this.parts = parts
     this.nowMs = parts.nowMs ?? Date.now
+    this.writer = new BatchWriter({ ...parts, storeId: parts.store.id, nowMs: this.nowMs })
   }
 
   get counts(): CopyCounts {
@@ -97,19 +112,61 @@ export class ArchiveCopier {
    * Rejects with `ArchiveFailure` or as the store.
    */
   async step(): Promise<boolean | null> {
-    if (!(await this.leads())) return null
+    if (!(await this.leads())) {
+      await this.sendAsOther()
+      return null
+    }
     const progress = await this.bound()
     if (progress === null) return null
     if (progress.late !== null) return this.sealLate(progress, progress.late)
     if (progress.sealing !== null) return this.finishSeal(progress, progress.sealing)
+    const sent = await this.sendFile(progress, this.parts.leader.id)
+    if (sent !== false) return sent
+    if (await this.forgetLost(progress)) return true
     const copied = await this.copyBatch(progress)
     if (copied !== false) return copied
     if ((await this.sealHours(progress)) === true) return true
     return this.removeCopied(progress)
   }
 
+  /**
+   * After a failed step: batches that the store has no room for move to files, and entries leave the store
+   * that are in them.
+   */
+  async spill(): Promise<void> {
+    this.healthyFromMs = null
+    const { store, files, leader, warn } = this.parts
+    if (files === undefined) return
+    while (await this.leads()) {
+      const progress = await store.ledger.archive.progress()
+      if (progress === null) return
+      const batch = progress.confirmed + 1
+      const entries = (await this.isFull()) ? await store.ledger.archive.declare(batch, BATCH_ENTRIES) : []
+      if (entries.length === 0) {
+        if (progress.onDisk.length > 0) await this.removeCopied(progress, false)
+        return
+      }
+      if (!files.write(batch, entries)) {
+        warn(`files with entries that wait for the archive have their maximum size: ${files.bytes} bytes`)
+        return
+      }
+      if (!(await this.saveNext(withBatchOnDisk(progress, leader.gateway, entries)))) return
+    }
+  }
+
+  /** Whether what waits has more than its part of the store's memory. */
+  private async isFull(): Promise<boolean> {
+    const { store, config, memory } = this.parts
+    const { bytes } = await store.ledger.archive.waiting()
+    if (bytes === null) return false
+    if (bytes > config.waitingMaxBytes) return true
+    const all = memory === undefined ? null : await store.ledger.memory(memory)
+    return all !== null && all.maxBytes !== null && all.usedBytes > FULL * all.maxBytes
+  }
+
   /** Ends the lead. */
   async close(): Promise<void> {
+    this.leasedAtMs = Number.NEGATIVE_INFINITY
     await this.parts.store.ledger.archive.resign(this.parts.leader.id)
   }
 
@@ -151,23 +208,66 @@ export class ArchiveCopier {
 
   /** Copies the next batch; false if there is none yet. */
   private async copyBatch(progress: ArchiveProgress): Promise<boolean | null> {
-    const { store, engine } = this.parts
     const batch = progress.confirmed + 1
     const entries = await this.nextEntries(batch)
     if (entries === null) return false
-    const repeated = await repeatedIds(engine, batch, entries, progress)
-    const kept = entries.filter((entry) => !isErased(entry, progress) && !repeated.has(entry.requestId))
-    const rows = kept.map((entry) => ({ ...rowOfEntry(entry), version: 1, batch }))
-    if (rows.length > 0) await this.write(rows, kept, `${store.id}/e/${batch}`)
-    const isLate = kept.some(({ atMs }) => atMs >= progress.sumsFromMs && atMs < progress.sumsToMs)
-    const repeatedRows = progress.repeatedRows + repeated.size
-    const next = { ...progress, confirmed: batch, late: isLate ? batch : null, repeatedRows }
+    const written = await this.writer.write(batch, entries, progress)
+    const next = { ...progress, ...sumsOf(written, batch, progress), confirmed: batch }
     if (!(await this.saveNext(next))) return null
-    this.written += rows.length
-    this.repeated += repeated.size
-    await engine.put({ confirmed: String(batch) }, batch)
+    this.count(written)
+    await this.parts.engine.put({ confirmed: String(batch) }, batch)
     this.copiedAtMs = this.nowMs()
     return true
+  }
+
+  /** Sends the oldest batch of this machine's files; false if there is none. */
+  private async sendFile(progress: ArchiveProgress, leaderId: string): Promise<boolean | null> {
+    const { files, engine, warn } = this.parts
+    const file = files?.oldest(progress.confirmed) ?? null
+    if (file === null) return false
+    const { batch, entries, damaged } = file
+    if (damaged > 0) warn(`${damaged} entries that waited for the archive are damaged`)
+    const written = await this.writer.write(batch, entries, progress)
+    const isExpected = progress.onDisk.some(({ from, to }) => from <= batch && batch <= to)
+    // The sums of files that were taken for lost have moved without them.
+    const sums = isExpected ? sumsOf(written, batch, progress) : {}
+    const onDisk = withoutBatch(progress.onDisk, batch, entries.length + damaged)
+    const next = { ...progress, ...sums, onDisk, version: progress.version + 1 }
+    if (!(await this.parts.store.ledger.archive.save(leaderId, next))) return null
+    files?.remove(batch)
+    this.count(written)
+    this.dropped += damaged
+    await engine.put({ confirmed: String(progress.confirmed) }, progress.confirmed)
+    return true
+  }
+
+  /** Sends a file of this machine while another process leads. */
+  private async sendAsOther(): Promise<void> {
+    const { store, files } = this.parts
+    const feed = store.ledger.archive
+    if (files === undefined || files.bytes === 0) return
+    const progress = await feed.progress()
+    if (progress === null || progress.late !== null) return
+    const leader = await feed.leader()
+    if (leader !== null) await this.sendFile(progress, leader.id)
+  }
+
+  /** Files of a gateway that does not come back: their entries are lost, and the sums stay. */
+  private async forgetLost(progress: ArchiveProgress): Promise<boolean> {
+    const nowMs = this.nowMs()
+    this.healthyFromMs ??= nowMs
+    if (progress.onDisk.length === 0 || nowMs - this.healthyFromMs < LOST_MS) return false
+    const rows = progress.onDisk.reduce((sum, each) => sum + each.rows, 0)
+    const gateways = progress.onDisk.map(({ gateway }) => gateway).join(', ')
+    this.parts.warn(`${rows} entries on the disk of ${gateways} did not reach the archive; sums have them`)
+    this.dropped += rows
+    return (await this.saveNext({ ...progress, onDisk: [] })) === true
+  }
+
+  private count({ entries, repeated, dropped }: WrittenBatch): void {
+    this.written += entries.length
+    this.repeated += repeated
+    this.dropped += dropped
   }
 
   /** The entries of a batch that is full, or was declared or not sent for long; null if there are none. */
@@ -182,69 +282,15 @@ export class ArchiveCopier {
     return entries
   }
 
-  /** Writes rows and reads them back; a row that the archive refuses is left out. */
-  private async write(
-    rows: readonly JsonObject[],
-    entries: readonly LedgerEntry[],
-    token: string,
-  ): Promise<void> {
-    const { engine } = this.parts
-    const accepted = await this.insert(rows, entries, token)
-    const kept = accepted.filter(
-      ({ at }) => this.nowMs() - Date.parse(`${typeof at === 'string' ? at : ''}Z`) < this.keepMs,
-    )
-    const costs = kept.map(({ cost_nano_usd: cost }) =>
-      BigInt(typeof cost === 'number' ? Math.round(cost) : 0),
-    )
-    const batch = Number(rows[0]?.['batch'])
-    const wanted = { count: kept.length, cost: costs.reduce((sum, cost) => sum + cost, 0n) }
-    const found = kept.length === 0 ? wanted : await engine.countBatch(batch, kept)
-    if (found.count >= wanted.count && found.cost >= wanted.cost) return
-    // The server may have dropped a repeated block whose rows are gone since: a new token writes them again.
-    await this.insert(accepted, entries, `${token}/${this.nowMs()}`)
-    const again = await engine.countBatch(batch, kept)
-    if (again.count >= wanted.count && again.cost >= wanted.cost) return
-    throw new ArchiveFailure(
-      'refused',
-      `the archive has ${again.count} of ${wanted.count} entries of a batch after it was written`,
-    )
-  }
-
-  private get keepMs(): number {
-    return this.parts.config.keepDays * DAY_MS
-  }
-
-  /** The rows that were inserted: halves are tried until a refused row is alone. */
-  private async insert(
-    rows: readonly JsonObject[],
-    entries: readonly LedgerEntry[],
-    token: string,
-  ): Promise<readonly JsonObject[]> {
-    try {
-      await this.parts.engine.insert('entries', rows, token)
-      return rows
-    } catch (error) {
-      if (!(error instanceof ArchiveFailure) || error.kind !== 'refused') throw error
-      if (rows.length === 1) {
-        const [entry] = entries
-        if (entry !== undefined) this.parts.refused(entry, error.message)
-        this.dropped += 1
-        return []
-      }
-      const middle = Math.ceil(rows.length / 2)
-      const first = await this.insert(rows.slice(0, middle), entries.slice(0, middle), `${token}/a`)
-      return [...first, ...(await this.insert(rows.slice(middle), entries.slice(middle), `${token}/b`))]
-    }
-  }
-
   /** Begins a transfer of the sums of hours that are due; false if there are none. */
   private async sealHours(progress: ArchiveProgress): Promise<boolean | null> {
     const nowMs = this.nowMs()
     if (nowMs - this.sealedAtMs < SEAL_MS) return false
     const dueMs = Math.floor((nowMs - this.hotMs) / HOUR_MS) * HOUR_MS
     if (progress.sumsToMs >= dueMs) return false
-    const { oldestAtMs } = await this.parts.store.ledger.archive.waiting()
-    const { engine } = this.parts
+    const { engine, store } = this.parts
+    const waiting = await store.ledger.archive.waiting()
+    const oldestAtMs = earlier(waiting.oldestAtMs, oldestOnDisk(progress))
     const known = progress.sumsToMs > 0 ? progress.sumsToMs : await firstHour(engine)
     const fromMs = await this.nextHour(known)
     if (fromMs === null || fromMs >= dueMs) {
@@ -272,6 +318,8 @@ export class ArchiveCopier {
   private async finishSeal(progress: ArchiveProgress, sealing: SealedHours): Promise<boolean | null> {
     const { store, engine } = this.parts
     const { fromMs, toMs, confirmed } = sealing
+    // Batches of these hours went to files meanwhile.
+    if ((oldestOnDisk(progress) ?? toMs) < toMs) return this.endSealing(progress)
     const cells = await cellsOfEntries(engine, { fromMs, toMs, batch: { upTo: confirmed } })
     const sums = await store.ledger.sums({ accountId: null, by: 'hour', fromMs, toMs: toMs - 1 })
     const rest = differenceOf(sums, cells)
@@ -279,7 +327,7 @@ export class ArchiveCopier {
       this.reads += 1
       // A request of these hours may have ended since; it is in a later batch, and then late.
       const { rows } = await store.ledger.archive.waiting()
-      if (rows > 0) return this.copyDuringSeal(progress)
+      if (rows > 0) return this.endSealing(progress)
     }
     this.reads = 0
     const missing = rest.filter((cell) => figureIn(cell, 'requests') >= 0n)
@@ -295,12 +343,9 @@ export class ArchiveCopier {
     return this.endRound({ ...after, sumsToMs: toMs, sealing: null, round: sealing.seal })
   }
 
-  /** Unconfirmed entries of the hours in transfer are late: they follow in a transfer of their own. */
-  private async copyDuringSeal(progress: ArchiveProgress): Promise<boolean | null> {
-    const { sealing } = progress
-    if (sealing === null) return true
-    const next = { ...progress, sealing: null }
-    return this.saveNext(next)
+  /** Unconfirmed entries of the hours in transfer are copied first; then it begins again. */
+  private async endSealing(progress: ArchiveProgress): Promise<boolean | null> {
+    return this.saveNext({ ...progress, sealing: null })
   }
 
   private async sealLate(progress: ArchiveProgress, batch: number): Promise<boolean | null> {
@@ -372,8 +417,8 @@ export class ArchiveCopier {
     return true
   }
 
-  /** Removes entries that the archive has and that are older than `hot_hours`. */
-  private async removeCopied(progress: ArchiveProgress): Promise<boolean | null> {
+  /** Removes entries that the archive or a file has and that are older than `hot_hours`. */
+  private async removeCopied(progress: ArchiveProgress, tells = true): Promise<boolean | null> {
     const feed = this.parts.store.ledger.archive
     const sliceMs = Math.max(LEAST_SLICE_MS, Math.min(HOUR_MS, this.hotMs / 4))
     const { oldestAtMs } = await feed.waiting()
@@ -381,7 +426,7 @@ export class ArchiveCopier {
     const hotFromMs = Math.floor(untilMs / sliceMs) * sliceMs
     if (hotFromMs <= progress.hotFromMs) return false
     if (!(await this.save({ ...progress, hotFromMs, version: progress.version + 1 }))) return null
-    await this.parts.engine.put({ hot_from: String(hotFromMs) }, progress.version + 1)
+    if (tells) await this.parts.engine.put({ hot_from: String(hotFromMs) }, progress.version + 1)
     await feed.remove(hotFromMs - NEAR_MS)
     return false
   }
@@ -400,37 +445,6 @@ export class ArchiveCopier {
     if (!isSaved) this.leasedAtMs = Number.NEGATIVE_INFINITY
     return isSaved
   }
-}
-
-/** Ids that a parameter of a statement has at most: ClickHouse takes them in the address of a request. */
-const MOST_IDS = 200
-
-/**
- * The entries of a batch that the archive has from an earlier one: an id leaves the store with its entry, so
- * the store takes an entry again that a gateway had on its disk.
- */
-async function repeatedIds(
-  engine: ArchiveEngine,
-  batch: number,
-  entries: readonly LedgerEntry[],
-  { hotFromMs }: ArchiveProgress,
-): Promise<ReadonlySet<string>> {
-  const old = entries.filter(({ atMs }) => atMs < hotFromMs)
-  const found = new Set<string>()
-  for (let from = 0; from < old.length; from += MOST_IDS) {
-    const some = old.slice(from, from + MOST_IDS)
-    const times = some.map(({ atMs }) => atMs)
-    const sql = new Sql(engine.is)
-    const ids = sql.texts(some.map(({ requestId }) => requestId))
-    const rows = await engine.query(
-      `SELECT request_id FROM ${engine.is.entries} WHERE
-         at >= ${sql.time(Math.min(...times))} AND at <= ${sql.time(Math.max(...times) + 1)}
-         AND batch < ${sql.number(batch)} AND ${engine.is.isOneOf('request_id', ids)}`,
-      sql.parameters,
-    )
-    for (const row of rows) found.add(textIn(row, 'request_id'))
-  }
-  return found
 }
 
 /** The progress of a store that takes over the tables: what has moved before counts. */
@@ -456,6 +470,17 @@ async function firstHour(engine: ArchiveEngine, fromMs = 0): Promise<number | nu
   // Without rows it is NULL, or in ClickHouse 1970.
   const first = numberIn(row, 'first')
   return first === 0 ? null : Math.floor(first / HOUR_MS) * HOUR_MS
+}
+
+function earlier(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b)
+}
+
+/** What a batch changes in the progress of sums: entries of hours whose sums have moved are late. */
+function sumsOf({ entries, repeated }: WrittenBatch, batch: number, progress: ArchiveProgress) {
+  const { sumsFromMs, sumsToMs, repeatedRows } = progress
+  const isLate = entries.some(({ atMs }) => atMs >= sumsFromMs && atMs < sumsToMs)
+  return { late: isLate ? batch : null, repeatedRows: repeatedRows + repeated }
 }
 
 function nextMonth(ms: number): number {

@@ -5,7 +5,9 @@ import type { ArchiveConfig, Config } from '../config/config.js'
 import { programFile } from '../config/package-file.js'
 import { isObject, stringOf } from '../base/json.js'
 import type { ArchiveLeader } from '../store/archive-feed.js'
+import type { MemoryLimit } from '../store/ledger.js'
 import type { CopyCounts } from './copier.js'
+import type { ArchiveOperation } from './measure-engine.js'
 
 /** What the thread opens. */
 export interface ThreadData {
@@ -14,6 +16,8 @@ export interface ThreadData {
   readonly spool: string
   readonly archive: ArchiveConfig
   readonly leader: ArchiveLeader
+  /** What the store's entries may use. */
+  readonly memory: MemoryLimit
 }
 
 /** What the thread reports. */
@@ -27,8 +31,13 @@ export interface ArchiveState {
   readonly rowsWaiting: number
   /** The age of the oldest entry that the archive has not confirmed. */
   readonly lagSeconds: number
+  /** The size of what waits in the memory of the store and in files of this machine. */
+  readonly bytesWaiting: { readonly store: number; readonly disk: number }
+  readonly bytesMax: { readonly store: number; readonly disk: number }
   /** Since the thread started. */
   readonly counts: CopyCounts
+  /** Requests to the database since the last report, with their seconds. */
+  readonly requests: readonly (readonly [ArchiveOperation, number])[]
 }
 
 const RESTART_MS = 5_000
@@ -59,7 +68,8 @@ export class ArchiveRunner {
     if (wanted === this.running || this.isClosed) return
     this.running = wanted
     const leader = { id: randomUUID(), gateway: server.name, pid: process.pid }
-    const data = archive === null ? null : { store, spool: ledger.spool, archive, leader }
+    const memory = { max: ledger.maxMemory, keepDays: ledger.keepDays }
+    const data = archive === null ? null : { store, spool: ledger.spool, archive, leader, memory }
     void this.end().then(() => {
       if (data !== null && this.running === wanted) this.start(data)
     })

@@ -1,5 +1,6 @@
 /** `sluice archive`: the tables of the archive and its state. */
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ArchiveFailure, type ArchiveEngine } from '../archive/archive-engine.js'
 import { addressOf, openArchiveEngine } from '../archive/open-archive-engine.js'
@@ -8,6 +9,7 @@ import { eraseEntries } from '../archive/erase-entries.js'
 import { findingOf, inspectArchive } from '../archive/inspect-archive.js'
 import { grantStatements, schemaStatements } from '../archive/schema-statements.js'
 import { repairEntries, verifyHours } from '../archive/verify.js'
+import { WaitingFiles } from '../archive/waiting-files.js'
 import type { ArchiveConfig, Config } from '../config/config.js'
 import { loadConfig } from '../config/load-config.js'
 import { passwordsIn, secretsOf } from '../config/secret-settings.js'
@@ -183,6 +185,8 @@ interface ArchiveSession {
   readonly store: Store
   readonly engine: ArchiveEngine
   readonly config: ArchiveConfig
+  /** The folder of this machine's data. */
+  readonly spool: string
   readonly terminal: Terminal
 }
 
@@ -202,7 +206,7 @@ async function using(
     const store = await openExpectedStore({ ...options, mustExist: !isRedisUrl(url) })
     const engine = await openArchiveEngine(config)
     try {
-      return await work({ store, engine, config, terminal })
+      return await work({ store, engine, config, spool: ledger.spool, terminal })
     } catch (error) {
       if (!(error instanceof ArchiveFailure)) throw error
       terminal.err(hideSecrets(`sluice: ${findingOf(error).message}`, '***'))
@@ -233,7 +237,7 @@ async function runStatus({ store, engine, terminal }: ArchiveSession, json: bool
     hot_from: progress === null || progress.hotFromMs === 0 ? null : isoTime(progress.hotFromMs),
     rows_waiting: rows,
     lag_seconds: oldestAtMs === null ? 0 : Math.max(0, Math.round((Date.now() - oldestAtMs) / 1_000)),
-    spooled_rows: 0,
+    spooled_rows: progress?.onDisk.reduce((sum, each) => sum + each.rows, 0) ?? 0,
     late_rows: progress?.lateRows ?? 0,
     repeated_rows: progress?.repeatedRows ?? 0,
     rows: size?.rows ?? null,
@@ -263,9 +267,10 @@ interface BackfillFlags {
 
 /** Moves what is due, beside or without a gateway: another leader is waited for. */
 async function runBackfill(session: ArchiveSession, { accepts, json }: BackfillFlags): Promise<number> {
-  const { store, engine, config, terminal } = session
+  const { store, engine, config, spool, terminal } = session
   const copier = new ArchiveCopier({
     ...{ store, engine, config, accepts },
+    files: new WaitingFiles(join(spool, 'archive'), store.id, config.spoolMaxBytes),
     leader: { id: randomUUID(), gateway: 'sluice archive backfill', pid: process.pid },
     refused: (entry, reason) => terminal.err(`sluice: entry ${entry.requestId} was refused (${reason})`),
     warn: (message) => terminal.err(`sluice: ${message}`),

@@ -123,7 +123,7 @@ export class Spool {
   startNewSegment(): Segment | null {
     const { current } = this
     this.closeSegment()
-    return current === null ? null : new SegmentFile(current)
+    return current === null ? null : readSegment(current)
   }
 
   /** Whether this process wrote it. */
@@ -187,7 +187,7 @@ export class Spool {
   }
 
   private segmentFile(name: string): Segment {
-    return new SegmentFile(join(this.folder, name))
+    return readSegment(join(this.folder, name))
   }
 
   private write(lines: Buffer): void {
@@ -258,6 +258,11 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
+/** The file of checksummed lines at a path. */
+export function readSegment(path: string): Segment {
+  return new SegmentFile(path)
+}
+
 /** One segment file. `lines` reads it. */
 export interface Segment {
   readonly path: string
@@ -315,7 +320,7 @@ const DIGITS = Buffer.from('0123456789abcdef')
 let scratch = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** One line for each text, with its checksum at the beginning. The buffer is valid until the next call. */
-function checksummedLines(texts: readonly string[]): Buffer {
+export function checksummedLines(texts: readonly string[]): Buffer {
   let maxBytes = 0
   for (const text of texts) maxBytes += SUM_BYTES + 2 + 3 * text.length
   if (maxBytes > scratch.length) scratch = Buffer.allocUnsafeSlow(2 * maxBytes)

@@ -121,7 +121,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
   mails.adopt(snapshot.config.smtp)
   const mail = mails.send.bind(mails)
   let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
-  const joint = withArchive(store, () => current.config)
+  const joint = withArchive(store, () => current.config, metrics.archiveRequest)
   const dashboard = new LazyDashboard({
     ...{ store: joint, log, snapshot: () => current, mail, ...statusSources(options) },
     fleet: () => fleet.members,

@@ -283,7 +283,7 @@ async function openOpsPort(opened: Opened, { canaries, ...pages }: OpsPages): Pr
       const { openObservedStore } = await import('./store-services.js')
       const store = await openObservedStore(source.current(), log, metrics)
       const { withArchive: joined } = await import('../archive/archived-ledger.js')
-      return joined(store, () => source.current().config)
+      return joined(store, () => source.current().config, metrics.archiveRequest)
     },
     configControl: localConfigControl(source, log),
     addressOf: (req) => req.socket.remoteAddress ?? '',

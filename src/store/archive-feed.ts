@@ -15,12 +15,26 @@ export interface SealedHours {
   readonly confirmed: number
 }
 
+/** Batches in sequence that are in files of a gateway, and not yet in the archive. */
+interface BatchesOnDisk {
+  readonly gateway: string
+  readonly from: number
+  /** Inclusive. */
+  readonly to: number
+  readonly rows: number
+  /** The times of the first and the last entry. */
+  readonly fromMs: number
+  readonly toMs: number
+}
+
 /** How far the archive has got; changed by the leader alone. */
 export interface ArchiveProgress {
   /** Increases with each change. */
   readonly version: number
-  /** The last batch of entries that the archive has. */
+  /** The last batch of entries that the archive has, or a file of a gateway. */
   readonly confirmed: number
+  /** Those up to `confirmed` that are in files. */
+  readonly onDisk: readonly BatchesOnDisk[]
   /** The last transfer of sums that counts. */
   readonly round: number
   /** Transfers up to `round` that do not count. */
@@ -46,6 +60,7 @@ export interface ArchiveProgress {
 export const NO_PROGRESS: ArchiveProgress = {
   version: 0,
   confirmed: 0,
+  onDisk: [],
   round: 0,
   abandoned: [],
   hotFromMs: 0,
@@ -70,6 +85,8 @@ export interface ArchiveLeader {
 export interface WaitingEntries {
   readonly rows: number
   readonly oldestAtMs: number | null
+  /** The memory that they use, about; null for an engine on disk. */
+  readonly bytes: number | null
 }
 
 /** Methods fail as those of `Store` do. */
@@ -96,6 +113,48 @@ export interface ArchiveFeed {
   /** Removes confirmed entries that arrived before a time; the number. Their sums stay. */
   remove(beforeMs: number): Promise<number>
   waiting(): Promise<WaitingEntries>
+}
+
+/** The progress when the next batch is on a gateway's disk. */
+export function withBatchOnDisk(
+  progress: ArchiveProgress,
+  gateway: string,
+  entries: readonly LedgerEntry[],
+): ArchiveProgress {
+  const { onDisk } = progress
+  const batch = progress.confirmed + 1
+  const times = entries.map(({ atMs }) => atMs)
+  const own: BatchesOnDisk = {
+    ...{ gateway, from: batch, to: batch, rows: entries.length },
+    ...{ fromMs: Math.min(...times), toMs: Math.max(...times) },
+  }
+  const last = onDisk.at(-1)
+  if (last?.gateway !== gateway || last.to !== batch - 1)
+    return { ...progress, confirmed: batch, onDisk: [...onDisk, own] }
+  const joint = {
+    ...{ gateway, from: last.from, to: batch, rows: last.rows + own.rows },
+    ...{ fromMs: Math.min(last.fromMs, own.fromMs), toMs: Math.max(last.toMs, own.toMs) },
+  }
+  return { ...progress, confirmed: batch, onDisk: [...onDisk.slice(0, -1), joint] }
+}
+
+/** Batches on disk without one whose entries have this number; their times stay. */
+export function withoutBatch(
+  onDisk: readonly BatchesOnDisk[],
+  batch: number,
+  rows: number,
+): readonly BatchesOnDisk[] {
+  return onDisk.flatMap((each) => {
+    if (batch < each.from || batch > each.to) return [each]
+    // Batches of one gateway are sent in sequence.
+    const rest = { ...each, from: batch + 1, rows: Math.max(0, each.rows - rows) }
+    return rest.from > rest.to ? [] : [rest]
+  })
+}
+
+/** The time of the oldest entry on a disk, at most; null if there is none. */
+export function oldestOnDisk({ onDisk }: Pick<ArchiveProgress, 'onDisk'>): number | null {
+  return onDisk.length === 0 ? null : Math.min(...onDisk.map(({ fromMs }) => fromMs))
 }
 
 /** Whether the entry was erased, and is still stored somewhere. */

@@ -50,7 +50,7 @@ function copierOf(store: Store, engine: ArchiveEngine, warnings: string[]): Arch
   return new ArchiveCopier({
     store,
     engine,
-    config: { hotHours: 1, keepDays: 400 },
+    config: { hotHours: 1, keepDays: 400, waitingMaxBytes: 1_048_576 },
     leader: { id: `leader${leaders}`, gateway: 'gw', pid: 1 },
     nowMs: () => clock.nowMs,
     refused: () => undefined,
@@ -122,7 +122,7 @@ for (const name of ENGINES) {
       t.equal(await count('SELECT sum(requests) AS n FROM sluice_usage'), 41)
       t.equal(await count('SELECT sum(cost_nano_usd) AS n FROM sluice_usage'), costOf([...before, late]))
       t.equal(await count('SELECT count(*) AS n FROM sluice_requests'), 51)
-      t.strictSame(await store.ledger.archive.waiting(), { rows: 0, oldestAtMs: null })
+      t.match(await store.ledger.archive.waiting(), { rows: 0, oldestAtMs: null })
 
       // A gateway sends an entry again whose id has left the store with it.
       const [again] = before

@@ -42,8 +42,11 @@ const QUIET = [
 /** Panels of durations without a series, because the scene has no such event: they are empty, not 0. */
 const EMPTY = [
   'Gateway internals: Duration of guardrails, p95',
+  'Gateway internals: Duration of requests to the archive (p95)',
   'Gateway internals: Entries moved to the archive',
+  'Gateway internals: Room for entries that wait for the archive',
   'Providers: Cloud credentials expire in',
+  'SluiceArchiveWaitingFull',
   'SluiceLedgerMemoryFilling',
 ]
 

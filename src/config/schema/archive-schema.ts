@@ -36,11 +36,11 @@ export const archiveSchema = z.strictObject({
   waiting_max_bytes: whole(1_048_576, 1_099_511_627_776)
     .default(1_073_741_824)
     .describe(
-      'Accepted for a later release, which writes entries to files that wait for the archive; without effect. Now they wait in the store, and with Redis `ledger.max_memory` bounds them.',
+      'Redis only: the memory of the entries that wait for an archive that is away. More go to files in `ledger.spool`, also if `ledger.max_memory` is nearly used up, and leave Redis after `hot_hours`.',
     ),
   spool_max_bytes: whole(1_048_576, 1_099_511_627_776)
     .default(10_737_418_240)
-    .describe('Accepted for a later release: the maximum size of these files; without effect.'),
+    .describe('The maximum size of these files on one machine.'),
   prefix: z
     .string()
     .regex(/^[a-z_][a-z0-9_]{0,30}$/, {

@@ -38,8 +38,12 @@ interface ArchiveGauges {
   readonly problem: string | null
   readonly lagSeconds: number
   readonly rowsWaiting: number
+  readonly bytesWaiting: Readonly<Record<'store' | 'disk', number>>
+  readonly bytesMax: Readonly<Record<'store' | 'disk', number>>
   /** By result. */
   readonly counts: Readonly<Record<'written' | 'late' | 'dropped' | 'repeated', number>>
+  /** Requests to the database, with their seconds. */
+  readonly requests: readonly (readonly [operation: string, seconds: number])[]
 }
 
 /** Sets the gauges. Names are from the configuration. */
@@ -124,15 +128,22 @@ export class Gauges {
 
   /** Records the state of the archive; null: there is none. */
   archive(state: ArchiveGauges | null): void {
-    const { archiveUp, archiveLag, archiveWaiting, archiveRows } = this.families
+    const { archiveUp, archiveLag, archiveWaiting, archiveBytes, archiveBytesMax } = this.families
     archiveUp.child().set(state !== null && state.problem === null ? 1 : 0)
     archiveLag.child().set(state?.lagSeconds ?? 0)
     archiveWaiting.child().set(state?.rowsWaiting ?? 0)
+    for (const where of ['store', 'disk'] as const) {
+      archiveBytes.child(where).set(state?.bytesWaiting[where] ?? 0)
+      archiveBytesMax.child(where).set(state?.bytesMax[where] ?? 0)
+    }
     if (state === null) return
+    for (const [operation, seconds] of state.requests) {
+      this.families.archiveRequest.child(operation).observe(seconds)
+    }
     for (const [result, count] of Object.entries(state.counts)) {
       const before = this.archiveRows.get(result) ?? 0
       // A thread that starts again counts from 0.
-      archiveRows.child(result).add(count < before ? count : count - before)
+      this.families.archiveRows.child(result).add(count < before ? count : count - before)
       this.archiveRows.set(result, count)
     }
   }

@@ -122,7 +122,8 @@ export const LABELS: Readonly<Record<string, string>> = {
   cause: '`ok`, or who has to act on a failure: `client`, `limits`, `gateway` or `provider`',
   ingress:
     "the client's format: `chat`, `completions`, `messages`, `responses`, `gemini`, `embeddings`, `rerank`, `moderations`, `native`; `none`: the path is unknown",
-  op: 'find_key, admit, settle, renew, expire, cache_put, cache_get, probe; accounts, keys, tokens, audit_trail, throttle, usage, objects, values, sweep: all methods of one group',
+  op: 'find_key, admit, settle, renew, expire, cache_put, cache_get, probe; accounts, keys, tokens, audit_trail, throttle, usage, objects, values, sweep: all methods of one group; of the archive: insert, read, check',
+  where: 'store or disk',
   gen_ai_operation_name: 'always `chat`',
   gen_ai_provider_name: 'an upstream of the configuration',
   gen_ai_request_model: 'a model of the catalogue, or `other`',
@@ -136,6 +137,7 @@ const HOP_BUCKETS = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 0.01, 0.05, 0.
 const OURS_BUCKETS = [50e-6, 100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 2e-3, 5e-3, 0.01, 0.05, 0.25]
 const GUARD_BUCKETS = [1e-4, 1e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
 const STORE_BUCKETS = [10e-6, 25e-6, 50e-6, 100e-6, 500e-6, 2.5e-3, 0.01, 0.1, 1]
+const ARCHIVE_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20]
 const SHADOW_BUCKETS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30]
 const GAP_BUCKETS = [1e-3, 5e-3, 0.02, 0.05, 0.1, 0.25, 1, 5, 20]
 
@@ -361,6 +363,21 @@ export const DEFINITIONS = {
     maxLines: 1,
     help: 'Entries in the store that the archive has not confirmed.',
     aggregator: 'max',
+  }),
+  archiveBytes: gauge('sluice_archive_waiting_bytes', ['where'], {
+    maxLines: 2,
+    help: 'Size of the entries that the archive has not confirmed: in the memory of Redis (store), or in files of this gateway (disk).',
+    aggregator: 'max',
+  }),
+  archiveBytesMax: gauge('sluice_archive_waiting_max_bytes', ['where'], {
+    maxLines: 2,
+    help: 'Their maximum size: archive.waiting_max_bytes (store) and archive.spool_max_bytes (disk); 0 without an archive.',
+    aggregator: 'max',
+  }),
+  archiveRequest: histogram('sluice_archive_request_seconds', ['op'], {
+    maxSeries: 3,
+    buckets: ARCHIVE_BUCKETS,
+    help: 'Duration of a request to the archive in seconds: insert, read (for a view or a command), check (what was written).',
   }),
   archiveRows: counter('sluice_archive_rows_total', ['result'], {
     maxLines: 5,

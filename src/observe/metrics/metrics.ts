@@ -265,6 +265,11 @@ export class Metrics {
     if (failed) this.families.storeErrors.child(op).add()
   }
 
+  /** A request to the archive: `insert`, `read` or `check`. */
+  readonly archiveRequest = (operation: string, seconds: number): void => {
+    this.families.archiveRequest.child(operation).observe(seconds)
+  }
+
   /** The cost of a request and its tokens; `model` must be an id of the catalogue or `other`. */
   cost(upstream: string, model: string, { nanoUsd, tokens }: { nanoUsd: number; tokens: number }): void {
     const { cost, pricedTokens } = this.costSeries(upstream)(model)

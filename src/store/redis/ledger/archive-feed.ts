@@ -25,6 +25,8 @@ import type { RedisUsage } from './read-usage.js'
 const WHAT = 'moving entries to the archive'
 /** Entries read, or added to those that wait, by one command. */
 const AT_ONCE = 500
+/** The memory of an entry without its name among those that wait (`test/store/size`). */
+const ENTRY_BYTES = 400
 
 interface FeedParts {
   readonly link: RedisConnection
@@ -136,15 +138,17 @@ export class RedisArchiveFeed implements ArchiveFeed {
 
   async waiting(): Promise<WaitingEntries> {
     const { link, names } = this.parts
-    let rows = 0
+    let [rows, bytes] = [0, 0]
     const oldest: number[] = []
     for (const account of await this.slots()) {
       const key = names.waiting(account)
-      rows += Number(await link.send(WHAT, 'zcard', [key]))
+      const own = Number(await link.send(WHAT, 'zcard', [key]))
+      rows += own
+      if (own > 0) bytes += own * ENTRY_BYTES + Number(await link.send(WHAT, 'memory', ['usage', key]))
       const [first] = stringsOf(await link.send(WHAT, 'zrange', [key, 0, 0]))
       if (first !== undefined) oldest.push(timeIn(first))
     }
-    return { rows, oldestAtMs: oldest.length === 0 ? null : Math.min(...oldest) }
+    return { rows, oldestAtMs: oldest.length === 0 ? null : Math.min(...oldest), bytes }
   }
 
   private accounts(): Promise<string[]> {

@@ -24,7 +24,7 @@ export function unarchivedEntries(db: Connection): WaitingEntries {
       `SELECT count(*) AS rows, coalesce(min(at_ms), -1) AS oldest FROM ledger_entries WHERE seq > ${CONFIRMED_ENTRY}`,
     )
     .get()
-  if (row === undefined) return { rows: 0, oldestAtMs: null }
+  if (row === undefined) return { rows: 0, oldestAtMs: null, bytes: null }
   const oldest = numberIn(row, 'oldest')
-  return { rows: numberIn(row, 'rows'), oldestAtMs: oldest < 0 ? null : oldest }
+  return { rows: numberIn(row, 'rows'), oldestAtMs: oldest < 0 ? null : oldest, bytes: null }
 }
