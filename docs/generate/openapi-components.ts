@@ -148,6 +148,18 @@ const SCHEMAS: Members = {
     ['model', 'query', 'documents'],
   ),
   ModerationRequest: object({ model: MODEL, input: {} }, ['input']),
+  SpeechRequest: object(
+    {
+      model: MODEL,
+      input: TEXT,
+      voice: {},
+      instructions: TEXT,
+      response_format: TEXT,
+      speed: { type: 'number', minimum: 0.25, maximum: 4 },
+      stream_format: { type: 'string', enum: ['audio', 'sse'] },
+    },
+    ['model', 'input', 'voice'],
+  ),
   OpenAIError: object(
     {
       error: object(

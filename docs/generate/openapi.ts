@@ -41,6 +41,7 @@ const TAGS: Json[] = [
   { name: 'embeddings', description: 'Embed texts' },
   { name: 'rerank', description: 'Rank documents by a query' },
   { name: 'moderations', description: 'Classify texts and pictures' },
+  { name: 'audio', description: 'Speak texts' },
   { name: 'models', description: 'Models that the key may use' },
   { name: 'native', description: "An upstream's own endpoints, passed through untranslated" },
   { name: 'operations', description: 'The ops port: metrics, health, configuration' },
@@ -98,6 +99,13 @@ function describe({ path, endpoint, format, method }: EndpointRow): Described {
         body: 'ModerationRequest',
         streams: false,
       }
+    case 'speech':
+      return {
+        tag: 'audio',
+        summary: 'Speak a text; the reply is the bytes of the sound, or events',
+        body: 'SpeechRequest',
+        streams: true,
+      }
     case 'models':
       return {
         tag: 'models',
@@ -140,6 +148,8 @@ function bodyOf(format: EndpointRow['format']): string {
       return 'RerankRequest'
     case 'moderations':
       return 'ModerationRequest'
+    case 'speech':
+      return 'SpeechRequest'
     case 'chat':
       return 'ChatCompletionRequest'
     default:

@@ -7,7 +7,7 @@
  * are marked so. A field is dropped only where its source calls it refused or not supported.
  */
 import type { ModelPrice } from '../formats/chat/model-facts.js'
-import { NO_TASKS, type TaskForms } from '../formats/chat/operations.js'
+import { NO_TASKS, OPENAI_MEDIA, type TaskForms } from '../formats/chat/operations.js'
 import type { DialectChoice } from './platform-settings.js'
 import { ECHOES, OLD_LIMIT, OPENAI_SERVICE, PLAIN, SYSTEM_ONLY, type QuirksConfig } from './quirks.js'
 
@@ -68,7 +68,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     variables: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY'],
     keyHeader: 'api-key',
     quirks: PLAIN,
-    operations: COHERE,
+    operations: { ...COHERE, ...OPENAI_MEDIA },
   },
   openrouter: {
     title: 'OpenRouter',
@@ -93,7 +93,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { ...PLAIN.messages, drop: ECHOES },
       replies: 'rewrite',
     },
-    operations: NO_TASKS,
+    operations: { ...NO_TASKS, speech: 'openai' },
   },
   mistral: {
     title: 'Mistral',
@@ -125,7 +125,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       'codestral-embed': { input: 0.15, output: 0 },
       'mistral-moderation': { input: 0, output: 0 },
     },
-    operations: { ...NO_TASKS, moderations: 'mistral' },
+    operations: { ...NO_TASKS, moderations: 'mistral', speech: 'mistral' },
   },
   deepseek: {
     title: 'DeepSeek',
@@ -163,7 +163,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       rename: OLD_LIMIT,
       messages: { ...PLAIN.messages, roles: SYSTEM_ONLY },
     },
-    operations: COHERE_V1,
+    operations: { ...COHERE_V1, ...OPENAI_MEDIA },
   },
   fireworks: {
     title: 'Fireworks',
@@ -179,7 +179,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { ...PLAIN.messages, roles: SYSTEM_ONLY },
       replies: 'rewrite',
     },
-    operations: JINA,
+    operations: { ...JINA, ...OPENAI_MEDIA },
   },
   ollama: {
     title: 'Ollama',
@@ -203,7 +203,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     completions: true,
     keyHeader: null,
     quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
-    operations: { ...NO_TASKS, rerank: 'vllm' },
+    operations: { ...NO_TASKS, ...OPENAI_MEDIA, rerank: 'vllm' },
   },
   openai: {
     title: 'OpenAI',
@@ -275,7 +275,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     variables: ['DEEPINFRA_API_KEY'],
     keyHeader: null,
     quirks: { ...PLAIN, drop: ['parallel_tool_calls', 'logprobs', 'seed', 'user'], rename: OLD_LIMIT },
-    operations: { ...NO_TASKS, rerank: 'deepinfra' },
+    operations: { ...NO_TASKS, ...OPENAI_MEDIA, rerank: 'deepinfra' },
   },
   nebius: {
     title: 'Nebius',
@@ -584,7 +584,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     variables: ['LITELLM_API_KEY'],
     keyHeader: null,
     quirks: PLAIN,
-    operations: { rerank: 'cohere', moderations: 'openai' },
+    operations: { ...COHERE, ...OPENAI_MEDIA, moderations: 'openai' },
   },
   jina: {
     title: 'Jina AI',

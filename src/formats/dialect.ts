@@ -7,6 +7,7 @@ import { GatewayError, type WireError } from '../errors.js'
 import type { ChatEvent, EventSink, FinishReason } from './chat/event.js'
 import type { Reply } from './chat/fold.js'
 import type { JsonObject, JsonValue } from '../base/json.js'
+import type { MediaReader, MediaWriter } from './chat/media-event.js'
 import type { ModelFacts } from './chat/model-facts.js'
 import type { Operation } from './chat/operations.js'
 import type { OutputSize } from './chat/output-size.js'
@@ -51,6 +52,9 @@ export type TaskFormat =
   | 'bedrock-rerank'
   | 'openai-moderations'
   | 'mistral-moderations'
+  | 'openai-speech'
+  | 'mistral-speech'
+  | 'gemini-speech'
 
 /** A format. If client and upstream use the same one, bodies are forwarded as bytes. */
 export type WireFormat = DialectName | OtherFormat
@@ -195,7 +199,9 @@ export interface ClientCodec {
   /** The reply to an embeddings request; null if a vector of the upstream is malformed. */
   encodeVectors?(vectors: Vectors, request: ChatRequest, seed: Seed): string | null
   /** The reply to a task; null if the result is not one of the format. */
-  encodeTask?(result: TaskResult, request: ChatRequest, seed: Seed): string | null
+  encodeTask?(result: TaskResult, request: ChatRequest, seed: Seed): EncodedTask | null
+  /** Writes a stream of pictures, sound or a transcript; absent if the format has none. */
+  newMediaWriter?(request: ChatRequest): MediaWriter
   /** The reply to a request that counts tokens; absent if the format has no such endpoint. */
   encodeCount?(inputTokens: number): string
   /** How later requests refer to stored replies; absent if the format has no such feature. */
@@ -219,13 +225,24 @@ interface TaskReply {
  */
 export type TaskReader = (reply: TaskReply, request: ChatRequest) => TaskResult | WireError | null
 
+/** The whole reply to a task for a client. */
+export interface EncodedTask {
+  readonly body: string | Buffer
+  /** The content type if it is not JSON; null: events. */
+  readonly type?: string | null
+}
+
 /** The form in which an upstream serves a task; the rest of its codec is that of OpenAI's format. */
 export interface TaskForm {
-  readonly path: (model: string) => string
+  readonly path: (model: string, stream: boolean) => string
   /** The path of `base_url` below which `path` is; absent: without a version at its end. */
   readonly basePath?: (base: string) => string
   readonly encode: (request: ChatRequest, losses: Losses) => JsonObject
+  /** Edits of a client's own body beside that of the model. */
+  readonly edits?: (body: JsonObject, modelName: string) => readonly Edit[]
   readonly read: TaskReader
+  /** Reads a stream of pictures, sound or a transcript; absent if the form has none. */
+  readonly newReader?: (request: ChatRequest) => MediaReader
 }
 
 /** An upstream's endpoint that counts the tokens of a prompt. */
@@ -340,6 +357,8 @@ export interface UpstreamCodec {
   readonly readVectors?: VectorReader
   /** Set for tasks. */
   readonly readTask?: TaskReader
+  /** Set for tasks whose replies may be streams. */
+  readonly newMediaReader?: (request: ChatRequest) => MediaReader
   /** The path of `base_url` below which the path of `target` is; absent: the whole path. */
   readonly basePath?: (base: string) => string
   /** `body` is at most 64 KiB of text. Keys are removed from the message, which has at most 2 KB. */

@@ -184,7 +184,7 @@ function isOther(wire: WireFormat): wire is OtherFormat {
 }
 
 /** The format of a task in a form of an upstream. */
-const TASK_WIRES = {
+const TASK_WIRES: { readonly [Task in TaskName]: Readonly<Record<TaskForms[Task], TaskFormat | null>> } = {
   rerank: {
     cohere: 'cohere-rerank',
     'cohere-v1': 'cohere-v1-rerank',
@@ -195,14 +195,16 @@ const TASK_WIRES = {
     sglang: 'sglang-rerank',
     deepinfra: 'deepinfra-rerank',
     bedrock: 'bedrock-rerank',
+    none: null,
   },
-  moderations: { openai: 'openai-moderations', mistral: 'mistral-moderations' },
-} as const
+  moderations: { openai: 'openai-moderations', mistral: 'mistral-moderations', none: null },
+  speech: { openai: 'openai-speech', mistral: 'mistral-speech', gemini: 'gemini-speech', none: null },
+}
 
 /** The format of a task at an upstream with these forms; null if the upstream does not serve it. */
 export function taskFormat(task: TaskName, forms: TaskForms): TaskFormat | null {
-  if (task === 'rerank') return forms.rerank === 'none' ? null : TASK_WIRES.rerank[forms.rerank]
-  return forms.moderations === 'none' ? null : TASK_WIRES.moderations[forms.moderations]
+  const wires: Readonly<Partial<Record<string, TaskFormat | null>>> = TASK_WIRES[task]
+  return wires[forms[task]] ?? null
 }
 
 /**

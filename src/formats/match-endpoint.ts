@@ -7,7 +7,15 @@ import type { DialectName, Endpoint, WireFormat } from './dialect.js'
 
 /** Formats of clients, by the names of the metrics label and the ledger column `ingress`. */
 export type ClientFormat =
-  'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings' | 'rerank' | 'moderations'
+  | 'chat'
+  | 'completions'
+  | 'messages'
+  | 'responses'
+  | 'gemini'
+  | 'embeddings'
+  | 'rerank'
+  | 'moderations'
+  | 'speech'
 
 export interface EndpointRow {
   readonly method: 'GET' | 'POST' | 'DELETE'
@@ -35,6 +43,7 @@ const EMBEDDINGS: Endpoint = { operation: 'embeddings' }
 const COMPLETIONS: Endpoint = { operation: 'completions' }
 const RERANK: Endpoint = { operation: 'rerank' }
 const MODERATIONS: Endpoint = { operation: 'moderations' }
+const SPEECH: Endpoint = { operation: 'speech' }
 
 type Format = Pick<EndpointRow, 'dialect' | 'wire' | 'format'>
 
@@ -52,6 +61,7 @@ const EMBEDDING_FORMAT: Format = { ...CHATS, wire: 'openai-embeddings', format: 
 const RERANK_FORMAT: Format = { ...CHATS, wire: 'rerank', format: 'rerank' }
 const COHERE_FORMAT: Format = { ...CHATS, wire: 'cohere-rerank', format: 'rerank' }
 const MODERATION_FORMAT: Format = { ...CHATS, wire: 'openai-moderations', format: 'moderations' }
+const SPEECH_FORMAT: Format = { ...CHATS, wire: 'openai-speech', format: 'speech' }
 const GEMINI_EMBEDDING: Format = { ...GEMINI, wire: 'gemini-embedding' }
 const GEMINI_EMBEDDINGS: Format = { ...GEMINI, wire: 'gemini-embeddings' }
 
@@ -61,6 +71,7 @@ const OPENAI_ENDPOINTS: readonly EndpointRow[] = [
   post('/v1/completions', COMPLETION_FORMAT, COMPLETIONS),
   post('/v1/embeddings', EMBEDDING_FORMAT, EMBEDDINGS),
   post('/v1/moderations', MODERATION_FORMAT, MODERATIONS),
+  post('/v1/audio/speech', SPEECH_FORMAT, SPEECH),
   post('/v1/responses', RESPONSES, CHAT),
   post('/v1/responses/input_tokens', RESPONSES, COUNT),
   get('/v1/responses/{id}/input_items', RESPONSES, STORED_INPUT),

@@ -1,5 +1,14 @@
 /** The codecs of tasks: what their formats say, and for the rest OpenAI's. */
-import type { TaskFormat, ClientCodec, FormatCodecs, TaskForm, UpstreamCodec } from './dialect.js'
+import type {
+  EncodedTask,
+  TaskFormat,
+  ClientCodec,
+  FormatCodecs,
+  TaskForm,
+  UpstreamCodec,
+} from './dialect.js'
+import { upstreamCodec as geminiCodec } from './gemini/index.js'
+import { geminiSpeech } from './gemini/speech.js'
 import { decodeModeration, moderationModelOf } from './moderations/decode-request.js'
 import { encodeVerdicts } from './moderations/encode-reply.js'
 import { mistral, openai } from './moderations/forms.js'
@@ -7,31 +16,51 @@ import { clientCodec, upstreamCodec } from './openai-chat/index.js'
 import { decodeRerank } from './rerank/decode-request.js'
 import { encodeRanking, encodeRerankError } from './rerank/encode-reply.js'
 import { bedrock, cohere, cohereV1, deepinfra, jina, sglang, tei, vllm, voyage } from './rerank/forms.js'
+import { decodeSpeech, readsEvents } from './speech/decode-request.js'
+import { encodeSpeech, newSpeechWriter } from './speech/encode-reply.js'
+import * as speech from './speech/forms.js'
 import { withoutVersion } from './wire/base-path.js'
+import { modelOf } from './wire/request-fields.js'
 
-function upstreamOf(form: TaskForm): UpstreamCodec {
-  const { path, basePath = withoutVersion, encode, read } = form
+/** `base`: the codec of the vendor, with its credential and its errors. */
+function upstreamOf(form: TaskForm, base: UpstreamCodec = upstreamCodec): UpstreamCodec {
+  const { path, basePath = withoutVersion, encode, edits, read, newReader } = form
   return {
-    ...upstreamCodec,
-    target: (model) => ({ path: path(model), accept: 'application/json' }),
+    ...base,
+    streamsWhole: () => false,
+    wholeOnly: () => false,
+    continuation: null,
+    target: (model, stream) => ({
+      path: path(model, stream),
+      accept: newReader === undefined ? JSON_TYPE : '*/*',
+    }),
     basePath,
     encodeRequest: (request, _facts, losses) => encode(request, losses),
-    edits: (body, modelName) =>
-      body['model'] === modelName ? [] : [{ key: 'model', json: JSON.stringify(modelName) }],
+    edits: (body, modelName) => [
+      ...(body['model'] === modelName ? [] : [{ key: 'model', json: JSON.stringify(modelName) }]),
+      ...(edits?.(body, modelName) ?? []),
+    ],
     newWatcher: null,
     replyFacts: null,
     readTask: read,
+    ...(newReader !== undefined && { newMediaReader: newReader }),
   }
 }
+
+const JSON_TYPE = 'application/json'
 
 function rerankClient(version: 1 | 2): ClientCodec {
   return {
     ...clientCodec,
     envelope: { ...clientCodec.envelope, idPrefix: 'rerank-' },
     decodeRequest: (body) => decodeRerank(body, version),
-    encodeTask: (result, request, seed) => encodeRanking(result, request, seed, version),
+    encodeTask: (result, request, seed) => bodyOf(encodeRanking(result, request, seed, version)),
     encodeError: encodeRerankError,
   }
+}
+
+function bodyOf(body: string | null): EncodedTask | null {
+  return body === null ? null : { body }
 }
 
 const moderationClient: ClientCodec = {
@@ -39,12 +68,20 @@ const moderationClient: ClientCodec = {
   envelope: { ...clientCodec.envelope, idPrefix: 'modr-' },
   peek: (body) => ({ model: moderationModelOf(body), stream: false }),
   decodeRequest: (body) => decodeModeration(body),
-  encodeTask: (result, _request, seed) => encodeVerdicts(result, seed),
+  encodeTask: (result, _request, seed) => bodyOf(encodeVerdicts(result, seed)),
+}
+
+const speechClient: ClientCodec = {
+  ...clientCodec,
+  peek: (body) => ({ model: modelOf(body), stream: readsEvents(body) }),
+  decodeRequest: (body) => decodeSpeech(body),
+  encodeTask: (result, request) => encodeSpeech(result, request),
+  newMediaWriter: newSpeechWriter,
 }
 
 const rerankV1 = rerankClient(1)
 
-/** The codecs of each format. Clients use `rerank`, `cohere-rerank` and `openai-moderations`. */
+/** The codecs of each format. Clients use `rerank`, `cohere-rerank` and those of OpenAI. */
 export const TASK_CODECS: Readonly<Record<TaskFormat, FormatCodecs>> = {
   rerank: { clientCodec: rerankV1, upstreamCodec: upstreamOf(jina) },
   'cohere-rerank': { clientCodec: rerankClient(2), upstreamCodec: upstreamOf(cohere) },
@@ -58,4 +95,7 @@ export const TASK_CODECS: Readonly<Record<TaskFormat, FormatCodecs>> = {
   'bedrock-rerank': { clientCodec: rerankV1, upstreamCodec: upstreamOf(bedrock) },
   'openai-moderations': { clientCodec: moderationClient, upstreamCodec: upstreamOf(openai) },
   'mistral-moderations': { clientCodec: moderationClient, upstreamCodec: upstreamOf(mistral) },
+  'openai-speech': { clientCodec: speechClient, upstreamCodec: upstreamOf(speech.openai) },
+  'mistral-speech': { clientCodec: speechClient, upstreamCodec: upstreamOf(speech.mistral) },
+  'gemini-speech': { clientCodec: speechClient, upstreamCodec: upstreamOf(geminiSpeech, geminiCodec) },
 }

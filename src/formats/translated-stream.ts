@@ -65,6 +65,8 @@ export interface Translation extends ReplyResult {
   write(chunk: Buffer): string | Buffer
   /** The upstream's connection ended. */
   end(): string | Buffer
+  /** The end of the body completes the reply, so that a lost connection fails it. */
+  readonly endsWithBody?: boolean
   /**
    * A large event is waiting, because it is processed in turns of the event loop of its own: `more` is called
    * once in each turn while this is true, and nothing else.

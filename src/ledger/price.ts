@@ -6,7 +6,16 @@ import { isFreeCall, type CallCounts } from '../formats/chat/hosted-tools.js'
 import type { LongContextPrice, ModelPrice, TierPrice } from '../formats/chat/model-facts.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import type { Task } from '../formats/chat/task.js'
-import { UNITS, type Unit, type UnitCounts, type Usage } from '../formats/chat/usage.js'
+import type { UnitCounts, Usage } from '../formats/chat/usage.js'
+import {
+  areUnitsFree,
+  COUNTED,
+  scaledUnits,
+  unitParts,
+  unitPricesOf,
+  unitsWithPrice,
+  type UnitPrices,
+} from './unit-prices.js'
 
 /** Femto-dollars (1e-15) of one token; null if the price is unknown. */
 type Rate = number | null
@@ -48,22 +57,13 @@ export interface Price {
   readonly calls: Readonly<Record<string, number>>
   /** Nano-dollars per call of any other tool that is not free; null if unknown. */
   readonly otherCall: number | null
-  /** Femto-dollars of each unit that is charged by number. */
-  readonly units: Readonly<Partial<Record<Unit, number>>>
+  readonly byUnit: UnitPrices
 }
-
-/** The price of each unit, among the prices of a model; others are not charged by number. */
-const UNIT_PRICES = { search: 'perSearch' } as const satisfies Readonly<
-  Partial<Record<Unit, keyof ModelPrice>>
->
-/** The units that each operation counts. */
-const UNITS_OF: Readonly<Record<Task['kind'], readonly Unit[]>> = { rerank: ['search'], moderations: [] }
 
 /** A US dollar per million tokens is 1e-6 dollars a token; in femto-dollars that is 1e9. */
 const FEMTO_PER_USD_PER_MILLION = 1e9
 const FEMTO_PER_NANO = 1_000_000
 const NANO_PER_USD = 1e9
-const FEMTO_PER_USD = 1e15
 const NO_CALLS: Price['calls'] = {}
 
 /** Prepares a price. */
@@ -75,8 +75,8 @@ export function priceOf(price: ModelPrice): Price {
     return [name, typeof tier === 'number' ? tier : tierRates(tier, { usual, ...long })]
   })
   const calls = price.calls === undefined ? NO_CALLS : nanoPrices(price.calls)
-  const units = unitRates(price)
-  return { tiers: Object.fromEntries(tiers), usual, ...long, calls, otherCall: null, units }
+  const byUnit = unitPricesOf(price)
+  return { tiers: Object.fromEntries(tiers), usual, ...long, calls, otherCall: null, byUnit }
 }
 
 function usualRates(price: TierPrice): Rates {
@@ -142,21 +142,11 @@ function inProportion(usual: Rates, input: Rate, output: Rate): Rates {
   }
 }
 
-function unitRates(price: ModelPrice): Price['units'] {
-  const rates: Partial<Record<Unit, number>> = {}
-  for (const unit of UNITS) {
-    const name = unit in UNIT_PRICES ? UNIT_PRICES[unit as keyof typeof UNIT_PRICES] : undefined
-    const usd = name === undefined ? undefined : price[name]
-    if (usd !== undefined) rates[unit] = Math.round(usd * FEMTO_PER_USD)
-  }
-  return rates
-}
-
 const ofTasks = new WeakMap<Price, Map<Task['kind'], Price>>()
 
 /**
- * The price for the request. A task has no output, and one that is charged by its units needs no rate of
- * tokens; a price that has neither is unknown.
+ * The price for the request. A ranking has no output, and a task that is charged by its units needs no rate
+ * of tokens; a price that has neither is unknown.
  */
 export function priceFor(price: Price | null, { task }: Pick<ChatRequest, 'task'>): Price | null {
   if (price === null || task === undefined) return price
@@ -164,40 +154,48 @@ export function priceFor(price: Price | null, { task }: Pick<ChatRequest, 'task'
   if (byKind === undefined) ofTasks.set(price, (byKind = new Map<Task['kind'], Price>()))
   let priced = byKind.get(task.kind)
   if (priced === undefined) {
-    const isByUnit = UNITS_OF[task.kind].some((unit) => price.units[unit] !== undefined)
-    const withoutOutput = (rates: Rates): Rates => ({
-      ...rates,
-      input: rates.input ?? (isByUnit ? 0 : null),
-      output: 0,
-      reasoning: 0,
-    })
-    const each = <Own extends TierRates>(own: Own): Own => ({
-      ...own,
-      usual: withoutOutput(own.usual),
-      long: own.long === null ? null : withoutOutput(own.long),
-    })
-    const tiers = Object.entries(price.tiers).map(([name, own]): [string, number | TierRates] => {
-      return [name, typeof own === 'number' ? own : each(own)]
-    })
-    priced = { ...each(price), tiers: Object.fromEntries(tiers) }
+    priced = pricedAs(price, task)
     byKind.set(task.kind, priced)
   }
   return priced
 }
 
-/** The units of the operation that the price charges. */
-export function chargedUnits(price: Price, { kind }: Task): readonly Unit[] {
-  return UNITS_OF[kind].filter((unit) => (price.units[unit] ?? 0) > 0)
+function pricedAs(price: Price, task: Task): Price {
+  const counted = COUNTED[task.kind]
+  const isByUnit = unitsWithPrice(price.byUnit, task).length > 0
+  const ratesOf = (rates: Rates): Rates => {
+    if (counted.isOutputFree === true) {
+      return { ...rates, input: rates.input ?? (isByUnit ? 0 : null), output: 0, reasoning: 0 }
+    }
+    const own = isByUnit ? mappedRates(rates, (rate) => rate ?? 0) : rates
+    const { input, output } = counted
+    const text = output === undefined ? own.output : (own.output ?? own[output])
+    return {
+      ...own,
+      input: input === undefined ? own.input : (own.input ?? own[input]),
+      output: text,
+      reasoning: own.reasoning ?? text,
+    }
+  }
+  const each = <Own extends TierRates>(own: Own): Own => ({
+    ...own,
+    usual: ratesOf(own.usual),
+    long: own.long === null ? null : ratesOf(own.long),
+  })
+  const tiers = Object.entries(price.tiers).map(([name, own]): [string, number | TierRates] => {
+    return [name, typeof own === 'number' ? own : each(own)]
+  })
+  return { ...each(price), tiers: Object.fromEntries(tiers) }
+}
+
+/** Whether the price charges any tokens. */
+export function chargesTokens({ usual, long }: Price): boolean {
+  return [usual, long ?? usual].some((rates) => RATE_NAMES.some((kind) => (rates[kind] ?? 0) > 0))
 }
 
 /** Whether the price charges prompt tokens. */
 export function chargesInput({ usual, long }: Price): boolean {
   return [usual, long ?? usual].some(({ input }) => input !== 0)
-}
-
-/** The parts of the cost that units have; units without a price cost nothing by themselves. */
-function unitParts({ units: rates }: Price, units: UnitCounts): (readonly [count: number, rate: Rate])[] {
-  return UNITS.map((unit) => [units[unit] ?? 0, rates[unit] ?? 0])
 }
 
 function nanoPrices(usd: Readonly<Record<string, number>>): Price['calls'] {
@@ -226,13 +224,12 @@ export function tierPrice(price: Price, tier: string | null): Price | null {
     else found = { ...found, ...own }
   }
   if (factor === 1) return found
-  const { usual, long, units } = found
-  const scaled = Object.entries(units).map(([unit, rate]) => [unit, Math.round(rate * factor)])
+  const { usual, long, byUnit } = found
   return {
     ...found,
     usual: scaledRates(usual, factor),
     long: long === null ? null : scaledRates(long, factor),
-    units: Object.fromEntries(scaled) as Price['units'],
+    byUnit: scaledUnits(byUnit, factor),
   }
 }
 
@@ -311,8 +308,8 @@ function areFree(...rates: readonly Rate[]): boolean {
 
 /** Whether all tokens are free. */
 export function isFree(price: Price): boolean {
-  const { usual, long, units } = price
-  if (!areFree(...Object.values(units))) return false
+  const { usual, long, byUnit } = price
+  if (!areUnitsFree(byUnit)) return false
   return isOutputFree(price) && [usual, long ?? usual].every(isInputFree)
 }
 
@@ -376,7 +373,7 @@ function tokensNanoUsd(price: Price, usage: Usage): number | null {
   const rates = longRates(price, input) ?? price.usual
   if (hasMedia(usage) || usage.units !== undefined) {
     const parts = partsWithMedia({ ...usage, input, output, reasoning }, rates)
-    return sumInNano([...parts, ...unitParts(price, usage.units ?? {})])
+    return sumInNano([...parts, ...unitParts(price.byUnit, usage)])
   }
   // Most sums are exact in floating point. Larger ones, and those with an unknown rate, are computed part by
   // part.
@@ -444,6 +441,7 @@ export interface MaxTokens {
   readonly output: number
   readonly media?: readonly MediaKind[]
   readonly units?: UnitCounts
+  readonly pictures?: string
 }
 
 /**
@@ -452,14 +450,14 @@ export interface MaxTokens {
  * possible. Null if the price of input or output is unknown. Kinds without a rate add nothing.
  */
 export function maxCostNanoUsd(price: Price, most: MaxTokens): number | null {
-  const { input, output, media = TEXT_ONLY, units = {} } = most
+  const { input, output, media = TEXT_ONLY } = most
   const long = longRates(price, input)
   const tiers = long === null ? [price.usual] : [price.usual, long]
   let maxCost = 0
   for (const rates of tiers) {
     if (rates.input === null || rates.output === null) return null
     const { inputRate, outputRate } = dearestRates(rates, media)
-    const cost = sumInNano([[input, inputRate], [output, outputRate], ...unitParts(price, units)])
+    const cost = sumInNano([[input, inputRate], [output, outputRate], ...unitParts(price.byUnit, most)])
     maxCost = Math.max(maxCost, cost ?? 0)
   }
   return maxCost
@@ -494,8 +492,12 @@ export function kindWithoutRate({ usual }: Price, kinds: readonly MediaKind[]): 
  * kind if that costs most.
  */
 export function dearestUsage(price: Price | null, most: MaxTokens): Usage {
-  const { input, output, media = TEXT_ONLY, units } = most
-  const usage: Usage = { input, output, ...(units !== undefined && { units }) }
+  const { input, output, media = TEXT_ONLY, units, pictures } = most
+  const usage: Usage = {
+    ...{ input, output },
+    ...(units !== undefined && { units }),
+    ...(pictures !== undefined && { pictures }),
+  }
   if (price === null) return usage
   const rates = longRates(price, input) ?? price.usual
   const { inputRate, outputRate } = dearestRates(rates, media)

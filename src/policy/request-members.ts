@@ -263,6 +263,10 @@ const MODERATIONS: Members = {
   ...all('harmless', 'model stream'),
   input: ['text', { type: 'harmless', text: 'text', image_url: 'media' }],
 }
+const SPEECH: Members = {
+  ...all('harmless', 'model stream stream_format response_format speed sample_rate voice'),
+  ...all('text', 'input instructions'),
+}
 
 /** The members of the bodies of a client's format. */
 export function membersOf(wire: WireFormat): Members {
@@ -278,6 +282,10 @@ export function membersOf(wire: WireFormat): Members {
     case 'openai-moderations':
     case 'mistral-moderations':
       return MODERATIONS
+    case 'openai-speech':
+    case 'mistral-speech':
+    case 'gemini-speech':
+      return SPEECH
     case 'rerank':
     case 'cohere-rerank':
     case 'cohere-v1-rerank':

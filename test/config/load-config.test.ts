@@ -148,7 +148,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
         discover: false,
         embeddingQuirks: PLAIN,
         completions: false,
-        operations: { rerank: 'none', moderations: 'openai' },
+        operations: { rerank: 'none', moderations: 'openai', speech: 'openai' },
         prices: {},
         vendorPrices: {},
         onDisconnect: null,

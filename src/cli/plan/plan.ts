@@ -280,13 +280,14 @@ const head = z.object({
     'embeddings',
     'rerank',
     'moderations',
+    'speech',
   ]),
   dialect,
   wire: z.union([
     dialect,
     z.enum([
       ...(['openai-completions', 'openai-embeddings', 'gemini-embeddings', 'gemini-embedding'] as const),
-      ...(['rerank', 'cohere-rerank', 'openai-moderations'] as const),
+      ...(['rerank', 'cohere-rerank', 'openai-moderations', 'openai-speech'] as const),
     ]),
   ]),
   model: text,

@@ -46,6 +46,11 @@ const rates = {
   output_image: rate('Reply tokens of pictures. Without it their cost is unknown.'),
 }
 
+/** A key of `per_image`. */
+const pictureKind = z.string().regex(/^(?:[a-z]{1,32}\/)?(?:\d{1,5}x\d{1,5}|\*)$/, {
+  error: 'must be QUALITY/SIZE, QUALITY/*, SIZE or *, as in high/1536x1024',
+})
+
 const longContext = z
   .strictObject({
     above_input_tokens: tokens.describe('The rates below apply to prompts with more tokens.'),
@@ -66,6 +71,25 @@ const priceSchema = z.strictObject({
     .optional()
     .describe(
       'US dollars per search of a ranking: one query with up to 100 documents, each of at most 500 tokens with the query. A request whose upstream does not count searches is charged the number that follows from its texts.',
+    ),
+  per_character: usd
+    .optional()
+    .describe('US dollars per character (Unicode code point) of a text that is spoken.'),
+  per_second_audio: usd.optional().describe('US dollars per second of sound that is heard.'),
+  min_audio_seconds: z
+    .number()
+    .min(0)
+    .max(3600)
+    .optional()
+    .describe('Seconds of sound that each request is charged at least; default 0.'),
+  per_page: usd.optional().describe('US dollars per page of a document that is read.'),
+  per_image: z
+    .union([usd, z.record(pictureKind, usd)], {
+      error: 'must be a number, or a map such as { "high/1536x1024": 0.25, "high/*": 0.3, "*": 0.3 }',
+    })
+    .optional()
+    .describe(
+      'US dollars per picture that is made: a number, or a map by quality and size, `{ "1024x1024": 0.04, "high/1536x1024": 0.25, "high/*": 0.3, "*": 0.3 }`. The most specific entry counts: `QUALITY/SIZE`, `QUALITY/*`, `SIZE`, `*`; quality and size are those of the reply, else of the request.',
     ),
   service_tiers: z
     .record(
@@ -288,6 +312,11 @@ function onePrice(values: z.output<typeof priceSchema>): ModelPrice {
         tiers.map(([name, tier]) => [name, typeof tier === 'number' ? tier : rateFacts(tier)]),
       ),
     perSearch: values.per_search,
+    perCharacter: values.per_character,
+    perSecondAudio: values.per_second_audio,
+    minAudioSeconds: values.min_audio_seconds,
+    perPage: values.per_page,
+    perImage: values.per_image,
     calls: values.calls && callPrices(values.calls),
   })
 }

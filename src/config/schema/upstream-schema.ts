@@ -96,6 +96,10 @@ const operations = z
       .enum([...TASK_FORMS.moderations, 'none'])
       .exactOptional()
       .describe('Moderation of texts and pictures.'),
+    speech: z
+      .enum([...TASK_FORMS.speech, 'none'])
+      .exactOptional()
+      .describe('Speech from text.'),
   })
   .describe(
     'The form in which the upstream serves an operation beside chat and embeddings, or `none`: it does not serve it, and requests go to other targets of the route. Default: that of the preset, the platform or the dialect ([table](../how-to/rerank-and-moderate.md#which-upstream-serves-what)).',

@@ -30,6 +30,15 @@ export interface ModelPrice {
   outputImage?: number
   /** USD per search unit of a ranking. */
   perSearch?: number
+  /** USD per character of the text that is spoken. */
+  perCharacter?: number
+  /** USD per second of sound that is heard, and the seconds that are charged at least. */
+  perSecondAudio?: number
+  minAudioSeconds?: number
+  /** USD per page of a document that is read. */
+  perPage?: number
+  /** USD per picture that is made: of any, or by `QUALITY/SIZE`, `QUALITY/*`, `SIZE` and `*`. */
+  perImage?: number | Readonly<Record<string, number>>
   /** Rates of service tiers, or multiples of these rates, by the tier's name in replies. */
   serviceTiers?: Readonly<Record<string, number | TierPrice>>
   /** USD per call of a tool that the provider runs, by the name in `allow_tools`. */

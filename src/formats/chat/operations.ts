@@ -4,15 +4,14 @@
  */
 
 /** Operations whose upstream form is a setting of the upstream, not its dialect. */
-const TASKS = ['rerank', 'moderations'] as const
-export type TaskName = (typeof TASKS)[number]
+export type TaskName = 'rerank' | 'moderations' | 'speech'
 
 /** What the path and method of a request stand for. */
 export type Operation =
   'chat' | 'completions' | 'embeddings' | 'count' | 'models' | 'stored' | 'stored-input' | TaskName
 
 /** Kinds of requests that `cache.methods` names. */
-export const CACHE_METHODS = ['chat', 'embeddings', ...TASKS] as const
+export const CACHE_METHODS = ['chat', 'embeddings', 'rerank', 'moderations'] as const
 type CacheMethod = (typeof CACHE_METHODS)[number]
 
 interface OperationRow {
@@ -24,6 +23,8 @@ interface OperationRow {
   readonly spanName: string | null
   /** The noun in messages: `No upstream … serves rerank`. */
   readonly title: string
+  /** Replies that cost so much that no second copy of a request runs beside it: no hedges. */
+  readonly isCostly?: true
 }
 
 /** All operations. */
@@ -33,6 +34,7 @@ export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
   embeddings: { isRecorded: true, cacheMethod: 'embeddings', spanName: 'embeddings', title: 'embeddings' },
   rerank: { isRecorded: true, cacheMethod: 'rerank', spanName: 'rerank', title: 'rerank' },
   moderations: { isRecorded: true, cacheMethod: 'moderations', spanName: 'moderation', title: 'moderations' },
+  speech: { isRecorded: true, cacheMethod: null, spanName: 'speech', title: 'speech', isCostly: true },
   count: { isRecorded: true, cacheMethod: null, spanName: null, title: 'token counting' },
   models: { isRecorded: false, cacheMethod: null, spanName: null, title: 'models' },
   stored: { isRecorded: false, cacheMethod: null, spanName: null, title: 'stored responses' },
@@ -46,6 +48,7 @@ export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
 export const TASK_FORMS = {
   rerank: ['cohere', 'cohere-v1', 'jina', 'voyage', 'vllm', 'tei', 'sglang', 'deepinfra', 'bedrock'],
   moderations: ['openai', 'mistral'],
+  speech: ['openai', 'mistral', 'gemini'],
 } as const satisfies Readonly<Record<TaskName, readonly string[]>>
 
 /** The form of each task at one upstream; `none`: it does not serve the task. */
@@ -54,7 +57,11 @@ export type TaskForms = {
 }
 
 /** An upstream that serves no task. */
-export const NO_TASKS: TaskForms = { rerank: 'none', moderations: 'none' }
+export const NO_TASKS: TaskForms = { rerank: 'none', moderations: 'none', speech: 'none' }
+
+/** Pictures and sound in OpenAI's formats. */
+export const OPENAI_MEDIA = { speech: 'openai' } as const satisfies Partial<TaskForms>
+const GEMINI_MEDIA = { speech: 'gemini' } as const satisfies Partial<TaskForms>
 
 /** The settings of an upstream that decide about its forms. */
 interface ServedBy {
@@ -64,8 +71,10 @@ interface ServedBy {
 
 /** The forms of an upstream whose preset has none and whose file sets none. */
 export function usualForms({ dialect, platform }: ServedBy): TaskForms {
-  if (platform === 'azure') return dialect.startsWith('openai') ? { ...NO_TASKS, rerank: 'cohere' } : NO_TASKS
+  const isOpenAi = dialect.startsWith('openai')
+  if (platform === 'azure') return isOpenAi ? { ...NO_TASKS, ...OPENAI_MEDIA, rerank: 'cohere' } : NO_TASKS
   if (platform === 'bedrock') return dialect === 'converse' ? { ...NO_TASKS, rerank: 'bedrock' } : NO_TASKS
-  if (platform !== null || !dialect.startsWith('openai')) return NO_TASKS
-  return { ...NO_TASKS, moderations: 'openai' }
+  if (dialect === 'gemini') return { ...NO_TASKS, ...GEMINI_MEDIA }
+  if (platform !== null || !isOpenAi) return NO_TASKS
+  return { ...NO_TASKS, ...OPENAI_MEDIA, moderations: 'openai' }
 }

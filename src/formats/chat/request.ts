@@ -223,6 +223,11 @@ export function isChat({ embedding, task }: Pick<ChatRequest, 'embedding' | 'tas
   return embedding === undefined && task === undefined
 }
 
+/** Whether the reply is pictures, sound or a transcript, whose tokens do not follow from the request. */
+export function isMedia({ task }: Pick<ChatRequest, 'task'>): boolean {
+  return task !== undefined && task.kind !== 'rerank' && task.kind !== 'moderations'
+}
+
 /** Members that a request gets if the client left them out. */
 export interface RequestDefaults extends Readonly<
   Partial<
@@ -246,7 +251,7 @@ export interface RequestDefaults extends Readonly<
 
 /** The request with the defaults for what the client left out; the request itself if there is nothing. */
 export function withDefaults(request: ChatRequest, defaults: RequestDefaults | null): ChatRequest {
-  if (defaults === null || request.embedding !== undefined) return request
+  if (defaults === null || !isChat(request)) return request
   const { stop, ...others } = defaults
   return { ...others, ...(stop === undefined ? {} : { stop: [...stop] }), ...request }
 }

@@ -43,7 +43,22 @@ export interface ModerateTask {
   readonly isSingle: boolean
 }
 
-export type Task = RankTask | ModerateTask
+/** Formats of sound, by OpenAI's names and those of its vendors. */
+export const SOUND_FORMATS = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm', 'ogg', 'mulaw', 'alaw'] as const
+export type SoundFormat = (typeof SOUND_FORMATS)[number]
+
+/** Speaks a text. */
+export interface SpeakTask {
+  readonly kind: 'speech'
+  readonly input: string
+  /** The name of a voice, or the id of one of the account. */
+  readonly voice: { readonly name: string } | { readonly id: string }
+  readonly instructions?: string
+  readonly format: SoundFormat
+  readonly speed?: number
+}
+
+export type Task = RankTask | ModerateTask | SpeakTask
 
 /** A document's place in the result, best first. */
 export interface Rank {
@@ -71,28 +86,51 @@ export type TaskResult = ResultFacts &
   (
     | { readonly kind: 'rerank'; readonly ranks: readonly Rank[] }
     | { readonly kind: 'moderations'; readonly verdicts: readonly Verdict[] }
+    /** Whole sound; streams do not pass here. */
+    | { readonly kind: 'speech'; readonly sound: Buffer; readonly format: SoundFormat }
   )
 
 /** The texts of the task in order, which are also the parts of its message. */
 export function textsOfTask(task: Task): string[] {
-  if (task.kind === 'rerank') return [task.query, ...task.documents.map(({ text }) => text)]
-  return task.inputs.flatMap((parts) => parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])))
+  switch (task.kind) {
+    case 'rerank':
+      return [task.query, ...task.documents.map(({ text }) => text)]
+    case 'moderations':
+      return task.inputs.flatMap((parts) =>
+        parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])),
+      )
+    case 'speech':
+      return task.instructions === undefined ? [task.input] : [task.input, task.instructions]
+    default:
+      return task satisfies never
+  }
 }
 
 /** The task with other texts, in the same order. */
 export function withTaskTexts(task: Task, texts: readonly string[]): Task {
   let next = 0
   const take = (before: string): string => texts[next++] ?? before
-  if (task.kind === 'rerank') {
-    const query = take(task.query)
-    const documents = task.documents.map((document): RankedDocument => {
-      const text = take(document.text)
-      return text === document.text ? document : { text, source: text }
-    })
-    return { ...task, query, documents }
+  switch (task.kind) {
+    case 'rerank': {
+      const query = take(task.query)
+      const documents = task.documents.map((document): RankedDocument => {
+        const text = take(document.text)
+        return text === document.text ? document : { text, source: text }
+      })
+      return { ...task, query, documents }
+    }
+    case 'moderations': {
+      const inputs = task.inputs.map((parts) =>
+        parts.map((part) => (part.type === 'text' ? { ...part, text: take(part.text) } : part)),
+      )
+      return { ...task, inputs }
+    }
+    case 'speech': {
+      const input = take(task.input)
+      const { instructions } = task
+      return { ...task, input, ...(instructions !== undefined && { instructions: take(instructions) }) }
+    }
+    default:
+      return task satisfies never
   }
-  const inputs = task.inputs.map((parts) =>
-    parts.map((part) => (part.type === 'text' ? { ...part, text: take(part.text) } : part)),
-  )
-  return { ...task, inputs }
 }

@@ -35,12 +35,14 @@ export interface Usage {
   calls?: CallCounts
   /** Counts of other units than tokens and calls; absent: none was counted. */
   units?: UnitCounts
+  /** Quality and size of the pictures of a reply, `high/1536x1024`; what is not known is empty. */
+  pictures?: string
   /** Tokens of other models that tools of the provider used; the counts above leave them out. */
   elsewhere?: readonly UsageElsewhere[]
 }
 
 /** Units that are not tokens, by their names in ledger entries and metrics. */
-export const UNITS = ['document', 'search'] as const
+export const UNITS = ['audio_second', 'character', 'document', 'image', 'page', 'search'] as const
 export type Unit = (typeof UNITS)[number]
 export type UnitCounts = Readonly<Partial<Record<Unit, number>>>
 
@@ -54,7 +56,7 @@ export interface UsageElsewhere {
 }
 
 /** A count of tokens. */
-export type TokenKind = Exclude<keyof Usage, 'calls' | 'units' | 'elsewhere'>
+export type TokenKind = Exclude<keyof Usage, 'calls' | 'units' | 'pictures' | 'elsewhere'>
 
 /** Later counts replace earlier ones field by field, because usage within one reply is cumulative. */
 export function mergeUsage(earlier: Usage, later: Usage): Usage {

@@ -40,6 +40,7 @@ import {
   isEventStream,
   isKnownType,
   isSniffed,
+  isSound,
   withoutBom,
   OTHER_TYPE,
   requestIdIn,
@@ -86,6 +87,8 @@ export type StartedReply =
       readonly bytes: number
       /** It is all of a stream. */
       readonly stream: boolean
+      /** The content type of a body that is neither JSON nor events. */
+      readonly type?: string
     }
   | { readonly kind: 'stream'; readonly stream: ReplyTransform }
 
@@ -209,6 +212,10 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     // A continued reply keeps its form: whole, or a stream.
     const wrong = unreadable(headers)
     if (wrong !== null) return this.fail(wrong)
+    if (isSound(this.prepared.call, headers)) {
+      this.guard(() => this.openStream())
+      return
+    }
     if (isSniffed(headers)) this.firstBytes = Buffer.alloc(0)
     this.open(isEventStream(headers))
   }
@@ -302,6 +309,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     const { phase } = this
     if (phase === 'connecting' || phase === 'waiting' || phase === 'whole') {
       this.fail(transportError(cause, PROGRESS[phase]), cause)
+    } else if (this.stream?.translation.endsWithBody === true) {
+      this.fail(transportError(cause, PROGRESS.whole), cause)
     } else this.bodyEnded()
   }
 
@@ -396,7 +405,9 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   private openStream(): void {
     const { prepared, target } = this
     const { exchange } = this.request
-    const stream = this.stream ?? openReplyStream(prepared, target, { exchange, owner: this })
+    const stream =
+      this.stream ??
+      openReplyStream(prepared, target, { exchange, owner: this, headers: this.collected.headers })
     this.stream = stream
     this.result.isStreamed = true
     this.result.replyResult = stream.translation
@@ -492,7 +503,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     if (error !== null) return loop.failed(this, gatewayError(this.named(error)))
     const { request, endpoint } = this.prepared.call
     const stream = request.stream && endpoint.array !== true
-    loop.begun(this, { kind: 'whole', body: read.body, bytes: read.bytes, stream })
+    const { body, bytes, type } = read
+    loop.begun(this, { kind: 'whole', body, bytes, stream, ...(typeof type === 'string' && { type }) })
   }
 
   /** The exchange was cancelled. If the client left, the rest of the reply may be read for its usage. */

@@ -8,7 +8,9 @@ import type { WireError } from '../../errors.js'
 import { isObject, type JsonObject } from '../../base/json.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import { reportsOutput } from '../../formats/chat/usage.js'
+import type { MediaWriter } from '../../formats/chat/media-event.js'
 import type { Seed } from '../../formats/dialect.js'
+import { MediaStream } from '../../formats/media-stream.js'
 import { AWS_EVENT_STREAM } from '../../formats/wire/aws/event-stream.js'
 import { parseLatin1 } from '../../formats/wire/frames/frame-shapes.js'
 import { parseArray, parseReply } from '../../formats/wire/json/parse-body.js'
@@ -55,10 +57,24 @@ export function roomFor(isReply: boolean): number {
 export function openReplyStream(
   prepared: PreparedRequest,
   target: Target,
-  { exchange, owner }: { readonly exchange: RequestContext; readonly owner: ReplyOwner },
+  {
+    exchange,
+    owner,
+    headers,
+  }: {
+    readonly exchange: RequestContext
+    readonly owner: ReplyOwner
+    readonly headers: IncomingHttpHeaders
+  },
 ): ReplyTransform {
   const { call } = prepared
   const { upstreamCodec } = target
+  const media = openMediaStream(call, target, headers)
+  if (media !== null) {
+    const { type } = media.writer
+    const form = { ...EVENT_STREAM, type, ...(media.writer.isBytes && { heartbeat: '' }) }
+    return new ReplyTransform(media.stream, owner, form)
+  }
   if (upstreamCodec.newWatcher !== null && passes(call, target)) {
     const { includeUsage } = call.request
     const keep = keeper(call, target)
@@ -79,6 +95,27 @@ export function openReplyStream(
   // The spread comes last: with a spread first, V8 gives every object a hidden class of its own.
   const translation = new TranslatedStream({ guard, ...options })
   return captured(new ReplyTransform(translation, owner, formOf(call)), call)
+}
+
+/** A stream of pictures, sound or a transcript, and how the client gets it; null for other replies. */
+function openMediaStream(
+  { clientCodec, request }: Call,
+  { upstreamCodec }: Target,
+  headers: IncomingHttpHeaders,
+): { readonly stream: MediaStream; readonly writer: MediaWriter } | null {
+  const { newMediaReader } = upstreamCodec
+  const writer = clientCodec.newMediaWriter?.(request)
+  if (newMediaReader === undefined || writer === undefined) return null
+  const reader = isEventStream(headers) ? newMediaReader(request) : null
+  return { stream: new MediaStream({ reader, writer }), writer }
+}
+
+/** Self-hosted servers may send no type, or one of any bytes. */
+const SOUND_TYPE = /^(?:audio\/|application\/octet-stream|binary\/|$)/
+
+/** Whether the reply is the bytes of sound, which are passed as they arrive. */
+export function isSound({ request }: Call, headers: IncomingHttpHeaders): boolean {
+  return request.task?.kind === 'speech' && SOUND_TYPE.test(typeOf(headers))
 }
 
 /** The stream with the log that was opened for it. */
@@ -111,6 +148,8 @@ export type ReadReply =
       readonly body: string | Buffer
       /** Size of the body, in UTF-8 if it is text. */
       readonly bytes: number
+      /** The content type if it is not that of the request; null: events. */
+      readonly type?: string | null
       /** Its `error` is the reason if there is no body. */
       readonly replyResult: ReplyResult
     }
@@ -328,6 +367,8 @@ function newWhole(translation: TranslationOptions, judge: Call['guard']): WholeR
  */
 export function streamsOn(call: Call, target: Target, isEvents: boolean): boolean {
   const { request } = call
+  // The bytes of sound may arrive as events.
+  if (request.task?.kind === 'speech') return isEvents
   if (!request.stream || !isEvents) return false
   return target.upstreamCodec.wholeOnly?.(request) !== true || passes(call, target)
 }

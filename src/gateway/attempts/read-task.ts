@@ -1,10 +1,10 @@
-/** Reads the reply to a task: a ranking of documents, or the verdicts on texts. */
+/** Reads the whole reply to a task: a ranking of documents, verdicts on texts, or sound. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../errors.js'
 import { isObject, type JsonValue } from '../../base/json.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import type { TaskResult } from '../../formats/chat/task.js'
-import type { Seed } from '../../formats/dialect.js'
+import type { EncodedTask, Seed } from '../../formats/dialect.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import { parseArray, parseReply } from '../../formats/wire/json/parse-body.js'
 import { parsedSteps } from '../../formats/wire/json/parse-scanned.js'
@@ -25,6 +25,8 @@ interface TaskAnswer {
   readonly kind: 'answer'
   readonly body: string | Buffer
   readonly bytes: number
+  /** The content type if it is not JSON; null: events. */
+  readonly type?: string | null
   /** Its `error` is the reason if there is no body. */
   readonly replyResult: ReplyResult
 }
@@ -65,9 +67,9 @@ export function* taskSteps(
   if (!isResult(read)) return failed(read)
   yield
   call.capture?.open().takeTask(read, bytes.length)
-  if (target.wire === call.wire && isInOrder(body, read)) return answer(bytes, bytes.length, read)
+  if (target.wire === call.wire && isInOrder(body, read)) return answer({ body: bytes }, read)
   const encoded = call.clientCodec.encodeTask?.(read, call.request, seed) ?? null
-  return encoded === null ? failed(MALFORMED) : answer(encoded, Buffer.byteLength(encoded), read)
+  return encoded === null ? failed(MALFORMED) : answer(encoded, read)
 }
 
 function isResult(read: TaskResult | WireError): read is TaskResult {
@@ -91,7 +93,8 @@ function* parsedLarge(bytes: Buffer, scan: ReplyScan): Steps<JsonValue> {
 
 /** Whether the upstream's list has the results that the client gets, in their order. */
 function isInOrder(body: JsonValue, result: TaskResult): boolean {
-  if (result.kind !== 'rerank') return true
+  if (result.kind === 'moderations') return true
+  if (result.kind !== 'rerank') return false
   const list = isObject(body) ? body['results'] : null
   return (
     Array.isArray(list) &&
@@ -100,8 +103,9 @@ function isInOrder(body: JsonValue, result: TaskResult): boolean {
   )
 }
 
-function answer(body: string | Buffer, bytes: number, { usage, model }: TaskResult): TaskAnswer {
-  return { kind: 'answer', body, bytes, replyResult: resultOf(null, { usage, model }) }
+function answer(encoded: EncodedTask, { usage, model }: TaskResult): TaskAnswer {
+  const bytes = Buffer.byteLength(encoded.body)
+  return { kind: 'answer', ...encoded, bytes, replyResult: resultOf(null, { usage, model }) }
 }
 
 function failed(error: WireError): TaskAnswer {

@@ -433,7 +433,7 @@ function encodeStored(keyed: KeyedRequest, stored: StoredReply): StartedReply | 
   if (other !== null) {
     const body =
       (vectors === null ? null : clientCodec.encodeVectors?.(vectors, request, seed)) ??
-      (task === null ? null : clientCodec.encodeTask?.(task, request, seed)) ??
+      (task === null ? null : clientCodec.encodeTask?.(task, request, seed)?.body) ??
       null
     if (body === null) return null
     use.replyResult = completeResult(other)
@@ -477,7 +477,7 @@ function savedBy({ x, call }: KeyedRequest, stored: StoredReply): number | null 
     const { family } = x.generation.facts(model)
     const tokens = (): number => maxInputTokens(promptSizeOf(request), family)
     const of = { reported: usage, task: request.task, price: served, inputTokens: tokens }
-    usage = completedUsage(of).usage
+    usage = completedUsage(of)?.usage ?? usage
   }
   return costNanoUsd(served, vectors === null ? usage : { ...usage, output: 0 })
 }

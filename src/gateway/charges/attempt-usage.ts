@@ -96,12 +96,14 @@ function usedByTask(
   const { prices } = generation.pricesAt(startedMs)
   const price = priceFor(prices.find(name, candidate.model, replyResult?.model ?? null), call.request)
   const { family } = generation.facts(candidate.model)
-  const { usage, isEstimated } = completedUsage({
+  const completed = completedUsage({
     reported,
     task,
     price,
     inputTokens: () => maxInputTokens(promptSizeOf(call.request), family),
   })
+  if (completed === null) return assumed(attempt, reported, billed)
+  const { usage, isEstimated } = completed
   return used(attempt, { usage, source: isEstimated ? 'estimated' : 'reported' }, billed)
 }
 

@@ -5,7 +5,7 @@
 import type { CallCounts } from '../../formats/chat/hosted-tools.js'
 import { objectOf } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
-import { isChat, type ChatRequest } from '../../formats/chat/request.js'
+import { isChat, isMedia, type ChatRequest } from '../../formats/chat/request.js'
 import type { UnitCounts, Usage } from '../../formats/chat/usage.js'
 import { promptSizeOf, inputTokens, maxInputTokens } from '../../ledger/estimate-tokens.js'
 import {
@@ -65,8 +65,9 @@ export interface CostEstimate {
   readonly unknownCall: string | null
   /** Kinds of tokens beside text that the request and its reply may have. */
   readonly media: readonly MediaKind[]
-  /** Units of tasks; absent for chats and embeddings. */
+  /** Units of tasks, and the pictures that they make; absent for chats and embeddings. */
   readonly units?: UnitCounts
+  readonly pictures?: string
   /** A kind of the request that has no price; null if there is none. */
   readonly unknownKind: MediaKind | null
   /**
@@ -166,8 +167,9 @@ export interface RequestUse {
   readonly kinds: RequestKinds
   /** Other models that tools of each request call; absent: none. */
   readonly models?: readonly ToolModel[]
-  /** Units of tasks; absent for chats and embeddings. */
+  /** Units of tasks, and the pictures that they make; absent for chats and embeddings. */
   readonly units?: UnitCounts
+  readonly pictures?: string
 }
 
 /** The use of a request for a model with these facts. */
@@ -199,7 +201,7 @@ export function useOf(
     calls: countsOf(calls, choices),
     kinds,
     ...(models.length > 0 && { models }),
-    ...(request.task !== undefined && { units: unitsOf(request.task) }),
+    ...(request.task !== undefined && unitsOf(request.task)),
   }
 }
 
@@ -239,7 +241,10 @@ function estimateOwnUse(use: RequestUse, facts: ModelFacts, budgetPrice: BudgetP
   const media = kinds.certain.length + possible.length === 0 ? TEXT_ONLY : [...kinds.certain, ...possible]
   const unknownKind = price === null ? null : kindWithoutRate(price, kinds.certain)
   const hasCost = !isUnbounded || (price !== null && isFree(price))
-  const units = use.units === undefined ? {} : { units: use.units }
+  const units =
+    use.units === undefined
+      ? {}
+      : { units: use.units, ...(use.pictures !== undefined && { pictures: use.pictures }) }
   const tokensNanoUsd = hasCost ? maxNanoUsd(price, { input, output: longestOutput, media, ...units }) : null
   return {
     input,
@@ -266,8 +271,13 @@ function estimateOwnUse(use: RequestUse, facts: ModelFacts, budgetPrice: BudgetP
 }
 
 /** The maximum use of a request with this estimate; its cost is the estimated one. */
-export function maxUsage({ price, input, longestOutput, calls, media, units }: CostEstimate): Usage {
-  const most = { input, output: longestOutput ?? 0, media, ...(units !== undefined && { units }) }
+export function maxUsage(estimate: CostEstimate): Usage {
+  const { price, input, longestOutput, calls, media, units, pictures } = estimate
+  const most = {
+    ...{ input, output: longestOutput ?? 0, media },
+    ...(units !== undefined && { units }),
+    ...(pictures !== undefined && { pictures }),
+  }
   const usage: Usage = longestOutput === null ? { input } : dearestUsage(price, most)
   return calls === NO_COUNTS ? usage : { ...usage, calls }
 }
@@ -320,7 +330,7 @@ function maxNanoUsd(price: Price | null, { output, ...others }: LongestUse): num
  * Studio, "Deep thinking").
  */
 function maxOutputPerChoice(request: ChatRequest): number | undefined {
-  if (!isChat(request)) return 0
+  if (!isChat(request)) return isMedia(request) ? undefined : 0
   const { maxOutputTokens, rest } = request
   if (maxOutputTokens === undefined) return undefined
   return Math.max(maxOutputTokens, MIN_OUTPUT_TOKENS) + thinkingTokens(rest)

@@ -5,6 +5,7 @@
 import { arrayOf } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest, MediaSource, UserPart } from '../../formats/chat/request.js'
+import type { Task } from '../../formats/chat/task.js'
 import { TEXT_ONLY, type MediaKind } from '../../ledger/price.js'
 
 /** Kinds of tokens of one request. */
@@ -30,6 +31,7 @@ interface SentRequest {
 
 /** The kinds of a request at an upstream. */
 export function kindsOf({ request, facts, hasUnseen, isPassedOn }: SentRequest): RequestKinds {
+  if (request.task !== undefined) return kindsOfTask(request.task)
   const certain = new Set<MediaKind>()
   for (const { role, parts } of request.messages) {
     for (const part of parts) {
@@ -62,6 +64,18 @@ export function possibleAt(kinds: readonly MediaKind[], facts: ModelFacts): read
   return kinds.filter((kind) =>
     REPLY_KINDS.includes(kind) ? facts.family !== 'openai' : facts.audioInput !== false,
   )
+}
+
+function kindsOfTask(task: Task): RequestKinds {
+  switch (task.kind) {
+    case 'rerank':
+    case 'moderations':
+      return TEXT_KINDS
+    case 'speech':
+      return { certain: ['outputAudio'], possible: TEXT_ONLY }
+    default:
+      return task satisfies never
+  }
 }
 
 function addKinds(kinds: Set<MediaKind>, part: UserPart | { readonly type: 'thinking' }): void {

@@ -389,9 +389,10 @@ function warnUnpriced(
  * request.
  */
 function affordableOutput(
-  { estimates }: LimitCheck,
+  { estimates, call }: LimitCheck,
   { limitDemands, decision }: CheckedLimits,
 ): number | null {
+  if (!isChat(call.request)) return null
   const { closed, limitStates } = decision
   const estimate = mostExpensiveOf(estimates)
   if (!estimate.isOpen || closed) return null

@@ -85,7 +85,8 @@ export function choose(call: Call, identity: Identity, generation: Generation, c
     candidates.push({ target, model, defaults, isFallback, latency, canary })
   }
   if (!isNonEmpty(candidates)) throw notServed(call, [...without])
-  const { retry, hedge } = config
+  const { retry } = config
+  const hedge = OPERATIONS[call.endpoint.operation].isCostly === true ? null : config.hedge
   const hedges = hedge === null ? null : states.hedgesOf(config)
   return {
     candidates,

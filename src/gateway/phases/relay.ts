@@ -47,7 +47,7 @@ export function relay(x: Exchange, reply: StartedReply, options: RelayOptions): 
   x.cancellation.check()
   if (reply.kind === 'stream') return new StreamRelay(x, reply.stream, options)
   const { res } = x
-  const type = ['content-type', reply.stream ? EVENT_STREAM.type : JSON_TYPE]
+  const type = ['content-type', reply.type ?? (reply.stream ? EVENT_STREAM.type : JSON_TYPE)]
   const headers = [...type, ...options.headers, ...(reply.stream ? streamHeaders(res) : [])]
   sendReply(res, { status: 200, headers, body: reply.body })
   return sent(
@@ -144,7 +144,8 @@ class StreamRelay implements Timed, Delivery {
     if (this.last !== null) this.writeLast()
     if (this.stalledMs === null && nowMs - this.wroteMs > HEARTBEAT_MS) {
       this.wroteMs = nowMs
-      this.res.write(this.stream.form.heartbeat ?? this.clientCodec.envelope.heartbeat)
+      const heartbeat = this.stream.form.heartbeat ?? this.clientCodec.envelope.heartbeat
+      if (heartbeat !== '') this.res.write(heartbeat)
     }
   }
 
@@ -212,6 +213,7 @@ class StreamRelay implements Timed, Delivery {
     x.endedWithError = true
     const shown = withoutSecrets(error)
     const frame = translation.errorFrame(shown) ?? this.clientCodec.encodeStreamError(shown, x.id)
+    // Sound has no error event: only the missing end tells the client.
     truncateReply(res, stream.form.events(frame))
   }
 

@@ -48,5 +48,6 @@ export type ClientFormatLabel =
   | 'embeddings'
   | 'rerank'
   | 'moderations'
+  | 'speech'
   | 'native'
   | 'none'

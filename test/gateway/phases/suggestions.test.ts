@@ -42,7 +42,7 @@ void t.test("vendors' endpoints that are not translated name native access", asy
     ['POST', '/v1/images/generations'],
     ['POST', '/v1/files'],
     ['GET', '/v1/files/file-1/content'],
-    ['POST', '/v1/audio/speech'],
+    ['POST', '/v1/audio/voices'],
     ['POST', '/v1/batches'],
     ['POST', '/v1/fine_tuning/jobs'],
     ['GET', '/v1/realtime'],

@@ -134,6 +134,7 @@ export const FORMAT_NAMES: Readonly<Record<string, string>> = {
   embeddings: 'Embeddings',
   rerank: 'Rerank',
   moderations: 'Moderations',
+  speech: 'Speech',
   native: 'Native access',
 }
 

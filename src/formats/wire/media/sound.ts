@@ -1,0 +1,72 @@
+/** Requests for speech, and sound: its content types, and WAV's header for samples without one. */
+import type { ChatRequest } from '../../chat/request.js'
+import type { SoundFormat, SpeakTask } from '../../chat/task.js'
+import { refused } from '../json/check-fields.js'
+
+/** The task of the request. Throws if the request speaks nothing. */
+export function speakTaskOf({ task }: ChatRequest): SpeakTask {
+  if (task?.kind !== 'speech') throw new Error('the request speaks nothing')
+  return task
+}
+
+/** Receives the paths of fields that the target format cannot express. */
+interface Losses {
+  drop(path: string, why: 'no-equivalent'): void
+}
+
+/** Reports the options that only OpenAI's speech has. */
+export function dropSpeechOptions(request: ChatRequest, losses: Losses): void {
+  const { instructions, speed } = speakTaskOf(request)
+  if (instructions !== undefined) losses.drop('instructions', 'no-equivalent')
+  if (speed !== undefined && speed !== 1) losses.drop('speed', 'no-equivalent')
+  for (const key of Object.keys(request.rest)) losses.drop(key, 'no-equivalent')
+}
+
+/** Throws `untranslatable` if the vendor does not make the format. */
+export function checkSoundFormat(format: SoundFormat, formats: readonly SoundFormat[], vendor: string): void {
+  if (formats.includes(format)) return
+  throw refused('response_format', `${vendor} does not make ${format}. Use ${formats.join(', ')}.`)
+}
+
+/** The content type of each format, as OpenAI names it. */
+export const SOUND_TYPES: Readonly<Record<SoundFormat, string>> = {
+  mp3: 'audio/mpeg',
+  opus: 'audio/ogg',
+  aac: 'audio/aac',
+  flac: 'audio/flac',
+  wav: 'audio/wav',
+  pcm: 'audio/pcm',
+  ogg: 'audio/ogg',
+  mulaw: 'audio/basic',
+  alaw: 'audio/alaw',
+}
+
+/** Samples of 16 bits of one channel, little-endian. */
+const SAMPLE_BYTES = 2
+const HEADER_BYTES = 44
+
+/** The length of data that is not known yet. */
+const OPEN_LENGTH = 0xffff_ffff
+
+/** The samples as a WAV file (Microsoft, "Multimedia Programming Interface": RIFF, `fmt `, `data`). */
+export function wavOf(samples: Buffer, sampleRate: number): Buffer {
+  return Buffer.concat([wavHeader(sampleRate, samples.length), samples])
+}
+
+/** The header of a WAV file; `null`: more samples follow. */
+export function wavHeader(sampleRate: number, bytes: number | null): Buffer {
+  const header = Buffer.alloc(HEADER_BYTES)
+  header.write('RIFF', 0, 'latin1')
+  header.writeUInt32LE(bytes === null ? OPEN_LENGTH : HEADER_BYTES - 8 + bytes, 4)
+  header.write('WAVEfmt ', 8, 'latin1')
+  header.writeUInt32LE(16, 16)
+  header.writeUInt16LE(1, 20)
+  header.writeUInt16LE(1, 22)
+  header.writeUInt32LE(sampleRate, 24)
+  header.writeUInt32LE(sampleRate * SAMPLE_BYTES, 28)
+  header.writeUInt16LE(SAMPLE_BYTES, 32)
+  header.writeUInt16LE(SAMPLE_BYTES * 8, 34)
+  header.write('data', 36, 'latin1')
+  header.writeUInt32LE(bytes ?? OPEN_LENGTH, 40)
+  return header
+}
