@@ -8,7 +8,7 @@ import type { ModelFamily } from '../formats/chat/model-facts.js'
 import type { OutputSize } from '../formats/chat/output-size.js'
 import type { ChatRequest, ThinkingPart, UserPart } from '../formats/chat/request.js'
 import type { RankTask } from '../formats/chat/task.js'
-import { extentOf, type InlineFile } from './measure-media.js'
+import { contentsOf, extentOf, filesIn, type InlineFile } from './measure-media.js'
 
 /** The sizes of the parts of a request that become tokens. */
 export interface PromptSize {
@@ -21,6 +21,8 @@ export interface PromptSize {
   /** Bytes of the schema for the reply as JSON. */
   schemaBytes: number
   images: number
+  /** The part of `images` whose bytes are no picture: some vendors read what they are. */
+  notPictures: number
   /** Documents and audio. */
   files: number
   /** Bytes of inline files, and of encrypted reasoning that the client sends back. */
@@ -45,6 +47,7 @@ export function emptyPromptSize(): PromptSize {
     toolBytes: 0,
     schemaBytes: 0,
     images: 0,
+    notPictures: 0,
     files: 0,
     fileBytes: 0,
     media: 0,
@@ -66,6 +69,8 @@ interface Rates {
   readonly toolByte: number
   readonly schemaByte: number
   readonly image: number
+  /** Beside the rate of an image. */
+  readonly notPicture: number
   readonly file: number
   readonly fileByte: number
   /** The overhead of one tool call in a reply. */
@@ -77,7 +82,7 @@ interface Rates {
 }
 
 /** Estimates do not open files. */
-const UNOPENED = { page: 0, second: 0, unmeasured: 0 }
+const UNOPENED = { notPicture: 0, page: 0, second: 0, unmeasured: 0 }
 
 /**
  * All vendors have about four bytes of text per token, in any script (1 byte per letter in Latin, 2 in
@@ -137,7 +142,7 @@ const UNMEASURED = 2_000_000
 const MAX_RATES: Readonly<Record<ModelFamily, Rates>> = {
   openai: upperBounds(40_000, 8_000, 100),
   anthropic: upperBounds(5_000, 8_000, 100),
-  google: upperBounds(2_300, 2_300, 32),
+  google: { ...upperBounds(2_300, 2_300, 32), notPicture: UNMEASURED },
 }
 
 /**
@@ -146,7 +151,8 @@ const MAX_RATES: Readonly<Record<ModelFamily, Rates>> = {
  */
 function upperBounds(image: number, page: number, second: number): Rates {
   const perByte = { textByte: 1, toolByte: 1, schemaByte: 1, fileByte: 1 }
-  const perMedia = { page, second, unmeasured: UNMEASURED }
+  // OpenAI and Anthropic refuse other files as images.
+  const perMedia = { notPicture: 0, page, second, unmeasured: UNMEASURED }
   return { ...perByte, ...perMedia, message: 32, tooling: 1_000, image, file: 20_000, call: 64 }
 }
 
@@ -160,7 +166,7 @@ export function promptSizeOf(request: ChatRequest): PromptSize {
     size.messages += 1
     for (const part of message.parts) {
       if (part.type === 'thinking') addThinking(size, part)
-      else if (part.type === 'opaque') size.textBytes += jsonBytes(part.block)
+      else if (part.type === 'opaque') addOpaque(size, part.block)
       else addPart(size, part)
     }
     if (message.role !== 'assistant') continue
@@ -203,6 +209,7 @@ function addPart(size: PromptSize, part: UserPart): void {
       return
     case 'image':
       size.images += 1
+      if (part.source.kind === 'base64') addPicture(size, part.source)
       return
     case 'file':
       size.files += 1
@@ -224,12 +231,29 @@ const TEXT_TYPE = /^text\/|[/+](?:json|xml|yaml|javascript)\b/
 function addInline(size: PromptSize, { mediaType, data }: InlineFile): void {
   const bytes = (data.length * 3) / 4
   size.fileBytes += bytes
-  if (TEXT_TYPE.test(mediaType)) return
+  if (TEXT_TYPE.test(mediaType) && contentsOf(data) === 'text') return
   size.media += 1
   size.mediaBytes += bytes
+  addExtent(size, { mediaType, data })
+}
+
+/** Text is no picture that a vendor could read; it has no more tokens than bytes. */
+function addPicture(size: PromptSize, { data }: InlineFile): void {
+  const contents = contentsOf(data)
+  if (contents === 'text') size.fileBytes += (data.length * 3) / 4
+  else if (contents !== 'picture') size.notPictures += 1
+}
+
+function addExtent(size: PromptSize, { mediaType, data }: InlineFile): void {
   const extent = extentOf(mediaType, data)
   if (extent === null) size.unmeasured += 1
   else size[extent.unit] += extent.count
+}
+
+/** A block of one vendor, with the files in it. */
+function addOpaque(size: PromptSize, block: JsonValue): void {
+  size.textBytes += jsonBytes(block)
+  for (const data of filesIn(block)) addExtent(size, { mediaType: '', data })
 }
 
 /** The approximate size of the value as JSON, in a quarter of the time of `JSON.stringify`. */
@@ -275,6 +299,7 @@ function weightedSum(size: PromptSize, rates: Rates): number {
     size.toolBytes * rates.toolByte +
     size.schemaBytes * rates.schemaByte +
     size.images * rates.image +
+    size.notPictures * rates.notPicture +
     size.files * rates.file +
     size.fileBytes * rates.fileByte +
     size.pages * rates.page +

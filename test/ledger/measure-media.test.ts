@@ -3,7 +3,7 @@
  * not known.
  */
 import t from 'tap'
-import { extentOf } from '../../src/ledger/measure-media.js'
+import { contentsOf, extentOf, filesIn } from '../../src/ledger/measure-media.js'
 
 const base64 = (text: string): string => Buffer.from(text, 'latin1').toString('base64')
 const pdf = (body: string): ReturnType<typeof extentOf> =>
@@ -48,9 +48,61 @@ void t.test('the seconds of sound', (t) => {
   t.equal(extentOf('audio/wav', wav(8_000, { format: 2 })), null, 'compressed')
   t.equal(extentOf('audio/wav', wav(8_000, { bits: 0 })), null)
   t.equal(extentOf('audio/wav', base64('OggS')), null, 'another format')
-  t.match(extentOf('audio/mp3', base64('x'.repeat(3_000))), { unit: 'seconds', count: 4 })
-  for (const type of ['audio/ogg', 'audio/flac', 'video/mp4', 'application/zip']) {
-    t.equal(extentOf(type, base64('x'.repeat(3_000))), null, type)
+  const frames = `\xff\xfb\x90\x64${'x'.repeat(2_996)}`
+  t.same(extentOf('', base64(frames)), { unit: 'seconds', count: 3 }, 'MP3')
+  const tag = `ID3\x04\0\0\0\0\x02\x03${'t'.repeat(259)}`
+  t.same(extentOf('audio/mp3', base64('x'.repeat(3_000))), { unit: 'seconds', count: 3 }, 'passed text')
+  t.same(extentOf('image/png', base64(tag + frames)), { unit: 'seconds', count: 4 }, 'MP3 with a tag')
+  for (const [name, bytes] of [
+    ['a tag alone', `${tag}${'x'.repeat(3_000)}`],
+    ['a free rate', `\xff\xfb\x00${'x'.repeat(3_000)}`],
+    ['AAC', `\xff\xf1\x50\x80${'x'.repeat(3_000)}`],
+    ['Ogg', `OggS${'x'.repeat(3_000)}`],
+    ['FLAC', `fLaC${'x'.repeat(3_000)}`],
+    ['MP4', `\0\0\0\x20ftypisom${'x'.repeat(3_000)}`],
+    ['Matroska', `\x1a\x45\xdf\xa3${'x'.repeat(3_000)}`],
+    ['text', 'x'.repeat(3_000)],
+    ['MP3 with a document', `\xff\xfb\x90\x64${'x'.repeat(500)}%PDF-1.4`],
+  ] as const) {
+    t.equal(extentOf('audio/ogg', base64(bytes)), null, name)
   }
+  t.end()
+})
+
+void t.test('what a file is', (t) => {
+  for (const [contents, bytes] of [
+    ['picture', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR'],
+    ['picture', '\xff\xd8\xff\xe0\0\x10JFIF'],
+    ['picture', 'GIF89a\x01\0\x01\0'],
+    ['picture', 'RIFF\x24\0\0\0WEBPVP8 '],
+    ['picture', '\0\0\0\x18ftypheic'],
+    ['unknown', 'GIF89a\x01\0\x01\0!\xff\x0bNETSCAPE2.0'],
+    ['unknown', 'RIFF\x24\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0'],
+    ['pdf', '%PDF-1.4'],
+    ['unknown', ' %PDF-1.4'],
+    ['unknown', `\x89PNG\r\n\x1a\n${'x'.repeat(900)}%PDF-1.4`],
+    ['sound', 'RIFF\x24\0\0\0WAVEfmt '],
+    ['sound', 'OggS\0'],
+    ['video', '\0\0\0\x20ftypisom'],
+    ['video', 'RIFF\x24\0\0\0AVI LIST'],
+    ['document', 'PK\x03\x04'],
+    ['text', 'a,b\r\n1,\u00e4\n'],
+    ['text', ''],
+    ['unknown', 'a\0b'],
+  ] as const) {
+    t.equal(contentsOf(base64(bytes)), contents, bytes)
+  }
+  t.end()
+})
+
+void t.test('files in a value', (t) => {
+  const document = base64(`%PDF-1.4${'x'.repeat(100)}`)
+  const sound = base64(`OggS${'x'.repeat(100)}`)
+  const value = {
+    ...{ a: [{ inlineData: { mimeType: 'text/plain', data: document } }], b: 'many words '.repeat(20) },
+    c: `data:image/png;base64,${sound}`,
+  }
+  t.same([...filesIn(value)].sort(), [document, sound].sort())
+  t.same([...filesIn(null)], [])
   t.end()
 })

@@ -4,8 +4,9 @@
  */
 import { arrayOf } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
-import type { ChatRequest, MediaSource, UserPart } from '../../formats/chat/request.js'
+import type { ChatRequest, MediaSource, Message, OpaquePart } from '../../formats/chat/request.js'
 import type { Task } from '../../formats/chat/task.js'
+import { contentsOf, filesIn } from '../../ledger/measure-media.js'
 import { TEXT_ONLY, type MediaKind } from '../../ledger/price.js'
 
 /** Kinds of tokens of one request. */
@@ -18,6 +19,8 @@ export interface RequestKinds {
 
 /** The kinds of a request whose tokens are all text. */
 export const TEXT_KINDS: RequestKinds = { certain: TEXT_ONLY, possible: TEXT_ONLY }
+
+type MessagePart = Message['parts'][number]
 
 interface SentRequest {
   readonly request: ChatRequest
@@ -33,11 +36,14 @@ interface SentRequest {
 export function kindsOf({ request, facts, hasUnseen, isPassedOn }: SentRequest): RequestKinds {
   if (request.task !== undefined) return kindsOfTask(request.task)
   const certain = new Set<MediaKind>()
+  const open = new Set(hasUnseen ? UNSEEN_KINDS : TEXT_ONLY)
   for (const { role, parts } of request.messages) {
     for (const part of parts) {
       if (part.type === 'opaque') {
         if (part.block['type'] === 'audio') certain.add('inputAudio')
+        for (const data of filesIn(part.block)) addContents(certain, open, data)
       } else if (role === 'user' || role === 'tool') addKinds(certain, part)
+      if (readsContents(part, facts)) addContents(certain, open, part.source.data)
     }
   }
   const modalities = isPassedOn ? modalitiesOf(request) : null
@@ -47,9 +53,29 @@ export function kindsOf({ request, facts, hasUnseen, isPassedOn }: SentRequest):
     if (modality !== 'image') certain.add('outputAudio')
     if (modality !== 'audio') certain.add('outputImage')
   }
-  const open = [...(hasUnseen ? UNSEEN_KINDS : TEXT_ONLY), ...(modalities === null ? REPLY_KINDS : TEXT_ONLY)]
-  const possible = possibleAt(open, facts)
+  if (modalities === null) for (const kind of REPLY_KINDS) open.add(kind)
+  const possible = possibleAt([...open], facts)
   return certain.size === 0 && possible.length === 0 ? TEXT_KINDS : { certain: [...certain], possible }
+}
+
+/** Vendors that reduce every image to a known maximum of tokens, and refuse other files as images. */
+export const IMAGE_VENDORS: ReadonlySet<string> = new Set(['anthropic', 'openai'])
+
+/** Whether an inline file may be read as what its bytes are, not as what the client declares. */
+function readsContents(
+  part: MessagePart,
+  { family }: ModelFacts,
+): part is MessagePart & { readonly source: Extract<MediaSource, { kind: 'base64' }> } {
+  if (part.type !== 'image' && part.type !== 'file') return false
+  if (part.source.kind !== 'base64') return false
+  return part.type === 'file' || !IMAGE_VENDORS.has(family)
+}
+
+function addContents(certain: Set<MediaKind>, open: Set<MediaKind>, data: string): void {
+  const contents = contentsOf(data)
+  if (contents === 'sound' || contents === 'video') certain.add('inputAudio')
+  if (contents === 'picture' || contents === 'pdf' || contents === 'video') certain.add('inputImage')
+  if (contents === 'unknown') for (const kind of UNSEEN_KINDS) open.add(kind)
 }
 
 const UNSEEN_KINDS: readonly MediaKind[] = ['inputAudio', 'inputImage']
@@ -78,7 +104,7 @@ function kindsOfTask(task: Task): RequestKinds {
   }
 }
 
-function addKinds(kinds: Set<MediaKind>, part: UserPart | { readonly type: 'thinking' }): void {
+function addKinds(kinds: Set<MediaKind>, part: Exclude<MessagePart, OpaquePart>): void {
   if (part.type === 'audio') kinds.add('inputAudio')
   else if (part.type === 'image') kinds.add('inputImage')
   else if (part.type === 'file') {

@@ -7,7 +7,7 @@ import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest, UserPart } from '../../formats/chat/request.js'
 import type { Target } from '../generation.js'
 import type { Call } from '../phases/receive.js'
-import { kindsOf, TEXT_KINDS, type RequestKinds } from './token-kinds.js'
+import { IMAGE_VENDORS, kindsOf, TEXT_KINDS, type RequestKinds } from './token-kinds.js'
 
 /** A tool that calls another model, whose tokens are billed by the prices of that model. */
 export interface ToolModel {
@@ -123,9 +123,6 @@ export function hostedAt(
     return path === 'web_search_options' && dialect.startsWith('openai')
   })
 }
-
-/** Vendors that reduce every image to a known maximum of tokens, and refuse other files as images. */
-const IMAGE_VENDORS: ReadonlySet<string> = new Set(['anthropic', 'openai'])
 
 /** A file by URL or id, or an image whose tokens have no known maximum; null if there is none. */
 function unseenMedia({ messages }: ChatRequest, family: string): string | null {
