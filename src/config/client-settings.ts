@@ -170,7 +170,13 @@ function codex({ url, keyEnv, models: [{ id }], hasBudget }: ConnectionTarget): 
           model_provider: 'sluice',
           ...(hasBudget === true ? { web_search: 'disabled' } : {}),
           model_providers: {
-            sluice: { name: 'Sluice', base_url: `${url}/v1`, wire_api: 'responses', env_key: keyEnv },
+            sluice: {
+              name: 'Sluice',
+              base_url: `${url}/v1`,
+              wire_api: 'responses',
+              supports_websockets: true,
+              env_key: keyEnv,
+            },
           },
         },
       },

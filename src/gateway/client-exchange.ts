@@ -11,6 +11,7 @@ import type { LimitReservation } from '../limits/reservation-types.js'
 import type { RunOfRequest } from './dimensions/live-values.js'
 import type { Generation } from './generation.js'
 import { NOT_LISTED, type InFlightItem } from './in-flight-list.js'
+import type { ConnectionResponses } from './stored-responses/connection-responses.js'
 import type { RequestTrace } from './report/forward-client-trace.js'
 
 /**
@@ -34,6 +35,14 @@ export interface PreAuthenticated {
   readonly path: string
 }
 
+/** A turn of a client's WebSocket. */
+export interface SocketTurn {
+  /** The responses of earlier turns of the connection. */
+  readonly kept: ConnectionResponses
+  /** False: its conversation is checked and kept, and no upstream gets a request. */
+  readonly generates: boolean
+}
+
 export interface ExchangeParts {
   readonly id: string
   readonly req: HttpRequest
@@ -45,6 +54,7 @@ export interface ExchangeParts {
   readonly as?: PreAuthenticated | null
   /** The connection of a WebSocket request. */
   readonly upgrade?: Upgrade | null
+  readonly turn?: SocketTurn | null
 }
 
 /** One request, from its head to its ledger entry. */
@@ -62,6 +72,8 @@ export class Exchange implements InFlightItem, RequestContext {
   /** Without the query. */
   readonly path: string
   readonly upgrade: Upgrade | null
+  /** Null: the request came over HTTP. */
+  readonly turn: SocketTurn | null
   /** Set if another part of the process has authenticated the request; null: its key authenticates it. */
   readonly runsAs: Identity | null
   /** The digest of its key after authentication: revoking the key cancels the exchange. */
@@ -79,7 +91,8 @@ export class Exchange implements InFlightItem, RequestContext {
   /** Called when the client leaves; true: the request continues, because others share its reply. */
   outlivesClient: (() => boolean) | null = null
 
-  constructor({ id, req, res, generation, startedMs, as = null, upgrade = null }: ExchangeParts) {
+  constructor(parts: ExchangeParts) {
+    const { id, req, res, generation, startedMs, as = null, upgrade = null, turn = null } = parts
     this.id = id
     this.req = req
     this.res = res
@@ -89,6 +102,7 @@ export class Exchange implements InFlightItem, RequestContext {
     this.path = as === null ? pathOf(req.url ?? '') : as.path
     this.runsAs = as === null ? null : as.identity
     this.upgrade = upgrade
+    this.turn = turn
     res.onClosed = () => this.closed()
     res.onRefused = (error) => this.cancellation.cancel(error)
   }

@@ -25,6 +25,7 @@ import { RecentHeads, type RequestHead } from './report/recent-requests.js'
 import { clientTrace } from './report/forward-client-trace.js'
 import { arePluginsLoaded, loadPlugins } from '../policy/plugins.js'
 import { serve, type Services } from './pipeline.js'
+import type { ResponsesSockets } from './responses-socket/responses-sockets.js'
 import { Shadows } from './shadow/shadows.js'
 import type { IdentityWatch } from './upstreams/identities/cloud-identity.js'
 
@@ -44,6 +45,7 @@ type GatewayParts = Omit<
   | 'caching'
   | 'recording'
   | 'marking'
+  | 'sockets'
   | 'ended'
 >
 
@@ -62,6 +64,9 @@ export class Gateway {
   /** Records requests; null before its first use. */
   private recording: RecordingService | null = null
   private openingCaching: Promise<Caching> | null = null
+  private isDraining = false
+  /** The WebSockets of Responses; null before the first is opened. */
+  private sockets: ResponsesSockets | null = null
   /** The number of the generation that was adopted last. */
   private adopting = 0
   /** Set while `close` waits for the last exchange. */
@@ -92,6 +97,7 @@ export class Gateway {
       caching: () => this.caching ?? this.openCaching(),
       recording: () => this.recording ?? this.openRecording(),
       marking: () => this.marking ?? this.openMarking(),
+      sockets: () => this.sockets ?? this.openSockets(),
       ended: (x) => this.ended(x),
     }
     this.current = new Generation(snapshot, parts.metrics, null)
@@ -163,23 +169,23 @@ export class Gateway {
 
   /** Serves a request that passed the checks of the listener. */
   handle(req: HttpRequest, res: HttpResponse, upgrade: Upgrade | null = null): void {
-    this.run(req, res, { as: null, upgrade })
+    this.run(req, res, { as: null, upgrade, turn: null })
   }
 
   /** Serves a request as an account whose session the caller has checked. */
   handleAs(req: HttpRequest, res: HttpResponse, as: PreAuthenticated): void {
-    this.run(req, res, { as, upgrade: null })
+    this.run(req, res, { as, upgrade: null, turn: null })
   }
 
   private run(
     req: HttpRequest,
     res: HttpResponse,
-    { as, upgrade }: Required<Pick<ExchangeParts, 'as' | 'upgrade'>>,
+    { as, upgrade, turn }: Required<Pick<ExchangeParts, 'as' | 'upgrade' | 'turn'>>,
   ): void {
     const generation = this.current
     const id = newRequestId(Date.now())
     const startedMs = performance.now()
-    const x = new Exchange({ id, req, res, generation, startedMs, as, upgrade })
+    const x = new Exchange({ id, req, res, generation, startedMs, as, upgrade, turn })
     x.trace = this.services.tracing?.begin(x) ?? clientTrace(req)
     generation.enter()
     this.inFlight.add(x)
@@ -211,6 +217,19 @@ export class Gateway {
     const { Marking: Opened } = await import('../policy/prompt-cache-marks.js')
     this.marking ??= new Opened(() => Date.now())
     return this.marking
+  }
+
+  private async openSockets(): Promise<ResponsesSockets> {
+    const { ResponsesSockets: Opened } = await import('./responses-socket/responses-sockets.js')
+    const { bodies, timeouts, responses } = this.services
+    this.sockets ??= new Opened({
+      bodies,
+      timeouts,
+      responses,
+      run: (req, res, turn) => this.run(req, res, { as: null, upgrade: null, turn }),
+    })
+    if (this.isDraining) this.sockets.drain()
+    return this.sockets
   }
 
   private openCaching(): Promise<Caching> {
@@ -271,6 +290,12 @@ export class Gateway {
     if (generation === this.generation) this.current.abort(aborted)
   }
 
+  /** Closes the WebSockets of Responses, each after its turn, and opens no more. */
+  drainSockets(): void {
+    this.isDraining = true
+    this.sockets?.drain()
+  }
+
   /** Ends all running requests with the error `draining`; streams get it as their error event. */
   endAll(): void {
     const reason = new GatewayError('draining', 'The gateway is shutting down; please try again.', {
@@ -289,6 +314,7 @@ export class Gateway {
     this.inFlight.each(({ keyDigest }) => {
       if (keyDigest !== null) digests.add(keyDigest)
     })
+    this.sockets?.addDigests(digests)
     return digests
   }
 
@@ -296,6 +322,7 @@ export class Gateway {
     this.inFlight.each((x) => {
       if (x.keyDigest === digest) x.cancellation.cancel(why)
     })
+    this.sockets?.endAllOf(digest, why)
   }
 
   /**

@@ -47,6 +47,7 @@ import type { Overload } from './overload.js'
 import { send, termsOf, type Outbound } from './phases/send.js'
 import { Settlement, type ReportingServices } from './phases/settle.js'
 import { sendErrorReply, toGatewayError, unexpectedFailureOf } from './phases/send-error.js'
+import type { ResponsesSockets } from './responses-socket/responses-sockets.js'
 import type { Shadows } from './shadow/shadows.js'
 
 /** The services that all requests of a process share. */
@@ -68,6 +69,8 @@ export interface Services extends ReportingServices {
   readonly recording: () => RecordingService | Promise<RecordingService>
   /** Marks prompts for the providers' caches, loaded at its first use. */
   readonly marking: () => Marking | Promise<Marking>
+  /** The WebSockets of Responses, loaded when the first is opened. */
+  readonly sockets: () => ResponsesSockets | Promise<ResponsesSockets>
   /** Called once for every exchange, after its report. */
   readonly ended: (x: Exchange) => void
 }
@@ -94,7 +97,9 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     results.authenticated = authenticated
     x.cancellation.check()
     const { resolved } = identified
-    if (resolved === null) {
+    if (identified.operation === 'socket') {
+      await openSocket(x, authenticated.identity, services)
+    } else if (resolved === null) {
       const native = hasDimensions(x) ? await withValues(x, authenticated, results, services) : authenticated
       await serveNative(x, { authenticated: native, results, ending: settlement.ending }, services)
     } else {
@@ -112,6 +117,14 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     settlement.report()
     services.ended(x)
   }
+}
+
+/** Opens a WebSocket, whose turns are requests of their own. Rejects with `GatewayError` if it cannot. */
+async function openSocket(x: Exchange, identity: Identity, { sockets }: Services): Promise<void> {
+  const opening = sockets()
+  const opened = opening instanceof Promise ? await opening : opening
+  x.cancellation.check()
+  if (x.upgrade !== null) opened.open(x, identity, x.upgrade)
 }
 
 function hasDimensions({ generation }: Exchange): boolean {
@@ -163,15 +176,13 @@ async function serveEndpoint(
     ? await readValues(x, { identity: authenticated, body: received.body, results }, services.values)
     : authenticated
   // The stored conversation that the request continues.
-  const resuming = responses.resume(received, identity, held)
+  const resuming = responses.resume(received, identity, held, x.turn?.kept)
   const resumed = resuming instanceof Promise ? await resuming : resuming
   results.call = resumed
   const call = withReplyReader(resumed, identity, objects)
-  const { record } = x.generation.snapshot.config
-  if (record !== null) {
-    const recording = await services.recording()
-    results.recorder = recording.begin(x, identity, call, record, results)
-  }
+  const isKeptOnly = x.turn?.generates === false
+  const recording = isKeptOnly ? null : beginRecording(x, { identity, call, results }, services)
+  if (recording !== null) await recording
   const { plugins } = x.generation
   const calledFor = plugins === null ? undefined : calledForOf(x, identity, services)
   const chosen = choose(call, identity, x.generation, calledFor)
@@ -182,6 +193,7 @@ async function serveEndpoint(
   const guarding = guardCall(call, permitted, { accountId, objects })
   const route = guarding instanceof Promise ? await guarding : guarding
   results.route = route
+  if (isKeptOnly) return keepOnly(x, call, results)
   assertRecordable(services.ledgerWriter)
   const { clientRequestId } = identified
   const routed = { x, identity, clientRequestId, call, candidates: route.candidates }
@@ -220,6 +232,29 @@ async function serveEndpoint(
   const { timeouts } = services
   results.delivery = relay(x, reply, { clientCodec: call.clientCodec, headers, timeouts })
   if (results.delivery.closed !== null) await results.delivery.closed
+}
+
+/** Begins to record the request; null if the configuration records none. */
+function beginRecording(
+  x: Exchange,
+  {
+    identity,
+    call,
+    results,
+  }: { readonly identity: Identity; readonly call: Call; readonly results: Results },
+  services: Services,
+): Promise<void> | null {
+  const { record } = x.generation.snapshot.config
+  if (record === null) return null
+  return Promise.resolve(services.recording()).then((recording) => {
+    results.recorder = recording.begin(x, identity, call, record, results)
+  })
+}
+
+/** Answers a turn without an upstream. */
+async function keepOnly(x: Exchange, call: Call, results: Results): Promise<void> {
+  const { answerKept } = await import('./responses-socket/keep-only.js')
+  results.delivery = await answerKept(x, call, results)
 }
 
 /** An admitted request with the values of the earlier phases. */

@@ -46,6 +46,8 @@ export interface HttpResponse extends Writable {
   onRefused?: (error: GatewayError) => void
   /** Set by a handler; called once when the reply has closed, complete or not. */
   onClosed?: () => void
+  /** Only of a reply that shares its connection with others: ends it incomplete, and the connection stays. */
+  truncate?(): void
   setTimeout(ms: number, callback: () => void): unknown
 }
 
@@ -59,6 +61,11 @@ export interface Upgrade {
 export function headerOf({ headers }: HttpRequest, name: string): string | undefined {
   const value = headers[name]
   return typeof value === 'string' ? value : value?.[0]
+}
+
+/** Whether the request is for a WebSocket. */
+export function isForWebSocket(req: HttpRequest): boolean {
+  return headerOf(req, 'upgrade')?.toLowerCase() === 'websocket'
 }
 
 /** The requested host: `Host`, or `:authority` in HTTP/2. */

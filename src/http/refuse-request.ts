@@ -17,19 +17,6 @@ export const TOO_MANY: WireError = {
   message: 'the gateway has too many connections',
 }
 
-const HTTP_ONLY: WireError = {
-  kind: 'no_websocket',
-  message: 'This path serves no WebSocket: send the request over HTTP.',
-}
-
-/**
- * The refusal of a WebSocket on a path that serves HTTP only; null for other paths. Codex dials Responses as
- * a WebSocket first, and sends its requests over HTTP after a 426.
- */
-export function httpOnly(path: string): WireError | null {
-  return path === '/v1/responses' ? HTTP_ONLY : null
-}
-
 /**
  * Ends a request whose rest is invalid or late: its handler sends the error, if it can, otherwise the
  * listener.

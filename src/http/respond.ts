@@ -66,7 +66,10 @@ export function beginReply(res: HttpResponse, status: number, headers: string[])
  */
 export function truncateReply(res: HttpResponse, chunk: string | Buffer): void {
   const { stream } = res
-  if (stream === undefined) {
+  if (res.truncate !== undefined) {
+    res.write(chunk)
+    res.truncate()
+  } else if (stream === undefined) {
     res.write(chunk)
     res.req.socket.destroySoon()
   } else {

@@ -2,16 +2,16 @@
  * The listener of the data plane: HTTP/1.1 by `node:http`, with TLS also HTTP/2. Refuses requests that the
  * guard rejects, runs one request of a connection at a time, limits slow clients, and drains.
  */
-import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http'
+import { createServer, IncomingMessage, ServerResponse, type Server } from 'node:http'
 import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { WireError, ErrorKind } from '../errors.js'
 import { cannotListen } from './cannot-listen.js'
 import { Http1Connections, MAX_REQUESTS, type Exchange } from './http1-connections.js'
-import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
+import { isForWebSocket, type HttpRequest, type HttpResponse, type Upgrade } from './message.js'
 import type { TlsFiles } from './read-tls-files.js'
-import { httpOnly, refuseRequest, type RefusalBody } from './refuse-request.js'
-import { guardRequest, pathOf, MAX_HEAD_BYTES } from './request-guard.js'
+import { refuseRequest, type RefusalBody } from './refuse-request.js'
+import { guardRequest, MAX_HEAD_BYTES } from './request-guard.js'
 import { newRequestId } from './request-id.js'
 import { SlowClients } from './slow-clients.js'
 import { setHeaders } from './respond.js'
@@ -28,7 +28,24 @@ const REFUSED_CONNECTIONS = 256
 
 const NO_UPGRADE: WireError = {
   kind: 'malformed_request',
-  message: 'only a GET without a body below /native/ can be upgraded, to websocket',
+  message: 'only a GET without a body to /v1/responses or below /native/ opens a WebSocket',
+}
+
+/**
+ * A request of which Node releases the connection only if it is for a WebSocket. Node reads `upgrade` of the
+ * parsed head to decide it; other protocols, such as the `h2c` that Java's client offers with each
+ * request, are ignored, and the request is served.
+ */
+class UpgradableRequest extends IncomingMessage {
+  private isUpgrade = false
+
+  get upgrade(): boolean {
+    return this.isUpgrade && isForWebSocket(this)
+  }
+
+  set upgrade(isUpgrade: boolean | null) {
+    this.isUpgrade = isUpgrade === true
+  }
 }
 /** Listens. Rejects with a `GatewayError` that contains the cause if the address cannot be used. */
 export async function openServer(options: ServerOptions): Promise<GatewayServer> {
@@ -89,6 +106,7 @@ class Listener implements GatewayServer {
       keepAliveTimeout: options.keepAliveTimeoutMs ?? 65_000,
       highWaterMark: 16 * 1024,
       noDelay: true,
+      ...(options.takesUpgrade === undefined ? {} : { IncomingMessage: UpgradableRequest }),
     }
     this.tls =
       createTlsServer === null || tls === null
@@ -122,11 +140,6 @@ class Listener implements GatewayServer {
 
   get draining(): boolean {
     return this.isDraining
-  }
-
-  allowUpgrades(isAllowed: boolean): void {
-    this.server.off('upgrade', this.upgraded)
-    if (isAllowed) this.server.on('upgrade', this.upgraded)
   }
 
   private get maxConnections(): number {
@@ -170,9 +183,9 @@ class Listener implements GatewayServer {
       .on('checkExpectation', (req, res) => this.connections.request({ req, res, awaitsContinue: false }))
       .on('clientError', (error, socket) => this.connections.parserFailed(error, socket))
       .on('timeout', (socket: Socket) => this.connections.timedOut(socket))
-      // Without a listener for `upgrade` such a request is served as an ordinary one and its connection
-      // closes.
       .on('connect', (_req, socket) => socket.destroy())
+    // Without this listener such a request is served as an ordinary one, and its connection closes.
+    if (this.options.takesUpgrade !== undefined) server.on('upgrade', this.upgraded)
   }
 
   /** Passes the request to the handler; false if the guard refuses it. */
@@ -180,8 +193,7 @@ class Listener implements GatewayServer {
     setHeaders(res, this.options.replyHeaders?.(req) ?? [])
     const isTaken = upgrade === undefined || this.options.takesUpgrade?.(req) === true
     const refusal =
-      guardRequest(req, res.stream !== undefined, this.maxHeadBytes) ??
-      (isTaken ? null : (httpOnly(pathOf(req.url ?? '')) ?? NO_UPGRADE))
+      guardRequest(req, res.stream !== undefined, this.maxHeadBytes) ?? (isTaken ? null : NO_UPGRADE)
     if (refusal !== null) {
       const id = newRequestId(Date.now())
       this.options.onRefused?.(refusal.kind, id)
@@ -267,7 +279,10 @@ export interface ServerOptions {
    * `takesUpgrade` returned true for the request.
    */
   handler: (req: HttpRequest, res: HttpResponse, upgrade: Upgrade | null) => void
-  /** Whether the handler accepts this WebSocket upgrade; see `GatewayServer.allowUpgrades`. */
+  /**
+   * Whether the handler takes this request for a WebSocket; others are refused. Absent: no WebSocket is
+   * opened, and such a request is served as an ordinary one whose connection closes.
+   */
   takesUpgrade?: (req: HttpRequest) => boolean
   /** Whether connections close after the current reply. */
   closesConnections?: () => boolean
@@ -318,11 +333,6 @@ interface DrainOptions {
 /** A listening server. */
 export interface GatewayServer {
   readonly port: number
-  /**
-   * Whether upgrade requests reach `takesUpgrade`. If allowed, those that it rejects are refused; otherwise
-   * they are served as ordinary requests whose connection closes.
-   */
-  allowUpgrades(isAllowed: boolean): void
   /** True after the first call of drain(). */
   readonly draining: boolean
   /**

@@ -19,7 +19,7 @@ import {
 } from '../gateway/canary/canary-monitor.js'
 import type { PreAuthenticated } from '../gateway/client-exchange.js'
 import { Gateway } from '../gateway/gateway.js'
-import { isWebSocket, opensWebSockets } from '../gateway/native/websocket-attempt.js'
+import { isWebSocket } from '../gateway/phases/identify.js'
 import type { Services } from '../gateway/pipeline.js'
 import type { RequestHead } from '../gateway/report/recent-requests.js'
 import type { CanaryState } from '../gateway/routing/router.js'
@@ -150,7 +150,6 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
     onRefused: countRefusal(metrics, log),
     closesConnections: () => gateway.overload.closesConnections,
   })
-  server.allowUpgrades(opensWebSockets(snapshot.config))
   void logUnmatchedRules(store, snapshot, { log, gatewayId })
   await offerSetUp(dashboard, server.port, options)
   return {
@@ -163,7 +162,6 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
       void identities.adopt(next.config)
       monitor?.adopt(next)
       fleet.publish()
-      server.allowUpgrades(opensWebSockets(next.config))
       void logUnmatchedRules(store, next, { log, gatewayId })
     },
     abortCanaries: (order) => gateway.abortCanaries(order),
@@ -174,6 +172,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
     openDashboard: () => dashboard.open(),
     async drain({ isReplaced = false } = {}) {
       void gateway.endShadows()
+      gateway.drainSockets()
       await drainRequests(server, gateway, { ...current.config.server, isReplaced })
       for (const timer of [probe.timer, removal]) clearInterval(timer)
       await Promise.all([dashboard.close(), fleet.close(), mails.close()])
@@ -253,9 +252,10 @@ function requestHandlers(
     readonly gateway: Gateway
   },
   snapshot: () => Snapshot,
-): Pick<ServerOptions, 'handler' | 'replyHeaders' | 'refusalBody'> {
+): Pick<ServerOptions, 'handler' | 'takesUpgrade' | 'replyHeaders' | 'refusalBody'> {
   const { dashboard, admin, gateway } = to
   return {
+    takesUpgrade: (req) => isWebSocket(req, snapshot().config.server.barePaths),
     handler: (req, res, upgrade) => {
       if (dashboard.handles(req)) dashboard.handle(req, res)
       else if (admin.handles(req)) admin.handle(req, res)
@@ -281,7 +281,6 @@ function isProbe({ method, url }: HttpRequest): boolean {
 function listenerOf(server: ServerConfig, log: Logger, metrics: Metrics): Omit<ServerOptions, 'handler'> {
   let endWait = (): void => undefined
   return {
-    takesUpgrade: isWebSocket,
     onCertificate(pem) {
       const expirySeconds = expiryOf(pem)
       metrics.gauges.listenerCertificate(expirySeconds)

@@ -173,6 +173,8 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
     /^gateway\/upstreams\/(?:connection-pool|request-queue|media-fetcher|upstreams)\.ts$/,
     /^policy\/guard-server\.ts$/,
   ],
+  // Loaded when a client opens the first WebSocket of Responses.
+  ws: [/^gateway\/responses-socket\/responses-sockets?\.ts$/],
   yaml: [/^config\/yaml\.ts$/, /^config\/edit-catalogue\.ts$/, /^config\/connect\/merge-settings\.ts$/],
   zod: [
     /^cli\/(?:restart|demo)\.ts$/,

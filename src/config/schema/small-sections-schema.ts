@@ -65,6 +65,12 @@ export const responsesSchema = z
       .describe(
         'How long a response can be read by its id and continued with `previous_response_id`; 0: responses are not kept.',
       ),
+    websocket: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Whether `GET /v1/responses` opens a WebSocket, on which Codex sends its turns; `false`: 426, after which it uses HTTP.',
+      ),
   })
   .prefault({})
   .describe(

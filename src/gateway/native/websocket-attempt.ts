@@ -4,11 +4,9 @@
  */
 import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Config } from '../../config/config.js'
 import { GatewayError, gatewayError } from '../../errors.js'
-import { headerOf, type HttpRequest, type Upgrade } from '../../http/message.js'
+import type { Upgrade } from '../../http/message.js'
 import { sendWebSocket } from '../../http/native-proxy.js'
-import { pathOf } from '../../http/request-guard.js'
 import { beginReply } from '../../http/respond.js'
 import { AttemptClock, type Timeouts, type Timed } from '../timeouts.js'
 import type { Exchange } from '../client-exchange.js'
@@ -19,26 +17,9 @@ import { ClientMessages, type MessageCheck } from './client-messages.js'
 import { headList, nativeError, timeoutErrorOf, statusErrorOf } from './native-attempt.js'
 import { nativeReplyResult, type NativeCall, type NativeRun } from './admit-native.js'
 import { headersForClient } from './native-headers.js'
-import { isNativePath } from './native-path.js'
 
 /** Maximum time for one side to close after the other side has closed. */
 const CLOSING_MS = 1000
-
-/** Whether the configuration of any upstream allows WebSockets. */
-export function opensWebSockets({ upstreams }: Pick<Config, 'upstreams'>): boolean {
-  return Object.values(upstreams).some(({ native }) => native.rules.some(({ method }) => method === 'GET'))
-}
-
-/** Whether the request opens a WebSocket on a native path; such a request has no body. */
-export function isWebSocket(req: HttpRequest): boolean {
-  return (
-    req.method === 'GET' &&
-    isNativePath(pathOf(req.url ?? '')) &&
-    headerOf(req, 'upgrade')?.toLowerCase() === 'websocket' &&
-    headerOf(req, 'transfer-encoding') === undefined &&
-    Number(headerOf(req, 'content-length') ?? 0) === 0
-  )
-}
 
 /** The record of a WebSocket, and the client's connection. */
 interface WebSocketRun {

@@ -2,7 +2,7 @@
  * Finds the operation for a method and path, and the format of its replies and errors. Runs before the key is
  * checked.
  */
-import { gatewayError, GatewayError, type WireError } from '../../errors.js'
+import { GatewayError } from '../../errors.js'
 import type { DialectName, Endpoint } from '../../formats/dialect.js'
 import { resolveEndpoint, allowedMethods, SERVED, type ResolvedEndpoint } from '../../formats/index.js'
 import {
@@ -12,19 +12,19 @@ import {
   unservedEndpoint,
   type ClientFormat,
 } from '../../formats/match-endpoint.js'
-import { headerOf, type HttpRequest } from '../../http/message.js'
-import { httpOnly } from '../../http/refuse-request.js'
+import { isForWebSocket, headerOf, type HttpRequest } from '../../http/message.js'
+import { pathOf } from '../../http/request-guard.js'
 import { clientRequestIdOf } from '../../http/request-id.js'
 import type { Exchange } from '../client-exchange.js'
 import { isNativePath } from '../native/native-path.js'
 
 /** The endpoint of a request. */
 export interface Identified {
-  /** Null for native access, and if there is no such endpoint. */
+  /** Null for native access, for a WebSocket, and if there is no such endpoint. */
   readonly resolved: ResolvedEndpoint | null
   /** The format of the reply; null if the path does not determine it. */
   readonly dialect: DialectName | null
-  readonly operation: Endpoint['operation'] | 'native' | null
+  readonly operation: Endpoint['operation'] | 'native' | 'socket' | null
   /** The client's format, for metrics and the ledger; null if the path is unknown. */
   readonly format: ClientFormat | 'native' | null
   /** The client's own request id without unsafe characters; null if it sent none. */
@@ -45,11 +45,9 @@ export function identify(x: Exchange): Identified {
   const bare = x.generation.snapshot.config.server.barePaths
   const resolved = resolveEndpoint(method, path, { bare })
   if (resolved === null) {
-    const socket = socketRefusal(req, path)
-    const { dialect, refusal } =
-      socket === null
-        ? unknownEndpoint(method, path, { bare, docUrl: x.generation.snapshot.config.docUrl })
-        : { dialect: 'openai-responses' as const, refusal: gatewayError(socket) }
+    if (isForWebSocket(req) && isSocketPath(path, bare)) return identifiedSocket(x, clientRequestId)
+    const { docUrl } = x.generation.snapshot.config
+    const { dialect, refusal } = unknownEndpoint(method, path, { bare, docUrl })
     return { resolved, dialect, operation: null, format: null, clientRequestId, refusal }
   }
   const { dialect, endpoint, format } = resolved
@@ -65,9 +63,39 @@ export function identify(x: Exchange): Identified {
   }
 }
 
-/** The refusal of a WebSocket; null for other requests, and for paths that do not refuse it so. */
-function socketRefusal(req: HttpRequest, path: string): WireError | null {
-  return headerOf(req, 'upgrade')?.toLowerCase() === 'websocket' ? httpOnly(path) : null
+/**
+ * Whether the request may open a WebSocket: on a native path, or on one that serves Responses. Such a request
+ * has no body.
+ */
+export function isWebSocket(req: HttpRequest, bare: boolean): boolean {
+  const path = pathOf(req.url ?? '')
+  return (
+    req.method === 'GET' &&
+    isForWebSocket(req) &&
+    (isNativePath(path) || isSocketPath(path, bare)) &&
+    headerOf(req, 'transfer-encoding') === undefined &&
+    Number(headerOf(req, 'content-length') ?? 0) === 0
+  )
+}
+
+/** Whether the path serves Responses, whose turns may also come over a WebSocket. */
+function isSocketPath(path: string, bare: boolean): boolean {
+  const resolved = resolveEndpoint('POST', path, { bare })
+  return resolved?.format === 'responses' && resolved.endpoint.operation === 'chat'
+}
+
+/**
+ * A WebSocket for Responses; Codex sends its requests over HTTP after the 426 of a gateway that opens none.
+ */
+function identifiedSocket(x: Exchange, clientRequestId: string | null): Identified {
+  const isOpened = x.upgrade !== null && x.generation.snapshot.config.responses.websocket
+  const message = 'This path serves no WebSocket: send the request over HTTP.'
+  return {
+    ...{ resolved: null, dialect: 'openai-responses', operation: isOpened ? 'socket' : null },
+    format: isOpened ? 'responses' : null,
+    clientRequestId,
+    refusal: isOpened ? null : new GatewayError('no_websocket', message),
+  }
 }
 
 /** Streams of Gemini are JSON arrays unless the query contains `alt=sse`. */

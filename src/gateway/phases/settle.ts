@@ -44,9 +44,10 @@ export interface ReportingServices {
   readonly tracing: Tracing | null
 }
 
-/** Whether requests of the operation get ledger entries. */
+/** Whether requests of the operation get ledger entries; the turns of a WebSocket have their own. */
 function isRecorded(operation: Identified['operation']): boolean {
-  return operation === 'native' || (operation !== null && OPERATIONS[operation].isRecorded)
+  if (operation === 'native') return true
+  return operation !== null && operation !== 'socket' && OPERATIONS[operation].isRecorded
 }
 
 /** Writes the ledger entry, the metrics and the log line of one exchange. */
@@ -88,7 +89,7 @@ export class Settlement {
     const { results } = this
     if (this.isRecorded) return null
     const operation = results.identified?.operation
-    if (!isRecorded(operation ?? null)) return null
+    if (!isRecorded(operation ?? null) || this.x.turn?.generates === false) return null
     if (results.authenticated === null) {
       if (results.error?.kind === 'store_unavailable') this.spoolRefusal()
       return null

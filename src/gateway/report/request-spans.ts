@@ -315,7 +315,7 @@ function usageAttributes(usage: Usage): Attributes {
 /** The operation by the name of the conventions; undefined if they do not define it. */
 function operationOf({ identified }: Results): string | undefined {
   const operation = identified?.operation ?? null
-  if (operation === null || operation === 'native') return undefined
+  if (operation === null || operation === 'native' || operation === 'socket') return undefined
   return OPERATIONS[operation].spanName ?? undefined
 }
 

@@ -20,6 +20,7 @@ import { sent, type Delivery } from '../phases/relay.js'
 import { withinTime } from '../reasoning/escrow.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
+import type { ConnectionResponses, StoredRecord } from './connection-responses.js'
 
 /** The current settings. */
 interface StoredResponsesSettings {
@@ -55,11 +56,14 @@ type Reader = Pick<Identity, 'accountId' | 'models'>
 interface StorageOwner {
   readonly reader: Reader
   readonly storage: ReplyStorage
+  /** The responses of the WebSocket of the call; null over HTTP. */
+  readonly kept: ConnectionResponses | null
 }
 
-/** A stored response, and the model that its client requested. */
-interface StoredRecord extends StoredReply {
-  readonly model: string
+/** The conversation of a call, and its size in bytes. */
+interface Conversation {
+  readonly input: readonly StoredItem[]
+  readonly bytes: number
 }
 
 /** The stored responses that one process reads and writes. */
@@ -81,16 +85,22 @@ export class StoredResponses {
    * Replaces references to stored responses in the call by their contents, and makes the call store its own
    * reply. Throws, or rejects with, `GatewayError`: `malformed_request` if a referenced response is not
    * stored, `forbidden` if the key may not use its model, `store_unavailable` if the store does not reply.
+   * `kept` are the responses of the call's WebSocket.
    */
-  resume(call: Call, reader: Reader, held: HeldMemory): Call | Promise<Call> {
+  resume(
+    call: Call,
+    reader: Reader,
+    held: HeldMemory,
+    kept: ConnectionResponses | null = null,
+  ): Call | Promise<Call> {
     const { storage } = call.clientCodec
     if (storage === undefined) return call
     const references = storage.references(call.body)
     if (references.previous === null && references.items.length === 0) {
       const conversation = { input: storage.inputOf(call.body), bytes: call.raw.length }
-      return this.withStorage(call, { reader, storage }, conversation)
+      return this.withStorage(call, { reader, storage, kept }, conversation)
     }
-    return this.expanded(call, { reader, storage, held }, references)
+    return this.expanded(call, { reader, storage, kept, held }, references)
   }
 
   /**
@@ -124,16 +134,20 @@ export class StoredResponses {
     owner: StorageOwner & { readonly held: HeldMemory },
     { previous, items }: ReturnType<ReplyStorage['references']>,
   ): Promise<Call> {
-    const { reader, storage, held } = owner
+    const { reader, storage, held, kept } = owner
     const { accountId } = reader
     const distinct = [...new Set(items)]
     const names = distinct.map((id) => this.nameOf(accountId, 'item', id))
-    if (previous !== null) names.push(this.nameOf(accountId, 'reply', previous))
-    const texts = await this.read(names)
-    const bytes = texts.reduce((sum, text) => sum + (text?.length ?? 0), call.raw.length)
+    const known = previous === null ? null : (kept?.find(previous) ?? null)
+    if (previous !== null && known === null) names.push(this.nameOf(accountId, 'reply', previous))
+    const texts = names.length === 0 ? [] : await this.read(names)
+    const knownBytes = known?.bytes ?? 0
+    const bytes = texts.reduce((sum, text) => sum + (text?.length ?? 0), call.raw.length + knownBytes)
+    held.take(2 * knownBytes)
     if (bytes > LARGE_BYTES) await bodyTurns.next()
     for (const text of texts) held.take(2 * (text?.length ?? 0))
-    const last = previous === null ? null : this.previousReply(texts.at(-1) ?? null, owner)
+    if (known !== null) assertReadable(reader, known.model, storage.previousParam)
+    const last = previous === null ? null : (known ?? this.previousReply(texts.at(-1) ?? null, owner))
     const foundItems = new Map<string, StoredItem>()
     for (const [index, id] of distinct.entries()) {
       const item = itemIn(texts[index] ?? null, reader)
@@ -166,23 +180,35 @@ export class StoredResponses {
     )
   }
 
-  /** The call, with a function that stores its reply if the client requests that. */
-  private withStorage(
-    call: Call,
-    { reader, storage }: StorageOwner,
-    { input, bytes }: { readonly input: readonly StoredItem[]; readonly bytes: number },
-  ): Call {
+  /**
+   * The call, with a function that stores its reply if the client requests that, and keeps that of a
+   * WebSocket.
+   */
+  private withStorage(call: Call, owner: StorageOwner, { input, bytes }: Conversation): Call {
+    const { reader, storage, kept } = owner
     const { storeSeconds } = this.options.settings()
-    if (storeSeconds === 0 || !storage.shouldStore(call.body)) return call
+    const isStored = storeSeconds !== 0 && storage.shouldStore(call.body)
+    if (!isStored && kept === null) return call
     // An input that is too large is not serialized.
     const isLarge = bytes > this.maxReplyBytes()
     const { accountId } = reader
     const { model } = call.request
     const own = isLarge ? null : input
-    const keep: KeepReply = (reply, upstream) =>
-      withinTime(this.keep(accountId, storage, { input: own, reply, upstream, model }))
+    const keep: KeepReply = (reply, upstream) => {
+      if (kept !== null) {
+        const replyBytes = JSON.stringify(reply).length
+        const sizes = { bytes: bytes + replyBytes, ownBytes: call.raw.length + replyBytes }
+        const { id } = reply
+        if (typeof id === 'string') kept.add(id, { input, reply, upstream, model, ...sizes })
+      }
+      if (!isStored) return Promise.resolve()
+      return withinTime(this.keep(accountId, storage, { input: own, reply, upstream, model }))
+    }
     return { ...call, keep }
   }
+
+  /** Maximum size of the responses that one WebSocket keeps: the share of an account. */
+  readonly connectionBytes = (): number => this.shareLimit().bytes
 
   /** Never rejects: a response that cannot be stored is still sent. */
   private async keep(

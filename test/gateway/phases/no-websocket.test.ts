@@ -1,6 +1,6 @@
 /**
- * Goal: clients that dial Responses as a WebSocket use HTTP then, and a client that tests whether the address
- * replies is no error.
+ * Goal: without `responses.websocket`, clients that dial Responses as a WebSocket use HTTP then; a client
+ * that tests whether the address replies is no error.
  * Method: raw requests to a gateway without and with native WebSockets.
  */
 import { request } from 'node:http'
@@ -30,7 +30,8 @@ function statusOf(
 
 for (const upstreamOptions of ['', "native: ['GET /v1/realtime']"]) {
   void t.test(`native: ${upstreamOptions}`, async (t) => {
-    const gateway = await startGateway(t, upstreamOptions === '' ? {} : { upstreamOptions })
+    const more = 'responses: { websocket: false }'
+    const gateway = await startGateway(t, upstreamOptions === '' ? { more } : { upstreamOptions, more })
     const headers = { ...SOCKET, authorization: `Bearer ${gateway.secret}` }
     t.equal(await statusOf(gateway, { method: 'GET', path: '/v1/responses', headers }), 426)
     t.equal(await statusOf(gateway, { method: 'GET', path: '/v1/responses' }), 405, 'without an upgrade')

@@ -1,0 +1,160 @@
+/**
+ * Goal: a connection ends with its key, with the gateway and with its client; its turns have limits, and what
+ * a turn of a client that left has cost is charged.
+ * Method: gateways over an emulator with slow replies, and clients that leave, stall or go on too long.
+ */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import t from 'tap'
+import { stringOf, type JsonObject } from '../../../src/base/json.js'
+import { onBothStores, startAdmin } from '../../dashboard/admin/admin-stage.js'
+import { eventually } from '../../faults/scene.js'
+import { startGateway } from '../../helpers/gateway.js'
+import { revokeKey } from '../../helpers/keys.js'
+import { rowsOf } from '../../helpers/ledger.js'
+import { allKeys } from '../../helpers/lists.js'
+import { connectSocket, refusedHandshake, textOf, typeOf } from './client.js'
+
+const SLOW = '[[words: 400]] [[pace: 30]]'
+
+function turn(text: string, more: JsonObject = {}): JsonObject {
+  return { model: 'gpt-5.4-mini', input: text, store: false, ...more }
+}
+
+onBothStores(t, 'a revoked key ends its connections within a second', async (t, settings) => {
+  const { gateway, store } = await startAdmin(t, settings)
+  const idle = await connectSocket(t, gateway)
+  const busy = await connectSocket(t, gateway)
+  busy.send({ type: 'response.create', ...turn(SLOW) })
+  await eventually(() => textOf(busy.events) !== '', 'the reply has begun')
+  const page = await store.listAccounts({ order: 'newest_first', after: null, limit: 10 })
+  const [account] = page.items
+  const [key] = await allKeys(store, account?.id ?? '')
+  const beganMs = performance.now()
+  await revokeKey(store, { accountId: account?.id ?? '', id: key?.id ?? '' })
+  t.same(await Promise.all([idle.closed, busy.closed]), [1008, 1008])
+  const tookMs = performance.now() - beganMs
+  t.ok(tookMs < 3000, `${Math.round(tookMs)} ms`)
+  for (const { events } of [idle, busy]) {
+    t.match(events.at(-1), { type: 'error', status: 401, error: { type: 'authentication_error' } })
+  }
+  t.equal((await refusedHandshake(gateway)).status, 401)
+})
+
+void t.test('a draining gateway closes idle connections, and others after their turn', async (t) => {
+  const gateway = await startGateway(t)
+  const idle = await connectSocket(t, gateway)
+  const busy = await connectSocket(t, gateway)
+  busy.send({ type: 'response.create', ...turn('[[words: 8]] [[pace: 20]]') })
+  await eventually(() => textOf(busy.events) !== '', 'the reply has begun')
+  const drained = gateway.plane.drain()
+  t.equal(await idle.closed, 1001)
+  t.equal(await busy.closed, 1001)
+  t.equal(typeOf(busy.events.at(-1)), 'response.completed')
+  await drained
+})
+
+void t.test('a turn that is too long for the drain ends with an error', async (t) => {
+  const gateway = await startGateway(t)
+  const busy = await connectSocket(t, gateway)
+  busy.send({ type: 'response.create', ...turn(SLOW) })
+  await eventually(() => textOf(busy.events) !== '', 'the reply has begun')
+  await gateway.plane.drain()
+  t.equal(await busy.closed, 1001)
+  t.match(busy.events.at(-1), { type: 'response.failed', response: { error: { kind: 'draining' } } })
+})
+
+void t.test('a client that leaves ends the turn, which is charged', async (t) => {
+  const gateway = await startGateway(t, { more: 'on_disconnect: cancel' })
+  const client = await connectSocket(t, gateway)
+  client.send({ type: 'response.create', ...turn(SLOW) })
+  await eventually(() => textOf(client.events) !== '', 'the reply has begun')
+  client.socket.terminate()
+  await eventually(async () => (await rowsOf(gateway)).length === 1, 'an entry')
+  const [row] = await rowsOf(gateway)
+  t.match(row, { outcome: 'client_gone', ingress: 'responses', stream: true })
+  t.ok((row?.costNanoUsd ?? 0) > 0)
+  await eventually(() => gateway.emulator.open() === 0, 'the upstream is cancelled')
+})
+
+void t.test('failures of the upstream end the turn and not the connection', async (t) => {
+  const gateway = await startGateway(t)
+  const client = await connectSocket(t, gateway)
+  gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 429 } })
+  const busy = (await client.turn(turn('one'))).at(-1)
+  t.match(busy, { type: 'error', status: 429, headers: { 'retry-after': /\d/ } })
+  gateway.emulator.script({ times: 1, fault: { kind: 'cut', event: 4 } })
+  t.equal(typeOf((await client.turn(turn('[[words: 100]]'))).at(-1)), 'response.failed')
+  t.equal(typeOf((await client.turn(turn('two'))).at(-1)), 'response.completed')
+})
+
+onBothStores(t, 'limits and dimensions count turns, not connections', async (t, settings) => {
+  const more = `
+dimensions:
+  - { name: session, from: ['body:client_metadata.session_id', 'header:session-id'], required: true }
+limits:
+  - { scope: key, concurrent: 1 }
+  - { scope: 'dimension:session', requests_total: 2 }`
+  const { gateway } = await startAdmin(t, { ...settings, more })
+  const client = await connectSocket(t, gateway)
+  const other = await connectSocket(t, gateway, { headers: { 'session-id': 'b' } })
+  const missing = (await client.turn(turn('x'))).at(-1)
+  t.match(missing, { type: 'error', status: 400, error: { kind: 'dimension_required' } })
+  const own = { client_metadata: { session_id: 'a' } }
+  t.equal(typeOf((await client.turn(turn('x', own))).at(-1)), 'response.completed')
+  client.send({ type: 'response.create', ...turn('[[words: 40]] [[pace: 30]]', own) })
+  const from = client.events.length
+  await eventually(() => textOf(client.events.slice(from)) !== '', 'the turn has begun')
+  t.match((await other.turn(turn('x'))).at(-1), { status: 429, error: { type: 'rate_limit_error' } })
+  t.equal(typeOf((await client.rest(from)).at(-1)), 'response.completed')
+  t.equal(typeOf((await other.turn(turn('x'))).at(-1)), 'response.completed')
+  t.match((await client.turn(turn('x', own))).at(-1), {
+    status: 429,
+    headers: { 'x-should-retry': 'false' },
+  })
+  const rows = await rowsOf(gateway)
+  t.ok(rows.some(({ dimensions }) => dimensions === 'session=a'))
+  t.ok(rows.some(({ dimensions }) => dimensions === 'session=b'))
+})
+
+void t.test('a client that reads nothing is cut off, and holds up nothing', async (t) => {
+  const gateway = await startGateway(t, { server: 'client_stall_ms: 1000' })
+  const client = await connectSocket(t, gateway)
+  client.socket.pause()
+  client.send({ type: 'response.create', ...turn('[[words: 400000]]', { max_output_tokens: 1_000_000 }) })
+  await eventually(async () => (await rowsOf(gateway)).length === 1, 'an entry', 20_000)
+  const [row] = await rowsOf(gateway)
+  t.equal(row?.outcome, 'client_gone')
+})
+
+void t.test('a large prompt and many turns in sequence', async (t) => {
+  const gateway = await startGateway(t)
+  const client = await connectSocket(t, gateway)
+  const text = 'word '.repeat(120_000)
+  t.equal(typeOf((await client.turn(turn(text))).at(-1)), 'response.completed')
+  let previous = ''
+  for (let at = 0; at < 20; at += 1) {
+    const more: JsonObject = previous === '' ? {} : { previous_response_id: previous }
+    const last = (await client.turn(turn(`turn ${at}`, more))).at(-1)
+    t.equal(typeOf(last), 'response.completed', JSON.stringify(last))
+    const { response = null } = last ?? {}
+    previous = stringOf((response as JsonObject | null)?.['id']) ?? ''
+  }
+  const sent = JSON.stringify(gateway.emulator.ledger.at(-1)?.body)
+  for (const number of [0, 10, 19]) t.match(sent, new RegExp(`turn ${number}"`))
+})
+
+void t.test('bytes that are no frames end the connection', async (t) => {
+  const { port, secret } = await startGateway(t)
+  const socket = connect(port, '127.0.0.1')
+  socket.write(
+    `GET /v1/responses HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${secret}\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n`,
+  )
+  const [head] = (await once(socket, 'data')) as [Buffer]
+  t.match(head.toString('latin1'), /^HTTP\/1\.1 101 [^]*x-request-id: /i)
+  socket.write('GET / HTTP/1.1\r\n\r\n')
+  let rest = ''
+  socket.on('data', (chunk: Buffer) => (rest += chunk.toString('latin1')))
+  await once(socket, 'close')
+  t.match(rest, /"type":"error","status":400/)
+})
