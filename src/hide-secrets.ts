@@ -15,9 +15,9 @@ const MAX_SETS = 20
 /** Only the start of a longer value, such as a certificate, is searched for. */
 const MAX_CHARS = 4_096
 
-/** Sluice's keys and admin tokens, keys of OpenAI, Anthropic and Google, and password hashes. */
+/** Sluice's keys and tokens, keys of OpenAI, Anthropic and Google, and password hashes. */
 const CREDENTIALS =
-  /sk[-_][A-Za-z0-9_-]{12,}|sat_[A-Za-z0-9]{12,}|AIza[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{12,}|[Bb]earer\s+[A-Za-z0-9._~+/=-]+|\$argon2[^\s"\\]+/g
+  /sk[-_][A-Za-z0-9_-]{12,}|(?:sat|slt|slr)_[A-Za-z0-9]{12,}|AIza[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{12,}|[Bb]earer\s+[A-Za-z0-9._~+/=-]+|\$argon2[^\s"\\]+/g
 
 /** Finds a set of secrets, and their prefixes of 12 characters or more, in time linear in the text. */
 export class SecretFinder {

@@ -267,6 +267,19 @@ export interface Identity {
   countedLabels?: Labels
 }
 
+/** What begins the digest of an access token of a program; that of a key is hex. */
+const ACCESS_DIGEST = 'slt:'
+
+/** The digest by which requests with an access token and its changes are known; `id`: that of its token. */
+export function accessDigest(id: string): string {
+  return ACCESS_DIGEST + id
+}
+
+/** The id of the access token with this digest; null for another digest. */
+export function accessTokenId(digest: string): string | null {
+  return digest.startsWith(ACCESS_DIGEST) ? digest.slice(ACCESS_DIGEST.length) : null
+}
+
 /** The name of the account of a request; undefined without an account. */
 export function accountNameOf({ accountPath }: Pick<Identity, 'accountPath'>): string | undefined {
   return accountPath?.slice(accountPath.lastIndexOf('/') + 1)

@@ -19,6 +19,11 @@ const FORM = /^sk_[0-9A-Za-z]{44}$/
 /** Tokens of the admin API have the same form with another prefix. */
 const TOKEN_PREFIX = 'sat_'
 const TOKEN_FORM = /^sat_[0-9A-Za-z]{44}$/
+/** Tokens of programs whose users have signed in: access tokens, and refresh tokens. */
+const ACCESS_PREFIX = 'slt_'
+const REFRESH_PREFIX = 'slr_'
+const LOGIN_LENGTH = 43
+const LOGIN_FORM = /^sl[tr]_[0-9A-Za-z]{43}$/
 /** Keys of other gateways. */
 const IMPORTED_FORM = /^[!-~]{8,512}$/
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -43,6 +48,33 @@ export function isAdminSecret(text: string): boolean {
   return checksumOf(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
 }
 
+/** Creates an access token of a program: 256 random bits, without a checksum. */
+export function newAccessToken(random: RandomBytes = randomBytes): string {
+  return ACCESS_PREFIX + randomBase62(LOGIN_LENGTH, random)
+}
+
+/** Whether the text has the form of an access token. */
+export function isAccessToken(text: string): boolean {
+  return text.startsWith(ACCESS_PREFIX) && LOGIN_FORM.test(text)
+}
+
+/** The refresh token of a sign-in: its handle, which stays, and a part that each renewal replaces. */
+export function newRefreshToken(
+  handle = randomBase62(HANDLE_LENGTH),
+  random: RandomBytes = randomBytes,
+): string {
+  return REFRESH_PREFIX + handle + randomBase62(LOGIN_LENGTH - HANDLE_LENGTH, random)
+}
+
+/** 125 random bits; the other part has 131. */
+const HANDLE_LENGTH = 21
+
+/** The handle of a refresh token; null for a text of another form. */
+export function refreshHandle(text: string): string | null {
+  if (!text.startsWith(REFRESH_PREFIX) || !LOGIN_FORM.test(text)) return null
+  return text.slice(REFRESH_PREFIX.length, REFRESH_PREFIX.length + HANDLE_LENGTH)
+}
+
 /** Whether prefix, alphabet and length are right: the cheap part of the check. */
 export function looksLikeSecret(secret: string): boolean {
   return secret.length === SECRET_LENGTH && FORM.test(secret)
@@ -57,7 +89,8 @@ export function hasValidForm(secret: string): boolean {
 
 /** Whether the text may be a key of another gateway: it has not the form of a key or token of this one. */
 export function mayBeImported(text: string): boolean {
-  return IMPORTED_FORM.test(text) && !looksLikeSecret(text) && !TOKEN_FORM.test(text)
+  const isOwn = looksLikeSecret(text) || TOKEN_FORM.test(text) || LOGIN_FORM.test(text)
+  return IMPORTED_FORM.test(text) && !isOwn
 }
 
 /** SHA-256 in lower-case hex: stored instead of the secret. */

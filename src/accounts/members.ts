@@ -8,6 +8,7 @@ import { conflictRefusal } from './changes/decide.js'
 import { invalid, noAccount } from './changes/refusal.js'
 import { randomBase62 } from './key-secret.js'
 import { endWhatCouldNotGive, type LinkStore } from './link-makers.js'
+import { endLogins } from './logins/login-records.js'
 import { hashPassword, newPassword } from './password.js'
 import type { Sources } from './sources.js'
 
@@ -80,7 +81,7 @@ interface UserChange {
 
 /**
  * Changes the role in the gateway, or disables or enables the user; null if the user does not exist. Ends the
- * links whose makers could not give the role.
+ * links whose makers could not give the role, and the programs of a disabled user.
  */
 export async function changeUser(
   store: LinkStore,
@@ -94,6 +95,7 @@ export async function changeUser(
   if (changed !== null && edit.role !== undefined && edit.role !== null) {
     await endWhatCouldNotGive(store, { userId }, nowMs)
   }
+  if (changed?.disabled === true) await endLogins(store.signInTokens, userId)
   return changed
 }
 
@@ -136,12 +138,13 @@ export async function unbindUser(
   return user
 }
 
-/** Ends the sessions, device tokens and links of a user. */
+/** Ends the sessions, device tokens, links and programs of a user. */
 export async function endSignIns(
   { signInTokens }: Pick<Store, 'signInTokens'>,
   userId: string,
 ): Promise<void> {
   for (const kind of ['session', 'device', 'reset'] as const) await signInTokens.end(kind, userId, null)
+  await endLogins(signInTokens, userId)
 }
 
 /** An identity of an identity provider, with the address that the provider has verified. */

@@ -22,6 +22,7 @@ import type { WorkloadIdentity } from './schema/identity-schema.js'
 import type { archiveOf } from './schema/archive-schema.js'
 import type { afterDisconnectSchema, ledgerOf } from './schema/ledger-schema.js'
 import type { DimensionConfig } from './schema/dimensions-schema.js'
+import type { LoginConfig } from './schema/login-schema.js'
 import type { LimitConfig, limitingOf } from './schema/limits-schema.js'
 import type { RecordConfig } from './schema/record-schema.js'
 import type { routeOf } from './schema/route-schema.js'
@@ -111,6 +112,7 @@ export type {
   DialectChoice,
   IdentityConfig,
   LimitConfig,
+  LoginConfig,
   NativeRule,
   PlatformConfig,
   ProbeConfig,
@@ -136,6 +138,8 @@ export interface Config {
   readonly auth: AuthConfig
   /** Empty: only keys are accepted. */
   readonly identity: readonly WorkloadIdentity[]
+  /** Null: programs cannot sign in. */
+  readonly login: LoginConfig | null
   readonly escrow: EscrowConfig
   /** How long responses are stored that clients can continue by id; 0 if they are not stored. */
   readonly responses: Section<z.output<typeof responsesSchema>>

@@ -8,6 +8,7 @@ import {
   type EscrowConfig,
   type GroupRolesConfig,
   type LimitingConfig,
+  type LoginConfig,
   type NotifyConfig,
   type ServerConfig,
   type BreakerConfig,
@@ -56,6 +57,7 @@ export function shownConfig(config: Config): JsonObject {
     store: maskedStore(config.store),
     auth: snakeKeys(config.auth),
     identity: config.identity.map((each) => ({ ...each, limits: shownAmounts(each.limits) })),
+    login: config.login === null ? null : shownLogin(config.login),
     escrow: maskedEscrow(config.escrow),
     dashboard: shownDashboard(config.dashboard),
     admin_api: snakeKeys(config.adminApi),
@@ -167,6 +169,10 @@ function shownDashboard(dashboard: DashboardConfig): JsonObject {
 
 function rolesOf({ claim, admin, auditor, accounts }: GroupRolesConfig): JsonObject {
   return { claim, admin: [...admin], auditor: [...auditor], accounts: { ...accounts } }
+}
+
+function shownLogin({ limits, ...login }: LoginConfig): JsonObject {
+  return { enabled: true, ...snakeKeys(login), limits: shownAmounts(limits ?? {}) }
 }
 
 function maskedUpstream(upstream: UpstreamConfig): JsonObject {

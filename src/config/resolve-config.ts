@@ -16,6 +16,7 @@ import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
 import { guardrailsOf } from './schema/guardrails-schema.js'
 import { ledgerOf } from './schema/ledger-schema.js'
 import { dimensionsOf } from './schema/dimensions-schema.js'
+import { checkLogin, loginOf } from './schema/login-schema.js'
 import { amountsOf, limitingOf, limitOf } from './schema/limits-schema.js'
 import { fileSchema, type FileValues } from './schema/config-file-schema.js'
 import { routeOf } from './schema/route-schema.js'
@@ -49,6 +50,7 @@ export function resolveConfig(
   checkMetrics(values.metrics, report)
   checkDashboard(values.dashboard, (path, message) => report(['dashboard', ...path], message))
   checkIdentities(values.identity, context, report)
+  checkLogin(values.login, values.dashboard, report)
   checkRoutes(values.routes, Object.keys(values.upstreams), report)
   checkLimits(values, report)
   checkArchive(values.archive, report)
@@ -94,6 +96,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): O
     store,
     auth: section(shape.auth.unwrap(), auth),
     identity: identitiesOf(values.identity, context.folder),
+    login: loginOf(values.login),
     responses: section(shape.responses.unwrap(), responses),
     escrow: section(shape.escrow.unwrap(), escrow),
     dashboard: dashboardOf(values.dashboard),

@@ -7,6 +7,7 @@ import { accountNameOf, type Identity, type KeyLimits, type PlanName } from '../
 import { limitsAt } from '../accounts/limit-raises.js'
 import { planMissing, planNamed } from '../accounts/plans.js'
 import { dimensionOf, LIMIT_MEMBERS, type LimitKind } from '../base/limit-members.js'
+import { namedKeyId } from '../base/named-key-id.js'
 import type { Config, LimitConfig } from '../config/config.js'
 import type { Demand } from '../store/ledger.js'
 
@@ -266,6 +267,7 @@ function matches(rule: LimitConfig, request: LimitedRequest): boolean {
   const label = labelOf(rule.scope)
   const dimension = dimensionOf(rule.scope)
   return (
+    (rule.scope !== 'user' || identity.user !== undefined) &&
     (dimension === null || dimensionValue(dimension, identity) !== '') &&
     (label === null || Object.hasOwn(identity.labels, label)) &&
     (rule.value === null || rule.value === labelValue(label, identity)) &&
@@ -295,6 +297,9 @@ function subjectOf(rule: LimitConfig, { identity, modelName, upstream }: Limited
     case 'account':
       subject = `account:${identity.accountId}`
       break
+    case 'user':
+      subject = userSubject(identity.user ?? '')
+      break
     case 'model':
       subject = `model:${modelName}`
       break
@@ -321,6 +326,11 @@ function subjectOf(rule: LimitConfig, { identity, modelName, upstream }: Limited
   if (rule.prefix !== null) subject += `;prefix=${rule.prefix}`
   if (rule.upstream !== null) subject += `;upstream=${rule.upstream}`
   return subject.length <= MAX_SUBJECT ? subject : shortened(subject)
+}
+
+/** The address has the form that ids of keys have. */
+function userSubject(email: string): string {
+  return namedKeyId('user', email).replace('/', ':')
 }
 
 function shortened(subject: string): string {
@@ -351,6 +361,8 @@ function whoseOf({ scope }: LimitConfig, { identity, modelName, upstream }: Limi
       return 'this key'
     case 'account':
       return 'this account'
+    case 'user':
+      return `the user '${identity.user ?? ''}'`
     case 'model':
       return `the model '${modelName}'`
     case 'upstream':

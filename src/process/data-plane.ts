@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { roleOf, type Account } from '../accounts/account.js'
 import { withArchive } from '../archive/archived-ledger.js'
 import { accountPart } from '../accounts/authentication/authentication-result.js'
+import type { Authenticator } from '../accounts/authentication/authenticator.js'
 import { NO_LABELS } from '../accounts/labels.js'
 import { type ServerConfig, type Snapshot, type TelemetryConfig, shownHash } from '../config/config.js'
 import { remoteConfigControl, type ConfigControl } from '../dashboard/server/config-control.js'
@@ -27,7 +28,8 @@ import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
 import { expiryOf, whenExpired } from '../http/read-tls-files.js'
 import { MAX_HEAD_BYTES_WITH_TOKEN } from '../http/request-guard.js'
-import type { HttpRequest } from '../http/message.js'
+import { bearerIn } from '../gateway/phases/authenticate.js'
+import { headerOf, type HttpRequest } from '../http/message.js'
 import { openServer, type ServerOptions, type GatewayServer } from '../http/server.js'
 import { BudgetWatch, type BudgetOwners } from '../limits/budget-watch.js'
 import type { Logger } from '../observe/log.js'
@@ -37,6 +39,7 @@ import { loadPlugins } from '../policy/plugins.js'
 import type { Store, Fleet, FleetMember } from '../store/store.js'
 import { LazyAdminApi } from './lazy-admin-api.js'
 import { LazyDashboard } from './lazy-dashboard.js'
+import { Logins } from './logins.js'
 import { MailSender } from './mail-sender.js'
 import { WorkloadIdentities } from './workload-identities.js'
 import { readinessOf, type Readiness } from './ops/readiness.js'
@@ -111,8 +114,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
   const { gatewayId = randomUUID() } = options
   const ofStore = await partsOf(store, () => current, { log, metrics, gatewayId })
   const parts = { ...ofStore, ...notices, tracing }
-  const identities = new WorkloadIdentities(ofStore.authenticator, store, log)
-  await identities.adopt(snapshot.config)
+  const tokens = await acceptTokens(ofStore.authenticator, store, { snapshot, log })
   const monitor = reportCanaries === undefined ? newCanaryMonitor(log, metrics, notify) : null
   monitor?.adopt(snapshot)
   const report = reportCanaries ?? canaryReporter(monitor, (order) => gateway.abortCanaries(order))
@@ -128,6 +130,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
     chat: ({ req, res }, { account, ancestors, path }) =>
       gateway.handleAs(req, res, playgroundOf(account, ancestors, path)),
     addressOf: (req) => proxies.addressOf(req),
+    identify: async (req) => ofStore.authenticator.identify(bearerOf(req), proxies.addressOf(req)),
   })
   const admin = new LazyAdminApi({
     ...{ listen: 'data', openStore: () => joint, log, snapshot: () => current, mail },
@@ -159,7 +162,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
       proxies = new TrustedProxies(next.config.server.trustedProxies)
       gateway.adopt(next)
       mails.adopt(next.config.smtp)
-      void identities.adopt(next.config)
+      void tokens.adopt(next)
       monitor?.adopt(next)
       fleet.publish()
       void logUnmatchedRules(store, next, { log, gatewayId })
@@ -180,6 +183,23 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
       await release(parts, joint)
     },
   }
+}
+
+/** Tokens that are credentials beside keys: of workloads, and of programs whose users have signed in. */
+async function acceptTokens(
+  authenticator: Authenticator,
+  store: Store,
+  { snapshot, log }: { readonly snapshot: Snapshot; readonly log: Logger },
+): Promise<{ readonly adopt: (next: Snapshot) => Promise<unknown> }> {
+  const identities = new WorkloadIdentities(authenticator, store, log)
+  const logins = new Logins(authenticator, store)
+  const adopt = ({ config }: Snapshot) => Promise.all([identities.adopt(config), logins.adopt(config)])
+  await adopt(snapshot)
+  return { adopt }
+}
+
+function bearerOf(req: HttpRequest): string | null {
+  return bearerIn(headerOf(req, 'authorization') ?? '')
 }
 
 /** The parts of the data plane that decide whether it is ready. */

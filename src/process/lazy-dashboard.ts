@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { isObject, stringOf } from '../base/json.js'
 import type { ServerConfig } from '../config/config.js'
 import type { Dashboard, DashboardOptions } from '../dashboard/server/dashboard.js'
+import { isLoginPath } from '../dashboard/server/login/login-paths.js'
 import { securityHeadersOf } from '../dashboard/server/static-files.js'
 import { offerSetUp } from '../dashboard/server/sign-in/set-up.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../http/message.js'
@@ -35,7 +36,7 @@ const REFUSED: readonly string[] = [
   'no-store',
 ]
 
-/** Serves requests below `/dashboard`, and redirects browsers there from `/`. */
+/** Serves requests below `/dashboard`, redirects browsers there from `/`, and lets programs sign in. */
 export class LazyDashboard {
   private readonly parts: DashboardParts
   private readonly queue = new WorkQueue()
@@ -62,6 +63,7 @@ export class LazyDashboard {
   /** Whether the dashboard serves this request under the configuration in force. */
   handles(req: HttpRequest): boolean {
     const { url = '' } = req
+    if (this.parts.snapshot().config.login !== null && isLoginPath(pathOf(url))) return true
     if (url === '/' || url.startsWith('/?')) return isPageRequest(req) && this.isEnabled
     if (!url.startsWith('/dashboard')) return false
     const next = url.charAt('/dashboard'.length)

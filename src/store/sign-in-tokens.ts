@@ -1,10 +1,23 @@
 /**
- * Sessions and other sign-in tokens: known devices, one-time links. The store has the digest of a token,
- * never its secret.
+ * Sessions and other sign-in tokens: known devices, one-time links, and the sign-ins of programs
+ * (`accounts/logins`). The store has the digest of a token, never its secret.
  */
 
 /** What a token is for. */
-export type SignInTokenKind = 'session' | 'device' | 'set-up' | 'reset' | 'oidc'
+export type SignInTokenKind = (typeof SIGN_IN_TOKEN_KINDS)[number]
+export const SIGN_IN_TOKEN_KINDS = [
+  'session',
+  'device',
+  'set-up',
+  'reset',
+  'oidc',
+  // Of programs: a sign-in that waits for its user, its code, wrong codes, the sign-in, its access tokens.
+  'device_code',
+  'user_code',
+  'wrong_codes',
+  'login',
+  'access',
+] as const
 
 /** A stored token. */
 export interface SignInToken {
@@ -31,15 +44,13 @@ export function surplusTokens(tokens: readonly SignInToken[]): SignInToken[] {
   return [...tokens].sort((a, b) => a.expiresAtMs - b.expiresAtMs).slice(0, surplus)
 }
 
-/** The new expiry time of a token, and the time at which it must still be valid, in ms since 1970. */
-export interface Prolongation {
-  readonly expiresAtMs: number
-  readonly nowMs: number
-}
+/** What of a token may change. */
+export type SignInTokenEdit = Partial<Pick<SignInToken, 'expiresAtMs' | 'text'>>
 
 /**
  * Tokens by id. Methods fail as those of `Store` do. A change is durable, and visible to every process,
- * before it resolves. An expired token is never returned, whether it was swept or not.
+ * before it resolves. An expired token is never returned, whether it was swept or not. Listeners of
+ * `Store.subscribe` get `accessDigest` of an access token that is removed.
  */
 export interface SignInTokens {
   /**
@@ -50,10 +61,16 @@ export interface SignInTokens {
   /** Null if there is no token of this kind, or it has expired. */
   find(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null>
   /**
-   * Changes the expiry time of a valid token; false if there is none: an expired token never becomes valid
-   * again.
+   * Changes a valid token, and resolves with its former state; null if there is none, or `edit` returns
+   * null: an expired token never becomes valid again. `edit` is pure, and an engine may call it several
+   * times.
    */
-  prolong(kind: SignInTokenKind, id: string, prolongation: Prolongation): Promise<boolean>
+  change(
+    kind: SignInTokenKind,
+    id: string,
+    edit: (token: SignInToken) => SignInTokenEdit | null,
+    nowMs: number,
+  ): Promise<SignInToken | null>
   /** Removes and returns a token; of concurrent calls, one gets it. */
   take(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null>
   /** The valid tokens of the account and kind, in no order. */

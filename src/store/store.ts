@@ -26,8 +26,8 @@ export interface KeyLookup {
 /** A change that may make a cached look-up wrong. */
 export interface KeyChange {
   /**
-   * The key's digest; null means that any key may have changed (an account's plan or state, a lost
-   * connection).
+   * The key's digest, or that of an access token (`accessDigest`) or of a value of a dimension; null means
+   * that any key may have changed (an account's plan or state, a member, a lost connection).
    */
   readonly digest: string | null
 }

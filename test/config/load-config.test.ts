@@ -65,6 +65,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
     store: 'sqlite:/etc/sluice/data/sluice.db',
     auth: { acceptImportedKeys: false, freshSeconds: 30, staleSeconds: 300 },
     identity: [],
+    login: null,
     adminApi: { enabled: false, listen: 'data' },
     smtp: null,
     responses: { storeSeconds: 3600 },

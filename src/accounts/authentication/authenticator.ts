@@ -9,10 +9,10 @@ import type { AuthConfig } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import type { KnownKeys } from '../../store/known-keys.js'
 import type { Store } from '../../store/store.js'
-import type { Identity } from '../account.js'
+import { accessDigest, type Identity } from '../account.js'
 import { isCompactToken } from '../workload-identity/read-token.js'
 import type { WorkloadTokens } from '../workload-identity/verify-token.js'
-import { digestOf, hasValidForm, looksLikeSecret, mayBeImported } from '../key-secret.js'
+import { digestOf, hasValidForm, isAccessToken, looksLikeSecret, mayBeImported } from '../key-secret.js'
 import {
   AccountDisabled,
   resultOfLookup,
@@ -148,6 +148,12 @@ export class Authenticator {
     tokens.watch(() => this.inUse?.digests() ?? new Set())
   }
 
+  /** Accepts access tokens of programs from now on, and looks known ones up again; null: none is accepted. */
+  acceptLogins(lookUp: KeyLookups['loginLookup']): void {
+    this.lookups.loginLookup = lookUp
+    this.changed(null)
+  }
+
   /** Ends running requests from now on when their key is revoked, disabled or expired. */
   watch(inUse: KeysInUse): void {
     this.inUse = inUse
@@ -158,7 +164,8 @@ export class Authenticator {
         const cached = this.cache.get(digest, this.now())
         return cached?.trusted === true ? cached.result : this.lookups.lookUp(digest)
       },
-      hasExpired: (identity) => this.hasExpired(identity),
+      // Programs renew their tokens while requests run: only the end of the sign-in ends those.
+      hasExpired: (identity) => identity.user === undefined && this.hasExpired(identity),
       onStoreError: (error) => this.outage.storeFailed(error),
       onSweep: () => {
         this.knownHeaders.dropOld(this.now())
@@ -200,6 +207,9 @@ export class Authenticator {
     const nowMs = this.now()
     const isThrottled = this.wrongKeyThrottle.isThrottled(address, nowMs)
     const isForeign = secret !== null && this.acceptsForeign(secret)
+    if (secret !== null && this.lookups.loginLookup !== null && isAccessToken(secret)) {
+      return this.identifyProgram(accessDigest(digestOf(secret)), { address, isThrottled, nowMs })
+    }
     if (secret === null || !(looksLikeSecret(secret) || isForeign)) {
       if (isThrottled) return this.throttled()
       throw this.unauthenticated(secret === null || secret === '' ? 'missing' : 'malformed')
@@ -214,6 +224,17 @@ export class Authenticator {
     // A cached key has passed the checksum before.
     if (cached === null && !isForeign && !hasValidForm(secret)) throw this.unauthenticated('malformed')
     return this.decide(digest, cached, nowMs, isForeign)
+  }
+
+  /** The identity of an access token, whose form has no checksum. */
+  private identifyProgram(
+    digest: string,
+    { address, isThrottled, nowMs }: { address: string; isThrottled: boolean; nowMs: number },
+  ): Identity | Promise<Identity> {
+    const cached = this.cache.get(digest, nowMs)
+    const isKnown = cached?.result.good === true
+    if (isThrottled && !isKnown && !this.wrongKeyThrottle.takeLookUp(address, nowMs)) return this.throttled()
+    return this.decide(digest, cached, nowMs)
   }
 
   /** Whether the credential is looked up although this gateway makes no keys of its form. */

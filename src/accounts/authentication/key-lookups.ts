@@ -4,6 +4,7 @@
  */
 import type { KnownKeys } from '../../store/known-keys.js'
 import type { KeyLookup, Store } from '../../store/store.js'
+import { accessTokenId } from '../account.js'
 import { isTokenDigest, resultOfLookup, storeUnavailable, type KeyResult } from './authentication-result.js'
 import type { AuthCache } from './key-cache.js'
 
@@ -22,7 +23,7 @@ interface Found {
   readonly lookup: KeyLookup | null
 }
 
-/** Looks up the account and the denials of a verified token; null without workload identities. */
+/** Looks a digest of one kind up; null while the configuration has none of this kind. */
 type TokenLookup = ((digest: string) => Promise<KeyResult>) | null
 
 /** Lookups of one process. */
@@ -34,8 +35,10 @@ export class KeyLookups {
   private readonly running = new Map<string, Promise<KeyResult>>()
   private readonly waiting: (() => void)[] = []
   private usedSlots = 0
-  /** For digests of tokens. */
+  /** For digests of tokens of workloads: their account and denials. */
   tokenLookup: TokenLookup = null
+  /** For digests of access tokens of programs. */
+  loginLookup: TokenLookup = null
 
   /** `now`: monotonic, in ms. `known` gets the results, too; null: they are not shared. */
   constructor(
@@ -103,10 +106,9 @@ export class KeyLookups {
   }
 
   private read(digest: string): Found | Promise<Found> {
-    const { tokenLookup } = this
-    if (tokenLookup !== null && isTokenDigest(digest)) {
-      return tokenLookup(digest).then((result) => ({ result, lookup: null }))
-    }
+    const { tokenLookup, loginLookup } = this
+    const lookUp = isTokenDigest(digest) ? tokenLookup : accessTokenId(digest) === null ? null : loginLookup
+    if (lookUp !== null) return lookUp(digest).then((result) => ({ result, lookup: null }))
     const finding = this.store.findKey(digest)
     if (!(finding instanceof Promise)) {
       return { result: resultOfLookup(digest, finding), lookup: finding }

@@ -6,6 +6,7 @@
  * The identity is chosen by `iss` and `aud` alone; a token that fails is never tried with another one.
  */
 import type { JsonObject } from '../../base/json.js'
+import { namedKeyId } from '../../base/named-key-id.js'
 import { hash } from 'node:crypto'
 import { compactVerify } from 'jose'
 import type { WorkloadIdentity } from '../../config/schema/identity-schema.js'
@@ -44,11 +45,6 @@ const ENTRY_CHARS = 512
  */
 const TAIL_CHARS = 43
 const SWEEP_MS = 30_000
-/** The limit of the ledger's column. */
-const MAX_KEY_ID = 200
-const HASH_CHARS = 16
-/** Characters that names in the store and subjects of limits must not have, and the one that escapes them. */
-const UNSAFE = /[\p{Cc}\p{Z}\p{Cf}\p{Cs};%]/gu
 
 /** The dependencies of the tokens. */
 export interface WorkloadTokensOptions extends IssuerKeysOptions {
@@ -385,22 +381,9 @@ function fromClaims(
   })
   return {
     account,
-    keyId: keyIdOf(identity.settings.name, keyName),
+    keyId: namedKeyId(identity.settings.name, keyName),
     labels: labels.length === 0 ? NO_LABELS : Object.fromEntries(labels),
   }
-}
-
-/** `NAME/KEY_NAME`. Two names that differ only beyond the limit have different ids. */
-function keyIdOf(name: string, keyName: string): string {
-  const id = `${name}/${keyName.replace(UNSAFE, escaped)}`
-  if (id.length <= MAX_KEY_ID) return id
-  const digest = hash('sha256', id, 'hex').slice(0, HASH_CHARS)
-  return `${id.slice(0, MAX_KEY_ID - HASH_CHARS - 1)}~${digest}`
-}
-
-/** Half of a surrogate pair has no bytes of its own. */
-function escaped(character: string): string {
-  return /\p{Cs}/u.test(character) ? '%EF%BF%BD' : encodeURIComponent(character)
 }
 
 function missing(setting: string): never {

@@ -17,6 +17,7 @@ import {
   responsesSchema,
 } from './small-sections-schema.js'
 import { identitySchema } from './identity-schema.js'
+import { loginSchema } from './login-schema.js'
 import { name, text, whole } from './value-types.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
@@ -58,6 +59,7 @@ export const fileSchema = z.strictObject({
     ),
   auth: authSchema,
   identity: identitySchema,
+  login: loginSchema,
   escrow: escrowSchema,
   responses: responsesSchema,
   dashboard: dashboardSchema

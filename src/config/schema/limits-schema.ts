@@ -42,11 +42,11 @@ const dimensionScope = z
 
 const scopeAndSelectors = z.strictObject({
   scope: z
-    .union([z.enum(['key', 'account', 'model', 'upstream']), labelScope, dimensionScope], {
-      error: 'must be one of key, account, model, upstream, label:NAME, dimension:NAME',
+    .union([z.enum(['key', 'account', 'user', 'model', 'upstream']), labelScope, dimensionScope], {
+      error: 'must be one of key, account, user, model, upstream, label:NAME, dimension:NAME',
     })
     .describe(
-      'What is counted, each by itself: every key, every account, every model (over all accounts), every upstream (over all accounts), or with `label:NAME` every value of this label of keys (over all accounts). Keys without the label do not fall under the rule. `dimension:NAME`: every value of this dimension, in each account by itself; requests without a value do not fall under the rule.',
+      'What is counted, each by itself: every key, every account, every user who signed in by `login` (over all tokens and accounts; requests with other credentials do not fall under the rule), every model (over all accounts), every upstream (over all accounts), or with `label:NAME` every value of this label of keys (over all accounts). Keys without the label do not fall under the rule. `dimension:NAME`: every value of this dimension, in each account by itself; requests without a value do not fall under the rule.',
     ),
   plan: name.optional().describe('Only for accounts with this plan.'),
   account: text

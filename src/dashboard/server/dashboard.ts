@@ -5,11 +5,14 @@
 import { PasswordQueue } from '../../accounts/password-queue.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import { sendReply } from '../../http/respond.js'
+import type { Identity } from '../../accounts/account.js'
 import type { Logger } from '../../observe/log.js'
 import type { FleetMember } from '../../store/store.js'
 import { StaticFiles } from './static-files.js'
 import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
+import type { LoginEndpoints } from './login/login-endpoints.js'
+import { DEVICE_PAGE, isLoginPath } from './login/login-paths.js'
 import { ApiRouter } from './routing/api-router.js'
 import { dashboardRoutes } from './routing/routes.js'
 import type { Services } from './services.js'
@@ -31,6 +34,8 @@ export interface DashboardOptions extends Omit<LinkParts, 'now'> {
   readonly fleet: () => readonly FleetMember[] | null
   /** The client's address. */
   readonly addressOf: (req: HttpRequest) => string
+  /** The identity of a request of the data plane. Rejects with `GatewayError`. */
+  readonly identify: (req: HttpRequest) => Promise<Identity>
   /** Ms since 1970; the machine's clock by default. */
   readonly now?: () => number
 }
@@ -38,12 +43,14 @@ export interface DashboardOptions extends Omit<LinkParts, 'now'> {
 /** Interval between removals of expired sessions and links. Expired ones are refused even before that. */
 const SWEEP_MS = 600_000
 
-/** Serves `/dashboard/`. */
+/** Serves `/dashboard/`, and the paths with which programs sign in. */
 export class Dashboard {
   private readonly router: ApiRouter
   private readonly files: StaticFiles
   private readonly passwords = new PasswordQueue()
   private readonly sweep: NodeJS.Timeout
+  private readonly openLogins: () => Promise<LoginEndpoints>
+  private logins: Promise<LoginEndpoints> | null = null
 
   constructor(options: DashboardOptions) {
     const { store, log, snapshot, now = Date.now } = options
@@ -68,6 +75,10 @@ export class Dashboard {
       addressOf: options.addressOf,
     })
     this.files = new StaticFiles(options.folder)
+    this.openLogins = async () => {
+      const { LoginEndpoints } = await import('./login/login-endpoints.js')
+      return new LoginEndpoints({ ...options, now })
+    }
     this.sweep = setInterval(() => {
       // A failing store is reported by the requests that need it.
       store.signInTokens.sweep(now()).catch(() => undefined)
@@ -76,7 +87,10 @@ export class Dashboard {
     }, SWEEP_MS).unref()
   }
 
-  /** Serves one request whose path, without the query, is or begins with `/dashboard`. Never rejects. */
+  /**
+   * Serves one request whose path, without the query, is or begins with `/dashboard`, or is one of
+   * `login-paths.ts`. Never rejects.
+   */
   async handle(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     if (path === '/dashboard') {
       sendReply(res, {
@@ -88,6 +102,15 @@ export class Dashboard {
     }
     if (path === '/dashboard/api' || path.startsWith('/dashboard/api/')) {
       await this.router.answer(path, req, res)
+      return
+    }
+    if (path === DEVICE_PAGE) {
+      await this.files.answer('index.html', req, res)
+      return
+    }
+    if (isLoginPath(path)) {
+      this.logins ??= this.openLogins()
+      await (await this.logins).answer(path, req, res)
       return
     }
     await this.files.answer(path.slice('/dashboard/'.length), req, res)

@@ -72,10 +72,11 @@ interface ClientKey {
 }
 
 /**
- * A key is `sk_` with letters and digits, a token has two dots or more; the scheme is case-insensitive and
- * followed by one space.
+ * A key is `sk_` with letters and digits, a token of a program `slt_`, that of a workload has two dots or
+ * more; the scheme is case-insensitive and followed by one space.
  */
-const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253}|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){2,4})$/
+const BEARER =
+  /^[Bb][Ee][Aa][Rr][Ee][Rr] (s(?:k|lt)_[A-Za-z0-9]{1,253}|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){2,4})$/
 const SCHEME = /^bearer +/i
 const HEADERS = ['x-api-key', 'x-goog-api-key'] as const
 /** Further ones with `server.bare_paths`: of Azure's clients and of LiteLLM's. */

@@ -144,6 +144,9 @@ function faultOf(
     return `${name} has a key of a provider (${prefix}… of ${owner}), not one of this gateway.`
   }
   if (bare.startsWith('sat_')) return `${name} has a token of the admin API, which is no API key.`
+  if (bare.startsWith('slr_')) return `${name} has a refresh token, which only renews a sign-in.`
+  if (bare.startsWith('slt_'))
+    return `${name} has a token whose sign-in has ended, or that has expired: sign in again.`
   if (isCompactToken(bare)) {
     return takesTokens ? null : `${name} has a JSON Web Token, and this gateway accepts none.`
   }

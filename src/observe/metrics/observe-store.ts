@@ -185,8 +185,7 @@ function observedHolders(
     signInTokens: {
       add: (token) => timed('tokens', () => signInTokens.add(token)),
       find: (kind, id, nowMs) => timed('tokens', () => signInTokens.find(kind, id, nowMs)),
-      prolong: (kind, id, prolongation) =>
-        timed('tokens', () => signInTokens.prolong(kind, id, prolongation)),
+      change: (kind, id, edit, nowMs) => timed('tokens', () => signInTokens.change(kind, id, edit, nowMs)),
       take: (kind, id, nowMs) => timed('tokens', () => signInTokens.take(kind, id, nowMs)),
       tokensOf: (kind, accountId, nowMs) =>
         timed('tokens', () => signInTokens.tokensOf(kind, accountId, nowMs)),

@@ -17,7 +17,7 @@ import { byMember } from '../../base/limit-members.js'
 import type { AdminToken } from '../admin-tokens.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { Denial } from '../denials.js'
-import type { SignInToken } from '../sign-in-tokens.js'
+import { SIGN_IN_TOKEN_KINDS, type SignInToken } from '../sign-in-tokens.js'
 import type { UserEdit } from '../store.js'
 import { checkFields, parseJson } from './parse-record.js'
 
@@ -130,7 +130,7 @@ const keySchema = z.object({
 
 const signInTokenSchema = z.object({
   id: z.string(),
-  kind: z.enum(['session', 'device', 'set-up', 'reset', 'oidc']),
+  kind: z.enum(SIGN_IN_TOKEN_KINDS),
   accountId: z.string(),
   expiresAtMs: count,
   text: z.string(),

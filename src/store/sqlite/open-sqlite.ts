@@ -51,7 +51,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     isNew: engine.isNew,
     cache: new SqliteSharedCache(engine),
     ledger: new SqliteLedger(engine, options),
-    signInTokens: new SqliteSignInTokens(engine),
+    signInTokens: new SqliteSignInTokens(engine, notifications),
     adminTokens: new SqliteAdminTokens(engine, auditTrail),
     auditTrail,
     throttle: new SqliteThrottle(engine),

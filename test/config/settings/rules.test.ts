@@ -313,7 +313,12 @@ const RULES: [string, string, string][] = [
   [
     'a limit with an unknown scope',
     `${GOOD}limits: [{ scope: keys, concurrent: 5 }]\n`,
-    ':8:19: limits[0].scope: must be one of key, account, model, upstream, label:NAME, dimension:NAME',
+    ':8:19: limits[0].scope: must be one of key, account, user, model, upstream, label:NAME, dimension:NAME',
+  ],
+  [
+    'a sign-in of programs without an identity provider',
+    `${GOOD}login: { enabled: true }\n`,
+    ':8:19: login.enabled: needs dashboard.oidc: people sign in with an identity provider',
   ],
   [
     'a limit of no requests',

@@ -64,7 +64,7 @@ function entryPaths(nowMs: number, keyId: string, requestId: string): string[] {
 
 const MONTH = new Date().toISOString().slice(0, 7)
 /** Whole files have no time limit, and no request was recorded. */
-const UNTIMED = ['/requests.csv', '/usage.csv', '/audit.csv', '/recordings/{id}']
+const UNTIMED = ['/device/{id}', '/requests.csv', '/usage.csv', '/audit.csv', '/recordings/{id}']
 
 /** All groups of a month, by each column in both directions; `large-lists` sorts keys and accounts. */
 function groupPaths(nowMs: number): string[] {

@@ -21,6 +21,8 @@ export interface Scene extends Stage {
     issuer?: string
     publicUrl?: string
     hasProvider?: boolean
+    /** More sections of the file. */
+    top?: string
   }): void
 }
 
@@ -34,13 +36,19 @@ export async function scene(
   const { origin, gateway } = stage
   const provider = await startProvider(t, () => `${origin}/dashboard/oidc`, settings)
   const plain = readFileSync(gateway.configFile, 'utf8')
-  const configure: Scene['configure'] = ({ more = '', rest = '', hasProvider = true, ...others }) => {
+  const configure: Scene['configure'] = ({
+    more = '',
+    rest = '',
+    hasProvider = true,
+    top = '',
+    ...others
+  }) => {
     const { issuer, publicUrl = origin } = others
     writeFileSync(gateway.configFile, plain)
     const door = `issuer: "${issuer ?? provider.issuer}", client_id: ${CLIENT_ID}, client_secret: ${CLIENT_SECRET}`
     const oidc = hasProvider ? `, oidc: { ${door}, name: Acme${more} }` : ''
     const end = rest === '' ? '' : `, ${rest}`
-    appendFileSync(gateway.configFile, `dashboard: { public_url: "${publicUrl}"${oidc}${end} }\n`)
+    appendFileSync(gateway.configFile, `dashboard: { public_url: "${publicUrl}"${oidc}${end} }\n${top}\n`)
     gateway.reload()
   }
   configure({})

@@ -114,16 +114,26 @@ export async function tokens(t: Test, newUrl: NewUrl): Promise<void> {
   for (const badName of ['', '\0', '*', one.id.slice(1), 'x'.repeat(5_000)]) {
     t.equal(await tokens.find('session', badName, 0), null)
     t.equal(await tokens.take('session', badName, 0), null)
-    t.equal(await tokens.prolong('session', badName, { expiresAtMs: 9_999, nowMs: 0 }), false)
+    t.equal(await tokens.change('session', badName, () => ({ expiresAtMs: 9_999 }), 0), null)
   }
 
-  t.equal(await tokens.prolong('session', one.id, { expiresAtMs: 2_000, nowMs: 999 }), true)
+  t.same(await tokens.change('session', one.id, () => ({ expiresAtMs: 2_000 }), 999), one)
   t.same(await tokens.find('session', one.id, 1_999), { ...one, expiresAtMs: 2_000 })
   t.equal(
-    await tokens.prolong('session', one.id, { expiresAtMs: 3_000, nowMs: 2_000 }),
-    false,
-    'an expired token cannot be prolonged',
+    await tokens.change('session', one.id, () => ({ expiresAtMs: 3_000 }), 2_000),
+    null,
+    'an expired token cannot be changed',
   )
+  t.equal(await tokens.change('session', one.id, () => null, 0), null, 'the edit may refuse')
+  const counted = aToken({ expiresAtMs: 9_000, text: '' })
+  await tokens.add(counted)
+  await Promise.all(
+    Array.from({ length: 10 }, () => {
+      return tokens.change('session', counted.id, ({ text }) => ({ text: `${text}x` }), 0)
+    }),
+  )
+  const after = await tokens.take('session', counted.id, 0)
+  t.same(after, { ...counted, text: 'x'.repeat(10) }, 'concurrent changes all hold')
 
   const link = aToken({ kind: 'set-up', accountId: '' })
   await tokens.add(link)
@@ -165,7 +175,7 @@ export async function tokens(t: Test, newUrl: NewUrl): Promise<void> {
   for (let round = 0; round < 20; round += 1) {
     const busy = Array.from({ length: 8 }, () => aToken({ accountId: 'acc_busy', expiresAtMs: 9_000 }))
     for (const token of busy) await tokens.add(token)
-    const prolonging = busy.map(({ id }) => tokens.prolong('session', id, { expiresAtMs: 9_500, nowMs: 0 }))
+    const prolonging = busy.map(({ id }) => tokens.change('session', id, () => ({ expiresAtMs: 9_500 }), 0))
     await tokens.end('session', 'acc_busy', null)
     await Promise.all(prolonging)
     const left = await Promise.all(busy.map(({ id }) => tokens.find('session', id, 0)))

@@ -7,6 +7,7 @@ import { operationRoutes } from '../api/operations.js'
 import { searchRoutes } from '../api/search.js'
 import { viewRoutes } from '../api/views.js'
 import { configurationRoutes } from '../api/configuration.js'
+import { deviceRoutes } from '../api/device.js'
 import { incidentRoutes } from '../api/incidents.js'
 import { keyRoutes } from '../api/keys.js'
 import { limitRoutes } from '../api/limits.js'
@@ -29,6 +30,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...sessionRoutes(services),
     ...passwordRoutes(services),
     ...oidcRoutes(services),
+    ...deviceRoutes(services),
     ...keyRoutes(services),
     ...memberRoutes(services),
     ...limitRoutes(services),

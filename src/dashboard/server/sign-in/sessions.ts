@@ -7,6 +7,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { roleOf, type Account, type Member, type User } from '../../../accounts/account.js'
 import { isUnproven, withEffectiveRole } from '../../../accounts/address-proof.js'
+import { endLogins } from '../../../accounts/logins/login-records.js'
 import { GatewayError } from '../../../errors.js'
 import { isObject } from '../../../base/json.js'
 import type { Store } from '../../../store/store.js'
@@ -125,11 +126,13 @@ export class Sessions {
     if (endsAtMs <= nowMs) return null
     const until = Math.min(nowMs + IDLE_MS, endsAtMs)
     if (!passive && until - pass.expiresAtMs >= RENEW_MS) {
-      const isLive = await this.store.signInTokens.prolong('session', id, {
-        expiresAtMs: until,
+      const prolonged = await this.store.signInTokens.change(
+        'session',
+        id,
+        () => ({ expiresAtMs: until }),
         nowMs,
-      })
-      if (!isLive) return null
+      )
+      if (prolonged === null) return null
     }
     return { id, ...rights, csrf: csrfOf(secret), endsAtMs }
   }
@@ -150,8 +153,9 @@ export class Sessions {
     if (session !== null && isByGroup(session)) await this.end(secret)
   }
 
-  /** Ends all sessions of the user, except one. */
+  /** Ends all sessions of the user, except one, and all programs. */
   async endAll(userId: string, except: string | null = null): Promise<number> {
+    await endLogins(this.store.signInTokens, userId)
     return this.store.signInTokens.end('session', userId, except)
   }
 

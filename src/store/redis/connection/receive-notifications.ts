@@ -11,7 +11,8 @@ import type { KeyChange } from '../../store.js'
 /** The message for a change of every key, in place of a digest. */
 const EVERY_KEY = '*'
 
-const DIGEST = /^[0-9a-f]{64}$/
+/** Of a key, or of an access token. */
+const DIGEST = /^(?:slt:)?[0-9a-f]{64}$/
 const PING_MS = 5_000
 /** Time limit of a ping: a broken connection is closed after 10 s. */
 const PONG_MS = 5_000

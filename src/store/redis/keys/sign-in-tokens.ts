@@ -2,10 +2,11 @@
  * Sign-in tokens in Redis: records by id, with an index by expiry time and one by account, all in one slot. A
  * change names the record that was read, and is repeated if another change came in between.
  */
+import { accessDigest } from '../../../accounts/account.js'
 import {
   SIGN_IN_TOKENS_PER_ACCOUNT,
   surplusTokens,
-  type Prolongation,
+  type SignInTokenEdit,
   type SignInToken,
   type SignInTokens,
   type SignInTokenKind,
@@ -61,12 +62,18 @@ export class RedisSignInTokens implements SignInTokens {
     return (await this.findValid('looking a token up', { kind, id, nowMs }))?.token ?? null
   }
 
-  async prolong(kind: SignInTokenKind, id: string, { expiresAtMs, nowMs }: Prolongation): Promise<boolean> {
-    const what = 'prolonging a token'
+  async change(
+    kind: SignInTokenKind,
+    id: string,
+    edit: (token: SignInToken) => SignInTokenEdit | null,
+    nowMs: number,
+  ): Promise<SignInToken | null> {
+    const what = 'changing a token'
     for (;;) {
       const found = await this.findValid(what, { kind, id, nowMs })
-      if (found === null) return false
-      if (await this.put(what, found.text, { ...found.token, expiresAtMs })) return true
+      const edited = found === null ? null : edit(found.token)
+      if (found === null || edited === null) return null
+      if (await this.put(what, found.text, { ...found.token, ...edited })) return found.token
     }
   }
 
@@ -170,6 +177,9 @@ export class RedisSignInTokens implements SignInTokens {
           ['HDEL', TEXTS, token.id],
           ['ZREM', ENDS, token.id],
           ['ZREM', OWNERS, ownerOf(token)],
+          ...(token.kind === 'access'
+            ? [['PUBLISH', this.engine.channel, accessDigest(token.id)] as const]
+            : []),
         ],
       }
     })

@@ -81,6 +81,8 @@ export function apply(
     return
   }
   const isNew = account !== undefined && accounts.record(accountId) === null
+  // A member may have lost the role with which its programs run.
+  if (!isNew && members.length + removedMembers.length > 0) changes.note(null)
   if (isNew) accounts.insert(account)
   if (login !== undefined) insertUser(statements, login)
   for (const member of members) accounts.putMember(member)

@@ -1,9 +1,10 @@
 /**
  * Sign-in tokens in SQLite: sessions, known devices and one-time links.
  */
+import { accessDigest } from '../../../accounts/account.js'
 import {
   SIGN_IN_TOKENS_PER_ACCOUNT,
-  type Prolongation,
+  type SignInTokenEdit,
   type SignInToken,
   type SignInTokens,
   type SignInTokenKind,
@@ -12,6 +13,7 @@ import { readSignInToken, writeSignInToken } from '../../records/account-and-key
 import { textIn, type Row } from '../driver.js'
 import { BATCH, inBatches, type Engine } from '../engine.js'
 import { intact, isName } from '../read-records.js'
+import type { SqliteNotifications } from './notifications.js'
 
 const INSERT = `INSERT INTO passes (id, kind, account_id, expires_at_ms, record)
   VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
@@ -26,9 +28,11 @@ const DELETE_EXPIRED = `DELETE FROM passes WHERE id IN
 /** The sign-in tokens of a store. */
 export class SqliteSignInTokens implements SignInTokens {
   private readonly engine: Engine
+  private readonly notifications: SqliteNotifications
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, notifications: SqliteNotifications) {
     this.engine = engine
+    this.notifications = notifications
   }
 
   add(token: SignInToken): Promise<boolean> {
@@ -47,23 +51,35 @@ export class SqliteSignInTokens implements SignInTokens {
     return this.engine.read('reading a sign-in token', () => this.valid(kind, id, nowMs))
   }
 
-  prolong(kind: SignInTokenKind, id: string, { expiresAtMs, nowMs }: Prolongation): Promise<boolean> {
-    return this.engine.writeDurably('prolonging a sign-in token', () => {
+  change(
+    kind: SignInTokenKind,
+    id: string,
+    edit: (token: SignInToken) => SignInTokenEdit | null,
+    nowMs: number,
+  ): Promise<SignInToken | null> {
+    return this.engine.writeDurably('changing a sign-in token', () => {
       const token = this.valid(kind, id, nowMs)
-      if (token === null) return false
+      const edited = token === null ? null : edit(token)
+      if (token === null || edited === null) return null
+      const after = { ...token, ...edited }
       this.engine
         .prepare('UPDATE passes SET expires_at_ms = ?, record = ? WHERE id = ?')
-        .run(expiresAtMs, writeSignInToken({ ...token, expiresAtMs }), id)
-      return true
+        .run(after.expiresAtMs, writeSignInToken(after), id)
+      return token
     })
   }
 
   take(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null> {
-    return this.engine.writeDurably('redeeming a sign-in token', () => {
-      const token = this.valid(kind, id, nowMs)
-      if (token !== null) this.engine.prepare('DELETE FROM passes WHERE id = ?').run(id)
-      return token
-    })
+    return this.announced(
+      this.engine.writeDurably('redeeming a sign-in token', () => {
+        const token = this.valid(kind, id, nowMs)
+        if (token === null) return null
+        this.engine.prepare('DELETE FROM passes WHERE id = ?').run(id)
+        this.noteEnd(kind, id)
+        return token
+      }),
+      kind,
+    )
   }
 
   tokensOf(kind: SignInTokenKind, accountId: string, nowMs: number): Promise<SignInToken[]> {
@@ -75,9 +91,14 @@ export class SqliteSignInTokens implements SignInTokens {
   }
 
   end(kind: SignInTokenKind, accountId: string, except: string | null): Promise<number> {
-    const sql = 'DELETE FROM passes WHERE account_id = ? AND kind = ? AND id IS NOT ?'
-    return this.engine.writeDurably('ending sign-in tokens', () =>
-      Number(this.engine.prepare(sql).run(accountId, kind, except).changes),
+    const sql = 'DELETE FROM passes WHERE account_id = ? AND kind = ? AND id IS NOT ? RETURNING id'
+    return this.announced(
+      this.engine.writeDurably('ending sign-in tokens', () => {
+        const ended = this.engine.prepare(sql).all(accountId, kind, except)
+        for (const row of ended) this.noteEnd(kind, textIn(row, 'id'))
+        return ended.length
+      }),
+      kind,
     )
   }
 
@@ -85,6 +106,14 @@ export class SqliteSignInTokens implements SignInTokens {
     return inBatches(this.engine, 'removing expired sign-in tokens', () =>
       Number(this.engine.prepare(DELETE_EXPIRED).run(nowMs).changes),
     )
+  }
+
+  private noteEnd(kind: SignInTokenKind, id: string): void {
+    if (kind === 'access') this.notifications.note(accessDigest(id))
+  }
+
+  private announced<T>(written: Promise<T>, kind: SignInTokenKind): Promise<T> {
+    return kind === 'access' ? this.notifications.announced(written) : written
   }
 
   private valid(kind: SignInTokenKind, id: string, nowMs: number): SignInToken | null {

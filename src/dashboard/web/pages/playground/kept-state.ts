@@ -17,7 +17,7 @@ const NAME = 'sluice.playground'
 const PAUSE_MS = 500
 /** In characters. Browsers store about five million for an origin. */
 const MAX_FILE = 700_000
-const SECRET = /\b(sk|sat)[_-][\w-]{16,}/g
+const SECRET = /\b(sk|sat|slt|slr)[_-][\w-]{16,}/g
 
 const EMPTY: Kept = {
   turns: [],

@@ -22,6 +22,8 @@ if writes.user then
   redis.call('HSETNX', KEYS[6], 'user', writes.user)
   redis.call('SADD', KEYS[7], writes.id)
 end
+-- A member may have lost the role with which its programs run.
+if ARGV[1] ~= '' and not writes.account and #writes.members + #writes.removed > 0 then redis.call('PUBLISH', ARGV[2], '*') end
 for _, member in ipairs(writes.members) do redis.call('HSET', KEYS[4], member[1], member[2]) end
 for _, email in ipairs(writes.removed) do redis.call('HDEL', KEYS[4], email) end
 local function put(key)

@@ -1,6 +1,6 @@
 /** Goal: the program of a client is found by the start of its user agent, in a closed set of names. */
 import t from 'tap'
-import { PROGRAM_NAMES, programOf } from '../../../src/gateway/report/client-program.js'
+import { PROGRAM_NAMES, programOf } from '../../src/http/client-program.js'
 
 const CASES: Readonly<Record<string, string>> = {
   'OpenAI/Python 2.1.0': 'openai-sdk',

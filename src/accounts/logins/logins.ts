@@ -1,0 +1,198 @@
+/**
+ * Sign-ins of programs: a person approves a program in the browser, and it gets a short-lived access token
+ * for one account, with a refresh token that renews it. Loaded only if the configuration has `login`.
+ *
+ * The store has a record of the sign-in, found by the part of its refresh token that stays, and one of each
+ * access token. An access token is good while its sign-in is there and its user may use the account, so that
+ * the end of a sign-in needs one removal; removed access tokens reach every gateway as changed keys do.
+ */
+import { namedKeyId } from '../../base/named-key-id.js'
+import type { LoginConfig } from '../../config/config.js'
+import type { Store } from '../../store/store.js'
+import { accessTokenId, roleOf, type Account, type Member, type User } from '../account.js'
+import { takesEffect } from '../address-proof.js'
+import { accountPart, type KeyResult } from '../authentication/authentication-result.js'
+import { digestOf, newAccessToken, newRefreshToken, refreshHandle } from '../key-secret.js'
+import { endAccess, readAccess, readLogin, type LoginRecord } from './login-records.js'
+
+/** The parts of the store that sign-ins use. */
+export type LoginStore = Pick<Store, 'signInTokens' | 'users' | 'accountById' | 'ancestorsOf'>
+
+/** What a program gets. */
+export interface LoginTokens {
+  readonly accessToken: string
+  readonly refreshToken: string
+  readonly email: string
+}
+
+/** Who signs in, and for what. */
+interface NewLogin {
+  readonly userId: string
+  readonly accountId: string
+  readonly program: string
+}
+
+/**
+ * Requests that began before their token expired may run for this time. The token itself is not accepted.
+ */
+const RUNNING_MS = 3_600_000
+
+/** Opens a sign-in; null if the user may not use the account. */
+export async function openLogin(
+  store: LoginStore,
+  { userId, accountId, program }: NewLogin,
+  settings: LoginConfig,
+  nowMs: number,
+): Promise<LoginTokens | null> {
+  const user = await store.users.byId(userId)
+  if (user === null || (await accountOf(store, user, accountId)) === null) return null
+  const refreshToken = newRefreshToken()
+  const id = loginIdOf(refreshToken)
+  if (id === null) return null
+  const record: LoginRecord = { account: accountId, program, refresh: digestOf(refreshToken) }
+  await store.signInTokens.add({
+    ...{ id, kind: 'login', accountId: userId },
+    expiresAtMs: nowMs + settings.refreshSeconds * 1_000,
+    text: JSON.stringify(record),
+  })
+  const accessToken = await addAccessToken(store, { login: id, userId }, settings, nowMs)
+  return { accessToken, refreshToken, email: user.email }
+}
+
+/**
+ * Replaces the tokens of a sign-in; null if the refresh token is not valid. One that was used before, or
+ * whose user may not use the account any more, ends the sign-in with all its tokens.
+ */
+export async function renewLogin(
+  store: LoginStore,
+  refreshToken: string,
+  settings: LoginConfig,
+  nowMs: number,
+): Promise<LoginTokens | null> {
+  const id = loginIdOf(refreshToken)
+  const found = id === null ? null : await store.signInTokens.find('login', id, nowMs)
+  if (id === null || found === null) return null
+  const user = await store.users.byId(found.accountId)
+  const account = user === null ? null : await accountOf(store, user, readLogin(found.text).account)
+  const next = newRefreshToken(refreshHandle(refreshToken) ?? undefined)
+  const used = digestOf(refreshToken)
+  const replace = ({ text }: { readonly text: string }) => {
+    const record = readLogin(text)
+    if (record.refresh !== used) return null
+    return {
+      text: JSON.stringify({ ...record, refresh: digestOf(next) } satisfies LoginRecord),
+      expiresAtMs: nowMs + settings.refreshSeconds * 1_000,
+    }
+  }
+  const isLive = account !== null && !account.isDisabled
+  if (user === null || !isLive || (await store.signInTokens.change('login', id, replace, nowMs)) === null) {
+    await endLogin(store, refreshToken, nowMs)
+    return null
+  }
+  const accessToken = await addAccessToken(store, { login: id, userId: user.id }, settings, nowMs)
+  return { accessToken, refreshToken: next, email: user.email }
+}
+
+/** Ends the sign-in of an access or refresh token, if it exists. */
+export async function endLogin(
+  store: Pick<Store, 'signInTokens'>,
+  token: string,
+  nowMs: number,
+): Promise<string | null> {
+  const access = await store.signInTokens.find('access', digestOf(token), nowMs)
+  const id = access === null ? loginIdOf(token) : readAccess(access.text).login
+  const login = id === null ? null : await store.signInTokens.take('login', id, nowMs)
+  if (login === null || id === null) return null
+  await endAccess(store.signInTokens, login.accountId, new Set([id]), nowMs)
+  return login.accountId
+}
+
+/** The identity of an access token, as the look-up of a key. Rejects with `store_unavailable`. */
+export async function lookUpLogin(
+  store: LoginStore,
+  digest: string,
+  settings: LoginConfig,
+  nowMs: number,
+): Promise<KeyResult> {
+  const access = await store.signInTokens.find('access', accessTokenId(digest) ?? '', nowMs)
+  if (access === null) return { good: false, reason: 'unknown' }
+  const { login: id, untilMs } = readAccess(access.text)
+  const login = await store.signInTokens.find('login', id, nowMs)
+  const user = login === null ? null : await store.users.byId(login.accountId)
+  if (login === null || user === null) return ENDED
+  const found = await accountOf(store, user, readLogin(login.text).account)
+  if (found === null) return ENDED
+  if (found.isDisabled) return { good: false, reason: 'disabled' }
+  const { account, ancestors } = found
+  const { models, limits, labels } = settings
+  return {
+    good: true,
+    identity: {
+      keyId: namedKeyId('login', user.email),
+      ...accountPart(account, ancestors),
+      digest,
+      expiresAtMs: untilMs,
+      models,
+      allowTools: null,
+      limits,
+      labels,
+      user: user.email,
+    },
+  }
+}
+
+const ENDED: KeyResult = { good: false, reason: 'revoked' }
+
+/** The accounts in which the programs of a user may act, by name, without disabled ones. */
+export function accountsForPrograms(accounts: readonly Account[], members: readonly Member[]): Account[] {
+  const ids = new Set(members.filter(isForPrograms).map(({ accountId }) => accountId))
+  return accounts.filter(({ id }) => ids.has(id))
+}
+
+/** The account with those above it; null if the programs of the user may not act in it. */
+async function accountOf(
+  store: LoginStore,
+  user: User,
+  accountId: string,
+): Promise<{
+  readonly account: Account
+  readonly ancestors: readonly Account[]
+  readonly isDisabled: boolean
+} | null> {
+  if (user.disabled) return null
+  const members = await store.users.memberships(user.id)
+  const member = members.find((each) => each.accountId === accountId)
+  if (member === undefined || !takesEffect(user, member) || !isForPrograms(member)) return null
+  const account = await store.accountById(accountId)
+  if (account === null) return null
+  const ancestors = await store.ancestorsOf(account)
+  return { account, ancestors, isDisabled: [account, ...ancestors].some(({ disabled }) => disabled) }
+}
+
+/** Viewers make no requests. */
+function isForPrograms(member: Member): boolean {
+  const role = roleOf(member)
+  return role === 'owner' || role === 'member'
+}
+
+async function addAccessToken(
+  { signInTokens }: Pick<Store, 'signInTokens'>,
+  { login, userId }: { readonly login: string; readonly userId: string },
+  { tokenSeconds }: LoginConfig,
+  nowMs: number,
+): Promise<string> {
+  const token = newAccessToken()
+  const untilMs = nowMs + tokenSeconds * 1_000
+  await signInTokens.add({
+    ...{ id: digestOf(token), kind: 'access', accountId: userId },
+    expiresAtMs: untilMs + RUNNING_MS,
+    text: JSON.stringify({ login, untilMs }),
+  })
+  return token
+}
+
+/** The id of the sign-in of a refresh token; null for a text of another form. */
+function loginIdOf(refreshToken: string): string | null {
+  const handle = refreshHandle(refreshToken)
+  return handle === null ? null : digestOf(handle)
+}

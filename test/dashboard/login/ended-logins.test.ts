@@ -1,0 +1,80 @@
+/**
+ * Goal: when a person is disabled, unbound from the identity provider, or no member any more, or a sign-in is
+ * revoked, its tokens are refused on every gateway within a second; a limit with `scope: user` counts all of
+ * a person's tokens exactly.
+ * Method: two gateways on Redis, programs at both; one gateway or the store makes the change.
+ */
+import t from 'tap'
+import { changeUser, ensureUser, removeMember, setMember, unbindUser } from '../../../src/accounts/members.js'
+import { redisMissing, startRedis } from '../../helpers/redis.js'
+import { onBothStores } from '../admin/admin-stage.js'
+import { request, startLogin, untilStatus, type Pair } from './login-stage.js'
+
+void t.test('what ends a sign-in, on two gateways', { skip: redisMissing() }, async (t) => {
+  const redis = await startRedis(t)
+  const stage = await startLogin(t, { store: redis.url() })
+  const { store, post } = stage
+  const other = await stage.second()
+  await untilStatus(401, () => request(other.origin, `slt_${'A'.repeat(43)}`))
+  const nowMs = Date.now()
+  const audit = () => []
+  const ways: Record<string, (userId: string, email: string, pair: Pair) => Promise<unknown>> = {
+    'a disabled user': (id) => changeUser(store, id, { edit: { disabled: true }, nowMs, audit }),
+    'an unbound user': (id) => unbindUser(store, id, { audit }),
+    'a revoked refresh token': (_id, _email, { refresh }) => post('/auth/device/revoke', { token: refresh }),
+    'a revoked access token': (_id, _email, { access }) => {
+      return post('/auth/device/revoke', { token: access }, { origin: other.origin })
+    },
+    'a lost membership': async (id, email) => {
+      const account = await store.accountById(id)
+      if (account !== null) await removeMember(store, { account, email, nowMs, audit })
+    },
+  }
+  let count = 0
+  for (const [way, end] of Object.entries(ways)) {
+    count += 1
+    const email = `dev${count}@example.com`
+    const { id } = await stage.account(email)
+    const browser = await stage.person(email)
+    const pair = await stage.program(browser)
+    const kept = await stage.program(browser)
+    for (const { origin } of [stage, other]) t.equal(await request(origin, pair.access), 200, way)
+    await end(id, email, pair)
+    const times = [stage, other].map(({ origin }) => untilStatus(401, () => request(origin, pair.access)))
+    for (const ms of await Promise.all(times)) t.ok(ms < 1_000, `${way}: refused after ${Math.round(ms)} ms`)
+    const renewal = { grant_type: 'refresh_token', refresh_token: pair.refresh }
+    const refused = await post('/auth/device/token', renewal)
+    t.match({ status: refused.status, ...refused.json }, { status: 401, error: 'invalid_grant' })
+    const isRevoked = way.startsWith('a revoked')
+    t.equal(await request(stage.origin, kept.access), isRevoked ? 200 : 401, 'other sign-ins of the person')
+  }
+})
+
+onBothStores(t, 'all tokens of a person count for her limit', async (t, settings) => {
+  const more = 'limits: [{ scope: user, requests_total: 6 }]'
+  const stage = await startLogin(t, settings, { more })
+  const { store, origin, gateway } = stage
+  const shop = await stage.account('shop@example.com')
+  await stage.account('ada@example.com')
+  const { user } = await ensureUser(store, { email: 'ada@example.com' })
+  await setMember(store, { account: shop, user, role: 'member', nowMs: Date.now(), audit: () => [] })
+  const ada = await stage.person('ada@example.com')
+  const programs = [
+    await stage.program(ada, 'ada'),
+    await stage.program(ada, 'ada'),
+    await stage.program(ada, 'shop'),
+  ]
+  const asked = Array.from({ length: 24 }, (_, at) => request(origin, programs[at % 3]?.access ?? ''))
+  const statuses = await Promise.all(asked)
+  t.equal(statuses.filter((status) => status === 200).length, 6, 'exactly as many as the limit')
+  t.equal(statuses.filter((status) => status === 429).length, 18)
+  const bob = await stage.program(await stage.person('shop@example.com'))
+  t.equal(await request(origin, bob.access), 200, 'another person has a count of her own')
+  t.equal(
+    (await gateway.chat({ model: 'gpt-5.4-mini', messages: [{ role: 'user', content: 'Hi' }] })).status,
+    200,
+  )
+  const entries = gateway.lines.filter(({ key_id: id }) => id === 'login/ada@example.com')
+  t.equal(entries.length, 24, 'the id of the key in the log')
+  t.ok(entries.some(({ limit }) => limit === 'user:ada@example.com requests_total'))
+})
