@@ -147,7 +147,8 @@ const COMBINED = ['anyOf', 'oneOf', 'allOf', '$ref']
  * oneOf, allOf, or anyOf at the top level" and "It must match JSON Schema draft 2020-12", also of Claude on
  * Bedrock; for names of properties, `wire/property-names.ts`. Amazon Nova user guide,
  * "Troubleshooting tool calls": only `type`, `properties` and `required` at the root; pydantic/pydantic-ai
- * issue 1623: no `$defs`. Read 2026-11-29.
+ * issue 1623: no `$defs`. Gemini API reference, `Schema`: `$ref` is `#` or begins with `#/$defs/`. Read
+ * 2026-11-29.
  */
 export const SCHEMA_RULES: Readonly<Record<SchemaVendor, SchemaRules>> = {
   openai: { arrayItems: true, notAtRoot: [...COMBINED, 'enum', 'not'] },

@@ -13,16 +13,24 @@ import { stringBytes } from '../wire/frames/sized-text.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
 import { isReasoningToken } from '../wire/reasoning-token.js'
+import { hasNoArguments } from '../wire/json/no-arguments.js'
 import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
 import { wireId } from './constants.js'
 import { decodeErrorPayload } from './upstream/decode-error.js'
 import { SLOT, finishReason } from './upstream/decode-reply.js'
 import { MessageUsage } from './upstream/decode-usage.js'
 
-/** The edits that set the upstream's model name and remove other providers' reasoning from the history. */
+/**
+ * The edits that set the upstream's model name, remove other providers' reasoning from the history and a
+ * choice without tools, and complete calls without arguments.
+ */
 export function edits(body: JsonObject, modelName: string, losses: Losses): Edit[] {
   const out: Edit[] = []
   if (body.model !== modelName) out.push({ key: 'model', json: JSON.stringify(modelName) })
+  // A free choice among tools needs some; any other one is for the upstream to judge.
+  const hasTools = [body.tools, body.mcp_servers].some((list) => arrayOf(list).length > 0)
+  const choice = objectOf(body.tool_choice).type
+  if (!hasTools && (choice === 'auto' || choice === 'none')) out.push({ key: 'tool_choice', json: null })
   const messages = ownMessages(body.messages, losses)
   if (messages !== null) out.push(largeEdit('messages', messages))
   return out
@@ -93,7 +101,7 @@ function ownBlock(block: JsonObject, { at, calls }: MessageContext): JsonObject 
     case 'redacted_thinking':
       return isReasoningToken(stringOf(block.data) ?? '') ? null : block
     case 'tool_use':
-      return withId(block, 'id', calls.add(stringOf(block.id) ?? '', at))
+      return withInput(withId(block, 'id', calls.add(stringOf(block.id) ?? '', at)))
     case 'tool_result': {
       const id = stringOf(block.tool_use_id) ?? ''
       return withId(block, 'tool_use_id', calls.answer(id) ?? id)
@@ -101,6 +109,13 @@ function ownBlock(block: JsonObject, { at, calls }: MessageContext): JsonObject 
     default:
       return block
   }
+}
+
+/** The block with an empty input instead of none; the API refuses any other value than an object. */
+function withInput(block: JsonObject): JsonObject {
+  const input = block.input ?? ''
+  const isNone = typeof input === 'string' && longTextOf(block, 'input') === null && hasNoArguments(input)
+  return isNone ? { ...block, input: {} } : block
 }
 
 function withId(block: JsonObject, key: 'id' | 'tool_use_id', id: string): JsonObject {

@@ -33,7 +33,7 @@ const SIGNATURES = ['thoughtSignature', 'thought_signature'] as const
 export function edits(body: JsonObject, modelName: string, { model: facts, losses }: EncodeContext): Edit[] {
   const out: Edit[] = []
   if (body.model !== undefined) out.push({ key: 'model', json: null })
-  out.push(...countedEdits(body, modelName))
+  out.push(...countedEdits(body, modelName), ...choiceEdits(body))
   const given = arrayOf(body.contents)
   const hasTokens = given.some(hasToken)
   if (hasTokens) losses.drop('contents.thoughtSignature', 'no-equivalent')
@@ -42,6 +42,21 @@ export function edits(body: JsonObject, modelName: string, { model: facts, losse
   if (contents.length > 0) out.push(largeEdit('contents', contents))
   return out
 }
+
+/** A free choice among functions needs some, which a cached content may have. Google judges any other. */
+function choiceEdits(body: JsonObject): Edit[] {
+  const cached = body.cachedContent ?? body.cached_content ?? null
+  if (arrayOf(body.tools).length > 0 || cached !== null) return []
+  return TOOL_CONFIGS.flatMap((key) => {
+    const { functionCallingConfig, function_calling_config, ...rest } = objectOf(body[key])
+    const choice = functionCallingConfig ?? function_calling_config
+    if (!isObject(choice) || !FREE.has(choice.mode)) return []
+    return [Object.keys(rest).length === 0 ? { key, json: null } : largeEdit(key, rest)]
+  })
+}
+
+const TOOL_CONFIGS = ['toolConfig', 'tool_config']
+const FREE: ReadonlySet<unknown> = new Set([undefined, 'AUTO', 'NONE', 'MODE_UNSPECIFIED', 'auto', 'none'])
 
 /** Whether it is a turn of the model without parts, such as a blocked reply; the API refuses it. */
 function isEmptyTurn(content: JsonValue): boolean {

@@ -11,11 +11,13 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../base/json.js'
+import { longTextOf } from '../chat/long-text.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
 import type { EncodeContext, Losses, StreamWatcher, WatchedRequest, ReplyFacts } from '../dialect.js'
 import { errorIn } from '../wire/error-text.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
+import { hasNoArguments } from '../wire/json/no-arguments.js'
 import { NestedJson } from '../wire/json/nested-json.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
@@ -40,20 +42,32 @@ export function edits(
   const drop = (path: string): void => losses.drop(path, 'no-equivalent')
   const out = withheldEdits(body, drop, RESPONSES_FIELDS)
   if (body['model'] !== modelName) out.push({ key: 'model', json: JSON.stringify(modelName) })
+  out.push(...choiceEdits(body))
   const input = forwardedInput(body['input'], losses)
   if (input !== null) out.push(largeEdit('input', input))
   return out
 }
 
+/** A free choice among tools needs some, which a stored prompt may have. The upstream judges any other. */
+function choiceEdits(body: JsonObject): Edit[] {
+  if (arrayOf(body['tools']).length > 0 || isObject(body['prompt'])) return []
+  const { tool_choice: choice, parallel_tool_calls: parallel } = body
+  const out: Edit[] = []
+  if (choice === 'auto' || choice === 'none') out.push({ key: 'tool_choice', json: null })
+  if (typeof parallel === 'boolean') out.push({ key: 'parallel_tool_calls', json: null })
+  return out
+}
+
 /**
- * The items without ids of the gateway and without reasoning state of other dialects; null if nothing
- * changes.
+ * The items without ids of the gateway and without reasoning state of other dialects, and with `{}` for the
+ * arguments of a call that has none; null if nothing changes.
  */
 function forwardedInput(input: JsonValue | undefined, losses: Losses): JsonValue[] | null {
   const items = arrayOf(input)
-  if (!items.some(isFromGateway)) return null
+  if (!items.some((item) => isFromGateway(item) || lacksArguments(item))) return null
   const nested = new NestedJson()
-  return items.flatMap((item): JsonValue[] => {
+  return items.flatMap((given): JsonValue[] => {
+    const item = isObject(given) && lacksArguments(given) ? { ...given, arguments: '{}' } : given
     if (!isObject(item)) return [item]
     const encrypted = stringOf(item['encrypted_content']) ?? ''
     if (!isReasoningToken(encrypted)) return withoutOwnId(item)
@@ -68,6 +82,13 @@ function forwardedInput(input: JsonValue | undefined, losses: Losses): JsonValue
 function ownItem(state: FoundState | null): JsonObject | null {
   if (state === null) return null
   return reasoningItem({ type: 'thinking', text: '', ...state.thoughts[0], origin: state.origin })
+}
+
+function lacksArguments(item: JsonValue): boolean {
+  if (!isObject(item) || item['type'] !== 'function_call' || longTextOf(item, 'arguments') !== null)
+    return false
+  const given = item['arguments'] ?? ''
+  return typeof given === 'string' && hasNoArguments(given)
 }
 
 function isFromGateway(item: JsonValue): boolean {

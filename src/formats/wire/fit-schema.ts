@@ -5,6 +5,7 @@
 import { referenced, SchemaBudget } from '../chat/json-schema.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { LISTS, MAPS, MAX_DEPTH, SINGLE } from './schema-keywords.js'
+import { withDefinitions } from './schema-references.js'
 import { hasObjectRoot, rootObject, strictSchema, type StrictSchema } from './strict-schema.js'
 
 /** What a vendor requires of a schema, beside draft 2020-12. */
@@ -48,7 +49,11 @@ export function fitSchema(
   { losses, budget = new SchemaBudget(), path = TOOL_SCHEMA }: SchemaContext,
 ): JsonObject {
   const report = (): void => losses.drop(path, 'approximated')
-  const whole = rules.withoutReferences === true ? inlined(schema, { root: schema, budget, report }) : schema
+  // The arguments of a call are an object.
+  if (path === TOOL_SCHEMA && !hasObjectRoot(schema)) report()
+  // OpenAI and Gemini take references to definitions only; others could lose their targets below.
+  const plain = withDefinitions(schema, { budget, report })
+  const whole = rules.withoutReferences === true ? inlined(plain, { root: plain, budget, report }) : plain
   const fitted = fit(whole, rules, 0)
   if (rules.notAtRoot.length === 0) return fitted
   const isRefused = rules.notAtRoot.some((key) => fitted[key] !== undefined)
@@ -74,7 +79,8 @@ type EnforcedSchema = StrictSchema & { readonly lost: boolean }
 /** A fitted schema for a vendor that enforces it, or the reason why it cannot. Throws like `fitSchema`. */
 export function enforcedSchema(schema: JsonObject, budget: SchemaBudget): EnforcedSchema {
   const report = { lost: false }
-  const strict = strictSchema(schema, budget, () => (report.lost = true))
+  const lost = (): void => void (report.lost = true)
+  const strict = strictSchema(withDefinitions(schema, { budget, report: lost }), budget, lost)
   return { ...strict, ...report }
 }
 

@@ -5,8 +5,10 @@
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest, Message, Tool } from '../chat/request.js'
 import { LISTS, MAPS, MAX_DEPTH, SINGLE } from './schema-keywords.js'
+import { SchemaBudget } from '../chat/json-schema.js'
 import { stringifyExact } from './json/exact-numbers.js'
 import { NestedJson } from './json/nested-json.js'
+import { withDefinitions } from './schema-references.js'
 import { shortHash } from './sha256.js'
 
 /**
@@ -107,7 +109,8 @@ function changedTools(tools: readonly Tool[]): Map<string, RenamedSchema> {
 function renamedSchema(given: JsonObject): RenamedSchema | undefined {
   if (!hasForeignName(given, 0)) return undefined
   const renaming = new Renaming()
-  const schema = renaming.schema(given, 0)
+  // A reference may have a name in its path.
+  const schema = renaming.schema(withDefinitions(given, { budget: new SchemaBudget() }), 0)
   const { wire, client } = renaming
   return wire.size === 0 ? undefined : { schema, wire, client }
 }

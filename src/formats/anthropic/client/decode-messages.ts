@@ -86,7 +86,7 @@ class MessagesDecoder {
       case 'assistant':
         return this.addAssistant(item, path, index)
       case 'system': {
-        const parts = systemParts(contentOf(item, 'content'), `${path}.content`, this.native)
+        const parts = systemParts(contentOf(item, 'content') ?? '', `${path}.content`, this.native)
         this.closeTurn()
         if (parts.length > 0) this.out.push({ role, index, parts })
         return
@@ -98,19 +98,19 @@ class MessagesDecoder {
 
   done(): Message[] {
     this.closeTurn()
+    if (this.nonEmptyCount === 0) {
+      this.calls.refuseElsewhere('messages', 'must have at least one message with content')
+    }
     const { unpaired } = this.calls
     if (unpaired !== null) this.native.add(unpaired)
-    if (this.nonEmptyCount === 0) refuse('messages', 'must have at least one message with content')
     return this.out
   }
 
   private addUser(item: JsonObject, path: string, index: number): void {
     const { results, parts } = userContent(item, path, this.native)
     for (const result of results) this.addResult(result, index)
-    if (parts.length === 0 && results.length === 0 && isText(item.content)) {
-      refuse(`${path}.content`, 'must not be empty')
-    }
-    this.nonEmptyCount += 1
+    const isEmpty = parts.length === 0 && results.length === 0 && isText(item.content)
+    if (!isEmpty) this.nonEmptyCount += 1
     this.appendResults()
     if (parts.length === 0) return
     this.closeTurn()
@@ -246,7 +246,7 @@ function systemParts(content: Content, path: string, native: NativeFields): Text
 function userContent(item: JsonObject, path: string, native: NativeFields): UserContent {
   const results: ToolResult[] = []
   const parts: UserPart[] = []
-  for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
+  for (const block of blocksOf(contentOf(item, 'content') ?? '', `${path}.content`)) {
     if (block instanceof LongText) parts.push(longTextPart(block))
     else if (block.item.type === 'tool_result') results.push(toolResult(block, native))
     else addUserPart(block, parts, native)
@@ -415,7 +415,7 @@ function restored(part: ThinkingPart, token: string, nested: NestedJson): Thinki
 }
 
 function toolCall(item: JsonObject, path: string): ToolCall {
-  const input = given(item.input) ? object(item.input, `${path}.input`) : {}
+  const input = given(item.input) && item.input !== '' ? object(item.input, `${path}.input`) : {}
   let json: string | undefined
   const call: ToolCall = {
     id: optionalId(item.id, `${path}.id`),

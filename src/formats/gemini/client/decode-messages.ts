@@ -92,8 +92,7 @@ class ContentsDecoder {
       typeof value === 'string' ? { parts: [{ text: value }] } : message(value, path)
     const role = roleOf(content['role'], `${path}.role`)
     // A blocked reply, sent back, has no parts.
-    const given = role === 'model' ? (content['parts'] ?? []) : content['parts']
-    const parts = list(given, `${path}.parts`, MAX_PARTS).map((entry, at) =>
+    const parts = list(content['parts'] ?? [], `${path}.parts`, MAX_PARTS).map((entry, at) =>
       partOf(entry, `${path}.parts[${at}]`),
     )
     this.hasParts ||= parts.length > 0
@@ -105,7 +104,7 @@ class ContentsDecoder {
     this.closeModel()
     this.closeResults()
     if (this.out.length === 0) {
-      if (!this.hasParts) refuse(path, 'must have at least one part')
+      if (!this.hasParts) this.ids.refuseElsewhere(path, 'must have at least one part')
       // Gemini accepts a request that has only a system instruction.
       this.out.push({ role: 'user', index: 0, parts: [{ type: 'text', text: '' }] })
     }

@@ -321,8 +321,8 @@ class MessagesDecoder {
   done(request: ChatRequest): Message[] {
     this.closeTurn()
     const { messages, calls } = this
+    if (messages.length === 0) this.unpaired('messages', 'must have at least one message with content')
     if (calls.unpaired !== null) (request.native ??= []).push(calls.unpaired)
-    if (messages.length === 0) refuse('messages', 'must have at least one message with content')
     return messages
   }
 
@@ -330,7 +330,7 @@ class MessagesDecoder {
     const { item, path } = entry
     const { turn } = this
     const callId = role === 'tool' ? this.callOf(item, path) : this.callNamed(item, path)
-    const message = toolMessage(entry, role, callId ?? '')
+    const message = toolMessage(entry, callId ?? '')
     if (turn === null || callId === null) this.messages.push(message)
     else turn.results.set(callId, message)
   }
@@ -388,22 +388,21 @@ function hasCalls(item: JsonObject): boolean {
   return arrayOf(item['tool_calls']).length > 0
 }
 
-/** A message that is not a tool result; null for an assistant or system message without content. */
+/** A message that is not a tool result; null for one without content, which the same format passes on. */
 function roleMessage(entry: Entry, role: 'system' | 'developer' | 'user' | 'assistant'): Message | null {
   const { item, path, index } = entry
   const at = `${path}.content`
   switch (role) {
     case 'system':
     case 'developer': {
-      const parts = textParts(contentOf(item, 'content'), at)
+      const parts = textParts(contentOf(item, 'content') ?? '', at)
       messageMark(item, path, parts)
       return parts.length === 0 ? null : { role, index, parts }
     }
     case 'user': {
-      const parts = userParts(contentOf(item, 'content'), at)
-      if (parts.length === 0) refuse(at, 'must not be empty')
+      const parts = userParts(contentOf(item, 'content') ?? '', at)
       messageMark(item, path, parts)
-      return { role, index, parts }
+      return parts.length === 0 ? null : { role, index, parts }
     }
     case 'assistant':
       return assistant(entry)
@@ -489,12 +488,8 @@ function argumentsOf(value: JsonValue | undefined, path: string, type: 'function
   return given(value) ? string(value, path) : ''
 }
 
-function toolMessage({ item, path, index }: Entry, role: 'tool' | 'function', callId: string): ToolMessage {
-  // In the legacy form, a function without a result has `content: null`.
-  const parts =
-    role === 'function' && item['content'] === null
-      ? []
-      : userParts(contentOf(item, 'content'), `${path}.content`)
+function toolMessage({ item, path, index }: Entry, callId: string): ToolMessage {
+  const parts = userParts(contentOf(item, 'content') ?? '', `${path}.content`)
   const message: ToolMessage = { role: 'tool', index, callId, parts }
   const cache = cacheMark(item, path)
   if (cache !== undefined) message.cache = cache

@@ -397,10 +397,10 @@ class Conversation {
     this.turn = null
     const { index } = this
     if (role === 'user') {
-      const parts = userParts(content, at)
+      const parts = userParts(content ?? '', at)
       if (parts.length > 0) this.turns.push({ role, index, parts })
     } else {
-      const parts = textParts(content, at)
+      const parts = textParts(content ?? '', at)
       if (parts.length > 0) this.turns.push({ role, index, parts })
     }
   }
@@ -478,7 +478,7 @@ class Conversation {
     // The call is an item that only OpenAI accepts, so its result is too.
     if (this.foreign.delete(given)) return this.addOpaque(item)
     const callId = this.ids.answer(given) ?? given
-    const parts = userParts(contentOf(item, 'output'), `${path}.output`)
+    const parts = userParts(contentOf(item, 'output') ?? '', `${path}.output`)
     const message: ToolMessage = { role: 'tool', index: this.index, callId, parts }
     const turn = this.calls.get(callId)?.turn
     if (turn?.results.has(callId) === false) {

@@ -64,13 +64,16 @@ void t.test('messages of every role keep their position', (t) => {
   t.end()
 })
 
-void t.test('an empty assistant or system message is omitted', (t) => {
+void t.test('a message without content is omitted', (t) => {
   const messages = read([
     { role: 'system', content: '' },
     HI,
     { role: 'assistant', content: '' },
     { role: 'assistant', content: [] },
     HI,
+    { role: 'user', content: null },
+    { role: 'user' },
+    { role: 'developer', content: null },
   ])
   t.same(
     messages.map(({ index }) => index),
@@ -89,19 +92,16 @@ void t.test('an invalid message is refused with its path', (t) => {
   refused(t, ['x'], { param: 'messages[0]', rule: 'must be an object' })
   refused(t, [{ content: 'x' }], { param: 'messages[0].role', rule: roles })
   refused(t, [HI, { role: 'bot', content: 'x' }], { param: 'messages[1].role', rule: roles })
-  for (const content of [undefined, null, 1, {}, true]) {
+  for (const content of [1, {}, true]) {
     refused(t, [{ role: 'user', content }], { param: 'messages[0].content', rule: text })
     refused(t, [{ role: 'system', content }], { param: 'messages[0].content', rule: text })
   }
-  refused(t, [{ role: 'user', content: '' }], {
-    param: 'messages[0].content',
-    rule: 'must not be empty',
-  })
-  refused(t, user(), { param: 'messages[0].content', rule: 'must not be empty' })
-  refused(t, user({ type: 'text', text: '' }), {
-    param: 'messages[0].content',
-    rule: 'must not be empty',
-  })
+  for (const content of [undefined, null, '', [], [{ type: 'text', text: '' }]]) {
+    refused(t, [{ role: 'user', content }], {
+      param: 'messages',
+      rule: 'must have at least one message with content',
+    })
+  }
   refused(t, [{ ...HI, name: 7 }], {
     param: 'messages[0].name',
     rule: 'must be a non-empty string',
