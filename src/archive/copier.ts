@@ -202,6 +202,9 @@ export class ArchiveCopier {
     await feed.begin()
     const progress = known ?? progressOf(values)
     if (known === null && !(await this.save(progress))) return null
+    // A leader may have ended between a change in the store and its copy in the archive.
+    await engine.put({ confirmed: String(progress.confirmed) }, progress.confirmed)
+    await engine.put(valuesOf(progress), progress.version)
     this.boundAtMs = performance.now()
     return progress
   }
@@ -405,15 +408,7 @@ export class ArchiveCopier {
   private async endRound(next: ArchiveProgress): Promise<boolean | null> {
     const saved = await this.saveNext(next)
     if (saved !== true) return saved
-    await this.parts.engine.put(
-      {
-        round: String(next.round),
-        abandoned: next.abandoned.join(','),
-        sums_from: String(next.sumsFromMs),
-        sums_to: String(next.sumsToMs),
-      },
-      next.version + 1,
-    )
+    await this.parts.engine.put(valuesOf(next), next.version + 1)
     return true
   }
 
@@ -426,7 +421,7 @@ export class ArchiveCopier {
     const hotFromMs = Math.floor(untilMs / sliceMs) * sliceMs
     if (hotFromMs <= progress.hotFromMs) return false
     if (!(await this.save({ ...progress, hotFromMs, version: progress.version + 1 }))) return null
-    if (tells) await this.parts.engine.put({ hot_from: String(hotFromMs) }, progress.version + 1)
+    if (tells) await this.parts.engine.put(valuesOf({ ...progress, hotFromMs }), progress.version + 1)
     await feed.remove(hotFromMs - NEAR_MS)
     return false
   }
@@ -444,6 +439,14 @@ export class ArchiveCopier {
     const isSaved = await this.parts.store.ledger.archive.save(this.parts.leader.id, next)
     if (!isSaved) this.leasedAtMs = Number.NEGATIVE_INFINITY
     return isSaved
+  }
+}
+
+/** What the table `archive` has of the progress, besides `confirmed`. */
+function valuesOf({ round, abandoned, hotFromMs, sumsFromMs, sumsToMs }: ArchiveProgress) {
+  return {
+    ...{ round: String(round), abandoned: abandoned.join(',') },
+    ...{ sums_from: String(sumsFromMs), sums_to: String(sumsToMs), hot_from: String(hotFromMs) },
   }
 }
 

@@ -32,6 +32,7 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/config/fuzz.test': ['src/config/'],
   'test/accounts/changes/': ['src/accounts/', 'src/store/'],
   'test/accounts/workload-identity/': ['src/accounts/'],
+  'test/archive/interrupted.test': ['src/archive/', 'src/store/'],
   'test/cli/apply-token.test': ['src/cli/apply/'],
   'test/cli/check-limits.test': ['src/cli/', 'src/accounts/', 'src/store/'],
   'test/dashboard/admin/': ['src/dashboard/'],
