@@ -1,5 +1,5 @@
 /** `sluice runs`: shows a run of an account, and ends one, beside a running gateway. */
-import { isRun, runDimension, runEndEntry, runName, shownRun } from '../dashboard/server/runs.js'
+import { endRun, isRun, isUnused, runDimension, runName, shownRun } from '../dashboard/server/runs.js'
 import type { Account } from '../accounts/account.js'
 import type { ValueRecord } from '../store/dimension-values.js'
 import { commandActor } from './accounts.js'
@@ -51,7 +51,7 @@ async function show(session: StoreSession, { account: named, run }: RunOptions):
   const account = await accountOf(session, named, run)
   if (account === null) return 1
   const record = await session.store.dimensionValues.find(runName(account, run), Date.now())
-  if (record !== null && (record.requests > 0 || record.endedAtMs !== null)) {
+  if (record !== null && !isUnused(record)) {
     await print(session, account, run, record)
     return 0
   }
@@ -62,14 +62,8 @@ async function show(session: StoreSession, { account: named, run }: RunOptions):
 async function end(session: StoreSession, { account: named, run, reason = '' }: RunOptions): Promise<number> {
   const account = await accountOf(session, named, run)
   if (account === null) return 1
-  const { store } = session
-  const keepMs = runDimension(session.gateway)?.keepMs ?? 0
-  const name = runName(account, run)
-  const before = await store.dimensionValues.find(name, Date.now())
-  const record = await store.dimensionValues.end(name, keepMs, Date.now())
-  if (before === null || before.endedAtMs === null) {
-    await store.auditTrail.add(runEndEntry(Date.now(), { ...commandActor(), reason }, account, run))
-  }
+  const actor = { ...commandActor(), reason }
+  const record = await endRun(session.store, session.gateway, { account, run, nowMs: Date.now(), actor })
   await print(session, account, run, record)
   return 0
 }

@@ -10,7 +10,13 @@ import type { LedgerEntry } from '../ledger/entry.js'
 import { usd } from '../ledger/export-columns.js'
 import { addToSum, newSum, sumFromCounters, type SumCounters } from '../store/records/count-usage.js'
 import type { Store } from '../store/store.js'
-import { groupOfEntry, matchesEntry, type EntryFilter, type UsageSum } from '../store/usage-queries.js'
+import {
+  dimensionPair,
+  groupOfEntry,
+  matchesEntry,
+  type EntryFilter,
+  type UsageSum,
+} from '../store/usage-queries.js'
 import { ExactUsage } from '../usage/exact-usage.js'
 import { rangeOf } from '../usage/ranges.js'
 import { UsageError } from './command.js'
@@ -234,10 +240,9 @@ export async function filterOf(store: Store, values: FilterOptions): Promise<One
   }
 }
 
-/** `NAME=VALUE` as entries have it. */
+/** Throws `UsageError` unless it is `NAME=VALUE`. */
 function dimensionIn(text: string): string {
-  const [, name = '', value] = /^([a-z][a-z0-9_]{0,31})=(.+)$/su.exec(text) ?? []
-  if (value !== undefined) return `${name}=${encodeURIComponent(value)}`
+  if (/^[a-z][a-z0-9_]{0,31}=.+$/su.test(text)) return dimensionPair(text)
   throw new UsageError(`--dimension must be NAME=VALUE, such as run=r-17, not "${text}"`)
 }
 

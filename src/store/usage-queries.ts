@@ -347,6 +347,12 @@ export interface EntryFilter {
   readonly within?: { readonly accountId: string; readonly name: string; readonly sinceMs?: number }
 }
 
+/** `NAME=VALUE` of a dimension as entries have it. */
+export function dimensionPair(text: string): string {
+  const at = text.indexOf('=') + 1
+  return text.slice(0, at) + encodeURIComponent(text.slice(at))
+}
+
 /** The values of a condition. */
 export function valuesOf<Value extends string | number>(of: OneOf<Value>): readonly Value[] {
   return typeof of === 'object' ? of : [of]

@@ -42,6 +42,14 @@ export class ExactUsage {
     this.parts = partsOf(range)
   }
 
+  /** The start of the minute, hour or day of a time, as sums have it. */
+  startOf(atMs: number): number {
+    const { stepMs, offsets, starts } = this.range
+    if (offsets === undefined) return Math.floor(atMs / stepMs) * stepMs
+    const day = dayOfHour(atMs, offsets)
+    return starts.get(day) ?? day
+  }
+
   /** Sums of each minute, hour or day; `startMs` is a value of `range.starts`. In order of time. */
   async sums(selection: SumSelection): Promise<UsageSum[]> {
     const found = await Promise.all(this.parts.map((part) => this.sumsOf(part, selection)))
@@ -69,14 +77,9 @@ export class ExactUsage {
   }
 
   private async sumsOf(part: Part, selection: SumSelection): Promise<UsageSum[]> {
-    const { by, stepMs, offsets, starts } = this.range
-    const startOf = (atMs: number): number => {
-      if (offsets === undefined) return Math.floor(atMs / stepMs) * stepMs
-      const day = dayOfHour(atMs, offsets)
-      return starts.get(day) ?? day
-    }
+    const { by, offsets, starts } = this.range
     const moved = (sums: readonly UsageSum[]): UsageSum[] =>
-      addedUp(sums, (sum) => ({ ...sum, startMs: startOf(sum.startMs) }))
+      addedUp(sums, (sum) => ({ ...sum, startMs: this.startOf(sum.startMs) }))
     if (part.from === 'entries') {
       const cells = await this.cells(part, selection.accountId)
       return moved(selectSums(sumsOfCells(cells, selection), { ...selection, ...part, by: 'hour' }))

@@ -10,7 +10,7 @@ import {
 } from '../../accounts/changes/field-types.js'
 import { faulty, invalid } from '../../accounts/changes/refusal.js'
 import { WRITTEN_AFTER_MS, type ValueRecord } from '../../store/dimension-values.js'
-import { isRun, runDimension, runEndEntry, runName, shownRun } from '../server/runs.js'
+import { endRun, isRun, isUnused, runDimension, runName, shownRun } from '../server/runs.js'
 import { notFound } from './problem-details.js'
 import type { AdminRequest, AdminRoute, JsonReply, Parameters } from './route.js'
 import { actorOf, type AdminServices } from './services.js'
@@ -58,7 +58,7 @@ export function runRoutes(services: AdminServices): AdminRoute[] {
         const record = await services.store.dimensionValues.find(runName(account, run), services.now())
         if (record === null || isUnused(record)) throw notFound()
         const reason = textIn(request.query['reason'])
-        return end(services, request, { account, run, record, reason })
+        return end(services, request, { account, run, reason })
       },
     },
     {
@@ -72,16 +72,10 @@ export function runRoutes(services: AdminServices): AdminRoute[] {
         const { ended, reason } = readObject(RUN_END_FIELDS, request.body, { current: null, faults })
         if (faults.all.length > 0) throw faulty(faults.all)
         if (ended !== true) throw invalid('ended', 'A run can only be ended.', 'Send {"ended": true}.')
-        const record = await services.store.dimensionValues.find(runName(account, run), services.now())
-        return end(services, request, { account, run, record, reason: textIn(reason) })
+        return end(services, request, { account, run, reason: textIn(reason) })
       },
     },
   ]
-}
-
-/** A value that has a place, and no admitted request; one that was ended in advance is known. */
-function isUnused({ requests, endedAtMs }: ValueRecord): boolean {
-  return requests === 0 && endedAtMs === null
 }
 
 async function runOf(
@@ -106,26 +100,21 @@ async function runOf(
   return { account: own, run }
 }
 
-/** A run to end; `record` is null if it is unknown. */
+/** A run to end, and why. */
 interface EndingRun {
   readonly account: Account
   readonly run: string
-  readonly record: ValueRecord | null
   readonly reason: string
 }
 
 async function end(
   services: AdminServices,
   request: AdminRequest,
-  { account, run, record, reason }: EndingRun,
+  { account, run, reason }: EndingRun,
 ): Promise<JsonReply> {
   const { store, now, snapshot } = services
-  const keepMs = runDimension(snapshot().config)?.keepMs ?? 0
-  const ended = await store.dimensionValues.end(runName(account, run), keepMs, now())
-  if ((record?.endedAtMs ?? null) === null) {
-    const actor = { ...actorOf(request), reason }
-    await store.auditTrail.add(runEndEntry(now(), actor, account, run))
-  }
+  const actor = { ...actorOf(request), reason }
+  const ended = await endRun(store, snapshot().config, { account, run, nowMs: now(), actor })
   return replyOf(services, account, run, ended)
 }
 

@@ -5,7 +5,7 @@ import { COLUMNS, csvCell, csvHeader, csvLine, usd } from '../../ledger/export-c
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import { adminTurns } from '../../base/turn-queue.js'
-import { groupOfEntry, matchesEntry, type EntryFilter } from '../../store/usage-queries.js'
+import { dimensionPair, groupOfEntry, matchesEntry, type EntryFilter } from '../../store/usage-queries.js'
 import {
   accountReport,
   isReportGrouping,
@@ -205,16 +205,10 @@ async function usage(services: AdminServices, request: AdminRequest): Promise<Ad
 /** The filters by what distinguishes requests below their key. */
 function valueFilter({ dimension, program, user }: JsonObject): EntryFilter {
   return {
-    ...(typeof dimension === 'string' ? { dimension: encodedDimension(dimension) } : {}),
+    ...(typeof dimension === 'string' ? { dimension: dimensionPair(dimension) } : {}),
     ...(typeof program === 'string' ? { program } : {}),
     ...(typeof user === 'string' ? { user } : {}),
   }
-}
-
-/** `NAME=VALUE` as entries have it. */
-function encodedDimension(text: string): string {
-  const at = text.indexOf('=')
-  return `${text.slice(0, at + 1)}${encodeURIComponent(text.slice(at + 1))}`
 }
 
 /** By default the current month (UTC). */

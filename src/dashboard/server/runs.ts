@@ -6,13 +6,12 @@ import type { Account, Identity } from '../../accounts/account.js'
 import { entryOf, type Actor } from '../../accounts/changes/decide.js'
 import { accountPart } from '../../accounts/authentication/authentication-result.js'
 import { byMember } from '../../base/limit-members.js'
-import type { JsonObject, JsonValue } from '../../base/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { Config } from '../../config/config.js'
 import type { DimensionConfig } from '../../config/schema/dimensions-schema.js'
 import { usd } from '../../ledger/export-columns.js'
 import { dimensionSubject, limitDemandsOf, Rules } from '../../limits/find-limits.js'
 import { LIMIT_NAMES } from '../../limits/limit-refusal.js'
-import type { AuditEntry } from '../../store/audit-trail.js'
 import type { ValueName, ValueRecord } from '../../store/dimension-values.js'
 import type { Store } from '../../store/store.js'
 
@@ -34,6 +33,11 @@ export function isRun(text: string): boolean {
   return Array.from(text).length <= 128 && !/\p{Cc}/u.test(text)
 }
 
+/** Whether a value has a place, and no admitted request; one that was ended in advance is known. */
+export function isUnused({ requests, endedAtMs }: ValueRecord): boolean {
+  return requests === 0 && endedAtMs === null
+}
+
 /** A run as the admin API and the command show it. */
 export async function shownRun(
   store: Pick<Store, 'ledger'>,
@@ -51,7 +55,7 @@ export async function shownRun(
     output_tokens: outputTokens,
     cost_nano_usd: costNanoUsd,
     cost_usd: usd(costNanoUsd),
-    limits: await limitsOfRun(store, config, account, run),
+    limits: (await limitsOfRun(store, config, account, run)).map((limit) => ({ ...limit })),
     first_at: timeText(firstAtMs),
     last_at: timeText(lastAtMs),
     ended_at: timeText(endedAtMs),
@@ -60,13 +64,22 @@ export async function shownRun(
 
 const COUNTS = byMember('kind', ({ counts }) => counts)
 
+/** A limit of a run; amounts of money are dollars. */
+interface RunLimit {
+  /** The rule and the name of the limit: `dimension:run usd_total`. */
+  readonly limit: string
+  readonly amount: number
+  readonly used: number
+  readonly remaining: number
+}
+
 /** The limits of the run that do not depend on the model or upstream of a request. */
-async function limitsOfRun(
+export async function limitsOfRun(
   { ledger }: Pick<Store, 'ledger'>,
   config: Pick<Config, 'limits' | 'plans' | 'dimensions'>,
   account: Account,
   run: string,
-): Promise<JsonValue[]> {
+): Promise<RunLimit[]> {
   const identity: Identity = {
     ...{ keyId: '', ...accountPart(account, []), digest: null, expiresAtMs: null, models: null },
     ...{ allowTools: null, limits: null, labels: {}, dimensions: { [RUN]: run } },
@@ -90,12 +103,33 @@ async function limitsOfRun(
   })
 }
 
-/** The entry of the audit trail for the end of a run. */
-export function runEndEntry(nowMs: number, actor: Actor, { id }: Account, run: string): AuditEntry {
-  return entryOf(nowMs, actor, {
-    ...{ accountId: id, action: 'run.end', target: run, detail: `run ${run}` },
+/** A run to end, and who ends it. */
+interface RunEnd {
+  readonly account: Account
+  readonly run: string
+  readonly nowMs: number
+  readonly actor: Actor
+}
+
+/**
+ * Ends a run, also before its first request: every gateway cuts its requests within a second. Returns what is
+ * known of it then. The audit trail gets an entry unless it had ended before.
+ */
+export async function endRun(
+  { dimensionValues, auditTrail }: Pick<Store, 'dimensionValues' | 'auditTrail'>,
+  config: Pick<Config, 'dimensions'>,
+  { account, run, nowMs, actor }: RunEnd,
+): Promise<ValueRecord> {
+  const name = runName(account, run)
+  const before = await dimensionValues.find(name, nowMs)
+  const record = await dimensionValues.end(name, runDimension(config)?.keepMs ?? 0, nowMs)
+  if ((before?.endedAtMs ?? null) !== null) return record
+  const entry = entryOf(nowMs, actor, {
+    ...{ accountId: account.id, action: 'run.end', target: run, detail: `run ${run}` },
     ...{ before: { state: 'live' }, after: { state: 'ended' } },
   })
+  await auditTrail.add(entry)
+  return record
 }
 
 function timeText(ms: number | null): string | null {

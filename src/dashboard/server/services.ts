@@ -31,6 +31,7 @@ export interface Services extends LinkParts {
     | 'cells'
     | 'entries'
     | 'entry'
+    | 'export'
     | 'keyUse'
     | 'groupUse'
     | 'lastUse'

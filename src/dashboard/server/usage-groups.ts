@@ -1,7 +1,7 @@
 /**
- * Usage by group: keys, models, accounts, parents, members, labels, upstreams, client formats, months. All
- * groups come from stored sums, and add up to the total of the range: requests without the property, and
- * those of sums that do not have it, are the group `(none)`.
+ * Usage by group: keys, models, accounts, parents, members, labels, upstreams, client formats, months; by
+ * program, person and dimension from entries. All other groups come from stored sums, and add up to the total
+ * of the range: requests without the property, and those of sums that do not have it, are the group `(none)`.
  */
 import { addNanoUsd, withoutNanoUsd } from '../../base/nano-usd.js'
 import { adminTurns } from '../../base/turn-queue.js'
@@ -11,10 +11,17 @@ import { isByProperty, type GroupUse, type GroupUseQuery, type UsageSum } from '
 import { ExactUsage, type SumSelection } from '../../usage/exact-usage.js'
 import { inDays } from '../../usage/ranges.js'
 import { AccountPaths, KeyNames, monthText } from './statements-and-reports.js'
+import {
+  entryGroups,
+  isOfEntries,
+  type EntryGrouping,
+  type GroupTotals,
+  type RunningTotals,
+} from './groups-of-entries.js'
 import type { Services } from './services.js'
 import { GatewayError } from '../../errors.js'
 
-/** The groupings; `label:NAME` groups by the value of a label. */
+/** The groupings; `label:NAME` and `dimension:NAME` group by the value of a label or dimension. */
 export type Grouping =
   | 'key'
   | 'model'
@@ -26,6 +33,7 @@ export type Grouping =
   | 'upstream'
   | 'client_format'
   | `label:${string}`
+  | EntryGrouping
 
 /** Selects the usage to group. */
 export interface GroupsQuery {
@@ -36,11 +44,6 @@ export interface GroupsQuery {
   readonly model?: string | undefined
 }
 
-type GroupTotals = Pick<
-  GroupUse,
-  'requests' | 'errors' | 'inputTokens' | 'outputTokens' | 'costNanoUsd' | 'unpriced'
->
-
 /** A group and the sums that it consists of. */
 export interface Group {
   /** A name; for keys the id; `(none)` for requests without the property. */
@@ -48,11 +51,9 @@ export interface Group {
   /** The account of a key, if it is of one only. */
   readonly accountId: string | null
   readonly total: GroupTotals
-  /** Empty for `(none)` and for months. */
+  /** Empty for `(none)`, for months and for groups of entries. */
   readonly sources: readonly SumSelection[]
 }
-
-type RunningTotals = { -readonly [Name in keyof GroupTotals]: GroupTotals[Name] }
 
 /** The ledger's name for models without a route. */
 const UNKNOWN_MODEL = 'other'
@@ -81,10 +82,12 @@ const NAMED_AT_ONCE = 100
 
 /** All groups with requests in a range, in no order. */
 export async function groupsIn(services: Services, usage: ExactUsage, query: GroupsQuery): Promise<Group[]> {
-  if (query.group === 'month') return months(services, usage, query)
-  const by = storedAs(query.group)
+  const { group } = query
+  if (group === 'month') return months(services, usage, query)
+  if (isOfEntries(group)) return entryGroups(services, usage, { ...query, group })
+  const by = storedAs(group)
   if (query.keyId !== undefined && isByProperty(by)) {
-    const message = `Usage by ${query.group} is not kept for single keys. Omit "keyId", or group by model.`
+    const message = `Usage by ${group} is not kept for single keys. Omit "keyId", or group by model.`
     throw new GatewayError('malformed_request', message, { param: 'keyId' })
   }
   const { accountId, keyId, model } = query
@@ -93,7 +96,7 @@ export async function groupsIn(services: Services, usage: ExactUsage, query: Gro
     usage.groups({ ...selection, by }),
     usage.groups({ ...selection, by: 'model' }),
   ])
-  const nameOf = await namer(services, { group: query.group, accountId, count: uses.length })
+  const nameOf = await namer(services, { group, accountId, count: uses.length })
   const groups = new Map<string, { accountId: string | null; total: GroupTotals; sources: SumSelection[] }>()
   const rest = newTotals()
   for (const use of whole) add(rest, use, 1)
@@ -115,8 +118,10 @@ export async function groupsIn(services: Services, usage: ExactUsage, query: Gro
 
 type StoredGrouping = Exclude<GroupUseQuery['by'], 'key model'>
 
+type SummedGrouping = Exclude<Grouping, 'month' | EntryGrouping>
+
 /** How the store keeps the sums of a grouping. */
-function storedAs(group: Exclude<Grouping, 'month'>): StoredGrouping {
+function storedAs(group: SummedGrouping): StoredGrouping {
   if (group === 'key' || group === 'member') return 'key'
   if (group === 'model' || group === 'upstream') return group
   if (group === 'client_format') return 'format'
@@ -139,7 +144,7 @@ export async function manyKeyNames(
 /** The function that names the group of a use. */
 async function namer(
   services: Services,
-  { group, accountId, count }: { group: Exclude<Grouping, 'month'>; accountId: string | null; count: number },
+  { group, accountId, count }: { group: SummedGrouping; accountId: string | null; count: number },
 ): Promise<(use: GroupUse) => string | Promise<string>> {
   const { store } = services
   if (group === 'member') {

@@ -55,6 +55,7 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'PATCH /users/{id}': { disabled: false },
   'POST /users/{id}/invite': {},
   'POST /users/{id}/unbind': {},
+  'POST /run/end': { run: 'r-17', reason: 'it loops' },
   'POST /configuration/{id}/rollback': { reason: 'errors doubled' },
   'POST /device/{id}': { approve: true },
   'PUT /views/{id}': { name: 'Most spend', url: '/keys?sort=-spend' },
@@ -67,6 +68,7 @@ const QUERIES: Readonly<Record<string, string>> = {
   'GET /search': '?q=private',
   'GET /keys/{id}/clients': '?url=https%3A%2F%2Fllm.example.com',
   'GET /failures': '?fromMs=0',
+  'GET /run': '?run=r-17',
 }
 
 /** Members that no change accepts from a client. */
@@ -97,6 +99,7 @@ interface Cast extends Stage {
 }
 
 const KEY = '0f4c9b1e7d2a85c36f10e9d8b7a6c5f4'
+const RUN = 'r-17'
 
 /** Stores a recording of the account. */
 async function record({ store }: Stage, id: string, accountId: string): Promise<void> {
@@ -117,7 +120,8 @@ async function record({ store }: Stage, id: string, accountId: string): Promise<
 }
 
 async function cast(t: Test): Promise<Cast> {
-  const stage = await startStage(t, { more: `escrow: { key: ${KEY} }` })
+  const dimensions = 'dimensions: [{ name: run, from: [header:x-run-id] }]'
+  const stage = await startStage(t, { more: `escrow: { key: ${KEY} }\n${dimensions}` })
   const owner = await stage.signedIn('ada@example.com')
   const other = await stage.signedIn('bob@example.com')
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
@@ -126,6 +130,10 @@ async function cast(t: Test): Promise<Cast> {
   const row = aRow(ownerId, { keyId })
   await stage.store.ledger.settle(row)
   await record(stage, row.requestId, ownerId)
+  const used = { requests: 1, inputTokens: 9, outputTokens: 9, costNanoUsd: 90, atMs: Date.now() }
+  const run = { accountId: ownerId, dimension: 'run', value: RUN }
+  await stage.store.dimensionValues.claim(run, { maxValues: 9, keepMs: 3_600_000 }, Date.now())
+  await stage.store.dimensionValues.add([{ ...run, ...used, keepMs: 3_600_000 }])
   return { ...stage, owner, other, admin, keyId, ownerId, requestId: row.requestId }
 }
 

@@ -19,6 +19,7 @@ const PAGES = [
   '/keys?create=1',
   '/usage',
   '/usage?range=7d&group=key',
+  '/runs?account=ada&run=r-17',
   '/requests',
   '/requests?request=req_0',
   '/requests?request=req_4',

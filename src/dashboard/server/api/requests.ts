@@ -3,6 +3,7 @@ import { GatewayError } from '../../../errors.js'
 import type { KeyColumn, SortedQuery } from '../../../store/account-and-key-lists.js'
 import { ENTRY_COLUMNS } from '../../../store/entry-order.js'
 import {
+  dimensionPair,
   matchesEntry,
   valuesOf,
   type EntryFilter,
@@ -165,14 +166,17 @@ async function pageOf(
 }
 
 /** Filters that are compared for equality. */
-const SAME = ['modelAsked', 'upstream', 'status', 'clientRequestId', 'cause', 'ingress', 'label'] as const
+const SAME = [
+  ...(['modelAsked', 'upstream', 'status', 'clientRequestId', 'cause', 'ingress', 'label'] as const),
+  ...(['program', 'user'] as const),
+]
 
 async function filterOf(
   services: Services,
   accountId: string | null,
   query: Query<typeof schema.requestsCsvQuery>,
 ): Promise<EntryFilter> {
-  const { outcome, parent } = query
+  const { outcome, parent, dimension } = query
   const outcomes = outcome === undefined ? [] : valuesOf(outcome)
   const isAnyFailure = outcomes.includes('failed')
   const models = modelsIn(services, query)
@@ -183,6 +187,7 @@ async function filterOf(
     ),
     ...(models === null ? {} : { model: models }),
     ...(keyIds === null ? {} : { keyId: keyIds }),
+    ...(dimension === undefined ? {} : { dimension: valuesOf(dimension).map(dimensionPair) }),
     ...(parent === undefined ? {} : { within: withinOf(await selectAccount(services.store, parent)) }),
     // With `ok` it is every outcome.
     ...(isAnyFailure && !outcomes.includes('ok') ? { failed: true } : {}),

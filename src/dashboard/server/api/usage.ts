@@ -15,6 +15,7 @@ import {
 import * as schema from '../schema/schema.js'
 import { PLAYGROUND, scopeOf, usageIn, type Services } from '../services.js'
 import { pageOfRows, type SortedRows } from './list-page.js'
+import { isOfEntries, sumsOfEntryGroups } from '../groups-of-entries.js'
 import { figuresOf, OTHER, MAX_GROUPS, pointsOf, remainingSums } from '../usage-figures.js'
 import {
   groupsIn,
@@ -72,19 +73,19 @@ async function usage(services: Services, request: UsageRequest): Promise<Handler
     ...(model === undefined ? {} : { model }),
     ...(keyId === undefined ? { per: 'model' } : { keyId }),
   })
-  const found =
-    group === 'none'
-      ? []
-      : await groupsIn(services, usage, { accountId, group: groupingOf(group), keyId, model })
+  const of = { accountId, keyId, model }
+  const found = group === 'none' ? [] : await groupsIn(services, usage, { ...of, group: groupingOf(group) })
   const labels = group === 'none' ? [] : await usage.groups({ accountId, by: 'label' })
-  const isReport = !['none', 'model', 'key', 'upstream', 'client_format'].includes(group)
+  const isReport =
+    !['none', 'model', 'key', 'upstream', 'client_format'].includes(group) && !isOfEntries(group)
   const { by, fromMs, toMs, zone, nowMs, stepMs, extendedTo } = usage.range
   const json: schema.Sent<typeof schema.usageReply> = {
     ...{ by, fromMs, toMs, zone, starts: [...usage.range.starts.values()], stepMs, nowMs, extendedTo },
     total: figuresOf(sums),
     points: pointsOf(sums),
-    groups: await chartGroups(services, found, { sums, usage }),
+    groups: await chartGroups(services, found, { sums, usage, query: { ...of, group: groupingOf(group) } }),
     labels: [...new Set(labels.map(({ keyId }) => keyId.slice(0, keyId.indexOf('='))))].sort(),
+    dimensions: services.snapshot().config.dimensions.map(({ name }) => name),
     ...(isReport ? { report: reportRows(found, group) } : {}),
   }
   return { status: 200, json }
@@ -94,17 +95,26 @@ interface ChartData {
   /** The sums of all groups. */
   readonly sums: readonly UsageSum[]
   readonly usage: ExactUsage
+  readonly query: GroupsQuery
 }
 
 /** The largest groups with their points, and one with all others. */
 async function chartGroups(
   services: Services,
   all: readonly Group[],
-  { sums, usage }: ChartData,
+  { sums, usage, query }: ChartData,
 ): Promise<schema.Sent<typeof schema.usageGroup>[]> {
-  const charted = all.filter(({ sources }) => sources.length > 0 && sources.length <= MOST_SOURCES)
+  const { group } = query
+  const charted = isOfEntries(group)
+    ? all.filter(({ id }) => id !== NONE)
+    : all.filter(({ sources }) => sources.length > 0 && sources.length <= MOST_SOURCES)
   const largest = charted.sort(bySpend).slice(0, MAX_GROUPS)
-  const own = await Promise.all(largest.map((group) => sumsOfGroup(usage, group)))
+  const ids = new Set(largest.map(({ id }) => id))
+  const own = isOfEntries(group)
+    ? await sumsOfEntryGroups(services, usage, { query: { ...query, group }, ids }).then((byId) =>
+        largest.map(({ id }) => byId.get(id) ?? []),
+      )
+    : await Promise.all(largest.map((each) => sumsOfGroup(usage, each)))
   const shown = await Promise.all(
     largest.map(async (group, at) => {
       const found = own[at] ?? []

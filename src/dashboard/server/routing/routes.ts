@@ -20,6 +20,7 @@ import { recordingRoutes } from '../api/recordings.js'
 import { sessionRoutes } from '../api/sign-in.js'
 import { statementRoutes } from '../api/statements.js'
 import { requestRoutes } from '../api/requests.js'
+import { runRoutes } from '../api/runs.js'
 import { usageRoutes } from '../api/usage.js'
 import { userRoutes } from '../api/users.js'
 import type { Route } from './route.js'
@@ -36,6 +37,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...limitRoutes(services),
     ...usageRoutes(services),
     ...requestRoutes(services),
+    ...runRoutes(services),
     ...statementRoutes(services),
     ...recordingRoutes(services),
     ...modelRoutes(services),

@@ -83,7 +83,7 @@ const reportRow = z.strictObject({
   unpriced_requests: count,
 })
 
-/** How usage is grouped: a name, or `label:NAME` for the values of a label. */
+/** How usage is grouped: a name, or `label:NAME` or `dimension:NAME` for the values of one. */
 const GROUPINGS = [
   'key',
   'model',
@@ -94,10 +94,14 @@ const GROUPINGS = [
   'month',
   'upstream',
   'client_format',
+  'program',
+  'user',
 ] as const
 const grouping = z.union([
   z.enum(GROUPINGS),
-  z.string().regex(/^label:[^\s=]{1,100}$/, { error: 'is not a grouping' }),
+  z
+    .string()
+    .regex(/^(?:label:[^\s=]{1,100}|dimension:[a-z][a-z0-9_]{0,31})$/, { error: 'is not a grouping' }),
 ])
 
 /** What every query for usage selects. */
@@ -200,6 +204,8 @@ export const usageReply = z.strictObject({
   groups: z.array(usageGroup),
   /** The names of the labels of requests in the range, with a `group`. */
   labels: z.array(z.string()),
+  /** The dimensions of the configuration. */
+  dimensions: z.array(z.string()),
   /** All groups by `account`, `parent`, `root`, `member`, `month` or a label; omitted for others. */
   report: z.array(reportRow).readonly().optional(),
 })
@@ -250,6 +256,12 @@ export const requestsQuery = z.strictObject({
   ingress: several(z.string().regex(/^[a-z]{1,20}$/, { error: 'is not a client format' })),
   /** One label, as `name=value`. */
   label: several(z.string().min(3).max(330)),
+  /** One value of a dimension, as `NAME=VALUE`. */
+  dimension: several(z.string().regex(/^[a-z][a-z0-9_]{0,31}=.{1,128}$/u, { error: 'is not NAME=VALUE' })),
+  /** The program of the client, such as `codex`. */
+  program: several(z.string().regex(/^[a-z0-9_-]{1,40}$/, { error: 'is not a program' })),
+  /** The e-mail address of the person who signed in. */
+  user: several(z.string().min(1).max(256)),
   fromMs: timeText.optional(),
   /** Exclusive. */
   toMs: timeText.optional(),

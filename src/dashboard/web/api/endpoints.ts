@@ -20,6 +20,7 @@ export interface Reads {
   '/requests': schema.RequestsReply
   '/requests/{id}': schema.RequestReply
   '/live': schema.LiveReply
+  '/run': schema.RunReply
   '/models': schema.ModelsReply
   '/models/deprecated': schema.DeprecatedReply
   '/models/explain': schema.ExplainReply
@@ -74,6 +75,7 @@ interface Changes {
   'PUT /accounts/{id}/limits': [schema.AccountLimitsBody, schema.AccountLimitsReply]
   'POST /accounts/{id}/limits/raise': [schema.RaiseBody, schema.AccountLimitsReply]
   'POST /keys/{id}/raise': [schema.RaiseBody, schema.KeyReply]
+  'POST /run/end': [schema.EndRunBody, schema.RunReply]
   'POST /accounts/{id}/reset': [Record<string, never>, schema.ResetLinkReply]
 }
 

@@ -122,11 +122,16 @@ const LIMIT_NAMES: Readonly<Record<LimitLevel['kind'], string>> = {
 
 const MINUTE_MS = 60_000
 
+/** What a limit counts, as a text, by its name in the configuration. */
+export function limitName(name: string): string {
+  const names: Readonly<Record<string, string>> = LIMIT_NAMES
+  return names[name] ?? name
+}
+
 /** The rule of a ledger entry as a text: `Requests per minute of this key`. */
 export function limitText(limit: string): string {
   const [subject = '', name = ''] = limit.split(' ')
-  const names: Readonly<Record<string, string>> = LIMIT_NAMES
-  return `${names[name] ?? name} of ${ownerText(subject)}`
+  return `${limitName(name)} of ${ownerText(subject)}`
 }
 
 function ownerText(subject: string): string {

@@ -1,4 +1,5 @@
-/** A request in each client format: its URL, headers and body. Pure. */
+/** A request in each client format: its URL, headers and body, and the values below its key. Pure. */
+import type { RequestRow } from '../../server/schema/schema.js'
 
 /** The address and key of a request. */
 export interface Target {
@@ -224,4 +225,9 @@ function withKey(value: string, variable: string): string {
   const [before = '', after] = value.split(KEY_PLACEHOLDER)
   if (after === undefined) return JSON.stringify(value)
   return before === '' ? variable : `${JSON.stringify(before)} + ${variable}`
+}
+
+/** The values of dimensions of a request, as `name=value`. */
+export function dimensionsOf({ dimensions }: Pick<RequestRow, 'dimensions'>): string[] {
+  return (dimensions ?? '').split(' ').filter(Boolean).map(decodeURIComponent)
 }

@@ -23,7 +23,7 @@ import {
   type AttemptRow,
 } from '../format/failure-texts.js'
 import { duration, exactCount } from '../format/number.js'
-import { FORMAT_NAMES } from '../format/request-formats.js'
+import { dimensionsOf, FORMAT_NAMES } from '../format/request-formats.js'
 import { clockTime, fullTime } from '../format/time.js'
 import { urlOf, type Query } from '../api/client.js'
 import { Link, keyLink } from '../routing.js'
@@ -63,6 +63,12 @@ function useLinks(row: RequestRow) {
     attempt: ({ upstream, outcome }: AttemptRow) => to('/requests', { upstream, outcome }),
     alike: to('/requests', { outcome: row.outcome, upstream: row.upstream }),
     label: (label: string) => to('/requests', { label }),
+    dimension: (pair: string) =>
+      pair.startsWith('run=')
+        ? urlOf('/runs', { account: row.accountId, run: pair.slice('run='.length) })
+        : to('/requests', { dimension: pair }),
+    program: (program: string) => to('/requests', { program }),
+    user: (user: string) => to('/requests', { user }),
     request: (id: string) => to('/requests', { request: id }),
     search: (id: string) => to('/requests', { search: id }),
     generation: rights.readsGateway ? urlOf('/configuration', { generation: row.generation }) : null,
@@ -205,10 +211,40 @@ function ServiceFacts({ row, links }: PartProps) {
           ))}
         </Fact>
       )}
+      <BelowKey row={row} links={links} />
       <Fact name="Configuration">
         <MaybeLink to={links.generation}>generation {row.generation}</MaybeLink>
         {gateway === null ? null : ` of ${gateway}, hash ${row.generationHash ?? ''}`}
       </Fact>
+    </>
+  )
+}
+
+/** What distinguishes the request below its key. */
+function BelowKey({ row, links }: PartProps) {
+  const { program, user } = row
+  const dimensions = dimensionsOf(row)
+  return (
+    <>
+      {dimensions.length === 0 ? null : (
+        <Fact name="Dimensions">
+          {dimensions.map((pair) => (
+            <Link key={pair} className="tag" to={links.dimension(pair)}>
+              {pair}
+            </Link>
+          ))}
+        </Fact>
+      )}
+      {program === null || program === 'none' ? null : (
+        <Fact name="Program">
+          <Link to={links.program(program)}>{program}</Link>
+        </Fact>
+      )}
+      {user === null ? null : (
+        <Fact name="Person">
+          <Link to={links.user(user)}>{user}</Link>
+        </Fact>
+      )}
     </>
   )
 }

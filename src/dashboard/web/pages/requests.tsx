@@ -10,7 +10,7 @@ import { FirstCall } from '../components/request-code.js'
 import { Pulse } from '../components/loading-states.js'
 import { CAUSE_NAMES, CAUSES, KINDS } from '../format/failure-texts.js'
 import { plural } from '../format/number.js'
-import { FORMAT_NAMES } from '../format/request-formats.js'
+import { dimensionsOf, FORMAT_NAMES } from '../format/request-formats.js'
 import { inputTime } from '../format/time.js'
 import { setFilter, useLocation } from '../routing.js'
 import { useNow } from '../shell/clock.js'
@@ -176,6 +176,9 @@ function useFilters(): readonly ListFilter[] {
       label: 'Client format',
       options: Object.entries(FORMAT_NAMES).map(([value, label]) => ({ value, label })),
     },
+    { name: 'dimension', label: 'Dimension', options: [], isFree: true },
+    { name: 'program', label: 'Program', options: [], isFree: true },
+    { name: 'user', label: 'Person who signed in', options: [], isFree: true },
     { name: 'since', label: 'Time', options: TIMES, with: ['fromMs', 'toMs'] },
   ]
 }
@@ -263,6 +266,10 @@ interface Filters {
   readonly label: string
   /** The client's format. */
   readonly format: string
+  /** `name=value`. */
+  readonly dimension: string
+  readonly program: string
+  readonly user: string
   readonly fromMs: string
   readonly toMs: string
 }
@@ -298,6 +305,9 @@ function filtersIn(query: URLSearchParams, nowMs: number): Filters {
     member: text('member'),
     label: matching('label', /^[^\s=]+=\S+$/),
     format: matching('format', /^[a-z]{1,20}$/),
+    dimension: matching('dimension', /^[a-z][a-z0-9_]*=.+$/),
+    program: matching('program', /^[a-z0-9_-]{1,40}$/),
+    user: text('user'),
     fromMs: sinceMs === undefined ? matching('fromMs', /^\d{1,13}$/) : String(nowMs - sinceMs),
     toMs: matching('toMs', /^\d{1,13}$/),
   }
@@ -312,7 +322,7 @@ function queryOf(filters: Filters): Readonly<Record<string, string>> {
 /** Whether a request matches the filters, as in the API. */
 function matchesFilters(row: RequestRow, filters: Filters): boolean {
   const { search, status, outcome, cause, upstream, model, key, accountId } = filters
-  const { label, format } = filters
+  const { label, format, dimension, program, user } = filters
   return (
     is(search, row.requestId, row.clientRequestId) &&
     is(status, String(row.status)) &&
@@ -324,6 +334,9 @@ function matchesFilters(row: RequestRow, filters: Filters): boolean {
     is(accountId, row.accountId) &&
     is(label, ...(row.labels ?? '').split(' ')) &&
     is(format, row.ingress) &&
+    is(dimension, ...dimensionsOf(row)) &&
+    is(program, row.program) &&
+    is(user, row.user) &&
     UNKNOWN_HERE.every((name) => filters[name] === '') &&
     (filters.fromMs === '' || row.atMs >= Number(filters.fromMs)) &&
     (filters.toMs === '' || row.atMs < Number(filters.toMs))

@@ -30,11 +30,14 @@ const GROUPINGS = [
   { value: 'member', label: 'member' },
   { value: 'upstream', label: 'upstream' },
   { value: 'client_format', label: 'client format' },
+  { value: 'program', label: 'program' },
+  { value: 'user', label: 'person who signed in' },
   { value: 'month', label: 'month' },
 ] as const
 
 function nameOfGrouping(group: string): string {
-  if (group.startsWith('label:')) return `label ${group.slice('label:'.length)}`
+  const [, list, name] = /^(label|dimension):(.+)$/.exec(group) ?? []
+  if (list !== undefined) return list === 'label' ? `label ${name}` : String(name)
   return GROUPINGS.find(({ value }) => value === group)?.label ?? group
 }
 
@@ -60,7 +63,7 @@ export function UsagePage() {
       filters={
         <>
           <RangePicker range={range} withUnit />
-          <GroupSwitch group={group} labels={data?.labels ?? []} />
+          <GroupSwitch group={group} labels={data?.labels ?? []} dimensions={data?.dimensions ?? []} />
           <FilterBar filters={useUsageFilters()} search={{ label: `Search by ${nameOfGrouping(group)}` }}>
             <Link to={withScope('/statement', scope)} className="soft">
               Monthly statement
@@ -142,13 +145,15 @@ interface SwitchProps {
   readonly group: string
   /** The names of the labels in use. */
   readonly labels: readonly string[]
+  readonly dimensions: readonly string[]
 }
 
-function GroupSwitch({ group, labels }: SwitchProps) {
+function GroupSwitch({ group, labels, dimensions }: SwitchProps) {
   const choose = (value: string): void =>
     setFilter({ group: value === 'model' ? null : value, search: null, sort: null })
   const named = labels.map((name) => ({ value: `label:${name}`, label: `label ${name}` }))
-  const more = [...GROUPINGS, ...named]
+  const below = dimensions.map((name) => ({ value: `dimension:${name}`, label: name }))
+  const more = [...GROUPINGS, ...below, ...named]
   const isMore = group !== 'model' && group !== 'key'
   const isKnown = !isMore || more.some(({ value }) => value === group)
   const known = isKnown ? more : [{ value: group, label: nameOfGrouping(group) }, ...more]
@@ -317,13 +322,17 @@ function columnsOf(usage: UsageReply, group: string, colourOf: (id: string) => C
   ]
 }
 
+/** Groupings with a filter of the same name on the page Requests. */
+const SAME_NAMES = ['model', 'key', 'upstream', 'program', 'user']
+
 /** The filter of Requests that selects a group; null for one that Requests cannot select. */
 function requestsFilter(group: string, { id }: GroupRow): Record<string, string> | null {
   if (id === '(none)') return null
   if (group === 'client_format') return { format: id }
   if (group.startsWith('label:')) return { label: `${group.slice('label:'.length)}=${id}` }
+  if (group.startsWith('dimension:')) return { dimension: `${group.slice('dimension:'.length)}=${id}` }
   if (group === 'account') return { account: id }
-  return group === 'model' || group === 'key' || group === 'upstream' ? { [group]: id } : null
+  return SAME_NAMES.includes(group) ? { [group]: id } : null
 }
 
 /** All groups, as pages. A click shows the usage of the group. */
@@ -341,6 +350,7 @@ function UsageTable({ asked, usage, group, colourOf }: UsageTableProps) {
     if (group === 'account') setFilter({ account: row.id, group: null, search: null })
     else if (group === 'model') setFilter({ model: row.id, group: 'key', search: null })
     else if (group === 'key') setFilter({ key: row.id, group: null, search: null })
+    else if (group === 'dimension:run' && scope !== 'all') go(urlOf('/runs', { ...account, run: row.id }))
     else {
       const filter = requestsFilter(group, row)
       if (filter !== null) go(urlOf('/requests', { ...account, ...filter, fromMs, toMs }))
