@@ -81,7 +81,7 @@ interface UserChange {
 
 /**
  * Changes the role in the gateway, or disables or enables the user; null if the user does not exist. Ends the
- * links whose makers could not give the role, and the programs of a disabled user.
+ * links whose makers could not give the role, and the sign-ins and programs of a disabled user.
  */
 export async function changeUser(
   store: LinkStore,
@@ -95,7 +95,7 @@ export async function changeUser(
   if (changed !== null && edit.role !== undefined && edit.role !== null) {
     await endWhatCouldNotGive(store, { userId }, nowMs)
   }
-  if (changed?.disabled === true) await endLogins(store.signInTokens, userId)
+  if (changed?.disabled === true) await endSignIns(store, userId)
   return changed
 }
 

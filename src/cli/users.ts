@@ -5,13 +5,14 @@
 import { GATEWAY_ROLES, roleOf, type GatewayRole, type User } from '../accounts/account.js'
 import { gatewayRoleOf, userState } from '../accounts/address-proof.js'
 import { userChange } from '../accounts/changes/audit-text.js'
+import { endWhatAnotherMade } from '../accounts/former-holder.js'
 import { changeUser, createUser, endSignIns, unbindUser } from '../accounts/members.js'
 import { hashPassword, newPassword } from '../accounts/password.js'
 import type { JsonObject } from '../base/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { userPages } from '../store/list-all.js'
 import type { UserEdit } from '../store/store.js'
-import { commandEntry, PASSWORD_STDIN } from './accounts.js'
+import { commandActor, commandEntry, PASSWORD_STDIN } from './accounts.js'
 import { configOption, declare, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
@@ -187,7 +188,12 @@ async function setPassword(
     userEntry(after, 'user.password', before),
   ])
   await endSignIns(store, known.id)
+  const proof = { user: known, isSameHolder: false, nowMs: Date.now(), actor: commandActor() }
+  const { keys, members } = await endWhatAnotherMade(store, proof)
   terminal.out(`${known.id} (${known.email}): new password`)
+  if (keys + members > 0) {
+    terminal.err(`The address was not proven: ${keys} keys and ${members} members of before have ended.`)
+  }
   if (isTyped) return 0
   terminal.out(`password  ${password}`)
   terminal.err('The password is shown only now: the store contains only its hash.')

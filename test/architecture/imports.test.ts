@@ -107,6 +107,7 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'an unknown name gets the nearest one as advice, in the file and in objects',
   'accounts/changes/decide.ts → http/request-id.ts': 'entries of the audit trail have ids as requests have',
   'accounts/changes/change-keys.ts → store/list-all.ts': 'keys are read page by page, which one place does',
+  'accounts/former-holder.ts → store/list-all.ts': 'keys are read page by page, which one place does',
   'config/resolve-config.ts → store/store-address.ts':
     'the address of a store is parsed by one function, for checking the file and for opening',
 }

@@ -205,9 +205,9 @@ export function decideMember(
 ): Decided<Member> {
   const { nowMs, accountId } = context
   const item = memberWith(former, values, { accountId, ...user, nowMs })
-  const before = former === null ? null : memberValues(former)
+  const before = former === null ? null : { ...memberValues(former), role: former.role }
   return decided(former, item, {
-    values: [before, memberValues(item)],
+    values: [before, { ...memberValues(item), role: item.role }],
     entry: (kind) => {
       const action = kind === 'create' ? 'member.create' : 'member.change'
       const detail = `${user.email}: ${item.role ?? ''}`

@@ -300,7 +300,10 @@ export function memberValues(member: Member): JsonObject {
   return { role: roleOf(member), labels: { ...member.labels } }
 }
 
-/** The member with these values. */
+/**
+ * The member with these values. A role that equals the one of a group stays the group's, which takes it away
+ * again: a change of labels does not give it for good.
+ */
 export function memberWith(
   former: Member | null,
   values: JsonObject,
@@ -310,9 +313,10 @@ export function memberWith(
   const { role } = values
   const labels = labelsIn(values)
   const start: Omit<Member, 'role'> = former ?? { ...owner, createdAtMs: nowMs }
+  const given = role === 'owner' || role === 'member' ? role : 'viewer'
   return {
     ...without(start, 'labels'),
-    role: role === 'owner' || role === 'member' ? role : 'viewer',
+    role: former !== null && roleOf(former) === given ? former.role : given,
     ...(labels === null ? {} : { labels }),
     updatedAtMs: laterThan(former?.updatedAtMs, nowMs),
   }

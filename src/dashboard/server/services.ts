@@ -2,6 +2,7 @@
  * What the handlers of the dashboard's API depend on, and functions that several of them share.
  */
 import { roleOf, type Account, type User } from '../../accounts/account.js'
+import { endWhatAnotherMade } from '../../accounts/former-holder.js'
 import type { Changing } from '../../accounts/changes/change-keys.js'
 import type { PasswordQueue } from '../../accounts/password-queue.js'
 import { planNamed } from '../../accounts/plans.js'
@@ -132,6 +133,20 @@ export function ownEntry(
 ): AuditEntry {
   const what = { accountId: user.id, action, target: user.id, detail: '' }
   return entryOf(services, { session: { user }, address, requestId }, what)
+}
+
+/** Ends what another person made in the name of the user, whose address the person of the request proves. */
+export async function endFormer(
+  { store, now, log }: Services,
+  { address, requestId }: Pick<Actor, 'address' | 'requestId'>,
+  { user, isSameHolder }: { readonly user: User; readonly isSameHolder: boolean },
+): Promise<void> {
+  const actor = { actor: user.email, address, requestId }
+  const { keys, members } = await endWhatAnotherMade(store, { user, isSameHolder, nowMs: now(), actor })
+  if (keys === 0 && members === 0) return
+  const ended = `${keys} keys and ${members} members of before`
+  const message = 'the address of a user is proven: what another person made with it has ended'
+  log.info(message, { account_id: user.id, request_id: requestId, reason: ended })
 }
 
 /** Makes a link that invites the user to the account or the gateway, or sets its password. */

@@ -84,10 +84,12 @@ const DIGEST_CHARS = 16
 
 /**
  * A client's `idempotency-key` for a provider's account that all accounts of the gateway share: with the
- * digest of the account before it, so that an equal key of another account never gets this one's reply.
+ * digest of the account before it, so that an equal key of another account never gets this one's reply. A
+ * longer key is replaced by its digest: a cut one could equal another key.
  */
 export function sharedIdempotencyKey(key: string, accountId: string): string {
-  return `${sha256Hex(accountId).slice(0, DIGEST_CHARS)}-${key}`.slice(0, MAX_KEY_CHARS)
+  const shared = `${sha256Hex(accountId).slice(0, DIGEST_CHARS)}-${key}`
+  return shared.length <= MAX_KEY_CHARS ? shared : `${shared.slice(0, DIGEST_CHARS)}-${sha256Hex(key)}`
 }
 
 /**

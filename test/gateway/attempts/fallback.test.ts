@@ -105,6 +105,20 @@ void t.test('a request that may have been executed is repeated only if that is a
   }
 })
 
+void t.test('long idempotency keys that differ at the end stay different', async (t) => {
+  const gateway = await startWith(t, [`model: main, ${CHAIN}`])
+  const sent = new Set<string>()
+  for (const end of ['a', 'b']) {
+    const headers = { 'idempotency-key': 'k'.repeat(300) + end }
+    const reply = await gateway.chat(question('main', false), { headers })
+    await reply.arrayBuffer()
+    const [key = ''] = [gateway.emulator.ledger.at(-1)?.headers['idempotency-key']].flat()
+    t.match(key, /^[0-9a-f]{16}-[0-9a-f]{64}$/)
+    sent.add(key)
+  }
+  t.equal(sent.size, 2)
+})
+
 void t.test('a truncated whole reply may have been executed', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}`])
   breakProvider(gateway, 'openai', { fault: { kind: 'cut', bytes: 40, mode: 'reset' } })

@@ -25,7 +25,7 @@ import { IdentityError, IdentityProvider, type Identity } from '../sign-in/ident
 import { oneAtATime } from '../sign-in/one-at-a-time.js'
 import { openRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { entryOf, ownEntry, type Services } from '../services.js'
+import { endFormer, entryOf, ownEntry, type Services } from '../services.js'
 import { assertCookiesWork, enter } from './sign-in.js'
 
 /** Maximum time at the provider. */
@@ -162,9 +162,12 @@ function isOf(user: User, { issuer, subject }: Pick<Identity, 'issuer' | 'subjec
   return user.subject === subject && user.issuer === issuer
 }
 
-/** An earlier version let users who are bound to an identity set a password. */
-function isSettled({ passwordHash, formerEmail }: User): boolean {
-  return passwordHash === '' && formerEmail === undefined
+/**
+ * Whether nothing of a first sign-in, or of a change of the address, is left to do. An earlier version let
+ * users who are bound to an identity set a password.
+ */
+function isSettled({ passwordHash, formerEmail, unproven }: User): boolean {
+  return passwordHash === '' && formerEmail === undefined && unproven !== true
 }
 
 /**
@@ -180,7 +183,7 @@ async function boundUser(
   const { store } = services
   const known = (await userOfIdentity(store, verified)) ?? (await store.users.byEmail(verified.email))
   const found = known ?? (await newUser(services, request, verified))
-  const isBound = isOf(found, verified) && found.passwordHash === ''
+  const isBound = isOf(found, verified) && found.passwordHash === '' && found.unproven !== true
   const user = isBound ? found : await bind(services, request, { user: found, verified })
   const { email } = verified
   if (user.email === email && isSettled(user)) return user
@@ -203,8 +206,8 @@ async function boundUser(
 }
 
 /**
- * Binds the user to the identity. A password of before, which another person may know, is removed. Throws
- * `forbidden` if the user belongs to another identity.
+ * Binds the user to the identity. A password of before, which another person may know, is removed, and of an
+ * unproven user what such a person made. Throws `forbidden` if the user belongs to another identity.
  */
 async function bind(
   services: Services,
@@ -216,7 +219,7 @@ async function bind(
   const bound = await store.users.change(
     user.id,
     (current) => {
-      if (current.subject === undefined) return { issuer, subject, passwordHash: '', unproven: null }
+      if (current.subject === undefined) return { issuer, subject, passwordHash: '' }
       return isOf(current, verified) ? { passwordHash: '' } : null
     },
     // A new user has an entry already.
@@ -229,7 +232,10 @@ async function bind(
   for (const kind of ['device', 'reset'] as const) {
     await store.signInTokens.end(kind, user.id, null)
   }
-  return bound
+  if (bound.unproven !== true) return bound
+  await endFormer(services, request, { user, isSameHolder: request.session?.user.id === user.id })
+  // Last: a sign-in that was interrupted is completed by the next one.
+  return (await store.users.change(user.id, { unproven: null })) ?? bound
 }
 
 async function newUser(

@@ -10,7 +10,7 @@ import type { AuditEntry } from '../../../store/audit-trail.js'
 import { assertMayHavePassword, providerOf } from '../sign-in/bound-users.js'
 import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { entryOf, ownEntry, type Services } from '../services.js'
+import { endFormer, entryOf, ownEntry, type Services } from '../services.js'
 import { makeLink, usableLink } from '../sign-in/links.js'
 import { signInTokenIdOf } from '../sign-in/sessions.js'
 import { hasAdmin, redeemSetUp } from '../sign-in/set-up.js'
@@ -169,6 +169,7 @@ async function reset(
     return done
   }
   if (provesAddress && !(await services.sessions.mayEnter(user, 'password', true))) throw badLink()
+  const isSameHolder = provesAddress && isUnproven(user) && (await hasSignIn(services, request, user))
   // Before the password is set: its owner may not get the roles of others.
   await setAccepted(store, suspended, { isAccepted: false, nowMs: now() })
   const changed = await setPassword(services, request, {
@@ -176,6 +177,7 @@ async function reset(
     isUnproven: !provesAddress,
   })
   if (changed === null) throw badLink()
+  if (provesAddress) await endFormer(services, request, { user, isSameHolder })
   await setAccepted(store, accepted, {
     ...{ isAccepted: true, nowMs: now() },
     audit: (member) => [acceptance(services, request, member)],

@@ -179,7 +179,7 @@ async function change(
   services: Services,
   request: SignedInRequest<unknown, ReturnType<typeof schema.changeUserBody.parse>>,
 ): Promise<Reply> {
-  const { store, sessions, now } = services
+  const { store, now } = services
   const { role, disabled } = request.body
   if (request.id === request.session.user.id) {
     const message = 'You cannot change your own role or disable yourself. Ask another administrator.'
@@ -195,7 +195,6 @@ async function change(
     audit: (before, after) => [userEntry(services, request, action, before, after)],
   })
   if (user === null) throw notFound()
-  if (user.disabled) await sessions.endAll(user.id)
   const json: schema.UserReply = { user: await rowOf(services, user) }
   return { status: 200, json }
 }
