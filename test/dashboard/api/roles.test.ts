@@ -128,7 +128,7 @@ async function cast(t: Test): Promise<Cast> {
 }
 
 /** Paths of objects that the scene does not have: 404 for those who may use them. */
-const ABSENT = ['/configuration/{id}/rollback']
+const ABSENT = ['/configuration/{id}/rollback', '/device/{id}']
 
 /** A request that fails for another reason than access, or changes nothing of the scene. */
 function requestFor({ path, method }: Row, { requestId, keys, team, guestId }: Cast, key?: string) {
