@@ -125,7 +125,7 @@ const CHOICES: Readonly<Record<Format, readonly JsonObject[]>> = {
   ],
 }
 
-function asks(format: Format): JsonObject {
+function greeting(format: Format): JsonObject {
   return asking(format, format === 'gemini' ? [{ text: 'Hi' }] : 'Hi')
 }
 
@@ -135,7 +135,7 @@ void t.test('a free choice among tools is not sent without tools', async (t) => 
   for (const from of FORMATS) {
     for (const to of FORMATS) {
       for (const choice of CHOICES[from]) {
-        const { status, sent } = await ask(from, to, { ...asks(from), ...choice })
+        const { status, sent } = await ask(from, to, { ...greeting(from), ...choice })
         t.equal(status, 200, `${from} to ${to}`)
         t.same(
           members.filter((name) => sent !== null && name in sent),
@@ -157,7 +157,7 @@ void t.test('a free choice among tools is not sent without tools', async (t) => 
     ],
   ]
   for (const [format, more] of kept) {
-    const { sent } = await ask(format, format, { ...asks(format), ...more })
+    const { sent } = await ask(format, format, { ...greeting(format), ...more })
     const left = format === 'gemini' ? { toolConfig: { retrievalConfig: { languageCode: 'de' } } } : more
     t.match(sent, left, format)
     if (format === 'gemini') t.notMatch(JSON.stringify(sent), 'functionCallingConfig')

@@ -14,6 +14,7 @@ const TEXTS = [
   'msg',
   'errormsg',
   'errormessage',
+  'errmsg',
   'statusmsg',
   'usermessage',
   'errordescription',
@@ -38,7 +39,7 @@ const TEXTS = [
   'hint',
 ]
 /** Members that proxies wrap an error in. */
-const WRAPPERS = ['response', 'data', 'result', 'output', 'body', 'payload']
+const WRAPPERS = ['header', 'response', 'data', 'result', 'output', 'body', 'payload']
 /** Errors in a list that are named, members that are compared, and levels that are searched. */
 const MAX_ITEMS = 8
 const MAX_MEMBERS = 64
@@ -181,6 +182,14 @@ function plainText(text: string): string {
   return whole.replace(/\s+/g, ' ').trim()
 }
 
+/** Members with a status or a code, which is that of a failure if it is neither zero nor one of success. */
+const CODES = ['error_code', 'errno', 'errcode']
+const STATUSES = ['status', 'statusCode', 'status_code']
+
+function hasFailed(code: JsonValue | undefined): boolean {
+  return (typeof code === 'number' || typeof code === 'string') && !SUCCEEDED.has(code)
+}
+
 const FAILED: ReadonlySet<unknown> = new Set(['error', 'failed', 'failure'])
 const SUCCEEDED: ReadonlySet<unknown> = new Set([undefined, null, 0, '0', 200, '200', '', 'success', 'ok'])
 /** The members whose words make an object an error, unless it has another type. */
@@ -213,7 +222,12 @@ export function errorIn(frame: JsonObject): JsonObject | null {
   if (failure !== null) return failure
   if (FAILED.has(frame['object']) || FAILED.has(type) || frame['success'] === false) return frame
   if (typeof type === 'string' && !/error|exception|fail/i.test(type)) return null
-  if (FAILED.has(frame['status'])) return frame
+  if ([frame['status'], frame['event'], frame['level']].some((word) => FAILED.has(word))) return frame
+  if (CODES.some((name) => hasFailed(frame[name]))) return frame
+  if (STATUSES.some((name) => Number(frame[name]) >= 400)) return frame
+  const inner = WRAPPERS.map((name) => frame[name]).filter(isObject)
+  const failed = inner.map(errorIn).find((each) => each !== null)
+  if (failed !== undefined) return failed
   const hasWords = Object.entries(frame)
     .slice(0, MAX_MEMBERS)
     .some(([name, value]) => MESSAGES.has(plainName(name)) && errorText(value) !== '')

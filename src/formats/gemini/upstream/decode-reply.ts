@@ -210,8 +210,9 @@ function wireError(kind: ErrorKind, message: string, raw: string | null): WireEr
 /** The error that a chunk has, or is; null for a chunk of a reply. */
 export function streamError(chunk: JsonObject): WireError | null {
   const { error } = chunk
-  if (error !== undefined && error !== null) return decodeStreamError(error)
-  if (MEMBERS.some((name) => chunk[name] !== undefined)) return null
+  if (isObject(error) || Array.isArray(error)) return decodeStreamError(error)
+  const isChunk = MEMBERS.some((name) => chunk[name] !== undefined)
+  if (isChunk && (error === undefined || error === null)) return null
   const failure = errorIn(chunk)
   return failure === null ? null : decodeStreamError(failure)
 }

@@ -339,7 +339,9 @@ export const STOPPED_WITH_ERROR: Readonly<WireError> = {
  */
 export function errorIn(chunk: JsonObject): WireError | null {
   const error = chunk['error'] ?? objectOf(arrayOf(chunk['choices'])[0])['error']
-  if (!EMPTY.has(error)) return decodeErrorPayload(error)
+  if (isObject(error) || Array.isArray(error)) return decodeErrorPayload(error)
+  // A text or a mark has its words beside it.
+  if (!EMPTY.has(error)) return decodeErrorPayload(vendorError({ ...chunk, error }) ?? error)
   const failure = isChunk(chunk) ? baseError(objectOf(chunk['base_resp'])) : vendorError(chunk)
   return failure === null ? null : decodeErrorPayload(failure)
 }
