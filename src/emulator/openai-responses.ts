@@ -82,6 +82,32 @@ export function responsesCount(request: ParsedRequest): Reply {
   return wholeReply(WHOLE, JSON.stringify(body))
 }
 
+/** The reply to `POST /responses/compact`: one item that only this endpoint's vendor can read. */
+export function responsesCompaction(request: ParsedRequest): Reply {
+  const { modelInput } = readResponses(request)
+  const random = seededRandom(request.seed)
+  const { usage } = generateOutput(modelInput, request.seed)
+  const item = {
+    id: idOf('cmp', random),
+    type: 'compaction',
+    encrypted_content: signState([''], random, 64),
+  }
+  const body = {
+    id: idOf('resp', random),
+    object: 'response.compaction',
+    created_at: request.now,
+    output: [item],
+    usage: {
+      input_tokens: usage.input,
+      input_tokens_details: { cached_tokens: 0 },
+      output_tokens: usage.output,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: usage.input + usage.output,
+    },
+  }
+  return { ...wholeReply(WHOLE, JSON.stringify(body)), counted: usage }
+}
+
 /** The reply to `POST /responses`. */
 export function responsesReply(request: ParsedRequest): Reply {
   const decoded = readResponses(request)
@@ -413,10 +439,11 @@ function checkReasoning(item: JsonObject, next: JsonObject | undefined): void {
   }
 }
 
-/** Verifies encrypted reasoning by its signature. */
+/** Verifies encrypted reasoning and compactions by their signature. */
 function checkSealed(items: readonly JsonObject[]): void {
   for (const { type, encrypted_content } of items) {
-    const sealed = type === 'reasoning' ? stringOf(encrypted_content) : undefined
+    const isSealed = type === 'reasoning' || type === 'compaction'
+    const sealed = isSealed ? stringOf(encrypted_content) : undefined
     if (sealed !== undefined && verifyState([''], sealed)[0] !== true) {
       const shown = `${sealed.slice(0, 4)}...${sealed.slice(-4)}`
       const message = `The encrypted content ${shown} could not be verified.`

@@ -21,7 +21,7 @@ import { geminiCount, geminiReply } from './gemini-replies.js'
 import { geminiFrames, checkGeminiKey } from './gemini-requests.js'
 import { completionsReply, openAiReply } from './openai-chat-replies.js'
 import { openAiFrames, checkOpenAiKey } from './openai-requests.js'
-import { responsesCount, responsesReply, responsesFrames } from './openai-responses.js'
+import { responsesCompaction, responsesCount, responsesReply, responsesFrames } from './openai-responses.js'
 
 /** A provider and the path below its base. */
 export interface Endpoint {
@@ -96,6 +96,9 @@ function replierOf(request: ParsedRequest): (request: ParsedRequest) => Reply {
   }
   if (method === 'POST' && provider === 'openai' && path === '/responses/input_tokens') {
     return responsesCount
+  }
+  if (method === 'POST' && provider === 'openai' && path === '/responses/compact') {
+    return responsesCompaction
   }
   if (method === 'POST' && provider === 'openai' && path === '/embeddings') {
     return openAiEmbeddings

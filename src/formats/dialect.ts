@@ -29,6 +29,8 @@ export type DialectName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'ge
 /** Formats of providers' endpoints other than chats. */
 export type OtherFormat =
   | 'openai-completions'
+  /** `/responses/compact`. */
+  | 'responses-compact'
   | 'openai-embeddings'
   /** `batchEmbedContents`. */
   | 'gemini-embeddings'

@@ -30,6 +30,7 @@ import type { TaskForms, TaskName } from './chat/operations.js'
 import { openaiChat } from './openai-chat/index.js'
 import { openaiCompletions, openaiEmbeddings } from './openai-chat/other-endpoints.js'
 import { platformCodec, type PlatformTraits } from './platform-codec.js'
+import { responsesCompact } from './openai-responses/compact.js'
 import { openaiResponses } from './openai-responses/index.js'
 import { TASK_CODECS } from './task-codecs.js'
 import type { ScalarField } from './wire/scalar-fields.js'
@@ -44,6 +45,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 
 const OTHERS: Readonly<Record<OtherFormat, FormatCodecs>> = {
   'openai-completions': openaiCompletions,
+  'responses-compact': responsesCompact,
   'openai-embeddings': openaiEmbeddings,
   'gemini-embeddings': geminiEmbeddings,
   'gemini-embedding': geminiEmbedding,
@@ -209,12 +211,13 @@ export function taskFormat(task: TaskName, forms: TaskForms): TaskFormat | null 
 
 /**
  * The format for an upstream of a dialect, given the format of the client; null if the dialect does not have
- * the operation. `hasCompletions`: the upstream has OpenAI's legacy completions endpoint.
+ * the operation. `hasCompletions`: the upstream has OpenAI's legacy completions endpoint; `compacts`: it has
+ * OpenAI's endpoint that compacts conversations.
  */
 export function upstreamFormat(
   client: Exclude<WireFormat, TaskFormat>,
   dialect: DialectName,
-  hasCompletions: boolean,
+  { hasCompletions, compacts }: { readonly hasCompletions: boolean; readonly compacts: boolean },
 ): WireFormat | null {
   switch (client) {
     case 'openai-embeddings':
@@ -227,6 +230,8 @@ export function upstreamFormat(
       return client === 'gemini-embedding' ? client : 'gemini-embeddings'
     case 'openai-completions':
       return hasCompletions ? client : dialect
+    case 'responses-compact':
+      return compacts && dialect === 'openai-responses' ? client : dialect
     case 'openai-chat':
     case 'openai-responses':
     case 'anthropic':

@@ -56,6 +56,7 @@ const RESPONSES: Format = {
 const MESSAGES: Format = { dialect: 'anthropic', wire: 'anthropic', format: 'messages' }
 const GEMINI: Format = { dialect: 'gemini', wire: 'gemini', format: 'gemini' }
 // Operations with a format of their own.
+const COMPACT_FORMAT: Format = { ...RESPONSES, wire: 'responses-compact' }
 const COMPLETION_FORMAT: Format = { ...CHATS, wire: 'openai-completions', format: 'completions' }
 const EMBEDDING_FORMAT: Format = { ...CHATS, wire: 'openai-embeddings', format: 'embeddings' }
 const RERANK_FORMAT: Format = { ...CHATS, wire: 'rerank', format: 'rerank' }
@@ -74,6 +75,7 @@ const OPENAI_ENDPOINTS: readonly EndpointRow[] = [
   post('/v1/audio/speech', SPEECH_FORMAT, SPEECH),
   post('/v1/responses', RESPONSES, CHAT),
   post('/v1/responses/input_tokens', RESPONSES, COUNT),
+  post('/v1/responses/compact', COMPACT_FORMAT, CHAT),
   get('/v1/responses/{id}/input_items', RESPONSES, STORED_INPUT),
   get('/v1/responses/{id}', RESPONSES, STORED),
   { ...get('/v1/responses/{id}', RESPONSES, STORED), method: 'DELETE' },
@@ -173,10 +175,6 @@ const NATIVE_ADVICE = 'if "native" of the upstream allows it'
 
 /** Endpoints below `/v1/responses` that the gateway does not have. */
 const RESPONSES_ADVICE: readonly (readonly [path: RegExp, advice: string])[] = [
-  [
-    /^\/v1\/responses\/compact$/,
-    `The gateway compacts no conversations: send a shorter input, set "truncation", or use native access, POST /native/{upstream}/v1/responses/compact, ${NATIVE_ADVICE}.`,
-  ],
   [
     /^\/v1\/responses\/[^/]+\/cancel$/,
     'The gateway runs no responses in the background, which alone can be cancelled: close the connection of the request to end it.',

@@ -393,7 +393,8 @@ function azure(
     edits: (body, modelName, context) => base.edits(body, deploymentOf(modelName), context),
   }
   // Claude on Foundry has one address; Responses has no deployment in the path.
-  if (apiVersion === null || wire === 'anthropic' || wire === 'openai-responses') return renamed
+  const isResponses = wire === 'openai-responses' || wire === 'responses-compact'
+  if (apiVersion === null || wire === 'anthropic' || isResponses) return renamed
   return {
     ...renamed,
     target: (model, stream) => {

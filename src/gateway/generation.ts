@@ -16,6 +16,7 @@ import {
 import type { ModelFacts } from '../formats/chat/model-facts.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import type { DialectName, UpstreamCodec, WireFormat } from '../formats/dialect.js'
+import { compactsItself } from '../formats/openai-responses/compact.js'
 import { upstreamCodecOf, isEmbeddings, isTaskFormat, taskFormat, upstreamFormat } from '../formats/index.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { promptSizeOf, inputTokens } from '../ledger/estimate-tokens.js'
@@ -418,7 +419,8 @@ export function formatFor(
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts, client.dialect) : choice
   const hasCompletions =
     upstream.completions || COMPLETION_MODELS.test(modelAt({ model, strip }, request.model))
-  const wire = upstreamFormat(client.wire, dialect, hasCompletions)
+  const compacts = compactsItself(upstream)
+  const wire = upstreamFormat(client.wire, dialect, { hasCompletions, compacts })
   return wire === null ? null : { dialect, wire }
 }
 

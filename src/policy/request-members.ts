@@ -274,6 +274,7 @@ export function membersOf(wire: WireFormat): Members {
     case 'anthropic':
       return MESSAGES
     case 'openai-responses':
+    case 'responses-compact':
       return RESPONSES
     case 'gemini':
     case 'gemini-embedding':

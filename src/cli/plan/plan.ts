@@ -286,7 +286,13 @@ const head = z.object({
   wire: z.union([
     dialect,
     z.enum([
-      ...(['openai-completions', 'openai-embeddings', 'gemini-embeddings', 'gemini-embedding'] as const),
+      ...([
+        'responses-compact',
+        'openai-completions',
+        'openai-embeddings',
+        'gemini-embeddings',
+        'gemini-embedding',
+      ] as const),
       ...(['rerank', 'cohere-rerank', 'openai-moderations', 'openai-speech'] as const),
     ]),
   ]),

@@ -14,7 +14,8 @@ import { edits, EventWatcher, replyFacts } from './passthrough.js'
 import { tokenCounter, encodeRequest, streamsWhole } from './upstream/encode-request.js'
 import { decodeReply, EventDecoder } from './upstream/decode-reply.js'
 
-const clientCodec: ClientCodec = {
+/** The format for clients. */
+export const clientCodec: ClientCodec = {
   // Clients of server-sent events ignore comments.
   envelope: { idPrefix: 'resp_', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (body: JsonObject) => ({ model: modelOf(body), stream: streamOf(body) }),
@@ -35,7 +36,8 @@ const clientCodec: ClientCodec = {
   storage,
 }
 
-const upstreamCodec: UpstreamCodec = {
+/** The format for upstreams. */
+export const upstreamCodec: UpstreamCodec = {
   framing: 'sse',
   target: (_model, stream) => ({
     path: '/responses',

@@ -27,6 +27,7 @@ import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
 import { UsageMeter, usageIn } from '../wire/usage-meter.js'
 import { failedEvent } from './client/encode-error.js'
 import { isOwnItemId } from './client/response-object.js'
+import { summaryIn } from './compaction-item.js'
 import { reasoningItem } from './reasoning-state.js'
 import { errorOfEvent, errorOfResponse, callsOf, withItem, endingOf } from './upstream/decode-reply.js'
 
@@ -66,9 +67,11 @@ function forwardedInput(input: JsonValue | undefined, losses: Losses): JsonValue
   const items = arrayOf(input)
   if (!items.some((item) => isFromGateway(item) || lacksArguments(item))) return null
   const nested = new NestedJson()
-  return items.flatMap((given): JsonValue[] => {
+  return items.flatMap((given, at): JsonValue[] => {
     const item = isObject(given) && lacksArguments(given) ? { ...given, arguments: '{}' } : given
     if (!isObject(item)) return [item]
+    const summary = summaryIn(item, `input[${at}]`, nested)
+    if (summary !== null) return [{ type: 'message', role: 'user', content: summary }]
     const encrypted = stringOf(item['encrypted_content']) ?? ''
     if (!isReasoningToken(encrypted)) return withoutOwnId(item)
     const own = ownItem(readReasoningToken(encrypted, nested))

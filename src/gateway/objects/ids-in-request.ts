@@ -14,6 +14,7 @@ import { idInMember } from './object-ids.js'
 const VENDORS = {
   'openai-chat': 'openai',
   'openai-responses': 'openai',
+  'responses-compact': 'openai',
   'openai-completions': 'openai',
   'openai-embeddings': 'openai',
   anthropic: 'anthropic',

@@ -81,7 +81,7 @@ export function isWebSocket(req: HttpRequest, bare: boolean): boolean {
 /** Whether the path serves Responses, whose turns may also come over a WebSocket. */
 function isSocketPath(path: string, bare: boolean): boolean {
   const resolved = resolveEndpoint('POST', path, { bare })
-  return resolved?.format === 'responses' && resolved.endpoint.operation === 'chat'
+  return resolved?.wire === 'openai-responses' && resolved.endpoint.operation === 'chat'
 }
 
 /**

@@ -62,6 +62,7 @@ import {
 } from '../../wire/openai/content-parts.js'
 import { areNull, toolName } from '../../wire/openai/tools.js'
 import { isReasoningToken, readReasoningToken } from '../../wire/reasoning-token.js'
+import { summaryIn } from '../compaction-item.js'
 import { ORIGIN, stateOf } from '../reasoning-state.js'
 
 const MAX_INCLUDES = 64
@@ -343,6 +344,8 @@ class Conversation {
   /** An item of a tool of another type: one that the client runs, or one that only OpenAI accepts. */
   private addOther(item: JsonObject, path: string): void {
     const { call_id: callId, id } = item
+    const summary = summaryIn(item, path, this.nested)
+    if (summary !== null) return this.addMessage({ role: 'user', content: summary }, path)
     const call = clientCallIn(item)
     if (call !== null) return this.addClientCall(call, item, path)
     const result = clientResultIn(item)
