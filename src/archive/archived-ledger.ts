@@ -23,6 +23,7 @@ import { selectSums } from '../store/records/count-usage.js'
 import type { Store } from '../store/store.js'
 import {
   AccountUses,
+  valuesOf,
   type AccountUse,
   type AccountUseQuery,
   type CellQuery,
@@ -37,6 +38,7 @@ import { measured, type ObserveRequest } from './measure-engine.js'
 import { openArchiveEngine } from './open-archive-engine.js'
 import { ArchivedEntries, type TimePlace } from './read-entries.js'
 import { ArchivedSums } from './read-sums.js'
+import { pageByOwner } from './sort-by-owner.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
@@ -53,7 +55,7 @@ export function withArchive(
   settings: () => Settings,
   observe: ObserveRequest = () => undefined,
 ): Store {
-  const archived = new ArchivedLedger(store.ledger, settings, observe)
+  const archived = new ArchivedLedger(store, settings, observe)
   // The methods of the store's own ledger are found behind those of the joint one.
   const own: object = Object.create(store.ledger) as object
   const ledger = Object.assign(own as Ledger, {
@@ -76,13 +78,15 @@ export function withArchive(
 
 /** Reads of one store and its archive. */
 class ArchivedLedger {
+  private readonly store: Store
   private readonly hot: Ledger
   private readonly settings: () => Settings
   private readonly observe: ObserveRequest
   private opened: { readonly name: string; readonly engine: Promise<ArchiveEngine> } | null = null
 
-  constructor(hot: Ledger, settings: () => Settings, observe: ObserveRequest) {
-    this.hot = hot
+  constructor(store: Store, settings: () => Settings, observe: ObserveRequest) {
+    this.store = store
+    this.hot = store.ledger
     this.observe = observe
     this.settings = settings
   }
@@ -245,10 +249,7 @@ class ArchivedLedger {
     }
   }
 
-  /**
-   * Another order: the first entries of the archive and of the store together. Names of keys and accounts are
-   * in the store alone, so an order by them needs a range of what it has.
-   */
+  /** Another order: the first entries of the archive and of the store together. */
   private async sortedEntries(query: EntryQuery, progress: ArchiveProgress): Promise<EntryPage> {
     const {
       order = NEWEST_FIRST,
@@ -261,8 +262,19 @@ class ArchivedLedger {
     const { column, isDescending } = order
     const { hotFromMs } = progress
     if (fromMs >= hotFromMs) return this.hot.entries(query)
-    if (column === 'atMs' || column === 'key' || column === 'account')
-      return { entries: [], next: null, mostSorted: 0 }
+    if (column === 'atMs') return this.entries(query)
+    if (column === 'key' || column === 'account') {
+      return pageByOwner(query, {
+        column,
+        owners: await this.owners(column, query, progress),
+        nameOf: async (id) => {
+          const { store } = this
+          const owner = await (column === 'key' ? store.keyById(null, id) : store.accountById(id))
+          return owner?.name ?? null
+        },
+        page: (own) => this.entries(own),
+      })
+    }
     const place = after === null ? null : placeOfCursor(after)
     if (after !== null && place === null) return { entries: [], next: null }
     const range = { fromMs, toMs: Math.min(toMs, hotFromMs), filter }
@@ -284,6 +296,30 @@ class ArchivedLedger {
     const last = entries.at(-1)
     const next = all.length > limit && last !== undefined ? cursorOfPlace(placeOf(last)) : null
     return { entries, next }
+  }
+
+  /** The archive also has the entries that are in the store, but for the newest ones. */
+  private async owners(
+    column: 'key' | 'account',
+    query: EntryQuery,
+    progress: ArchiveProgress,
+  ): Promise<readonly string[]> {
+    const { fromMs = 0, toMs = Number.MAX_SAFE_INTEGER, ...filter } = query
+    const { oldestAtMs } = await this.hot.archive.waiting()
+    const toEndMs = Math.min(toMs, Date.now() + DAY_MS)
+    const known = await this.archive(progress, (engine) =>
+      new ArchivedEntries(engine).owners(column, { fromMs, toMs: toEndMs, filter }, progress),
+    )
+    const owners = new Set(known)
+    if (oldestAtMs !== null && oldestAtMs < toEndMs) {
+      const waiting = { accountId: query.accountId, fromMs: Math.max(fromMs, oldestAtMs), toMs: toEndMs }
+      const cells = await this.hot.cells({ ...waiting, stepMs: DAY_MS })
+      const keys = query.keyId === undefined ? null : valuesOf(query.keyId)
+      for (const { accountId, keyId } of cells) {
+        if (keys?.includes(keyId) !== false) owners.add(column === 'key' ? keyId : accountId)
+      }
+    }
+    return [...owners]
   }
 
   async entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null> {

@@ -6,7 +6,7 @@ import type { ArchiveProgress } from '../store/archive-feed.js'
 import type { EntryPlace, OwnColumn } from '../store/entry-order.js'
 import { valuesOf, type EntryFilter, type EntryQuery, type OneOf } from '../store/usage-queries.js'
 import { Sql, type ArchiveEngine } from './archive-engine.js'
-import { ENTRY_COLUMNS, entryOfRow, numberIn } from './columns.js'
+import { ENTRY_COLUMNS, entryOfRow, numberIn, textIn } from './columns.js'
 
 /** A slow read is cancelled after this time. */
 export const READ_SECONDS = 10
@@ -120,6 +120,28 @@ export class ArchivedEntries {
     )
   }
 
+  /** The ids of the keys or accounts that have entries of a filter in a time. */
+  async owners(
+    column: 'key' | 'account',
+    { fromMs, toMs, filter }: Pick<PageQuery, 'fromMs' | 'toMs' | 'filter'>,
+    { erased }: Pick<ArchiveProgress, 'erased'>,
+  ): Promise<string[]> {
+    const sql = new Sql(this.engine.is)
+    const conditions = [
+      `at >= ${sql.time(fromMs)}`,
+      `at < ${sql.time(toMs)}`,
+      ...filterOf(sql, filter),
+      ...leftOut(sql, erased),
+    ]
+    // Earlier versions of an entry have the same owner.
+    const rows = await this.engine.query(
+      `SELECT DISTINCT ${column}_id AS owner FROM ${this.table} WHERE ${conditions.join(' AND ')}`,
+      sql.parameters,
+      READ_SECONDS,
+    )
+    return rows.map((row) => textIn(row, 'owner'))
+  }
+
   /** Null if there is none, or it belongs to another account. */
   async entry(
     accountId: string | null,
@@ -139,12 +161,16 @@ export class ArchivedEntries {
   /** The time of the first entry; null if there is none. */
   async oldestMs(): Promise<number | null> {
     const { is } = this.engine
-    const table = is.entries.split(' ')[0] ?? ''
     // Both engines have the least time of each partition at hand.
-    const sql = `SELECT ${is.millis('min(at)')} AS first FROM ${table}`
+    const sql = `SELECT ${is.millis('min(at)')} AS first FROM ${this.table}`
     const [row] = await this.engine.query(sql, [], READ_SECONDS)
     // Without rows it is NULL, or in ClickHouse 1970.
     return numberIn(row, 'first') || null
+  }
+
+  /** The table itself, with all versions of entries. */
+  private get table(): string {
+    return this.engine.is.entries.split(' ')[0] ?? ''
   }
 
   private async read(sql: Sql, rest: string): Promise<LedgerEntry[]> {
