@@ -1,0 +1,138 @@
+/**
+ * Goal: while the archive is stopped, frozen, read-only, without a table or refuses the user, requests are
+ * served as before and `/readyz` stays 200 with the reason; afterwards every entry is in the archive once. A
+ * gateway that has used its archive starts while it is away.
+ * Method: the whole program with an emulator under a steady load, a real PostgreSQL, and each store.
+ */
+import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { openArchiveEngine } from '../../src/archive/open-archive-engine.js'
+import { schemaStatements } from '../../src/archive/schema-statements.js'
+import type { ArchiveEngine } from '../../src/archive/archive-engine.js'
+import { engineMissing, startArchive, type ArchiveServer } from '../helpers/archive-engines.js'
+import { redisMissing, startRedis } from '../helpers/redis.js'
+import { startServe, until, type Served } from '../process/program.js'
+import { archiveConfig } from '../archive/archive-config.js'
+import { Load } from './load.js'
+
+const OUTAGE_MS = 3_000
+/** Retries wait for up to 30 s. */
+const AGAIN_MS = 90_000
+t.setTimeout(400_000)
+
+interface Scene {
+  readonly server: ArchiveServer
+  readonly engine: ArchiveEngine
+  readonly served: Served
+}
+
+/** How the archive fails; `says` is what readiness reports, if it is known within the outage. */
+interface Outage {
+  readonly name: string
+  readonly says: RegExp | null
+  begin(scene: Scene): unknown
+  end(scene: Scene): unknown
+}
+
+async function readOnly({ engine }: Scene, is: 'on' | 'off'): Promise<void> {
+  await engine.run(`ALTER SYSTEM SET default_transaction_read_only = ${is}`)
+  await engine.run('SELECT pg_reload_conf()')
+}
+
+function asUser({ served }: Scene, from: string, to: string): void {
+  served.write(readFileSync(served.file, 'utf8').replace(`//${from}@`, `//${to}@`))
+  served.program.child.kill('SIGHUP')
+}
+
+const OUTAGES: readonly Outage[] = [
+  {
+    name: 'stopped',
+    says: /ECONNREFUSED/,
+    begin: ({ server }) => server.stop(),
+    end: ({ server }) => server.start(),
+  },
+  { name: 'frozen', says: null, begin: ({ server }) => server.freeze(), end: ({ server }) => server.thaw() },
+  {
+    name: 'read-only',
+    says: /read-only transaction/,
+    begin: (scene) => readOnly(scene, 'on'),
+    end: (scene) => readOnly(scene, 'off'),
+  },
+  {
+    name: 'without a table',
+    says: /relation "sluice_entries" does not exist|table is missing/,
+    begin: ({ engine }) => engine.run('ALTER TABLE sluice_entries RENAME TO other_entries'),
+    end: ({ engine }) => engine.run('ALTER TABLE other_entries RENAME TO sluice_entries'),
+  },
+  {
+    name: 'with a refused user',
+    says: /refuses the user/,
+    begin: (scene) => asUser(scene, 'postgres', 'nobody'),
+    end: (scene) => asUser(scene, 'nobody', 'postgres'),
+  },
+]
+
+async function healthOf(served: Served): Promise<string> {
+  const { status, text } = await served.ops('/readyz')
+  const { checks } = JSON.parse(text) as { checks: Record<string, string> }
+  return `${status} ${checks['archive'] ?? ''}`
+}
+
+async function countIn(engine: ArchiveEngine): Promise<number> {
+  // The first statement after an outage may meet a connection that has ended.
+  const [row] = await engine.query('SELECT count(*) AS n FROM sluice_requests').catch(() => [])
+  return Number(row?.['n'] ?? -1)
+}
+
+async function store(t: Test, kind: 'sqlite' | 'redis'): Promise<{ store?: string }> {
+  return kind === 'sqlite' ? {} : { store: (await startRedis(t)).url() }
+}
+
+for (const kind of ['sqlite', 'redis'] as const) {
+  const skip = engineMissing('postgresql') || (kind === 'redis' && redisMissing())
+  void t.test(`the archive of ${kind} fails`, { skip, timeout: 380_000 }, async (t) => {
+    const server = await startArchive(t, 'postgresql')
+    const config = archiveConfig({ url: server.url })
+    const engine = await openArchiveEngine(config)
+    t.teardown(() => engine.close())
+    for (const statement of schemaStatements({ engine: 'postgresql', config })) await engine.run(statement)
+    const served = await startServe(t, {
+      ...(await store(t, kind)),
+      server: 'workers: 1, drain_ms: 1000',
+      more: `archive: { url: '${server.url}' }`,
+    })
+    const scene = { server, engine, served }
+    const load = new Load(served.port, [
+      { name: 'app', secret: () => served.secret, perSecond: 20, keeps: true },
+    ])
+    await until(async () => (await countIn(engine)) > 0, AGAIN_MS, 250)
+    for (const outage of OUTAGES) {
+      await outage.begin(scene)
+      const { says } = outage
+      if (says === null) await delay(OUTAGE_MS)
+      else {
+        const away = /^200 away since \d\d:\d\d \(/
+        await until(async () => away.test(await healthOf(served)), AGAIN_MS, 250)
+        t.match(await healthOf(served), says, outage.name)
+      }
+      await outage.end(scene)
+      await until(async () => (await healthOf(served)) === '200 ok', AGAIN_MS, 250)
+    }
+    await load.stop()
+    const failed = load.answers.filter(({ status, isWhole }) => status !== 200 || !isWhole)
+    t.strictSame(failed, [], 'every request is served')
+    const { length } = load.answers
+    await until(async () => (await countIn(engine)) >= length, AGAIN_MS, 250)
+    t.equal(await countIn(engine), length, 'each entry is in the archive once')
+    t.equal(Number((await engine.query('SELECT count(*) AS n FROM sluice_entries'))[0]?.['n']), length)
+
+    await server.stop()
+    served.program.child.kill('SIGTERM')
+    await served.program.ended
+    const again = served.again()
+    await until(() => again.out().includes('"sluice serves"'))
+    again.child.kill('SIGTERM')
+    t.equal(await again.ended, 0, 'it starts without its archive')
+  })
+}
