@@ -1,6 +1,7 @@
 /** The budgets of the selected accounts, of their keys and of labels. */
-import { roleOf, type ApiKey } from '../../../accounts/account.js'
+import { roleOf, type ApiKey, type KeyLimits } from '../../../accounts/account.js'
 import { displayNameOf } from '../../../accounts/names.js'
+import { LIMIT_MEMBERS } from '../../../base/limit-members.js'
 import { compareNanoUsd } from '../../../base/nano-usd.js'
 import { readTree, withDescendants, type TreeNode } from '../account-tree.js'
 import { budgetsIn, type BudgetScope } from '../budgets.js'
@@ -14,6 +15,8 @@ import type { AccountSession } from '../sign-in/sessions.js'
 /** Rows of a reply. */
 const MOST_ROWS = 500
 const MOST_WITHOUT = 200
+const IN_DOLLARS = LIMIT_MEMBERS.filter(({ counts }) => counts === 'usd').map(({ field }) => field)
+const PAGE = 1_000
 /** More than any store has. */
 const ALL = 1_000_000
 const HOUR_MS = 3_600_000
@@ -64,6 +67,27 @@ async function list(
     withoutTotal: without.length,
   }
   return { status: 200, json }
+}
+
+function isInDollars(limits: KeyLimits): boolean {
+  return IN_DOLLARS.some((field) => limits[field] !== undefined)
+}
+
+/** Whether the configuration, an account or a key has a budget. */
+export async function hasBudget({ store, snapshot, now }: Services): Promise<boolean> {
+  if (snapshot().config.limits.some(({ amounts }) => isInDollars(amounts))) return true
+  const nowMs = now()
+  const keys = await store.directory.keys({
+    ...{ accountId: null, hasBudget: true, column: 'name', isDescending: false },
+    ...{ after: null, limit: 1, nowMs, sinceMs: nowMs },
+  })
+  if (keys.total > 0) return true
+  for (let after: string | null = null; ;) {
+    const page = await store.listAccounts({ order: 'newest_first', after, limit: PAGE })
+    if (page.items.some(({ limits }) => limits !== undefined && isInDollars(limits))) return true
+    if (page.next === null) return false
+    after = page.next
+  }
 }
 
 /** What the user sees: members the account alone and the keys that they made, owners what is below, too. */

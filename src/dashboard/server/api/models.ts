@@ -105,7 +105,7 @@ const PLAYGROUND_PATHS = {
 
 const routers = new WeakMap<Snapshot, Router>()
 
-function routerOf(snapshot: Snapshot): Router {
+export function routerOf(snapshot: Snapshot): Router {
   const known = routers.get(snapshot)
   if (known !== undefined) return known
   const made = createRouter(snapshot.config)
@@ -167,7 +167,7 @@ function priceView(prices: ModelFacts['price']): schema.Price | null {
 }
 
 /** The route of a plain request, or the first route that serves the model under a condition. */
-function usualRoute(router: Router, model: string): ModelRoute | null {
+export function usualRoute(router: Router, model: string): ModelRoute | null {
   return router.find(model, PLAIN_REQUEST) ?? router.all(model)[0] ?? null
 }
 

@@ -3,6 +3,7 @@ import { accountPageRoutes } from '../api/account-pages.js'
 import { accountRoutes } from '../api/accounts.js'
 import { auditRoutes } from '../api/audit.js'
 import { budgetRoutes } from '../api/budgets.js'
+import { checklistRoutes } from '../api/checklist.js'
 import { operationRoutes } from '../api/operations.js'
 import { searchRoutes } from '../api/search.js'
 import { viewRoutes } from '../api/views.js'
@@ -49,6 +50,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...accountPageRoutes(services),
     ...auditRoutes(services),
     ...budgetRoutes(services),
+    ...checklistRoutes(services),
     ...searchRoutes(services),
     ...viewRoutes(services),
     ...userRoutes(services),

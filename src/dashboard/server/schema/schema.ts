@@ -32,6 +32,7 @@
 export * from './accounts.js'
 export * from './audit.js'
 export * from './budgets.js'
+export * from './checklist.js'
 export * from './operations.js'
 export * from './configuration.js'
 export * from './device.js'

@@ -35,6 +35,7 @@ export interface Reads {
   '/account-tree': schema.AccountTreeReply
   '/audit': schema.AuditReply
   '/budgets': schema.BudgetsReply
+  '/checklist': schema.ChecklistReply
   '/members': schema.MembersReply
   '/users': schema.UsersReply
   '/search': schema.SearchReply

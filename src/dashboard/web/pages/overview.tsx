@@ -1,4 +1,5 @@
-/** The overview: figures, limits and budgets, errors by cause, spend by model, the latest requests. */
+/** The overview: first steps, figures, limits and budgets, errors, spend by model, the latest requests. */
+import { lazy, Suspense } from 'react'
 import type { Figures, UsagePoint, UsageReply } from '../../server/schema/schema.js'
 import { useLive, useOnTraffic, useResource } from '../api/use-resource.js'
 import { coloursOf, Chart, groupName } from '../components/chart.js'
@@ -15,6 +16,8 @@ import { OpenedRequest, RequestTable } from './request-table.js'
 import { ErrorsChart } from './errors-chart.js'
 
 const LATEST = 10
+
+const Checklist = lazy(() => import('./checklist.js').then((module) => ({ default: module.Checklist })))
 
 export function OverviewPage() {
   const scope = useScope()
@@ -39,6 +42,9 @@ export function OverviewPage() {
         </>
       }
     >
+      <Suspense fallback={null}>
+        <Checklist />
+      </Suspense>
       <Loaded resource={usage} what="The figures">
         {(data) => <Cards data={data} />}
       </Loaded>
