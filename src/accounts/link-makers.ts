@@ -8,6 +8,7 @@ import type { Store } from '../store/store.js'
 import { roleOf, type Account, type Member } from './account.js'
 import { gatewayRoleOf, isRaised, isUnproven, takesEffect } from './address-proof.js'
 import { grants, tokenState } from './admin-tokens.js'
+import { endLogins } from './logins/login-records.js'
 import { isSelfMade } from './names.js'
 
 /** Who made a link, with the right that it used. */
@@ -94,8 +95,8 @@ type Gain =
 
 /**
  * To be called after a user got a role. Ends the links whose makers could not give it, and of an unproven
- * user the sessions and known devices, too. What a user gives in an account that she made for herself ends
- * nothing: any visitor can do that.
+ * user the sessions, known devices and programs, too. What a user gives in an account that she made for
+ * herself ends nothing: any visitor can do that.
  */
 export async function endWhatCouldNotGive(store: LinkStore, gain: Gain, nowMs: number): Promise<void> {
   const { signInTokens } = store
@@ -112,4 +113,5 @@ export async function endWhatCouldNotGive(store: LinkStore, gain: Gain, nowMs: n
   const user = await store.users.byId(userId)
   if (user === null || !isUnproven(user)) return
   for (const kind of ['session', 'device'] as const) await signInTokens.end(kind, userId, null)
+  await endLogins(signInTokens, userId)
 }

@@ -196,7 +196,11 @@ async function basisOf(
   const account = await store.accountById(id)
   const objects = [...(wanted === null ? [] : [wanted]), ...members, ...keys]
   const permission = (await permissionFor?.(account, objects)) ?? (() => null)
-  const isForeign = wanted !== null && account !== null && account.labels?.[MANAGED_BY] === undefined
+  const isForeign =
+    wanted !== null &&
+    account !== null &&
+    account.labels?.[MANAGED_BY] === undefined &&
+    permission(wanted) === null
   const holdings = isForeign ? await holdingsOf(store, account, parents) : null
   const documents = new Map(all.filter(({ kind }) => kind === 'Account').map((each) => [each.name, each]))
   const limitsOf = (of: JsonValue | undefined): Promise<KeyLimits[]> => {
@@ -311,6 +315,10 @@ function* decideGroup(
   const context = { nowMs, actor, accountId: group.id, account: group.name }
   const all = new Decisions(group)
   yield* addRefusals(group, { all, ...around })
+  // Other faults would tell what the caller does not see: limits, members and keys.
+  if (all.faults.length > 0) {
+    return { changes: [], unchanged: 0, faults: all.faults, writes: { audit: [] } }
+  }
   let account: Account | undefined
   if (group.account !== null) {
     const isAdopted = former !== null && former.labels?.[MANAGED_BY] === undefined
