@@ -4,6 +4,7 @@
  */
 import type { GuardrailConfig, GuardSide } from '../config/schema/guardrails-schema.js'
 import { GatewayError } from '../errors.js'
+import { hostedToolName } from '../formats/chat/hosted-tools.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import { atOnce, type Steps } from '../base/steps.js'
 import type { GuardNotes } from './guard-notes.js'
@@ -38,8 +39,8 @@ export interface Judge {
 const REQUEST_LIMIT = 8_192
 /** A shorter text is scanned at once. */
 const SHORT = 4_096
-/** A search that has taken longer by then continues in turns. */
-export const AT_ONCE_MS = 20
+/** A search that has taken longer by then continues in turns; several guardrails may search in one turn. */
+export const AT_ONCE_MS = 4
 /** A search that is not at its end by then begins anew in a thread. */
 const IN_TURNS_MS = 25
 const MAX_REASON = 300
@@ -81,10 +82,19 @@ export class Guardrail {
 
   /** Whether a reply may call the tool. */
   allowsTool(name: string): boolean {
+    return !this.denies((denied) => denied === name, name)
+  }
+
+  /** Whether a reply may call a tool of the provider, of which requests may have other names. */
+  allowsHosted(name: string): boolean {
+    return !this.denies((denied) => denied === name || hostedToolName(denied) === name, name)
+  }
+
+  private denies(isNamed: (denied: string) => boolean, name: string): boolean {
     const { source } = this.config
-    if (source.kind !== 'tools') return true
-    return !source.deny.some((denied) =>
-      denied.endsWith('*') ? name.startsWith(denied.slice(0, -1)) : name === denied,
+    if (source.kind !== 'tools') return false
+    return source.deny.some((denied) =>
+      denied.endsWith('*') ? name.startsWith(denied.slice(0, -1)) : isNamed(denied),
     )
   }
 

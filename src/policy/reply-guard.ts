@@ -209,7 +209,7 @@ class ToolStage implements Stage {
 
   take(events: readonly StageEvent[], next: Take): Promise<void> | null {
     const { guardrail, of } = this
-    const at = events.findIndex((event) => calledTools(event).some((name) => !guardrail.allowsTool(name)))
+    const at = events.findIndex((event) => isDenied(event, guardrail))
     if (at >= 0) {
       if (guardrail.config.action === 'block') {
         return next([...events.slice(0, at), stopFor(guardrail, of, null)])
@@ -223,8 +223,17 @@ class ToolStage implements Stage {
   }
 }
 
-/** The names of the tool that an event calls; empty if it calls none. */
-function calledTools(event: StageEvent): string[] {
-  if (event.type === 'tool-start') return [event.name]
-  return event.type === 'opaque' ? hostedCallNames(event.block) : []
+/** Whether the event calls a tool, or reports calls of one, that the guardrail denies. */
+function isDenied(event: StageEvent, guardrail: Guardrail): boolean {
+  switch (event.type) {
+    case 'tool-start':
+      return !guardrail.allowsTool(event.name)
+    case 'opaque':
+      return hostedCallNames(event.block, event.provider).some((name) => !guardrail.allowsHosted(name))
+    case 'usage':
+      // Some replies have no other trace of a search.
+      return Object.keys(event.usage.calls ?? {}).some((name) => !guardrail.allowsHosted(name))
+    default:
+      return false
+  }
 }

@@ -4,9 +4,7 @@
  */
 import type { WireError } from '../errors.js'
 import type { ChatEvent } from '../formats/chat/event.js'
-import { atOnce } from '../base/steps.js'
 import type { Guardrail, JudgedRequest } from './guardrail.js'
-import { WholeTexts } from './whole-texts.js'
 import { GuardError } from './verdict.js'
 
 /** The end of a reply that a guardrail refused, or could not judge. Nothing follows it. */
@@ -35,7 +33,8 @@ type Start = Extract<ChatEvent, { type: 'text-start' | 'refusal-start' | 'thinki
 export type TextEvent = Extract<ChatEvent, { type: 'text-delta' | 'refusal-delta' | 'thinking-delta' }>
 /** The end of a text block. */
 export type TextEnd = Extract<ChatEvent, { type: 'text-end' | 'refusal-end' | 'thinking-end' }>
-type CitationEvent = Extract<ChatEvent, { type: 'citation' }>
+/** A source of a text. */
+export type CitationEvent = Extract<ChatEvent, { type: 'citation' }>
 type Attached = CitationEvent | Extract<ChatEvent, { type: 'logprobs' }>
 
 /** The events of a call that is held back. */
@@ -52,6 +51,8 @@ interface BlockJudge<Later> {
   textEnd(event: TextEnd): Later | Stop | null
   /** A call with its end. */
   call(call: WithheldCall): Later | Stop | null
+  /** Judges a citation, and passes it to `attach`; absent: no guardrail of the stage can read it. */
+  citation?(event: CitationEvent): Later | Stop | null
   /** The reply is complete: releases what is held back. */
   finish(): void
   /** Lets an event of a block pass. */
@@ -96,10 +97,10 @@ export class Blocks<Later> {
       case 'thinking-end':
         return this.isInText ? judge.textEnd(event) : null
       case 'citation': {
-        const judged = this.citation(event)
-        if (judged.type === 'stop') return judged
-        this.attach(judged)
-        return null
+        if (judge.citation !== undefined) return judge.citation(event)
+        const stop = stopAtUnseen(this.guardrail, this.of, event)
+        if (stop === null) this.attach(event)
+        return stop
       }
       case 'logprobs':
         this.attach(event)
@@ -135,26 +136,10 @@ export class Blocks<Later> {
     }
   }
 
-  private attach(event: Attached): void {
+  /** Lets a citation or probabilities pass with the open text. */
+  attach(event: Attached): void {
     if (this.isInText) this.attached.push(event)
     else this.judge.push(event)
-  }
-
-  /** The citation after the own rules; guard servers and plugins do not get it. */
-  private citation(event: CitationEvent): CitationEvent | Stop {
-    const { guardrail, of } = this
-    const { rules, config, name } = guardrail
-    if (rules === null) return stopAtUnseen(guardrail, of, event) ?? event
-    const judge = new WholeTexts(rules, config.action, config.windowChars)
-    const citation = { ...event.citation }
-    for (const member of ['url', 'title', 'citedText'] as const) {
-      const text = citation[member]
-      if (text !== undefined) citation[member] = atOnce(judge.text(text))
-    }
-    if (!judge.found) return event
-    if (config.action === 'block') return stopFor(guardrail, of, null, judge.rule)
-    of.notes.note(name, 'response', config.action)
-    return config.action === 'mask' ? { ...event, citation } : event
   }
 
   /** The text has been judged: its citations and its end pass, as far as they fit a masked text. */

@@ -10,6 +10,7 @@ import type { RuleSet } from './rules/rule-set.js'
 import { TextScan } from './rules/text-scan.js'
 import {
   Blocks,
+  type CitationEvent,
   deltaOf,
   maskedCall,
   stopAfterError,
@@ -65,6 +66,7 @@ export class RuleStage implements Stage {
       text: (event) => this.text(event),
       textEnd: (event) => this.textEnd(event),
       call: (call) => this.call(call),
+      citation: (event) => this.citation(event),
       finish: () => {
         this.flush()
         this.end()
@@ -143,12 +145,20 @@ export class RuleStage implements Stage {
     return null
   }
 
-  private textEnd(event: TextEnd): Stop | null {
-    const { type, index } = event
-    const rest = this.scan.end()
-    const kind = type.slice(0, type.indexOf('-'))
+  private textEnd(event: TextEnd): Steps<Stop | null> {
+    return this.inTime(this.scannedEnd(event), () => {
+      const { rest } = this.scan
+      this.scan = this.newScan()
+      if (rest !== '') this.push(endOf(event, rest))
+      this.blocks.endText(event, false)
+      return []
+    })
+  }
+
+  private *scannedEnd(event: TextEnd): Steps<Stop | null> {
+    const rest = yield* this.scan.steps('', true)
     const isReport = this.guardrail.config.action === 'report'
-    const stop = this.released(deltaOf(kind, index, isReport ? '' : rest), rest)
+    const stop = this.released(endOf(event, isReport ? '' : rest), rest)
     if (stop !== null) return stop
     this.blocks.endText(event, this.scan.found !== null && !isReport)
     this.windowEnded()
@@ -179,6 +189,25 @@ export class RuleStage implements Stage {
     return null
   }
 
+  private citation(event: CitationEvent): Steps<Stop | null> {
+    return this.inTime(this.judgedCitation(event), () => [event])
+  }
+
+  private *judgedCitation(event: CitationEvent): Steps<Stop | null> {
+    const { guardrail, rules } = this
+    const { action, windowChars } = guardrail.config
+    const judge = new WholeTexts(rules, action, windowChars)
+    const citation = { ...event.citation }
+    for (const member of ['url', 'title', 'citedText'] as const) {
+      const text = citation[member]
+      if (text !== undefined) citation[member] = yield* judge.text(text)
+    }
+    if (judge.found && action === 'block') return stopFor(guardrail, this.of, null, judge.rule)
+    if (judge.found) this.of.notes.note(guardrail.name, 'response', action)
+    this.blocks.attach(judge.found && action === 'mask' ? { ...event, citation } : event)
+    return null
+  }
+
   private push(event: ChatEvent): void {
     if (this.withheld === null) {
       this.out.push(event)
@@ -202,6 +231,11 @@ export class RuleStage implements Stage {
     this.of.notes.took(this.guardrail.name, this.tookMs)
     this.tookMs = 0
   }
+}
+
+/** The last fragment of a text block. */
+function endOf({ type, index }: TextEnd, text: string): TextEvent {
+  return deltaOf(type.slice(0, type.indexOf('-')), index, text)
 }
 
 function unitsOf(event: StageEvent): number {

@@ -204,6 +204,15 @@ const USED = { input_tokens: 1, output_tokens: 1 }
 const RESPONSE = { id: 'resp_1', object: 'response', created_at: 1, model: 'gpt-4.1', status: 'completed' }
 const MESSAGE = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-opus-5' }
 
+/** Parts of Gemini's, and more members of their candidate. */
+const GEMINI_CALLS: readonly (readonly [name: string, part: JsonObject, more: JsonObject])[] = [
+  ['executableCode', { executableCode: { language: 'PYTHON', code: '1' } }, {}],
+  ['codeExecutionResult', { codeExecutionResult: { outcome: 'OUTCOME_OK', output: '1' } }, {}],
+  ['toolCall', { toolCall: { toolType: 'GOOGLE_SEARCH_WEB', id: 't', args: { queries: ['q'] } } }, {}],
+  ['aNewCall', { aNewCall: { what: 'ls' } }, {}],
+  ['grounding', { text: 'Dry.' }, { groundingMetadata: { webSearchQueries: ['q'] } }],
+]
+
 /** Whole replies with calls of tools that the provider or the client runs. */
 const CALLS: readonly (readonly [
   name: string,
@@ -233,6 +242,10 @@ const CALLS: readonly (readonly [
     },
     { type: 'mcp_call', name: 'roll', server_label: 'dice', arguments: '{}', output: '1' },
     { type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'q' } },
+    { type: 'mcp_approval_request', name: 'roll', server_label: 'dice', arguments: '{}' },
+    { type: 'code_interpreter_call', code: '1', container_id: 'c', outputs: [], status: 'completed' },
+    { type: 'tool_search_call', execution: 'server', arguments: {}, status: 'completed' },
+    { type: 'a_new_program', code: 'ls', status: 'completed' },
   ].map((item) => {
     const reply = { ...RESPONSE, output: [{ id: 'i_1', ...item }], usage: { ...USED, total_tokens: 2 } }
     return [item.type, 'responses', reply] as const
@@ -240,24 +253,18 @@ const CALLS: readonly (readonly [
   ...[
     { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: 'q' } },
     { type: 'mcp_tool_use', id: 's1', name: 'roll', server_name: 'dice', input: {} },
+    { type: 'server_tool_use', id: 's1', name: 'bash_code_execution', input: { command: 'ls' } },
+    { type: 'bash_code_execution_tool_result', tool_use_id: 's1', content: { type: 'x' } },
   ].map((block) => {
     const reply = { ...MESSAGE, content: [block], stop_reason: 'end_turn', stop_sequence: null, usage: USED }
     return [block.type, 'messages', reply] as const
   }),
-  [
-    'executableCode',
-    'gemini',
-    {
-      candidates: [
-        {
-          content: { role: 'model', parts: [{ executableCode: { language: 'PYTHON', code: '1' } }] },
-          finishReason: 'STOP',
-          index: 0,
-        },
-      ],
-      usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
-    },
-  ],
+  ...GEMINI_CALLS.map(([name, part, more]) => {
+    const candidate = { content: { role: 'model', parts: [part] }, finishReason: 'STOP', index: 0, ...more }
+    const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 }
+    const reply: JsonObject = { candidates: [candidate], usageMetadata }
+    return [name, 'gemini', reply] as const
+  }),
 ]
 
 const MODEL_OF = {
@@ -277,16 +284,45 @@ void t.test('denied tools are refused, also those that the provider or the clien
   }
 })
 
+void t.test('blocks that the gateway does not know do not pass a list of denied tools', async (t) => {
+  const { ask, provider } = await startScene(t, GUARDS)
+  const block = { type: 'a_new_program', id: 'b1', name: 'ls', input: { command: 'SECRET' } }
+  const content = [{ type: 'text', text: 'Dry.' }, block]
+  provider.reply = {
+    whole: { ...MESSAGE, content, stop_reason: 'end_turn', stop_sequence: null, usage: USED },
+  }
+  const reply = await ask('messages', 'claude-opus-5')
+  t.notMatch(reply.raw, /SECRET/)
+})
+
 void t.test('denied tools are found by the name of the tool and by that of its server', async (t) => {
-  const scene = await startScene(
-    t,
-    `  some: { deny_tools: [shell, web_search, dice], apply_to: { all: true } }`,
-  )
-  const allowed = new Set(['apply_patch_call', 'computer_call', 'local_shell_call', 'executableCode'])
-  for (const [name, format, whole] of CALLS) {
-    scene.provider.reply = { whole }
-    const reply = await scene.ask(format, MODEL_OF[format])
-    t.equal(reply.status, allowed.has(name) ? 200 : 400, `${name}: ${reply.raw}`)
+  const denied: readonly (readonly [entries: string, refused: readonly string[]])[] = [
+    [
+      'shell, google_search, dice',
+      [
+        'shell_call',
+        'web_search_call',
+        'mcp_call',
+        'mcp_approval_request',
+        'server_tool_use',
+        'mcp_tool_use',
+      ],
+    ],
+    ['web_search_20250305', ['web_search_call', 'server_tool_use', 'toolCall', 'grounding']],
+    ['code_execution', ['executableCode', 'codeExecutionResult', 'bash_code_execution_tool_result']],
+    ['computer_use_preview, mcp', ['computer_call', 'mcp_call', 'mcp_tool_use', 'mcp_approval_request']],
+    ["'mcp_*', apply_patch", ['mcp_call', 'mcp_tool_use', 'mcp_approval_request', 'apply_patch_call']],
+  ]
+  for (const [entries, refused] of denied) {
+    const scene = await startScene(t, `  some: { deny_tools: [${entries}], apply_to: { all: true } }`)
+    for (const [name, format, whole] of CALLS) {
+      if (name === 'server_tool_use') continue
+      scene.provider.reply = { whole }
+      const reply = await scene.ask(format, MODEL_OF[format])
+      const isSearch = entries.startsWith('shell') && (name === 'toolCall' || name === 'grounding')
+      const isRefused = refused.includes(name) || isSearch
+      t.equal(reply.status, isRefused ? 400 : 200, `${entries}: ${name}: ${reply.raw}`)
+    }
   }
 })
 

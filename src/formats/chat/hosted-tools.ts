@@ -47,27 +47,51 @@ export function hostedToolName(type: string): string {
   return MCP.has(snake) ? 'mcp' : snake
 }
 
-/** The types of blocks of replies that are calls, and the results of tools that the provider has run. */
-const CALL_TYPE = /(?:_calls?|_use|_result|_output|_approval_request|_list_tools|_code)$/
+/** The ends of types of blocks that are calls, and results of tools that the provider has run. */
+const CALL_END = /(?:_calls?|_use|_result|_output|_response|_approval_request|_tools)$/
+/** Blocks, and members of Gemini's parts and of Converse's, that are neither calls nor results. */
+const NO_CALL: ReadonlySet<string> = new Set([
+  ...['additional_tools', 'compaction', 'message', 'reasoning', 'refusal', 'text', 'image', 'audio'],
+  ...['thought', 'thought_signature', 'inline_data', 'file_data', 'video_metadata', 'media_resolution'],
+  ...['part_metadata', 'document', 'video', 'cache_point', 'guard_content', 'reasoning_content', 'fallback'],
+])
+/** The names in `allow_tools` of calls whose types do not have it. */
+const TOOLS_OF_CALLS: Readonly<Record<string, readonly string[]>> = {
+  computer: ['computer_use', 'computer_use_preview'],
+  executable_code: ['code_execution'],
+  bash_code_execution: ['code_execution'],
+  text_editor_code_execution: ['code_execution'],
+  nova_code_interpreter: ['code_interpreter'],
+  google_search_web: ['web_search'],
+  google_search_image: ['web_search'],
+}
 
 /**
  * The names of the tool that a block of a reply calls: the name that the block has, the type of its call, and
- * the name in `allow_tools`. Empty if the block is no call.
+ * the name in `allow_tools`. Empty if the block is no call. A block that the gateway does not know is a call;
+ * of chat completions it knows the name of a member alone.
  */
-export function hostedCallNames(block: JsonObject): string[] {
+export function hostedCallNames(block: JsonObject, provider: string): string[] {
   const { type, name, server_name: server, server_label: label } = block
   // Gemini's parts have the call as their member: `executableCode`, `codeExecutionResult`, `toolCall`.
   const types = typeof type === 'string' ? [type] : Object.keys(block)
-  const calls = types.filter((each) => CALL_TYPE.test(hostedToolName(each)))
+  const isKnown = provider !== 'openai-chat'
+  const calls = types.filter((each) => {
+    const own = hostedToolName(each)
+    return !NO_CALL.has(own) && (isKnown || CALL_END.test(own))
+  })
   if (calls.length === 0) return []
   const inner = calls.map((each) => objectOf(block[each]))
   const named = [name, server, label, ...inner.flatMap((call) => [call['name'], call['toolType']])]
-  const tools = calls.map((each) =>
-    hostedToolName(each)
-      .replace(CALL_TYPE, '')
-      .replace(/_tool$/, ''),
-  )
-  return [...new Set([...calls, ...tools, ...named.filter((each) => typeof each === 'string')])]
+  const names = [...calls, ...named.filter((each) => typeof each === 'string')]
+  return [...new Set(names.flatMap(toolNames))]
+}
+
+/** A name of a call, with those of its tool. */
+function toolNames(name: string): string[] {
+  const own = hostedToolName(name === name.toUpperCase() ? name.toLowerCase() : name)
+  const tool = own.replace(CALL_END, '').replace(/_tool$/, '')
+  return [name, own, tool, ...(TOOLS_OF_CALLS[tool] ?? [])]
 }
 
 /** An entry that allows all tools. */

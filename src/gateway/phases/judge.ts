@@ -21,6 +21,7 @@ import { bodyTurns } from '../../base/turn-queue.js'
 import type { Route } from './choose-route.js'
 import type { Results } from './phase-results.js'
 import { readAgain, type Call } from './receive.js'
+import { LARGE_BYTES } from '../streams/join-chunks.js'
 
 /** An admitted request, and the values that judging it uses. */
 interface JudgeableRequest {
@@ -172,12 +173,20 @@ async function rewritten(call: Call, { before, after }: JudgedTexts): Promise<Ca
   const canonical = { ...call, request: expected, isRewritten: true as const }
   if (call.history !== undefined || call.fetchedBytes !== undefined) return canonical
   const body = { ...call.body }
+  const nextTurn = async (): Promise<void> => {
+    if (call.raw.length > LARGE_BYTES) await bodyTurns.next()
+  }
+  await nextTurn()
   for (const member of JUDGED_MEMBERS) {
     const value = body[member]
     if (value !== undefined) body[member] = replaced(value, '', masked)
   }
   try {
-    const own = await readAgain(call, Buffer.from(stringifyExact(body)))
+    await nextTurn()
+    const text = stringifyExact(body)
+    await nextTurn()
+    const own = await readAgain(call, Buffer.from(text))
+    await nextTurn()
     const request: ChatRequest =
       maxOutputTokens === undefined ? own.request : { ...own.request, maxOutputTokens }
     const isSame = isDeepStrictEqual(partsOf(request), partsOf(expected))
