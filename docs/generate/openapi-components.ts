@@ -148,6 +148,20 @@ const SCHEMAS: Members = {
     ['model', 'query', 'documents'],
   ),
   ModerationRequest: object({ model: MODEL, input: {} }, ['input']),
+  ImageRequest: object(
+    {
+      model: MODEL,
+      prompt: TEXT,
+      n: { type: 'integer', minimum: 1, maximum: 10 },
+      size: TEXT,
+      quality: TEXT,
+      output_format: TEXT,
+      background: TEXT,
+      partial_images: { type: 'integer', minimum: 0, maximum: 3 },
+      stream: { type: 'boolean' },
+    },
+    ['model', 'prompt'],
+  ),
   SpeechRequest: object(
     {
       model: MODEL,

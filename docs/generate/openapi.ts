@@ -41,7 +41,8 @@ const TAGS: Json[] = [
   { name: 'embeddings', description: 'Embed texts' },
   { name: 'rerank', description: 'Rank documents by a query' },
   { name: 'moderations', description: 'Classify texts and pictures' },
-  { name: 'audio', description: 'Speak texts' },
+  { name: 'images', description: 'Draw pictures' },
+  { name: 'audio', description: 'Make speech' },
   { name: 'models', description: 'Models that the key may use' },
   { name: 'native', description: "An upstream's own endpoints, passed through untranslated" },
   { name: 'operations', description: 'The ops port: metrics, health, configuration' },
@@ -53,6 +54,17 @@ interface Described {
   readonly summary: string
   readonly body: string | null
   readonly streams: boolean
+}
+
+/** Pictures and sound. */
+const MEDIA: Readonly<Record<'images' | 'speech', Described>> = {
+  images: { tag: 'images', summary: 'Draw pictures', body: 'ImageRequest', streams: true },
+  speech: {
+    tag: 'audio',
+    summary: 'Make speech of a text; the reply is the bytes of the sound, or events',
+    body: 'SpeechRequest',
+    streams: true,
+  },
 }
 
 function describe({ path, endpoint, format, method }: EndpointRow): Described {
@@ -99,13 +111,9 @@ function describe({ path, endpoint, format, method }: EndpointRow): Described {
         body: 'ModerationRequest',
         streams: false,
       }
+    case 'images':
     case 'speech':
-      return {
-        tag: 'audio',
-        summary: 'Speak a text; the reply is the bytes of the sound, or events',
-        body: 'SpeechRequest',
-        streams: true,
-      }
+      return MEDIA[endpoint.operation]
     case 'models':
       return {
         tag: 'models',
@@ -148,6 +156,8 @@ function bodyOf(format: EndpointRow['format']): string {
       return 'RerankRequest'
     case 'moderations':
       return 'ModerationRequest'
+    case 'images':
+      return 'ImageRequest'
     case 'speech':
       return 'SpeechRequest'
     case 'chat':

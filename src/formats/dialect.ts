@@ -54,6 +54,8 @@ export type TaskFormat =
   | 'bedrock-rerank'
   | 'openai-moderations'
   | 'mistral-moderations'
+  | 'openai-images'
+  | 'gemini-images'
   | 'openai-speech'
   | 'mistral-speech'
   | 'gemini-speech'
@@ -203,7 +205,7 @@ export interface ClientCodec {
   /** The reply to a task; null if the result is not one of the format. */
   encodeTask?(result: TaskResult, request: ChatRequest, seed: Seed): EncodedTask | null
   /** Writes a stream of pictures, sound or a transcript; absent if the format has none. */
-  newMediaWriter?(request: ChatRequest): MediaWriter
+  newMediaWriter?(request: ChatRequest, seed: Seed): MediaWriter
   /** The reply to a request that counts tokens; absent if the format has no such endpoint. */
   encodeCount?(inputTokens: number): string
   /** How later requests refer to stored replies; absent if the format has no such feature. */

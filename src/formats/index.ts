@@ -200,6 +200,7 @@ const TASK_WIRES: { readonly [Task in TaskName]: Readonly<Record<TaskForms[Task]
     none: null,
   },
   moderations: { openai: 'openai-moderations', mistral: 'mistral-moderations', none: null },
+  images: { openai: 'openai-images', gemini: 'gemini-images', none: null },
   speech: { openai: 'openai-speech', mistral: 'mistral-speech', gemini: 'gemini-speech', none: null },
 }
 

@@ -15,6 +15,7 @@ export type ClientFormat =
   | 'embeddings'
   | 'rerank'
   | 'moderations'
+  | 'images'
   | 'speech'
 
 export interface EndpointRow {
@@ -43,6 +44,7 @@ const EMBEDDINGS: Endpoint = { operation: 'embeddings' }
 const COMPLETIONS: Endpoint = { operation: 'completions' }
 const RERANK: Endpoint = { operation: 'rerank' }
 const MODERATIONS: Endpoint = { operation: 'moderations' }
+const IMAGES: Endpoint = { operation: 'images' }
 const SPEECH: Endpoint = { operation: 'speech' }
 
 type Format = Pick<EndpointRow, 'dialect' | 'wire' | 'format'>
@@ -62,6 +64,7 @@ const EMBEDDING_FORMAT: Format = { ...CHATS, wire: 'openai-embeddings', format: 
 const RERANK_FORMAT: Format = { ...CHATS, wire: 'rerank', format: 'rerank' }
 const COHERE_FORMAT: Format = { ...CHATS, wire: 'cohere-rerank', format: 'rerank' }
 const MODERATION_FORMAT: Format = { ...CHATS, wire: 'openai-moderations', format: 'moderations' }
+const IMAGE_FORMAT: Format = { ...CHATS, wire: 'openai-images', format: 'images' }
 const SPEECH_FORMAT: Format = { ...CHATS, wire: 'openai-speech', format: 'speech' }
 const GEMINI_EMBEDDING: Format = { ...GEMINI, wire: 'gemini-embedding' }
 const GEMINI_EMBEDDINGS: Format = { ...GEMINI, wire: 'gemini-embeddings' }
@@ -72,6 +75,7 @@ const OPENAI_ENDPOINTS: readonly EndpointRow[] = [
   post('/v1/completions', COMPLETION_FORMAT, COMPLETIONS),
   post('/v1/embeddings', EMBEDDING_FORMAT, EMBEDDINGS),
   post('/v1/moderations', MODERATION_FORMAT, MODERATIONS),
+  post('/v1/images/generations', IMAGE_FORMAT, IMAGES),
   post('/v1/audio/speech', SPEECH_FORMAT, SPEECH),
   post('/v1/responses', RESPONSES, CHAT),
   post('/v1/responses/input_tokens', RESPONSES, COUNT),

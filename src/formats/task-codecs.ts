@@ -8,7 +8,11 @@ import type {
   UpstreamCodec,
 } from './dialect.js'
 import { upstreamCodec as geminiCodec } from './gemini/index.js'
+import { geminiImages } from './gemini/images.js'
 import { geminiSpeech } from './gemini/speech.js'
+import { decodePictures } from './images/decode-request.js'
+import { encodePictures, newPictureWriter } from './images/encode-reply.js'
+import * as images from './images/forms.js'
 import { decodeModeration, moderationModelOf } from './moderations/decode-request.js'
 import { encodeVerdicts } from './moderations/encode-reply.js'
 import { mistral, openai } from './moderations/forms.js'
@@ -20,7 +24,7 @@ import { decodeSpeech, readsEvents } from './speech/decode-request.js'
 import { encodeSpeech, newSpeechWriter } from './speech/encode-reply.js'
 import * as speech from './speech/forms.js'
 import { withoutVersion } from './wire/base-path.js'
-import { modelOf } from './wire/request-fields.js'
+import { modelOf, streamOf } from './wire/request-fields.js'
 
 /** `base`: the codec of the vendor, with its credential and its errors. */
 function upstreamOf(form: TaskForm, base: UpstreamCodec = upstreamCodec): UpstreamCodec {
@@ -71,6 +75,14 @@ const moderationClient: ClientCodec = {
   encodeTask: (result, _request, seed) => bodyOf(encodeVerdicts(result, seed)),
 }
 
+const pictureClient: ClientCodec = {
+  ...clientCodec,
+  peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
+  decodeRequest: (body) => decodePictures(body),
+  encodeTask: encodePictures,
+  newMediaWriter: newPictureWriter,
+}
+
 const speechClient: ClientCodec = {
   ...clientCodec,
   peek: (body) => ({ model: modelOf(body), stream: readsEvents(body) }),
@@ -95,6 +107,8 @@ export const TASK_CODECS: Readonly<Record<TaskFormat, FormatCodecs>> = {
   'bedrock-rerank': { clientCodec: rerankV1, upstreamCodec: upstreamOf(bedrock) },
   'openai-moderations': { clientCodec: moderationClient, upstreamCodec: upstreamOf(openai) },
   'mistral-moderations': { clientCodec: moderationClient, upstreamCodec: upstreamOf(mistral) },
+  'openai-images': { clientCodec: pictureClient, upstreamCodec: upstreamOf(images.openai) },
+  'gemini-images': { clientCodec: pictureClient, upstreamCodec: upstreamOf(geminiImages, geminiCodec) },
   'openai-speech': { clientCodec: speechClient, upstreamCodec: upstreamOf(speech.openai) },
   'mistral-speech': { clientCodec: speechClient, upstreamCodec: upstreamOf(speech.mistral) },
   'gemini-speech': { clientCodec: speechClient, upstreamCodec: upstreamOf(geminiSpeech, geminiCodec) },

@@ -2,7 +2,7 @@
  * The units and tokens of tasks that follow from the request: the maximum before it is sent, and the charge
  * if the upstream does not count what its price needs.
  */
-import type { Task } from '../formats/chat/task.js'
+import { madeAs, type Task } from '../formats/chat/task.js'
 import type { UnitCounts, Usage } from '../formats/chat/usage.js'
 import { chargesInput, chargesTokens, type Price } from './price.js'
 import { chargedUnits } from './unit-prices.js'
@@ -31,6 +31,11 @@ export function unitsOf(task: Task): TaskUse {
     }
     case 'moderations':
       return { units: {} }
+    case 'images':
+      return {
+        units: { image: task.count },
+        pictures: madeAs(task, { size: undefined, quality: undefined }),
+      }
     case 'speech':
       return { units: { character: codePoints(task.input) } }
     default:

@@ -43,6 +43,7 @@ interface Counted {
 export const COUNTED: Readonly<Record<Task['kind'], Counted>> = {
   rerank: { units: ['search'], isOutputFree: true },
   moderations: { units: [], isOutputFree: true },
+  images: { units: ['image'], output: 'outputImage' },
   speech: { units: ['character'], output: 'outputAudio' },
 }
 

@@ -263,6 +263,14 @@ const MODERATIONS: Members = {
   ...all('harmless', 'model stream'),
   input: ['text', { type: 'harmless', text: 'text', image_url: 'media' }],
 }
+const IMAGES: Members = {
+  ...all(
+    'harmless',
+    `model stream n size quality background output_format output_compression moderation partial_images complexity
+    frame_count frame_duration_ms safety_identifier user response_format style input_fidelity`,
+  ),
+  prompt: 'text',
+}
 const SPEECH: Members = {
   ...all('harmless', 'model stream stream_format response_format speed sample_rate voice'),
   ...all('text', 'input instructions'),
@@ -283,6 +291,9 @@ export function membersOf(wire: WireFormat): Members {
     case 'openai-moderations':
     case 'mistral-moderations':
       return MODERATIONS
+    case 'openai-images':
+    case 'gemini-images':
+      return IMAGES
     case 'openai-speech':
     case 'mistral-speech':
     case 'gemini-speech':

@@ -24,6 +24,7 @@ const PURE = [
   'store/limit-arithmetic.ts',
   'ledger/entry.ts',
   'ledger/price.ts',
+  'ledger/unit-prices.ts',
   'ledger/find-price.ts',
   'ledger/estimate-tokens.ts',
   'ledger/measure-media.ts',

@@ -149,7 +149,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
         discover: false,
         embeddingQuirks: PLAIN,
         completions: false,
-        operations: { rerank: 'none', moderations: 'openai', speech: 'openai' },
+        operations: { rerank: 'none', moderations: 'openai', images: 'openai', speech: 'openai' },
         prices: {},
         vendorPrices: {},
         onDisconnect: null,

@@ -66,7 +66,7 @@ const UPSTREAMS = [
   'openai-mini: { dialect: openai-chat, prices: { gpt-4o-mini-tts: { input: 0.6, output_audio: 12 } } }',
   'voxtral: { preset: mistral, prices: { voxtral: { per_character: 0.000016 } } }',
   'speaker: { dialect: gemini, prices: { gemini-3-tts: { input: 0.5, output_audio: 9 } } }',
-  'nobody: { dialect: anthropic }',
+  'elsewhere: { dialect: anthropic }',
 ]
 const ROUTES = ['openai-tts:tts-1', 'openai-mini:gpt-4o-mini-tts', 'voxtral:voxtral', 'speaker:gemini-3-tts']
 
@@ -96,8 +96,8 @@ async function start(t: Test, more = ''): Promise<TestGateway> {
     const [upstream, name] = model.split(':')
     return `  - { model: "${model}", targets: [{ upstream: ${upstream}, model: ${name} }] }\n`
   })
-  routes.push('  - { model: nobody, targets: [{ upstream: nobody, model: claude-x }] }\n')
-  const chain = 'targets: [{ upstream: nobody, model: claude-x }], fallback: [{ upstream: voxtral }]'
+  routes.push('  - { model: elsewhere, targets: [{ upstream: elsewhere, model: claude-x }] }\n')
+  const chain = 'targets: [{ upstream: elsewhere, model: claude-x }], fallback: [{ upstream: voxtral }]'
   routes.push(`  - { model: voxtral, ${chain} }\n`)
   const text = readFileSync(gateway.configFile, 'utf8')
   writeFileSync(
@@ -108,7 +108,7 @@ async function start(t: Test, more = ''): Promise<TestGateway> {
   return gateway
 }
 
-async function speak(gateway: TestGateway, body: Record<string, unknown>): Promise<Response> {
+async function synthesize(gateway: TestGateway, body: Record<string, unknown>): Promise<Response> {
   return fetch(`${gateway.origin}/v1/audio/speech`, {
     method: 'POST',
     headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
@@ -142,7 +142,7 @@ void t.test('passes the bytes of OpenAI, priced by exact characters, to its SDK'
   t.equal(row?.costNanoUsd, CHARACTERS * 15_000)
 })
 
-void t.test('asks models that count tokens for events, and sends the bytes as they come', async (t) => {
+void t.test('requests events from models that count tokens, and sends their bytes on', async (t) => {
   const gateway = await start(t)
   answers.set('openai-mini', (res) =>
     events(
@@ -153,14 +153,14 @@ void t.test('asks models that count tokens for events, and sends the bytes as th
     ),
   )
   sent.length = 0
-  const reply = await speak(gateway, { model: 'openai-mini:gpt-4o-mini-tts', response_format: 'wav' })
+  const reply = await synthesize(gateway, { model: 'openai-mini:gpt-4o-mini-tts', response_format: 'wav' })
   t.equal(reply.headers.get('content-type'), 'audio/wav')
   t.same(await bytesOf(reply), SAMPLES)
   t.equal(sent[0]?.body['stream_format'], 'sse')
   const [row] = await rowsOf(gateway)
   t.match(row, { source: 'reported', usage: { input: 10, output: 40 } })
   t.equal(row?.costNanoUsd, 10 * 600 + 40 * 12_000)
-  const streamed = await speak(gateway, { model: 'openai-mini:gpt-4o-mini-tts', stream_format: 'sse' })
+  const streamed = await synthesize(gateway, { model: 'openai-mini:gpt-4o-mini-tts', stream_format: 'sse' })
   t.match(streamed.headers.get('content-type'), /^text\/event-stream/)
   const data = dataOf(await streamed.text())
   t.same(
@@ -174,13 +174,13 @@ void t.test('asks models that count tokens for events, and sends the bytes as th
 void t.test('makes events of bytes, and bytes of JSON with base64', async (t) => {
   const gateway = await start(t)
   answers.set('openai-tts', (res) => sound(res))
-  const streamed = await speak(gateway, { model: 'openai-tts:tts-1', stream_format: 'sse' })
+  const streamed = await synthesize(gateway, { model: 'openai-tts:tts-1', stream_format: 'sse' })
   const data = dataOf(await streamed.text())
   t.equal(data[0]?.['audio'], SAMPLES.toString('base64'))
   t.same(data.at(-1), { type: 'speech.audio.done' })
   answers.set('voxtral', (res) => json(res, { audio_data: SAMPLES.toString('base64') }))
   sent.length = 0
-  const reply = await speak(gateway, { model: 'voxtral:voxtral', speed: 2, instructions: 'Whisper.' })
+  const reply = await synthesize(gateway, { model: 'voxtral:voxtral', speed: 2, instructions: 'Whisper.' })
   t.equal(reply.headers.get('content-type'), 'audio/mpeg')
   t.same(await bytesOf(reply), SAMPLES)
   t.same(sent[0], {
@@ -189,17 +189,17 @@ void t.test('makes events of bytes, and bytes of JSON with base64', async (t) =>
   })
   t.same(reply.headers.get('x-sluice-lost')?.split(/, ?/).sort(), ['instructions', 'speed'])
   t.equal((await rowsOf(gateway)).at(-1)?.costNanoUsd, CHARACTERS * 16_000)
-  const refused = await speak(gateway, { model: 'voxtral:voxtral', response_format: 'aac' })
+  const refused = await synthesize(gateway, { model: 'voxtral:voxtral', response_format: 'aac' })
   t.equal(refused.status, 400)
   t.match(await refused.json(), { error: { param: 'response_format', kind: 'untranslatable' } })
 })
 
-void t.test("speaks with Gemini: similar voices, WAV's header, sound at its own rate", async (t) => {
+void t.test("uses Gemini: similar voices, WAV's header, sound at its own rate", async (t) => {
   const gateway = await start(t)
   answers.set('speaker', (res) => json(res, geminiReply()))
   sent.length = 0
   const model = 'speaker:gemini-3-tts'
-  const reply = await speak(gateway, { model, response_format: 'wav' })
+  const reply = await synthesize(gateway, { model, response_format: 'wav' })
   t.equal(reply.headers.get('content-type'), 'audio/wav')
   const wav = await bytesOf(reply)
   t.equal(wav.length, 44 + SAMPLES.length)
@@ -219,25 +219,25 @@ void t.test("speaks with Gemini: similar voices, WAV's header, sound at its own 
   const [row] = await rowsOf(gateway)
   t.match(row, { source: 'reported', usage: { input: 10, output: 40 } })
   t.equal(row?.costNanoUsd, 10 * 500 + 40 * 9_000)
-  const own = await speak(gateway, { model, voice: 'Puck', response_format: 'pcm' })
+  const own = await synthesize(gateway, { model, voice: 'Puck', response_format: 'pcm' })
   t.same(await bytesOf(own), SAMPLES)
   t.equal(own.headers.get('x-sluice-lost'), null)
   for (const [field, body] of [
     ['voice', { voice: { id: 'voice_1' } }],
     ['response_format', { response_format: 'flac' }],
   ] as const) {
-    const refused = await speak(gateway, { model, ...body })
+    const refused = await synthesize(gateway, { model, ...body })
     t.match(await refused.json(), { error: { param: field, kind: 'untranslatable' } })
   }
   answers.set('speaker', (res) => events(res, geminiReply()))
-  const streamed = await speak(gateway, { model, response_format: 'pcm', stream_format: 'sse' })
+  const streamed = await synthesize(gateway, { model, response_format: 'pcm', stream_format: 'sse' })
   const data = dataOf(await streamed.text())
   t.equal(data[0]?.['audio'], SAMPLES.toString('base64'))
   t.same(data.at(-1)?.['usage'], { input_tokens: 10, output_tokens: 40, total_tokens: 50 })
   t.equal(sent.at(-1)?.path, '/v1/models/gemini-3-tts:streamGenerateContent?alt=sse')
   const blocked = { candidates: [{ finishReason: 'SAFETY' }], usageMetadata: { promptTokenCount: 4 } }
   answers.set('speaker', (res) => json(res, blocked))
-  const filtered = await speak(gateway, { model, response_format: 'pcm' })
+  const filtered = await synthesize(gateway, { model, response_format: 'pcm' })
   t.equal(filtered.status, 400)
   t.match(await filtered.json(), { error: { code: 'content_filter' } })
 })
@@ -275,20 +275,20 @@ void t.test('passes sound while it arrives, and resets the connection if it is c
   t.not(row?.outcome, 'ok')
 })
 
-void t.test('skips upstreams that do not speak, and names them if none is left', async (t) => {
+void t.test('skips upstreams without speech, and names them if none is left', async (t) => {
   const gateway = await start(t)
   answers.set('voxtral', (res) => json(res, { audio_data: SAMPLES.toString('base64') }))
-  t.equal((await speak(gateway, { model: 'voxtral' })).status, 200)
-  const refused = await speak(gateway, { model: 'nobody' })
+  t.equal((await synthesize(gateway, { model: 'voxtral' })).status, 200)
+  const refused = await synthesize(gateway, { model: 'elsewhere' })
   t.equal(refused.status, 400)
   t.match(await refused.json(), {
     error: {
       kind: 'untranslatable',
-      message: 'No upstream of the model "nobody" serves speech; nobody does not',
+      message: 'No upstream of the model "elsewhere" serves speech; elsewhere does not',
     },
   })
   answers.set('openai-tts', (res) => json(res, { error: { message: 'no such voice', param: 'voice' } }, 400))
-  const wrong = await speak(gateway, { model: 'openai-tts:tts-1' })
+  const wrong = await synthesize(gateway, { model: 'openai-tts:tts-1' })
   t.equal(wrong.status, 400)
   t.match(await wrong.json(), { error: { message: /no such voice/ } })
   for (const [param, body] of [
@@ -298,7 +298,7 @@ void t.test('skips upstreams that do not speak, and names them if none is left',
     ['response_format', { response_format: 'midi' }],
     ['stream_format', { stream_format: 'x' }],
   ] as const) {
-    const reply = await speak(gateway, { model: 'openai-tts:tts-1', ...body })
+    const reply = await synthesize(gateway, { model: 'openai-tts:tts-1', ...body })
     t.equal(reply.status, 400, param)
     t.match(await reply.json(), { error: { param } })
   }

@@ -74,8 +74,8 @@ const priceSchema = z.strictObject({
     ),
   per_character: usd
     .optional()
-    .describe('US dollars per character (Unicode code point) of a text that is spoken.'),
-  per_second_audio: usd.optional().describe('US dollars per second of sound that is heard.'),
+    .describe('US dollars per character (Unicode code point) of a text that becomes speech.'),
+  per_second_audio: usd.optional().describe('US dollars per second of sound that is received as input.'),
   min_audio_seconds: z
     .number()
     .min(0)
@@ -139,6 +139,7 @@ const model = z.strictObject({
     .optional()
     .describe('Maximum tokens of a reply; 0 for an embedding model.'),
   max_output_tokens_whole: count('Google: maximum tokens of a reply that is not streamed.'),
+  max_image_tokens: count('Maximum tokens of one picture that it makes, in the dearest quality and size.'),
   embedding: flag('An embedding model: returns vectors.'),
   vision: flag('Supports images in prompts.'),
   audio_input: flag('Supports audio in prompts.'),
@@ -256,6 +257,7 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
     contextWindow: entry.context_window,
     maxOutputTokens: entry.max_output_tokens,
     maxOutputTokensWhole: entry.max_output_tokens_whole,
+    maxImageTokens: entry.max_image_tokens,
     embedding: entry.embedding,
     vision: entry.vision,
     audioInput: entry.audio_input,

@@ -96,6 +96,10 @@ const operations = z
       .enum([...TASK_FORMS.moderations, 'none'])
       .exactOptional()
       .describe('Moderation of texts and pictures.'),
+    images: z
+      .enum([...TASK_FORMS.images, 'none'])
+      .exactOptional()
+      .describe('Pictures from text.'),
     speech: z
       .enum([...TASK_FORMS.speech, 'none'])
       .exactOptional()

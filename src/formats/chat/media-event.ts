@@ -1,12 +1,15 @@
 /** Streams of pictures, sound and transcripts between the upstream's format and the client's. Pure. */
 import type { JsonObject } from '../../base/json.js'
 import type { WireError } from '../../errors.js'
-import type { SoundFormat } from './task.js'
 import type { Usage } from './usage.js'
 
 /** One event of a stream. `done` is the last one of a complete stream. */
 export type MediaEvent =
-  | { readonly type: 'sound'; readonly data: Buffer; readonly format?: SoundFormat }
+  | { readonly type: 'sound'; readonly data: Buffer }
+  /** An event of OpenAI's format, which clients get unchanged. */
+  | { readonly type: 'message'; readonly body: JsonObject }
+  /** A whole picture as base64. */
+  | { readonly type: 'picture'; readonly data: string; readonly format: string; readonly usage: Usage }
   | { readonly type: 'done'; readonly usage: Usage }
   | { readonly type: 'error'; readonly error: WireError }
 

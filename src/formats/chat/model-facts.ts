@@ -30,9 +30,9 @@ export interface ModelPrice {
   outputImage?: number
   /** USD per search unit of a ranking. */
   perSearch?: number
-  /** USD per character of the text that is spoken. */
+  /** USD per character of the text that becomes speech. */
   perCharacter?: number
-  /** USD per second of sound that is heard, and the seconds that are charged at least. */
+  /** USD per second of sound that is received as input, and the seconds that are charged at least. */
   perSecondAudio?: number
   minAudioSeconds?: number
   /** USD per page of a document that is read. */
@@ -107,6 +107,8 @@ export interface ModelFacts {
   maxOutputTokens?: number
   /** Google: limit for a reply that is not streamed. */
   maxOutputTokensWhole?: number
+  /** Tokens of one picture that it makes at most, in the dearest quality and size. */
+  maxImageTokens?: number
   /** An embedding model. */
   embedding?: boolean
   vision?: boolean

@@ -4,7 +4,7 @@
  */
 
 /** Operations whose upstream form is a setting of the upstream, not its dialect. */
-export type TaskName = 'rerank' | 'moderations' | 'speech'
+export type TaskName = 'rerank' | 'moderations' | 'images' | 'speech'
 
 /** What the path and method of a request stand for. */
 export type Operation =
@@ -34,6 +34,13 @@ export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
   embeddings: { isRecorded: true, cacheMethod: 'embeddings', spanName: 'embeddings', title: 'embeddings' },
   rerank: { isRecorded: true, cacheMethod: 'rerank', spanName: 'rerank', title: 'rerank' },
   moderations: { isRecorded: true, cacheMethod: 'moderations', spanName: 'moderation', title: 'moderations' },
+  images: {
+    isRecorded: true,
+    cacheMethod: null,
+    spanName: 'image_generation',
+    title: 'images',
+    isCostly: true,
+  },
   speech: { isRecorded: true, cacheMethod: null, spanName: 'speech', title: 'speech', isCostly: true },
   count: { isRecorded: true, cacheMethod: null, spanName: null, title: 'token counting' },
   models: { isRecorded: false, cacheMethod: null, spanName: null, title: 'models' },
@@ -48,6 +55,7 @@ export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
 export const TASK_FORMS = {
   rerank: ['cohere', 'cohere-v1', 'jina', 'voyage', 'vllm', 'tei', 'sglang', 'deepinfra', 'bedrock'],
   moderations: ['openai', 'mistral'],
+  images: ['openai', 'gemini'],
   speech: ['openai', 'mistral', 'gemini'],
 } as const satisfies Readonly<Record<TaskName, readonly string[]>>
 
@@ -57,11 +65,11 @@ export type TaskForms = {
 }
 
 /** An upstream that serves no task. */
-export const NO_TASKS: TaskForms = { rerank: 'none', moderations: 'none', speech: 'none' }
+export const NO_TASKS: TaskForms = { rerank: 'none', moderations: 'none', images: 'none', speech: 'none' }
 
 /** Pictures and sound in OpenAI's formats. */
-export const OPENAI_MEDIA = { speech: 'openai' } as const satisfies Partial<TaskForms>
-const GEMINI_MEDIA = { speech: 'gemini' } as const satisfies Partial<TaskForms>
+export const OPENAI_MEDIA = { images: 'openai', speech: 'openai' } as const satisfies Partial<TaskForms>
+const GEMINI_MEDIA = { images: 'gemini', speech: 'gemini' } as const satisfies Partial<TaskForms>
 
 /** The settings of an upstream that decide about its forms. */
 interface ServedBy {

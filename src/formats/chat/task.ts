@@ -47,8 +47,8 @@ export interface ModerateTask {
 export const SOUND_FORMATS = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm', 'ogg', 'mulaw', 'alaw'] as const
 export type SoundFormat = (typeof SOUND_FORMATS)[number]
 
-/** Speaks a text. */
-export interface SpeakTask {
+/** Makes speech of a text. */
+export interface SpeechTask {
   readonly kind: 'speech'
   readonly input: string
   /** The name of a voice, or the id of one of the account. */
@@ -58,7 +58,28 @@ export interface SpeakTask {
   readonly speed?: number
 }
 
-export type Task = RankTask | ModerateTask | SpeakTask
+/** Draws pictures. */
+export interface DrawTask {
+  readonly kind: 'images'
+  readonly prompt: string
+  readonly count: number
+  /** Incomplete pictures that a stream has before each whole one. */
+  readonly partial: number
+  /** `1024x1024`, or `auto`. */
+  readonly size: string
+  readonly quality: string
+  /** All fields but `model` and `prompt`, as the client sent them. */
+  readonly fields: Readonly<Record<string, JsonValue>>
+}
+
+/** One picture: base64, or the address where it is. */
+export interface Picture {
+  readonly data: string | null
+  readonly url: string | null
+  readonly revisedPrompt: string | null
+}
+
+export type Task = RankTask | ModerateTask | SpeechTask | DrawTask
 
 /** A document's place in the result, best first. */
 export interface Rank {
@@ -86,6 +107,13 @@ export type TaskResult = ResultFacts &
   (
     | { readonly kind: 'rerank'; readonly ranks: readonly Rank[] }
     | { readonly kind: 'moderations'; readonly verdicts: readonly Verdict[] }
+    | {
+        readonly kind: 'images'
+        readonly pictures: readonly Picture[]
+        readonly createdAtSeconds: number | null
+        /** `png`; null if it is not known. */
+        readonly format: string | null
+      }
     /** Whole sound; streams do not pass here. */
     | { readonly kind: 'speech'; readonly sound: Buffer; readonly format: SoundFormat }
   )
@@ -99,6 +127,8 @@ export function textsOfTask(task: Task): string[] {
       return task.inputs.flatMap((parts) =>
         parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])),
       )
+    case 'images':
+      return [task.prompt]
     case 'speech':
       return task.instructions === undefined ? [task.input] : [task.input, task.instructions]
     default:
@@ -125,6 +155,8 @@ export function withTaskTexts(task: Task, texts: readonly string[]): Task {
       )
       return { ...task, inputs }
     }
+    case 'images':
+      return { ...task, prompt: take(task.prompt) }
     case 'speech': {
       const input = take(task.input)
       const { instructions } = task
@@ -133,4 +165,19 @@ export function withTaskTexts(task: Task, texts: readonly string[]): Task {
     default:
       return task satisfies never
   }
+}
+
+/** The task of a request for pictures. Throws if the request draws nothing. */
+export function drawTaskOf({ task }: { readonly task?: Task }): DrawTask {
+  if (task?.kind !== 'images') throw new Error('the request draws nothing')
+  return task
+}
+
+/** Quality and size as prices name them: those of the reply, else of the request; empty if unknown. */
+export function madeAs(
+  { size, quality }: Pick<DrawTask, 'size' | 'quality'>,
+  made: { readonly size: string | undefined; readonly quality: string | undefined },
+): string {
+  const known = (value: string): string => (value === 'auto' ? '' : value)
+  return `${known(made.quality ?? quality)}/${known(made.size ?? size)}`
 }

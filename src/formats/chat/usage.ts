@@ -91,6 +91,7 @@ export function addUsage(one: Usage, other: Usage): Usage {
   }
   if (other.calls !== undefined) sum.calls = addCalls(sum.calls ?? {}, other.calls)
   if (other.units !== undefined) sum.units = addUnits(sum.units ?? {}, other.units)
+  if (other.pictures !== undefined) sum.pictures = other.pictures
   if (other.elsewhere !== undefined) sum.elsewhere = [...(sum.elsewhere ?? []), ...other.elsewhere]
   return sum
 }

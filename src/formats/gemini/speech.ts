@@ -7,11 +7,11 @@ import { isObject, objectOf, stringOf, type JsonObject } from '../../base/json.j
 import type { WireError } from '../../errors.js'
 import type { MediaEvent, MediaReader } from '../chat/media-event.js'
 import type { ChatRequest } from '../chat/request.js'
-import type { SoundFormat, SpeakTask, TaskResult } from '../chat/task.js'
+import type { SoundFormat, SpeechTask, TaskResult } from '../chat/task.js'
 import type { Losses, TaskForm } from '../dialect.js'
 import { refused } from '../wire/json/check-fields.js'
 import { allOfKind } from '../wire/media/media-usage.js'
-import { checkSoundFormat, dropSpeechOptions, speakTaskOf, wavHeader, wavOf } from '../wire/media/sound.js'
+import { checkSoundFormat, dropSpeechOptions, speechTaskOf, wavHeader, wavOf } from '../wire/media/sound.js'
 import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
 import { endOfReply, partsOfReply, refusalOf, usageOfReply } from './media-reply.js'
 import { decodeStreamError } from './upstream/decode-error.js'
@@ -49,12 +49,12 @@ const SAMPLES: readonly SoundFormat[] = ['wav', 'pcm']
 /** Models that make samples only. */
 const SAMPLES_ONLY = /^gemini-[12]\b/
 
-/** `generateContent` of Gemini's models that speak. */
+/** `generateContent` of Gemini's models for speech. */
 export const geminiSpeech: TaskForm = {
   path: (model, stream) => target(model, stream).path,
   basePath: (base) => base,
   encode: (request, losses) => {
-    const { input, voice, format } = speakTaskOf(request)
+    const { input, voice, format } = speechTaskOf(request)
     dropSpeechOptions(request, losses)
     checkSoundFormat(format, ['mp3', 'opus', ...SAMPLES], 'Gemini')
     const mimeType = MIME_TYPES[format]
@@ -71,11 +71,11 @@ export const geminiSpeech: TaskForm = {
       },
     }
   },
-  newReader: (request) => new GeminiSpeechReader(speakTaskOf(request).format),
+  newReader: (request) => new GeminiSpeechReader(speechTaskOf(request).format),
   read: ({ body }, request) => (isObject(body) ? readGemini(body, request) : null),
 }
 
-function geminiVoice(voice: SpeakTask['voice'], losses: Losses): string {
+function geminiVoice(voice: SpeechTask['voice'], losses: Losses): string {
   const name = 'id' in voice ? null : voice.name
   if (name !== null && VOICES.has(name)) return name
   const similar = name === null ? undefined : SIMILAR.get(name)
@@ -93,14 +93,14 @@ function readGemini(body: JsonObject, request: ChatRequest): TaskResult | WireEr
   const chunks = parts.map(soundIn).filter((sound) => sound !== null)
   const [first] = chunks
   if (first === undefined) return refusalOf(body)
-  const { format } = speakTaskOf(request)
+  const { format } = speechTaskOf(request)
   const sound = soundAs(format, { data: Buffer.concat(chunks.map(({ data }) => data)), type: first.type })
   if (sound === null) return null
   const model = stringOf(body['modelVersion']) ?? null
   return { kind: 'speech', sound, format, usage: allOfKind(usageOfReply(body), 'outputAudio'), model }
 }
 
-/** Sound as it came. */
+/** Sound with its type. */
 interface Sound {
   readonly data: Buffer
   /** With its parameters: `audio/L16;codec=pcm;rate=24000`. */
@@ -119,7 +119,7 @@ function soundIn(part: JsonObject): Sound | null {
 const IS_SAMPLES = /^audio\/(?:l16|pcm)\b/i
 const USUAL_RATE = 24_000
 
-/** The sound in the format that the client asked for; null if it is of another one. */
+/** The sound in the format of the request; null if it is of another one. */
 function soundAs(format: SoundFormat, { data, type }: Sound): Buffer | null {
   if (!SAMPLES.includes(format)) return IS_SAMPLES.test(type) ? null : data
   if (!IS_SAMPLES.test(type)) return format === 'wav' && /^audio\/(?:x-)?wav\b/i.test(type) ? data : null

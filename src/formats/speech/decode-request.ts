@@ -5,7 +5,7 @@
  */
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
-import { SOUND_FORMATS, textsOfTask, type SpeakTask } from '../chat/task.js'
+import { SOUND_FORMATS, textsOfTask, type SpeechTask } from '../chat/task.js'
 import { given, number, oneOf, refuse, string } from '../wire/json/check-fields.js'
 import { modelOf, refuseForbidden } from '../wire/request-fields.js'
 
@@ -47,7 +47,7 @@ export function decodeSpeech(body: JsonObject): ChatRequest {
   }
 }
 
-function taskOf(body: JsonObject): SpeakTask {
+function taskOf(body: JsonObject): SpeechTask {
   const { input, voice, instructions, speed } = body
   const format = body['response_format']
   const text = string(input, 'input')

@@ -4,7 +4,7 @@ import type { ChatRequest } from '../chat/request.js'
 import type { TaskResult } from '../chat/task.js'
 import type { Usage } from '../chat/usage.js'
 import type { EncodedTask } from '../dialect.js'
-import { SOUND_TYPES, speakTaskOf } from '../wire/media/sound.js'
+import { SOUND_TYPES, speechTaskOf } from '../wire/media/sound.js'
 
 /** The whole reply; null if the result is no sound. */
 export function encodeSpeech(result: TaskResult, request: ChatRequest): EncodedTask | null {
@@ -17,7 +17,7 @@ export function encodeSpeech(result: TaskResult, request: ChatRequest): EncodedT
 
 /** The writer of the client's stream. */
 export function newSpeechWriter(request: ChatRequest): MediaWriter {
-  const { format } = speakTaskOf(request)
+  const { format } = speechTaskOf(request)
   const writeBytes = (event: MediaEvent): string | Buffer => (event.type === 'sound' ? event.data : '')
   return request.stream
     ? { type: 'text/event-stream; charset=utf-8', isBytes: false, event: writeEvent }

@@ -1,5 +1,5 @@
 /**
- * The forms in which upstreams speak.
+ * The forms in which upstreams make speech.
  *
  * Sources, read 2026-11-29: OpenAI API reference, "Create speech"; Mistral API, "Speech"; the
  * types of their SDKs. Gemini's form is in `gemini/speech.ts`.
@@ -11,7 +11,7 @@ import type { TaskForm } from '../dialect.js'
 import { errorIn } from '../wire/error-text.js'
 import type { Usage } from '../chat/usage.js'
 import { allOfKind, mediaUsage } from '../wire/media/media-usage.js'
-import { checkSoundFormat, dropSpeechOptions, speakTaskOf } from '../wire/media/sound.js'
+import { checkSoundFormat, dropSpeechOptions, speechTaskOf } from '../wire/media/sound.js'
 import { decodeErrorPayload } from '../wire/openai/decode-error.js'
 
 /** Models whose tokens of sound are only counted in events (OpenAI API reference, `stream_format`). */
@@ -22,7 +22,7 @@ export const openai: TaskForm = {
   path: () => '/audio/speech',
   basePath: (base) => base,
   encode: (request) => {
-    const { input, voice, instructions, format, speed } = speakTaskOf(request)
+    const { input, voice, instructions, format, speed } = speechTaskOf(request)
     return {
       ...request.rest,
       model: request.model,
@@ -53,7 +53,7 @@ export const mistral: TaskForm = {
   path: () => '/audio/speech',
   basePath: (base) => base,
   encode: (request, losses) => {
-    const { input, voice, format } = speakTaskOf(request)
+    const { input, voice, format } = speechTaskOf(request)
     dropSpeechOptions(request, losses)
     checkSoundFormat(format, MISTRAL_FORMATS, 'Mistral')
     return {
@@ -72,7 +72,7 @@ export const mistral: TaskForm = {
       const error = errorIn(body)
       return error === null ? null : decodeErrorPayload(error)
     }
-    const { format } = speakTaskOf(request)
+    const { format } = speechTaskOf(request)
     const usage = soundUsage(body)
     const sound = Buffer.from(data, 'base64')
     return { kind: 'speech', sound, format, usage, model: stringOf(body['model']) ?? null }

@@ -69,7 +69,7 @@ export function openReplyStream(
 ): ReplyTransform {
   const { call } = prepared
   const { upstreamCodec } = target
-  const media = openMediaStream(call, target, headers)
+  const media = openMediaStream(call, target, seedOf(exchange, call, target), headers)
   if (media !== null) {
     const { type } = media.writer
     const form = { ...EVENT_STREAM, type, ...(media.writer.isBytes && { heartbeat: '' }) }
@@ -101,11 +101,13 @@ export function openReplyStream(
 function openMediaStream(
   { clientCodec, request }: Call,
   { upstreamCodec }: Target,
+  seed: Seed,
   headers: IncomingHttpHeaders,
 ): { readonly stream: MediaStream; readonly writer: MediaWriter } | null {
   const { newMediaReader } = upstreamCodec
-  const writer = clientCodec.newMediaWriter?.(request)
-  if (newMediaReader === undefined || writer === undefined) return null
+  if (newMediaReader === undefined) return null
+  const writer = clientCodec.newMediaWriter?.(request, seed)
+  if (writer === undefined) return null
   const reader = isEventStream(headers) ? newMediaReader(request) : null
   return { stream: new MediaStream({ reader, writer }), writer }
 }

@@ -6,6 +6,7 @@ import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import type { TaskResult } from '../../formats/chat/task.js'
 import type { EncodedTask, Seed } from '../../formats/dialect.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
+import { parseLatin1 } from '../../formats/wire/frames/frame-shapes.js'
 import { parseArray, parseReply } from '../../formats/wire/json/parse-body.js'
 import { parsedSteps } from '../../formats/wire/json/parse-scanned.js'
 import { mayBeDeep, ReplyScan } from '../../formats/wire/json/reply-scan.js'
@@ -59,7 +60,8 @@ export function* taskSteps(
   const scan = scanning === null ? null : yield* scanning
   const bytes = yield* joinedSteps(chunks)
   yield
-  const body = scan === null ? parsed(bytes) : yield* parsedLarge(bytes, scan)
+  const isPassed = target.wire === call.wire && !call.request.stream
+  const body = scan === null ? parsed(bytes) : yield* parsedLarge(bytes, scan, isPassed && isPictures(call))
   if (body === null) return failed(MALFORMED)
   yield
   const read = target.upstreamCodec.readTask?.({ body, headers }, call.request) ?? null
@@ -67,7 +69,7 @@ export function* taskSteps(
   if (!isResult(read)) return failed(read)
   yield
   call.capture?.open().takeTask(read, bytes.length)
-  if (target.wire === call.wire && isInOrder(body, read)) return answer({ body: bytes }, read)
+  if (isPassed && isInOrder(body, read)) return answer({ body: bytes }, read)
   const encoded = call.clientCodec.encodeTask?.(read, call.request, seed) ?? null
   return encoded === null ? failed(MALFORMED) : answer(encoded, read)
 }
@@ -87,13 +89,19 @@ function parsed(bytes: Buffer): JsonValue {
   return parseReply(text) ?? parseArray(text)
 }
 
-function* parsedLarge(bytes: Buffer, scan: ReplyScan): Steps<JsonValue> {
+/** The value of a large body; of pictures that pass unchanged, an outline without the pictures. */
+function* parsedLarge(bytes: Buffer, scan: ReplyScan, isOutline: boolean): Steps<JsonValue> {
+  if (isOutline) return scan.isComplete ? parseLatin1(scan.outline) : null
   return scan.excess === null ? yield* parsedSteps(bytes, scan) : null
+}
+
+function isPictures({ request }: Call): boolean {
+  return request.task?.kind === 'images'
 }
 
 /** Whether the upstream's list has the results that the client gets, in their order. */
 function isInOrder(body: JsonValue, result: TaskResult): boolean {
-  if (result.kind === 'moderations') return true
+  if (result.kind === 'moderations' || result.kind === 'images') return true
   if (result.kind !== 'rerank') return false
   const list = isObject(body) ? body['results'] : null
   return (

@@ -175,7 +175,7 @@ export interface RequestUse {
 /** The use of a request for a model with these facts. */
 export function useOf(
   request: ChatRequest,
-  { family, contextWindow = Number.POSITIVE_INFINITY }: ModelFacts,
+  { family, contextWindow = Number.POSITIVE_INFINITY, maxImageTokens }: ModelFacts,
   { unseen, source, added, calls, models, kinds }: UnknownUse,
 ): RequestUse {
   const bulk = promptSizeOf(request)
@@ -183,8 +183,8 @@ export function useOf(
   const window = request.task === undefined ? contextWindow : Number.POSITIVE_INFINITY
   const visible = Math.min(maxInputTokens(bulk, family), window)
   const seen = Math.min(visible + added, window)
-  const choices = Math.max(1, request.billedChoices ?? request.candidates ?? 1)
-  const perChoice = maxOutputPerChoice(request)
+  const choices = Math.max(1, request.billedChoices ?? picturesOf(request) ?? request.candidates ?? 1)
+  const perChoice = maxOutputPerChoice(request, maxImageTokens)
   return {
     requests: 1,
     seen,
@@ -329,11 +329,23 @@ function maxNanoUsd(price: Price | null, { output, ...others }: LongestUse): num
  * raises a smaller limit to 16, and some upstreams bill a thinking budget in addition to it (Alibaba Model
  * Studio, "Deep thinking").
  */
-function maxOutputPerChoice(request: ChatRequest): number | undefined {
+function maxOutputPerChoice(request: ChatRequest, maxImageTokens: number | undefined): number | undefined {
+  const { task } = request
+  if (task?.kind === 'images') {
+    return maxImageTokens === undefined ? undefined : maxImageTokens + task.partial * PARTIAL_TOKENS
+  }
   if (!isChat(request)) return isMedia(request) ? undefined : 0
   const { maxOutputTokens, rest } = request
   if (maxOutputTokens === undefined) return undefined
   return Math.max(maxOutputTokens, MIN_OUTPUT_TOKENS) + thinkingTokens(rest)
+}
+
+/** Tokens of each incomplete picture of a stream (OpenAI, "Image generation", "Partial images cost"). */
+const PARTIAL_TOKENS = 100
+
+/** The number of pictures that the request demands; undefined for other requests. */
+function picturesOf({ task }: ChatRequest): number | undefined {
+  return task?.kind === 'images' ? task.count : undefined
 }
 
 /** The largest thinking budget in the request, by the field names of any vendor; 0 if there is none. */

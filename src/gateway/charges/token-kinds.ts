@@ -97,6 +97,8 @@ function kindsOfTask(task: Task): RequestKinds {
     case 'rerank':
     case 'moderations':
       return TEXT_KINDS
+    case 'images':
+      return { certain: ['outputImage'], possible: TEXT_ONLY }
     case 'speech':
       return { certain: ['outputAudio'], possible: TEXT_ONLY }
     default:

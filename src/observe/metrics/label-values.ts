@@ -48,6 +48,7 @@ export type ClientFormatLabel =
   | 'embeddings'
   | 'rerank'
   | 'moderations'
+  | 'images'
   | 'speech'
   | 'native'
   | 'none'

@@ -39,7 +39,7 @@ async function keyFor({ configFile }: TestGateway, models: readonly string[]): P
 void t.test("vendors' endpoints that are not translated name native access", async (t) => {
   const gateway = await startGateway(t)
   const rows = [
-    ['POST', '/v1/images/generations'],
+    ['POST', '/v1/images/variations'],
     ['POST', '/v1/files'],
     ['GET', '/v1/files/file-1/content'],
     ['POST', '/v1/audio/voices'],

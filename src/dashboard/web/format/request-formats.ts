@@ -135,6 +135,7 @@ export const FORMAT_NAMES: Readonly<Record<string, string>> = {
   embeddings: 'Embeddings',
   rerank: 'Rerank',
   moderations: 'Moderations',
+  images: 'Images',
   speech: 'Speech',
   native: 'Native access',
 }

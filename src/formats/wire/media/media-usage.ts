@@ -10,8 +10,8 @@ import { usageIn } from '../usage-meter.js'
  */
 export function mediaUsage(reply: JsonObject): Usage {
   const usage = usageIn(reply)
-  const { seconds, prompt_audio_seconds: heard } = objectOf(reply['usage'])
-  const count = numberOf(seconds ?? heard)
+  const { seconds, prompt_audio_seconds: input } = objectOf(reply['usage'])
+  const count = numberOf(seconds ?? input)
   return count === undefined || count < 0 ? usage : { ...usage, units: { audio_second: count } }
 }
 

@@ -1,11 +1,11 @@
 /** Requests for speech, and sound: its content types, and WAV's header for samples without one. */
 import type { ChatRequest } from '../../chat/request.js'
-import type { SoundFormat, SpeakTask } from '../../chat/task.js'
+import type { SoundFormat, SpeechTask } from '../../chat/task.js'
 import { refused } from '../json/check-fields.js'
 
-/** The task of the request. Throws if the request speaks nothing. */
-export function speakTaskOf({ task }: ChatRequest): SpeakTask {
-  if (task?.kind !== 'speech') throw new Error('the request speaks nothing')
+/** The task of the request. Throws if the request has no text for speech. */
+export function speechTaskOf({ task }: ChatRequest): SpeechTask {
+  if (task?.kind !== 'speech') throw new Error('the request has no text for speech')
   return task
 }
 
@@ -16,7 +16,7 @@ interface Losses {
 
 /** Reports the options that only OpenAI's speech has. */
 export function dropSpeechOptions(request: ChatRequest, losses: Losses): void {
-  const { instructions, speed } = speakTaskOf(request)
+  const { instructions, speed } = speechTaskOf(request)
   if (instructions !== undefined) losses.drop('instructions', 'no-equivalent')
   if (speed !== undefined && speed !== 1) losses.drop('speed', 'no-equivalent')
   for (const key of Object.keys(request.rest)) losses.drop(key, 'no-equivalent')
