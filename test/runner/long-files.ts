@@ -50,6 +50,9 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/policy/': ['src/policy/'],
   'test/process/life-cycle/rolling-restart.test': ['src/process/'],
   'test/process/gateway/overload.test': ['src/gateway/overload.ts', 'src/process/'],
+  'test/store/redis/redis-recovery.test': ['src/store/redis/', 'src/accounts/authentication/'],
+  'test/store/redis/redis-ledger.test': ['src/store/'],
+  'test/store/sqlite/sqlite-ledger.test': ['src/store/'],
   'test/store/size/': ['src/store/'],
   'test/store/upgrade/names.test': ['src/store/'],
 }

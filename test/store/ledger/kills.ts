@@ -1,12 +1,14 @@
 /**
  * Every ledger keeps acknowledged writes when processes are killed: two at a time, with SIGKILL, during their
- * writes. `SLUICE_KILLS` is the number of kills (12).
+ * writes, each day at other numbers of writes. `SLUICE_KILLS` is the number of kills (4, in the long suite
+ * 12).
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
+import { DAY as DAY_NUMBER, IS_LONG } from '../../helpers/long-suite.js'
 import { budget, DAY, MINUTE, NOON, places, tokens, type LedgerUnderTest } from './sample-entries.js'
 
 /** The program of a process that writes until it is killed. */
@@ -16,7 +18,7 @@ export const WRITER_COST = 7
 const RESERVED = 100
 const PLACES = 1_000
 const BUDGET = 1e12
-const KILLS = Number(process.env['SLUICE_KILLS'] ?? '12')
+const KILLS = Number(process.env['SLUICE_KILLS'] ?? (IS_LONG ? '12' : '4'))
 const AT_ONCE = 2
 
 /** The requests that the writers acknowledged. */
@@ -48,7 +50,9 @@ export async function killedWriters(t: Test, under: LedgerUnderTest): Promise<vo
   let unsettled = 0
   for (let round = 0; round < KILLS / AT_ONCE; round += 1) {
     const lines = await Promise.all(
-      Array.from({ length: AT_ONCE }, (_, at) => killed(url, 5 + ((round * 37 + at * 11) % 120))),
+      Array.from({ length: AT_ONCE }, (_, at) =>
+        killed(url, 5 + (((DAY_NUMBER + round) * 37 + at * 11) % 120)),
+      ),
     )
     for (const line of lines.flat()) {
       const [what, id = ''] = line.split(' ')
