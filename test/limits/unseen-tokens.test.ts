@@ -86,3 +86,24 @@ void t.test('a refusal names the largest part and the field of the client', asyn
   )
   t.match(await window.text(), /\$5\.\d+ for input that `web_search` may add/)
 })
+
+void t.test('a refusal of a reply of unknown length names the field of the client', async (t) => {
+  const price = '{ input: 1, output: 1 }'
+  const models = ['gpt-new', 'claude-new', 'gemini-new'].map((model) => `${model}: ${price}`).join(', ')
+  const { key, ask } = await setUp(t, {
+    upstreamOptions: `prices: { ${models} }`,
+    more: 'limiting: { unknown_length: refuse }',
+  })
+  const secret = await key({ limits: { nanoUsdPerDay: 1e9 } })
+  const config = { contents: [{ role: 'user', parts: [{ text: 'hi' }] }] }
+  for (const [field, asked] of [
+    ['max_completion_tokens', chat({ model: 'gpt-new', max_tokens: undefined })],
+    ['max_output_tokens', responses({ model: 'gpt-new', max_output_tokens: undefined })],
+    ['maxOutputTokens', { path: '/v1beta/models/gemini-new:generateContent', body: config }],
+    ['max_tokens', { path: '/v1/completions', body: { model: 'gpt-new', prompt: 'hi' } }],
+  ] as const) {
+    const { status, text } = await ask(secret, asked)
+    t.equal(status, 400, `${asked.path} ${text.slice(0, 300)}`)
+    t.match(text, new RegExp(`set ${field} in the request`), asked.path)
+  }
+})

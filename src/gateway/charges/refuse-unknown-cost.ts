@@ -7,6 +7,15 @@ import { GatewayError } from '../../errors.js'
 import type { MediaKind } from '../../ledger/price.js'
 import type { CostEstimate } from './estimate-max-cost.js'
 
+/** What decides about unknown cost. */
+interface UnknownRules extends Pick<LimitingConfig, 'unknownPrice' | 'unseenInput'> {
+  /** The client's field with the maximum of output tokens; absent: the canonical one. */
+  readonly outputField?: string
+}
+
+/** Errors have it under the name of the client's format. */
+const OUTPUT_FIELD = 'max_completion_tokens'
+
 /**
  * The maximum cost in nano-dollars. Throws `GatewayError` if the price, the length or the input is unknown
  * and `limiting` refuses such requests.
@@ -14,7 +23,7 @@ import type { CostEstimate } from './estimate-max-cost.js'
 export function maxNanoUsd(
   estimate: CostEstimate,
   model: string,
-  { unknownPrice, unseenInput }: Pick<LimitingConfig, 'unknownPrice' | 'unseenInput'>,
+  { unknownPrice, unseenInput, outputField }: UnknownRules,
 ): number {
   const { nanoUsd, price, unseen, unknownCall, unknownKind, isUnbounded } = estimate
   if (unseen !== null && unseenInput === 'refuse') throw unseenRefusal(unseen)
@@ -23,7 +32,7 @@ export function maxNanoUsd(
   if (nanoUsd !== null) return nanoUsd
   if (price !== null) {
     if (isUnbounded) throw unknownWindowRefusal(unseen ?? '', model)
-    throw unknownLengthRefusal(model)
+    throw unknownLengthRefusal(model, outputField)
   }
   if (unknownPrice === 'allow') return 0
   throw new GatewayError(
@@ -40,17 +49,17 @@ export function maxNanoUsd(
 export function maxTokens(
   { input, longestOutput, unseen, isUnbounded }: CostEstimate,
   model: string,
-  { unseenInput }: Pick<LimitingConfig, 'unseenInput'>,
+  { unseenInput, outputField }: Omit<UnknownRules, 'unknownPrice'>,
 ): number {
   if (unseen !== null && unseenInput === 'refuse') throw unseenRefusal(unseen)
   if (isUnbounded) throw unknownWindowRefusal(unseen ?? '', model)
-  if (longestOutput === null) throw unknownLengthRefusal(model)
+  if (longestOutput === null) throw unknownLengthRefusal(model, outputField)
   return input + longestOutput
 }
 
-function unknownLengthRefusal(model: string): GatewayError {
-  const message = `A budget applies and the longest reply of '${model}' is not known: set max_completion_tokens in the request, or max_output_tokens of the model or limiting.unknown_length in the configuration.`
-  return new GatewayError('malformed_request', message, { param: 'max_completion_tokens' })
+function unknownLengthRefusal(model: string, field = OUTPUT_FIELD): GatewayError {
+  const message = `A budget applies and the longest reply of '${model}' is not known: set ${field} in the request, or max_output_tokens of the model or limiting.unknown_length in the configuration.`
+  return new GatewayError('malformed_request', message, { param: OUTPUT_FIELD })
 }
 
 function unseenRefusal(param: string): GatewayError {

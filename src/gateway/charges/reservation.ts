@@ -129,15 +129,19 @@ export const NOTHING: Amount = { tokens: 0, mostTokens: 0, nanoUsd: 0 }
 interface AmountRules {
   readonly needs: Needs
   readonly limiting: LimitingConfig
+  /** The client's field with the maximum of output tokens. */
+  readonly outputField?: string | undefined
 }
 
 /** The maximum that one attempt may use; 0 for what is not limited. Throws as `maxNanoUsd`. */
-export function amountOf(estimate: CostEstimate, model: string, { needs, limiting }: AmountRules): Amount {
+export function amountOf(estimate: CostEstimate, model: string, rules: AmountRules): Amount {
+  const { needs, limiting, outputField } = rules
   const { assumedOutputTokens } = limiting
+  const unknown = outputField === undefined ? limiting : { ...limiting, outputField }
   return {
     tokens: needs.tokens ? likelyTokens(estimate, assumedOutputTokens) : 0,
-    mostTokens: needs.mostTokens ? maxTokens(estimate, model, limiting) : 0,
-    nanoUsd: needs.money ? maxNanoUsd(estimate, model, limiting) : 0,
+    mostTokens: needs.mostTokens ? maxTokens(estimate, model, unknown) : 0,
+    nanoUsd: needs.money ? maxNanoUsd(estimate, model, unknown) : 0,
   }
 }
 

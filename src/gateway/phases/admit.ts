@@ -347,9 +347,9 @@ function outputFieldOf({ dialect, body, endpoint, request }: Call): string | nul
 }
 
 /** The maximum that one attempt on each candidate may use of the limited resources. */
-function amountsOf({ x, limits, candidates, estimates }: LimitCheck): Amount[] {
+function amountsOf({ x, call, limits, candidates, estimates }: LimitCheck): Amount[] {
   const { limiting } = x.generation.snapshot.config
-  const rules = { needs: needsOf(limits), limiting }
+  const rules = { needs: needsOf(limits), limiting, outputField: outputFieldOf(call) ?? undefined }
   return estimates.map((estimate, index) => amountOf(estimate, candidates[index]?.model ?? '', rules))
 }
 
