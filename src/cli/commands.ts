@@ -22,6 +22,8 @@ export const COMMANDS: Record<string, () => Promise<CommandUnknownOpts>> = {
   identity: async () => (await import('./identity.js')).command(),
   import: async () => (await import('./import/import.js')).command(),
   keys: async () => (await import('./keys.js')).command(),
+  login: async () => (await import('./login/login.js')).loginCommand(),
+  logout: async () => (await import('./login/login.js')).logoutCommand(),
   members: async () => (await import('./members.js')).command(),
   models: async () => (await import('./models.js')).command(),
   plan: async () => (await import('./plan/plan.js')).command(),
@@ -32,6 +34,7 @@ export const COMMANDS: Record<string, () => Promise<CommandUnknownOpts>> = {
   runs: async () => (await import('./runs.js')).command(),
   serve: async () => (await import('./serve.js')).command(),
   store: async () => (await import('./store.js')).command(),
+  token: async () => (await import('./login/login.js')).tokenCommand(),
   usage: async () => (await import('./usage.js')).command(),
   users: async () => (await import('./users.js')).command(),
 }

@@ -23,6 +23,8 @@ export interface ConnectionTarget {
   readonly models: readonly [ClientModel, ...ClientModel[]]
   /** Whether the key has a budget; null if that is unknown. */
   readonly hasBudget: boolean | null
+  /** The client calls `sluice token` instead of reading a variable; only for one with a helper. */
+  readonly byLogin?: boolean
 }
 
 /** A settings file: these members go into it, what else it has stays. */
@@ -32,9 +34,18 @@ export interface ClientFile {
   readonly format: 'json' | 'toml' | 'yaml' | 'dotenv'
   /** In lists of maps, an entry of the same `name` is replaced, and any other one stays. */
   readonly settings: JsonObject
+  /** Paths of members that contradict the settings and are removed. */
+  readonly removed?: readonly (readonly string[])[]
   /** Members that the file needs once: those that it has stay unchanged. */
   readonly initial?: JsonObject
 }
+
+/** The helper command of clients: prints a token of the person who signed in. */
+export function helperCommand({ url }: Pick<ConnectionTarget, 'url'>): string {
+  return `sluice token ${url}`
+}
+
+const SIGN_IN_FIRST = 'Sign in first, and again when the sign-in has ended: sluice login'
 
 /** The settings of one client. */
 export interface ClientSettings {
@@ -141,30 +152,46 @@ function langchain({ url, keyEnv, models: [{ id }] }: ConnectionTarget): ClientS
   }
 }
 
-function claudeCode({ url, keyEnv, models: [{ id }] }: ConnectionTarget): ClientSettings {
+function claudeCode(target: ConnectionTarget): ClientSettings {
+  const { url, keyEnv, models, byLogin = false } = target
+  const [{ id }] = models
   const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_MODEL: id, ANTHROPIC_DEFAULT_HAIKU_MODEL: id }
   return {
     ...NO_SETTINGS,
     baseUrl: url,
-    env: { ANTHROPIC_AUTH_TOKEN: `\${${keyEnv}}` },
-    files: [{ path: '~/.claude/settings.json', format: 'json', settings: { env } }],
-    notes: ['ANTHROPIC_DEFAULT_HAIKU_MODEL is for small tasks, such as titles: a cheaper model serves them.'],
+    env: byLogin ? {} : { ANTHROPIC_AUTH_TOKEN: `\${${keyEnv}}` },
+    files: [
+      {
+        path: '~/.claude/settings.json',
+        format: 'json',
+        settings: byLogin ? { apiKeyHelper: helperCommand(target), env } : { env },
+        removed: byLogin ? ['ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_API_KEY'].map((name) => ['env', name]) : [],
+      },
+    ],
+    steps: byLogin ? [`${SIGN_IN_FIRST} ${url}`] : [],
+    notes: [
+      ...(byLogin ? ['Unset ANTHROPIC_AUTH_TOKEN and ANTHROPIC_API_KEY: they win over the helper.'] : []),
+      'ANTHROPIC_DEFAULT_HAIKU_MODEL is for small tasks, such as titles: a cheaper model serves them.',
+    ],
   }
 }
 
 const WEB_SEARCH_OFF = 'web_search = "disabled"'
 
-function codex({ url, keyEnv, models: [{ id }], hasBudget }: ConnectionTarget): ClientSettings {
+function codex({ url, keyEnv, models: [{ id }], hasBudget, byLogin }: ConnectionTarget): ClientSettings {
+  const auth = { command: 'sluice', args: ['token', url], refresh_interval_ms: 300_000 }
   const why =
     'a search of the provider may add any number of tokens, so a request with it reserves the whole context of the model'
   return {
     ...NO_SETTINGS,
     baseUrl: `${url}/v1`,
-    env: { [keyEnv]: `\${${keyEnv}}` },
+    env: byLogin === true ? {} : { [keyEnv]: `\${${keyEnv}}` },
+    steps: byLogin === true ? [`${SIGN_IN_FIRST} ${url}`] : [],
     files: [
       {
         path: '~/.codex/config.toml',
         format: 'toml',
+        removed: [['model_providers', 'sluice', byLogin === true ? 'env_key' : 'auth']],
         settings: {
           model: id,
           model_provider: 'sluice',
@@ -175,7 +202,7 @@ function codex({ url, keyEnv, models: [{ id }], hasBudget }: ConnectionTarget): 
               base_url: `${url}/v1`,
               wire_api: 'responses',
               supports_websockets: true,
-              env_key: keyEnv,
+              ...(byLogin === true ? { auth } : { env_key: keyEnv }),
             },
           },
         },

@@ -13,6 +13,8 @@ import { problemLines } from '../problem-lines.js'
 import { configOption, declare, repeated, UsageError } from '../command.js'
 import { table } from '../print-table-or-json.js'
 import { processTerminal, type StoreSession, type Terminal } from '../with-store.js'
+import { LoginError } from '../login/login-client.js'
+import { validToken } from '../login/valid-token.js'
 import { clientJson, clientText } from '../../config/connect/client-text.js'
 import { exampleModels, modelsNamed, readModels, type ClientModels } from '../../config/connect/key-models.js'
 import { SettingsError } from '../../config/connect/settings-error.js'
@@ -91,11 +93,10 @@ function listClients(terminal: Terminal, isJson: boolean): number {
 
 async function connect(client: Client, options: ConnectOptions, terminal: Terminal): Promise<number> {
   checkOptions(options)
-  if (options.login === true) {
+  const byLogin = options.login === true
+  if (byLogin && !client.hasHelper) {
     terminal.err(
-      client.hasHelper
-        ? 'sluice: this version has no sign-in for clients: use a key, without --login'
-        : `sluice: ${client.title} has no helper command: it reads its key from a variable, without --login`,
+      `sluice: ${client.title} has no helper command: it reads its key from a variable, without --login`,
     )
     return 1
   }
@@ -106,7 +107,7 @@ async function connect(client: Client, options: ConnectOptions, terminal: Termin
   }
   const { url, catalogue } = surroundings
   const models = await modelsFor(client, { options, url, catalogue, terminal })
-  const target: ConnectionTarget = { url, keyEnv: options.keyEnv, models, hasBudget: null }
+  const target: ConnectionTarget = { url, keyEnv: options.keyEnv, models, hasBudget: null, byLogin }
   if (options.json === true) terminal.out(JSON.stringify(clientJson(client, target)))
   else if (options.write !== true) terminal.out(clientText(client, target))
   return options.write === true ? write(client, { target, options, terminal }) : 0
@@ -155,7 +156,8 @@ export function gatewayUrl(config: Pick<StoreSession['gateway'], 'dashboard' | '
   return `${scheme}://localhost:${String(config?.server.port ?? DEFAULT_PORT)}`
 }
 
-function checkedUrl(source: string, text: string): string {
+/** The origin of an address without a path. Throws `UsageError`. */
+export function checkedUrl(source: string, text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null
   const isPlain = url !== null && url.username === '' && url.password === '' && url.search + url.hash === ''
   if (!isPlain || !/^https?:$/.test(url.protocol)) {
@@ -182,14 +184,28 @@ async function modelsFor(
 ): Promise<ClientModels> {
   const named = modelsNamed(options.model ?? [], catalogue)
   if (named !== null) return named
-  const key = process.env[options.keyEnv] ?? ''
-  const read =
-    key === '' ? { problem: `${options.keyEnv} is not set` } : await readModels(client, { url, key })
+  const key = await credentialOf(options, url)
+  const read = typeof key === 'string' ? await readModels(client, { url, key }) : key
   if (!('problem' in read)) return read
   const examples = exampleModels(client, catalogue)
   const ids = examples.map(({ id }) => id).join(' and ')
   terminal.err(`sluice: ${read.problem}: ${ids} are examples; name yours with --model`)
   return examples
+}
+
+/** The key of the variable, or a token of the person who signed in; or why there is none. */
+async function credentialOf(
+  { keyEnv, login }: ConnectOptions,
+  url: string,
+): Promise<string | { readonly problem: string }> {
+  const key = process.env[keyEnv] ?? ''
+  if (login !== true) return key === '' ? { problem: `${keyEnv} is not set` } : key
+  try {
+    return await validToken(url)
+  } catch (error) {
+    if (error instanceof LoginError) return { problem: error.message }
+    throw error
+  }
 }
 
 interface Writing {
@@ -222,7 +238,11 @@ async function write(client: Client, { target, options, terminal }: Writing): Pr
     for (const { path, former } of changes) {
       say(`Wrote ${path}${former === null ? '' : `, the former file is ${path}${BACKUP}`}`)
     }
-    say(`Set ${Object.keys(client.settings(target).env).join(', ')} where ${client.title} starts.`)
+    say(
+      target.byLogin === true
+        ? `Run sluice login ${target.url}`
+        : `Set ${Object.keys(client.settings(target).env).join(', ')} where ${client.title} starts.`,
+    )
     return 0
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error

@@ -1,5 +1,6 @@
 /** Shows the settings of a client: as text for a person, and as JSON. Contains no key. */
 import {
+  helperCommand,
   shellWord,
   type Client,
   type ClientFile,
@@ -26,8 +27,7 @@ export function clientJson(client: Client, target: ConnectionTarget): JsonObject
     })),
     steps: [...steps],
     notes: [...notes],
-    // No command prints a credential yet: the gateway has no sign-in of developers.
-    helper: null,
+    helper: target.byLogin === true ? helperCommand(target) : null,
   }
 }
 

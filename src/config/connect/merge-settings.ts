@@ -18,16 +18,16 @@ import { SettingsError } from './settings-error.js'
 
 /** The text with the settings; null as the former text makes a new file. */
 export function mergeSettings(
-  { format, settings, initial = {} }: Pick<ClientFile, 'format' | 'settings' | 'initial'>,
+  { format, settings, initial = {}, removed = [] }: Omit<ClientFile, 'path'>,
   former: string | null,
 ): string {
   switch (format) {
     case 'json':
-      return mergeJson(former ?? '{}\n', settings, initial)
+      return mergeJson(former ?? '{}\n', { settings, initial, removed })
     case 'yaml':
       return mergeYaml(former ?? '', settings, initial)
     case 'toml':
-      return mergeToml(former ?? '', settings)
+      return mergeToml(former ?? '', settings, removed)
     case 'dotenv':
       return mergeVariables(former ?? '', settings)
     default:
@@ -46,7 +46,10 @@ function nameOf(value: unknown): string | undefined {
 }
 
 /** JSON with comments and trailing commas, as editors keep it. */
-function mergeJson(former: string, settings: JsonObject, initial: JsonObject): string {
+function mergeJson(
+  former: string,
+  { settings, initial, removed }: Required<Pick<ClientFile, 'settings' | 'initial' | 'removed'>>,
+): string {
   const errors: ParseError[] = []
   const text = former.trim() === '' ? '{}\n' : former
   const before: unknown = parse(text, errors, { allowTrailingComma: true })
@@ -56,6 +59,7 @@ function mergeJson(former: string, settings: JsonObject, initial: JsonObject): s
   const merger = new JsonMerger(text)
   merger.object([], Object.fromEntries(missing), before)
   merger.object([], settings, before)
+  for (const path of removed) merger.remove(path)
   return merger.text
 }
 
@@ -74,6 +78,11 @@ class JsonMerger {
     for (const [name, value] of Object.entries(settings)) {
       if (value !== undefined) this.member([...path, name], value, before[name])
     }
+  }
+
+  remove(path: readonly string[]): void {
+    const { formattingOptions } = this
+    this.text = applyEdits(this.text, modify(this.text, [...path], undefined, { formattingOptions }))
   }
 
   private member(path: JSONPath, value: JsonValue, before: JsonValue | undefined): void {

@@ -24,9 +24,24 @@ interface Leaf {
   readonly value: JsonValue
 }
 
-/** The text with the settings, of which maps are tables. Throws `SettingsError`. */
-export function mergeToml(former: string, settings: JsonObject): string {
-  return leavesOf(settings, []).reduce(withLeaf, former)
+/**
+ * The text with the settings, of which maps are tables, and without the values and tables at the paths of
+ * `removed`. Throws `SettingsError`.
+ */
+export function mergeToml(
+  former: string,
+  settings: JsonObject,
+  removed: readonly (readonly string[])[] = [],
+): string {
+  return leavesOf(settings, []).reduce(withLeaf, removed.reduce(without, former))
+}
+
+function without(text: string, path: readonly string[]): string {
+  const found = statementsOf(text).filter((each) => isStart(path, each.path))
+  return found.reduceRight((left, { valueStart, end }) => {
+    const start = left.lastIndexOf('\n', valueStart - 1) + 1
+    return left.slice(0, start) + left.slice(end)
+  }, text)
 }
 
 function leavesOf(settings: JsonObject, table: readonly string[]): Leaf[] {

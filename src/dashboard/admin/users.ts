@@ -1,4 +1,4 @@
-/** Users in the admin API: frees one of its identity at an identity provider. */
+/** Users in the admin API: frees one of its identity at an identity provider, and ends its programs. */
 import { roleOf, GATEWAY_ROLES, type User } from '../../accounts/account.js'
 import { USER_STATES, userState } from '../../accounts/address-proof.js'
 import { entryOf } from '../../accounts/changes/decide.js'
@@ -13,6 +13,7 @@ import {
 import { SHOWN_TEXT } from '../../accounts/changes/fields.js'
 import { userChange } from '../../accounts/changes/audit-text.js'
 import { faulty } from '../../accounts/changes/refusal.js'
+import { endLogins } from '../../accounts/logins/login-records.js'
 import { unbindUser } from '../../accounts/members.js'
 import { etagOf, unmet } from './conditional-requests.js'
 import { notFound } from './problem-details.js'
@@ -46,6 +47,12 @@ export function userRoutes(services: AdminServices): AdminRoute[] {
       replies: { 200: 'User' },
       handle: (request) => unbind(services, request),
     },
+    {
+      ...{ method: 'DELETE', path: '/users/{email}/logins', scopes: ['accounts:write'] },
+      summary: 'End the sign-ins of all programs of a user',
+      replies: { 204: null },
+      handle: (request) => endPrograms(services, request),
+    },
   ]
 }
 
@@ -71,6 +78,18 @@ async function unbind({ store, now }: AdminServices, request: AdminRequest): Pro
   const etag = tagOf(user)
   const json = { id, email, role: roleOf(user), state: userState(user), bound: subject !== undefined, etag }
   return { status: 200, json, etag }
+}
+
+/** Again: 204. */
+async function endPrograms({ store, now }: AdminServices, request: AdminRequest): Promise<'none'> {
+  const { token, path } = request
+  const user = token.accountId === null ? await store.users.byEmail(path['email'] ?? '') : null
+  if (user === null) throw notFound()
+  const count = await endLogins(store.signInTokens, user.id)
+  const detail = `${user.email}: ${count}`
+  const what = { accountId: user.id, action: 'login.end', target: user.id, detail }
+  if (count > 0) await store.auditTrail.add(entryOf(now(), actorOf(request), what))
+  return 'none'
 }
 
 function tagOf(user: User): string {

@@ -122,11 +122,39 @@ void t.test('wrong usage', async (t) => {
   ]) {
     t.equal((await home.run(args)).status, 2, args.join(' '))
   }
-  for (const client of ['codex', 'openai']) {
-    const { status, out, err } = await home.run([client, '--login'])
-    t.same([status, out], [1, ''])
-    t.match(err, client === 'codex' ? /no sign-in/ : /no helper/)
-  }
+  const { status, out, err } = await home.run(['openai', '--login'])
+  t.same([status, out], [1, ''])
+  t.match(err, /no helper/)
+})
+
+void t.test('--login writes the helper command of a client', async (t) => {
+  const home = newHome(t)
+  const url = 'https://llm.example.com'
+  const args = ['--login', '--url', url, '--model', 'gpt-5.5']
+  const claude = await home.json(['claude-code', ...args])
+  t.match(claude, { helper: `sluice token ${url}`, env: {} })
+  home.put('.claude/settings.json', '{ "env": { "ANTHROPIC_AUTH_TOKEN": "x", "OTHER": "1" } }\n')
+  t.equal((await home.run(['claude-code', ...args, '--write', '--yes'])).status, 0)
+  const settings = objectOf(JSON.parse(home.read('.claude/settings.json')))
+  t.equal(settings['apiKeyHelper'], `sluice token ${url}`)
+  t.match(settings['env'], { ANTHROPIC_BASE_URL: url, OTHER: '1' })
+  t.notOk('ANTHROPIC_AUTH_TOKEN' in objectOf(settings['env']), 'a token of before wins over the helper')
+
+  home.put('.codex/config.toml', '# mine\nmodel = "o3"\n')
+  const codex = (more: readonly string[]) =>
+    home.run(['codex', ...args.slice(1), '--write', '--yes', ...more])
+  t.equal((await codex([])).status, 0)
+  t.match(home.read('.codex/config.toml'), /env_key = "SLUICE_KEY"/)
+  t.equal((await codex(['--login'])).status, 0)
+  const byLogin = home.read('.codex/config.toml')
+  t.match(byLogin, `[model_providers.sluice.auth]\ncommand = "sluice"\nargs = ["token", "${url}"]\n`)
+  t.match(byLogin, /refresh_interval_ms = 300000/)
+  t.notMatch(byLogin, /env_key/, 'Codex takes one of them')
+  t.match(byLogin, /^# mine/)
+  t.equal((await codex([])).status, 0)
+  const byKey = home.read('.codex/config.toml')
+  t.match(byKey, /env_key/)
+  t.notMatch(byKey, /auth/)
 })
 
 async function keyWith(gateway: TestGateway, models: readonly string[]): Promise<string> {

@@ -5,10 +5,35 @@
  * Method: two gateways on Redis, programs at both; one gateway or the store makes the change.
  */
 import t from 'tap'
+import { createAdminToken } from '../../../src/accounts/admin-tokens.js'
 import { changeUser, ensureUser, removeMember, setMember, unbindUser } from '../../../src/accounts/members.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { onBothStores } from '../admin/admin-stage.js'
 import { request, startLogin, untilStatus, type Pair } from './login-stage.js'
+
+onBothStores(t, 'the admin API ends the programs of a user', async (t, settings) => {
+  const stage = await startLogin(t, settings, { more: 'admin_api: { enabled: true }' })
+  const { store, origin } = stage
+  await stage.account('ada@example.com')
+  const wish = { name: 'robot', accountId: null, createdBy: 'command line', audit: () => [] }
+  const { secret } = await createAdminToken(store, { ...wish, scopes: ['accounts:write'] })
+  const { secret: reader } = await createAdminToken(store, { ...wish, scopes: ['accounts:read'] })
+  const pair = await stage.program(await stage.person('ada@example.com'))
+  const end = async (token: string, email: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${token}` }
+    const path = `/admin/v1/users/${encodeURIComponent(email)}/logins`
+    return (await fetch(`${origin}${path}`, { method: 'DELETE', headers })).status
+  }
+  t.equal(await end(reader, 'ada@example.com'), 403)
+  t.equal(await end(pair.access, 'ada@example.com'), 401, 'a token of a program is no credential there')
+  t.equal(await request(origin, pair.access), 200)
+  t.equal(await end(secret, 'ada@example.com'), 204)
+  t.equal(await request(origin, pair.access), 401)
+  t.equal(await end(secret, 'ada@example.com'), 204)
+  t.equal(await end(secret, 'bob@example.com'), 404)
+  const entries = await store.auditTrail.page({ accountId: null, after: null, limit: 20 })
+  t.same(entries.filter(({ action }) => action === 'login.end').length, 1)
+})
 
 void t.test('what ends a sign-in, on two gateways', { skip: redisMissing() }, async (t) => {
   const redis = await startRedis(t)
