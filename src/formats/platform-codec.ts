@@ -222,7 +222,9 @@ function refuseUrlsIn(content: JsonValue | undefined, path: string): void {
   for (const [index, each] of arrayOf(content).entries()) {
     const block = objectOf(each)
     const at = `${path}[${index}]`
-    if (objectOf(block.source).type === 'url') throw refusedUrl(at, BEDROCK)
+    const { type } = objectOf(block.source)
+    if (type === 'url') throw refusedUrl(at, BEDROCK)
+    if (type === 'file') throw refused(at, `${BEDROCK} has no files. Send the bytes as base64.`)
     if (block.type === 'tool_result') refuseUrlsIn(block.content, `${at}.content`)
   }
 }

@@ -116,6 +116,38 @@ export const BETA_FIELDS: readonly BetaField[] = [
   { place: 'cache_control', name: 'scope', betas: ['prompt-caching-scope-2026-01-05'] },
 ]
 
+/** A tool that the provider runs, and the blocks of its calls and results, which belong to beta features. */
+export interface BetaTool {
+  /** Their types; the name of a `server_tool_use`. */
+  readonly kinds: RegExp
+  /** The features, any of which is enough. */
+  readonly betas: readonly string[]
+}
+
+/**
+ * Tools and blocks that a cloud refuses if it has none of their features: "Input tag … found using type does
+ * not match any of the expected tags".
+ *
+ * Sources: Claude documentation, the page of each tool, and "Claude on Amazon Bedrock", "Features not
+ * supported". Read 2026-11-29.
+ */
+export const BETA_TOOLS: readonly BetaTool[] = [
+  {
+    kinds: /^mcp_(?:toolset|tool_use|tool_result)$/,
+    betas: ['mcp-client-2025-11-20', 'mcp-client-2025-04-04'],
+  },
+  {
+    kinds: /^(?:(?:bash_|text_editor_)?code_execution(?:_\d+|_tool_result)?|container_upload)$/,
+    betas: CONTAINERS,
+  },
+  { kinds: /^web_fetch(?:_\d+|_tool_result)?$/, betas: ['web-fetch-2025-09-10'] },
+  { kinds: /^web_search(?:_\d+|_tool_result)?$/, betas: ['web-search-2025-03-05'] },
+  { kinds: /^tool_search_tool_(?:result|(?:regex|bm25)(?:_\d+)?)$/, betas: TOOL_SEARCH },
+  { kinds: /^advisor(?:_\d+|_tool_result)?$/, betas: ['advisor-tool-2026-03-01'] },
+  { kinds: /^compaction$/, betas: ['compact-2026-01-12', 'compact-2026-09-04'] },
+  { kinds: /^fallback$/, betas: ['fallback-credit-2026-06-01'] },
+]
+
 /** A part of chat completions for a document: `file` has a URL or data in `file_data`. */
 export type DocumentPart = 'file' | 'document_url' | 'file_url'
 

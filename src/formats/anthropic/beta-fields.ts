@@ -5,7 +5,14 @@
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { Losses, SentBetas } from '../dialect.js'
 import { foundText } from './constants.js'
-import { BETA_FIELDS, type BetaField, type ClaudePlatform } from '../vendors.js'
+import {
+  BETA_FIELDS,
+  BETA_TOOLS,
+  CLAUDE_BETAS,
+  type BetaField,
+  type BetaTool,
+  type ClaudePlatform,
+} from '../vendors.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
 
@@ -20,7 +27,8 @@ interface FieldContext {
 /** The edits with those that remove fields; they apply to the body with `edits`. */
 export function withoutBetaFields(body: JsonObject, edits: Edit[], context: FieldContext): Edit[] {
   const refused = BETA_FIELDS.filter((field) => isRefused(field, context))
-  if (refused.length === 0) return edits
+  const tools = BETA_TOOLS.filter((tool) => isToolRefused(tool, context))
+  if (refused.length === 0 && tools.length === 0) return edits
   const out = [...edits]
   const valueOf = (key: string): JsonValue | undefined => {
     const edit = edits.findLast((each) => each.key === key)
@@ -37,13 +45,24 @@ export function withoutBetaFields(body: JsonObject, edits: Edit[], context: Fiel
     context.losses.drop(name, 'no-equivalent')
     set(name, null)
   }
-  const remover = new FieldRemover(refused, context.losses)
+  const remover = new FieldRemover(refused, tools, context.losses)
   for (const key of ['output_config', 'tools', 'system', 'messages']) {
     const value = valueOf(key)
     const changed = value === undefined ? null : remover.without(key, value)
-    if (changed !== null) set(key, changed)
+    if (changed === null) continue
+    const isEmpty = key === 'tools' && arrayOf(changed).length === 0
+    set(key, isEmpty ? null : changed)
+    // A choice among tools needs some.
+    if (isEmpty && valueOf('tool_choice') !== undefined) set('tool_choice', null)
   }
   return out
+}
+
+/** A cloud without any of the features does not have the tool, whether or not the client requests one. */
+function isToolRefused({ betas }: BetaTool, { platform, betas: each }: FieldContext): boolean {
+  if (betas.some((beta) => each.sent.has(beta))) return false
+  if (betas.some((beta) => each.requested.has(beta))) return true
+  return platform !== null && !betas.some((beta) => CLAUDE_BETAS[platform].includes(beta))
 }
 
 function isRefused({ betas, takenBy }: BetaField, { platform, betas: each }: FieldContext): boolean {
@@ -56,15 +75,19 @@ function parsed(json: string | Buffer): JsonValue {
   return JSON.parse(json.toString()) as JsonValue
 }
 
+/** Instead of an item that is left out. */
+const REMOVED: JsonObject = {}
+
 /** The field of tools that a search finds, whose features also allow references to them. */
 const SEARCHED = 'defer_loading'
 
 /** Removes members of one body's tools, blocks and options. */
 class FieldRemover {
   private readonly names: Readonly<Record<BetaField['place'], readonly string[]>>
+  private readonly tools: readonly BetaTool[]
   private readonly losses: Losses
 
-  constructor(refused: readonly BetaField[], losses: Losses) {
+  constructor(refused: readonly BetaField[], tools: readonly BetaTool[], losses: Losses) {
     const at = (place: BetaField['place']): readonly string[] =>
       refused.filter((field) => field.place === place).map(({ name }) => name)
     this.names = {
@@ -73,6 +96,7 @@ class FieldRemover {
       tools: at('tools'),
       cache_control: at('cache_control'),
     }
+    this.tools = tools
     this.losses = losses
   }
 
@@ -83,6 +107,7 @@ class FieldRemover {
         return isObject(value) ? this.members(value, 'output_config') : null
       case 'tools':
         return this.list(value, (tool) => {
+          if (this.leavesOut(tool, 'tools')) return REMOVED
           const own = this.members(tool, 'tools')
           return this.marks(own ?? tool) ?? own
         })
@@ -91,7 +116,8 @@ class FieldRemover {
       default:
         return this.list(value, (message) => {
           const content = this.blocks(message.content)
-          return content === null ? null : { ...message, content }
+          if (content === null) return null
+          return content.length === 0 ? REMOVED : { ...message, content }
         })
     }
   }
@@ -99,11 +125,20 @@ class FieldRemover {
   /** The blocks of a message or of a result of a tool. */
   private blocks(value: JsonValue | undefined): JsonValue[] | null {
     return this.list(value, (block) => {
+      if (this.leavesOut(block, 'messages')) return REMOVED
       if (block.type === 'tool_reference' && this.names.tools.includes(SEARCHED)) return this.found(block)
       const inner = block.type === 'tool_result' ? this.blocks(block.content) : null
       const own = inner === null ? null : { ...block, content: inner }
       return this.marks(own ?? block) ?? own
     })
+  }
+
+  /** Whether a tool, or a block of its use, goes with its feature; it is reported. */
+  private leavesOut({ type, name }: JsonObject, place: 'tools' | 'messages'): boolean {
+    const kind = stringOf(type === 'server_tool_use' ? name : type) ?? ''
+    if (!this.tools.some(({ kinds }) => kinds.test(kind))) return false
+    this.losses.drop(`${place}.${kind}`, 'no-equivalent')
+    return true
   }
 
   /** A reference to a found tool as text: without the feature the API accepts no such block. */
@@ -122,9 +157,8 @@ class FieldRemover {
     let out: JsonValue[] | null = null
     for (const [at, item] of arrayOf(value).entries()) {
       const changed = isObject(item) ? change(item) : null
-      if (changed === null) continue
-      out ??= [...arrayOf(value)]
-      out[at] = changed
+      if (changed !== null) out ??= arrayOf(value).slice(0, at)
+      if (changed !== REMOVED) out?.push(changed ?? item)
     }
     return out
   }

@@ -59,13 +59,13 @@ interface Outcome {
 async function sentTo(
   t: Test,
   settings: string,
-  { betas, path = '' }: { readonly betas: string; readonly path?: string },
+  { betas, path = '', more = {} }: { readonly betas: string; readonly path?: string; readonly more?: object },
 ): Promise<Outcome> {
   const { cloud, gateway } = await startCloud(t, 'cc-', settings)
   const response = await fetch(`${gateway.origin}/v1/messages${path}`, {
     method: 'POST',
     headers: { 'x-api-key': gateway.secret, 'content-type': 'application/json', 'anthropic-beta': betas },
-    body: JSON.stringify(BODY),
+    body: JSON.stringify({ ...BODY, ...more }),
   })
   await response.text()
   const last = cloud.requests.at(-1)
@@ -159,4 +159,55 @@ void t.test("Anthropic's own API gets all, and loses fields only with their feat
   const none = await post('allow_betas: []')
   t.equal(none['context_management'], undefined)
   t.same(none['tools'], BODY.tools)
+})
+
+/** A conversation that used tools of the provider, and these tools. */
+const HOSTED = {
+  tools: [
+    { type: 'mcp_toolset', mcp_server_name: 'm' },
+    { type: 'code_execution_20250825', name: 'code_execution' },
+    { type: 'memory_20250818', name: 'memory' },
+    { type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-4-8' },
+  ],
+  tool_choice: { type: 'auto' },
+  mcp_servers: [{ type: 'url', url: 'https://mcp.example', name: 'm' }],
+  messages: [
+    { role: 'user', content: [{ type: 'container_upload', file_id: 'file_1' }] },
+    { role: 'user', content: 'Run it.' },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'mcp_tool_use', id: 'mcptoolu_1', name: 'f', server_name: 'm', input: {} },
+        { type: 'mcp_tool_result', tool_use_id: 'mcptoolu_1', is_error: false, content: [] },
+        { type: 'server_tool_use', id: 'srvtoolu_1', name: 'bash_code_execution', input: { command: 'ls' } },
+        { type: 'bash_code_execution_tool_result', tool_use_id: 'srvtoolu_1', content: { type: 'x' } },
+        { type: 'text', text: 'Done.' },
+      ],
+    },
+    { role: 'user', content: 'Again.' },
+  ],
+}
+
+void t.test('tools of the provider and their blocks go with their features', async (t) => {
+  const betas = 'mcp-client-2025-11-20,code-execution-2025-08-25,advisor-tool-2026-03-01'
+  for (const platform of ['bedrock', 'vertex'] as const) {
+    const { body, lost } = await sentTo(t, PLATFORMS[platform], { betas, more: HOSTED })
+    t.match(body, { tools: [{ type: 'memory_20250818' }], tool_choice: { type: 'auto' } })
+    t.same(body['messages'], [
+      { role: 'user', content: 'Run it.' },
+      { role: 'assistant', content: [{ type: 'text', text: 'Done.' }] },
+      { role: 'user', content: 'Again.' },
+    ])
+    for (const name of ['tools.mcp_toolset', 'tools.advisor_20260301', 'messages.bash_code_execution'])
+      t.ok(lost.includes(name), `${platform}: ${name}`)
+    const only = { ...HOSTED, tools: [{ type: 'web_fetch_20250910', name: 'web_fetch' }] }
+    const none = await sentTo(t, PLATFORMS[platform], { betas: '', more: only })
+    t.match(none.body, { tools: undefined, tool_choice: undefined })
+  }
+  // The file of the upload is of another account.
+  const own = { ...HOSTED, messages: HOSTED.messages.slice(1) }
+  const kept = await sentTo(t, PLATFORMS.azure, { betas, more: own })
+  t.match(kept.body, { tools: HOSTED.tools.slice(0, 3), mcp_servers: HOSTED.mcp_servers })
+  t.match(JSON.stringify(kept.body), 'bash_code_execution_tool_result')
+  t.ok(kept.lost.includes('tools.advisor_20260301'))
 })
