@@ -200,6 +200,19 @@ void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
     t.match(page.url(), /\/audit\?.*action=key\.revoke/)
   })
 
+  await t.test('of all accounts, a new key is of the account that is named', async (t) => {
+    await page.goto(`${stage.origin}/dashboard/keys?create=1`)
+    const first = page.getByRole('dialog', { name: 'Create key' })
+    await first.getByLabel('Account').fill('beta')
+    await first.getByRole('button', { name: 'Continue' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Create key' })
+    await dialog.getByLabel('Name').fill('for beta')
+    await dialog.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('button', { name: 'I have saved it' }).click()
+    const found = keysReply.parse((await api.get('/keys?account=all&search=for%20beta')).json)
+    t.match(found.keys, [{ name: 'for beta', accountName: 'beta' }])
+  })
+
   await t.test('a colleague is invited', async (t) => {
     await page.goto(`${stage.origin}/dashboard/`)
     const task = new Task(page)

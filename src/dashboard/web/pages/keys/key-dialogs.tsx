@@ -1,8 +1,8 @@
 /** Dialogs of a key: edit, rotate, revoke. */
 import { useEffect, useState } from 'react'
-import type { CreatedKeyReply, Key, KeyDetailReply } from '../../../server/schema/schema.js'
+import type { CreatedKeyReply, Key, KeyDetailReply, Plan } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/use-resource.js'
-import { change } from '../../api/endpoints.js'
+import { change, read } from '../../api/endpoints.js'
 import { Button } from '../../components/button.js'
 import { CodeBlock, CopyButton } from '../../components/copy-button.js'
 import { Dialog, FormDialog } from '../../components/dialog.js'
@@ -15,8 +15,9 @@ import { Ago } from '../../components/values.js'
 import { dollars, duration, plural } from '../../format/number.js'
 import { clockTime, fullTime } from '../../format/time.js'
 import { Link } from '../../routing.js'
-import { useAccount, useRights, useSession } from '../../shell/session.js'
+import { useAccount, useRights, useScope, useSession } from '../../shell/session.js'
 import { changeBody, draftOf, faultsOf, maskOf, BLANK, createBody } from './key-draft.js'
+import { AccountField } from '../accounts/account-dialogs.js'
 import { KeyFields } from './key-form.js'
 
 /** What a dialog does with a key; `limits` edits it, beginning with its limits. */
@@ -194,7 +195,42 @@ function ReasonField(field: Bound) {
 
 /** Creates a key and then shows its secret once, which is kept only in the state of this dialog. */
 export function CreateKey({ onClose }: { readonly onClose: () => void }) {
-  const { plan } = useAccount()
+  const scope = useScope()
+  const own = useAccount()
+  const isOwn = scope === null || scope === 'all'
+  const { data } = useResource('/account', { account: scope }, { enabled: !isOwn })
+  if (scope === 'all') return <ChooseAccount onClose={onClose} />
+  const plan = isOwn ? own.plan : data?.plan
+  return plan === undefined ? null : <NewKey account={scope} plan={plan} onClose={onClose} />
+}
+
+/** Of all accounts, a new key needs one. */
+function ChooseAccount({ onClose }: { readonly onClose: () => void }) {
+  return (
+    <FormDialog
+      title="Create key"
+      description="Whose usage, limits and bill are those of the key?"
+      verb="Continue"
+      initial={{ account: '' }}
+      send={async ({ account: wanted }) => {
+        const { name, plan } = await read('/account', { account: wanted.trim() })
+        return <NewKey account={name} plan={plan} onClose={onClose} />
+      }}
+      onClose={onClose}
+    >
+      {({ field }) => <AccountField label="Account" required {...field('account')} />}
+    </FormDialog>
+  )
+}
+
+interface NewKeyProps {
+  /** Null: the user's own. */
+  readonly account: string | null
+  readonly plan: Plan
+  readonly onClose: () => void
+}
+
+function NewKey({ account, plan, onClose }: NewKeyProps) {
   return (
     <FormDialog
       title="Create key"
@@ -202,7 +238,8 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
       initial={BLANK}
       check={(draft) => faultsOf(draft, plan, Date.now())}
       send={async (draft) => {
-        const made = await change('POST /keys', createBody(draft, Date.now()))
+        const query = account === null ? {} : { account }
+        const made = await change('POST /keys', createBody(draft, Date.now()), undefined, query)
         return <Secret made={made} onClose={onClose} />
       }}
       advice={(problem) =>
