@@ -27,6 +27,7 @@ export interface SecretFile {
   readonly path: string
   /** Its path until the key has been made. */
   readonly ownPath: string
+  readonly document: FileDocument
 }
 
 /** The file for the secret of a key; null if its document names none. */
@@ -49,9 +50,7 @@ export function secretFileFaults(documents: readonly FileDocument[]): DocumentFa
       return { index, path: ['spec', 'secret_file'], atKey: false, message }
     }
     const place = realPlace(path)
-    if (!isBelow(place, document.root)) {
-      return [fault(`must be in the folder of the documents ("${document.root}") or below it`)]
-    }
+    if (!isBelow(place, document.root)) return [fault(outsideText(document))]
     const isShared = taken.has(place)
     taken.add(place)
     const message = 'is also the secret_file of an earlier key: each key needs a file of its own'
@@ -70,6 +69,10 @@ export function takenFileFaults(
     const message = path === null ? null : takenBy(path)
     return message === null ? [] : [{ index, path: ['spec', 'secret_file'], atKey: false, message }]
   })
+}
+
+function outsideText({ root }: FileDocument): string {
+  return `must be in the folder of the documents ("${root}") or below it`
 }
 
 /** The path without symbolic links in its folder, which may not exist yet. */
@@ -91,19 +94,27 @@ function isBelow(place: string, root: string): boolean {
   return path !== '' && path !== '..' && !path.startsWith(`..${sep}`)
 }
 
-/** Why the file must not be replaced; null if it does not exist, or is a secret that `apply` wrote. */
+/** Why the file must not be written; null if it does not exist, or is a secret that `apply` wrote. */
 function takenBy(path: string): string | null {
-  const found = lstatSync(path, { throwIfNoEntry: false })
-  if (found === undefined) return null
-  if (found.isDirectory()) return 'is a folder: name a file'
-  if (found.isFile() && found.size <= MAX_SECRET_BYTES && hasValidForm(readFileSync(path, 'utf8').trim())) {
-    return null
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    if (found === undefined) return null
+    if (found.isDirectory()) return 'is a folder: name a file'
+    const isSmall = found.isFile() && found.size <= MAX_SECRET_BYTES
+    if (isSmall && hasValidForm(readFileSync(path, 'utf8').trim())) return null
+  } catch (error) {
+    return `cannot be written (${codeWithAdvice(error)}): name another file`
   }
   return 'is an existing file without the secret of a key, which is not replaced: name another file or remove it'
 }
 
 /** More than a secret with a line end. */
 const MAX_SECRET_BYTES = 256
+
+/** Throws if the folder has become a link to another one since the plan. */
+function assertInside(path: string, document: FileDocument): void {
+  if (!isBelow(realPlace(path), document.root)) throw new Error(outsideText(document))
+}
 
 /**
  * Writes the secret to a file of this run beside its place: another run may make the key with these
@@ -119,16 +130,18 @@ export function writeSecret(
   if (path === null || secret === null) return null
   const ownPath = `${path}.${id}.new`
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  assertInside(path, document)
   writeFileSync(ownPath, secret, { mode: 0o600, flag: 'wx' })
   chmodSync(ownPath, 0o600)
-  return { name, path, ownPath }
+  return { name, path, ownPath, document }
 }
 
 /** Moves the secret of a key that was made to its place; why it cannot be moved, or null. */
-export function placeSecret({ path, ownPath }: SecretFile): string | null {
+export function placeSecret({ path, ownPath, document }: SecretFile): string | null {
   try {
     // It may have been made since the plan.
     if (takenBy(path) !== null) return 'EEXIST'
+    assertInside(path, document)
     renameSync(ownPath, path)
     return null
   } catch (error) {
