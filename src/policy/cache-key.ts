@@ -401,7 +401,7 @@ export function routeContent(
 function upstreamContent(upstream: UpstreamConfig | undefined): unknown {
   if (upstream === undefined) return null
   const { name, dialect, platform, anthropicVersion, baseUrl, path, query, headers } = upstream
-  const { quirks, embeddingQuirks, completions, operations } = upstream
+  const { quirks, embeddingQuirks, completions, operations, allowBetas, models } = upstream
   const address = { name, dialect, platform, anthropicVersion, baseUrl, path, query, headers }
-  return { ...address, quirks, embeddingQuirks, completions, operations }
+  return { ...address, quirks, embeddingQuirks, completions, operations, allowBetas, models }
 }

@@ -203,6 +203,8 @@ void t.test('the content of a route is that of its upstreams, without credential
   const content = contentOf({})
   t.equal(contentOf({ apiKeys: ['other'], timeouts: {} }), content, 'credentials and timeouts')
   t.not(contentOf({ baseUrl: 'http://other' }), content, 'an address')
+  t.not(contentOf({ allowBetas: ['one'] }), content, 'the beta features that reach it')
+  t.not(contentOf({ models: [{ id: 'm', max_output_tokens: 9 }] }), content, 'facts of its models')
   t.not(routeContent({ ...route, sticky: 'key' }, { ...NONE, upstreams }), content, 'a setting of the route')
   t.end()
 })
