@@ -2,10 +2,12 @@
  * Goal: the boards and the rules tell whether users' requests fail: neither a provider's 429 nor cut streams
  * look like success, and refusals by limits and clients' errors fire no alert. The price of a token is that
  * of the catalogue in each phase.
- * Method: for each of four phases a gateway in a process of its own and a real Prometheus that scrapes it.
+ * Method: for each of four phases, two of them each day, a gateway in a process of its own and a real
+ * Prometheus that scrapes it.
  */
 import t, { type Test } from 'tap'
 import { CAUSES, outcomesOf } from '../../src/errors.js'
+import { ofToday } from '../helpers/long-suite.js'
 import { prometheusMissing, startPrometheus, type Prometheus } from '../helpers/prometheus.js'
 import { alerts, interpolated, panelExpressions } from './boards.js'
 import { startScene, type Phase } from './scene.js'
@@ -75,7 +77,9 @@ const PHASES: Readonly<
   limits: { success: [1, 1], burns: false },
 }
 
-for (const [phase, { success, burns }] of Object.entries(PHASES) as [Phase, (typeof PHASES)[Phase]][]) {
+const CASES = Object.entries(PHASES) as [Phase, (typeof PHASES)[Phase]][]
+
+for (const [phase, { success, burns }] of ofToday(CASES, 2)) {
   void t.test(phase, { skip: prometheusMissing() }, async (t) => {
     const prometheus = await played(t, phase)
     const rate = await valueOf(prometheus, expressionOf('Overview: Success rate'))

@@ -1,12 +1,13 @@
 /**
  * Goal: the metrics of a gateway with many upstreams have a series for every failure, state and limit.
- * Method: 8, 32, 128 and 500 upstreams that refuse connections, then a limit that refuses every request; the
- * sums of the metrics are compared with the ledger.
+ * Method: 8, 32, 128 and 500 upstreams that refuse connections, one of these numbers each day; then a limit
+ * that refuses every request; the sums of the metrics are compared with the ledger.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { ofToday } from '../helpers/long-suite.js'
 
 const LIMIT = '\nlimits: [{ scope: key, requests_per_minute: 1 }]\n'
 
@@ -60,7 +61,9 @@ async function recorded(gateway: TestGateway): Promise<Totals> {
   return totals
 }
 
-for (const upstreams of [8, 32, 128, 500]) {
+const SIZES = [8, 32, 128, 500]
+
+for (const upstreams of ofToday(SIZES, SIZES.length)) {
   void t.test(`${String(upstreams)} upstreams that are down: the metrics equal the ledger`, async (t) => {
     const gateway = await startGateway(t)
     addDownUpstreams(gateway, upstreams)

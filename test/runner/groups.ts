@@ -28,6 +28,7 @@ const SHARED: Readonly<Record<string, number>> = {
   'conformance/': 10,
   'dashboard/admin/': 6,
   'dashboard/api/': 7,
+  'dashboard/login/': 4,
   'dashboard/server/': 16,
   'dashboard/sign-in/': 4,
   'docs/': 8,
