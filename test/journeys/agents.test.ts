@@ -3,10 +3,12 @@
  * it refuses them, instead of waiting.
  * Method: the programs from npm with an empty home, set up by `sluice connect`, over the emulator: a chat, a
  * loop with a tool of the agent, a picture, a wrong key, an unknown model, a spent rate limit and a spent
- * budget. `UPDATE=1` writes the results to docs/reference/clients.md.
+ * budget; Codex on a WebSocket, on one that is cut, and without one. `UPDATE=1` writes the results to
+ * docs/reference/clients.md.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { connect as openConnection, createServer, type AddressInfo } from 'node:net'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -399,6 +401,78 @@ void t.test('agents in the versions of this release', skip, async (t) => {
   const versions = new Map(AGENTS.map((agent) => [agent, agent.version]))
   writeFileSync(page, readFileSync(page, 'utf8').replace(MARK, `$1\n${table(versions, faults)}\n$2`))
   await shell(['npx', 'prettier', '--write', page])
+})
+
+/** The number of turns, or of handshakes, in a gateway's log. */
+function linesOf({ lines }: TestGateway, method: 'GET' | 'POST', status: number): number {
+  return lines.filter((line) => line['method'] === method && line['status'] === status).length
+}
+
+/** A proxy that cuts its first connection in the middle of a reply. */
+async function cutter(t: Test, { port }: TestGateway): Promise<string> {
+  let hasCut = false
+  const proxy = createServer((client) => {
+    const upstream = openConnection(port, '127.0.0.1')
+    client.pipe(upstream)
+    upstream.on('data', (chunk: Buffer) => {
+      if (hasCut || !chunk.includes('response.output_item.added')) {
+        client.write(chunk)
+        return
+      }
+      hasCut = true
+      client.destroy()
+    })
+    for (const [one, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      one.on('error', () => undefined).once('close', () => other.destroy())
+    }
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  t.teardown(() => proxy.close())
+  const { port: own } = proxy.address() as AddressInfo
+  return `http://127.0.0.1:${String(own)}`
+}
+
+void t.test('Codex over WebSocket', skip, async (t) => {
+  const bin = await install(
+    resolve('build/clients/agents'),
+    AGENTS.map((agent) => `${agent.package}@${agent.version}`),
+  )
+  const codex = AGENTS.find(({ client }) => client === 'codex')
+  if (bin === null || codex === undefined) return notInstalled(t)
+  const gateway = await startGateway(t)
+  const { secret, origin } = gateway
+  const asked = { secret, origin, hasPicture: false }
+  for (const model of Object.values(MODELS)) {
+    const [sockets, turns, entries] = [
+      linesOf(gateway, 'GET', 101),
+      linesOf(gateway, 'POST', 200),
+      await rowsOf(gateway),
+    ]
+    const { output } = await run(bin, codex, { ...asked, model, prompt: `Use the ${codex.tool} tool now.` })
+    t.match(output, /returned/, `${model}: a tool loop`)
+    t.equal(linesOf(gateway, 'GET', 101) - sockets, 1, `${model}: one connection`)
+    const added = (await rowsOf(gateway)).length - entries.length
+    t.equal(linesOf(gateway, 'POST', 200) - turns, added + 1, `${model}: the first turn only warms up`)
+  }
+  const before = linesOf(gateway, 'GET', 101)
+  const cut = await run(bin, codex, {
+    ...asked,
+    origin: await cutter(t, gateway),
+    model: MODELS.anthropic,
+    prompt: 'Say hello.',
+  })
+  t.match(cut.output, /emulated reply/, 'after a cut connection')
+  t.ok(linesOf(gateway, 'GET', 101) - before > 1, 'on another one')
+  const other = await startGateway(t, { more: 'responses: { websocket: false }' })
+  const overHttp = { ...asked, origin: other.origin, secret: other.secret }
+  const fallback = await run(bin, codex, { ...overHttp, model: MODELS.anthropic, prompt: 'Say hello.' })
+  t.match(fallback.output, /emulated reply/, 'over HTTP after a 426')
+  t.equal(linesOf(other, 'GET', 426), 1)
+  t.equal(linesOf(other, 'POST', 200), 1)
 })
 
 void t.test('agents in their newest versions', skipNewest, async (t) => {
