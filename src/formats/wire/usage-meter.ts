@@ -29,6 +29,7 @@ const NAMES: readonly (readonly [Count, ...string[]])[] = [
     'input_tokens',
     'promptTokenCount',
     'prompt_token_count',
+    'promptTokens',
     'inputTokens',
     'inputTokenCount',
   ],
@@ -40,6 +41,7 @@ const NAMES: readonly (readonly [Count, ...string[]])[] = [
     'candidatesTokenCount',
     'candidates_token_count',
     'responseTokenCount',
+    'completionTokens',
     'outputTokens',
     'outputTokenCount',
   ],
@@ -148,7 +150,7 @@ const HOLDERS = ['x_groq', 'message', 'delta', 'response']
 const CHOICE_HOLDERS = ['delta', 'message']
 /** Maximum choices that are counted apart; OpenAI accepts no more. */
 const MAX_CHOICES = 128
-const USAGES = ['amazon-bedrock-invocationMetrics', 'usage_metadata', 'usageMetadata', 'usage']
+const USAGES = ['amazon-bedrock-invocationMetrics', 'usage_metadata', 'usageMetadata', 'usage_info', 'usage']
 
 /**
  * The counts of one reply. Reports are cumulative: each count of a later one replaces the earlier value. A

@@ -13,6 +13,8 @@ const PLACES: readonly (readonly [name: string, frame: JsonObject])[] = [
   ['the delta', { choices: [{ index: 0, delta: { usage: COUNTS } }] }],
   ['the message', { choices: [{ index: 0, message: { usage: COUNTS } }] }],
   ['x_groq', { choices: [], x_groq: { usage: COUNTS } }],
+  ['usage_info', { usage_info: COUNTS }],
+  ['names in camel case', { usage: { promptTokens: 8000, completionTokens: 900, totalTokens: 8900 } }],
   ['the first choice, beside null', { choices: [{ usage: COUNTS }], usage: null }],
   ['message_start', { type: 'message_start', message: { usage: COUNTS } }],
   ['message_stop', { type: 'message_stop', usage: COUNTS }],
