@@ -47,10 +47,14 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
 }
 
 const SignInPages = later('SignInPages', () => import('./pages/sign-in.js'))
+const DevicePage = later('DevicePage', () => import('./pages/device.js'))
 const AccountPage = later('AccountPage', () => import('./pages/accounts/account-page.js'))
 
 /** Pages for links, with or without a session. */
 const SIGN_IN_PATHS = ['/setup', '/reset', '/oidc']
+
+/** Beside `/dashboard`. */
+const DEVICE_PATH = '/auth/device'
 
 /** The whole page. */
 export function App() {
@@ -65,6 +69,13 @@ export function App() {
 function Inside() {
   const { account } = useSession().session
   const { path } = useLocation()
+  if (path === DEVICE_PATH) {
+    return (
+      <Suspense fallback={<BlockSkeleton />}>
+        <DevicePage />
+      </Suspense>
+    )
+  }
   if (account !== null && !SIGN_IN_PATHS.includes(path)) return <Shell />
   return (
     <Suspense fallback={<BlockSkeleton />}>

@@ -5,6 +5,7 @@ import { isObject, type JsonObject } from '../../../src/base/json.js'
 import { oidcStartReply } from '../../../src/dashboard/server/schema/schema.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'
 import type { Browser } from '../fixtures/stage.js'
+import type { ProviderSettings } from '../sign-in/identity-provider.js'
 import { scene, type Scene } from '../sign-in/oidc-stage.js'
 
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -45,11 +46,12 @@ export async function startLogin(
   t: Test,
   settings: GatewaySettings = {},
   { login = '', more = '' }: { readonly login?: string; readonly more?: string } = {},
+  provider?: ProviderSettings,
 ): Promise<LoginStage> {
-  const stage = await scene(t, undefined, settings)
+  const stage = await scene(t, provider, settings)
   const top = `login: { enabled: true${login === '' ? '' : `, ${login}`} }\n${more}`
   stage.configure({ top })
-  const { origin, provider, gateway } = stage
+  const { origin, gateway } = stage
   // Logins are accepted when their code is loaded.
   await untilStatus(401, () => request(origin, `slt_${'A'.repeat(43)}`))
   const post: LoginStage['post'] = async (path, form, { origin: at = origin, headers = {} } = {}) => {
@@ -62,9 +64,9 @@ export async function startLogin(
     post,
     async person(email) {
       const browser = stage.browser()
-      provider.person = { email, verified: true }
+      stage.provider.person = { email, verified: true }
       const started = await browser.ask('POST', '/oidc/start', { body: {} })
-      const query = await provider.visit(oidcStartReply.parse(started.json).url)
+      const query = await stage.provider.visit(oidcStartReply.parse(started.json).url)
       const entered = await browser.ask('POST', '/oidc/finish', { body: { query } })
       if (entered.status !== 200) throw new Error(`cannot sign in: ${entered.text}`)
       return browser

@@ -24,4 +24,7 @@ export const deviceBody = z.strictObject({
   account: z.string().min(1).max(100).nullable().optional(),
 })
 
+/** A program that waits. */
 export type DeviceReply = z.output<typeof deviceReply>
+/** A decision. */
+export type DeviceBody = z.input<typeof deviceBody>

@@ -41,6 +41,7 @@ export interface Reads {
   '/search': schema.SearchReply
   '/views': schema.ViewsReply
   '/recordings/{id}': schema.RecordingReply
+  '/device/{id}': schema.DeviceReply
 }
 
 /** Endpoints that change state, with their bodies and replies. */
@@ -55,6 +56,7 @@ interface Changes {
   'POST /sign-up': [schema.SignUpBody, schema.DoneReply]
   'POST /oidc/start': [Record<string, never>, schema.OidcStartReply]
   'POST /oidc/finish': [schema.OidcFinishBody, schema.SessionReply]
+  'POST /device/{id}': [schema.DeviceBody, schema.DoneReply]
   'POST /keys': [schema.CreateKeyBody, schema.CreatedKeyReply]
   'POST /keys/lookup': [{ digest: string }, schema.LookUpKeyReply]
   'PATCH /keys/{id}': [schema.ChangeKeyBody, schema.KeyReply]

@@ -23,7 +23,8 @@ export function SignInPages() {
   return <SignIn />
 }
 
-function SignIn() {
+/** The sign-in; the page of the address is shown afterwards. */
+export function SignIn() {
   const { session, adopt } = useSession()
   const form = useForm({ email: '', password: '' }, async (login) => {
     adopt(await change('POST /session', login))
@@ -54,9 +55,33 @@ function SignIn() {
   )
 }
 
+const RETURN = 'sluice.return'
+/** The identity provider's page is open for this time at most. */
+const RETURN_MS = 600_000
+
+/**
+ * The identity provider returns to one address: a page beside the dashboard is kept until then. A
+ * page without a session clears what the tab alone keeps.
+ */
+function keepReturn(): void {
+  const { pathname, search } = window.location
+  if (!pathname.startsWith('/auth/')) window.localStorage.removeItem(RETURN)
+  else window.localStorage.setItem(RETURN, `${Date.now()} ${pathname}${search}`)
+}
+
+/** Opens the page from which the sign-in began. */
+function goBack(): void {
+  const [atMs = '', page = ''] = (window.localStorage.getItem(RETURN) ?? '').split(' ')
+  window.localStorage.removeItem(RETURN)
+  const isRecent = Date.now() - Number(atMs) < RETURN_MS
+  if (isRecent && page.startsWith('/auth/')) window.location.replace(page)
+  else go('/', { replace: true })
+}
+
 function OidcButton({ provider }: { readonly provider: string }) {
   const form = useForm({}, async () => {
     const { url } = await change('POST /oidc/start', {})
+    keepReturn()
     window.location.assign(url)
   })
   return (
@@ -195,7 +220,7 @@ function OidcReturn() {
     change('POST /oidc/finish', { query }).then(
       (reply) => {
         adopt(reply)
-        go('/', { replace: true })
+        goBack()
       },
       (error: unknown) => setProblem(problemOf(error)),
     )
@@ -221,7 +246,7 @@ interface DoorProps {
 }
 
 /** The frame of a sign-in page. */
-function SignInFrame({ title, text, children }: DoorProps) {
+export function SignInFrame({ title, text, children }: DoorProps) {
   useEffect(() => {
     document.title = `${title} · Sluice`
   }, [title])
