@@ -8,9 +8,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { hideSecrets, protectSecrets } from '../hide-secrets.js'
 import { writeEntry } from '../store/records/entry-text.js'
+import { NO_PROGRESS } from '../store/archive-feed.js'
 import { openExpectedStore } from '../store/store-identity.js'
 import type { Store } from '../store/store.js'
 import type { ArchiveEngine } from './archive-engine.js'
+import { restoredNotice } from './find-restored.js'
 import { openArchiveEngine } from './open-archive-engine.js'
 import { ArchiveCopier } from './copier.js'
 import type { ArchiveState, ThreadData } from './start-archive.js'
@@ -39,6 +41,7 @@ parentPort?.on('message', () => {
 let failures = 0
 let awaySinceMs: number | null = null
 let problem: string | null = null
+let notice: string | null = null
 let measuredAtMs = Number.NEGATIVE_INFINITY
 let waiting: Pick<ArchiveState, 'rowsWaiting' | 'lagSeconds' | 'bytesWaiting'> = {
   rowsWaiting: 0,
@@ -138,7 +141,10 @@ async function reported({ store, copier, files }: Opened, isLeader: boolean): Pr
   if (atMs - measuredAtMs >= MEASURE_MS) {
     measuredAtMs = atMs
     const { rows, oldestAtMs, bytes } = await store.ledger.archive.waiting()
-    const lagSeconds = oldestAtMs === null ? 0 : Math.max(0, (Date.now() - oldestAtMs) / 1_000)
+    const progress = (await store.ledger.archive.progress()) ?? NO_PROGRESS
+    notice = restoredNotice(progress)
+    const oldestMs = Math.min(oldestAtMs ?? Infinity, progress.restored?.sinceMs ?? Infinity)
+    const lagSeconds = Number.isFinite(oldestMs) ? Math.max(0, (Date.now() - oldestMs) / 1_000) : 0
     waiting = { rowsWaiting: rows, lagSeconds, bytesWaiting: { store: bytes ?? 0, disk: files.bytes } }
     report({ counts: copier.counts, isLeader })
   }
@@ -148,6 +154,7 @@ function report({ counts, isLeader }: Pick<ArchiveState, 'counts' | 'isLeader'>)
   const state: ArchiveState = {
     isLeader,
     problem,
+    notice,
     awaySinceMs,
     ...waiting,
     bytesMax: { store: data.archive.waitingMaxBytes, disk: data.archive.spoolMaxBytes },

@@ -298,7 +298,7 @@ class ArchivedLedger {
     return { entries, next }
   }
 
-  /** The archive also has the entries that are in the store, but for the newest ones. */
+  /** The archive also has the entries that are in the store, except the newest ones. */
   private async owners(
     column: 'key' | 'account',
     query: EntryQuery,

@@ -19,6 +19,7 @@ import type { MemoryLimit } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
 import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
 import { numberIn } from './columns.js'
+import { progressAfterRestore } from './find-restored.js'
 import { inspectArchive, valuesIn } from './inspect-archive.js'
 import {
   cellsOfEntries,
@@ -198,6 +199,8 @@ export class ArchiveCopier {
     }
     await engine.prepare([])
     const values = await valuesIn(engine)
+    const restored = known === null ? null : await progressAfterRestore(engine, values, known, this.nowMs())
+    if (restored !== null) return (await this.endRound(restored)) === true ? feed.progress() : null
     if (values.get('store') !== store.id) await engine.put({ store: store.id }, this.nowMs())
     await feed.begin()
     const progress = known ?? progressOf(values)
@@ -211,14 +214,17 @@ export class ArchiveCopier {
 
   /** Copies the next batch; false if there is none yet. */
   private async copyBatch(progress: ArchiveProgress): Promise<boolean | null> {
+    const { engine } = this.parts
     const batch = progress.confirmed + 1
     const entries = await this.nextEntries(batch)
     if (entries === null) return false
+    const restored = await progressAfterRestore(engine, await valuesIn(engine), progress, this.nowMs())
+    if (restored !== null) return this.endRound(restored)
     const written = await this.writer.write(batch, entries, progress)
     const next = { ...progress, ...sumsOf(written, batch, progress), confirmed: batch }
     if (!(await this.saveNext(next))) return null
     this.count(written)
-    await this.parts.engine.put({ confirmed: String(batch) }, batch)
+    await engine.put({ confirmed: String(batch) }, batch)
     this.copiedAtMs = this.nowMs()
     return true
   }
@@ -295,7 +301,8 @@ export class ArchiveCopier {
     const waiting = await store.ledger.archive.waiting()
     const oldestAtMs = earlier(waiting.oldestAtMs, oldestOnDisk(progress))
     const known = progress.sumsToMs > 0 ? progress.sumsToMs : await firstHour(engine)
-    const fromMs = await this.nextHour(known)
+    const isLost = known !== null && known < progress.lostToMs
+    const fromMs = isLost ? known : await this.nextHour(known)
     if (fromMs === null || fromMs >= dueMs) {
       this.sealedAtMs = nowMs
       // Without entries in between, these hours have no sums.
@@ -408,7 +415,9 @@ export class ArchiveCopier {
   private async endRound(next: ArchiveProgress): Promise<boolean | null> {
     const saved = await this.saveNext(next)
     if (saved !== true) return saved
-    await this.parts.engine.put(valuesOf(next), next.version + 1)
+    const { engine } = this.parts
+    await engine.put({ confirmed: String(next.confirmed) }, next.confirmed)
+    await engine.put(valuesOf(next), next.version + 1)
     return true
   }
 

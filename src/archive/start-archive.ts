@@ -26,6 +26,8 @@ export interface ArchiveState {
   readonly isLeader: boolean
   /** Why the last step failed; null: it did not. */
   readonly problem: string | null
+  /** What an operator should know although entries move; null: nothing. */
+  readonly notice: string | null
   /** When the first step in sequence failed, ms since 1970. */
   readonly awaySinceMs: number | null
   readonly rowsWaiting: number
@@ -110,6 +112,7 @@ export class ArchiveRunner {
     const state = message['state'] as unknown as ArchiveState
     this.state = state
     this.parts.onState(state)
+    if (state.notice !== null && state.notice !== before?.notice) this.parts.warn(state.notice)
     if (state.problem !== null && state.problem !== before?.problem) {
       this.parts.warn(`the archive does not take entries: ${state.problem}; ${state.rowsWaiting} wait`)
     }
@@ -134,7 +137,7 @@ export class ArchiveRunner {
 /** The health of the archive for `/readyz`: `ok`, or what is wrong; null without one. */
 export function archiveHealth(state: ArchiveState | null): string | null {
   if (state === null) return null
-  if (state.problem === null) return 'ok'
+  if (state.problem === null) return state.notice ?? 'ok'
   const since = new Date(state.awaySinceMs ?? Date.now()).toISOString().slice(11, 16)
   return `away since ${since} (${state.problem}), ${state.rowsWaiting.toLocaleString('en-US')} rows wait`
 }

@@ -5,6 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ArchiveFailure, type ArchiveEngine } from '../archive/archive-engine.js'
 import { addressOf, openArchiveEngine } from '../archive/open-archive-engine.js'
 import { ArchiveCopier } from '../archive/copier.js'
+import { changeProgress } from '../archive/change-progress.js'
+import { restoredNotice } from '../archive/find-restored.js'
 import { eraseEntries } from '../archive/erase-entries.js'
 import { findingOf, inspectArchive } from '../archive/inspect-archive.js'
 import { grantStatements, schemaStatements } from '../archive/schema-statements.js'
@@ -226,6 +228,7 @@ async function runStatus({ store, engine, terminal }: ArchiveSession, json: bool
   const { rows, oldestAtMs } = await feed.waiting()
   const leader = await feed.leader()
   const size = finding === null ? await engine.size() : null
+  const notice = progress === null ? null : restoredNotice(progress)
   const status = {
     engine: engine.kind,
     schema,
@@ -243,7 +246,10 @@ async function runStatus({ store, engine, terminal }: ArchiveSession, json: bool
     rows: size?.rows ?? null,
     oldest: size === null || size.oldestMs === null ? null : isoTime(size.oldestMs),
     bytes: size?.bytes ?? null,
-    notes: findings.filter(({ kind }) => kind === 'columns').map(({ message }) => message),
+    notes: [
+      ...findings.filter(({ kind }) => kind === 'columns').map(({ message }) => message),
+      ...(notice === null ? [] : [notice]),
+    ],
   }
   if (json) terminal.out(JSON.stringify(status))
   else {
@@ -318,6 +324,12 @@ async function runVerify({ store, engine, terminal }: ArchiveSession, flags: Ver
   const { fromMs, toMs, repairs, json } = flags
   const result = await verifyHours(store, engine, fromMs, toMs)
   const repaired = repairs ? await repairEntries(store, engine, fromMs, toMs) : null
+  const progress = await store.ledger.archive.progress()
+  const notice = progress === null ? null : restoredNotice(progress)
+  if (notice !== null) {
+    terminal.err(`sluice: ${notice}`)
+    if (repairs) await changeProgress(store, 'sluice archive verify', (each) => ({ ...each, restored: null }))
+  }
   if (json) terminal.out(JSON.stringify(repaired === null ? result : { ...result, repaired }))
   else {
     for (const { start, account_id: account, key_id: key, model, of, entries, sums } of result.different) {

@@ -52,6 +52,10 @@ export interface ArchiveProgress {
   /** Entries of hours whose sums had moved, and those that the archive had already, since the beginning. */
   readonly lateRows: number
   readonly repeatedRows: number
+  /** Batches that an archive lacks since it was restored from a backup, and the time of its last entry. */
+  readonly restored: { readonly from: number; readonly to: number; readonly sinceMs: number } | null
+  /** Before this time hours may have sums whose entries the archive has lost. */
+  readonly lostToMs: number
   /** Accounts whose entries were erased, and the end of the erased time. */
   readonly erased: readonly { readonly accountId: string; readonly untilMs: number }[]
 }
@@ -70,6 +74,8 @@ export const NO_PROGRESS: ArchiveProgress = {
   late: null,
   lateRows: 0,
   repeatedRows: 0,
+  restored: null,
+  lostToMs: 0,
   erased: [],
 }
 
