@@ -77,7 +77,7 @@ interface ClientKey {
  */
 const BEARER =
   /^[Bb][Ee][Aa][Rr][Ee][Rr] (s(?:k|lt)_[A-Za-z0-9]{1,253}|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){2,4})$/
-const SCHEME = /^bearer +/i
+const SCHEME = /^bearer /i
 const HEADERS = ['x-api-key', 'x-goog-api-key'] as const
 /** Further ones with `server.bare_paths`: of Azure's clients and of LiteLLM's. */
 const BARE_HEADERS = ['api-key', 'x-litellm-api-key'] as const

@@ -49,7 +49,7 @@ const REFUSED: readonly Exception[] = [
   {
     models: ALL,
     name: /^openai\/ai-gateway__chat-(?:no-messages|bad-request)$/,
-    param: /^messages(?:\[0\]\.content)?$/,
+    param: /^(?:messages|max_tokens)$/,
     reason: 'invalid on purpose; OpenAI returned 400 as well',
   },
   {

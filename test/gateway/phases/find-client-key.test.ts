@@ -129,6 +129,7 @@ const FAULTS: readonly (readonly [headers: Record<string, string>, words: RegExp
   [{ authorization: 'SECRET KEY' }, /another scheme than Bearer/],
   [{ authorization: 'Bearer' }, /scheme "Bearer" without a key/],
   [{ authorization: 'Bearer "KEY"' }, /Authorization has white space or quotes around the key/],
+  [{ authorization: 'Bearer   KEY' }, /Authorization has white space or quotes around the key/],
   [{ authorization: 'Bearer Bearer KEY' }, /has the word "Bearer" in the key/],
   [{ 'x-api-key': 'Bearer KEY' }, /header x-api-key has the word "Bearer" in the key/],
   [
