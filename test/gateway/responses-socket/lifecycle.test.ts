@@ -6,14 +6,16 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
+import { WebSocket } from 'ws'
 import { stringOf, type JsonObject } from '../../../src/base/json.js'
 import { onBothStores, startAdmin } from '../../dashboard/admin/admin-stage.js'
 import { eventually } from '../../faults/scene.js'
+import { newAuthority } from '../../helpers/certificates.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { revokeKey } from '../../helpers/keys.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { allKeys } from '../../helpers/lists.js'
-import { connectSocket, refusedHandshake, textOf, typeOf } from './client.js'
+import { connectSocket, refusedHandshake, SocketClient, textOf, typeOf } from './client.js'
 
 const SLOW = '[[words: 400]] [[pace: 30]]'
 
@@ -157,4 +159,29 @@ void t.test('bytes that are no frames end the connection', async (t) => {
   socket.on('data', (chunk: Buffer) => (rest += chunk.toString('latin1')))
   await once(socket, 'close')
   t.match(rest, /"type":"error","status":400/)
+})
+
+void t.test('other protocols that a client offers are ignored, as by Java and its h2c', async (t) => {
+  const { port, secret } = await startGateway(t)
+  const body = JSON.stringify({ model: 'gpt-5.4-mini', input: 'hello' })
+  const socket = connect(port, '127.0.0.1')
+  socket.write(
+    `POST /v1/responses HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${secret}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n${body}`,
+  )
+  let reply = ''
+  socket.on('data', (chunk: Buffer) => (reply += chunk.toString('latin1')))
+  await once(socket, 'close')
+  t.match(reply, /^HTTP\/1\.1 200 /)
+  t.match(reply, /"object":\s*"response"/)
+})
+
+void t.test('a connection over TLS', async (t) => {
+  const { cert, key } = newAuthority(t.testdir(), 'own')
+  const { port, secret } = await startGateway(t, { server: `tls: { cert: ${cert}, key: ${key} }` })
+  const headers = { authorization: `Bearer ${secret}` }
+  const socket = new WebSocket(`wss://127.0.0.1:${port}/v1/responses`, { headers, rejectUnauthorized: false })
+  const client = new SocketClient(socket)
+  await once(socket, 'open')
+  t.equal(typeOf((await client.turn(turn('hello'))).at(-1)), 'response.completed')
+  await client.close()
 })
