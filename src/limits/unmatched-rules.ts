@@ -21,13 +21,12 @@ interface Wanted {
  * a scan of many keys delays no request. Throws `store_unavailable`.
  */
 export async function unmatchedRules(
-  { limits, identity }: Pick<Config, 'limits' | 'identity'>,
+  config: Pick<Config, 'limits' | 'identity' | 'login'>,
   store: Pick<Store, 'accountById' | 'accountByName' | 'accountByEmail' | 'listAccounts' | 'listKeys'>,
   pauseMs = 0,
 ): Promise<string[]> {
-  // A workload's label may have any value.
-  const ofWorkloads = new Set(identity.flatMap(({ labels }) => Object.keys(labels)))
-  const missing = wantedBy(limits, ofWorkloads)
+  const { limits } = config
+  const missing = wantedBy(config)
   if (missing.keys.size + missing.labels.size > 0) await findInKeys(missing, store, pauseMs)
   const lines: string[] = []
   for (const [index, rule] of limits.entries()) {
@@ -56,8 +55,10 @@ export function selectsSubjects({ limits }: Pick<Config, 'limits'>): boolean {
   return limits.some((rule) => rule.account !== null || rule.key !== null || labelOf(rule) !== null)
 }
 
-function wantedBy(limits: readonly LimitConfig[], ofWorkloads: ReadonlySet<string>): Wanted {
+/** Workloads and programs of people have labels that are in no store; those of workloads have any value. */
+function wantedBy({ limits, identity, login }: Parameters<typeof unmatchedRules>[0]): Wanted {
   const wanted: Wanted = { keys: new Set(), labels: new Set() }
+  const ofWorkloads = new Set([...identity, login].flatMap((each) => Object.keys(each?.labels ?? {})))
   for (const rule of limits) {
     if (rule.key !== null && rule.key !== PLAYGROUND) wanted.keys.add(rule.key)
     const label = labelOf(rule)

@@ -25,6 +25,11 @@ limits:
   - { scope: key, key: playground, requests_per_minute: 9 }
   - { scope: account, account: test, requests_per_minute: 90 }
   - { scope: key, requests_per_minute: 90 }
+  - { scope: 'label:program', requests_per_minute: 90 }
+login: { enabled: true, labels: { program: agent } }
+dashboard:
+  public_url: http://localhost:1
+  oidc: { issuer: 'http://127.0.0.1:9', client_id: sluice, client_secret: no-provider-here }
 `
 const PLACES = ['0].account', '1].account', '2].account', '3].key', '4].value', '5].scope']
 
@@ -41,7 +46,7 @@ onBothStores(t, 'limits for no one', async (t, settings) => {
     t.ok(logged()[at]?.startsWith(`limits[${place}: `), logged()[at] ?? place)
     t.match(checked.out, `note: limits[${place}: no `)
   }
-  t.notMatch(checked.out, /limits\[[678]\]/)
+  t.notMatch(checked.out, /limits\[[6789]\]/)
   t.equal((await sluiceHere(['check', '--strict', '--config', gateway.configFile])).status, 1)
   const without = await sluiceHere(['check', '--no-store', '--config', gateway.configFile])
   t.notMatch(without.out, /limits\[/)
@@ -71,7 +76,7 @@ onBothStores(t, 'limits for no one', async (t, settings) => {
   }
   const later = await sluiceHere(['check', '--config', gateway.configFile])
   t.same(
-    [...later.out.matchAll(/limits\[(\d)\]/g)].map(([, at]) => at),
+    [...later.out.matchAll(/limits\[(\d+)\]/g)].map(([, at]) => at),
     ['2', '3'],
   )
 })
