@@ -12,6 +12,7 @@ import { needsOf, NO_LIMITS, limitDemandsOf, type LimitDemand, type Limit } from
 import type { LimitKind } from '../../base/limit-members.js'
 import { budgetsUsed, refusalOf } from '../../limits/limit-refusal.js'
 import type { Limiter } from '../../limits/limiter.js'
+import { budgetRefusal, unifiedHeaders } from '../../limits/unified-headers.js'
 import { rateLimitHeaders } from '../../limits/rate-limit-headers.js'
 import type { AdmissionRequest, Decision, LimitReservation } from '../../limits/reservation-types.js'
 import type { Logger } from '../../observe/log.js'
@@ -135,6 +136,8 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
   const { limitReservation, limitStates } = decision
   const tookMs = performance.now() - beganMs
   const headers = rateLimitHeaders(limitDemands, limitStates)
+  const isProgram = isGatewayProtocol(check)
+  if (isProgram) headers.push(...unifiedHeaders(limitDemands, limitStates, limitReservation !== null))
   if (limitReservation !== null) {
     const reservation = reservationOf(decided, limitReservation, limits.limiter)
     return {
@@ -150,15 +153,28 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
     const error = x.cancellation.reason
     return { kind: 'refused', error, ...NO_LIMIT, rateHeaders: headers, tookMs }
   }
+  const refused = refusedBy(limitDemands, decision, {
+    metrics: limits.metrics,
+    budgetStatus: x.generation.snapshot.config.limiting.budgetStatus,
+  })
   return {
     kind: 'refused',
-    ...refusedBy(limitDemands, decision, {
-      metrics: limits.metrics,
-      budgetStatus: x.generation.snapshot.config.limiting.budgetStatus,
-    }),
+    ...refused,
+    error: isProgram ? budgetRefusal(refused.error, limitDemands, limitStates) : refused.error,
     rateHeaders: headers,
     tookMs,
   }
+}
+
+/** Whether the request is one of Claude Code's, or of a like program, whose user has signed in. */
+function isGatewayProtocol({
+  identity,
+  call,
+}: {
+  readonly identity: Pick<Identity, 'user'>
+  readonly call: Pick<Call, 'dialect'>
+}): boolean {
+  return identity.user !== undefined && call.dialect === 'anthropic'
 }
 
 async function decide(

@@ -5,7 +5,7 @@
 import { modelAt } from '../routing/router.js'
 import type { Identity } from '../../accounts/account.js'
 import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
-import { GatewayError } from '../../errors.js'
+import { GatewayError, malformed } from '../../errors.js'
 import { OPERATIONS } from '../../formats/chat/operations.js'
 import type { HedgeConfig, RetryConfig, RouteConfig, TargetDefaults } from '../../config/config.js'
 import type { PeakEwma } from '../routing/latency-average.js'
@@ -67,7 +67,7 @@ export function choose(call: Call, identity: Identity, generation: Generation, c
     ...(calledFor === undefined ? {} : { calledFor }),
   })
   if (routed === null) throw unknownModel(request.model)
-  assertModelAllowed(identity, request.model)
+  assertAllowed(call, identity)
   const { config } = routed.route
   const isTimed = config.balance === 'least_latency'
   const { states } = generation
@@ -95,6 +95,16 @@ export function choose(call: Call, identity: Identity, generation: Generation, c
     config,
     guardrails: config.guardrails,
     tookMs: performance.now() - beganMs,
+  }
+}
+
+/** Throws if the credential may not use the model: for Claude Code, that is a fault of the request. */
+function assertAllowed(call: Call, identity: Identity): void {
+  try {
+    assertModelAllowed(identity, call.request.model)
+  } catch (error) {
+    const isFault = identity.user !== undefined && call.dialect === 'anthropic'
+    throw isFault && error instanceof GatewayError ? malformed(error.message, 'model') : error
   }
 }
 

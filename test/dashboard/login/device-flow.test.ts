@@ -183,6 +183,54 @@ onBothStores(t, 'who may let a program act, and for which account', async (t, se
   t.ok((await untilStatus(401, () => request(origin, pair.access))) < 1_000, 'a lower role ends it')
 })
 
+onBothStores(t, 'the gateway protocol of Claude Code', async (t, settings) => {
+  const login = 'models: [claude-sonnet-5-5], limits: { usd_per_day: 0.006 }'
+  const claude = "claude_code_settings: { env: { DISABLE_TELEMETRY: '1' } }"
+  const stage = await startLogin(t, settings, { login: `${login}, ${claude}` })
+  const { origin } = stage
+  await stage.account('ada@example.com')
+  const { access } = await stage.program(await stage.person('ada@example.com'))
+  const headers = { authorization: `Bearer ${access}`, 'content-type': 'application/json' }
+  const send = (model: string) => {
+    const messages = [{ role: 'user', content: 'Hi' }]
+    const body = JSON.stringify({ model, max_tokens: 500, messages })
+    return fetch(`${origin}/v1/messages?beta=true`, { method: 'POST', headers, body })
+  }
+  const denied = await send('claude-opus-5-5')
+  t.equal(denied.status, 400)
+  t.match(await denied.json(), { error: { type: 'invalid_request_error' } })
+  const name = 'anthropic-ratelimit-unified'
+  const first = await send('claude-sonnet-5-5')
+  t.equal(first.status, 200)
+  await first.text()
+  t.equal(first.headers.get(`${name}-status`), 'allowed')
+  t.equal(first.headers.get(`${name}-representative-claim`), 'overage')
+  t.match(first.headers.get(`${name}-overage-utilization`), /^0(?:\.\d+)?$/)
+  let last = first
+  for (let at = 0; at < 60 && last.status === 200; at += 1) {
+    last = await send('claude-sonnet-5-5')
+    if (last.status === 200) await last.text()
+  }
+  t.equal(last.status, 429)
+  t.match(await last.json(), { error: { type: 'billing_error' } })
+  t.equal(last.headers.get('x-should-retry'), 'false')
+  t.ok(Number(last.headers.get('retry-after')) > 0)
+  t.equal(last.headers.get(`${name}-status`), 'rejected')
+  t.equal(last.headers.get(`${name}-representative-claim`), null)
+
+  const managed = await fetch(`${origin}/managed/settings`, { headers })
+  t.match(await managed.json(), { settings: { env: { DISABLE_TELEMETRY: '1' } } })
+  const etag = managed.headers.get('etag') ?? ''
+  const same = await fetch(`${origin}/managed/settings`, { headers: { ...headers, 'if-none-match': etag } })
+  t.equal(same.status, 304)
+  for (const path of ['/v1/metrics', '/v1/logs', '/v1/traces']) {
+    const post = { method: 'POST', body: '{}' }
+    t.equal((await fetch(`${origin}${path}`, { ...post, headers })).status, 200, path)
+    t.equal((await fetch(`${origin}${path}`, post)).status, 401, path)
+  }
+  t.match((await fetch(`${origin}/protocol`)).headers.get('content-type'), 'text/markdown')
+})
+
 void t.test('without the section there are no such paths', async (t) => {
   const { origin } = await (await import('../fixtures/stage.js')).startStage(t)
   for (const path of ['/.well-known/oauth-authorization-server', '/auth/device', '/protocol']) {
