@@ -26,7 +26,12 @@ export async function makeKeys(file: string, count: number): Promise<string[]> {
 }
 
 /** Status and `retry-after` of a chat; status 0 if the connection broke. */
-export function post(port: number, secret: string, body: Buffer): Promise<[number, string | undefined]> {
+export function post(
+  port: number,
+  secret: string,
+  body: Buffer,
+  path = '/v1/chat/completions',
+): Promise<[number, string | undefined]> {
   return new Promise((resolve) => {
     const headers = {
       authorization: `Bearer ${secret}`,
@@ -34,7 +39,6 @@ export function post(port: number, secret: string, body: Buffer): Promise<[numbe
       'content-length': body.length,
       connection: 'close',
     }
-    const path = '/v1/chat/completions'
     const sent = request({ port, host: '127.0.0.1', method: 'POST', path, headers }, (res) => {
       res.resume()
       res.once('close', () => resolve([res.statusCode ?? 0, res.headers['retry-after']]))

@@ -54,6 +54,7 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/outage/known-keys.test': ['src/store/', 'src/process/'],
   'test/policy/': ['src/policy/'],
   'test/process/life-cycle/rolling-restart.test': ['src/process/'],
+  'test/process/gateway/masked-bodies.test': ['src/policy/', 'src/gateway/phases/judge.ts'],
   'test/process/gateway/overload.test': ['src/gateway/overload.ts', 'src/process/'],
   'test/store/redis/redis-recovery.test': ['src/store/redis/', 'src/accounts/authentication/'],
   'test/store/redis/redis-ledger.test': ['src/store/'],
