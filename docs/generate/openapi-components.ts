@@ -162,6 +162,17 @@ const SCHEMAS: Members = {
     },
     ['model', 'prompt'],
   ),
+  TranscriptionRequest: object(
+    {
+      model: MODEL,
+      file: { type: 'string', format: 'binary' },
+      language: TEXT,
+      prompt: TEXT,
+      response_format: TEXT,
+      stream: { type: 'boolean' },
+    },
+    ['model', 'file'],
+  ),
   SpeechRequest: object(
     {
       model: MODEL,

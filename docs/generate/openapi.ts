@@ -42,7 +42,7 @@ const TAGS: Json[] = [
   { name: 'rerank', description: 'Rank documents by a query' },
   { name: 'moderations', description: 'Classify texts and pictures' },
   { name: 'images', description: 'Draw pictures' },
-  { name: 'audio', description: 'Make speech' },
+  { name: 'audio', description: 'Make speech, transcribe sound' },
   { name: 'models', description: 'Models that the key may use' },
   { name: 'native', description: "An upstream's own endpoints, passed through untranslated" },
   { name: 'operations', description: 'The ops port: metrics, health, configuration' },
@@ -57,8 +57,15 @@ interface Described {
 }
 
 /** Pictures and sound. */
-const MEDIA: Readonly<Record<'images' | 'speech', Described>> = {
+const MEDIA: Readonly<Record<'images' | 'transcriptions' | 'translations' | 'speech', Described>> = {
   images: { tag: 'images', summary: 'Draw pictures', body: 'ImageRequest', streams: true },
+  transcriptions: { tag: 'audio', summary: 'Transcribe sound', body: 'TranscriptionRequest', streams: true },
+  translations: {
+    tag: 'audio',
+    summary: 'Transcribe sound in English',
+    body: 'TranscriptionRequest',
+    streams: false,
+  },
   speech: {
     tag: 'audio',
     summary: 'Make speech of a text; the reply is the bytes of the sound, or events',
@@ -112,6 +119,8 @@ function describe({ path, endpoint, format, method }: EndpointRow): Described {
         streams: false,
       }
     case 'images':
+    case 'transcriptions':
+    case 'translations':
     case 'speech':
       return MEDIA[endpoint.operation]
     case 'models':
@@ -158,6 +167,9 @@ function bodyOf(format: EndpointRow['format']): string {
       return 'ModerationRequest'
     case 'images':
       return 'ImageRequest'
+    case 'transcriptions':
+    case 'translations':
+      return 'TranscriptionRequest'
     case 'speech':
       return 'SpeechRequest'
     case 'chat':
@@ -196,7 +208,11 @@ function operationOf(row: EndpointRow): Members {
       : {
           requestBody: {
             required: true,
-            content: { 'application/json': { schema: ref('schemas', body) } },
+            content: {
+              [body === 'TranscriptionRequest' ? 'multipart/form-data' : 'application/json']: {
+                schema: ref('schemas', body),
+              },
+            },
           },
         }),
     responses: {

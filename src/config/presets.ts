@@ -93,7 +93,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { ...PLAIN.messages, drop: ECHOES },
       replies: 'rewrite',
     },
-    operations: { ...NO_TASKS, speech: 'openai' },
+    operations: { ...NO_TASKS, ...OPENAI_MEDIA, images: 'none' },
   },
   mistral: {
     title: 'Mistral',

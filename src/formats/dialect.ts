@@ -14,6 +14,7 @@ import type { OutputSize } from './chat/output-size.js'
 import type { Vectors, ChatRequest } from './chat/request.js'
 import type { ReplyStorage } from './chat/stored-reply.js'
 import type { TaskResult } from './chat/task.js'
+import type { UploadPart } from './chat/upload.js'
 import type { Usage } from './chat/usage.js'
 import type { Outline } from './wire/embedding-vectors.js'
 import type { SizedText } from './wire/frames/sized-text.js'
@@ -56,6 +57,8 @@ export type TaskFormat =
   | 'mistral-moderations'
   | 'openai-images'
   | 'gemini-images'
+  | 'openai-transcriptions'
+  | 'openai-translations'
   | 'openai-speech'
   | 'mistral-speech'
   | 'gemini-speech'
@@ -176,9 +179,15 @@ export interface ClientCodec {
   peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean }
   /**
    * Checks, normalises and maps every field. Throws `GatewayError(malformed_request)` whose message and
-   * `param` name the path. `headers` are the client's, for formats with headers of their own.
+   * `param` name the path. `headers` are the client's, for formats with headers of their own, and `form` has
+   * the parts of a multipart form, whose fields are `body`.
    */
-  decodeRequest(body: JsonObject, endpoint: Endpoint, headers?: IncomingHttpHeaders): ChatRequest
+  decodeRequest(
+    body: JsonObject,
+    endpoint: Endpoint,
+    headers?: IncomingHttpHeaders,
+    form?: readonly UploadPart[],
+  ): ChatRequest
   encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText
   /** A reply with several choices (`n`). The usage in each choice counts all choices together. */
   encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): SizedText
@@ -242,6 +251,8 @@ export interface TaskForm {
   /** The path of `base_url` below which `path` is; absent: without a version at its end. */
   readonly basePath?: (base: string) => string
   readonly encode: (request: ChatRequest, losses: Losses) => JsonObject
+  /** The parts of a multipart form, which is sent instead. */
+  readonly encodeForm?: (request: ChatRequest) => readonly UploadPart[]
   /** Edits of a client's own body beside that of the model. */
   readonly edits?: (body: JsonObject, modelName: string) => readonly Edit[]
   readonly read: TaskReader
@@ -321,6 +332,8 @@ export interface UpstreamCodec {
    * reports other dropped fields to `losses`.
    */
   encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject
+  /** The parts of a multipart form, which is sent instead of such a body. */
+  encodeForm?(request: ChatRequest): readonly UploadPart[]
   /** Serialises such a body faster than `stringifyExact`, which is used if this is absent. */
   readonly write?: (body: JsonObject) => SizedText
   /**

@@ -201,6 +201,8 @@ const TASK_WIRES: { readonly [Task in TaskName]: Readonly<Record<TaskForms[Task]
   },
   moderations: { openai: 'openai-moderations', mistral: 'mistral-moderations', none: null },
   images: { openai: 'openai-images', gemini: 'gemini-images', none: null },
+  transcriptions: { openai: 'openai-transcriptions', none: null },
+  translations: { openai: 'openai-translations', none: null },
   speech: { openai: 'openai-speech', mistral: 'mistral-speech', gemini: 'gemini-speech', none: null },
 }
 

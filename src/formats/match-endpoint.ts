@@ -16,6 +16,8 @@ export type ClientFormat =
   | 'rerank'
   | 'moderations'
   | 'images'
+  | 'transcriptions'
+  | 'translations'
   | 'speech'
 
 export interface EndpointRow {
@@ -45,6 +47,8 @@ const COMPLETIONS: Endpoint = { operation: 'completions' }
 const RERANK: Endpoint = { operation: 'rerank' }
 const MODERATIONS: Endpoint = { operation: 'moderations' }
 const IMAGES: Endpoint = { operation: 'images' }
+const TRANSCRIPTIONS: Endpoint = { operation: 'transcriptions' }
+const TRANSLATIONS: Endpoint = { operation: 'translations' }
 const SPEECH: Endpoint = { operation: 'speech' }
 
 type Format = Pick<EndpointRow, 'dialect' | 'wire' | 'format'>
@@ -65,6 +69,8 @@ const RERANK_FORMAT: Format = { ...CHATS, wire: 'rerank', format: 'rerank' }
 const COHERE_FORMAT: Format = { ...CHATS, wire: 'cohere-rerank', format: 'rerank' }
 const MODERATION_FORMAT: Format = { ...CHATS, wire: 'openai-moderations', format: 'moderations' }
 const IMAGE_FORMAT: Format = { ...CHATS, wire: 'openai-images', format: 'images' }
+const TRANSCRIPT_FORMAT: Format = { ...CHATS, wire: 'openai-transcriptions', format: 'transcriptions' }
+const TRANSLATION_FORMAT: Format = { ...CHATS, wire: 'openai-translations', format: 'translations' }
 const SPEECH_FORMAT: Format = { ...CHATS, wire: 'openai-speech', format: 'speech' }
 const GEMINI_EMBEDDING: Format = { ...GEMINI, wire: 'gemini-embedding' }
 const GEMINI_EMBEDDINGS: Format = { ...GEMINI, wire: 'gemini-embeddings' }
@@ -76,6 +82,8 @@ const OPENAI_ENDPOINTS: readonly EndpointRow[] = [
   post('/v1/embeddings', EMBEDDING_FORMAT, EMBEDDINGS),
   post('/v1/moderations', MODERATION_FORMAT, MODERATIONS),
   post('/v1/images/generations', IMAGE_FORMAT, IMAGES),
+  post('/v1/audio/transcriptions', TRANSCRIPT_FORMAT, TRANSCRIPTIONS),
+  post('/v1/audio/translations', TRANSLATION_FORMAT, TRANSLATIONS),
   post('/v1/audio/speech', SPEECH_FORMAT, SPEECH),
   post('/v1/responses', RESPONSES, CHAT),
   post('/v1/responses/input_tokens', RESPONSES, COUNT),

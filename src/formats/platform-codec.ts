@@ -393,6 +393,9 @@ function azure(
       return typeof body.model === 'string' ? { ...body, model: deploymentOf(body.model) } : body
     },
     edits: (body, modelName, context) => base.edits(body, deploymentOf(modelName), context),
+    ...(base.encodeForm !== undefined && {
+      encodeForm: (request) => base.encodeForm?.({ ...request, model: deploymentOf(request.model) }) ?? [],
+    }),
   }
   // Claude on Foundry has one address; Responses has no deployment in the path.
   const isResponses = wire === 'openai-responses' || wire === 'responses-compact'

@@ -23,12 +23,15 @@ import { bedrock, cohere, cohereV1, deepinfra, jina, sglang, tei, vllm, voyage }
 import { decodeSpeech, readsEvents } from './speech/decode-request.js'
 import { encodeSpeech, newSpeechWriter } from './speech/encode-reply.js'
 import * as speech from './speech/forms.js'
+import { decodeTranscription, readsTranscriptEvents } from './transcriptions/decode-request.js'
+import { encodeTranscript, newTranscriptWriter } from './transcriptions/encode-reply.js'
+import * as transcripts from './transcriptions/forms.js'
 import { withoutVersion } from './wire/base-path.js'
 import { modelOf, streamOf } from './wire/request-fields.js'
 
 /** `base`: the codec of the vendor, with its credential and its errors. */
 function upstreamOf(form: TaskForm, base: UpstreamCodec = upstreamCodec): UpstreamCodec {
-  const { path, basePath = withoutVersion, encode, edits, read, newReader } = form
+  const { path, basePath = withoutVersion, encode, encodeForm, edits, read, newReader } = form
   return {
     ...base,
     streamsWhole: () => false,
@@ -47,6 +50,7 @@ function upstreamOf(form: TaskForm, base: UpstreamCodec = upstreamCodec): Upstre
     newWatcher: null,
     replyFacts: null,
     readTask: read,
+    ...(encodeForm !== undefined && { encodeForm }),
     ...(newReader !== undefined && { newMediaReader: newReader }),
   }
 }
@@ -83,6 +87,16 @@ const pictureClient: ClientCodec = {
   newMediaWriter: newPictureWriter,
 }
 
+function transcriptClient(kind: 'transcriptions' | 'translations'): ClientCodec {
+  return {
+    ...clientCodec,
+    peek: (body) => ({ model: modelOf(body), stream: readsTranscriptEvents(body) }),
+    decodeRequest: (body, _endpoint, _headers, form = []) => decodeTranscription(kind, body, form),
+    encodeTask: encodeTranscript,
+    newMediaWriter: newTranscriptWriter,
+  }
+}
+
 const speechClient: ClientCodec = {
   ...clientCodec,
   peek: (body) => ({ model: modelOf(body), stream: readsEvents(body) }),
@@ -109,6 +123,14 @@ export const TASK_CODECS: Readonly<Record<TaskFormat, FormatCodecs>> = {
   'mistral-moderations': { clientCodec: moderationClient, upstreamCodec: upstreamOf(mistral) },
   'openai-images': { clientCodec: pictureClient, upstreamCodec: upstreamOf(images.openai) },
   'gemini-images': { clientCodec: pictureClient, upstreamCodec: upstreamOf(geminiImages, geminiCodec) },
+  'openai-transcriptions': {
+    clientCodec: transcriptClient('transcriptions'),
+    upstreamCodec: upstreamOf(transcripts.transcriptions),
+  },
+  'openai-translations': {
+    clientCodec: transcriptClient('translations'),
+    upstreamCodec: upstreamOf(transcripts.translations),
+  },
   'openai-speech': { clientCodec: speechClient, upstreamCodec: upstreamOf(speech.openai) },
   'mistral-speech': { clientCodec: speechClient, upstreamCodec: upstreamOf(speech.mistral) },
   'gemini-speech': { clientCodec: speechClient, upstreamCodec: upstreamOf(geminiSpeech, geminiCodec) },

@@ -183,7 +183,12 @@ export function promptSizeOf(request: ChatRequest): PromptSize {
   }
   // In every vocabulary, a token is about four bytes of text.
   size.textBytes += 4 * (request.tokenIds ?? 0)
-  if (request.task?.kind === 'rerank') addRanking(size, request.task)
+  const { task } = request
+  if (task?.kind === 'rerank') addRanking(size, task)
+  if (task?.kind === 'transcriptions' || task?.kind === 'translations') {
+    if (task.length.most === null) size.unmeasured += 1
+    else size.seconds += task.length.most
+  }
   const format = request.responseFormat
   if (format?.type === 'json-schema') size.schemaBytes += jsonBytes(format.schema)
   return size

@@ -11,6 +11,9 @@ import { chargedUnits } from './unit-prices.js'
 const DOCUMENTS_PER_SEARCH = 100
 const TOKENS_PER_DOCUMENT = 500
 
+/** Sound of unknown length: four hours, the longest that a vendor takes. */
+const UNKNOWN_SECONDS = 14_400
+
 /** What a task may use at most beside tokens. */
 type TaskUse = Pick<Usage, 'pictures'> & { readonly units: UnitCounts }
 
@@ -36,6 +39,9 @@ export function unitsOf(task: Task): TaskUse {
         units: { image: task.count },
         pictures: madeAs(task, { size: undefined, quality: undefined }),
       }
+    case 'transcriptions':
+    case 'translations':
+      return { units: { audio_second: task.length.most ?? UNKNOWN_SECONDS } }
     case 'speech':
       return { units: { character: codePoints(task.input) } }
     default:
@@ -111,8 +117,15 @@ function completedRanking({ reported, task, price, inputTokens }: ReportedTask):
 }
 
 /** Pictures and sound: their tokens do not follow from the request, and the characters of a text do. */
-function completedMedia({ reported, task, price }: ReportedTask): CompletedUsage | null {
-  const { character } = unitsOf(task).units
+function completedMedia({ reported, task, price, ...of }: ReportedTask): CompletedUsage | null {
+  const { character, audio_second: seconds } = unitsOf(task).units
+  const isTranscript = task.kind === 'transcriptions' || task.kind === 'translations'
+  const isCounted = reported.input !== undefined || reported.units?.audio_second !== undefined
+  if (isTranscript && task.length.isExact && seconds !== undefined && !isCounted) {
+    const units = { ...reported.units, audio_second: seconds }
+    const measured = completedMedia({ reported: { ...reported, units }, task, price, ...of })
+    return measured === null ? null : { ...measured, isEstimated: true }
+  }
   const units = { ...reported.units, ...(character !== undefined && { character }) }
   const usage: Usage = { ...reported, units }
   const { input, output } = reported

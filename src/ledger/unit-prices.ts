@@ -44,6 +44,8 @@ export const COUNTED: Readonly<Record<Task['kind'], Counted>> = {
   rerank: { units: ['search'], isOutputFree: true },
   moderations: { units: [], isOutputFree: true },
   images: { units: ['image'], output: 'outputImage' },
+  transcriptions: { units: ['audio_second'], input: 'inputAudio' },
+  translations: { units: ['audio_second'], input: 'inputAudio' },
   speech: { units: ['character'], output: 'outputAudio' },
 }
 

@@ -271,6 +271,13 @@ const IMAGES: Members = {
   ),
   prompt: 'text',
 }
+const TRANSCRIPTIONS: Members = {
+  ...all(
+    'harmless',
+    `model stream response_format language languages temperature timestamp_granularities include chunking_strategy`,
+  ),
+  ...all('text', 'prompt keywords known_speaker_names'),
+}
 const SPEECH: Members = {
   ...all('harmless', 'model stream stream_format response_format speed sample_rate voice'),
   ...all('text', 'input instructions'),
@@ -294,6 +301,9 @@ export function membersOf(wire: WireFormat): Members {
     case 'openai-images':
     case 'gemini-images':
       return IMAGES
+    case 'openai-transcriptions':
+    case 'openai-translations':
+      return TRANSCRIPTIONS
     case 'openai-speech':
     case 'mistral-speech':
     case 'gemini-speech':

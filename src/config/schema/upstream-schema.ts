@@ -100,6 +100,14 @@ const operations = z
       .enum([...TASK_FORMS.images, 'none'])
       .exactOptional()
       .describe('Pictures from text.'),
+    transcriptions: z
+      .enum([...TASK_FORMS.transcriptions, 'none'])
+      .exactOptional()
+      .describe('Text from sound.'),
+    translations: z
+      .enum([...TASK_FORMS.translations, 'none'])
+      .exactOptional()
+      .describe('English text from sound.'),
     speech: z
       .enum([...TASK_FORMS.speech, 'none'])
       .exactOptional()

@@ -4,7 +4,7 @@
  */
 
 /** Operations whose upstream form is a setting of the upstream, not its dialect. */
-export type TaskName = 'rerank' | 'moderations' | 'images' | 'speech'
+export type TaskName = 'rerank' | 'moderations' | 'images' | 'transcriptions' | 'translations' | 'speech'
 
 /** What the path and method of a request stand for. */
 export type Operation =
@@ -25,7 +25,11 @@ interface OperationRow {
   readonly title: string
   /** Replies that cost so much that no second copy of a request runs beside it: no hedges. */
   readonly isCostly?: true
+  /** The body is a multipart form. */
+  readonly isUpload?: true
 }
+
+const UPLOAD = { isRecorded: true, cacheMethod: null, isCostly: true, isUpload: true } as const
 
 /** All operations. */
 export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
@@ -41,6 +45,8 @@ export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
     title: 'images',
     isCostly: true,
   },
+  transcriptions: { ...UPLOAD, spanName: 'transcription', title: 'transcriptions' },
+  translations: { ...UPLOAD, spanName: 'transcription', title: 'translations' },
   speech: { isRecorded: true, cacheMethod: null, spanName: 'speech', title: 'speech', isCostly: true },
   count: { isRecorded: true, cacheMethod: null, spanName: null, title: 'token counting' },
   models: { isRecorded: false, cacheMethod: null, spanName: null, title: 'models' },
@@ -56,6 +62,8 @@ export const TASK_FORMS = {
   rerank: ['cohere', 'cohere-v1', 'jina', 'voyage', 'vllm', 'tei', 'sglang', 'deepinfra', 'bedrock'],
   moderations: ['openai', 'mistral'],
   images: ['openai', 'gemini'],
+  transcriptions: ['openai'],
+  translations: ['openai'],
   speech: ['openai', 'mistral', 'gemini'],
 } as const satisfies Readonly<Record<TaskName, readonly string[]>>
 
@@ -65,10 +73,22 @@ export type TaskForms = {
 }
 
 /** An upstream that serves no task. */
-export const NO_TASKS: TaskForms = { rerank: 'none', moderations: 'none', images: 'none', speech: 'none' }
+export const NO_TASKS: TaskForms = {
+  rerank: 'none',
+  moderations: 'none',
+  images: 'none',
+  transcriptions: 'none',
+  translations: 'none',
+  speech: 'none',
+}
 
 /** Pictures and sound in OpenAI's formats. */
-export const OPENAI_MEDIA = { images: 'openai', speech: 'openai' } as const satisfies Partial<TaskForms>
+export const OPENAI_MEDIA = {
+  images: 'openai',
+  transcriptions: 'openai',
+  translations: 'openai',
+  speech: 'openai',
+} as const satisfies Partial<TaskForms>
 const GEMINI_MEDIA = { images: 'gemini', speech: 'gemini' } as const satisfies Partial<TaskForms>
 
 /** The settings of an upstream that decide about its forms. */

@@ -3,6 +3,7 @@
  * are also its messages, for limits, guardrails and estimates.
  */
 import type { JsonValue } from '../../base/json.js'
+import type { UploadPart } from './upload.js'
 import type { Usage } from './usage.js'
 
 /** One document to rank. */
@@ -79,7 +80,25 @@ export interface Picture {
   readonly revisedPrompt: string | null
 }
 
-export type Task = RankTask | ModerateTask | SpeechTask | DrawTask
+/** Writes down the words of a sound, in its language or in English. */
+export interface TranscribeTask {
+  readonly kind: 'transcriptions' | 'translations'
+  /** The client's form. */
+  readonly parts: readonly UploadPart[]
+  /** The texts that guardrails judge, by the index of their part. */
+  readonly texts: readonly { readonly at: number; readonly text: string }[]
+  readonly format: string
+  readonly length: { readonly most: number | null; readonly isExact: boolean }
+}
+
+/** A part of a transcript, in seconds. */
+export interface Segment {
+  readonly start: number
+  readonly end: number
+  readonly text: string
+}
+
+export type Task = RankTask | ModerateTask | SpeechTask | DrawTask | TranscribeTask
 
 /** A document's place in the result, best first. */
 export interface Rank {
@@ -114,6 +133,7 @@ export type TaskResult = ResultFacts &
         /** `png`; null if it is not known. */
         readonly format: string | null
       }
+    | { readonly kind: 'transcriptions'; readonly text: string; readonly segments: readonly Segment[] }
     /** Whole sound; streams do not pass here. */
     | { readonly kind: 'speech'; readonly sound: Buffer; readonly format: SoundFormat }
   )
@@ -129,6 +149,9 @@ export function textsOfTask(task: Task): string[] {
       )
     case 'images':
       return [task.prompt]
+    case 'transcriptions':
+    case 'translations':
+      return task.texts.map(({ text }) => text)
     case 'speech':
       return task.instructions === undefined ? [task.input] : [task.input, task.instructions]
     default:
@@ -155,6 +178,9 @@ export function withTaskTexts(task: Task, texts: readonly string[]): Task {
       )
       return { ...task, inputs }
     }
+    case 'transcriptions':
+    case 'translations':
+      return { ...task, texts: task.texts.map(({ at, text }) => ({ at, text: take(text) })) }
     case 'images':
       return { ...task, prompt: take(task.prompt) }
     case 'speech': {
@@ -180,4 +206,10 @@ export function madeAs(
 ): string {
   const known = (value: string): string => (value === 'auto' ? '' : value)
   return `${known(made.quality ?? quality)}/${known(made.size ?? size)}`
+}
+
+/** The task of a request with sound. Throws for another task. */
+export function transcribeTaskOf({ task }: { readonly task?: Task }): TranscribeTask {
+  if (task?.kind === 'transcriptions' || task?.kind === 'translations') return task
+  throw new Error('the request has no sound')
 }

@@ -258,7 +258,10 @@ export class Preparation {
       isChat: wire === dialect,
       clientQuery: wire === call.wire ? call.query : '',
     })
-    const headers = [...(target.headers[credential] ?? []), 'accept', rendered.accept]
+    const fixed = target.headers[credential] ?? []
+    // The first one is the content type of JSON.
+    const own = rendered.headers['content-type'] === undefined ? fixed : fixed.slice(2)
+    const headers = [...own, 'accept', rendered.accept]
     const { idempotencyKey } = this.request
     if (idempotencyKey !== null) headers.push('idempotency-key', idempotencyKey)
     for (const name in rendered.headers) headers.push(name, rendered.headers[name] ?? '')

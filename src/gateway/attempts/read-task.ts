@@ -60,7 +60,7 @@ export function* taskSteps(
   const scan = scanning === null ? null : yield* scanning
   const bytes = yield* joinedSteps(chunks)
   yield
-  const isPassed = target.wire === call.wire && !call.request.stream
+  const isPassed = target.wire === call.wire && !call.request.stream && !isRendered(call)
   const body = scan === null ? parsed(bytes) : yield* parsedLarge(bytes, scan, isPassed && isPictures(call))
   if (body === null) return failed(MALFORMED)
   yield
@@ -95,14 +95,20 @@ function* parsedLarge(bytes: Buffer, scan: ReplyScan, isOutline: boolean): Steps
   return scan.excess === null ? yield* parsedSteps(bytes, scan) : null
 }
 
+/** A transcript as text or subtitles, which the gateway makes of JSON. */
+function isRendered({ request: { task } }: Call): boolean {
+  const isTranscript = task?.kind === 'transcriptions' || task?.kind === 'translations'
+  return isTranscript && !task.format.endsWith('json')
+}
+
 function isPictures({ request }: Call): boolean {
   return request.task?.kind === 'images'
 }
 
 /** Whether the upstream's list has the results that the client gets, in their order. */
 function isInOrder(body: JsonValue, result: TaskResult): boolean {
-  if (result.kind === 'moderations' || result.kind === 'images') return true
-  if (result.kind !== 'rerank') return false
+  if (result.kind === 'speech') return false
+  if (result.kind !== 'rerank') return true
   const list = isObject(body) ? body['results'] : null
   return (
     Array.isArray(list) &&

@@ -16,6 +16,7 @@ import {
 } from '../../formats/dialect.js'
 import { sizedText } from '../../formats/wire/frames/sized-text.js'
 import { parseExact, stringifyExact } from '../../formats/wire/json/exact-numbers.js'
+import { formBody } from '../../formats/wire/media/form-data.js'
 import { splice, type Edit } from '../../formats/wire/json/splice.js'
 import { jsonSteps, largeEdit, writeJson } from '../../formats/wire/json/write-json.js'
 import { atOnce, type Steps } from '../../base/steps.js'
@@ -82,6 +83,8 @@ export interface Outgoing {
  * `GatewayError(untranslatable)` for fields that must not be left out.
  */
 export function render(call: RenderedCall, destination: Destination, losses: Losses): Rendered {
+  const form = formOf(call, destination)
+  if (form !== null) return form
   if (passesBytes(call, destination)) return edited(call, destination, losses)
   const sourceBytes = call.raw.length + (call.fetchedBytes ?? 0)
   if (sourceBytes > LARGE_BYTES) return atOnce(renderSteps(call, destination, losses))
@@ -92,11 +95,24 @@ export function render(call: RenderedCall, destination: Destination, losses: Los
 
 /** The same for a large request, in steps. */
 export function* renderSteps(call: RenderedCall, destination: Destination, losses: Losses): Steps<Rendered> {
+  const form = formOf(call, destination)
+  if (form !== null) return form
   if (passesBytes(call, destination)) return edited(call, destination, losses)
   const { encodedBody, ...head } = encoded(call, destination, losses)
   yield
   const body = yield* jsonSteps(encodedBody)
   return { ...head, encodedBody, body, bytes: body.length }
+}
+
+/** The request as a multipart form; null if the upstream takes JSON. */
+function formOf({ request }: RenderedCall, destination: Destination): Rendered | null {
+  const { upstreamCodec, model } = destination
+  const parts = upstreamCodec.encodeForm?.(requestFor(request, destination))
+  if (parts === undefined) return null
+  const { type, body } = formBody(parts)
+  const { path, accept } = upstreamCodec.target(model, request.stream)
+  const headers = { 'content-type': type }
+  return { path, accept, streams: request.stream, body, bytes: body.length, encodedBody: null, headers }
 }
 
 /** The part of a call that is rendered. */

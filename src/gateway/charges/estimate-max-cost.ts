@@ -180,7 +180,8 @@ export function useOf(
 ): RequestUse {
   const bulk = promptSizeOf(request)
   // A task reads each document, or each input, in a context of its own.
-  const window = request.task === undefined ? contextWindow : Number.POSITIVE_INFINITY
+  const isOne = request.task === undefined || isMedia(request)
+  const window = isOne ? contextWindow : Number.POSITIVE_INFINITY
   const visible = Math.min(maxInputTokens(bulk, family), window)
   const seen = Math.min(visible + added, window)
   const choices = Math.max(1, request.billedChoices ?? picturesOf(request) ?? request.candidates ?? 1)

@@ -99,6 +99,9 @@ function kindsOfTask(task: Task): RequestKinds {
       return TEXT_KINDS
     case 'images':
       return { certain: ['outputImage'], possible: TEXT_ONLY }
+    case 'transcriptions':
+    case 'translations':
+      return { certain: ['inputAudio'], possible: TEXT_ONLY }
     case 'speech':
       return { certain: ['outputAudio'], possible: TEXT_ONLY }
     default:

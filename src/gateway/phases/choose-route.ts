@@ -86,12 +86,13 @@ export function choose(call: Call, identity: Identity, generation: Generation, c
   }
   if (!isNonEmpty(candidates)) throw notServed(call, [...without])
   const { retry } = config
-  const hedge = OPERATIONS[call.endpoint.operation].isCostly === true ? null : config.hedge
+  const { isCostly, isUpload } = OPERATIONS[call.endpoint.operation]
+  const hedge = isCostly === true ? null : config.hedge
   const hedges = hedge === null ? null : states.hedgesOf(config)
   return {
     candidates,
     handling: { retry, hedge, hedges, stickyKey: routed.stickyKey },
-    shadow: routed.route.shadow,
+    shadow: isUpload === true ? null : routed.route.shadow,
     config,
     guardrails: config.guardrails,
     tookMs: performance.now() - beganMs,

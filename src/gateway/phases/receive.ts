@@ -9,7 +9,9 @@ import type { JsonObject } from '../../base/json.js'
 import type { ExpandedRequest } from '../../formats/chat/stored-reply.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
+import { OPERATIONS } from '../../formats/chat/operations.js'
 import { textUnits } from '../../formats/chat/text-size.js'
+import { fieldsOfForm } from '../../formats/transcriptions/decode-request.js'
 import { clientCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { codingOf, decoderFor, type Coding } from '../../http/content-encoding.js'
@@ -32,6 +34,7 @@ import type { Target } from '../generation.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { joinChunks, joinedSteps, LARGE_BYTES } from '../streams/join-chunks.js'
+import { isForm, MAX_UPLOAD_BYTES, readForm } from './read-form.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
 /**
@@ -108,7 +111,7 @@ export function receive(x: Exchange, resolved: ResolvedEndpoint, intake: Intake)
     }
     try {
       const transform = transformOf(x, resolved, intake)
-      const stop = pass(x, transform, intake)
+      const stop = pass(x, transform, intake, resolved)
       transform.on('data', (call: Call | Promise<Call>) => {
         stop()
         if (call instanceof Promise) call.then(received, failed)
@@ -132,13 +135,14 @@ function transformOf(
 ): RequestTransform<Call | Promise<Call>> {
   const { held } = intake
   const { req } = x
-  const { maxBodyBytes } = x.generation.snapshot.config.server
+  const { isUpload } = OPERATIONS[resolved.endpoint.operation]
+  const maxBodyBytes = maxBytesOf(x, resolved)
   const text = new TextLimit(MAX_TEXT_BYTES)
   return new RequestTransform({
     take(chunk) {
       const bytes = chunk.length
       if (intake.bytes + bytes > maxBodyBytes) throw tooLarge(maxBodyBytes)
-      text.add(chunk)
+      if (isUpload !== true) text.add(chunk)
       held.take(bytes)
       intake.bytes += bytes
     },
@@ -147,6 +151,7 @@ function transformOf(
       if (refusal !== null) throw gatewayError(refusal)
       const { isAscii } = text
       held.beginParsing(intake.bytes, isAscii)
+      if (isUpload === true) return callOfForm(joinChunks(chunks), resolved, req.headers)
       const query = (req.url ?? '').slice(x.path.length + 1)
       return callOf(chunks, intake.bytes, { resolved, headers: req.headers, query, isAscii })
     },
@@ -158,11 +163,14 @@ function transformOf(
  * headers refuse it. Without `pipe`, which adds eight listeners: the transform never makes the client wait.
  */
 function pass(
-  { req, cancellation, generation }: Exchange,
+  x: Exchange,
   transform: RequestTransform<unknown>,
   { held }: Intake,
+  resolved: ResolvedEndpoint,
 ): () => void {
-  const maxBytes = generation.snapshot.config.server.maxBodyBytes
+  const { req, cancellation } = x
+  const maxBytes = maxBytesOf(x, resolved)
+  checkType(req, OPERATIONS[resolved.endpoint.operation].isUpload === true)
   const coding = checkHeaders(req, maxBytes, held)
   const onError = (error: Error): void => void transform.destroy(error)
   const decoder = coding === null ? null : decoding(req, coding, { maxBytes, held, onError })
@@ -213,14 +221,24 @@ function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
   return decoder
 }
 
+/** The largest body of the endpoint. */
+function maxBytesOf({ generation }: Exchange, { endpoint }: ResolvedEndpoint): number {
+  const { maxBodyBytes } = generation.snapshot.config.server
+  return OPERATIONS[endpoint.operation].isUpload === true ? MAX_UPLOAD_BYTES : maxBodyBytes
+}
+
+/** Throws `unsupported_media_type` for another content type than that of the endpoint. */
+function checkType(req: HttpRequest, isUpload: boolean): void {
+  const type = headerOf(req, 'content-type')
+  if (type !== undefined && (isUpload ? isForm(type) : isJson(type))) return
+  const wanted = isUpload ? 'multipart/form-data with a boundary' : 'application/json'
+  throw new GatewayError('unsupported_media_type', `The content-type header must be ${wanted}.`, {
+    param: 'content-type',
+  })
+}
+
 /** Checks the headers before any of the body is read; returns the content coding, null if there is none. */
 function checkHeaders(req: HttpRequest, maxBytes: number, held: HeldMemory): Coding | null {
-  const type = headerOf(req, 'content-type')
-  if (type === undefined || !isJson(type)) {
-    throw new GatewayError('unsupported_media_type', 'The content-type header must be application/json.', {
-      param: 'content-type',
-    })
-  }
   const coding = codingOf(req)
   const length = headerOf(req, 'content-length')
   if (length === undefined) return coding
@@ -241,6 +259,19 @@ function isJson(type: string): boolean {
 
 function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
+}
+
+/** The call of a multipart form. */
+async function callOfForm(
+  raw: Buffer,
+  resolved: ResolvedEndpoint,
+  headers: IncomingHttpHeaders,
+): Promise<Call> {
+  const { dialect, wire, clientCodec, format, endpoint } = resolved
+  const form = await readForm(raw, headers['content-type'] ?? '')
+  const body = fieldsOfForm(form)
+  const request = clientCodec.decodeRequest(body, endpoint, headers, form)
+  return { dialect, wire, clientCodec, format, endpoint, raw, members: [], body, request, query: '' }
 }
 
 /** The call of a body of a format. Rejects with `malformed_request` as `receive`. */

@@ -49,6 +49,8 @@ export type ClientFormatLabel =
   | 'rerank'
   | 'moderations'
   | 'images'
+  | 'transcriptions'
+  | 'translations'
   | 'speech'
   | 'native'
   | 'none'

@@ -136,6 +136,8 @@ export const FORMAT_NAMES: Readonly<Record<string, string>> = {
   rerank: 'Rerank',
   moderations: 'Moderations',
   images: 'Images',
+  transcriptions: 'Transcriptions',
+  translations: 'Translations',
   speech: 'Speech',
   native: 'Native access',
 }

@@ -1,0 +1,92 @@
+/**
+ * Requests for OpenAI's transcriptions and translations of sound, from clients: multipart forms whose fields
+ * may have any order.
+ *
+ * Source: OpenAI API reference, "Create transcription", and the types of its SDK, read 2026-11-29.
+ */
+import type { JsonObject, JsonValue } from '../../base/json.js'
+import type { ChatRequest } from '../chat/request.js'
+import { textsOfTask, type TranscribeTask } from '../chat/task.js'
+import type { UploadPart } from '../chat/upload.js'
+import { given, oneOf, refuse, string } from '../wire/json/check-fields.js'
+import { soundLength } from '../wire/media/sound-length.js'
+import { modelOf, refuseForbidden } from '../wire/request-fields.js'
+
+const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const
+/** Fields whose texts guardrails judge. */
+const TEXTS: ReadonlySet<string> = new Set(['prompt', 'keywords', 'known_speaker_names'])
+
+/** Whether the client requests events. */
+export function readsTranscriptEvents(body: JsonObject): boolean {
+  const { stream } = body
+  return given(stream) && oneOf(stream, 'stream', ['true', 'false', 'True', 'False']).toLowerCase() === 'true'
+}
+
+/** Decodes a request. Throws `malformed_request` naming the field that breaks a rule. */
+export function decodeTranscription(
+  kind: TranscribeTask['kind'],
+  body: JsonObject,
+  parts: readonly UploadPart[],
+): ChatRequest {
+  for (const key of Object.keys(body)) refuseForbidden(key)
+  const task = taskOf(kind, body, parts)
+  return {
+    model: modelOf(body),
+    messages: [{ role: 'user', index: 0, parts: textsOfTask(task).map((text) => ({ type: 'text', text })) }],
+    stream: kind === 'transcriptions' && readsTranscriptEvents(body),
+    includeUsage: false,
+    tools: [],
+    rest: {},
+    task,
+  }
+}
+
+function taskOf(
+  kind: TranscribeTask['kind'],
+  body: JsonObject,
+  parts: readonly UploadPart[],
+): TranscribeTask {
+  const files = parts.flatMap((part) => ('file' in part ? [part] : []))
+  const [first] = files
+  const isByUrl = given(body['url'])
+  if (first === undefined && !isByUrl) refuse('file', 'must be a file')
+  if (files.length > 1) refuse(files[1]?.name ?? 'file', 'is a second file: send one')
+  const { response_format: format } = body
+  return {
+    kind,
+    parts,
+    texts: parts.flatMap((part, at) =>
+      'value' in part && TEXTS.has(fieldName(part.name)) ? [{ at, text: part.value }] : [],
+    ),
+    format: given(format) ? oneOf(format, 'response_format', FORMATS) : 'json',
+    length: first === undefined ? { most: null, isExact: false } : soundLength(first.file),
+  }
+}
+
+function fieldName(name: string): string {
+  return name.replace(/\[\]$/, '')
+}
+
+/** The fields of a form as members; lists are those with brackets and those that OpenAI's format names. */
+const LISTS: ReadonlySet<string> = new Set([
+  'timestamp_granularities',
+  'include',
+  'languages',
+  'keywords',
+  'known_speaker_names',
+  'known_speaker_references',
+])
+
+/** The fields of a form. Throws `malformed_request` for a field that occurs twice and is no list. */
+export function fieldsOfForm(parts: readonly UploadPart[]): JsonObject {
+  const body: Record<string, JsonValue> = {}
+  for (const part of parts) {
+    const name = fieldName(part.name)
+    if ('file' in part) continue
+    const known = body[name]
+    if (LISTS.has(name)) body[name] = Array.isArray(known) ? [...known, part.value] : [part.value]
+    else if (known !== undefined) refuse(name, 'must not occur twice')
+    else body[name] = string(part.value, name)
+  }
+  return body
+}
