@@ -2,7 +2,7 @@
 import type { UploadedFile } from '../../chat/upload.js'
 
 /** Seconds of a file. */
-export interface SoundLength {
+interface SoundLength {
   /** An upper bound; null if compressed data may have any length. */
   readonly most: number | null
   /** The bound is the length itself. */
