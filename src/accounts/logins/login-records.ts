@@ -10,6 +10,11 @@ export interface LoginRecord {
   readonly program: string
   /** The digest of the refresh token that is valid now. */
   readonly refresh: string
+  /**
+   * When it ends in any case, in ms since 1970: roles by groups hold for so long without the identity
+   * provider. Null: a role that is given by hand.
+   */
+  readonly endsAtMs: number | null
 }
 
 /** Ends all sign-ins of programs of a user; returns their number. */
@@ -35,8 +40,11 @@ export async function endAccess(
 /** The record of a sign-in. */
 export function readLogin(text: string): LoginRecord {
   const value: unknown = JSON.parse(text)
-  const { account, program, refresh } = isObject(value) ? value : {}
-  return { account: textOf(account), program: textOf(program), refresh: textOf(refresh) }
+  const { account, program, refresh, endsAtMs } = isObject(value) ? value : {}
+  return {
+    ...{ account: textOf(account), program: textOf(program), refresh: textOf(refresh) },
+    endsAtMs: typeof endsAtMs === 'number' ? endsAtMs : null,
+  }
 }
 
 /** The record of an access token: its sign-in, and when it expires. */

@@ -21,6 +21,8 @@ export type LoginStore = Pick<Store, 'signInTokens' | 'users' | 'accountById' | 
 /** What a program gets. */
 export interface LoginTokens {
   readonly accessToken: string
+  /** Of the access token. */
+  readonly expiresInSeconds: number
   readonly refreshToken: string
   readonly email: string
 }
@@ -37,26 +39,31 @@ interface NewLogin {
  */
 const RUNNING_MS = 3_600_000
 
+/** Settings of sign-ins, and how long a role by a group holds after one. */
+export type LoginTimes = Pick<LoginConfig, 'refreshSeconds' | 'tokenSeconds'> & { readonly groupMs: number }
+
 /** Opens a sign-in; null if the user may not use the account. */
 export async function openLogin(
   store: LoginStore,
   { userId, accountId, program }: NewLogin,
-  settings: LoginConfig,
+  times: LoginTimes,
   nowMs: number,
 ): Promise<LoginTokens | null> {
   const user = await store.users.byId(userId)
-  if (user === null || (await accountOf(store, user, accountId)) === null) return null
+  const found = user === null ? null : await accountOf(store, user, accountId)
+  if (user === null || found === null) return null
   const refreshToken = newRefreshToken()
   const id = loginIdOf(refreshToken)
   if (id === null) return null
-  const record: LoginRecord = { account: accountId, program, refresh: digestOf(refreshToken) }
+  const endsAtMs = found.isByGroup ? nowMs + times.groupMs : null
+  const record: LoginRecord = { account: accountId, program, refresh: digestOf(refreshToken), endsAtMs }
   await store.signInTokens.add({
     ...{ id, kind: 'login', accountId: userId },
-    expiresAtMs: nowMs + settings.refreshSeconds * 1_000,
+    expiresAtMs: atMost(nowMs + times.refreshSeconds * 1_000, endsAtMs),
     text: JSON.stringify(record),
   })
-  const accessToken = await addAccessToken(store, { login: id, userId }, settings, nowMs)
-  return { accessToken, refreshToken, email: user.email }
+  const access = await addAccessToken(store, { login: id, userId, endsAtMs }, times, nowMs)
+  return { ...access, refreshToken, email: user.email }
 }
 
 /**
@@ -66,14 +73,15 @@ export async function openLogin(
 export async function renewLogin(
   store: LoginStore,
   refreshToken: string,
-  settings: LoginConfig,
+  times: LoginTimes,
   nowMs: number,
 ): Promise<LoginTokens | null> {
   const id = loginIdOf(refreshToken)
   const found = id === null ? null : await store.signInTokens.find('login', id, nowMs)
   if (id === null || found === null) return null
   const user = await store.users.byId(found.accountId)
-  const account = user === null ? null : await accountOf(store, user, readLogin(found.text).account)
+  const { account: accountId, endsAtMs } = readLogin(found.text)
+  const account = user === null ? null : await accountOf(store, user, accountId)
   const next = newRefreshToken(refreshHandle(refreshToken) ?? undefined)
   const used = digestOf(refreshToken)
   const replace = ({ text }: { readonly text: string }) => {
@@ -81,16 +89,18 @@ export async function renewLogin(
     if (record.refresh !== used) return null
     return {
       text: JSON.stringify({ ...record, refresh: digestOf(next) } satisfies LoginRecord),
-      expiresAtMs: nowMs + settings.refreshSeconds * 1_000,
+      expiresAtMs: atMost(nowMs + times.refreshSeconds * 1_000, endsAtMs),
     }
   }
-  const isLive = account !== null && !account.isDisabled
+  // A role by a group that came after the sign-in needs another one.
+  const isProven = account?.isByGroup !== true || (endsAtMs !== null && endsAtMs > nowMs)
+  const isLive = account !== null && !account.isDisabled && isProven
   if (user === null || !isLive || (await store.signInTokens.change('login', id, replace, nowMs)) === null) {
     await endLogin(store, refreshToken, nowMs)
     return null
   }
-  const accessToken = await addAccessToken(store, { login: id, userId: user.id }, settings, nowMs)
-  return { accessToken, refreshToken: next, email: user.email }
+  const access = await addAccessToken(store, { login: id, userId: user.id, endsAtMs }, times, nowMs)
+  return { ...access, refreshToken: next, email: user.email }
 }
 
 /** Ends the sign-in of an access or refresh token, if it exists. */
@@ -158,6 +168,8 @@ async function accountOf(
   readonly account: Account
   readonly ancestors: readonly Account[]
   readonly isDisabled: boolean
+  /** Whether only a group of the identity provider gives the role. */
+  readonly isByGroup: boolean
 } | null> {
   if (user.disabled) return null
   const members = await store.users.memberships(user.id)
@@ -166,29 +178,42 @@ async function accountOf(
   const account = await store.accountById(accountId)
   if (account === null) return null
   const ancestors = await store.ancestorsOf(account)
-  return { account, ancestors, isDisabled: [account, ...ancestors].some(({ disabled }) => disabled) }
+  return {
+    ...{ account, ancestors, isDisabled: [account, ...ancestors].some(({ disabled }) => disabled) },
+    isByGroup: member.groupRole !== undefined && !isForPrograms({ role: member.role }),
+  }
 }
 
 /** Viewers make no requests. */
-function isForPrograms(member: Member): boolean {
+function isForPrograms(member: Pick<Member, 'role' | 'groupRole'>): boolean {
   const role = roleOf(member)
   return role === 'owner' || role === 'member'
 }
 
+/** A sign-in that gets an access token. */
+interface OpenLogin extends Pick<LoginRecord, 'endsAtMs'> {
+  readonly login: string
+  readonly userId: string
+}
+
 async function addAccessToken(
   { signInTokens }: Pick<Store, 'signInTokens'>,
-  { login, userId }: { readonly login: string; readonly userId: string },
-  { tokenSeconds }: LoginConfig,
+  { login, userId, endsAtMs }: OpenLogin,
+  { tokenSeconds }: LoginTimes,
   nowMs: number,
-): Promise<string> {
+): Promise<Pick<LoginTokens, 'accessToken' | 'expiresInSeconds'>> {
   const token = newAccessToken()
-  const untilMs = nowMs + tokenSeconds * 1_000
+  const untilMs = atMost(nowMs + tokenSeconds * 1_000, endsAtMs)
   await signInTokens.add({
     ...{ id: digestOf(token), kind: 'access', accountId: userId },
     expiresAtMs: untilMs + RUNNING_MS,
     text: JSON.stringify({ login, untilMs }),
   })
-  return token
+  return { accessToken: token, expiresInSeconds: Math.ceil((untilMs - nowMs) / 1_000) }
+}
+
+function atMost(ms: number, endsAtMs: number | null): number {
+  return endsAtMs === null ? ms : Math.min(ms, endsAtMs)
 }
 
 /** The id of the sign-in of a refresh token; null for a text of another form. */

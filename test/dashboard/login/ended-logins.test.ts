@@ -6,6 +6,7 @@
  */
 import t from 'tap'
 import { createAdminToken } from '../../../src/accounts/admin-tokens.js'
+import { openLogin, renewLogin } from '../../../src/accounts/logins/logins.js'
 import { changeUser, ensureUser, removeMember, setMember, unbindUser } from '../../../src/accounts/members.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { onBothStores } from '../admin/admin-stage.js'
@@ -73,6 +74,38 @@ void t.test('what ends a sign-in, on two gateways', { skip: redisMissing() }, as
     const isRevoked = way.startsWith('a revoked')
     t.equal(await request(stage.origin, kept.access), isRevoked ? 200 : 401, 'other sign-ins of the person')
   }
+})
+
+onBothStores(t, 'a sign-in with a role by a group ends as sessions with one do', async (t, settings) => {
+  const stage = await startLogin(t, settings)
+  const { store, post, origin } = stage
+  const { id } = await stage.account('ada@example.com')
+  const byHand = await stage.program(await stage.person('ada@example.com'))
+  const email = 'ada@example.com'
+  const nowMs = Date.now()
+  const byGroup = {
+    accountId: id,
+    userId: id,
+    email,
+    role: null,
+    groupRole: 'member',
+    createdAtMs: nowMs,
+  } as const
+  const changed = await store.transact({
+    ...{ accountId: id, reads: {}, nowMs },
+    decide: () => ({ write: { members: [byGroup], audit: [] } }),
+  })
+  t.equal(changed.kind, 'written')
+  const renewal = { grant_type: 'refresh_token', refresh_token: byHand.refresh }
+  t.equal((await post('/auth/device/token', renewal)).status, 401, 'the role by hand has gone')
+
+  const times = { tokenSeconds: 3_600, refreshSeconds: 2_592_000, groupMs: 7_200_000 }
+  const opened = await openLogin(store, { userId: id, accountId: id, program: 'codex' }, times, nowMs)
+  t.match(opened, { expiresInSeconds: 3_600 })
+  const renewed = await renewLogin(store, opened?.refreshToken ?? '', times, nowMs + 5_400_000)
+  t.match(renewed, { expiresInSeconds: 1_800 }, 'no longer than the role holds')
+  t.equal(await request(origin, renewed?.accessToken ?? ''), 200)
+  t.equal(await renewLogin(store, renewed?.refreshToken ?? '', times, nowMs + 7_200_001), null)
 })
 
 onBothStores(t, 'all tokens of a person count for her limit', async (t, settings) => {

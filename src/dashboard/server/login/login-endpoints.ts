@@ -13,7 +13,13 @@ import {
   POLL_SECONDS,
   type DeviceAnswer,
 } from '../../../accounts/logins/device-codes.js'
-import { endLogin, openLogin, renewLogin, type LoginTokens } from '../../../accounts/logins/logins.js'
+import {
+  endLogin,
+  openLogin,
+  renewLogin,
+  type LoginTimes,
+  type LoginTokens,
+} from '../../../accounts/logins/logins.js'
 import { jsonText, type JsonObject } from '../../../base/json.js'
 import type { LoginConfig, Snapshot } from '../../../config/config.js'
 import { GatewayError, statusOf } from '../../../errors.js'
@@ -85,7 +91,8 @@ export class LoginEndpoints {
       const { publicUrl } = config.dashboard
       // Another generation may have come in between.
       if (login === null || publicUrl === null) throw new OAuthError(404, 'not_found', 'Sign-in is off.')
-      reply(res, await this.answerOf(path, { req, res, login, publicUrl }))
+      const groupMs = config.dashboard.groupSessionHours * 3_600_000
+      reply(res, await this.answerOf(path, { req, res, login: { ...login, groupMs }, publicUrl }))
     } catch (thrown) {
       if (isClosed(res) || res.headersSent) abortReply(res)
       else reply(res, this.refusalOf(thrown))
@@ -156,14 +163,14 @@ export class LoginEndpoints {
       if (answer.is !== 'approved') throw notYet(answer.is)
       const opened = await openLogin(store, answer, login, now())
       if (opened === null) throw notYet('access_denied')
-      return json(tokenReply(opened, login))
+      return json(tokenReply(opened))
     }
     if (grant === 'refresh_token') {
       const renewed = await renewLogin(store, required(form, 'refresh_token'), login, now())
       if (renewed === null) {
         throw new OAuthError(401, 'invalid_grant', 'the refresh token is not valid any more: sign in again')
       }
-      return json(tokenReply(renewed, login))
+      return json(tokenReply(renewed))
     }
     if (grant === null) throw new OAuthError(400, 'invalid_request', 'grant_type is missing')
     throw new OAuthError(400, 'unsupported_grant_type', `use ${DEVICE_GRANT} or refresh_token`)
@@ -215,7 +222,7 @@ export class LoginEndpoints {
 interface LoginExchange {
   readonly req: HttpRequest
   readonly res: HttpResponse
-  readonly login: LoginConfig
+  readonly login: LoginConfig & LoginTimes
   readonly publicUrl: string
 }
 
@@ -290,11 +297,11 @@ const DESCRIPTIONS: Readonly<Record<Exclude<DeviceAnswer['is'], 'approved'>, str
   unknown: 'the device code is unknown, or was used before',
 }
 
-function tokenReply({ accessToken, refreshToken, email }: LoginTokens, login: LoginConfig): JsonObject {
+function tokenReply({ accessToken, expiresInSeconds, refreshToken, email }: LoginTokens): JsonObject {
   return {
     access_token: accessToken,
     token_type: 'Bearer',
-    expires_in: login.tokenSeconds,
+    expires_in: expiresInSeconds,
     refresh_token: refreshToken,
     email,
   }
