@@ -265,10 +265,11 @@ export function isRetryable({ kind, retryable }: WireError): boolean {
 /**
  * Seconds after which a repetition may succeed; undefined if that is unknown, and if no wait helps. A rate
  * limit that needs a longer wait than SDKs keep is not retryable, but its wait helps; so does that of a
- * budget where it is given.
+ * budget that is refused with 429 and given with it.
  */
 export function waitSecondsOf(error: WireError): number | undefined {
-  const helps = isRetryable(error) || error.kind === 'rate_limited' || error.kind === 'budget_exceeded'
+  const isBudget = error.kind === 'budget_exceeded' && error.status === 429
+  const helps = isRetryable(error) || error.kind === 'rate_limited' || isBudget
   return helps ? error.retryAfterSeconds : undefined
 }
 

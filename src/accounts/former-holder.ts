@@ -39,7 +39,7 @@ export async function endWhatAnotherMade(
   { user, isSameHolder, nowMs, actor }: Proof,
 ): Promise<Ended> {
   const ended = { keys: 0, members: 0 }
-  // Without a sign-in nobody made anything in her name.
+  // Without a sign-in nothing was made in her name.
   if (!isUnproven(user) || user.signedInAtMs === undefined) return ended
   for (const role of await store.users.memberships(user.id)) {
     if (isSameHolder && role.accepted === true) continue

@@ -20,8 +20,8 @@ export async function progressAfterRestore(
   const [confirmed, round] = [number('confirmed'), number('round')]
   // Batches in files were confirmed while the archive was away. A leader that ends may not have written its
   // last step.
-  const told = Math.min(progress.confirmed, ...progress.onDisk.map(({ from }) => from - 1))
-  const isBehind = confirmed < told - 1 || round < progress.round - 1
+  const expected = Math.min(progress.confirmed, ...progress.onDisk.map(({ from }) => from - 1))
+  const isBehind = confirmed < expected - 1 || round < progress.round - 1
   if (!values.has('store') || !isBehind) return null
   const lost = Array.from({ length: Math.max(0, progress.round - round) }, (_, at) => round + 1 + at)
   const sql = new Sql(engine.is)
@@ -35,7 +35,7 @@ export async function progressAfterRestore(
     sumsToMs: lost.length === 0 ? progress.sumsToMs : Math.min(progress.sumsToMs, number('sums_to')),
     sealing: null,
     lostToMs: nowMs,
-    restored: { from: confirmed + 1, to: told, sinceMs: numberIn(row, 'last') },
+    restored: { from: confirmed + 1, to: expected, sinceMs: numberIn(row, 'last') },
   }
 }
 

@@ -94,7 +94,12 @@ function priceText(value: number, path: Path): string | null {
     (section === 'upstreams' && kind === 'prices' && path.length === 5) ||
     (section === 'upstreams' && kind === 'models' && typeof model === 'number' && price === 'price') ||
     (section === 'limiting' && path[1] === 'assumed_price' && path[2] !== 'call')
-  return isPrice && isPerToken(value) ? perTokenText(value) : null
+  return isPrice && isOfTokens(path.at(-1)) && isPerToken(value) ? perTokenText(value) : null
+}
+
+/** Prices of characters, seconds, pages and pictures are those of one. */
+function isOfTokens(kind: Path[number] | undefined): boolean {
+  return typeof kind !== 'string' || !/^(?:per|min)(?:_|[A-Z])/.test(kind)
 }
 
 function isPerToken(value: number): boolean {
@@ -109,7 +114,8 @@ function perTokenText(value: number): string {
 /** The catalogue's own prices: the first of each model. */
 function cataloguePriceNotes({ models }: Catalogue): string[] {
   return models.flatMap(({ id, price = {} }) => {
-    const [name, value] = Object.entries(price).find(([, each]) => isPerToken(Number(each))) ?? []
+    const [name, value] =
+      Object.entries(price).find(([kind, each]) => isOfTokens(kind) && isPerToken(Number(each))) ?? []
     return typeof value !== 'number' || name === undefined
       ? []
       : [`the price of ${id} in the catalogue: ${name} ${perTokenText(value)}`]

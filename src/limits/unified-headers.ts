@@ -40,7 +40,7 @@ export function unifiedHeaders(
   ]
 }
 
-/** The refusal of a budget with the status that Claude Code knows, and the time until the budget renews. */
+/** The refusal of a budget with the status that Claude Code expects, and the time until the budget renews. */
 export function budgetRefusal(
   error: GatewayError,
   limitDemands: readonly LimitDemand[],

@@ -1,6 +1,6 @@
 /**
  * Goal: an archive that is restored from an older backup is found out while entries go on moving: readers
- * are told, the sums of lost hours move again, and what the store still has can be written again.
+ * are named, the sums of lost hours move again, and what the store still has can be written again.
  * Method: real engines; the rows of later batches and transfers are removed, and the archive's own table is
  * set back, as a backup has them.
  */

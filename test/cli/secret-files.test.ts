@@ -1,6 +1,6 @@
 /**
  * Goal: the secret of a new key is written to a new file in the folder of the documents, wherever a document
- * points and whatever happens to the folder meanwhile.
+ * points, even if the folder changes meanwhile.
  * Method: documents with paths of every kind, and folders that become links between the plan and the writing.
  */
 import {

@@ -68,7 +68,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
     login: null,
     adminApi: { enabled: false, listen: 'data' },
     smtp: null,
-    responses: { storeSeconds: 3600 },
+    responses: { storeSeconds: 3600, websocket: true },
     escrow: {
       enabled: true,
       key: null,

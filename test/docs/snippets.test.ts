@@ -210,6 +210,7 @@ function workFolder(t: Test, { file }: Served): string {
   }
   writeFileSync(join(work, 'config', 'gateway.yaml'), readFileSync(file))
   writeFileSync(join(work, 'new.yaml'), readFileSync(file))
+  writeFileSync(join(work, 'a.wav'), 'RIFF')
   return work
 }
 
@@ -280,7 +281,7 @@ function withSnippets(text: string, page: string): string {
 }
 
 /** Pages whose commands another test runs. */
-const ELSEWHERE = ['docs/tutorial.md']
+const ELSEWHERE = ['docs/tutorial.md', 'docs/how-to/archive.md']
 
 /** Creates a key for each placeholder of a key that a command revokes or changes. */
 async function withNewKeys(text: string, { file }: Served): Promise<string> {

@@ -27,10 +27,10 @@ interface Scene {
   readonly served: Served
 }
 
-/** How the archive fails; `says` is what readiness reports, if it is known within the outage. */
+/** How the archive fails; `reports` is the reason that readiness names, if it is known within the outage. */
 interface Outage {
   readonly name: string
-  readonly says: RegExp | null
+  readonly reports: RegExp | null
   begin(scene: Scene): unknown
   end(scene: Scene): unknown
 }
@@ -48,28 +48,33 @@ function asUser({ served }: Scene, from: string, to: string): void {
 const OUTAGES: readonly Outage[] = [
   {
     name: 'stopped',
-    says: /ECONNREFUSED/,
+    reports: /ECONNREFUSED/,
     begin: ({ server }) => server.stop(),
     end: ({ server }) => server.start(),
   },
-  { name: 'frozen', says: null, begin: ({ server }) => server.freeze(), end: ({ server }) => server.thaw() },
+  {
+    name: 'frozen',
+    reports: null,
+    begin: ({ server }) => server.freeze(),
+    end: ({ server }) => server.thaw(),
+  },
   {
     name: 'read-only',
-    says: /read-only transaction/,
+    reports: /read-only transaction/,
     begin: (scene) => readOnly(scene, 'on'),
     end: (scene) => readOnly(scene, 'off'),
   },
   {
     name: 'without a table',
-    says: /relation "sluice_entries" does not exist|table is missing/,
+    reports: /relation "sluice_entries" does not exist|table is missing/,
     begin: ({ engine }) => engine.run('ALTER TABLE sluice_entries RENAME TO other_entries'),
     end: ({ engine }) => engine.run('ALTER TABLE other_entries RENAME TO sluice_entries'),
   },
   {
     name: 'with a refused user',
-    says: /refuses the user/,
-    begin: (scene) => asUser(scene, 'postgres', 'nobody'),
-    end: (scene) => asUser(scene, 'nobody', 'postgres'),
+    reports: /refuses the user/,
+    begin: (scene) => asUser(scene, 'postgres', 'other'),
+    end: (scene) => asUser(scene, 'other', 'postgres'),
   },
 ]
 
@@ -109,12 +114,12 @@ for (const kind of ['sqlite', 'redis'] as const) {
     await until(async () => (await countIn(engine)) > 0, AGAIN_MS, 250)
     for (const outage of OUTAGES) {
       await outage.begin(scene)
-      const { says } = outage
-      if (says === null) await delay(OUTAGE_MS)
+      const { reports } = outage
+      if (reports === null) await delay(OUTAGE_MS)
       else {
         const away = /^200 away since \d\d:\d\d \(/
         await until(async () => away.test(await healthOf(served)), AGAIN_MS, 250)
-        t.match(await healthOf(served), says, outage.name)
+        t.match(await healthOf(served), reports, outage.name)
       }
       await outage.end(scene)
       await until(async () => (await healthOf(served)) === '200 ok', AGAIN_MS, 250)

@@ -302,7 +302,7 @@ export function memberValues(member: Member): JsonObject {
 
 /**
  * The member with these values. A role that equals the one of a group stays the group's, which takes it away
- * again: a change of labels does not give it for good.
+ * again: a change of labels does not make it permanent.
  */
 export function memberWith(
   former: Member | null,

@@ -28,7 +28,7 @@ const REASON = textType((text) => text.trim() !== '' && text.length <= MAX_REASO
   schema: { minLength: 1, maxLength: MAX_REASON },
 })
 
-/** A raise, as it is sent and as replies show it. */
+/** A raise, in requests and in replies. */
 export const RAISE_FIELDS: Fields = {
   account: { type: SHOWN_TEXT, means: 'The name of the account.', readOnly: true },
   key: { type: SHOWN_TEXT, means: 'The name of the key; absent: the account.', readOnly: true },

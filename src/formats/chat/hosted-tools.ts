@@ -69,7 +69,7 @@ const TOOLS_OF_CALLS: Readonly<Record<string, readonly string[]>> = {
 /**
  * The names of the tool that a block of a reply calls: the name that the block has, the type of its call, and
  * the name in `allow_tools`. Empty if the block is no call. A block that the gateway does not know is a call;
- * of chat completions it knows the name of a member alone.
+ * of chat completions it has the name of a member alone.
  */
 export function hostedCallNames(block: JsonObject, provider: string): string[] {
   const { type, name, server_name: server, server_label: label } = block

@@ -49,9 +49,10 @@ export function edits(
   return out
 }
 
-/** A free choice among tools needs some, which a stored prompt may have. The upstream judges any other. */
+/** A free choice among tools needs some, also of items or a stored prompt. The upstream judges any other. */
 function choiceEdits(body: JsonObject): Edit[] {
   if (arrayOf(body['tools']).length > 0 || isObject(body['prompt'])) return []
+  if (arrayOf(body['input']).some((item) => arrayOf(objectOf(item)['tools']).length > 0)) return []
   const { tool_choice: choice, parallel_tool_calls: parallel } = body
   const out: Edit[] = []
   if (choice === 'auto' || choice === 'none') out.push({ key: 'tool_choice', json: null })

@@ -135,11 +135,22 @@ function dataUrl(url: string, path: string): MediaSource {
   const mediaType = match?.[1]
   if (mediaType === undefined) refuse(path, 'must be a data: URL with a media type and base64')
   if (comma + 1 === url.length) refuse(path, 'must hold data')
-  return {
-    kind: 'base64',
-    mediaType: mediaType.toLowerCase(),
-    data: standardBase64(url.slice(comma + 1)),
-  }
+  const given = url.slice(comma + 1)
+  const data = standardBase64(given)
+  const source: InlineSource = { kind: 'base64', mediaType: mediaType.toLowerCase(), data }
+  const isPlain = url.startsWith(`data:${source.mediaType};base64,`)
+  if (isPlain && data === given) dataUrls.set(source, url)
+  return source
+}
+
+type InlineSource = Extract<MediaSource, { kind: 'base64' }>
+
+/** The client's data URLs, which need not be joined again: that would copy all of the data. */
+const dataUrls = new WeakMap<InlineSource, string>()
+
+/** The data URL of inline media. */
+export function dataUrlOf(source: InlineSource): string {
+  return dataUrls.get(source) ?? `data:${source.mediaType};base64,${source.data}`
 }
 
 /** Length of the longest signature. */

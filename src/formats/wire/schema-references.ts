@@ -7,7 +7,11 @@ import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '.
 import { LISTS, MAPS, MAX_DEPTH, SINGLE } from './schema-keywords.js'
 
 /** A reference that needs no other form; a name with `%` or `~` is written in several ways. */
-const DEFINITION = /^#(?:\/(?:\$defs|definitions)\/([^/%~]+))?$/
+const DEFINITION = /^#(?:\/(\$defs|definitions)\/([^/%~]+))?$/
+
+/** What a value and a reference to another place than a definition cost, in parts of the budget. */
+const PARTS_PER_VALUE = 2
+const PARTS_PER_REFERENCE = 4
 
 /** How references are rewritten. */
 interface ReferenceContext {
@@ -22,27 +26,51 @@ interface ReferenceContext {
  * `GatewayError(malformed_request)` if it exceeds the budget.
  */
 export function withDefinitions(schema: JsonObject, context: ReferenceContext): JsonObject {
-  if (!hasReference(schema, 0)) return schema
+  const definitions = { $defs: objectOf(schema['$defs']), definitions: objectOf(schema['definitions']) }
+  const survey = { values: 0, others: 0 }
+  count(schema, definitions, survey, 0)
+  if (survey.others === 0) return schema
+  context.budget.spend(PARTS_PER_VALUE * survey.values + PARTS_PER_REFERENCE * survey.others)
   const references = new References(schema, context)
   const changed = references.rewritten(schema, 0)
   return references.withTargets(isObject(changed) ? changed : schema)
 }
 
-/** Whether any member, also of a value that is no schema, is a reference; most schemas have none. */
-function hasReference(value: JsonValue | undefined, depth: number): boolean {
-  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return false
-  if (Array.isArray(value)) return value.some((each) => hasReference(each, depth + 1))
-  for (const key in value) {
-    if (key === '$ref' || hasReference(value[key], depth + 1)) return true
+type Definitions = Readonly<Record<'$defs' | 'definitions', JsonObject>>
+
+/** What a schema has to rewrite. */
+interface Survey {
+  values: number
+  /** References to other places than the root and its definitions; few schemas have one. */
+  others: number
+}
+
+/** Counts all members, also those of values that are no schema. */
+function count(value: JsonValue | undefined, definitions: Definitions, survey: Survey, depth: number): void {
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return
+  survey.values += 1
+  if (Array.isArray(value)) {
+    for (const each of value) count(each, definitions, survey, depth + 1)
+    return
   }
-  return false
+  for (const key in value) {
+    const member = value[key]
+    if (key !== '$ref' || typeof member !== 'string') count(member, definitions, survey, depth + 1)
+    else if (!isToDefinition(member, definitions)) survey.others += 1
+  }
+}
+
+function isToDefinition(ref: string, { $defs, definitions }: Definitions): boolean {
+  const [, group, name] = DEFINITION.exec(ref) ?? []
+  if (name === undefined) return ref === '#'
+  return Object.hasOwn(group === '$defs' ? $defs : definitions, name)
 }
 
 class References {
   private readonly root: JsonObject
   private readonly context: ReferenceContext
   /** The schemas that have a name of their own: `$id` and, after `#`, `$anchor`. */
-  private readonly named = new Map<string, JsonObject>()
+  private named: Map<string, JsonObject> | null = null
   /** The names of the targets that become definitions, and these in the order in which they are found. */
   private readonly names = new Map<JsonValue, string>()
   private readonly targets = new Map<string, JsonValue>()
@@ -50,7 +78,6 @@ class References {
   constructor(root: JsonObject, context: ReferenceContext) {
     this.root = root
     this.context = context
-    this.collect(root, 0)
   }
 
   /** The schema with changed references; the same schema if none changes. */
@@ -75,7 +102,6 @@ class References {
   private member(key: string, value: JsonValue | undefined, depth: number): JsonValue | undefined {
     if (key === '$ref') return typeof value === 'string' ? this.reference(value) : value
     if (typeof value !== 'object' || value === null) return value
-    this.context.budget.spend(1)
     if (Array.isArray(value)) {
       if (!LISTS.has(key)) return value
       const list = value.map((each) => this.rewritten(each, depth))
@@ -124,23 +150,29 @@ class References {
     const at = ref.indexOf('#')
     const base = at === -1 ? ref : ref.slice(0, at)
     const fragment = at === -1 ? '' : ref.slice(at + 1)
-    const start = base === '' || base === this.root['$id'] ? this.root : this.named.get(base)
+    const start = base === '' || base === this.root['$id'] ? this.root : this.schemaNamed(base)
     if (start === undefined || fragment === '') return start
-    return fragment.startsWith('/') ? pointed(start, fragment) : this.named.get(`#${fragment}`)
+    return fragment.startsWith('/') ? pointed(start, fragment) : this.schemaNamed(`#${fragment}`)
   }
 
-  private collect(value: JsonValue | undefined, depth: number): void {
-    if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return
-    if (Array.isArray(value)) {
-      for (const each of value) this.collect(each, depth + 1)
-      return
-    }
-    const id = stringOf(value['$id'])
-    const anchor = stringOf(value['$anchor'])
-    if (id !== undefined) this.named.set(id, value)
-    if (anchor !== undefined) this.named.set(`#${anchor}`, value)
-    for (const key in value) this.collect(value[key], depth + 1)
+  private schemaNamed(name: string): JsonObject | undefined {
+    if (this.named === null) collect(this.root, (this.named = new Map<string, JsonObject>()), 0)
+    return this.named.get(name)
   }
+}
+
+/** Adds the schemas with a name of their own. */
+function collect(value: JsonValue | undefined, named: Map<string, JsonObject>, depth: number): void {
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return
+  if (Array.isArray(value)) {
+    for (const each of value) collect(each, named, depth + 1)
+    return
+  }
+  const id = stringOf(value['$id'])
+  const anchor = stringOf(value['$anchor'])
+  if (id !== undefined) named.set(id, value)
+  if (anchor !== undefined) named.set(`#${anchor}`, value)
+  for (const key in value) collect(value[key], named, depth + 1)
 }
 
 /** The value at a JSON pointer in a URI; undefined if there is none. */

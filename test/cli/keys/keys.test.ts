@@ -103,8 +103,8 @@ void t.test('a failure of the store is reported with its reason', async (t) => {
 void t.test('wrong usage is reported with its problem', async (t) => {
   const session = await withAda(t)
   const wrong: [string, RegExp][] = [
-    ['', /create, list, edit, rotate, revoke/],
-    ['remove', /create, list, edit, rotate, revoke/],
+    ['', /generate, create, list, edit, rotate, raise, revoke/],
+    ['remove', /generate, create, list, edit, rotate, raise, revoke/],
     ['edit --account ada@x.org --name x', /--key/],
     ['edit --account ada@x.org --key key_x', /needs an option/],
     ['rotate --account ada@x.org --key key_x --rpm 5', /does not accept --rpm/],

@@ -1,6 +1,6 @@
 /**
- * Goal: every endpoint of the admin API refuses whatever is no live token. It shows and changes nothing of an
- * account that the token does not see, in words that an absent object has, too.
+ * Goal: every endpoint of the admin API refuses everything but a live token. It shows and changes nothing
+ * of an account that the token does not see, in words that an absent object has, too.
  * Method: the cases are generated from the table of routes, so that a new route is in them, on both stores.
  */
 import t, { type Test } from 'tap'

@@ -1,6 +1,6 @@
 /**
  * Goal: a disabled user has no sign-in left when it is enabled again, and a role that a group of the identity
- * provider gives stays the group's, whatever else of the member changes.
+ * provider gives stays the group's when other values of the member change.
  * Method: the page, the admin API, `apply` and commands at a running gateway with a real provider, on both
  * stores.
  */

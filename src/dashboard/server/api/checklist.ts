@@ -79,7 +79,7 @@ async function newestKey({ store, now }: Services, accountId: string | null): Pr
   return listed === undefined ? null : `${listed.key.name} of ${listed.accountName}`
 }
 
-/** Somebody else: of the gateway for an administrator, of the account for its owner. */
+/** Another user: of the gateway for an administrator, of the account for its owner. */
 async function colleagueOf(
   { store }: Services,
   { user, account }: SignedInRequest<unknown, undefined>['session'],

@@ -21,7 +21,7 @@ import type {
 import type { EncodeContext, Losses } from '../../dialect.js'
 import { SCHEMA_RULES, type DocumentPart } from '../../vendors.js'
 import { fitReplySchema, fitSchema } from '../../wire/fit-schema.js'
-import { bucketRefusal, isBucketUrl } from '../../wire/inline-media.js'
+import { bucketRefusal, dataUrlOf, isBucketUrl } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
@@ -260,7 +260,7 @@ function image(part: ImagePart, index: number): JsonObject {
 }
 
 function address(source: MediaSource, path: string, what: string): string {
-  if (source.kind === 'base64') return `data:${source.mediaType};base64,${source.data}`
+  if (source.kind === 'base64') return dataUrlOf(source)
   if (source.kind === 'url') {
     if (isBucketUrl(source.url)) throw refused(path, bucketRefusal(what))
     return source.url

@@ -32,7 +32,7 @@ import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
 import { SCHEMA_RULES } from '../../vendors.js'
 import { fitReplySchema, fitSchema } from '../../wire/fit-schema.js'
-import { bucketRefusal, isBucketUrl, transcriptOf } from '../../wire/inline-media.js'
+import { bucketRefusal, dataUrlOf, isBucketUrl, transcriptOf } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
@@ -460,7 +460,7 @@ function image({ source, detail }: ImagePart): JsonObject {
   const part: JsonObject = { type: 'input_image' }
   if (source.kind === 'file-id') part['file_id'] = source.id
   else if (source.kind === 'url') part['image_url'] = source.url
-  else part['image_url'] = `data:${source.mediaType};base64,${source.data}`
+  else part['image_url'] = dataUrlOf(source)
   if (detail !== undefined) part['detail'] = detail
   return part
 }
@@ -471,7 +471,7 @@ function file({ source, filename }: FilePart): JsonObject {
   return {
     type: 'input_file',
     filename: filename ?? fileName(source.mediaType),
-    file_data: `data:${source.mediaType};base64,${source.data}`,
+    file_data: dataUrlOf(source),
   }
 }
 

@@ -211,6 +211,7 @@ function ChooseAccount({ onClose }: { readonly onClose: () => void }) {
       title="Create key"
       description="Whose usage, limits and bill are those of the key?"
       verb="Continue"
+      focus='[role="dialog"] input'
       initial={{ account: '' }}
       send={async ({ account: wanted }) => {
         const { name, plan } = await read('/account', { account: wanted.trim() })
