@@ -57,7 +57,7 @@ void t.test('wrong usage exits with 2 and a hint', async (t) => {
     [['sreve'], /Unknown command "sreve" \(did you mean "serve"\?\): 'sluice --help'/],
     [['serve'], /needs a configuration file: pass --config FILE/],
     [['serve', '--port', '1'], /--port/],
-    [['keys', 'destroy'], /create, list, edit, rotate, revoke/],
+    [['keys', 'destroy'], /generate, create, list, edit, rotate, raise, revoke/],
     [['demo', '--port', 'x'], /--port must be a port number from 0 to 65535, not "x"/],
   ]
   for (const [args, message] of wrong) {
