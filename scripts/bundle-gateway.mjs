@@ -5,7 +5,6 @@
  * `main.js` are the entries of the package and the scripts of threads, at the paths of their sources.
  */
 import { readFileSync, readdirSync, rmSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { build } from 'esbuild'
 import { writeDataFiles } from './write-data-files.mjs'
 
@@ -35,13 +34,6 @@ const BUNDLED = [
 /** CommonJS packages call `require` for the modules of Node, which an ES module does not have. */
 const REQUIRE = `import { createRequire as createRequireHere } from 'node:module'
 const require = createRequireHere(import.meta.url)`
-/** Resolves the package undici to `undici-parts.mjs`, and files of it to themselves. */
-const UNDICI = {
-  name: 'undici-parts',
-  setup(builder) {
-    builder.onResolve({ filter: /^undici$/ }, () => ({ path: resolve('scripts/undici-parts.mjs') }))
-  },
-}
 /** In the folder of `main.js`: what several entries share, and what is loaded on demand. */
 const CHUNK = /-[A-Z0-9]{8}\.js(?:\.map)?$/
 
@@ -56,7 +48,6 @@ export async function bundleGateway() {
     splitting: true,
     external: Object.keys(dependencies).filter((name) => !BUNDLED.includes(name)),
     banner: { js: REQUIRE },
-    plugins: [UNDICI],
     format: 'esm',
     platform: 'node',
     target: 'es2022',
