@@ -80,12 +80,7 @@ export class ArchivedEntries {
     erased: ArchiveProgress['erased'],
   ): Promise<LedgerEntry[]> {
     const sql = new Sql(this.engine.is)
-    const conditions = [
-      `at >= ${sql.time(fromMs)}`,
-      `at < ${sql.time(toMs)}`,
-      ...filterOf(sql, filter),
-      ...leftOut(sql, erased),
-    ]
+    const conditions = selected(sql, { fromMs, toMs, filter }, erased)
     if (after !== null && after.requestId !== '') {
       const sign = isDescending ? '<' : '>'
       conditions.push(`(at, request_id) ${sign} (${sql.time(after.atMs)}, ${sql.text(after.requestId)})`)
@@ -106,10 +101,7 @@ export class ArchivedEntries {
     const sql = new Sql(is)
     const value = is.sortValue(column)
     const conditions = [
-      `at >= ${sql.time(fromMs)}`,
-      `at < ${sql.time(toMs)}`,
-      ...filterOf(sql, filter),
-      ...leftOut(sql, erased),
+      ...selected(sql, { fromMs, toMs, filter }, erased),
       ...(place === null ? [] : [afterPlace(sql, value, isDescending, place)]),
     ]
     const direction = isDescending ? 'DESC' : 'ASC'
@@ -127,12 +119,7 @@ export class ArchivedEntries {
     { erased }: Pick<ArchiveProgress, 'erased'>,
   ): Promise<string[]> {
     const sql = new Sql(this.engine.is)
-    const conditions = [
-      `at >= ${sql.time(fromMs)}`,
-      `at < ${sql.time(toMs)}`,
-      ...filterOf(sql, filter),
-      ...leftOut(sql, erased),
-    ]
+    const conditions = selected(sql, { fromMs, toMs, filter }, erased)
     // Earlier versions of an entry have the same owner.
     const rows = await this.engine.query(
       `SELECT DISTINCT ${column}_id AS owner FROM ${this.table} WHERE ${conditions.join(' AND ')}`,
@@ -183,6 +170,16 @@ export class ArchivedEntries {
     )
     return rows.map(entryOfRow)
   }
+}
+
+/** The conditions of a time and a filter, without erased entries. */
+function selected(
+  sql: Sql,
+  { fromMs, toMs, filter }: Pick<PageQuery, 'fromMs' | 'toMs' | 'filter'>,
+  erased: ArchiveProgress['erased'],
+): string[] {
+  const times = [`at >= ${sql.time(fromMs)}`, `at < ${sql.time(toMs)}`]
+  return [...times, ...filterOf(sql, filter), ...leftOut(sql, erased)]
 }
 
 /** Conditions by which erased entries are left out before the database has removed them. */

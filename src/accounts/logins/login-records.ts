@@ -6,7 +6,7 @@ import type { SignInTokens } from '../../store/sign-in-tokens.js'
 export interface LoginRecord {
   /** The id of the account that its requests run as. */
   readonly account: string
-  /** What asked for it, by its user agent. */
+  /** The program that requested it, by its user agent. */
   readonly program: string
   /** The digest of the refresh token that is valid now. */
   readonly refresh: string

@@ -19,7 +19,7 @@ const ALL = 0.9
 /** A measurement is used again for so long, unless Redis has grown by this share of its memory. */
 const SAME_MS = 30_000
 const GROWN = 0.02
-/** Redis takes the mean size of so many entries; with its usual five it is a tenth wrong. */
+/** The size is the mean of this number of entries; Redis usually takes five, which is a tenth off. */
 const SAMPLES = 500
 /** Accounts measured at once. */
 const AT_ONCE = 100
