@@ -6,6 +6,7 @@ import { randomInt } from 'node:crypto'
 import { isObject } from '../../base/json.js'
 import type { SignInToken, SignInTokens } from '../../store/sign-in-tokens.js'
 import { digestOf, randomBase62 } from '../key-secret.js'
+import type { ApprovingSession } from './login-records.js'
 
 /** Lifetime of the codes. */
 export const DEVICE_CODE_SECONDS = 600
@@ -36,7 +37,16 @@ interface DeviceRecord extends Asker {
   /** The user and account that approved; null: waits, or denied. */
   readonly userId: string | null
   readonly accountId: string | null
+  /** The session in which the user approved. */
+  readonly session: ApprovingSession
   readonly isDenied: boolean
+}
+
+/** Who approves a program, and for what. */
+interface Approval {
+  readonly userId: string
+  readonly accountId: string
+  readonly session: ApprovingSession
 }
 
 /** New codes. */
@@ -55,7 +65,7 @@ export interface WaitingDevice extends Asker {
 
 /** What a program gets for its device code. */
 export type DeviceAnswer =
-  | { readonly is: 'approved'; readonly userId: string; readonly accountId: string; readonly program: string }
+  | ({ readonly is: 'approved'; readonly program: string } & Approval)
   | { readonly is: 'authorization_pending' | 'slow_down' | 'access_denied' | 'expired_token' | 'unknown' }
 
 /** Issues codes. */
@@ -69,7 +79,7 @@ export async function issueDeviceCodes(
   const untilMs = nowMs + DEVICE_CODE_SECONDS * 1_000
   const record: DeviceRecord = {
     ...{ ...asker, untilMs, pollSeconds: POLL_SECONDS, polledAtMs: null },
-    ...{ userId: null, accountId: null, isDenied: false },
+    ...{ userId: null, accountId: null, session: { id: '', endsAtMs: 0 }, isDenied: false },
   }
   const common = { accountId: '', expiresAtMs: untilMs + KNOWN_MS }
   await tokens.add({ id, kind: 'device_code', ...common, text: JSON.stringify(record) })
@@ -104,7 +114,7 @@ export async function waitingDevice(
 export async function decideDevice(
   tokens: SignInTokens,
   id: string,
-  by: { readonly userId: string; readonly accountId: string } | null,
+  by: Approval | null,
   nowMs: number,
 ): Promise<boolean> {
   const decided = await tokens.change(
@@ -134,14 +144,14 @@ export async function pollDevice(
   }
   const found = await tokens.find('device_code', id, nowMs)
   if (found === null) return { is: 'unknown' }
-  const { isDenied, untilMs, userId, accountId, program } = readDevice(found)
+  const { isDenied, untilMs, userId, accountId, session, program } = readDevice(found)
   if (isDenied) return { is: 'access_denied' }
   if (untilMs <= nowMs) return { is: 'expired_token' }
   // It was approved: of concurrent questions, one gets the tokens.
   if (userId === null || accountId === null || (await tokens.take('device_code', id, nowMs)) === null) {
     return { is: 'unknown' }
   }
-  return { is: 'approved', userId, accountId, program }
+  return { is: 'approved', userId, accountId, session, program }
 }
 
 /** Null for a sign-in that does not wait. */
@@ -178,6 +188,7 @@ function readDevice({ text }: Pick<SignInToken, 'text'>): DeviceRecord {
   const value: unknown = JSON.parse(text)
   const record = isObject(value) ? value : {}
   const { program, address, untilMs, pollSeconds, polledAtMs, userId, accountId, isDenied } = record
+  const { id, endsAtMs } = isObject(record['session']) ? record['session'] : {}
   return {
     program: typeof program === 'string' ? program : '',
     address: typeof address === 'string' ? address : '',
@@ -186,6 +197,10 @@ function readDevice({ text }: Pick<SignInToken, 'text'>): DeviceRecord {
     polledAtMs: typeof polledAtMs === 'number' ? polledAtMs : null,
     userId: typeof userId === 'string' ? userId : null,
     accountId: typeof accountId === 'string' ? accountId : null,
+    session: {
+      id: typeof id === 'string' ? id : '',
+      endsAtMs: typeof endsAtMs === 'number' ? endsAtMs : 0,
+    },
     isDenied: isDenied === true,
   }
 }

@@ -17,6 +17,28 @@ export interface LoginRecord {
   readonly endsAtMs: number | null
 }
 
+/**
+ * The session in which a user approves a program. The program gets nothing if it ends before: it may have
+ * been another person's, such as one who opened it before the address was proven.
+ */
+export interface ApprovingSession {
+  /** As in the store. */
+  readonly id: string
+  readonly endsAtMs: number
+}
+
+/** Ends those sign-ins of programs of a user whose role only a group of the identity provider gives. */
+export async function endLoginsByGroup(
+  signInTokens: SignInTokens,
+  userId: string,
+  nowMs: number,
+): Promise<void> {
+  const logins = await signInTokens.tokensOf('login', userId, nowMs)
+  const ids = logins.filter(({ text }) => readLogin(text).endsAtMs !== null).map(({ id }) => id)
+  for (const id of ids) await signInTokens.take('login', id, nowMs)
+  await endAccess(signInTokens, userId, new Set(ids), nowMs)
+}
+
 /** Ends all sign-ins of programs of a user; returns their number. */
 export async function endLogins(signInTokens: SignInTokens, userId: string): Promise<number> {
   const count = await signInTokens.end('login', userId, null)

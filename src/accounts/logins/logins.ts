@@ -13,7 +13,7 @@ import { accessTokenId, roleOf, type Account, type Member, type User } from '../
 import { takesEffect } from '../address-proof.js'
 import { accountPart, type KeyResult } from '../authentication/authentication-result.js'
 import { digestOf, newAccessToken, newRefreshToken, refreshHandle } from '../key-secret.js'
-import { endAccess, readAccess, readLogin, type LoginRecord } from './login-records.js'
+import { endAccess, readAccess, readLogin, type ApprovingSession, type LoginRecord } from './login-records.js'
 
 /** The parts of the store that sign-ins use. */
 export type LoginStore = Pick<Store, 'signInTokens' | 'users' | 'accountById' | 'ancestorsOf'>
@@ -32,6 +32,7 @@ interface NewLogin {
   readonly userId: string
   readonly accountId: string
   readonly program: string
+  readonly session: ApprovingSession
 }
 
 /**
@@ -42,10 +43,10 @@ const RUNNING_MS = 3_600_000
 /** Settings of sign-ins, and how long a role by a group holds after one. */
 export type LoginTimes = Pick<LoginConfig, 'refreshSeconds' | 'tokenSeconds'> & { readonly groupMs: number }
 
-/** Opens a sign-in; null if the user may not use the account. */
+/** Opens a sign-in; null if the user may not use the account, or the session has ended. */
 export async function openLogin(
   store: LoginStore,
-  { userId, accountId, program }: NewLogin,
+  { userId, accountId, program, session }: NewLogin,
   times: LoginTimes,
   nowMs: number,
 ): Promise<LoginTokens | null> {
@@ -55,7 +56,7 @@ export async function openLogin(
   const refreshToken = newRefreshToken()
   const id = loginIdOf(refreshToken)
   if (id === null) return null
-  const endsAtMs = found.isByGroup ? nowMs + times.groupMs : null
+  const endsAtMs = found.isByGroup ? Math.min(nowMs + times.groupMs, session.endsAtMs) : null
   const record: LoginRecord = { account: accountId, program, refresh: digestOf(refreshToken), endsAtMs }
   await store.signInTokens.add({
     ...{ id, kind: 'login', accountId: userId },
@@ -63,6 +64,11 @@ export async function openLogin(
     text: JSON.stringify(record),
   })
   const access = await addAccessToken(store, { login: id, userId, endsAtMs }, times, nowMs)
+  // Looked up last: what ends a user's sessions ends its programs after them, so that one of both sees it.
+  if ((await store.signInTokens.find('session', session.id, nowMs)) === null) {
+    await endLogin(store, refreshToken, nowMs)
+    return null
+  }
   return { ...access, refreshToken, email: user.email }
 }
 

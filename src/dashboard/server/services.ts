@@ -157,8 +157,14 @@ export async function newLink(
 ): Promise<NewLink> {
   const as = roleOf(session.user) === 'admin' ? 'administrator' : 'owner'
   const maker = { as, id: session.user.id } as const
+  const held =
+    as === 'administrator'
+      ? session.user.role === 'admin'
+      : session.members.some(({ accountId, role }) => accountId === account?.id && role === 'owner')
+  // A role by a group ends with the session.
+  const end = held ? {} : { endsAtMs: session.endsAtMs }
   // The router has checked that `origin` is the dashboard's own.
-  return makeLink(services, { maker, user, account, origin: origin ?? '' })
+  return makeLink(services, { maker, user, account, origin: origin ?? '', ...end })
 }
 
 /** A plan; one that the configuration does not have allows no keys. */

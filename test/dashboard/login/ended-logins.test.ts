@@ -4,13 +4,17 @@
  * a person's tokens exactly.
  * Method: two gateways on Redis, programs at both; one gateway or the store makes the change.
  */
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { createAdminToken } from '../../../src/accounts/admin-tokens.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { openLogin, renewLogin } from '../../../src/accounts/logins/logins.js'
 import { changeUser, ensureUser, removeMember, setMember, unbindUser } from '../../../src/accounts/members.js'
+import { oidcStartReply } from '../../../src/dashboard/server/schema/schema.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { onBothStores } from '../admin/admin-stage.js'
-import { request, startLogin, untilStatus, type Pair } from './login-stage.js'
+import type { Browser } from '../fixtures/stage.js'
+import { DEVICE_GRANT, request, startLogin, textIn, untilStatus, type Pair } from './login-stage.js'
 
 onBothStores(t, 'the admin API ends the programs of a user', async (t, settings) => {
   const stage = await startLogin(t, settings, { more: 'admin_api: { enabled: true }' })
@@ -100,12 +104,65 @@ onBothStores(t, 'a sign-in with a role by a group ends as sessions with one do',
   t.equal((await post('/auth/device/token', renewal)).status, 401, 'the role by hand has gone')
 
   const times = { tokenSeconds: 3_600, refreshSeconds: 2_592_000, groupMs: 7_200_000 }
-  const opened = await openLogin(store, { userId: id, accountId: id, program: 'codex' }, times, nowMs)
+  const open = async (endsAtMs: number) => {
+    const session = { id: randomUUID(), endsAtMs }
+    const token = { id: session.id, kind: 'session', accountId: id, text: '' } as const
+    await store.signInTokens.add({ ...token, expiresAtMs: nowMs + 60_000 })
+    return openLogin(store, { userId: id, accountId: id, program: 'codex', session }, times, nowMs)
+  }
+  t.match(await open(nowMs + 1_800_000), { expiresInSeconds: 1_800 }, 'no longer than the session')
+  const opened = await open(nowMs + 43_200_000)
   t.match(opened, { expiresInSeconds: 3_600 })
   const renewed = await renewLogin(store, opened?.refreshToken ?? '', times, nowMs + 5_400_000)
   t.match(renewed, { expiresInSeconds: 1_800 }, 'no longer than the role holds')
   t.equal(await request(origin, renewed?.accessToken ?? ''), 200)
   t.equal(await renewLogin(store, renewed?.refreshToken ?? '', times, nowMs + 7_200_001), null)
+})
+
+onBothStores(t, 'a refusal of the provider ends programs with a role by a group', async (t, settings) => {
+  const stage = await startLogin(t, settings)
+  const { store, origin, provider } = stage
+  await createAccount(store, { name: 'team-a', plan: 'max', password: null })
+  await stage.account('ada@example.com')
+  const roles = ", roles: { accounts: { 'team-*': member } }"
+  stage.configure({ more: roles, top: 'login: { enabled: true }' })
+  const browser = await stage.person('ada@example.com', ['team-a'])
+  const [byGroup, byHand] = [await stage.program(browser, 'team-a'), await stage.program(browser, 'ada')]
+  for (const { access } of [byGroup, byHand]) t.equal(await request(origin, access), 200)
+  provider.person = { email: 'ada@example.com', verified: false, groups: ['team-a'] }
+  const started = await browser.ask('POST', '/oidc/start', { body: {} })
+  const query = await provider.visit(oidcStartReply.parse(started.json).url)
+  t.equal((await browser.ask('POST', '/oidc/finish', { body: { query } })).status, 403)
+  await untilStatus(401, () => request(origin, byGroup.access))
+  t.equal(await request(origin, byHand.access), 200, 'a role by hand stays')
+})
+
+onBothStores(t, 'a program gets nothing after its approval has ended', async (t, settings) => {
+  const stage = await startLogin(t, settings)
+  const { store, post } = stage
+  const { id } = await stage.account('ada@example.com')
+  const [nowMs, audit] = [Date.now(), () => []]
+  const ways: Record<string, (browser: Browser) => Promise<unknown>> = {
+    'signed out': (browser) => browser.ask('DELETE', '/session'),
+    'signed out everywhere': async () => (await stage.person('ada@example.com')).ask('DELETE', '/sessions'),
+    'an unbound user': () => unbindUser(store, id, { audit }),
+    'disabled, and enabled again': async () => {
+      for (const disabled of [true, false]) await changeUser(store, id, { edit: { disabled }, nowMs, audit })
+    },
+  }
+  for (const [way, end] of Object.entries(ways)) {
+    const browser = await stage.person('ada@example.com')
+    const { json } = await post('/auth/device/code', {})
+    const approved = await browser.ask('POST', `/device/${textIn(json, 'user_code')}`, {
+      body: { approve: true },
+    })
+    t.equal(approved.status, 200)
+    await end(browser)
+    const form = { grant_type: DEVICE_GRANT, device_code: textIn(json, 'device_code') }
+    const refused = await post('/auth/device/token', form)
+    t.match({ status: refused.status, ...refused.json }, { status: 400, error: 'access_denied' }, way)
+    t.same(await store.signInTokens.tokensOf('login', id, nowMs), [], way)
+  }
 })
 
 onBothStores(t, 'all tokens of a person count for her limit', async (t, settings) => {

@@ -29,7 +29,7 @@ export interface LoginStage extends Scene {
   /** Posts a form, to this gateway or another one. */
   readonly post: (path: string, form: Record<string, string>, init?: FormInit) => Promise<FormReply>
   /** A browser in which the identity provider has signed the person in. */
-  person(email: string): Promise<Browser>
+  person(email: string, groups?: readonly string[]): Promise<Browser>
   /** Signs a program in for the person of the browser. */
   program(browser: Browser, account?: string): Promise<Pair>
   /** A further gateway of the store. */
@@ -62,9 +62,9 @@ export async function startLogin(
   return {
     ...stage,
     post,
-    async person(email) {
+    async person(email, groups = []) {
       const browser = stage.browser()
-      stage.provider.person = { email, verified: true }
+      stage.provider.person = { email, verified: true, groups }
       const started = await browser.ask('POST', '/oidc/start', { body: {} })
       const query = await stage.provider.visit(oidcStartReply.parse(started.json).url)
       const entered = await browser.ask('POST', '/oidc/finish', { body: { query } })

@@ -114,6 +114,11 @@ onBothStores(t, 'roles by groups hold in sessions by the provider', async (t, se
   t.equal((await other.get('/accounts')).status, 403)
   t.equal((await other.get('/keys?account=team-a')).status, 404)
 
+  const invitee = { body: { role: 'member' } }
+  const invited = await browser.ask('PUT', '/members/bob%40example.com?account=team-a', invitee)
+  const { endsAtMs } = sessionReply.parse((await browser.get('/session')).json)
+  t.match(invited.json, { link: { expiresAtMs: endsAtMs } }, 'a link ends with the role of its maker')
+
   const refused = await through(stage, browser, { ...eve, verified: false })
   t.equal(refused.status, 403)
   t.equal((await browser.get('/accounts')).status, 401, 'a refusal of the provider ends it')

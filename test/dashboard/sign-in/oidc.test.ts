@@ -3,6 +3,7 @@
  * are refused, and a refusal reveals nothing about accounts.
  * Method: a real provider on this machine, clients that sign in with it, and the gateway's store and log.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { editAccount } from '../../helpers/store-changes.js'
 import t from 'tap'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
@@ -12,6 +13,7 @@ import { oidcStartReply, sessionReply } from '../../../src/dashboard/server/sche
 import { IdentityProvider } from '../../../src/dashboard/server/sign-in/identity-provider.js'
 import { scene, type Scene } from './oidc-stage.js'
 import { CLIENT_ID, CLIENT_SECRET, startSilence, type Person } from './identity-provider.js'
+import { beforeNext } from '../fixtures/before-next.js'
 import { PASSWORD, startStage, type Answer, type Browser } from '../fixtures/stage.js'
 import { onBothStores } from '../admin/admin-stage.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
@@ -210,6 +212,22 @@ onBothStores(t, 'first sign-ins at the same time', async (t, settings) => {
   }
   const { items } = await stage.store.users.list({ after: null, limit: 100 })
   t.equal(items.length - before.length, 2, 'no user is left over')
+  // The address of the second sign-in is read while the first one looks for its user.
+  const moved = (name: string) => ({ email: `${name}@example.com`, verified: true, sub: 'moving' })
+  const second: Promise<Answer>[] = []
+  const interrupted = beforeNext(t, stage.store.users, 'list', {
+    async act() {
+      second.push(through(stage, stage.browser(), moved('after')))
+      await sleep(300)
+    },
+  })
+  const first = await through(stage, stage.browser(), moved('before'))
+  const statuses = [first, ...(await Promise.all(second))].map(({ status }) => status)
+  t.ok(interrupted.isDone)
+  t.same(statuses, [200, 200], 'one identity, two addresses')
+  const { items: after } = await stage.store.users.list({ after: null, limit: 100 })
+  t.equal(after.length - items.length, 1)
+  t.match(await stage.store.users.byEmail('after@example.com'), { subject: 'moving' })
 })
 
 void t.test('another letter that Unicode maps to ASCII is another address', async (t) => {

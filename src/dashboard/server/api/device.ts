@@ -36,13 +36,15 @@ export function deviceRoutes(services: Services): Route[] {
       reply: schema.doneReply,
       handle: async (request) => {
         const device = await deviceOf(services, request)
-        const { user, accounts, members } = request.session
+        const { id, endsAtMs, user, accounts, members } = request.session
         const { approve, account: named } = request.body
         const own = accountsForPrograms(accounts, members)
         const account =
           (named ?? null) === null ? own[0] : own.find(({ id, name }) => id === named || name === named)
         if (approve && account === undefined) throw noAccount()
-        const by = approve && account !== undefined ? { userId: user.id, accountId: account.id } : null
+        const session = { id, endsAtMs }
+        const by =
+          approve && account !== undefined ? { userId: user.id, accountId: account.id, session } : null
         if (!(await decideDevice(store.signInTokens, device.id, by, now()))) throw notFound()
         await store.auditTrail.add(
           entryOf(services, request, {

@@ -40,6 +40,8 @@ interface LinkOrder {
   readonly account: Account | null
   /** The origin of the dashboard as the maker sees it. */
   readonly origin: string
+  /** When the right of the maker ends, at the latest; absent: it has no end. */
+  readonly endsAtMs?: number
 }
 
 /** A new link. */
@@ -62,9 +64,9 @@ const MAILS = { burst: 5, everyMs: 600_000 } as const
  */
 export async function makeLink(parts: LinkParts, order: LinkOrder): Promise<NewLink> {
   const { store, snapshot, now, mail } = parts
-  const { maker, user, account, origin } = order
+  const { maker, user, account, origin, endsAtMs = Infinity } = order
   const { smtp, dashboard } = snapshot().config
-  const expiresAtMs = now() + LINK_MS
+  const expiresAtMs = Math.min(now() + LINK_MS, endsAtMs)
   if (smtp !== null) await countMail(parts, user.email)
   const secret = newSignInSecret()
   const setsPassword = await maySetPassword(parts, maker, user)

@@ -7,7 +7,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { roleOf, type Account, type Member, type User } from '../../../accounts/account.js'
 import { isUnproven, withEffectiveRole } from '../../../accounts/address-proof.js'
-import { endLogins } from '../../../accounts/logins/login-records.js'
+import { endLogins, endLoginsByGroup } from '../../../accounts/logins/login-records.js'
 import { GatewayError } from '../../../errors.js'
 import { isObject } from '../../../base/json.js'
 import type { Store } from '../../../store/store.js'
@@ -147,16 +147,19 @@ export class Sessions {
     await this.store.signInTokens.take('session', signInTokenIdOf(secret), this.now())
   }
 
-  /** Ends the session with this secret if it has a role that comes from a group. */
+  /** Ends the session with this secret, and programs, if it has a role that comes from a group. */
   async endByGroup(secret: string): Promise<void> {
     const session = await this.find(secret, true)
-    if (session !== null && isByGroup(session)) await this.end(secret)
+    if (session === null || !isByGroup(session)) return
+    await this.end(secret)
+    await endLoginsByGroup(this.store.signInTokens, session.user.id, this.now())
   }
 
   /** Ends all sessions of the user, except one, and all programs. */
   async endAll(userId: string, except: string | null = null): Promise<number> {
+    const count = await this.store.signInTokens.end('session', userId, except)
     await endLogins(this.store.signInTokens, userId)
-    return this.store.signInTokens.end('session', userId, except)
+    return count
   }
 
   /**
