@@ -1,7 +1,8 @@
 /**
  * `sluice usage export --format focus`: charges in the columns of FOCUS, the FinOps Open Cost and Usage
  * Specification, for tools that read the bills of clouds. One row for each UTC day, account, key, model and
- * upstream; the sum of the costs is that of the ledger.
+ * upstream, and for each set of labels and values of dimensions, so that costs can be allocated by tag; the
+ * sum of the costs is that of the ledger.
  *
  * Source: FOCUS 1.2 (`specification/columns`). Own columns start with `x_`, as it demands.
  */
@@ -111,7 +112,7 @@ export async function* focusLines(
 
 function add(charges: Map<string, Charge>, entry: LedgerEntry): void {
   const { accountId, keyId, upstream, usage, costNanoUsd } = entry
-  const group = JSON.stringify([accountId, keyId, entry.model, upstream])
+  const group = JSON.stringify([accountId, keyId, entry.model, upstream, entry.labels, entry.dimensions])
   const none = { nanoUsd: 0n, requests: 0, unpriced: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
   const charge: Charge = charges.get(group) ?? { entry, ...none }
   charge.entry = entry
@@ -143,14 +144,19 @@ function topOf(
   return { id, name: accounts.get(id)?.name ?? accountPath?.split('/')[0] ?? id }
 }
 
-/** Labels as JSON; `k=v` pairs of the entry. */
-function tagsOf({ labels }: LedgerEntry): string {
-  const pairs = (labels ?? '').split(' ').filter((pair) => pair.includes('='))
-  const tags = pairs.map((pair): [string, string] => {
+/** Labels and dimensions as JSON. A label with the name of a dimension gives way to it. */
+function tagsOf({ labels, dimensions }: LedgerEntry): string {
+  const values = pairsOf(dimensions).map(([name, value]) => [name, decodeURIComponent(value)] as const)
+  return JSON.stringify(Object.fromEntries([...pairsOf(labels), ...values]))
+}
+
+/** The `k=v` pairs of an entry. */
+function pairsOf(text: string | null): (readonly [string, string])[] {
+  const pairs = (text ?? '').split(' ').filter((pair) => pair.includes('='))
+  return pairs.map((pair) => {
     const at = pair.indexOf('=')
     return [pair.slice(0, at), pair.slice(at + 1)]
   })
-  return JSON.stringify(Object.fromEntries(tags))
 }
 
 function dayOf({ atMs }: LedgerEntry): number {

@@ -68,7 +68,7 @@ select entries that match all of them.`,
     .addOption(
       new Option(
         '--format <FORMAT>',
-        'jsonl (one JSON object a line), csv (with a line of names first) or focus (FOCUS 1.2: charges by day, account, key, model and upstream, as CSV)',
+        'jsonl (one JSON object a line), csv (with a line of names first) or focus (FOCUS 1.2: charges by day, account, key, model, upstream and tags, as CSV)',
       )
         .choices(['jsonl', 'csv', 'focus'] as const)
         .makeOptionMandatory(),

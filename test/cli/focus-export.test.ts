@@ -1,6 +1,6 @@
 /**
- * Goal: the FOCUS export has the columns of the specification, a row for each day, account, key, model and
- * upstream, and costs whose sum is the ledger's to the nano-dollar.
+ * Goal: the FOCUS export has the columns of the specification, a row for each day, account, key, model,
+ * upstream and set of tags, and costs whose sum is the ledger's to the nano-dollar.
  * Method: entries of two days settled in a store with accounts below each other; the lines of the command.
  */
 import t from 'tap'
@@ -35,6 +35,9 @@ void t.test('rows by day, account, key, model and upstream', async (t) => {
     ['b', { atMs: day + 86_399_999, costNanoUsd: 9_007_199_254_740_000 }],
     ['c', { atMs: day + 86_400_000, costNanoUsd: null }],
     ['d', { atMs: day + 86_400_001, costNanoUsd: 5, model: 'other', labels: 'team=red env=prod' }],
+    ['e', { atMs: day + 86_400_002, costNanoUsd: 6, dimensions: 'run=r-1 end_user=Ada%20%26%20co' }],
+    ['f', { atMs: day + 86_400_003, costNanoUsd: 7, dimensions: 'run=r-2', labels: 'run=x' }],
+    ['g', { atMs: day + 86_400_004, costNanoUsd: 8, dimensions: 'run=r-1 end_user=Ada%20%26%20co' }],
   ] as const
   for (const [name, more] of entries) {
     await store.ledger.settle(ledgerEntry(name, { accountId: id, accountPath: 'root/app', ...more }))
@@ -64,6 +67,8 @@ void t.test('rows by day, account, key, model and upstream', async (t) => {
     },
     { BilledCost: '0.000000000', x_UnpricedRequests: '1', ChargeCategory: 'Usage' },
     { BilledCost: '0.000000005', ResourceName: 'other', Tags: '{"team":"red","env":"prod"}' },
+    { BilledCost: '0.000000014', x_Requests: '2', Tags: '{"run":"r-1","end_user":"Ada & co"}' },
+    { BilledCost: '0.000000007', x_Requests: '1', Tags: '{"run":"r-2"}' },
   ])
-  t.equal(rows.length, 3)
+  t.equal(rows.length, 5)
 })
