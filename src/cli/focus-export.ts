@@ -144,7 +144,7 @@ function topOf(
   return { id, name: accounts.get(id)?.name ?? accountPath?.split('/')[0] ?? id }
 }
 
-/** Labels and dimensions as JSON. A label with the name of a dimension gives way to it. */
+/** Labels and dimensions as JSON. A label with the name of a dimension is left out. */
 function tagsOf({ labels, dimensions }: LedgerEntry): string {
   const values = pairsOf(dimensions).map(([name, value]) => [name, decodeURIComponent(value)] as const)
   return JSON.stringify(Object.fromEntries([...pairsOf(labels), ...values]))

@@ -109,7 +109,7 @@ function perMillion(value: JsonValue | undefined): number | undefined {
 }
 
 /** Our kinds of tokens, by LiteLLM's name of the price. */
-const LITELLM_RATES = {
+export const LITELLM_RATES = {
   input: 'input_cost_per_token',
   output: 'output_cost_per_token',
   cache_read: 'cache_read_input_token_cost',
@@ -162,12 +162,15 @@ function present(values: Readonly<Record<string, JsonValue | undefined>>): JsonO
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
 }
 
-function litellmRates(entry: JsonObject, suffix: string): Record<string, number> {
+/** Dollars per million tokens of each kind that the entry has. */
+export function litellmRates(entry: JsonObject, suffix: string): Record<string, number> {
   const rates: Record<string, number> = {}
   for (const [kind, name] of Object.entries(LITELLM_RATES)) {
     const rate = perMillion(entry[name + suffix])
     if (rate !== undefined) rates[kind] = rate
   }
+  const hit = perMillion(entry[`input_cost_per_token_cache_hit${suffix}`])
+  if (hit !== undefined) rates['cache_read'] ??= hit
   const lasting = perMillion(entry[`cache_creation_input_token_cost_above_1hr${suffix}`])
   if (lasting !== undefined) rates['cache_write_1h'] = lasting
   return rates

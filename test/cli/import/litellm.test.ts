@@ -44,6 +44,7 @@ const CONFIGURATIONS: Readonly<Record<string, readonly string[]>> = {
   'end-users': ['assistant'],
   'effort-names': ['think-hard', 'think-little', 'Team Assistant'],
   includes: ['groq-fast', 'mistral-small'],
+  media: ['searcher'],
 }
 
 function keysFile(): string {
@@ -182,7 +183,7 @@ void t.test('outcomes', async (t) => {
   ])
   await outcome('office', {
     'model_list[0].litellm_params.max_budget': 'carried',
-    'model_list[1]': 'not_carried',
+    'model_list[1]': 'carried',
     'guardrails[2]': 'not_carried',
     'litellm_settings.cache': 'not_carried',
     'general_settings.alerting': 'not_carried',
@@ -190,6 +191,55 @@ void t.test('outcomes', async (t) => {
   })
   const none = await imported(t, ['litellm', join(FOLDER, 'one-provider.yaml')], { OPENAI_API_KEY: '' })
   t.match(none.summary['models'], [{ name: 'gpt-5.4-mini', status: 'no_key' }])
+})
+
+void t.test('pictures, sound and prices by number', async (t) => {
+  const made = await imported(t, ['litellm', join(FOLDER, 'media.yaml')], ENV)
+  for (const [path, wanted] of Object.entries({
+    'model_list[0].litellm_params.output_cost_per_image': 'carried',
+    'model_list[1].model_info.input_cost_per_image': 'carried',
+    'model_list[2].model_info.output_cost_per_image_token': 'carried',
+    'model_list[2].model_info.output_cost_per_image': 'ignored',
+    'model_list[2].model_info.input_cost_per_image': 'not_carried',
+    'model_list[3].model_info.output_cost_per_second': 'not_carried',
+    'model_list[4].litellm_params.output_cost_per_second': 'carried',
+    'model_list[6].litellm_params.search_context_cost_per_query': 'carried',
+    'model_list[7]': 'not_carried',
+    'model_list[8]': 'not_carried',
+    'router_settings.fallbacks[0].painter[0]': 'carried',
+    'router_settings.fallbacks[0].painter[1]': 'not_carried',
+  })) {
+    const items = itemsOf(made).filter((item) => {
+      return item['path'] === path || textAt(item, 'path').startsWith(`${path}.`)
+    })
+    t.strictSame([...new Set(items.map((item) => item['outcome']))], [wanted], path)
+  }
+  const gateway: unknown = parse(readFileSync(join(made.folder, 'gateway.yaml'), 'utf8'))
+  t.notMatch(JSON.stringify(gateway), /cost/, 'no price is a member of requests')
+  t.match(gateway, {
+    upstreams: {
+      openai: {
+        prices: {
+          'dall-e-3': { per_image: 0.04 },
+          'tts-1': { per_character: 0.000015 },
+          'gpt-5.4-mini': {
+            ...{ input: 0.4, output: 1.6, service_tiers: { batch: 0.5 }, calls: { web_search: 0.02 } },
+            long_context: { above_input_tokens: 272_000, input: 0.8, output: 2.4 },
+          },
+        },
+      },
+      'openai-chat': { prices: { 'flux-dev': { per_image: 0.002 } } },
+      gemini: { prices: { 'gemini-3-pro-image': { input: 2, output: 12, output_image: 120 } } },
+      groq: { prices: { 'whisper-large-v3': { per_second_audio: 0.00003083 } } },
+      cohere: { prices: { 'rerank-v3.5': { per_search: 0.002 } } },
+    },
+    routes: [
+      { model: 'painter', fallback: [{ upstream: 'openai-chat', model: 'flux-dev' }] },
+      ...['sketcher', 'drawer', 'voice', 'ear', 'ranker', 'searcher'].map((model) => ({ model })),
+    ],
+  })
+  const routes = isObject(gateway) ? arrayOf(gateway['routes']).filter(isObject) : []
+  t.strictSame(arrayOf(routes[0]?.['fallback']).length, 1, 'no fallback to a model that converses')
 })
 
 void t.test('end users have the budget of each in the new configuration', async (t) => {

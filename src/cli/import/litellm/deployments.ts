@@ -6,8 +6,9 @@ import { isForeignReference, variableOf } from '../secrets.js'
 import { addressed, NotCarried, type Addressed } from './address.js'
 import { budgetLimit } from './budgets.js'
 import { ignoreKeys, isTrue, mapAt, numberIn, refuseKeys, type ImportContext } from './context.js'
-import { readPrice } from './prices.js'
-import { addressVendor, guessedPrefix, otherMode, vendorOf, type Vendor } from './vendors.js'
+import { checkServed, operationOf, type Served } from './modes.js'
+import { isCost, readPrice } from './prices.js'
+import { addressVendor, guessedPrefix, vendorOf, type Vendor } from './vendors.js'
 
 /** A deployment that can be carried. */
 export interface Deployment {
@@ -33,7 +34,7 @@ export interface Deployment {
   readonly limits: JsonObject
   /** The model's window, if the entry has it. */
   readonly maxInput: number | null
-  readonly isEmbedding: boolean
+  readonly served: Served
   readonly team: string | null
 }
 
@@ -87,12 +88,12 @@ function readDeployment(entry: JsonObject, name: string, { index, at, context }:
   const paramsAt = [...at, 'litellm_params']
   const params = withUsual(own, paramsAt, context)
   const { vendor, model } = vendorIn(params)
-  const mode = modeOf(info, model)
-  if (mode !== null) throw new NotCarried(`the mode ${mode}: use native access to the upstream`)
+  const served = operationOf(info, model)
   report.carried([...at, 'model_name'], 'routes.model')
   report.carried([...paramsAt, 'model'], 'routes.targets.model')
   report.carried([...paramsAt, 'custom_llm_provider'], 'upstreams')
   const address = addressed({ context, vendor, model, params, at: paramsAt, info })
+  checkServed(served, address.model, address.values)
   if (vendor.kind === 'address') {
     report.changed(
       [...paramsAt, 'model'],
@@ -102,7 +103,10 @@ function readDeployment(entry: JsonObject, name: string, { index, at, context }:
   }
   const defaults = defaultsIn(params, paramsAt, context)
   const forced = forcedMembers(params, paramsAt, context)
-  const price = readPrice(params, info, { report, params: paramsAt, info: [...at, 'model_info'] })
+  const price = readPrice(params, info, {
+    ...{ report, served, model: address.model },
+    ...{ params: paramsAt, info: [...at, 'model_info'] },
+  })
   const values = {
     ...address.values,
     ...headersIn(params, { at: paramsAt, address, context }),
@@ -128,7 +132,7 @@ function readDeployment(entry: JsonObject, name: string, { index, at, context }:
     retries: retriesIn(params, paramsAt, context),
     limits: limitsIn(params, paramsAt, context),
     maxInput: numberIn(info['max_input_tokens']),
-    isEmbedding: info['mode'] === 'embedding' || /embed/.test(model),
+    served,
     team: typeof info['team_id'] === 'string' ? info['team_id'] : null,
   }
 }
@@ -173,14 +177,6 @@ function knownVendor(prefix: string, hasAddress: boolean): Vendor {
   if (vendor !== null) return vendor
   if (hasAddress) return addressVendor(prefix)
   throw new NotCarried('the vendor is unknown: add api_base for an OpenAI-compatible service')
-}
-
-const MODES = ['chat', 'completion', 'embedding', 'responses', 'rerank', 'moderation']
-
-function modeOf(info: JsonObject, model: string): string | null {
-  const { mode } = info
-  if (typeof mode === 'string') return MODES.includes(mode) ? null : mode
-  return otherMode(model)
 }
 
 const BOUNDS: Readonly<Record<string, readonly [least: number, most: number]>> = {
@@ -260,15 +256,15 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...'litellm_credential_name max_budget budget_duration merge_reasoning_content_in_choices'.split(' '),
   ...'use_litellm_proxy cache ssl_verify ssl_certificate region_name'.split(' '),
 ])
-const KNOWN_STARTS =
-  /^(?:aws_|input_cost_|output_cost_|cache_(?:read|creation)_|auto_router_|complexity_router_|litellm_)/
+const KNOWN_STARTS = /^(?:aws_|auto_router_|complexity_router_|litellm_)/
 
 /** Members that every request to the vendor gets. */
 function forcedMembers(params: JsonObject, at: Path, { report, secrets }: ImportContext): JsonObject {
   const forced: JsonObject = {}
   const note = 'set on every request, also if the client sends its own'
   for (const [key, value] of Object.entries(params)) {
-    if (KNOWN.has(key) || KNOWN_STARTS.test(key) || value === undefined || value === null) continue
+    if (KNOWN.has(key) || KNOWN_STARTS.test(key) || isCost(key) || value === undefined || value === null)
+      continue
     if (
       isForeignReference(value) ||
       variableOf(value) !== null ||

@@ -314,8 +314,8 @@ class RouteMaker {
       ...group.later,
       ...named.slice(0, MAX_FALLBACKS).flatMap((other) => {
         const found = other === group.name ? null : servedBy(other, this.groups, this.rules)
-        // Vectors of another model would be wrong.
-        return found === null || isVectors(found.group) !== isVectors(group) ? [] : found.targets
+        // A model of another kind cannot answer, and vectors of another model would be wrong.
+        return found === null || servedOf(found.group) !== servedOf(group) ? [] : found.targets
       }),
     ]
     for (const target of all) {
@@ -373,8 +373,8 @@ function servedBy(
   return { group: wild, targets: wild.targets.map((target) => ({ ...target, model: target.model ?? model })) }
 }
 
-function isVectors({ deployments }: ModelGroup): boolean {
-  return deployments.some(({ isEmbedding }) => isEmbedding)
+function servedOf({ deployments }: ModelGroup): string {
+  return deployments[0]?.served ?? 'chat'
 }
 
 function shownTarget(target: RouteTarget, isShared: boolean): JsonObject {
@@ -396,10 +396,14 @@ function reportFallbacks(
   { report }: ImportContext,
 ): void {
   for (const { at, from, to, position } of rules.fallbackPlaces) {
-    if (from !== null && servedBy(from, groups, rules) === null)
-      report.notCarried(at, 'no model that was carried has this name')
-    else if (servedBy(to, groups, rules) === null)
-      report.notCarried(at, 'no model that was carried has the name of this fallback')
+    const [first, next] = [from, to].map((name) => (name === null ? null : servedBy(name, groups, rules)))
+    if (from !== null && !first) report.notCarried(at, 'no model that was carried has this name')
+    else if (!next) report.notCarried(at, 'no model that was carried has the name of this fallback')
+    else if (first && servedOf(first.group) !== servedOf(next.group))
+      report.notCarried(
+        at,
+        `a model for ${servedOf(next.group)}, which cannot answer for ${servedOf(first.group)}`,
+      )
     else if (position >= MAX_FALLBACKS) report.notCarried(at, 'LiteLLM tries five fallbacks at most')
     else report.carried(at, 'routes.fallback')
   }

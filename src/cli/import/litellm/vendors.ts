@@ -170,17 +170,3 @@ export const BARE_FAMILIES: Readonly<Record<string, readonly string[]>> = {
   anthropic: ['claude-'],
   gemini: ['gemini-'],
 }
-
-/** Models of modes that are not served, by their names: the mode of LiteLLM's data. */
-const OTHER_MODES: readonly (readonly [model: RegExp, mode: string])[] = [
-  [/dall-e|gpt-image|imagen|stable-diffusion|flux/, 'image_generation'],
-  [/whisper|transcribe/, 'audio_transcription'],
-  [/(?:^|\/)tts-|-tts(?:-|$)/, 'audio_speech'],
-  [/(?:^|\/)(?:sora|veo)-/, 'video_generation'],
-  [/realtime/, 'realtime'],
-]
-
-/** The mode of a model that is reached by native access only; null for other models. */
-export function otherMode(model: string): string | null {
-  return OTHER_MODES.find(([pattern]) => pattern.test(model))?.[1] ?? null
-}
