@@ -37,6 +37,8 @@ export interface KeyParts {
   readonly query: string
   /** Facts of the requested model, for its defaults. */
   readonly facts: () => ModelFacts
+  /** Facts of the models that the route may ask: requests to upstreams are made with them. */
+  readonly targetFacts: readonly ModelFacts[]
   /** As `routeContent`. */
   readonly route: string
   /** The version of the prices. */
@@ -55,6 +57,7 @@ export function* keySteps(parts: KeyParts): Steps<string> {
   const { request, query, route, priceVersion, scope, scopeId, guardrails } = parts
   const digest = new Digest()
   digest.add([VERSION, scope, scopeId, route, priceVersion, request.model, [...guardrails]])
+  digest.add(parts.targetFacts.map(factsText))
   if (query !== '') digest.add(['query', parts.wire, query])
   digest.add(settingsOf(parts))
   for (const tool of request.tools) digest.add(toolOf(tool))
@@ -372,6 +375,17 @@ function listed(value: JsonValue, name: string, members: Members): WaitingValue 
   const parent = plainName(name)
   if (kind === undefined || typeof kind === 'string') return { value, parent, members: null }
   return { value, parent, members: isTextOrMembers(kind) ? kind[1] : kind }
+}
+
+const factsTexts = new WeakMap<ModelFacts, string>()
+
+/** The facts of a model as text; its prices have a version of their own. */
+function factsText(facts: ModelFacts): string {
+  const known = factsTexts.get(facts)
+  if (known !== undefined) return known
+  const text = JSON.stringify({ ...facts, price: undefined })
+  factsTexts.set(facts, text)
+  return text
 }
 
 const contents = new WeakMap<RouteConfig, string>()

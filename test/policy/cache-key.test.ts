@@ -33,7 +33,7 @@ function keyOf({ path, body, headers = {}, parts = {} }: Sent): string {
   const { clientCodec, endpoint, wire } = resolved
   const request = clientCodec.decodeRequest(body, endpoint, headers)
   const fixed = { route: 'r', priceVersion: 'p', scope: 'account', scopeId: 'a' } as const
-  const of = { ...fixed, guardrails: [], query: '' }
+  const of = { ...fixed, guardrails: [], query: '', targetFacts: [FACTS] }
   return atOnce(keySteps({ request, wire, body, facts: () => FACTS, ...of, ...parts }))
 }
 
@@ -174,7 +174,7 @@ void t.test('streaming, marks and names of the end user have no influence', (t) 
   t.end()
 })
 
-void t.test('model, route, prices and scope are parts of the key', (t) => {
+void t.test('model, its facts, route, prices and scope are parts of the key', (t) => {
   const keys = [
     keyOf({ path: CHAT, body: chat }),
     keyOf({ path: CHAT, body: { ...chat, model: 'n' } }),
@@ -182,6 +182,7 @@ void t.test('model, route, prices and scope are parts of the key', (t) => {
       keyOf({ path: CHAT, body: chat, parts: { [name]: 'other' } }),
     ),
     keyOf({ path: CHAT, body: chat, parts: { scope: 'key' } }),
+    keyOf({ path: CHAT, body: chat, parts: { targetFacts: [{ ...FACTS, maxOutputTokens: 9 }] } }),
   ]
   t.equal(new Set(keys).size, keys.length)
   t.end()

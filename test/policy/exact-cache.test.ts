@@ -3,6 +3,7 @@
  * Method: gateways in this process before emulated providers; each case has prompts of its own.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createAccount } from '../../src/accounts/changes/change-accounts.js'
@@ -340,6 +341,26 @@ await t.test('a changed route drops its entries, and no others', async (t) => {
   t.equal((await call(CHAT, chat('Kept?'))).cache, 'hit')
   t.equal((await call(CHAT, { ...chat('Kept?'), model: 'cached-claude' })).cache, 'miss')
   t.equal((await call(CHAT, others)).cache, 'miss')
+})
+
+await t.test('a catalogue with other facts of a model answers none of its requests', async (t) => {
+  const gateway = await startGateway(t, { routes: ROUTES })
+  const call = callsOf(gateway)
+  const claude = { ...chat('Known?'), model: 'cached-claude' }
+  for (const body of [chat('Known?'), claude]) await call(CHAT, body)
+  const file = join(dirname(gateway.configFile), 'models.yaml')
+  const catalogue = readFileSync(file, 'utf8')
+  const at = catalogue.indexOf('  - id: gpt-4o-mini\n')
+  const change = (from: string, to: string) => {
+    writeFileSync(file, catalogue.slice(0, at) + catalogue.slice(at).replace(from, to))
+    gateway.reload()
+  }
+  change('input: 0.15', 'input: 0.150')
+  for (const body of [chat('Known?'), claude])
+    t.equal((await call(CHAT, body)).cache, 'hit', 'the same facts')
+  change('max_output_tokens: 16384', 'max_output_tokens: 16000')
+  t.equal((await call(CHAT, chat('Known?'))).cache, 'miss', 'other facts')
+  t.equal((await call(CHAT, claude)).cache, 'hit', 'another model')
 })
 
 await t.test('a hit counts as a request towards limits, not in tokens or money', async (t) => {

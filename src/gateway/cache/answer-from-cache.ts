@@ -38,6 +38,7 @@ import { SendResult } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
 import type { Route } from '../phases/choose-route.js'
+import { modelAt } from '../routing/router.js'
 import type { Results } from '../phases/phase-results.js'
 import type { Call } from '../phases/receive.js'
 import { withinTime } from '../reasoning/escrow.js'
@@ -383,12 +384,15 @@ async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' |
   const { scope } = cache
   const content = routeContent(route.config, generation.snapshot.config)
   const priceVersion = generation.pricesAt(x.startedMs).version
+  const { targets, fallback, strip } = route.config
+  const models = [...targets, ...fallback].map(({ model }) => modelAt({ model, strip }, call.request.model))
   const steps = keySteps({
     request: call.request,
     wire: call.wire,
     body: call.body,
     query: call.query === '' ? '' : passedQuery(call.query),
     facts: () => generation.facts(call.request.model),
+    targetFacts: [...new Set(models)].map((model) => generation.facts(model)),
     route: content,
     priceVersion,
     scope,
