@@ -82,15 +82,26 @@ let pairs = 0
  * Runs the test on both stores; each day on one of them, every second test on the other one. The long suite
  * has both.
  */
-export function onBothStores(
-  t: Test,
-  name: string,
-  test: (t: Test, settings: GatewaySettings) => Promise<void>,
-): void {
+export function onBothStores(t: Test, name: string, test: StoreTest): void {
   const at = pairs
   pairs += 1
-  if (isToday(at, 2)) void t.test(`${name} (SQLite)`, (t) => test(t, {}))
-  if (!isToday(at + 1, 2)) return
+  if (isToday(at, 2)) onSqlite(t, name, test)
+  if (isToday(at + 1, 2)) onRedis(t, name, test)
+}
+
+/** Runs the test on both stores each day: the matrices of who may do what. */
+export function onEachStore(t: Test, name: string, test: StoreTest): void {
+  onSqlite(t, name, test)
+  onRedis(t, name, test)
+}
+
+type StoreTest = (t: Test, settings: GatewaySettings) => Promise<void>
+
+function onSqlite(t: Test, name: string, test: StoreTest): void {
+  void t.test(`${name} (SQLite)`, (t) => test(t, {}))
+}
+
+function onRedis(t: Test, name: string, test: StoreTest): void {
   void t.test(`${name} (Redis)`, { skip: redisMissing() }, async (t) => {
     const redis = await startRedis(t)
     await test(t, { store: redis.url() })

@@ -11,7 +11,7 @@ import { adminRoutes } from '../../../src/dashboard/admin/routes.js'
 import type { AdminServices } from '../../../src/dashboard/admin/services.js'
 import { objectOf, type JsonObject } from '../../../src/base/json.js'
 import { GATEWAY, runOn } from '../../cli/session.js'
-import { onBothStores, startAdmin, textOf, type AdminStage } from './admin-stage.js'
+import { onBothStores, onEachStore, startAdmin, textOf, type AdminStage } from './admin-stage.js'
 
 function actorIn(entry: unknown): string {
   const { actor } = objectOf(entry)
@@ -249,8 +249,8 @@ function tableOf(page: string): Row[] {
   })
 }
 
-void t.test('scopes × endpoints: allowed and refused as in the page', async (t) => {
-  const stage = await startAdmin(t)
+onEachStore(t, 'scopes × endpoints: allowed and refused as in the page', async (t, settings) => {
+  const stage = await startAdmin(t, settings)
   const services = {
     snapshot: () => ({ config: { plans: stage.gateway.plans } }),
   } as unknown as AdminServices

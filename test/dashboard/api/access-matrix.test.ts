@@ -18,6 +18,8 @@ import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'
 import { RecordingSeal } from '../../../src/policy/encrypted-recordings.js'
 import type { Services } from '../../../src/dashboard/server/services.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
+import type { GatewaySettings } from '../../helpers/gateway.js'
+import { onEachStore } from '../admin/admin-stage.js'
 
 // The table itself does not use the services of its handlers.
 const ROUTES = dashboardRoutes({} as Services)
@@ -119,9 +121,9 @@ async function record({ store }: Stage, id: string, accountId: string): Promise<
   await store.sealedRecords.put(sealed, 1_000_000, Date.now())
 }
 
-async function cast(t: Test): Promise<Cast> {
+async function cast(t: Test, settings: GatewaySettings = {}): Promise<Cast> {
   const dimensions = 'dimensions: [{ name: run, from: [header:x-run-id] }]'
-  const stage = await startStage(t, { more: `escrow: { key: ${KEY} }\n${dimensions}` })
+  const stage = await startStage(t, { ...settings, more: `escrow: { key: ${KEY} }\n${dimensions}` })
   const owner = await stage.signedIn('ada@example.com')
   const other = await stage.signedIn('bob@example.com')
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
@@ -157,21 +159,25 @@ void t.test('every route has an access policy', (t) => {
   t.end()
 })
 
-void t.test('routes refuse requests without a session, and owners on routes of administrators', async (t) => {
-  const stage = await cast(t)
-  for (const route of ROUTES) {
-    if (route.credential === 'open' || route.body === 'raw') continue
-    const anonymous = await ask(stage.browser(), route, { id: stage.keyId })
-    t.match([anonymous.status, anonymous.error['kind']], [401, 'unauthenticated'], nameOf(route))
-    if (ACCESS[route.credential].may.owner !== 'no') continue
-    const owner = await ask(stage.owner, route, { id: stage.ownerId })
-    t.match([owner.status, owner.error['kind']], [403, 'forbidden'], nameOf(route))
-  }
-  t.equal((await stage.store.accountById(stage.ownerId))?.plan, 'starter', 'nothing was changed')
-})
+onEachStore(
+  t,
+  'routes refuse requests without a session, and owners on routes of administrators',
+  async (t, settings) => {
+    const stage = await cast(t, settings)
+    for (const route of ROUTES) {
+      if (route.credential === 'open' || route.body === 'raw') continue
+      const anonymous = await ask(stage.browser(), route, { id: stage.keyId })
+      t.match([anonymous.status, anonymous.error['kind']], [401, 'unauthenticated'], nameOf(route))
+      if (ACCESS[route.credential].may.owner !== 'no') continue
+      const owner = await ask(stage.owner, route, { id: stage.ownerId })
+      t.match([owner.status, owner.error['kind']], [403, 'forbidden'], nameOf(route))
+    }
+    t.equal((await stage.store.accountById(stage.ownerId))?.plan, 'starter', 'nothing was changed')
+  },
+)
 
-void t.test('every reply matches the schema of the page', async (t) => {
-  const stage = await cast(t)
+onEachStore(t, 'every reply matches the schema of the page', async (t, settings) => {
+  const stage = await cast(t, settings)
   // Last the routes that end the session or revoke the key.
   const late = [
     'DELETE /members/{email}',
@@ -219,38 +225,42 @@ void t.test('every reply matches the schema of the page', async (t) => {
   }
 })
 
-void t.test('K-169: an object of another account gets the same 404 as an unknown one', async (t) => {
-  const stage = await cast(t)
-  const { keyId, requestId, ownerId, other } = stage
-  const odd = ['key_0', '1', '00000000-0000-0000-0000-000000000000', '%2A', '*', `${keyId},x`, '[]', '$ne']
-  for (const route of ROUTES) {
-    if (!route.path.includes('{id}') || route.credential === 'open') continue
-    if (ACCESS[route.credential].of !== 'account') continue
-    const missing = await ask(other, route, { id: 'key_aaaaaaaaaaaaaaaa' })
-    t.equal(missing.status, 404, nameOf(route))
-    for (const id of [keyId, requestId, ownerId, ...odd]) {
-      const answer = await ask(other, route, { id: encodeURI(id) })
-      t.same([answer.status, answer.text], [404, missing.text], `${nameOf(route)} of ${id}`)
-    }
-  }
-  for (const account of [ownerId, 'all', 'acc_none', '*']) {
+onEachStore(
+  t,
+  'K-169: an object of another account gets the same 404 as an unknown one',
+  async (t, settings) => {
+    const stage = await cast(t, settings)
+    const { keyId, requestId, ownerId, other } = stage
+    const odd = ['key_0', '1', '00000000-0000-0000-0000-000000000000', '%2A', '*', `${keyId},x`, '[]', '$ne']
     for (const route of ROUTES) {
-      const name = nameOf(route)
-      if (route.method !== 'GET' || route.credential === 'open') continue
-      if (ACCESS[route.credential].of !== 'account' || route.path.startsWith('/accounts/')) continue
-      const query = QUERIES[name] ?? '?'
-      const path = `${route.path.replace('{id}', requestId)}${query}&account=${account}`
-      const answer = await other.get(path)
-      t.equal(answer.status, account === '*' ? 400 : 404, path)
-      t.notMatch(answer.text, /private|key_/)
+      if (!route.path.includes('{id}') || route.credential === 'open') continue
+      if (ACCESS[route.credential].of !== 'account') continue
+      const missing = await ask(other, route, { id: 'key_aaaaaaaaaaaaaaaa' })
+      t.equal(missing.status, 404, nameOf(route))
+      for (const id of [keyId, requestId, ownerId, ...odd]) {
+        const answer = await ask(other, route, { id: encodeURI(id) })
+        t.same([answer.status, answer.text], [404, missing.text], `${nameOf(route)} of ${id}`)
+      }
     }
-  }
-  const named = `/requests?account=${ownerId}&account=all`
-  t.equal((await other.get(named)).status, 400, 'and not two of them')
-  t.match((await stage.owner.get('/keys')).json, {
-    keys: [{ name: 'private', state: 'live' }],
-  })
-})
+    for (const account of [ownerId, 'all', 'acc_none', '*']) {
+      for (const route of ROUTES) {
+        const name = nameOf(route)
+        if (route.method !== 'GET' || route.credential === 'open') continue
+        if (ACCESS[route.credential].of !== 'account' || route.path.startsWith('/accounts/')) continue
+        const query = QUERIES[name] ?? '?'
+        const path = `${route.path.replace('{id}', requestId)}${query}&account=${account}`
+        const answer = await other.get(path)
+        t.equal(answer.status, account === '*' ? 400 : 404, path)
+        t.notMatch(answer.text, /private|key_/)
+      }
+    }
+    const named = `/requests?account=${ownerId}&account=all`
+    t.equal((await other.get(named)).status, 400, 'and not two of them')
+    t.match((await stage.owner.get('/keys')).json, {
+      keys: [{ name: 'private', state: 'live' }],
+    })
+  },
+)
 
 void t.test('K-171: a change refuses unknown members by name', async (t) => {
   const stage = await cast(t)
@@ -277,35 +287,39 @@ void t.test('K-171: a change refuses unknown members by name', async (t) => {
   })
 })
 
-void t.test('a recording is for its account and administrators, and each reading is audited', async (t) => {
-  const scene = await cast(t)
-  const { owner, other, admin, requestId, ownerId, store } = scene
-  const path = `/recordings/${requestId}`
-  t.match((await owner.get('/recordings')).json, { recordings: [{ id: requestId, model: 'm' }] })
-  t.same((await other.get('/recordings')).json, { recordings: [] })
-  t.match((await admin.get('/recordings?account=all')).json, { recordings: [{ id: requestId }] })
-  t.equal((await other.get(path)).status, 404)
-  t.equal((await other.ask('DELETE', path)).status, 404)
-  await createUser(store, { email: 'eve@example.com', role: 'auditor', password: PASSWORD })
-  const auditor = scene.browser()
-  t.equal((await auditor.signIn('eve@example.com')).status, 200)
-  const account = await store.accountById(ownerId)
-  const { user } = await ensureUser(store, { email: 'bob@example.com' })
-  if (account === null) throw new Error('no account')
-  const query = `${path}?account=${ownerId}`
-  for (const role of ['member', 'viewer'] as const) {
-    await setMember(store, { account, user, role, nowMs: Date.now(), audit: () => [] })
-    for (const [name, browser] of Object.entries({ [role]: other, auditor })) {
-      t.equal((await browser.get(query)).status, 404, name)
-      t.equal((await browser.ask('DELETE', query)).status, 404, name)
+onEachStore(
+  t,
+  'a recording is for its account and administrators, and each reading is audited',
+  async (t, settings) => {
+    const scene = await cast(t, settings)
+    const { owner, other, admin, requestId, ownerId, store } = scene
+    const path = `/recordings/${requestId}`
+    t.match((await owner.get('/recordings')).json, { recordings: [{ id: requestId, model: 'm' }] })
+    t.same((await other.get('/recordings')).json, { recordings: [] })
+    t.match((await admin.get('/recordings?account=all')).json, { recordings: [{ id: requestId }] })
+    t.equal((await other.get(path)).status, 404)
+    t.equal((await other.ask('DELETE', path)).status, 404)
+    await createUser(store, { email: 'eve@example.com', role: 'auditor', password: PASSWORD })
+    const auditor = scene.browser()
+    t.equal((await auditor.signIn('eve@example.com')).status, 200)
+    const account = await store.accountById(ownerId)
+    const { user } = await ensureUser(store, { email: 'bob@example.com' })
+    if (account === null) throw new Error('no account')
+    const query = `${path}?account=${ownerId}`
+    for (const role of ['member', 'viewer'] as const) {
+      await setMember(store, { account, user, role, nowMs: Date.now(), audit: () => [] })
+      for (const [name, browser] of Object.entries({ [role]: other, auditor })) {
+        t.equal((await browser.get(query)).status, 404, name)
+        t.equal((await browser.ask('DELETE', query)).status, 404, name)
+      }
     }
-  }
-  t.match((await owner.get(path)).json, { id: requestId, accountId: ownerId, reply: null })
-  t.equal((await admin.get(path)).status, 200)
-  const trail = await store.auditTrail.page({ accountId: ownerId, after: null, limit: 100 })
-  const read = trail.filter(({ action }) => action === 'recording.read')
-  t.same(read.map(({ actor }) => actor).sort(), ['ada@example.com', 'root@example.com'])
-  t.ok(read.every(({ target }) => target === requestId))
-  t.equal((await owner.ask('DELETE', path)).status, 200)
-  t.equal((await owner.get(path)).status, 404)
-})
+    t.match((await owner.get(path)).json, { id: requestId, accountId: ownerId, reply: null })
+    t.equal((await admin.get(path)).status, 200)
+    const trail = await store.auditTrail.page({ accountId: ownerId, after: null, limit: 100 })
+    const read = trail.filter(({ action }) => action === 'recording.read')
+    t.same(read.map(({ actor }) => actor).sort(), ['ada@example.com', 'root@example.com'])
+    t.ok(read.every(({ target }) => target === requestId))
+    t.equal((await owner.ask('DELETE', path)).status, 200)
+    t.equal((await owner.get(path)).status, 404)
+  },
+)

@@ -20,6 +20,8 @@ import {
 import type { Services } from '../../../src/dashboard/server/services.js'
 import type { JsonObject } from '../../../src/base/json.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
+import type { GatewaySettings } from '../../helpers/gateway.js'
+import { onEachStore } from '../admin/admin-stage.js'
 
 const ROLES = ['admin', 'auditor', 'owner', 'above', 'member', 'viewer'] as const
 type Role = (typeof ROLES)[number]
@@ -99,8 +101,8 @@ async function makeKey(browser: Browser, name: string, account = 'team'): Promis
   return createdKeyReply.parse(made.json).key.id
 }
 
-async function cast(t: Test): Promise<Cast> {
-  const stage = await startStage(t)
+async function cast(t: Test, settings: GatewaySettings = {}): Promise<Cast> {
+  const stage = await startStage(t, settings)
   const { store } = stage
   const { account: org } = await createAccount(store, { name: 'org', plan: 'max', password: null })
   const { account: team } = await createAccount(store, {
@@ -211,8 +213,8 @@ function ask(
   })
 }
 
-void t.test('roles × endpoints: allowed and refused as in the page', { timeout: 120_000 }, async (t) => {
-  const scene = await cast(t)
+onEachStore(t, 'roles × endpoints: allowed and refused as in the page', async (t, settings) => {
+  const scene = await cast(t, settings)
   const late = TABLE.filter(({ path }) => path.startsWith('/session'))
   const ofKeys = TABLE.filter(({ method, path }) => path.startsWith('/keys/') && method === 'DELETE')
   const rows = [...TABLE.filter((row) => !late.includes(row) && !ofKeys.includes(row)), ...ofKeys, ...late]
@@ -244,85 +246,93 @@ void t.test('roles × endpoints: allowed and refused as in the page', { timeout:
   t.equal(pairs, TABLE.length * ROLES.length)
 })
 
-void t.test('another account is 404 for its members, and `all` for those without a role', async (t) => {
-  const scene = await cast(t)
-  const { browsers } = scene
-  for (const row of TABLE.filter(({ path }) => isOfAccount(path))) {
-    for (const role of ['owner', 'above', 'member', 'viewer'] as const) {
-      for (const account of ['apart', 'all', 'none']) {
-        const { status } = await ask(browsers[role], row, scene, { account })
-        t.equal(status, 404, `${role}: ${row.method} ${row.path} of ${account}`)
+onEachStore(
+  t,
+  'another account is 404 for its members, and `all` for those without a role',
+  async (t, settings) => {
+    const scene = await cast(t, settings)
+    const { browsers } = scene
+    for (const row of TABLE.filter(({ path }) => isOfAccount(path))) {
+      for (const role of ['owner', 'above', 'member', 'viewer'] as const) {
+        for (const account of ['apart', 'all', 'none']) {
+          const { status } = await ask(browsers[role], row, scene, { account })
+          t.equal(status, 404, `${role}: ${row.method} ${row.path} of ${account}`)
+        }
       }
     }
-  }
-  const all = await browsers.auditor.get('/live?account=all')
-  t.equal(all.status, 200, 'an auditor reads all accounts')
-  t.equal((await browsers.auditor.get('/live?account=apart')).status, 200)
-  const write = await browsers.admin.ask('POST', '/keys?account=all', { body: { name: 'k' } })
-  t.equal(write.status, 404, 'a change is about one account')
+    const all = await browsers.auditor.get('/live?account=all')
+    t.equal(all.status, 200, 'an auditor reads all accounts')
+    t.equal((await browsers.auditor.get('/live?account=apart')).status, 200)
+    const write = await browsers.admin.ask('POST', '/keys?account=all', { body: { name: 'k' } })
+    t.equal(write.status, 404, 'a change is about one account')
 
-  const own = keysReply.parse((await browsers.member.get('/keys?account=team')).json)
-  t.same(
-    own.keys.map(({ name }) => name),
-    ['mine'],
-    'a member sees own keys',
-  )
-  const session = sessionReply.parse((await browsers.member.get('/session')).json)
-  t.same(session.user, { email: 'member@example.com', role: null })
-  t.match(session.accounts, [{ name: 'team', role: 'member' }])
-  const admin = sessionReply.parse((await browsers.admin.get('/session')).json)
-  t.match(admin.user, { role: 'admin' })
-})
+    const own = keysReply.parse((await browsers.member.get('/keys?account=team')).json)
+    t.same(
+      own.keys.map(({ name }) => name),
+      ['mine'],
+      'a member sees own keys',
+    )
+    const session = sessionReply.parse((await browsers.member.get('/session')).json)
+    t.same(session.user, { email: 'member@example.com', role: null })
+    t.match(session.accounts, [{ name: 'team', role: 'member' }])
+    const admin = sessionReply.parse((await browsers.admin.get('/session')).json)
+    t.match(admin.user, { role: 'admin' })
+  },
+)
 
-void t.test('members: invitation by a one-time link, roles, and the end of the last one', async (t) => {
-  const scene = await cast(t)
-  const { browsers, store, team } = scene
-  const path = `/members/${encodeURIComponent('New.Person@example.com')}?account=team`
-  const made = await browsers.owner.ask('PUT', path, { body: { role: 'member' } })
-  t.equal(made.status, 201, made.text)
-  const { member, link } = memberReply.parse(made.json)
-  t.match(member, { email: 'new.person@example.com', role: 'member', state: 'pending' })
-  const again = await browsers.owner.ask('PUT', path, { body: { role: 'viewer' } })
-  t.match([again.status, memberReply.parse(again.json).link], [200, null], 'a known user gets no link')
+onEachStore(
+  t,
+  'members: invitation by a one-time link, roles, and the end of the last one',
+  async (t, settings) => {
+    const scene = await cast(t, settings)
+    const { browsers, store, team } = scene
+    const path = `/members/${encodeURIComponent('New.Person@example.com')}?account=team`
+    const made = await browsers.owner.ask('PUT', path, { body: { role: 'member' } })
+    t.equal(made.status, 201, made.text)
+    const { member, link } = memberReply.parse(made.json)
+    t.match(member, { email: 'new.person@example.com', role: 'member', state: 'pending' })
+    const again = await browsers.owner.ask('PUT', path, { body: { role: 'viewer' } })
+    t.match([again.status, memberReply.parse(again.json).link], [200, null], 'a known user gets no link')
 
-  const secret = link?.url?.split('#')[1] ?? ''
-  const person = scene.browser()
-  const body = { link: secret, password: 'a horse of another kind' }
-  const used = await person.ask('POST', '/reset', { body })
-  t.strictSame([used.status, used.json], [200, { email: 'new.person@example.com' }])
-  t.equal((await person.signIn('new.person@example.com', body.password)).status, 200)
-  t.equal((await scene.browser().ask('POST', '/reset', { body })).status, 403, 'it works once')
-  t.equal((await person.get('/live')).status, 200)
-  const listed = membersReply.parse((await browsers.owner.get('/members?account=team')).json)
-  t.match(
-    listed.members.find(({ email }) => email.startsWith('new')),
-    { role: 'viewer', state: 'active' },
-  )
-  const invite = path.replace('?', '/invite?')
-  const taken = await browsers.owner.ask('POST', invite, { body: {} })
-  t.match([taken.status, taken.error['kind']], [403, 'forbidden'], 'no link for an active user')
-  t.equal((await browsers.admin.ask('POST', invite, { body: {} })).status, 201)
-  for (const email of ['admin@example.com', 'no address']) {
-    const other = `/members/${encodeURIComponent(email)}/invite?account=team`
-    t.equal((await browsers.owner.ask('POST', other, { body: {} })).status, 404)
-  }
+    const secret = link?.url?.split('#')[1] ?? ''
+    const person = scene.browser()
+    const body = { link: secret, password: 'a horse of another kind' }
+    const used = await person.ask('POST', '/reset', { body })
+    t.strictSame([used.status, used.json], [200, { email: 'new.person@example.com' }])
+    t.equal((await person.signIn('new.person@example.com', body.password)).status, 200)
+    t.equal((await scene.browser().ask('POST', '/reset', { body })).status, 403, 'it works once')
+    t.equal((await person.get('/live')).status, 200)
+    const listed = membersReply.parse((await browsers.owner.get('/members?account=team')).json)
+    t.match(
+      listed.members.find(({ email }) => email.startsWith('new')),
+      { role: 'viewer', state: 'active' },
+    )
+    const invite = path.replace('?', '/invite?')
+    const taken = await browsers.owner.ask('POST', invite, { body: {} })
+    t.match([taken.status, taken.error['kind']], [403, 'forbidden'], 'no link for an active user')
+    t.equal((await browsers.admin.ask('POST', invite, { body: {} })).status, 201)
+    for (const email of ['admin@example.com', 'no address']) {
+      const other = `/members/${encodeURIComponent(email)}/invite?account=team`
+      t.equal((await browsers.owner.ask('POST', other, { body: {} })).status, 404)
+    }
 
-  t.equal((await browsers.owner.ask('DELETE', path)).status, 200)
-  t.equal((await person.get('/live')).status, 401, 'the last role is gone: signed out')
-  t.equal((await browsers.owner.ask('DELETE', path)).status, 404)
-  const viewer = { account: team, email: 'viewer@example.com', nowMs: 1, audit: () => [] }
-  await removeMember(store, viewer)
-  t.equal((await browsers.viewer.get('/session')).json['user'], null)
-  await store.users.change((await store.users.byEmail('auditor@example.com'))?.id ?? '', {
-    role: null,
-  })
-  t.equal((await browsers.auditor.get('/operations')).status, 401)
-  const actions = await store.auditTrail.page({ accountId: team.id, after: null, limit: 20 })
-  t.same(
-    actions.map(({ action }) => action).filter((action) => action.startsWith('member')),
-    ['member.remove', 'member.invite', 'member.change', 'member.create'],
-  )
-})
+    t.equal((await browsers.owner.ask('DELETE', path)).status, 200)
+    t.equal((await person.get('/live')).status, 401, 'the last role is gone: signed out')
+    t.equal((await browsers.owner.ask('DELETE', path)).status, 404)
+    const viewer = { account: team, email: 'viewer@example.com', nowMs: 1, audit: () => [] }
+    await removeMember(store, viewer)
+    t.equal((await browsers.viewer.get('/session')).json['user'], null)
+    await store.users.change((await store.users.byEmail('auditor@example.com'))?.id ?? '', {
+      role: null,
+    })
+    t.equal((await browsers.auditor.get('/operations')).status, 401)
+    const actions = await store.auditTrail.page({ accountId: team.id, after: null, limit: 20 })
+    t.same(
+      actions.map(({ action }) => action).filter((action) => action.startsWith('member')),
+      ['member.remove', 'member.invite', 'member.change', 'member.create'],
+    )
+  },
+)
 
 void t.test('limits of a key stay within those of its account and of those above', async (t) => {
   const { browsers, store, team } = await cast(t)
