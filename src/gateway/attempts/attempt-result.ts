@@ -74,8 +74,6 @@ export class AttemptResult {
   isStreamed = false
   /** Marks for the provider's prompt cache that the gateway added. */
   cacheMarks = 0
-  /** Collects the bytes of the reply if its content is recorded in the trace; else null. */
-  captured: { take(chunk: Buffer): void } | null = null
   /** The cost of a native request whose replies are charged apart; undefined: `native_usd_per_request`. */
   nativeNanoUsd: number | null | undefined = undefined
   /** The reason for the attempt, and the failure before it. */
@@ -101,14 +99,15 @@ export function hasFinalCounts({ replyResult, isPaused, call }: AttemptResult): 
   return isPaused || isFinished || outcome === 'complete'
 }
 
-/** Gets the bytes that are sent to upstreams and received from them. */
-export interface UpstreamRecorder {
-  sent(
+/** Gets what the attempts of a request send to upstreams, and the bytes of their replies as they arrive. */
+export interface ReplyListener {
+  /** `headers` are name, value, …. */
+  sent?(
     attempt: AttemptResult,
     request: { path: string; headers: readonly string[]; body: Buffer | string },
   ): void
-  head(attempt: AttemptResult, status: number, headers: IncomingHttpHeaders): void
-  chunk(attempt: AttemptResult, bytes: Buffer): void
+  head?(attempt: AttemptResult, status: number, headers: IncomingHttpHeaders): void
+  bytes(attempt: AttemptResult, chunk: Buffer): void
 }
 
 /** The result of sending a request. Filled in by the candidate loop and its attempts. */
@@ -121,8 +120,6 @@ export class SendResult {
   preparedLosses: readonly string[] = []
   /** Marks for the provider's prompt cache in the last prepared request. */
   preparedMarks = 0
-  /** Records the bytes of the attempts; null if the request is not recorded. */
-  recorder: UpstreamRecorder | null = null
   /** Time spent on translating the request and the reply. */
   translateMs = 0
   /** Time spent on fetching media that the request names by URL. */

@@ -33,7 +33,7 @@ import {
   withUpstream,
 } from '../transport-errors.js'
 import type { ReplyHandler, UpstreamCall } from '../upstreams/upstream-call.js'
-import type { AttemptResult, SendResult } from './attempt-result.js'
+import type { AttemptResult, ReplyListener, SendResult } from './attempt-result.js'
 import type { PreparedRequest } from './prepare-candidate.js'
 import {
   bodyForm,
@@ -103,6 +103,8 @@ export interface EarlierParts {
 /** An attempt that continues nothing. */
 export const NO_PARTS: EarlierParts = { stream: null, whole: null, committed: false }
 
+const NO_LISTENERS: readonly ReplyListener[] = []
+
 interface AttemptParts {
   readonly turn: CandidateTurn
   readonly result: AttemptResult
@@ -130,6 +132,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   private readonly request: AttemptRequest
   private readonly loop: AttemptLoop
   private readonly target: Target
+  private readonly listeners: readonly ReplyListener[]
   private readonly earlier: EarlierParts
   private readonly clock: AttemptClock
   private phase: Phase = 'connecting'
@@ -156,6 +159,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     this.result = result
     this.prepared = prepared
     this.target = result.candidate.target
+    this.listeners = prepared.call.listeners ?? NO_LISTENERS
     this.earlier = earlier
     this.stream = earlier.stream
     this.isCommitted = earlier.committed
@@ -184,7 +188,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     const { path, body } = outgoing
     const traced = exchange.trace?.headers(result)
     const headers = traced === undefined ? outgoing.headers : [...outgoing.headers, ...traced]
-    this.request.sent.recorder?.sent(result, { path, headers, body })
+    for (const listener of this.listeners) listener.sent?.(result, { path, headers, body })
     this.upstream = target.upstream.pool.send({ path, headers, body, onFreshConnection }, this)
   }
 
@@ -202,7 +206,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     this.clock.head(nowMs)
     this.awaitNext('replyMs', nowMs)
     this.collected.headers = headers
-    this.request.sent.recorder?.head(result, status, headers)
+    for (const listener of this.listeners) listener.head?.(result, status, headers)
     result.status = status
     result.requestId = requestIdIn(headers)
     if (status !== 200) {
@@ -267,9 +271,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   }
 
   onResponseData(chunk: Buffer): void {
-    this.result.captured?.take(chunk)
-    this.request.sent.recorder?.chunk(this.result, chunk)
-    this.prepared.call.replyReader?.read(chunk, this.target)
+    for (const listener of this.listeners) listener.bytes(this.result, chunk)
     const bytes = this.phase === 'error' ? chunk : this.sniffed(chunk)
     const { phase } = this
     if (phase === 'stream') {

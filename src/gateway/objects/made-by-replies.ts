@@ -6,7 +6,8 @@ import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../ba
 import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-scan.js'
 import type { Target } from '../generation.js'
 import { isAllowed } from '../native/native-path.js'
-import type { Call, ReplyReader } from '../phases/receive.js'
+import type { AttemptResult, ReplyListener } from '../attempts/attempt-result.js'
+import type { Call } from '../phases/receive.js'
 import type { OwnedObjects, Owner } from './owned-objects.js'
 
 const KEPT_MS = 31 * 86_400_000
@@ -16,14 +17,14 @@ const MEMBERS = new Set(['container', 'container_id', 'file_id', 'id', 'response
 /** Members with data that the model wrote. */
 const WRITTEN = new Set(['args', 'arguments', 'metadata'])
 
-/** The call, with a reader of its replies if the provider may make objects for it. */
-export function withReplyReader(call: Call, owner: Owner, objects: OwnedObjects): Call {
+/** The call, with a listener to its replies if the provider may make objects for it. */
+export function withObjectListener(call: Call, owner: Owner, objects: OwnedObjects): Call {
   const isStored = call.wire === 'openai-responses' && call.body['store'] !== false
   const hasContainer = usesContainer(call.body)
   const hasAudio = call.wire === 'openai-chat' && isObject(call.body['audio'])
   if (!hasContainer && !isStored && !hasAudio) return call
   const made = { hasContainer, isStored, hasAudio }
-  return { ...call, replyReader: new MadeByReplies({ owner, objects, ...made }) }
+  return { ...call, listeners: [new MadeByReplies({ owner, objects, ...made })] }
 }
 
 function usesContainer({ container, tools }: JsonObject): boolean {
@@ -39,7 +40,7 @@ interface MadeByRepliesOptions {
   readonly hasAudio: boolean
 }
 
-class MadeByReplies implements ReplyReader {
+class MadeByReplies implements ReplyListener {
   private readonly options: MadeByRepliesOptions
   private readonly scans = new Map<Target, ReplyScan>()
   private readonly recorded = new Set<string>()
@@ -48,7 +49,7 @@ class MadeByReplies implements ReplyReader {
     this.options = options
   }
 
-  read(chunk: Buffer, target: Target): void {
+  bytes({ candidate: { target } }: AttemptResult, chunk: Buffer): void {
     const { native } = target.upstream.config
     if (native.sharing === 'shared') return
     const { hasContainer, isStored, hasAudio } = this.options

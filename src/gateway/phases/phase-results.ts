@@ -4,7 +4,7 @@
  */
 import type { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import type { AttemptResult, SendResult, UpstreamRecorder } from '../attempts/attempt-result.js'
+import type { AttemptResult, ReplyListener, SendResult } from '../attempts/attempt-result.js'
 import type { CacheUse } from '../../policy/cache-rules.js'
 import type { Admitted, Refused } from './admit.js'
 import type { Authenticated } from './authenticate.js'
@@ -18,7 +18,7 @@ import type { GuardNotes } from '../../policy/guard-notes.js'
 import type { ObservedExchange } from '../../policy/plugins.js'
 
 /** Records the request. */
-export interface RequestRecorder extends UpstreamRecorder {
+export interface RequestRecorder extends ReplyListener {
   isKept(entry: Pick<LedgerEntry, 'outcome'>): boolean
   /** The request has ended. */
   ended(entry: LedgerEntry): void

@@ -27,10 +27,10 @@ import { TextLimit } from '../../formats/wire/json/text-limit.js'
 import type { ReplyJudge } from '../../policy/reply-guard.js'
 import type { Edit } from '../../formats/wire/json/splice.js'
 import type { Steps } from '../../base/steps.js'
+import type { ReplyListener } from '../attempts/attempt-result.js'
 import type { ReplyCapture } from '../../policy/capture-and-replay.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
-import type { Target } from '../generation.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { joinChunks, joinedSteps, LARGE_BYTES } from '../streams/join-chunks.js'
@@ -42,12 +42,6 @@ import { RequestTransform } from '../streams/request-transform.js'
  * Never rejects.
  */
 export type KeepReply = (reply: JsonObject, upstream: string | null) => Promise<void>
-
-/** Reads the replies of the upstreams to one request. */
-export interface ReplyReader {
-  /** A chunk of the reply of an attempt at the target. */
-  read(chunk: Buffer, target: Target): void
-}
 
 /** A parsed and checked request. */
 export interface Call extends ResolvedEndpoint {
@@ -70,8 +64,8 @@ export interface Call extends ResolvedEndpoint {
   guard?: ReplyJudge
   /** Guardrails changed the request, or it is of another format: the client's own bytes must not be sent. */
   readonly isRewritten?: true
-  /** Reads the upstream's bytes for objects that it makes; absent if it makes none. */
-  readonly replyReader?: ReplyReader
+  /** They hear each attempt, in this order; absent if none does. */
+  readonly listeners?: readonly ReplyListener[]
   /** Collects the events of the reply; absent if nothing needs them. */
   readonly capture?: ReplyCapture
 }

@@ -158,7 +158,7 @@ class Recorder implements RequestRecorder {
   private readonly keep: RecorderOptions['keep']
   private readonly client: WireExchange
   private readonly attempts = new Map<AttemptResult, WireExchange>()
-  private bytes = 0
+  private size = 0
 
   constructor(x: Exchange, { call, settings, keep }: RecorderOptions) {
     this.x = x
@@ -169,7 +169,7 @@ class Recorder implements RequestRecorder {
     this.keep = keep
     const { req } = x
     const body = call.raw.toString('utf8')
-    this.bytes += body.length
+    this.size += body.length
     this.client = {
       request: {
         method: req.method ?? 'POST',
@@ -182,7 +182,7 @@ class Recorder implements RequestRecorder {
     this.watchReply()
   }
 
-  /** An attempt is sent; `headers` are name, value, …. */
+  /** An attempt is sent. */
   sent(
     attempt: AttemptResult,
     { path, headers, body }: { path: string; headers: readonly string[]; body: Buffer | string },
@@ -192,7 +192,7 @@ class Recorder implements RequestRecorder {
       pairs.push([headers[at] ?? '', headers[at + 1] ?? ''])
     }
     const text = body.toString('utf8')
-    this.bytes += text.length
+    this.size += text.length
     this.attempts.set(attempt, {
       request: { method: 'POST', path: safePath(path), headers: safeHeaders(pairs), body: text },
       response: { status: 0, headers: {}, chunks: [] },
@@ -208,15 +208,15 @@ class Recorder implements RequestRecorder {
   }
 
   /** Bytes of the upstream's reply. */
-  chunk(attempt: AttemptResult, bytes: Buffer): void {
+  bytes(attempt: AttemptResult, chunk: Buffer): void {
     const exchange = this.attempts.get(attempt)
-    if (exchange !== undefined) this.take(exchange, bytes, attempt.beganAtMs ?? this.x.startedMs)
+    if (exchange !== undefined) this.take(exchange, chunk, attempt.beganAtMs ?? this.x.startedMs)
   }
 
   /** Whether the request is recorded, as far as is known at the end of its reply. */
   isKept({ outcome }: Pick<LedgerEntry, 'outcome'>): boolean {
     const { maxBytes, onlyErrors } = this.settings
-    return this.bytes <= maxBytes && (!onlyErrors || outcome !== 'ok')
+    return this.size <= maxBytes && (!onlyErrors || outcome !== 'ok')
   }
 
   /** The request has ended: keeps its recording. */
@@ -249,8 +249,8 @@ class Recorder implements RequestRecorder {
   }
 
   private take({ response }: WireExchange, bytes: Buffer, sinceMs: number): void {
-    this.bytes += bytes.length
-    if (this.bytes > this.settings.maxBytes) return
+    this.size += bytes.length
+    if (this.size > this.settings.maxBytes) return
     response.chunks.push(chunkOf(Buffer.from(bytes), performance.now() - sinceMs))
   }
 

@@ -3,14 +3,7 @@
  * to the upstream unchanged; with tracing `request-spans.ts` creates spans. Imports no OpenTelemetry package.
  */
 import { headerOf, type HttpRequest } from '../../http/message.js'
-
-/** The properties of an attempt that the trace uses. */
-export interface TracedAttempt {
-  /** Monotonic, in ms; null before it is sent. */
-  readonly beganAtMs: number | null
-  /** Collects the bytes of the reply; set if the trace records its content. */
-  captured: { take(chunk: Buffer): void } | null
-}
+import type { AttemptResult, ReplyListener } from '../attempts/attempt-result.js'
 
 export interface RequestTrace {
   /** 32 hexadecimal digits. */
@@ -21,7 +14,9 @@ export interface RequestTrace {
    * Name, value, … of the trace headers for an attempt that begins now, or for another request to an upstream
    * (null). Call once for each attempt.
    */
-  headers(attempt: TracedAttempt | null): readonly string[]
+  headers(attempt: AttemptResult | null): readonly string[]
+  /** Hears the replies if the trace records their content; else null. */
+  readonly listener: ReplyListener | null
 }
 
 /** Version 00, and later versions, which may have more fields. */
@@ -39,5 +34,5 @@ export function clientTrace(req: HttpRequest): RequestTrace | null {
   const headers = ['traceparent', traceparent]
   const tracestate = headerOf(req, 'tracestate')
   if (tracestate !== undefined && TRACESTATE.test(tracestate)) headers.push('tracestate', tracestate)
-  return { traceId, exportedId: null, headers: () => headers }
+  return { traceId, exportedId: null, headers: () => headers, listener: null }
 }

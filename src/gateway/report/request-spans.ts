@@ -24,11 +24,11 @@ import type { UpstreamConfig } from '../../config/config.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { hostOf } from '../../http/message.js'
-import type { AttemptResult } from '../attempts/attempt-result.js'
+import type { AttemptResult, ReplyListener } from '../attempts/attempt-result.js'
 import { nameOf } from '../charges/ledger-entry.js'
 import type { Exchange } from '../client-exchange.js'
 import { firstContentMs, type Results } from '../phases/phase-results.js'
-import type { RequestTrace, TracedAttempt } from './forward-client-trace.js'
+import type { RequestTrace } from './forward-client-trace.js'
 import type { End } from './log-line.js'
 import { CapturedReply, inputAttributes } from './span-content.js'
 
@@ -51,14 +51,16 @@ export class Traces implements Tracing {
   }
 }
 
-class TracedRequest implements RequestTrace {
+class TracedRequest implements RequestTrace, ReplyListener {
   readonly traceId: string
   readonly exportedId: string | null
   private readonly tracer: Tracer
   private readonly span: Span
   private readonly context: Context
   private readonly capturesContent: boolean
-  private readonly attempts = new Map<TracedAttempt, Span>()
+  private readonly attempts = new Map<AttemptResult, Span>()
+  /** The bytes of the replies whose content is recorded. */
+  private readonly replies = new Map<AttemptResult, CapturedReply>()
   /** Difference between times since 1970 and monotonic times, in ms. */
   private readonly offsetMs = Date.now() - performance.now()
 
@@ -74,7 +76,15 @@ class TracedRequest implements RequestTrace {
     this.exportedId = (traceFlags & TraceFlags.SAMPLED) === 0 ? null : traceId
   }
 
-  headers(attempt: TracedAttempt | null): readonly string[] {
+  get listener(): ReplyListener | null {
+    return this.capturesContent ? this : null
+  }
+
+  bytes(attempt: AttemptResult, chunk: Buffer): void {
+    this.replies.get(attempt)?.take(chunk)
+  }
+
+  headers(attempt: AttemptResult | null): readonly string[] {
     let { context } = this
     if (attempt !== null) {
       const startTime = this.wallMs(attempt.beganAtMs ?? performance.now())
@@ -82,7 +92,7 @@ class TracedRequest implements RequestTrace {
       const span = this.tracer.startSpan('attempt', options, context)
       this.attempts.set(attempt, span)
       context = trace.setSpan(context, span)
-      if (this.capturesContent && span.isRecording()) attempt.captured = new CapturedReply()
+      if (this.capturesContent && span.isRecording()) this.replies.set(attempt, new CapturedReply())
     }
     return traceHeaders(context)
   }
@@ -168,9 +178,9 @@ class TracedRequest implements RequestTrace {
     span.setAttributes(inputAttributes(call.request))
     // The reply of the upstream may have text that guardrails have masked or refused.
     const isGuarded = results.guard !== null
-    if (!isGuarded && attempt.captured instanceof CapturedReply) {
-      span.setAttributes(attempt.captured.attributes(attempt.candidate.target.upstreamCodec, call.request))
-    }
+    const reply = isGuarded ? undefined : this.replies.get(attempt)
+    if (reply === undefined) return
+    span.setAttributes(reply.attributes(attempt.candidate.target.upstreamCodec, call.request))
   }
 
   private wallMs(monotonicMs: number): number {
