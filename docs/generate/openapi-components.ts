@@ -162,6 +162,20 @@ const SCHEMAS: Members = {
     },
     ['model', 'prompt'],
   ),
+  ImageEditRequest: object(
+    {
+      model: MODEL,
+      prompt: TEXT,
+      image: { type: 'array', items: { type: 'string', format: 'binary' }, maxItems: 16 },
+      mask: { type: 'string', format: 'binary' },
+      n: { type: 'integer', minimum: 1, maximum: 10 },
+      size: TEXT,
+      quality: TEXT,
+      output_format: TEXT,
+      stream: { type: 'boolean' },
+    },
+    ['model', 'prompt', 'image'],
+  ),
   TranscriptionRequest: object(
     {
       model: MODEL,

@@ -57,8 +57,16 @@ interface Described {
 }
 
 /** Pictures and sound. */
-const MEDIA: Readonly<Record<'images' | 'transcriptions' | 'translations' | 'speech', Described>> = {
+const MEDIA: Readonly<
+  Record<'images' | 'image_edits' | 'transcriptions' | 'translations' | 'speech', Described>
+> = {
   images: { tag: 'images', summary: 'Draw pictures', body: 'ImageRequest', streams: true },
+  image_edits: {
+    tag: 'images',
+    summary: 'Change pictures; the body may also be JSON with `images: [{image_url}]`',
+    body: 'ImageEditRequest',
+    streams: true,
+  },
   transcriptions: { tag: 'audio', summary: 'Transcribe sound', body: 'TranscriptionRequest', streams: true },
   translations: {
     tag: 'audio',
@@ -73,6 +81,9 @@ const MEDIA: Readonly<Record<'images' | 'transcriptions' | 'translations' | 'spe
     streams: true,
   },
 }
+
+/** Bodies that are multipart forms. */
+const FORMS: ReadonlySet<string> = new Set(['TranscriptionRequest', 'ImageEditRequest'])
 
 function describe({ path, endpoint, format, method }: EndpointRow): Described {
   switch (endpoint.operation) {
@@ -119,6 +130,7 @@ function describe({ path, endpoint, format, method }: EndpointRow): Described {
         streams: false,
       }
     case 'images':
+    case 'image_edits':
     case 'transcriptions':
     case 'translations':
     case 'speech':
@@ -167,6 +179,8 @@ function bodyOf(format: EndpointRow['format']): string {
       return 'ModerationRequest'
     case 'images':
       return 'ImageRequest'
+    case 'image_edits':
+      return 'ImageEditRequest'
     case 'transcriptions':
     case 'translations':
       return 'TranscriptionRequest'
@@ -209,7 +223,7 @@ function operationOf(row: EndpointRow): Members {
           requestBody: {
             required: true,
             content: {
-              [body === 'TranscriptionRequest' ? 'multipart/form-data' : 'application/json']: {
+              [FORMS.has(body) ? 'multipart/form-data' : 'application/json']: {
                 schema: ref('schemas', body),
               },
             },

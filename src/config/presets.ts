@@ -93,7 +93,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { ...PLAIN.messages, drop: ECHOES },
       replies: 'rewrite',
     },
-    operations: { ...NO_TASKS, ...OPENAI_MEDIA, images: 'none' },
+    operations: { ...NO_TASKS, ...OPENAI_MEDIA, images: 'none', image_edits: 'none' },
   },
   mistral: {
     title: 'Mistral',

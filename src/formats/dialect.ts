@@ -57,6 +57,8 @@ export type TaskFormat =
   | 'mistral-moderations'
   | 'openai-images'
   | 'gemini-images'
+  | 'openai-image-edits'
+  | 'gemini-image-edits'
   | 'openai-transcriptions'
   | 'openai-translations'
   | 'openai-speech'
@@ -251,8 +253,8 @@ export interface TaskForm {
   /** The path of `base_url` below which `path` is; absent: without a version at its end. */
   readonly basePath?: (base: string) => string
   readonly encode: (request: ChatRequest, losses: Losses) => JsonObject
-  /** The parts of a multipart form, which is sent instead. */
-  readonly encodeForm?: (request: ChatRequest) => readonly UploadPart[]
+  /** The parts of a multipart form, which is sent instead; null: the request is sent as JSON. */
+  readonly encodeForm?: (request: ChatRequest) => readonly UploadPart[] | null
   /** Edits of a client's own body beside that of the model. */
   readonly edits?: (body: JsonObject, modelName: string) => readonly Edit[]
   readonly read: TaskReader
@@ -333,7 +335,7 @@ export interface UpstreamCodec {
    */
   encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject
   /** The parts of a multipart form, which is sent instead of such a body. */
-  encodeForm?(request: ChatRequest): readonly UploadPart[]
+  encodeForm?(request: ChatRequest): readonly UploadPart[] | null
   /** Serialises such a body faster than `stringifyExact`, which is used if this is absent. */
   readonly write?: (body: JsonObject) => SizedText
   /**

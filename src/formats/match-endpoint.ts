@@ -16,6 +16,7 @@ export type ClientFormat =
   | 'rerank'
   | 'moderations'
   | 'images'
+  | 'image_edits'
   | 'transcriptions'
   | 'translations'
   | 'speech'
@@ -47,6 +48,7 @@ const COMPLETIONS: Endpoint = { operation: 'completions' }
 const RERANK: Endpoint = { operation: 'rerank' }
 const MODERATIONS: Endpoint = { operation: 'moderations' }
 const IMAGES: Endpoint = { operation: 'images' }
+const IMAGE_EDITS: Endpoint = { operation: 'image_edits' }
 const TRANSCRIPTIONS: Endpoint = { operation: 'transcriptions' }
 const TRANSLATIONS: Endpoint = { operation: 'translations' }
 const SPEECH: Endpoint = { operation: 'speech' }
@@ -69,6 +71,7 @@ const RERANK_FORMAT: Format = { ...CHATS, wire: 'rerank', format: 'rerank' }
 const COHERE_FORMAT: Format = { ...CHATS, wire: 'cohere-rerank', format: 'rerank' }
 const MODERATION_FORMAT: Format = { ...CHATS, wire: 'openai-moderations', format: 'moderations' }
 const IMAGE_FORMAT: Format = { ...CHATS, wire: 'openai-images', format: 'images' }
+const IMAGE_EDIT_FORMAT: Format = { ...CHATS, wire: 'openai-image-edits', format: 'image_edits' }
 const TRANSCRIPT_FORMAT: Format = { ...CHATS, wire: 'openai-transcriptions', format: 'transcriptions' }
 const TRANSLATION_FORMAT: Format = { ...CHATS, wire: 'openai-translations', format: 'translations' }
 const SPEECH_FORMAT: Format = { ...CHATS, wire: 'openai-speech', format: 'speech' }
@@ -82,6 +85,7 @@ const OPENAI_ENDPOINTS: readonly EndpointRow[] = [
   post('/v1/embeddings', EMBEDDING_FORMAT, EMBEDDINGS),
   post('/v1/moderations', MODERATION_FORMAT, MODERATIONS),
   post('/v1/images/generations', IMAGE_FORMAT, IMAGES),
+  post('/v1/images/edits', IMAGE_EDIT_FORMAT, IMAGE_EDITS),
   post('/v1/audio/transcriptions', TRANSCRIPT_FORMAT, TRANSCRIPTIONS),
   post('/v1/audio/translations', TRANSLATION_FORMAT, TRANSLATIONS),
   post('/v1/audio/speech', SPEECH_FORMAT, SPEECH),

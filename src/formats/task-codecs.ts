@@ -8,9 +8,9 @@ import type {
   UpstreamCodec,
 } from './dialect.js'
 import { upstreamCodec as geminiCodec } from './gemini/index.js'
-import { geminiImages } from './gemini/images.js'
+import { geminiImageEdits, geminiImages } from './gemini/images.js'
 import { geminiSpeech } from './gemini/speech.js'
-import { decodePictures } from './images/decode-request.js'
+import { decodePictureEdit, decodePictures } from './images/decode-request.js'
 import { encodePictures, newPictureWriter } from './images/encode-reply.js'
 import * as images from './images/forms.js'
 import { decodeModeration, moderationModelOf } from './moderations/decode-request.js'
@@ -87,6 +87,11 @@ const pictureClient: ClientCodec = {
   newMediaWriter: newPictureWriter,
 }
 
+const pictureEditClient: ClientCodec = {
+  ...pictureClient,
+  decodeRequest: (body, _endpoint, _headers, form) => decodePictureEdit(body, form),
+}
+
 function transcriptClient(kind: 'transcriptions' | 'translations'): ClientCodec {
   return {
     ...clientCodec,
@@ -123,6 +128,11 @@ export const TASK_CODECS: Readonly<Record<TaskFormat, FormatCodecs>> = {
   'mistral-moderations': { clientCodec: moderationClient, upstreamCodec: upstreamOf(mistral) },
   'openai-images': { clientCodec: pictureClient, upstreamCodec: upstreamOf(images.openai) },
   'gemini-images': { clientCodec: pictureClient, upstreamCodec: upstreamOf(geminiImages, geminiCodec) },
+  'openai-image-edits': { clientCodec: pictureEditClient, upstreamCodec: upstreamOf(images.openaiEdits) },
+  'gemini-image-edits': {
+    clientCodec: pictureEditClient,
+    upstreamCodec: upstreamOf(geminiImageEdits, geminiCodec),
+  },
   'openai-transcriptions': {
     clientCodec: transcriptClient('transcriptions'),
     upstreamCodec: upstreamOf(transcripts.transcriptions),

@@ -35,6 +35,7 @@ export function unitsOf(task: Task): TaskUse {
     case 'moderations':
       return { units: {} }
     case 'images':
+    case 'image_edits':
       return {
         units: { image: task.count },
         pictures: madeAs(task, { size: undefined, quality: undefined }),

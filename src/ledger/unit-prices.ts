@@ -44,6 +44,7 @@ export const COUNTED: Readonly<Record<Task['kind'], Counted>> = {
   rerank: { units: ['search'], isOutputFree: true },
   moderations: { units: [], isOutputFree: true },
   images: { units: ['image'], output: 'outputImage' },
+  image_edits: { units: ['image'], output: 'outputImage' },
   transcriptions: { units: ['audio_second'], input: 'inputAudio' },
   translations: { units: ['audio_second'], input: 'inputAudio' },
   speech: { units: ['character'], output: 'outputAudio' },

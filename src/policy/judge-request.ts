@@ -174,7 +174,8 @@ function refuseUnseen(guardrail: Guardrail, { notes }: JudgedRequest, path: stri
 function unseenIn(request: ChatRequest): string | null {
   const [first] = request.unseen ?? []
   if (first !== undefined) return first
-  // The file of a form.
+  // The files of a form.
+  if (request.task?.kind === 'image_edits') return 'image'
   if (request.task?.kind === 'transcriptions' || request.task?.kind === 'translations') return 'file'
   if (request.tokenIds !== undefined && request.tokenIds > 0) return 'input'
   for (const message of request.messages) {

@@ -270,6 +270,8 @@ const IMAGES: Members = {
     frame_count frame_duration_ms safety_identifier user response_format style input_fidelity`,
   ),
   prompt: 'text',
+  // The pictures of an edit.
+  ...all('media', 'images image mask markup'),
 }
 const TRANSCRIPTIONS: Members = {
   ...all(
@@ -300,6 +302,8 @@ export function membersOf(wire: WireFormat): Members {
       return MODERATIONS
     case 'openai-images':
     case 'gemini-images':
+    case 'openai-image-edits':
+    case 'gemini-image-edits':
       return IMAGES
     case 'openai-transcriptions':
     case 'openai-translations':

@@ -153,6 +153,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
           rerank: 'none',
           moderations: 'openai',
           images: 'openai',
+          image_edits: 'openai',
           transcriptions: 'openai',
           translations: 'openai',
           speech: 'openai',

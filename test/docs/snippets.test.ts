@@ -211,6 +211,7 @@ function workFolder(t: Test, { file }: Served): string {
   writeFileSync(join(work, 'config', 'gateway.yaml'), readFileSync(file))
   writeFileSync(join(work, 'new.yaml'), readFileSync(file))
   writeFileSync(join(work, 'a.wav'), 'RIFF')
+  writeFileSync(join(work, 'cat.png'), 'PNG')
   return work
 }
 

@@ -100,6 +100,10 @@ const operations = z
       .enum([...TASK_FORMS.images, 'none'])
       .exactOptional()
       .describe('Pictures from text.'),
+    image_edits: z
+      .enum([...TASK_FORMS.image_edits, 'none'])
+      .exactOptional()
+      .describe('Pictures from pictures and text.'),
     transcriptions: z
       .enum([...TASK_FORMS.transcriptions, 'none'])
       .exactOptional()

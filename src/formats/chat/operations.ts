@@ -4,7 +4,8 @@
  */
 
 /** Operations whose upstream form is a setting of the upstream, not its dialect. */
-export type TaskName = 'rerank' | 'moderations' | 'images' | 'transcriptions' | 'translations' | 'speech'
+export type TaskName =
+  'rerank' | 'moderations' | 'images' | 'image_edits' | 'transcriptions' | 'translations' | 'speech'
 
 /** What the path and method of a request stand for. */
 export type Operation =
@@ -27,6 +28,8 @@ interface OperationRow {
   readonly isCostly?: true
   /** The body is a multipart form. */
   readonly isUpload?: true
+  /** The body may be JSON instead of a form. */
+  readonly takesJson?: true
 }
 
 const UPLOAD = { isRecorded: true, cacheMethod: null, isCostly: true, isUpload: true } as const
@@ -45,6 +48,7 @@ export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
     title: 'images',
     isCostly: true,
   },
+  image_edits: { ...UPLOAD, spanName: 'image_generation', title: 'image edits', takesJson: true },
   transcriptions: { ...UPLOAD, spanName: 'transcription', title: 'transcriptions' },
   translations: { ...UPLOAD, spanName: 'transcription', title: 'translations' },
   speech: { isRecorded: true, cacheMethod: null, spanName: 'speech', title: 'speech', isCostly: true },
@@ -62,6 +66,7 @@ export const TASK_FORMS = {
   rerank: ['cohere', 'cohere-v1', 'jina', 'voyage', 'vllm', 'tei', 'sglang', 'deepinfra', 'bedrock'],
   moderations: ['openai', 'mistral'],
   images: ['openai', 'gemini'],
+  image_edits: ['openai', 'gemini'],
   transcriptions: ['openai'],
   translations: ['openai'],
   speech: ['openai', 'mistral', 'gemini'],
@@ -77,6 +82,7 @@ export const NO_TASKS: TaskForms = {
   rerank: 'none',
   moderations: 'none',
   images: 'none',
+  image_edits: 'none',
   transcriptions: 'none',
   translations: 'none',
   speech: 'none',
@@ -85,11 +91,16 @@ export const NO_TASKS: TaskForms = {
 /** Pictures and sound in OpenAI's formats. */
 export const OPENAI_MEDIA = {
   images: 'openai',
+  image_edits: 'openai',
   transcriptions: 'openai',
   translations: 'openai',
   speech: 'openai',
 } as const satisfies Partial<TaskForms>
-const GEMINI_MEDIA = { images: 'gemini', speech: 'gemini' } as const satisfies Partial<TaskForms>
+const GEMINI_MEDIA = {
+  images: 'gemini',
+  image_edits: 'gemini',
+  speech: 'gemini',
+} as const satisfies Partial<TaskForms>
 
 /** The settings of an upstream that decide about its forms. */
 interface ServedBy {

@@ -59,9 +59,9 @@ export interface SpeechTask {
   readonly speed?: number
 }
 
-/** Draws pictures. */
+/** Draws pictures, or changes those of the request. */
 export interface DrawTask {
-  readonly kind: 'images'
+  readonly kind: 'images' | 'image_edits'
   readonly prompt: string
   readonly count: number
   /** Incomplete pictures that a stream has before each whole one. */
@@ -69,8 +69,10 @@ export interface DrawTask {
   /** `1024x1024`, or `auto`. */
   readonly size: string
   readonly quality: string
-  /** All fields but `model` and `prompt`, as the client sent them. */
+  /** All fields but `model` and `prompt`, as the client sent them; of a file its name. */
   readonly fields: Readonly<Record<string, JsonValue>>
+  /** The client's form; absent for a body of JSON. */
+  readonly parts?: readonly UploadPart[]
 }
 
 /** One picture: base64, or the address where it is. */
@@ -148,6 +150,7 @@ export function textsOfTask(task: Task): string[] {
         parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])),
       )
     case 'images':
+    case 'image_edits':
       return [task.prompt]
     case 'transcriptions':
     case 'translations':
@@ -182,6 +185,7 @@ export function withTaskTexts(task: Task, texts: readonly string[]): Task {
     case 'translations':
       return { ...task, texts: task.texts.map(({ at, text }) => ({ at, text: take(text) })) }
     case 'images':
+    case 'image_edits':
       return { ...task, prompt: take(task.prompt) }
     case 'speech': {
       const input = take(task.input)
@@ -193,9 +197,14 @@ export function withTaskTexts(task: Task, texts: readonly string[]): Task {
   }
 }
 
+/** Whether the task draws or changes pictures. */
+export function drawsPictures(task: Task | undefined): task is DrawTask {
+  return task?.kind === 'images' || task?.kind === 'image_edits'
+}
+
 /** The task of a request for pictures. Throws if the request draws nothing. */
 export function drawTaskOf({ task }: { readonly task?: Task }): DrawTask {
-  if (task?.kind !== 'images') throw new Error('the request draws nothing')
+  if (!drawsPictures(task)) throw new Error('the request draws nothing')
   return task
 }
 

@@ -5,13 +5,14 @@
  */
 import { isObject, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import type { MediaEvent, MediaReader } from '../chat/media-event.js'
+import type { ChatRequest } from '../chat/request.js'
 import { drawTaskOf, madeAs, type DrawTask, type Picture, type TaskResult } from '../chat/task.js'
 import type { Usage } from '../chat/usage.js'
 import type { Losses, TaskForm } from '../dialect.js'
 import type { WireError } from '../../errors.js'
 import { refused } from '../wire/json/check-fields.js'
 import { allOfKind } from '../wire/media/media-usage.js'
-import { endOfReply, partsOfReply, refusalOf, usageOfReply } from './media-reply.js'
+import { assertInline, endOfReply, partsOfReply, refusalOf, usageOfReply } from './media-reply.js'
 import { decodeStreamError } from './upstream/decode-error.js'
 import { target } from './upstream/request-path.js'
 
@@ -37,7 +38,7 @@ const RESOLUTIONS = [
 /** Fields without which the picture would be another one. */
 const NEEDED = ['mask', 'markup', 'svg']
 /** Fields that are translated, or mean nothing to Gemini by themselves. */
-const OWN = new Set(['n', 'size', 'stream', 'response_format', ...NEEDED])
+const OWN = new Set(['n', 'size', 'stream', 'response_format', 'images', ...NEEDED])
 
 /** `generateContent` of Gemini's models that draw. */
 export const geminiImages: TaskForm = {
@@ -49,7 +50,7 @@ export const geminiImages: TaskForm = {
     checkFields(fields, losses)
     const imageConfig = imageConfigOf(size, losses)
     return {
-      contents: [{ role: 'user', parts: [{ text: prompt }] }],
+      contents: [{ role: 'user', parts: [...picturesOf(request), { text: prompt }] }],
       generationConfig: {
         responseModalities: ['IMAGE'],
         ...(imageConfig !== null && { imageConfig }),
@@ -60,10 +61,28 @@ export const geminiImages: TaskForm = {
   read: ({ body }, request) => (isObject(body) ? readPictures(body, drawTaskOf(request)) : null),
 }
 
+/** The same with pictures to change. */
+export const geminiImageEdits: TaskForm = geminiImages
+
+/** The pictures of the request in their order. */
+function picturesOf(request: ChatRequest): JsonObject[] {
+  const isForm = drawTaskOf(request).parts !== undefined
+  const { messages } = request
+  const pictures = messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'image'))
+  const data = pictures.map(({ source }) => (source.kind === 'base64' ? source.data : ''))
+  assertInline(data.reduce((bytes, each) => bytes + each.length, 0))
+  return pictures.map(({ source }, at) => {
+    const path = isForm ? 'image' : `images[${at}]`
+    if (source.kind === 'base64') return { inlineData: { mimeType: source.mediaType, data: source.data } }
+    throw refused(path, 'Gemini gets the bytes of pictures. Send a data: URL.')
+  })
+}
+
 function checkFields(fields: DrawTask['fields'], losses: Losses): void {
   const { background, output_format: format, response_format: form } = fields
   for (const name of NEEDED) {
-    if (fields[name] !== undefined) throw refused(name, 'Gemini does not take it. Leave it out.')
+    if (Object.keys(fields).some((field) => field.split('[')[0] === name))
+      throw refused(name, 'Gemini does not take it. Leave it out.')
   }
   if (background === 'transparent') {
     throw refused('background', 'Gemini makes no transparent pictures. Use opaque or auto.')

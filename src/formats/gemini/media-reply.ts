@@ -1,8 +1,19 @@
-/** Replies of `generateContent` with pictures, sound or a transcript: parts, usage and refusals. */
+/**
+ * Requests and replies of `generateContent` with pictures, sound or a transcript: the limit of inline data,
+ * parts, usage and refusals.
+ */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../base/json.js'
-import type { WireError } from '../../errors.js'
+import { GatewayError, type WireError } from '../../errors.js'
 import type { Usage } from '../chat/usage.js'
+import { MAX_INLINE_BYTES } from './constants.js'
 import { Counts } from './upstream/decode-usage.js'
+
+/** Throws `body_too_large` if a request has more inline data than Google takes; `bytes`: as base64. */
+export function assertInline(bytes: number): void {
+  if (bytes <= MAX_INLINE_BYTES) return
+  const message = `The files are too large for Google, which takes at most ${MAX_INLINE_BYTES} bytes of them as base64. Send less.`
+  throw new GatewayError('body_too_large', message)
+}
 
 /** The parts of the first candidate, without thoughts. */
 export function partsOfReply(body: JsonObject): JsonObject[] {

@@ -9,7 +9,7 @@ import type { EncodedTask, Seed } from '../dialect.js'
 /** The whole reply; null if the result has no pictures. */
 export function encodePictures(
   result: TaskResult,
-  { stream }: ChatRequest,
+  { stream, task }: ChatRequest,
   { createdAtSeconds }: Seed,
 ): EncodedTask | null {
   if (result.kind !== 'images') return null
@@ -17,7 +17,9 @@ export function encodePictures(
   const created = result.createdAtSeconds ?? createdAtSeconds
   const counts = usageBody(usage)
   if (stream) {
-    const events = pictures.map(({ data }) => completedEvent({ data: data ?? '', format, usage }, created))
+    const events = pictures.map(({ data }) =>
+      completedEvent({ data: data ?? '', format, usage }, { task, created }),
+    )
     return { body: events.map(eventText).join(''), type: null }
   }
   const data = pictures.map(({ data: base64, url, revisedPrompt }) => ({
@@ -42,12 +44,15 @@ interface StreamedPicture {
   readonly usage: Usage
 }
 
-function completedEvent({ data, format, usage }: StreamedPicture, createdAtSeconds: number): JsonObject {
+function completedEvent(
+  { data, format, usage }: StreamedPicture,
+  { task, created }: { readonly task: ChatRequest['task'] | undefined; readonly created: number },
+): JsonObject {
   const counts = usageBody(usage)
   return {
-    type: 'image_generation.completed',
+    type: task?.kind === 'image_edits' ? 'image_edit.completed' : 'image_generation.completed',
     b64_json: data,
-    created_at: createdAtSeconds,
+    created_at: created,
     ...(format !== null && { output_format: format }),
     ...(counts !== null && { usage: counts }),
   }
@@ -67,10 +72,10 @@ function usageBody(usage: Usage): JsonObject | null {
 }
 
 /** The writer of the client's stream. */
-export function newPictureWriter(_request: ChatRequest, { createdAtSeconds }: Seed): MediaWriter {
+export function newPictureWriter({ task }: ChatRequest, { createdAtSeconds: created }: Seed): MediaWriter {
   const event = (event: MediaEvent): string => {
     if (event.type === 'message') return eventText(event.body)
-    return event.type === 'picture' ? eventText(completedEvent(event, createdAtSeconds)) : ''
+    return event.type === 'picture' ? eventText(completedEvent(event, { task, created })) : ''
   }
   return { type: 'text/event-stream; charset=utf-8', isBytes: false, event }
 }

@@ -10,27 +10,41 @@ import { drawTaskOf, madeAs, type DrawTask, type TaskResult } from '../chat/task
 import type { Usage } from '../chat/usage.js'
 import type { TaskForm } from '../dialect.js'
 import { errorIn } from '../wire/error-text.js'
+import { withFields } from '../wire/media/form-fields.js'
 import { allOfKind, mediaUsage } from '../wire/media/media-usage.js'
 import { decodeErrorPayload } from '../wire/openai/decode-error.js'
 
 /** `POST /images/generations` of OpenAI. */
-export const openai: TaskForm = {
-  path: () => '/images/generations',
-  basePath: (base) => base,
-  encode: (request) => {
-    const { prompt, fields } = drawTaskOf(request)
-    return { ...fields, model: request.model, prompt }
+export const openai = openaiForm('/images/generations')
+
+/** `POST /images/edits` of OpenAI: a form, or JSON if the client sent that. */
+export const openaiEdits: TaskForm = {
+  ...openaiForm('/images/edits'),
+  encodeForm: (request) => {
+    const { parts, prompt } = drawTaskOf(request)
+    return parts === undefined ? null : withFields(parts, { model: request.model, prompt })
   },
-  newReader: (request) => new PictureReader(drawTaskOf(request)),
-  read: ({ body }, request) => {
-    if (!isObject(body)) return null
-    const { data } = body
-    if (!Array.isArray(data)) {
-      const error = errorIn(body)
-      return error === null ? null : decodeErrorPayload(error)
-    }
-    return resultOf(body, drawTaskOf(request))
-  },
+}
+
+function openaiForm(path: string): TaskForm {
+  return {
+    path: () => path,
+    basePath: (base) => base,
+    encode: (request) => {
+      const { prompt, fields } = drawTaskOf(request)
+      return { ...fields, model: request.model, prompt }
+    },
+    newReader: (request) => new PictureReader(drawTaskOf(request)),
+    read: ({ body }, request) => {
+      if (!isObject(body)) return null
+      const { data } = body
+      if (!Array.isArray(data)) {
+        const error = errorIn(body)
+        return error === null ? null : decodeErrorPayload(error)
+      }
+      return resultOf(body, drawTaskOf(request))
+    },
+  }
 }
 
 function resultOf(body: JsonObject, task: DrawTask): TaskResult {

@@ -4,11 +4,12 @@
  *
  * Source: OpenAI API reference, "Create transcription", and the types of its SDK, read 2026-11-29.
  */
-import type { JsonObject, JsonValue } from '../../base/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { textsOfTask, type TranscribeTask } from '../chat/task.js'
 import type { UploadPart } from '../chat/upload.js'
-import { given, oneOf, refuse, string } from '../wire/json/check-fields.js'
+import { given, oneOf, refuse } from '../wire/json/check-fields.js'
+import { fieldName, filesOfForm } from '../wire/media/form-fields.js'
 import { soundLength } from '../wire/media/sound-length.js'
 import { modelOf, refuseForbidden } from '../wire/request-fields.js'
 
@@ -46,7 +47,7 @@ function taskOf(
   body: JsonObject,
   parts: readonly UploadPart[],
 ): TranscribeTask {
-  const files = parts.flatMap((part) => ('file' in part ? [part] : []))
+  const files = filesOfForm(parts)
   const [first] = files
   const isByUrl = given(body['url'])
   if (first === undefined && !isByUrl) refuse('file', 'must be a file')
@@ -61,32 +62,4 @@ function taskOf(
     format: given(format) ? oneOf(format, 'response_format', FORMATS) : 'json',
     length: first === undefined ? { most: null, isExact: false } : soundLength(first.file),
   }
-}
-
-function fieldName(name: string): string {
-  return name.replace(/\[\]$/, '')
-}
-
-/** The fields of a form as members; lists are those with brackets and those that OpenAI's format names. */
-const LISTS: ReadonlySet<string> = new Set([
-  'timestamp_granularities',
-  'include',
-  'languages',
-  'keywords',
-  'known_speaker_names',
-  'known_speaker_references',
-])
-
-/** The fields of a form. Throws `malformed_request` for a field that occurs twice and is no list. */
-export function fieldsOfForm(parts: readonly UploadPart[]): JsonObject {
-  const body: Record<string, JsonValue> = {}
-  for (const part of parts) {
-    const name = fieldName(part.name)
-    if ('file' in part) continue
-    const known = body[name]
-    if (LISTS.has(name)) body[name] = Array.isArray(known) ? [...known, part.value] : [part.value]
-    else if (known !== undefined) refuse(name, 'must not occur twice')
-    else body[name] = string(part.value, name)
-  }
-  return body
 }

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../errors.js'
 import { isObject, type JsonValue } from '../../base/json.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
-import type { TaskResult } from '../../formats/chat/task.js'
+import { drawsPictures, type TaskResult } from '../../formats/chat/task.js'
 import type { EncodedTask, Seed } from '../../formats/dialect.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import { parseLatin1 } from '../../formats/wire/frames/frame-shapes.js'
@@ -102,7 +102,7 @@ function isRendered({ request: { task } }: Call): boolean {
 }
 
 function isPictures({ request }: Call): boolean {
-  return request.task?.kind === 'images'
+  return drawsPictures(request.task)
 }
 
 /** Whether the upstream's list has the results that the client gets, in their order. */

@@ -107,8 +107,8 @@ export function* renderSteps(call: RenderedCall, destination: Destination, losse
 /** The request as a multipart form; null if the upstream takes JSON. */
 function formOf({ request }: RenderedCall, destination: Destination): Rendered | null {
   const { upstreamCodec, model } = destination
-  const parts = upstreamCodec.encodeForm?.(requestFor(request, destination))
-  if (parts === undefined) return null
+  const parts = upstreamCodec.encodeForm?.(requestFor(request, destination)) ?? null
+  if (parts === null) return null
   const { type, body } = formBody(parts)
   const { path, accept } = upstreamCodec.target(model, request.stream)
   const headers = { 'content-type': type }

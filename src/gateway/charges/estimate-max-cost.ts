@@ -6,6 +6,7 @@ import type { CallCounts } from '../../formats/chat/hosted-tools.js'
 import { objectOf } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { isChat, isMedia, type ChatRequest } from '../../formats/chat/request.js'
+import { drawsPictures } from '../../formats/chat/task.js'
 import type { UnitCounts, Usage } from '../../formats/chat/usage.js'
 import { promptSizeOf, inputTokens, maxInputTokens } from '../../ledger/estimate-tokens.js'
 import {
@@ -332,7 +333,7 @@ function maxNanoUsd(price: Price | null, { output, ...others }: LongestUse): num
  */
 function maxOutputPerChoice(request: ChatRequest, maxImageTokens: number | undefined): number | undefined {
   const { task } = request
-  if (task?.kind === 'images') {
+  if (drawsPictures(task)) {
     return maxImageTokens === undefined ? undefined : maxImageTokens + task.partial * PARTIAL_TOKENS
   }
   if (!isChat(request)) return isMedia(request) ? undefined : 0
@@ -346,7 +347,7 @@ const PARTIAL_TOKENS = 100
 
 /** The number of pictures that the request demands; undefined for other requests. */
 function picturesOf({ task }: ChatRequest): number | undefined {
-  return task?.kind === 'images' ? task.count : undefined
+  return drawsPictures(task) ? task.count : undefined
 }
 
 /** The largest thinking budget in the request, by the field names of any vendor; 0 if there is none. */

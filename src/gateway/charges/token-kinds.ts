@@ -99,6 +99,8 @@ function kindsOfTask(task: Task): RequestKinds {
       return TEXT_KINDS
     case 'images':
       return { certain: ['outputImage'], possible: TEXT_ONLY }
+    case 'image_edits':
+      return { certain: ['inputImage', 'outputImage'], possible: TEXT_ONLY }
     case 'transcriptions':
     case 'translations':
       return { certain: ['inputAudio'], possible: TEXT_ONLY }

@@ -17,6 +17,7 @@ const VENDORS = {
   'responses-compact': 'openai',
   'openai-completions': 'openai',
   'openai-embeddings': 'openai',
+  'openai-image-edits': 'openai',
   anthropic: 'anthropic',
   gemini: 'google',
   'gemini-embedding': 'google',
@@ -42,6 +43,8 @@ const PATHS: Readonly<Record<Vendor, readonly string[]>> = {
     'tools.vector_store_ids',
     'tools.container',
     'tools.input_image_mask.file_id',
+    // Pictures to edit.
+    ...['images', 'mask', 'markup'].map((at) => `${at}.file_id`),
     ...['container', 'environment'].flatMap((at) =>
       ['container_id', 'file_ids', 'skills.skill_id'].map((id) => `tools.${at}.${id}`),
     ),

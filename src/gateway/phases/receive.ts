@@ -11,7 +11,7 @@ import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import { OPERATIONS } from '../../formats/chat/operations.js'
 import { textUnits } from '../../formats/chat/text-size.js'
-import { fieldsOfForm } from '../../formats/transcriptions/decode-request.js'
+import { fieldsOfForm } from '../../formats/wire/media/form-fields.js'
 import { clientCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { codingOf, decoderFor, type Coding } from '../../http/content-encoding.js'
@@ -129,14 +129,14 @@ function transformOf(
 ): RequestTransform<Call | Promise<Call>> {
   const { held } = intake
   const { req } = x
-  const { isUpload } = OPERATIONS[resolved.endpoint.operation]
+  const isUpload = isFormOf(x, resolved)
   const maxBodyBytes = maxBytesOf(x, resolved)
   const text = new TextLimit(MAX_TEXT_BYTES)
   return new RequestTransform({
     take(chunk) {
       const bytes = chunk.length
       if (intake.bytes + bytes > maxBodyBytes) throw tooLarge(maxBodyBytes)
-      if (isUpload !== true) text.add(chunk)
+      if (!isUpload) text.add(chunk)
       held.take(bytes)
       intake.bytes += bytes
     },
@@ -145,7 +145,7 @@ function transformOf(
       if (refusal !== null) throw gatewayError(refusal)
       const { isAscii } = text
       held.beginParsing(intake.bytes, isAscii)
-      if (isUpload === true) return callOfForm(joinChunks(chunks), resolved, req.headers)
+      if (isUpload) return callOfForm(joinChunks(chunks), resolved, req.headers)
       const query = (req.url ?? '').slice(x.path.length + 1)
       return callOf(chunks, intake.bytes, { resolved, headers: req.headers, query, isAscii })
     },
@@ -164,7 +164,7 @@ function pass(
 ): () => void {
   const { req, cancellation } = x
   const maxBytes = maxBytesOf(x, resolved)
-  checkType(req, OPERATIONS[resolved.endpoint.operation].isUpload === true)
+  checkType(req, OPERATIONS[resolved.endpoint.operation])
   const coding = checkHeaders(req, maxBytes, held)
   const onError = (error: Error): void => void transform.destroy(error)
   const decoder = coding === null ? null : decoding(req, coding, { maxBytes, held, onError })
@@ -216,16 +216,30 @@ function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
 }
 
 /** The largest body of the endpoint. */
-function maxBytesOf({ generation }: Exchange, { endpoint }: ResolvedEndpoint): number {
-  const { maxBodyBytes } = generation.snapshot.config.server
-  return OPERATIONS[endpoint.operation].isUpload === true ? MAX_UPLOAD_BYTES : maxBodyBytes
+function maxBytesOf(x: Exchange, resolved: ResolvedEndpoint): number {
+  const { maxBodyBytes } = x.generation.snapshot.config.server
+  return isFormOf(x, resolved) ? MAX_UPLOAD_BYTES : maxBodyBytes
 }
 
-/** Throws `unsupported_media_type` for another content type than that of the endpoint. */
-function checkType(req: HttpRequest, isUpload: boolean): void {
+/** Whether the body is a multipart form. */
+function isFormOf({ req }: Exchange, { endpoint }: ResolvedEndpoint): boolean {
+  const { isUpload, takesJson } = OPERATIONS[endpoint.operation]
+  if (isUpload !== true) return false
+  return takesJson !== true || !isJson(headerOf(req, 'content-type') ?? '')
+}
+
+/** Throws `unsupported_media_type` for another content type than those of the endpoint. */
+function checkType(
+  req: HttpRequest,
+  { isUpload, takesJson }: { readonly isUpload?: true; readonly takesJson?: true },
+): void {
   const type = headerOf(req, 'content-type')
-  if (type !== undefined && (isUpload ? isForm(type) : isJson(type))) return
-  const wanted = isUpload ? 'multipart/form-data with a boundary' : 'application/json'
+  const isAllowed = (type: string): boolean =>
+    (isUpload === true && isForm(type)) || ((isUpload !== true || takesJson === true) && isJson(type))
+  if (type !== undefined && isAllowed(type)) return
+  const form = 'multipart/form-data with a boundary'
+  const json = 'application/json'
+  const wanted = isUpload !== true ? json : takesJson === true ? `${form}, or ${json}` : form
   throw new GatewayError('unsupported_media_type', `The content-type header must be ${wanted}.`, {
     param: 'content-type',
   })

@@ -49,6 +49,7 @@ export type ClientFormatLabel =
   | 'rerank'
   | 'moderations'
   | 'images'
+  | 'image_edits'
   | 'transcriptions'
   | 'translations'
   | 'speech'

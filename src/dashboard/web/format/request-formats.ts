@@ -136,6 +136,7 @@ export const FORMAT_NAMES: Readonly<Record<string, string>> = {
   rerank: 'Rerank',
   moderations: 'Moderations',
   images: 'Images',
+  image_edits: 'Image edits',
   transcriptions: 'Transcriptions',
   translations: 'Translations',
   speech: 'Speech',
