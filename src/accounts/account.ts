@@ -96,6 +96,11 @@ export function comparableEmail(text: string): string {
   return text.trim().replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }
 
+/** The name, id or e-mail address of an account in the configuration, as accounts are compared with it. */
+export function accountSelector(text: string): string {
+  return text.startsWith('acc_') ? text : comparableEmail(text)
+}
+
 /** A user's role in an account. At least one of `role` and `groupRole` is set. */
 export interface Member {
   accountId: string
@@ -285,7 +290,7 @@ export function accountNameOf({ accountPath }: Pick<Identity, 'accountPath'>): s
   return accountPath?.slice(accountPath.lastIndexOf('/') + 1)
 }
 
-/** Whether the list has the account of a request by its name, id or e-mail address, in lower case. */
+/** Whether a list of `accountSelector` has the account of a request. */
 export function hasAccountOf(
   accounts: readonly string[],
   identity: Pick<Identity, 'accountId' | 'email' | 'accountPath'>,
@@ -294,7 +299,7 @@ export function hasAccountOf(
   const name = accountNameOf(identity)
   return (
     (name !== undefined && accounts.includes(name)) ||
-    accounts.includes(accountId.toLowerCase()) ||
+    accounts.includes(accountId) ||
     (email !== undefined && accounts.includes(email))
   )
 }

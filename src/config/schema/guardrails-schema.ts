@@ -3,6 +3,7 @@
  * values.
  */
 import * as z from 'zod'
+import { accountSelector } from '../../accounts/account.js'
 import { PERSONAL_NAMES } from '../../policy/rules/built-in-rules.js'
 import type { Immutable } from './section.js'
 import { DAY_MS, name, text, whole } from './value-types.js'
@@ -256,7 +257,7 @@ function guardrailOf([name, guardrail]: [string, GuardrailValues]) {
 function appliedTo({ labels, accounts }: z.output<typeof applyTo>): AppliedTo {
   if (labels !== undefined) return { labels }
   if (accounts === undefined) return { all: true }
-  return { accounts: accounts.map((account) => account.toLowerCase()) }
+  return { accounts: accounts.map(accountSelector) }
 }
 
 function sourceOf(guardrail: GuardrailValues): GuardrailSource {

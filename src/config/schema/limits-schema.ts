@@ -4,7 +4,7 @@
  */
 import { hostedToolName } from '../../formats/chat/hosted-tools.js'
 import * as z from 'zod'
-import { comparableEmail, type KeyLimits } from '../../accounts/account.js'
+import { accountSelector, type KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { JsonObject } from '../../base/json.js'
@@ -102,8 +102,8 @@ export function limitOf(rule: z.output<typeof limitSchema>) {
   const { account, ...selectors } = section(scopeAndSelectors, rule)
   return {
     ...selectors,
-    /** The name or id of the account, or its e-mail address in lower case. */
-    account: account?.includes('@') === true ? comparableEmail(account) : account,
+    /** As `accountSelector`. */
+    account: account === null ? null : accountSelector(account),
     amounts: amountsOf(rule),
   }
 }

@@ -1,6 +1,7 @@
 /** The keys of `record`: which requests are recorded, for how long, and where. */
 import { resolve } from 'node:path'
 import * as z from 'zod'
+import { accountSelector } from '../../accounts/account.js'
 import type { Path } from '../config-problem.js'
 import { modelText, name, share, text, whole } from './value-types.js'
 
@@ -117,7 +118,7 @@ export function recordOf(record: RecordValues | undefined, folder: string): Reco
   const { when = {}, sample = 1, redact, keep_days: days, max_bytes: maxBytes, to } = record
   return {
     labels: when.labels ?? {},
-    accounts: when.accounts?.map((account) => account.toLowerCase()) ?? null,
+    accounts: when.accounts?.map(accountSelector) ?? null,
     models: when.models ?? null,
     onlyErrors: when.errors === true,
     sample,

@@ -5,7 +5,8 @@
  */
 import t from 'tap'
 import { PRESET_NAMES } from '../../../src/config/presets.js'
-import { changed, GOOD, problemsOf } from '../sample.js'
+import { hasAccountOf } from '../../../src/accounts/account.js'
+import { changed, GOOD, loadText, problemsOf } from '../sample.js'
 
 const FILE = '/etc/sluice/gateway.yaml'
 
@@ -423,5 +424,28 @@ void t.test('models of an upstream are unique ids or maps with known keys', (t) 
     `${at}[0].max_output_token: Unknown key "max_output_token" (did you mean "max_output_tokens"?)`,
   )
   t.match(problem('[5]'), `${at}[0]: must be a model id, or a map with an id`)
+  t.end()
+})
+
+void t.test('accounts are named as they are stored, everywhere', (t) => {
+  // Unicode maps the second letter of the Kelvin sign's address to `k`.
+  const named = ['\u00c4da@Example.com', '\u212aay@example.com', 'Finance', 'acc_Ab1']
+  const stored = ['\u00c4da@example.com', '\u212aay@example.com', 'finance', 'acc_Ab1']
+  const list = JSON.stringify(named)
+  const rules = `
+escrow: { key: 0f4c9b1e7d2a85c36f10e9d8b7a6c5f4 }
+record: { when: { accounts: ${list} } }
+guardrails: { own: { patterns: [x], action: block, apply_to: { accounts: ${list} } } }
+limits: [{ scope: account, account: Ada@Example.com, requests_per_minute: 1 }]
+`
+  const loaded = loadText(GOOD + rules)
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  const { record, guardrails, limits } = loaded.config
+  t.strictSame(record?.accounts, stored)
+  t.match(guardrails, [{ applyTo: { accounts: stored } }])
+  t.equal(limits[0]?.account, 'ada@example.com')
+  const path = { accountPath: 'x' }
+  t.ok(hasAccountOf(stored, { ...path, accountId: 'acc_Ab1' }))
+  t.notOk(hasAccountOf(stored, { ...path, accountId: 'acc_ab1', email: 'kay@example.com' }))
   t.end()
 })
