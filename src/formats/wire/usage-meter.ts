@@ -21,70 +21,88 @@ type Count =
   | 'cacheWrite5m'
   | 'total'
 
-/** The members of each count. A name that comes earlier is preferred, unless its value is zero. */
+/**
+ * The members of each count, in snake case; each is also read in camel case. A name that comes earlier is
+ * preferred, unless its value is zero.
+ */
 const NAMES: readonly (readonly [Count, ...string[]])[] = [
   [
     'input',
     'prompt_tokens',
     'input_tokens',
-    'promptTokenCount',
     'prompt_token_count',
-    'promptTokens',
-    'inputTokens',
-    'inputTokenCount',
+    'input_token_count',
+    'prompt_eval_count',
+    'tokens_evaluated',
+    'prompt_n',
   ],
-  ['toolInput', 'toolUsePromptTokenCount', 'tool_use_prompt_token_count'],
+  ['toolInput', 'tool_use_prompt_token_count'],
   [
     'output',
     'completion_tokens',
     'output_tokens',
-    'candidatesTokenCount',
     'candidates_token_count',
-    'responseTokenCount',
-    'completionTokens',
-    'outputTokens',
-    'outputTokenCount',
+    'response_token_count',
+    'output_token_count',
+    'eval_count',
+    'tokens_predicted',
+    'predicted_n',
   ],
-  ['thoughts', 'thoughtsTokenCount', 'thoughts_token_count'],
+  ['thoughts', 'thoughts_token_count'],
   ['reasoning', 'reasoning_tokens', 'thinking_tokens'],
   [
     'cacheRead',
     'cached_tokens',
     'prompt_cache_hit_tokens',
     'num_cached_tokens',
-    'cachedContentTokenCount',
     'cached_content_token_count',
     'cache_read_input_tokens',
-    'cacheReadInputTokens',
-    'cacheReadInputTokenCount',
+    'cache_read_input_token_count',
+    'cache_read_tokens',
+    'cached_input_tokens',
+    'cached_prompt_tokens',
+    'precached_prompt_tokens',
+    'cache_n',
   ],
   [
     'cacheWrite',
     'cache_write_tokens',
     'cache_creation_tokens',
     'cache_creation_input_tokens',
-    'cacheWriteInputTokens',
-    'cacheWriteInputTokenCount',
+    'cache_write_input_tokens',
+    'cache_write_input_token_count',
   ],
   ['cacheWrite5m', 'ephemeral_5m_input_tokens'],
   ['cacheWrite1h', 'ephemeral_1h_input_tokens'],
-  ['total', 'total_tokens', 'totalTokenCount', 'total_token_count', 'totalTokens'],
+  ['total', 'total_tokens', 'total_token_count'],
 ]
+
+/** Names in snake case, and the same in camel case. */
+function inBothCases(...names: readonly string[]): string[] {
+  return names.flatMap((name) => [
+    name,
+    name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()),
+  ])
+}
 
 type Part = 'input' | 'output' | 'cache' | 'cached'
 
 /** Objects inside the counts, and the part of the counts to which their members belong. */
-const DETAILS: ReadonlyMap<string, Part> = new Map([
-  ['prompt_tokens_details', 'input'],
-  ['input_tokens_details', 'input'],
-  ['input_token_details', 'input'],
-  ['completion_tokens_details', 'output'],
-  ['output_tokens_details', 'output'],
-  ['output_token_details', 'output'],
-  ['cached_tokens_details', 'cached'],
-  ['cache_creation', 'cache'],
-  ['cache_creation_token_details', 'cache'],
-])
+const DETAILS: ReadonlyMap<string, Part> = new Map(
+  (
+    [
+      ['prompt_tokens_details', 'input'],
+      ['input_tokens_details', 'input'],
+      ['input_token_details', 'input'],
+      ['completion_tokens_details', 'output'],
+      ['output_tokens_details', 'output'],
+      ['output_token_details', 'output'],
+      ['cached_tokens_details', 'cached'],
+      ['cache_creation', 'cache'],
+      ['cache_creation_token_details', 'cache'],
+    ] as const
+  ).flatMap(([name, part]) => inBothCases(name).map((each): [string, Part] => [each, part])),
+)
 
 interface Member {
   readonly count: Count
@@ -115,25 +133,34 @@ const KINDS: Readonly<Record<Part, ReadonlyMap<string, TokenKind>>> = {
 
 const KIND_NAMES: ReadonlySet<string> = new Set(Object.values(KINDS).flatMap((kinds) => [...kinds.keys()]))
 
-/** Names of prompts that leave out the cache if its counts stand beside them (Anthropic, Converse). */
-const PROMPT_ALONE: ReadonlySet<string> = new Set(['input_tokens', 'inputTokens', 'inputTokenCount'])
+/**
+ * Names of prompts that leave out the cache if its counts stand beside them (Anthropic, Converse, llama.cpp).
+ */
+const PROMPT_ALONE: ReadonlySet<string> = new Set(
+  inBothCases('input_tokens', 'input_token_count', 'prompt_n'),
+)
 /** The names of these counts of the cache, and of objects with them. */
-const BESIDE_PROMPT: ReadonlySet<string> = new Set([
-  'cache_creation',
-  'cache_creation_input_tokens',
-  'cache_read_input_tokens',
-  'cacheReadInputTokens',
-  'cacheReadInputTokenCount',
-  'cacheWriteInputTokens',
-  'cacheWriteInputTokenCount',
-])
+const BESIDE_PROMPT: ReadonlySet<string> = new Set(
+  inBothCases(
+    'cache_creation',
+    'cache_creation_input_tokens',
+    'cache_read_input_tokens',
+    'cache_read_input_token_count',
+    'cache_write_input_tokens',
+    'cache_write_input_token_count',
+    'cache_n',
+  ),
+)
 
 const HOUR = memberOf('cacheWrite1h')
 const CACHES: ReadonlySet<Count> = new Set<Count>(['cacheRead', 'cacheWrite', 'cacheWrite5m', 'cacheWrite1h'])
 
 const MEMBERS: ReadonlyMap<string, Member> = new Map(
   NAMES.flatMap(([count, ...names]) =>
-    names.map((name, rank): [string, Member] => [name, memberOf(count, rank, PROMPT_ALONE.has(name))]),
+    names.flatMap((name, rank) => {
+      const member = memberOf(count, rank, PROMPT_ALONE.has(name))
+      return inBothCases(name).map((each): [string, Member] => [each, member])
+    }),
   ),
 )
 
@@ -141,7 +168,7 @@ const CALLS = new Set(['server_tool_use', 'server_tool_use_details'])
 const REQUESTS = '_requests'
 
 /** A count as text, which some proxies send. */
-const DIGITS = /^\d{1,15}$/
+const DIGITS = /^\d{1,15}(?:\.0*)?$/
 
 type Counts = Partial<Record<Count, number>>
 
@@ -151,6 +178,13 @@ const CHOICE_HOLDERS = ['delta', 'message']
 /** Maximum choices that are counted apart; OpenAI accepts no more. */
 const MAX_CHOICES = 128
 const USAGES = ['amazon-bedrock-invocationMetrics', 'usage_metadata', 'usageMetadata', 'usage_info', 'usage']
+/** Objects with the counts of replies that have none of these: Cohere's, and llama.cpp's. */
+const OTHER_USAGES = ['meta', 'timings']
+/** The counts of Ollama and llama.cpp that are members of the reply itself. */
+const BARE_COUNTS = ['prompt_eval_count', 'eval_count', 'tokens_evaluated', 'tokens_predicted']
+/** Objects inside the counts that have them instead: Cohere's, of which the first is what it bills. */
+const BILLED = 'billed_units'
+const INNER_COUNTS: ReadonlySet<string> = new Set([BILLED, 'tokens'])
 
 /**
  * The counts of one reply. Reports are cumulative: each count of a later one replaces the earlier value. A
@@ -186,7 +220,7 @@ export class UsageMeter {
 
   /** Reads the counts of all choices together. */
   private takeWhole(frame: JsonObject): boolean {
-    let hasUsage = this.takeIn(frame)
+    let hasUsage = this.takeIn(frame) || this.takeBare(frame)
     for (const name of HOLDERS) hasUsage = this.takeIn(frame[name]) || hasUsage
     return hasUsage
   }
@@ -213,7 +247,8 @@ export class UsageMeter {
   take(usage: JsonObject): boolean {
     this.hasChanged = false
     this.ranks = {}
-    for (const name in usage) this.member(name, usage[name])
+    this.members(objectOf(usage[BILLED]))
+    this.members(usage)
     return this.hasChanged
   }
 
@@ -231,11 +266,13 @@ export class UsageMeter {
     const { counts } = this
     const { cacheRead, cacheWrite1h, total = 0 } = counts
     const cacheWrite = largest(counts.cacheWrite, sum(counts.cacheWrite5m, cacheWrite1h))
-    const input = this.input(sum(counts.input, counts.toolInput), sum(cacheRead, cacheWrite) ?? 0)
+    const prompt = this.input(sum(counts.input, counts.toolInput), sum(cacheRead, cacheWrite) ?? 0)
+    // No prompt has no tokens: a zero is a count that the upstream does not have.
+    const input = prompt === 0 && (counts.output ?? 0) > 0 && total > 0 ? undefined : prompt
     const output = outputOf(counts, input)
     const isRest = input === undefined && output !== undefined && total > output
     const usage: Usage = {}
-    set(usage, 'input', isRest ? total - output : input)
+    set(usage, 'input', isRest ? total - output : prompt)
     set(usage, 'output', output)
     set(usage, 'cacheRead', cacheRead)
     set(usage, 'cacheWrite', cacheWrite)
@@ -250,14 +287,29 @@ export class UsageMeter {
 
   private takeIn(holder: JsonValue | undefined): boolean {
     if (!isObject(holder)) return false
+    return this.takeObjects(holder, USAGES) || this.takeObjects(holder, OTHER_USAGES)
+  }
+
+  /** Reads the members with these names. Returns whether there is one with counts. */
+  private takeObjects(holder: JsonObject, names: readonly string[]): boolean {
     let hasUsage = false
-    for (const name of USAGES) {
+    for (const name of names) {
       const usage = holder[name]
       if (!isObject(usage)) continue
-      this.take(usage)
-      hasUsage = true
+      const hasChanged = this.take(usage)
+      hasUsage ||= hasChanged || names === USAGES
     }
     return hasUsage
+  }
+
+  /** Reads the counts beside the other members of a reply. */
+  private takeBare(frame: JsonObject): boolean {
+    const known = BARE_COUNTS.filter((name) => frame[name] !== undefined)
+    return known.length > 0 && this.take(Object.fromEntries(known.map((name) => [name, frame[name]])))
+  }
+
+  private members(usage: JsonObject): void {
+    for (const name in usage) this.member(name, usage[name])
   }
 
   private member(name: string, value: JsonValue | undefined): void {
@@ -267,6 +319,7 @@ export class UsageMeter {
     if (!isObject(value)) return
     const part = DETAILS.get(name)
     if (part !== undefined) this.details(value, part, BESIDE_PROMPT.has(name))
+    else if (INNER_COUNTS.has(name)) this.members(value)
     else if (CALLS.has(name)) this.calls = callsIn(value) ?? this.calls
   }
 

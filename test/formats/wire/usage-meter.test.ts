@@ -19,6 +19,19 @@ const PLACES: readonly (readonly [name: string, frame: JsonObject])[] = [
   ['message_start', { type: 'message_start', message: { usage: COUNTS } }],
   ['message_stop', { type: 'message_stop', usage: COUNTS }],
   ['a response', { type: 'response.completed', response: { usage: COUNTS } }],
+  ['the reply itself (Ollama)', { choices: [], prompt_eval_count: 8000, eval_count: 900 }],
+  ['the reply itself (llama.cpp)', { content: '', tokens_evaluated: 8000, tokens_predicted: 900 }],
+  ['timings alone', { choices: [], timings: { prompt_n: 8000, predicted_n: 900, prompt_ms: 3.5 } }],
+  [
+    'what Cohere bills',
+    {
+      meta: {
+        tokens: { input_tokens: 8100, output_tokens: 910 },
+        billed_units: { input_tokens: 8000, output_tokens: 900 },
+      },
+    },
+  ],
+  ['the tokens of Cohere', { usage: { tokens: { input_tokens: 8000, output_tokens: 900 } } }],
   ['the event of a response', { type: 'response.completed', response: {}, usage: COUNTS }],
 ]
 
@@ -79,6 +92,7 @@ const NAMES: readonly (readonly [name: string, counts: JsonObject, usage: Usage]
   ],
   ['Gemini in snake case', { prompt_token_count: 5, candidates_token_count: 7 }, { input: 5, output: 7 }],
   ['text', { prompt_tokens: '5', completion_tokens: '7', total_tokens: '12' }, { input: 5, output: 7 }],
+  ['decimals as text', { prompt_tokens: '5.0', completion_tokens: '7.00' }, { input: 5, output: 7 }],
   ['other text', { prompt_tokens: 'five', completion_tokens: '-7' }, {}],
   [
     'Moonshot, Together',
@@ -89,6 +103,16 @@ const NAMES: readonly (readonly [name: string, counts: JsonObject, usage: Usage]
     'DeepSeek',
     { prompt_tokens: 9, completion_tokens: 1, prompt_cache_hit_tokens: 4 },
     { input: 9, output: 1, cacheRead: 4 },
+  ],
+  [
+    'an SDK in camel case',
+    { inputTokens: 9, outputTokens: 3, cachedInputTokens: 4, outputTokensDetails: { reasoningTokens: 2 } },
+    { input: 9, output: 3, cacheRead: 4, reasoning: 2 },
+  ],
+  [
+    'llama.cpp, whose prompt leaves out the cache',
+    { prompt_n: 9, predicted_n: 1, cache_n: 4 },
+    { input: 13, output: 1, cacheRead: 4 },
   ],
   [
     'Mistral',
@@ -213,6 +237,7 @@ const TOTALS: readonly (readonly [name: string, counts: JsonObject, expected: re
     ['a smaller total', { prompt_tokens: 10, completion_tokens: 5, total_tokens: 5 }, [10, 5]],
     ['an impossible total', { prompt_tokens: 10, completion_tokens: 5, total_tokens: 1e15 }, [10, 5]],
     ['no completion', { prompt_tokens: 10, total_tokens: 15 }, [10, 5]],
+    ['a prompt of zero', { prompt_tokens: 0, completion_tokens: 5, total_tokens: 15 }, [10, 5]],
     ['no prompt', { completion_tokens: 5, total_tokens: 15 }, [10, 5]],
   ]
 
@@ -232,6 +257,13 @@ void t.test('a zero after a count is no count, each member by itself', (t) => {
   meter.takeFrame({ usage: { prompt_tokens: 0, completion_tokens: 40, total_tokens: 0, cached_tokens: 0 } })
   meter.takeFrame({ usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } })
   t.strictSame(meter.usage(), { input: 100, output: 40, cacheRead: 60 })
+  t.end()
+})
+
+void t.test('counts under other names do not replace those of usage', (t) => {
+  const timings = { prompt_n: 2, cache_n: 98, predicted_n: 7 }
+  const usage = { prompt_tokens: 100, completion_tokens: 7, total_tokens: 107 }
+  t.strictSame(usageIn({ usage, timings, prompt_eval_count: 3 }), { input: 100, output: 7 })
   t.end()
 })
 
