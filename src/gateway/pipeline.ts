@@ -16,7 +16,7 @@ import type { RecordingService } from './recording/record-requests.js'
 import type { Escrow } from './reasoning/escrow.js'
 import { refuseControls } from '../formats/wire/request-fields.js'
 import type { StartedReply } from './attempts/attempt.js'
-import { SendResult, type ReplyListener } from './attempts/attempt-result.js'
+import { NO_LISTENERS, SendResult, type ReplyListener } from './attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from './body-memory.js'
 import type { Marking } from '../policy/prompt-cache-marks.js'
 import type { CacheStore } from '../policy/cache-in-store.js'
@@ -29,7 +29,7 @@ import { serveNative } from './native/serve-native.js'
 import { programOf } from '../http/client-program.js'
 import type { Notify } from '../observe/notification.js'
 import { guardCall } from './objects/check-translated-request.js'
-import { withObjectListener } from './objects/made-by-replies.js'
+import { objectListener } from './objects/made-by-replies.js'
 import { withoutOperatorObjects } from './objects/operator-objects.js'
 import type { OwnedObjects } from './objects/owned-objects.js'
 import { Results } from './phases/phase-results.js'
@@ -48,7 +48,6 @@ import type { Overload } from './overload.js'
 import { send, termsOf, type Outbound } from './phases/send.js'
 import { Settlement, type ReportingServices } from './phases/settle.js'
 import { sendErrorReply, toGatewayError, unexpectedFailureOf } from './phases/send-error.js'
-import type { RequestTrace } from './report/forward-client-trace.js'
 import type { ResponsesSockets } from './responses-socket/responses-sockets.js'
 import type { Shadows } from './shadow/shadows.js'
 
@@ -179,9 +178,8 @@ async function serveEndpoint(
     : authenticated
   // The stored conversation that the request continues.
   const resuming = responses.resume(received, identity, held, x.turn?.kept)
-  const resumed = resuming instanceof Promise ? await resuming : resuming
-  results.call = resumed
-  const call = withObjectListener(resumed, identity, objects)
+  const call = resuming instanceof Promise ? await resuming : resuming
+  results.call = call
   const isKeptOnly = x.turn?.generates === false
   const recording = isKeptOnly ? null : beginRecording(x, { identity, call, results }, services)
   if (recording !== null) await recording
@@ -304,13 +302,15 @@ function sendAdmitted(
   const { results } = settlement
   const { generation } = x
   const { reservation } = admission
+  const made = objectListener(call, identity, services.objects)
   const sent = new SendResult()
+  sent.listeners = listenersOf(made, results.recorder, services.tracing?.listener(x) ?? null)
   results.sent = sent
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
   const outbound = {
     exchange: x,
     identity,
-    call: withListeners(call, results.recorder, x.trace),
+    call,
     route,
     held,
     reservation,
@@ -323,17 +323,16 @@ function sendAdmitted(
   const reply = send(outbound, settlement.ending, services)
   const { shadow } = route
   if (shadow === null) return reply
-  const original = { id: x.id, generation, identity, identified, call: unguarded(admitted.call) }
+  const listeners = listenersOf(made)
+  const original = { id: x.id, generation, identity, identified, call: unguarded(admitted.call), listeners }
   results.shadow = services.shadows.copy(original, { shadow, held, sent, reply })
   return reply
 }
 
-/** The call, heard by the recording and the trace, too. */
-function withListeners(call: Call, recorder: ReplyListener | null, trace: RequestTrace | null): Call {
-  const listener = trace?.listener ?? null
-  if (recorder === null && listener === null) return call
-  const added = [recorder, listener].filter((one) => one !== null)
-  return { ...call, listeners: [...(call.listeners ?? []), ...added] }
+/** Those that are set: most requests have no listener. */
+function listenersOf(...listeners: readonly (ReplyListener | null)[]): readonly ReplyListener[] {
+  const set = listeners.filter((listener) => listener !== null)
+  return set.length === 0 ? NO_LISTENERS : set
 }
 
 /** The reply of a copy is dropped, so it is not judged. */

@@ -110,6 +110,9 @@ export interface ReplyListener {
   bytes(attempt: AttemptResult, chunk: Buffer): void
 }
 
+/** The listeners of a request that nothing listens to. */
+export const NO_LISTENERS: readonly ReplyListener[] = []
+
 /** The result of sending a request. Filled in by the candidate loop and its attempts. */
 export class SendResult {
   /** In the order in which they began. */
@@ -120,6 +123,8 @@ export class SendResult {
   preparedLosses: readonly string[] = []
   /** Marks for the provider's prompt cache in the last prepared request. */
   preparedMarks = 0
+  /** Get what each attempt sends and receives, in this order. */
+  listeners = NO_LISTENERS
   /** Time spent on translating the request and the reply. */
   translateMs = 0
   /** Time spent on fetching media that the request names by URL. */

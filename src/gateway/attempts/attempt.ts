@@ -103,8 +103,6 @@ export interface EarlierParts {
 /** An attempt that continues nothing. */
 export const NO_PARTS: EarlierParts = { stream: null, whole: null, committed: false }
 
-const NO_LISTENERS: readonly ReplyListener[] = []
-
 interface AttemptParts {
   readonly turn: CandidateTurn
   readonly result: AttemptResult
@@ -159,7 +157,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     this.result = result
     this.prepared = prepared
     this.target = result.candidate.target
-    this.listeners = prepared.call.listeners ?? NO_LISTENERS
+    this.listeners = request.sent.listeners
     this.earlier = earlier
     this.stream = earlier.stream
     this.isCommitted = earlier.committed

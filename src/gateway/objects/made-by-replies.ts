@@ -17,14 +17,14 @@ const MEMBERS = new Set(['container', 'container_id', 'file_id', 'id', 'response
 /** Members with data that the model wrote. */
 const WRITTEN = new Set(['args', 'arguments', 'metadata'])
 
-/** The call, with a listener to its replies if the provider may make objects for it. */
-export function withObjectListener(call: Call, owner: Owner, objects: OwnedObjects): Call {
+/** Records the objects that providers make for the call; null if they make none. */
+export function objectListener(call: Call, owner: Owner, objects: OwnedObjects): ReplyListener | null {
   const isStored = call.wire === 'openai-responses' && call.body['store'] !== false
   const hasContainer = usesContainer(call.body)
   const hasAudio = call.wire === 'openai-chat' && isObject(call.body['audio'])
-  if (!hasContainer && !isStored && !hasAudio) return call
+  if (!hasContainer && !isStored && !hasAudio) return null
   const made = { hasContainer, isStored, hasAudio }
-  return { ...call, listeners: [new MadeByReplies({ owner, objects, ...made })] }
+  return new MadeByReplies({ owner, objects, ...made })
 }
 
 function usesContainer({ container, tools }: JsonObject): boolean {

@@ -27,7 +27,6 @@ import { TextLimit } from '../../formats/wire/json/text-limit.js'
 import type { ReplyJudge } from '../../policy/reply-guard.js'
 import type { Edit } from '../../formats/wire/json/splice.js'
 import type { Steps } from '../../base/steps.js'
-import type { ReplyListener } from '../attempts/attempt-result.js'
 import type { ReplyCapture } from '../../policy/capture-and-replay.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
@@ -64,8 +63,6 @@ export interface Call extends ResolvedEndpoint {
   guard?: ReplyJudge
   /** Guardrails changed the request, or it is of another format: the client's own bytes must not be sent. */
   readonly isRewritten?: true
-  /** They hear each attempt, in this order; absent if none does. */
-  readonly listeners?: readonly ReplyListener[]
   /** Collects the events of the reply; absent if nothing needs them. */
   readonly capture?: ReplyCapture
 }

@@ -3,7 +3,12 @@
  * to the upstream unchanged; with tracing `request-spans.ts` creates spans. Imports no OpenTelemetry package.
  */
 import { headerOf, type HttpRequest } from '../../http/message.js'
-import type { AttemptResult, ReplyListener } from '../attempts/attempt-result.js'
+
+/** The properties of an attempt that the trace uses. */
+export interface TracedAttempt {
+  /** Monotonic, in ms; null before it is sent. */
+  readonly beganAtMs: number | null
+}
 
 export interface RequestTrace {
   /** 32 hexadecimal digits. */
@@ -14,9 +19,7 @@ export interface RequestTrace {
    * Name, value, … of the trace headers for an attempt that begins now, or for another request to an upstream
    * (null). Call once for each attempt.
    */
-  headers(attempt: AttemptResult | null): readonly string[]
-  /** Hears the replies if the trace records their content; else null. */
-  readonly listener: ReplyListener | null
+  headers(attempt: TracedAttempt | null): readonly string[]
 }
 
 /** Version 00, and later versions, which may have more fields. */
@@ -34,5 +37,5 @@ export function clientTrace(req: HttpRequest): RequestTrace | null {
   const headers = ['traceparent', traceparent]
   const tracestate = headerOf(req, 'tracestate')
   if (tracestate !== undefined && TRACESTATE.test(tracestate)) headers.push('tracestate', tracestate)
-  return { traceId, exportedId: null, headers: () => headers, listener: null }
+  return { traceId, exportedId: null, headers: () => headers }
 }

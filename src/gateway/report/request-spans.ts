@@ -28,7 +28,7 @@ import type { AttemptResult, ReplyListener } from '../attempts/attempt-result.js
 import { nameOf } from '../charges/ledger-entry.js'
 import type { Exchange } from '../client-exchange.js'
 import { firstContentMs, type Results } from '../phases/phase-results.js'
-import type { RequestTrace } from './forward-client-trace.js'
+import type { RequestTrace, TracedAttempt } from './forward-client-trace.js'
 import type { End } from './log-line.js'
 import { CapturedReply, inputAttributes } from './span-content.js'
 
@@ -46,6 +46,10 @@ export class Traces implements Tracing {
     return new TracedRequest(x, this.tracer)
   }
 
+  listener({ trace }: Exchange): ReplyListener | null {
+    return trace instanceof TracedRequest ? trace.listener : null
+  }
+
   end(x: Exchange, results: Results, end: End): void {
     if (x.trace instanceof TracedRequest) x.trace.end(x, results, end)
   }
@@ -58,9 +62,9 @@ class TracedRequest implements RequestTrace, ReplyListener {
   private readonly span: Span
   private readonly context: Context
   private readonly capturesContent: boolean
-  private readonly attempts = new Map<AttemptResult, Span>()
+  private readonly attempts = new Map<TracedAttempt, Span>()
   /** The bytes of the replies whose content is recorded. */
-  private readonly replies = new Map<AttemptResult, CapturedReply>()
+  private readonly replies = new Map<TracedAttempt, CapturedReply>()
   /** Difference between times since 1970 and monotonic times, in ms. */
   private readonly offsetMs = Date.now() - performance.now()
 
@@ -80,11 +84,11 @@ class TracedRequest implements RequestTrace, ReplyListener {
     return this.capturesContent ? this : null
   }
 
-  bytes(attempt: AttemptResult, chunk: Buffer): void {
+  bytes(attempt: TracedAttempt, chunk: Buffer): void {
     this.replies.get(attempt)?.take(chunk)
   }
 
-  headers(attempt: AttemptResult | null): readonly string[] {
+  headers(attempt: TracedAttempt | null): readonly string[] {
     let { context } = this
     if (attempt !== null) {
       const startTime = this.wallMs(attempt.beganAtMs ?? performance.now())
@@ -355,6 +359,8 @@ function splitHost(host: string | undefined): [string | undefined, number | unde
 export interface Tracing {
   /** Starts the trace of a request that has arrived. */
   begin(x: Exchange): RequestTrace
+  /** Gets the replies of the request if its trace records their content; else null. */
+  listener(x: Exchange): ReplyListener | null
   /** Ends the trace of a request. */
   end(x: Exchange, results: Results, end: End): void
   /** Exports the remaining spans; resolves within 3 seconds. */

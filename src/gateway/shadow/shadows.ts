@@ -179,6 +179,8 @@ interface Original {
   readonly identity: Identity
   readonly identified: Identified
   readonly call: Call
+  /** Those that listen to the copy, too. */
+  readonly listeners: SendResult['listeners']
 }
 
 /** Runs in parallel with its original, and shares only the parsed body with it. */
@@ -303,7 +305,7 @@ class ShadowRun implements RequestContext {
 
   private async send(candidate: Candidate): Promise<void> {
     const { original, results, services, generation } = this
-    const { identity, identified, call } = original
+    const { identity, identified, call, listeners } = original
     results.identified = identified
     results.authenticated = { identity: SHADOW, tookMs: 0 }
     results.call = call
@@ -316,6 +318,7 @@ class ShadowRun implements RequestContext {
       const reasoning = { accountId: identity.accountId, isKept: false }
       const { held } = this
       const progress = new SendResult()
+      progress.listeners = listeners
       results.sent = progress
       const request = { exchange: this, identity: SHADOW, call, route, held, reservation: null }
       const outbound = {
