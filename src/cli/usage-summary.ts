@@ -1,29 +1,19 @@
-/**
- * `sluice usage summary`: totals by model, key, account, upstream, program, user, label or dimension.
- * Unfiltered totals by model, key and account come from sums;
- * all others from entries.
- */
+/** `sluice usage summary`: totals by model, key, account, upstream, program, user, label or dimension. */
 import { compareNanoUsd, type NanoUsd } from '../base/nano-usd.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
 import { figuresOf } from '../dashboard/server/usage-figures.js'
-import type { LedgerEntry } from '../ledger/entry.js'
 import { usd } from '../ledger/export-columns.js'
-import { addToSum, newSum, sumFromCounters, type SumCounters } from '../store/records/count-usage.js'
 import type { Store } from '../store/store.js'
-import {
-  dimensionPair,
-  groupOfEntry,
-  matchesEntry,
-  type EntryFilter,
-  type UsageSum,
-} from '../store/usage-queries.js'
-import { ExactUsage } from '../usage/exact-usage.js'
+import { dimensionPair, type EntryFilter, type UsageSum } from '../store/usage-queries.js'
+import type { OnBatch } from '../usage/entries-in-range.js'
+import { ExactUsage, isKept } from '../usage/exact-usage.js'
 import { rangeOf } from '../usage/ranges.js'
+import { storedAs } from '../usage/usage-groups.js'
 import { UsageError } from './command.js'
 import { table } from './print-table-or-json.js'
 import type { StoreSession } from './with-store.js'
 
-/** The grouping of a summary, as `groupOfEntry` has it. */
+/** The grouping of a summary. */
 type Grouping = (typeof GROUPINGS)[number] | `${'label' | 'dimension'}:${string}`
 
 const GROUPINGS = ['model', 'key', 'account', 'upstream', 'program', 'user'] as const
@@ -66,58 +56,41 @@ export async function summarise(
 ): Promise<number> {
   const grouping = groupingOf(by)
   const filter = await filterOf(session.store, filters)
-  const summary = { grouping, filter, fromMs, untilMs }
-  const sums = canUseSums(summary)
-    ? await sumsOfDays(session.store, summary, nowMs)
-    : await sumsOfEntries(session, summary)
+  const sums = await sumsOf(session, { grouping, filter, fromMs, untilMs }, nowMs)
   const totals = totalsOf(sums)
   const names = await namesOf(session.store, sums, grouping)
   session.terminal.out((json ? jsonOf : tableOf)(totals, names, grouping))
   return 0
 }
 
-/** Sums exist by account, key and model. */
-function canUseSums({ grouping, filter }: Summary): boolean {
-  const isKept = ['model', 'key', 'account'].includes(grouping)
-  return isKept && Object.keys(filter).every((name) => name === 'accountId' || name === 'keyId')
-}
-
-async function sumsOfDays(
-  { ledger }: Store,
+async function sumsOf(
+  session: StoreSession,
   { grouping, filter, fromMs, untilMs }: Summary,
   nowMs: number,
 ): Promise<GroupSum[]> {
-  // Before the first entry that is kept, there are sums of whole days only.
-  const order = { column: 'atMs', isDescending: false } as const
-  const { entries } = await ledger.entries({ accountId: null, after: null, limit: 1, order })
-  const keptMs = entries[0]?.atMs ?? nowMs
+  const { ledger } = session.store
+  const { accountId = null, keyId, ...conditions } = filter
+  // The sums of accounts are those of their keys, which every version has kept.
+  const by = grouping === 'account' ? 'key' : storedAs(grouping)
+  const key = keyId === undefined ? {} : { keyId }
+  const selection = { by, accountId, ...key, filter: conditions }
   const asked = { fromMs: Math.max(0, fromMs), toMs: untilMs ?? nowMs, by: 'day' } as const
   if (asked.toMs <= asked.fromMs) return []
-  const usage = new ExactUsage(ledger, rangeOf(asked, nowMs, { entriesMs: keptMs, hoursMs: keptMs }))
-  const sums = await usage.sums({
-    accountId: filter.accountId ?? null,
-    ...(filter.keyId === undefined ? {} : { keyId: filter.keyId }),
-  })
-  const groupOf = ({ model, keyId, accountId }: UsageSum): string =>
-    grouping === 'model' ? model : grouping === 'key' ? keyId : accountId
-  return sums.map((sum) => ({ group: groupOf(sum), sum }))
-}
-
-async function sumsOfEntries(session: StoreSession, summary: Summary): Promise<GroupSum[]> {
-  const groups = new Map<string, { row: LedgerEntry; group: string; counters: SumCounters }>()
-  for await (const rows of entriesOf(session, summary)) {
-    for (const row of rows) {
-      const group = groupOfEntry(row, summary.grouping)
-      const name = JSON.stringify([group, row.accountId, row.keyId])
-      const found = groups.get(name) ?? { row, group, counters: newSum() }
-      addToSum(found.counters, row)
-      groups.set(name, found)
-    }
+  let sinceMs = 0
+  if (isKept(selection)) {
+    // Before the first entry that is kept, there are sums of whole days only.
+    const order = { column: 'atMs', isDescending: false } as const
+    const { entries } = await ledger.entries({ accountId: null, after: null, limit: 1, order })
+    sinceMs = entries[0]?.atMs ?? nowMs
   }
-  return Array.from(groups.values(), ({ row: { accountId, keyId, model }, group, counters }) => ({
-    group,
-    sum: sumFromCounters(counters, { startMs: 0, accountId, keyId, model }),
-  }))
+  const range = rangeOf(asked, nowMs, { entriesMs: sinceMs, hoursMs: sinceMs })
+  const usage = new ExactUsage(ledger, range, progressOn(session))
+  const start = grouping.startsWith('label:') ? `${grouping.slice('label:'.length)}=` : ''
+  const groupOf = (sum: UsageSum): string => {
+    if (grouping === 'account') return sum.accountId
+    return sum.keyId.startsWith(start) ? sum.keyId.slice(start.length) : sum.keyId
+  }
+  return (await usage.sumsByGroup(selection)).map((sum) => ({ group: groupOf(sum), sum }))
 }
 
 /** The name shown beside an id. Null: the key was removed, or the account does not exist. */
@@ -263,38 +236,14 @@ async function accountIdOf(store: Store, account: string): Promise<string> {
 /** A filter by at most one key. */
 type OneFilter = EntryFilter & { readonly keyId?: string }
 
-/** The selection of entries. */
-interface EntryQuery {
-  readonly filter: OneFilter
-  readonly fromMs: number
-  /** Exclusive; null without an end. */
-  readonly untilMs: number | null
-}
-
 /** Interval of progress lines. */
 const PROGRESS_MS = 5_000
 
-/** The entries in batches, oldest first, with progress lines. Rejects as the store does. */
-export async function* entriesOf(
-  { store, terminal }: StoreSession,
-  { filter, fromMs, untilMs }: EntryQuery,
-): AsyncGenerator<readonly LedgerEntry[]> {
-  const endMs = untilMs ?? Number.POSITIVE_INFINITY
-  const isMatching = (row: LedgerEntry) => row.atMs >= fromMs && row.atMs < endMs && matchesEntry(row, filter)
-  if (filter.requestId !== undefined) {
-    const row = await store.ledger.entry(filter.accountId ?? null, filter.requestId)
-    if (row !== null && isMatching(row)) yield [row]
-    return
-  }
-  let [found, read, printedMs] = [0, 0, performance.now()]
-  for await (const batch of store.ledger.export(fromMs)) {
-    const matching = batch.filter(isMatching)
-    found += matching.length
-    read += batch.length
-    if (matching.length > 0) yield matching
-    // Entries are sorted by time: all following ones are later too.
-    if (batch.length > 0 && batch.every(({ atMs }) => atMs >= endMs)) return
-    if (performance.now() - printedMs < PROGRESS_MS) continue
+/** Prints how many entries are read, every five seconds. */
+export function progressOn({ terminal }: Pick<StoreSession, 'terminal'>): OnBatch {
+  let printedMs = performance.now()
+  return (found, read) => {
+    if (performance.now() - printedMs < PROGRESS_MS) return
     printedMs = performance.now()
     terminal.err(`sluice: ${found} of ${read} entries so far`)
   }

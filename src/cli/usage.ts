@@ -11,7 +11,8 @@ import { everyAccount } from '../store/list-all.js'
 import { configOption, declare, UsageError } from './command.js'
 import { focusHeader, focusLines } from './focus-export.js'
 import { rangeOf, TIME_FORMS, type TimeOptions } from './time-range.js'
-import { entriesOf, filterOf, summarise, type FilterOptions, groupingOf } from './usage-summary.js'
+import { filterOf, groupingOf, progressOn, summarise, type FilterOptions } from './usage-summary.js'
+import { entriesIn } from '../usage/entries-in-range.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
 import {
@@ -24,7 +25,7 @@ import {
   type Report,
   type ReportFigures,
   type ReportGrouping,
-} from '../dashboard/server/statements-and-reports.js'
+} from '../usage/statements-and-reports.js'
 import { table } from './print-table-or-json.js'
 
 /** `sluice usage`; `now` is the reference of `--since 24h`. */
@@ -35,9 +36,9 @@ export function command(open: OpenStore = withStore, now = Date.now) {
     description: `
 Reads the ledger of the configured store, with or without a running gateway. export prints one line for each
 request, oldest first, request_id first; docs/reference/ledger.md describes the columns. summary prints
-the highest cost first, and names beside ids. By model, key and account it sums exactly that time, and
-whole days (UTC) before the first entry that is kept. By upstream, program, user, label or dimension, and with
-a filter other than --key and --account, it sums the ledger entries of exactly that time, which are kept for
+the highest cost first, and names beside ids. By model, key, account, upstream and label it sums exactly that
+time, and whole days (UTC) before the first entry that is kept. By program, user or dimension, and with a
+filter other than --key and --account, it sums the ledger entries of exactly that time, which are kept for
 ledger.keep_days. By parent, root, member and month, and as csv, it counts each request under the tree of accounts at its
 time, and older months as a whole; only --account selects. statement prints what each key of an account, and of
 all below it, used of each model in a month (UTC); a month that is over never changes.
@@ -138,13 +139,13 @@ async function exportRows(
 ): Promise<number> {
   const { store, terminal } = session
   const isCsv = values.format === 'csv'
-  const query = {
-    filter: await filterOf(store, values),
-    ...rangeOf(values, '1970-01-01', nowMs),
-  }
-  if (values.format === 'focus') return exportCharges(session, entriesOf(session, query))
+  const filter = await filterOf(store, values)
+  const { fromMs, untilMs } = rangeOf(values, '1970-01-01', nowMs)
+  const query = { filter, fromMs, toMs: untilMs ?? Number.POSITIVE_INFINITY }
+  const entries = entriesIn(store.ledger, query, progressOn(session))
+  if (values.format === 'focus') return exportCharges(session, entries)
   if (isCsv) terminal.out(csvHeader())
-  for await (const rows of entriesOf(session, query)) {
+  for await (const rows of entries) {
     terminal.out(rows.map((row) => (isCsv ? csvLine(row) : jsonLine(row))).join('\n'))
     await terminal.ready()
   }

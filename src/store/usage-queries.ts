@@ -398,33 +398,3 @@ const COMPARED = [
   'program',
   'user',
 ] as const satisfies readonly (keyof EntryFilter & keyof LedgerEntry)[]
-
-/**
- * The group of an entry: `model`, `key`, `account`, `upstream`, `program`, `user`, `label:NAME` or
- * `dimension:NAME`; `(none)` without a value.
- */
-export function groupOfEntry(entry: LedgerEntry, by: string): string {
-  switch (by) {
-    case 'model':
-      return entry.model
-    case 'key':
-      return entry.keyId
-    case 'account':
-      return entry.accountId
-    case 'upstream':
-    case 'program':
-    case 'user':
-      return entry[by] ?? NO_GROUP
-    default: {
-      const at = by.indexOf(':')
-      const [list, name] = [by.slice(0, at), by.slice(at + 1)]
-      const isLabel = list === 'label'
-      const pairs = (isLabel ? entry.labels : entry.dimensions)?.split(' ') ?? []
-      const value = pairs.find((each) => each.startsWith(`${name}=`))?.slice(name.length + 1)
-      if (value === undefined) return NO_GROUP
-      return isLabel ? value : decodeURIComponent(value)
-    }
-  }
-}
-
-const NO_GROUP = '(none)'

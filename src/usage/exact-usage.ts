@@ -1,26 +1,46 @@
 /**
- * The usage in one range: whole hours and days from the sums that the store keeps, and what is left of the
- * first and the last hour from its entries, so that every figure is the sum of the entries in the range.
- * Charts by minutes are made of entries alone. The entries are read once for all questions about a range.
+ * The usage in one range, for every page, command and API: whole hours and days from the sums that the store
+ * keeps, and what is left of the first and the last hour from its entries, so that every figure is the sum of
+ * the entries in the range. Charts by minutes, groups that no sums are kept by, and conditions that only
+ * single requests meet, are made of entries alone. The edges are read once for all questions about a range.
  */
 import type { Ledger } from '../store/ledger.js'
+import { addedUp, addUse, dayOfHour, propertiesOf, selectSums } from '../store/records/count-usage.js'
 import {
-  addedUp,
-  addUse,
-  dayOfHour,
-  isOfProperty,
-  propertiesOf,
-  selectSums,
-} from '../store/records/count-usage.js'
-import type { GroupUse, GroupUseQuery, SumQuery, UsageCell, UsageSum } from '../store/usage-queries.js'
-import { DAY_MS, HOUR_MS, type UsageRange } from './ranges.js'
+  isByProperty,
+  type EntryFilter,
+  type GroupUse,
+  type GroupUseQuery,
+  type SumQuery,
+  type UsageCell,
+  type UsageSum,
+} from '../store/usage-queries.js'
+import { entriesIn, type OnBatch } from './entries-in-range.js'
+import { DAY_MS, HOUR_MS, inDays, type UsageRange } from './ranges.js'
+import { remainingSums } from './remaining-sums.js'
+import {
+  groupNamesOf,
+  isOfEntries,
+  NONE,
+  sumsOfEntries,
+  type GroupedBy,
+  type GroupName,
+} from './sums-of-entries.js'
 
 /** The parts of the ledger that usage is read from. */
-type UsageSource = Pick<Ledger, 'sums' | 'groupUse' | 'cells'>
+type UsageSource = Pick<Ledger, 'sums' | 'groupUse' | 'cells' | 'export' | 'entry'>
 /** Selects sums of a range. */
 export type SumSelection = Omit<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>
-/** Selects the totals of groups of a range. */
-type GroupSelection = Omit<GroupUseQuery, 'fromMs' | 'toMs'>
+/** Selects the groups of a range. */
+export interface GroupSelection extends Omit<GroupUseQuery, 'by' | 'fromMs' | 'toMs'> {
+  readonly by: GroupedBy
+  /** Conditions that only single requests meet: the groups are made of entries then. */
+  readonly filter?: EntryFilter | undefined
+  /** With groups of entries: only those of these accounts. */
+  readonly accountIds?: ReadonlySet<string> | null | undefined
+}
+
+type KeptSelection = Omit<GroupUseQuery, 'fromMs' | 'toMs'>
 
 /** A part of a range; `toMs` is exclusive. */
 interface Part {
@@ -33,13 +53,21 @@ interface Part {
 export class ExactUsage {
   readonly range: UsageRange
   private readonly ledger: UsageSource
+  private readonly onBatch: OnBatch | undefined
   private readonly parts: readonly Part[]
   private readonly read = new Map<string, Promise<readonly UsageCell[]>>()
 
-  constructor(ledger: UsageSource, range: UsageRange) {
+  /** `onBatch`: see `entriesIn`. */
+  constructor(ledger: UsageSource, range: UsageRange, onBatch?: OnBatch) {
     this.ledger = ledger
+    this.onBatch = onBatch
     this.range = range
     this.parts = partsOf(range)
+  }
+
+  /** The same range in days (UTC). */
+  inDays(): ExactUsage {
+    return new ExactUsage(this.ledger, inDays(this.range), this.onBatch)
   }
 
   /** The start of the minute, hour or day of a time, as sums have it. */
@@ -58,8 +86,12 @@ export class ExactUsage {
     return others.length === 0 ? sums : sums.sort((a, b) => a.startMs - b.startMs)
   }
 
-  /** The totals of each group, in no order. */
+  /** The totals of each group, in no order. Groups of entries have `(none)`. */
   async groups(selection: GroupSelection): Promise<GroupUse[]> {
+    if (!isKept(selection)) {
+      const sums = await sumsOfEntries(this.entries(selection), selection)
+      return sums.map((sum) => useOf(sum, sum))
+    }
     const whole = this.parts.filter(({ from }) => from !== 'entries')
     const [fromMs, toMs] = [whole[0]?.fromMs ?? 0, whole.at(-1)?.toMs ?? 0]
     const [kept, ...cells] = await Promise.all([
@@ -74,6 +106,49 @@ export class ExactUsage {
     for (const use of kept) addUse(uses, use)
     for (const cell of edges) for (const use of groupsOf(cell, selection)) addUse(uses, use)
     return [...uses.values()]
+  }
+
+  /**
+   * Sums of each group by model and by minute, hour or day; `keyId` is the group, `(none)` that of requests
+   * without the property. `ids`: only these groups. In no order.
+   */
+  async sumsByGroup(selection: GroupSelection, ids?: ReadonlySet<string>): Promise<UsageSum[]> {
+    if (!isKept(selection)) {
+      const startOf = (atMs: number): number => this.startOf(atMs)
+      return sumsOfEntries(this.entries(selection), { by: selection.by, startOf, ids })
+    }
+    const { by, accountId, model, keyId } = selection
+    const of = {
+      accountId,
+      ...(model === undefined ? {} : { model }),
+      ...(keyId === undefined ? {} : { keyId }),
+    }
+    const isWanted = ({ keyId }: UsageSum): boolean => ids?.has(keyId) !== false
+    if (by === 'key' || by === 'model') {
+      const sums = await this.sums(by === 'model' && of.keyId === undefined ? { ...of, per: 'model' } : of)
+      return (by === 'key' ? sums : sums.map((sum) => ({ ...sum, keyId: sum.model }))).filter(isWanted)
+    }
+    if (by === 'key model') throw new Error('sums of keys have their model')
+    const [all, own] = await Promise.all([
+      this.sums({ ...of, per: 'model' }),
+      this.sums({ ...of, property: by }),
+    ])
+    const sums = own.map((sum) => ({ ...sum, keyId: sum.keyId.slice(sum.keyId.indexOf('=') + 1) }))
+    return [...sums, ...remainingSums(all, own, NONE)].filter(isWanted)
+  }
+
+  /** The entries of the range that a selection counts. */
+  private entries({ accountId, accountIds, keyId, model, filter }: GroupSelection) {
+    const { by, fromMs, toMs, nowMs } = this.range
+    // As in sums, an hour that goes on is whole.
+    const endMs = by !== 'minute' && toMs >= nowMs ? Math.ceil(toMs / HOUR_MS) * HOUR_MS : toMs
+    const own = {
+      ...filter,
+      ...(accountId === null ? {} : { accountId }),
+      ...(keyId === undefined ? {} : { keyId }),
+      ...(model === undefined ? {} : { model }),
+    }
+    return entriesIn(this.ledger, { fromMs, toMs: endMs, filter: own, accountIds }, this.onBatch)
   }
 
   private async sumsOf(part: Part, selection: SumSelection): Promise<UsageSum[]> {
@@ -145,19 +220,21 @@ function propertiesIn({ isShadow, ...cell }: UsageCell): string[] {
   return propertiesOf({ ...cell, shadowOf: isShadow ? '' : null })
 }
 
-/** What a cell adds to the groups of a selection. */
-function groupsOf(cell: UsageCell, { by, model, keyId }: GroupSelection): GroupUse[] {
-  if (model !== undefined && cell.model !== model) return []
-  if (keyId !== undefined && cell.keyId !== keyId) return []
-  if (by === 'key') return [useOf(cell, cell.accountId, cell.keyId)]
-  if (by === 'model') return [useOf(cell, '', cell.model)]
-  if (by === 'key model') return [useOf(cell, cell.accountId, `${cell.keyId}\t${cell.model}`)]
-  return propertiesIn(cell)
-    .filter((name) => isOfProperty(name, by))
-    .map((name) => useOf(cell, '', name.slice(name.indexOf('=') + 1)))
+/** Whether the store keeps sums of what is selected; else its entries are read. */
+export function isKept(selection: GroupSelection): selection is GroupSelection & KeptSelection {
+  const { by, filter, accountIds = null, keyId } = selection
+  if (isOfEntries(by) || accountIds !== null || Object.keys(filter ?? {}).length > 0) return false
+  return keyId === undefined || !isByProperty(by)
 }
 
-function useOf(cell: UsageCell, accountId: string, keyId: string): GroupUse {
-  const { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced } = cell
+/** What a cell adds to the groups of a selection. */
+function groupsOf(cell: UsageCell, { by, model, keyId }: KeptSelection): GroupUse[] {
+  if (model !== undefined && cell.model !== model) return []
+  if (keyId !== undefined && cell.keyId !== keyId) return []
+  return groupNamesOf(cell, by).map((name) => useOf(cell, name))
+}
+
+function useOf(sum: UsageSum, { accountId, keyId }: GroupName): GroupUse {
+  const { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced } = sum
   return { accountId, keyId, requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced }
 }

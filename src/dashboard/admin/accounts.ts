@@ -40,7 +40,7 @@ import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js
 import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed, assertNotOwn, misnamed, sees } from './token-access.js'
 import { tokenBounds } from './token-bounds.js'
-import { withBelow } from '../server/account-selection.js'
+import { withBelow } from '../../usage/account-selection.js'
 
 const TEXT = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
 const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'false', {

@@ -1,21 +1,29 @@
 /** Usage of the admin API: sums by a group, single requests, statements; as JSON or CSV. */
 import { jsonText, type JsonObject, type WrittenJson, type WrittenObject } from '../../base/json.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import { COLUMNS, csvCell, csvHeader, csvLine, usd } from '../../ledger/export-columns.js'
+import { COLUMNS, csvCell, csvHeader, csvLine } from '../../ledger/export-columns.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
-import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import { adminTurns } from '../../base/turn-queue.js'
-import { dimensionPair, groupOfEntry, matchesEntry, type EntryFilter } from '../../store/usage-queries.js'
+import { dimensionPair, type EntryFilter } from '../../store/usage-queries.js'
 import {
   accountReport,
+  FIGURE_COLUMNS,
   isReportGrouping,
   monthRange,
   statementCsv,
   statementOf,
-  type Report,
   type ReportQuery,
-} from '../server/statements-and-reports.js'
-import { purgedIds, withBelow } from '../server/account-selection.js'
+} from '../../usage/statements-and-reports.js'
+import {
+  groupsIn,
+  inOrder,
+  shownTotals,
+  totalOf,
+  type Grouping,
+  type GroupsQuery,
+} from '../../usage/usage-groups.js'
+import { usageOf } from '../server/services.js'
+import { purgedIds, withBelow } from '../../usage/account-selection.js'
 import { numberType, textType, TIME } from '../../accounts/changes/field-types.js'
 import { invalid } from '../../accounts/changes/refusal.js'
 import { notFound } from './problem-details.js'
@@ -30,7 +38,6 @@ const GROUPINGS = [
 /** Entries that one page of the audit trail reads at most, so that a rare filter ends. */
 export const AUDIT_READS = 500
 const LABEL = /^label:[a-z0-9_.-]{1,32}$|^dimension:[a-z][a-z0-9_]{0,31}$/
-const DAY_MS = 86_400_000
 
 const BY = textType((text) => GROUPINGS.includes(text) || LABEL.test(text), {
   fix: `Send one of ${GROUPINGS.join(', ')}, label:NAME, dimension:NAME.`,
@@ -132,55 +139,6 @@ export async function accountsOf(
   return token.accountId === null ? null : withBelow(services, own?.id ?? token.accountId)
 }
 
-/** Figures of a group. */
-interface Figures {
-  requests: number
-  failed: number
-  inputTokens: number
-  outputTokens: number
-  costNanoUsd: NanoUsd
-  unpriced: number
-}
-
-/** Figures of nothing. */
-function noFigures(): Figures {
-  return { requests: 0, failed: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 }
-}
-
-/** Adds figures. */
-function addFigures(to: Figures, more: Figures): void {
-  to.requests += more.requests
-  to.failed += more.failed
-  to.inputTokens += more.inputTokens
-  to.outputTokens += more.outputTokens
-  to.costNanoUsd = addNanoUsd(to.costNanoUsd, more.costNanoUsd)
-  to.unpriced += more.unpriced
-}
-
-function figuresOfEntry({ outcome, usage: used, costNanoUsd, source }: LedgerEntry): Figures {
-  return {
-    requests: 1,
-    failed: outcome === 'ok' ? 0 : 1,
-    inputTokens: used.input ?? 0,
-    outputTokens: used.output ?? 0,
-    costNanoUsd: costNanoUsd ?? 0,
-    unpriced: costNanoUsd === null && source !== 'none' ? 1 : 0,
-  }
-}
-
-/** Figures in the spelling of the API. */
-function shownFigures(figures: Figures): WrittenObject {
-  return {
-    requests: figures.requests,
-    failed: figures.failed,
-    input_tokens: figures.inputTokens,
-    output_tokens: figures.outputTokens,
-    cost_nano_usd: figures.costNanoUsd,
-    cost_usd: usd(figures.costNanoUsd),
-    unpriced_requests: figures.unpriced,
-  }
-}
-
 async function usage(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   const { query, token } = request
   const period = periodOf(query, services.now())
@@ -195,8 +153,13 @@ async function usage(services: AdminServices, request: AdminRequest): Promise<Ad
   const { rows, total } =
     isReportGrouping(by) && !isOfEntries
       ? await reportOf(services, request, { by, ...period })
-      : await sumsOf(services, { by, ...period, accounts, filter })
-  if (request.isCsv) return csvReply('usage', ['group', ...Object.keys(total)], rows)
+      : await sumsOf(services, period, {
+          accountId: null,
+          group: groupingOf(by),
+          accountIds: accounts,
+          filter,
+        })
+  if (request.isCsv) return csvReply('usage', ['group', ...FIGURE_COLUMNS], rows)
   const { fromMs, toMs } = period
   const json = { from: timeText(fromMs), to: timeText(toMs), by, rows, total }
   return { status: 200, json }
@@ -241,91 +204,24 @@ async function reportOf(
       ? { account, tree: query['tree'] === 'true' }
       : { account: own?.id ?? token.accountId, tree: true }
   const { rows, total } = await accountReport(store, { ...period, ...selected })
-  return {
-    rows: rows.map((row) => ({ group: row.group, ...figuresOf(row) })),
-    total: figuresOf(total),
-  }
+  return { rows: rows.map((row) => ({ ...row })), total: { ...total } }
 }
 
-function figuresOf(row: Report['total']): WrittenObject {
-  const { requests: count, failed, input_tokens, output_tokens } = row
-  const { cost_nano_usd, cost_usd, unpriced_requests } = row
-  const tokens = { input_tokens, output_tokens }
-  return { requests: count, failed, ...tokens, cost_nano_usd, cost_usd, unpriced_requests }
-}
-
-/** Which requests a sum counts. */
-interface Selection {
-  readonly by: string
-  readonly fromMs: number
-  /** Exclusive. */
-  readonly toMs: number
-  readonly accounts: ReadonlySet<string> | null
-  readonly filter: EntryFilter
+function groupingOf(by: string): Grouping {
+  // The parameter's type has checked it.
+  return by as Grouping
 }
 
 /** By day, or by what only entries have. */
-async function sumsOf(services: AdminServices, selection: Selection): Promise<Sums> {
-  const groups = new Map<string, Figures>()
-  const total = noFigures()
-  for await (const { group, figures } of figuresIn(services, selection)) {
-    const sum = groups.get(group) ?? noFigures()
-    groups.set(group, sum)
-    addFigures(sum, figures)
-    addFigures(total, figures)
-  }
-  const rows = [...groups]
-    .sort(([a, one], [b, other]) => {
-      const byName = a < b ? -1 : 1
-      return selection.by === 'day' ? byName : compareNanoUsd(other.costNanoUsd, one.costNanoUsd) || byName
-    })
-    .map(([group, figures]) => ({ group, ...shownFigures(figures) }))
-  const { store } = services
-  const named =
-    selection.by === 'account'
-      ? await Promise.all(
-          rows.map(async (row) => ({
-            ...row,
-            group: (await store.accountById(row.group))?.name ?? row.group,
-          })),
-        )
-      : rows
-  return { rows: named, total: shownFigures(total) }
-}
-
-/**
- * The figures of the selection in parts: daily sums of whole days, else the entries. A part is as much as one
- * turn of the event loop should read.
- */
-async function* figuresIn(
-  { store, now }: AdminServices,
-  { by, fromMs, toMs, accounts, filter }: Selection,
-): AsyncGenerator<{ readonly group: string; readonly figures: Figures }> {
-  const day = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10)
-  const isOfDays = fromMs % DAY_MS === 0 && (toMs % DAY_MS === 0 || toMs >= now())
-  if (by !== 'day' || !isOfDays || Object.keys(filter).length > 0) {
-    for await (const entries of store.ledger.export(fromMs)) {
-      for (const entry of entries) {
-        const { atMs, accountId } = entry
-        if (atMs < fromMs || atMs >= toMs || accounts?.has(accountId) === false) continue
-        if (!matchesEntry(entry, filter)) continue
-        yield { group: by === 'day' ? day(atMs) : groupOfEntry(entry, by), figures: figuresOfEntry(entry) }
-      }
-      await adminTurns.next()
-    }
-    return
-  }
-  for (const accountId of accounts ?? [null]) {
-    const query = { accountId, by: 'day', per: 'model', fromMs, toMs: toMs - 1 } as const
-    for (const sum of await store.ledger.sums(query)) {
-      const { startMs, requests: count, errors, unpriced } = sum
-      const { inputTokens, outputTokens, costNanoUsd } = sum
-      const tokens = { inputTokens, outputTokens }
-      const figures = { requests: count, failed: errors, ...tokens, costNanoUsd, unpriced }
-      yield { group: day(startMs), figures }
-    }
-    await adminTurns.next()
-  }
+async function sumsOf(
+  services: AdminServices,
+  period: Pick<ReportQuery, 'fromMs' | 'toMs'>,
+  query: GroupsQuery,
+): Promise<Sums> {
+  const usage = await usageOf(services, { ...period, by: 'day' })
+  const groups = inOrder(await groupsIn(services, usage, query), query.group)
+  const rows = groups.map(({ id, total }) => ({ group: id, ...shownTotals(total) }))
+  return { rows, total: { ...shownTotals(totalOf(groups)) } }
 }
 
 /** The statement of a month; that of a purged account for a token without an account. */

@@ -6,7 +6,7 @@ import type * as schema from './schema/schema.js'
 import { DAY_MS } from '../../usage/ranges.js'
 import type { ExactUsage } from '../../usage/exact-usage.js'
 import { PLAYGROUND, usageIn, type Services } from './services.js'
-import { groupsIn } from './usage-groups.js'
+import { groupsIn } from '../../usage/usage-groups.js'
 
 /** Keys, accounts and labels in the reply for a model. */
 const MOST_USERS = 50

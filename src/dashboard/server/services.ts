@@ -13,7 +13,7 @@ import type { Ledger } from '../../store/ledger.js'
 import type { FleetMember } from '../../store/store.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { ExactUsage } from '../../usage/exact-usage.js'
-import { DAY_MS, chartRange, type AskedRange } from '../../usage/ranges.js'
+import { DAY_MS, chartRange, rangeOf, type AskedRange } from '../../usage/ranges.js'
 import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
 import type { SignedInRequest } from './routing/route.js'
@@ -66,11 +66,20 @@ export function scopeOf({ account, isAll }: Pick<AccountSession, 'account' | 'is
   return isAll ? null : account.id
 }
 
+type UsageParts = Pick<Services, 'store' | 'snapshot' | 'now'>
+
 /** The usage in the requested range. Throws `malformed_request` if the range is wrong. */
-export async function usageIn(
-  { ledger, snapshot, now }: Pick<Services, 'ledger' | 'snapshot' | 'now'>,
+export async function usageIn(services: UsageParts, asked: AskedRange): Promise<ExactUsage> {
+  return usageOf(services, asked, chartRange)
+}
+
+/** The same for a range of any length. */
+export async function usageOf(
+  { store, snapshot, now }: UsageParts,
   asked: AskedRange,
+  range: typeof rangeOf = rangeOf,
 ): Promise<ExactUsage> {
+  const { ledger } = store
   const nowMs = now()
   const { archive, ledger: settings } = snapshot().config
   const { keepDays, maxMemory: max } = settings
@@ -84,7 +93,7 @@ export async function usageIn(
           hoursMs: nowMs - settings.hoursDays * DAY_MS,
         }
       : { entriesMs: nowMs - archive.keepDays * DAY_MS, hoursMs: nowMs - archive.sumsDays * DAY_MS }
-  return new ExactUsage(ledger, chartRange(asked, nowMs, kept))
+  return new ExactUsage(ledger, range(asked, nowMs, kept))
 }
 
 /** The account of a chat, those above it, and the path on the data plane. */

@@ -1,7 +1,7 @@
 /**
  * Sums of usage for the page: over time, by model, by key. Pure.
  */
-import { addNanoUsd, compareNanoUsd, withoutNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
+import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import { CAUSES, type Cause } from '../../errors.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../store/usage-queries.js'
 import type * as schema from './schema/schema.js'
@@ -70,45 +70,6 @@ export function groupsOf(
   rest.push(...groups.slice(MAX_GROUPS).flatMap(({ own }) => own))
   if (rest.length === 0) return shown
   return [...shown, { id: OTHER, label: OTHER, total: figuresOf(rest), points: pointsOf(rest) }]
-}
-
-/**
- * The sums of all keys minus those of `some`, under the key `other`. Periods without requests are omitted.
- */
-export function remainingSums(all: readonly UsageSum[], some: readonly UsageSum[]): UsageSum[] {
-  const nameOf = ({ startMs, model }: UsageSum): string => `${startMs} ${model}`
-  const rest = new Map(all.map((sum) => [nameOf(sum), { ...sum, keyId: OTHER }]))
-  for (const sum of some) {
-    const left = rest.get(nameOf(sum))
-    if (left !== undefined) rest.set(nameOf(sum), without(left, sum))
-  }
-  return [...rest.values()].filter(({ requests }) => requests > 0)
-}
-
-/** Never below 0: the two sums may have been read at different moments. */
-function without<S extends UsageSum>(a: S, b: UsageSum): S {
-  const left = (of: (sum: UsageSum) => number): number => Math.max(0, of(a) - of(b))
-  return {
-    ...a,
-    requests: left(({ requests }) => requests),
-    errors: left(({ errors }) => errors),
-    byCause: {
-      client: left(({ byCause }) => byCause.client),
-      limits: left(({ byCause }) => byCause.limits),
-      gateway: left(({ byCause }) => byCause.gateway),
-      provider: left(({ byCause }) => byCause.provider),
-    },
-    inputTokens: left(({ inputTokens }) => inputTokens),
-    outputTokens: left(({ outputTokens }) => outputTokens),
-    cacheReadTokens: left(({ cacheReadTokens }) => cacheReadTokens),
-    cacheWriteTokens: left(({ cacheWriteTokens }) => cacheWriteTokens),
-    reasoningTokens: left(({ reasoningTokens }) => reasoningTokens),
-    costNanoUsd: a.costNanoUsd > b.costNanoUsd ? withoutNanoUsd(a.costNanoUsd, b.costNanoUsd) : 0,
-    unpriced: left(({ unpriced }) => unpriced),
-    estimated: left(({ estimated }) => estimated),
-    assumed: left(({ assumed }) => assumed),
-    firstContent: a.firstContent.map((_, at) => left((each) => each.firstContent[at] ?? 0)),
-  }
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
- * Goal: sums of money above 2^53 nano-dollars ($9.007 million), which a number of JavaScript cannot hold, are
- * exact to the nano-dollar from every door: admin API, page and commands, as JSON, CSV and text, also after
- * the entries are pruned and the days are over.
+ * Goal: every grouping from every door has the same nano-dollars: admin API, page and commands, as JSON, CSV
+ * and text, also after the entries are pruned and the days are over. They are above 2^53 nano-dollars ($9.007
+ * million), which a number of JavaScript cannot hold.
  * Method: entries of the largest cost in both stores; the digits in the texts of replies.
  */
 import t from 'tap'
@@ -16,6 +16,16 @@ const MS_OF_DAY = 86_400_000
 const DAY = Math.floor(Date.now() / MS_OF_DAY - 2) * MS_OF_DAY
 const MONTH = new Date(DAY).toISOString().slice(0, 7)
 const COSTS = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 1, 3]
+/** What groups are made by: all requests are one group of each. */
+const OF_ONE_GROUP = {
+  ...{ accountPath: 'acme', ingress: 'chat', upstream: 'openai', program: 'codex', user: 'bo@example.com' },
+  ...{ labels: 'team=web', dimensions: 'run=r-17' },
+} as const
+/** Groupings of every door. */
+const GROUPINGS = [
+  ...['account', 'parent', 'root', 'model', 'key', 'month', 'upstream'],
+  ...['program', 'user', 'label:team', 'dimension:run'],
+]
 /** Odd, and no number has it. */
 const SUM = String(COSTS.reduce((sum, cost) => sum + BigInt(cost), 0n))
 const USD = `${SUM.slice(0, -9)}.${SUM.slice(-9)}`
@@ -27,10 +37,7 @@ onBothStores(t, 'sums above nine million dollars', async (t, settings) => {
   await ask('PUT', '/accounts/acme', { body: {} })
   const accountId = (await store.accountByName('acme'))?.id ?? ''
   for (const [at, costNanoUsd] of COSTS.entries()) {
-    const labels = 'team=web'
-    await store.ledger.settle(
-      aRow(accountId, { atMs: DAY + at, costNanoUsd, labels, accountPath: 'acme', ingress: 'chat' }),
-    )
+    await store.ledger.settle(aRow(accountId, { ...OF_ONE_GROUP, atMs: DAY + at, costNanoUsd }))
   }
   await createAccount(store, {
     email: 'root@example.com',
@@ -48,7 +55,7 @@ onBothStores(t, 'sums above nine million dollars', async (t, settings) => {
   const pageSpan = `fromMs=${DAY}&toMs=${DAY + MS_OF_DAY}&account=all`
   const since = ['--since', new Date(DAY).toISOString(), '--until', new Date(DAY + MS_OF_DAY).toISOString()]
   const check = async (when: string) => {
-    for (const by of ['account', 'root', 'model', 'key', 'month', 'label:team', 'day']) {
+    for (const by of [...GROUPINGS, 'day']) {
       const { text } = await ask('GET', `/usage?by=${by}&${span}`)
       t.equal(
         text.split(`"cost_nano_usd":${SUM},"cost_usd":"${USD}"`).length,
@@ -61,7 +68,9 @@ onBothStores(t, 'sums above nine million dollars', async (t, settings) => {
     const statement = `/accounts/acme/statements/${MONTH}`
     t.match((await ask('GET', statement)).text, `"cost_nano_usd":${SUM},`, `${when}: statement`)
     t.match((await ask('GET', `${statement}?format=csv`)).text, `,${SUM},${USD}`, `${when}: its CSV`)
-    for (const group of ['none', 'model', 'key', 'account', 'upstream', 'label:team', 'client_format']) {
+    const byRun = await ask('GET', `/usage?by=day&${span}&program=codex&dimension=run%3Dr-17`)
+    t.match(byRun.text, `"cost_nano_usd":${SUM},`, `${when}: admin with conditions`)
+    for (const group of ['none', ...GROUPINGS, 'client_format']) {
       for (const by of ['hour', 'day']) {
         const { text } = await browser.get(`/usage?by=${by}&group=${group}&${pageSpan}`)
         t.match(text, `"spendNanoUsd":${SUM},`, `${when}: page by ${by} and ${group}`)
@@ -76,7 +85,7 @@ onBothStores(t, 'sums above nine million dollars', async (t, settings) => {
     t.match((await browser.get('/accounts')).text, `"spendNanoUsd":${SUM},`, `${when}: list of accounts`)
     const json = await run('statement', '--account', 'acme', '--month', MONTH, '--json')
     t.match(json, `"cost_nano_usd": ${SUM},`, `${when}: statement of the command line`)
-    for (const by of ['account', 'parent', 'label:team', 'month']) {
+    for (const by of GROUPINGS) {
       const report = await run('summary', '--by', by, '--json', ...since)
       t.match(report, `"cost_usd": "${USD}"`, `${when}: summary by ${by}`)
     }
@@ -85,7 +94,14 @@ onBothStores(t, 'sums above nine million dollars', async (t, settings) => {
   await check('entries')
   await store.ledger.prune({ entriesBeforeMs: DAY + MS_OF_DAY, hoursBeforeMs: 0, daysBeforeMs: 0 })
   t.equal((await store.ledger.entries({ accountId: null, after: null, limit: 10 })).entries.length, 0)
-  t.match((await ask('GET', `/usage?by=account&${span}`)).text, `"cost_nano_usd":${SUM},`, 'pruned: admin')
+  for (const by of ['account', 'upstream', 'label:team']) {
+    t.match(
+      (await ask('GET', `/usage?by=${by}&${span}`)).text,
+      `"cost_nano_usd":${SUM},`,
+      `pruned: admin ${by}`,
+    )
+    t.match(await run('summary', '--by', by, ...since), USD, `pruned: summary by ${by}`)
+  }
   t.match((await browser.get(`/usage?by=day&group=model&${pageSpan}`)).text, `"spendNanoUsd":${SUM},`)
   const csv = await run('statement', '--account', 'acme', '--month', MONTH, '--format', 'csv')
   t.match(csv, `,${SUM},${USD}`, 'pruned: statement')

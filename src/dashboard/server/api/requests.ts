@@ -14,7 +14,7 @@ import {
 import { sendCsv } from '../csv-reply.js'
 import { endingModels } from '../deprecated-models.js'
 import { newRowNames, requestsCsvHeader, requestsCsvLine, rowViews } from '../request-rows.js'
-import { selectAccount, withinOf } from '../account-selection.js'
+import { selectAccount, withinOf } from '../../../usage/account-selection.js'
 import { notFound } from '../routing/access.js'
 import {
   signedRoute,
@@ -26,7 +26,7 @@ import {
 import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../services.js'
 import { figuresOf, groupsOf } from '../usage-figures.js'
-import { modelIn } from '../usage-groups.js'
+import { modelIn } from '../../../usage/usage-groups.js'
 import { cursorOf, orderOf } from './list-page.js'
 
 const HOUR_MS = 3_600_000

@@ -25,7 +25,7 @@ import {
 import { assertMayHavePassword } from '../sign-in/bound-users.js'
 import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { withBelow } from '../account-selection.js'
+import { withBelow } from '../../../usage/account-selection.js'
 import { accountView, ownEntry, planOf, type Services } from '../services.js'
 import { hasAdmin } from '../sign-in/set-up.js'
 

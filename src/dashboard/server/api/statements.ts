@@ -1,6 +1,11 @@
 /** The statement of an account or of all for a month, as JSON in pages or as a CSV file. */
 import { sendReply } from '../../../http/respond.js'
-import { monthRange, statementCsv, statementOf, type Statement } from '../statements-and-reports.js'
+import {
+  monthRange,
+  statementCsv,
+  statementOf,
+  type Statement,
+} from '../../../usage/statements-and-reports.js'
 import {
   SELF_REPLIED,
   signedRoute,

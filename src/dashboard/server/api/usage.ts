@@ -1,6 +1,6 @@
 /** Usage: sums over time and by group, as JSON and as CSV files. */
 import { compareNanoUsd } from '../../../base/nano-usd.js'
-import { csvCell, usd } from '../../../ledger/export-columns.js'
+import { csvCell } from '../../../ledger/export-columns.js'
 import { adminTurns } from '../../../base/turn-queue.js'
 import type { UsageSum } from '../../../store/usage-queries.js'
 import { ExactUsage } from '../../../usage/exact-usage.js'
@@ -15,20 +15,23 @@ import {
 import * as schema from '../schema/schema.js'
 import { PLAYGROUND, scopeOf, usageIn, type Services } from '../services.js'
 import { pageOfRows, type SortedRows } from './list-page.js'
-import { isOfEntries, sumsOfEntryGroups } from '../groups-of-entries.js'
-import { figuresOf, OTHER, MAX_GROUPS, pointsOf, remainingSums } from '../usage-figures.js'
+import { remainingSums } from '../../../usage/remaining-sums.js'
+import { NONE } from '../../../usage/sums-of-entries.js'
+import { FIGURE_COLUMNS, manyKeyNames } from '../../../usage/statements-and-reports.js'
+import { figuresOf, OTHER, MAX_GROUPS, pointsOf } from '../usage-figures.js'
 import {
   groupsIn,
+  inOrder,
+  isOfRequests,
   labelOfId,
-  manyKeyNames,
   modelIn,
-  NONE,
   shownId,
-  sumsOfGroup,
+  shownTotals,
+  sumsOfGroups,
   type Group,
   type Grouping,
   type GroupsQuery,
-} from '../usage-groups.js'
+} from '../../../usage/usage-groups.js'
 
 /** Sums that make up a group are read for a chart only up to this number. */
 const MOST_SOURCES = 500
@@ -77,7 +80,7 @@ async function usage(services: Services, request: UsageRequest): Promise<Handler
   const found = group === 'none' ? [] : await groupsIn(services, usage, { ...of, group: groupingOf(group) })
   const labels = group === 'none' ? [] : await usage.groups({ accountId, by: 'label' })
   const isReport =
-    !['none', 'model', 'key', 'upstream', 'client_format'].includes(group) && !isOfEntries(group)
+    !['none', 'model', 'key', 'upstream', 'client_format'].includes(group) && !isOfRequests(groupingOf(group))
   const { by, fromMs, toMs, zone, nowMs, stepMs, extendedTo } = usage.range
   const json: schema.Sent<typeof schema.usageReply> = {
     ...{ by, fromMs, toMs, zone, starts: [...usage.range.starts.values()], stepMs, nowMs, extendedTo },
@@ -105,16 +108,11 @@ async function chartGroups(
   { sums, usage, query }: ChartData,
 ): Promise<schema.Sent<typeof schema.usageGroup>[]> {
   const { group } = query
-  const charted = isOfEntries(group)
+  const charted = isOfRequests(group)
     ? all.filter(({ id }) => id !== NONE)
     : all.filter(({ sources }) => sources.length > 0 && sources.length <= MOST_SOURCES)
   const largest = charted.sort(bySpend).slice(0, MAX_GROUPS)
-  const ids = new Set(largest.map(({ id }) => id))
-  const own = isOfEntries(group)
-    ? await sumsOfEntryGroups(services, usage, { query: { ...query, group }, ids }).then((byId) =>
-        largest.map(({ id }) => byId.get(id) ?? []),
-      )
-    : await Promise.all(largest.map((each) => sumsOfGroup(usage, each)))
+  const own = await sumsOfGroups(usage, largest, query)
   const shown = await Promise.all(
     largest.map(async (group, at) => {
       const found = own[at] ?? []
@@ -123,7 +121,7 @@ async function chartGroups(
     }),
   )
   if (all.length === largest.length) return shown
-  const rest = remainingSums(sums, own.flat())
+  const rest = remainingSums(sums, own.flat(), OTHER)
   if (rest.length === 0) return shown
   const isNone = all.length === largest.length + 1 && all.some(({ id }) => id === NONE)
   const id = isNone ? NONE : OTHER
@@ -161,20 +159,7 @@ function groupingOf(group: string): Grouping {
 }
 
 function reportRows(groups: readonly Group[], by: string): schema.Sent<typeof schema.usageReply>['report'] {
-  const rows = groups.map(({ id, total }) => ({
-    group: id,
-    requests: total.requests,
-    failed: total.errors,
-    input_tokens: total.inputTokens,
-    output_tokens: total.outputTokens,
-    cost_nano_usd: total.costNanoUsd,
-    cost_usd: usd(total.costNanoUsd),
-    unpriced_requests: total.unpriced,
-  }))
-  return rows.sort((a, b) => {
-    const byName = a.group < b.group ? -1 : 1
-    return by === 'month' ? byName : compareNanoUsd(b.cost_nano_usd, a.cost_nano_usd) || byName
-  })
+  return inOrder(groups, by).map(({ id, total }) => ({ group: id, ...shownTotals(total) }))
 }
 
 /** A group with the text that the page shows. */
@@ -238,7 +223,7 @@ async function keyNamesFor(
   accountId: string | null,
   count: number,
 ): Promise<AllNames> {
-  return group === 'key' ? manyKeyNames(services, accountId, count) : null
+  return group === 'key' ? manyKeyNames(services.store, accountId, count) : null
 }
 
 async function withNames(
@@ -293,8 +278,7 @@ async function usageCsv(
   return sendCsv(request, { name: 'usage', nowMs: services.now(), parts })
 }
 
-const CSV_COLUMNS =
-  'group,requests,failed,input_tokens,output_tokens,cost_nano_usd,cost_usd,unpriced_requests,name'
+const CSV_COLUMNS = ['group', ...FIGURE_COLUMNS, 'name'].join(',')
 
 async function* csvParts(
   services: Services,
@@ -324,11 +308,6 @@ async function* csvParts(
 }
 
 function csvLine({ id, label, total }: NamedGroup): string {
-  const { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced } = total
-  return [
-    ...[shownId(id), requests, errors, inputTokens, outputTokens, costNanoUsd],
-    ...[usd(costNanoUsd), unpriced, label],
-  ]
-    .map(csvCell)
-    .join(',')
+  const figures = shownTotals(total)
+  return [shownId(id), ...FIGURE_COLUMNS.map((name) => figures[name]), label].map(csvCell).join(',')
 }

@@ -3,13 +3,13 @@
  * member, key, label, model and month. Each request counts under the tree at its own time, so that a closed
  * month never changes, and every sum is exact to the nano-dollar.
  */
-import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
-import { adminTurns } from '../../base/turn-queue.js'
-import { csvCell, usd } from '../../ledger/export-columns.js'
-import { monthOf } from '../../store/limit-arithmetic.js'
-import type { KeyName } from '../../store/account-and-key-lists.js'
-import type { Store } from '../../store/store.js'
-import type { AccountUse, AccountUseQuery } from '../../store/usage-queries.js'
+import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../base/nano-usd.js'
+import { adminTurns } from '../base/turn-queue.js'
+import { csvCell, usd } from '../ledger/export-columns.js'
+import { monthOf } from '../store/limit-arithmetic.js'
+import type { KeyName } from '../store/account-and-key-lists.js'
+import type { Store } from '../store/store.js'
+import type { AccountUse, AccountUseQuery } from '../store/usage-queries.js'
 import {
   isOwnUse,
   isUseBelow,
@@ -21,8 +21,10 @@ import {
 /** Uses that are added up without giving way to other work. */
 const AT_ONCE = 500
 
+/** The parts of the store that have the names of accounts and keys. */
+export type UsageNames = Pick<Store, 'accountById' | 'ancestorsOf' | 'keyById' | 'directory'>
 /** The parts of the store that reports read. */
-type Source = AccountSource & Pick<Store, 'ledger' | 'ancestorsOf' | 'keyById' | 'directory'>
+type Source = AccountSource & UsageNames & Pick<Store, 'ledger'>
 
 /** Figures in the spelling of the API. */
 export interface ReportFigures {
@@ -162,19 +164,23 @@ export interface ReportQuery {
   readonly tree: boolean
 }
 
-/** The sums of one group. */
-interface ReportRow extends ReportFigures {
-  /** A name; for keys the id; `(none)` for requests without the property. */
-  readonly group: string
+/** All figures of a group. */
+export interface ReportTotals extends ReportFigures {
   readonly failed: number
   /** Requests whose price is unknown, which `cost_nano_usd` excludes. */
   readonly unpriced_requests: number
 }
 
+/** The sums of one group. */
+interface ReportRow extends ReportTotals {
+  /** A name; for keys the id; `(none)` for requests without the property. */
+  readonly group: string
+}
+
 /** Sums by group; the highest cost first, months in order. */
 export interface Report {
   readonly rows: readonly ReportRow[]
-  readonly total: Omit<ReportRow, 'group'>
+  readonly total: ReportTotals
 }
 
 /** See `ReportQuery`. Entries that were pruned are counted with their whole month. */
@@ -241,8 +247,8 @@ async function usesOf(
   return [...(await within(query, isOwn)), ...below]
 }
 
-const REPORT_COLUMNS = [
-  'group',
+/** The columns of figures in every file. */
+export const FIGURE_COLUMNS = [
   'requests',
   'failed',
   'input_tokens',
@@ -250,7 +256,8 @@ const REPORT_COLUMNS = [
   'cost_nano_usd',
   'cost_usd',
   'unpriced_requests',
-] as const satisfies readonly (keyof ReportRow)[]
+] as const satisfies readonly (keyof ReportTotals)[]
+const REPORT_COLUMNS = ['group', ...FIGURE_COLUMNS] as const
 
 /** A report as CSV (RFC 4180) with a line of names. */
 export function reportCsv({ rows }: Pick<Report, 'rows'>): string {
@@ -316,17 +323,18 @@ class Sum {
     }
   }
 
-  all(): Omit<ReportRow, 'group'> {
-    return { ...this.figures(), failed: this.failed, unpriced_requests: this.unpriced }
+  all(): ReportTotals {
+    const { requests, ...others } = this.figures()
+    return { requests, failed: this.failed, ...others, unpriced_requests: this.unpriced }
   }
 }
 
 /** The paths of accounts; those of today for entries of earlier versions, which have none. */
 export class AccountPaths {
-  private readonly store: Source
+  private readonly store: UsageNames
   private readonly today = new Map<string, readonly string[]>()
 
-  constructor(store: Source) {
+  constructor(store: UsageNames) {
     this.store = store
   }
 
@@ -348,19 +356,27 @@ export class AccountPaths {
 /** Names of more keys are read together. */
 const FEW_KEYS = 100
 
+/** The names of all keys if more than `FEW_KEYS` are needed, else null. */
+export async function manyKeyNames(
+  { directory }: UsageNames,
+  accountId: string | null,
+  count: number,
+): Promise<ReadonlyMap<string, KeyName> | null> {
+  return count > FEW_KEYS ? directory.keyNames(accountId) : null
+}
+
 /** Names and makers of keys. */
 export class KeyNames {
-  private readonly store: Source
+  private readonly store: UsageNames
   private readonly all: ReadonlyMap<string, KeyName> | null
   private readonly keys = new Map<string, KeyName | null>()
 
   /** Reads the names of all keys at once if many are needed. */
-  static async for(store: Source, count: number): Promise<KeyNames> {
-    return new KeyNames(store, count > FEW_KEYS ? await store.directory.keyNames(null) : null)
+  static async for(store: UsageNames, count: number, accountId: string | null = null): Promise<KeyNames> {
+    return new KeyNames(store, await manyKeyNames(store, accountId, count))
   }
 
-  /** `all`: those of every key, if they are read already. */
-  constructor(store: Source, all: ReadonlyMap<string, KeyName> | null = null) {
+  private constructor(store: UsageNames, all: ReadonlyMap<string, KeyName> | null) {
     this.store = store
     this.all = all
   }

@@ -3,9 +3,9 @@
  * entry has the names of the accounts above, and a name may have belonged to an account that was purged: the
  * times of the purges, which the audit trail has, separate the two.
  */
-import { adminTurns } from '../../base/turn-queue.js'
-import type { Store } from '../../store/store.js'
-import type { AccountUse, EntryFilter } from '../../store/usage-queries.js'
+import { adminTurns } from '../base/turn-queue.js'
+import type { Store } from '../store/store.js'
+import type { AccountUse, EntryFilter } from '../store/usage-queries.js'
 
 /** The parts of the store that have accounts and their purges. */
 export type AccountSource = Pick<Store, 'accountById' | 'accountByName' | 'auditTrail'>

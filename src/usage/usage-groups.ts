@@ -1,0 +1,349 @@
+/**
+ * Usage by group, for every page, command and API: keys, models, accounts, parents, members, labels,
+ * upstreams, client formats, days, months; programs, persons and dimensions. Groups of sums add up to the
+ * total of the range: requests without the property, and those of sums that do not have it, are the group
+ * `(none)`.
+ */
+import { addNanoUsd, compareNanoUsd, withoutNanoUsd } from '../base/nano-usd.js'
+import { adminTurns } from '../base/turn-queue.js'
+import { GatewayError } from '../errors.js'
+import { usd } from '../ledger/export-columns.js'
+import { monthOf } from '../store/limit-arithmetic.js'
+import type { EntryFilter, GroupUse, GroupUseQuery, UsageSum } from '../store/usage-queries.js'
+import type { ExactUsage, GroupSelection, SumSelection } from './exact-usage.js'
+import {
+  AccountPaths,
+  KeyNames,
+  monthText,
+  type ReportTotals,
+  type UsageNames,
+} from './statements-and-reports.js'
+import { isOfEntries, NONE, type EntryGrouping } from './sums-of-entries.js'
+
+/** The groupings; `label:NAME` and `dimension:NAME` group by the value of a label or dimension. */
+export type Grouping =
+  | 'key'
+  | 'model'
+  | 'account'
+  | 'parent'
+  | 'root'
+  | 'member'
+  | 'day'
+  | 'month'
+  | 'upstream'
+  | 'client_format'
+  | 'program'
+  | 'user'
+  | `label:${string}`
+  | `dimension:${string}`
+
+/** The totals of a group. */
+type GroupTotals = Pick<
+  GroupUse,
+  'requests' | 'errors' | 'inputTokens' | 'outputTokens' | 'costNanoUsd' | 'unpriced'
+>
+/** Totals that are being added up. */
+type RunningTotals = { -readonly [Name in keyof GroupTotals]: GroupTotals[Name] }
+
+/** Selects the usage to group. */
+export interface GroupsQuery {
+  /** Null is all accounts. */
+  readonly accountId: string | null
+  readonly group: Grouping
+  readonly keyId?: string | undefined
+  readonly model?: string | undefined
+  /** Conditions that only single requests meet. */
+  readonly filter?: EntryFilter
+  /** Only these accounts; null or absent: those of `accountId`. */
+  readonly accountIds?: ReadonlySet<string> | null | undefined
+}
+
+/** A group and the sums that it consists of. */
+export interface Group {
+  /** A name; for keys the id; `(none)` for requests without the property. */
+  readonly id: string
+  /** The account of a key, if it is of one only. */
+  readonly accountId: string | null
+  readonly total: GroupTotals
+  /** Empty for `(none)`, for months and for groups of entries. */
+  readonly sources: readonly SumSelection[]
+}
+
+/** The ledger's name for models without a route. */
+const UNKNOWN_MODEL = 'other'
+/** The same in queries and replies, in which `other` is the sum of all groups beyond the largest. */
+const UNKNOWN = '(unknown)'
+
+/** The id of a group in replies. */
+export function shownId(id: string): string {
+  return id === UNKNOWN_MODEL ? UNKNOWN : id
+}
+
+/** The display name of a group that has no other. */
+export function labelOfId(id: string): string {
+  return id === UNKNOWN_MODEL ? 'unknown models' : id
+}
+
+/** The model of a query as the ledger has it. */
+export function modelIn<Model extends string | undefined>(model: Model): Model | string {
+  return model === UNKNOWN ? UNKNOWN_MODEL : model
+}
+
+/** Groups named without giving way to other work. */
+const NAMED_AT_ONCE = 100
+
+/** All groups with requests in a range, in no order. */
+export async function groupsIn(
+  { store }: { readonly store: UsageNames },
+  usage: ExactUsage,
+  query: GroupsQuery,
+): Promise<Group[]> {
+  const { group, accountId, accountIds = null, keyId, model, filter } = query
+  const by = storedAs(group)
+  const isFiltered = Object.keys(filter ?? {}).length > 0
+  if (keyId !== undefined && !isFiltered && by !== 'key' && by !== 'model' && !isOfEntries(by)) {
+    const message = `Usage by ${group} is not kept for single keys. Omit "keyId", or group by model.`
+    throw new GatewayError('malformed_request', message, { param: 'keyId' })
+  }
+  const selection = { ...ifKnown({ keyId, model }), ...(isFiltered ? { filter } : {}) }
+  // Entries of many accounts are read in one pass, sums of one account after the other.
+  const isOfOnePass = isFiltered || isOfEntries(by)
+  const each = isOfOnePass ? [accountId] : (accountIds ?? [accountId])
+  const own: GroupSelection[] = Array.from(each, (id) => {
+    return { ...selection, by, accountId: id, ...(isOfOnePass ? { accountIds } : {}) }
+  })
+  if (group === 'day' || group === 'month') return periods(usage, own, group)
+  const uses = await usesOf(usage, own)
+  const nameOf = await namer(store, { group, accountId, count: uses.length })
+  const groups = new Map<
+    string,
+    { accountId: string | null; total: RunningTotals; sources: SumSelection[] }
+  >()
+  for (const [at, use] of uses.entries()) {
+    if (at % NAMED_AT_ONCE === NAMED_AT_ONCE - 1) await adminTurns.next()
+    const named = nameOf(use)
+    // Ten thousand promises would take longer than the sums.
+    const id = typeof named === 'string' ? named : await named
+    const group = groups.get(id) ?? { accountId: use.accountId, total: newTotals(), sources: [] }
+    if (group.accountId !== use.accountId) group.accountId = null
+    add(group.total, use, 1)
+    if (!isOfOnePass && !isOfEntries(by) && use.keyId !== NONE) {
+      group.sources.push(sourceOf(use, { by, accountId, ...ifKnown({ keyId, model }) }))
+    }
+    groups.set(id, group)
+  }
+  return Array.from(groups, ([id, group]) => ({ id, ...group }))
+}
+
+/** The uses of each selection, with `(none)` for what is in no group. */
+async function usesOf(usage: ExactUsage, selections: readonly GroupSelection[]): Promise<GroupUse[]> {
+  const all: GroupUse[] = []
+  const rest = newTotals()
+  for (const [at, selection] of selections.entries()) {
+    if (at > 0) await adminTurns.next()
+    const { by } = selection
+    // Only sums of properties lack requests.
+    const hasRest = by !== 'key' && by !== 'model' && !isOfEntries(by) && selection.filter === undefined
+    const [uses, whole] = await Promise.all([
+      usage.groups(selection),
+      hasRest ? usage.groups({ ...selection, by: 'model' }) : [],
+    ])
+    for (const use of whole) add(rest, use, 1)
+    for (const use of hasRest ? uses : []) add(rest, use, -1)
+    // Without a function that has them as arguments, because there may be a hundred thousand.
+    for (const use of uses) all.push(use)
+  }
+  if (rest.requests > 0) all.push({ accountId: '', keyId: NONE, ...rest })
+  return all
+}
+
+type KeptBy = Exclude<GroupUseQuery['by'], 'key model'>
+
+/** How usage is read for a grouping. */
+export function storedAs(group: Grouping): KeptBy | EntryGrouping {
+  switch (group) {
+    case 'key':
+    case 'member':
+      return 'key'
+    case 'model':
+    case 'day':
+    case 'month':
+      return 'model'
+    case 'account':
+    case 'parent':
+    case 'root':
+      return 'account'
+    case 'client_format':
+      return 'format'
+    case 'upstream':
+    case 'program':
+    case 'user':
+      return group
+    default: {
+      const name = group.slice(group.indexOf(':') + 1)
+      return group.startsWith('label:') ? `label=${name}=` : `dimension=${name}=`
+    }
+  }
+}
+
+/** The function that names the group of a use. */
+async function namer(
+  store: UsageNames,
+  { group, accountId, count }: { group: Grouping; accountId: string | null; count: number },
+): Promise<(use: GroupUse) => string | Promise<string>> {
+  if (group === 'member') {
+    const keys = await KeyNames.for(store, count, accountId)
+    return (use) => {
+      const known = keys.known(use)
+      if (known !== undefined) return known?.createdBy ?? NONE
+      return keys.of(use).then((key) => key?.createdBy ?? NONE)
+    }
+  }
+  if (group === 'account' || group === 'parent' || group === 'root') {
+    const paths = new AccountPaths(store)
+    const nameIn = (path: readonly string[]): string => {
+      const own = path.at(-1) ?? NONE
+      if (group === 'account') return own
+      return group === 'root' ? (path[0] ?? NONE) : (path.at(-2) ?? own)
+    }
+    return ({ keyId }) => {
+      if (keyId === NONE) return NONE
+      const at = keyId.indexOf(' ')
+      const [accountId, accountPath] = [keyId.slice(0, at), keyId.slice(at + 1)]
+      if (accountPath !== '') return nameIn(accountPath.split('/'))
+      return paths.of({ accountId, accountPath }).then(nameIn)
+    }
+  }
+  // The value of a label follows its name.
+  const isLabel = group.startsWith('label:')
+  return ({ keyId }) => (isLabel ? keyId.slice(keyId.indexOf('=') + 1) : keyId)
+}
+
+function sourceOf(
+  use: GroupUse,
+  query: Pick<GroupUseQuery, 'accountId' | 'keyId' | 'model'> & { readonly by: KeptBy },
+): SumSelection {
+  const { by, accountId, keyId, model } = query
+  if (by === 'key') return { accountId: use.accountId, keyId: use.keyId, ...ifKnown({ model }) }
+  if (by === 'model') {
+    const of = keyId === undefined ? { per: 'model' as const } : { keyId }
+    return { accountId, model: use.keyId, ...of }
+  }
+  const property = by.startsWith('label') ? 'label' : by
+  // Sums by account are those of all accounts.
+  const owner = property === 'account' ? null : accountId
+  return {
+    accountId: owner,
+    property: `${property}=${use.keyId}` as const,
+    ...ifKnown({ model }),
+  }
+}
+
+/** The days or months (UTC) of the range. */
+async function periods(
+  usage: ExactUsage,
+  selections: readonly GroupSelection[],
+  group: 'day' | 'month',
+): Promise<Group[]> {
+  const daily = usage.inDays()
+  const groups = new Map<string, RunningTotals>()
+  for (const [at, selection] of selections.entries()) {
+    if (at > 0) await adminTurns.next()
+    for (const sum of await daily.sumsByGroup(selection)) {
+      const day = new Date(sum.startMs).toISOString().slice(0, 10)
+      const id = group === 'day' ? day : monthText(monthOf(sum.startMs))
+      const total = groups.get(id) ?? newTotals()
+      add(total, sum, 1)
+      groups.set(id, total)
+    }
+  }
+  return Array.from(groups, ([id, total]) => ({ id, accountId: null, total, sources: [] }))
+}
+
+/** Days and months in order; other groups by cost, and then by name. */
+export function inOrder<Of extends Pick<Group, 'id' | 'total'>>(groups: readonly Of[], group: string): Of[] {
+  const isOfTime = group === 'day' || group === 'month'
+  return [...groups].sort(
+    (a, b) =>
+      (isOfTime ? 0 : compareNanoUsd(b.total.costNanoUsd, a.total.costNanoUsd)) || (a.id < b.id ? -1 : 1),
+  )
+}
+
+/** Figures in the spelling of the API. */
+export function shownTotals(total: GroupTotals): ReportTotals {
+  return {
+    requests: total.requests,
+    failed: total.errors,
+    input_tokens: total.inputTokens,
+    output_tokens: total.outputTokens,
+    cost_nano_usd: total.costNanoUsd,
+    cost_usd: usd(total.costNanoUsd),
+    unpriced_requests: total.unpriced,
+  }
+}
+
+/** The sum of groups. */
+export function totalOf(groups: readonly Pick<Group, 'total'>[]): GroupTotals {
+  const sum = newTotals()
+  for (const { total } of groups) add(sum, total, 1)
+  return sum
+}
+
+/** Whether the groups are made of single requests. */
+export function isOfRequests(group: Grouping): boolean {
+  return isOfEntries(storedAs(group))
+}
+
+/** The sums over time of some groups of a query, in their order. */
+export async function sumsOfGroups(
+  usage: ExactUsage,
+  groups: readonly Group[],
+  { group, accountId, keyId, model, filter }: GroupsQuery,
+): Promise<UsageSum[][]> {
+  const by = storedAs(group)
+  if (!isOfEntries(by)) return Promise.all(groups.map((each) => sumsOfSources(usage, each)))
+  const ids = new Set(groups.map(({ id }) => id))
+  const found = await usage.sumsByGroup({ by, accountId, filter, ...ifKnown({ keyId, model }) }, ids)
+  const byId = new Map(groups.map(({ id }) => [id, new Array<UsageSum>()]))
+  for (const sum of found) byId.get(sum.keyId)?.push(sum)
+  return [...byId.values()]
+}
+
+async function sumsOfSources(usage: ExactUsage, { sources }: Group): Promise<UsageSum[]> {
+  const [first] = sources
+  const accounts = sources.flatMap(({ property = '' }) => ACCOUNT.exec(property)?.[1] ?? [])
+  if (first !== undefined && accounts.length === sources.length) {
+    return usage.sums({ accountId: null, accounts, ...ifKnown(first) })
+  }
+  const found = await Promise.all(sources.map((source) => usage.sums(source)))
+  return found.flat()
+}
+
+const ACCOUNT = /^account=(.*)$/s
+
+function newTotals(): RunningTotals {
+  return { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 }
+}
+
+function add(to: RunningTotals, use: GroupTotals, sign: 1 | -1): void {
+  // Never below 0: the two sums may have been read at different moments.
+  const sum = (a: number, b: number): number => Math.max(0, a + sign * b)
+  to.requests = sum(to.requests, use.requests)
+  to.errors = sum(to.errors, use.errors)
+  to.inputTokens = sum(to.inputTokens, use.inputTokens)
+  to.outputTokens = sum(to.outputTokens, use.outputTokens)
+  const cost = (sign === 1 ? addNanoUsd : withoutNanoUsd)(to.costNanoUsd, use.costNanoUsd)
+  to.costNanoUsd = cost < 0 ? 0 : cost
+  to.unpriced = sum(to.unpriced, use.unpriced)
+}
+
+function ifKnown(query: { keyId?: string | undefined; model?: string | undefined }): {
+  keyId?: string
+  model?: string
+} {
+  const { keyId, model } = query
+  return {
+    ...(keyId === undefined ? {} : { keyId }),
+    ...(model === undefined ? {} : { model }),
+  }
+}
