@@ -397,6 +397,14 @@ function reports(): Row['panels'] {
       width: 12,
       queries: [rateBy('sluice_webhooks_total', GATEWAY, 'result')],
     }),
+    series({
+      title: 'Telemetry of programs',
+      description:
+        'Exports per second of programs whose users signed in, such as Claude Code, by signal: accepted and dropped.',
+      unit: 'ops',
+      width: 12,
+      queries: [rateBy('sluice_client_telemetry_total', GATEWAY, 'signal')],
+    }),
   ]
 }
 

@@ -37,4 +37,5 @@ export const COMMANDS: Record<string, () => Promise<CommandUnknownOpts>> = {
   token: async () => (await import('./login/login.js')).tokenCommand(),
   usage: async () => (await import('./usage.js')).command(),
   users: async () => (await import('./users.js')).command(),
+  whoami: async () => (await import('./login/whoami.js')).whoamiCommand(),
 }

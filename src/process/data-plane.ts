@@ -131,6 +131,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
       gateway.handleAs(req, res, playgroundOf(account, ancestors, path)),
     addressOf: (req) => proxies.addressOf(req),
     identify: async (req) => ofStore.authenticator.identify(bearerOf(req), proxies.addressOf(req)),
+    countTelemetry: (signal) => metrics.clientTelemetry(signal),
   })
   const admin = new LazyAdminApi({
     ...{ listen: 'data', openStore: () => joint, log, snapshot: () => current, mail },

@@ -9,7 +9,7 @@
 import { namedKeyId } from '../../base/named-key-id.js'
 import type { LoginConfig } from '../../config/config.js'
 import type { Store } from '../../store/store.js'
-import { accessTokenId, roleOf, type Account, type Member, type User } from '../account.js'
+import { accessTokenId, roleOf, type Account, type Identity, type Member, type User } from '../account.js'
 import { takesEffect } from '../address-proof.js'
 import { accountPart, type KeyResult } from '../authentication/authentication-result.js'
 import { digestOf, newAccessToken, newRefreshToken, refreshHandle } from '../key-secret.js'
@@ -139,21 +139,44 @@ export async function lookUpLogin(
   const found = await accountOf(store, user, readLogin(login.text).account)
   if (found === null) return ENDED
   if (found.isDisabled) return { good: false, reason: 'disabled' }
-  const { account, ancestors } = found
-  const { models, limits, labels } = settings
+  return { good: true, identity: identityOf(user, found, { settings, digest, untilMs }) }
+}
+
+/**
+ * Who the programs of a user are in an account, as if one had a token now; null if they may not act in it.
+ * Rejects with `store_unavailable`.
+ */
+export async function programIdentity(
+  store: LoginStore,
+  user: User,
+  accountId: string,
+  settings: LoginConfig,
+): Promise<Identity | null> {
+  const found = await accountOf(store, user, accountId)
+  if (found === null || found.isDisabled) return null
+  return identityOf(user, found, { settings, digest: null, untilMs: null })
+}
+
+function identityOf(
+  { email }: User,
+  { account, ancestors }: { readonly account: Account; readonly ancestors: readonly Account[] },
+  of: {
+    readonly settings: LoginConfig
+    readonly digest: string | null
+    readonly untilMs: number | null
+  },
+): Identity {
+  const { models, limits, labels } = of.settings
   return {
-    good: true,
-    identity: {
-      keyId: namedKeyId('login', user.email),
-      ...accountPart(account, ancestors),
-      digest,
-      expiresAtMs: untilMs,
-      models,
-      allowTools: null,
-      limits,
-      labels,
-      user: user.email,
-    },
+    keyId: namedKeyId('login', email),
+    ...accountPart(account, ancestors),
+    digest: of.digest,
+    expiresAtMs: of.untilMs,
+    models,
+    allowTools: null,
+    limits,
+    labels,
+    user: email,
   }
 }
 

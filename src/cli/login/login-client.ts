@@ -1,5 +1,5 @@
-/** The requests of `sluice login`, `token` and `logout` to a gateway: device flow, renewal, revocation. */
-import { isObject, numberOf, stringOf, type JsonObject } from '../../base/json.js'
+/** The requests of `sluice login`, `token`, `logout` and `whoami`: device flow, renewal, revocation, use. */
+import { isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import { packageVersion } from '../../config/package-file.js'
 import type { LoginEntry } from './login-file.js'
 
@@ -105,6 +105,15 @@ export async function revokeTokens(url: string, { refreshToken }: LoginEntry): P
   await sendForm(revocation, { token: refreshToken, token_type_hint: 'refresh_token' })
 }
 
+/** What the programs of the token's user used, and what is left. Rejects with `LoginError`. */
+export async function readOwnUsage(url: string, token: string): Promise<JsonObject> {
+  const { status, json } = await send(`${url}/auth/usage`, { headers: { authorization: `Bearer ${token}` } })
+  if (status === 200) return json
+  if (status === 404) throw new LoginError(`${url} has no usage of programs: it is an older version`)
+  const message = stringOf(objectOf(json['error'])['message']) ?? `status ${String(status)}`
+  throw new LoginError(`${url}: ${message}`, status >= 500 ? null : String(status))
+}
+
 function entryOf(json: JsonObject): LoginEntry {
   const accessToken = stringOf(json['access_token'])
   const refreshToken = stringOf(json['refresh_token'])
@@ -132,14 +141,17 @@ async function sendForm(address: string, form: Readonly<Record<string, string>>)
   throw new LoginError(`${new URL(address).origin}: ${why}`, isAway ? null : code)
 }
 
-async function send(address: string, init: RequestInit = {}): Promise<Answer> {
+async function send(
+  address: string,
+  init: Omit<RequestInit, 'headers'> & { readonly headers?: Readonly<Record<string, string>> } = {},
+): Promise<Answer> {
   let reply: Response
   let text: string
   try {
     reply = await fetch(address, {
       ...init,
       redirect: 'error',
-      headers: { 'user-agent': `sluice/${packageVersion()}` },
+      headers: { ...init.headers, 'user-agent': `sluice/${packageVersion()}` },
       signal: AbortSignal.timeout(ANSWER_MS),
     })
     text = await reply.text()

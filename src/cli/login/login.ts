@@ -9,7 +9,8 @@ import { awaitApproval, beginLogin, LoginError, revokeTokens } from './login-cli
 import { readLogins, withLock, writeLogin } from './login-file.js'
 import { validToken } from './valid-token.js'
 
-const URL_HELP =
+/** What the argument of these commands is. */
+export const URL_HELP =
   'the gateway without a path (default: the variable SLUICE_URL, else the one gateway that you signed in to, else http://localhost:8080)'
 const FILE = '$XDG_CONFIG_HOME/sluice/login.json'
 
@@ -71,7 +72,7 @@ them from ${FILE}.`,
 }
 
 /** The gateway of an argument. Throws `UsageError`. */
-function urlOf(argument: string | undefined): string {
+export function urlOf(argument: string | undefined): string {
   const url = argument === undefined ? defaultUrl() : checkedUrl('URL', argument)
   const { protocol, hostname } = new URL(url)
   if (protocol === 'http:' && !isLoopback(hostname)) {
@@ -102,6 +103,7 @@ async function login(url: string, { account, browser, terminal }: LoginOptions):
   const entry = await awaitApproval(url, waiting)
   await withLock(() => Promise.resolve(writeLogin(url, entry)))
   terminal.out(`Signed in to ${url} as ${entry.email}`)
+  terminal.out(`What your programs use: sluice whoami, or ${url}/dashboard/me`)
   return 0
 }
 
@@ -134,7 +136,8 @@ function openBrowser(page: string): void {
   child.unref()
 }
 
-async function reported(terminal: Terminal, work: () => Promise<number>): Promise<number> {
+/** The exit status of the work, or of a `LoginError`, which it prints. */
+export async function reported(terminal: Terminal, work: () => Promise<number>): Promise<number> {
   try {
     return await work()
   } catch (error) {

@@ -36,6 +36,8 @@ export interface DashboardOptions extends Omit<LinkParts, 'now'> {
   readonly addressOf: (req: HttpRequest) => string
   /** The identity of a request of the data plane. Rejects with `GatewayError`. */
   readonly identify: (req: HttpRequest) => Promise<Identity>
+  /** Counts an export of telemetry of a program whose user signed in. */
+  readonly countTelemetry: (signal: string) => void
   /** Ms since 1970; the machine's clock by default. */
   readonly now?: () => number
 }

@@ -5,15 +5,14 @@
 import type { Account, Identity } from '../../accounts/account.js'
 import { entryOf, type Actor } from '../../accounts/changes/decide.js'
 import { accountPart } from '../../accounts/authentication/authentication-result.js'
-import { byMember } from '../../base/limit-members.js'
 import type { JsonObject } from '../../base/json.js'
 import type { Config } from '../../config/config.js'
 import type { DimensionConfig } from '../../config/schema/dimensions-schema.js'
 import { usd } from '../../ledger/export-columns.js'
-import { dimensionSubject, limitDemandsOf, Rules } from '../../limits/find-limits.js'
-import { LIMIT_NAMES } from '../../limits/limit-refusal.js'
+import { dimensionSubject, Rules } from '../../limits/find-limits.js'
 import type { ValueName, ValueRecord } from '../../store/dimension-values.js'
 import type { Store } from '../../store/store.js'
+import { namedLevels, type NamedLevel } from './limit-levels.js'
 
 /** The dimension whose values are runs. */
 const RUN = 'run'
@@ -62,16 +61,8 @@ export async function shownRun(
   }
 }
 
-const COUNTS = byMember('kind', ({ counts }) => counts)
-
 /** A limit of a run; amounts of money are dollars. */
-interface RunLimit {
-  /** The rule and the name of the limit: `dimension:run usd_total`. */
-  readonly limit: string
-  readonly amount: number
-  readonly used: number
-  readonly remaining: number
-}
+type RunLimit = Omit<NamedLevel, 'resetsAtMs'>
 
 /** The limits of the run that do not depend on the model or upstream of a request. */
 export async function limitsOfRun(
@@ -88,19 +79,8 @@ export async function limitsOfRun(
   const limits = new Rules(config)
     .of({ identity, ...none })
     .filter(({ subject }) => subject.startsWith(dimensionSubject(RUN)))
-  const demands = limitDemandsOf(limits, { tokens: 0, mostTokens: 0, nanoUsd: 0 }).map(({ demand }) => demand)
-  const states = await ledger.limitStates(account.id, demands)
-  return demands.map(({ kind, subject }, at) => {
-    const { limit = 0, remaining = 0 } = states[at] ?? {}
-    const left = Math.max(0, Math.min(limit, Math.floor(remaining)))
-    const unit = COUNTS[kind] === 'usd' ? 1e9 : 1
-    return {
-      limit: `${subject} ${LIMIT_NAMES[kind]}`,
-      amount: limit / unit,
-      used: (limit - left) / unit,
-      remaining: left / unit,
-    }
-  })
+  const levels = await namedLevels({ ledger }, account.id, limits, Date.now())
+  return levels.map(({ limit, amount, used, remaining }) => ({ limit, amount, used, remaining }))
 }
 
 /** A run to end, and who ends it. */

@@ -116,6 +116,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   reason:
     'of retries: an error kind of errors.md; of dropped copies and of stored replies: see the help of the metric; of workers: `ended`, the process exited; `silent`, it did not answer pings for ten seconds and was killed',
   result: 'see the help of each metric',
+  signal: '`metrics`, `logs` or `traces`',
   label: 'a label of keys that `metrics.labels` names. Keys without it are not counted by it',
   value:
     'a value of this label: the first ones that the gateway sees, as many as `metrics.labels` states, over all its workers; the rest is `other`',
@@ -529,6 +530,10 @@ export const DEFINITIONS = {
   webhooks: counter('sluice_webhooks_total', ['event', 'result'], {
     maxLines: 16,
     help: 'Webhooks by result: delivered, retried (an attempt failed and another one follows), failed (the last attempt failed), dropped (the queue was full, the receiver is gone, or the gateway exited).',
+  }),
+  clientTelemetry: counter('sluice_client_telemetry_total', ['signal'], {
+    maxLines: 3,
+    help: 'Exports of telemetry by programs whose users signed in, such as Claude Code: accepted and dropped.',
   }),
   traceSpans: counter('sluice_trace_spans_total', ['result'], {
     maxLines: 3,

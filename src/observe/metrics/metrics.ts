@@ -224,6 +224,11 @@ export class Metrics {
     this.families.guardrailBreaker.child(guardrail).set(state)
   }
 
+  /** An export of telemetry by a program: `metrics`, `logs` or `traces`. */
+  clientTelemetry(signal: string): void {
+    this.families.clientTelemetry.child(signal).add()
+  }
+
   /** The result of a webhook or of one attempt to deliver it; `event` is its group. */
   webhook(event: string, result: string): void {
     this.families.webhooks.child(event, result).add()

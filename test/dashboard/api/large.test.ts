@@ -90,7 +90,7 @@ function otherPaths(requestId: string, keyId: string): string[] {
     ...[`/requests/${requestId}`, '/models/explain?model=gpt-5.4', '/operations', '/providers'],
     ...['/configuration', '/configuration/1', '/accounts', '/accounts?search=team-7'],
     ...['/account-tree', '/accounts/team-1', '/users', '/budgets', '/budgets?account=all', '/incidents'],
-    ...['/checklist', '/checklist?account=all'],
+    ...['/checklist', '/checklist?account=all', '/own-usage'],
     ...[`/keys/${keyId}/clients?url=http%3A%2F%2Flocalhost`],
     ...['/incidents?history=true', '/failures?fromMs=0', '/failures?fromMs=0&account=all'],
     ...['/audit', '/audit?account=all', '/members', '/recordings', `/statements/${MONTH}`],

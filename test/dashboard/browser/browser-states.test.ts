@@ -20,6 +20,7 @@ const PAGES = [
   '/usage',
   '/usage?range=7d&group=key',
   '/runs?account=ada&run=r-17',
+  '/me?account=ada',
   '/requests',
   '/requests?request=req_0',
   '/requests?request=req_4',

@@ -199,6 +199,12 @@ onBothStores(t, 'the gateway protocol of Claude Code', async (t, settings) => {
   const denied = await send('claude-opus-5-5')
   t.equal(denied.status, 400)
   t.match(await denied.json(), { error: { type: 'invalid_request_error' } })
+  const counted = await fetch(`${origin}/v1/messages/count_tokens?beta=true`, {
+    ...{ method: 'POST', headers },
+    body: JSON.stringify({ model: 'claude-opus-5-5', messages: [{ role: 'user', content: 'Hi' }] }),
+  })
+  t.equal(counted.status, 400, 'a denied model')
+  t.match(await counted.json(), { type: 'error', error: { type: 'invalid_request_error' } })
   const name = 'anthropic-ratelimit-unified'
   const first = await send('claude-sonnet-5-5')
   t.equal(first.status, 200)
@@ -218,6 +224,13 @@ onBothStores(t, 'the gateway protocol of Claude Code', async (t, settings) => {
   t.equal(last.headers.get(`${name}-status`), 'rejected')
   t.equal(last.headers.get(`${name}-representative-claim`), null)
 
+  const usage = await fetch(`${origin}/api/oauth/usage`, { headers })
+  const { extra_usage: extra } = (await usage.json()) as { extra_usage: Record<string, number> }
+  t.match(extra, { is_enabled: true, monthly_limit: 0.6, currency: 'USD' }, 'in cents')
+  const { used_credits: used = 0, utilization = 0 } = extra
+  t.ok(used > 0 && used <= 0.6, `${used} cents`)
+  t.ok(Math.abs(utilization - (used / 0.6) * 100) < 2, `${utilization} %`)
+
   const managed = await fetch(`${origin}/managed/settings`, { headers })
   t.match(await managed.json(), { settings: { env: { DISABLE_TELEMETRY: '1' } } })
   const etag = managed.headers.get('etag') ?? ''
@@ -226,7 +239,13 @@ onBothStores(t, 'the gateway protocol of Claude Code', async (t, settings) => {
   for (const path of ['/v1/metrics', '/v1/logs', '/v1/traces']) {
     const post = { method: 'POST', body: '{}' }
     t.equal((await fetch(`${origin}${path}`, { ...post, headers })).status, 200, path)
-    t.equal((await fetch(`${origin}${path}`, post)).status, 401, path)
+    const refused = await fetch(`${origin}${path}`, post)
+    t.equal(refused.status, 401, path)
+    t.match(await refused.json(), { type: 'error', error: { type: 'authentication_error' } })
+  }
+  const metrics = await stage.gateway.metrics.text()
+  for (const signal of ['metrics', 'logs', 'traces']) {
+    t.match(metrics, `sluice_client_telemetry_total{signal="${signal}"} 1`)
   }
   t.match((await fetch(`${origin}/protocol`)).headers.get('content-type'), 'text/markdown')
 })

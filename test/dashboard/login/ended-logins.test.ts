@@ -10,7 +10,8 @@ import { createAdminToken } from '../../../src/accounts/admin-tokens.js'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { openLogin, renewLogin } from '../../../src/accounts/logins/logins.js'
 import { changeUser, ensureUser, removeMember, setMember, unbindUser } from '../../../src/accounts/members.js'
-import { oidcStartReply } from '../../../src/dashboard/server/schema/schema.js'
+import { objectOf, type JsonObject } from '../../../src/base/json.js'
+import { oidcStartReply, ownUsageReply } from '../../../src/dashboard/server/schema/schema.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { onBothStores } from '../admin/admin-stage.js'
 import type { Browser } from '../fixtures/stage.js'
@@ -183,6 +184,23 @@ onBothStores(t, 'all tokens of a person count for her limit', async (t, settings
   const statuses = await Promise.all(asked)
   t.equal(statuses.filter((status) => status === 200).length, 6, 'exactly as many as the limit')
   t.equal(statuses.filter((status) => status === 429).length, 18)
+  const usage = async (access = '') => {
+    const reply = await fetch(`${origin}/auth/usage`, { headers: { authorization: `Bearer ${access}` } })
+    return { status: reply.status, json: (await reply.json()) as JsonObject }
+  }
+  const limits = [{ limit: 'user:ada@example.com requests_total', amount: 6, used: 6, remaining: 0 }]
+  const ofShop = await usage(programs[2]?.access)
+  t.match(ofShop.json, { email: 'ada@example.com', account: 'shop', limits })
+  const [first, third] = [await usage(programs[0]?.access), ofShop].map(({ json }) => objectOf(json['month']))
+  t.equal(Number(first?.['requests']) + Number(third?.['requests']), 24)
+  t.equal(
+    Number(first?.['requests']) - Number(first?.['failed']) + Number(third?.['requests']),
+    6 + Number(third?.['failed']),
+  )
+  const page = ownUsageReply.parse((await ada.get('/own-usage?account=shop')).json)
+  t.match(page.usage, { account: 'shop', limits, month: { requests: Number(third?.['requests']) } })
+  t.equal((await usage(gateway.secret)).status, 403, 'a key has no person')
+  t.equal((await usage('slt_unknown')).status, 401)
   const bob = await stage.program(await stage.person('shop@example.com'))
   t.equal(await request(origin, bob.access), 200, 'another person has a count of her own')
   t.equal(

@@ -22,26 +22,32 @@ import {
 } from '../../../accounts/logins/logins.js'
 import { jsonText, type JsonObject } from '../../../base/json.js'
 import type { LoginConfig, Snapshot } from '../../../config/config.js'
-import { GatewayError, statusOf } from '../../../errors.js'
-import { errorBody } from '../../../formats/wire/openai/error-body.js'
+import { GatewayError } from '../../../errors.js'
+import { errorFormatOf } from '../../../formats/index.js'
 import { programOf } from '../../../http/client-program.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
 import { readBody } from '../../../http/read-body.js'
 import { abortReply, isClosed, sendReply } from '../../../http/respond.js'
 import type { Logger } from '../../../observe/log.js'
 import type { Store } from '../../../store/store.js'
+import { claudeUsage, ownUsage, ownUsageJson, type OwnUsage } from '../own-usage.js'
 import { DEVICE_PAGE } from './login-paths.js'
 import { PROTOCOL_TEXT } from './protocol-text.js'
 
 /** What the endpoints depend on. */
 export interface LoginEndpointsOptions {
-  readonly store: Pick<Store, 'signInTokens' | 'users' | 'accountById' | 'ancestorsOf' | 'throttle'>
+  readonly store: Pick<
+    Store,
+    'signInTokens' | 'users' | 'accountById' | 'ancestorsOf' | 'throttle' | 'ledger'
+  >
   readonly snapshot: () => Snapshot
   readonly log: Logger
   /** The client's address. */
   readonly addressOf: (req: HttpRequest) => string
   /** The identity of a request of the data plane. Rejects with `GatewayError`. */
   readonly identify: (req: HttpRequest) => Promise<Identity>
+  /** Counts an export of telemetry: `metrics`, `logs` or `traces`. */
+  readonly countTelemetry: (signal: string) => void
   readonly now: () => number
 }
 
@@ -122,8 +128,12 @@ export class LoginEndpoints {
       case '/managed/settings':
         await this.person(req)
         return managedSettings(req, login)
+      case '/auth/usage':
+        return json(ownUsageJson(await this.usage(req)))
+      case '/api/oauth/usage':
+        return json(claudeUsage(await this.usage(req)))
       default:
-        return this.dropTelemetry(exchange)
+        return this.dropTelemetry(path, exchange)
     }
   }
 
@@ -176,10 +186,16 @@ export class LoginEndpoints {
     throw new OAuthError(400, 'unsupported_grant_type', `use ${DEVICE_GRANT} or refresh_token`)
   }
 
+  private async usage(req: HttpRequest): Promise<OwnUsage> {
+    const { store, snapshot, now } = this.options
+    return ownUsage(store, snapshot().config, await this.person(req), now())
+  }
+
   /** Claude Code logs an error each time if its telemetry is refused. */
-  private async dropTelemetry({ req, res }: LoginExchange): Promise<Answer> {
+  private async dropTelemetry(path: string, { req, res }: LoginExchange): Promise<Answer> {
     await this.person(req)
     await readBody(req, res, MAX_TELEMETRY_BYTES)
+    this.options.countTelemetry(path.slice('/v1/'.length))
     const isJson = (headerOf(req, 'content-type') ?? '').startsWith('application/json')
     // The empty message of protobuf has no bytes.
     return isJson ? json({}) : { status: 200, type: 'application/x-protobuf', body: '' }
@@ -210,11 +226,8 @@ export class LoginEndpoints {
       return oauthAnswer(new OAuthError(503, 'temporarily_unavailable', 'try again in a moment', 1))
     }
     if (kind === 'body_too_large') return oauthAnswer(new OAuthError(413, 'invalid_request', thrown.message))
-    return {
-      status: statusOf(thrown.wire),
-      body: errorBody(thrown.wire),
-      headers: ['x-should-retry', 'false'],
-    }
+    // What needs a token has errors in the form of the Messages API, whose message Claude Code shows.
+    return { ...errorFormatOf('anthropic').encodeError(thrown.wire), headers: ['x-should-retry', 'false'] }
   }
 }
 
@@ -230,6 +243,8 @@ const READS: ReadonlySet<string> = new Set([
   '/.well-known/oauth-authorization-server',
   '/protocol',
   '/managed/settings',
+  '/auth/usage',
+  '/api/oauth/usage',
 ])
 
 class MethodError extends Error {

@@ -14,6 +14,9 @@ const PATHS: ReadonlySet<string> = new Set([
   '/oauth/token',
   '/protocol',
   '/managed/settings',
+  // What the programs of a person used, for `sluice whoami` and for Claude Code.
+  '/auth/usage',
+  '/api/oauth/usage',
   '/v1/metrics',
   '/v1/logs',
   '/v1/traces',

@@ -12,7 +12,8 @@ Sluice serves these parts of the protocol that Claude Code uses with a gateway. 
 | \`POST /v1/messages\`, \`POST /v1/messages/count_tokens\` | yes, with \`Authorization: Bearer\` |
 | \`GET /v1/models\` | yes |
 | \`GET /managed/settings\` | yes, if the configuration has \`login.claude_code_settings\`; else 404 |
-| \`POST /v1/metrics\`, \`/v1/logs\`, \`/v1/traces\` | accepted from people who signed in, and dropped |
+| \`POST /v1/metrics\`, \`/v1/logs\`, \`/v1/traces\` | accepted from people who signed in, counted, and dropped |
 | budgets | \`anthropic-ratelimit-unified-*\` headers of replies; a spent budget is 429 \`billing_error\` |
-| \`GET /api/oauth/usage\` | no |
+| \`GET /api/oauth/usage\` | yes: \`extra_usage\` in cents, of the budget that is used most |
+| errors of requests with a token | \`{"type":"error","error":{"type","message"}}\`; a denied model is 400 \`invalid_request_error\` |
 `

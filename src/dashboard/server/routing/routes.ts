@@ -9,6 +9,7 @@ import { searchRoutes } from '../api/search.js'
 import { viewRoutes } from '../api/views.js'
 import { configurationRoutes } from '../api/configuration.js'
 import { deviceRoutes } from '../api/device.js'
+import { ownUsageRoutes } from '../api/own-usage.js'
 import { incidentRoutes } from '../api/incidents.js'
 import { keyRoutes } from '../api/keys.js'
 import { limitRoutes } from '../api/limits.js'
@@ -33,6 +34,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...passwordRoutes(services),
     ...oidcRoutes(services),
     ...deviceRoutes(services),
+    ...ownUsageRoutes(services),
     ...keyRoutes(services),
     ...memberRoutes(services),
     ...limitRoutes(services),

@@ -21,6 +21,7 @@ export interface Reads {
   '/requests/{id}': schema.RequestReply
   '/live': schema.LiveReply
   '/run': schema.RunReply
+  '/own-usage': schema.OwnUsageReply
   '/models': schema.ModelsReply
   '/models/deprecated': schema.DeprecatedReply
   '/models/explain': schema.ExplainReply

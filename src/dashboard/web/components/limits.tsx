@@ -123,7 +123,7 @@ const LIMIT_NAMES: Readonly<Record<LimitLevel['kind'], string>> = {
 const MINUTE_MS = 60_000
 
 /** What a limit counts, as a text, by its name in the configuration. */
-export function limitName(name: string): string {
+function limitName(name: string): string {
   const names: Readonly<Record<string, string>> = LIMIT_NAMES
   return names[name] ?? name
 }
@@ -140,7 +140,9 @@ function ownerText(subject: string): string {
   const [scope, name] = [owner.slice(0, at), owner.slice(at + 1)]
   switch (scope) {
     case 'key':
-      return 'this key'
+      return name.startsWith('login/') ? name.slice('login/'.length) : 'this key'
+    case 'user':
+      return name
     case 'account':
       return subject.endsWith(';of-plan') ? 'the plan' : 'this account'
     case 'model':
@@ -182,4 +184,53 @@ export function resetsAtMs({
     default:
       return null
   }
+}
+
+/** A limit by its rule and name, such as `dimension:run usd_total`; amounts of money are dollars. */
+interface NamedLevel {
+  readonly limit: string
+  readonly amount: number
+  readonly used: number
+  readonly remaining: number
+}
+
+interface NamedLevelsProps {
+  readonly levels: readonly NamedLevel[]
+  /** Also shows what each limit counts for. */
+  readonly withSubject?: boolean
+}
+
+/** A bar for each limit. */
+export function NamedLevels({ levels, withSubject = false }: NamedLevelsProps) {
+  return (
+    <ul className="limits panel">
+      {levels.map(({ limit, amount, used, remaining }) => {
+        const end = limit.lastIndexOf(' ')
+        const [subject, name] = [limit.slice(0, end), limit.slice(end + 1)]
+        const share = amount === 0 ? 1 : used / amount
+        const text = (value: number): string =>
+          name.startsWith('usd') ? `$${value.toFixed(value < 1 ? 6 : 2)}` : count(value)
+        return (
+          <li key={limit}>
+            <div className={`limit ${share >= 1 ? 'bad' : share >= WARN_SHARE ? 'warn' : ''}`.trimEnd()}>
+              <p className="limit-name">
+                {limitName(name)}
+                {withSubject ? <span className="soft"> · {ownerText(subject)}</span> : null}
+              </p>
+              <meter
+                className="limit-bar"
+                min={0}
+                max={amount}
+                value={used}
+                aria-label={`${limitName(name)}: ${percent(share)} used`}
+              />
+              <p className="limit-amount small">
+                {text(used)} of {text(amount)} used · {text(remaining)} left
+              </p>
+            </div>
+          </li>
+        )
+      })}
+    </ul>
+  )
 }

@@ -33,7 +33,7 @@ export function DevicePage() {
       >
         {isApproved ? (
           <p className="soft">
-            <a href="/dashboard/usage">What you used, and what is left</a>
+            <a href="/dashboard/me">What you used, and what is left</a>
           </p>
         ) : null}
       </SignInFrame>

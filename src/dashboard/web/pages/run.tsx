@@ -6,12 +6,12 @@ import { useList, useResource } from '../api/use-resource.js'
 import { Button } from '../components/button.js'
 import { FormDialog, useDialog } from '../components/dialog.js'
 import { Fact, Facts } from '../components/facts.js'
-import { limitName } from '../components/limits.js'
+import { NamedLevels } from '../components/limits.js'
 import { TextField } from '../components/form.js'
 import { Empty, Loaded } from '../components/loading-states.js'
 import { report } from '../components/notices.js'
 import { Ago, Count, Money } from '../components/values.js'
-import { count, percent } from '../format/number.js'
+import { count } from '../format/number.js'
 import { Link, useLocation } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
@@ -100,31 +100,7 @@ function Limits({ run: { limits } }: { readonly run: RunReply }) {
   if (limits.length === 0) return null
   return (
     <Block title="Limits" note="of this run">
-      <ul className="limits panel">
-        {limits.map(({ limit, amount, used, remaining }) => {
-          const name = limit.slice(limit.indexOf(' ') + 1)
-          const share = amount === 0 ? 1 : used / amount
-          const text = (value: number): string =>
-            name.startsWith('usd') ? `$${value.toFixed(value < 1 ? 6 : 2)}` : count(value)
-          return (
-            <li key={limit}>
-              <div className={`limit ${share >= 1 ? 'bad' : share >= 0.8 ? 'warn' : ''}`.trimEnd()}>
-                <p className="limit-name">{limitName(name)}</p>
-                <meter
-                  className="limit-bar"
-                  min={0}
-                  max={amount}
-                  value={used}
-                  aria-label={`${limitName(name)}: ${percent(share)} used`}
-                />
-                <p className="limit-amount small">
-                  {text(used)} of {text(amount)} used · {text(remaining)} left
-                </p>
-              </div>
-            </li>
-          )
-        })}
-      </ul>
+      <NamedLevels levels={limits} />
     </Block>
   )
 }

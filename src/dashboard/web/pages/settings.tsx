@@ -42,6 +42,11 @@ export function SettingsPage() {
           <p>You sign in with {account.provider}. There is no password here.</p>
         </Block>
       )}
+      <Block title="Programs">
+        <p>
+          <Link to="/me">What programs that you signed in used, and what is left</Link>
+        </p>
+      </Block>
       <SessionsBlock />
       {readsMembers ? (
         <Block title="Audit log">

@@ -1,0 +1,23 @@
+/** What the programs of the user used in an account, and what is left. */
+import { signedRoute, type Route } from '../routing/route.js'
+import { ownUsage } from '../own-usage.js'
+import * as schema from '../schema/schema.js'
+import type { Services } from '../services.js'
+
+export function ownUsageRoutes({ store, snapshot, now }: Services): Route[] {
+  return [
+    signedRoute('GET', '/own-usage', {
+      credential: 'usage',
+      reply: schema.ownUsageReply,
+      handle: async ({ session: { user, account, isAll } }) => {
+        const { config } = snapshot()
+        if (config.login === null || isAll) return { status: 200, json: { usage: null } }
+        const { programIdentity } = await import('../../../accounts/logins/logins.js')
+        const identity = await programIdentity(store, user, account.id, config.login)
+        const usage = identity === null ? null : await ownUsage(store, config, identity, now())
+        const json: schema.Sent<typeof schema.ownUsageReply> = { usage }
+        return { status: 200, json }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,40 @@
+/** What the programs of the user used, and what is left: `GET /own-usage`. */
+import * as z from 'zod'
+import { count, nanoUsdSum, timeMs } from './shared-types.js'
+
+const sum = z.strictObject({
+  requests: count,
+  failed: count,
+  inputTokens: count,
+  outputTokens: count,
+  costNanoUsd: nanoUsdSum,
+})
+
+/** Days and months are those of UTC. */
+export const ownUsageReply = z.strictObject({
+  /** Null: programs do not sign in here, or may not act for the user in this account. */
+  usage: z
+    .strictObject({
+      email: z.string(),
+      /** The name of the account. */
+      account: z.string(),
+      today: sum,
+      month: sum,
+      /** Of the month, the dearest first. */
+      models: z.array(sum.extend({ model: z.string() })),
+      /** Amounts of money are dollars. */
+      limits: z.array(
+        z.strictObject({
+          /** The rule and the name of the limit: `user:ada@example.com tokens_per_day`. */
+          limit: z.string(),
+          amount: z.number(),
+          used: z.number(),
+          remaining: z.number(),
+          resetsAtMs: timeMs.nullable(),
+        }),
+      ),
+    })
+    .nullable(),
+})
+
+export type OwnUsageReply = z.output<typeof ownUsageReply>
