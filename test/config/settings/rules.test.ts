@@ -427,7 +427,7 @@ void t.test('models of an upstream are unique ids or maps with known keys', (t) 
   t.end()
 })
 
-void t.test('accounts are named as they are stored, everywhere', (t) => {
+void t.test('every setting finds accounts by what the store has', (t) => {
   // Unicode maps the second letter of the Kelvin sign's address to `k`.
   const named = ['\u00c4da@Example.com', '\u212aay@example.com', 'Finance', 'acc_Ab1']
   const stored = ['\u00c4da@example.com', '\u212aay@example.com', 'finance', 'acc_Ab1']

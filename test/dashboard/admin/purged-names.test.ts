@@ -101,7 +101,7 @@ onBothStores(t, 'the name of a purged account', async (t, settings) => {
   t.equal(Array.isArray(page.json['rows']) ? page.json['rows'].length : -1, 2, 'the list of requests')
 })
 
-onEachStore(t, 'what a purged account left is found by nobody who takes its name', async (t, settings) => {
+onEachStore(t, 'a new account with the name finds nothing of the purged one', async (t, settings) => {
   const routes = '  - { model: kept, targets: [{ upstream: openai, model: gpt-4o-mini }], cache: {} }\n'
   const sections = 'escrow: { key: 0f4c9b1e7d2a85c36f10e9d8b7a6c5f4 }\nrecord: { sample: 1 }'
   const more = `${sections}\ndimensions: [{ name: run, from: [header:x-run-id] }]`
