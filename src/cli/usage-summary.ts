@@ -84,7 +84,7 @@ async function sumsOf(
     sinceMs = entries[0]?.atMs ?? nowMs
   }
   const range = rangeOf(asked, nowMs, { entriesMs: sinceMs, hoursMs: sinceMs })
-  const usage = new ExactUsage(ledger, range, progressOn(session))
+  const usage = new ExactUsage(ledger, range, { onBatch: progressOn(session) })
   const start = grouping.startsWith('label:') ? `${grouping.slice('label:'.length)}=` : ''
   const groupOf = (sum: UsageSum): string => {
     if (grouping === 'account') return sum.accountId

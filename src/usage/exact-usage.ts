@@ -42,6 +42,12 @@ export interface GroupSelection extends Omit<GroupUseQuery, 'by' | 'fromMs' | 't
 
 type KeptSelection = Omit<GroupUseQuery, 'fromMs' | 'toMs'>
 
+/** Whose requests count: those of an account, or of one key of it. */
+export interface UsageOwner {
+  readonly accountId: string
+  readonly keyId?: string
+}
+
 /** A part of a range; `toMs` is exclusive. */
 interface Part {
   readonly from: 'entries' | 'hours' | 'days'
@@ -56,18 +62,35 @@ export class ExactUsage {
   private readonly onBatch: OnBatch | undefined
   private readonly parts: readonly Part[]
   private readonly read = new Map<string, Promise<readonly UsageCell[]>>()
+  private readonly owners: readonly UsageOwner[] | null
 
-  /** `onBatch`: see `entriesIn`. */
-  constructor(ledger: UsageSource, range: UsageRange, onBatch?: OnBatch) {
+  /** `onBatch`: see `entriesIn`. `owners`: what "all accounts" of a selection means; null: every account. */
+  constructor(
+    ledger: UsageSource,
+    range: UsageRange,
+    { onBatch, owners = null }: { onBatch?: OnBatch | undefined; owners?: readonly UsageOwner[] | null } = {},
+  ) {
     this.ledger = ledger
     this.onBatch = onBatch
+    this.owners = owners
     this.range = range
     this.parts = partsOf(range)
   }
 
+  /** The usage of the same owners in another range. */
+  over(range: UsageRange): ExactUsage {
+    const { onBatch, owners } = this
+    return new ExactUsage(this.ledger, range, { onBatch, owners })
+  }
+
   /** The same range in days (UTC). */
   inDays(): ExactUsage {
-    return new ExactUsage(this.ledger, inDays(this.range), this.onBatch)
+    return this.over(inDays(this.range))
+  }
+
+  /** Whether the owners are single keys, of which only sums by model are kept. */
+  get isOfKeys(): boolean {
+    return this.owners?.some(({ keyId }) => keyId !== undefined) ?? false
   }
 
   /** The start of the minute, hour or day of a time, as sums have it. */
@@ -80,6 +103,20 @@ export class ExactUsage {
 
   /** Sums of each minute, hour or day; `startMs` is a value of `range.starts`. In order of time. */
   async sums(selection: SumSelection): Promise<UsageSum[]> {
+    // Sums by account are those of all accounts, of which their names are a part.
+    const namesAccounts =
+      selection.accounts !== undefined || selection.property?.startsWith('account') === true
+    const each = selection.accountId === null && !namesAccounts ? this.eachOwner(selection) : null
+    if (each === null) return this.sumsOfParts(selection)
+    const found = await Promise.all(
+      each.map(({ per, ...own }) => {
+        return this.sumsOfParts(own.keyId === undefined && per !== undefined ? { ...own, per } : own)
+      }),
+    )
+    return found.flat().sort((a, b) => a.startMs - b.startMs)
+  }
+
+  private async sumsOfParts(selection: SumSelection): Promise<UsageSum[]> {
     const found = await Promise.all(this.parts.map((part) => this.sumsOf(part, selection)))
     const [first = [], ...others] = found.filter((sums) => sums.length > 0)
     const sums = others.length === 0 ? first : addedUp([first, ...others].flat(), (sum) => sum)
@@ -92,6 +129,33 @@ export class ExactUsage {
       const sums = await sumsOfEntries(this.entries(selection), selection)
       return sums.map((sum) => useOf(sum, sum))
     }
+    const each = selection.accountId === null ? this.eachOwner(selection) : null
+    if (each === null) return this.groupsOfParts(selection)
+    if (selection.by === 'account') {
+      const ids = new Set(each.map(({ accountId }) => accountId))
+      const all = await this.groupsOfParts(selection)
+      return all.filter(({ keyId }) => ids.has(keyId.slice(0, keyId.indexOf(' '))))
+    }
+    const uses = new Map<string, GroupUse>()
+    for (const found of await Promise.all(each.map((own) => this.groupsOfParts(own)))) {
+      for (const use of found) addUse(uses, use)
+    }
+    return [...uses.values()]
+  }
+
+  /** A selection of all accounts as one of each owner; null: every account is one. */
+  private eachOwner<S extends { readonly keyId?: string }>(
+    selection: S,
+  ): (S & { readonly accountId: string })[] | null {
+    if (this.owners === null) return null
+    const { keyId: wanted } = selection
+    return this.owners.flatMap(({ accountId, keyId = wanted }) => {
+      if (wanted !== undefined && keyId !== wanted) return []
+      return [{ ...selection, accountId, ...(keyId === undefined ? {} : { keyId }) }]
+    })
+  }
+
+  private async groupsOfParts(selection: KeptSelection): Promise<GroupUse[]> {
     const whole = this.parts.filter(({ from }) => from !== 'entries')
     const [fromMs, toMs] = [whole[0]?.fromMs ?? 0, whole.at(-1)?.toMs ?? 0]
     const [kept, ...cells] = await Promise.all([
@@ -142,13 +206,17 @@ export class ExactUsage {
     const { by, fromMs, toMs, nowMs } = this.range
     // As in sums, an hour that goes on is whole.
     const endMs = by !== 'minute' && toMs >= nowMs ? Math.ceil(toMs / HOUR_MS) * HOUR_MS : toMs
+    const owners = accountId === null ? this.owners : null
+    const keys = owners?.flatMap((owner) => owner.keyId ?? []) ?? []
     const own = {
       ...filter,
       ...(accountId === null ? {} : { accountId }),
+      ...(keys.length === 0 ? {} : { keyId: keys }),
       ...(keyId === undefined ? {} : { keyId }),
       ...(model === undefined ? {} : { model }),
     }
-    return entriesIn(this.ledger, { fromMs, toMs: endMs, filter: own, accountIds }, this.onBatch)
+    const ids = owners === null ? accountIds : new Set(owners.map((owner) => owner.accountId))
+    return entriesIn(this.ledger, { fromMs, toMs: endMs, filter: own, accountIds: ids }, this.onBatch)
   }
 
   private async sumsOf(part: Part, selection: SumSelection): Promise<UsageSum[]> {
@@ -176,7 +244,11 @@ export class ExactUsage {
     const nameOf = (of: string | null): string => JSON.stringify([of, fromMs, toMs])
     const known = this.read.get(nameOf(accountId))
     if (known !== undefined) return known
-    const all = this.read.get(nameOf(null))
+    // One reading of all entries is cheaper than one for each of several owners.
+    const all =
+      this.owners === null || accountId === null
+        ? this.read.get(nameOf(null))
+        : this.cells({ from: 'entries', fromMs, toMs }, null)
     const cells =
       all === undefined
         ? this.ledger.cells({ accountId, fromMs, toMs, stepMs })

@@ -47,7 +47,7 @@ export interface AskedRange {
 }
 
 /** From when on the parts of the ledger are kept, ms since 1970. */
-interface KeptSince {
+export interface KeptSince {
   readonly entriesMs: number
   readonly hoursMs: number
 }
@@ -104,6 +104,41 @@ export function rangeOf(asked: AskedRange, nowMs: number, kept: KeptSince): Usag
   const by = wanted === 'minute' && fromMs < kept.entriesMs ? 'hour' : wanted
   if (isKept(end, kept.entriesMs, HOUR_MS)) return withStarts(by, { ...end, extendedTo: null }, zone)
   return withStarts(by, movedTo(end, HOUR_MS), zone)
+}
+
+/**
+ * The range of the same length before this one; of the month that goes on, the same days and hours of the
+ * month before. It is moved back to whole hours or days if single requests or hours of it are no longer kept;
+ * null if nothing of it is. Its sums have no chart: their `starts` are days (UTC).
+ */
+export function rangeBefore({ zone, ...ends }: UsageRange, kept: KeptSince): UsageRange | null {
+  const { nowMs } = ends
+  const spanMs = Math.min(ends.toMs, nowMs) - ends.fromMs
+  if (spanMs <= 0) return null
+  const startMs = (ends.toMs > nowMs ? monthBefore(ends, zone) : null) ?? ends.fromMs - spanMs
+  if (startMs < nowMs - LONGEST_MS.day) return null
+  for (const unitMs of [1, HOUR_MS, DAY_MS]) {
+    const fromMs = Math.floor(startMs / unitMs) * unitMs
+    const toMs = Math.min(fromMs + Math.floor(spanMs / unitMs) * unitMs, ends.fromMs)
+    if (toMs <= fromMs) return null
+    const range = rangeOf({ fromMs, toMs, by: 'day' }, nowMs, kept)
+    if (range.extendedTo === null) return range
+  }
+  return null
+}
+
+/** The start of the month before the range if it is one month of the zone, else null. */
+function monthBefore({ fromMs, toMs }: Pick<UsageRange, 'fromMs' | 'toMs'>, zone: string): number | null {
+  const offset = (atMs: number): number =>
+    zone === 'UTC' ? 0 : (offsetsOf(zone, atMs, atMs).findLast((each) => each.fromMs <= atMs)?.offsetMs ?? 0)
+  const [first, next] = [fromMs, toMs].map((atMs) => new Date(atMs + offset(atMs)))
+  const isMonth =
+    first !== undefined &&
+    Date.UTC(first.getUTCFullYear(), first.getUTCMonth()) === first.getTime() &&
+    Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + 1) === next?.getTime()
+  if (!isMonth) return null
+  const before = Date.UTC(first.getUTCFullYear(), first.getUTCMonth() - 1)
+  return before - offset(before)
 }
 
 /** The same range in days (UTC). */

@@ -27,6 +27,7 @@ export type Grouping =
   | 'account'
   | 'parent'
   | 'root'
+  | 'below'
   | 'member'
   | 'day'
   | 'month'
@@ -49,6 +50,8 @@ type RunningTotals = { -readonly [Name in keyof GroupTotals]: GroupTotals[Name] 
 export interface GroupsQuery {
   /** Null is all accounts. */
   readonly accountId: string | null
+  /** For `below`: the account whose children are groups, each with all below it; null: the top. */
+  readonly above?: string | null
   readonly group: Grouping
   readonly keyId?: string | undefined
   readonly model?: string | undefined
@@ -89,6 +92,8 @@ export function modelIn<Model extends string | undefined>(model: Model): Model |
   return model === UNKNOWN ? UNKNOWN_MODEL : model
 }
 
+/** By `below`: requests of the account itself. */
+const ITSELF = '(itself)'
 /** Groups named without giving way to other work. */
 const NAMED_AT_ONCE = 100
 
@@ -101,9 +106,11 @@ export async function groupsIn(
   const { group, accountId, accountIds = null, keyId, model, filter } = query
   const by = storedAs(group)
   const isFiltered = Object.keys(filter ?? {}).length > 0
-  if (keyId !== undefined && !isFiltered && by !== 'key' && by !== 'model' && !isOfEntries(by)) {
-    const message = `Usage by ${group} is not kept for single keys. Omit "keyId", or group by model.`
-    throw new GatewayError('malformed_request', message, { param: 'keyId' })
+  const isOfKeys = keyId !== undefined || usage.isOfKeys
+  if (isOfKeys && !isFiltered && by !== 'key' && by !== 'model' && !isOfEntries(by)) {
+    const param = keyId === undefined ? 'member' : 'keyId'
+    const message = `Usage by ${group} is not kept for single keys. Omit "${param}", or group by model.`
+    throw new GatewayError('malformed_request', message, { param })
   }
   const selection = { ...ifKnown({ keyId, model }), ...(isFiltered ? { filter } : {}) }
   // Entries of many accounts are read in one pass, sums of one account after the other.
@@ -114,7 +121,7 @@ export async function groupsIn(
   })
   if (group === 'day' || group === 'month') return periods(usage, own, group)
   const uses = await usesOf(usage, own)
-  const nameOf = await namer(store, { group, accountId, count: uses.length })
+  const nameOf = await namer(store, { ...query, count: uses.length })
   const groups = new Map<
     string,
     { accountId: string | null; total: RunningTotals; sources: SumSelection[] }
@@ -172,6 +179,7 @@ export function storedAs(group: Grouping): KeptBy | EntryGrouping {
     case 'account':
     case 'parent':
     case 'root':
+    case 'below':
       return 'account'
     case 'client_format':
       return 'format'
@@ -189,7 +197,7 @@ export function storedAs(group: Grouping): KeptBy | EntryGrouping {
 /** The function that names the group of a use. */
 async function namer(
   store: UsageNames,
-  { group, accountId, count }: { group: Grouping; accountId: string | null; count: number },
+  { group, accountId, above, count }: GroupsQuery & { readonly count: number },
 ): Promise<(use: GroupUse) => string | Promise<string>> {
   if (group === 'member') {
     const keys = await KeyNames.for(store, count, accountId)
@@ -199,11 +207,16 @@ async function namer(
       return keys.of(use).then((key) => key?.createdBy ?? NONE)
     }
   }
-  if (group === 'account' || group === 'parent' || group === 'root') {
+  if (storedAs(group) === 'account') {
     const paths = new AccountPaths(store)
     const nameIn = (path: readonly string[]): string => {
       const own = path.at(-1) ?? NONE
       if (group === 'account') return own
+      if (group === 'below' && typeof above === 'string') {
+        const at = path.indexOf(above)
+        return at === -1 ? own : (path[at + 1] ?? ITSELF)
+      }
+      if (group === 'below') return path[0] ?? NONE
       return group === 'root' ? (path[0] ?? NONE) : (path.at(-2) ?? own)
     }
     return ({ keyId }) => {

@@ -9,11 +9,15 @@ import { SELF_REPLIED, type SignedInRequest } from './routing/route.js'
 
 /** A file to send. */
 interface CsvFile {
-  /** Without date and `.csv`. */
+  /** Without `.csv`. */
   readonly name: string
-  readonly nowMs: number
   /** The header line, then the other lines; several lines each. */
   readonly parts: AsyncIterable<string>
+}
+
+/** The name of a file of everything up to now: `audit-2026-11-29`. */
+export function datedName(kind: string, nowMs: number): string {
+  return `${kind}-${new Date(nowMs).toISOString().slice(0, 10)}`
 }
 
 /**
@@ -22,15 +26,14 @@ interface CsvFile {
  */
 export async function sendCsv(
   { req, res, requestId }: Pick<SignedInRequest<unknown, unknown>, 'req' | 'res' | 'requestId'>,
-  { name, nowMs, parts }: CsvFile,
+  { name, parts }: CsvFile,
 ): Promise<typeof SELF_REPLIED> {
   const iterator = parts[Symbol.asyncIterator]()
   let part = await iterator.next()
   const isZipped = accepts('gzip', headerOf(req, 'accept-encoding'))
-  const date = new Date(nowMs).toISOString().slice(0, 10)
   beginReply(res, 200, [
     ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
-    ...['content-disposition', `attachment; filename="${name}-${date}.csv"`],
+    ...['content-disposition', `attachment; filename="${name}.csv"`],
     ...['cache-control', 'no-store', 'vary', 'accept-encoding'],
     ...(isZipped ? ['content-encoding', 'gzip'] : []),
   ])

@@ -12,8 +12,8 @@ import type { Logger } from '../../observe/log.js'
 import type { Ledger } from '../../store/ledger.js'
 import type { FleetMember } from '../../store/store.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
-import { ExactUsage } from '../../usage/exact-usage.js'
-import { DAY_MS, chartRange, rangeOf, type AskedRange } from '../../usage/ranges.js'
+import { ExactUsage, type UsageOwner } from '../../usage/exact-usage.js'
+import { DAY_MS, chartRange, rangeOf, type AskedRange, type KeptSince } from '../../usage/ranges.js'
 import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
 import type { SignedInRequest } from './routing/route.js'
@@ -68,32 +68,37 @@ export function scopeOf({ account, isAll }: Pick<AccountSession, 'account' | 'is
 
 type UsageParts = Pick<Services, 'store' | 'snapshot' | 'now'>
 
-/** The usage in the requested range. Throws `malformed_request` if the range is wrong. */
-export async function usageIn(services: UsageParts, asked: AskedRange): Promise<ExactUsage> {
-  return usageOf(services, asked, chartRange)
+/** The usage in the requested range, of all or some accounts. Throws `malformed_request` if it is wrong. */
+export async function usageIn(
+  services: UsageParts,
+  asked: AskedRange,
+  owners: readonly UsageOwner[] | null = null,
+): Promise<ExactUsage> {
+  const kept = await keptSince(services)
+  return new ExactUsage(services.store.ledger, chartRange(asked, services.now(), kept), { owners })
 }
 
 /** The same for a range of any length. */
-export async function usageOf(
-  { store, snapshot, now }: UsageParts,
-  asked: AskedRange,
-  range: typeof rangeOf = rangeOf,
-): Promise<ExactUsage> {
-  const { ledger } = store
+export async function usageOf(services: UsageParts, asked: AskedRange): Promise<ExactUsage> {
+  const kept = await keptSince(services)
+  return new ExactUsage(services.store.ledger, rangeOf(asked, services.now(), kept))
+}
+
+/** From when on the parts of the ledger are kept. */
+export async function keptSince({ store, snapshot, now }: UsageParts): Promise<KeptSince> {
   const nowMs = now()
   const { archive, ledger: settings } = snapshot().config
   const { keepDays, maxMemory: max } = settings
   // Entries that leave memory early are those before the oldest one.
-  const memory = await ledger.memory({ max, keepDays })
+  const memory = await store.ledger.memory({ max, keepDays })
   const leftMs = memory === null || memory.fullInMs === null ? null : memory.oldestAtMs
-  const kept =
-    archive === null
-      ? {
-          entriesMs: Math.max(nowMs - keepDays * DAY_MS, leftMs ?? 0),
-          hoursMs: nowMs - settings.hoursDays * DAY_MS,
-        }
-      : { entriesMs: nowMs - archive.keepDays * DAY_MS, hoursMs: nowMs - archive.sumsDays * DAY_MS }
-  return new ExactUsage(ledger, range(asked, nowMs, kept))
+  if (archive !== null) {
+    return { entriesMs: nowMs - archive.keepDays * DAY_MS, hoursMs: nowMs - archive.sumsDays * DAY_MS }
+  }
+  return {
+    entriesMs: Math.max(nowMs - keepDays * DAY_MS, leftMs ?? 0),
+    hoursMs: nowMs - settings.hoursDays * DAY_MS,
+  }
 }
 
 /** The account of a chat, those above it, and the path on the data plane. */

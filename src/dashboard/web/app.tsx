@@ -29,7 +29,7 @@ function later<Name extends string>(
 const PAGES: Readonly<Record<string, ComponentType>> = {
   '/': OverviewPage,
   '/keys': later('KeysPage', () => import('./pages/keys/keys.js')),
-  '/usage': later('UsagePage', () => import('./pages/usage.js')),
+  '/usage': later('UsagePage', () => import('./pages/usage/usage.js')),
   '/budgets': later('BudgetsPage', () => import('./pages/budgets.js')),
   '/statement': later('StatementPage', () => import('./pages/statement.js')),
   '/requests': later('RequestsPage', () => import('./pages/requests.js')),

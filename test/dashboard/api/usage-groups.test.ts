@@ -1,11 +1,13 @@
 /**
  * Goal: usage by every grouping has all groups, sorted, searched and in pages, exact to the nano-dollar
- * against SQL; its files are complete and have no totals; days are those of the viewer's zone.
+ * against SQL; its files are complete and end with the total; days are those of the viewer's zone.
  * Method: entries of three accounts in a gateway's store, compared with sums that SQL makes of them.
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
+import type { Account } from '../../../src/accounts/account.js'
+import { ensureUser, setMember } from '../../../src/accounts/members.js'
 import { createKey } from '../../helpers/keys.js'
 import { usageGroupsReply, usageReply, type GroupRow } from '../../../src/dashboard/server/schema/schema.js'
 import { connect, numberIn, textIn } from '../../../src/store/sqlite/driver.js'
@@ -138,7 +140,19 @@ void t.test('groups', async (t) => {
       `${group} of one account`,
     )
     const file = await admin.get(`/usage.csv?${range}&account=all&group=${group}`)
+    const period = `${new Date(FROM).toISOString().slice(0, 10)}T0000--${new Date(TO).toISOString().slice(0, 10)}T0000`
+    t.equal(
+      file.headers.get('content-disposition'),
+      `attachment; filename="usage-${period}-by-${group.replace(':', '-')}-UTC.csv"`,
+    )
     const lines = file.text.trim().split('\r\n').slice(1)
+    const ends = [FROM, TO].map((atMs) => new Date(atMs).toISOString()).join(',')
+    t.ok(
+      lines.every((line) => line.endsWith(`,${ends},UTC,USD`)),
+      `${group}: each line has period, zone and currency`,
+    )
+    const total = lines.pop()?.split(',') ?? []
+    t.match([total[0], total[1]], ['total', '450'], `${group}: the last line is the total`)
     const [nano, requests] = [5, 1].map((at) =>
       lines.reduce((sum, line) => sum + Number(line.split(',')[at]), 0),
     )
@@ -148,6 +162,7 @@ void t.test('groups', async (t) => {
       rows.reduce((sum, row) => sum + row.spendNanoUsd, 0),
       `${group}: exact`,
     )
+    t.equal(Number(total[5]), nano, `${group}: the total is the sum of the lines`)
   }
   const members = await every(admin, `/usage/groups?${range}&account=all&group=member`)
   t.same(members.map(({ id }) => id).sort(), ['maker0@example.com', 'maker1@example.com'])
@@ -158,7 +173,44 @@ void t.test('groups', async (t) => {
   await sorted(t, stage)
   await files(t, stage)
   await charts(t, stage)
+  await ofMembers(t, stage)
 })
+
+/** The keys that a member made, and the period before. */
+async function ofMembers(t: Test, { admin }: Filled): Promise<void> {
+  const half = (FROM + TO) / 2
+  const before = usageReply.parse((await admin.get(`/usage?fromMs=${FROM}&toMs=${half}&account=all`)).json)
+  const later = usageReply.parse((await admin.get(`/usage?fromMs=${half}&toMs=${TO}&account=all`)).json)
+  t.same(later.previous, { fromMs: FROM, toMs: half, total: before.total })
+  const now = `fromMs=${FROM}&toMs=${TO}&account=all`
+  const all = usageReply.parse((await admin.get(`/usage?${now}`)).json)
+  t.match(all.previous?.total, { requests: 0, spendNanoUsd: 0 })
+  const totals: number[] = []
+  for (const maker of ['maker0', 'maker1']) {
+    const of = `${now}&member=${maker}@example.com`
+    const { total } = usageReply.parse((await admin.get(`/usage?${of}&group=key`)).json)
+    const rows = await every(admin, `/usage/groups?${of}&group=key`)
+    const models = await every(admin, `/usage/groups?${of}&group=model`)
+    t.match(
+      [rows.length, rows.every(({ label }) => label.endsWith(maker.slice(-1)) || label > 'k-1')],
+      [6, true],
+    )
+    for (const each of [rows, models]) {
+      t.equal(
+        each.reduce((sum, { spendNanoUsd }) => sum + spendNanoUsd, 0),
+        total.spendNanoUsd,
+      )
+    }
+    t.ok(rows.every(({ previousSpendNanoUsd }) => previousSpendNanoUsd === 0))
+    totals.push(total.spendNanoUsd)
+    const refused = await admin.get(`/usage/groups?${of}&group=upstream`)
+    t.match([refused.status, refused.error], [400, { param: 'member' }])
+  }
+  t.equal(
+    totals.reduce((sum, each) => sum + each, 0),
+    all.total.spendNanoUsd,
+  )
+}
 
 async function sorted(t: Test, { admin }: Filled): Promise<void> {
   const path = `/usage/groups?fromMs=${FROM}&toMs=${TO}&account=all&group=key`
@@ -196,13 +248,14 @@ async function files(t: Test, { admin }: Filled): Promise<void> {
   t.equal(file.headers.get('content-type'), 'text/csv; charset=utf-8')
   const [head = '', ...lines] = file.text.trim().split('\r\n')
   t.match(head, /^day,group,requests,failed,input_tokens,output_tokens,cost_nano_usd,cost_usd,/)
+  t.match(lines.pop(), /^total,,450,/, 'the last line is the total')
   t.equal(new Set(lines.map((line) => line.split(',')[0])).size, 4, 'every day')
   t.equal(
     lines.reduce((sum, line) => sum + Number(line.split(',')[2]), 0),
     450,
   )
   const hours = await admin.get(`/usage.csv?${range}&per=hour`)
-  const rows = hours.text.trim().split('\r\n').slice(1)
+  const rows = hours.text.trim().split('\r\n').slice(1, -1)
   t.equal(
     rows.reduce((sum, line) => sum + Number(line.split(',')[2]), 0),
     450,
@@ -248,3 +301,68 @@ async function charts(t: Test, { admin }: Filled): Promise<void> {
   const key = await admin.get(`/usage?${range}&by=day&group=upstream&keyId=key_x`)
   t.match([key.status, key.error], [400, { param: 'keyId' }])
 }
+
+void t.test('an account with all below it', async (t) => {
+  const stage = await startStage(t)
+  const admin = await stage.signedIn('root@example.com', 'max', 'admin')
+  const lead = await stage.signedIn('lead@example.com', 'max')
+  const { store } = stage
+  const top = await store.accountByEmail('lead@example.com')
+  if (top === null) throw new Error('no account')
+  const below = async (name: string, parent: Account): Promise<Account> => {
+    const made = { name, plan: 'max', parentId: parent.id, password: { none: true } } as const
+    return (await createAccount(store, made)).account
+  }
+  const team = await below('team', top)
+  const app = await below('app', team)
+  const other = await stage.account('outside@example.com')
+  const paths = new Map([
+    [top, top.name],
+    [team, `${top.name}/team`],
+    [app, `${top.name}/team/app`],
+    [other, other.name],
+  ])
+  for (const [at, [account, accountPath]] of [...paths].entries()) {
+    const labels = 'team=web'
+    await store.ledger.settle(
+      aRow(account.id, { atMs: Date.now() - 1_000, accountPath, labels, costNanoUsd: 10 ** (at + 3) }),
+    )
+    // In hours that are over, from sums.
+    await store.ledger.settle(
+      aRow(account.id, { atMs: Date.now() - 3 * HOUR_MS, accountPath, labels, costNanoUsd: 10 ** (at + 3) }),
+    )
+  }
+  const read = async (by: Browser, query: string): Promise<string[]> => {
+    const rows = await every(by, `/usage/groups?range=24h&${query}`)
+    return rows.map(({ id, spendNanoUsd }) => `${id} ${spendNanoUsd}`).sort()
+  }
+  const of = `account=${top.id}&tree=true`
+  for (const by of [admin, lead]) {
+    const usage = usageReply.parse((await by.get(`/usage?range=24h&${of}&group=below`)).json)
+    t.match([usage.total.requests, usage.total.spendNanoUsd], [6, 222_000])
+    t.same(
+      usage.groups.map(({ id, total }) => [id, total.spendNanoUsd]),
+      [
+        ['team', 220_000],
+        ['(itself)', 2_000],
+      ],
+    )
+    t.same(await read(by, `${of}&group=below`), ['(itself) 2000', 'team 220000'])
+    t.same(await read(by, `${of}&group=account`), ['app 200000', `${top.name} 2000`, 'team 20000'].sort())
+    t.same(await read(by, `${of}&group=label:team`), ['web 222000'])
+    t.same(await read(by, `${of}&group=program`), ['(none) 222000'])
+    t.same(await read(by, `account=${team.id}&tree=true&group=below`), ['(itself) 20000', 'app 200000'])
+    const models = await read(by, `${of}&group=model`)
+    t.same(
+      models.map((each) => each.split(' ')[1]),
+      ['222000'],
+    )
+  }
+  t.same(await read(admin, 'account=all&group=below'), [`${other.name} 2000000`, `${top.name} 222000`].sort())
+  t.same(await read(lead, `account=${top.id}&group=account`), [`${top.name} 2000`], 'only itself')
+  const viewer = await stage.signedIn('viewer@example.com', 'max')
+  const { user } = await ensureUser(store, { email: 'viewer@example.com' })
+  await setMember(store, { account: top, user, role: 'viewer', nowMs: Date.now(), audit: () => [] })
+  const refused = await viewer.get(`/usage?range=24h&${of}`)
+  t.match([refused.status, refused.error], [403, { param: 'tree' }])
+})

@@ -7,6 +7,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Locator } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createKey } from '../../helpers/keys.js'
@@ -77,6 +78,58 @@ async function started(t: Test): Promise<Watched & { readonly address: string }>
   return { address, page, complaints }
 }
 
+/** From the account that spent most to its key, to the model, to single requests; and back. */
+async function drill(t: Test, task: Task): Promise<void> {
+  const { page } = task
+  const row = (by: string): Locator =>
+    page
+      .getByRole('table', { name: `Usage by ${by}` })
+      .locator('tbody tr:not(.skeleton-row)')
+      .first()
+  await task.click(page.getByRole('link', { name: /^Spend/ }))
+  await task.click(page.getByRole('button', { name: '7 d', exact: true }))
+  await task.click(row('account'))
+  await page
+    .getByRole('navigation', { name: 'What is shown' })
+    .getByText(TEAMS[2] ?? '')
+    .waitFor()
+  await task.click(row('key'))
+  t.match(await row('model').innerText(), /gpt-5\.4|gemini-2\.5-pro/)
+  task.end(t, 'who spent most last week, and on what', 4)
+  await looks(t, page, 'usage of a key')
+  const crumbs = page.getByRole('navigation', { name: 'What is shown' })
+  t.match(await crumbs.innerText(), /^All accounts\s+›\s+a-team-[\s\S]*›[\s\S]*-key$/)
+  await crumbs.getByRole('link', { name: 'All accounts' }).click()
+  await row('account').waitFor()
+  await page.goBack()
+  await row('model').waitFor()
+  await row('model').click()
+  await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
+  t.match(page.url(), /key=key_[\s\S]*model=/)
+  await page.goBack()
+
+  const chart = page.getByRole('img', { name: /^Spend by model/ })
+  const box = await chart.boundingBox()
+  if (box === null) throw new Error('no chart')
+  const y = box.y + box.height / 2
+  await page.mouse.move(box.x + box.width * 0.4, y)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width * 0.7, y, { steps: 5 })
+  await page.mouse.up()
+  await page.waitForURL(/from=[\s\S]*to=/)
+  const span = (): number => {
+    const { searchParams } = new URL(page.url())
+    const [from, to] = ['from', 'to'].map((name) => Date.parse(`${searchParams.get(name) ?? ''}Z`))
+    return (to ?? 0) - (from ?? 0)
+  }
+  const zoomed = span()
+  t.ok(zoomed > DAY_MS && zoomed < 4 * DAY_MS, 'dragging zooms')
+  const wide = page.url()
+  await page.keyboard.press('[')
+  await page.waitForURL((url) => url.href !== wide)
+  t.ok(Math.abs(span() - zoomed / 2) < 240_000, 'and the keyboard halves the range')
+}
+
 void t.test('answers in few clicks', { skip: SKIP }, async (t) => {
   const { address, page, complaints } = await started(t)
   const start = async (): Promise<Task> => {
@@ -87,34 +140,39 @@ void t.test('answers in few clicks', { skip: SKIP }, async (t) => {
 
   let task = await start()
   await task.nav('Usage')
-  await task.select('Time range', 'Yesterday')
-  await task.select('More groups', 'by account')
+  await task.select('More ranges', 'Yesterday')
   const accounts = page.getByRole('table', { name: 'Usage by account' })
   await accounts.locator('tbody tr:not(.skeleton-row)').first().waitFor()
   t.match(await accounts.getByRole('row').nth(1).innerText(), TEAMS[2] ?? '', 'who spent most')
-  task.end(t, 'who spent most yesterday', 3)
+  task.end(t, 'who spent most yesterday', 2)
   t.match(await page.locator('main').innerText(), new RegExp(`yesterday, ${ZONE}`))
+  const place = await accounts.getByRole('row').nth(1).boundingBox()
+  t.ok((place?.y ?? 900) + (place?.height ?? 0) <= 900, 'the first row is on the first screen')
   await looks(t, page, 'usage')
 
   task = await start()
   await task.nav('Usage')
-  await task.select('Time range', 'Last month')
-  await task.select('More groups', 'by label team')
+  await task.select('More ranges', 'Last month')
+  await task.select('Group by', 'by label team')
   await page.getByRole('table', { name: 'Usage by label team' }).waitFor()
   const download = page.waitForEvent('download')
   await task.click(page.getByRole('link', { name: 'Save CSV' }))
   const file = readFileSync(await (await download).path(), 'utf8')
   task.end(t, 'usage by team of last month as CSV', 4)
   const lines = file.trim().split('\r\n')
-  t.match(lines[0], /^group,requests,/)
+  t.match(lines[0], /^group,requests,[\s\S]*,period_from,period_to,zone,currency$/)
+  t.match((await download).suggestedFilename(), /^usage-\d{4}-\d\d-by-label-team-America-New_York\.csv$/)
+  t.match(lines.pop(), /^total,[\s\S]*,America\/New_York,USD$/)
   t.same(
     lines
       .slice(1)
       .map((line) => line.split(',')[0])
       .sort(),
     [...TEAMS].sort(),
-    'no totals',
+    'a line for each',
   )
+
+  await drill(t, await start())
 
   task = await start()
   await task.nav('Models')

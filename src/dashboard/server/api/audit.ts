@@ -3,7 +3,7 @@ import { csvCell } from '../../../ledger/export-columns.js'
 import type { AuditEntry, AuditPage, AuditSearch } from '../../../store/audit-trail.js'
 import type { JsonValue } from '../../../base/json.js'
 import { differencesOf } from '../../../accounts/changes/decide.js'
-import { sendCsv } from '../csv-reply.js'
+import { datedName, sendCsv } from '../csv-reply.js'
 import {
   signedRoute,
   type HandlerResult,
@@ -136,7 +136,7 @@ function line(cells: readonly (string | null)[]): string {
 /** Every entry that matches, page by page. */
 function csv(services: Services, request: SignedInRequest<CsvQuery, undefined>): Promise<HandlerResult> {
   const parts = csvParts(services, searchOf(request.query, scopeOf(request.session)))
-  return sendCsv(request, { name: 'audit', nowMs: services.now(), parts })
+  return sendCsv(request, { name: datedName('audit', services.now()), parts })
 }
 
 async function* csvParts(

@@ -1,6 +1,5 @@
 /** Single requests: their list, its CSV file, and the latest ones. */
 import { GatewayError } from '../../../errors.js'
-import type { KeyColumn, SortedQuery } from '../../../store/account-and-key-lists.js'
 import { ENTRY_COLUMNS } from '../../../store/entry-order.js'
 import {
   dimensionPair,
@@ -11,7 +10,7 @@ import {
   type EntryQuery,
   type OneOf,
 } from '../../../store/usage-queries.js'
-import { sendCsv } from '../csv-reply.js'
+import { datedName, sendCsv } from '../csv-reply.js'
 import { endingModels } from '../deprecated-models.js'
 import { newRowNames, requestsCsvHeader, requestsCsvLine, rowViews } from '../request-rows.js'
 import { selectAccount, withinOf } from '../../../usage/account-selection.js'
@@ -25,6 +24,7 @@ import {
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../services.js'
+import { keysMadeBy } from '../select-usage.js'
 import { figuresOf, groupsOf } from '../usage-figures.js'
 import { modelIn } from '../../../usage/usage-groups.js'
 import { cursorOf, orderOf } from './list-page.js'
@@ -214,26 +214,8 @@ async function keysIn(
   { keyId, member }: Query<typeof schema.requestsCsvQuery>,
 ): Promise<OneOf<string> | null> {
   if (member === undefined) return keyId ?? null
-  const made = await keysMadeBy(services, accountId, member)
+  const made = (await keysMadeBy(services, accountId, member)).map((key) => key.keyId)
   return keyId === undefined ? made : valuesOf(keyId).filter((id) => made.includes(id))
-}
-
-async function keysMadeBy(
-  { store, now }: Services,
-  accountId: string | null,
-  createdBy: string,
-): Promise<string[]> {
-  const nowMs = now()
-  const ids: string[] = []
-  for (let after: SortedQuery<KeyColumn>['after'] = null; ;) {
-    const { items, next } = await store.directory.keys({
-      ...{ accountId, createdBy, after, limit: 500, nowMs, sinceMs: nowMs },
-      ...{ column: 'createdAt', isDescending: false },
-    })
-    ids.push(...items.map(({ key }) => key.id))
-    if (next === null) return ids
-    after = next
-  }
 }
 
 /** An account by its name or id; one that no longer exists is in the paths of requests. */
@@ -255,7 +237,7 @@ async function csv(
 ): Promise<HandlerResult> {
   const selection = await selectionOf(services, scopeOf(request.session), request.query)
   const parts = csvParts(services, selection)
-  return sendCsv(request, { name: 'requests', nowMs: services.now(), parts })
+  return sendCsv(request, { name: datedName('requests', services.now()), parts })
 }
 
 async function* csvParts(services: Services, selection: Selection | null): AsyncGenerator<string> {

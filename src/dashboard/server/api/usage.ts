@@ -3,7 +3,8 @@ import { compareNanoUsd } from '../../../base/nano-usd.js'
 import { csvCell } from '../../../ledger/export-columns.js'
 import { adminTurns } from '../../../base/turn-queue.js'
 import type { UsageSum } from '../../../store/usage-queries.js'
-import { ExactUsage } from '../../../usage/exact-usage.js'
+import type { ExactUsage, SumSelection } from '../../../usage/exact-usage.js'
+import { DAY_MS, type UsageRange } from '../../../usage/ranges.js'
 import { sendCsv } from '../csv-reply.js'
 import {
   signedRoute,
@@ -13,7 +14,8 @@ import {
   type SignedInRequest,
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { PLAYGROUND, scopeOf, usageIn, type Services } from '../services.js'
+import { savedByProviders, selectUsage, usageBefore } from '../select-usage.js'
+import { PLAYGROUND, type Services } from '../services.js'
 import { pageOfRows, type SortedRows } from './list-page.js'
 import { remainingSums } from '../../../usage/remaining-sums.js'
 import { NONE } from '../../../usage/sums-of-entries.js'
@@ -28,6 +30,7 @@ import {
   shownId,
   shownTotals,
   sumsOfGroups,
+  totalOf,
   type Group,
   type Grouping,
   type GroupsQuery,
@@ -66,27 +69,34 @@ export function usageRoutes(services: Services): Route[] {
 
 async function usage(services: Services, request: UsageRequest): Promise<HandlerResult> {
   const { session, query } = request
-  const accountId = scopeOf(session)
   const { keyId, group = 'none', format } = query
   if (format === 'csv') return usageCsv(services, { ...request, query: { ...query, per: 'range' } })
-  const usage = await usageIn(services, query)
+  const { usage, ...of } = await selectUsage(services, session, query)
   const model = modelIn(query.model)
-  const sums = await usage.sums({
+  const before = await usageBefore(services, usage)
+  const { accountId } = of
+  const selection: SumSelection = {
     accountId,
     ...(model === undefined ? {} : { model }),
     ...(keyId === undefined ? { per: 'model' } : { keyId }),
-  })
-  const of = { accountId, keyId, model }
-  const found = group === 'none' ? [] : await groupsIn(services, usage, { ...of, group: groupingOf(group) })
-  const labels = group === 'none' ? [] : await usage.groups({ accountId, by: 'label' })
+  }
+  const [sums, previous] = await Promise.all([usage.sums(selection), before?.sums(selection)])
+  const grouped = { ...of, keyId, model, group: groupingOf(group) }
+  const found = group === 'none' ? [] : await groupsIn(services, usage, grouped)
+  const labels = group === 'none' || usage.isOfKeys ? [] : await usage.groups({ accountId, by: 'label' })
   const isReport =
     !['none', 'model', 'key', 'upstream', 'client_format'].includes(group) && !isOfRequests(groupingOf(group))
   const { by, fromMs, toMs, zone, nowMs, stepMs, extendedTo } = usage.range
   const json: schema.Sent<typeof schema.usageReply> = {
     ...{ by, fromMs, toMs, zone, starts: [...usage.range.starts.values()], stepMs, nowMs, extendedTo },
     total: figuresOf(sums),
+    previous:
+      before === null || previous === undefined
+        ? null
+        : { fromMs: before.range.fromMs, toMs: before.range.toMs, total: figuresOf(previous) },
+    providerCacheSavedNanoUsd: savedByProviders(services, sums),
     points: pointsOf(sums),
-    groups: await chartGroups(services, found, { sums, usage, query: { ...of, group: groupingOf(group) } }),
+    groups: await chartGroups(services, found, { sums, usage, query: grouped }),
     labels: [...new Set(labels.map(({ keyId }) => keyId.slice(0, keyId.indexOf('='))))].sort(),
     dimensions: services.snapshot().config.dimensions.map(({ name }) => name),
     ...(isReport ? { report: reportRows(found, group) } : {}),
@@ -189,14 +199,19 @@ async function usageGroups(
   { session, query }: SignedInRequest<Query<typeof schema.usageGroupsQuery>, undefined>,
 ): Promise<Reply> {
   const { search = '', sort = GROUPS.usual } = query
-  const usage = await usageIn(services, query)
+  const { usage, ...of } = await selectUsage(services, session, query)
   const { fromMs, toMs, zone } = usage.range
   const group = groupingOf(query.group)
-  const of = { accountId: scopeOf(session), keyId: query.keyId, model: modelIn(query.model) }
-  const found = await groupsIn(services, usage, { ...of, group })
+  const grouped = { ...of, keyId: query.keyId, model: modelIn(query.model), group }
+  const before = await usageBefore(services, usage)
+  const [found, former] = await Promise.all([
+    groupsIn(services, usage, grouped),
+    before === null ? null : groupsIn(services, before, grouped),
+  ])
+  const spentBefore = former && new Map(former.map((each) => [GROUPS.idOf(asNamed(each)), each.total]))
   const needsNames = search !== '' || sort.endsWith('name')
   const count = needsNames ? found.length : 0
-  const names = await keyNamesFor(services, query.group, scopeOf(session), count)
+  const names = await keyNamesFor(services, query.group, of.accountId, count)
   const all = needsNames || group !== 'key' ? await withNames(services, found, names) : found.map(asNamed)
   const text = search.toLowerCase()
   const matching =
@@ -204,7 +219,12 @@ async function usageGroups(
   const page = pageOfRows(matching, query, GROUPS)
   const json: schema.Sent<typeof schema.usageGroupsReply> = {
     ...{ fromMs, toMs, zone, next: page.next, total: matching.length },
-    rows: await Promise.all(page.rows.map((row) => groupView(services, row))),
+    rows: await Promise.all(
+      page.rows.map(async (row) => ({
+        ...(await groupView(services, row)),
+        previousSpendNanoUsd: spentBefore && (spentBefore.get(GROUPS.idOf(row))?.costNanoUsd ?? 0),
+      })),
+    ),
   }
   return { status: 200, json }
 }
@@ -245,7 +265,7 @@ async function withNames(
 async function groupView(
   services: Services,
   group: NamedGroup,
-): Promise<schema.Sent<typeof schema.groupRow>> {
+): Promise<Omit<schema.Sent<typeof schema.groupRow>, 'previousSpendNanoUsd'>> {
   const { total, accountId } = group
   const account = accountId === null || accountId === '' ? null : await services.store.accountById(accountId)
   return {
@@ -264,21 +284,45 @@ async function groupView(
 
 type CsvQuery = Omit<Query<typeof schema.usageCsvQuery>, 'group'> & { group?: string | undefined }
 
-/** All groups: of the whole range, or of each hour or day. No line is the total of others. */
+/** All groups: of the whole range, or of each hour or day; the last line is the total. */
 async function usageCsv(
   services: Services,
   request: Omit<SignedInRequest<unknown, undefined>, 'query'> & { readonly query: CsvQuery },
 ): Promise<HandlerResult> {
   const { query, session } = request
   const { per = 'range', group = 'model' } = query
-  const usage = await usageIn(services, per === 'range' ? query : { ...query, by: per })
+  const asked = per === 'range' ? query : { ...query, by: per }
+  const { usage, ...of } = await selectUsage(services, session, asked)
   const grouping = groupingOf(group === 'none' ? 'model' : group)
-  const of = { accountId: scopeOf(session), keyId: query.keyId, model: modelIn(query.model) }
-  const parts = csvParts(services, usage, { ...of, group: grouping, per })
-  return sendCsv(request, { name: 'usage', nowMs: services.now(), parts })
+  const grouped = { ...of, keyId: query.keyId, model: modelIn(query.model), group: grouping }
+  const parts = csvParts(services, usage, { ...grouped, per })
+  return sendCsv(request, { name: nameOfFile(usage.range, grouping), parts })
 }
 
-const CSV_COLUMNS = ['group', ...FIGURE_COLUMNS, 'name'].join(',')
+/** `usage-2026-10-by-account-UTC`: a month, a day, or the times of its ends. */
+function nameOfFile({ fromMs, toMs, zone }: UsageRange, group: string): string {
+  const clock = new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short', timeStyle: 'short' })
+  const [from = '', to = ''] = [fromMs, toMs].map((atMs) => clock.format(atMs).replace(' ', 'T'))
+  const [start = 0, end = 0] = [from, to].map((text) => Date.parse(`${text}Z`))
+  const [day, midnight] = [from.slice(0, 10), 'T00:00']
+  const next = new Date(start)
+  next.setUTCMonth(next.getUTCMonth() + 1)
+  const isWhole = from.endsWith(midnight) && to.endsWith(midnight)
+  const period =
+    isWhole && day.endsWith('-01') && end === next.getTime()
+      ? day.slice(0, 7)
+      : isWhole && end - start === DAY_MS
+        ? day
+        : `${from}--${to}`.replaceAll(':', '')
+  const by = group === 'below' ? 'account' : group
+  return `usage-${period}-by-${by}-${zone}`.replaceAll(/[^\w.+-]/g, '-')
+}
+
+const CSV_COLUMNS = [
+  'group',
+  ...FIGURE_COLUMNS,
+  ...['name', 'period_from', 'period_to', 'zone', 'currency'],
+].join(',')
 
 async function* csvParts(
   services: Services,
@@ -289,12 +333,13 @@ async function* csvParts(
   const { range } = usage
   yield `${per === 'range' ? '' : `${per},`}${CSV_COLUMNS}\r\n`
   const starts = per === 'range' ? [range.fromMs] : [...range.starts.values()]
+  let total = totalOf([])
   let names: AllNames = null
   for (const [at, startMs] of starts.entries()) {
     const fromMs = Math.max(startMs, range.fromMs)
     const toMs = Math.min(starts[at + 1] ?? range.toMs, range.toMs)
-    if (fromMs > range.nowMs) return
-    const part = new ExactUsage(services.ledger, { ...range, fromMs, toMs })
+    if (fromMs > range.nowMs) break
+    const part = usage.over({ ...range, fromMs, toMs })
     const groups = (await groupsIn(services, part, of)).sort(
       of.group === 'month' ? (a, b) => (a.id < b.id ? -1 : 1) : bySpend,
     )
@@ -302,12 +347,21 @@ async function* csvParts(
     names ??= await keyNamesFor(services, of.group, of.accountId, groups.length)
     for (let line = 0; line < groups.length; line += CSV_LINES) {
       const named = await withNames(services, groups.slice(line, line + CSV_LINES), names)
-      yield named.map((group) => `${start}${csvLine(group)}\r\n`).join('')
+      yield named.map((group) => `${start}${csvLine(group, { ...range, fromMs, toMs })}\r\n`).join('')
     }
+    total = totalOf([{ total }, ...groups])
   }
+  // By hour or day, the first column is the time.
+  const group = { id: per === 'range' ? 'total' : '', label: 'total', total }
+  yield `${per === 'range' ? '' : 'total,'}${csvLine(group, range)}\r\n`
 }
 
-function csvLine({ id, label, total }: NamedGroup): string {
+function csvLine(
+  { id, label, total }: Pick<NamedGroup, 'id' | 'label' | 'total'>,
+  { fromMs, toMs, zone }: UsageRange,
+): string {
   const figures = shownTotals(total)
-  return [shownId(id), ...FIGURE_COLUMNS.map((name) => figures[name]), label].map(csvCell).join(',')
+  const period = [fromMs, toMs].map((atMs) => new Date(atMs).toISOString())
+  const cells = [shownId(id), ...FIGURE_COLUMNS.map((name) => figures[name]), label, ...period, zone, 'USD']
+  return cells.map(csvCell).join(',')
 }

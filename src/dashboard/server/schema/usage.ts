@@ -83,13 +83,17 @@ const reportRow = z.strictObject({
   unpriced_requests: count,
 })
 
-/** How usage is grouped: a name, or `label:NAME` or `dimension:NAME` for the values of one. */
+/**
+ * How usage is grouped: a name, or `label:NAME` or `dimension:NAME` for the values of one. `below`: by the
+ * accounts directly below the one of the query, each with all below it, and `(itself)`.
+ */
 const GROUPINGS = [
   'key',
   'model',
   'account',
   'parent',
   'root',
+  'below',
   'member',
   'month',
   'upstream',
@@ -116,6 +120,10 @@ const usageSelection = {
   keyId: id.optional(),
   /** `(unknown)`: requests for models without a route. */
   model: modelId.optional(),
+  /** With `account`: with all accounts below it. */
+  tree: z.literal('true').optional(),
+  /** The e-mail address of a person: requests with the keys that this person made. */
+  member: z.string().min(1).max(256).optional(),
 }
 
 /** `GET /usage`. Minutes cover at most 8 hours, hours 31 days, days 400 days. */
@@ -156,6 +164,8 @@ export const groupRow = z.strictObject({
   outputTokens: count,
   spendNanoUsd: nanoUsdSum,
   unpricedRequests: count,
+  /** The spend in the period before; null if that is not kept. */
+  previousSpendNanoUsd: nanoUsdSum.nullable(),
 })
 /** A page of groups. */
 export const usageGroupsReply = z.strictObject({
@@ -168,7 +178,7 @@ export const usageGroupsReply = z.strictObject({
   total: count,
 })
 
-/** `GET /usage.csv`: all groups as a file, without totals. */
+/** `GET /usage.csv`: all groups as a file; the last line is the total. */
 export const usageCsvQuery = z.strictObject({
   ...usageSelection,
   by: unit.optional(),
@@ -195,6 +205,13 @@ export const usageReply = z.strictObject({
   /** The server's clock: the minute, hour or day that contains it is incomplete. */
   nowMs: timeMs,
   total: figures,
+  /**
+   * The period of the same length before, of the running month the same days of the month before; null if it
+   * is not kept.
+   */
+  previous: z.strictObject({ fromMs: timeMs, toMs: timeMs, total: figures }).nullable(),
+  /** What the caches of providers saved, by the list prices of today; negative if writing cost more. */
+  providerCacheSavedNanoUsd: z.number(),
   /** Only periods with requests, in order; all others are 0. */
   points: z.array(usagePoint),
   /**

@@ -4,20 +4,26 @@ import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { bucketName, tick } from '../format/time.js'
 import { useTheme } from '../shell/theme.js'
-import { Swatch, type ChartContent, type ChartPick } from './chart-series.js'
+import { Swatch, type ChartContent, type ChartPick, type ChartZoom } from './chart-series.js'
 
 interface CanvasProps extends ChartContent {
   readonly title: string
   readonly log: boolean
   readonly onPick: ChartPick | undefined
+  readonly onZoom: ChartZoom | undefined
 }
 
 /** The drawing of a chart. */
-export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
+export function ChartCanvas({ title, log, onPick, onZoom, ...content }: CanvasProps) {
   const container = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot | null>(null)
   const latest = useRef(content)
   latest.current = content
+  const zoom = useRef(onZoom)
+  zoom.current = onZoom
+  // A drag ends with a click, which is none.
+  const isDragged = useRef(false)
+  const canZoom = onZoom !== undefined
   const [hover, setHover] = useState<Hover | null>(null)
   const theme = useTheme()
   const { buckets, series, kind } = content
@@ -27,7 +33,17 @@ export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
     const element = container.current
     if (element === null) return undefined
     const made = new UPlot(
-      optionsOf(element, { content: () => latest.current, log, hover: setHover }),
+      optionsOf(element, {
+        content: () => latest.current,
+        log,
+        hover: setHover,
+        zoom: canZoom
+          ? (fromMs, toMs) => {
+              isDragged.current = true
+              zoom.current?.(fromMs, toMs)
+            }
+          : null,
+      }),
       dataOf(latest.current),
       element,
     )
@@ -41,11 +57,11 @@ export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
       made.destroy()
       plot.current = null
     }
-  }, [shape, log])
+  }, [shape, log, canZoom])
   useEffect(() => plot.current?.setData(dataOf(latest.current)), [buckets, series])
   const pick = (event: MouseEvent): void => {
     const made = plot.current
-    if (made === null) return
+    if (made === null || isDragged.current) return
     const box = made.over.getBoundingClientRect()
     const index = indexAt(made, content, event.clientX - box.left)
     const start = buckets.startsMs[index ?? -1]
@@ -61,6 +77,7 @@ export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
       <div
         ref={container}
         onClick={pick}
+        onPointerDown={() => (isDragged.current = false)}
         className={onPick === undefined ? undefined : 'picks'}
         role="img"
         aria-label={`${title}: ${summary(content)}. The same numbers are in its table.`}
@@ -70,7 +87,7 @@ export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
   )
 }
 
-function summary({ series, buckets, format }: ChartContent): string {
+function summary({ series, buckets, format, marks = [] }: ChartContent): string {
   const { startsMs, bucketMs } = buckets
   const [first, last] = [startsMs[0], startsMs.at(-1)]
   if (first === undefined || last === undefined) return 'no data'
@@ -78,10 +95,15 @@ function summary({ series, buckets, format }: ChartContent): string {
     const peak = Math.max(0, ...values.map((value) => value ?? 0))
     return `${label} up to ${format(peak)}`
   })
-  return `${bucketName(first, bucketMs)} to ${bucketName(last, bucketMs)}; ${peaks.join(', ')}`
+  const changes = marks.map(({ text, atMs }) => `${text} at ${bucketName(atMs, bucketMs)}`)
+  const span = `${bucketName(first, bucketMs)} to ${bucketName(last, bucketMs)}`
+  return [span, peaks.join(', '), ...(changes.length === 0 ? [] : [`changes: ${changes.join(', ')}`])].join(
+    '; ',
+  )
 }
 
-function Readout({ hover, series, buckets, format, kind }: ChartContent & { hover: Hover }) {
+function Readout({ hover, ...content }: ChartContent & { hover: Hover }) {
+  const { series, buckets, format, kind, marks = [] } = content
   const start = buckets.startsMs[hover.index]
   if (start === undefined) return null
   const values = series.map((one) => ({ ...one, value: one.values[hover.index] ?? null }))
@@ -103,6 +125,11 @@ function Readout({ hover, series, buckets, format, kind }: ChartContent & { hove
         </p>
       ))}
       {shown.length === 0 ? <p className="soft">none</p> : null}
+      {marks
+        .filter(({ atMs }) => atMs >= start && atMs < start + buckets.bucketMs)
+        .map(({ atMs, text }) => (
+          <p key={`${atMs} ${text}`}>▲ {text}</p>
+        ))}
       {kind !== 'lines' && shown.length > 1 ? (
         <p className="readout-line readout-sum row line">
           <span>Total</span>
@@ -149,10 +176,12 @@ export interface ChartSource {
   readonly log: boolean
   /** Null when the pointer leaves the chart. */
   readonly hover: (at: Hover | null) => void
+  /** Null: the chart cannot be zoomed. */
+  readonly zoom: ChartZoom | null
 }
 
 /** The options of a chart in `element`. */
-function optionsOf(element: HTMLElement, { content, log, hover }: ChartSource): UPlot.Options {
+function optionsOf(element: HTMLElement, { content, log, hover, zoom }: ChartSource): UPlot.Options {
   const { series, kind, buckets } = content()
   const painted = kind === 'lines' ? series : [...series].reverse()
   const colourOf = (name: string): string => getComputedStyle(element).getPropertyValue(name).trim()
@@ -162,7 +191,11 @@ function optionsOf(element: HTMLElement, { content, log, hover }: ChartSource): 
     ms: 1,
     padding: [8, 20, 0, 0],
     legend: { show: false },
-    cursor: { y: false, drag: { x: false, y: false }, points: { show: kind !== 'bars' } },
+    cursor: {
+      y: false,
+      drag: { x: zoom !== null, y: false, setScale: false, dist: 8 },
+      points: { show: kind !== 'bars' },
+    },
     scales: {
       x: {
         time: true,
@@ -184,7 +217,11 @@ function optionsOf(element: HTMLElement, { content, log, hover }: ChartSource): 
     ],
     bands: kind === 'area' ? bandsOf(painted.map(({ colour }) => colourOf(colour))) : [],
     hooks: {
-      draw: [(plot) => hatch(plot, content(), colourOf('--paper'))],
+      draw: [
+        (plot) => hatch(plot, content(), colourOf('--paper')),
+        (plot) => drawMarks(plot, content(), colourOf('--accent')),
+      ],
+      setSelect: [(plot) => zoomTo(plot, zoom)],
       setCursor: [(plot) => hover(hoverOf(plot, content()))],
     },
   }
@@ -254,6 +291,33 @@ function bandsOf(colours: readonly string[]): UPlot.Band[] {
     series: [index + 1, index + 2],
     fill: colour + AREA_ALPHA,
   }))
+}
+
+/** The dragged part becomes the range. */
+function zoomTo(plot: UPlot, zoom: ChartZoom | null): void {
+  const { left, width } = plot.select
+  if (zoom === null || width <= 0) return
+  const [fromMs, toMs] = [plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x')]
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+  if (toMs > fromMs) zoom(fromMs, toMs)
+}
+
+/** A triangle on the axis at each mark. */
+function drawMarks(plot: UPlot, { marks = [] }: ChartContent, colour: string): void {
+  const { ctx, bbox } = plot
+  const [half, height] = [5 * devicePixelRatio, 8 * devicePixelRatio]
+  const foot = bbox.top + bbox.height
+  ctx.save()
+  ctx.fillStyle = colour
+  for (const { atMs } of marks) {
+    const x = plot.valToPos(atMs, 'x', true)
+    ctx.beginPath()
+    ctx.moveTo(x, foot - height)
+    ctx.lineTo(x + half, foot)
+    ctx.lineTo(x - half, foot)
+    ctx.fill()
+  }
+  ctx.restore()
 }
 
 /** Hatches the incomplete hour or day. */

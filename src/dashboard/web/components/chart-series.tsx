@@ -19,7 +19,17 @@ export interface ChartContent {
   readonly kind: 'area' | 'bars' | 'lines'
   /** Formats a value with its unit. */
   readonly format: (value: number) => string
+  readonly marks?: readonly ChartMark[]
 }
+
+/** A change that is marked on the axis of time. */
+export interface ChartMark {
+  readonly atMs: number
+  readonly text: string
+}
+
+/** Called with the dragged part of the axis of time. */
+export type ChartZoom = (fromMs: number, toMs: number) => void
 
 /** Called with the clicked bucket and series. */
 export type ChartPick = (fromMs: number, toMs: number, series: string | null) => void

@@ -7,7 +7,14 @@ import { csvOf, saveFile } from '../format/csv.js'
 import { bucketName } from '../format/time.js'
 import { Link } from '../routing.js'
 import { IconButton } from './button.js'
-import { Swatch, type ChartContent, type ChartPick, type Colour, type Series } from './chart-series.js'
+import {
+  Swatch,
+  type ChartContent,
+  type ChartPick,
+  type ChartZoom,
+  type Colour,
+  type Series,
+} from './chart-series.js'
 import { BlockSkeleton } from './loading-states.js'
 
 const Canvas = lazy(() => import('./chart-canvas.js').then((module) => ({ default: module.ChartCanvas })))
@@ -22,13 +29,15 @@ interface ChartProps extends ChartContent {
   readonly canLog?: boolean
   /** Called with the clicked bar and its series; the series is null outside of the stack. */
   readonly onPick?: ChartPick
+  /** Called when a part of the chart is dragged over. */
+  readonly onZoom?: ChartZoom
   /** The link of a legend entry. */
   readonly seriesLink?: (id: string) => string
 }
 
 /** A chart with its title and controls. */
 export function Chart({ title, note, figure, canLog = false, ...rest }: ChartProps) {
-  const { onPick, seriesLink, ...content } = rest
+  const { onPick, onZoom, seriesLink, ...content } = rest
   const [asTable, setAsTable] = useState(false)
   const [log, setLog] = useState(false)
   const several = content.series.length > 1
@@ -65,7 +74,7 @@ export function Chart({ title, note, figure, canLog = false, ...rest }: ChartPro
         <ChartTable title={title} {...content} />
       ) : (
         <Suspense fallback={<BlockSkeleton />}>
-          <Canvas title={title} log={log} onPick={onPick} {...content} />
+          <Canvas title={title} log={log} onPick={onPick} onZoom={onZoom} {...content} />
         </Suspense>
       )}
       {several ? <Legend series={content.series} link={seriesLink} /> : null}

@@ -7,6 +7,7 @@ import type { UsageReply } from '../../server/schema/schema.js'
 import type { Query } from '../api/client.js'
 import { DAY_MS, HOUR_MS } from '../format/time-buckets.js'
 import { setFilter, useLocation } from '../routing.js'
+import { IconButton } from './button.js'
 import { Filter } from './form.js'
 import { useNow } from '../shell/clock.js'
 
@@ -27,6 +28,8 @@ const CALENDAR = [
   { value: 'month', label: 'This month' },
   { value: 'last-month', label: 'Last month' },
 ] as const
+/** Those with a button of their own, and the others. */
+const [BUTTONS, LONGER] = [SPANS.slice(0, 6), SPANS.slice(6)]
 const UNITS = [
   { value: 'minute', label: 'per minute' },
   { value: 'hour', label: 'per hour' },
@@ -188,13 +191,27 @@ export function RangePicker({ range, withUnit = false }: PickerProps) {
     } else setFilter({ range: value, from: null, to: null, by: null })
   }
   const local = localClock().zone
+  const isShort = BUTTONS.some(({ value }) => value === range.preset)
   return (
     <>
+      <span className="switch" role="group" aria-label="Time range">
+        {BUTTONS.map(({ value, label }) => (
+          <button
+            key={value}
+            type="button"
+            aria-pressed={range.preset === value}
+            onClick={() => choose(value)}
+          >
+            {label}
+          </button>
+        ))}
+      </span>
       <Filter
-        label="Time range"
-        value={range.preset}
-        options={[...SPANS, ...CALENDAR, { value: 'custom', label: 'From … to …' }]}
-        onChange={choose}
+        label="More ranges"
+        all="More …"
+        value={isShort ? '' : range.preset}
+        options={[...CALENDAR, ...LONGER, { value: 'custom', label: 'From … to …' }]}
+        onChange={(value) => choose(value === '' ? '24h' : value)}
       />
       {range.preset === 'custom' ? <Times range={range} /> : null}
       {local === 'UTC' ? null : (
@@ -214,6 +231,41 @@ export function RangePicker({ range, withUnit = false }: PickerProps) {
           onChange={(by) => setFilter({ by })}
         />
       ) : null}
+    </>
+  )
+}
+
+/** Chooses a part of the range, to the minute. */
+export function zoomRange(range: Range, fromMs: number, toMs: number): void {
+  const from = Math.floor(fromMs / MINUTE_MS) * MINUTE_MS
+  const to = Math.max(Math.ceil(toMs / MINUTE_MS), from / MINUTE_MS + 1) * MINUTE_MS
+  setFilter({ range: null, from: fieldTime(range, from), to: fieldTime(range, to), by: null })
+}
+
+/** Buttons for `[` and `]`: half of the range, and twice of it, around its middle. */
+export function ZoomButtons({ range }: { readonly range: Range }) {
+  const { fromMs, toMs } = range
+  const scale = (factor: number): void => {
+    const [middle, half] = [(fromMs + toMs) / 2, ((toMs - fromMs) / 2) * factor]
+    const end = Math.min(middle + half, Date.now())
+    zoomRange(range, Math.max(end - 2 * half, 0), end)
+  }
+  return (
+    <>
+      <IconButton
+        icon="zoomIn"
+        label="Half of the range"
+        data-key="["
+        aria-keyshortcuts="["
+        onClick={() => scale(0.5)}
+      />
+      <IconButton
+        icon="zoomOut"
+        label="Twice the range"
+        data-key="]"
+        aria-keyshortcuts="]"
+        onClick={() => scale(2)}
+      />
     </>
   )
 }

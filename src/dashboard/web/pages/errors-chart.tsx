@@ -5,7 +5,7 @@ import { barsOf, perText, sumsOf } from '../format/time-buckets.js'
 import { CAUSE_NAMES, CAUSES } from '../format/failure-texts.js'
 import { count, exactCount, percent } from '../format/number.js'
 import { Chart } from '../components/chart.js'
-import type { Colour, Series } from '../components/chart-series.js'
+import type { ChartMark, ChartZoom, Colour, Series } from '../components/chart-series.js'
 import { go, useLocation } from '../routing.js'
 import { useScope } from '../shell/session.js'
 
@@ -22,10 +22,12 @@ interface ErrorsChartProps {
   readonly usage: UsageReply
   /** The time range as a text. */
   readonly words: string
+  readonly onZoom?: ChartZoom
+  readonly marks?: readonly ChartMark[]
 }
 
 /** Stacked bars of the causes over time. */
-export function ErrorsChart({ usage, words }: ErrorsChartProps) {
+export function ErrorsChart({ usage, words, ...more }: ErrorsChartProps) {
   const account = useScope()
   const { query } = useLocation()
   const [model, key] = [query.get('model'), query.get('key')]
@@ -40,6 +42,7 @@ export function ErrorsChart({ usage, words }: ErrorsChartProps) {
   }
   return (
     <Chart
+      {...more}
       title="Errors"
       figure={
         <span title={`${exactCount(total.errors)} of ${exactCount(total.requests)} requests`}>

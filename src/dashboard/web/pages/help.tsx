@@ -18,6 +18,7 @@ export function KeyHelp({ rights, onClose }: KeyHelpProps) {
     ['Ctrl K', 'Find anything'],
     ['/', 'Search'],
     ['c', 'Create'],
+    ['[ ]', 'Half or twice the time range'],
     ['↑ ↓', 'Move between rows'],
     ['enter', 'Open a row'],
     ['esc', 'Close'],

@@ -1,19 +1,21 @@
 /** The overview: first steps, figures, limits and budgets, errors, spend by model, the latest requests. */
 import { lazy, Suspense } from 'react'
-import type { Figures, UsagePoint, UsageReply } from '../../server/schema/schema.js'
+import type { UsageReply } from '../../server/schema/schema.js'
+import { urlOf } from '../api/client.js'
 import { useLive, useOnTraffic, useResource } from '../api/use-resource.js'
 import { coloursOf, Chart, groupName } from '../components/chart.js'
 import { Limits, useLimits } from '../components/limits.js'
 import { FirstCall } from '../components/request-code.js'
 import { Loaded, Pulse, TableSkeleton } from '../components/loading-states.js'
 import { RangePicker, useRange } from '../components/time-range.js'
-import { count, dollars, duration, exactCount, exactDollars, percent } from '../format/number.js'
-import { barsOf, bucketsOf, sumsOf, valuesOf, perText } from '../format/time-buckets.js'
+import { dollars } from '../format/number.js'
+import { bucketsOf, sumsOf, perText } from '../format/time-buckets.js'
 import { Link } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 import { useScope, withScope } from '../shell/session.js'
 import { OpenedRequest, RequestTable } from './request-table.js'
 import { ErrorsChart } from './errors-chart.js'
+import { FigureCards, type FigureName } from './figure-cards.js'
 
 const LATEST = 10
 
@@ -22,6 +24,7 @@ const Checklist = lazy(() => import('./checklist.js').then((module) => ({ defaul
 export function OverviewPage() {
   const scope = useScope()
   const range = useRange('24h')
+  const { preset } = range
   const usage = useResource('/usage', { account: scope, ...range.query }, { everyMs: range.everyMs })
   const month = useResource('/usage', { account: scope, range: '30d', by: 'day', group: 'model' })
   const limits = useLimits(scope)
@@ -46,7 +49,7 @@ export function OverviewPage() {
         <Checklist />
       </Suspense>
       <Loaded resource={usage} what="The figures">
-        {(data) => <Cards data={data} />}
+        {(data) => <FigureCards usage={data} linkOf={(figure) => figureLink(figure, scope, preset)} />}
       </Loaded>
       <Limits limits={limits} />
       {usage.data === null || usage.data.total.errors === 0 ? null : (
@@ -79,72 +82,10 @@ export function OverviewPage() {
   )
 }
 
-interface Card {
-  readonly name: string
-  readonly text: (figures: Figures) => string
-  readonly exact: (figures: Figures) => string
-  readonly pick: (point: UsagePoint) => number | null
-  /** A quantile, which cannot be summed. */
-  readonly isQuantile?: true
-}
-
-const CARDS: readonly Card[] = [
-  {
-    name: 'Requests',
-    text: ({ requests }) => count(requests),
-    exact: ({ requests }) => `${exactCount(requests)} requests`,
-    pick: ({ requests }) => requests,
-  },
-  {
-    name: 'Spend',
-    text: ({ spendNanoUsd, unpricedRequests }) => dollars(spendNanoUsd) + (unpricedRequests === 0 ? '' : '+'),
-    exact: ({ spendNanoUsd }) => exactDollars(spendNanoUsd),
-    pick: ({ spendNanoUsd }) => spendNanoUsd,
-  },
-  {
-    name: 'Tokens',
-    text: ({ inputTokens, outputTokens }) => count(inputTokens + outputTokens),
-    exact: ({ inputTokens, outputTokens }) =>
-      `${exactCount(inputTokens)} in, ${exactCount(outputTokens)} out`,
-    pick: ({ inputTokens, outputTokens }) => inputTokens + outputTokens,
-  },
-  {
-    name: 'Errors',
-    text: ({ errors, requests }) => percent(requests === 0 ? 0 : errors / requests),
-    exact: ({ errors, requests }) => `${exactCount(errors)} of ${exactCount(requests)} requests`,
-    pick: ({ errors }) => errors,
-  },
-  {
-    name: 'First token p95',
-    text: ({ firstTokenP95Ms }) => (firstTokenP95Ms === null ? '–' : duration(firstTokenP95Ms)),
-    exact: ({ firstTokenP50Ms, firstTokenP95Ms }) =>
-      firstTokenP95Ms === null
-        ? 'No request had content'
-        : `p50 ${duration(firstTokenP50Ms ?? 0)}, p95 ${duration(firstTokenP95Ms)}`,
-    pick: ({ firstTokenP95Ms }) => firstTokenP95Ms,
-    isQuantile: true,
-  },
-]
-
-function Cards({ data }: { readonly data: UsageReply }) {
-  const [bars, buckets] = [barsOf(data), bucketsOf(data)]
-  return (
-    <dl className="cards panel">
-      {CARDS.map(({ name, text, exact, pick, isQuantile }) => (
-        <div key={name} className="card">
-          <dt className="note">{name}</dt>
-          <dd title={exact(data.total)}>{text(data.total)}</dd>
-          <Spark
-            values={
-              isQuantile === true
-                ? valuesOf(buckets, data.points, pick)
-                : sumsOf(bars, data.points, (point) => pick(point) ?? 0)
-            }
-          />
-        </div>
-      ))}
-    </dl>
-  )
+/** The figure on the page Usage, in the same range. */
+function figureLink(figure: FigureName, scope: string | null, preset: string): string {
+  const range = preset === 'custom' ? {} : { range: preset }
+  return urlOf('/usage', { account: scope === 'all' ? null : scope, ...range, figure })
 }
 
 /** Nothing if there was no request. */
@@ -167,30 +108,5 @@ function SpendByModel({ month: data }: { readonly month: UsageReply }) {
         values: sumsOf(buckets, group.points, ({ spendNanoUsd }) => spendNanoUsd),
       }))}
     />
-  )
-}
-
-const WIDTH = 120
-const HEIGHT = 28
-
-/** Starts at zero; gaps stay gaps. */
-function Spark({ values }: { readonly values: readonly (number | null)[] }) {
-  const top = Math.max(...values.map((value) => value ?? 0), Number.MIN_VALUE)
-  const step = WIDTH / Math.max(values.length - 1, 1)
-  let path = ''
-  let pen = false
-  values.forEach((value, index) => {
-    if (value === null) {
-      pen = false
-      return
-    }
-    const y = HEIGHT - 1 - (value / top) * (HEIGHT - 3)
-    path += `${pen ? 'L' : 'M'}${(index * step).toFixed(1)} ${y.toFixed(1)}`
-    pen = true
-  })
-  return (
-    <svg className="spark" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
-      <path d={path} vectorEffect="non-scaling-stroke" />
-    </svg>
   )
 }

@@ -1,7 +1,7 @@
 /**
- * Keyboard shortcuts of all pages: `/` focuses the search, `c` starts the page's main action, `g` and a
- * letter open another page, `?` lists them. They are off in text fields and open dialogs. Ctrl+K (or Cmd+K)
- * opens the command palette, in text fields too.
+ * Keyboard shortcuts of all pages: `/` focuses the search, `c` starts the page's main action, `[` and `]`
+ * zoom, `g` and a letter open another page, `?` lists them. They are off in text fields and open dialogs.
+ * Ctrl+K (or Cmd+K) opens the command palette, in text fields too.
  */
 import { useEffect, useRef } from 'react'
 import { go } from '../routing.js'
@@ -9,6 +9,8 @@ import { isShown, SECTIONS } from './navigation-rail.js'
 import type { Rights } from './session.js'
 
 const CHORD_MS = 1_200
+/** Keys that press the button of the page that names them. */
+const PRESSED = ['c', '[', ']']
 
 function isWriting(target: EventTarget | null): boolean {
   return (
@@ -66,7 +68,7 @@ export function useKeyboard(rights: Rights, { help, find }: Shortcuts): void {
       else if (event.key === '?') help()
       else if (event.key === '/' && press('[data-key="/"]', (field) => field.focus())) {
         event.preventDefault()
-      } else if (event.key === 'c' && press('[data-key="c"]', begin)) {
+      } else if (PRESSED.includes(event.key) && press(`[data-key="${event.key}"]`, begin)) {
         event.preventDefault()
       }
     }

@@ -1,0 +1,145 @@
+/** All groups of Usage as pages, with their change against the period before. A click drills. */
+import type { GroupRow, UsageReply } from '../../../server/schema/schema.js'
+import { urlOf } from '../../api/client.js'
+import type { List } from '../../api/use-resource.js'
+import { IconButton } from '../../components/button.js'
+import { beforeTitle, Change } from '../../components/change.js'
+import { coloursOf } from '../../components/chart.js'
+import { Swatch, type Colour } from '../../components/chart-series.js'
+import { amounts, counts } from '../../components/columns.js'
+import { DataTable, type Column } from '../../components/data-table.js'
+import { Empty } from '../../components/loading-states.js'
+import { Money } from '../../components/values.js'
+import { count, dollars, exactDollars, percent } from '../../format/number.js'
+import { go, useLocation } from '../../routing.js'
+import { nameOfGrouping, requestsFilter, useDrill, useOpenRow } from './drill.js'
+
+interface TableProps {
+  readonly list: List<GroupRow>
+  readonly usage: UsageReply
+  readonly group: string
+}
+
+/** The table below the chart. */
+export function UsageTable({ list, usage, group }: TableProps) {
+  const drill = useDrill()
+  const { scope: account } = drill
+  const { query } = useLocation()
+  const { fromMs, toMs } = usage
+  const open = useOpenRow({ ...drill, group }, usage)
+  const [key, model, member] = [query.get('key'), query.get('model'), query.get('member')]
+  return (
+    <DataTable
+      caption={`Usage by ${nameOfGrouping(group)}`}
+      columns={columnsOf(usage, group)}
+      list={list}
+      unit="group"
+      keyOf={({ id, accountId }) => `${id} ${accountId ?? ''}`}
+      open={open}
+      empty={<Empty title="Nothing matches">Change the search or the filters.</Empty>}
+      actions={(row) => {
+        const filter = requestsFilter(group, row)
+        return filter === null ? null : (
+          <IconButton
+            icon="requests"
+            label={`Requests of ${row.label}`}
+            onClick={() => go(urlOf('/requests', { account, key, model, member, ...filter, fromMs, toMs }))}
+          />
+        )
+      }}
+    />
+  )
+}
+
+function columnsOf(usage: UsageReply, group: string): Column<GroupRow>[] {
+  const name = nameOfGrouping(group)
+  const whole = usage.total.spendNanoUsd
+  const colourOf = coloursOf(usage.groups.map(({ id }) => id))
+  const swatch = (id: string): Colour =>
+    usage.groups.some((one) => one.id === id) ? colourOf(id) : '--others'
+  return [
+    {
+      id: 'name',
+      head: name.charAt(0).toUpperCase() + name.slice(1),
+      cell: ({ id, label, accountName }) => (
+        <span className="name-lines" title={accountName === null ? label : `${label}, ${accountName}`}>
+          <span className="strong">
+            <Swatch colour={swatch(id)} /> {label}
+          </span>
+          {accountName === null ? null : <span className="soft small">{accountName}</span>}
+        </span>
+      ),
+      sort: 'name',
+      text: true,
+    },
+    amounts('spend', 'Spend', ({ spendNanoUsd }) => spendNanoUsd, {
+      cell: (row) => <Money nano={row.spendNanoUsd} unpriced={row.unpricedRequests} />,
+    }),
+    {
+      id: 'change',
+      head: 'Change',
+      cell: ({ spendNanoUsd, previousSpendNanoUsd: before }) => (
+        <Change
+          now={spendNanoUsd}
+          before={before}
+          {...(before === null || usage.previous === null
+            ? {}
+            : { title: beforeTitle(exactDollars(before), usage.previous) })}
+        />
+      ),
+      numeric: true,
+    },
+    {
+      id: 'share',
+      head: 'Share',
+      cell: ({ spendNanoUsd }) => percent(spendNanoUsd / Math.max(whole, 1)),
+      numeric: true,
+      extra: true,
+    },
+    counts('requests', 'Requests', ({ requests }) => requests),
+    {
+      id: 'errors',
+      head: 'Errors',
+      cell: ({ requests, errors }) => (
+        <span title={`${errors} of ${requests}`}>{percent(errors / Math.max(requests, 1))}</span>
+      ),
+      sort: 'errors',
+      numeric: true,
+      minor: true,
+    },
+    counts('inputTokens', 'Input', ({ inputTokens }) => inputTokens, { minor: true }),
+    counts('outputTokens', 'Output', ({ outputTokens }) => outputTokens, { minor: true }),
+    {
+      id: 'perRequest',
+      head: '$ / request',
+      cell: ({ spendNanoUsd, requests }) => <Money nano={spendNanoUsd / Math.max(requests, 1)} />,
+      numeric: true,
+      minor: true,
+    },
+    {
+      id: 'tokensPerRequest',
+      head: 'Tokens / request',
+      cell: ({ inputTokens, outputTokens, requests }) =>
+        count((inputTokens + outputTokens) / Math.max(requests, 1)),
+      numeric: true,
+      minor: true,
+    },
+  ]
+}
+
+/** Spend changes below these are not named. */
+const NOTABLE = { share: 0.25, nanoUsd: 1e9 }
+
+/** `Spend +214 %: search-reranker +$1,680`: the group whose spend changed most; null if nothing notable. */
+export function moverText({ total, previous }: UsageReply, rows: readonly GroupRow[] | null): string | null {
+  if (previous === null || rows === null || previous.total.spendNanoUsd === 0) return null
+  const change = total.spendNanoUsd - previous.total.spendNanoUsd
+  const share = change / previous.total.spendNanoUsd
+  if (Math.abs(share) < NOTABLE.share || Math.abs(change) < NOTABLE.nanoUsd) return null
+  const of = (row: GroupRow): number => row.spendNanoUsd - (row.previousSpendNanoUsd ?? row.spendNanoUsd)
+  const [first] = [...rows].sort((a, b) => Math.abs(of(b)) - Math.abs(of(a)))
+  if (first === undefined || of(first) === 0) return null
+  const signed = (value: number, text: string): string => `${value < 0 ? '−' : '+'}${text}`
+  const whole = signed(share, `${Math.round(Math.abs(share) * 100)} %`)
+  return `Spend ${whole}: ${first.label} ${signed(of(first), dollars(Math.abs(of(first))))}`
+}
