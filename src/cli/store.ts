@@ -26,10 +26,10 @@ export function command(terminal = processTerminal) {
     summary: 'move accounts, keys and usage to another store, or accept a new one',
     description: `
 'migrate' copies accounts, users, members, keys (also revoked ones), admin tokens, denials, the audit
-trail, ledger entries, sums, budgets and recordings from one store to another, reads both back and prints
-counts and digests of each. If it is interrupted, or a gateway writes meanwhile, run it again: it
+trail, ledger entries, sums, budgets, values of dimensions, sign-ins of programs and recordings from one
+store to another, reads both back and prints counts and digests of each. If it is interrupted, or a gateway writes meanwhile, run it again: it
 continues. A target with other content is refused before anything is written. The source is not changed.
-Sessions, counters of limits, cached replies and reasoning state are not copied; see
+Sessions of the dashboard, counters of limits, cached replies and reasoning state are not copied; see
 docs/how-to/back-up-and-restore.md.
 
 'accept' accepts the present store. Each machine records in the spool folder which store it opened; an empty

@@ -51,6 +51,11 @@ export interface ValueRecord extends Pick<
   readonly endedAtMs: number | null
 }
 
+/** A value with what is known of it, and the time until which it is kept without requests. */
+export interface StoredValue extends ValueName, ValueRecord {
+  readonly untilMs: number
+}
+
 /** The values of a store. Methods fail as those of `Store` do. */
 export interface DimensionValues {
   /** Gives the value a place if it has none and there is one left; one atomic step. */
@@ -64,6 +69,8 @@ export interface DimensionValues {
    * `valueDigest` of it. Durable before it resolves.
    */
   end(name: ValueName, keepMs: number, nowMs: number): Promise<ValueRecord>
+  /** Every value, in batches, also those that are no longer kept and were not removed yet. */
+  all(): AsyncIterable<readonly StoredValue[]>
   /** Removes values that are no longer kept; returns their number. Redis does so by itself and returns 0. */
   sweep(nowMs: number): Promise<number>
 }

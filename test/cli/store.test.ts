@@ -34,6 +34,8 @@ void t.test('sqlite to sqlite copies every record, and a second run copies nothi
     t.match(first.errors, `sluice: ${line}`)
   }
   t.match(first.text, /^budgets +4 +4 .* same$/m)
+  t.match(first.text, /^values +4 +4 .* same$/m)
+  t.match(first.text, /^logins +2 +2 .* same$/m)
   await assertSame(t, from, to)
   t.notOk(
     [HASH, digestOf(1), 'aGFzaA'].some((each) => first.text.includes(each)),
@@ -370,6 +372,16 @@ async function filled(url: string): Promise<void> {
       const admission = { accountId: 'acc_ada', requestId: `held ${String(shared)}`, demands }
       await store.ledger.admit({ ...admission, leaseMs: 1e9, unsettled })
     }
+    await values(store)
+    const untilMs = Date.now() + DAY
+    for (const [kind, n] of [
+      ['login', 70],
+      ['access', 71],
+      ['session', 72],
+    ] as const) {
+      const token = { id: digestOf(n), kind, accountId: 'acc_ada', expiresAtMs: untilMs }
+      await store.signInTokens.add({ ...token, text: `{"n":${n}}` })
+    }
     for (let n = 1; n <= 3; n += 1) await store.adminTokens.add(aToken(n))
     await store.adminTokens.change('tok_2', (token) => ({ ...token, revokedAtMs: NOON }))
     for (let n = 1; n <= 20; n += 1) await store.sealedRecords.put(aRecording(n), 1e9, NOON)
@@ -378,9 +390,30 @@ async function filled(url: string): Promise<void> {
   })
 }
 
+/** Values of two dimensions: with uses, ended, and ended before its first request. */
+async function values({ dimensionValues }: Store): Promise<void> {
+  const nowMs = Date.now()
+  const bounds = { maxValues: 10, keepMs: DAY }
+  const of = (value: string, dimension = 'run') => ({ accountId: 'acc_ada', dimension, value })
+  for (const name of [of('r 1'), of('r=2'), of('ada', 'end_user')])
+    await dimensionValues.claim(name, bounds, nowMs)
+  const use = { requests: 2, inputTokens: 30, outputTokens: 4, costNanoUsd: 5_000, keepMs: DAY }
+  await dimensionValues.add([
+    { ...of('r 1'), ...use, atMs: nowMs + 5 },
+    { ...of('r 1'), ...use, atMs: nowMs + 90 },
+  ])
+  await dimensionValues.add([{ ...of('r=2'), ...use, atMs: nowMs + 7 }])
+  await dimensionValues.end(of('r=2'), DAY, nowMs + 50)
+  await dimensionValues.end(of('in advance'), DAY, nowMs + 60)
+}
+
 /** Changes the store like a gateway that runs after the first copy. */
 async function changed(url: string): Promise<void> {
   await withOpen(url, async (store) => {
+    const used = { requests: 1, inputTokens: 1, outputTokens: 1, costNanoUsd: 1, keepMs: DAY }
+    const name = { accountId: 'acc_ada', dimension: 'run', value: 'r 1' }
+    await store.dimensionValues.add([{ ...name, ...used, atMs: Date.now() + 1_000 }])
+    await store.signInTokens.take('access', digestOf(71), Date.now())
     await editAccount(store, 'acc_ada', { plan: 'max' })
     await endKey(store, { accountId: 'acc_zoe', id: 'key_4' }, NOON + 5)
     await editKey(

@@ -87,6 +87,7 @@ function observedValues(values: Store['dimensionValues'], timed: Timed): Store['
     add: (uses) => timed('values', () => values.add(uses)),
     find: (name, nowMs) => timed('values', () => values.find(name, nowMs)),
     end: (name, keepMs, nowMs) => timed('values', () => values.end(name, keepMs, nowMs)),
+    all: () => values.all(),
     sweep: (nowMs) => timed('sweep', () => values.sweep(nowMs)),
   }
 }

@@ -8,6 +8,7 @@
  */
 import type { Account, ApiKey, User } from '../../accounts/account.js'
 import type { AdminToken } from '../admin-tokens.js'
+import type { StoredValue } from '../dimension-values.js'
 import { accountPages, everyAccount, keyPages, userPages } from '../list-all.js'
 import { removeEndedKeys } from '../remove-ended-keys.js'
 import type { Store } from '../store.js'
@@ -16,11 +17,13 @@ import {
   auditPages,
   budgetBatches,
   denialPages,
+  LOGIN_KINDS,
   objectBatches,
   prunedUses,
   recordingBatches,
   sumsOf,
   tokenPages,
+  valueBatches,
   type Part,
   type Progress,
 } from './read-parts.js'
@@ -29,8 +32,8 @@ import {
 const AT_ONCE = 64
 
 /**
- * Copies everything but the shared cache, sign-in tokens and throttle counters. Rejects with
- * `MigrationRefused` if the target has other records, and as the stores do.
+ * Copies everything but the shared cache, sessions and links of the dashboard, and throttle counters. Rejects
+ * with `MigrationRefused` if the target has other records, and as the stores do.
  */
 export async function copyStore(from: Store, to: Store, progress: Progress): Promise<void> {
   await refuseForeign(from, to, progress)
@@ -80,6 +83,13 @@ export async function copyStore(from: Store, to: Store, progress: Progress): Pro
     await to.ledger.putBudgets(batch)
     copied('budgets', batch.length)
   }
+  for await (const batch of valueBatches(from, Date.now())) {
+    await inBatches(batch, (value) => copyValue(to, value))
+    copied('values', batch.length)
+  }
+  for await (const page of userPages(from)) {
+    for (const { id } of page) copied('logins', await copyLogins(from, to, id))
+  }
   for await (const batch of objectBatches(from, Date.now())) {
     await to.providerObjects.put(batch, Date.now())
     copied('objects', batch.length)
@@ -102,6 +112,56 @@ export async function copyStore(from: Store, to: Store, progress: Progress): Pro
     }
     copied('recordings', batch.length)
   }
+}
+
+/** Gives a value of a dimension its place, counts and end in the target. */
+async function copyValue({ dimensionValues }: Store, value: StoredValue): Promise<void> {
+  const nowMs = Date.now()
+  const { accountId, dimension, untilMs, firstAtMs, lastAtMs, endedAtMs } = value
+  const name = { accountId, dimension, value: value.value }
+  const bounds = { maxValues: Number.MAX_SAFE_INTEGER, keepMs: Math.max(1, untilMs - nowMs) }
+  await dimensionValues.claim(name, bounds, nowMs)
+  const there = await dimensionValues.find(name, nowMs)
+  const more = (count: 'requests' | 'inputTokens' | 'outputTokens' | 'costNanoUsd'): number => {
+    return value[count] - (there?.[count] ?? 0)
+  }
+  const none = { requests: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 }
+  const counts = {
+    requests: more('requests'),
+    inputTokens: more('inputTokens'),
+    outputTokens: more('outputTokens'),
+    costNanoUsd: more('costNanoUsd'),
+  }
+  const times = [firstAtMs, lastAtMs].filter((ms) => ms !== null)
+  const uses = times.map((atMs, at) => {
+    return { ...name, keepMs: untilMs - atMs, atMs, ...(at === 0 ? counts : none) }
+  })
+  await dimensionValues.add(uses)
+  if (endedAtMs !== null) await dimensionValues.end(name, untilMs - endedAtMs, endedAtMs)
+}
+
+/**
+ * Copies the sign-ins of a user's programs and their access tokens, and removes those that have ended;
+ * returns their number.
+ */
+async function copyLogins(from: Store, to: Store, userId: string): Promise<number> {
+  let count = 0
+  for (const kind of LOGIN_KINDS) {
+    const nowMs = Date.now()
+    const tokens = await from.signInTokens.tokensOf(kind, userId, nowMs)
+    const ids = new Set(tokens.map(({ id }) => id))
+    for (const { id } of await to.signInTokens.tokensOf(kind, userId, nowMs)) {
+      if (!ids.has(id)) await to.signInTokens.take(kind, id, nowMs)
+    }
+    for (const token of tokens) {
+      const { id, expiresAtMs, text } = token
+      if (!(await to.signInTokens.add(token))) {
+        await to.signInTokens.change(kind, id, () => ({ expiresAtMs, text }), nowMs)
+      }
+    }
+    count += tokens.length
+  }
+  return count
 }
 
 /** Copies the tokens of the admin API, in the order of creation; returns their number. */

@@ -8,7 +8,9 @@ import type { AdminToken, AdminTokenPage } from '../admin-tokens.js'
 import type { AuditEntry } from '../audit-trail.js'
 import { denialEndOf, type Denial } from '../denials.js'
 import type { BudgetSpent } from '../ledger.js'
+import type { StoredValue } from '../dimension-values.js'
 import { endOf, type ProviderObject } from '../provider-objects.js'
+import type { SignInToken } from '../sign-in-tokens.js'
 import type { SealedRecord } from '../sealed-records.js'
 import { PROPERTIES, type AccountUse, type UsageSum } from '../usage-queries.js'
 import { accountPages, everyAccount, keyPages, userPages } from '../list-all.js'
@@ -17,6 +19,9 @@ import type { Page, Store } from '../store.js'
 const AUDIT_PAGE = 1_000
 /** Recordings that are in memory at the same time, each of a few MB. */
 const RECORDINGS = 8
+
+/** Tokens that outlive a migration: people need not sign their programs in again. */
+export const LOGIN_KINDS = ['login', 'access'] as const
 
 /** The parts, in the order in which they are copied. */
 export const PARTS = [
@@ -29,6 +34,8 @@ export const PARTS = [
   'hours',
   'days',
   'budgets',
+  'values',
+  'logins',
   'objects',
   'denials',
   'months',
@@ -37,6 +44,7 @@ export const PARTS = [
 ] as const
 /**
  * A kind of record; `rows` are ledger entries, `hours` and `days` the ledger's sums, `budgets` their spend,
+ * `values` those of dimensions, `logins` sign-ins of programs with their access tokens,
  * `objects` those of providers with their owners, `denials` denied workload identities,
  * `months` the use of pruned entries, `tokens` those of the admin API, `recordings` encrypted requests.
  */
@@ -78,6 +86,10 @@ export function recordsOf(store: Store, part: Part, nowMs: number): AsyncIterabl
       return aged(everySum(store, 'day'), ({ startMs }) => startMs)
     case 'budgets':
       return aged(budgetBatches(store, nowMs), () => 0)
+    case 'values':
+      return aged(valueBatches(store, nowMs), () => 0)
+    case 'logins':
+      return aged(loginPages(store, nowMs), () => 0)
     case 'objects':
       return aged(objectBatches(store, nowMs), () => 0)
     case 'denials':
@@ -124,6 +136,25 @@ export async function* auditPages(store: Store): AsyncGenerator<readonly AuditEn
 export async function* budgetBatches(store: Store, nowMs: number): AsyncGenerator<readonly BudgetSpent[]> {
   for await (const batch of store.ledger.budgets()) {
     yield batch.filter(({ kind, period }) => period >= periodOf(kind, nowMs))
+  }
+}
+
+/** The values of dimensions that are kept, in batches. */
+export async function* valueBatches(store: Store, nowMs: number): AsyncGenerator<readonly StoredValue[]> {
+  for await (const batch of store.dimensionValues.all()) {
+    yield batch.filter(({ untilMs }) => untilMs > nowMs)
+  }
+}
+
+/** The sign-ins of programs and their access tokens, user by user. */
+export async function* loginPages(store: Store, nowMs: number): AsyncGenerator<readonly SignInToken[]> {
+  for await (const page of userPages(store)) {
+    for (const { id } of page) {
+      const [logins, access] = await Promise.all(
+        LOGIN_KINDS.map((kind) => store.signInTokens.tokensOf(kind, id, nowMs)),
+      )
+      yield [...(logins ?? []), ...(access ?? [])]
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 /** The values of dimensions in SQLite: a row each; the table `sizes` counts those of an account. */
 import type {
   DimensionValues,
+  StoredValue,
   ValueBounds,
   ValueName,
   ValueRecord,
@@ -8,7 +9,7 @@ import type {
   ValueUse,
 } from '../dimension-values.js'
 import { valueDigest } from '../value-digest.js'
-import { numberIn, type Row } from './driver.js'
+import { numberIn, textIn, type Row } from './driver.js'
 import { BATCH, inBatches, type Engine } from './engine.js'
 import type { SqliteNotifications } from './keys/notifications.js'
 import { numberOf } from './read-records.js'
@@ -85,6 +86,23 @@ export class SqliteDimensionValues implements DimensionValues {
         return recordIn(this.row(name) ?? {})
       }),
     )
+  }
+
+  async *all(): AsyncIterable<readonly StoredValue[]> {
+    const sql = `SELECT rowid AS place, * FROM dimension_values WHERE rowid > ? ORDER BY rowid LIMIT ${BATCH}`
+    for (let after = 0; ;) {
+      const rows = await this.engine.read('reading values', () => this.engine.prepare(sql).all(after))
+      const last = rows.at(-1)
+      if (last === undefined) return
+      yield rows.map((row) => ({
+        accountId: textIn(row, 'account_id'),
+        dimension: textIn(row, 'dimension'),
+        value: textIn(row, 'value'),
+        ...recordIn(row),
+        untilMs: numberIn(row, 'expires_at_ms'),
+      }))
+      after = numberIn(last, 'place')
+    }
   }
 
   sweep(nowMs: number): Promise<number> {

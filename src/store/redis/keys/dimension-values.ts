@@ -4,6 +4,7 @@
  */
 import type {
   DimensionValues,
+  StoredValue,
   ValueBounds,
   ValueName,
   ValueRecord,
@@ -19,6 +20,10 @@ import { groupBy } from '../ledger/ledger-keys.js'
 const CLAIM = loadScript('records/claim-value')
 const ADD = loadScript('records/add-value-use')
 const END = loadScript('records/end-value')
+/** Values that the server scans for one reply. */
+const SCANNED = 256
+/** As in `keysOf`. */
+const NAME = /^sluice:\{(.*?)\}:values:([a-z][a-z0-9_]*)$/s
 /** Uses of one command. */
 const AT_ONCE = 64
 
@@ -58,6 +63,46 @@ export class RedisDimensionValues implements DimensionValues {
     const what = 'ending a value'
     const args = [name.value, Math.floor(nowMs), keepMs, this.engine.channel, valueDigest(name)]
     return recordIn(await this.engine.changes.runDurably(what, END, { keys: keysOf(name), args }))
+  }
+
+  async *all(): AsyncIterable<readonly StoredValue[]> {
+    const what = 'reading values'
+    const seen = new Set<string>()
+    for await (const names of this.engine.admin.scan(what, 'sluice:{*}:values:*')) {
+      for (const name of names) {
+        const [, accountId, dimension] = NAME.exec(name) ?? []
+        if (accountId === undefined || dimension === undefined || seen.has(name)) continue
+        seen.add(name)
+        yield* this.valuesOf(name, { accountId, dimension })
+      }
+    }
+  }
+
+  /** Those of a dimension of an account. A scan may return one twice. */
+  private async *valuesOf(
+    name: string,
+    of: Omit<ValueName, 'value'>,
+  ): AsyncGenerator<readonly StoredValue[]> {
+    const { admin } = this.engine
+    const what = 'reading values'
+    const seen = new Set<string>()
+    for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
+      const [next, items] = listOf(await admin.send(what, 'zscan', [name, cursor, 'COUNT', SCANNED]))
+      cursor = String(next)
+      const texts = listOf(items).map(String)
+      const found = texts.flatMap((value, at): (readonly [string, number])[] => {
+        if (at % 2 === 1 || seen.has(value)) return []
+        seen.add(value)
+        return [[value, Number(texts[at + 1])]]
+      })
+      yield await Promise.all(
+        found.map(async ([value, untilMs]): Promise<StoredValue> => {
+          const own = { ...of, value }
+          const [, record = ''] = keysOf(own)
+          return { ...own, ...recordIn(await admin.send(what, 'hmget', [record, ...FIELDS])), untilMs }
+        }),
+      )
+    }
   }
 
   sweep(): Promise<number> {
