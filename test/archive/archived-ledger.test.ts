@@ -20,6 +20,7 @@ import { addedUp } from '../../src/store/records/count-usage.js'
 import type { AccountUse, EntryQuery, UsageCell } from '../../src/store/usage-queries.js'
 import { ENGINES, engineMissing, startArchive } from '../helpers/archive-engines.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
+import { anotherDay } from '../helpers/long-suite.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
 
@@ -89,9 +90,11 @@ const QUERIES: readonly Omit<EntryQuery, 'after' | 'limit'>[] = [
   { accountId: null, fromMs: SOME_TIME_MS + HOUR_MS / 2, toMs: SOME_TIME_MS + 2.5 * HOUR_MS },
 ]
 
-for (const name of ENGINES) {
-  for (const kind of STORES) {
-    const skip = engineMissing(name) || (kind === 'redis' && redisMissing())
+for (const [engineAt, name] of ENGINES.entries()) {
+  for (const [storeAt, kind] of STORES.entries()) {
+    // Each engine and each store once a day.
+    const skip =
+      anotherDay(engineAt + storeAt, 2) || engineMissing(name) || (kind === 'redis' && redisMissing())
     void t.test(`${kind} with ${name}`, { skip, timeout: 240_000 }, async (t) => {
       const folder = t.testdir()
       clock.nowMs = SOME_TIME_MS

@@ -13,6 +13,7 @@ import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { ENGINES, engineMissing, startArchive, type EngineName } from '../helpers/archive-engines.js'
 import { redisMissing, startRedis, startRedisCluster } from '../helpers/redis.js'
+import { anotherDay } from '../helpers/long-suite.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
 
@@ -80,11 +81,12 @@ async function kept(store: Store): Promise<LedgerEntry[]> {
 const costOf = (entries: readonly LedgerEntry[]) =>
   entries.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
 
-for (const name of ENGINES) {
-  for (const kind of STORES) {
+for (const [engineAt, name] of ENGINES.entries()) {
+  for (const [storeAt, kind] of STORES.entries()) {
     // One engine is enough for a Cluster: its part is in the store.
     if (kind === 'cluster' && name !== 'postgresql') continue
-    const skip = engineMissing(name) || (kind !== 'sqlite' && redisMissing())
+    const skip =
+      anotherDay(engineAt + storeAt, 2) || engineMissing(name) || (kind !== 'sqlite' && redisMissing())
     void t.test(`${kind} to ${name}`, { skip }, async (t) => {
       clock.nowMs = SOME_TIME_MS
       const store = await opened(t, kind)

@@ -6,11 +6,11 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { isToday } from '../helpers/long-suite.js'
+import { anotherDay } from '../helpers/long-suite.js'
 import { prometheusMissing } from '../helpers/prometheus.js'
 
 const missing = prometheusMissing()
-const skip = isToday(0, 3) ? missing : 'another day, and the long suite'
+const skip = anotherDay(0, 3) || missing
 const options = { timeout: 170_000, skip }
 
 void t.test('a provider is swapped under load and back', options, async (t) => {

@@ -26,6 +26,11 @@ export function isToday(index: number, parts = TENTHS): boolean {
   return IS_LONG || index % parts === DAY % parts
 }
 
+/** The reason to skip the case with this number, as for `isToday`; false if it is one of this run. */
+export function anotherDay(index: number, parts: number): string | false {
+  return isToday(index, parts) ? false : 'another day, and the long suite'
+}
+
 /** The cases of this run. */
 export function* ofToday<T>(cases: Iterable<T>, parts = TENTHS): Generator<T> {
   let index = 0

@@ -9,6 +9,7 @@ import { Children } from '../../bench/processes/children.js'
 import { CLASSES } from '../../bench/hostile/hostile-requests.js'
 import { runPlan } from '../../bench/hostile/run.js'
 import { thisTree } from '../../bench/processes/builds.js'
+import { anotherDay } from '../helpers/long-suite.js'
 
 const SECONDS = 5
 /**
@@ -17,7 +18,7 @@ const SECONDS = 5
  */
 const MAX_LEFT_MEGABYTES = 300
 
-void t.test('serves ordinary requests beside hostile ones', async (t) => {
+void t.test('serves ordinary requests beside hostile ones', { skip: anotherDay(0, 3) }, async (t) => {
   const children = new Children()
   t.teardown(() => children.close())
   const result = await runPlan(children, {

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
+import { anotherDay } from '../helpers/long-suite.js'
 
 const STREAMS = 1_000
 const MOST_MS = 250
@@ -16,7 +17,7 @@ const REQUESTS = 12
 const CHILD = fileURLToPath(new URL('unread-child.js', import.meta.url))
 t.setTimeout(170_000)
 
-void t.test('streams that are not read', async (t) => {
+void t.test('streams that are not read', { skip: anotherDay(1, 3) }, async (t) => {
   const child = fork(CHILD)
   t.teardown(() => child.disconnect())
   const [{ port }] = (await once(child, 'message')) as [{ port: number }]

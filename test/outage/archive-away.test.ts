@@ -11,6 +11,7 @@ import { openArchiveEngine } from '../../src/archive/open-archive-engine.js'
 import { schemaStatements } from '../../src/archive/schema-statements.js'
 import type { ArchiveEngine } from '../../src/archive/archive-engine.js'
 import { engineMissing, startArchive, type ArchiveServer } from '../helpers/archive-engines.js'
+import { ofToday } from '../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { startServe, until, type Served } from '../process/program.js'
 import { archiveConfig } from '../archive/archive-config.js'
@@ -94,7 +95,7 @@ async function store(t: Test, kind: 'sqlite' | 'redis'): Promise<{ store?: strin
   return kind === 'sqlite' ? {} : { store: (await startRedis(t)).url() }
 }
 
-for (const kind of ['sqlite', 'redis'] as const) {
+for (const kind of ofToday(['sqlite', 'redis'] as const, 2)) {
   const skip = engineMissing('postgresql') || (kind === 'redis' && redisMissing())
   void t.test(`the archive of ${kind} fails`, { skip, timeout: 380_000 }, async (t) => {
     const server = await startArchive(t, 'postgresql')

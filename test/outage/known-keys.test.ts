@@ -24,7 +24,7 @@ import {
   type Program,
   type Served,
 } from '../process/program.js'
-import { IS_LONG } from '../helpers/long-suite.js'
+import { anotherDay, IS_LONG } from '../helpers/long-suite.js'
 
 const WORKERS = IS_LONG ? 4 : 2
 const KEYS = 8
@@ -61,8 +61,8 @@ function fileOutage(url: string): Outage {
 const missing = redisMissing()
 
 for (const [name, skip] of [
-  ['SQLite', false],
-  ['Redis', missing],
+  ['SQLite', anotherDay(1, 2)],
+  ['Redis', anotherDay(0, 2) || missing],
 ] as const) {
   void t.test(name, { timeout: 180_000, ...(skip === false ? {} : { skip }) }, async (t) => {
     const redis = name === 'Redis' ? await redisOutage(t) : null

@@ -18,6 +18,7 @@ import { Browser } from '../dashboard/fixtures/stage.js'
 import { startFaultProxy, type FaultProxy } from '../helpers/fault-proxy.js'
 import { redisMissing, startRedis, type RedisServer } from '../helpers/redis.js'
 import { EMAIL, PASSWORD, makeKey, startServe, until, type Served } from '../process/program.js'
+import { ofToday } from '../helpers/long-suite.js'
 import { Load, percentile } from './load.js'
 
 const SECONDS = Number(process.env['SLUICE_OUTAGE_SECONDS'] ?? '1')
@@ -127,7 +128,8 @@ async function startStage(t: Test): Promise<Stage> {
   return { redis, proxy, served, limited, browser }
 }
 
-for (const outage of OUTAGES.filter(({ name }) => ONLY === undefined || name === ONLY)) {
+const chosen = IS_LONG || ONLY !== undefined ? OUTAGES : [...ofToday(OUTAGES, 3)]
+for (const outage of chosen.filter(({ name }) => ONLY === undefined || name === ONLY)) {
   void t.test(`Redis is ${outage.name}`, options, async (t) => {
     const stage = await startStage(t)
     const { served } = stage

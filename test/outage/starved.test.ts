@@ -11,6 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { startServe, type Served } from '../process/program.js'
+import { anotherDay } from '../helpers/long-suite.js'
 import { Load } from './load.js'
 
 const SECONDS = Number(process.env['SLUICE_OUTAGE_SECONDS'] ?? '6')
@@ -36,8 +37,8 @@ void t.test('every core is kept busy by others', { timeout }, async (t) => {
 const missing = redisMissing()
 
 for (const [store, skip] of [
-  ['SQLite', false],
-  ['Redis', missing],
+  ['SQLite', anotherDay(0, 2)],
+  ['Redis', anotherDay(1, 2) || missing],
 ] as const) {
   const options = { timeout, ...(skip === false ? {} : { skip }) }
   void t.test(`${store}: the gateway is stopped for most of the time`, options, async (t) => {

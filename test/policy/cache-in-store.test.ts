@@ -22,6 +22,7 @@ import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../helpers/gateway.js'
 import { freshDatabases, redisMissing, startRedis, until } from '../helpers/redis.js'
+import { anotherDay } from '../helpers/long-suite.js'
 
 const PROMPT = 'A secret sentence of the prompt.'
 
@@ -125,9 +126,9 @@ async function exercise(t: Test, url?: string): Promise<void> {
   t.match(await two.metrics.text(), /sluice_cache_evictions_total\{reason="revoked"\} 2/)
 }
 
-await t.test('gateways on SQLite', (t) => exercise(t))
+await t.test('gateways on SQLite', { skip: anotherDay(0, 2) }, (t) => exercise(t))
 
-await t.test('gateways on Redis', { skip: redisMissing() }, async (t) => {
+await t.test('gateways on Redis', { skip: anotherDay(1, 2) || redisMissing() }, async (t) => {
   await exercise(t, freshDatabases(await startRedis(t))())
 })
 
@@ -170,13 +171,21 @@ async function killWriters(t: Test, url: string): Promise<void> {
   t.ok(found > 0)
 }
 
-await t.test('a process that is killed leaves no half reply, SQLite', async (t) => {
-  await killWriters(t, `sqlite:${join(t.testdir(), 'sluice.db')}`)
-})
+await t.test(
+  'a process that is killed leaves no half reply, SQLite',
+  { skip: anotherDay(1, 2) },
+  async (t) => {
+    await killWriters(t, `sqlite:${join(t.testdir(), 'sluice.db')}`)
+  },
+)
 
-await t.test('a process that is killed leaves no half reply, Redis', { skip: redisMissing() }, async (t) => {
-  await killWriters(t, freshDatabases(await startRedis(t))())
-})
+await t.test(
+  'a process that is killed leaves no half reply, Redis',
+  { skip: anotherDay(0, 2) || redisMissing() },
+  async (t) => {
+    await killWriters(t, freshDatabases(await startRedis(t))())
+  },
+)
 
 await t.test('replies in memory alone are dropped, too', async (t) => {
   const gateway = await startGateway(t, settingsOf(undefined, false))

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
 import { sluiceHere } from '../cli/session.js'
+import { anotherDay } from '../helpers/long-suite.js'
 import { EMAIL, run, startServe, until } from './program.js'
 
 const TOKEN = 'token-of-the-operator-0123456789'
@@ -62,9 +63,9 @@ async function commands(t: Test, store: string | undefined): Promise<void> {
   await until(() => again.out().includes('"sluice serves"'))
 }
 
-void t.test('SQLite', { timeout: 120_000 }, (t) => commands(t, undefined))
+void t.test('SQLite', { timeout: 120_000, skip: anotherDay(0, 2) }, (t) => commands(t, undefined))
 
-const missing = redisMissing()
+const missing = anotherDay(1, 2) || redisMissing()
 void t.test('Redis', missing === false ? { timeout: 120_000 } : { skip: missing }, async (t) => {
   const server = await startRedis(t)
   await commands(t, freshDatabases(server)())

@@ -24,6 +24,7 @@ import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js
 import { dice } from '../../helpers/seeded-random.js'
 import { aKey, anAccount } from '../../store/contract/sample-records.js'
 import { aRow, startStage, type Browser, type Stage } from '../fixtures/stage.js'
+import { anotherDay } from '../../helpers/long-suite.js'
 
 const DAY_MS = 86_400_000
 
@@ -41,14 +42,14 @@ function suite(name: string, open: (t: Test) => Promise<Stage>, skip: string | f
   })
 }
 
-suite('SQLite', (t) => startStage(t))
+suite('SQLite', (t) => startStage(t), anotherDay(1, 2))
 suite(
   'Redis',
   async (t) => {
     const server = await startRedis(t)
     return startStage(t, { store: freshDatabases(server)() })
   },
-  redisMissing(),
+  anotherDay(0, 2) || redisMissing(),
 )
 
 /** Forty keys of four accounts, with requests; one account is below another one. */

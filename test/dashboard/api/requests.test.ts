@@ -12,14 +12,15 @@ import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js
 import { dice } from '../../helpers/seeded-random.js'
 import { aKey, anAccount } from '../../store/contract/sample-records.js'
 import { aRow, startStage, type Browser, type Stage } from '../fixtures/stage.js'
+import { anotherDay } from '../../helpers/long-suite.js'
 
 const START = Date.UTC(2026, 10, 20, 12)
 
-void t.test('SQLite', async (t) => {
+void t.test('SQLite', { skip: anotherDay(0, 2) }, async (t) => {
   await listed(t, await startStage(t))
 })
 
-void t.test('Redis', { skip: redisMissing() }, async (t) => {
+void t.test('Redis', { skip: anotherDay(1, 2) || redisMissing() }, async (t) => {
   const store = freshDatabases(await startRedis(t))()
   const stage = await startStage(t, { store })
   const root = await listed(t, stage)

@@ -13,6 +13,7 @@ import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
+import { anotherDay } from '../../helpers/long-suite.js'
 
 /** About 150 chunks in 300 ms. */
 const SLOW = 'Say it. [[words:150]] [[pace:2]]'
@@ -145,9 +146,9 @@ async function underBudget(t: Test, stores: () => string | undefined): Promise<v
   t.match(await rowAt(few, 2), { source: 'reported' }, 'another key has places of its own')
 }
 
-void t.test('under a budget, sqlite', (t) => underBudget(t, () => undefined))
+void t.test('under a budget, sqlite', { skip: anotherDay(0, 2) }, (t) => underBudget(t, () => undefined))
 
-void t.test('under a budget, redis', { skip: redisMissing() }, async (t) => {
+void t.test('under a budget, redis', { skip: anotherDay(1, 2) || redisMissing() }, async (t) => {
   await underBudget(t, freshDatabases(await startRedis(t)))
 })
 
@@ -180,11 +181,17 @@ async function abortAll(t: Test, store: string | undefined): Promise<void> {
   }
 }
 
-void t.test('aborted reasoning uses the budget, sqlite', (t) => abortAll(t, undefined))
+void t.test('aborted reasoning uses the budget, sqlite', { skip: anotherDay(1, 2) }, (t) =>
+  abortAll(t, undefined),
+)
 
-void t.test('aborted reasoning uses the budget, redis', { skip: redisMissing() }, async (t) => {
-  await abortAll(t, freshDatabases(await startRedis(t))())
-})
+void t.test(
+  'aborted reasoning uses the budget, redis',
+  { skip: anotherDay(0, 2) || redisMissing() },
+  async (t) => {
+    await abortAll(t, freshDatabases(await startRedis(t))())
+  },
+)
 
 void t.test('the end of the process ends them and writes their entries', async (t) => {
   const gateway = await startGateway(t, { more: 'on_disconnect: drain' })

@@ -9,6 +9,7 @@ import { startMailServer } from '../../helpers/mail-server.js'
 import t from 'tap'
 import { CANARY, makeKey, startServe, until, type Served } from '../program.js'
 import { SECRETS, startReceiver, type WebhookReceiver } from '../../observe/webhooks/receiver.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 function notify(receiver: WebhookReceiver, events = ''): string {
   return `notify: [{ url: '${receiver.url}', secret: '${SECRETS.encoded}'${events} }]`
@@ -27,10 +28,12 @@ async function checkSecrets(
   for (const text of texts) t.notMatch(text, /whsec_|canary-path|Y2FuYXJ5LXNlY3JldC1vZi0/)
 }
 
-for (const [workers, period, limit] of [
+const BUDGETS = [
   [1, 'day', 'nanoUsdPerDay'],
   [2, 'week', 'nanoUsdPerWeek'],
-] as const) {
+] as const
+
+for (const [workers, period, limit] of ofToday(BUDGETS, BUDGETS.length)) {
   void t.test(
     `a budget of a ${period} is reported once at 50 %, at 80 % and at 100 %, workers: ${workers}`,
     async (t) => {
@@ -135,7 +138,7 @@ void t.test('a high error rate is reported once for all workers, and that it end
   t.equal(receiver.tries.length, 1)
 })
 
-for (const workers of [1, 2]) {
+for (const workers of ofToday([2, 1], 2)) {
   void t.test(`a refused credential is reported once, workers: ${workers}`, async (t) => {
     const receiver = await startReceiver(t)
     const more = notify(receiver, ', events: [credential]')

@@ -10,6 +10,7 @@ import t from 'tap'
 import { objectOf } from '../../../src/base/json.js'
 import { startServe, until, type Served } from '../program.js'
 import { tally, Traffic } from '../traffic.js'
+import { anotherDay } from '../../helpers/long-suite.js'
 
 const RESTARTS = Number(process.env['SLUICE_RESTARTS'] ?? '2')
 const STREAMS = Number(process.env['SLUICE_STREAMS'] ?? '40')
@@ -34,7 +35,8 @@ async function restartsOf(served: Served): Promise<Restarts> {
   return { ...page.restarts, pids: page.workers.map(({ pid }) => pid) }
 }
 
-void t.test('G12: rolling restarts under load refuse and reset no connection', async (t) => {
+const skip = anotherDay(1, 3)
+void t.test('G12: rolling restarts under load refuse and reset no connection', { skip }, async (t) => {
   const served = await startServe(t, { server: `workers: 2, drain_ms: ${DRAIN_MS}` })
   const { port, secret } = served
   let streams = 0

@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { stopwatch } from '../../helpers/stopwatch.js'
 import { isRunning, startServe, until, type Served } from '../program.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 /** A reply that takes about 1.5 s. */
 const SLOW = { stream: true, messages: [{ role: 'user', content: '[[words: 30]] [[pace: 50]]' }] }
@@ -16,7 +17,7 @@ const ENDLESS = {
   messages: [{ role: 'user', content: '[[words: 4000]] [[pace: 50]]' }],
 }
 
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+for (const signal of ofToday(['SIGTERM', 'SIGINT'] as const, 2)) {
   void t.test(`${signal} lets running streams finish and ends with 0`, async (t) => {
     const served = await startServe(t)
     const running = await Promise.all(Array.from({ length: 4 }, () => served.chat(SLOW)))

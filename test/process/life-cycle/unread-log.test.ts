@@ -15,6 +15,7 @@ import t, { type Test } from 'tap'
 import { freePort } from '../../helpers/free-port.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
 import { isRunning, fileText, get, hasAllWorkers, MAIN, prepare, until } from '../program.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 /** A pipe buffers 64 KiB and a socket some more; each line has about 400 bytes. */
 const REQUESTS = 800
@@ -77,7 +78,7 @@ async function started(t: Test, open: () => number | 'pipe'): Promise<Started> {
   }
 }
 
-for (const kind of ['FIFO', 'socket'] as const) {
+for (const kind of ofToday(['FIFO', 'socket'] as const, 2)) {
   void t.test(`SIGTERM ends a gateway whose stdout is a full ${kind}`, async (t) => {
     const { child, port, opsPort } = await started(t, () => (kind === 'FIFO' ? unreadFifo(t) : 'pipe'))
     const ops = `http://127.0.0.1:${opsPort}`

@@ -13,6 +13,7 @@ import { openSqlite } from '../../../src/store/sqlite/open-sqlite.js'
 import type { Store } from '../../../src/store/store.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
 import { aRow, MINUTE, NOON } from '../ledger/sample-entries.js'
+import { anotherDay } from '../../helpers/long-suite.js'
 
 t.setTimeout(240_000)
 const MEGABYTE = 1_048_576
@@ -30,7 +31,7 @@ function append(store: Store, number: number, of: number): Promise<void> {
   )
 }
 
-void t.test('the log stays short under constant writes and reads', async (t) => {
+void t.test('the log stays short under constant writes and reads', { skip: anotherDay(0, 3) }, async (t) => {
   const path = join(t.testdir(), 'store')
   const store = await openSqlite(path, { longLogBytes: LONG_LOG })
   const other = connect(path)
