@@ -4,7 +4,6 @@
  * store still has of these (late entries) is added. An entry leaves the store only after the archive has it,
  * and `hotFromMs` moves first: a read during which it moved is repeated.
  */
-import { arrayOf } from '../base/json.js'
 import type { Config } from '../config/config.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { GatewayError } from '../errors.js'
@@ -19,10 +18,12 @@ import {
 } from '../store/entry-order.js'
 import type { Ledger } from '../store/ledger.js'
 import { monthOf } from '../store/limit-arithmetic.js'
+import { EntryCells } from '../store/records/count-cells.js'
 import { selectSums } from '../store/records/count-usage.js'
 import type { Store } from '../store/store.js'
 import {
   AccountUses,
+  useOfEntry,
   valuesOf,
   type AccountUse,
   type AccountUseQuery,
@@ -36,6 +37,7 @@ import {
 import { archiveUnavailable, type ArchiveEngine } from './archive-engine.js'
 import { measured, type ObserveRequest } from './measure-engine.js'
 import { openArchiveEngine } from './open-archive-engine.js'
+import { compareTimes, cursorOf, placeIn, type Place } from './page-places.js'
 import { ArchivedEntries, type TimePlace } from './read-entries.js'
 import { ArchivedSums } from './read-sums.js'
 import { pageByOwner } from './sort-by-owner.js'
@@ -406,19 +408,41 @@ class ArchivedLedger {
     return { found, toMs: Math.max(toMs, fromMs + 1) }
   }
 
+  /**
+   * The progress, and the entries before `hotFromMs` that the archive has not confirmed. Those that replace
+   * one of the archive are read from the store alone.
+   */
+  private async withUnconfirmed(): Promise<(ArchiveProgress & Unconfirmed) | null> {
+    for (let reads = 0; reads < MOST_READS; reads += 1) {
+      const progress = await this.progress()
+      if (progress === null) return null
+      const { entries, corrected } = await this.hot.archive.unconfirmed(progress.hotFromMs)
+      const after = await this.progress()
+      if (after?.confirmed !== progress.confirmed || after.hotFromMs !== progress.hotFromMs) continue
+      const unconfirmed = entries.filter((entry) => !isErased(entry, progress))
+      return { ...progress, unconfirmed, without: corrected }
+    }
+    throw new GatewayError('archive_unavailable', 'Entries are leaving the store: try again.')
+  }
+
   /** Whole months are complete in the store; parts of one are counted from entries. */
   async accountUse(query: AccountUseQuery): Promise<AccountUse[]> {
-    const progress = await this.progress()
     const { fromMs, toMs, byLabels = true } = query
-    if (progress === null || isWholeMonths(query) || fromMs >= progress.hotFromMs)
-      return this.hot.accountUse(query)
+    const known = isWholeMonths(query) ? null : await this.progress()
+    if (known === null || fromMs >= known.hotFromMs) return this.hot.accountUse(query)
+    const progress = await this.withUnconfirmed()
+    if (progress === null) return this.hot.accountUse(query)
     const { hotFromMs } = progress
     requireComplete(progress, query)
     const uses = new AccountUses(byLabels)
+    const endMs = Math.min(toMs, hotFromMs)
     const cold = await this.archive(progress, (engine) =>
-      new ArchivedSums(engine).accountUse(fromMs, Math.min(toMs, hotFromMs), byLabels, progress),
+      new ArchivedSums(engine).accountUse(fromMs, endMs, byLabels, progress),
     )
     for (const use of cold) uses.add(use)
+    for (const entry of progress.unconfirmed) {
+      if (entry.atMs >= fromMs && entry.atMs < endMs) uses.add(useOfEntry(entry, monthOf(entry.atMs)))
+    }
     if (toMs <= hotFromMs) return uses.all()
     for (let reads = 0; reads < MOST_READS; reads += 1) {
       const pruned = await this.hot.prunedUse()
@@ -436,13 +460,25 @@ class ArchivedLedger {
   /** Cells of the archive's entries and of those that the store has; a step may be in both. */
   async cells(query: CellQuery): Promise<UsageCell[]> {
     for (let reads = 0; reads < MOST_READS; reads += 1) {
-      const progress = await this.progress()
-      if (progress === null || query.fromMs >= progress.hotFromMs) return this.hot.cells(query)
+      const known = await this.progress()
+      if (known === null || query.fromMs >= known.hotFromMs) return this.hot.cells(query)
+      const progress = (await this.withUnconfirmed()) ?? {
+        ...known,
+        unconfirmed: [],
+        without: new Set<string>(),
+      }
       const { hotFromMs } = progress
       requireComplete(progress, query)
-      const cold = await this.archive(progress, (engine) =>
-        new ArchivedSums(engine).cells({ ...query, toMs: Math.min(query.toMs, hotFromMs) }, progress),
+      const toMs = Math.min(query.toMs, hotFromMs)
+      const late = new EntryCells(query.stepMs)
+      for (const entry of progress.unconfirmed) {
+        const isOfAccount = query.accountId === null || entry.accountId === query.accountId
+        if (isOfAccount && entry.atMs >= query.fromMs && entry.atMs < toMs) late.add(entry)
+      }
+      const archived = await this.archive(progress, (engine) =>
+        new ArchivedSums(engine).cells({ ...query, toMs }, progress),
       )
+      const cold = [...archived, ...late.all()]
       if (query.toMs <= hotFromMs) return cold
       const hot = await this.hot.cells({ ...query, fromMs: hotFromMs })
       if ((await this.progress())?.hotFromMs === hotFromMs) return [...cold, ...hot]
@@ -505,38 +541,18 @@ class ArchivedLedger {
   }
 }
 
+/** What is not in the archive, or not in its present form. */
+interface Unconfirmed {
+  readonly unconfirmed: readonly LedgerEntry[]
+  readonly without: ReadonlySet<string>
+}
+
 const OLDEST_FIRST = { column: 'atMs', isDescending: false } as const
 
 /** How much is read of what is before `hotFromMs`. */
 interface ColdPage {
   readonly progress: ArchiveProgress
   readonly limit: number
-}
-
-/** A place with the cursor of the store after it. */
-interface Place extends TimePlace {
-  readonly store: string | null
-}
-
-function cursorOf({ atMs, requestId, store }: Place): string {
-  return Buffer.from(JSON.stringify([atMs, requestId, store])).toString('base64url')
-}
-
-function placeIn(cursor: string | null): Place | null {
-  if (cursor === null) return null
-  try {
-    const value: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
-    const [atMs, requestId, store] = arrayOf(value)
-    if (typeof atMs !== 'number' || typeof requestId !== 'string') return null
-    return { atMs, requestId, store: typeof store === 'string' ? store : null }
-  } catch {
-    return null
-  }
-}
-
-function compareTimes(a: TimePlace, b: TimePlace): number {
-  if (a.atMs !== b.atMs) return a.atMs - b.atMs
-  return a.requestId < b.requestId ? -1 : a.requestId > b.requestId ? 1 : 0
 }
 
 /** Throws `GatewayError(archive_unavailable)` if entries of the time are still on the disk of a gateway. */

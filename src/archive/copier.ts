@@ -13,20 +13,24 @@ import {
   withoutBatch,
   type ArchiveLeader,
   type ArchiveProgress,
+  type FedEntries,
   type SealedHours,
 } from '../store/archive-feed.js'
 import type { MemoryLimit } from '../store/ledger.js'
+import { beganAtMs } from '../store/records/correct-entry.js'
 import type { Store } from '../store/store.js'
 import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
 import { numberIn } from './columns.js'
 import { progressAfterRestore } from './find-restored.js'
 import { inspectArchive, valuesIn } from './inspect-archive.js'
+import { ArchivedEntries, MOST_IDS } from './read-entries.js'
 import {
   cellsOfEntries,
   differenceOf,
   figureIn,
   sealedInArchive,
   totalsOf,
+  withoutReplaced,
   type CellRow,
 } from './seal-hours.js'
 import type { WaitingFiles } from './waiting-files.js'
@@ -48,6 +52,8 @@ const LEAST_SLICE_MS = 10_000
 const NEAR_MS = 1_000
 /** Sums that differ from the entries are read again, because a request may have ended in between. */
 const MOST_READS = 10
+/** Late entries that are looked up in the archive at once. */
+const MOST_LATE = 500
 const SEAL_MS = 5_000
 const BOUND_MS = 3_600_000
 /** Files that no gateway has sent for so long after the archive replies are taken for lost. */
@@ -123,6 +129,8 @@ export class ArchiveCopier {
     if (progress.sealing !== null) return this.finishSeal(progress, progress.sealing)
     const sent = await this.sendFile(progress, this.parts.leader.id)
     if (sent !== false) return sent
+    const settled = await this.settleLate(progress)
+    if (settled !== false) return settled
     if (await this.forgetLost(progress)) return true
     const copied = await this.copyBatch(progress)
     if (copied !== false) return copied
@@ -142,16 +150,16 @@ export class ArchiveCopier {
       const progress = await store.ledger.archive.progress()
       if (progress === null) return
       const batch = progress.confirmed + 1
-      const entries = (await this.isFull()) ? await store.ledger.archive.declare(batch, BATCH_ENTRIES) : []
-      if (entries.length === 0) {
+      const fed = (await this.isFull()) ? await store.ledger.archive.declare(batch, BATCH_ENTRIES) : null
+      if (fed === null || fed.entries.length === 0) {
         if (progress.onDisk.length > 0) await this.removeCopied(progress, false)
         return
       }
-      if (!files.write(batch, entries)) {
+      if (!files.write(batch, fed)) {
         warn(`files with entries that wait for the archive have their maximum size: ${files.bytes} bytes`)
         return
       }
-      if (!(await this.saveNext(withBatchOnDisk(progress, leader.gateway, entries)))) return
+      if (!(await this.saveNext(withBatchOnDisk(progress, leader.gateway, fed.entries)))) return
     }
   }
 
@@ -216,12 +224,14 @@ export class ArchiveCopier {
   private async copyBatch(progress: ArchiveProgress): Promise<boolean | null> {
     const { engine } = this.parts
     const batch = progress.confirmed + 1
-    const entries = await this.nextEntries(batch)
-    if (entries === null) return false
+    const fed = await this.nextEntries(batch)
+    if (fed === null) return false
     const restored = await progressAfterRestore(engine, await valuesIn(engine), progress, this.nowMs())
     if (restored !== null) return this.endRound(restored)
-    const written = await this.writer.write(batch, entries, progress)
-    const next = { ...progress, ...sumsOf(written, batch, progress), confirmed: batch }
+    const known = await this.withReplaced(batch, fed, progress, this.parts.leader.id)
+    if (known === null) return null
+    const written = await this.writer.write(batch, fed, known)
+    const next = { ...known, ...sumsOf(written, batch, known), confirmed: batch }
     if (!(await this.saveNext(next))) return null
     this.count(written)
     await engine.put({ confirmed: String(batch) }, batch)
@@ -234,20 +244,68 @@ export class ArchiveCopier {
     const { files, engine, warn } = this.parts
     const file = files?.oldest(progress.confirmed) ?? null
     if (file === null) return false
-    const { batch, entries, damaged } = file
+    const { batch, damaged } = file
     if (damaged > 0) warn(`${damaged} entries that waited for the archive are damaged`)
-    const written = await this.writer.write(batch, entries, progress)
+    const known = await this.withReplaced(batch, file, progress, leaderId)
+    if (known === null) return null
+    const written = await this.writer.write(batch, file, known)
     const isExpected = progress.onDisk.some(({ from, to }) => from <= batch && batch <= to)
     // The sums of files that were taken for lost have moved without them.
-    const sums = isExpected ? sumsOf(written, batch, progress) : {}
-    const onDisk = withoutBatch(progress.onDisk, batch, entries.length + damaged)
-    const next = { ...progress, ...sums, onDisk, version: progress.version + 1 }
+    const sums = isExpected ? sumsOf(written, batch, known) : {}
+    const onDisk = withoutBatch(known.onDisk, batch, file.entries.length + damaged)
+    const next = { ...known, ...sums, onDisk, version: known.version + 1 }
     if (!(await this.parts.store.ledger.archive.save(leaderId, next))) return null
     files?.remove(batch)
     this.count(written)
     this.dropped += damaged
     await engine.put({ confirmed: String(progress.confirmed) }, progress.confirmed)
     return true
+  }
+
+  /**
+   * The progress with what earlier versions of entries have in sums that moved: once the entries are written,
+   * the archive does not tell any more. Null if this process does not lead any more.
+   */
+  private async withReplaced(
+    batch: number,
+    { entries, corrected }: FedEntries,
+    progress: ArchiveProgress,
+    leaderId: string,
+  ): Promise<ArchiveProgress | null> {
+    if (progress.replaced?.batch === batch) return progress
+    const { sumsFromMs: fromMs, sumsToMs: toMs } = progress
+    const ids = entries.flatMap(({ requestId, atMs }) => {
+      return corrected.has(requestId) && atMs >= fromMs && atMs < toMs ? [requestId] : []
+    })
+    if (ids.length === 0) return progress
+    const cells: CellRow[] = []
+    for (let at = 0; at < ids.length; at += MOST_IDS) {
+      const range = { fromMs, toMs, batch: { ofRequests: ids.slice(at, at + MOST_IDS) } }
+      cells.push(...(await cellsOfEntries(this.parts.engine, range)))
+    }
+    const next = { ...progress, replaced: { batch, cells }, version: progress.version + 1 }
+    return (await this.parts.store.ledger.archive.save(leaderId, next)) ? next : null
+  }
+
+  /** Settles entries of requests that may have left the store; false if there are none. */
+  private async settleLate(progress: ArchiveProgress): Promise<boolean | null> {
+    const { store, engine } = this.parts
+    const feed = store.ledger.archive
+    const late = await feed.late(MOST_LATE)
+    // What is on a disk may be what is looked up.
+    const isAway = (atMs: number) =>
+      progress.onDisk.some(({ fromMs, toMs }) => atMs >= fromMs - HOUR_MS && atMs <= toMs + HOUR_MS)
+    const ready = late.filter((entry) => !isAway(beganAtMs(entry)))
+    if (ready.length === 0) return false
+    const known = await new ArchivedEntries(engine).ofRequests(ready)
+    let repeated = 0
+    for (const entry of ready) {
+      const isSettled = await feed.settleLate(entry, known.get(entry.requestId) ?? null)
+      if (!isSettled) repeated += 1
+    }
+    this.repeated += repeated
+    if (repeated === 0) return true
+    return this.saveNext({ ...progress, repeatedRows: progress.repeatedRows + repeated })
   }
 
   /** Sends a file of this machine while another process leads. */
@@ -280,15 +338,13 @@ export class ArchiveCopier {
   }
 
   /** The entries of a batch that is full, or was declared or not sent for long; null if there are none. */
-  private async nextEntries(batch: number): Promise<readonly LedgerEntry[] | null> {
+  private async nextEntries(batch: number): Promise<FedEntries | null> {
     const feed = this.parts.store.ledger.archive
     if (this.nowMs() - this.copiedAtMs < BATCH_MS && (await feed.waiting()).rows < BATCH_ENTRIES) return null
-    const entries = await feed.declare(batch, BATCH_ENTRIES)
-    if (entries.length === 0) {
-      this.copiedAtMs = this.nowMs()
-      return null
-    }
-    return entries
+    const fed = await feed.declare(batch, BATCH_ENTRIES)
+    if (fed.entries.length > 0) return fed
+    this.copiedAtMs = this.nowMs()
+    return null
   }
 
   /** Begins a transfer of the sums of hours that are due; false if there are none. */
@@ -359,21 +415,22 @@ export class ArchiveCopier {
   }
 
   private async sealLate(progress: ArchiveProgress, batch: number): Promise<boolean | null> {
-    const { sumsFromMs, sumsToMs, round } = progress
-    const cells = await cellsOfEntries(this.parts.engine, {
+    const { sumsFromMs, sumsToMs, round, replaced } = progress
+    const found = await cellsOfEntries(this.parts.engine, {
       ...{ fromMs: sumsFromMs, toMs: sumsToMs },
       batch: { only: batch },
     })
+    const cells = replaced?.batch === batch ? withoutReplaced(found, replaced.cells) : found
     for (const months of byMonth(cells)) {
       const seal = round + 1 + months.at
       const written = await this.writeSeal(seal, months.cells)
       if (!written) return this.abandon(progress, seal)
     }
-    const rows = cells.reduce((sum, cell) => sum + Number(cell['requests']), 0)
+    const rows = found.reduce((sum, cell) => sum + Number(cell['requests']), 0)
     this.late += rows
     return this.endRound({
       ...progress,
-      late: null,
+      ...{ late: null, replaced: null },
       lateRows: progress.lateRows + rows,
       round: round + byMonth(cells).length,
     })

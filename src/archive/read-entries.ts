@@ -4,6 +4,7 @@ import type { LedgerEntry } from '../ledger/entry.js'
 import { outcomesOf } from '../errors.js'
 import type { ArchiveProgress } from '../store/archive-feed.js'
 import type { EntryPlace, OwnColumn } from '../store/entry-order.js'
+import { beganAtMs } from '../store/records/correct-entry.js'
 import { valuesOf, type EntryFilter, type EntryQuery, type OneOf } from '../store/usage-queries.js'
 import { Sql, type ArchiveEngine } from './archive-engine.js'
 import { ENTRY_COLUMNS, entryOfRow, numberIn, textIn } from './columns.js'
@@ -11,6 +12,8 @@ import { ENTRY_COLUMNS, entryOfRow, numberIn, textIn } from './columns.js'
 /** A slow read is cancelled after this time. */
 export const READ_SECONDS = 10
 const HOUR_MS = 3_600_000
+/** Ids that a parameter of a statement has at most: ClickHouse takes them in the address of a request. */
+export const MOST_IDS = 200
 /** A page is looked for in windows of these lengths, so that a short one reads little. */
 const WINDOWS_MS = [1, 6, 24, 7 * 24, 31 * 24].map((hours) => hours * HOUR_MS)
 
@@ -142,6 +145,26 @@ export class ArchivedEntries {
     const own = accountId === null ? [] : [`account_id = ${sql.text(accountId)}`]
     const conditions = [...near, ...own, ...leftOut(sql, erased), `request_id = ${sql.text(requestId)}`]
     const [found = null] = await this.read(sql, `${conditions.join(' AND ')} LIMIT 1`)
+    return found
+  }
+
+  /** Those of these requests that began at about these times, by request id. */
+  async ofRequests(
+    requests: readonly Pick<LedgerEntry, 'requestId' | 'atMs'>[],
+  ): Promise<ReadonlyMap<string, LedgerEntry>> {
+    const found = new Map<string, LedgerEntry>()
+    for (let from = 0; from < requests.length; from += MOST_IDS) {
+      const some = requests.slice(from, from + MOST_IDS)
+      const times = some.map(beganAtMs)
+      const sql = new Sql(this.engine.is)
+      const range = [
+        `at >= ${sql.time(Math.min(...times) - HOUR_MS)}`,
+        `at < ${sql.time(Math.max(...times) + HOUR_MS)}`,
+      ]
+      const ids = sql.texts(some.map(({ requestId }) => requestId))
+      const conditions = [...range, this.engine.is.isOneOf('request_id', ids)]
+      for (const entry of await this.read(sql, conditions.join(' AND '))) found.set(entry.requestId, entry)
+    }
     return found
   }
 

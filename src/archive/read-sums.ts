@@ -11,11 +11,13 @@ import {
 } from '../store/usage-queries.js'
 import { Sql, type ArchiveEngine } from './archive-engine.js'
 import { FIGURES, nanoUsdIn, numberIn, textIn, type ArchiveRow } from './columns.js'
-import { leftOut, READ_SECONDS } from './read-entries.js'
+import { leftOut, MOST_IDS, READ_SECONDS } from './read-entries.js'
 import { BUCKETS, figuresOf } from './seal-hours.js'
 
-/** The progress by which rows count. */
-type Committed = Pick<ArchiveProgress, 'confirmed' | 'round' | 'abandoned' | 'erased'>
+/** The progress by which rows count, and requests whose entries are read elsewhere. */
+type Committed = Pick<ArchiveProgress, 'confirmed' | 'round' | 'abandoned' | 'erased'> & {
+  readonly without?: ReadonlySet<string>
+}
 
 /** The sums of one archive. Every method rejects with `ArchiveFailure`. */
 export class ArchivedSums {
@@ -65,6 +67,7 @@ export class ArchivedSums {
       ],
       ...(accountId === null ? [] : [`account_id = ${sql.text(accountId)}`]),
       ...leftOut(sql, committed.erased),
+      ...notOf(sql, committed),
     ]
     const names = ['account_id', 'account_path', 'key_id', 'model', 'upstream', 'ingress', 'labels']
     const columns = names.map((name) => `${is.plain(name)} AS d_${name}`)
@@ -104,6 +107,7 @@ export class ArchivedSums {
       const conditions = [
         ...[`at >= ${sql.time(from)}`, `at < ${sql.time(to)}`, `batch <= ${sql.number(committed.confirmed)}`],
         ...leftOut(sql, committed.erased),
+        ...notOf(sql, committed),
       ]
       const rows = await this.engine.query(
         `SELECT ${names.map((name) => `${is.plain(name)} AS d_${name}`).join(', ')}, count(*) AS requests,
@@ -121,6 +125,15 @@ export class ArchivedSums {
     }
     return found
   }
+}
+
+function notOf(sql: Sql, { without = new Set() }: Committed): string[] {
+  const ids = [...without]
+  const conditions: string[] = []
+  for (let at = 0; at < ids.length; at += MOST_IDS) {
+    conditions.push(`NOT ${sql.is.isOneOf('request_id', sql.texts(ids.slice(at, at + MOST_IDS)))}`)
+  }
+  return conditions
 }
 
 /** The columns by which a query groups. */

@@ -5,16 +5,17 @@
  * the other dimensions.
  */
 import { CAUSES, outcomesOf } from '../errors.js'
-import type { JsonObject } from '../base/json.js'
+import { arrayOf, type JsonObject } from '../base/json.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../store/usage-queries.js'
 import { Sql, type ArchiveEngine, type Expressions } from './archive-engine.js'
 import { DIMENSIONS, FIGURES, numberIn, textIn, timeText, type ArchiveRow } from './columns.js'
 
-/** The entries to add up: of these hours, and up to a batch or of one. */
+/** The entries to add up: of these hours, and up to a batch, of one, or of some requests. */
 interface CellsOfEntries {
   readonly fromMs: number
   readonly toMs: number
-  readonly batch: { readonly upTo: number } | { readonly only: number }
+  readonly batch:
+    { readonly upTo: number } | { readonly only: number } | { readonly ofRequests: readonly string[] }
 }
 
 /** A cell as a row of `hours`, without its seal. */
@@ -35,7 +36,7 @@ export async function cellsOfEntries(
 ): Promise<CellRow[]> {
   const { is } = engine
   const sql = new Sql(is)
-  const batches = 'upTo' in batch ? `batch <= ${sql.number(batch.upTo)}` : `batch = ${sql.number(batch.only)}`
+  const batches = conditionOf(sql, batch)
   const text = `SELECT ${is.millis('start')} AS start_ms, cells.* FROM (
       SELECT ${is.hourOf('at')} AS start, ${dimensionsOf(is)}, ${figuresOf(is)}
       FROM ${is.entries} WHERE at >= ${sql.time(fromMs)} AND at < ${sql.time(toMs)} AND ${batches}
@@ -43,6 +44,38 @@ export async function cellsOfEntries(
     ) AS cells ORDER BY ${['start_ms', ...DIMENSIONS.map(aliasOf)].join(', ')}`
   const rows = await engine.query(text, sql.parameters)
   return rows.map((row) => cellOf(row))
+}
+
+function conditionOf(sql: Sql, batch: CellsOfEntries['batch']): string {
+  if ('upTo' in batch) return `batch <= ${sql.number(batch.upTo)}`
+  if ('only' in batch) return `batch = ${sql.number(batch.only)}`
+  return sql.is.isOneOf('request_id', sql.texts(batch.ofRequests))
+}
+
+/**
+ * Cells of entries without what the cells of earlier versions of these entries have; a cell is there once,
+ * and not at all if nothing is left.
+ */
+export function withoutReplaced(cells: readonly CellRow[], replaced: readonly JsonObject[]): CellRow[] {
+  const all = new Map<string, CellRow>()
+  const add = (cell: JsonObject, sign: bigint): void => {
+    const start = typeof cell['start'] === 'string' ? cell['start'] : ''
+    const name = JSON.stringify([start, ...DIMENSIONS.map((dimension) => cell[dimension])])
+    const known: CellRow = all.get(name) ?? { ...cell, ...NOTHING, start }
+    const figures: JsonObject = {}
+    for (const figure of FIGURES) {
+      figures[figure] = String(figureIn(known, figure) + sign * figureIn({ ...cell, start }, figure))
+    }
+    const [before, more] = [arrayOf(known['first_content']), arrayOf(cell['first_content'])]
+    const firstContent = before.map((count, at) => Number(count) + Number(sign) * Number(more[at] ?? 0))
+    all.set(name, { ...known, ...figures, start, first_content: firstContent })
+  }
+  for (const cell of cells) add(cell, 1n)
+  for (const cell of replaced) add(cell, -1n)
+  return [...all.values()].filter((cell) => {
+    const isLeft = FIGURES.some((figure) => figureIn(cell, figure) !== 0n)
+    return isLeft || arrayOf(cell['first_content']).some((count) => count !== 0)
+  })
 }
 
 function dimensionsOf(is: Expressions): string {
@@ -79,6 +112,11 @@ export function figuresOf(is: Expressions): string {
 
 /** The number of counts in `first_content`. */
 export const BUCKETS = FIRST_CONTENT_BOUNDS_MS.length + 1
+/** The figures of a cell without entries. */
+const NOTHING: JsonObject = {
+  ...Object.fromEntries(FIGURES.map((name) => [name, '0'])),
+  first_content: Array.from({ length: BUCKETS }, () => 0),
+}
 
 function histogramOf(is: Expressions): string[] {
   return Array.from({ length: BUCKETS }, (_, at) => {

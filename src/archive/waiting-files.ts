@@ -15,16 +15,17 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { createFolder } from '../base/private-files.js'
-import type { LedgerEntry } from '../ledger/entry.js'
 import { checksummedLines, readSegment } from '../ledger/spool.js'
+import type { FedEntries } from '../store/archive-feed.js'
 import { readEntry, writeEntry } from '../store/records/entry-text.js'
 
 const DIGITS = 15
+/** Before the text of an entry that replaces one which the archive may have. */
+const CORRECTED = '+'
 
 /** A batch in a file. */
-interface WaitingBatch {
+interface WaitingBatch extends FedEntries {
   readonly batch: number
-  readonly entries: readonly LedgerEntry[]
   /** Lines that are damaged, whose entries are lost. */
   readonly damaged: number
 }
@@ -50,8 +51,10 @@ export class WaitingFiles {
   }
 
   /** Whether there was room for the batch. */
-  write(batch: number, entries: readonly LedgerEntry[]): boolean {
-    const lines = checksummedLines(entries.map(writeEntry))
+  write(batch: number, { entries, corrected }: FedEntries): boolean {
+    const lines = checksummedLines(
+      entries.map((entry) => (corrected.has(entry.requestId) ? CORRECTED : '') + writeEntry(entry)),
+    )
     if (this.bytes + lines.length > this.maxBytes) return false
     createFolder(this.folder)
     const path = this.pathOf(batch)
@@ -79,8 +82,14 @@ export class WaitingFiles {
     const batch = Number(name?.slice(this.prefix.length, this.prefix.length + DIGITS))
     if (name === undefined || batch > upTo) return null
     const segment = readSegment(join(this.folder, name))
-    const entries = segment.lines().map(readEntry)
-    return { batch, entries, damaged: segment.damaged }
+    const corrected = new Set<string>()
+    const entries = segment.lines().map((line) => {
+      const isCorrected = line.startsWith(CORRECTED)
+      const entry = readEntry(isCorrected ? line.slice(CORRECTED.length) : line)
+      if (isCorrected) corrected.add(entry.requestId)
+      return entry
+    })
+    return { batch, entries, corrected, damaged: segment.damaged }
   }
 
   remove(batch: number): void {

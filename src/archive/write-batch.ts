@@ -5,13 +5,12 @@
 import type { JsonObject } from '../base/json.js'
 import type { ArchiveConfig } from '../config/config.js'
 import type { LedgerEntry } from '../ledger/entry.js'
-import { isErased, type ArchiveProgress } from '../store/archive-feed.js'
+import { isErased, type ArchiveProgress, type FedEntries } from '../store/archive-feed.js'
 import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
 import { rowOfEntry, textIn } from './columns.js'
+import { MOST_IDS } from './read-entries.js'
 
 const DAY_MS = 86_400_000
-/** Ids that a parameter of a statement has at most: ClickHouse takes them in the address of a request. */
-const MOST_IDS = 200
 
 interface WriterParts {
   readonly storeId: string
@@ -44,14 +43,17 @@ export class BatchWriter {
   /** Rejects with `ArchiveFailure`; the batch may have been written in part. */
   async write(
     batch: number,
-    entries: readonly LedgerEntry[],
+    { entries, corrected }: FedEntries,
     progress: ArchiveProgress,
   ): Promise<WrittenBatch> {
     const { engine, storeId } = this.parts
     this.dropped = 0
-    const repeated = await repeatedIds(engine, batch, entries, progress)
+    const unknown = entries.filter(({ requestId }) => !corrected.has(requestId))
+    const repeated = await repeatedIds(engine, batch, unknown, progress)
     const kept = entries.filter((entry) => !isErased(entry, progress) && !repeated.has(entry.requestId))
-    const rows = kept.map((entry) => ({ ...rowOfEntry(entry), version: 1, batch }))
+    const rows = kept.map((entry) => {
+      return { ...rowOfEntry(entry), version: corrected.has(entry.requestId) ? 2 : 1, batch }
+    })
     if (rows.length > 0) await this.writeRows(rows, kept, `${storeId}/e/${batch}`)
     return { entries: kept, repeated: repeated.size, dropped: this.dropped }
   }

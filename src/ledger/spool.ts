@@ -355,8 +355,7 @@ export interface SpooledEntry {
  */
 export function writeSpoolLine({ row, reservation }: SpooledEntry): string {
   const text = writeEntry(row)
-  // A reservation in the store is corrected by the store.
-  if (reservation === undefined || reservation.takenFrom === 'reserved') return text
+  if (reservation === undefined) return text
   const budgets = reservation.demands.filter(isWindowed)
   if (budgets.length === 0) return text
   const parts = budgets.map((demand) => {
@@ -376,7 +375,7 @@ export function readSpoolLine(line: string): SpooledEntry {
 
 function readReservation(text: string): Reservation {
   const [taken, parts] = listOf(parsed(text))
-  if (taken !== 'slice' && taken !== 'nothing') throw damaged()
+  if (taken !== 'slice' && taken !== 'nothing' && taken !== 'reserved') throw damaged()
   return { takenFrom: taken, demands: listOf(parts).map(readBudget) }
 }
 

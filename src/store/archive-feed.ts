@@ -3,6 +3,7 @@
  * declared unchanged, keeps which batches are confirmed, and removes entries that the archive has. Every
  * engine passes the suite in `test/archive/copier.test.ts`.
  */
+import type { JsonObject } from '../base/json.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 
 /** A transfer of the sums of hours to the archive. */
@@ -49,6 +50,8 @@ export interface ArchiveProgress {
   readonly sealing: SealedHours | null
   /** A batch with entries of hours whose sums were moved before: they are a transfer of their own. */
   readonly late: number | null
+  /** The cells of entries that a batch replaces, in hours whose sums have moved: they are taken off again. */
+  readonly replaced: { readonly batch: number; readonly cells: readonly JsonObject[] } | null
   /** Entries of hours whose sums had moved, and those that the archive had already, since the beginning. */
   readonly lateRows: number
   readonly repeatedRows: number
@@ -72,6 +75,7 @@ export const NO_PROGRESS: ArchiveProgress = {
   sumsToMs: 0,
   sealing: null,
   late: null,
+  replaced: null,
   lateRows: 0,
   repeatedRows: 0,
   restored: null,
@@ -95,6 +99,12 @@ export interface WaitingEntries {
   readonly bytes: number | null
 }
 
+/** Entries, and which of them replace one that the archive may have (their ids). */
+export interface FedEntries {
+  readonly entries: readonly LedgerEntry[]
+  readonly corrected: ReadonlySet<string>
+}
+
 /** Methods fail as those of `Store` do. */
 export interface ArchiveFeed {
   /** Null before the first `begin`. */
@@ -110,15 +120,27 @@ export interface ArchiveFeed {
    * The entries of the batch after `confirmed`, at most `limit` and in any order: the same ones until it is
    * confirmed. Empty if none wait.
    */
-  declare(batch: number, limit: number): Promise<LedgerEntry[]>
+  declare(batch: number, limit: number): Promise<FedEntries>
   /**
    * Replaces the progress, if the leader has the lease and nothing has changed it since its version was
    * `next.version - 1`; whether it did. Batches up to `next.confirmed` no longer wait.
    */
   save(leaderId: string, next: ArchiveProgress): Promise<boolean>
-  /** Removes confirmed entries that arrived before a time; the number. Their sums stay. */
+  /**
+   * Removes confirmed entries that arrived before a time; the number. Their sums stay. From then on a request
+   * that began before this time is settled as a late one, unless its reservation or entry is there.
+   */
   remove(beforeMs: number): Promise<number>
   waiting(): Promise<WaitingEntries>
+  /** The entries before a time that the archive has not confirmed. */
+  unconfirmed(beforeMs: number): Promise<FedEntries>
+  /** Entries of requests that began before what has left the store: they are not settled yet. */
+  late(limit: number): Promise<LedgerEntry[]>
+  /**
+   * Settles a late entry after the archive was searched for it; `known` is what it has, which the entry
+   * replaces if it is of a lost request. False: nothing was changed by it. Idempotent.
+   */
+  settleLate(entry: LedgerEntry, known: LedgerEntry | null): Promise<boolean>
 }
 
 /** The progress when the next batch is on a gateway's disk. */

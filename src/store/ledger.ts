@@ -138,8 +138,12 @@ export interface Raise {
   readonly day: number
 }
 
-/** `already`: the ledger has an entry of this request; nothing was changed. */
-export type SettleOutcome = 'settled' | 'already'
+/**
+ * `already`: the ledger has an entry of this request; nothing was changed. `corrected`: it had the maximum
+ * that the request may have used (outcome `lost`), and has its usage instead now. `late`: its entry may have
+ * left the store, and it is settled once the archive was searched.
+ */
+export type SettleOutcome = 'settled' | 'already' | 'corrected' | 'late'
 
 /** What was used of a budget or quota in the last day, week or month in which it was used, or in all. */
 export interface BudgetSpent {
@@ -196,8 +200,10 @@ export interface Ledger {
   /**
    * Writes the entry, adds it to the sums, corrects budgets to `costNanoUsd` (null: to what was reserved) and
    * token rates to the tokens used, and releases slots: one atomic step, once for each request id. Without a
-   * reservation it corrects the budgets of `reservation` at the time of the entry. A resolved result
-   * survives the death of this process and of the engine.
+   * reservation it corrects the budgets of `reservation` at the time of the entry. If the reservation has
+   * expired, the entry replaces the one that `expire` wrote, with its time, account and key; then sums and
+   * the budgets of `reservation` are those of the usage. A resolved result survives the death of this process
+   * and of the engine.
    */
   settle(entry: LedgerEntry, reservation?: Reservation): Promise<SettleOutcome>
   /**

@@ -246,6 +246,7 @@ export const ACCOUNT_FIGURES = [
 /** Those that are no money. */
 const COUNTED = ACCOUNT_FIGURES.filter((figure) => figure !== 'costNanoUsd')
 
+/** What one entry adds to the use of its account in a month. */
 export function useOfEntry(entry: LedgerEntry, month: number): AccountUse {
   const { accountId, accountPath, keyId, model, labels, usage, costNanoUsd, source } = entry
   return {

@@ -75,6 +75,12 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'an entry has one text form, in the spool and in the store',
   'store/records/entry-text.ts → ledger/entry.ts':
     'the fields of an entry are in one table, for its text and for the rows of SQLite',
+  'store/records/correct-entry.ts → http/request-id.ts':
+    'the form of a request id is in one place; late entries are found by its time',
+  'store/sqlite/ledger/archive-feed.ts → ledger/spool.ts':
+    'an entry that waits has one text form with its reservation, in the spool and in the store',
+  'store/redis/ledger/archive-feed.ts → ledger/spool.ts':
+    'an entry that waits has one text form with its reservation, in the spool and in the store',
   'store/redis/ledger/entry-names.ts → http/request-id.ts':
     'the form of a request id is in one place; entries are named by it',
   'store/sqlite/ledger/entry-row.ts → http/request-id.ts':

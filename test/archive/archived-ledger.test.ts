@@ -176,12 +176,15 @@ for (const [engineAt, name] of ENGINES.entries()) {
       }
       await compare('moved', QUERIES.slice(0, 3))
       await add(anEntry(900, { atMs: SOME_TIME_MS + 90_000 }))
+      // Its request began before what has left: the archive is searched first.
+      t.equal(await copier.step(), true)
       const late = await paged(joint.ledger, { accountId: null }, 50)
       t.strictSame(
         late,
         await paged(alone.ledger, { accountId: null }, 50),
         'a late entry that the store has',
       )
+      await compare('late and not confirmed', [])
       await move()
       await compare('late')
       const [first] = await exported(alone.ledger, 0)

@@ -34,7 +34,8 @@ void t.test('a line without budgets is the text of the entry', (t) => {
   const row = ledgerEntry('a')
   const text = writeEntry(row)
   t.equal(writeSpoolLine({ row, reservation: undefined }), text)
-  t.equal(writeSpoolLine({ row, reservation: { takenFrom: 'reserved', demands: [DAY] } }), text)
+  const reserved = { takenFrom: 'reserved', demands: [DAY] } as const
+  t.same(readSpoolLine(writeSpoolLine({ row, reservation: reserved })), { row, reservation: reserved })
   t.equal(writeSpoolLine({ row, reservation: { takenFrom: 'nothing', demands: [RATE] } }), text)
   t.same(readSpoolLine(text), { row, reservation: undefined }, 'as before')
   t.end()

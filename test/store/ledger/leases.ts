@@ -36,17 +36,26 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
     'settles the reservation with its unsettled entry',
   )
   t.equal(await ledger.expire(), 0, 'settles it once')
-  t.equal(
-    await ledger.settle(aRow({ requestId: lost.requestId })),
-    'already',
-    'a later settlement changes nothing',
-  )
+  const again = aRow({ requestId: lost.requestId, outcome: 'lost', costNanoUsd: 1 })
+  t.equal(await ledger.settle(again), 'already', 'a later settlement as lost changes nothing')
   t.same(await ledger.entry('acc_ada', lost.requestId), lost.unsettled)
   const [place, , day] = await ledger.limitStates('acc_ada', demands)
   t.equal(place?.remaining, 0, 'the next request keeps the slot')
   t.equal(day?.remaining, 45, 'the reserved cost is charged')
   const [sum] = await ledger.sums({ accountId: null, by: 'day', fromMs: NOON, toMs: NOON })
   t.match(sum, { requests: 1, errors: 1, estimated: 0, assumed: 1, costNanoUsd: 55 })
+  const used = aRow({ requestId: lost.requestId, costNanoUsd: 20, atMs: NOON + 5_000, keyId: 'key_two' })
+  const reservation = { demands, takenFrom: 'reserved' as const }
+  t.equal(await ledger.settle(used, reservation), 'corrected', 'a late settlement replaces what was assumed')
+  t.equal(await ledger.settle(used, reservation), 'already', 'once')
+  const { atMs, keyId, accountPath } = lost.unsettled
+  t.same(await ledger.entry('acc_ada', lost.requestId), { ...used, atMs, keyId, accountPath })
+  t.equal((await ledger.limitStates('acc_ada', demands))[2]?.remaining, 80, 'also in budgets')
+  for (const by of ['hour', 'day'] as const) {
+    const sums = await ledger.sums({ accountId: null, by, fromMs: NOON - 3_600_000 * 24, toMs: NOON })
+    t.match(sums, { length: 1 })
+    t.match(sums[0], { requests: 1, errors: 0, assumed: 0, costNanoUsd: 20, inputTokens: 100 })
+  }
 
   const many = Array.from({ length: 300 }, () =>
     anAdmission([

@@ -36,9 +36,13 @@ const ADDED_AT_ONCE = 2_000
 interface EndedDays {
   /** Exclusive. */
   readonly toMs: number
-  /** Their entries then, and what was pruned of the month: other numbers mean that they changed since. */
+  /**
+   * Their entries then, what was pruned of the month, and corrections of entries: other numbers mean that
+   * they changed since.
+   */
   readonly entries: number
   readonly pruned: number
+  readonly corrections: number
   readonly uses: readonly AccountUse[]
 }
 
@@ -151,8 +155,10 @@ export class RedisAccountUse {
     const count = (from: number, to: number) => this.usage.count({ accountId: null, fromMs: from, toMs: to })
     const name = `${fromMs} ${String(byLabels)}`
     const kept = this.parts.get(name)
-    const isSame =
-      kept?.pruned === pruned && kept.toMs <= endedMs && (await count(fromMs, kept.toMs)) === kept.entries
+    const found = await this.link.send('reading the use of accounts', 'get', [this.names.corrections])
+    const corrections = Number(found ?? 0)
+    const isUnchanged = kept?.pruned === pruned && kept.corrections === corrections
+    const isSame = isUnchanged && kept.toMs <= endedMs && (await count(fromMs, kept.toMs)) === kept.entries
     if (isSame && kept.toMs === endedMs) return kept.uses
     const known = isSame ? kept : { toMs: fromMs, entries: 0, uses: [] }
     const entries = known.entries + (await count(known.toMs, endedMs))
@@ -168,7 +174,7 @@ export class RedisAccountUse {
       this.forget(oldest)
     }
     this.forget(name)
-    this.parts.set(name, { toMs: endedMs, entries, pruned, uses })
+    this.parts.set(name, { toMs: endedMs, entries, pruned, corrections, uses })
     this.kept += uses.length
     return uses
   }

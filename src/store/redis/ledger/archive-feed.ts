@@ -5,18 +5,21 @@
  * an archive.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
+import { readSpoolLine, writeSpoolLine } from '../../../ledger/spool.js'
 import {
   leaderIn,
   progressIn,
   type ArchiveFeed,
   type ArchiveLeader,
   type ArchiveProgress,
+  type FedEntries,
   type WaitingEntries,
 } from '../../archive-feed.js'
-import { stringsOf } from '../connection/parse-replies.js'
+import type { Reservation, SettleOutcome } from '../../ledger.js'
+import { listOf, stringsOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import type { EntryPlace } from './entry-log.js'
-import { timeIn } from './entry-names.js'
+import { timeIn, timePrefix } from './entry-names.js'
 import { LEDGER_SCRIPTS, type LedgerKeys } from './ledger-keys.js'
 import { moveFormer } from './move-former.js'
 import type { UsagePruning } from './prune.js'
@@ -28,11 +31,19 @@ const AT_ONCE = 500
 /** The memory of an entry without its name among those that wait (`test/store/size`). */
 const ENTRY_BYTES = 400
 
+/** Settles an entry of a request; the last argument is what the archive has of it. */
+export type SettleAsked = (
+  entry: LedgerEntry,
+  reservation: Reservation | undefined,
+  known: LedgerEntry | null,
+) => Promise<SettleOutcome>
+
 interface FeedParts {
   readonly link: RedisConnection
   readonly names: LedgerKeys
   readonly usage: RedisUsage
   readonly pruning: UsagePruning
+  readonly settle: SettleAsked
 }
 
 /** The feed of one store. */
@@ -90,30 +101,50 @@ export class RedisArchiveFeed implements ArchiveFeed {
   /** Whether all entries of the account wait that were there before the archive. */
   private async isMarked(account: string): Promise<boolean> {
     const { link, names } = this.parts
-    return (await link.send(WHAT, 'get', [names.archiveMark(account)])) === 'all'
+    return String(await link.send(WHAT, 'get', [names.archiveMark(account)])).startsWith('all')
   }
 
-  async declare(batch: number, limit: number): Promise<LedgerEntry[]> {
-    const { link, names, usage } = this.parts
-    const places: EntryPlace[] = []
+  async declare(batch: number, limit: number): Promise<FedEntries> {
+    const { link, names } = this.parts
+    const declared: string[] = []
     for (const account of await this.slots()) {
       const keys = [names.waiting(account), names.batch(account)]
-      const left = limit - places.length
-      const declared = stringsOf(
-        await link.run(WHAT, LEDGER_SCRIPTS.declareBatch, { keys, args: [batch, left] }),
-      )
-      for (const text of declared) {
-        const end = text.indexOf('\0')
-        const accountId = text.slice(end + 1)
-        places.push({ name: text.slice(0, end), accountId, isFormer: false, member: null })
+      const args = [batch, limit - declared.length]
+      declared.push(...stringsOf(await link.run(WHAT, LEDGER_SCRIPTS.declareBatch, { keys, args })))
+    }
+    return this.read(declared)
+  }
+
+  async unconfirmed(beforeMs: number): Promise<FedEntries> {
+    const { link, names } = this.parts
+    const found: string[] = []
+    for (const account of await this.slots()) {
+      const range = [names.waiting(account), '-', `(${timePrefix(beforeMs)}`]
+      found.push(...stringsOf(await link.send(WHAT, 'zrangebylex', range)))
+    }
+    return this.read(found)
+  }
+
+  /** The entries that wait under these names. */
+  private async read(waiting: readonly string[]): Promise<FedEntries> {
+    const { usage } = this.parts
+    const marks: boolean[] = []
+    const places = waiting.map((text): EntryPlace => {
+      const [name = '', accountId = '', mark] = text.split('\0')
+      marks.push(mark !== undefined)
+      return { name, accountId, isFormer: false, member: null }
+    })
+    const entries: LedgerEntry[] = []
+    const corrected = new Set<string>()
+    for (let from = 0; from < places.length; from += AT_ONCE) {
+      const found = await usage.log.read(WHAT, places.slice(from, from + AT_ONCE))
+      for (const [at, entry] of found.entries()) {
+        if (entry === null) continue
+        entries.push(entry)
+        if (marks[from + at] === true) corrected.add(entry.requestId)
       }
     }
-    const entries: LedgerEntry[] = []
-    for (let at = 0; at < places.length; at += AT_ONCE) {
-      const found = await usage.log.read(WHAT, places.slice(at, at + AT_ONCE))
-      for (const entry of found) if (entry !== null) entries.push(entry)
-    }
-    return entries
+    return { entries, corrected }
   }
 
   async save(leaderId: string, next: ArchiveProgress): Promise<boolean> {
@@ -130,6 +161,13 @@ export class RedisArchiveFeed implements ArchiveFeed {
 
   async remove(beforeMs: number): Promise<number> {
     let count = 0
+    const { link, names } = this.parts
+    for (const account of await this.slots()) {
+      const mark = names.archiveMark(account)
+      const [state = '', knownMs = '0'] = String(await link.send(WHAT, 'get', [mark])).split(' ')
+      if (state !== 'all' || beforeMs <= Number(knownMs)) continue
+      await link.send(WHAT, 'set', [mark, `all ${Math.floor(beforeMs)}`])
+    }
     for (const account of await this.accounts()) {
       count += await this.parts.pruning.pruneEntries(account, beforeMs, true)
     }
@@ -149,6 +187,29 @@ export class RedisArchiveFeed implements ArchiveFeed {
       if (first !== undefined) oldest.push(timeIn(first))
     }
     return { rows, oldestAtMs: oldest.length === 0 ? null : Math.min(...oldest), bytes }
+  }
+
+  async addLate(entry: LedgerEntry, reservation: Reservation | undefined): Promise<void> {
+    const { link, names } = this.parts
+    const line = writeSpoolLine({ row: entry, reservation })
+    await link.send(WHAT, 'hset', [names.lateEntries, entry.requestId, line])
+  }
+
+  async late(limit: number): Promise<LedgerEntry[]> {
+    const { link, names } = this.parts
+    const [, fields] = listOf(await link.send(WHAT, 'hscan', [names.lateEntries, '0', 'COUNT', limit]))
+    const lines = stringsOf(fields).filter((_, at) => at % 2 === 1)
+    return lines.map((line) => readSpoolLine(line).row)
+  }
+
+  async settleLate(entry: LedgerEntry, known: LedgerEntry | null): Promise<boolean> {
+    const { link, names, settle } = this.parts
+    const { requestId } = entry
+    const line = await link.send(WHAT, 'hget', [names.lateEntries, requestId])
+    if (typeof line !== 'string') return false
+    const outcome = await settle(entry, readSpoolLine(line).reservation, known)
+    await link.send(WHAT, 'hdel', [names.lateEntries, requestId])
+    return outcome !== 'already'
   }
 
   private accounts(): Promise<string[]> {

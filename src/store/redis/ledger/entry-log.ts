@@ -233,6 +233,21 @@ export class EntryLog {
     return null
   }
 
+  /** The entry of a request of an account with its member in the log; null if the log has none. */
+  async stored(
+    accountId: string,
+    requestId: string,
+  ): Promise<{ readonly member: string; readonly entry: LedgerEntry } | null> {
+    const what = 'reading an entry'
+    const place = await this.find(accountId, requestId)
+    if (place === null || place.isFormer || place.accountId !== accountId) return null
+    const keys = [this.names.log(accountId)]
+    const [member] = listOf(await this.link.run(what, LEDGER_SCRIPTS.readLog, { keys, args: [place.name] }))
+    if (typeof member !== 'string') return null
+    const [entry] = await this.parse(what, accountId, [member])
+    return entry === null || entry === undefined ? null : { member, entry }
+  }
+
   private async find(account: string | null, requestId: string): Promise<EntryPlace | null> {
     const what = 'reading an entry'
     const location = await this.link.send(what, 'hget', [this.names.ids(account ?? ''), requestId])

@@ -98,7 +98,10 @@ export class LedgerKeys {
     return `${accountPrefix(accountId)}:months`
   }
 
-  /** The names of entries that wait for the archive, each with a NUL and the account. */
+  /**
+   * The names of entries that wait for the archive, each with a NUL and the account, then `\0corrected` for
+   * one that replaces an entry which the archive may have.
+   */
   waiting(accountId: string): string {
     return this.isCluster ? `${accountPrefix(accountId)}:waiting` : `${PREFIX}ledger:waiting`
   }
@@ -108,9 +111,17 @@ export class LedgerKeys {
     return this.isCluster ? `${accountPrefix(accountId)}:batch` : `${PREFIX}ledger:batch`
   }
 
-  /** Whether there is an archive: `begun`, and `all` once all former entries wait. */
+  /**
+   * Whether there is an archive: `begun`, and `all` once all former entries wait, then after a space the time
+   * up to which entries have left (ms since 1970).
+   */
   archiveMark(accountId: string): string {
     return this.isCluster ? `${accountPrefix(accountId)}:archive` : `${PREFIX}ledger:archive`
+  }
+
+  /** Late entries by request id, each with its line as the spool has it. */
+  get lateEntries(): string {
+    return `${PREFIX}{archive}:late`
   }
 
   get archiveProgress(): string {
@@ -145,6 +156,11 @@ export class LedgerKeys {
   /** The numbers of accounts in `allNames`. */
   get accountNumbers(): string {
     return `${PREFIX}ledger:names:accounts`
+  }
+
+  /** A count of corrected entries. */
+  get corrections(): string {
+    return `${PREFIX}ledger:names:corrected`
   }
 
   /** The names of former versions, each with a NUL and the account. */
@@ -220,7 +236,18 @@ export const LEDGER_SCRIPTS = {
     'ledger/has-entry',
     'ledger/add-entry',
     'ledger/add-to-cell',
+    'ledger/count-entry',
     'ledger/settle',
+  ),
+  correct: loadScript(
+    'limits/time',
+    'limits/counters',
+    'limits/charge-actual-usage',
+    'ledger/has-entry',
+    'ledger/add-entry',
+    'ledger/add-to-cell',
+    'ledger/count-entry',
+    'ledger/correct',
   ),
   reportSlices: loadScript(
     'limits/time',

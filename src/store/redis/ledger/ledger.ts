@@ -5,6 +5,7 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import { unavailable } from '../../store-errors.js'
 import { LeaseClock } from '../../lease-clock.js'
 import type { Admission, AdmissionResult, Ledger, Reservation, SettleOutcome } from '../../ledger.js'
+import { correctionOf } from '../../records/correct-entry.js'
 import { readEntry } from '../../records/entry-text.js'
 import type { StoreOptions } from '../../store.js'
 import type { RedisEngine } from '../connection/redis-engine.js'
@@ -12,7 +13,7 @@ import { listOf, parseNumbers } from '../connection/parse-replies.js'
 import { Admissions } from '../limits/admissions.js'
 import { parseSharedHolds, type SliceReport } from '../limits/encode-demands.js'
 import { Slices } from '../limits/slices.js'
-import { RedisArchiveFeed } from './archive-feed.js'
+import { RedisArchiveFeed, type SettleAsked } from './archive-feed.js'
 import type { LedgerContext } from './context.js'
 import { groupBy, ACCOUNTS, leaseMember, LedgerKeys, LEDGER_SCRIPTS } from './ledger-keys.js'
 import { RedisAccountUse } from './account-use.js'
@@ -67,7 +68,8 @@ export class RedisLedger implements Ledger {
     this.pruning = new UsagePruning({ link: admin, names }, this.usage, this.uses)
     const { usage, pruning } = this
     this.entryMemory = new EntryMemory({ link: admin, names, usage, pruning, nowMs: nowMs ?? Date.now })
-    this.archive = new RedisArchiveFeed({ link: admin, names, usage, pruning })
+    const settle: SettleAsked = (...args) => this.settleAsked(...args)
+    this.archive = new RedisArchiveFeed({ link: admin, names, usage, pruning, settle })
     this.admissions = new Admissions(this.context)
     this.settlement = new Settlement(this.context)
     this.sliceReporter = new SliceReporter(this.context)
@@ -120,8 +122,35 @@ export class RedisLedger implements Ledger {
   }
 
   async settle(entry: LedgerEntry, reservation?: Reservation): Promise<SettleOutcome> {
-    const isNew = await this.settled({ entry, isDue: false, reservation })
-    return isNew ? 'settled' : 'already'
+    const outcome = await this.settled({ entry, mode: '', reservation })
+    if (outcome === 'late') await this.archive.addLate(entry, reservation)
+    return outcome === 'already' ? this.correct(entry, reservation, null) : outcome
+  }
+
+  /** Settles an entry that was looked up in the archive; `known` is what it has. */
+  private async settleAsked(
+    entry: LedgerEntry,
+    reservation: Reservation | undefined,
+    known: LedgerEntry | null,
+  ): Promise<SettleOutcome> {
+    const outcome = known === null ? await this.settled({ entry, mode: 'asked', reservation }) : 'already'
+    return outcome === 'already' ? this.correct(entry, reservation, known) : outcome
+  }
+
+  /** Replaces the entry that an expired reservation has left, in the log or in the archive. */
+  private async correct(
+    entry: LedgerEntry,
+    reservation: Reservation | undefined,
+    archived: LedgerEntry | null,
+  ): Promise<SettleOutcome> {
+    const accountId = archived?.accountId ?? entry.accountId
+    const stored = await this.usage.log.stored(accountId, entry.requestId)
+    const former = stored?.entry ?? archived
+    const next = former === null ? null : correctionOf(former, entry)
+    if (former === null || next === null) return 'already'
+    const demands = reservation?.demands ?? []
+    const correction = { former, member: stored?.member ?? null, entry: next, demands }
+    return (await this.settlement.correct(correction)) ? 'corrected' : 'already'
   }
 
   readonly raise: Ledger['raise'] = (accountId, demands) => {
@@ -211,7 +240,7 @@ export class RedisLedger implements Ledger {
     return made
   }
 
-  private async settled(settled: SettledEntry): Promise<boolean> {
+  private async settled(settled: SettledEntry): Promise<SettleOutcome> {
     const what = 'settling a request'
     const { accountId, requestId, keyId, model } = settled.entry
     assertNames(what, requestId, accountId, keyId, model)
@@ -228,7 +257,7 @@ export class RedisLedger implements Ledger {
       return false
     }
     const record = text.slice(text.lastIndexOf('\n') + 1)
-    return this.settled({ entry: readEntry(record), isDue: true })
+    return (await this.settled({ entry: readEntry(record), mode: 'due' })) === 'settled'
   }
 
   /** Adds the account to those that queries over all accounts read. */

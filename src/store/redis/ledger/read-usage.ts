@@ -17,7 +17,7 @@ import {
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { ACCOUNTS, BUCKET_MS, type LedgerKeys } from './ledger-keys.js'
 import { NEWEST_FIRST } from '../../entry-order.js'
-import { cellOf, parseCell, readBucket, type Count } from './cells.js'
+import { parseCell, readBucket, type Count } from './cells.js'
 import { BATCH, EntryLog, type EntryPlace } from './entry-log.js'
 import { AFTER_ALL, NEAR_MS, nameOfEntry, requestIdIn, timeIn, timePrefix } from './entry-names.js'
 import { RedisGroupUse } from './group-use.js'
@@ -26,12 +26,12 @@ import type { RedisConnection } from '../connection/redis-connection.js'
 import { listOf, stringsOf } from '../connection/parse-replies.js'
 import {
   addCounter,
-  addToSum,
   selectSums,
   newSum,
   sumFromCounters,
   type SumCounters,
 } from '../../records/count-usage.js'
+import { EntryCells } from '../../records/count-cells.js'
 import type { RedisPropertySums } from './property-sums.js'
 
 /** Entries scanned for one page; if no more match, the page is short and its cursor continues there. */
@@ -194,23 +194,10 @@ export class RedisUsage {
 
   /** See `Ledger.cells`. */
   async cells({ accountId, fromMs, toMs, stepMs }: CellQuery): Promise<UsageCell[]> {
-    const cells = new Map<string, { readonly entry: LedgerEntry; readonly sum: SumCounters }>()
+    const cells = new EntryCells(stepMs)
     const query = { accountId, fromMs, toMs, after: null, limit: BATCH }
-    for await (const entries of this.range(query)) {
-      for (const entry of entries) {
-        const startMs = Math.floor(entry.atMs / stepMs) * stepMs
-        const name = `${startMs}\0${entry.accountId}\0${cellOf(entry)}`
-        const cell = cells.get(name) ?? { entry, sum: newSum() }
-        addToSum(cell.sum, entry)
-        cells.set(name, cell)
-      }
-    }
-    return Array.from(cells.values(), ({ entry, sum }) => {
-      const { accountId, keyId, model, accountPath, upstream, ingress, labels, shadowOf } = entry
-      const startMs = Math.floor(entry.atMs / stepMs) * stepMs
-      const properties = { accountPath, upstream, ingress, labels, isShadow: shadowOf !== null }
-      return { ...sumFromCounters(sum, { startMs, accountId, keyId, model }), ...properties }
-    })
+    for await (const entries of this.range(query)) for (const entry of entries) cells.add(entry)
+    return cells.all()
   }
 
   keyUse(query: KeyUseQuery): Promise<KeyUse[]> {

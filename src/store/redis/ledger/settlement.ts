@@ -3,10 +3,12 @@
  * the slices of their limits.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { dayOf, isBudget, isWindowed, monthOf } from '../../limit-arithmetic.js'
+import type { NanoUsd } from '../../../base/nano-usd.js'
+import { dayOf, isBudget, isWindowed, monthOf, WINDOWS } from '../../limit-arithmetic.js'
 import { unavailable } from '../../store-errors.js'
-import type { Demand, Reservation } from '../../ledger.js'
-import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
+import type { Demand, Reservation, SettleOutcome } from '../../ledger.js'
+import { beganAtMs, correctedUses, type CorrectedUse } from '../../records/correct-entry.js'
+import { chargedNanoUsd, countersOf, usedTokens } from '../../records/count-usage.js'
 import { digestOf, packEntry } from '../../records/packed-entry.js'
 import { CommandBatches } from '../connection/command-batches.js'
 import type { Argument } from '../connection/script.js'
@@ -14,7 +16,8 @@ import { parseBatchReply } from '../connection/parse-replies.js'
 import { amountsOf, holdsOf, parseSharedHolds, type Hold } from '../limits/encode-demands.js'
 import { chargeActualUsage } from '../limits/admissions.js'
 import { NUMBERS_PER_SLICE } from '../limits/slices.js'
-import { cellOf, countersText } from './cells.js'
+import { useFieldsOf } from './account-use.js'
+import { cellOf, cellText, countersText } from './cells.js'
 import type { LedgerContext } from './context.js'
 import { nameOfEntry, nameOfId, timeIn } from './entry-names.js'
 import { BUCKET_MS, slotPrefix, LEDGER_SCRIPTS, type LedgerKeys } from './ledger-keys.js'
@@ -26,19 +29,33 @@ import { BUCKET_MS, slotPrefix, LEDGER_SCRIPTS, type LedgerKeys } from './ledger
 const MAX_SETTLEMENTS = 32
 const WHAT = 'settling a request'
 /** The script's result of an entry. */
-const [ALREADY, SETTLED] = [0, 1]
+const [ALREADY, SETTLED, LATE] = [0, 1, 2]
+const OUTCOMES: ReadonlyMap<unknown, SettleOutcome> = new Map([
+  [ALREADY, 'already'],
+  [SETTLED, 'settled'],
+  [LATE, 'late'],
+])
 
 /** An entry to settle. */
 export interface SettledEntry {
   readonly entry: LedgerEntry
-  /** Settles only an expired reservation. */
-  readonly isDue: boolean
+  /** `due`: settles only an expired reservation. `asked`: the archive does not have the entry. */
+  readonly mode: 'due' | 'asked' | ''
   readonly reservation?: Reservation | undefined
+}
+
+/** A correction of an entry. */
+interface StoredCorrection {
+  readonly former: LedgerEntry
+  /** Its member in the log; null: it has left the store. */
+  readonly member: string | null
+  readonly entry: LedgerEntry
+  readonly demands: readonly Demand[]
 }
 
 /** The result of an entry; `shared`: the holds of its reservation in other slots of a Cluster. */
 interface Settled {
-  readonly isNew: boolean
+  readonly outcome: SettleOutcome
   readonly shared: string | null
 }
 
@@ -53,13 +70,47 @@ export class Settlement {
     this.batches = new CommandBatches(MAX_SETTLEMENTS, isCluster, (entries) => this.send(entries))
   }
 
-  /** False if the ledger has the entry already, or with `isDue` if the reservation has not expired. */
-  async settle(settled: SettledEntry): Promise<boolean> {
+  /** `already`, too, with `due` if the reservation has not expired. */
+  async settle(settled: SettledEntry): Promise<SettleOutcome> {
     const { isCluster } = this.context.names
     const slot = isCluster ? settled.entry.accountId : ''
-    const { isNew, shared } = await this.batches.add(slot, settled)
-    if (isNew && isCluster) await this.releaseShared(settled, shared)
-    return isNew
+    const { outcome, shared } = await this.batches.add(slot, settled)
+    if (outcome === 'settled' && isCluster) await this.releaseShared(settled, shared)
+    return outcome
+  }
+
+  /** Replaces the entry of a request that was taken for lost; false if it is not there any more. */
+  async correct(correction: StoredCorrection): Promise<boolean> {
+    const { link, names, clock } = this.context
+    const { former, member, entry } = correction
+    const { accountId, atMs } = entry
+    const negative = (counts: readonly NanoUsd[]) => cellText(counts.map((count) => -count))
+    const [field, figures] = useFieldsOf(former)
+    const [name, , month, shared = '', own = ''] = encodeEntry(entry).split(/[\0\n]/)
+    const uses = correctedUses(former, entry, correction.demands)
+    const amountOf = (kind: 'usd' | 'tokens') =>
+      uses.find(({ demand }) => WINDOWS[demand.kind].counts === kind)?.amount ?? 0
+    const args: Argument[] = [
+      ...[clock(), accountId, names.ids(accountId), names.allNames ?? ''],
+      ...[names.archiveMark(accountId), names.waiting(accountId), names.batch(accountId), member ?? ''],
+      ...[negative(countersOf(former)), cellOf(former), field, figures.replaceAll(/(\d+)/g, '-$1')],
+      ...[Math.floor(atMs), countersText(entry), cellOf(entry), name ?? '', month ?? '', shared, own],
+    ]
+    const isElsewhere = ({ demand }: CorrectedUse) => names.isCluster && demand.shared
+    const holds = uses.filter((use) => !isElsewhere(use)).map((use) => correctedHold(accountId, use))
+    args.push(JSON.stringify(holds), amountOf('tokens'), amountOf('usd'))
+    const keys = names.isCluster
+      ? [...keysOf(names, [{ entry, mode: '' }]), names.batch(accountId), names.months(accountId)]
+      : [names.reservations(accountId)]
+    if ((await link.run(WHAT, LEDGER_SCRIPTS.correct, { keys, args })) !== 1) return false
+    const period = [dayOf(atMs), monthOf(atMs)] as const
+    for (const use of uses.filter(isElsewhere)) {
+      await chargeActualUsage(this.context, WHAT, {
+        holds: [slotPrefix(accountId, use.demand), period, [correctedHold(accountId, use)]],
+        usage: { tokens: use.amount, cost: use.amount },
+      })
+    }
+    return true
   }
 
   private async send(entries: readonly SettledEntry[]): Promise<(Settled | Error)[]> {
@@ -82,7 +133,8 @@ export class Settlement {
     return entries.map((_, at) => {
       const code = numbers[NUMBERS_PER_SLICE * reports.length + at]
       const value = valueAt(at)
-      if (code === ALREADY || code === SETTLED) return { isNew: code === SETTLED, shared: value }
+      const outcome = OUTCOMES.get(code)
+      if (outcome !== undefined) return { outcome, shared: value }
       return unavailable(`${WHAT} failed`, new Error(value ?? 'no result'))
     })
   }
@@ -133,16 +185,24 @@ function keysOf(names: LedgerKeys, entries: readonly SettledEntry[]): string[] {
 }
 
 /** An entry as `settle.lua` parses it. */
-function encodeSettlement({ entry, isDue, reservation }: SettledEntry, isCluster: boolean): string {
+function encodeSettlement({ entry, mode, reservation }: SettledEntry, isCluster: boolean): string {
   const { accountId, requestId, keyId, atMs } = entry
   const demands = reservation?.demands.filter(({ shared }) => !isCluster || !shared) ?? []
   const holds = unreservedHolds(accountId, reservation && { ...reservation, demands })
   const fields = [
-    ...[accountId, requestId, keyId, Math.floor(atMs)],
+    ...[accountId, requestId, keyId, Math.floor(atMs), Math.floor(Math.max(0, beganAtMs(entry)))],
     ...[usedTokens(entry) ?? '', chargedNanoUsd(entry) ?? '', unreservedCost(entry, reservation)],
-    ...[countersText(entry), isDue ? 'due' : '', JSON.stringify(holds)],
+    ...[countersText(entry), mode, JSON.stringify(holds)],
   ]
   return `${fields.join('\0')}\n${encodeEntry(entry)}${cellOf(entry)}`
+}
+
+/** The hold by which a budget or quota is corrected: nothing is reserved of it. */
+function correctedHold(accountId: string, { demand }: CorrectedUse): Hold {
+  const none = 'limitNanoUsd' in demand ? { ...demand, costNanoUsd: 0 } : { ...demand, cost: 0 }
+  const [hold] = holdsOf(accountId, [none], '')
+  if (hold === undefined) throw new Error('a demand has no hold')
+  return hold
 }
 
 /** The names and the parts of an entry, as the scripts that store it parse them. */

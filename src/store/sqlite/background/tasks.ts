@@ -26,7 +26,8 @@ import { cellsOf, GroupUses, lastUseOf, sumsOf } from '../ledger/read-sums.js'
 import { pruneUsage, putSums, RollUp, type Pruned, type SumsToPut } from '../ledger/roll-up.js'
 import { budgetsOf, exported, isByOwner, type ExportPlace } from '../ledger/read-entries.js'
 import { sortedPageOf } from '../ledger/sorted-entries.js'
-import { numberedEntries, unarchivedEntries } from '../ledger/waiting-entries.js'
+import { correctEntry, type Correction } from '../ledger/correct-entry.js'
+import { numberedEntries, unarchivedEntries, unconfirmedEntries } from '../ledger/waiting-entries.js'
 import type { WriteAheadLog } from './write-ahead-log.js'
 
 /** A use whose cost is text. */
@@ -62,6 +63,8 @@ export function tasksOf(db: Connection, log: WriteAheadLog) {
     },
     numbered: (from: number, to: number) => numberedEntries(db, from, to),
     unarchived: () => unarchivedEntries(db),
+    unconfirmed: (beforeMs: number) => unconfirmedEntries(db, beforeMs),
+    correct: (correction: Correction, nowMs: number) => correctEntry(usage().rollUp, correction, nowMs),
     entries: (query: EntryQuery) => {
       const { order = NEWEST_FIRST } = query
       const { column } = order

@@ -32,9 +32,9 @@ const MONTH = `(CAST(strftime('%Y', at_ms / 1000, 'unixepoch') AS INTEGER) - 197
 const OF_ENTRIES = ofEntries(MONTH)
 
 /** The same with an expression for the month. */
-function ofEntries(month: string): string {
+function ofEntries(month: string, figure = (sum: string) => sum): string {
   return `SELECT ${month} AS month, account_id, coalesce(account_path, '') AS account_path, key_id,
-  model, coalesce(labels, '') AS labels, ${FIGURES.map(([, sum]) => sum).join(', ')} FROM ledger_entries`
+  model, coalesce(labels, '') AS labels, ${FIGURES.map(([, sum]) => figure(sum)).join(', ')} FROM ledger_entries`
 }
 const BY_KEY = 'GROUP BY 1, 2, 3, 4, 5, 6'
 
@@ -42,6 +42,13 @@ const BY_KEY = 'GROUP BY 1, 2, 3, 4, 5, 6'
 export const KEEP_USE = `INSERT INTO usage_months (${KEY}, ${COLUMNS})
   ${OF_ENTRIES} WHERE seq IN (SELECT value FROM json_each(?)) ${BY_KEY}
   ON CONFLICT DO UPDATE SET ${ADDED}`
+
+/** Takes the entry with this number off the months of pruned entries. */
+export const DROP_USE = `INSERT INTO usage_months (${KEY}, ${COLUMNS})
+  ${ofEntries(MONTH, (sum) => `-(${sum})`)} WHERE seq = ? ${BY_KEY}
+  ON CONFLICT DO UPDATE SET ${ADDED}`
+/** Months of which nothing is left. */
+export const DROP_EMPTY_USE = 'DELETE FROM usage_months WHERE requests = 0'
 
 /**
  * See `Ledger.accountUse`. A month without labels is read from the sums of its days, of which there are far

@@ -3,20 +3,36 @@
  * ones, up to a number, are confirmed, and the next ones, up to another, are the declared batch.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
+import { readSpoolLine, writeSpoolLine } from '../../../ledger/spool.js'
 import {
   leaderIn,
   progressIn,
   type ArchiveFeed,
   type ArchiveLeader,
   type ArchiveProgress,
+  type FedEntries,
   type WaitingEntries,
 } from '../../archive-feed.js'
+import type { Reservation, SettleOutcome } from '../../ledger.js'
 import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { CONFIRMED } from './waiting-entries.js'
 
 /** The names in `meta`. `BATCH` has `NUMBER LAST`, the number of a batch and that of its last entry. */
 const [PROGRESS, BATCH, LEASE] = ['archive_progress', 'archive_batch', 'archive_lease'] as const
+
+/** The name in `meta` of the time up to which entries have left, ms since 1970. */
+const REMOVED = 'archive_removed'
+/** Names in `meta` of late entries, `late ID`, each with its line as the spool has it. */
+const LATE = 'late '
+const NONE: FedEntries = { entries: [], corrected: new Set() }
+
+/** Settles an entry of a request; the last argument is what the archive has of it. */
+type Settle = (
+  entry: LedgerEntry,
+  reservation: Reservation | undefined,
+  known: LedgerEntry | null,
+) => Promise<SettleOutcome>
 
 /** The feed of one store. */
 export class SqliteArchiveFeed implements ArchiveFeed {
@@ -25,10 +41,18 @@ export class SqliteArchiveFeed implements ArchiveFeed {
   private readonly get: Statement
   private readonly put: Statement
   private readonly last: Statement
+  private readonly lateOnes: Statement
+  private readonly delete: Statement
+  private readonly settle: Settle
 
-  constructor(engine: Engine, nowMs: () => number) {
+  constructor(engine: Engine, nowMs: () => number, settle: Settle) {
     this.engine = engine
     this.nowMs = nowMs
+    this.settle = settle
+    this.delete = engine.prepare('DELETE FROM meta WHERE name = ?')
+    this.lateOnes = engine.prepare(
+      `SELECT value FROM meta WHERE name > '${LATE}' AND name < '${LATE}~' LIMIT ?`,
+    )
     this.get = engine.prepare('SELECT value FROM meta WHERE name = ?')
     this.put = engine.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)')
     this.last = engine.prepare(
@@ -63,7 +87,7 @@ export class SqliteArchiveFeed implements ArchiveFeed {
     // Entries after the last confirmed one wait without being marked.
   }
 
-  async declare(batch: number, limit: number): Promise<LedgerEntry[]> {
+  async declare(batch: number, limit: number): Promise<FedEntries> {
     const [from, to] = await this.engine.write('declaring a batch', () => {
       const confirmed = Number(this.value(CONFIRMED) ?? '0')
       const [number, last] = (this.value(BATCH) ?? '').split(' ').map(Number)
@@ -74,7 +98,7 @@ export class SqliteArchiveFeed implements ArchiveFeed {
       this.put.run(BATCH, `${batch} ${next}`)
       return [confirmed, Number(next)]
     })
-    if (to === from) return []
+    if (to === from) return NONE
     return this.engine.background.run('reading a batch', 'numbered', from, to)
   }
 
@@ -90,6 +114,9 @@ export class SqliteArchiveFeed implements ArchiveFeed {
   }
 
   async remove(beforeMs: number): Promise<number> {
+    await this.engine.write('removing entries', () => {
+      if (beforeMs > this.removedBeforeMs()) this.put.run(REMOVED, String(Math.floor(beforeMs)))
+    })
     await this.engine.background.run('adding up usage', 'rollUp', 0)
     for (let count = 0; ;) {
       const { engine, nowMs } = this
@@ -101,6 +128,35 @@ export class SqliteArchiveFeed implements ArchiveFeed {
 
   waiting(): Promise<WaitingEntries> {
     return this.engine.background.run('counting entries', 'unarchived')
+  }
+
+  unconfirmed(beforeMs: number): Promise<FedEntries> {
+    return this.engine.background.run('reading entries', 'unconfirmed', beforeMs)
+  }
+
+  /** Entries from this time on are in the store; ms since 1970, 0 without an archive. */
+  removedBeforeMs(): number {
+    return Number(this.value(REMOVED) ?? '0')
+  }
+
+  /** Only inside a transaction. */
+  addLate(entry: LedgerEntry, reservation: Reservation | undefined): void {
+    this.put.run(LATE + entry.requestId, writeSpoolLine({ row: entry, reservation }))
+  }
+
+  late(limit: number): Promise<LedgerEntry[]> {
+    return this.engine.read('reading late entries', () => {
+      return this.lateOnes.all(limit).map((row) => readSpoolLine(textIn(row, 'value')).row)
+    })
+  }
+
+  async settleLate(entry: LedgerEntry, known: LedgerEntry | null): Promise<boolean> {
+    const name = LATE + entry.requestId
+    const line = await this.engine.read('reading a late entry', () => this.value(name))
+    if (line === null) return false
+    const outcome = await this.settle(entry, readSpoolLine(line).reservation, known)
+    await this.engine.write('settling a late entry', () => void this.delete.run(name))
+    return outcome !== 'already'
   }
 
   private value(name: string): string | null {

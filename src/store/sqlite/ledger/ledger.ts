@@ -33,6 +33,7 @@ import type {
 } from '../../usage-queries.js'
 import type { WrittenUse } from '../background/tasks.js'
 import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
+import { beganAtMs, correctedUses, correctionOf } from '../../records/correct-entry.js'
 import { writeEntry } from '../../records/entry-text.js'
 import type { Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
@@ -43,6 +44,7 @@ import { LeaseClock } from '../../lease-clock.js'
 import type { StoreOptions } from '../../store.js'
 import { isName } from '../read-records.js'
 import { SqliteArchiveFeed } from './archive-feed.js'
+import type { Correction } from './correct-entry.js'
 import { entryIn, EntryWriter, idValues, SELECT_REQUEST } from './entry-row.js'
 import type { ExportPlace } from './read-entries.js'
 import type { Pruned } from './roll-up.js'
@@ -52,6 +54,10 @@ import { BUCKET_MS, readCell, readSum } from './sum-columns.js'
 const BATCH = 64
 /** Expired reservations read at once; the next call reads the rest. */
 const MOST_DUE = 10_000
+
+/** Entries stay at least so long (`archive.hot_hours`). */
+const LEAST_HOT_MS = 20_000
+const SETTLING = 'settling a request'
 
 /** The ledger of a store. */
 export class SqliteLedger implements Ledger {
@@ -72,7 +78,9 @@ export class SqliteLedger implements Ledger {
     this.leaseClock = new LeaseClock(monotonicMs ?? nowMs ?? (() => performance.now()))
     this.leaseNowMs()
     this.limits = new Limits(engine)
-    this.archive = new SqliteArchiveFeed(engine, this.nowMs)
+    this.archive = new SqliteArchiveFeed(engine, this.nowMs, (entry, reservation, known) =>
+      this.settleAsked({ entry, archived: known }, reservation),
+    )
     this.reservations = new Reservations(engine)
     this.writer = new EntryWriter(engine, this.nowMs)
     const nothing = () => undefined
@@ -98,12 +106,13 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  settle(row: LedgerEntry, claim?: Reservation): Promise<SettleOutcome> {
-    return this.engine.write('settling a request', () => this.settleNow(row, claim))
+  async settle(row: LedgerEntry, claim?: Reservation): Promise<SettleOutcome> {
+    const outcome = await this.engine.write(SETTLING, () => this.settleNow(row, claim))
+    return outcome === 'already' ? this.correct({ entry: row, archived: null }, claim) : outcome
   }
 
-  append(row: LedgerEntry): Promise<void> {
-    return this.engine.write('settling a request', () => void this.settleNow(row))
+  async append(row: LedgerEntry): Promise<void> {
+    await this.settle(row)
   }
 
   raise(accountId: string, demands: Raise['demands']): Promise<Raise | null> {
@@ -303,8 +312,42 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  private settleNow(entry: LedgerEntry, reservation?: Reservation): SettleOutcome {
+  /** Settles an entry that was looked up in the archive. */
+  private async settleAsked(correction: Correction, reservation?: Reservation): Promise<SettleOutcome> {
+    const { entry, archived } = correction
+    const outcome =
+      archived === null
+        ? await this.engine.write(SETTLING, () => this.settleNow(entry, reservation, true))
+        : 'already'
+    return outcome === 'already' ? this.correct(correction, reservation) : outcome
+  }
+
+  /** Replaces the entry that an expired reservation has left, if that is the request's entry. */
+  private async correct(correction: Correction, reservation?: Reservation): Promise<SettleOutcome> {
+    const { entry, archived } = correction
+    const known = archived ?? (await this.entry(null, entry.requestId))
+    if (known === null || correctionOf(known, entry) === null) return 'already'
+    const former = await this.engine.background.run(
+      'correcting an entry',
+      'correct',
+      correction,
+      this.nowMs(),
+    )
+    if (former === null) return 'already'
+    const uses = correctedUses(former, entry, reservation?.demands ?? [])
+    const { accountId, atMs } = former
+    if (uses.length > 0) {
+      await this.engine.write(SETTLING, () => this.limits.correct(accountId, atMs, uses))
+    }
+    return 'corrected'
+  }
+
+  private settleNow(entry: LedgerEntry, reservation?: Reservation, isChecked = false): SettleOutcome {
     const { requestId } = entry
+    if (!isChecked && this.hasLeft(entry)) {
+      this.archive.addLate(entry, reservation)
+      return 'late'
+    }
     if (!this.writer.add(entry)) {
       this.reservations.forget(requestId)
       return 'already'
@@ -322,6 +365,13 @@ export class SqliteLedger implements Ledger {
     }
     this.engine.background.scheduleRollUp(this.daysBeforeMs)
     return 'settled'
+  }
+
+  /** Whether the archive may have an entry of the request that the store has no longer. */
+  private hasLeft(entry: LedgerEntry): boolean {
+    const beganMs = beganAtMs(entry)
+    if (beganMs > this.nowMs() - LEAST_HOT_MS || beganMs >= this.archive.removedBeforeMs()) return false
+    return !this.reservations.isKnown(entry.requestId)
   }
 
   /** Settles a reservation by its own entry; false if none has expired. */

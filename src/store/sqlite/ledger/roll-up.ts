@@ -81,6 +81,14 @@ const INDEX_BATCH = `INSERT INTO batch_places SELECT owner, at_ms, seq FROM (
 const ADD_PLACES = `INSERT OR IGNORE INTO entry_places SELECT owner, at_ms, seq FROM batch_places WHERE
   rowid > ?1 AND rowid <= ?1 + ${MOST_PLACES}`
 const ADD_HOURS = `INSERT INTO usage_hours (${SUM_COLUMNS}) SELECT ${SUM_COLUMNS} FROM batch WHERE true ${UPDATES}`
+/** Turns the sums of a batch into what takes it off. */
+const NEGATE_BATCH = `UPDATE batch SET ${COUNTER_COLUMNS.map((column) => `${column} = -${column}`).join(', ')}`
+/** Rows of a batch that was taken off, of which nothing is left. */
+const DROP_EMPTY = Object.values(TABLE_OF).map((table) => {
+  const start = table === TABLE_OF.day ? `start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}` : 'start_ms'
+  return `DELETE FROM ${table} WHERE requests = 0 AND (${SUM_KEY}) IN
+    (SELECT ${SUM_KEY.replace('start_ms', start)} FROM batch)`
+})
 /** Adds entries of hours that their day includes already. */
 const ADD_LATE_HOURS = `INSERT INTO usage_days (${SUM_COLUMNS})
   SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, max(last_at_ms), ${TOTALS}
@@ -225,6 +233,25 @@ export class RollUp {
     this.touchDays.run(randomUUID())
   }
 
+  /** Takes an entry off that the tables include, before it is removed. Only inside `write`. */
+  uncount(seq: number): void {
+    const { db } = this
+    db.exec(CLEAR_BATCH)
+    this.groupEntries.run(seq - 1, seq)
+    for (const sum of this.sums) sum.run()
+    db.exec(NEGATE_BATCH)
+    this.addSums()
+    this.daysChanged()
+    for (const sql of DROP_EMPTY) db.exec(sql)
+  }
+
+  private addSums(): void {
+    this.addHours.run()
+    if (this.isLate.get() === undefined) return
+    this.addLateHours.run()
+    this.daysChanged()
+  }
+
   private count(from: number, to: number): void {
     this.db.exec(CLEAR_BATCH)
     this.groupEntries.run(from, to)
@@ -238,11 +265,7 @@ export class RollUp {
       this.writeUnlessCounted(from, () => this.addPlaces.run(at))
     }
     this.writeUnlessCounted(from, () => {
-      this.addHours.run()
-      if (this.isLate.get() !== undefined) {
-        this.addLateHours.run()
-        this.daysChanged()
-      }
+      this.addSums()
       this.setMark.run(String(to))
     })
   }
@@ -371,24 +394,29 @@ export function pruneUsage(rollUp: RollUp, what: Pruned, beforeMs: number, nowMs
   return pruneEntries(rollUp, what, beforeMs, nowMs)
 }
 
+/** Removes an entry, whose row is given, and its places. */
+export function entryRemover(db: Connection): (row: Row) => void {
+  const remove = entryTables(db).map((table) => db.prepare(`DELETE FROM ${table} WHERE seq = ?`))
+  const removePlaces = db.prepare('DELETE FROM entry_places WHERE owner IN (?, ?) AND at_ms = ? AND seq = ?')
+  return (row) => {
+    const seq = numberIn(row, 'seq')
+    removePlaces.run(textIn(row, 'account_id'), textIn(row, 'key_id'), numberIn(row, 'at_ms'), seq)
+    for (const each of remove) each.run(seq)
+  }
+}
+
 function pruneEntries(rollUp: RollUp, what: 'entries' | 'archived', beforeMs: number, nowMs: number): number {
   const { db } = rollUp
   const old = db.prepare(
     `SELECT seq, at_ms, account_id, key_id FROM ledger_entries WHERE
        at_ms < ? AND seq <= ? ${what === 'archived' ? `AND seq <= ${CONFIRMED_ENTRY}` : ''} ORDER BY at_ms LIMIT ${BATCH}`,
   )
-  const remove = entryTables(db).map((table) => db.prepare(`DELETE FROM ${table} WHERE seq = ?`))
-  const removePlaces = db.prepare('DELETE FROM entry_places WHERE owner IN (?, ?) AND at_ms = ? AND seq = ?')
+  const remove = entryRemover(db)
   const keepUse = db.prepare(KEEP_USE)
   return rollUp.write(() => {
     const rows = old.all(beforeMs, rollUp.counted())
     keepUse.run(JSON.stringify(rows.map((row) => numberIn(row, 'seq'))))
-    for (const row of rows) {
-      const seq = numberIn(row, 'seq')
-      const [account, key] = [textIn(row, 'account_id'), textIn(row, 'key_id')]
-      removePlaces.run(account, key, numberIn(row, 'at_ms'), seq)
-      for (const each of remove) each.run(seq)
-    }
+    for (const row of rows) remove(row)
     if (rows.length < BATCH) dropMonths(db, Math.min(beforeMs, nowMs))
     return rows.length
   })

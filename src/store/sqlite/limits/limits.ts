@@ -18,6 +18,7 @@ import {
   rateState,
   UNITS,
 } from '../../limit-arithmetic.js'
+import type { CorrectedUse } from '../../records/correct-entry.js'
 import type { WindowKind } from '../../../base/limit-members.js'
 import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
 import { numberIn, textIn, type Row } from '../driver.js'
@@ -150,6 +151,17 @@ export class Limits {
     if (budget.period > period) return
     this.rows.change(counters)
     Object.assign(budget, { period, spent: amount, reserved: 0 })
+  }
+
+  /** Corrects the budgets and quotas of an account, if they still count the time of the entry. */
+  correct(accountId: string, atMs: number, uses: readonly CorrectedUse[]): void {
+    for (const { demand, amount } of uses) {
+      const counters = this.rows.find(accountOf(accountId, demand), demand.subject)
+      const budget = budgetOf(counters, demand.kind)
+      if (budget.period !== periodOf(demand.kind, atMs)) continue
+      this.rows.change(counters)
+      budget.spent = Math.max(0, budget.spent + amount)
+    }
   }
 
   /** Removes rows that nothing is held or spent of, and that were not used for a day. */

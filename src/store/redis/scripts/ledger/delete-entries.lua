@@ -3,22 +3,19 @@
 -- that wait stay (1), the account, then for each entry its member, its name in the order of
 -- all, its request id, and the field and the figures of its use, empty for an entry that cannot be read.
 
-local function add(field, figures)
-  local before, sum = string.gmatch(redis.call('HGET', KEYS[4], field) or '', '%S+'), {}
-  for figure in string.gmatch(figures, '%S+') do sum[#sum + 1] = plus(figure, before() or '0') end
-  redis.call('HSET', KEYS[4], field, table.concat(sum, ' '))
-end
 local deleted = 0
 for at = 3, #ARGV, 5 do
   local waiting = string.match(ARGV[at], '^[^%z]*') .. '\0' .. ARGV[2]
-  if ARGV[1] ~= '1' or not redis.call('ZSCORE', KEYS[5], waiting) then
+  local corrected = waiting .. '\0corrected'
+  local waits = redis.call('ZSCORE', KEYS[5], waiting) or redis.call('ZSCORE', KEYS[5], corrected)
+  if ARGV[1] ~= '1' or not waits then
     if redis.call('ZREM', KEYS[1], ARGV[at]) == 1 then
       deleted = deleted + 1
-      if ARGV[at + 3] ~= '' then add(ARGV[at + 3], ARGV[at + 4]) end
+      if ARGV[at + 3] ~= '' then add_use(KEYS[4], ARGV[at + 3], ARGV[at + 4]) end
     end
     redis.call('ZREM', KEYS[3], ARGV[at + 1])
     redis.call('HDEL', KEYS[2], ARGV[at + 2])
-    redis.call('ZREM', KEYS[5], waiting)
+    redis.call('ZREM', KEYS[5], waiting, corrected)
   end
 end
 return deleted
