@@ -14,7 +14,7 @@ import type { OutputSize } from './chat/output-size.js'
 import type { Vectors, ChatRequest } from './chat/request.js'
 import type { ReplyStorage } from './chat/stored-reply.js'
 import type { TaskResult } from './chat/task.js'
-import type { UploadPart } from './chat/upload.js'
+import type { FormRewrite, UploadPart } from './chat/upload.js'
 import type { Usage } from './chat/usage.js'
 import type { Outline } from './wire/embedding-vectors.js'
 import type { SizedText } from './wire/frames/sized-text.js'
@@ -253,8 +253,8 @@ export interface TaskForm {
   /** The path of `base_url` below which `path` is; absent: without a version at its end. */
   readonly basePath?: (base: string) => string
   readonly encode: (request: ChatRequest, losses: Losses) => JsonObject
-  /** The parts of a multipart form, which is sent instead; null: the request is sent as JSON. */
-  readonly encodeForm?: (request: ChatRequest) => readonly UploadPart[] | null
+  /** What becomes of the client's form, which is sent instead; null: the request is sent as JSON. */
+  readonly encodeForm?: (request: ChatRequest, losses: Losses) => FormRewrite | null
   /** Edits of a client's own body beside that of the model. */
   readonly edits?: (body: JsonObject, modelName: string) => readonly Edit[]
   readonly read: TaskReader
@@ -335,7 +335,7 @@ export interface UpstreamCodec {
    */
   encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject
   /** The parts of a multipart form, which is sent instead of such a body. */
-  encodeForm?(request: ChatRequest): readonly UploadPart[] | null
+  encodeForm?(request: ChatRequest, losses: Losses): FormRewrite | null
   /** Serialises such a body faster than `stringifyExact`, which is used if this is absent. */
   readonly write?: (body: JsonObject) => SizedText
   /**

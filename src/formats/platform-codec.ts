@@ -394,7 +394,8 @@ function azure(
     },
     edits: (body, modelName, context) => base.edits(body, deploymentOf(modelName), context),
     ...(base.encodeForm !== undefined && {
-      encodeForm: (request) => base.encodeForm?.({ ...request, model: deploymentOf(request.model) }) ?? [],
+      encodeForm: (request, losses) =>
+        base.encodeForm?.({ ...request, model: deploymentOf(request.model) }, losses) ?? null,
     }),
   }
   // Claude on Foundry has one address; Responses has no deployment in the path.

@@ -72,6 +72,7 @@ export class AttemptClock {
   /** Total time for which the upstream was paused because the client did not read. */
   private clientMs = 0
   private bodyEnded = false
+  private isUploading = false
 
   constructor(limits: TimeLimits) {
     this.limits = limits
@@ -80,6 +81,12 @@ export class AttemptClock {
   /** Starts a phase that has its own timeout. */
   begin(nowMs: number): void {
     this.sinceMs = nowMs
+  }
+
+  /** A form is sent while it arrives: only the time in which the upstream does not take its bytes counts. */
+  upload(form: { readonly isSent: boolean; readonly isBlocked: boolean }, nowMs: number): void {
+    this.isUploading = !form.isSent
+    if (this.isUploading && !form.isBlocked) this.sinceMs = nowMs
   }
 
   /** The head of the reply arrived. */
@@ -121,7 +128,7 @@ export class AttemptClock {
 
   /** Null while no timeout has passed. `hasClient`: the client has the beginning of the reply. */
   passedTimeout(phase: Phase, nowMs: number, hasClient: boolean): PassedTimeout | null {
-    const { connectMs, firstByteMs, idleMs, totalMs, startedMs } = this.limits
+    const { connectMs, firstByteMs, idleMs } = this.limits
     switch (phase) {
       case 'over':
         return null
@@ -131,12 +138,19 @@ export class AttemptClock {
       case 'lingering':
         return nowMs - this.sinceMs > LINGER_MS ? 'linger' : null
       case 'waiting':
+        if (this.isUploading)
+          return nowMs - this.sinceMs > idleMs ? 'idle' : this.passedTotal(nowMs, hasClient)
         if (nowMs - this.sinceMs > firstByteMs) return 'first byte'
         break
       default:
         // An upstream that is paused, or has sent its whole body, is not silent.
         if (!this.isPaused && !this.bodyEnded && nowMs - this.receivedMs > idleMs) return 'idle'
     }
+    return this.passedTotal(nowMs, hasClient)
+  }
+
+  private passedTotal(nowMs: number, hasClient: boolean): PassedTimeout | null {
+    const { totalMs, startedMs } = this.limits
     if (nowMs - startedMs <= totalMs) return null
     return hasClient && this.isClientSlow() ? 'stalled' : 'total'
   }

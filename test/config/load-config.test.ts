@@ -54,6 +54,8 @@ void t.test('omitted settings have the documented defaults', (t) => {
       workers: availableParallelism(),
       drainMs: 30_000,
       maxBodyBytes: 33_554_432,
+      maxUploadBytes: 2_147_483_648,
+      uploadHoldBytes: 26_214_400,
       maxConnections: 10_000,
       headersTimeoutMs: 10_000,
       keepAliveMs: 65_000,

@@ -3,7 +3,7 @@
  * subtitles or events, charged by the seconds or the tokens of the vendor, else by the length of the file.
  * Method: a vendor written from OpenAI's documentation, on real sockets; OpenAI's SDK.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { readFileSync, writeFileSync } from 'node:fs'
 import OpenAI, { toFile } from 'openai'
@@ -18,6 +18,7 @@ const WAV = wavOf(Buffer.alloc(3 * 8_000 * 2), 8_000)
 interface Sent {
   readonly path: string
   readonly form: FormData
+  readonly length: string | undefined
 }
 
 const sent: Sent[] = []
@@ -38,17 +39,19 @@ function json(value: unknown, status = 200): (res: ServerResponse) => void {
   }
 }
 
-async function start(t: Test): Promise<TestGateway> {
+async function start(t: Test, settings = ''): Promise<TestGateway> {
   const server = createServer((req, res) => {
     void (async () => {
-      sent.push({ path: req.url ?? '', form: await formIn(req) })
+      const form = await formIn(req).catch(() => null)
+      if (form === null) return
+      sent.push({ path: req.url ?? '', form, length: req.headers['content-length'] })
       answer(res)
     })()
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => server.close())
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const gateway = await startGateway(t)
+  const gateway = await startGateway(t, settings === '' ? {} : { server: settings })
   const prices =
     'whisper-1: { per_second_audio: 0.0001 }, gpt-4o-transcribe: { input: 2.5, input_audio: 6, output: 10 }'
   const to = `base_url: "${origin}/v1", api_key: vendor-key`
@@ -203,6 +206,177 @@ void t.test('refuses forms that are wrong, with words', async (t) => {
   t.match(await (await transcribe(gateway, { model: 'scribe', response_format: 'x' })).json(), {
     error: { param: 'response_format' },
   })
-  const large = new Blob([Buffer.alloc(26_300_000)])
-  t.equal((await transcribe(gateway, { model: 'scribe' }, { file: large })).status, 413)
+})
+
+const HOLD = 100_000
+const BOUNDARY = 'a-boundary-of-the-client'
+
+/** A form of these parts; a number is the size of the file `a.wav`. */
+function formOf(parts: readonly (readonly [string, string | Buffer])[]): Buffer {
+  const chunks = parts.map(([name, value]) => {
+    const head = `--${BOUNDARY}\r\ncontent-disposition: form-data; name="${name}"`
+    const file = '; filename="a.wav"\r\ncontent-type: audio/wav'
+    return [
+      Buffer.from(`${head}${typeof value === 'string' ? '' : file}\r\n\r\n`),
+      Buffer.from(value),
+      Buffer.from('\r\n'),
+    ]
+  })
+  return Buffer.concat([...chunks.flat(), Buffer.from(`--${BOUNDARY}--\r\n`)])
+}
+
+interface Answered {
+  readonly status: number
+  readonly text: string
+  readonly connection: string | undefined
+}
+
+/** Sends a form, with its length or in chunks; `cut`: leaves after this many bytes. */
+function upload(
+  gateway: TestGateway,
+  body: Buffer,
+  { chunked = false, cut = body.length, path = '/v1/audio/transcriptions' } = {},
+): Promise<Answered> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      authorization: `Bearer ${gateway.secret}`,
+      'content-type': `multipart/form-data; boundary=${BOUNDARY}`,
+      ...(!chunked && { 'content-length': String(body.length) }),
+    }
+    const { origin } = gateway
+    const req = send(`${origin}${path}`, { method: 'POST', headers }, (res) => {
+      let text = ''
+      res.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+      res.on('end', () => resolve({ status: res.statusCode ?? 0, text, connection: res.headers.connection }))
+      res.on('error', reject)
+    })
+    req.on('error', reject)
+    for (let at = 0; at < cut; at += 10_000) req.write(body.subarray(at, Math.min(cut, at + 10_000)))
+    if (cut === body.length) req.end()
+    else setTimeout(() => req.destroy(), 200)
+  })
+}
+
+const LONG_WAV = wavOf(Buffer.alloc(20 * 8_000 * 2, 'sound'), 8_000)
+
+void t.test('a form that is too large to be held is passed on while it arrives', async (t) => {
+  const gateway = await start(t, `upload_hold_bytes: ${HOLD}, max_upload_bytes: 1000000`)
+  answer = json({ text: 'Hello world.' })
+  sent.length = 0
+  const form = formOf([
+    ['model', 'scribe'],
+    ['response_format', 'text'],
+    ['file', LONG_WAV],
+    ['language', 'en'],
+  ])
+  for (const chunked of [false, true]) {
+    const reply = await upload(gateway, form, { chunked })
+    t.equal(reply.status, 200)
+    t.equal(reply.text, 'Hello world.\n')
+    const { form: got, length } = sent.at(-1) as Sent
+    t.same([...got.keys()], ['model', 'response_format', 'file', 'language'])
+    t.equal(got.get('model'), 'whisper-1')
+    t.equal(got.get('response_format'), 'json')
+    const file = got.get('file')
+    if (file === null || typeof file === 'string') throw new Error('the upstream got no file')
+    t.same(Buffer.from(await file.arrayBuffer()), LONG_WAV)
+    t.equal(length, chunked ? undefined : String(form.length + 'whisper-1'.length - 'scribe'.length))
+  }
+  const rows = await rowsOf(gateway)
+  t.match(rows[0], { source: 'estimated' })
+  t.ok(Math.abs((rows[0]?.costNanoUsd ?? 0) - 2_000_000) < 10_000, 'the length of the WAV file')
+  t.match(rows[1], { source: 'assumed', costNanoUsd: 14_400 * 100_000 })
+  const late = formOf([
+    ['model', 'scribe'],
+    ['file', LONG_WAV],
+    ['response_format', 'text'],
+  ])
+  const text = await upload(gateway, late)
+  t.equal(text.text, 'Hello world.\n', 'the format may come after the file')
+  t.equal(sent.at(-1)?.form.get('response_format'), 'json')
+})
+
+void t.test('a form that is passed on must name its model first', async (t) => {
+  const gateway = await start(t, `upload_hold_bytes: ${HOLD}, max_upload_bytes: 1000000`)
+  answer = json(REPLY)
+  sent.length = 0
+  const last = formOf([
+    ['file', LONG_WAV],
+    ['model', 'scribe'],
+  ])
+  for (const chunked of [false, true]) {
+    const reply = await upload(gateway, last, { chunked })
+    t.equal(reply.status, 400)
+    t.equal(reply.connection, 'close')
+    const { error } = JSON.parse(reply.text) as { error: Record<string, string> }
+    t.equal(error['param'], 'model')
+    t.match(
+      error['message'],
+      /^The field `model` must come before the file in an upload of more than 0\.1 MiB\./,
+    )
+  }
+  const twice = formOf([
+    ['model', 'scribe'],
+    ['file', LONG_WAV],
+    ['model', 'other'],
+  ])
+  const reply = await upload(gateway, twice)
+  t.match(JSON.parse(reply.text), { error: { param: 'model' } })
+  const small = formOf([
+    ['file', WAV],
+    ['model', 'scribe'],
+  ])
+  t.equal((await upload(gateway, small)).status, 200, 'a form that is held')
+  const large = formOf([
+    ['model', 'scribe'],
+    ['file', Buffer.alloc(1_000_000)],
+  ])
+  t.equal((await upload(gateway, large)).status, 413)
+  t.equal((await upload(gateway, large, { chunked: true })).status, 413)
+  t.equal(sent.length, 1)
+})
+
+void t.test('a client that leaves in the middle of a form pays nothing', async (t) => {
+  const gateway = await start(t, `upload_hold_bytes: ${HOLD}`)
+  answer = json(REPLY)
+  sent.length = 0
+  const form = formOf([
+    ['model', 'scribe'],
+    ['file', LONG_WAV],
+  ])
+  await t.rejects(upload(gateway, form, { cut: 200_000 }))
+  await t.rejects(upload(gateway, form, { cut: 200_000, chunked: true }))
+  // The entries are written after the clients have left.
+  let rows = await rowsOf(gateway)
+  for (let tries = 0; tries < 100 && rows.length < 2; tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    rows = await rowsOf(gateway)
+  }
+  t.same(
+    rows.map(({ costNanoUsd }) => costNanoUsd),
+    [0, 0],
+  )
+  t.equal(sent.length, 0)
+})
+
+void t.test('a client that stops sending a form gets 408', async (t) => {
+  const gateway = await start(t, `upload_hold_bytes: ${HOLD}, client_stall_ms: 300`)
+  const form = formOf([
+    ['model', 'scribe'],
+    ['file', LONG_WAV],
+  ])
+  const headers = {
+    authorization: `Bearer ${gateway.secret}`,
+    'content-type': `multipart/form-data; boundary=${BOUNDARY}`,
+    'content-length': String(form.length),
+  }
+  const status = await new Promise<number>((resolve, reject) => {
+    const req = send(`${gateway.origin}/v1/audio/transcriptions`, { method: 'POST', headers }, (res) => {
+      resolve(res.statusCode ?? 0)
+      req.destroy()
+    })
+    req.on('error', reject)
+    req.write(form.subarray(0, 200_000))
+  })
+  t.equal(status, 408)
 })

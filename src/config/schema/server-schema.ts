@@ -141,6 +141,14 @@ export const serverSchema = z.strictObject({
   max_body_bytes: whole(1, 268_435_456)
     .default(33_554_432)
     .describe('Maximum request body; a larger one is refused with 413.'),
+  max_upload_bytes: whole(1, 1_099_511_627_776)
+    .default(2_147_483_648)
+    .describe('Maximum body of a multipart form (sound, pictures); a larger one is refused with 413.'),
+  upload_hold_bytes: whole(0, 268_435_456)
+    .default(26_214_400)
+    .describe(
+      'Multipart forms up to this size are held in memory while they are sent, so that fields may come after the file and a retry can send them again. Larger ones are passed on while they arrive: one attempt, and `model` within the first 64 KiB. 0: all forms above 64 KiB.',
+    ),
   max_connections: whole(1, 1_000_000)
     .default(10_000)
     .describe('Maximum client connections of one worker; further ones are refused with 503 and closed.'),

@@ -28,6 +28,8 @@ interface OperationRow {
   readonly isCostly?: true
   /** The body is a multipart form. */
   readonly isUpload?: true
+  /** Fields that must come before the files of a form that is passed on while it arrives. */
+  readonly earlyFields?: readonly string[]
   /** The body may be JSON instead of a form. */
   readonly takesJson?: true
 }
@@ -48,7 +50,13 @@ export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
     title: 'images',
     isCostly: true,
   },
-  image_edits: { ...UPLOAD, spanName: 'image_generation', title: 'image edits', takesJson: true },
+  image_edits: {
+    ...UPLOAD,
+    spanName: 'image_generation',
+    title: 'image edits',
+    takesJson: true,
+    earlyFields: ['prompt', 'n', 'size', 'quality', 'partial_images', 'stream'],
+  },
   transcriptions: { ...UPLOAD, spanName: 'transcription', title: 'transcriptions' },
   translations: { ...UPLOAD, spanName: 'transcription', title: 'translations' },
   speech: { isRecorded: true, cacheMethod: null, spanName: 'speech', title: 'speech', isCostly: true },

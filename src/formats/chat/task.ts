@@ -202,6 +202,11 @@ export function drawsPictures(task: Task | undefined): task is DrawTask {
   return task?.kind === 'images' || task?.kind === 'image_edits'
 }
 
+/** The parts of the client's form; none for a body of JSON. */
+export function partsOfTask({ task }: { readonly task?: Task }): readonly UploadPart[] {
+  return task !== undefined && 'parts' in task ? (task.parts ?? []) : []
+}
+
 /** The task of a request for pictures. Throws if the request draws nothing. */
 export function drawTaskOf({ task }: { readonly task?: Task }): DrawTask {
   if (!drawsPictures(task)) throw new Error('the request draws nothing')

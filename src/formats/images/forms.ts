@@ -22,7 +22,7 @@ export const openaiEdits: TaskForm = {
   ...openaiForm('/images/edits'),
   encodeForm: (request) => {
     const { parts, prompt } = drawTaskOf(request)
-    return parts === undefined ? null : withFields(parts, { model: request.model, prompt })
+    return parts === undefined ? null : withFields({ model: request.model, prompt })
   },
 }
 

@@ -7,7 +7,7 @@
 import { arrayOf, isObject, numberOf, stringOf, type JsonObject } from '../../base/json.js'
 import type { MediaEvent, MediaReader } from '../chat/media-event.js'
 import { transcribeTaskOf, type Segment, type TranscribeTask } from '../chat/task.js'
-import type { UploadPart } from '../chat/upload.js'
+import type { FormRewrite } from '../chat/upload.js'
 import type { Usage } from '../chat/usage.js'
 import type { TaskForm } from '../dialect.js'
 import { errorIn } from '../wire/error-text.js'
@@ -27,7 +27,7 @@ function openaiForm(path: string): TaskForm {
     path: () => path,
     basePath: (base) => base,
     encode: () => ({}),
-    encodeForm: (request) => partsFor(transcribeTaskOf(request), request.model),
+    encodeForm: (request) => rewriteFor(transcribeTaskOf(request), request.model),
     newReader: () => new TranscriptReader(),
     read: ({ body }) => {
       if (!isObject(body)) return null
@@ -48,15 +48,17 @@ export const transcriptions = openaiForm('/audio/transcriptions')
 export const translations = openaiForm('/audio/translations')
 
 /** The client's parts in their order, with the target's model and a format that has usage. */
-function partsFor({ parts, texts, format }: TranscribeTask, model: string): UploadPart[] {
+function rewriteFor({ texts }: TranscribeTask, model: string): FormRewrite {
   const judged = new Map(texts.map(({ at, text }) => [at, text]))
-  return parts.map((part, at) => {
-    if ('file' in part) return part
-    const { name } = part
-    if (name === 'model') return { name, value: model }
-    if (name === 'response_format') return { name, value: ANSWERED_AS[format] ?? format }
-    return { name, value: judged.get(at) ?? part.value }
-  })
+  return {
+    added: [],
+    changed: ['model', 'response_format'],
+    field: ({ name, value }, at) => {
+      if (name === 'model') return { name, value: model }
+      if (name === 'response_format') return { name, value: ANSWERED_AS[value] ?? value }
+      return { name, value: judged.get(at) ?? value }
+    },
+  }
 }
 
 function segmentOf(segment: JsonObject): Segment[] {

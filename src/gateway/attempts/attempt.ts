@@ -187,7 +187,9 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     const traced = exchange.trace?.headers(result)
     const headers = traced === undefined ? outgoing.headers : [...outgoing.headers, ...traced]
     for (const listener of this.listeners) listener.sent?.(result, { path, headers, body })
-    this.upstream = target.upstream.pool.send({ path, headers, body, onFreshConnection }, this)
+    const stream = outgoing.streamed?.open()
+    const sent = { path, headers, body, onFreshConnection, ...(stream && { stream }) }
+    this.upstream = target.upstream.pool.send(sent, this)
   }
 
   onRequestStart(): void {
@@ -304,6 +306,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   }
 
   onResponseError(cause: Error): void {
+    const { error: own = null } = this.prepared.outgoing.streamed ?? {}
+    if (own !== null) return this.fail(own.wire, own)
     this.takeFirstBytes()
     this.feed?.flush()
     const { phase } = this
@@ -328,6 +332,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   tick(nowMs: number): void {
     const { clock, phase } = this
     if (this.drainedReply?.isLate(nowMs) === true) return this.fail(CLIENT_LEFT)
+    const { streamed } = this.prepared.outgoing
+    if (streamed !== undefined && phase === 'waiting') clock.upload(streamed, nowMs)
     const passed = clock.passedTimeout(phase, nowMs, this.isCommitted)
     if (passed === 'linger') return this.abandon()
     if (passed === 'stalled') return this.fail(CLIENT_STALLED)
@@ -520,7 +526,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
       this.loop.failed(this, reason)
       return
     }
-    const isDrainable = phase === 'waiting' || phase === 'whole' || phase === 'stream'
+    const isDrainable = phase === 'whole' || phase === 'stream' || (phase === 'waiting' && !this.isUploading)
     if (reason.kind === 'client_gone' && isDrainable) {
       this.drainedReply = DrainedReply.of(result, this.request)
     }
@@ -562,6 +568,11 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     if (!this.isCommitted) this.loop.failed(this, gatewayError(error, cause))
   }
 
+  /** Whether the upstream has got only a part of a form that is passed on while it arrives. */
+  private get isUploading(): boolean {
+    return this.prepared.outgoing.streamed?.isSent === false
+  }
+
   /** The error with the name of the upstream. */
   private named(error: WireError): WireError {
     return withUpstream(error, this.target.upstream.config.name, this.result.status)
@@ -571,7 +582,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   private noteConnection(): void {
     const { result } = this
     const connection = this.upstream?.connection ?? null
-    result.wasFullySent = connection?.wasFullySent ?? result.wasSent
+    result.wasFullySent = (connection?.wasFullySent ?? result.wasSent) && !this.isUploading
     result.isReused = connection?.isReused ?? false
     result.hasReplied = connection?.hasReplied ?? false
   }

@@ -271,7 +271,9 @@ export class Preparation {
     const base = { path, headers, firstByteMs, bytes }
     const next = nextOf(base, encodedBody, { upstreamCodec, request: call.request })
     // Without a spread: V8 would make a new hidden class for each (docs/explanation/performance.md).
-    return { call, outgoing: { path, headers, firstByteMs, body, bytes, encodedBody, next } }
+    const outgoing = { path, headers, firstByteMs, body, bytes, encodedBody, next }
+    const { streamed } = rendered
+    return { call, outgoing: streamed === undefined ? outgoing : { ...outgoing, streamed } }
   }
 
   /**

@@ -16,7 +16,11 @@ import {
 } from '../../formats/dialect.js'
 import { sizedText } from '../../formats/wire/frames/sized-text.js'
 import { parseExact, stringifyExact } from '../../formats/wire/json/exact-numbers.js'
+import { partsOfTask } from '../../formats/chat/task.js'
+import { GatewayError } from '../../errors.js'
 import { formBody } from '../../formats/wire/media/form-data.js'
+import { rewrittenParts } from '../../formats/wire/media/form-fields.js'
+import type { StreamedForm } from '../streams/streamed-form.js'
 import { splice, type Edit } from '../../formats/wire/json/splice.js'
 import { jsonSteps, largeEdit, writeJson } from '../../formats/wire/json/write-json.js'
 import { atOnce, type Steps } from '../../base/steps.js'
@@ -58,6 +62,8 @@ export interface Rendered {
   /** The encoded body as an object; null for the client's own bytes. */
   readonly encodedBody: JsonObject | null
   readonly headers: Readonly<Record<string, string>>
+  /** The body is a form that is passed on while it arrives. */
+  readonly streamed?: StreamedForm
 }
 
 /** A request in its final form; all attempts on a candidate share it. */
@@ -76,6 +82,8 @@ export interface Outgoing {
    * pause.
    */
   readonly next: ((resume: JsonObject) => Outgoing) | null
+  /** The body is a form that is passed on while it arrives; it can be sent once. */
+  readonly streamed?: StreamedForm
 }
 
 /**
@@ -83,7 +91,7 @@ export interface Outgoing {
  * `GatewayError(untranslatable)` for fields that must not be left out.
  */
 export function render(call: RenderedCall, destination: Destination, losses: Losses): Rendered {
-  const form = formOf(call, destination)
+  const form = formOf(call, destination, losses)
   if (form !== null) return form
   if (passesBytes(call, destination)) return edited(call, destination, losses)
   const sourceBytes = call.raw.length + (call.fetchedBytes ?? 0)
@@ -95,7 +103,7 @@ export function render(call: RenderedCall, destination: Destination, losses: Los
 
 /** The same for a large request, in steps. */
 export function* renderSteps(call: RenderedCall, destination: Destination, losses: Losses): Steps<Rendered> {
-  const form = formOf(call, destination)
+  const form = formOf(call, destination, losses)
   if (form !== null) return form
   if (passesBytes(call, destination)) return edited(call, destination, losses)
   const { encodedBody, ...head } = encoded(call, destination, losses)
@@ -105,20 +113,47 @@ export function* renderSteps(call: RenderedCall, destination: Destination, losse
 }
 
 /** The request as a multipart form; null if the upstream takes JSON. */
-function formOf({ request }: RenderedCall, destination: Destination): Rendered | null {
+function formOf(
+  { request, streamed }: RenderedCall,
+  destination: Destination,
+  losses: Losses,
+): Rendered | null {
   const { upstreamCodec, model } = destination
-  const parts = upstreamCodec.encodeForm?.(requestFor(request, destination)) ?? null
-  if (parts === null) return null
-  const { type, body } = formBody(parts)
+  const rewrite = upstreamCodec.encodeForm?.(requestFor(request, destination), losses) ?? null
+  if (rewrite === null) {
+    if (streamed !== undefined) throw tooLargeForJson()
+    return null
+  }
   const { path, accept } = upstreamCodec.target(model, request.stream)
-  const headers = { 'content-type': type }
-  return { path, accept, streams: request.stream, body, bytes: body.length, encodedBody: null, headers }
+  const head = { path, accept, streams: request.stream, encodedBody: null }
+  if (streamed !== undefined) {
+    const { type, length } = streamed.prepare(rewrite)
+    const headers = { 'content-type': type, ...(length !== null && { 'content-length': String(length) }) }
+    return { ...head, body: '', bytes: length ?? 0, headers, streamed }
+  }
+  const { type, body } = formBody(rewrittenParts(partsOfTask(request), rewrite))
+  return { ...head, body, bytes: body.length, headers: { 'content-type': type } }
+}
+
+/** The error of a form that is not held, for an upstream that takes JSON. */
+function tooLargeForJson(): GatewayError {
+  const message = 'The upload is too large for this upstream, which gets files as base64 in JSON. Send less.'
+  return new GatewayError('body_too_large', message)
 }
 
 /** The part of a call that is rendered. */
 type RenderedCall = Pick<
   Call,
-  'wire' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes' | 'history' | 'isRewritten'
+  | 'wire'
+  | 'raw'
+  | 'members'
+  | 'body'
+  | 'request'
+  | 'added'
+  | 'fetchedBytes'
+  | 'history'
+  | 'isRewritten'
+  | 'streamed'
 >
 
 /** Whether the upstream gets the client's own bytes with some edits. */

@@ -57,7 +57,7 @@ export function stepAfter(
   request: RetriedRequest,
 ): Step {
   // The upstream has executed the earlier parts.
-  if (result.occasion === 'rest') return END
+  if (result.occasion === 'rest' || prepared.outgoing.streamed !== undefined) return END
   if (result.occasion !== 'amended') {
     const amended = request.preparation.amended(prepared, turn.candidate.target, error)
     if (amended !== null) return { kind: 'amended', prepared: amended }

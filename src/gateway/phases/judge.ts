@@ -65,7 +65,15 @@ export function judge(
   const { policy, plugins } = x.generation
   const guardrails = policy?.of(route.guardrails, request.identity) ?? []
   const isObserved = plugins !== null && plugins.observes
-  return guardrails.length === 0 && !isObserved ? null : judgedCall(x, guardrails, request)
+  if (guardrails.length === 0 && !isObserved) return null
+  request.call.streamed?.refuseLate([
+    'prompt',
+    'keywords',
+    'known_speaker_names',
+    'response_format',
+    'stream',
+  ])
+  return judgedCall(x, guardrails, request)
 }
 
 /** The call after these guardrails. Rejects as `judge`. */

@@ -1,47 +1,69 @@
 /** Reads the multipart form of an upload that is held in memory. */
-import { GatewayError } from '../../errors.js'
+import { malformed } from '../../errors.js'
 import type { UploadPart } from '../../formats/chat/upload.js'
-
-/** The vendors' own limit for sound. */
-export const MAX_UPLOAD_BYTES = 26_214_400
-const MAX_PARTS = 64
-const MAX_FIELD_BYTES = 1024 * 1024
-const MAX_FIELDS_BYTES = 2 * MAX_FIELD_BYTES
+import { boundaryIn, FormParser, type PartHead } from '../../formats/wire/media/form-parser.js'
 
 /** Whether the content type is that of a form. */
 export function isForm(type: string): boolean {
-  return /^multipart\/form-data\s*;/i.test(type) && /boundary=/i.test(type)
+  return boundaryIn(type) !== null
 }
 
-/** The parts in their order. Rejects with `malformed_request`. */
-export async function readForm(raw: Buffer, type: string): Promise<UploadPart[]> {
-  let form: FormData
-  try {
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- the body is held already, within its limit
-    form = await new Response(raw, { headers: { 'content-type': type } }).formData()
-  } catch (cause) {
-    const message = 'The body is not a valid multipart form: it is damaged or incomplete.'
-    throw new GatewayError('malformed_request', message, { cause })
+/** The parts in their order. Throws `malformed_request`. */
+export function readForm(raw: Buffer, type: string): UploadPart[] {
+  const parts = new PartList()
+  const parser = new FormParser(boundaryIn(type) ?? '', parts)
+  parser.write(raw)
+  parser.end()
+  return parts.whole()
+}
+
+/** Collects the parts of a form, or of its beginning. */
+export class PartList {
+  private readonly parts: UploadPart[] = []
+  private head: PartHead | null = null
+  private chunks: Buffer[] = []
+
+  field(field: { readonly name: string; readonly value: string }): void {
+    this.endFile()
+    this.parts.push({ name: field.name, value: field.value })
   }
-  const entries = [...form.entries()]
-  if (entries.length > MAX_PARTS) {
-    throw new GatewayError('malformed_request', `The form must have at most ${MAX_PARTS} parts.`)
+
+  beginFile(head: PartHead): void {
+    this.endFile()
+    this.head = head
   }
-  const parts: UploadPart[] = []
-  let fieldBytes = 0
-  for (const [name, value] of entries) {
-    if (typeof value !== 'string') {
-      const bytes = Buffer.from(await value.arrayBuffer())
-      parts.push({ name, file: { name: value.name, type: value.type, bytes } })
-      continue
-    }
-    const bytes = Buffer.byteLength(value)
-    fieldBytes += bytes
-    if (bytes > MAX_FIELD_BYTES || fieldBytes > MAX_FIELDS_BYTES) {
-      const message = `${name.slice(0, 64)} is too large: a field has at most ${MAX_FIELD_BYTES} bytes, and all fields ${MAX_FIELDS_BYTES}.`
-      throw new GatewayError('malformed_request', message, { param: name.slice(0, 64) })
-    }
-    parts.push({ name, value })
+
+  fileBytes(bytes: Buffer): void {
+    this.chunks.push(bytes)
   }
-  return parts
+
+  rest(): void {
+    this.endFile()
+  }
+
+  /** The parts so far; the last one may be the beginning of a file. */
+  whole(): UploadPart[] {
+    this.endFile()
+    return this.parts
+  }
+
+  private endFile(): void {
+    const { head, chunks } = this
+    if (head === null) return
+    const [first = Buffer.alloc(0)] = chunks
+    const bytes = chunks.length <= 1 ? first : Buffer.concat(chunks)
+    this.parts.push({ name: head.name, file: { name: head.fileName ?? '', type: head.type, bytes } })
+    this.head = null
+    this.chunks = []
+  }
+}
+
+/** The error of an upload that is too large to be held and does not name its model in time. */
+export function lateModel(holdBytes: number): Error {
+  const mebibytes = holdBytes / (1024 * 1024)
+  const what = holdBytes === 0 ? 'an upload' : `an upload of more than ${Number(mebibytes.toFixed(1))} MiB`
+  return malformed(
+    `The field \`model\` must come before the file in ${what}. In OpenAI's Node SDK, write \`model\` before \`file\`.`,
+    'model',
+  )
 }

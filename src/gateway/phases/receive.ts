@@ -17,6 +17,7 @@ import { gatewayError, GatewayError } from '../../errors.js'
 import { codingOf, decoderFor, type Coding } from '../../http/content-encoding.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { guardTrailers } from '../../http/request-guard.js'
+import { LATE_BODY } from '../../http/slow-clients.js'
 import {
   MAX_TEXT_BYTES,
   parseObject,
@@ -33,8 +34,9 @@ import type { Exchange } from '../client-exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { joinChunks, joinedSteps, LARGE_BYTES } from '../streams/join-chunks.js'
-import { isForm, MAX_UPLOAD_BYTES, readForm } from './read-form.js'
+import { isForm, lateModel, readForm } from './read-form.js'
 import { RequestTransform } from '../streams/request-transform.js'
+import { FORM_HEAD_BYTES, StreamedForm } from '../streams/streamed-form.js'
 
 /**
  * Stores a reply. `upstream`: name of the upstream whose own bytes it is; null if the gateway encoded it.
@@ -65,6 +67,8 @@ export interface Call extends ResolvedEndpoint {
   readonly isRewritten?: true
   /** Collects the events of the reply; absent if nothing needs them. */
   readonly capture?: ReplyCapture
+  /** The form, of which most has not arrived yet. */
+  readonly streamed?: StreamedForm
 }
 
 /** The state of a body while it is read. */
@@ -128,6 +132,8 @@ function transformOf(
   const { req } = x
   const isUpload = isFormOf(x, resolved)
   const maxBodyBytes = maxBytesOf(x, resolved)
+  // The rest of an encoded body cannot be passed on.
+  const isStreamable = isUpload && codingOf(req) === null
   const text = new TextLimit(MAX_TEXT_BYTES)
   return new RequestTransform({
     take(chunk) {
@@ -146,7 +152,73 @@ function transformOf(
       const query = (req.url ?? '').slice(x.path.length + 1)
       return callOf(chunks, intake.bytes, { resolved, headers: req.headers, query, isAscii })
     },
+    ...(isStreamable && { early: (chunks) => streamedCall(x, resolved, { intake, chunks }) }),
   })
+}
+
+/**
+ * The call of a form that is too large to be held, as soon as its first 64 KiB have arrived; null for a form
+ * that may still be held. Throws `malformed_request` if they do not name the model.
+ */
+function streamedCall(
+  x: Exchange,
+  resolved: ResolvedEndpoint,
+  { intake, chunks }: { readonly intake: Intake; readonly chunks: readonly Buffer[] },
+): Call | null {
+  const { req } = x
+  const { uploadHoldBytes, maxUploadBytes, clientStallMs } = x.generation.snapshot.config.server
+  const length = lengthOf(req)
+  if ((length ?? intake.bytes) <= uploadHoldBytes || intake.bytes < FORM_HEAD_BYTES) return null
+  const streamed = new StreamedForm(
+    {
+      source: req,
+      read: [...chunks],
+      contentType: req.headers['content-type'] ?? '',
+      length,
+      maxBytes: maxUploadBytes,
+      stallMs: clientStallMs,
+      stalled: () => x.cancellation.cancel(gatewayError(LATE_BODY)),
+      count: (bytes) => (intake.bytes += bytes),
+      checkEnd: () => {
+        if (!req.complete) throw new GatewayError('client_gone', 'The client closed the connection.')
+        const refusal = guardTrailers(req)
+        if (refusal !== null) throw gatewayError(refusal)
+      },
+    },
+    OPERATIONS[resolved.endpoint.operation].earlyFields ?? [],
+  )
+  const body = fieldsOfForm(streamed.parts)
+  if (body['model'] === undefined) throw lateModel(uploadHoldBytes)
+  const { dialect, wire, clientCodec, format, endpoint } = resolved
+  const request = clientCodec.decodeRequest(body, endpoint, req.headers, streamed.partsWithFile())
+  const raw = Buffer.alloc(0)
+  const call = { dialect, wire, clientCodec, format, endpoint, raw, members: [], body, query: '' }
+  return { ...call, request: withLateFields(request, streamed), streamed }
+}
+
+/** The request with the format and the form of its reply, which may be known only after the file. */
+function withLateFields(request: ChatRequest, { late }: StreamedForm): ChatRequest {
+  const { task, stream } = request
+  if (task?.kind !== 'transcriptions' && task?.kind !== 'translations') return request
+  const { format } = task
+  return {
+    ...request,
+    get stream() {
+      return stream || (task.kind === 'transcriptions' && late.get('stream')?.toLowerCase() === 'true')
+    },
+    task: {
+      ...task,
+      get format() {
+        return late.get('response_format') ?? format
+      },
+    },
+  }
+}
+
+/** The size of the body in bytes; null if the client does not say it. */
+function lengthOf(req: HttpRequest): number | null {
+  const length = headerOf(req, 'content-length')
+  return length === undefined ? null : Number(length)
 }
 
 /**
@@ -162,7 +234,9 @@ function pass(
   const { req, cancellation } = x
   const maxBytes = maxBytesOf(x, resolved)
   checkType(req, OPERATIONS[resolved.endpoint.operation])
-  const coding = checkHeaders(req, maxBytes, held)
+  const { uploadHoldBytes } = x.generation.snapshot.config.server
+  const heldBytes = isFormOf(x, resolved) ? uploadHoldBytes : maxBytes
+  const coding = checkHeaders(req, { maxBytes, heldBytes }, held)
   const onError = (error: Error): void => void transform.destroy(error)
   const decoder = coding === null ? null : decoding(req, coding, { maxBytes, held, onError })
   const write = (chunk: Buffer): void => void transform.write(chunk)
@@ -214,8 +288,9 @@ function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
 
 /** The largest body of the endpoint. */
 function maxBytesOf(x: Exchange, resolved: ResolvedEndpoint): number {
-  const { maxBodyBytes } = x.generation.snapshot.config.server
-  return isFormOf(x, resolved) ? MAX_UPLOAD_BYTES : maxBodyBytes
+  const { maxBodyBytes, maxUploadBytes, uploadHoldBytes } = x.generation.snapshot.config.server
+  if (!isFormOf(x, resolved)) return maxBodyBytes
+  return codingOf(x.req) === null ? maxUploadBytes : Math.min(uploadHoldBytes, maxUploadBytes)
 }
 
 /** Whether the body is a multipart form. */
@@ -243,12 +318,16 @@ function checkType(
 }
 
 /** Checks the headers before any of the body is read; returns the content coding, null if there is none. */
-function checkHeaders(req: HttpRequest, maxBytes: number, held: HeldMemory): Coding | null {
+function checkHeaders(
+  req: HttpRequest,
+  { maxBytes, heldBytes }: { readonly maxBytes: number; readonly heldBytes: number },
+  held: HeldMemory,
+): Coding | null {
   const coding = codingOf(req)
-  const length = headerOf(req, 'content-length')
-  if (length === undefined) return coding
-  if (Number(length) > maxBytes) throw tooLarge(maxBytes)
-  held.check(Number(length))
+  const length = lengthOf(req)
+  if (length === null) return coding
+  if (length > maxBytes) throw tooLarge(maxBytes)
+  held.check(Math.min(length, heldBytes))
   return coding
 }
 
@@ -267,13 +346,9 @@ function tooLarge(maxBytes: number): GatewayError {
 }
 
 /** The call of a multipart form. */
-async function callOfForm(
-  raw: Buffer,
-  resolved: ResolvedEndpoint,
-  headers: IncomingHttpHeaders,
-): Promise<Call> {
+function callOfForm(raw: Buffer, resolved: ResolvedEndpoint, headers: IncomingHttpHeaders): Call {
   const { dialect, wire, clientCodec, format, endpoint } = resolved
-  const form = await readForm(raw, headers['content-type'] ?? '')
+  const form = readForm(raw, headers['content-type'] ?? '')
   const body = fieldsOfForm(form)
   const request = clientCodec.decodeRequest(body, endpoint, headers, form)
   return { dialect, wire, clientCodec, format, endpoint, raw, members: [], body, request, query: '' }

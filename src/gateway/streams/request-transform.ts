@@ -10,6 +10,8 @@ interface RequestSteps<T> {
   take(chunk: Buffer): void
   /** Parses and validates the complete body, whose chunks it may free. */
   check(chunks: Buffer[]): T
+  /** The value of a body that is not collected to its end; null while it is. Absent: all are. */
+  readonly early?: (chunks: readonly Buffer[]) => T | null
 }
 
 /** Emits `data` with the checked value once, or `error` with what a step threw. */
@@ -30,7 +32,15 @@ export class RequestTransform<T> extends Transform {
       return
     }
     this.chunks.push(chunk)
-    done()
+    let early: T | null
+    try {
+      early = this.steps.early?.(this.chunks) ?? null
+    } catch (error) {
+      done(asError(error))
+      return
+    }
+    if (early === null) done()
+    else done(null, early)
   }
 
   override _flush(done: TransformCallback): void {

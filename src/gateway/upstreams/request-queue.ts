@@ -204,7 +204,7 @@ export class RequestQueue {
 
   private dispatch(request: QueuedRequest, headers: readonly string[]): void {
     const { dispatcher, origin } = this.options
-    const { path, body, method = 'POST' } = request.request
+    const { path, body, stream, method = 'POST' } = request.request
     // Those of the authorizer were checked when the credential arrived.
     const problem = this.isDestroyed ? DESTROYED : problemOf(path, request.request.headers)
     if (problem !== null) {
@@ -220,7 +220,7 @@ export class RequestQueue {
         path,
         method,
         headers: headers as string[],
-        body,
+        body: stream ?? body,
         headersTimeout: 0,
         bodyTimeout: 0,
       },

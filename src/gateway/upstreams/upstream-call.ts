@@ -2,12 +2,15 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 
 /** A request to an upstream. `headers` is name, value, …; undici adds framing and host. */
 export interface UpstreamRequest {
   readonly path: string
   readonly headers: readonly string[]
   readonly body: Buffer | string | null
+  /** A body that is read while it is sent, instead; its request cannot be repeated. */
+  readonly stream?: Readable
   /** Default: `POST`. */
   readonly method?: 'GET' | 'POST'
   /** It must not be sent on a connection that served another request. */

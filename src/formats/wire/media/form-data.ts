@@ -1,5 +1,5 @@
 /** Writes multipart forms (RFC 7578). */
-import type { UploadPart } from '../../chat/upload.js'
+import type { FormField, UploadPart } from '../../chat/upload.js'
 
 /** A body with its content type. */
 interface FormBody {
@@ -35,6 +35,12 @@ function boundaryFor(parts: readonly UploadPart[]): string {
     )
     if (!isUsed) return boundary
   }
+}
+
+/** A field with the line break and the boundary before it. */
+export function fieldPart(boundary: string, { name, value }: FormField): string {
+  const head = `content-disposition: form-data; name="${escaped(name)}"`
+  return `\r\n--${boundary}\r\n${head}\r\n\r\n${value}`
 }
 
 /** As browsers write names (WHATWG HTML, "multipart/form-data encoding algorithm"). */

@@ -1,6 +1,6 @@
 /** The fields of a multipart form as the members of a body. */
 import type { JsonObject, JsonValue } from '../../../base/json.js'
-import type { UploadPart } from '../../chat/upload.js'
+import type { FormRewrite, UploadPart } from '../../chat/upload.js'
 import { refuse, string } from '../json/check-fields.js'
 
 /** Lists are the fields with brackets, and those that OpenAI's formats name. */
@@ -12,6 +12,11 @@ const LISTS: ReadonlySet<string> = new Set([
   'known_speaker_names',
   'known_speaker_references',
 ])
+
+/** Whether the field may occur several times. */
+export function isListField(name: string): boolean {
+  return LISTS.has(name) || name === 'image'
+}
 
 /** The name of a field, without the brackets of a list. */
 export function fieldName(name: string): string {
@@ -39,14 +44,23 @@ export function filesOfForm(parts: readonly UploadPart[]): FilePart[] {
   return parts.flatMap((part) => ('file' in part ? [part] : []))
 }
 
-/** The parts in the order of the client, with other values of the fields named. */
-export function withFields(
-  parts: readonly UploadPart[],
-  values: Readonly<Record<string, string>>,
-): UploadPart[] {
-  return parts.map((part) => {
-    if ('file' in part) return part
-    const value = Object.hasOwn(values, part.name) ? values[part.name] : undefined
-    return value === undefined ? part : { name: part.name, value }
+/** The parts for an upstream. */
+export function rewrittenParts(parts: readonly UploadPart[], rewrite: FormRewrite): UploadPart[] {
+  const own = parts.flatMap((part, at): UploadPart[] => {
+    const kept = 'file' in part ? part : rewrite.field(part, at)
+    return kept === null ? [] : [kept]
   })
+  return [...rewrite.added, ...own]
+}
+
+/** The form with other values of the fields named. */
+export function withFields(values: Readonly<Record<string, string>>): FormRewrite {
+  return {
+    added: [],
+    changed: Object.keys(values),
+    field: (field) => {
+      const value = Object.hasOwn(values, field.name) ? values[field.name] : undefined
+      return value === undefined ? field : { name: field.name, value }
+    },
+  }
 }

@@ -17,18 +17,18 @@ const HEADER_BYTES = 65_536
 const FIXED_SIZE: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe])
 
 /** The length of the sound in the file. */
-export function soundLength({ name, type, bytes }: UploadedFile): SoundLength {
-  const wav = wavSeconds(bytes)
+export function soundLength({ name, type, bytes, size = bytes.length }: UploadedFile): SoundLength {
+  const wav = size === null ? null : wavSeconds(bytes, size)
   if (wav !== null) return { most: wav, isExact: true }
   const isMp3 = /^audio\/(?:mp3|mpeg)$/.test(type) || /\.mp3$/i.test(name)
   const begin = bytes.toString('latin1', 0, 3)
   const hasMp3Start = begin === 'ID3' || (bytes[0] === 0xff && ((bytes[1] ?? 0) & 0xe6) === 0xe2)
-  if (!isMp3 || !hasMp3Start) return { most: null, isExact: false }
-  return { most: Math.ceil(bytes.length / MIN_MP3_BYTES_PER_SECOND), isExact: false }
+  if (!isMp3 || !hasMp3Start || size === null) return { most: null, isExact: false }
+  return { most: Math.ceil(size / MIN_MP3_BYTES_PER_SECOND), isExact: false }
 }
 
-/** The seconds of a WAV file, from the size of its samples and the bytes after its header. */
-function wavSeconds(file: Buffer): number | null {
+/** The seconds of a WAV file of this size, of which `file` is the beginning. */
+function wavSeconds(file: Buffer, bytes: number): number | null {
   if (file.toString('latin1', 0, 4) !== 'RIFF' || file.toString('latin1', 8, 12) !== 'WAVE') return null
   let bytesPerSecond = 0
   for (let at = 12; at + 8 <= Math.min(file.length, HEADER_BYTES);) {
@@ -42,7 +42,7 @@ function wavSeconds(file: Buffer): number | null {
       bytesPerSecond = isPlain ? (rate * channels * bits) / 8 : 0
     }
     // The size of the data may be unknown, or wrong: the rest of the file is an upper bound.
-    if (id === 'data') return bytesPerSecond > 0 ? (file.length - at - 8) / bytesPerSecond : null
+    if (id === 'data') return bytesPerSecond > 0 ? (bytes - at - 8) / bytesPerSecond : null
     at += 8 + size + (size % 2)
   }
   return null
