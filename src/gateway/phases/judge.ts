@@ -2,6 +2,7 @@
  * Judges an admitted request by the guardrails of its route and key, and replaces what they mask. Nothing is
  * sent to an upstream before this.
  */
+import { isAscii } from 'node:buffer'
 import { isDeepStrictEqual } from 'node:util'
 import type { Identity } from '../../accounts/account.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
@@ -15,7 +16,7 @@ import type { Guardrail, JudgedRequest } from '../../policy/guardrail.js'
 import { judgeRequest, partsOf, withTexts, type JudgedTexts } from '../../policy/judge-request.js'
 import type { CalledFor } from '../../policy/plugins.js'
 import { replyJudge, type GuardedReply } from '../../policy/reply-guard.js'
-import type { HeldMemory } from '../body-memory.js'
+import { copiesOf, type HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import type { Route } from './choose-route.js'
@@ -106,7 +107,7 @@ export async function judgedCall(
     x.cancellation.check()
     if (texts === null) held.free(textBytes)
     else held.take(Math.max(0, maskedBytes(texts) - textBytes))
-    const judged = texts === null ? call : await rewritten(call, texts)
+    const judged = texts === null ? call : await rewritten(call, texts, held)
     const { plugins } = x.generation
     const isObserved = plugins !== null && plugins.observes
     const observed = isObserved ? plugins.observe(judged.request, calledFor) : null
@@ -170,7 +171,7 @@ const VALUE_MEMBERS: ReadonlySet<string> = new Set(['input', 'args', 'response']
  * The call with the masked texts: in the client's own body if the texts are found there, so that an upstream
  * of the same format gets all other members unchanged; else in the canonical request alone.
  */
-async function rewritten(call: Call, { before, after }: JudgedTexts): Promise<Call> {
+async function rewritten(call: Call, { before, after }: JudgedTexts, held: HeldMemory): Promise<Call> {
   const masked = new Map<string, string>()
   before.forEach((text, index) => {
     const next = after[index] ?? text
@@ -189,20 +190,29 @@ async function rewritten(call: Call, { before, after }: JudgedTexts): Promise<Ca
     const value = body[member]
     if (value !== undefined) body[member] = replaced(value, '', masked)
   }
-  try {
-    await nextTurn()
-    const text = stringifyExact(body)
-    await nextTurn()
-    const own = await readAgain(call, Buffer.from(text))
-    await nextTurn()
+  await nextTurn()
+  const raw = await bytesOf(body, nextTurn)
+  const isPlain = isAscii(raw)
+  held.beginParsing(raw.length, isPlain)
+  await nextTurn()
+  // Null: the format refuses the masked text in its place.
+  const own = await readAgain(call, raw).catch(() => null)
+  held.endParsing(own?.body ?? {})
+  await nextTurn()
+  if (own !== null) {
     const request: ChatRequest =
       maxOutputTokens === undefined ? own.request : { ...own.request, maxOutputTokens }
-    const isSame = isDeepStrictEqual(partsOf(request), partsOf(expected))
-    return isSame ? { ...call, ...own, request } : canonical
-  } catch {
-    // The format refuses the masked text in its place.
-    return canonical
+    if (isDeepStrictEqual(partsOf(request), partsOf(expected))) return { ...call, ...own, request }
   }
+  held.free(copiesOf(raw.length, isPlain))
+  return canonical
+}
+
+/** The bytes of a body; its text is freed before they are read again. */
+async function bytesOf(body: JsonObject, nextTurn: () => Promise<void>): Promise<Buffer> {
+  const text = stringifyExact(body)
+  await nextTurn()
+  return Buffer.from(text)
 }
 
 /** `member` is null inside a JSON value of a call, which is looked up as a whole, once. */
