@@ -2,7 +2,7 @@
 import { lazy, Suspense, useState, type ComponentType } from 'react'
 import { Notices } from './components/notices.js'
 import { BlockSkeleton, ConnectionBanner } from './components/loading-states.js'
-import { KeyHelp, NotFoundPage } from './pages/help.js'
+import { NotFoundPage } from './pages/not-found.js'
 import { OverviewPage } from './pages/overview.js'
 import { accountOfPath, useLocation } from './routing.js'
 import { IncidentStrip } from './shell/incident-strip.js'
@@ -13,6 +13,8 @@ import { SessionGate, useRights, useSession } from './shell/session.js'
 const CommandPalette = lazy(() =>
   import('./shell/command-palette.js').then((module) => ({ default: module.CommandPalette })),
 )
+
+const KeyHelp = lazy(() => import('./shell/key-help.js').then((module) => ({ default: module.KeyHelp })))
 
 /** A page that is loaded on demand. */
 function later<Name extends string>(
@@ -122,7 +124,11 @@ function Shell() {
           <CommandPalette onClose={() => setFinding(false)} />
         </Suspense>
       ) : null}
-      {help ? <KeyHelp rights={rights} onClose={() => setHelp(false)} /> : null}
+      {help ? (
+        <Suspense fallback={null}>
+          <KeyHelp rights={rights} onClose={() => setHelp(false)} />
+        </Suspense>
+      ) : null}
     </div>
   )
 }

@@ -142,7 +142,7 @@ function Readout({ hover, ...content }: ChartContent & { hover: Hover }) {
 
 const HEIGHT = 200
 const NARROW = 480
-const AXIS_FONT = '12px system-ui, sans-serif'
+const AXIS_FONT = "12px Inter, 'Inter metrics', sans-serif"
 const AREA_ALPHA = '2e'
 /** uPlot's logarithmic scale. The enum exists only in its types. */
 const LOGARITHMIC: object = { distr: 3 }

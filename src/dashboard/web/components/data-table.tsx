@@ -20,6 +20,7 @@ import type { List } from '../api/use-resource.js'
 import { plural } from '../format/number.js'
 import { setQuery, useLocation } from '../routing.js'
 import { Icon, Button } from './button.js'
+import { useShownColumns } from './column-chooser.js'
 import { Failed, ProblemLine, TableSkeleton } from './loading-states.js'
 
 /** A column: its head, its cell and what it is sorted by. */
@@ -40,6 +41,8 @@ export interface Column<Row> {
   readonly extra?: boolean
   /** Names, which share the remaining width and are cut. */
   readonly text?: boolean
+  /** Hidden until it is chosen. */
+  readonly isOptional?: boolean
   readonly className?: string
 }
 
@@ -121,7 +124,9 @@ interface SortedProps<Row> extends RowsProps<Row> {
 }
 
 function Sorted<Row extends object>(props: SortedProps<Row>) {
-  const { caption, columns, rows, keyOf, open, actions, name, order, list } = props
+  const { caption, rows, keyOf, open, actions, name, order, list } = props
+  const { shown: columns, chooser } = useShownColumns(caption.split(',')[0] ?? '', props.columns)
+  const hasEnd = actions !== undefined || chooser !== null
   const isList = list !== undefined
   const isSortable = list?.sortable ?? props.isPart !== true
   const definitions = useMemo(
@@ -159,16 +164,17 @@ function Sorted<Row extends object>(props: SortedProps<Row>) {
             {columns.map((column, at) => (
               <Head key={column.id} column={column} header={heads[at]} />
             ))}
-            {actions === undefined ? null : (
+            {hasEnd ? (
               <th className="actions">
                 <span className="unseen">Actions</span>
+                {chooser}
               </th>
-            )}
+            ) : null}
           </tr>
         </thead>
         <tbody ref={body} onKeyDownCapture={(event) => move(event, body.current)} onMouseOver={showWhole}>
           {table.getRowModel().rows.map(({ id, original }) => (
-            <Row key={id} row={original} {...props} />
+            <Row key={id} row={original} {...props} columns={columns} hasEnd={hasEnd} />
           ))}
         </tbody>
       </table>
@@ -236,7 +242,13 @@ function classOf<Row>({ numeric, minor, extra, text, className = '' }: Column<Ro
   return [...names, className].join(' ').trim()
 }
 
-function Row<Row>({ row, columns, open, nameOf, actions, faded }: RowsProps<Row> & { row: Row }) {
+interface RowProps<Row> extends RowsProps<Row> {
+  readonly row: Row
+  /** There is a column at the end, for actions. */
+  readonly hasEnd: boolean
+}
+
+function Row<Row>({ row, columns, open, nameOf, actions, faded, hasEnd }: RowProps<Row>) {
   return (
     <tr
       className={faded?.(row) === true ? 'faded' : undefined}
@@ -261,11 +273,11 @@ function Row<Row>({ row, columns, open, nameOf, actions, faded }: RowsProps<Row>
           )}
         </td>
       ))}
-      {actions === undefined ? null : (
+      {hasEnd ? (
         <td className="actions" onClick={(event) => event.stopPropagation()}>
-          {actions(row)}
+          {actions?.(row)}
         </td>
-      )}
+      ) : null}
     </tr>
   )
 }

@@ -1,4 +1,5 @@
 /** Values in tables and drawers: short, with the exact value on hover. */
+import type { ReactNode } from 'react'
 import { count, dollars, duration, exactCount, exactDollars, plural } from '../format/number.js'
 import { ago, date, fullTime, listTime, until } from '../format/time.js'
 import { useNow } from '../shell/clock.js'
@@ -74,6 +75,20 @@ export function Name({ text, strong = false }: { readonly text: string; readonly
   return (
     <span className={strong ? 'cut strong' : 'cut'} title={text}>
       {text}
+    </span>
+  )
+}
+
+/** A name with a second line below it, each cut where it does not fit. */
+export function TwoLines({ first, second }: { readonly first: ReactNode; readonly second: string }) {
+  return (
+    <span className="two-lines">
+      <span className="cut">{first}</span>
+      {second === '' ? null : (
+        <span className="cut soft small" title={second}>
+          {second}
+        </span>
+      )}
     </span>
   )
 }

@@ -5,7 +5,6 @@ import { urlOf } from '../api/client.js'
 import { useLive, useOnTraffic, useResource } from '../api/use-resource.js'
 import { coloursOf, Chart, groupName } from '../components/chart.js'
 import { Limits, useLimits } from '../components/limits.js'
-import { FirstCall } from '../components/request-code.js'
 import { Loaded, Pulse, TableSkeleton } from '../components/loading-states.js'
 import { RangePicker, useRange } from '../components/time-range.js'
 import { dollars } from '../format/number.js'
@@ -18,6 +17,10 @@ import { ErrorsChart } from './errors-chart.js'
 import { FigureCards, type FigureName } from './figure-cards.js'
 
 const LATEST = 10
+
+const FirstCall = lazy(() =>
+  import('../components/request-code.js').then((module) => ({ default: module.FirstCall })),
+)
 
 const Checklist = lazy(() => import('./checklist.js').then((module) => ({ default: module.Checklist })))
 
@@ -70,7 +73,9 @@ export function OverviewPage() {
         >
           {({ rows }) =>
             rows.length === 0 ? (
-              <FirstCall what="Each request with its model, tokens, cost and timing." />
+              <Suspense fallback={null}>
+                <FirstCall what="Each request with its model, tokens, cost and timing." />
+              </Suspense>
             ) : (
               <RequestTable rows={rows.slice(0, LATEST)} />
             )

@@ -3,8 +3,9 @@ import { lazy, Suspense, type ReactNode } from 'react'
 import type { RequestRow } from '../../server/schema/schema.js'
 import type { List } from '../api/use-resource.js'
 import { amounts, durations, names, times } from '../components/columns.js'
+import { Icon } from '../components/button.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { Absent } from '../components/values.js'
+import { Absent, TwoLines } from '../components/values.js'
 import { count } from '../format/number.js'
 import { setQuery, useLocation } from '../routing.js'
 import { useScope } from '../shell/session.js'
@@ -51,12 +52,39 @@ function Tokens({ usage, source }: Pick<RequestRow, 'usage' | 'source'>) {
   )
 }
 
-/** Of all accounts, each row names its own. */
-const ACCOUNT = names<RequestRow>('account', 'Account', (row) => row.accountName ?? row.accountId, {
-  minor: true,
-})
+/** The model and its upstream; below them the account, where rows are of several, and the key. */
+function requestColumn(withAccount: boolean): Column<RequestRow> {
+  return {
+    id: 'model',
+    head: 'Request',
+    cell: (row) => {
+      const { upstream, accountName, accountId, keyName, keyId } = row
+      const account = withAccount ? `${accountName ?? accountId} · ` : ''
+      const model = modelOf(row)
+      const text = upstream === null ? model : `${model} to ${upstream}`
+      return (
+        <TwoLines
+          first={
+            <span title={text}>
+              <b>{model}</b>
+              {upstream === null ? null : (
+                <span className="soft">
+                  {' '}
+                  <Icon name="right" size={12} /> {upstream}
+                </span>
+              )}
+            </span>
+          }
+          second={`${account}${keyName ?? keyId}`}
+        />
+      )
+    },
+    sort: 'model',
+    text: true,
+  }
+}
 
-const COLUMNS: readonly Column<RequestRow>[] = [
+const [WHEN, STATUS]: readonly [Column<RequestRow>, Column<RequestRow>] = [
   times('atMs', 'When', ({ atMs }) => atMs),
   {
     id: 'status',
@@ -65,9 +93,12 @@ const COLUMNS: readonly Column<RequestRow>[] = [
     sort: 'status',
     first: 'desc',
   },
-  names('model', 'Model', modelOf, { strong: true }),
-  names('upstream', 'Upstream', ({ upstream }) => upstream, { minor: true }),
-  names('key', 'Key', ({ keyName, keyId }) => keyName ?? keyId, { minor: true }),
+]
+
+const COLUMNS: readonly Column<RequestRow>[] = [
+  // The request names them; alone, rows can be sorted by them.
+  { ...names<RequestRow>('upstream', 'Upstream', ({ upstream }) => upstream), isOptional: true },
+  { ...names<RequestRow>('key', 'Key', ({ keyName, keyId }) => keyName ?? keyId), isOptional: true },
   {
     id: 'tokens',
     head: 'Tokens in · out',
@@ -83,7 +114,7 @@ const COLUMNS: readonly Column<RequestRow>[] = [
   durations('durationMs', 'Took', ({ durationMs }) => durationMs, { extra: true }),
 ]
 
-const ALL_COLUMNS = [...COLUMNS.slice(0, 3), ACCOUNT, ...COLUMNS.slice(3)]
+const [OF_ONE, OF_ALL] = [false, true].map((isOfAll) => [WHEN, STATUS, requestColumn(isOfAll), ...COLUMNS])
 
 interface RequestListProps {
   readonly list: List<RequestRow>
@@ -100,7 +131,7 @@ export function RequestTable(props: RequestListProps | RequestRowsProps) {
   const sort = 'list' in props ? props.list.sort : '-atMs'
   const shared = {
     caption: sort === '-atMs' ? 'Requests, newest first' : 'Requests',
-    columns: isOfAll ? ALL_COLUMNS : COLUMNS,
+    columns: (isOfAll ? OF_ALL : OF_ONE) ?? [],
     keyOf: ({ requestId }: RequestRow) => requestId,
     open: ({ requestId }: RequestRow) => setQuery({ request: requestId }),
     nameOf: (row: RequestRow) => `request to ${modelOf(row)}, ${row.status}`,

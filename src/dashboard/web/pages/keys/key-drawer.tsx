@@ -159,7 +159,6 @@ export function KeyName({ apiKey }: { readonly apiKey: Key }) {
           {apiKey.models.length === 1 ? apiKey.models[0] : `${apiKey.models.length} models`}
         </span>
       )}
-      <LabelTags labels={apiKey.labels} />
     </>
   )
 }

@@ -9,7 +9,7 @@ import { FilterBar, NoMatches, type ListFilter } from '../../components/filter-b
 import { LimitBar, Limits, shareOf, useLimits } from '../../components/limits.js'
 import { Menu } from '../../components/menu.js'
 import { Empty } from '../../components/loading-states.js'
-import { Day, Name } from '../../components/values.js'
+import { Day, Name, TwoLines } from '../../components/values.js'
 import { go, keyLink, setQuery, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
 import { priceText } from '../../shell/navigation-rail.js'
@@ -20,14 +20,33 @@ import { KeyDrawer, KeyName } from './key-drawer.js'
 
 const PAGE_KEYS = 50
 
-const NAME: Column<Key> = {
-  id: 'name',
-  head: 'Name',
-  cell: (key) => <KeyName apiKey={key} />,
-  sort: 'name',
-  text: true,
+/** The name; below it the account, the labels, and when the key ends. */
+function nameColumn(withAccount: boolean): Column<Key> {
+  return {
+    id: 'name',
+    head: 'Name',
+    cell: (key) => (
+      <TwoLines
+        first={<KeyName apiKey={key} />}
+        second={[
+          withAccount ? key.accountName : '',
+          ...Object.entries(key.labels).map(([name, value]) => `${name}=${value}`),
+        ]
+          .filter((text) => text !== '')
+          .join(' · ')}
+      />
+    ),
+    sort: 'name',
+    text: true,
+  }
 }
-const ACCOUNT = names<Key>('account', 'Account', ({ accountName }) => accountName)
+
+const [NAME, NAME_OF_ALL] = [nameColumn(false), nameColumn(true)]
+/** The account alone, to sort by it. */
+const ACCOUNT: Column<Key> = {
+  ...names<Key>('account', 'Account', ({ accountName }) => accountName),
+  isOptional: true,
+}
 const COLUMNS: readonly Column<Key>[] = [
   { id: 'key', head: 'Key', cell: (key) => <code>{maskOf(key)}</code>, extra: true },
   {
@@ -36,6 +55,7 @@ const COLUMNS: readonly Column<Key>[] = [
     cell: ({ createdBy }) => <Name text={createdBy ?? ''} />,
     text: true,
     minor: true,
+    isOptional: true,
   },
   CREATED,
   times('expiresAt', 'Expires', ({ expiresAtMs }) => expiresAtMs, {
@@ -183,7 +203,7 @@ function useColumns(scope: string | null, limits: ReturnType<typeof useLimits>) 
   return useMemo(
     () =>
       scope === 'all'
-        ? [NAME, ACCOUNT, ...COLUMNS, OWN_LIMITS]
+        ? [NAME_OF_ALL, ACCOUNT, ...COLUMNS, OWN_LIMITS]
         : [NAME, ...COLUMNS, limitColumn(limits ?? [])],
     [scope, limits],
   )

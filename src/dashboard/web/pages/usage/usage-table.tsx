@@ -9,7 +9,7 @@ import { Swatch, type Colour } from '../../components/chart-series.js'
 import { amounts, counts } from '../../components/columns.js'
 import { DataTable, type Column } from '../../components/data-table.js'
 import { Empty } from '../../components/loading-states.js'
-import { Money } from '../../components/values.js'
+import { Money, TwoLines } from '../../components/values.js'
 import { count, dollars, exactDollars, percent } from '../../format/number.js'
 import { go, useLocation } from '../../routing.js'
 import { nameOfGrouping, requestsFilter, useDrill, useOpenRow } from './drill.js'
@@ -62,12 +62,14 @@ function columnsOf(usage: UsageReply, group: string): Column<GroupRow>[] {
       id: 'name',
       head: name.charAt(0).toUpperCase() + name.slice(1),
       cell: ({ id, label, accountName }) => (
-        <span className="name-lines" title={accountName === null ? label : `${label}, ${accountName}`}>
-          <span className="strong">
-            <Swatch colour={swatch(id)} /> {label}
-          </span>
-          {accountName === null ? null : <span className="soft small">{accountName}</span>}
-        </span>
+        <TwoLines
+          first={
+            <b title={label}>
+              <Swatch colour={swatch(id)} /> {label}
+            </b>
+          }
+          second={accountName ?? ''}
+        />
       ),
       sort: 'name',
       text: true,

@@ -1,10 +1,7 @@
-/** The list of keyboard shortcuts, opened with `?`. */
+/** The list of keyboard shortcuts. */
 import { Dialog } from '../components/dialog.js'
-import { Empty } from '../components/loading-states.js'
-import { Link } from '../routing.js'
-import { isShown, SECTIONS } from '../shell/navigation-rail.js'
-import { Page } from '../shell/page.js'
-import type { Rights } from '../shell/session.js'
+import { isShown, SECTIONS } from './navigation-rail.js'
+import type { Rights } from './session.js'
 
 interface KeyHelpProps {
   readonly rights: Rights
@@ -39,19 +36,5 @@ export function KeyHelp({ rights, onClose }: KeyHelpProps) {
         ))}
       </dl>
     </Dialog>
-  )
-}
-
-/** Links to the overview. */
-export function NotFoundPage() {
-  return (
-    <Page title="Not found" purpose="No page has this address.">
-      <Empty title="Page not found">
-        <p>
-          The address may be mistyped, or the page is for administrators.{' '}
-          <Link to="/">Go to the overview</Link>
-        </p>
-      </Empty>
-    </Page>
   )
 }

@@ -1,0 +1,54 @@
+/** Which columns of a table are shown: chosen at its head, and kept in the browser for each table. */
+import { lazy, Suspense, useMemo, useState } from 'react'
+
+/** What the chooser needs of a column. */
+interface Choice {
+  readonly id: string
+  readonly head: string
+  /** Hidden until it is chosen. */
+  readonly isOptional?: boolean
+}
+
+// Menus are large, and the first load has none.
+const ColumnMenu = lazy(() => import('./column-menu.js').then((module) => ({ default: module.ColumnMenu })))
+
+const PLACE = 'sluice.columns'
+/** Tables with fewer columns have no chooser. */
+const FEWEST = 5
+
+/** The chosen columns by table: `{ "Keys": { "by": true } }`. */
+type Chosen = Readonly<Record<string, Readonly<Record<string, boolean>>>>
+
+function kept(): Chosen {
+  try {
+    return JSON.parse(window.localStorage.getItem(PLACE) ?? '{}') as Chosen
+  } catch {
+    return {}
+  }
+}
+
+/** The shown columns of a table, and its chooser; null for a table with few columns. */
+export function useShownColumns<Column extends Choice>(table: string, columns: readonly Column[]) {
+  const [chosen, setChosen] = useState(() => kept()[table] ?? {})
+  const choose = (id: string, isOn: boolean): void => {
+    const next = { ...chosen, [id]: isOn }
+    setChosen(next)
+    window.localStorage.setItem(PLACE, JSON.stringify({ ...kept(), [table]: next }))
+  }
+  const others = columns.slice(1)
+  const shown = useMemo(
+    () => columns.filter(({ id, isOptional = false }, at) => at === 0 || (chosen[id] ?? !isOptional)),
+    [columns, chosen],
+  )
+  const chooser =
+    columns.length < FEWEST ? null : (
+      <Suspense fallback={null}>
+        <ColumnMenu
+          table={table}
+          choices={others.map((one) => ({ ...one, isOn: shown.includes(one) }))}
+          choose={choose}
+        />
+      </Suspense>
+    )
+  return { shown, chooser }
+}
