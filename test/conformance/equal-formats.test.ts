@@ -18,7 +18,7 @@ const PATHS: Readonly<Record<Format, string>> = {
   gemini: '/v1beta/models/gemini-2.5-flash:generateContent',
 }
 const MODELS: Readonly<Record<Format, string>> = {
-  chat: 'gpt-4o',
+  chat: 'own-model',
   responses: 'gpt-4.1',
   messages: 'claude-sonnet-4-5',
   gemini: 'gemini-2.5-flash',
@@ -30,12 +30,16 @@ type Ask = (
   from: Format,
   to: Format,
   body: JsonObject,
-) => Promise<{ status: number; sent: JsonObject | null }>
+) => Promise<{ status: number; text: string; sent: JsonObject | null }>
 
 async function scene(t: Test): Promise<Ask> {
   const upstream = await startRawUpstream(t, usualReply)
   const { origin } = upstream
-  const gateway = await startGateway(t, { upstreams: { openai: origin, anthropic: origin, gemini: origin } })
+  const gateway = await startGateway(t, {
+    upstreams: { openai: origin, anthropic: origin, gemini: origin },
+    cloud: `dialect: openai-chat, base_url: "${origin}", api_key: k`,
+    routes: `  - { model: ${MODELS.chat}, upstream: cloud }`,
+  })
   return async (from, to, body) => {
     upstream.requests.length = 0
     const path = from === 'gemini' ? PATHS.gemini.replace(MODELS.gemini, MODELS[to]) : PATHS[from]
@@ -46,10 +50,11 @@ async function scene(t: Test): Promise<Ask> {
       headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
       body: JSON.stringify({ ...model, ...body }),
     })
-    await response.text()
+    const text = await response.text()
     const sent = upstream.requests.at(-1)?.body.toString()
     return {
       status: response.status,
+      text,
       sent: sent === undefined ? null : objectOf(JSON.parse(sent) as JsonValue),
     }
   }
@@ -195,5 +200,92 @@ void t.test('a call without arguments has an empty object', async (t) => {
     t.match(passed, { messages: [{}, { content: [{ input: {} }] }, {}] }, JSON.stringify(given))
     const { sent: translated } = await ask('messages', 'chat', messages)
     t.match(translated, { messages: [{}, { tool_calls: [{ function: { arguments: '{}' } }] }, {}] })
+  }
+})
+
+const HI = { role: 'user', content: 'Hi' }
+const RUN = { type: 'function', function: { name: 'f' } }
+
+/** Members that break a rule of the format's own vendor, and the path that other upstreams refuse. */
+const VENDORS_OWN: Readonly<Record<Format, readonly (readonly [JsonObject, param: string])[]>> = {
+  chat: [
+    [{ temperature: 3 }, 'temperature'],
+    [{ stop: ['a', 'b', 'c', 'd', 'e'] }, 'stop'],
+    [{ reasoning_effort: 'default', top_logprobs: 50 }, 'reasoning_effort'],
+    [{ response_format: { type: 'grammar', grammar: 'root' } }, 'response_format.type'],
+    [{ tools: [RUN, { type: 'web_search', web_search: {} }] }, 'tools[1].type'],
+    [{ tools: [RUN], tool_choice: 'validated' }, 'tool_choice'],
+    [{ messages: [{ role: 'reminder', content: 'x' }, HI] }, 'messages[0].role'],
+    [
+      { messages: [{ role: 'user', content: [{ type: 'video_url', video_url: { url: 'data:,x' } }] }] },
+      'messages[0].content[0].type',
+    ],
+    [
+      { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'QUJD' } }] }] },
+      'messages[0].content[0].image_url.url',
+    ],
+    [
+      { messages: [HI, { role: 'assistant', tool_calls: [{ ...RUN, id: 'c', type: 'builtin' }] }] },
+      'messages[1].tool_calls[0].type',
+    ],
+  ],
+  responses: [
+    [{ reasoning: { effort: 'ultra' } }, 'reasoning.effort'],
+    [{ text: { verbosity: 'max', format: { type: 'text' } } }, 'text.verbosity'],
+    [{ input: [{ role: 'critic', content: 'x' }] }, 'input[0].role'],
+    [{ input: [{ role: 'user', content: [{ type: 'input_video' }] }] }, 'input[0].content[0].type'],
+  ],
+  messages: [
+    [{ temperature: 1.5 }, 'temperature'],
+    [{ output_config: { effort: 'ultra' } }, 'output_config.effort'],
+    [{ thinking: { type: 'turbo' } }, 'thinking.type'],
+    [
+      {
+        messages: [{ role: 'user', content: [{ type: 'text', text: 'x', cache_control: { type: 'long' } }] }],
+      },
+      'messages[0].content[0].cache_control.type',
+    ],
+  ],
+  gemini: [
+    [{ generationConfig: { temperature: 3 } }, 'generationConfig.temperature'],
+    [{ generation_config: { topK: 1.5 } }, 'generationConfig.topK'],
+    [{ contents: [{ role: 'critic', parts: [{ text: 'x' }] }] }, 'contents[0].role'],
+  ],
+}
+
+void t.test('a range, word or type outside of the format is for its vendor to judge', async (t) => {
+  const ask = await scene(t)
+  for (const from of FORMATS) {
+    for (const [members, param] of VENDORS_OWN[from]) {
+      const body = { ...greeting(from), ...members }
+      const own = await ask(from, from, body)
+      t.equal(own.status, 200, `${from}: ${param}`)
+      t.match(own.sent, members, `${from}: ${param}`)
+      const to = from === 'messages' ? 'gemini' : 'messages'
+      const other = await ask(from, to, body)
+      t.equal(other.status, 400, `${from} to ${to}: ${param}`)
+      t.match(other.text, from === 'gemini' ? `"field":"${param}"` : `"param":"${param}"`)
+    }
+  }
+})
+
+void t.test('what routes, prices or owns is checked in every format', async (t) => {
+  const ask = await scene(t)
+  const checked: readonly (readonly [Format, JsonObject])[] = [
+    ['chat', { n: 200 }],
+    ['chat', { max_tokens: '10' }],
+    ['chat', { api_base: 'http://127.0.0.1:1/' }],
+    ['chat', { tools: Array.from({ length: 1_025 }, () => RUN) }],
+    ['responses', { input: [{ type: 'item_reference', id: 'msg_of_another' }] }],
+    ['responses', { conversation: 'conv_1' }],
+    ['messages', { service_tier: 'fast' }],
+    ['gemini', { generationConfig: { candidateCount: 20 } }],
+  ]
+  for (const [format, members] of checked) {
+    const { status, sent } = await ask(format, format, { ...greeting(format), ...members })
+    t.ok(
+      status >= 400 && status < 500 && sent === null,
+      `${format}: ${Object.keys(members).join()} ${status}`,
+    )
   }
 })

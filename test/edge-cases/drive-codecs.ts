@@ -12,6 +12,7 @@ import { upstreamCodecOf, clientCodecOf } from '../../src/formats/index.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
 import { TranslatedStream, type ReplyResult } from '../../src/formats/translated-stream.js'
 import { translateReply } from '../../src/gateway/streams/whole-reply.js'
+import { brokenRule } from '../formats/collect-events.js'
 import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 
 /** A frame of a stream: its data, as an object or as raw text. */
@@ -160,7 +161,8 @@ export function sent(dialect: DialectName, body: JsonObject, model = modelOf(dia
 /** The gateway's error for a body that it refuses. Throws if it does not refuse it. */
 export function refused(act: () => unknown): WireError {
   try {
-    act()
+    const broken = brokenRule(act())
+    if (broken !== null) return broken
   } catch (error) {
     if (error instanceof GatewayError) return error.wire
     throw error

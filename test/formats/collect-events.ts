@@ -2,6 +2,7 @@
 import type { ChatEvent, EventSink } from '../../src/formats/chat/event.js'
 import { Grammar } from '../../src/formats/chat/grammar.js'
 import { Fold, type Reply } from '../../src/formats/chat/fold.js'
+import { arrayOf, isObject, objectOf, stringOf } from '../../src/base/json.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
 
 /** The output of a decoder. */
@@ -35,13 +36,27 @@ export function collectEvents(run: (sink: EventSink) => void): Decoded {
   }
 }
 
-/** The `GatewayError` that a function throws. Rethrows any other error, and throws if there is none. */
+/**
+ * The error that a function throws, or that the request it decodes is for other vendors. Rethrows any other
+ * error, and throws if there is none.
+ */
 export function refusalOf(run: () => unknown): WireError {
   try {
-    run()
+    const broken = brokenRule(run())
+    if (broken !== null) return broken
   } catch (error) {
     if (error instanceof GatewayError) return error.wire
     throw error
   }
   throw new Error('the call did not throw')
+}
+
+/** The rule that a decoded request breaks, which its own vendor judges; other upstreams refuse it. */
+export function brokenRule(request: unknown): WireError | null {
+  for (const field of isObject(request) ? arrayOf(request['native']) : []) {
+    const { isMalformed, refusal, path } = objectOf(field)
+    if (isMalformed !== true) continue
+    return { kind: 'malformed_request', message: stringOf(refusal) ?? '', param: stringOf(path) ?? '' }
+  }
+  return null
 }

@@ -8,6 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/base/json.j
 import type { ChatRequest } from '../../src/formats/chat/request.js'
 import { decodeRequest, encodeRequest, type DialectName } from '../../src/formats/codecs.js'
 import { fieldsOf } from '../../src/formats/index.js'
+import { brokenRule } from './collect-events.js'
 import { SCALAR_NAMES, type Scalars, type ScalarField } from '../../src/formats/wire/scalar-fields.js'
 
 const DIALECTS: readonly DialectName[] = [
@@ -62,8 +63,7 @@ function decoded(dialect: DialectName, path: string, value: JsonValue): ChatRequ
 /** The refused parameter of a call; undefined if it throws nothing. */
 function refusedParam(call: () => unknown): string | undefined {
   try {
-    call()
-    return undefined
+    return brokenRule(call())?.param
   } catch (error) {
     if (error instanceof GatewayError) return error.wire.param
     throw error

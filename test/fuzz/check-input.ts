@@ -149,9 +149,11 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
   // The gateway's own strict parser accepts its output: no duplicate keys, no invalid numbers.
   parseObject(Buffer.from(written))
   if (!isDeepStrictEqual(plain(first.body), JSON.parse(written))) return 'unwritable values'
-  // Not checked for models of another family, and for a thinking configuration of the client.
+  // Not checked for models of another family, for a thinking configuration of the client, and for what its
+  // own provider judges.
   const foreign = model !== MODELS[dialect] && model !== NEWER[dialect]
-  if (foreign || request.rest['thinking'] !== undefined) return null
+  const isJudged = request.native?.some(({ isVendors }) => isVendors === true) === true
+  if (foreign || isJudged || request.rest['thinking'] !== undefined) return null
   const actual = refusalOf({ dialect, upstreamCodec }, objectOf(JSON.parse(written)), request)
   // Calls and results without a counterpart are left to a provider of the client's own format.
   if (actual === null || (dialect === 'openai-chat' && UNPAIRED.test(actual))) return null

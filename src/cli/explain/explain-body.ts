@@ -15,6 +15,7 @@ import type { Call } from '../../gateway/phases/receive.js'
 import { openAiEndpoint } from '../../gateway/upstreams/choose-openai-endpoint.js'
 import { requestPathAt, upstreamAddressOf } from '../../gateway/upstreams/upstream-address.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
+import { refuseUnjudged } from '../../formats/wire/vendor-rules.js'
 
 /**
  * `kept`: the field arrives. `emulated`: a close equivalent arrives. `lost`: it is dropped and reported.
@@ -69,6 +70,7 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
   const { request } = parsed(body, endpoint)
   const choice = upstream.dialect
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts) : choice
+  refuseUnjudged(request, endpoint.wire, [{ wire: dialect, dialect: choice }])
   const upstreamCodec = upstreamCodecOf(dialect, upstream)
   if (upstreamCodec === null) throw new Error(`no dialect ${dialect}`)
   const trial = new Trial(endpoint, {

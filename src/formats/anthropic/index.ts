@@ -17,13 +17,29 @@ import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/encode-messages.js'
 import { decodeReply, newDecoder } from './upstream/decode-reply.js'
 import { BINDING_BETA } from '../wire/claude-thinking.js'
+import { decodeForVendor, type VendorRules } from '../wire/vendor-rules.js'
 import { VERSION, VERSION_WITH_SAMPLING } from './constants.js'
 import { FIELDS } from './fields.js'
+
+const VENDOR_RULES: VendorRules = {
+  members: new Set([
+    ...['cache_control', 'context_management', 'diagnostics', 'messages', 'metadata', 'output_config'],
+    ...['output_format', 'stop_sequences', 'system', 'temperature', 'thinking', 'tool_choice', 'tools'],
+    ...['top_k', 'top_p', 'user_profile_id', 'workspace_id'],
+  ]),
+  kept: /^(?:messages|tools)$/,
+  tool: /^tools\[\d+\]/,
+  part: /^(?:messages\[\d+\]\.content|system)\[\d+\]/,
+  message: /^messages\[\d+\]/,
+  textPart: (text) => ({ type: 'text', text }),
+  textMessage: (content) => ({ role: 'user', content }),
+}
 
 const clientCodec: ClientCodec = {
   envelope: { idPrefix: 'msg_', heartbeat: PING, idHeader: 'request-id' },
   peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
-  decodeRequest: decodeClientRequest,
+  decodeRequest: (body, endpoint, headers) =>
+    decodeForVendor(VENDOR_RULES, body, (rest) => decodeClientRequest(rest, endpoint, headers)),
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed) => new MessageEncoder(request, seed),

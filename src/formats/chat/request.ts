@@ -145,6 +145,8 @@ export interface NativeField {
   refusal?: string
   /** It breaks a rule that its own format may not have; other upstreams cannot be served rightly. */
   isMalformed?: true
+  /** It breaks a rule of the format's own vendor that others may not have. */
+  isVendors?: true
 }
 
 /** The namespace and name of a tool in the client's request. */

@@ -14,12 +14,35 @@ import { tokenCounter, target } from './upstream/request-path.js'
 import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/encode-messages.js'
 import { encodeRequest } from './upstream/encode-request.js'
+import { decodeForVendor, type VendorRules } from '../wire/vendor-rules.js'
+
+const VENDOR_RULES: VendorRules = {
+  members: new Set([
+    ...[
+      'contents',
+      'generationConfig',
+      'labels',
+      'safetySettings',
+      'systemInstruction',
+      'toolConfig',
+      'tools',
+    ],
+  ]),
+  kept: /^(?:contents|tools)$|^generationConfig(?:$|\.(?:candidateCount|maxOutputTokens|responseModalities)\b)/,
+  tool: /^tools\[\d+\]\.functionDeclarations\[\d+\]/,
+  part: /^contents\[\d+\]\.parts\[\d+\]/,
+  message: /^contents\[\d+\]/,
+  textPart: (text) => ({ text }),
+  textMessage: (text) => ({ role: 'user', parts: [{ text }] }),
+}
 
 export const clientCodec: ClientCodec = {
   envelope: { idPrefix: '', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (_body, endpoint) => ({ model: modelOf(endpoint), stream: endpoint.stream === true }),
   decodeRequest: (body, endpoint) =>
-    endpoint.operation === 'count' ? decodeCount(body, endpoint) : decodeRequest(body, endpoint),
+    endpoint.operation === 'count'
+      ? decodeCount(body, endpoint)
+      : decodeForVendor(VENDOR_RULES, body, (rest) => decodeRequest(rest, endpoint)),
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed, position) => new GeminiEncoder(request, seed, position),

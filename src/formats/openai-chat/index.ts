@@ -9,14 +9,31 @@ import { encodeError, encodeStreamError } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { replyLossOf } from '../wire/reply-losses.js'
 import { decodeRequest } from './client/decode-request.js'
+import { decodeForVendor, type VendorRules } from '../wire/vendor-rules.js'
 import { FIELDS } from './fields.js'
 import { ChunkEncoder } from './client/encode-stream.js'
+
+const VENDOR_RULES: VendorRules = {
+  members: new Set([
+    ...['audio', 'frequency_penalty', 'function_call', 'functions', 'logit_bias', 'logprobs', 'messages'],
+    ...['metadata', 'modalities', 'moderation', 'parallel_tool_calls', 'prediction', 'presence_penalty'],
+    ...['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention', 'reasoning_effort'],
+    ...['response_format', 'safety_identifier', 'seed', 'stop', 'temperature', 'tool_choice', 'tools'],
+    ...['top_logprobs', 'top_p', 'user', 'verbosity'],
+  ]),
+  kept: /^(?:messages|tools)$/,
+  tool: /^tools\[\d+\]/,
+  part: /^messages\[\d+\]\.content\[\d+\]/,
+  message: /^messages\[\d+\]/,
+  textPart: (text) => ({ type: 'text', text }),
+  textMessage: (content) => ({ role: 'user', content }),
+}
 
 export const clientCodec: ClientCodec = {
   // Clients of server-sent events ignore comments.
   envelope: { idPrefix: 'chatcmpl-', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
-  decodeRequest: (body) => decodeRequest(body),
+  decodeRequest: (body) => decodeForVendor(VENDOR_RULES, body, decodeRequest),
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed, position) => new ChunkEncoder(request, seed, position),

@@ -13,13 +13,30 @@ import { storage } from './client/expand-references.js'
 import { edits, EventWatcher, replyFacts } from './passthrough.js'
 import { tokenCounter, encodeRequest, streamsWhole } from './upstream/encode-request.js'
 import { decodeReply, EventDecoder } from './upstream/decode-reply.js'
+import { decodeForVendor, type VendorRules } from '../wire/vendor-rules.js'
+
+const VENDOR_RULES: VendorRules = {
+  members: new Set([
+    ...['client_metadata', 'context_management', 'include', 'input', 'instructions', 'max_tool_calls'],
+    ...['metadata', 'parallel_tool_calls', 'prompt_cache_key', 'prompt_cache_options', 'reasoning'],
+    ...['prompt_cache_retention', 'safety_identifier', 'stream_options', 'temperature', 'text'],
+    ...['tool_choice', 'tools', 'top_logprobs', 'top_p', 'truncation', 'user'],
+  ]),
+  // Items are also references, and a namespace has tools of the provider.
+  kept: /^(?:input|tools)$|^input\[\d+\](?:\.id)?$|^tools\[\d+\]\.tools\b/,
+  tool: /^tools\[\d+\]/,
+  part: /^input\[\d+\]\.(?:content|output)\[\d+\]/,
+  message: /^input\[\d+\]/,
+  textPart: (text) => ({ type: 'input_text', text }),
+  textMessage: (content) => ({ role: 'user', content }),
+}
 
 /** The format for clients. */
 export const clientCodec: ClientCodec = {
   // Clients of server-sent events ignore comments.
   envelope: { idPrefix: 'resp_', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (body: JsonObject) => ({ model: modelOf(body), stream: streamOf(body) }),
-  decodeRequest: (body) => decodeRequest(body),
+  decodeRequest: (body) => decodeForVendor(VENDOR_RULES, body, decodeRequest),
   encodeReply,
   // The format has one choice per request.
   encodeChoices: ([first], request, seed) => {

@@ -7,6 +7,7 @@ import type { Identity } from '../../accounts/account.js'
 import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
 import { GatewayError, malformed } from '../../errors.js'
 import { OPERATIONS } from '../../formats/chat/operations.js'
+import { refuseUnjudged } from '../../formats/wire/vendor-rules.js'
 import type { HedgeConfig, RetryConfig, RouteConfig, TargetDefaults } from '../../config/config.js'
 import type { PeakEwma } from '../routing/latency-average.js'
 import type { RouteShadow } from '../routing/router.js'
@@ -55,7 +56,8 @@ export interface Route {
 
 /**
  * Chooses the route and its candidates. Throws `unknown_model` if no route matches the model, `forbidden` if
- * the key is not allowed to use it, and `untranslatable` if none of its upstreams supports the operation.
+ * the key is not allowed to use it, `untranslatable` if none of its upstreams supports the operation, and
+ * `malformed_request` if none judges a rule that the request breaks.
  */
 export function choose(call: Call, identity: Identity, generation: Generation, calledFor?: CalledFor): Route {
   const beganMs = performance.now()
@@ -85,6 +87,9 @@ export function choose(call: Call, identity: Identity, generation: Generation, c
     candidates.push({ target, model, defaults, isFallback, latency, canary })
   }
   if (!isNonEmpty(candidates)) throw notServed(call, [...without])
+  const targets = candidates.map(({ target }) => target)
+  const judges = targets.map(({ wire, upstream }) => ({ wire, dialect: upstream.config.dialect }))
+  refuseUnjudged(request, call.wire, judges)
   const { retry } = config
   const { isCostly, isUpload } = OPERATIONS[call.endpoint.operation]
   const hedge = isCostly === true ? null : config.hedge

@@ -289,7 +289,11 @@ void t.test('an unknown form keeps its name for the report of losses', (t) => {
     { reasoning_content: 7 },
   ]
   for (const members of wrong) {
-    const error = refusalOf(() => history({ role: 'assistant', content: 'x', ...members }))
+    const messages = [
+      { role: 'user', content: 'q' },
+      { role: 'assistant', content: 'x', ...members },
+    ]
+    const error = refusalOf(() => decode(requestBody({ messages })))
     t.match(error.param, `messages[1].${Object.keys(members).join()}`)
   }
   t.end()

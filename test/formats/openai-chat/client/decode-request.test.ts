@@ -263,9 +263,9 @@ const RULES: Rule[] = [
   },
   {
     field: 'modalities',
-    good: [['text'], ['text', 'audio'], null],
-    bad: [[['smell'], 'modalities[0]']],
-    message: 'modalities[0] must be one of text, audio',
+    good: [['text'], ['text', 'audio'], ['text', 'image'], null],
+    bad: [[[7], 'modalities[0]']],
+    message: 'modalities[0] must be a non-empty string',
   },
   ...['audio', 'prediction', 'web_search_options', 'moderation', 'prompt_cache_options'].map(
     (field): Rule => {

@@ -6,6 +6,7 @@
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/base/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
+import { reportNative } from '../../../../src/formats/dialect.js'
 import { clientCodecOf } from '../../../../src/formats/index.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { writeReasoningToken } from '../../../../src/formats/wire/reasoning-token.js'
@@ -19,7 +20,7 @@ function decode(body: JsonObject): ChatRequest {
 
 function refusal(body: JsonObject): GatewayError {
   try {
-    decode(body)
+    reportNative(decode(body), { drop: () => undefined })
   } catch (error) {
     if (error instanceof GatewayError) return error
     throw error
