@@ -1,13 +1,14 @@
 /**
- * `node scripts/build.mjs` compiles the gateway and the dashboard's page into `dist/`; `--fresh` removes `dist/`
- * first, so that a package has no file of an older source; `--changed` builds only the part whose sources have
- * changed, and no types of the library. `--test` compiles sources, tests and benchmarks with
- * their types into `build/`; it writes the files also if the types are wrong, and then exits with 2. The compiler
- * is TypeScript 7 (`typescript-7`), a quarter of the CPU time of the JavaScript one, which ESLint still needs.
+ * `node scripts/build.mjs` compiles the gateway and the dashboard's page into `dist/`; `--fresh` removes
+ * `dist/` first, so that a package has no file of an older source; `--changed` builds only the part whose
+ * sources have changed, and no types of the library. `--test` compiles sources, tests and benchmarks with
+ * their types into `build/`; it writes the files also if the types are wrong, and then exits with 2. The
+ * compiler is TypeScript 7 (`typescript-7`), a quarter of the CPU time of the JavaScript one, which ESLint
+ * still needs.
  */
 import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
-import { bundleGateway } from './bundle-gateway.mjs'
+import { bundleForTests, bundleGateway } from './bundle-gateway.mjs'
 import { changedParts, partStates, recordBuilt } from './changed-parts.mjs'
 import { writeDataFiles } from './write-data-files.mjs'
 
@@ -20,6 +21,7 @@ function run(command, args) {
 
 if (process.argv.includes('--test')) {
   const status = run(process.execPath, [TSC, '-p', 'tsconfig.json'])
+  await bundleForTests()
   writeDataFiles('build/src')
   process.exit(status)
 }

@@ -8,10 +8,9 @@ import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { build } from 'esbuild'
 import { writeDataFiles } from './write-data-files.mjs'
 
-const ENTRIES = [
-  'main',
-  'formats/codecs',
-  'policy/plugin-interface',
+const ENTRIES = ['main', 'formats/codecs', 'policy/plugin-interface']
+/** A thread compiles again what it shares with the program: its bundle has only what it uses. */
+const THREADS = [
   'accounts/password-thread',
   'archive/archive-thread',
   'http/zstd-thread',
@@ -37,13 +36,13 @@ const require = createRequireHere(import.meta.url)`
 /** In the folder of `main.js`: what several entries share, and what is loaded on demand. */
 const CHUNK = /-[A-Z0-9]{8}\.js(?:\.map)?$/
 
-/** Throws if a module cannot be bundled; esbuild has printed why. */
-export async function bundleGateway() {
+/** Returns the files that it writes into `outdir`. */
+async function bundle(entries, outdir) {
   const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
   const { metafile } = await build({
-    entryPoints: ENTRIES.map((entry) => `src/${entry}.ts`),
+    entryPoints: entries.map((entry) => `src/${entry}.ts`),
     outbase: 'src',
-    outdir: 'dist',
+    outdir,
     bundle: true,
     splitting: true,
     external: Object.keys(dependencies).filter((name) => !BUNDLED.includes(name)),
@@ -55,9 +54,23 @@ export async function bundleGateway() {
     metafile: true,
     logLevel: 'warning',
   })
-  for (const name of readdirSync('dist')) {
-    const isOld = CHUNK.test(name) && metafile.outputs[`dist/${name}`] === undefined
-    if (isOld) rmSync(`dist/${name}`)
+  return Object.keys(metafile.outputs)
+}
+
+function removeOthers(outdir, written) {
+  for (const name of readdirSync(outdir)) {
+    if (CHUNK.test(name) && !written.includes(`${outdir}/${name}`)) rmSync(`${outdir}/${name}`)
   }
+}
+
+/** What tests start hundreds of times, bundled into the folder of the compiled sources. */
+export async function bundleForTests() {
+  const outdir = 'build/src'
+  removeOthers(outdir, [...(await bundle(['main'], outdir)), ...(await bundle(THREADS, outdir))])
+}
+
+/** Throws if a module cannot be bundled; esbuild has printed why. */
+export async function bundleGateway() {
+  removeOthers('dist', [...(await bundle(ENTRIES, 'dist')), ...(await bundle(THREADS, 'dist'))])
   writeDataFiles('dist')
 }

@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
-import { bundleGateway } from './bundle-gateway.mjs'
+import { bundleForTests, bundleGateway } from './bundle-gateway.mjs'
 import { writeDataFiles } from './write-data-files.mjs'
 
 const PAGE = 'src/dashboard/web'
@@ -45,4 +45,5 @@ async function transpile(roots) {
 }
 
 await transpile(['src', 'test', 'bench', 'grafana', 'docs/generate'])
+await bundleForTests()
 await bundleGateway()

@@ -167,6 +167,7 @@ export class Background {
   private start(): Worker {
     const worker = new Worker(programFile('store/sqlite/background/background-worker.js'), {
       workerData: this.file,
+      execArgv: [],
     })
     worker.on('message', (answer: { id: number; result: never; failure?: string }) => {
       const task = this.pending.get(answer.id)
