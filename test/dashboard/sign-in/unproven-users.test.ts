@@ -198,25 +198,49 @@ onBothStores(t, 'the rights of the maker are checked again when a link is used',
   const { store, eve, root, team } = scene
   const eveId = (await store.users.byEmail('eve@example.com'))?.id ?? ''
   const rootId = (await store.users.byEmail('root@example.com'))?.id ?? ''
-  const token = await tokenOf(scene, team)
-  const byToken = async () => {
-    const { json, text } = await admin(
-      scene,
-      token.secret,
-      'POST',
-      `/accounts/team/members/${BOB}/invite`,
-      {},
-    )
+  const [token, expiring, whole] = [
+    await tokenOf(scene, team),
+    await tokenOf(scene, team),
+    await tokenOf(scene, null),
+  ]
+  const byToken = async ({ secret } = token) => {
+    const { json, text } = await admin(scene, secret, 'POST', `/accounts/team/members/${BOB}/invite`, {})
     const { url } = json
     if (typeof url !== 'string') throw new Error(text)
     return url.split('#')[1] ?? ''
   }
   await member(eve, 'team')
   const refusals: [string, () => Promise<string>, () => Promise<unknown>][] = [
-    ['token', byToken, () => store.adminTokens.change(token.id, (old) => ({ ...old, revokedAtMs: 1 }))],
     [
-      'administrator',
+      'a revoked token',
+      () => byToken(),
+      () => store.adminTokens.change(token.id, (old) => ({ ...old, revokedAtMs: 1 })),
+    ],
+    [
+      'an expired token',
+      () => byToken(expiring),
+      () => store.adminTokens.change(expiring.id, (old) => ({ ...old, expiresAtMs: 1 })),
+    ],
+    [
+      'a revoked token of the whole gateway',
+      () => byToken(whole),
+      () => store.adminTokens.change(whole.id, (old) => ({ ...old, revokedAtMs: 1 })),
+    ],
+    [
+      'a disabled administrator',
       async () => secretIn(await invite(root, 'team')),
+      async () => {
+        await store.users.change(rootId, { disabled: true })
+        t.equal((await root.get('/session')).json['user'], null)
+      },
+    ],
+    [
+      'an administrator no longer',
+      async () => {
+        await store.users.change(rootId, { disabled: false })
+        await root.signIn('root@example.com')
+        return secretIn(await invite(root, 'team'))
+      },
       () => store.users.change(rootId, { role: 'auditor' }),
     ],
     [
@@ -234,6 +258,13 @@ onBothStores(t, 'the rights of the maker are checked again when a link is used',
   const link = secretIn(await invite(eve, 'team'))
   await member(eve, 'team', { email: 'eve@example.com', role: 'member' })
   t.equal((await use(scene.browser(), link, EVES)).status, 403, 'an owner no longer')
+
+  await member(scene.fay, 'finance')
+  const left = secretIn(await invite(scene.fay, 'finance'))
+  await removeMember(store, {
+    ...{ account: scene.finance, email: 'fay@example.com', nowMs: Date.now(), audit: () => [] },
+  })
+  t.equal((await use(scene.browser(), left, EVES)).status, 403, 'an owner who left')
 })
 
 onBothStores(t, 'roles that others give an unproven user are pending', async (t, settings) => {
