@@ -6,6 +6,7 @@ import { comparableEmail, type Account, type Member, type User } from '../../acc
 import { hasEntered, isUnproven, memberState, stateForInviter } from '../../accounts/address-proof.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
 import { endWhatCouldNotGive } from '../../accounts/link-makers.js'
+import { writeAsIfMade } from '../../accounts/members.js'
 import type { JsonObject } from '../../base/json.js'
 import type { AccountChangeResult } from '../../store/account-changes.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
@@ -138,7 +139,9 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   // Checked before a user is made for nothing; the transaction checks it again.
   const early = unmet(conditions, found === null ? null : memberTag(found))
   if (early !== null) throw early
-  const user = await userOf(services, request, { email, account })
+  const known = await store.users.byEmail(email)
+  if (known !== null && !mayListUsers(token)) await writeAsIfMade(store, known.id)
+  const user = known ?? (await userOf(services, request, { email, account }))
   const nowMs = now()
   const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
   const result = await store.transact<Refused | { readonly unchanged: Member }>({

@@ -379,11 +379,14 @@ onBothStores(t, 'an inviter cannot find out whether an address has a user', asyn
   const { secret: token } = await tokenOf(scene, team)
   const emails = ['unknown@example.com', 'proven@example.com', BOB, 'root@example.com']
   const replies = new Map<string, string>()
+  const writes = countWrites(t, store)
   for (const email of emails) {
     const path = `/members/${encodeURIComponent(email)}`
     const texts: string[] = []
     const add = ({ status, text }: { status: number; text: string }) => texts.push(`${status} ${text}`)
+    writes.count = 0
     add(await member(eve, 'team', { email }))
+    texts.push(`${writes.count} writes of users`)
     add(await member(eve, 'team', { email, role: 'viewer' }))
     add(await eve.ask('POST', `${path}/invite?account=team`, { body: {} }))
     add(await eve.ask('DELETE', `${path}?account=team`))
@@ -400,6 +403,24 @@ onBothStores(t, 'an inviter cannot find out whether an address has a user', asyn
   t.match(first, /reset#SECRET/)
   for (const [email, text] of replies) t.equal(text, first, email)
 })
+
+/** Counts the writes of users by any object of the class of this store's. */
+function countWrites(t: Test, { users: sample }: Pick<Stage['store'], 'users'>): { count: number } {
+  const writes = { count: 0 }
+  const target: unknown = Object.getPrototypeOf(sample)
+  if (typeof target !== 'object' || target === null) throw new Error('the sample has no class')
+  for (const name of ['create', 'change']) {
+    const own: unknown = Reflect.get(target, name)
+    if (typeof own !== 'function') throw new Error(`no method ${name}`)
+    t.teardown(() => Reflect.set(target, name, own))
+    Reflect.set(target, name, function (this: unknown, ...args: unknown[]): unknown {
+      writes.count += 1
+      const result: unknown = Reflect.apply(own, this, args)
+      return result
+    })
+  }
+  return writes
+}
 
 /** Without what differs between any two replies. */
 function withoutOwn(text: string, email: string): string {

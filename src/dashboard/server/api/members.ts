@@ -2,7 +2,7 @@
 import { comparableEmail, roleOf, type Member, type User } from '../../../accounts/account.js'
 import { hasEntered, isUnproven, memberState, stateForInviter } from '../../../accounts/address-proof.js'
 import { memberChange, userChange } from '../../../accounts/changes/audit-text.js'
-import { ensureUser, removeMember, setMember } from '../../../accounts/members.js'
+import { ensureUser, removeMember, setMember, writeAsIfMade } from '../../../accounts/members.js'
 import { GatewayError } from '../../../errors.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import { notFound } from '../routing/access.js'
@@ -72,7 +72,7 @@ async function put(services: Services, request: SignedInRequest<unknown, schema.
   const { store, now } = services
   const { session, body, id } = request
   const { account } = session
-  const { user } = await ensureUser(store, {
+  const { user, isNew } = await ensureUser(store, {
     email: id,
     now,
     audit: (made) => [
@@ -82,6 +82,7 @@ async function put(services: Services, request: SignedInRequest<unknown, schema.
       }),
     ],
   })
+  if (!isNew && !mayListUsers(session)) await writeAsIfMade(store, user.id)
   const isMember = (await store.memberOf(account.id, user.email)) !== null
   const member = await setMember(store, {
     ...{ account, user, role: body.role, nowMs: now() },
