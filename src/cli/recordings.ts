@@ -3,6 +3,7 @@ import type { RecordConfig } from '../config/schema/record-schema.js'
 import {
   recordingsOf,
   RecordingSeal,
+  valuesOf,
   type Recording,
   type RecordingHead,
   type Recordings,
@@ -43,7 +44,7 @@ of the request, as in x-request-id. Each reading of a recording is in the audit 
         const found = await readRecording(opened, id)
         if (found === null) return missing(opened, id)
         const { request, reply, client, upstream } = found.recording
-        const shown = { id, request, reply, client, upstream }
+        const shown = { id, request, reply, client, upstream, ...valuesOf(found.recording) }
         opened.session.terminal.out(JSON.stringify(shown, null, json ? 0 : 2))
         return 0
       })

@@ -25,6 +25,7 @@ import { countTokens } from './phases/count-tokens.js'
 import type { Timeouts } from './timeouts.js'
 import type { DrainedReplySlots } from './drained-replies.js'
 import type { Exchange } from './client-exchange.js'
+import { mayBeInBody } from './native/body-values.js'
 import { serveNative } from './native/serve-native.js'
 import { programOf } from '../http/client-program.js'
 import type { Notify } from '../observe/notification.js'
@@ -41,7 +42,6 @@ import { identify, type Identified } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
 import { calledForOf, judge } from './phases/judge.js'
 import { permitTools } from './phases/permit-tools.js'
-import { readValues } from './phases/read-values.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
 import type { Overload } from './overload.js'
@@ -101,7 +101,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     if (identified.operation === 'socket') {
       await openSocket(x, authenticated.identity, services)
     } else if (resolved === null) {
-      const native = hasDimensions(x) ? await withValues(x, authenticated, results, services) : authenticated
+      const native = hasValues(x) ? await withValues(x, authenticated, results, services) : authenticated
       await serveNative(x, { authenticated: native, results, ending: settlement.ending }, services)
     } else {
       const { identity } = authenticated
@@ -132,7 +132,12 @@ function hasDimensions({ generation }: Exchange): boolean {
   return generation.snapshot.config.dimensions.length > 0
 }
 
-/** A native request with its dimensions; its body, which is passed on as it arrives, has none. */
+/** Whether a native request has dimensions, none of which may be in its body; `serveNative` reads others. */
+function hasValues(x: Exchange): boolean {
+  return hasDimensions(x) && !mayBeInBody(x, x.generation.snapshot.config.dimensions)
+}
+
+/** A native request with its dimensions. */
 async function withValues(
   x: Exchange,
   authenticated: Authenticated,
@@ -140,7 +145,7 @@ async function withValues(
   { values }: Services,
 ): Promise<Authenticated> {
   const { identity } = authenticated
-  return { ...authenticated, identity: await readValues(x, { identity, body: {}, results }, values) }
+  return { ...authenticated, identity: await values.read(x, { identity, body: {}, results }) }
 }
 
 /** An authenticated request to one of the gateway's endpoints. */
@@ -174,7 +179,7 @@ async function serveEndpoint(
   const received = await receive(x, resolved, intake)
   results.call = received
   const identity = hasDimensions(x)
-    ? await readValues(x, { identity: authenticated, body: received.body, results }, services.values)
+    ? await services.values.read(x, { identity: authenticated, body: received.body, results })
     : authenticated
   // The stored conversation that the request continues.
   const resuming = responses.resume(received, identity, held, x.turn?.kept)

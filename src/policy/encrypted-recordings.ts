@@ -68,7 +68,19 @@ export interface Recording {
     readonly output_tokens: number | null
     readonly cost_nano_usd: number | null
     readonly duration_ms: number
+    /**
+     * As in the ledger: `k=v` separated by spaces, values percent-encoded; null for none. Earlier versions
+     * have written no such facts.
+     */
+    readonly dimensions?: string | null
+    readonly program?: string | null
+    readonly user?: string | null
   }
+}
+
+/** The values of dimensions of a recorded request; absent if it had none, or is of an earlier version. */
+export function valuesOf({ facts: { dimensions = null } }: Recording): { readonly dimensions?: string } {
+  return dimensions === null ? {} : { dimensions }
 }
 
 const SECRET_HEADERS =

@@ -5,7 +5,7 @@ import { accountPart } from '../accounts/authentication/authentication-result.js
 import { Authenticator } from '../accounts/authentication/authenticator.js'
 import { labelsText, NO_LABELS } from '../accounts/labels.js'
 import type { Config, LimitingConfig, Snapshot } from '../config/config.js'
-import { LiveValues } from '../gateway/dimensions/live-values.js'
+import { RequestValues } from '../gateway/dimensions/request-values.js'
 import { OwnedObjects } from '../gateway/objects/owned-objects.js'
 import type { Services } from '../gateway/pipeline.js'
 import { Escrow } from '../gateway/reasoning/escrow.js'
@@ -122,7 +122,7 @@ export async function partsOf(
   const ledgerWriter = openLedgerWriter(store, () => current().config, observers)
   const objects = new OwnedObjects({ store: store.providerObjects, now: () => Date.now() })
   const cacheStore = { store, secret: cacheOptions.secret }
-  const values = new LiveValues(store, () => current().config.dimensions)
+  const values = new RequestValues(store, () => current().config.dimensions)
   return { authenticator, escrow, responses, objects, limiter, ledgerWriter, cacheStore, values }
 }
 

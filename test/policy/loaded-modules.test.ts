@@ -1,6 +1,6 @@
 /**
- * Goal: what is not configured costs nothing: the modules of recordings, of the cache and of its marks are
- * loaded by the first configuration that needs them.
+ * Goal: what is not configured costs nothing: the modules of recordings, of the cache and of its marks, and
+ * those of dimensions, sign-ins of programs and WebSockets are loaded by what needs them first.
  * Method: the scripts that V8 has compiled in this process, which imports none of them itself.
  */
 import { Session, type Debugger } from 'node:inspector'
@@ -13,6 +13,17 @@ const MODULES = [
   'gateway/cache/answer-from-cache',
   'policy/prompt-cache-marks',
 ]
+/** What tells requests apart below a key, signs programs in, and serves WebSockets. */
+const BELOW_THE_KEY = [
+  'gateway/dimensions/live-values',
+  'gateway/dimensions/read-dimensions',
+  'gateway/phases/read-values',
+  'accounts/logins/logins',
+  'accounts/logins/device-codes',
+  'dashboard/server/login/login-endpoints',
+  'dashboard/server/own-usage',
+  'gateway/responses-socket/responses-sockets',
+]
 
 const scripts = new Set<string>()
 const session = new Session()
@@ -23,8 +34,8 @@ session.on('Debugger.scriptParsed', ({ params }: { params: Debugger.ScriptParsed
 session.post('Debugger.enable')
 t.teardown(() => session.disconnect())
 
-function loaded(): string[] {
-  return MODULES.filter((name) => [...scripts].some((url) => url.endsWith(`/src/${name}.js`)))
+function loaded(names = MODULES): string[] {
+  return names.filter((name) => [...scripts].some((url) => url.endsWith(`/src/${name}.js`)))
 }
 
 await t.test('modules of the policy are loaded when they are needed', async (t) => {
@@ -41,7 +52,7 @@ await t.test('modules of the policy are loaded when they are needed', async (t) 
     return gateway.lines.at(-1) ?? {}
   }
   await ask('')
-  t.same(loaded(), [])
+  t.same([...loaded(), ...loaded(BELOW_THE_KEY)], [])
   const target = 'targets: [{ upstream: openai, model: gpt-4o-mini }]'
   await ask('', `  - { model: gpt-4o-mini, ${target}, cache: {} }`)
   t.same(loaded(), ['gateway/cache/answer-from-cache'])
@@ -49,4 +60,7 @@ await t.test('modules of the policy are loaded when they are needed', async (t) 
   t.same(loaded(), ['gateway/cache/answer-from-cache', 'policy/prompt-cache-marks'])
   await ask('escrow: { key: 0f4c9b1e7d2a85c36f10e9d8b7a6c5f4 }\nrecord: { sample: 1 }')
   t.same(loaded(), MODULES)
+  t.same(loaded(BELOW_THE_KEY), [])
+  await ask('dimensions: [{ name: run, from: [header:x-run-id] }]')
+  t.same(loaded(BELOW_THE_KEY), BELOW_THE_KEY.slice(0, 3))
 })

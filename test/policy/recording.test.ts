@@ -292,3 +292,12 @@ await t.test('redact masks the texts of both sides', async (t) => {
     else t.equal(new Cassettes(file).size, 1)
   }
 })
+
+await t.test('a recording has the values of dimensions', async (t) => {
+  const more = `${KEY}dimensions: [{ name: end_user, from: [body:user] }]\n`
+  const gateway = await startGateway(t, settings('{ sample: 1 }', more))
+  const id = await ask(gateway, { user: 'Ada L' })
+  await until(async () => (await idsOf(gateway)).length === 1, 'it is stored')
+  const shown = await json(['recordings', 'show', id, '--json', '--config', gateway.configFile])
+  t.match(shown, { id, dimensions: 'end_user=Ada%20L' })
+})

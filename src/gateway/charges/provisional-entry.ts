@@ -9,7 +9,7 @@ import { UNEXPLAINED, type LedgerEntry } from '../../ledger/entry.js'
 import { arrivedAtMs } from './arrived-at.js'
 import { maxUsage, type CostEstimate } from './estimate-max-cost.js'
 import type { RequestContext } from '../client-exchange.js'
-import { dimensionsText } from '../dimensions/read-dimensions.js'
+import { dimensionsText } from '../dimensions/dimensions-text.js'
 import type { Target } from '../generation.js'
 
 const LOST =

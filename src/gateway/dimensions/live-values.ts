@@ -41,7 +41,7 @@ export interface RunOfRequest {
 }
 
 /** The running requests that belong to a run. */
-interface RunningRuns {
+export interface RunningRuns {
   /** Calls `visit` for the run of each. */
   each(visit: (run: RunOfRequest) => void): void
   /** Ends all requests of the run. */

@@ -73,13 +73,3 @@ function textAt({ kind, path }: DimensionPlace, { headers, body, claims }: Dimen
   if (typeof value === 'number' && Number.isFinite(value)) return String(value)
   return typeof value === 'string' && value !== '' ? value : null
 }
-
-/** `k=v` of each, separated by spaces, values percent-encoded; null for none. */
-export function dimensionsText(dimensions: Readonly<Record<string, string>> | undefined): string | null {
-  if (dimensions === undefined) return null
-  let text = ''
-  for (const [name, value] of Object.entries(dimensions)) {
-    text += `${text === '' ? '' : ' '}${name}=${encodeURIComponent(value)}`
-  }
-  return text === '' ? null : text
-}

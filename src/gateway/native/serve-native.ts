@@ -16,11 +16,12 @@ import type { BodyMemory, HeldMemory } from '../body-memory.js'
 import type { Timeouts } from '../timeouts.js'
 import { DrainedReply, type DrainedReplySlots } from '../drained-replies.js'
 import type { Exchange } from '../client-exchange.js'
-import type { LiveValues } from '../dimensions/live-values.js'
+import type { RequestValues } from '../dimensions/request-values.js'
 import type { Results } from '../phases/phase-results.js'
 import { assertRecordable } from '../phases/admit.js'
 import type { Authenticated } from '../phases/authenticate.js'
 import { Intake } from '../phases/receive.js'
+import { bodyMembers, mayBeInBody } from './body-values.js'
 import { NativeAttempt, openBody } from './native-attempt.js'
 import { chargeBatch, planBatch, releaseBatch, type BatchFacts, type ReadResults } from './batches.js'
 import { admitNative, nativeTarget, openNative, NativeDelivery, type NativeCall } from './admit-native.js'
@@ -41,7 +42,7 @@ interface NativeServices {
   readonly drainedReplySlots: DrainedReplySlots
   readonly objects: OwnedObjects
   readonly limiter: Limiter
-  readonly values: Pick<LiveValues, 'admitted'>
+  readonly values: RequestValues
   readonly metrics: Metrics
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly ledgerWriter: Pick<LedgerWriter, 'isRefusing' | 'settle'>
@@ -61,27 +62,32 @@ export async function serveNative(
   { authenticated, results, ending }: NativeRequest,
   services: NativeServices,
 ): Promise<void> {
-  const { identity } = authenticated
+  const { identity: authorized } = authenticated
   const clientRequestId = results.identified?.clientRequestId ?? null
-  const target = nativeTarget(x, identity)
+  const target = nativeTarget(x, authorized)
   const usual = { defaults: null, isFallback: false, latency: null, canary: null }
   const candidate = { target, model: '', ...usual }
   results.route = { candidates: [candidate], tookMs: null }
-  const call = openNative(x, target, identity)
+  const call = openNative(x, target, authorized)
   const { agent } = target.upstream
   if (agent === null || 'problem' in agent) {
     throw new GatewayError('upstream_unreachable', agent?.problem ?? 'The upstream has no agent.')
   }
   assertRecordable(services.ledgerWriter)
-  const intake = new Intake(services.bodies.open(identity.accountId))
+  const intake = new Intake(services.bodies.open(authorized.accountId))
   results.intake = intake
   const { upgrade: client } = x
-  const source = client === null ? openBody(x, call.method, intake) : null
+  const arriving = client === null ? openBody(x, call.method, intake) : null
   // Its error is read when the body is.
-  source?.on('error', () => undefined)
-  const metered = { x, identity, clientRequestId, target }
-  const session = client === null ? null : openSession(x, call, metered, services)
+  arriving?.on('error', () => undefined)
   try {
+    const { identity, source } = await withBodyValues(
+      x,
+      { identity: authorized, arriving, results },
+      services,
+    )
+    const metered = { x, identity, clientRequestId, target }
+    const session = client === null ? null : openSession(x, call, metered, services)
     const { objects } = services
     const guarded = await guardObjects({ x, call, metered, objects, held: intake.held }, source)
     const cost = session === null ? {} : { replyNanoUsd: session.reservedNanoUsd }
@@ -106,16 +112,16 @@ export async function serveNative(
     const unjudged = { call, body: guarded.body, reply: null }
     const judging = { call, body: guarded.body, identity, results, metrics, log, held }
     const judged = client === null ? ((await judgeNative(x, judging)) ?? unjudged) : unjudged
-    const { call: authorized, body } = await authorize(judged.call, judged.body, held)
+    const { call: signed, body } = await authorize(judged.call, judged.body, held)
     x.cancellation.check()
     const { reply, guard } = { reply: judged.reply, guard: results.guard }
     const reading = { replies, checkMessage, session, judged: reply, guard }
     const drain = (): DrainedReply | null => drainedReplyOf(result, { x, identity, sent, services })
     const run = { result, intake, delivery, rateHeaders, timeouts, ...reading, ending, drain }
-    const last = traced(x, authorized, result)
+    const last = traced(x, signed, result)
     if (replies !== null) watchBatches(replies, batch, { call: last, agent, metered, services })
     try {
-      if (client === null) await new NativeAttempt(x, last, run).send(agent, { source, body })
+      if (client === null) await new NativeAttempt(x, last, run).send(agent, { source: arriving, body })
       else results.error = await new WebSocketAttempt(x, last, { run, client }).send(agent)
     } finally {
       if (session !== null) await endSession(session, result)
@@ -123,11 +129,30 @@ export async function serveNative(
       if (batch !== null && isRefused) await releaseBatch(metered, batch, services)
     }
   } finally {
-    if (source !== null) {
-      x.req.unpipe(source)
-      source.destroy()
+    if (arriving !== null) {
+      x.req.unpipe(arriving)
+      arriving.destroy()
     }
   }
+}
+
+/** The identity with the values of dimensions in the body, and the body to send. */
+async function withBodyValues(
+  x: Exchange,
+  {
+    identity,
+    arriving,
+    results,
+  }: { readonly identity: Identity; readonly arriving: Readable | null; readonly results: Results },
+  { values }: NativeServices,
+): Promise<{ readonly identity: Identity; readonly source: Readable | null }> {
+  const held = results.intake?.held
+  const { dimensions } = x.generation.snapshot.config
+  if (arriving === null || held === undefined || !mayBeInBody(x, dimensions)) {
+    return { identity, source: arriving }
+  }
+  const { body, source } = await bodyMembers(arriving, held)
+  return { identity: await values.read(x, { identity, body, results }), source }
 }
 
 /** The rest of a reply that a guardrail refused; null if it is not read. */

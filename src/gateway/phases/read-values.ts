@@ -7,7 +7,7 @@ import { readDimensions } from '../dimensions/read-dimensions.js'
 import type { Results } from './phase-results.js'
 
 /** An authenticated request; `body` is empty if it is not read. */
-interface UnreadRequest {
+export interface UnreadRequest {
   readonly identity: Identity
   readonly body: JsonObject
   readonly results: Results

@@ -17,7 +17,7 @@ import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
 import { chargedNanoUsd } from '../../store/records/count-usage.js'
 import type { CanaryCounter } from '../canary/canary-monitor.js'
-import type { LiveValues } from '../dimensions/live-values.js'
+import type { RequestValues } from '../dimensions/request-values.js'
 import type { Exchange } from '../client-exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../charges/ledger-entry.js'
 import { isLogged, lineOf, streamEndOf, type End } from '../report/log-line.js'
@@ -35,7 +35,7 @@ export interface ReportingServices {
   /** Notifies of used budgets; null: no notifications. */
   readonly budgets: BudgetWatch | null
   /** Counts what values of dimensions use. */
-  readonly values: LiveValues
+  readonly values: RequestValues
   readonly metrics: Metrics
   readonly canaries: CanaryCounter
   readonly log: Logger
@@ -147,7 +147,7 @@ export class Settlement {
       })
     }
     const identity = results.authenticated?.identity
-    if (identity?.dimensions !== undefined) services.values.used(identity, entry)
+    if (identity !== undefined) services.values.used(identity, entry)
     // Settlement frees the reservation; the limiter itself counts reservations that it decided without the
     // store.
     if (x.limitReservation === null) return services.ledgerWriter.settle(entry)

@@ -244,6 +244,9 @@ class Recorder implements RequestRecorder {
         output_tokens: usage.output ?? null,
         cost_nano_usd: costNanoUsd,
         duration_ms: durationMs,
+        dimensions: entry.dimensions,
+        program: entry.program,
+        user: entry.user,
       },
     }
   }

@@ -147,7 +147,7 @@ export async function* valueBatches(store: Store, nowMs: number): AsyncGenerator
 }
 
 /** The sign-ins of programs and their access tokens, user by user. */
-export async function* loginPages(store: Store, nowMs: number): AsyncGenerator<readonly SignInToken[]> {
+async function* loginPages(store: Store, nowMs: number): AsyncGenerator<readonly SignInToken[]> {
   for await (const page of userPages(store)) {
     for (const { id } of page) {
       const [logins, access] = await Promise.all(

@@ -3,6 +3,10 @@
  * exact; replies tell what is left; a run can be ended on every gateway.
  * Method: whole gateways with the admin API over an emulator, on both stores.
  */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { isObject, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { onBothStores, startAdmin, type AdminStage } from '../../dashboard/admin/admin-stage.js'
@@ -144,6 +148,52 @@ void t.test('values that are missing or not valid', async (t) => {
   })
   t.equal(anthropic.status, 400)
   t.match(await anthropic.json(), { type: 'error', error: { type: 'invalid_request_error' } })
+})
+
+void t.test('native requests have values in headers and in JSON bodies', async (t) => {
+  const sent: string[] = []
+  const provider = createServer((req, res) => {
+    void text(req).then((body) => {
+      sent.push(body)
+      res.end('{}')
+    })
+  })
+  provider.listen(0, '127.0.0.1')
+  await once(provider, 'listening')
+  t.teardown(() => provider.close())
+  const { port } = provider.address() as AddressInfo
+  const gateway = await startGateway(t, {
+    upstreams: { openai: `http://127.0.0.1:${port}/v1, native: ['POST /v1/*']` },
+    more: `
+dimensions: [{ name: run, from: [header:x-run-id, body:metadata.run], required: true }]
+limits: [{ scope: 'dimension:run', requests_total: 1 }]
+`,
+  })
+  const post = async (body: string, headers: Record<string, string> = {}): Promise<number> => {
+    const reply = await fetch(`${gateway.origin}/native/openai/v1/videos`, {
+      method: 'POST',
+      headers: {
+        ...{ authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+        ...headers,
+      },
+      body,
+    })
+    await reply.text()
+    return reply.status
+  }
+  const first = '{ "prompt": "a cat",  "metadata": { "run": "n-1" } }'
+  t.equal(await post(first), 200)
+  t.same(sent, [first], 'the bytes are those of the client')
+  t.equal(await post(first), 429, 'its limit')
+  t.equal(await post('{"metadata":{"run":"n-2"}}'), 200, 'another value')
+  t.equal(await post('{}', { 'x-run-id': 'n-3' }), 200)
+  t.equal(await post('{}'), 400, 'none')
+  t.equal(await post('{"metadata":{"run":"n-4"}}', { 'content-type': 'text/plain' }), 400, 'no JSON')
+  t.equal(await post('[1]', { 'x-run-id': 'n-5' }), 200, 'a body without members')
+  t.same(
+    (await rowsOf(gateway)).map(({ dimensions }) => dimensions),
+    ['run=n-1', 'run=n-1', 'run=n-2', 'run=n-3', null, null, 'run=n-5'],
+  )
 })
 
 /** What arrives until the connection is closed. */

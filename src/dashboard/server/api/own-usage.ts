@@ -1,6 +1,5 @@
 /** What the programs of the user used in an account, and what is left. */
 import { signedRoute, type Route } from '../routing/route.js'
-import { ownUsage } from '../own-usage.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'
 
@@ -12,7 +11,10 @@ export function ownUsageRoutes({ store, snapshot, now }: Services): Route[] {
       handle: async ({ session: { user, account, isAll } }) => {
         const { config } = snapshot()
         if (config.login === null || isAll) return { status: 200, json: { usage: null } }
-        const { programIdentity } = await import('../../../accounts/logins/logins.js')
+        const [{ programIdentity }, { ownUsage }] = await Promise.all([
+          import('../../../accounts/logins/logins.js'),
+          import('../own-usage.js'),
+        ])
         const identity = await programIdentity(store, user, account.id, config.login)
         const usage = identity === null ? null : await ownUsage(store, config, identity, now())
         const json: schema.Sent<typeof schema.ownUsageReply> = { usage }

@@ -3,6 +3,7 @@ import { roleOf } from '../../../accounts/account.js'
 import {
   recordingsOf,
   RecordingSeal,
+  valuesOf,
   type RecordingHead,
   type Recordings,
 } from '../../../policy/encrypted-recordings.js'
@@ -76,7 +77,10 @@ async function read(services: Services, request: Request): Promise<Reply> {
   const what = { accountId, action: 'recording.read', target: id, detail: '' }
   await services.store.auditTrail.add(entryOf(services, request, what))
   const { request: canonical, reply, client, upstream } = recording
-  return { status: 200, json: { ...rowOf(head), request: canonical, reply, client, upstream } }
+  return {
+    status: 200,
+    json: { ...rowOf(head), request: canonical, reply, client, upstream, ...valuesOf(recording) },
+  }
 }
 
 async function remove(services: Services, request: Request): Promise<Reply> {

@@ -22,8 +22,7 @@ import {
 } from '../../../accounts/logins/logins.js'
 import { jsonText, type JsonObject } from '../../../base/json.js'
 import type { LoginConfig, Snapshot } from '../../../config/config.js'
-import { GatewayError } from '../../../errors.js'
-import { errorFormatOf } from '../../../formats/index.js'
+import { GatewayError, statusOf } from '../../../errors.js'
 import { programOf } from '../../../http/client-program.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
 import { readBody } from '../../../http/read-body.js'
@@ -227,8 +226,18 @@ export class LoginEndpoints {
     }
     if (kind === 'body_too_large') return oauthAnswer(new OAuthError(413, 'invalid_request', thrown.message))
     // What needs a token has errors in the form of the Messages API, whose message Claude Code shows.
-    return { ...errorFormatOf('anthropic').encodeError(thrown.wire), headers: ['x-should-retry', 'false'] }
+    const status = statusOf(thrown.wire)
+    const error = { type: ERROR_TYPES[status] ?? 'api_error', message: thrown.message, kind }
+    return { status, body: jsonText({ type: 'error', error }), headers: ['x-should-retry', 'false'] }
   }
+}
+
+/** The types of the Messages API. */
+const ERROR_TYPES: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  403: 'permission_error',
+  429: 'rate_limit_error',
 }
 
 /** A request, and the settings in force. */

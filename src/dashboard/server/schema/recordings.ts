@@ -40,6 +40,8 @@ export const recordingReply = z.strictObject({
   client: wire,
   /** Null if no upstream got the request. */
   upstream: wire.nullable(),
+  /** Values of dimensions, as in the ledger; absent for none. */
+  dimensions: z.string().optional(),
 })
 /** The reply to a deletion. */
 export const recordingDeletedReply = z.strictObject({ deleted: z.literal(true) })

@@ -1,0 +1,74 @@
+/**
+ * The values of dimensions of the requests of this process. What does that work is loaded by the first
+ * request of a configuration with `dimensions`; before that, requests cost nothing here.
+ */
+import type { Identity } from '../../accounts/account.js'
+import type { DimensionConfig } from '../../config/schema/dimensions-schema.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
+import type { Store } from '../../store/store.js'
+import type { Exchange } from '../client-exchange.js'
+import type { UnreadRequest } from '../phases/read-values.js'
+import type { LiveValues, RunningRuns } from './live-values.js'
+
+interface Loaded {
+  readonly live: LiveValues
+  readonly readValues: (x: Exchange, request: UnreadRequest, values: LiveValues) => Promise<Identity>
+}
+
+/** Opens `LiveValues` when it is needed. */
+export class RequestValues {
+  private readonly store: Pick<Store, 'dimensionValues' | 'subscribe'>
+  private readonly settings: () => readonly DimensionConfig[]
+  private loaded: Loaded | null = null
+  private loading: Promise<Loaded> | null = null
+  private running: RunningRuns | null = null
+
+  constructor(
+    store: Pick<Store, 'dimensionValues' | 'subscribe'>,
+    settings: () => readonly DimensionConfig[],
+  ) {
+    this.store = store
+    this.settings = settings
+  }
+
+  /** Sets the list of running requests. */
+  watch(running: RunningRuns): void {
+    this.running = running
+    this.loaded?.live.watch(running)
+  }
+
+  /** As `readValues`. */
+  async read(x: Exchange, request: UnreadRequest): Promise<Identity> {
+    const { live, readValues } = this.loaded ?? (await (this.loading ??= this.load()))
+    return readValues(x, request, live)
+  }
+
+  /** Counts an admitted request. */
+  admitted(identity: Pick<Identity, 'accountId' | 'dimensions'>): void {
+    if (identity.dimensions !== undefined) this.loaded?.live.admitted(identity)
+  }
+
+  /** Counts what a request used. */
+  used(
+    identity: Pick<Identity, 'accountId' | 'dimensions'>,
+    entry: Pick<LedgerEntry, 'usage' | 'costNanoUsd' | 'source'>,
+  ): void {
+    if (identity.dimensions !== undefined) this.loaded?.live.used(identity, entry)
+  }
+
+  /** Writes what waits. */
+  async close(): Promise<void> {
+    await this.loaded?.live.close()
+  }
+
+  private async load(): Promise<Loaded> {
+    const [{ LiveValues: Opened }, { readValues }] = await Promise.all([
+      import('./live-values.js'),
+      import('../phases/read-values.js'),
+    ])
+    const live = new Opened(this.store, this.settings)
+    if (this.running !== null) live.watch(this.running)
+    this.loaded = { live, readValues }
+    return this.loaded
+  }
+}
