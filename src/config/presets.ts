@@ -125,7 +125,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       'codestral-embed': { input: 0.15, output: 0 },
       'mistral-moderation': { input: 0, output: 0 },
     },
-    operations: { ...NO_TASKS, moderations: 'mistral', speech: 'mistral' },
+    operations: { ...NO_TASKS, moderations: 'mistral', transcriptions: 'mistral', speech: 'mistral' },
   },
   deepseek: {
     title: 'DeepSeek',

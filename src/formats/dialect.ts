@@ -60,6 +60,8 @@ export type TaskFormat =
   | 'openai-image-edits'
   | 'gemini-image-edits'
   | 'openai-transcriptions'
+  | 'mistral-transcriptions'
+  | 'gemini-transcriptions'
   | 'openai-translations'
   | 'openai-speech'
   | 'mistral-speech'

@@ -202,7 +202,12 @@ const TASK_WIRES: { readonly [Task in TaskName]: Readonly<Record<TaskForms[Task]
   moderations: { openai: 'openai-moderations', mistral: 'mistral-moderations', none: null },
   images: { openai: 'openai-images', gemini: 'gemini-images', none: null },
   image_edits: { openai: 'openai-image-edits', gemini: 'gemini-image-edits', none: null },
-  transcriptions: { openai: 'openai-transcriptions', none: null },
+  transcriptions: {
+    openai: 'openai-transcriptions',
+    mistral: 'mistral-transcriptions',
+    gemini: 'gemini-transcriptions',
+    none: null,
+  },
   translations: { openai: 'openai-translations', none: null },
   speech: { openai: 'openai-speech', mistral: 'mistral-speech', gemini: 'gemini-speech', none: null },
 }

@@ -10,6 +10,7 @@ import type {
 import { upstreamCodec as geminiCodec } from './gemini/index.js'
 import { geminiImageEdits, geminiImages } from './gemini/images.js'
 import { geminiSpeech } from './gemini/speech.js'
+import { geminiTranscriptions } from './gemini/transcriptions.js'
 import { decodePictureEdit, decodePictures } from './images/decode-request.js'
 import { encodePictures, newPictureWriter } from './images/encode-reply.js'
 import * as images from './images/forms.js'
@@ -26,6 +27,7 @@ import * as speech from './speech/forms.js'
 import { decodeTranscription, readsTranscriptEvents } from './transcriptions/decode-request.js'
 import { encodeTranscript, newTranscriptWriter } from './transcriptions/encode-reply.js'
 import * as transcripts from './transcriptions/forms.js'
+import { mistral as mistralTranscripts } from './transcriptions/mistral.js'
 import { withoutVersion } from './wire/base-path.js'
 import { modelOf, streamOf } from './wire/request-fields.js'
 
@@ -136,6 +138,14 @@ export const TASK_CODECS: Readonly<Record<TaskFormat, FormatCodecs>> = {
   'openai-transcriptions': {
     clientCodec: transcriptClient('transcriptions'),
     upstreamCodec: upstreamOf(transcripts.transcriptions),
+  },
+  'mistral-transcriptions': {
+    clientCodec: transcriptClient('transcriptions'),
+    upstreamCodec: upstreamOf(mistralTranscripts),
+  },
+  'gemini-transcriptions': {
+    clientCodec: transcriptClient('transcriptions'),
+    upstreamCodec: upstreamOf(geminiTranscriptions, geminiCodec),
   },
   'openai-translations': {
     clientCodec: transcriptClient('translations'),

@@ -306,6 +306,8 @@ export function membersOf(wire: WireFormat): Members {
     case 'gemini-image-edits':
       return IMAGES
     case 'openai-transcriptions':
+    case 'mistral-transcriptions':
+    case 'gemini-transcriptions':
     case 'openai-translations':
       return TRANSCRIPTIONS
     case 'openai-speech':

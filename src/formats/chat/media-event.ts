@@ -10,6 +10,8 @@ export type MediaEvent =
   | { readonly type: 'message'; readonly body: JsonObject }
   /** A whole picture as base64. */
   | { readonly type: 'picture'; readonly data: string; readonly format: string; readonly usage: Usage }
+  /** The whole transcript. */
+  | { readonly type: 'transcript'; readonly text: string; readonly usage: Usage }
   | { readonly type: 'done'; readonly usage: Usage }
   | { readonly type: 'error'; readonly error: WireError }
 

@@ -75,7 +75,7 @@ export const TASK_FORMS = {
   moderations: ['openai', 'mistral'],
   images: ['openai', 'gemini'],
   image_edits: ['openai', 'gemini'],
-  transcriptions: ['openai'],
+  transcriptions: ['openai', 'mistral', 'gemini'],
   translations: ['openai'],
   speech: ['openai', 'mistral', 'gemini'],
 } as const satisfies Readonly<Record<TaskName, readonly string[]>>
@@ -107,6 +107,7 @@ export const OPENAI_MEDIA = {
 const GEMINI_MEDIA = {
   images: 'gemini',
   image_edits: 'gemini',
+  transcriptions: 'gemini',
   speech: 'gemini',
 } as const satisfies Partial<TaskForms>
 

@@ -98,6 +98,8 @@ export interface Segment {
   readonly start: number
   readonly end: number
   readonly text: string
+  /** Absent if the upstream does not distinguish speakers. */
+  readonly speaker?: string
 }
 
 export type Task = RankTask | ModerateTask | SpeechTask | DrawTask | TranscribeTask
@@ -135,7 +137,13 @@ export type TaskResult = ResultFacts &
         /** `png`; null if it is not known. */
         readonly format: string | null
       }
-    | { readonly kind: 'transcriptions'; readonly text: string; readonly segments: readonly Segment[] }
+    | {
+        readonly kind: 'transcriptions'
+        readonly text: string
+        readonly segments: readonly Segment[]
+        /** Null if it is not known. */
+        readonly language: string | null
+      }
     /** Whole sound; streams do not pass here. */
     | { readonly kind: 'speech'; readonly sound: Buffer; readonly format: SoundFormat }
   )

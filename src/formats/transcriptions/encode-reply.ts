@@ -17,8 +17,7 @@ export function encodeTranscript(result: TaskResult, request: ChatRequest): Enco
   const withUsage = counts === null ? {} : { usage: counts }
   if (request.stream) {
     const delta = { type: 'transcript.text.delta', delta: text }
-    const done = { type: 'transcript.text.done', text, ...withUsage }
-    return { body: eventText(delta) + eventText(done), type: null }
+    return { body: eventText(delta) + eventText(doneEvent(text, usage)), type: null }
   }
   switch (format) {
     case 'text':
@@ -27,16 +26,42 @@ export function encodeTranscript(result: TaskResult, request: ChatRequest): Enco
       return segments.length === 0 && text !== '' ? null : { body: srtOf(segments), type: PLAIN }
     case 'vtt':
       return segments.length === 0 && text !== '' ? null : { body: vttOf(segments), type: PLAIN }
+    case 'verbose_json': {
+      const numbered = segments.map(({ start, end, text: words }, id) => ({ id, start, end, text: words }))
+      const body = { ...lengthOf(result), text, segments: numbered, ...withUsage }
+      return { body: JSON.stringify({ task: 'transcribe', ...body }) }
+    }
+    case 'diarized_json': {
+      const numbered = segments.map(({ start, end, text: words, speaker = '' }, at) => {
+        return { type: 'transcript.text.segment', id: `seg_${at}`, start, end, speaker, text: words }
+      })
+      const { duration } = lengthOf(result)
+      return {
+        body: JSON.stringify({ task: 'transcribe', duration, text, segments: numbered, ...withUsage }),
+      }
+    }
     default:
       return { body: JSON.stringify({ text, ...withUsage }) }
   }
 }
 
+function doneEvent(text: string, usage: Usage): JsonObject {
+  const counts = usageBody(usage)
+  return { type: 'transcript.text.done', text, ...(counts !== null && { usage: counts }) }
+}
+
+/** The length of the sound, as far as the upstream states it, and the language. */
+function lengthOf({ usage, segments, language }: Extract<TaskResult, { kind: 'transcriptions' }>): {
+  duration: number
+  language: string
+} {
+  return { duration: usage.units?.audio_second ?? segments.at(-1)?.end ?? 0, language: language ?? '' }
+}
+
 function usageBody({ input, output, inputAudio, units }: Usage): JsonObject | null {
   const seconds = units?.audio_second
-  if (input === undefined || output === undefined) {
-    return seconds === undefined ? null : { type: 'duration', seconds }
-  }
+  if (seconds !== undefined) return { type: 'duration', seconds }
+  if (input === undefined || output === undefined) return null
   const audio = inputAudio ?? 0
   return {
     type: 'tokens',
@@ -77,7 +102,10 @@ export function newTranscriptWriter(): MediaWriter {
   return {
     type: 'text/event-stream; charset=utf-8',
     isBytes: false,
-    event: (event: MediaEvent) => (event.type === 'message' ? eventText(event.body) : ''),
+    event: (event: MediaEvent) => {
+      if (event.type === 'message') return eventText(event.body)
+      return event.type === 'transcript' ? eventText(doneEvent(event.text, event.usage)) : ''
+    },
   }
 }
 

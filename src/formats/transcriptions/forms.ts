@@ -37,7 +37,8 @@ function openaiForm(path: string): TaskForm {
         return error === null ? null : decodeErrorPayload(error)
       }
       const segments = arrayOf(body['segments']).filter(isObject).flatMap(segmentOf)
-      return { kind: 'transcriptions', text, segments, usage: usageOf(body), model: null }
+      const language = stringOf(body['language']) ?? null
+      return { kind: 'transcriptions', text, segments, language, usage: usageOf(body), model: null }
     },
   }
 }
