@@ -143,6 +143,11 @@ export class ExactUsage {
     return [...uses.values()]
   }
 
+  /** The selections of single requests that a selection consists of. */
+  ownersOf<S extends { readonly accountId: string | null; readonly keyId?: string }>(selection: S): S[] {
+    return (selection.accountId === null ? this.eachOwner(selection) : null) ?? [selection]
+  }
+
   /** A selection of all accounts as one of each owner; null: every account is one. */
   private eachOwner<S extends { readonly keyId?: string }>(
     selection: S,

@@ -123,6 +123,6 @@ function isFailure(outcome: string): boolean {
 }
 
 /** The quantile of sorted times (nearest rank); null without times. */
-function quantileOf(sorted: readonly number[], share: number): number | null {
+export function quantileOf(sorted: readonly number[], share: number): number | null {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null
 }

@@ -14,6 +14,7 @@ import {
   type SignedInRequest,
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
+import { withExactTimes } from '../exact-first-tokens.js'
 import { savedByProviders, selectUsage, usageBefore } from '../select-usage.js'
 import { PLAYGROUND, type Services } from '../services.js'
 import { pageOfRows, type SortedRows } from './list-page.js'
@@ -87,15 +88,25 @@ async function usage(services: Services, request: UsageRequest): Promise<Handler
   const isReport =
     !['none', 'model', 'key', 'upstream', 'client_format'].includes(group) && !isOfRequests(groupingOf(group))
   const { by, fromMs, toMs, zone, nowMs, stepMs, extendedTo } = usage.range
+  const requests = {
+    accountId,
+    ...(model === undefined ? {} : { model }),
+    ...(keyId === undefined ? {} : { keyId }),
+  }
+  const timed = (of: ExactUsage, found: readonly UsageSum[]) =>
+    withExactTimes(services.ledger, of, requests, { total: figuresOf(found), points: pointsOf(found) })
+  const [overTime, former] = await Promise.all([
+    timed(usage, sums),
+    before === null || previous === undefined ? null : timed(before, previous),
+  ])
   const json: schema.Sent<typeof schema.usageReply> = {
     ...{ by, fromMs, toMs, zone, starts: [...usage.range.starts.values()], stepMs, nowMs, extendedTo },
-    total: figuresOf(sums),
+    ...overTime,
     previous:
-      before === null || previous === undefined
+      before === null || former === null
         ? null
-        : { fromMs: before.range.fromMs, toMs: before.range.toMs, total: figuresOf(previous) },
+        : { fromMs: before.range.fromMs, toMs: before.range.toMs, total: former.total },
     providerCacheSavedNanoUsd: savedByProviders(services, sums),
-    points: pointsOf(sums),
     groups: await chartGroups(services, found, { sums, usage, query: grouped }),
     labels: [...new Set(labels.map(({ keyId }) => keyId.slice(0, keyId.indexOf('='))))].sort(),
     dimensions: services.snapshot().config.dimensions.map(({ name }) => name),
