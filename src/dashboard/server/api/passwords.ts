@@ -2,7 +2,7 @@
 import type { Account, Member, User } from '../../../accounts/account.js'
 import { isUnproven } from '../../../accounts/address-proof.js'
 import { checkedEmail, createAccount } from '../../../accounts/changes/change-accounts.js'
-import { setAccepted } from '../../../accounts/members.js'
+import { setAccepted, writeAsIfMade } from '../../../accounts/members.js'
 import { assertPassword } from '../../../accounts/password.js'
 import { planOfAdministrators, planOfNewAccounts } from '../../../accounts/plans.js'
 import { GatewayError } from '../../../errors.js'
@@ -275,8 +275,15 @@ async function signUp(
     })
   } catch (error) {
     if (!(error instanceof GatewayError && error.wire.param === 'email')) throw error
+    const known = await store.users.byEmail(email)
+    if (known !== null) await writeAsIfMade(store, known.id)
   }
-  await mailProof(services, request, email)
+  // After the reply: a proven address gets no mail.
+  setImmediate(() => {
+    mailProof(services, request, email).catch((error: unknown) => {
+      services.log.error('a link that proves an address was not sent', error)
+    })
+  })
   return { status: 200, json: {} }
 }
 
