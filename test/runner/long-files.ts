@@ -55,7 +55,7 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/gateway/dimensions/': ['src/limits/', 'src/gateway/dimensions/', 'src/store/redis/'],
   'test/gateway/phases/compact.test': ['src/gateway/phases/', 'src/formats/openai-responses/'],
   'test/gateway/responses-socket/': ['src/gateway/responses-socket/'],
-  'test/gateway/platforms/identities.test': ['src/gateway/upstreams/'],
+  'test/gateway/platforms/': ['src/gateway/upstreams/', 'src/formats/'],
   'test/grafana/alerts.test': ['grafana/', 'src/observe/'],
   'test/grafana/phases.test': ['grafana/', 'src/observe/'],
   'test/observe/many-upstreams.test': ['src/observe/'],

@@ -10,6 +10,7 @@ import t, { type Test } from 'tap'
 import type { RawUpstream } from '../../helpers/raw-upstream.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { textUntilEnd } from '../../helpers/collect.js'
+import { ofToday } from '../../helpers/long-suite.js'
 import { AWS_AUTH, startCloud } from './capture.js'
 
 const FIXTURES = '../shared/fixtures'
@@ -247,7 +248,7 @@ for (const [folder, path, settings, model] of REPLAYED) {
   const recorded = fixtures(folder).filter(([, { url }]) => path.test(url))
   void t.test(`recordings of ${folder} ${path.source}`, { skip: recorded.length === 0 }, async (t) => {
     const { cloud, gateway } = await startCloud(t, model, settings)
-    for (const [name, fixture] of recorded) {
+    for (const [name, fixture] of ofToday(recorded, 3)) {
       const isStream = fixture.stream === true || fixture.response_body.startsWith('data:')
       cloud.answer = () => ({
         status: fixture.status,
