@@ -1,13 +1,14 @@
 /** Media within a request: base64, `data:` URLs, and the type that the first bytes show. */
-import { stringOf } from '../../base/json.js'
+import { stringOf, type JsonValue } from '../../base/json.js'
 import type { MediaSource, OpaquePart, TextPart } from '../chat/request.js'
 import { refuse } from './json/check-fields.js'
 
 /**
- * Canonical base64: clients also send newlines, percent escapes, the URL-safe alphabet and data without
- * padding.
+ * Canonical base64: clients also send newlines, percent escapes, the URL-safe alphabet, data without padding,
+ * and `data:` URLs.
  */
-export function standardBase64(data: string): string {
+export function standardBase64(given: string): string {
+  const data = withoutPrefix(given)
   // `includes` is 20 times as fast as an expression with a character class.
   const isBroken = BREAKS.some((each) => data.includes(each))
   const isForUrls = URL_SAFE.some((each) => data.includes(each))
@@ -15,6 +16,13 @@ export function standardBase64(data: string): string {
   const out = quick ?? (isBroken || isForUrls ? rewritten(data) : data)
   const open = out.length % 4
   return open === 0 ? out : out.padEnd(out.length + 4 - open, '=')
+}
+
+/** The data of a `data:` URL with base64, which may have no media type; any other text itself. */
+function withoutPrefix(data: string): string {
+  if (!/^data:/i.test(data.slice(0, 5))) return data
+  const head = /^[^,]*;base64,/i.exec(data.slice(0, 256))?.[0] ?? ''
+  return data.slice(head.length)
 }
 
 const BREAKS = [' ', '\n', '\r', '\t', '%']
@@ -79,6 +87,14 @@ export function decodeMediaUrl(url: string, path: string): MediaSource {
   }
   if (url.length > MAX_URL) refuse(path, `must be at most ${MAX_URL} characters`)
   return { kind: 'url', url }
+}
+
+/** The source of a file: as `decodeMediaUrl`, or base64 whose type its name or its bytes show. */
+export function decodeFileData(data: string, path: string, name: JsonValue | undefined): MediaSource {
+  if (data.slice(0, 16).includes(':')) return decodeMediaUrl(data, path)
+  const mediaType = (typeof name === 'string' ? typeOfName(name) : undefined) ?? sniffBase64(data)
+  if (mediaType === undefined || data === '') return refuse(path, 'must be an http(s) URL or a data: URL')
+  return { kind: 'base64', mediaType, data: standardBase64(data) }
 }
 
 /** Whether the address is that of an object in a bucket of a cloud, which only that cloud reads. */

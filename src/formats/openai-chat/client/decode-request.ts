@@ -53,7 +53,7 @@ import {
   namesInChoice,
 } from '../../wire/openai/tools.js'
 import { decodeFormat, formatType } from '../../wire/openai/response-format.js'
-import { decodeMediaUrl } from '../../wire/inline-media.js'
+import { decodeFileData, decodeMediaUrl } from '../../wire/inline-media.js'
 import {
   contentOf,
   decodeParts,
@@ -567,5 +567,6 @@ function fileSource(inner: JsonObject, path: string): MediaSource {
     return { kind: 'file-id', id: text(inner['file_id'], `${path}.file_id`, 512) }
   }
   if (!given(inner['file_data'])) refuse(path, 'must have file_data or file_id')
-  return decodeMediaUrl(string(inner['file_data'], `${path}.file_data`), `${path}.file_data`)
+  const at = `${path}.file_data`
+  return decodeFileData(string(inner['file_data'], at), at, inner['filename'])
 }

@@ -51,7 +51,7 @@ import {
 } from './client-tools.js'
 import { decodeText, decodeToolChoice, decodeTools, native } from './decode-tools.js'
 import { repeatedOf } from './response-object.js'
-import { decodeMediaUrl } from '../../wire/inline-media.js'
+import { decodeFileData, decodeMediaUrl } from '../../wire/inline-media.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import {
   contentOf,
@@ -590,5 +590,5 @@ function fileSource(item: JsonObject, path: string): FilePart['source'] {
   if (given(id)) return { kind: 'file-id', id: text(id, `${path}.file_id`, MAX_ID) }
   if (given(url)) return decodeMediaUrl(string(url, `${path}.file_url`), `${path}.file_url`)
   if (!given(data)) refuse(path, 'must have file_data, file_url or file_id')
-  return decodeMediaUrl(string(data, `${path}.file_data`), `${path}.file_data`)
+  return decodeFileData(string(data, `${path}.file_data`), `${path}.file_data`, item['filename'])
 }

@@ -7,7 +7,7 @@ import { LongText, longTextOf, longTextPart } from '../../chat/long-text.js'
 import type { AssistantPart, AudioPart, FilePart, ImagePart, TextPart, UserPart } from '../../chat/request.js'
 import { withCacheMark } from '../prompt-cache-markers.js'
 import { array, object, oneOf, refuse, string, text } from '../json/check-fields.js'
-import { decodeMediaUrl, standardBase64 } from '../inline-media.js'
+import { standardBase64 } from '../inline-media.js'
 
 /** More than the 1,500 images and pages that any provider accepts in one request. */
 const MAX_PARTS = 4_096
@@ -77,8 +77,7 @@ function decodeAudioPart(item: JsonObject, path: string): AudioPart {
   const audio = object(item['input_audio'], at)
   const data = text(audio['data'], `${at}.data`, Number.POSITIVE_INFINITY)
   const format = oneOf(audio['format'], `${at}.format`, ['wav', 'mp3'])
-  // Clients of Qwen send a data: URL.
-  if (!/^data:/i.test(data.slice(0, 5))) return { type: 'audio', format, data: standardBase64(data) }
-  const source = decodeMediaUrl(data, `${at}.data`)
-  return { type: 'audio', format, data: source.kind === 'base64' ? source.data : '' }
+  // Clients of Qwen send a data: URL, often without a media type, or an address.
+  if (/^https?:/i.test(data.slice(0, 6))) refuse(`${at}.data`, 'must be base64 or a data: URL')
+  return { type: 'audio', format, data: standardBase64(data) }
 }

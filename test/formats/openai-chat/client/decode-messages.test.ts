@@ -211,6 +211,10 @@ void t.test('an invalid part is refused with its path', (t) => {
     param: `${at}.input_audio.data`,
     rule: 'must be a non-empty string',
   })
+  refused(t, audio({ data: 'https://media.example/a.wav', format: 'wav' }), {
+    param: `${at}.input_audio.data`,
+    rule: 'must be base64 or a data: URL',
+  })
   refused(t, audio({ data: 'A', format: 'ogg' }), {
     param: `${at}.input_audio.format`,
     rule: 'must be one of wav, mp3',
@@ -221,6 +225,24 @@ void t.test('an invalid part is refused with its path', (t) => {
   })
   const system = [{ role: 'system', content: [{ type: 'image_url', image_url: { url: PNG } }] }]
   refused(t, system, { param: `${at}.type`, rule: 'must be one of text' })
+  t.end()
+})
+
+void t.test('inline data may be a data: URL, or base64 whose type the name or the bytes show', (t) => {
+  const user = (...content: JsonObject[]): JsonValue[] => [{ role: 'user', content }]
+  for (const prefix of ['', 'data:audio/wav;base64,', 'data:;base64,', 'DATA:audio/x-wav;rate=1;base64,']) {
+    const input_audio = { data: `${prefix}QUJD`, format: 'wav' }
+    const parts = [{ type: 'audio', format: 'wav', data: 'QUJD' }]
+    t.match(read(user({ type: 'input_audio', input_audio })), [{ parts }], prefix)
+  }
+  const pdf = Buffer.from('%PDF-1.7 x').toString('base64')
+  for (const file of [{ file_data: pdf }, { file_data: pdf, filename: 'a.pdf' }]) {
+    const source = { kind: 'base64', mediaType: 'application/pdf', data: pdf }
+    t.match(read(user({ type: 'file', file })), [{ parts: [{ type: 'file', source }] }])
+  }
+  const unknown = [{ type: 'file', file: { file_data: 'QUJD', filename: 'a' } }]
+  const rule = 'must be an http(s) URL or a data: URL'
+  refused(t, user(...unknown), { param: 'messages[0].content[0].file.file_data', rule })
   t.end()
 })
 
