@@ -8,6 +8,7 @@ import { breaches, readBaseline, writeBaseline, type SuiteRecord } from './repor
 
 /** Suites by name, loaded when they are chosen. */
 const SUITES: Readonly<Record<string, () => Promise<(pace: Pace) => Promise<SuiteResult>>>> = {
+  archive: async () => (await import('./suites/archive.js')).runArchive,
   codec: async () => (await import('./suites/codec.js')).runCodec,
   fleet: async () => (await import('./suites/fleet.js')).runFleet,
   hedge: async () => (await import('./suites/hedge.js')).runHedge,
@@ -26,6 +27,8 @@ const ALL = ['codec', 'ledger', 'load', 'relay', 'splice']
 const HELP = `Usage: npm run bench -- SUITE... [OPTIONS]
 
 Suites:
+  archive  the database that ARCHIVE_URL names: rows a second while entries that wait are copied, and reads over
+           both
   codec    ns per frame of framing, decoding and encoding, in this process
   fleet    Redis, two gateways, HAProxy: requests that fail in outages, kills, restarts, reloads and rotations, and
            ledger entries that differ; exits 1 if a requirement fails
@@ -46,7 +49,7 @@ Options:
   --seconds N     seconds without Redis in fleet (10); of each round of hedge (20), ledger (6), load, peers, route and splice (4), relay (5); of
                   hostile, the length of the run (60); of start, the idle time before memory is read (10); a round
                   of codec takes 0.2
-  --streams N     concurrent streams of relay (400) and peers (100)
+  --streams N     concurrent streams of relay (400) and peers (100); thousands of entries of archive (60)
   --commit C      also measure an older commit of Sluice, by turns: peers, splice and start. C is a commit, which
                   is built under build/bench-trees, or the folder of a build
   --only NAMES    peers or classes of hostile requests, separated by commas: measure only these
