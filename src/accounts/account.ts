@@ -84,7 +84,7 @@ export interface User {
 export interface SavedView {
   readonly id: string
   readonly name: string
-  /** Path and query within the dashboard, such as `/keys?sort=-spend`. */
+  /** Path and query within the dashboard, such as `/keys?sort=-cost`. */
   readonly url: string
 }
 

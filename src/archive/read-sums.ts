@@ -196,7 +196,7 @@ function sumsOfRow(row: ArchiveRow, { property, accounts }: SumQuery): UsageSum[
 function figuresIn(row: ArchiveRow): Omit<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'> {
   const figure = (name: (typeof FIGURES)[number]) => numberIn(row, `f_${name}`)
   return {
-    ...{ requests: figure('requests'), errors: figure('errors'), inputTokens: figure('input_tokens') },
+    ...{ requests: figure('requests'), failed: figure('errors'), inputTokens: figure('input_tokens') },
     ...{ outputTokens: figure('output_tokens'), cacheReadTokens: figure('cache_read_tokens') },
     ...{ cacheWriteTokens: figure('cache_write_tokens'), reasoningTokens: figure('reasoning_tokens') },
     costNanoUsd: nanoUsdIn(row, 'f_cost_nano_usd'),

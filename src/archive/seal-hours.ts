@@ -143,10 +143,10 @@ function cellOf(row: ArchiveRow): CellRow {
 
 /** The figures of a store's sum, in the order of `FIGURES`. */
 function figuresOfSum(sum: UsageSum): (number | bigint)[] {
-  const { requests, errors, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = sum
+  const { requests, failed, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = sum
   const { reasoningTokens, costNanoUsd, unpriced, estimated, assumed, byCause } = sum
   return [
-    ...[requests, errors, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens],
+    ...[requests, failed, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens],
     ...[reasoningTokens, costNanoUsd, unpriced, estimated, assumed],
     ...[byCause.client, byCause.limits, byCause.gateway, byCause.provider],
   ]

@@ -16,7 +16,7 @@ import type { StoreSession } from './with-store.js'
 /** The grouping of a summary. */
 type Grouping = (typeof GROUPINGS)[number] | `${'label' | 'dimension'}:${string}`
 
-const GROUPINGS = ['model', 'key', 'account', 'upstream', 'program', 'user'] as const
+const GROUPINGS = ['client_format', 'model', 'key', 'account', 'upstream', 'program', 'user'] as const
 
 interface SummaryOptions extends FilterOptions {
   readonly by?: string | undefined
@@ -119,7 +119,7 @@ async function namesOf(store: Store, sums: readonly GroupSum[], by: Grouping): P
 
 interface Total {
   readonly requests: number
-  readonly errors: number
+  readonly failed: number
   readonly input_tokens: number
   readonly output_tokens: number
   readonly costNanoUsd: NanoUsd
@@ -148,10 +148,10 @@ function totalOf(sums: readonly UsageSum[]): Total {
   const total = figuresOf(sums)
   return {
     requests: total.requests,
-    errors: total.errors,
+    failed: total.failed,
     input_tokens: total.inputTokens,
     output_tokens: total.outputTokens,
-    costNanoUsd: total.spendNanoUsd,
+    costNanoUsd: total.costNanoUsd,
     unpriced: total.unpricedRequests,
     estimated: total.estimatedRequests,
     assumed: total.assumedRequests,
@@ -160,7 +160,9 @@ function totalOf(sums: readonly UsageSum[]): Total {
 
 function jsonOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Grouping): string {
   const lines = totals.map(([group, { costNanoUsd, ...counts }]) => {
-    return { [grouping]: group, ...names.get(group), ...counts, cost_usd: usd(costNanoUsd) }
+    // The name that version 0.1 had of failed requests.
+    const former = { errors: counts.failed }
+    return { [grouping]: group, ...names.get(group), ...counts, ...former, cost_usd: usd(costNanoUsd) }
   })
   return JSON.stringify(lines, undefined, 2)
 }
@@ -168,12 +170,12 @@ function jsonOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Gro
 function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Grouping): string {
   const shown = NAMES[grouping] ?? []
   const sources = ['unpriced', 'estimated', 'assumed']
-  const counts = ['requests', 'errors', 'input', 'output', 'cost (USD)', ...sources]
+  const counts = ['requests', 'failed', 'input', 'output', 'cost (USD)', ...sources]
   const rows = totals.map(([group, total]) => [
     group,
     ...shown.map((name) => names.get(group)?.[name] ?? ''),
     String(total.requests),
-    String(total.errors),
+    String(total.failed),
     String(total.input_tokens),
     String(total.output_tokens),
     usd(total.costNanoUsd),

@@ -13,6 +13,7 @@ import { focusHeader, focusLines } from './focus-export.js'
 import { rangeOf, TIME_FORMS, type TimeOptions } from './time-range.js'
 import { filterOf, groupingOf, progressOn, summarise, type FilterOptions } from './usage-summary.js'
 import { entriesIn } from '../usage/entries-in-range.js'
+import type { ReportFigures } from '../usage/totals.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
 import {
@@ -23,7 +24,6 @@ import {
   statementCsv,
   statementOf,
   type Report,
-  type ReportFigures,
   type ReportGrouping,
 } from '../usage/statements-and-reports.js'
 import { table } from './print-table-or-json.js'
@@ -39,7 +39,7 @@ request, oldest first, request_id first; docs/reference/ledger.md describes the 
 the highest cost first, and names beside ids. By model, key, account, upstream and label it sums exactly that
 time, and whole days (UTC) before the first entry that is kept. By program, user or dimension, and with a
 filter other than --key and --account, it sums the ledger entries of exactly that time, which are kept for
-ledger.keep_days. By parent, root, member and month, and as csv, it counts each request under the tree of accounts at its
+ledger.keep_days. In JSON, errors is the former name of failed. By parent, root, member and month, and as csv, it counts each request under the tree of accounts at its
 time, and older months as a whole; only --account selects. statement prints what each key of an account, and of
 all below it, used of each model in a month (UTC); a month that is over never changes.
 
@@ -83,7 +83,7 @@ select entries that match all of them.`,
   selecting('summary')
     .option(
       '--by <WHAT>',
-      'group by model (the default), key, account, upstream, program, user, label:NAME or dimension:NAME; or by parent (for the parent of the account, or for the account if it has none), root (for the top of its tree), member (who made the key) or month',
+      'group by model (the default), key, account, upstream, client_format, program, user, label:NAME or dimension:NAME; or by parent (for the parent of the account, or for the account if it has none), root (for the top of its tree), member (who made the key) or month',
     )
     .option(
       '--tree',

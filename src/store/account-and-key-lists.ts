@@ -17,7 +17,7 @@ export const KEY_COLUMNS = [
   'expiresAt',
   'lastUsedAt',
   'requests',
-  'spend',
+  'cost',
   'state',
 ] as const
 /** One of them. */
@@ -31,7 +31,7 @@ export const ACCOUNT_COLUMNS = [
   'createdAt',
   'liveKeys',
   'requests',
-  'spend',
+  'cost',
   'parent',
 ] as const
 /** One of them. */
@@ -167,7 +167,7 @@ export function pageOfKeys<Row extends KeyRow>(
         return figures.lastUsedAtMs(key) ?? null
       case 'requests':
         return figures.use(key)?.requests ?? 0
-      case 'spend':
+      case 'cost':
         return Number(figures.use(key)?.costNanoUsd ?? 0)
       case 'state':
         return stateOfKey(key, query.nowMs)
@@ -243,7 +243,7 @@ export function pageOfAccounts<Row extends Omit<ListedAccount, 'use'>>(
         return liveKeys
       case 'requests':
         return useOf(account)?.requests ?? 0
-      case 'spend':
+      case 'cost':
         return Number(useOf(account)?.costNanoUsd ?? 0)
       case 'parent':
         return parentName

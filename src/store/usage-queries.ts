@@ -14,7 +14,7 @@ export interface UsageSum {
   readonly model: string
   readonly requests: number
   /** Requests with an outcome other than `ok`. */
-  readonly errors: number
+  readonly failed: number
   readonly inputTokens: number
   readonly outputTokens: number
   readonly cacheReadTokens: number
@@ -30,7 +30,7 @@ export interface UsageSum {
   /** Requests by time to first content: a count for each of `FIRST_CONTENT_BOUNDS_MS`, and one above. */
   readonly firstContent: readonly number[]
   /**
-   * `errors` by cause; entries written by earlier versions of the program have no cause and are not in it.
+   * `failed` by cause; entries written by earlier versions of the program have no cause and are not in it.
    */
   readonly byCause: Readonly<Record<Cause, number>>
 }
@@ -142,7 +142,7 @@ export interface GroupUse extends KeyUse {
   readonly accountId: string
   /** The key, the model, both with a tab between them, or the value of the property. */
   readonly keyId: string
-  readonly errors: number
+  readonly failed: number
   readonly inputTokens: number
   readonly outputTokens: number
 }
@@ -223,7 +223,7 @@ export function usesOfMonth(
     else known.push(keyId.slice(end + 1))
   }
   const uses: AccountUse[] = []
-  for (const { keyId: name, accountId, errors: failed, ...figures } of lines) {
+  for (const { keyId: name, accountId, failed, ...figures } of lines) {
     const [path, ...others] = paths.get(accountId) ?? []
     const end = name.indexOf('\t')
     if (path === undefined || others.length > 0 || figures.requests === 0) continue

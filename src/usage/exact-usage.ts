@@ -312,6 +312,6 @@ function groupsOf(cell: UsageCell, { by, model, keyId }: KeptSelection): GroupUs
 }
 
 function useOf(sum: UsageSum, { accountId, keyId }: GroupName): GroupUse {
-  const { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced } = sum
-  return { accountId, keyId, requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced }
+  const { requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced } = sum
+  return { accountId, keyId, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced }
 }

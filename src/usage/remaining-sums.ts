@@ -23,7 +23,7 @@ function without<S extends UsageSum>(a: S, b: UsageSum): S {
   return {
     ...a,
     requests: left(({ requests }) => requests),
-    errors: left(({ errors }) => errors),
+    failed: left(({ failed }) => failed),
     byCause: {
       client: left(({ byCause }) => byCause.client),
       limits: left(({ byCause }) => byCause.limits),

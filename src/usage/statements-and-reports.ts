@@ -3,9 +3,9 @@
  * member, key, label, model and month. Each request counts under the tree at its own time, so that a closed
  * month never changes, and every sum is exact to the nano-dollar.
  */
-import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../base/nano-usd.js'
+import { compareNanoUsd } from '../base/nano-usd.js'
 import { adminTurns } from '../base/turn-queue.js'
-import { csvCell, usd } from '../ledger/export-columns.js'
+import { csvCell } from '../ledger/export-columns.js'
 import { monthOf } from '../store/limit-arithmetic.js'
 import type { KeyName } from '../store/account-and-key-lists.js'
 import type { Store } from '../store/store.js'
@@ -17,6 +17,17 @@ import {
   type AccountSelection,
   type AccountSource,
 } from './account-selection.js'
+import { NONE } from './sums-of-entries.js'
+import {
+  addTotals,
+  FIGURE_COLUMNS,
+  newTotals,
+  shownTotals,
+  type ReportFigures,
+  type ReportTotals,
+  type RunningTotals,
+  type Totals,
+} from './totals.js'
 
 /** Uses that are added up without giving way to other work. */
 const AT_ONCE = 500
@@ -25,16 +36,6 @@ const AT_ONCE = 500
 export type UsageNames = Pick<Store, 'accountById' | 'ancestorsOf' | 'keyById' | 'directory'>
 /** The parts of the store that reports read. */
 type Source = AccountSource & UsageNames & Pick<Store, 'ledger'>
-
-/** Figures in the spelling of the API. */
-export interface ReportFigures {
-  readonly requests: number
-  readonly input_tokens: number
-  readonly output_tokens: number
-  readonly cost_nano_usd: NanoUsd
-  /** The same in dollars, with nine digits. */
-  readonly cost_usd: string
-}
 
 /** What one key of one account used of one model. */
 interface StatementLine extends ReportFigures {
@@ -90,17 +91,17 @@ export async function statementOf(store: Source, nameOrId: string | null, month:
   const selection = nameOrId === null ? null : await selectAccount(store, nameOrId)
   const uses = await usesOf(store, { ...range, byLabels: false }, { selection, tree: true })
   const keys = await KeyNames.for(store, uses.length)
-  const groups = new Map<string, { use: AccountUse; name: string; sum: Sum }>()
-  const accounts = new Map<string, Sum>()
-  const total = new Sum()
+  const groups = new Map<string, { use: AccountUse; name: string; sum: RunningTotals }>()
+  const accounts = new Map<string, RunningTotals>()
+  const total = newTotals()
   for (const [at, { use, path }] of uses.entries()) {
     if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
     if (use.month !== monthOf(range.fromMs)) continue
     const name = path.at(-1) ?? ''
     const id = JSON.stringify([name, use.keyId, use.model])
-    const group = groups.get(id) ?? { use, name, sum: new Sum() }
-    const ofAccount = accounts.get(name) ?? new Sum()
-    for (const sum of [group.sum, ofAccount, total]) sum.add(use)
+    const group = groups.get(id) ?? { use, name, sum: newTotals() }
+    const ofAccount = accounts.get(name) ?? newTotals()
+    for (const sum of [group.sum, ofAccount, total]) addTotals(sum, use)
     groups.set(id, group)
     accounts.set(name, ofAccount)
   }
@@ -114,14 +115,20 @@ export async function statementOf(store: Source, nameOrId: string | null, month:
     const { keyId, model } = use
     const known = keys.known(use)
     const key = (known === undefined ? await keys.of(use) : known)?.name ?? null
-    lines.push({ account: name, key, key_id: keyId, model, ...sum.figures() })
+    lines.push({ account: name, key, key_id: keyId, model, ...statementFigures(sum) })
   }
-  const sums = Array.from(accounts, ([account, sum]) => ({ account, ...sum.figures() }))
+  const sums = Array.from(accounts, ([account, sum]) => ({ account, ...statementFigures(sum) }))
   sums.sort(
     (one, other) =>
       compareNanoUsd(other.cost_nano_usd, one.cost_nano_usd) || (one.account < other.account ? -1 : 1),
   )
-  return { account: selection?.name ?? null, month, lines, accounts: sums, total: total.figures() }
+  return { account: selection?.name ?? null, month, lines, accounts: sums, total: statementFigures(total) }
+}
+
+/** The figures of a statement: without failed requests and unknown prices. */
+function statementFigures(sum: Totals): ReportFigures {
+  const { requests, input_tokens, output_tokens, cost_nano_usd, cost_usd } = shownTotals(sum)
+  return { requests, input_tokens, output_tokens, cost_nano_usd, cost_usd }
 }
 
 const STATEMENT_COLUMNS = [
@@ -164,13 +171,6 @@ export interface ReportQuery {
   readonly tree: boolean
 }
 
-/** All figures of a group. */
-export interface ReportTotals extends ReportFigures {
-  readonly failed: number
-  /** Requests whose price is unknown, which `cost_nano_usd` excludes. */
-  readonly unpriced_requests: number
-}
-
 /** The sums of one group. */
 interface ReportRow extends ReportTotals {
   /** A name; for keys the id; `(none)` for requests without the property. */
@@ -191,22 +191,22 @@ export async function accountReport(store: Source, query: ReportQuery): Promise<
   const wanted = { fromMs, toMs, byLabels: by.startsWith('label:') }
   const uses = await usesOf(store, wanted, { selection, tree })
   const keys = await KeyNames.for(store, by === 'member' ? uses.length : 0)
-  const groups = new Map<string, Sum>()
-  const total = new Sum()
+  const groups = new Map<string, RunningTotals>()
+  const total = newTotals()
   for (const [at, { use, path }] of uses.entries()) {
     if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
     const group = await groupOf(use, by, { path, keys })
-    const sum = groups.get(group) ?? new Sum()
-    sum.add(use)
-    total.add(use)
+    const sum = groups.get(group) ?? newTotals()
+    addTotals(sum, use)
+    addTotals(total, use)
     groups.set(group, sum)
   }
-  const rows = Array.from(groups, ([group, sum]) => ({ group, ...sum.all() }))
+  const rows = Array.from(groups, ([group, sum]) => ({ group, ...shownTotals(sum) }))
   rows.sort((a, b) => {
     const byName = a.group < b.group ? -1 : 1
     return by === 'month' ? byName : compareNanoUsd(b.cost_nano_usd, a.cost_nano_usd) || byName
   })
-  return { rows, total: total.all() }
+  return { rows, total: shownTotals(total) }
 }
 
 /** A use with the names from the top of the tree to its account. */
@@ -247,16 +247,6 @@ async function usesOf(
   return [...(await within(query, isOwn)), ...below]
 }
 
-/** The columns of figures in every file. */
-export const FIGURE_COLUMNS = [
-  'requests',
-  'failed',
-  'input_tokens',
-  'output_tokens',
-  'cost_nano_usd',
-  'cost_usd',
-  'unpriced_requests',
-] as const satisfies readonly (keyof ReportTotals)[]
 const REPORT_COLUMNS = ['group', ...FIGURE_COLUMNS] as const
 
 /** A report as CSV (RFC 4180) with a line of names. */
@@ -264,8 +254,6 @@ export function reportCsv({ rows }: Pick<Report, 'rows'>): string {
   const lines = rows.map((row) => REPORT_COLUMNS.map((name) => csvCell(row[name])).join(','))
   return `${[REPORT_COLUMNS.join(','), ...lines].join('\r\n')}\r\n`
 }
-
-const NONE = '(none)'
 
 async function groupOf(
   use: AccountUse,
@@ -292,40 +280,6 @@ async function groupOf(
       const pair = use.labels.split(' ').find((each) => each.startsWith(start))
       return pair?.slice(start.length) ?? NONE
     }
-  }
-}
-
-/** Adds up figures; whole numbers. */
-class Sum {
-  private requests = 0
-  private failed = 0
-  private inputTokens = 0
-  private outputTokens = 0
-  private costNanoUsd: NanoUsd = 0
-  private unpriced = 0
-
-  add(use: AccountUse): void {
-    this.requests += use.requests
-    this.failed += use.failed
-    this.inputTokens += use.inputTokens
-    this.outputTokens += use.outputTokens
-    this.costNanoUsd = addNanoUsd(this.costNanoUsd, use.costNanoUsd)
-    this.unpriced += use.unpriced
-  }
-
-  figures(): ReportFigures {
-    return {
-      requests: this.requests,
-      input_tokens: this.inputTokens,
-      output_tokens: this.outputTokens,
-      cost_nano_usd: this.costNanoUsd,
-      cost_usd: usd(this.costNanoUsd),
-    }
-  }
-
-  all(): ReportTotals {
-    const { requests, ...others } = this.figures()
-    return { requests, failed: this.failed, ...others, unpriced_requests: this.unpriced }
   }
 }
 

@@ -4,21 +4,15 @@
  * total of the range: requests without the property, and those of sums that do not have it, are the group
  * `(none)`.
  */
-import { addNanoUsd, compareNanoUsd, withoutNanoUsd } from '../base/nano-usd.js'
+import { compareNanoUsd } from '../base/nano-usd.js'
 import { adminTurns } from '../base/turn-queue.js'
 import { GatewayError } from '../errors.js'
-import { usd } from '../ledger/export-columns.js'
 import { monthOf } from '../store/limit-arithmetic.js'
 import type { EntryFilter, GroupUse, GroupUseQuery, UsageSum } from '../store/usage-queries.js'
 import type { ExactUsage, GroupSelection, SumSelection } from './exact-usage.js'
-import {
-  AccountPaths,
-  KeyNames,
-  monthText,
-  type ReportTotals,
-  type UsageNames,
-} from './statements-and-reports.js'
+import { AccountPaths, KeyNames, monthText, type UsageNames } from './statements-and-reports.js'
 import { isOfEntries, NONE, type EntryGrouping } from './sums-of-entries.js'
+import { addTotals, newTotals, takeTotals, type RunningTotals, type Totals } from './totals.js'
 
 /** The groupings; `label:NAME` and `dimension:NAME` group by the value of a label or dimension. */
 export type Grouping =
@@ -38,14 +32,6 @@ export type Grouping =
   | `label:${string}`
   | `dimension:${string}`
 
-/** The totals of a group. */
-type GroupTotals = Pick<
-  GroupUse,
-  'requests' | 'errors' | 'inputTokens' | 'outputTokens' | 'costNanoUsd' | 'unpriced'
->
-/** Totals that are being added up. */
-type RunningTotals = { -readonly [Name in keyof GroupTotals]: GroupTotals[Name] }
-
 /** Selects the usage to group. */
 export interface GroupsQuery {
   /** Null is all accounts. */
@@ -63,28 +49,31 @@ export interface GroupsQuery {
 
 /** A group and the sums that it consists of. */
 export interface Group {
+  readonly grouping: Grouping
   /** A name; for keys the id; `(none)` for requests without the property. */
   readonly id: string
   /** The account of a key, if it is of one only. */
   readonly accountId: string | null
-  readonly total: GroupTotals
+  readonly total: Totals
   /** Empty for `(none)`, for months and for groups of entries. */
   readonly sources: readonly SumSelection[]
 }
 
 /** The ledger's name for models without a route. */
 const UNKNOWN_MODEL = 'other'
-/** The same in queries and replies, in which `other` is the sum of all groups beyond the largest. */
+/** The same in queries and replies. */
 const UNKNOWN = '(unknown)'
 
-/** The id of a group in replies. */
-export function shownId(id: string): string {
-  return id === UNKNOWN_MODEL ? UNKNOWN : id
+type NamedBy = Pick<Group, 'id' | 'grouping'>
+
+/** The id of a group in replies; labels, programs and others may be called `other`. */
+export function shownId({ id, grouping }: NamedBy): string {
+  return grouping === 'model' && id === UNKNOWN_MODEL ? UNKNOWN : id
 }
 
 /** The display name of a group that has no other. */
-export function labelOfId(id: string): string {
-  return id === UNKNOWN_MODEL ? 'unknown models' : id
+export function labelOfId({ id, grouping }: NamedBy): string {
+  return grouping === 'model' && id === UNKNOWN_MODEL ? 'unknown models' : id
 }
 
 /** The model of a query as the ledger has it. */
@@ -133,13 +122,13 @@ export async function groupsIn(
     const id = typeof named === 'string' ? named : await named
     const group = groups.get(id) ?? { accountId: use.accountId, total: newTotals(), sources: [] }
     if (group.accountId !== use.accountId) group.accountId = null
-    add(group.total, use, 1)
+    addTotals(group.total, use)
     if (!isOfOnePass && !isOfEntries(by) && use.keyId !== NONE) {
       group.sources.push(sourceOf(use, { by, accountId, ...ifKnown({ keyId, model }) }))
     }
     groups.set(id, group)
   }
-  return Array.from(groups, ([id, group]) => ({ id, ...group }))
+  return Array.from(groups, ([id, sums]) => ({ grouping: group, id, ...sums }))
 }
 
 /** The uses of each selection, with `(none)` for what is in no group. */
@@ -155,8 +144,8 @@ async function usesOf(usage: ExactUsage, selections: readonly GroupSelection[]):
       usage.groups(selection),
       hasRest ? usage.groups({ ...selection, by: 'model' }) : [],
     ])
-    for (const use of whole) add(rest, use, 1)
-    for (const use of hasRest ? uses : []) add(rest, use, -1)
+    for (const use of whole) addTotals(rest, use)
+    for (const use of hasRest ? uses : []) takeTotals(rest, use)
     // Without a function that has them as arguments, because there may be a hundred thousand.
     for (const use of uses) all.push(use)
   }
@@ -266,11 +255,14 @@ async function periods(
       const day = new Date(sum.startMs).toISOString().slice(0, 10)
       const id = group === 'day' ? day : monthText(monthOf(sum.startMs))
       const total = groups.get(id) ?? newTotals()
-      add(total, sum, 1)
+      addTotals(total, sum)
       groups.set(id, total)
     }
   }
-  return Array.from(groups, ([id, total]) => ({ id, accountId: null, total, sources: [] }))
+  return Array.from(groups, ([id, total]) => ({
+    ...{ grouping: group, id, accountId: null },
+    ...{ total, sources: [] },
+  }))
 }
 
 /** Days and months in order; other groups by cost, and then by name. */
@@ -282,23 +274,10 @@ export function inOrder<Of extends Pick<Group, 'id' | 'total'>>(groups: readonly
   )
 }
 
-/** Figures in the spelling of the API. */
-export function shownTotals(total: GroupTotals): ReportTotals {
-  return {
-    requests: total.requests,
-    failed: total.errors,
-    input_tokens: total.inputTokens,
-    output_tokens: total.outputTokens,
-    cost_nano_usd: total.costNanoUsd,
-    cost_usd: usd(total.costNanoUsd),
-    unpriced_requests: total.unpriced,
-  }
-}
-
 /** The sum of groups. */
-export function totalOf(groups: readonly Pick<Group, 'total'>[]): GroupTotals {
+export function totalOf(groups: readonly Pick<Group, 'total'>[]): Totals {
   const sum = newTotals()
-  for (const { total } of groups) add(sum, total, 1)
+  for (const { total } of groups) addTotals(sum, total)
   return sum
 }
 
@@ -333,22 +312,6 @@ async function sumsOfSources(usage: ExactUsage, { sources }: Group): Promise<Usa
 }
 
 const ACCOUNT = /^account=(.*)$/s
-
-function newTotals(): RunningTotals {
-  return { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 }
-}
-
-function add(to: RunningTotals, use: GroupTotals, sign: 1 | -1): void {
-  // Never below 0: the two sums may have been read at different moments.
-  const sum = (a: number, b: number): number => Math.max(0, a + sign * b)
-  to.requests = sum(to.requests, use.requests)
-  to.errors = sum(to.errors, use.errors)
-  to.inputTokens = sum(to.inputTokens, use.inputTokens)
-  to.outputTokens = sum(to.outputTokens, use.outputTokens)
-  const cost = (sign === 1 ? addNanoUsd : withoutNanoUsd)(to.costNanoUsd, use.costNanoUsd)
-  to.costNanoUsd = cost < 0 ? 0 : cost
-  to.unpriced = sum(to.unpriced, use.unpriced)
-}
 
 function ifKnown(query: { keyId?: string | undefined; model?: string | undefined }): {
   keyId?: string

@@ -171,7 +171,7 @@ void t.test(
       await putAccount(store, anAccount('acc_ada'), [], aLogin('acc_ada'))
       await putKey(store, { ...aKey(1), labels: { team: 'red' } }, null)
       const views = [
-        { id: 'b', name: 'Most spend', url: '/keys?sort=-spend' },
+        { id: 'b', name: 'Most spend', url: '/keys?sort=-cost' },
         { id: 'a', name: 'Slow', url: '/requests?sort=-durationMs&model=gpt%2D4' },
       ]
       await store.users.change('acc_ada', () => ({ views }))

@@ -7,21 +7,14 @@ import { adminTurns } from '../../base/turn-queue.js'
 import { dimensionPair, type EntryFilter } from '../../store/usage-queries.js'
 import {
   accountReport,
-  FIGURE_COLUMNS,
   isReportGrouping,
   monthRange,
   statementCsv,
   statementOf,
   type ReportQuery,
 } from '../../usage/statements-and-reports.js'
-import {
-  groupsIn,
-  inOrder,
-  shownTotals,
-  totalOf,
-  type Grouping,
-  type GroupsQuery,
-} from '../../usage/usage-groups.js'
+import { groupsIn, inOrder, totalOf, type Grouping, type GroupsQuery } from '../../usage/usage-groups.js'
+import { FIGURE_COLUMNS, shownTotals } from '../../usage/totals.js'
 import { usageOf } from '../server/services.js'
 import { purgedIds, withBelow } from '../../usage/account-selection.js'
 import { numberType, textType, TIME } from '../../accounts/changes/field-types.js'

@@ -11,8 +11,8 @@ import type { Services } from './services.js'
 /** What an account used, has, and who is in it. */
 export interface TreeFigures {
   readonly requests: number
-  readonly errors: number
-  readonly spendNanoUsd: NanoUsd
+  readonly failed: number
+  readonly costNanoUsd: NanoUsd
   /** Requests of unknown price, which the spend excludes. */
   readonly unpricedRequests: number
   readonly liveKeys: number
@@ -37,7 +37,7 @@ export interface AccountTree {
 }
 
 /** Figures of nothing. */
-const NOTHING: TreeFigures = { requests: 0, errors: 0, spendNanoUsd: 0, unpricedRequests: 0, liveKeys: 0 }
+const NOTHING: TreeFigures = { requests: 0, failed: 0, costNanoUsd: 0, unpricedRequests: 0, liveKeys: 0 }
 /** More than any store has. */
 const ALL = 1_000_000
 /** Accounts whose members are read at once. */
@@ -53,8 +53,8 @@ export function sumOf(all: Iterable<TreeFigures>): TreeFigures {
 function added(one: TreeFigures, other: TreeFigures): TreeFigures {
   return {
     requests: one.requests + other.requests,
-    errors: one.errors + other.errors,
-    spendNanoUsd: addNanoUsd(one.spendNanoUsd, other.spendNanoUsd),
+    failed: one.failed + other.failed,
+    costNanoUsd: addNanoUsd(one.costNanoUsd, other.costNanoUsd),
     unpricedRequests: one.unpricedRequests + other.unpricedRequests,
     liveKeys: one.liveKeys + other.liveKeys,
   }
@@ -87,8 +87,8 @@ export async function readTree(
   }
   for (const { account } of items) place(account.id)
   let removed = NOTHING
-  for (const { accountId, requests, errors, costNanoUsd: spendNanoUsd, unpriced } of uses) {
-    const use = { requests, errors, spendNanoUsd, unpricedRequests: unpriced, liveKeys: 0 }
+  for (const { accountId, requests, failed, costNanoUsd, unpriced } of uses) {
+    const use = { requests, failed, costNanoUsd, unpricedRequests: unpriced, liveKeys: 0 }
     const node = nodes.get(accountId)
     if (node === undefined) removed = added(removed, use)
     else node.own = added(node.own, use)

@@ -45,7 +45,7 @@ export async function deprecatedModels(
       endsOn: facts.shutdownDate ?? '',
       successor: successorOf(facts, catalogue.models),
       requests: use?.requests ?? 0,
-      spendNanoUsd: use?.costNanoUsd ?? 0,
+      costNanoUsd: use?.costNanoUsd ?? 0,
       ...users,
     })
   }
@@ -101,7 +101,7 @@ async function usersOf(
 }
 
 function useView({ requests, costNanoUsd }: Pick<GroupUse, 'requests' | 'costNanoUsd'>) {
-  return { requests, spendNanoUsd: costNanoUsd }
+  return { requests, costNanoUsd }
 }
 
 function byRequests(a: { readonly requests: number }, b: { readonly requests: number }): number {

@@ -74,7 +74,7 @@ function added(sums: readonly UsageSum[]): OwnSum {
   let costNanoUsd: NanoUsd = 0
   for (const sum of sums) {
     requests += sum.requests
-    failed += sum.errors
+    failed += sum.failed
     inputTokens += sum.inputTokens
     outputTokens += sum.outputTokens
     costNanoUsd = addNanoUsd(costNanoUsd, sum.costNanoUsd)

@@ -30,8 +30,9 @@ export async function rowViews(
       accounts.set(accountId, (await store.accountById(accountId))?.name ?? null)
     }
   }
-  return rows.map((row) => ({
+  return rows.map(({ ingress, ...row }) => ({
     ...row,
+    clientFormat: ingress,
     keyName: keys.get(row.keyId) ?? null,
     accountName: accounts.get(row.accountId) ?? null,
     cause: causeOf(row.outcome),
@@ -46,5 +47,5 @@ export function requestsCsvHeader(): string {
 /** One line of the CSV file (RFC 4180). */
 export function requestsCsvLine(row: schema.RequestRow): string {
   const own = [row.keyName, row.accountName, row.cause].map(csvCell)
-  return `${[csvLine(row), ...own].join(',')}\r\n`
+  return `${[csvLine({ ...row, ingress: row.clientFormat }), ...own].join(',')}\r\n`
 }

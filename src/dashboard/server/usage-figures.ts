@@ -16,13 +16,13 @@ const LONGEST_MS = 60_000
 /** Running sums of a period or a group. */
 interface Sum {
   requests: number
-  errors: number
+  failed: number
   byCause: Record<Cause, number>
   inputTokens: number
   outputTokens: number
   cachedTokens: number
   reasoningTokens: number
-  spendNanoUsd: NanoUsd
+  costNanoUsd: NanoUsd
   unpricedRequests: number
   estimatedRequests: number
   assumedRequests: number
@@ -45,7 +45,7 @@ export function pointsOf(sums: Iterable<UsageSum>): schema.Sent<typeof schema.us
     .map(([startMs, sum]) => ({ startMs, ...figures(sum) }))
 }
 
-/** The largest groups by spend and then by requests, and the sum of all others. */
+/** The largest groups by cost and then by requests, and the sum of all others. */
 export function groupsOf(
   sums: readonly UsageSum[],
   nameOf: (sum: UsageSum) => string,
@@ -62,14 +62,19 @@ export function groupsOf(
     .map(([id, own]) => ({ id, own, total: figuresOf(own) }))
     .sort(
       (a, b) =>
-        compareNanoUsd(b.total.spendNanoUsd, a.total.spendNanoUsd) || b.total.requests - a.total.requests,
+        compareNanoUsd(b.total.costNanoUsd, a.total.costNanoUsd) || b.total.requests - a.total.requests,
     )
   const shown = groups.slice(0, MAX_GROUPS).map(({ id, own, total }) => {
     return { id, label: id, total, points: pointsOf(own) }
   })
   rest.push(...groups.slice(MAX_GROUPS).flatMap(({ own }) => own))
   if (rest.length === 0) return shown
-  return [...shown, { id: OTHER, label: OTHER, total: figuresOf(rest), points: pointsOf(rest) }]
+  return [...shown, restGroup(rest)]
+}
+
+/** The group that sums up all others. */
+export function restGroup(sums: readonly UsageSum[]): schema.Sent<typeof schema.usageGroup> {
+  return { id: OTHER, isRest: true, label: OTHER, total: figuresOf(sums), points: pointsOf(sums) }
 }
 
 /**
@@ -103,13 +108,13 @@ function figures({ firstContent, ...sum }: Sum): schema.Sent<typeof schema.figur
 function newSum(): Sum {
   return {
     requests: 0,
-    errors: 0,
+    failed: 0,
     byCause: { client: 0, limits: 0, gateway: 0, provider: 0 },
     inputTokens: 0,
     outputTokens: 0,
     cachedTokens: 0,
     reasoningTokens: 0,
-    spendNanoUsd: 0,
+    costNanoUsd: 0,
     unpricedRequests: 0,
     estimatedRequests: 0,
     assumedRequests: 0,
@@ -127,13 +132,13 @@ function sumAt(sums: Map<number, Sum>, startMs: number): Sum {
 
 function add(to: Sum, sum: UsageSum): void {
   to.requests += sum.requests
-  to.errors += sum.errors
+  to.failed += sum.failed
   for (const cause of CAUSES) to.byCause[cause] += sum.byCause[cause]
   to.inputTokens += sum.inputTokens
   to.outputTokens += sum.outputTokens
   to.cachedTokens += sum.cacheReadTokens
   to.reasoningTokens += sum.reasoningTokens
-  to.spendNanoUsd = addNanoUsd(to.spendNanoUsd, sum.costNanoUsd)
+  to.costNanoUsd = addNanoUsd(to.costNanoUsd, sum.costNanoUsd)
   to.unpricedRequests += sum.unpriced
   to.estimatedRequests += sum.estimated
   to.assumedRequests += sum.assumed

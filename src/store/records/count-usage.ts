@@ -105,7 +105,7 @@ export function addCounter(sum: SumCounters, index: number, count: NanoUsd): voi
   else sum[index] = Math.min(Number.MAX_SAFE_INTEGER, Number(before) + Number(count))
 }
 
-/** The counters of groups: requests, errors, input and output tokens, cost, unpriced requests. */
+/** The counters of groups: requests, failed ones, input and output tokens, cost, unpriced requests. */
 export const GROUP_COUNTERS: readonly number[] = [0, 1, 2, 3, 7, 8]
 
 /** The sum in the form of the `Ledger` interface. */
@@ -114,13 +114,13 @@ export function sumFromCounters(
   { startMs, accountId, keyId, model }: Pick<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'>,
 ): UsageSum {
   const counts = sum.map(Number)
-  const [requests = 0, errors = 0, inputTokens = 0, outputTokens = 0, cacheReadTokens = 0] = counts
+  const [requests = 0, failed = 0, inputTokens = 0, outputTokens = 0, cacheReadTokens = 0] = counts
   const [cacheWriteTokens = 0, reasoningTokens = 0] = counts.slice(5)
   const [unpriced = 0, estimated = 0] = counts.slice(8)
   const [client = 0, limits = 0, gateway = 0, provider = 0, assumed = 0] = counts.slice(BY_CAUSE)
   const costNanoUsd = sum[COST] ?? 0
   return {
-    ...{ startMs, accountId, keyId, model, requests, errors, inputTokens, outputTokens },
+    ...{ startMs, accountId, keyId, model, requests, failed, inputTokens, outputTokens },
     ...{ cacheReadTokens, cacheWriteTokens, reasoningTokens, costNanoUsd, unpriced, estimated },
     assumed,
     firstContent: counts.slice(HISTOGRAM, BY_CAUSE),
@@ -130,7 +130,7 @@ export function sumFromCounters(
 
 function countersFromSum(sum: UsageSum): SumCounters {
   return [
-    ...[sum.requests, sum.errors, sum.inputTokens, sum.outputTokens, sum.cacheReadTokens],
+    ...[sum.requests, sum.failed, sum.inputTokens, sum.outputTokens, sum.cacheReadTokens],
     ...[sum.cacheWriteTokens, sum.reasoningTokens, sum.costNanoUsd, sum.unpriced, sum.estimated],
     0,
     ...Array.from({ length: BY_CAUSE - HISTOGRAM }, (_, at) => sum.firstContent[at] ?? 0),
@@ -229,7 +229,7 @@ export function addUse(uses: Map<string, GroupUse>, use: GroupUse): void {
     accountId,
     keyId,
     requests: before.requests + use.requests,
-    errors: before.errors + use.errors,
+    failed: before.failed + use.failed,
     inputTokens: before.inputTokens + use.inputTokens,
     outputTokens: before.outputTokens + use.outputTokens,
     costNanoUsd: addNanoUsd(before.costNanoUsd, use.costNanoUsd),

@@ -73,16 +73,16 @@ onBothStores(t, 'sums above nine million dollars', async (t, settings) => {
     for (const group of ['none', ...GROUPINGS, 'client_format']) {
       for (const by of ['hour', 'day']) {
         const { text } = await browser.get(`/usage?by=${by}&group=${group}&${pageSpan}`)
-        t.match(text, `"spendNanoUsd":${SUM},`, `${when}: page by ${by} and ${group}`)
+        t.match(text, `"costNanoUsd":${SUM},`, `${when}: page by ${by} and ${group}`)
       }
       if (group === 'none') continue
       const { text } = await browser.get(`/usage/groups?group=${group}&${pageSpan}`)
-      t.match(text, `"spendNanoUsd":${SUM},`, `${when}: groups by ${group}`)
+      t.match(text, `"costNanoUsd":${SUM},`, `${when}: groups by ${group}`)
       const csv = await browser.get(`/usage.csv?group=${group}&${pageSpan}`)
       t.match(csv.text, `,${SUM},${USD},`, `${when}: file by ${group}`)
     }
     t.match((await browser.get(`/statements/${MONTH}?account=all`)).text, `"cost_nano_usd":${SUM},`)
-    t.match((await browser.get('/accounts')).text, `"spendNanoUsd":${SUM},`, `${when}: list of accounts`)
+    t.match((await browser.get('/accounts')).text, `"costNanoUsd":${SUM},`, `${when}: list of accounts`)
     const json = await run('statement', '--account', 'acme', '--month', MONTH, '--json')
     t.match(json, `"cost_nano_usd": ${SUM},`, `${when}: statement of the command line`)
     for (const by of GROUPINGS) {
@@ -102,7 +102,7 @@ onBothStores(t, 'sums above nine million dollars', async (t, settings) => {
     )
     t.match(await run('summary', '--by', by, ...since), USD, `pruned: summary by ${by}`)
   }
-  t.match((await browser.get(`/usage?by=day&group=model&${pageSpan}`)).text, `"spendNanoUsd":${SUM},`)
+  t.match((await browser.get(`/usage?by=day&group=model&${pageSpan}`)).text, `"costNanoUsd":${SUM},`)
   const csv = await run('statement', '--account', 'acme', '--month', MONTH, '--format', 'csv')
   t.match(csv, `,${SUM},${USD}`, 'pruned: statement')
 })

@@ -60,7 +60,7 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'POST /run/end': { run: 'r-17', reason: 'it loops' },
   'POST /configuration/{id}/rollback': { reason: 'errors doubled' },
   'POST /device/{id}': { approve: true },
-  'PUT /views/{id}': { name: 'Most spend', url: '/keys?sort=-spend' },
+  'PUT /views/{id}': { name: 'Most spend', url: '/keys?sort=-cost' },
 }
 const QUERIES: Readonly<Record<string, string>> = {
   'GET /usage': `?by=day&fromMs=${Date.now() - 86_400_000}&toMs=${Date.now()}&group=key`,

@@ -75,15 +75,15 @@ async function check(t: Test, store?: string): Promise<void> {
     const { rows, sum } = await treeOf(admin)
     const acme = rows.find(({ name }) => name === 'acme')
     t.match(acme, {
-      ...{ children: 1, requests: 4, errors: 1, spendNanoUsd: 3_000_000_003, liveKeys: 3 },
+      ...{ children: 1, requests: 4, failed: 1, costNanoUsd: 3_000_000_003, liveKeys: 3 },
       ...{ members: 2, budgetNanoUsd: null, above: [] },
-      itself: { requests: 1, spendNanoUsd: 1_000_000_001, liveKeys: 1, members: 1 },
+      itself: { requests: 1, costNanoUsd: 1_000_000_001, liveKeys: 1, members: 1 },
     })
-    t.equal(sum.spendNanoUsd, 4_000_000_004, 'the roots add up')
+    t.equal(sum.costNanoUsd, 4_000_000_004, 'the roots add up')
     const below = await treeOf(admin, '?parent=acme')
     t.match(below.rows, [{ name: 'acme-search', above: ['acme'], requests: 3, liveKeys: 2, members: 1 }])
     const [child] = below.rows
-    t.equal((child?.spendNanoUsd ?? 0) + (acme?.itself?.spendNanoUsd ?? 0), acme?.spendNanoUsd)
+    t.equal((child?.costNanoUsd ?? 0) + (acme?.itself?.costNanoUsd ?? 0), acme?.costNanoUsd)
     const found = await treeOf(admin, '?search=search%40example')
     t.same(
       found.rows.map(({ name }) => name),
@@ -98,7 +98,7 @@ async function check(t: Test, store?: string): Promise<void> {
       ['acme'],
     )
     t.same(
-      (await treeOf(search)).rows.map(({ name, spendNanoUsd }) => [name, spendNanoUsd]),
+      (await treeOf(search)).rows.map(({ name, costNanoUsd }) => [name, costNanoUsd]),
       [['acme-search', 2_000_000_002]],
     )
     const page = accountPageReply.parse((await lead.get('/accounts/acme-search-ci')).json)

@@ -32,7 +32,7 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
   const found = accountsReply.parse((await root.get('/accounts?search=ADA%40')).json)
   t.match(found, {
     next: null,
-    accounts: [{ id, liveKeys: 1, requests: 1, spendNanoUsd: 1_500_000 }],
+    accounts: [{ id, liveKeys: 1, requests: 1, costNanoUsd: 1_500_000 }],
   })
   const all = accountsReply.parse((await root.get('/accounts?limit=2')).json)
   t.match(all, {

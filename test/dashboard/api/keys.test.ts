@@ -245,7 +245,7 @@ void t.test('a list of keys has pages, a search, and the usage of each key', asy
   for (const words of ['%', '*', '*off*']) t.same(await found(words), ['50% *off*'])
   for (const words of ['%%%%', '.*', '(a+)+$', '\\', 'nothing']) t.same(await found(words), [])
   t.match(keysReply.parse((await browser.get('/keys?search=key+0')).json).keys, [
-    { requests: 2, spendNanoUsd: 1_500_000, unpricedRequests: 1, lastUsedAtMs: atMs + 9 },
+    { requests: 2, costNanoUsd: 1_500_000, unpricedRequests: 1, lastUsedAtMs: atMs + 9 },
   ])
 })
 

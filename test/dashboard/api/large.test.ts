@@ -47,7 +47,7 @@ function entryPaths(nowMs: number, keyId: string, requestId: string): string[] {
   const filters = [
     ...['', 'outcome=failed', 'outcome=ok', 'cause=provider', 'status=200', 'status=429'],
     ...['upstream=openai', 'upstream=nothing', 'modelAsked=nothing', 'model=gpt-5.4'],
-    ...[`keyId=${keyId}`, `keyId=${keyId}&status=502`, 'ingress=messages', 'label=team=web'],
+    ...[`keyId=${keyId}`, `keyId=${keyId}&status=502`, 'clientFormat=messages', 'label=team=web'],
     ...['clientRequestId=nothing', 'anyId=nothing', `requestId=${requestId}`, 'deprecated=true'],
   ]
   const places = [
@@ -69,7 +69,7 @@ const UNTIMED = ['/device/{id}', '/run', '/requests.csv', '/usage.csv', '/audit.
 /** All groups of a month, by each column in both directions; `large-lists` sorts keys and accounts. */
 function groupPaths(nowMs: number): string[] {
   const groups = ['model', 'key', 'account', 'parent', 'member', 'upstream', 'client_format']
-  const columns = ['name', 'requests', 'errors', 'inputTokens', 'outputTokens', 'spend']
+  const columns = ['name', 'requests', 'failed', 'inputTokens', 'outputTokens', 'cost']
   const month = `fromMs=${nowMs - 30 * DAY_MS}&toMs=${nowMs}&account=all`
   return [...groups, 'label:team'].flatMap((group) =>
     columns.flatMap((column) => {

@@ -126,7 +126,7 @@ const KEY_VALUES: Readonly<Record<(typeof KEY_COLUMNS)[number], (key: Key) => Va
   expiresAt: ({ expiresAtMs }) => expiresAtMs,
   lastUsedAt: ({ lastUsedAtMs }) => lastUsedAtMs,
   requests: ({ requests }) => requests,
-  spend: ({ spendNanoUsd }) => spendNanoUsd,
+  cost: ({ costNanoUsd }) => costNanoUsd,
   state: ({ state }) => state,
 }
 const ACCOUNT_VALUES: Readonly<Record<(typeof ACCOUNT_COLUMNS)[number], (row: AccountRow) => Value>> = {
@@ -136,7 +136,7 @@ const ACCOUNT_VALUES: Readonly<Record<(typeof ACCOUNT_COLUMNS)[number], (row: Ac
   createdAt: ({ createdAtMs }) => createdAtMs,
   liveKeys: ({ liveKeys }) => liveKeys,
   requests: ({ requests }) => requests,
-  spend: ({ spendNanoUsd }) => spendNanoUsd,
+  cost: ({ costNanoUsd }) => costNanoUsd,
   parent: ({ parent }) => parent,
 }
 
@@ -185,13 +185,13 @@ async function sortedLists(t: Test, root: Browser, { store }: Stage): Promise<vo
     }
   }
   // The figures are those of the ledger.
-  const [first] = idsBy(all.rows, KEY_VALUES.spend, -1)
+  const [first] = idsBy(all.rows, KEY_VALUES.cost, -1)
   const key = all.rows.find(({ id }) => id === first)
   const { entries } = await store.ledger.entries({
     ...{ accountId: key?.accountId ?? null, keyId: first ?? '', after: null, limit: 100 },
   })
   t.equal(
-    key?.spendNanoUsd,
+    key?.costNanoUsd,
     entries.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0),
   )
   t.equal(key?.lastUsedAtMs, Math.max(...entries.map(({ atMs }) => atMs)))
@@ -376,7 +376,7 @@ async function searchAndViews(t: Test, { stage, root, account }: Scene): Promise
   t.equal((await eve.get('/search?q=x&account=all')).status, 404)
 
   const put = (browser: Browser, id: string, body: object) => browser.ask('PUT', `/views/${id}`, { body })
-  const spend = { name: 'Most spend', url: '/keys?account=all&sort=-spend' }
+  const spend = { name: 'Most spend', url: '/keys?account=all&sort=-cost' }
   t.match(viewsReply.parse((await put(root, 'a', spend)).json).views, [{ id: 'a', ...spend }])
   await put(root, 'b', { name: 'Failed', url: '/requests?outcome=failed' })
   const renamed = { ...spend, name: 'Top' }

@@ -43,23 +43,23 @@ void t.test('sums by hour, model and key', async (t) => {
   t.match(usage, { fromMs: hour, toMs: hour + HOUR_MS + 1, extendedTo: null })
   t.match(usage.total, {
     requests: 13,
-    errors: 1,
+    failed: 1,
     inputTokens: 1_200,
     outputTokens: 240,
     cachedTokens: 480,
     reasoningTokens: 60,
-    spendNanoUsd: 66_000,
+    costNanoUsd: 66_000,
     unpricedRequests: 1,
     estimatedRequests: 1,
     assumedRequests: 0,
   })
   t.match(usage.points, [
-    { startMs: hour, requests: 11, spendNanoUsd: 66_000 },
-    { startMs: hour + HOUR_MS, requests: 2, errors: 1 },
+    { startMs: hour, requests: 11, costNanoUsd: 66_000 },
+    { startMs: hour + HOUR_MS, requests: 2, failed: 1 },
   ])
   t.equal(usage.groups.length, 9, 'eight and the rest')
-  t.match(usage.groups[0], { id: 'model-10', total: { spendNanoUsd: 11_000 } })
-  t.match(usage.groups[8], { id: 'other', total: { requests: 5, spendNanoUsd: 6_000 } })
+  t.match(usage.groups[0], { id: 'model-10', total: { costNanoUsd: 11_000 } })
+  t.match(usage.groups[8], { id: 'other', isRest: true, total: { requests: 5, costNanoUsd: 6_000 } })
   const p95 = usage.total.firstTokenP95Ms ?? 0
   t.equal(p95, 320, 'of few requests, the exact time')
 
@@ -77,7 +77,7 @@ void t.test('sums by hour, model and key', async (t) => {
   const all = usageReply.parse((await root.get(`/usage?${range}&account=all`)).json)
   t.equal(all.total.requests, 14, 'an administrator sees all')
   const his = usageReply.parse((await root.get(`/usage?${range}&account=${bob.id}`)).json)
-  t.equal(his.total.spendNanoUsd, 999_999, 'or one')
+  t.equal(his.total.costNanoUsd, 999_999, 'or one')
 })
 
 void t.test('K-176: ranges are bounded, and unknown parameters are refused', async (t) => {
@@ -174,9 +174,15 @@ void t.test('requests are filtered, paged, opened and exported', async (t) => {
 
   const why = {
     ...{ errorMessage: 'Too many requests', limit: 'account requests/minute', attempted: 'a:ok' },
-    ...{ upstreamStatus: 429, upstreamRequestId: 'up-1', labels: 'team=web', ingress: 'chat' },
+    ...{ upstreamStatus: 429, upstreamRequestId: 'up-1', labels: 'team=web' },
   }
-  const refused = { status: 429, outcome: 'rate_limited', upstream: 'mistral', ...why } as const
+  const refused = {
+    status: 429,
+    outcome: 'rate_limited',
+    upstream: 'mistral',
+    ingress: 'chat',
+    ...why,
+  } as const
   const other = aRow(accountId, { atMs: start - 50, modelAsked: 'fast', ...refused })
   await ledger.settle(other)
   for (const filter of ['status=429', 'upstream=mistral', 'modelAsked=fast']) {
@@ -186,7 +192,7 @@ void t.test('requests are filtered, paged, opened and exported', async (t) => {
       [other.requestId],
       filter,
     )
-    t.match(rows[0], why, 'the entry explains itself')
+    t.match(rows[0], { ...why, clientFormat: 'chat' }, 'the entry explains itself')
   }
   const byId = `/requests?requestId=${other.requestId}`
   t.equal(requestsReply.parse((await ada.get(byId)).json).rows.length, 1)
@@ -270,10 +276,10 @@ void t.test('ranges that end now have every request of their time, and no other'
   const spans = { '15m': 15, '1h': 60, '6h': 360, '24h': 1_440, '7d': 7 * 1_440, '30d': 30 * 1_440 }
   for (const [range, minutes] of Object.entries(spans)) {
     const inside = minutesAgo.filter((each) => each < minutes)
-    const spendNanoUsd = inside.reduce((sum, each) => sum + each, 0)
+    const costNanoUsd = inside.reduce((sum, each) => sum + each, 0)
     const usage = usageReply.parse((await ada.get(`/usage?range=${range}&group=model`)).json)
     const { total, points, groups, fromMs, toMs } = usage
-    t.match(total, { requests: inside.length, spendNanoUsd }, range)
+    t.match(total, { requests: inside.length, costNanoUsd }, range)
     t.equal(toMs - fromMs, minutes * 60_000)
     t.ok(toMs >= now && toMs <= Date.now(), 'by the clock of the server')
     t.equal(
@@ -282,9 +288,9 @@ void t.test('ranges that end now have every request of their time, and no other'
       'the points add up',
     )
     t.ok(points.every(({ startMs }) => usage.starts.includes(startMs)))
-    t.match(groups, [{ total: { requests: inside.length, spendNanoUsd } }])
+    t.match(groups, [{ total: { requests: inside.length, costNanoUsd } }])
     const rows = usageGroupsReply.parse((await ada.get(`/usage/groups?range=${range}&group=key`)).json).rows
-    t.match(rows, [{ requests: inside.length, spendNanoUsd }])
+    t.match(rows, [{ requests: inside.length, costNanoUsd }])
     const file = (await ada.get(`/usage.csv?range=${range}&group=model`)).text.split('\r\n')
     t.equal(Number(file[1]?.split(',')[1]), inside.length, 'the file has the same')
   }

@@ -96,7 +96,7 @@ void t.test('accounts, their budgets and their pages', { skip: SKIP }, async (t)
   await t.test('the page of an account', async (t) => {
     await page.goto(`${origin}/dashboard/accounts/acme`)
     await page.getByRole('heading', { name: 'Spend in' }).waitFor()
-    await page.getByText('Spend by key').waitFor()
+    await page.getByText('Cost by key').waitFor()
     await page.getByRole('treegrid', { name: 'Accounts below acme' }).waitFor()
     await looks(t, page, 'account')
     for (const [tab, text] of [

@@ -69,14 +69,14 @@ void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
 
   await t.test('the largest spend of all keys is on top', async (t) => {
     await page.goto(`${stage.origin}/dashboard/keys?account=all`)
-    await page.getByRole('button', { name: '30 d spend' }).click()
+    await page.getByRole('button', { name: '30 d cost' }).click()
     const first = page.locator('tbody tr').first()
     await first.getByText('beta 59').waitFor()
     t.match(await first.innerText(), /beta 59[\s\S]*beta[\s\S]*\$119/)
     await page.getByText(/121 keys/).waitFor()
     await page.getByRole('button', { name: 'Next' }).click()
     await page.getByText('page 2').waitFor()
-    t.match(page.url(), /sort=-spend/)
+    t.match(page.url(), /sort=-cost/)
     t.equal(await overflow(page), 0)
   })
 
@@ -258,7 +258,7 @@ void t.test('axe finds nothing', { skip: SKIP }, async (t) => {
   await stage.signedIn('root@example.com', 'max', 'admin')
   const account = await idOf(stage, 'alpha')
   const scenes: readonly [path: string, ready: (page: Page) => Promise<void>][] = [
-    ['/keys?account=all&sort=-spend', (page) => page.getByText('beta 59').first().waitFor()],
+    ['/keys?account=all&sort=-cost', (page) => page.getByText('beta 59').first().waitFor()],
     [`/keys?account=${account}&search=74`, (page) => page.getByText(LONG_NAME).first().waitFor()],
     [`/keys?account=${account}&key=${leakedId}`, (page) => page.getByText('Labels over time').waitFor()],
     [
@@ -267,7 +267,7 @@ void t.test('axe finds nothing', { skip: SKIP }, async (t) => {
     ],
     ['/accounts', (page) => page.getByRole('link', { name: 'beta' }).waitFor()],
     ['/audit?account=all&show=all', (page) => page.getByText('session.sign-in').first().waitFor()],
-    ['/accounts/alpha', (page) => page.getByText('Spend by key').waitFor()],
+    ['/accounts/alpha', (page) => page.getByText('Cost by key').waitFor()],
     ['/accounts/alpha?tab=limits', (page) => page.getByText('No limits of its own').waitFor()],
     [`/members?account=${account}`, (page) => page.getByText('No members').first().waitFor()],
   ]

@@ -86,7 +86,7 @@ async function drill(t: Test, task: Task): Promise<void> {
       .getByRole('table', { name: `Usage by ${by}` })
       .locator('tbody tr:not(.skeleton-row)')
       .first()
-  await task.click(page.getByRole('link', { name: /^Spend/ }))
+  await task.click(page.getByRole('link', { name: /^Cost/ }))
   await task.click(page.getByRole('button', { name: '7 d', exact: true }))
   await task.click(row('account'))
   await page
@@ -108,7 +108,7 @@ async function drill(t: Test, task: Task): Promise<void> {
   t.match(page.url(), /key=key_[\s\S]*model=/)
   await page.goBack()
 
-  const chart = page.getByRole('img', { name: /^Spend by model/ })
+  const chart = page.getByRole('img', { name: /^Cost by model/ })
   const box = await chart.boundingBox()
   if (box === null) throw new Error('no chart')
   const y = box.y + box.height / 2

@@ -68,7 +68,7 @@ void file.test('filters are in the address, in the query and in the CSV file', {
     model: 'gpt-5.4',
     keyId: 'key_0',
     label: 'team=search',
-    ingress: 'messages',
+    clientFormat: 'messages',
     outcome: 'upstream_busy',
     anyId: 'mine-1',
   }
@@ -318,11 +318,11 @@ void file.test('colours are by rank, one for a model in a view', { skip: SKIP },
       }),
     )
   }
-  const [first, second] = await colours('Spend by model')
+  const [first, second] = await colours('Cost by model')
   t.match([first?.[1], second?.[1]], ['--series-1', '--series-2'])
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Usage' }).click()
   await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
-  const before = await colours('Spend by account')
+  const before = await colours('Cost by account')
   await page
     .getByRole('list', { name: 'Figures' })
     .getByRole('button', { name: /^Requests/ })

@@ -272,7 +272,7 @@ void t.test('charts, tables and requests of a month of use', { skip: SKIP }, asy
   t.match(await sums.innerText(), /claude-sonnet-5-5[\s\S]*gpt-5\.4-mini/)
   await inOrder(t, watched, 'usage')
 
-  for (const name of [/^Requests/, /^Tokens/, /^Errors/, /^First token/]) {
+  for (const name of [/^Requests/, /^Tokens/, /^Failed/, /^First token/]) {
     await page.getByRole('list', { name: 'Figures' }).getByRole('button', { name }).click()
     await page.locator('.uplot canvas').waitFor()
   }

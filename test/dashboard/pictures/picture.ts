@@ -53,7 +53,7 @@ async function takePicture(address: string): Promise<void> {
     await page.getByLabel('Password').fill(LOGIN.password)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page
-      .getByRole('img', { name: /^Spend by model/ })
+      .getByRole('img', { name: /^Cost by model/ })
       .locator('canvas')
       .waitFor()
     await page.getByRole('table').waitFor()

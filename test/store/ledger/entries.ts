@@ -169,7 +169,7 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
     keyId: 'key_one',
     model: 'gpt-5.4-mini',
     requests: 5,
-    errors: 1,
+    failed: 1,
     inputTokens: 300,
     outputTokens: 67,
     cacheReadTokens: 120,

@@ -187,8 +187,8 @@ function wantedGroups(all: readonly LedgerEntry[], by: (typeof GROUPS)[number]):
 
 function shownGroups(groups: readonly GroupUse[]): string[] {
   return groups
-    .map(({ accountId, keyId, requests, errors, costNanoUsd }) =>
-      [`${accountId} ${keyId}`, requests, errors, costNanoUsd].join(' '),
+    .map(({ accountId, keyId, requests, failed, costNanoUsd }) =>
+      [`${accountId} ${keyId}`, requests, failed, costNanoUsd].join(' '),
     )
     .sort()
 }

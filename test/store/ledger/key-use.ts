@@ -30,7 +30,7 @@ export async function narrowed(t: Test, { ledger }: LedgerUnderTest): Promise<vo
   t.same(await shown({ accountId: null, per: 'model', model: 'other' }), ['  other 1'])
   const [whole] = await ledger.sums({ ...day, accountId: ada, per: 'model' })
   const parts = await ledger.sums({ ...day, accountId: ada, model: 'gpt-5.4-mini' })
-  for (const name of ['inputTokens', 'costNanoUsd', 'unpriced', 'errors'] as const) {
+  for (const name of ['inputTokens', 'costNanoUsd', 'unpriced', 'failed'] as const) {
     const sum = parts.reduce((total, part) => total + Number(part[name]), 0)
     t.equal(whole?.[name], sum, `${name} of all keys`)
   }

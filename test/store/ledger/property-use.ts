@@ -114,7 +114,7 @@ async function groups(t: Test, { ledger }: Pick<LedgerUnderTest, 'ledger'>): Pro
       })
     )
       .map((use) => {
-        const figures = [use.requests, use.errors, use.inputTokens, use.outputTokens]
+        const figures = [use.requests, use.failed, use.inputTokens, use.outputTokens]
         return [use.accountId, use.keyId, ...figures, use.costNanoUsd, use.unpriced].join(' ')
       })
       .sort()
@@ -196,8 +196,8 @@ export async function groupedInEndedDays(t: Test, { ledger }: LedgerUnderTest): 
 }
 
 function figuresOf(use: GroupUse): string {
-  const { keyId, requests, errors, outputTokens, costNanoUsd, unpriced } = use
-  return [keyId, requests, errors, outputTokens, costNanoUsd, unpriced].join(' ')
+  const { keyId, requests, failed, outputTokens, costNanoUsd, unpriced } = use
+  return [keyId, requests, failed, outputTokens, costNanoUsd, unpriced].join(' ')
 }
 
 /** The same of entries, by key or account. */
@@ -213,7 +213,7 @@ function usedBy(
     const { outcome, usage, costNanoUsd } = row
     addUse(uses, {
       ...{ accountId: '', keyId: by === 'key' ? row.keyId : `${row.accountId} `, requests: 1 },
-      ...{ errors: outcome === 'ok' ? 0 : 1, inputTokens: usage.input ?? 0 },
+      ...{ failed: outcome === 'ok' ? 0 : 1, inputTokens: usage.input ?? 0 },
       ...{ outputTokens: usage.output ?? 0, costNanoUsd: costNanoUsd ?? 0 },
       unpriced: costNanoUsd === null ? 1 : 0,
     })

@@ -98,7 +98,7 @@ async function tree(
   const rows = chosen(query, { roots, all, members })
   const sorted = rows.sort((a, b) => {
     const bySpend =
-      compareNanoUsd(b.total.spendNanoUsd, a.total.spendNanoUsd) || b.total.requests - a.total.requests
+      compareNanoUsd(b.total.costNanoUsd, a.total.costNanoUsd) || b.total.requests - a.total.requests
     return bySpend || (a.account.name < b.account.name ? -1 : 1)
   })
   const json: schema.Sent<typeof schema.accountTreeReply> = {
@@ -147,13 +147,13 @@ function rowView(
     ...figuresOf(total),
     members: countOf(withDescendants(node), members),
     budgetNanoUsd: limits?.nanoUsdPerMonth ?? null,
-    forecastNanoUsd: linearForecast(Number(total.spendNanoUsd), month, nowMs),
+    forecastNanoUsd: linearForecast(Number(total.costNanoUsd), month, nowMs),
     itself: children.length === 0 ? null : { ...figuresOf(own), members: members.get(id)?.length ?? 0 },
   }
 }
 
-function figuresOf({ requests, errors, spendNanoUsd, unpricedRequests, liveKeys }: TreeFigures): TreeFigures {
-  return { requests, errors, spendNanoUsd, unpricedRequests, liveKeys }
+function figuresOf({ requests, failed, costNanoUsd, unpricedRequests, liveKeys }: TreeFigures): TreeFigures {
+  return { requests, failed, costNanoUsd, unpricedRequests, liveKeys }
 }
 
 async function page(services: Services, session: AccountSession): Promise<Reply> {

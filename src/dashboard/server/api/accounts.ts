@@ -185,7 +185,7 @@ async function rowView(
   return {
     ...{ id, name, email, parent, role, plan, disabled, createdAtMs, liveKeys },
     requests: use.requests,
-    spendNanoUsd: use.costNanoUsd,
+    costNanoUsd: use.costNanoUsd,
     unpricedRequests: use.unpriced,
   }
 }

@@ -53,7 +53,7 @@ async function list(
     .filter(({ account }) => isNamed(account.name, displayNameOf(account)))
     .sort(
       (a, b) =>
-        compareNanoUsd(b.total.spendNanoUsd, a.total.spendNanoUsd) ||
+        compareNanoUsd(b.total.costNanoUsd, a.total.costNanoUsd) ||
         (a.account.name < b.account.name ? -1 : 1),
     )
   const json: schema.BudgetsReply = {
@@ -61,7 +61,7 @@ async function list(
     without: without.slice(0, MOST_WITHOUT).map((node) => ({
       name: node.account.name,
       displayName: displayNameOf(node.account),
-      spentNanoUsd: Number(node.total.spendNanoUsd),
+      spentNanoUsd: Number(node.total.costNanoUsd),
       mayChange: scope.mayChange(node, 'account'),
     })),
     withoutTotal: without.length,

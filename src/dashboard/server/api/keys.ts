@@ -336,7 +336,7 @@ function keyView(
     replacedBy: key.replacedBy ?? null,
     lastUsedAtMs,
     requests: use.requests,
-    spendNanoUsd: use.costNanoUsd,
+    costNanoUsd: use.costNanoUsd,
     unpricedRequests: use.unpriced,
   }
 }

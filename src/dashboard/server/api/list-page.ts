@@ -22,6 +22,9 @@ interface ListOptions<Column extends string> {
   readonly limit: number
 }
 
+/** Former names of columns, which saved views and links have. */
+const FORMER: Readonly<Record<string, string>> = { spend: 'cost', errors: 'failed' }
+
 /** A page of a sorted list, and the text of its order for the cursor. */
 interface ListOrder<Column extends string> extends Pick<
   SortedQuery<Column>,
@@ -40,7 +43,8 @@ export function orderOf<Column extends string>(
 ): ListOrder<Column> | null {
   const sort = query.sort ?? usual
   const isDescending = sort.startsWith('-')
-  const name = isDescending ? sort.slice(1) : sort
+  const asked = isDescending ? sort.slice(1) : sort
+  const name = FORMER[asked] ?? asked
   const column = columns.find((each) => each === name)
   if (column === undefined) {
     const message = `The list cannot be sorted by "${name.slice(0, 40)}". Use ${columns.join(', ')}, or - and one of them.`

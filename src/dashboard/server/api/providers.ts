@@ -103,8 +103,8 @@ function sideOfSums(
   copies: readonly UsageSum[],
 ): schema.Sent<typeof schema.providerSide> {
   const figures = figuresOf(sums)
-  const { requests, errors, byCause, spendNanoUsd, unpricedRequests } = figures
-  const priced = requests - errors - unpricedRequests
+  const { requests, failed, byCause, costNanoUsd, unpricedRequests } = figures
+  const priced = requests - failed - unpricedRequests
   return {
     upstream,
     requests,
@@ -116,8 +116,8 @@ function sideOfSums(
     firstTokenP95Ms: figures.firstTokenP95Ms,
     inputTokens: figures.inputTokens,
     outputTokens: figures.outputTokens,
-    spendNanoUsd,
-    requestNanoUsd: priced <= 0 ? null : Math.round(Number(spendNanoUsd) / priced),
+    costNanoUsd,
+    requestNanoUsd: priced <= 0 ? null : Math.round(Number(costNanoUsd) / priced),
     unpricedRequests,
   }
 }
@@ -171,7 +171,7 @@ function sideOf(upstream: string, rows: readonly LedgerEntry[]): schema.Sent<typ
     firstTokenP95Ms: rounded(figures.firstContentP95Ms),
     inputTokens: figures.inputTokens,
     outputTokens: figures.outputTokens,
-    spendNanoUsd: figures.costNanoUsd,
+    costNanoUsd: figures.costNanoUsd,
     requestNanoUsd: figures.costPerRequestNanoUsd,
     unpricedRequests: figures.unpriced,
   }

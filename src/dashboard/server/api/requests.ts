@@ -167,7 +167,7 @@ async function pageOf(
 
 /** Filters that are compared for equality. */
 const SAME = [
-  ...(['modelAsked', 'upstream', 'status', 'clientRequestId', 'cause', 'ingress', 'label'] as const),
+  ...(['modelAsked', 'upstream', 'status', 'clientRequestId', 'cause', 'label'] as const),
   ...(['program', 'user'] as const),
 ]
 
@@ -176,7 +176,7 @@ async function filterOf(
   accountId: string | null,
   query: Query<typeof schema.requestsCsvQuery>,
 ): Promise<EntryFilter> {
-  const { outcome, parent, dimension } = query
+  const { outcome, parent, dimension, clientFormat } = query
   const outcomes = outcome === undefined ? [] : valuesOf(outcome)
   const isAnyFailure = outcomes.includes('failed')
   const models = modelsIn(services, query)
@@ -185,6 +185,7 @@ async function filterOf(
     ...Object.fromEntries(
       SAME.filter((name) => query[name] !== undefined).map((name) => [name, query[name]]),
     ),
+    ...(clientFormat === undefined ? {} : { ingress: clientFormat }),
     ...(models === null ? {} : { model: models }),
     ...(keyIds === null ? {} : { keyId: keyIds }),
     ...(dimension === undefined ? {} : { dimension: valuesOf(dimension).map(dimensionPair) }),

@@ -20,8 +20,9 @@ import { PLAYGROUND, type Services } from '../services.js'
 import { pageOfRows, type SortedRows } from './list-page.js'
 import { remainingSums } from '../../../usage/remaining-sums.js'
 import { NONE } from '../../../usage/sums-of-entries.js'
-import { FIGURE_COLUMNS, manyKeyNames } from '../../../usage/statements-and-reports.js'
-import { figuresOf, OTHER, MAX_GROUPS, pointsOf } from '../usage-figures.js'
+import { manyKeyNames } from '../../../usage/statements-and-reports.js'
+import { FIGURE_COLUMNS, shownTotals } from '../../../usage/totals.js'
+import { figuresOf, OTHER, MAX_GROUPS, pointsOf, restGroup } from '../usage-figures.js'
 import {
   groupsIn,
   inOrder,
@@ -29,7 +30,6 @@ import {
   labelOfId,
   modelIn,
   shownId,
-  shownTotals,
   sumsOfGroups,
   totalOf,
   type Group,
@@ -132,24 +132,24 @@ async function chartGroups(
   const charted = isOfRequests(group)
     ? all.filter(({ id }) => id !== NONE)
     : all.filter(({ sources }) => sources.length > 0 && sources.length <= MOST_SOURCES)
-  const largest = charted.sort(bySpend).slice(0, MAX_GROUPS)
+  const largest = charted.sort(byCost).slice(0, MAX_GROUPS)
   const own = await sumsOfGroups(usage, largest, query)
   const shown = await Promise.all(
     largest.map(async (group, at) => {
       const found = own[at] ?? []
       const label = await labelOf(services.store, group)
-      return { id: shownId(group.id), label, total: figuresOf(found), points: pointsOf(found) }
+      return { id: shownId(group), label, total: figuresOf(found), points: pointsOf(found) }
     }),
   )
   if (all.length === largest.length) return shown
   const rest = remainingSums(sums, own.flat(), OTHER)
   if (rest.length === 0) return shown
   const isNone = all.length === largest.length + 1 && all.some(({ id }) => id === NONE)
-  const id = isNone ? NONE : OTHER
-  return [...shown, { id, label: id, total: figuresOf(rest), points: pointsOf(rest) }]
+  if (!isNone) return [...shown, restGroup(rest)]
+  return [...shown, { id: NONE, label: NONE, total: figuresOf(rest), points: pointsOf(rest) }]
 }
 
-function bySpend(a: Group, b: Group): number {
+function byCost(a: Group, b: Group): number {
   const [one, other] = [a.total, b.total]
   return (
     compareNanoUsd(other.costNanoUsd, one.costNanoUsd) ||
@@ -169,8 +169,9 @@ async function labelOf(store: Services['store'], group: Group): Promise<string> 
 }
 
 /** The same without waiting; null for a key that must be read from the store. */
-function knownLabel({ id, accountId }: Group, names: AllNames): string | null {
-  if (id === PLAYGROUND || accountId === null || accountId === '') return labelOfId(id)
+function knownLabel(group: Group, names: AllNames): string | null {
+  const { id, accountId } = group
+  if (id === PLAYGROUND || accountId === null || accountId === '') return labelOfId(group)
   return names === null ? null : (names.get(id)?.name ?? id)
 }
 
@@ -190,17 +191,17 @@ interface NamedGroup extends Group {
 
 const GROUPS: SortedRows<
   NamedGroup,
-  'name' | 'requests' | 'errors' | 'inputTokens' | 'outputTokens' | 'spend'
+  'name' | 'requests' | 'failed' | 'inputTokens' | 'outputTokens' | 'cost'
 > = {
   columns: {
     name: ({ label }) => label.toLowerCase(),
     requests: ({ total }) => total.requests,
-    errors: ({ total }) => total.errors,
+    failed: ({ total }) => total.failed,
     inputTokens: ({ total }) => total.inputTokens,
     outputTokens: ({ total }) => total.outputTokens,
-    spend: ({ total }) => Number(total.costNanoUsd),
+    cost: ({ total }) => Number(total.costNanoUsd),
   },
-  usual: '-spend',
+  usual: '-cost',
   idOf: ({ id, accountId }) => `${id} ${accountId ?? ''}`,
   limit: 50,
 }
@@ -233,7 +234,7 @@ async function usageGroups(
     rows: await Promise.all(
       page.rows.map(async (row) => ({
         ...(await groupView(services, row)),
-        previousSpendNanoUsd: spentBefore && (spentBefore.get(GROUPS.idOf(row))?.costNanoUsd ?? 0),
+        previousCostNanoUsd: spentBefore && (spentBefore.get(GROUPS.idOf(row))?.costNanoUsd ?? 0),
       })),
     ),
   }
@@ -241,7 +242,7 @@ async function usageGroups(
 }
 
 function asNamed(group: Group): NamedGroup {
-  return { ...group, label: labelOfId(group.id) }
+  return { ...group, label: labelOfId(group) }
 }
 
 /** Groups named without giving way to other work. */
@@ -276,19 +277,19 @@ async function withNames(
 async function groupView(
   services: Services,
   group: NamedGroup,
-): Promise<Omit<schema.Sent<typeof schema.groupRow>, 'previousSpendNanoUsd'>> {
+): Promise<Omit<schema.Sent<typeof schema.groupRow>, 'previousCostNanoUsd'>> {
   const { total, accountId } = group
   const account = accountId === null || accountId === '' ? null : await services.store.accountById(accountId)
   return {
-    id: shownId(group.id),
+    id: shownId(group),
     label: await labelOf(services.store, group),
     accountId: accountId === '' ? null : accountId,
     accountName: account?.name ?? null,
     requests: total.requests,
-    errors: total.errors,
+    failed: total.failed,
     inputTokens: total.inputTokens,
     outputTokens: total.outputTokens,
-    spendNanoUsd: total.costNanoUsd,
+    costNanoUsd: total.costNanoUsd,
     unpricedRequests: total.unpriced,
   }
 }
@@ -352,13 +353,17 @@ async function* csvParts(
     if (fromMs > range.nowMs) break
     const part = usage.over({ ...range, fromMs, toMs })
     const groups = (await groupsIn(services, part, of)).sort(
-      of.group === 'month' ? (a, b) => (a.id < b.id ? -1 : 1) : bySpend,
+      of.group === 'month' ? (a, b) => (a.id < b.id ? -1 : 1) : byCost,
     )
     const start = per === 'range' ? '' : `${new Date(startMs).toISOString()},`
     names ??= await keyNamesFor(services, of.group, of.accountId, groups.length)
     for (let line = 0; line < groups.length; line += CSV_LINES) {
       const named = await withNames(services, groups.slice(line, line + CSV_LINES), names)
-      yield named.map((group) => `${start}${csvLine(group, { ...range, fromMs, toMs })}\r\n`).join('')
+      yield named
+        .map(
+          (group) => `${start}${csvLine({ ...group, id: shownId(group) }, { ...range, fromMs, toMs })}\r\n`,
+        )
+        .join('')
     }
     total = totalOf([{ total }, ...groups])
   }
@@ -373,6 +378,6 @@ function csvLine(
 ): string {
   const figures = shownTotals(total)
   const period = [fromMs, toMs].map((atMs) => new Date(atMs).toISOString())
-  const cells = [shownId(id), ...FIGURE_COLUMNS.map((name) => figures[name]), label, ...period, zone, 'USD']
+  const cells = [id, ...FIGURE_COLUMNS.map((name) => figures[name]), label, ...period, zone, 'USD']
   return cells.map(csvCell).join(',')
 }

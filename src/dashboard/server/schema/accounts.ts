@@ -78,7 +78,7 @@ export const accountRow = z.strictObject({
   liveKeys: count,
   /** Of the last 30 days. */
   requests: count,
-  spendNanoUsd: nanoUsdSum,
+  costNanoUsd: nanoUsdSum,
   unpricedRequests: count,
 })
 
@@ -150,8 +150,8 @@ export type ResetLinkReply = z.output<typeof resetLinkReply>
 const treeFigures = {
   /** Of this month (UTC). */
   requests: count,
-  errors: count,
-  spendNanoUsd: nanoUsdSum,
+  failed: count,
+  costNanoUsd: nanoUsdSum,
   unpricedRequests: count,
   liveKeys: count,
 }

@@ -64,8 +64,8 @@ export const key = z.strictObject({
   lastUsedAtMs: timeMs.nullable(),
   /** In the last 30 days, as are the next two members. */
   requests: count,
-  spendNanoUsd: nanoUsdSum,
-  /** Requests of unknown price; `spendNanoUsd` excludes them. */
+  costNanoUsd: nanoUsdSum,
+  /** Requests of unknown price; `costNanoUsd` excludes them. */
   unpricedRequests: count,
 })
 

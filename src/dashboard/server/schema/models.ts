@@ -92,7 +92,7 @@ export const modelsReply = z.strictObject({
 
 /** `GET /models/deprecated`: models with an announced end, and who still uses them. */
 export const deprecatedQuery = z.strictObject({ account: scope.optional() })
-const use = { requests: count, spendNanoUsd: nanoUsdSum }
+const use = { requests: count, costNanoUsd: nanoUsdSum }
 /** A model with an announced end; its use is that of the last 30 days (UTC), the largest first. */
 export const deprecatedModel = z.strictObject({
   id: z.string(),

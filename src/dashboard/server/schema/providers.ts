@@ -18,7 +18,7 @@ export const providerSide = z.strictObject({
   firstTokenP95Ms: z.number().nullable(),
   inputTokens: count,
   outputTokens: count,
-  spendNanoUsd: nanoUsdSum,
+  costNanoUsd: nanoUsdSum,
   /** Mean cost of the requests that succeeded and have a known price. */
   requestNanoUsd: nanoUsd.nullable(),
   unpricedRequests: count,

@@ -46,7 +46,7 @@ export const viewsReply = z.strictObject({ views: z.array(savedView) })
 export const viewBody = z.strictObject({
   /** 1 to 80 characters. */
   name: z.string().trim().min(1).max(80),
-  /** Path and query within the dashboard: `/keys?sort=-spend`. */
+  /** Path and query within the dashboard: `/keys?sort=-cost`. */
   url: z
     .string()
     .max(1_000)

@@ -28,8 +28,8 @@ export const cause = z.enum(['client', 'limits', 'gateway', 'provider'])
 export const figures = z.strictObject({
   requests: count,
   /** Requests that failed or were refused, for any cause. */
-  errors: count,
-  /** `errors` by cause; requests counted by earlier versions of the gateway have none. */
+  failed: count,
+  /** `failed` by cause; requests counted by earlier versions of the gateway have none. */
   byCause: z.strictObject({ client: count, limits: count, gateway: count, provider: count }),
   /** Cached ones included. */
   inputTokens: count,
@@ -38,8 +38,8 @@ export const figures = z.strictObject({
   /** Prompt tokens read from a provider's cache. */
   cachedTokens: count,
   reasoningTokens: count,
-  spendNanoUsd: nanoUsdSum,
-  /** Requests of unknown price; `spendNanoUsd` excludes them. */
+  costNanoUsd: nanoUsdSum,
+  /** Requests of unknown price; `costNanoUsd` excludes them. */
   unpricedRequests: count,
   /** Requests whose tokens the provider did not report; they are estimated. */
   estimatedRequests: count,
@@ -59,10 +59,11 @@ export const usagePoint = figures.extend({ startMs: timeMs })
 /** The figures of one model or key. */
 export const usageGroup = z.strictObject({
   /**
-   * A name; for keys the id or `playground`; `other` for all beyond the largest; `(unknown)` for models
-   * without a route.
+   * A name; for keys the id or `playground`; `other` for all beyond the largest, which `isRest` tells from a
+   * group of this name; `(unknown)` for models without a route.
    */
   id: z.string(),
+  isRest: z.literal(true).optional(),
   /** The display name: a key's name. */
   label: z.string(),
   total: figures,
@@ -143,7 +144,7 @@ export const usageGroupsQuery = z.strictObject({
   group: grouping,
   /** A part of the name. */
   search: search.optional(),
-  /** `name`, `requests`, `errors`, `inputTokens`, `outputTokens`, `spend`; `-` before it: descending. */
+  /** `name`, `requests`, `failed`, `inputTokens`, `outputTokens`, `cost`; `-` before it: descending. */
   sort: z.string().max(40).optional(),
   after: cursor.optional(),
   /** 1 to 200; default 50. */
@@ -159,13 +160,13 @@ export const groupRow = z.strictObject({
   accountId: z.string().nullable(),
   accountName: z.string().nullable(),
   requests: count,
-  errors: count,
+  failed: count,
   inputTokens: count,
   outputTokens: count,
-  spendNanoUsd: nanoUsdSum,
+  costNanoUsd: nanoUsdSum,
   unpricedRequests: count,
   /** The spend in the period before; null if that is not kept. */
-  previousSpendNanoUsd: nanoUsdSum.nullable(),
+  previousCostNanoUsd: nanoUsdSum.nullable(),
 })
 /** A page of groups. */
 export const usageGroupsReply = z.strictObject({
@@ -215,7 +216,7 @@ export const usageReply = z.strictObject({
   /** Only periods with requests, in order; all others are 0. */
   points: z.array(usagePoint),
   /**
-   * The largest first, by spend and then by requests: at most eight, and one with all others: `other`, or
+   * The largest first, by cost and then by requests: at most eight, and one with all others: `other`, or
    * `(none)` for requests without the property. Empty for `none` and `month`. `GET /usage/groups` has all.
    */
   groups: z.array(usageGroup),
@@ -229,7 +230,9 @@ export const usageReply = z.strictObject({
 
 /** One request: its entry in the ledger, and what the page shows with it. */
 export const requestRow = z.strictObject({
-  ...entrySchema.shape,
+  ...entrySchema.omit({ ingress: true }).shape,
+  /** The client's format, such as `messages`; the ledger's `ingress`. */
+  clientFormat: entrySchema.shape.ingress,
   /** The key's current name; null if unknown. */
   keyName: z.string().nullable(),
   /** The account's current name; null if unknown. */
@@ -270,7 +273,7 @@ export const requestsQuery = z.strictObject({
   /** Failures with this cause. */
   cause: several(cause),
   /** The client's format, such as `messages`. */
-  ingress: several(z.string().regex(/^[a-z]{1,20}$/, { error: 'is not a client format' })),
+  clientFormat: several(z.string().regex(/^[a-z]{1,20}$/, { error: 'is not a client format' })),
   /** One label, as `name=value`. */
   label: several(z.string().min(3).max(330)),
   /** One value of a dimension, as `NAME=VALUE`. */

@@ -3,6 +3,7 @@
  * chart.
  */
 import { lazy, Suspense, useState, type ReactNode } from 'react'
+import type { UsageGroup } from '../../server/schema/schema.js'
 import { csvOf, saveFile } from '../format/csv.js'
 import { bucketName } from '../format/time.js'
 import { Link } from '../routing.js'
@@ -157,11 +158,19 @@ function Value({ value, format }: ValueProps) {
 }
 
 /** The groups beyond the largest, and requests without the property. */
-const RESTS = ['other', '(none)']
+const REST = '(rest)'
+const RESTS = [REST, '(none)']
+
+type Grouped = Pick<UsageGroup, 'id' | 'isRest' | 'label'>
+
+/** The name of the series of a group; a group may be called `other`, as the rest is. */
+export function seriesId({ id, isRest }: Pick<Grouped, 'id' | 'isRest'>): string {
+  return isRest === true ? REST : id
+}
 
 /** The name of a group of usage in a chart. */
-export function groupName({ id, label }: { readonly id: string; readonly label: string }): string {
-  return id === 'other' ? 'all others' : label
+export function groupName({ isRest, label }: Grouped): string {
+  return isRest === true ? 'all others' : label
 }
 
 const COLOURS = 8

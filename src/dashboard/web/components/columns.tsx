@@ -85,14 +85,14 @@ export const CREATED: Column<CreatedRow> = times('createdAt', 'Created', (row) =
 /** A row with usage of the last 30 days. */
 interface UsedRow {
   readonly requests: number
-  readonly spendNanoUsd: number
+  readonly costNanoUsd: number
   readonly unpricedRequests: number
 }
 
 /** Requests and spend. */
 export const RECENT_USE: readonly Column<UsedRow>[] = [
   counts('requests', '30 d requests', ({ requests }) => requests, { minor: true }),
-  amounts('spend', '30 d spend', ({ spendNanoUsd }) => spendNanoUsd, {
-    cell: (row) => <Money nano={row.spendNanoUsd} unpriced={row.unpricedRequests} />,
+  amounts('cost', '30 d cost', ({ costNanoUsd }) => costNanoUsd, {
+    cell: (row) => <Money nano={row.costNanoUsd} unpriced={row.unpricedRequests} />,
   }),
 ]

@@ -110,7 +110,7 @@ function factsOf(account: string | null): Column<DeprecatedModel>[] {
       ),
       minor: true,
     }),
-    amounts('spend', 'Spend', ({ spendNanoUsd }) => spendNanoUsd, { minor: true }),
+    amounts('cost', 'Cost', ({ costNanoUsd }) => costNanoUsd, { minor: true }),
   ]
 }
 

@@ -45,8 +45,8 @@ export function ErrorsChart({ usage, words, ...more }: ErrorsChartProps) {
       {...more}
       title="Errors"
       figure={
-        <span title={`${exactCount(total.errors)} of ${exactCount(total.requests)} requests`}>
-          {percent(total.errors / Math.max(total.requests, 1))}
+        <span title={`${exactCount(total.failed)} of ${exactCount(total.requests)} requests`}>
+          {percent(total.failed / Math.max(total.requests, 1))}
         </span>
       }
       note={`by cause, ${perText(buckets)}, ${words}`}
@@ -72,8 +72,8 @@ function seriesOf({ total }: UsageReply, values: (pick: (point: Points) => numbe
       values: values((one) => one.byCause[cause]),
     }
   })
-  const others = ({ errors, byCause }: Pick<Points, 'errors' | 'byCause'>): number =>
-    Math.max(0, errors - CAUSES.reduce((sum, cause) => sum + byCause[cause], 0))
+  const others = ({ failed, byCause }: Pick<Points, 'failed' | 'byCause'>): number =>
+    Math.max(0, failed - CAUSES.reduce((sum, cause) => sum + byCause[cause], 0))
   if (others(total) === 0) return series
   return [...series, { id: OLD, label: 'Cause not recorded', colour: '--soft', values: values(others) }]
 }

@@ -6,7 +6,7 @@ import { barsOf, bucketsOf, sumsOf, valuesOf } from '../format/time-buckets.js'
 import { Link } from '../routing.js'
 
 /** The names of the figures, in their order. */
-export const FIGURE_NAMES = ['spend', 'requests', 'tokens', 'errors', 'first-token'] as const
+export const FIGURE_NAMES = ['cost', 'requests', 'tokens', 'failed', 'first-token'] as const
 /** One of them. */
 export type FigureName = (typeof FIGURE_NAMES)[number]
 
@@ -24,12 +24,12 @@ interface Figure {
 }
 
 const FIGURES: Readonly<Record<FigureName, Figure>> = {
-  spend: {
-    title: 'Spend',
-    text: ({ spendNanoUsd, unpricedRequests }) => dollars(spendNanoUsd) + (unpricedRequests === 0 ? '' : '+'),
-    exact: ({ spendNanoUsd }) => exactDollars(spendNanoUsd),
-    value: ({ spendNanoUsd }) => spendNanoUsd,
-    pick: ({ spendNanoUsd }) => spendNanoUsd,
+  cost: {
+    title: 'Cost',
+    text: ({ costNanoUsd, unpricedRequests }) => dollars(costNanoUsd) + (unpricedRequests === 0 ? '' : '+'),
+    exact: ({ costNanoUsd }) => exactDollars(costNanoUsd),
+    value: ({ costNanoUsd }) => costNanoUsd,
+    pick: ({ costNanoUsd }) => costNanoUsd,
   },
   requests: {
     title: 'Requests',
@@ -46,12 +46,12 @@ const FIGURES: Readonly<Record<FigureName, Figure>> = {
     value: ({ inputTokens, outputTokens }) => inputTokens + outputTokens,
     pick: ({ inputTokens, outputTokens }) => inputTokens + outputTokens,
   },
-  errors: {
-    title: 'Errors',
-    text: ({ errors, requests }) => percent(requests === 0 ? 0 : errors / requests),
-    exact: ({ errors, requests }) => `${exactCount(errors)} of ${exactCount(requests)} requests`,
-    value: ({ errors, requests }) => (requests === 0 ? null : errors / requests),
-    pick: ({ errors }) => errors,
+  failed: {
+    title: 'Failed',
+    text: ({ failed, requests }) => percent(requests === 0 ? 0 : failed / requests),
+    exact: ({ failed, requests }) => `${exactCount(failed)} of ${exactCount(requests)} requests`,
+    value: ({ failed, requests }) => (requests === 0 ? null : failed / requests),
+    pick: ({ failed }) => failed,
     isBad: true,
   },
   'first-token': {

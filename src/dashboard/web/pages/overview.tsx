@@ -1,9 +1,9 @@
-/** The overview: first steps, figures, limits and budgets, errors, spend by model, the latest requests. */
+/** The overview: first steps, figures, limits and budgets, errors, cost by model, the latest requests. */
 import { lazy, Suspense } from 'react'
 import type { UsageReply } from '../../server/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { useLive, useOnTraffic, useResource } from '../api/use-resource.js'
-import { coloursOf, Chart, groupName } from '../components/chart.js'
+import { coloursOf, Chart, groupName, seriesId } from '../components/chart.js'
 import { Limits, useLimits } from '../components/limits.js'
 import { Loaded, Pulse, TableSkeleton } from '../components/loading-states.js'
 import { RangePicker, useRange } from '../components/time-range.js'
@@ -39,7 +39,7 @@ export function OverviewPage() {
   return (
     <Page
       title="Overview"
-      purpose={`Traffic, spend and errors, ${range.words}.`}
+      purpose={`Traffic, cost and failures, ${range.words}.`}
       scoped
       filters={
         <>
@@ -55,11 +55,11 @@ export function OverviewPage() {
         {(data) => <FigureCards usage={data} linkOf={(figure) => figureLink(figure, scope, preset)} />}
       </Loaded>
       <Limits limits={limits} />
-      {usage.data === null || usage.data.total.errors === 0 ? null : (
+      {usage.data === null || usage.data.total.failed === 0 ? null : (
         <ErrorsChart usage={usage.data} words={range.words} />
       )}
-      <Loaded resource={month} what="Spend by model">
-        {(data) => <SpendByModel month={data} />}
+      <Loaded resource={month} what="Cost by model">
+        {(data) => <CostByModel month={data} />}
       </Loaded>
       <Block
         title="Latest requests"
@@ -94,23 +94,23 @@ function figureLink(figure: FigureName, scope: string | null, preset: string): s
 }
 
 /** Nothing if there was no request. */
-function SpendByModel({ month: data }: { readonly month: UsageReply }) {
-  const colourOf = coloursOf(data.groups.map(({ id }) => id))
+function CostByModel({ month: data }: { readonly month: UsageReply }) {
+  const colourOf = coloursOf(data.groups.map(seriesId))
   if (data.total.requests === 0) return null
   const buckets = bucketsOf(data)
   return (
     <Chart
-      title="Spend by model"
+      title="Cost by model"
       note={`${perText(buckets)}, last 30 d`}
-      figure={dollars(data.total.spendNanoUsd)}
+      figure={dollars(data.total.costNanoUsd)}
       kind="bars"
       buckets={buckets}
       format={dollars}
       series={data.groups.map((group) => ({
-        id: group.id,
+        id: seriesId(group),
         label: groupName(group),
-        colour: colourOf(group.id),
-        values: sumsOf(buckets, group.points, ({ spendNanoUsd }) => spendNanoUsd),
+        colour: colourOf(seriesId(group)),
+        values: sumsOf(buckets, group.points, ({ costNanoUsd }) => costNanoUsd),
       }))}
     />
   )

@@ -146,7 +146,7 @@ interface PartProps {
 }
 
 function RequestFacts({ row, links }: PartProps) {
-  const { modelAsked, modelAnswered, ingress, finish } = row
+  const { modelAsked, modelAnswered, clientFormat, finish } = row
   return (
     <>
       <Fact name="Status">
@@ -172,7 +172,9 @@ function RequestFacts({ row, links }: PartProps) {
       <Fact name={row.cause === null ? 'Model that answered' : 'Model at the upstream'}>
         {modelAnswered === null ? <Absent /> : <Name text={modelAnswered} />}
       </Fact>
-      <Fact name="Client format">{ingress === null ? <Absent /> : (FORMAT_NAMES[ingress] ?? ingress)}</Fact>
+      <Fact name="Client format">
+        {clientFormat === null ? <Absent /> : (FORMAT_NAMES[clientFormat] ?? clientFormat)}
+      </Fact>
       <Fact name="Reply">
         {row.stream ? 'streamed' : 'whole'}
         {finish === null ? null : ` · finish reason ${finish}`}

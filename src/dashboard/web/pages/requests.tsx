@@ -316,7 +316,7 @@ function filtersIn(query: URLSearchParams, nowMs: number): Filters {
 /** The query of `GET /requests` and of its CSV file. */
 function queryOf(filters: Filters): Readonly<Record<string, string>> {
   const { search, key, format, ...same } = filters
-  return { ...same, anyId: search, keyId: key, ingress: format }
+  return { ...same, anyId: search, keyId: key, clientFormat: format }
 }
 
 /** Whether a request matches the filters, as in the API. */
@@ -333,7 +333,7 @@ function matchesFilters(row: RequestRow, filters: Filters): boolean {
     is(key, row.keyId) &&
     is(accountId, row.accountId) &&
     is(label, ...(row.labels ?? '').split(' ')) &&
-    is(format, row.ingress) &&
+    is(format, row.clientFormat) &&
     is(dimension, ...dimensionsOf(row)) &&
     is(program, row.program) &&
     is(user, row.user) &&

@@ -30,7 +30,7 @@ export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
   const rows = isFresh ? [...(found.data?.rows ?? [])].sort((a, b) => rank(a) - rank(b)) : []
   const listed = rows.map((row): Entry => {
     const path = [...row.above, row.name].join(' › ')
-    return { id: row.name, label: path, note: dollars(row.spendNanoUsd) }
+    return { id: row.name, label: path, note: dollars(row.costNanoUsd) }
   })
   const mine = own
     .filter(({ name }) => name.toLowerCase().includes(words))

@@ -63,7 +63,7 @@ export class RedisDirectory implements Directory {
     const owners = await this.accountsNow('listing keys', accountId)
     const rows = await this.rowsOf(owners)
     const span = { fromMs: sinceMs, toMs: nowMs }
-    const isByUse = column === 'requests' || column === 'spend'
+    const isByUse = column === 'requests' || column === 'cost'
     const { ledger } = this.parts
     const all: KeyFigures = figuresOf(
       isByUse ? await ledger.keyUse({ accountId, ...span }) : [],

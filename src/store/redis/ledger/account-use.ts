@@ -130,7 +130,7 @@ export class RedisAccountUse {
     const { uses, moved } = usesOfMonth(month, lines, accounts)
     for (const accountId of moved) {
       const cells = await this.usage.cells({ ...span, accountId, stepMs: endMs })
-      for (const { accountPath, keyId, model, errors: failed, ...cell } of cells) {
+      for (const { accountPath, keyId, model, failed, ...cell } of cells) {
         const { requests, inputTokens, outputTokens, costNanoUsd, unpriced } = cell
         const of = { month, accountId, accountPath: accountPath ?? '', keyId, model, labels: '' }
         uses.push({ ...of, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced })

@@ -61,9 +61,9 @@ export class GroupFigures {
     const { by } = this.query
     const accountId = by === 'key' || by === 'key model' ? this.accountId : ''
     return Array.from(this.groups, ([keyId, figures]) => {
-      const [requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced] = figures
+      const [requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced] = figures
       return {
-        ...{ accountId, keyId, requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced },
+        ...{ accountId, keyId, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced },
       }
     })
   }

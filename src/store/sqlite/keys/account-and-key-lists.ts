@@ -41,7 +41,7 @@ export class DirectoryTables {
   keys(query: KeyQuery, uses: GroupUses): SortedPage<ListedKey> {
     const { accountId, column, sinceMs, nowMs } = query
     const span = { fromMs: sinceMs, toMs: nowMs }
-    const isByUse = column === 'requests' || column === 'spend'
+    const isByUse = column === 'requests' || column === 'cost'
     const use = byKey(isByUse ? uses.ofKeys({ accountId, ...span }) : [])
     const last = column === 'lastUsedAt' ? uses.lastUses(accountId) : new Map<string, number>()
     const page = pageOfKeys(this.keyRows(accountId), query, {

@@ -483,9 +483,9 @@ function daysOutside(span: Span, other: Span): Span[] {
 }
 
 function negative({ accountId, keyId, ...figures }: GroupUse): GroupUse {
-  const { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced } = figures
+  const { requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced } = figures
   return {
-    ...{ accountId, keyId, requests: -requests, errors: -errors, inputTokens: -inputTokens },
+    ...{ accountId, keyId, requests: -requests, failed: -failed, inputTokens: -inputTokens },
     ...{ outputTokens: -outputTokens, costNanoUsd: -costNanoUsd, unpriced: -unpriced },
   }
 }
@@ -501,7 +501,7 @@ function useIn(row: Row): GroupUse {
     accountId: textIn(row, 'account_id'),
     keyId: name.startsWith(PROPERTY_MARK) ? name.slice(name.indexOf('=') + 1) : name,
     requests: numberIn(row, 'requests'),
-    errors: numberIn(row, 'errors'),
+    failed: numberIn(row, 'errors'),
     inputTokens: numberIn(row, 'input_tokens'),
     outputTokens: numberIn(row, 'output_tokens'),
     costNanoUsd: nanoUsdOf(textIn(row, COST)),

@@ -369,7 +369,7 @@ function putValues(sum: UsageSum, by: Bucket, lastUse: ReadonlyMap<string, numbe
   const lastMs = lastUse.get(keyId) ?? startMs
   const isIn = lastMs >= startMs && lastMs < startMs + BUCKET_MS[by]
   return [
-    ...[startMs, accountId, keyId, model, isIn ? lastMs : startMs, sum.requests, sum.errors],
+    ...[startMs, accountId, keyId, model, isIn ? lastMs : startMs, sum.requests, sum.failed],
     ...[sum.inputTokens, sum.outputTokens, sum.cacheReadTokens, sum.cacheWriteTokens],
     ...[sum.reasoningTokens, sum.costNanoUsd, sum.unpriced, sum.estimated],
     ...FIRST_CONTENT_COLUMNS.map((_, at) => sum.firstContent[at] ?? 0),

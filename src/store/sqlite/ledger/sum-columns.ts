@@ -151,7 +151,7 @@ function sumOfValues(values: readonly unknown[]): UsageSum {
     keyId,
     model: string(3),
     requests: count(0),
-    errors: count(1),
+    failed: count(1),
     inputTokens: count(2),
     outputTokens: count(3),
     cacheReadTokens: count(4),

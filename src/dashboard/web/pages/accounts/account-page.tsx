@@ -3,7 +3,7 @@ import { useState, type ReactNode } from 'react'
 import type { AccountPageReply } from '../../../server/schema/schema.js'
 import { useList, useResource } from '../../api/use-resource.js'
 import { Button, CreateButton } from '../../components/button.js'
-import { Chart, coloursOf, groupName } from '../../components/chart.js'
+import { Chart, coloursOf, groupName, seriesId } from '../../components/chart.js'
 import { DataTable } from '../../components/data-table.js'
 import { useDialog } from '../../components/dialog.js'
 import { Fact, Facts } from '../../components/facts.js'
@@ -190,7 +190,7 @@ function Summary({ page, edit }: PageProps) {
 /** Spend of the month against its budget, with the forecast. */
 function Month({ page, edit }: PageProps) {
   const { account, fromMs, inherited, mayChangeLimits } = page
-  const { name, spendNanoUsd: spent, budgetNanoUsd: budget, forecastNanoUsd: forecast } = account
+  const { name, costNanoUsd: spent, budgetNanoUsd: budget, forecastNanoUsd: forecast } = account
   const above = inherited.find(({ limits }) => limits.nanoUsdPerMonth !== undefined)
   return (
     <Block
@@ -222,14 +222,14 @@ function Month({ page, edit }: PageProps) {
 }
 
 function Cards({ page: { account } }: { readonly page: AccountPageReply }) {
-  const { requests, errors, liveKeys, members, spendNanoUsd } = account
+  const { requests, failed, liveKeys, members, costNanoUsd } = account
   const cards: readonly (readonly [name: string, text: string, exact: string])[] = [
-    ['Spend this month', dollars(spendNanoUsd), exactDollars(spendNanoUsd)],
+    ['Spend this month', dollars(costNanoUsd), exactDollars(costNanoUsd)],
     ['Requests', count(requests), `${exactCount(requests)} requests`],
     [
       'Errors',
-      requests === 0 ? '–' : percent(errors / requests),
-      `${exactCount(errors)} of ${exactCount(requests)}`,
+      requests === 0 ? '–' : percent(failed / requests),
+      `${exactCount(failed)} of ${exactCount(requests)}`,
     ],
     ['Keys', count(liveKeys), `${exactCount(liveKeys)} keys that are not revoked`],
     ['Members', count(members), `${exactCount(members)} people`],
@@ -250,21 +250,21 @@ function Cards({ page: { account } }: { readonly page: AccountPageReply }) {
 function Spend({ name, hasBelow }: { readonly name: string; readonly hasBelow: boolean }) {
   const { data } = useResource('/usage', { account: name, range: '30d', by: 'day', group: 'key' })
   if (data === null || data.total.requests === 0) return null
-  const colourOf = coloursOf(data.groups.map(({ id }) => id))
+  const colourOf = coloursOf(data.groups.map(seriesId))
   const buckets = bucketsOf(data)
   return (
     <Chart
-      title="Spend by key"
+      title="Cost by key"
       note={`${perText(buckets)}, last 30 d${hasBelow ? ', the account itself' : ''}`}
-      figure={dollars(data.total.spendNanoUsd)}
+      figure={dollars(data.total.costNanoUsd)}
       kind="bars"
       buckets={buckets}
       format={dollars}
       series={data.groups.map((group) => ({
-        id: group.id,
+        id: seriesId(group),
         label: groupName(group),
-        colour: colourOf(group.id),
-        values: sumsOf(buckets, group.points, ({ spendNanoUsd }) => spendNanoUsd),
+        colour: colourOf(seriesId(group)),
+        values: sumsOf(buckets, group.points, ({ costNanoUsd }) => costNanoUsd),
       }))}
     />
   )

@@ -147,7 +147,7 @@ function Below(props: BranchProps) {
             <span className="soft">(itself)</span>
           </td>
           <td className="budget-cell">
-            <Money nano={itself.spendNanoUsd} unpriced={itself.unpricedRequests} />
+            <Money nano={itself.costNanoUsd} unpriced={itself.unpricedRequests} />
           </td>
           <td className="numeric minor" />
           <Figures of={itself} />
@@ -171,9 +171,9 @@ function Below(props: BranchProps) {
 export function Figures({
   of,
 }: {
-  readonly of: Pick<TreeRow, 'requests' | 'errors' | 'liveKeys' | 'members'>
+  readonly of: Pick<TreeRow, 'requests' | 'failed' | 'liveKeys' | 'members'>
 }) {
-  const { requests, errors, liveKeys, members } = of
+  const { requests, failed, liveKeys, members } = of
   return (
     <>
       <td className="numeric extra">
@@ -183,7 +183,7 @@ export function Figures({
         {requests === 0 ? (
           <span className="soft">–</span>
         ) : (
-          <span title={`${errors} of ${requests}`}>{percent(errors / requests)}</span>
+          <span title={`${failed} of ${requests}`}>{percent(failed / requests)}</span>
         )}
       </td>
       <td className="numeric minor">
@@ -216,7 +216,7 @@ interface BudgetProps {
 /** Spend against the budget of the month, or the way to set one. */
 function Budget({ row, set }: BudgetProps) {
   const { isAdmin } = useRights()
-  const { name, spendNanoUsd: spent, budgetNanoUsd: budget, unpricedRequests } = row
+  const { name, costNanoUsd: spent, budgetNanoUsd: budget, unpricedRequests } = row
   if (budget === null) {
     return (
       <span className="row line gap-8">

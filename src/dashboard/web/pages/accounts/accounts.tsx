@@ -59,7 +59,7 @@ export function AccountsPage() {
                     <tr>
                       <td className="strong">{readsGateway ? 'All accounts' : 'All of yours'}</td>
                       <td className="budget-cell strong">
-                        <Money nano={sum.spendNanoUsd} unpriced={sum.unpricedRequests} />
+                        <Money nano={sum.costNanoUsd} unpriced={sum.unpricedRequests} />
                       </td>
                       <td className="numeric minor" />
                       <Figures of={sum} />

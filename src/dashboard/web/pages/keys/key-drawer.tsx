@@ -74,7 +74,7 @@ function Detail({
             <Link to={`/requests?${ofKey}`}>{plural(key.requests, 'request')}</Link>
             {', '}
             <Link to={`/usage?${ofKey}`}>
-              <Money nano={key.spendNanoUsd} unpriced={key.unpricedRequests} />
+              <Money nano={key.costNanoUsd} unpriced={key.unpricedRequests} />
             </Link>
           </Fact>
           <Fact name="Models">{key.models === null ? 'all' : key.models.join(', ')}</Fact>

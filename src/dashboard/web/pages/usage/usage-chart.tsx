@@ -2,7 +2,7 @@
 import type { UsagePoint, UsageReply } from '../../../server/schema/schema.js'
 import { urlOf } from '../../api/client.js'
 import { useResource } from '../../api/use-resource.js'
-import { coloursOf, groupName, Chart } from '../../components/chart.js'
+import { coloursOf, groupName, seriesId, Chart } from '../../components/chart.js'
 import type { ChartMark, ChartPick, ChartZoom, Colour, Series } from '../../components/chart-series.js'
 import { count, dollars, duration } from '../../format/number.js'
 import { barsOf, bucketsOf, perText, sumsOf, valuesOf, type Buckets } from '../../format/time-buckets.js'
@@ -25,20 +25,20 @@ interface ChartProps {
 export function UsageChart({ usage, figure, by, words, onZoom }: ChartProps) {
   const onPick = useLookAt()
   const marks = useMarks(usage)
-  const colourOf = coloursOf(usage.groups.map(({ id }) => id))
+  const colourOf = coloursOf(usage.groups.map(seriesId))
   const [bars, lines] = [barsOf(usage), bucketsOf(usage)]
   const grouped = (pick: (point: UsagePoint) => number): Series[] =>
     usage.groups.length === 0
       ? [{ id: 'all', label: 'all', colour: '--series-1', values: sumsOf(bars, usage.points, pick) }]
       : usage.groups.map((group) => ({
-          id: group.id,
+          id: seriesId(group),
           label: groupName(group),
-          colour: colourOf(group.id),
+          colour: colourOf(seriesId(group)),
           values: sumsOf(bars, group.points, pick),
         }))
   const shared = { marks, onZoom, onPick }
   const sums = { ...shared, buckets: bars, note: `${perText(bars)}, ${words}`, kind: 'bars' } as const
-  if (figure === 'errors') return <ErrorsChart {...{ usage, words, marks, onZoom }} />
+  if (figure === 'failed') return <ErrorsChart {...{ usage, words, marks, onZoom }} />
   if (figure === 'first-token') {
     return (
       <Chart
@@ -60,8 +60,8 @@ export function UsageChart({ usage, figure, by, words, onZoom }: ChartProps) {
     const series = grouped(({ requests }) => requests)
     return <Chart {...sums} title={`Requests by ${by}`} format={count} series={series} />
   }
-  const series = grouped(({ spendNanoUsd }) => spendNanoUsd)
-  return <Chart {...sums} title={`Spend by ${by}`} format={dollars} series={series} />
+  const series = grouped(({ costNanoUsd }) => costNanoUsd)
+  return <Chart {...sums} title={`Cost by ${by}`} format={dollars} series={series} />
 }
 
 /** Marks of more changes would cover the axis. */

@@ -4,7 +4,7 @@ import { urlOf } from '../../api/client.js'
 import type { List } from '../../api/use-resource.js'
 import { IconButton } from '../../components/button.js'
 import { beforeTitle, Change } from '../../components/change.js'
-import { coloursOf } from '../../components/chart.js'
+import { coloursOf, seriesId } from '../../components/chart.js'
 import { Swatch, type Colour } from '../../components/chart-series.js'
 import { amounts, counts } from '../../components/columns.js'
 import { DataTable, type Column } from '../../components/data-table.js'
@@ -53,10 +53,10 @@ export function UsageTable({ list, usage, group }: TableProps) {
 
 function columnsOf(usage: UsageReply, group: string): Column<GroupRow>[] {
   const name = nameOfGrouping(group)
-  const whole = usage.total.spendNanoUsd
-  const colourOf = coloursOf(usage.groups.map(({ id }) => id))
+  const whole = usage.total.costNanoUsd
+  const colourOf = coloursOf(usage.groups.map(seriesId))
   const swatch = (id: string): Colour =>
-    usage.groups.some((one) => one.id === id) ? colourOf(id) : '--others'
+    usage.groups.some((one) => seriesId(one) === id) ? colourOf(id) : '--others'
   return [
     {
       id: 'name',
@@ -74,15 +74,15 @@ function columnsOf(usage: UsageReply, group: string): Column<GroupRow>[] {
       sort: 'name',
       text: true,
     },
-    amounts('spend', 'Spend', ({ spendNanoUsd }) => spendNanoUsd, {
-      cell: (row) => <Money nano={row.spendNanoUsd} unpriced={row.unpricedRequests} />,
+    amounts('cost', 'Cost', ({ costNanoUsd }) => costNanoUsd, {
+      cell: (row) => <Money nano={row.costNanoUsd} unpriced={row.unpricedRequests} />,
     }),
     {
       id: 'change',
       head: 'Change',
-      cell: ({ spendNanoUsd, previousSpendNanoUsd: before }) => (
+      cell: ({ costNanoUsd, previousCostNanoUsd: before }) => (
         <Change
-          now={spendNanoUsd}
+          now={costNanoUsd}
           before={before}
           {...(before === null || usage.previous === null
             ? {}
@@ -94,18 +94,18 @@ function columnsOf(usage: UsageReply, group: string): Column<GroupRow>[] {
     {
       id: 'share',
       head: 'Share',
-      cell: ({ spendNanoUsd }) => percent(spendNanoUsd / Math.max(whole, 1)),
+      cell: ({ costNanoUsd }) => percent(costNanoUsd / Math.max(whole, 1)),
       numeric: true,
       extra: true,
     },
     counts('requests', 'Requests', ({ requests }) => requests),
     {
-      id: 'errors',
-      head: 'Errors',
-      cell: ({ requests, errors }) => (
-        <span title={`${errors} of ${requests}`}>{percent(errors / Math.max(requests, 1))}</span>
+      id: 'failed',
+      head: 'Failed',
+      cell: ({ requests, failed }) => (
+        <span title={`${failed} of ${requests}`}>{percent(failed / Math.max(requests, 1))}</span>
       ),
-      sort: 'errors',
+      sort: 'failed',
       numeric: true,
       minor: true,
     },
@@ -114,7 +114,7 @@ function columnsOf(usage: UsageReply, group: string): Column<GroupRow>[] {
     {
       id: 'perRequest',
       head: '$ / request',
-      cell: ({ spendNanoUsd, requests }) => <Money nano={spendNanoUsd / Math.max(requests, 1)} />,
+      cell: ({ costNanoUsd, requests }) => <Money nano={costNanoUsd / Math.max(requests, 1)} />,
       numeric: true,
       minor: true,
     },
@@ -129,19 +129,19 @@ function columnsOf(usage: UsageReply, group: string): Column<GroupRow>[] {
   ]
 }
 
-/** Spend changes below these are not named. */
+/** Changes of the cost below these are not named. */
 const NOTABLE = { share: 0.25, nanoUsd: 1e9 }
 
-/** `Spend +214 %: search-reranker +$1,680`: the group whose spend changed most; null if nothing notable. */
+/** `Cost +214 %: search-reranker +$1,680`: the group whose cost changed most; null if nothing notable. */
 export function moverText({ total, previous }: UsageReply, rows: readonly GroupRow[] | null): string | null {
-  if (previous === null || rows === null || previous.total.spendNanoUsd === 0) return null
-  const change = total.spendNanoUsd - previous.total.spendNanoUsd
-  const share = change / previous.total.spendNanoUsd
+  if (previous === null || rows === null || previous.total.costNanoUsd === 0) return null
+  const change = total.costNanoUsd - previous.total.costNanoUsd
+  const share = change / previous.total.costNanoUsd
   if (Math.abs(share) < NOTABLE.share || Math.abs(change) < NOTABLE.nanoUsd) return null
-  const of = (row: GroupRow): number => row.spendNanoUsd - (row.previousSpendNanoUsd ?? row.spendNanoUsd)
+  const of = (row: GroupRow): number => row.costNanoUsd - (row.previousCostNanoUsd ?? row.costNanoUsd)
   const [first] = [...rows].sort((a, b) => Math.abs(of(b)) - Math.abs(of(a)))
   if (first === undefined || of(first) === 0) return null
   const signed = (value: number, text: string): string => `${value < 0 ? '−' : '+'}${text}`
   const whole = signed(share, `${Math.round(Math.abs(share) * 100)} %`)
-  return `Spend ${whole}: ${first.label} ${signed(of(first), dollars(Math.abs(of(first))))}`
+  return `Cost ${whole}: ${first.label} ${signed(of(first), dollars(Math.abs(of(first))))}`
 }

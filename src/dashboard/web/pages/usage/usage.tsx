@@ -34,7 +34,7 @@ export function UsagePage() {
     '/usage/groups',
     { ...asked, group, search: query.get('search') },
     ({ rows }) => rows,
-    { sortable: true, usualSort: '-spend' },
+    { sortable: true, usualSort: '-cost' },
   )
   useOnTraffic(useLive(scope, range.isLive), () => {
     resource.reload()
@@ -42,7 +42,7 @@ export function UsagePage() {
   })
   const { data } = resource
   const mover = data === null ? null : moverText(data, list.rows)
-  const figure = FIGURE_NAMES.find((name) => name === query.get('figure')) ?? 'spend'
+  const figure = FIGURE_NAMES.find((name) => name === query.get('figure')) ?? 'cost'
   const by = nameOfGrouping(group)
   const filters = useFilters(scope)
   return (
@@ -67,14 +67,14 @@ export function UsagePage() {
           data.total.requests === 0 && (data.previous?.total.requests ?? 0) === 0 ? (
             <>
               <Crumbs drill={drill} />
-              <FirstCall what="Charts of spend, requests, tokens, errors and time to first token." />
+              <FirstCall what="Charts of cost, requests, tokens, failures and time to first token." />
             </>
           ) : (
             <div className="stack gap-12">
               <FigureCards
                 usage={data}
                 chosen={figure}
-                choose={(name) => setFilter({ figure: name === 'spend' ? null : name })}
+                choose={(name) => setFilter({ figure: name === 'cost' ? null : name })}
               />
               <UsageChart
                 {...{ usage: data, figure, by, words: wordsOf(range, data) }}
@@ -112,7 +112,9 @@ function Savings({ usage }: { readonly usage: UsageReply }) {
   const cached = `${count(cachedTokens)} input tokens from the caches of providers (${percent(cachedTokens / Math.max(inputTokens, 1))})`
   const texts = [
     cachedTokens === 0 ? '' : saved > 0 ? `${cached} saved about ${dollars(saved)}.` : `${cached}.`,
-    unpricedRequests === 0 ? '' : `Spend leaves out ${plural(unpricedRequests, 'request')} of unknown price.`,
+    unpricedRequests === 0
+      ? ''
+      : `The cost leaves out ${plural(unpricedRequests, 'request')} of unknown price.`,
     estimatedRequests === 0
       ? ''
       : `Tokens of ${plural(estimatedRequests, 'request')} are estimated: the provider reported none.`,
