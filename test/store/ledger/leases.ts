@@ -43,7 +43,7 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   t.equal(place?.remaining, 0, 'the next request keeps the slot')
   t.equal(day?.remaining, 45, 'the reserved cost is charged')
   const [sum] = await ledger.sums({ accountId: null, by: 'day', fromMs: NOON, toMs: NOON })
-  t.match(sum, { requests: 1, errors: 1, estimated: 0, assumed: 1, costNanoUsd: 55 })
+  t.match(sum, { requests: 1, failed: 1, estimated: 0, assumed: 1, costNanoUsd: 55 })
   const used = aRow({ requestId: lost.requestId, costNanoUsd: 20, atMs: NOON + 5_000, keyId: 'key_two' })
   const reservation = { demands, takenFrom: 'reserved' as const }
   t.equal(await ledger.settle(used, reservation), 'corrected', 'a late settlement replaces what was assumed')
@@ -54,7 +54,7 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   for (const by of ['hour', 'day'] as const) {
     const sums = await ledger.sums({ accountId: null, by, fromMs: NOON - 3_600_000 * 24, toMs: NOON })
     t.match(sums, { length: 1 })
-    t.match(sums[0], { requests: 1, errors: 0, assumed: 0, costNanoUsd: 20, inputTokens: 100 })
+    t.match(sums[0], { requests: 1, failed: 0, assumed: 0, costNanoUsd: 20, inputTokens: 100 })
   }
 
   const many = Array.from({ length: 300 }, () =>

@@ -72,7 +72,7 @@ void t.test('migrates a store of version 2, which then counts failures by cause'
   await ledger.append(aRow({ ...busy, attemptMs: [12.5, 40], retryAfterSeconds: 7 }))
   for (const by of ['hour', 'day'] as const) {
     const [sum] = await ledger.sums({ ...span, by })
-    t.match(sum, { requests: 2, errors: 2, byCause: { provider: 1, client: 0 } }, by)
+    t.match(sum, { requests: 2, failed: 2, byCause: { provider: 1, client: 0 } }, by)
   }
 })
 
