@@ -72,8 +72,8 @@ export async function ensureUser(
 }
 
 /**
- * Writes the record of a user who exists once more: a request that would have made the user takes the same
- * time then, so that its reply does not tell whether the address had one.
+ * Writes the record of an existing user again, without a change: the request then takes as long as one that
+ * makes a user, so that its reply does not tell whether the address had one.
  */
 export async function writeAsIfMade({ users }: Pick<Store, 'users'>, userId: string): Promise<void> {
   await users.change(userId, {})
