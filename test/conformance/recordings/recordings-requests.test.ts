@@ -206,7 +206,11 @@ function compare(
   { model, requested, sent }: { model: string; requested: JsonObject; sent: JsonObject },
 ): void {
   if (model === 'gpt-4o') {
-    t.same(takenBy4o(sent), takenBy4o(requested), label)
+    // A free choice among no tools is not sent: every vendor refuses it or has no use for it.
+    const { tool_choice: choice, ...others } = requested
+    const isFree = choice === 'auto' || choice === 'none'
+    const expected = isFree && requested['tools'] === undefined ? others : requested
+    t.same(takenBy4o(sent), takenBy4o(expected), label)
     const foreign = [...FOREIGN_MEMBERS].filter((key) => key in sent)
     t.same([sent['reasoning_effort'], ...foreign], [undefined], `${label}: nothing foreign`)
     return
