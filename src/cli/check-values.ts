@@ -158,7 +158,18 @@ function isKnown(model: string, upstream: UpstreamConfig, catalogue: Catalogue):
   if (upstream.discover || upstream.platform !== null || upstream.preset === 'azure') return true
   if ([model, '*'].some((name) => Object.hasOwn(upstream.prices, name))) return true
   if (Object.hasOwn(upstream.vendorPrices, model)) return true
-  return catalogue.find(model) !== null
+  const found = catalogue.find(model)
+  return found !== null && !hasOtherWords(model, [found.id, ...(found.variants ?? [])])
+}
+
+/** What follows the id of a model in the id of its version, as in `-2025-08-07` and `-preview`. */
+const VERSION = /^-(?:\d|v\d|latest|preview|exp)/
+
+/** Whether the model extends a listed id with words that name no version of it: `gpt-5.4-minni`. */
+function hasOtherWords(model: string, ids: readonly string[]): boolean {
+  if (ids.includes(model)) return false
+  const lengths = ids.filter((id) => model.startsWith(`${id}-`)).map(({ length }) => length)
+  return lengths.length > 0 && !VERSION.test(model.slice(Math.max(...lengths)))
 }
 
 function namesFor({ models }: UpstreamConfig, catalogue: Catalogue): string[] {

@@ -73,7 +73,8 @@ export function findingsOf(
       const known = keysAt(schema, issue.path)
       for (const key of issue.keys) {
         const ours = Object.hasOwn(FOREIGN_KEYS, key) ? FOREIGN_KEYS[key] : undefined
-        const suggestion = ours !== undefined && known.includes(ours) ? ours : nearest(key, known)
+        const own = ours?.split(' of ')[0] ?? ''
+        const suggestion = known.includes(own) ? own : nearest(key, known)
         const isExplained = ours !== undefined && suggestion === null
         const message = isExplained
           ? `Unknown key "${key}": here it is ${ours}`
@@ -90,7 +91,7 @@ export function findingsOf(
   return findings
 }
 
-/** Keys of LiteLLM and other gateways: the key here, or where to find it. */
+/** Keys of LiteLLM and other gateways: the key here, with ` of ` and its place, or where to find it. */
 const FOREIGN_KEYS: Readonly<Record<string, string>> = {
   api_base: 'base_url',
   base_uri: 'base_url',
@@ -100,27 +101,27 @@ const FOREIGN_KEYS: Readonly<Record<string, string>> = {
   provider: 'dialect',
   model_list: 'upstreams and routes',
   providers: 'upstreams',
-  model_name: 'model',
+  model_name: 'model of a route',
   litellm_params: 'an entry of upstreams, and targets of a route',
   litellm_settings: 'sections of their own: cache, limits, guardrails',
   router_settings: 'retry, fallback and balance of a route',
   general_settings: 'sections of their own: server, store, dashboard',
   master_key: 'server.admin_token',
   database_url: 'store',
-  fallbacks: 'fallback',
-  num_retries: 'retry: { attempts }',
+  fallbacks: 'fallback of a route',
+  num_retries: 'retry: { attempts } of a route',
   allowed_fails: 'breaker: { failures }',
   cooldown_time: 'breaker: { open_seconds }',
   request_timeout: 'timeouts: { total_ms }',
   timeout: 'timeouts: { total_ms }',
   stream_timeout: 'timeouts: { first_byte_ms }',
-  rpm: 'requests_per_minute',
-  rpm_limit: 'requests_per_minute',
-  tpm: 'tokens_per_minute',
-  tpm_limit: 'tokens_per_minute',
-  max_parallel_requests: 'concurrent',
-  tpd: 'tokens_per_day',
-  tpd_limit: 'tokens_per_day',
+  rpm: 'requests_per_minute of limits',
+  rpm_limit: 'requests_per_minute of limits',
+  tpm: 'tokens_per_minute of limits',
+  tpm_limit: 'tokens_per_minute of limits',
+  max_parallel_requests: 'concurrent of limits',
+  tpd: 'tokens_per_day of limits',
+  tpd_limit: 'tokens_per_day of limits',
   max_budget: 'usd_per_day, usd_per_week, usd_per_month or usd_total of limits',
   input_cost_per_token: 'prices: { MODEL: { input } }, in dollars for a million tokens',
   output_cost_per_token: 'prices: { MODEL: { output } }, in dollars for a million tokens',
@@ -371,6 +372,10 @@ const SHOWN = /\$\{[\w:/.-]*\}|(?<![\w.-])[\w.-]{1,64}["']?:(?=\s|$)|[\s{}[\],:"
 const LONG_WORD = /[\w+/=.-]{20,}/g
 /** A word of a comment that may be a key or a password: letters with digits. */
 const MIXED_WORD = /[\w+/=.-]{8,}/g
+/** The start of the path of a file, or of an address after its scheme. */
+const PATH_START = /^\.{0,2}\//
+/** A part of a path that may be a secret. */
+const PATH_PART = /[^/]{8,}/g
 /** A part of a readable name, as in `claude-sonnet-4-5-20250929`. */
 const NAME_PART = /^(?:[a-z]{0,15}|\d{1,8})$/i
 
@@ -471,11 +476,17 @@ function isName(word: string): boolean {
 
 function maskKnownForms(part: string, words: RegExp): string {
   const masked = part.replace(words, (word) => {
-    const isMixed = /\d/.test(word) && /[a-z]/i.test(word)
-    return isMixed && !isName(word) ? '*'.repeat(word.length) : word
+    return PATH_START.test(word) ? word.replace(PATH_PART, (each) => maskWord(each, true)) : maskWord(word)
   })
   // `hideSecrets` changes the length, so a line with other possible secrets is masked completely.
   return hideSecrets(masked) === masked ? masked : maskAll(part, true)
+}
+
+/** Asterisks for a word that may be a key; `isPart`: of a path, where both cases of letters are enough. */
+function maskWord(word: string, isPart = false): string {
+  const isMixed =
+    /[a-z]/i.test(word) && (/\d/.test(word) || (isPart && /[a-z]/.test(word) && /[A-Z]/.test(word)))
+  return isMixed && !isName(word) ? '*'.repeat(word.length) : word
 }
 
 /** Whether a key around the line may contain secrets. */

@@ -90,6 +90,11 @@ void t.test('models of routes that are listed nowhere', async (t) => {
     const { notes } = await check(t, `${fileWith(lines)}${routes}`)
     t.notMatch(notes.join('\n'), /neither the catalogue/, lines)
   }
+  const words =
+    '  - { model: gpt-5.4-nope, upstream: one }\n  - { model: gpt-5.4-preview-2, upstream: one }\n'
+  t.match((await check(t, `${fileWith('')}${words}`)).notes, [
+    /routes\[1\]\.model: .* lists gpt-5\.4-nope: check/,
+  ])
   const local = 'upstreams:\n  a: { dialect: openai-chat, base_url: http://127.0.0.1:1/v1 }\nroutes:\n'
   t.same(
     (await check(t, `${local}  - { model: qwen3, upstream: a }\n`)).notes,
@@ -128,7 +133,8 @@ void t.test('names of LiteLLM and vendors in the wrong key are explained', async
   for (const [upstream, expected] of [
     ['{ dialect: openai, api_base: https://a.example/v1 }', /api_base.*did you mean "base_url"/],
     ['{ custom_llm_provider: openai }', /custom_llm_provider.*did you mean "dialect"/],
-    ['{ dialect: openai, rpm: 5 }', /"rpm": here it is requests_per_minute/],
+    ['{ dialect: openai, rpm: 5 }', /"rpm": here it is requests_per_minute of limits/],
+    ['{ dialect: openai, model_name: m }', /"model_name": here it is model of a route/],
     ['{ dialect: mistral }', /dialect: must be one of .*; for this value write preset: mistral/],
     ['{ preset: converse }', /preset: must be one of .*; for this value write dialect: converse/],
     ['{ dialect: vertex_ai }', /for this value write platform: vertex/],
@@ -139,6 +145,8 @@ void t.test('names of LiteLLM and vendors in the wrong key are explained', async
     t.equal(status, 1)
     t.match(out, expected, upstream)
   }
+  const limits = `${start}{ preset: groq }\nlimits: [{ rpm: 5 }]\n`
+  t.match((await check(t, limits)).out, /"rpm" \(did you mean "requests_per_minute"/)
   t.match((await check(t, 'model_list: []\n')).out, /"model_list": here it is upstreams and routes/)
 })
 

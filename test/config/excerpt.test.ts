@@ -53,6 +53,12 @@ void t.test('keys, comments, names of models and what follows words like max_key
     ['plans: { pro: { price_usd: 1, max_keys: ten } }'],
     ['  - { prefix: claude-sonnet-4-5-20250929, upstrem: one }'],
     ['  eu-upstream-for-research-2: { dialct: openai }'],
+    ['  a: { dialct: groq, base_url: https://api.groq.com/openai/v1/beta }'],
+    ['  a: { tls: { ca_fil: /etc/ssl/certs/own-ca-2026.pem } }'],
+    [
+      '  url: https://hooks.example.com/services/T0A1B2C3/abcdefGHIJKLmnopqrst/v1, evnts: []',
+      '  url: https://hooks.example.com/services/********/********************/v1, evnts: []',
+    ],
     ['  api_key: abc, max_wait_2: x', '  api_key: ***, max_wait_2: *'],
     ['"api_key": "abc", "dialct": "x"', '"api_key": "***", "dialct": "*"'],
     ['headers: { X-Title: abc, x-b: d }', 'headers: { X-Title: ***, x-b: * }'],
