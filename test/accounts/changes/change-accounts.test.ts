@@ -41,7 +41,8 @@ void t.test('a list names accounts by name, id or e-mail address', (t) => {
   const identity = { accountId: 'acc_A1b', email: 'ada@x.org', accountPath: 'acme/research' }
   for (const [accounts, isIn] of [
     [['research'], true],
-    [['acc_a1b'], true],
+    [['acc_A1b'], true],
+    [['acc_a1b'], false],
     [['other', 'ada@x.org'], true],
     [['acme'], false],
     [['other', 'bob@x.org'], false],

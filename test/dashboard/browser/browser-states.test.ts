@@ -208,12 +208,12 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
   await t.test('a chart has a table, and a spike leads to its requests', async (t) => {
     const { page, complaints } = await visit(browser, '/usage?range=7d', { api: busy })
     await page.locator('.uplot canvas').first().waitFor()
-    await page.getByRole('button', { name: /^Spend by \w+ as a table$/ }).click()
-    const table = page.getByRole('region', { name: /^Spend by \w+, table$/ })
+    await page.getByRole('button', { name: /^Cost by \w+ as a table$/ }).click()
+    const table = page.getByRole('region', { name: /^Cost by \w+, table$/ })
     t.match(await table.innerText(), /claude-sonnet-4-5/)
     t.match(await table.innerText(), /so far/)
     const download = page.waitForEvent('download')
-    await page.getByRole('button', { name: /^Save Spend by \w+ as CSV$/ }).click()
+    await page.getByRole('button', { name: /^Save Cost by \w+ as CSV$/ }).click()
     t.match((await download).suggestedFilename(), /^spend-by-\w+\.csv$/)
     await page
       .getByRole('list', { name: 'Figures' })
