@@ -92,9 +92,9 @@ void file.test('filters are in the address, in the query and in the CSV file', {
 void file.test('errors by cause lead to their requests', { skip: SKIP }, async (t) => {
   const { page } = await visit(t, '/')
   const chart = page.getByRole('figure').filter({ hasText: 'by cause' })
-  await chart.getByRole('img', { name: /^Errors: .*Client up to/ }).waitFor()
-  await chart.getByRole('button', { name: 'Errors as a table' }).click()
-  const table = page.getByRole('region', { name: 'Errors, table' })
+  await chart.getByRole('img', { name: /^Failed requests: .*Client up to/ }).waitFor()
+  await chart.getByRole('button', { name: 'Failed requests as a table' }).click()
+  const table = page.getByRole('region', { name: 'Failed requests, table' })
   t.match(await table.innerText(), /Client\s+Gateway limits\s+Gateway\s+Provider/)
   await chart.getByRole('link', { name: 'Provider' }).click()
   await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor()

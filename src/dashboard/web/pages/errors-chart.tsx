@@ -43,7 +43,7 @@ export function ErrorsChart({ usage, words, ...more }: ErrorsChartProps) {
   return (
     <Chart
       {...more}
-      title="Errors"
+      title="Failed requests"
       figure={
         <span title={`${exactCount(total.failed)} of ${exactCount(total.requests)} requests`}>
           {percent(total.failed / Math.max(total.requests, 1))}

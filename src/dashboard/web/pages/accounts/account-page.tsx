@@ -227,7 +227,7 @@ function Cards({ page: { account } }: { readonly page: AccountPageReply }) {
     ['Spend this month', dollars(costNanoUsd), exactDollars(costNanoUsd)],
     ['Requests', count(requests), `${exactCount(requests)} requests`],
     [
-      'Errors',
+      'Failed',
       requests === 0 ? '–' : percent(failed / requests),
       `${exactCount(failed)} of ${exactCount(requests)}`,
     ],
