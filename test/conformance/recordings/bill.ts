@@ -178,7 +178,14 @@ export function billOf(it: Case): number | null {
   const tokens = format === 'anthropic' ? ofIterations(usage, price) : nanoOf(price, READ[format](usage))
   let usd = 0
   for (const [name, count] of callsOf(format, objects, usage)) usd += count * (price.calls?.[name] ?? 0)
-  return tokens + Math.round(usd * 1e9)
+  return Math.ceil(tokens * tierFactor(objects)) + Math.round(usd * 1e9)
+}
+
+/** The tier that served the reply: OpenAI bills flex processing at half of the rates (its page of prices). */
+function tierFactor(objects: readonly JsonObject[]): number {
+  const last = objects.at(-1)
+  const tier = objectOf(last?.['response'] ?? last)['service_tier']
+  return tier === 'flex' ? 0.5 : 1
 }
 
 /** Calls of tools that are billed by number. A search of Google's counts once, which is its least. */

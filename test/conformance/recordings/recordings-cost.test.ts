@@ -21,7 +21,7 @@ import { cases, type Case, type Format } from './recorded.js'
 const UNKNOWN: readonly (readonly [reply: RegExp, reason: string])[] = [
   [/audio/i, 'tokens of sound, for a model without a price of sound'],
   [/youtube/i, 'tokens of the sound of a video, for a model without a price of sound'],
-  [/service_tier|streaming_usage/, 'a service tier for which the catalogue has no factor'],
+  [/service_tier/, 'a service tier for which the catalogue has no factor'],
   [/gemini_skips_dynamic_e2e/, 'the tier `provisioned`, which OpenRouter reports'],
   [/image_generation/, 'pictures of a tool, which have another price'],
 ]

@@ -26,24 +26,24 @@ const DAY_MS = 86_400_000
 
 /** Keys and accounts with the values by which they are sorted; `?1` is the start of the figures. */
 const KEY_VALUES = `WITH uses AS (
-    SELECT key_id, count(*) AS requests, sum(cost_nano_usd) AS spend
+    SELECT key_id, count(*) AS requests, sum(cost_nano_usd) AS cost
     FROM ledger_entries WHERE at_ms >= ?1 GROUP BY key_id),
   last AS (SELECT key_id, max(at_ms) AS last_at FROM ledger_entries GROUP BY key_id),
   listed AS (
     SELECT keys.id AS id, lower(keys.record ->> 'name') AS name, accounts.name AS account,
       keys.record ->> 'createdAtMs' AS createdAt, keys.record ->> 'expiresAtMs' AS expiresAt,
-      last_at AS lastUsedAt, coalesce(requests, 0) AS requests, coalesce(spend, 0) AS spend,
+      last_at AS lastUsedAt, coalesce(requests, 0) AS requests, coalesce(cost, 0) AS cost,
       iif(keys.record ->> 'revokedAtMs' IS NULL, 'live', 'revoked') AS state
     FROM keys JOIN accounts ON accounts.id = keys.account_id
     LEFT JOIN uses ON uses.key_id = keys.id LEFT JOIN last ON last.key_id = keys.id)`
 const ACCOUNT_VALUES = `WITH uses AS (
-    SELECT account_id, count(*) AS requests, sum(cost_nano_usd) AS spend
+    SELECT account_id, count(*) AS requests, sum(cost_nano_usd) AS cost
     FROM ledger_entries WHERE at_ms >= ?1 GROUP BY account_id),
   live AS (SELECT account_id, sum(record ->> 'revokedAtMs' IS NULL) AS n FROM keys GROUP BY account_id),
   listed AS (
     SELECT accounts.id AS id, accounts.name AS name, accounts.record ->> 'email' AS email,
       accounts.record ->> 'plan' AS plan, accounts.record ->> 'createdAtMs' AS createdAt,
-      coalesce(n, 0) AS liveKeys, coalesce(requests, 0) AS requests, coalesce(spend, 0) AS spend,
+      coalesce(n, 0) AS liveKeys, coalesce(requests, 0) AS requests, coalesce(cost, 0) AS cost,
       above.name AS parent
     FROM accounts LEFT JOIN accounts AS above ON above.id = accounts.parent_id
     LEFT JOIN uses ON uses.account_id = accounts.id LEFT JOIN live ON live.account_id = accounts.id)`

@@ -81,10 +81,13 @@ void t.test('models with an announced end', async (t) => {
   const ends = own.models.map(({ endsOn }) => endsOn)
   t.same(ends, [...ends].sort(), 'the nearest end first')
   const used = own.models.find(({ id }) => id === old.id)
+  // The day of the request began one to two days ago.
+  const days = Math.round((own.toMs - (used?.days[0]?.startMs ?? 0)) / (24 * HOUR_MS))
+  t.ok(days === 1 || days === 2, `${days} days`)
   t.match(used, {
     endsOn: old.endsOn,
     requests: 1,
-    requestsPerDay: 0.5,
+    requestsPerDay: 1 / days,
     days: [{ requests: 1 }],
     keyCount: 1,
     keys: [{ id: 'playground', name: 'playground', accountId, requests: 1 }],

@@ -6,7 +6,7 @@
 import t from 'tap'
 import { newAdminSecret } from '../../../src/accounts/key-secret.js'
 import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'
-import { PASSWORD, startStage } from '../fixtures/stage.js'
+import { aRow, PASSWORD, startStage } from '../fixtures/stage.js'
 import { launch, open, SKIP } from './browser.js'
 
 t.setTimeout(180_000)
@@ -18,6 +18,9 @@ void t.test('pasted secrets', { skip: SKIP }, async (t) => {
   const owner = await stage.signedIn('ada@example.com')
   const made = createdKeyReply.parse((await owner.ask('POST', '/keys', { body: { name: 'laptop' } })).json)
   const { secret } = made
+  // Usage has a search once there is a request.
+  const ada = await stage.store.accountByEmail('ada@example.com')
+  await stage.store.ledger.settle(aRow(ada?.id ?? '', { atMs: Date.now() - 60_000 }))
   await stage.account('root@example.com', 'max', 'admin')
   const { page, complaints } = await open(await launch(t))
   const sent: string[] = []
