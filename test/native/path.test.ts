@@ -92,6 +92,15 @@ void t.test("Azure's API without versions gets no version from the gateway", (t)
     'https://a.com/openai/v1/files?api-version=preview&b=1',
   )
   t.equal(to('openai/files'), 'https://a.com/openai/files?api-version=2&b=1')
+  for (const [baseUrl, path, expected] of [
+    ['https://a.com/openai', 'v1/files', 'https://a.com/openai/v1/files'],
+    ['https://a.com/openai/v1', 'v1/files', 'https://a.com/openai/v1/files'],
+    ['https://a.com', 'openai/v1/files', 'https://a.com/openai/v1/files'],
+    ['https://a.com/openai', 'files', 'https://a.com/openai/files?api-version=2'],
+  ] as const) {
+    const address = { baseUrl, query: { 'api-version': '2' }, preset: 'azure' } as const
+    t.equal(nativeUrl(address, path.split('/'), '').href, expected)
+  }
   t.end()
 })
 

@@ -101,6 +101,7 @@ function matches(pattern: readonly string[], segments: readonly string[]): boole
 
 /** The settings that a URL depends on. */
 type NativeAddress = Pick<UpstreamConfig, 'baseUrl' | 'query'> & {
+  readonly preset?: UpstreamConfig['preset']
   readonly platform?: Pick<NonNullable<UpstreamConfig['platform']>, 'name' | 'root'> | null
 }
 
@@ -110,7 +111,7 @@ type NativeAddress = Pick<UpstreamConfig, 'baseUrl' | 'query'> & {
  * name.
  */
 export function nativeUrl(
-  { baseUrl, query, platform }: NativeAddress,
+  { baseUrl, query, platform, preset }: NativeAddress,
   segments: readonly string[],
   clientQuery: string,
 ): URL {
@@ -121,9 +122,11 @@ export function nativeUrl(
   const [first = '', second = ''] = segments
   const version = first === 'upload' || first === 'download' ? second : first
   if (VERSION.test(base.at(-1) ?? '') && VERSION.test(version)) base.pop()
-  url.pathname = `/${[...base, ...segments.map(encoded)].join('/')}`
+  const path = [...base, ...segments.map(encoded)]
+  url.pathname = `/${path.join('/')}`
   // Azure's API without versions refuses the parameter.
-  const isUnversioned = platform?.name === 'azure' && first === 'openai' && VERSION.test(second)
+  const isAzure = platform?.name === 'azure' || preset === 'azure'
+  const isUnversioned = isAzure && VERSION.test(path[path.indexOf('openai') + 1] ?? '')
   const added = Object.entries(query).filter(([name]) => !isUnversioned || name !== 'api-version')
   const own = added.map(([name, value]) => new URLSearchParams([[name, value]]))
   url.search = [keptQuery(clientQuery, Object.fromEntries(added)), ...own.map(String)]
