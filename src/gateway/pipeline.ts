@@ -6,7 +6,7 @@
 import type { Identity } from '../accounts/account.js'
 import { assertModelAllowed } from '../accounts/allowed-models.js'
 import type { Authenticator } from '../accounts/authentication/authenticator.js'
-import { OPERATIONS } from '../formats/chat/operations.js'
+import { isRecordable } from '../formats/chat/operations.js'
 import { errorCodecOf, type ResolvedEndpoint } from '../formats/index.js'
 import { gatewayError, type GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
@@ -250,8 +250,7 @@ function beginRecording(
   services: Services,
 ): Promise<void> | null {
   const { record } = x.generation.snapshot.config
-  // A form has bytes that are not text.
-  if (record === null || OPERATIONS[call.endpoint.operation].isUpload === true) return null
+  if (record === null || !isRecordable(call.endpoint.operation)) return null
   return Promise.resolve(services.recording()).then((recording) => {
     results.recorder = recording.begin(x, identity, call, record, results)
   })

@@ -58,3 +58,45 @@ routes:
   t.match(vertex, /platform vertex/)
   t.match(vertex, /refuses .*images by https address/)
 })
+
+void t.test('an operation: the upstream and the form that serve it, or why none does', async (t) => {
+  const folder = t.testdir({
+    'gateway.yaml': `store: sqlite:./data/sluice.db
+upstreams:
+  claude: { dialect: anthropic, base_url: "https://api.anthropic.com/v1", api_key: k }
+  openai: { preset: openai, api_key: k }
+  mistral: { preset: mistral, api_key: k, operations: { speech: none } }
+  ranker: { preset: tei, base_url: "http://ranker:8080", api_key: k }
+routes:
+  - { model: voice, targets: [{ upstream: claude }], fallback: [{ upstream: mistral, model: voxtral }] }
+  - { model: rank, targets: [{ upstream: ranker }] }
+  - { prefix: gpt-, upstream: openai }
+`,
+  })
+  const file = join(folder, 'gateway.yaml')
+  const voice = await explainIn(file, 'voice', '--operation', 'transcription')
+  t.match(voice, 'operation  transcriptions (POST /v1/audio/transcriptions)')
+  t.match(voice, 'claude, model voice: does not serve it')
+  t.match(
+    voice,
+    'mistral, model voxtral, fallback: form mistral, sends POST https://api.mistral.ai/v1/audio/transcriptions',
+  )
+  const none = await sluiceHere(['explain', 'voice', '--operation', 'speech', '--config', file])
+  t.equal(none.status, 1)
+  t.match(none.out, 'clients get 400: No upstream of the model "voice" serves speech')
+  const ranked = await explainIn(file, 'rank', '--operation', 'rerank', '--json')
+  t.match(JSON.parse(ranked), {
+    operation: {
+      name: 'rerank',
+      paths: ['POST /v1/rerank', 'POST /v2/rerank'],
+      served_by: 'ranker',
+      refusal: null,
+      upstreams: [{ form: 'tei', sends: 'POST http://ranker:8080/rerank' }],
+    },
+  })
+  const chat = await explainIn(file, 'gpt-4o', '--operation', 'chat')
+  t.match(chat, 'form openai-chat, sends POST https://api.openai.com/v1/chat/completions')
+  t.match(await explainIn(file, 'gpt-image-2', '--operation', 'image_generation'), 'v1/images/generations')
+  const unknown = await sluiceHere(['explain', 'gpt-4o', '--operation', 'video', '--config', file])
+  t.equal(unknown.status, 2)
+})

@@ -13,10 +13,13 @@ import { modelAt, reasonOf, createRouter, type ModelRoute } from '../../gateway/
 import { dialectsByRequest, type DialectsByRequest } from '../../gateway/upstreams/choose-openai-endpoint.js'
 import { hideSecrets, jsonWithoutSecrets, protectSecrets } from '../../hide-secrets.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
+import { Option } from '@commander-js/extra-typings'
 import { problemLines } from '../problem-lines.js'
+import { OPERATION_NAMES, operationNamed } from '../../formats/chat/operations.js'
 import { configOption, declare, repeated, UsageError } from '../command.js'
 import { explainBody, requestOf, type BodyExplanation } from './explain-body.js'
 import { Budgets, termsText, type BudgetTerms } from './explain-budgets.js'
+import { explainOperation, operationRows, type OperationExplanation } from './explain-operation.js'
 import {
   explainRoute,
   guardrailsFor,
@@ -134,13 +137,15 @@ Prints the route of a model id, the reason, and the upstreams that may serve it:
 model, dialect, circuit breaker, and the features that translation loses or refuses; then retries and
 hedging, whether the key is set, the catalogue's entry of the model and how budgets count it. With a
 request body it also prints for each field whether it reaches the first upstream or is lost; only names of
-fields are printed, no contents.`,
+fields are printed, no contents. With an operation it prints which of the upstreams serve it, in which form
+and at which address, or why none does.`,
     exitStatus: `
 0 a route matches, 1 no route matches, the request would be refused or a file is not valid,
 2 wrong usage.`,
     example: `
 sluice explain gpt-5.5 --config config/gateway.yaml
-sluice explain claude-opus-5-5 --config config/gateway.yaml --body request.json`,
+sluice explain claude-opus-5-5 --config config/gateway.yaml --body request.json
+sluice explain gpt-4o-transcribe --config config/gateway.yaml --operation transcription`,
   })
     .argument('<MODEL>')
     .addOption(configOption())
@@ -153,6 +158,11 @@ sluice explain claude-opus-5-5 --config config/gateway.yaml --body request.json`
     .option('--images', 'the request has images')
     .option('--tools', 'the request has tools')
     .option('--prompt-tokens <N>', 'the size of its prompt in tokens')
+    .addOption(
+      new Option('--operation <NAME>', 'the operation that is requested, by its name here or in traces')
+        .choices(OPERATION_NAMES)
+        .conflicts('body'),
+    )
     .option('--json', 'print one JSON object')
     .action(async (model, options) => {
       process.exitCode = await runExplain(model, options)
@@ -162,6 +172,7 @@ sluice explain claude-opus-5-5 --config config/gateway.yaml --body request.json`
 interface ExplainOptions extends TraitValues {
   readonly config: string
   readonly body?: string | undefined
+  readonly operation?: string | undefined
   readonly json?: true | undefined
 }
 
@@ -185,9 +196,16 @@ async function runExplain(model: string, values: ExplainOptions): Promise<number
   const explained = explain(model, found, { all, ...loaded, labels })
   const explanation = refusal === null ? explained : { ...explained, why: refusal }
   if (read === null || found === null) {
-    if (values.json) printJson(explanationJson(explanation))
-    else console.log(hideSecrets(explanationText(explanation, refusal === null ? 404 : 400), '***'))
-    return found === null ? 1 : 0
+    const operation = operationOf(values, found, { model, catalogue: loaded.catalogue })
+    const shown = operation === null ? {} : { operation }
+    if (values.json) printJson({ ...explanationJson(explanation), ...shown })
+    else {
+      const rows =
+        operation === null ? [] : ['', ...operationRows(operation).map(([title, text]) => row(title, text))]
+      const text = [explanationText(explanation, refusal === null ? 404 : 400), ...rows].join('\n')
+      console.log(hideSecrets(text, '***'))
+    }
+    return found === null || (operation !== null && operation.served_by === null) ? 1 : 0
   }
   const request = 'error' in read ? read : explainRequest({ bytes: read.bytes, model }, found, loaded)
   if (values.json) printJson({ ...explanationJson(explanation), request })
@@ -196,6 +214,16 @@ async function runExplain(model: string, values: ExplainOptions): Promise<number
     console.log(hideSecrets(text, '***'))
   }
   return 'error' in request || request.result === 'refused' ? 1 : 0
+}
+
+/** How the route serves the operation of `--operation`; null without one, and without a route. */
+function operationOf(
+  { operation: name }: ExplainOptions,
+  found: ModelRoute | null,
+  of: { readonly model: string; readonly catalogue: Catalogue },
+): OperationExplanation | null {
+  const operation = name === undefined ? null : operationNamed(name)
+  return operation === null || found === null ? null : explainOperation(operation, found, of)
 }
 
 /** Why the gateway refuses the id with 400; null if it is well-formed. */

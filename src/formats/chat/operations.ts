@@ -26,6 +26,10 @@ interface OperationRow {
   readonly title: string
   /** Replies that cost so much that no second copy of a request runs beside it: no hedges. */
   readonly isCostly?: true
+  /** Guardrails judge the texts of its replies. */
+  readonly judgesReply?: true
+  /** The part of its replies that no guardrail can read. */
+  readonly unseenReply?: 'pictures' | 'sound'
   /** The body is a multipart form. */
   readonly isUpload?: true
   /** Fields that must come before the files of a form that is passed on while it arrives. */
@@ -38,8 +42,14 @@ const UPLOAD = { isRecorded: true, cacheMethod: null, isCostly: true, isUpload: 
 
 /** All operations. */
 export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
-  chat: { isRecorded: true, cacheMethod: 'chat', spanName: 'chat', title: 'chat' },
-  completions: { isRecorded: true, cacheMethod: 'chat', spanName: 'text_completion', title: 'completions' },
+  chat: { isRecorded: true, cacheMethod: 'chat', spanName: 'chat', title: 'chat', judgesReply: true },
+  completions: {
+    isRecorded: true,
+    cacheMethod: 'chat',
+    spanName: 'text_completion',
+    title: 'completions',
+    judgesReply: true,
+  },
   embeddings: { isRecorded: true, cacheMethod: 'embeddings', spanName: 'embeddings', title: 'embeddings' },
   rerank: { isRecorded: true, cacheMethod: 'rerank', spanName: 'rerank', title: 'rerank' },
   moderations: { isRecorded: true, cacheMethod: 'moderations', spanName: 'moderation', title: 'moderations' },
@@ -49,21 +59,73 @@ export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
     spanName: 'image_generation',
     title: 'images',
     isCostly: true,
+    judgesReply: true,
+    unseenReply: 'pictures',
   },
   image_edits: {
     ...UPLOAD,
     spanName: 'image_generation',
     title: 'image edits',
+    judgesReply: true,
+    unseenReply: 'pictures',
     takesJson: true,
     earlyFields: ['prompt', 'n', 'size', 'quality', 'partial_images', 'stream'],
   },
-  transcriptions: { ...UPLOAD, spanName: 'transcription', title: 'transcriptions' },
-  translations: { ...UPLOAD, spanName: 'transcription', title: 'translations' },
-  speech: { isRecorded: true, cacheMethod: null, spanName: 'speech', title: 'speech', isCostly: true },
+  transcriptions: { ...UPLOAD, spanName: 'transcription', title: 'transcriptions', judgesReply: true },
+  translations: { ...UPLOAD, spanName: 'transcription', title: 'translations', judgesReply: true },
+  speech: {
+    isRecorded: true,
+    cacheMethod: null,
+    spanName: 'speech',
+    title: 'speech',
+    isCostly: true,
+    unseenReply: 'sound',
+  },
   count: { isRecorded: true, cacheMethod: null, spanName: null, title: 'token counting' },
   models: { isRecorded: false, cacheMethod: null, spanName: null, title: 'models' },
   stored: { isRecorded: false, cacheMethod: null, spanName: null, title: 'stored responses' },
   'stored-input': { isRecorded: false, cacheMethod: null, spanName: null, title: 'stored responses' },
+}
+
+/** The names of operations that upstreams serve, with those of OpenTelemetry's conventions. */
+export const OPERATION_NAMES: readonly string[] = [
+  ...new Set(served().flatMap(([operation, spanName]) => [operation, spanName])),
+]
+
+/** The operation of this name; null if no upstream serves one. Several share a name of OpenTelemetry's. */
+export function operationNamed(name: string): Operation | null {
+  const rows = served()
+  const row = rows.find(([operation]) => operation === name) ?? rows.find(([, spanName]) => spanName === name)
+  return row?.[0] ?? null
+}
+
+/** Operations with the name of their spans, in the order of the table. */
+function served(): [operation: Operation, spanName: string][] {
+  return Object.keys(OPERATIONS)
+    .filter(isOperation)
+    .flatMap((operation): [Operation, string][] => {
+      const { spanName } = OPERATIONS[operation]
+      return spanName === null ? [] : [[operation, spanName]]
+    })
+}
+
+function isOperation(name: string): name is Operation {
+  return Object.hasOwn(OPERATIONS, name)
+}
+
+/** Whether recordings have its requests: a form has bytes that are not text. */
+export function isRecordable(operation: Operation): boolean {
+  return OPERATIONS[operation].isUpload !== true
+}
+
+/** Whether a shadow gets copies of its requests: a form may be passed on while it arrives. */
+export function isShadowable(operation: Operation): boolean {
+  return OPERATIONS[operation].isUpload !== true && operation !== 'count'
+}
+
+/** Whether the form of the operation is a setting of the upstream. */
+export function isTaskName(operation: Operation): operation is TaskName {
+  return Object.hasOwn(TASK_FORMS, operation)
 }
 
 /**

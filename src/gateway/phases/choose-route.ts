@@ -6,7 +6,7 @@ import { modelAt } from '../routing/router.js'
 import type { Identity } from '../../accounts/account.js'
 import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
 import { GatewayError, malformed } from '../../errors.js'
-import { OPERATIONS } from '../../formats/chat/operations.js'
+import { isShadowable, OPERATIONS, type Operation } from '../../formats/chat/operations.js'
 import { refuseUnjudged } from '../../formats/wire/vendor-rules.js'
 import type { HedgeConfig, RetryConfig, RouteConfig, TargetDefaults } from '../../config/config.js'
 import type { PeakEwma } from '../routing/latency-average.js'
@@ -86,18 +86,19 @@ export function choose(call: Call, identity: Identity, generation: Generation, c
     const latency = isTimed ? states.of(routeTarget.upstream.name).latency(routeTarget) : null
     candidates.push({ target, model, defaults, isFallback, latency, canary })
   }
-  if (!isNonEmpty(candidates)) throw notServed(call, [...without])
+  if (!isNonEmpty(candidates)) throw notServed(call.endpoint.operation, call.request.model, [...without])
   const targets = candidates.map(({ target }) => target)
   const judges = targets.map(({ wire, upstream }) => ({ wire, dialect: upstream.config.dialect }))
   refuseUnjudged(request, call.wire, judges)
   const { retry } = config
-  const { isCostly, isUpload } = OPERATIONS[call.endpoint.operation]
+  const { operation } = call.endpoint
+  const { isCostly } = OPERATIONS[operation]
   const hedge = isCostly === true ? null : config.hedge
   const hedges = hedge === null ? null : states.hedgesOf(config)
   return {
     candidates,
     handling: { retry, hedge, hedges, stickyKey: routed.stickyKey },
-    shadow: isUpload === true ? null : routed.route.shadow,
+    shadow: isShadowable(operation) ? routed.route.shadow : null,
     config,
     guardrails: config.guardrails,
     tookMs: performance.now() - beganMs,
@@ -115,12 +116,12 @@ function assertAllowed(call: Call, identity: Identity): void {
 }
 
 /** The error for an operation that no upstream of the model's route serves. */
-function notServed({ request, endpoint }: Call, upstreams: readonly string[]): GatewayError {
-  const { title } = OPERATIONS[endpoint.operation]
+export function notServed(operation: Operation, model: string, upstreams: readonly string[]): GatewayError {
+  const { title } = OPERATIONS[operation]
   const names =
     upstreams.length === 1 ? upstreams[0] : `${upstreams.slice(0, -1).join(', ')} and ${upstreams.at(-1)}`
   const verb = upstreams.length === 1 ? 'does' : 'do'
-  const message = `No upstream of the model "${shortModelName(request.model)}" serves ${title}; ${names ?? ''} ${verb} not`
+  const message = `No upstream of the model "${shortModelName(model)}" serves ${title}; ${names ?? ''} ${verb} not`
   return new GatewayError('untranslatable', message, { param: 'model' })
 }
 
