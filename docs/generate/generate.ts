@@ -13,6 +13,7 @@ import { cliPage } from './cli-page.js'
 import { withClientsTable } from './clients-table.js'
 import { configurationPage, editorSchema } from './configuration-pages.js'
 import { dialectsPage } from './dialect-matrix/page.js'
+import { withEndpointsTable } from './endpoints-table.js'
 import { errorsPage } from './errors-page.js'
 import { metricsPage } from './metrics-page.js'
 import { openapiPage } from './openapi.js'
@@ -61,6 +62,7 @@ interface GeneratedTable {
 /** All pages with a generated table; the same test checks them. */
 export const GENERATED_TABLES: readonly GeneratedTable[] = [
   { path: 'docs/how-to/fallback-and-retries.md', update: withReactionTable },
+  { path: 'docs/how-to/guardrails.md', update: withEndpointsTable },
   { path: 'docs/reference/clients.md', update: withClientsTable },
 ]
 

@@ -7,6 +7,7 @@ import type { ChatRequest, Message, TextPart, UserPart } from '../formats/chat/r
 import { withTaskTexts } from '../formats/chat/task.js'
 import type { WireFormat } from '../formats/dialect.js'
 import { argumentsIn, plainArguments } from './json-strings.js'
+import type { GuardNotes } from './guard-notes.js'
 import type { Guardrail, JudgedRequest } from './guardrail.js'
 import { GuardError, PASS, TextTooLarge, type Part, type Verdict } from './verdict.js'
 import { membersOf, unseenMember } from './request-members.js'
@@ -168,6 +169,23 @@ function refuseUnseen(guardrail: Guardrail, { notes }: JudgedRequest, path: stri
   const error = guardrail.blocked('The request has content that it cannot read.', path)
   notes.refusal = { message: error.message, place: path, rule: null }
   throw error
+}
+
+/**
+ * Notes that the reply will be pictures or sound, which no guardrail of replies can read. Throws
+ * `guardrail_blocked` with `unseen: block`, before anything is paid for.
+ */
+export function refuseUnseenReply(guardrails: readonly Guardrail[], notes: GuardNotes): void {
+  for (const guardrail of guardrails) {
+    if (!guardrail.judges('response') || !guardrail.readsText) continue
+    const { name, config } = guardrail
+    notes.note(name, 'response', 'unseen')
+    if (config.unseen === 'report' || config.action === 'report') continue
+    notes.note(name, 'response', 'block')
+    const error = guardrail.blocked('The reply has content that it cannot read.')
+    notes.refusal = { message: error.message, place: 'reply', rule: null }
+    throw error
+  }
 }
 
 /** The path of the first part that no guardrail can read; null if there is none. */

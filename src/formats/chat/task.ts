@@ -210,6 +210,11 @@ export function drawsPictures(task: Task | undefined): task is DrawTask {
   return task?.kind === 'images' || task?.kind === 'image_edits'
 }
 
+/** Whether the task writes down the words of a sound. */
+export function transcribes(task: Task | undefined): task is TranscribeTask {
+  return task?.kind === 'transcriptions' || task?.kind === 'translations'
+}
+
 /** The parts of the client's form; none for a body of JSON. */
 export function partsOfTask({ task }: { readonly task?: Task }): readonly UploadPart[] {
   return task !== undefined && 'parts' in task ? (task.parts ?? []) : []
@@ -232,6 +237,6 @@ export function madeAs(
 
 /** The task of a request with sound. Throws for another task. */
 export function transcribeTaskOf({ task }: { readonly task?: Task }): TranscribeTask {
-  if (task?.kind === 'transcriptions' || task?.kind === 'translations') return task
+  if (transcribes(task)) return task
   throw new Error('the request has no sound')
 }

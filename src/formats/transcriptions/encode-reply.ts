@@ -17,7 +17,8 @@ export function encodeTranscript(result: TaskResult, request: ChatRequest): Enco
   const withUsage = counts === null ? {} : { usage: counts }
   if (request.stream) {
     const delta = { type: 'transcript.text.delta', delta: text }
-    return { body: eventText(delta) + eventText(doneEvent(text, usage)), type: null }
+    const speakers = format === 'diarized_json' ? speakerSegments(segments) : []
+    return { body: [delta, ...speakers, doneEvent(text, usage)].map(eventText).join(''), type: null }
   }
   switch (format) {
     case 'text':
@@ -32,9 +33,7 @@ export function encodeTranscript(result: TaskResult, request: ChatRequest): Enco
       return { body: JSON.stringify({ task: 'transcribe', ...body }) }
     }
     case 'diarized_json': {
-      const numbered = segments.map(({ start, end, text: words, speaker = '' }, at) => {
-        return { type: 'transcript.text.segment', id: `seg_${at}`, start, end, speaker, text: words }
-      })
+      const numbered = speakerSegments(segments)
       const { duration } = lengthOf(result)
       return {
         body: JSON.stringify({ task: 'transcribe', duration, text, segments: numbered, ...withUsage }),
@@ -43,6 +42,13 @@ export function encodeTranscript(result: TaskResult, request: ChatRequest): Enco
     default:
       return { body: JSON.stringify({ text, ...withUsage }) }
   }
+}
+
+/** The segments with their speakers. */
+function speakerSegments(segments: readonly Segment[]): JsonObject[] {
+  return segments.map(({ start, end, text, speaker = '' }, at) => {
+    return { type: 'transcript.text.segment', id: `seg_${at}`, start, end, speaker, text }
+  })
 }
 
 function doneEvent(text: string, usage: Usage): JsonObject {

@@ -8,6 +8,7 @@ import type { WireError } from '../../errors.js'
 import { isObject, type JsonObject } from '../../base/json.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import { reportsOutput } from '../../formats/chat/usage.js'
+import { transcribes } from '../../formats/chat/task.js'
 import type { MediaWriter } from '../../formats/chat/media-event.js'
 import type { Seed } from '../../formats/dialect.js'
 import { MediaStream } from '../../formats/media-stream.js'
@@ -229,13 +230,17 @@ function readVectorsOf(
 }
 
 function readTaskOf(
-  { chunks, target, bytes, scan, headers }: UnreadReply,
+  { chunks, target, bytes, scan, headers, isEvents }: UnreadReply,
   { prepared: { call }, exchange, held }: ReplyOf,
 ): ReadReply | Promise<ReadReply> {
   held.takeReply(bytes * 4)
   const seed = seedOf(exchange, call, target)
-  const steps = taskSteps({ chunks, scan, headers }, { call, target, seed })
-  return scan === null ? atOnce(steps) : bodyTurns.run(steps)
+  const steps = taskSteps({ chunks, scan, headers, isEvents }, { call, target, seed })
+  if (scan !== null || bytes > LARGE_BYTES) {
+    return bodyTurns.run(steps).then((read) => (read.kind === 'unjudged' ? read.judge() : read))
+  }
+  const read = atOnce(steps)
+  return read.kind === 'unjudged' ? read.judge() : read
 }
 
 /**
@@ -372,6 +377,8 @@ export function streamsOn(call: Call, target: Target, isEvents: boolean): boolea
   // The bytes of sound may arrive as events.
   if (request.task?.kind === 'speech') return isEvents
   if (!request.stream || !isEvents) return false
+  // A transcript that is judged is read whole.
+  if (transcribes(request.task) && call.guard !== undefined) return false
   return target.upstreamCodec.wholeOnly?.(request) !== true || passes(call, target)
 }
 

@@ -1,9 +1,10 @@
-/** Reads the whole reply to a task: a ranking of documents, verdicts on texts, or sound. */
+/** Reads the whole reply to a task: a ranking, verdicts on texts, a transcript, pictures, or sound. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../errors.js'
 import { isObject, type JsonValue } from '../../base/json.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
-import { drawsPictures, type TaskResult } from '../../formats/chat/task.js'
+import { drawsPictures, transcribes, type TaskResult } from '../../formats/chat/task.js'
+import { foldTranscript } from '../../formats/fold-transcript.js'
 import type { EncodedTask, Seed } from '../../formats/dialect.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import { parseLatin1 } from '../../formats/wire/frames/frame-shapes.js'
@@ -14,6 +15,7 @@ import type { Steps } from '../../base/steps.js'
 import type { Target } from '../generation.js'
 import type { Call } from '../phases/receive.js'
 import { joinedSteps } from '../streams/join-chunks.js'
+import { judgedTexts, textsOfReply } from './judge-task.js'
 
 /** The error of a reply that is not of the expected format. */
 const MALFORMED: WireError = {
@@ -39,6 +41,14 @@ interface UnreadTask {
   /** The rest of the scan of a large reply; null for a small one. */
   readonly scan: Steps<ReplyScan> | null
   readonly headers: IncomingHttpHeaders
+  /** It is a stream of a transcript. */
+  readonly isEvents: boolean
+}
+
+/** A reply that guardrails judge before it is encoded. */
+interface UnjudgedTask {
+  readonly kind: 'unjudged'
+  readonly judge: () => Promise<TaskAnswer>
 }
 
 /** The request that the reply belongs to. */
@@ -54,24 +64,66 @@ interface TaskOf {
  * are in the order of the format; the reply is checked in any case.
  */
 export function* taskSteps(
-  { chunks, scan: scanning, headers }: UnreadTask,
+  unread: UnreadTask,
   { call, target, seed }: TaskOf,
-): Steps<TaskAnswer> {
+): Steps<TaskAnswer | UnjudgedTask> {
+  const reply = unread.isEvents
+    ? yield* eventsRead(unread, { call, target, seed })
+    : yield* bodyRead(unread, { call, target, seed })
+  const { read, own } = reply
+  if (read === null) return failed(MALFORMED)
+  if (!isResult(read)) return failed(read)
+  yield
+  const answerOf = (result: TaskResult, body: Buffer | string | null): TaskAnswer => {
+    if (body !== null) return answer({ body }, result)
+    const encoded = call.clientCodec.encodeTask?.(result, call.request, seed) ?? null
+    return encoded === null ? failed(MALFORMED) : answer(encoded, result)
+  }
+  const { guard } = call
+  const texts = guard === undefined ? null : textsOfReply(read, own?.body ?? null)
+  if (guard === undefined || texts === null) return answerOf(read, own?.bytes ?? null)
+  const judge = async (): Promise<TaskAnswer> => {
+    const judged = await judgedTexts(texts.texts, guard.open(true))
+    if ('error' in judged) return failed(judged.error, read, judged.blocked)
+    const isMasked = judged.texts.some((text, at) => text !== texts.texts[at])
+    if (!isMasked) return answerOf(read, own?.bytes ?? null)
+    const masked = texts.masked(judged.texts)
+    return answerOf(masked.read, masked.body === null ? null : JSON.stringify(masked.body))
+  }
+  return { kind: 'unjudged', judge }
+}
+
+/** What a reply has; `own`: the upstream's own bytes and their value, if the client may get them. */
+interface ReadTask {
+  readonly read: TaskResult | WireError | null
+  readonly own: { readonly bytes: Buffer; readonly body: JsonValue } | null
+}
+
+function* eventsRead({ chunks }: UnreadTask, { call, target }: TaskOf): Steps<ReadTask> {
+  const { request } = call
+  const reader = target.upstreamCodec.newMediaReader?.(request) ?? null
+  if (reader === null || !transcribes(request.task)) return { read: null, own: null }
+  const read = yield* foldTranscript(chunks, reader)
+  chunks.length = 0
+  return { read, own: null }
+}
+
+function* bodyRead(
+  { chunks, scan: scanning, headers }: UnreadTask,
+  { call, target }: TaskOf,
+): Steps<ReadTask> {
   const scan = scanning === null ? null : yield* scanning
   const bytes = yield* joinedSteps(chunks)
   yield
   const isPassed = target.wire === call.wire && !call.request.stream && !isRendered(call)
-  const body = scan === null ? parsed(bytes) : yield* parsedLarge(bytes, scan, isPassed && isPictures(call))
-  if (body === null) return failed(MALFORMED)
+  const isOutline = isPassed && isPictures(call) && call.guard === undefined
+  const body = scan === null ? parsed(bytes) : yield* parsedLarge(bytes, scan, isOutline)
+  if (body === null) return { read: null, own: null }
   yield
   const read = target.upstreamCodec.readTask?.({ body, headers }, call.request) ?? null
-  if (read === null) return failed(MALFORMED)
-  if (!isResult(read)) return failed(read)
-  yield
+  if (read === null || !isResult(read)) return { read, own: null }
   call.capture?.open().takeTask(read, bytes.length)
-  if (isPassed && isInOrder(body, read)) return answer({ body: bytes }, read)
-  const encoded = call.clientCodec.encodeTask?.(read, call.request, seed) ?? null
-  return encoded === null ? failed(MALFORMED) : answer(encoded, read)
+  return { read, own: isPassed && isInOrder(body, read) ? { bytes, body } : null }
 }
 
 function isResult(read: TaskResult | WireError): read is TaskResult {
@@ -97,8 +149,7 @@ function* parsedLarge(bytes: Buffer, scan: ReplyScan, isOutline: boolean): Steps
 
 /** A transcript as text or subtitles, which the gateway makes of JSON. */
 function isRendered({ request: { task } }: Call): boolean {
-  const isTranscript = task?.kind === 'transcriptions' || task?.kind === 'translations'
-  return isTranscript && !task.format.endsWith('json')
+  return transcribes(task) && !task.format.endsWith('json')
 }
 
 function isPictures({ request }: Call): boolean {
@@ -122,8 +173,13 @@ function answer(encoded: EncodedTask, { usage, model }: TaskResult): TaskAnswer 
   return { kind: 'answer', ...encoded, bytes, replyResult: resultOf(null, { usage, model }) }
 }
 
-function failed(error: WireError): TaskAnswer {
-  return { kind: 'answer', body: '', bytes: 0, replyResult: resultOf(error, { usage: {}, model: null }) }
+/** `read`: what a refused reply has used. */
+function failed(
+  error: WireError,
+  read: Pick<TaskResult, 'usage' | 'model'> = { usage: {}, model: null },
+  blocked?: ReplyResult['blocked'],
+): TaskAnswer {
+  return { kind: 'answer', body: '', bytes: 0, replyResult: { ...resultOf(error, read), blocked } }
 }
 
 function resultOf(

@@ -6,6 +6,7 @@ import { isAscii } from 'node:buffer'
 import { isDeepStrictEqual } from 'node:util'
 import type { Identity } from '../../accounts/account.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
+import { OPERATIONS } from '../../formats/chat/operations.js'
 import { isChat, type ChatRequest } from '../../formats/chat/request.js'
 import { parseExact, stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import { inputTokens, outputTokens, promptSizeOf } from '../../ledger/estimate-tokens.js'
@@ -13,7 +14,13 @@ import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { GuardNotes } from '../../policy/guard-notes.js'
 import type { Guardrail, JudgedRequest } from '../../policy/guardrail.js'
-import { judgeRequest, partsOf, withTexts, type JudgedTexts } from '../../policy/judge-request.js'
+import {
+  judgeRequest,
+  partsOf,
+  refuseUnseenReply,
+  withTexts,
+  type JudgedTexts,
+} from '../../policy/judge-request.js'
 import type { CalledFor } from '../../policy/plugins.js'
 import { replyJudge, type GuardedReply } from '../../policy/reply-guard.js'
 import { copiesOf, type HeldMemory } from '../body-memory.js'
@@ -104,6 +111,7 @@ export async function judgedCall(
       body: call.body,
       pathOf: (text) => pathOf(call.body, text),
     })
+    if (OPERATIONS[call.endpoint.operation].unseenReply !== undefined) refuseUnseenReply(guardrails, notes)
     x.cancellation.check()
     if (texts === null) held.free(textBytes)
     else held.take(Math.max(0, maskedBytes(texts) - textBytes))
@@ -135,12 +143,14 @@ function guarded(
   { guardrails, of, observed }: Omit<GuardedReply, 'estimate'>,
 ): Call {
   const { request, endpoint } = call
-  if (!isChat(request) || endpoint.operation === 'count') return call
+  if (OPERATIONS[endpoint.operation].judgesReply !== true) return call
   const { family } = x.generation.facts(request.model)
+  const isChatReply = isChat(request)
   const guard = replyJudge({
-    guardrails,
+    // The replies to tasks call no tools, and have no events for observers.
+    guardrails: isChatReply ? guardrails : guardrails.filter(({ readsText }) => readsText),
     of: { ...of, request },
-    observed,
+    observed: isChatReply ? observed : null,
     estimate: (size, reported) => ({
       ...reported,
       input: reported.input ?? inputTokens(promptSizeOf(request), family),
