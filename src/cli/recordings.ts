@@ -166,8 +166,13 @@ export function rowOf({ id, atMs, accountId, model, upstream, status, bytes }: R
   return { id, at, account_id: accountId, model, upstream, status, bytes }
 }
 
-/** Prints that there is no such recording; returns the exit status. */
-export function missing({ session }: OpenedRecordings, id: string): number {
-  session.terminal.err(`sluice: no recording '${id}': it is unknown, or has expired`)
+/** Prints why the recording cannot be used; returns the exit status. */
+export async function missing({ session, recordings }: OpenedRecordings, id: string): Promise<number> {
+  const isSealed = (await recordings.find(id, Date.now())) !== null
+  session.terminal.err(
+    isSealed
+      ? `sluice: recording '${id}' cannot be opened: another escrow.key has sealed it`
+      : `sluice: no recording '${id}': it is unknown, or has expired`,
+  )
   return 1
 }

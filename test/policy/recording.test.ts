@@ -146,6 +146,11 @@ await t.test('a recording has both sides, and commands read it', async (t) => {
   t.equal(await again.text(), bytes, 'the same bytes without secrets')
   t.equal((await send({ ...objectOf(body), max_tokens: 1 })).status, 404)
 
+  const otherFile = join(dirname(gateway.configFile), 'other-key.yaml')
+  const ownText = readFileSync(gateway.configFile, 'utf8')
+  writeFileSync(otherFile, ownText.replace(KEY, KEY.replace('0f4c', '1f4c')))
+  const sealed = await sluice(['recordings', 'show', whole, '--config', otherFile])
+  t.match(sealed, { status: 1, out: /cannot be opened: another escrow\.key has sealed it/ })
   t.equal((await sluice(['recordings', 'delete', whole, ...config])).status, 0)
   t.equal((await sluice(['recordings', 'delete', whole, ...config])).status, 1)
   t.equal((await sluice(['recordings', 'show', whole, '--json', ...config])).status, 1)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { formatProblem } from '../../../src/config/config-problem.js'
-import { needsRestart } from '../../../src/config/generations/diff-configs.js'
+import { inForce, needsRestart } from '../../../src/config/generations/diff-configs.js'
 import { createSnapshot } from '../../../src/config/create-snapshot.js'
 import { newAuthority, newPair } from '../../helpers/certificates.js'
 
@@ -53,5 +53,24 @@ void t.test('invalid certificate files and networks are reported', (t) => {
   ]
   t.equal(after.server.tls?.cert, join(folder, 'one.pem'), 'relative to the file')
   t.same(needsRestart(before, after), ['server.tls'])
+  t.end()
+})
+
+void t.test('recordings wait for a restart with the key that seals them', (t) => {
+  const folder = t.testdir()
+  copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
+  const load = (lines: string) => {
+    writeFileSync(join(folder, 'gateway.yaml'), `${lines}${REST}`)
+    const result = loadConfig(join(folder, 'gateway.yaml'), {})
+    if (!result.ok) throw new Error(result.errors.map(formatProblem).join('\n'))
+    return createSnapshot(result, { generation: 1, loadedAtMs: 0 }).config
+  }
+  const record = 'record: { when: { models: [gpt-5.4] } }\n'
+  const [none, key] = ['', 'escrow: { key: 0f4c9b1e7d2a85c36f10e9d8b7a6c5f4 }\n']
+  const next = load(key + record)
+  t.same(needsRestart(load(none), next), ['escrow.key', 'record'])
+  t.equal(inForce(load(none), next).record, null)
+  t.same(needsRestart(load(key), next), [])
+  t.same(inForce(load(key), next).record, next.record)
   t.end()
 })
