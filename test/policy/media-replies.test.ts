@@ -51,7 +51,7 @@ async function start(t: Test, guardrails: string): Promise<Scene> {
   })
   const prices = 'prices: { whisper-1: { per_second_audio: 0.0001 } }'
   scene.gateway = await startGateway(t, {
-    upstreams: { openai: `${origin}/v1` },
+    upstreams: { openai: `${origin}/v1`, gemini: `${origin}/v1beta` },
     upstreamOptions: prices,
     routes:
       '  - { model: whisper-1, upstream: openai }\n  - { model: gpt-image-2, upstream: openai }\n  - { model: tts-1, upstream: openai }\n',
@@ -60,12 +60,16 @@ async function start(t: Test, guardrails: string): Promise<Scene> {
   return scene
 }
 
-async function transcribe({ gateway }: Scene, fields: Record<string, string>): Promise<Response> {
+async function transcribe(
+  { gateway }: Scene,
+  fields: Record<string, string>,
+  action = 'transcriptions',
+): Promise<Response> {
   const body = new FormData()
   body.append('file', new Blob([WAV], { type: 'audio/wav' }), 'a.wav')
   for (const [name, value] of Object.entries({ model: 'whisper-1', ...fields })) body.append(name, value)
   const headers = { authorization: `Bearer ${gateway.secret}` }
-  return fetch(`${gateway.origin}/v1/audio/transcriptions`, { method: 'POST', headers, body })
+  return fetch(`${gateway.origin}/v1/audio/${action}`, { method: 'POST', headers, body })
 }
 
 function post({ gateway }: Scene, path: string, body: object): Promise<Response> {
@@ -185,6 +189,29 @@ void t.test('a refused transcript is 400 before its first byte, and charged', as
     rows.map(({ costNanoUsd, outcome }) => [costNanoUsd, outcome]),
     rows.map(() => [400_000, 'guardrail_blocked']),
   )
+})
+
+void t.test('transcripts of another format, and translations', async (t) => {
+  const scene = await start(t, '  pii: { detect: [email], action: mask, apply_to: { all: true } }\n')
+  const heard = { text: 'Write to kim@example.org.', startOffset: '0s', endOffset: '4s' }
+  const gemini = {
+    candidates: [{ content: { parts: [{ audioTranscription: heard }] }, finishReason: 'STOP' }],
+    usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 3, totalTokenCount: 12 },
+  }
+  const model = 'gemini-3.5-transcribe'
+  scene.reply = gemini
+  const vtt = await (await transcribe(scene, { model, response_format: 'vtt' })).text()
+  t.equal(vtt, 'WEBVTT\n\n00:00:00.000 --> 00:00:04.000\nWrite to [email].\n\n')
+  scene.reply = [gemini]
+  const streamed = await (await transcribe(scene, { model, stream: 'true' })).text()
+  t.match(streamed, '"text":"Write to [email]."')
+  t.notMatch(streamed, 'kim@')
+  scene.reply = { text: 'In English: kim@example.org', usage: { type: 'duration', seconds: 4 } }
+  t.match(await (await transcribe(scene, {}, 'translations')).json(), { text: 'In English: [email]' })
+  const long = 'word '.repeat(60_000)
+  scene.reply = { text: `${long}kim@example.org`, segments: [{ start: 0, end: 4, text: long }] }
+  const masked = objectOf(await (await transcribe(scene, {})).json())
+  t.ok(masked['text'] === `${long}[email]`, 'a large transcript')
 })
 
 void t.test('a guard server gets the transcript and masks it', async (t) => {
