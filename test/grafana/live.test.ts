@@ -33,6 +33,7 @@ const QUIET = [
   'Gateway internals: Processes that enforce limits without the store',
   'Gateway internals: Size of the stored replies',
   'Gateway internals: Stored replies',
+  'Gateway internals: Telemetry of programs',
   'Gateway internals: Verdicts of guardrails',
   'Gateway internals: Webhooks',
   'Gateway internals: Workers replaced',

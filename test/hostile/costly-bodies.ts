@@ -337,8 +337,24 @@ const TURNS: readonly Hostile[] = [
         ],
       }),
   },
+  { name: 'parts of a vendor alone, after 9,900 messages', make: () => vendorParts(9_900) },
+  { name: 'parts of a vendor alone, after 3,000 messages', make: () => vendorParts(3_000) },
   { name: '30,000 biases', make: () => body({ logit_bias: record(16_000, (at) => [`${at}`, 0]) }) },
 ]
+
+/** Each part breaks a rule of the format that another vendor may not have. */
+function vendorParts(before: number): string {
+  const asked = many(before, () => ({
+    role: 'user',
+    content: [
+      { type: 'text', text: 'a' },
+      { type: 'text', text: 'b' },
+    ],
+  }))
+  return body({
+    messages: [...asked, ...many(31, (at) => ({ role: 'user', content: [{ type: `part_${at}` }] }))],
+  })
+}
 
 /** All hostile bodies. */
 export const HOSTILE: readonly Hostile[] = [

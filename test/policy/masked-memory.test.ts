@@ -3,7 +3,7 @@
  * without a guardrail, the copies of the thread of the rules included; the budget of bodies counts all of it.
  * Method: gateways on this thread, their client and provider on another one. Between turns of the event loop
  * the garbage is collected, so that the measured heap and buffers are those in use; the search of the thread
- * is measured on this one.
+ * is measured on this one. Each day has one of the texts, the long suite all.
  */
 import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
@@ -15,6 +15,7 @@ import { ruleSearches } from '../../src/policy/rule-searches.js'
 import { verdictSteps } from '../../src/policy/whole-texts.js'
 import { BodyMemory } from '../../src/gateway/body-memory.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
+import { ofToday } from '../helpers/long-suite.js'
 import type { Answered, Exchange } from './hostile-peers.js'
 
 t.setTimeout(300_000)
@@ -141,8 +142,10 @@ void t.test('a masked body', async (t) => {
     const most = gateway === plain ? here : Math.max(here, search.usedBytes - before + inThread)
     return { times: most / BODY_BYTES, counted: budget.mostBytes / BODY_BYTES }
   }
-  for (const [name, text] of TEXTS) {
-    const unmasked = await measured(plain, text)
+  for (const [name, text] of ofToday(TEXTS, TEXTS.length)) {
+    // It is short, so that one run may miss its highest point.
+    const runs = [await measured(plain, text), await measured(plain, text), await measured(plain, text)]
+    const unmasked = { times: Math.max(...runs.map(({ times }) => times)) }
     const { times, counted } = await measured(masking, text)
     const figures = [unmasked.times, times, counted].map((each) => each.toFixed(2))
     t.comment(`${name}: ${figures.join(', ')}`)

@@ -193,9 +193,9 @@ void t.test('a refused transcript is 400 before its first byte, and charged', as
 
 void t.test('transcripts of another format, and translations', async (t) => {
   const scene = await start(t, '  pii: { detect: [email], action: mask, apply_to: { all: true } }\n')
-  const heard = { text: 'Write to kim@example.org.', startOffset: '0s', endOffset: '4s' }
+  const received = { text: 'Write to kim@example.org.', startOffset: '0s', endOffset: '4s' }
   const gemini = {
-    candidates: [{ content: { parts: [{ audioTranscription: heard }] }, finishReason: 'STOP' }],
+    candidates: [{ content: { parts: [{ audioTranscription: received }] }, finishReason: 'STOP' }],
     usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 3, totalTokenCount: 12 },
   }
   const model = 'gemini-3.5-transcribe'

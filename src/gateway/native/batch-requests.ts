@@ -14,6 +14,7 @@ import { MemberScan } from '../../formats/wire/json/member-scan.js'
 import { parseObject, parseSteps } from '../../formats/wire/json/parse-body.js'
 import { MEDIA_KINDS } from '../../ledger/price.js'
 import { bodyTurns } from '../../base/turn-queue.js'
+import { refuseUnjudged } from '../../formats/wire/vendor-rules.js'
 import { copiesOf, type HeldMemory } from '../body-memory.js'
 import { requestedTier } from '../charges/estimate-candidate-cost.js'
 import { useOf, type RequestUse } from '../charges/estimate-max-cost.js'
@@ -137,6 +138,7 @@ export class BatchReader {
       const decoded = requestIn(body, bytes, { resolved, headers })
       if (typeof body['previous_response_id'] === 'string') addUnseen(decoded, 'previous_response_id')
       const { wire, dialect } = resolved
+      refuseUnjudged(decoded, wire, [{ wire, dialect: this.context.upstream.dialect }])
       const target = { wire, dialect, quirks: { drop: [] } }
       const call = { wire, request: decoded, body }
       const refusal = refusalOfCall(call, target, cloudRulesOf(this.context.upstream, generation))
