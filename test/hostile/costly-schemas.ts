@@ -21,9 +21,9 @@ export const SCHEMAS: readonly Hostile[] = [
     'references in a ring',
     () => ({
       $ref: '#/$defs/d0',
-      $defs: record(12_000, (at) => [
+      $defs: record(8_300, (at) => [
         `d${at}`,
-        { properties: { a: { $ref: `#/$defs/d${(at + 1) % 12_000}` } } },
+        { properties: { a: { $ref: `#/$defs/d${(at + 1) % 8_300}` } } },
       ]),
     }),
   ],

@@ -200,6 +200,8 @@ function withCurrentKeywords(schema: JsonObject): JsonObject {
     const key = value ? bound : limit
     out = number === undefined ? rest : { ...rest, [key]: number }
   }
+  // Most schemas have neither: they are not copied.
+  if (out.items === undefined && out.additionalItems === undefined) return out
   const { items, additionalItems, ...rest } = out
   if (!Array.isArray(items)) return additionalItems === undefined ? out : withoutAdditional(out)
   const tuple: JsonObject = { ...rest, prefixItems: items }

@@ -27,6 +27,8 @@ interface ReferenceContext {
  */
 export function withDefinitions(schema: JsonObject, context: ReferenceContext): JsonObject {
   const definitions = { $defs: objectOf(schema['$defs']), definitions: objectOf(schema['definitions']) }
+  // Vendors' encoders follow the references of each definition, which costs more than other parts.
+  context.budget.spend(Object.keys(definitions.$defs).length + Object.keys(definitions.definitions).length)
   const survey = { values: 0, others: 0 }
   count(schema, definitions, survey, 0)
   if (survey.others === 0) return schema
