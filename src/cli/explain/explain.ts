@@ -145,7 +145,7 @@ and at which address, or why none does.`,
     example: `
 sluice explain gpt-5.5 --config config/gateway.yaml
 sluice explain claude-opus-5-5 --config config/gateway.yaml --body request.json
-sluice explain gpt-4o-transcribe --config config/gateway.yaml --operation transcription`,
+sluice explain gemini-3.1-flash-image --config config/gateway.yaml --operation image_generation`,
   })
     .argument('<MODEL>')
     .addOption(configOption())
