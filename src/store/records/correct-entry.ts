@@ -11,8 +11,8 @@ import { chargedNanoUsd, usedTokens } from './count-usage.js'
 const UUID_LENGTH = 36
 
 /**
- * The entry that replaces the one of a request that was taken for lost; null: the former one stays. Its time
- * and its owner do not change, so that it is found where the former one was.
+ * The entry that replaces the former entry of a request that was taken for lost; null: the former one stays.
+ * It keeps the time, account and key of the former one, by which lists and sums already have the request.
  */
 export function correctionOf(former: LedgerEntry, entry: LedgerEntry): LedgerEntry | null {
   if (former.outcome !== 'lost' || entry.outcome === 'lost') return null

@@ -1,5 +1,6 @@
 /** What the programs of the user used, and what is left: `GET /own-usage`. */
 import * as z from 'zod'
+import { limitLeft } from './runs.js'
 import { count, nanoUsdSum, timeMs } from './shared-types.js'
 
 const sum = z.strictObject({
@@ -22,17 +23,7 @@ export const ownUsageReply = z.strictObject({
       month: sum,
       /** Of the month, the dearest first. */
       models: z.array(sum.extend({ model: z.string() })),
-      /** Amounts of money are dollars. */
-      limits: z.array(
-        z.strictObject({
-          /** The rule and the name of the limit: `user:ada@example.com tokens_per_day`. */
-          limit: z.string(),
-          amount: z.number(),
-          used: z.number(),
-          remaining: z.number(),
-          resetsAtMs: timeMs.nullable(),
-        }),
-      ),
+      limits: z.array(limitLeft.extend({ resetsAtMs: timeMs.nullable() })),
     })
     .nullable(),
 })

@@ -10,6 +10,15 @@ export const endRunQuery = z.strictObject({ account: scope.optional() })
 /** The body of `POST /run/end`, which ends a run. */
 export const endRunBody = z.strictObject({ run, reason: z.string().trim().max(500).optional() })
 
+/** A limit, and what is left of it. Amounts of money are dollars. */
+export const limitLeft = z.strictObject({
+  /** The rule and the name of the limit: `dimension:run usd_total`. */
+  limit: z.string(),
+  amount: z.number(),
+  used: z.number(),
+  remaining: z.number(),
+})
+
 /** A run, what it has used, and what is left of its limits. */
 export const runReply = z.strictObject({
   /** The name of its account. */
@@ -21,16 +30,7 @@ export const runReply = z.strictObject({
   inputTokens: count,
   outputTokens: count,
   costNanoUsd: nanoUsdSum,
-  /** Amounts of money are dollars. */
-  limits: z.array(
-    z.strictObject({
-      /** The rule and the name of the limit: `dimension:run usd_total`. */
-      limit: z.string(),
-      amount: z.number(),
-      used: z.number(),
-      remaining: z.number(),
-    }),
-  ),
+  limits: z.array(limitLeft),
   firstAtMs: timeMs.nullable(),
   lastAtMs: timeMs.nullable(),
   endedAtMs: timeMs.nullable(),
