@@ -1,5 +1,5 @@
 /** `sluice audit`: exports the audit trail of the configured store, newest first. */
-import { csvCell } from '../ledger/export-columns.js'
+import { csvCell } from '../base/csv.js'
 import { withReason, type AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import { configOption, declare, formatOption } from './command.js'

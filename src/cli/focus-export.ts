@@ -8,21 +8,22 @@
  */
 import type { Account } from '../accounts/account.js'
 import type { LedgerEntry } from '../ledger/entry.js'
-import { csvCell, usd } from '../ledger/export-columns.js'
-
-const DAY_MS = 86_400_000
+import { csvCell } from '../base/csv.js'
+import { usd } from '../ledger/export-columns.js'
+import { addToSum, newSum, sumFromCounters, type SumCounters } from '../store/records/count-usage.js'
+import type { UsageSum } from '../store/usage-queries.js'
+import { DAY_MS } from '../usage/ranges.js'
 
 /** What a row adds up. */
 interface Charge {
   /** The last entry of the row: its names and labels are those of the row. */
   entry: LedgerEntry
-  nanoUsd: bigint
-  requests: number
-  unpriced: number
-  input: number
-  output: number
-  cacheRead: number
-  cacheWrite: number
+  readonly counters: SumCounters
+}
+
+/** A row with its figures. */
+interface Row extends UsageSum {
+  readonly entry: LedgerEntry
 }
 
 /** Names that the ledger does not have. */
@@ -35,10 +36,10 @@ interface ChargeNames {
   readonly publisherOf: (model: string) => string | null
 }
 
-type Cell = (charge: Charge, names: ChargeNames) => string | number
+type Cell = (row: Row, names: ChargeNames) => string | number
 
-const cost: Cell = ({ nanoUsd }) => usd(nanoUsd)
-const tokens: Cell = ({ input, output }) => input + output
+const cost: Cell = ({ costNanoUsd }) => usd(costNanoUsd)
+const tokens: Cell = ({ inputTokens, outputTokens }) => inputTokens + outputTokens
 const provider: Cell = ({ entry: { upstream } }, { providerOf }) => providerOf(upstream ?? '')
 const model: Cell = ({ entry }) => entry.model
 
@@ -65,7 +66,7 @@ const COLUMNS: readonly (readonly [name: string, cell: Cell])[] = [
   ['PricingQuantity', tokens],
   ['PricingUnit', () => 'Tokens'],
   ['ProviderName', provider],
-  ['PublisherName', (charge, names) => names.publisherOf(charge.entry.model) ?? provider(charge, names)],
+  ['PublisherName', (row, names) => names.publisherOf(row.entry.model) ?? provider(row, names)],
   ['ResourceId', model],
   ['ResourceName', model],
   ['ResourceType', () => 'Model'],
@@ -76,10 +77,10 @@ const COLUMNS: readonly (readonly [name: string, cell: Cell])[] = [
   ['SubAccountName', ({ entry }) => entry.accountPath?.split('/').at(-1) ?? entry.accountId],
   ['SubAccountType', () => 'Account'],
   ['Tags', ({ entry }) => tagsOf(entry)],
-  ['x_InputTokens', ({ input }) => input],
-  ['x_OutputTokens', ({ output }) => output],
-  ['x_CacheReadTokens', ({ cacheRead }) => cacheRead],
-  ['x_CacheWriteTokens', ({ cacheWrite }) => cacheWrite],
+  ['x_InputTokens', ({ inputTokens }) => inputTokens],
+  ['x_OutputTokens', ({ outputTokens }) => outputTokens],
+  ['x_CacheReadTokens', ({ cacheReadTokens }) => cacheReadTokens],
+  ['x_CacheWriteTokens', ({ cacheWriteTokens }) => cacheWriteTokens],
   ['x_Requests', ({ requests }) => requests],
   ['x_UnpricedRequests', ({ unpriced }) => unpriced],
   ['x_KeyId', ({ entry }) => entry.keyId],
@@ -111,25 +112,19 @@ export async function* focusLines(
 }
 
 function add(charges: Map<string, Charge>, entry: LedgerEntry): void {
-  const { accountId, keyId, upstream, usage, costNanoUsd } = entry
-  const group = JSON.stringify([accountId, keyId, entry.model, upstream, entry.labels, entry.dimensions])
-  const none = { nanoUsd: 0n, requests: 0, unpriced: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
-  const charge: Charge = charges.get(group) ?? { entry, ...none }
+  const { accountId, keyId, model, upstream, labels, dimensions } = entry
+  const group = JSON.stringify([accountId, keyId, model, upstream, labels, dimensions])
+  const charge = charges.get(group) ?? { entry, counters: newSum() }
   charge.entry = entry
-  charge.nanoUsd += BigInt(costNanoUsd ?? 0)
-  charge.requests += 1
-  if (costNanoUsd === null) charge.unpriced += 1
-  charge.input += usage.input ?? 0
-  charge.output += usage.output ?? 0
-  charge.cacheRead += usage.cacheRead ?? 0
-  charge.cacheWrite += usage.cacheWrite ?? 0
+  addToSum(charge.counters, entry)
   charges.set(group, charge)
 }
 
 function linesOf(charges: ReadonlyMap<string, Charge>, names: ChargeNames): string[] {
-  return [...charges.values()].map((charge) =>
-    COLUMNS.map(([, cell]) => csvCell(cell(charge, names))).join(','),
-  )
+  return Array.from(charges.values(), ({ entry, counters }) => {
+    const row = { entry, ...sumFromCounters(counters, { ...entry, startMs: dayOf(entry) }) }
+    return COLUMNS.map(([, cell]) => csvCell(cell(row, names))).join(',')
+  })
 }
 
 /** The account at the top of the tree: the last that exists above the one of the entry. */

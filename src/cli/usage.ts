@@ -16,16 +16,15 @@ import { entriesIn } from '../usage/entries-in-range.js'
 import type { ReportFigures } from '../usage/totals.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
+import { monthRange } from '../usage/ranges.js'
 import {
   accountReport,
   isReportGrouping,
-  monthRange,
   reportCsv,
-  statementCsv,
-  statementOf,
   type Report,
   type ReportGrouping,
-} from '../usage/statements-and-reports.js'
+} from '../usage/reports.js'
+import { statementCsv, statementOf } from '../usage/statements.js'
 import { table } from './print-table-or-json.js'
 
 /** `sluice usage`; `now` is the reference of `--since 24h`. */

@@ -2,12 +2,10 @@
  * The columns of `sluice usage export` with their documentation, and its forms: JSON lines and CSV. New
  * columns are added at the end.
  */
+import { csvCell, type CsvCell } from '../base/csv.js'
 import { STORED, storedIn, type LedgerEntry, type StoredValue } from './entry.js'
 
-/** The value of a cell; null is unknown or not applicable. */
-type Cell = string | number | bigint | boolean | null
-
-type ExportColumn = readonly [name: string, means: string, cell: (row: LedgerEntry) => Cell]
+type ExportColumn = readonly [name: string, means: string, cell: (row: LedgerEntry) => CsvCell]
 
 /** The columns, in order, with the documentation of each. */
 export const COLUMNS: readonly ExportColumn[] = STORED.flatMap((stored): ExportColumn[] => {
@@ -19,7 +17,7 @@ export const COLUMNS: readonly ExportColumn[] = STORED.flatMap((stored): ExportC
   return [own, ['cost_usd', 'The same in dollars, with nine digits.', (row) => usd(row.costNanoUsd)]]
 })
 
-function cellOf(row: LedgerEntry, stored: StoredValue): Cell {
+function cellOf(row: LedgerEntry, stored: StoredValue): CsvCell {
   const value = storedIn(row, stored)
   if (Array.isArray(value)) return value.join(' ')
   const isCell = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
@@ -48,15 +46,4 @@ export function csvHeader(): string {
 /** A line of RFC 4180, without its line break. */
 export function csvLine(row: LedgerEntry): string {
   return COLUMNS.map(([, , cell]) => csvCell(cell(row))).join(',')
-}
-
-/**
- * Spreadsheets evaluate cells that begin like a formula, and clients choose names: an apostrophe before the
- * cell makes it text (OWASP, "CSV injection").
- */
-export function csvCell(cell: Cell): string {
-  if (cell === null) return ''
-  if (typeof cell !== 'string') return String(cell)
-  const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }

@@ -189,6 +189,21 @@ function withStarts(
   return { ...ends, by, zone, stepMs, starts }
 }
 
+const MONTH = /^(19[7-9]\d|2\d{3})-(0[1-9]|1[0-2])$/
+
+/** The first moment of a month and of the next one, ms since 1970; null if the text is not `YYYY-MM`. */
+export function monthRange(text: string): { fromMs: number; toMs: number } | null {
+  const [, year, month] = MONTH.exec(text) ?? []
+  if (year === undefined || month === undefined) return null
+  const [at, next] = [Number(month) - 1, Number(month)]
+  return { fromMs: Date.UTC(Number(year), at), toMs: Date.UTC(Number(year), next) }
+}
+
+/** `2026-11` of months since 1970. */
+export function monthText(month: number): string {
+  return new Date(Date.UTC(1970, month)).toISOString().slice(0, 7)
+}
+
 function badRange(param: string, message: string): GatewayError {
   return new GatewayError('malformed_request', message, { param })
 }

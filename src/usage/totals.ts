@@ -26,6 +26,13 @@ export function addTotals(to: RunningTotals, more: Totals): void {
   to.unpriced += more.unpriced
 }
 
+/** The sum of figures. */
+export function sumOfTotals(all: Iterable<Totals>): Totals {
+  const sum = newTotals()
+  for (const one of all) addTotals(sum, one)
+  return sum
+}
+
 /** Takes figures away. Never below 0: the two sums may have been read at different moments. */
 export function takeTotals(from: RunningTotals, part: Totals): void {
   const left = (a: number, b: number): number => Math.max(0, a - b)

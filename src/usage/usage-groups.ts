@@ -10,9 +10,10 @@ import { GatewayError } from '../errors.js'
 import { monthOf } from '../store/limit-arithmetic.js'
 import type { EntryFilter, GroupUse, GroupUseQuery, UsageSum } from '../store/usage-queries.js'
 import type { ExactUsage, GroupSelection, SumSelection } from './exact-usage.js'
-import { AccountPaths, KeyNames, monthText, type UsageNames } from './statements-and-reports.js'
+import { AccountPaths, KeyNames, type UsageNames } from './names.js'
+import { monthText } from './ranges.js'
 import { isOfEntries, NONE, type EntryGrouping } from './sums-of-entries.js'
-import { addTotals, newTotals, takeTotals, type RunningTotals, type Totals } from './totals.js'
+import { addTotals, newTotals, sumOfTotals, takeTotals, type RunningTotals, type Totals } from './totals.js'
 
 /** The groupings; `label:NAME` and `dimension:NAME` group by the value of a label or dimension. */
 export type Grouping =
@@ -110,6 +111,19 @@ export async function groupsIn(
   })
   if (group === 'day' || group === 'month') return periods(usage, own, group)
   const uses = await usesOf(usage, own)
+  if (isOfOnePass || isOfEntries(by)) return groupedUses({ store }, query, uses)
+  return groupedUses({ store }, query, uses, (use) =>
+    sourceOf(use, { by, accountId, ...ifKnown({ keyId, model }) }),
+  )
+}
+
+/** Adds up uses by what a grouping calls them, in no order. `sourceOf`: the sums that a use is of. */
+export async function groupedUses(
+  { store }: { readonly store: UsageNames },
+  query: Pick<GroupsQuery, 'group' | 'accountId' | 'above'>,
+  uses: readonly GroupUse[],
+  sourceOf: ((use: GroupUse) => SumSelection) | null = null,
+): Promise<Group[]> {
   const nameOf = await namer(store, { ...query, count: uses.length })
   const groups = new Map<
     string,
@@ -123,12 +137,10 @@ export async function groupsIn(
     const group = groups.get(id) ?? { accountId: use.accountId, total: newTotals(), sources: [] }
     if (group.accountId !== use.accountId) group.accountId = null
     addTotals(group.total, use)
-    if (!isOfOnePass && !isOfEntries(by) && use.keyId !== NONE) {
-      group.sources.push(sourceOf(use, { by, accountId, ...ifKnown({ keyId, model }) }))
-    }
+    if (sourceOf !== null && use.keyId !== NONE) group.sources.push(sourceOf(use))
     groups.set(id, group)
   }
-  return Array.from(groups, ([id, sums]) => ({ grouping: group, id, ...sums }))
+  return Array.from(groups, ([id, sums]) => ({ grouping: query.group, id, ...sums }))
 }
 
 /** The uses of each selection, with `(none)` for what is in no group. */
@@ -186,7 +198,12 @@ export function storedAs(group: Grouping): KeptBy | EntryGrouping {
 /** The function that names the group of a use. */
 async function namer(
   store: UsageNames,
-  { group, accountId, above, count }: GroupsQuery & { readonly count: number },
+  {
+    group,
+    accountId,
+    above,
+    count,
+  }: Pick<GroupsQuery, 'group' | 'accountId' | 'above'> & { readonly count: number },
 ): Promise<(use: GroupUse) => string | Promise<string>> {
   if (group === 'member') {
     const keys = await KeyNames.for(store, count, accountId)
@@ -276,9 +293,7 @@ export function inOrder<Of extends Pick<Group, 'id' | 'total'>>(groups: readonly
 
 /** The sum of groups. */
 export function totalOf(groups: readonly Pick<Group, 'total'>[]): Totals {
-  const sum = newTotals()
-  for (const { total } of groups) addTotals(sum, total)
-  return sum
+  return sumOfTotals(groups.map(({ total }) => total))
 }
 
 /** Whether the groups are made of single requests. */

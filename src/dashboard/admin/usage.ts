@@ -1,20 +1,22 @@
 /** Usage of the admin API: sums by a group, single requests, statements; as JSON or CSV. */
 import { jsonText, type JsonObject, type WrittenJson, type WrittenObject } from '../../base/json.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import { COLUMNS, csvCell, csvHeader, csvLine } from '../../ledger/export-columns.js'
+import { csvText, type CsvCell } from '../../base/csv.js'
+import { COLUMNS, csvHeader, csvLine } from '../../ledger/export-columns.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import { dimensionPair, type EntryFilter } from '../../store/usage-queries.js'
+import { monthRange } from '../../usage/ranges.js'
 import {
   accountReport,
   isReportGrouping,
-  monthRange,
-  statementCsv,
-  statementOf,
+  reportCsv,
+  reportOf,
+  type Report,
   type ReportQuery,
-} from '../../usage/statements-and-reports.js'
-import { groupsIn, inOrder, totalOf, type Grouping, type GroupsQuery } from '../../usage/usage-groups.js'
-import { FIGURE_COLUMNS, shownTotals } from '../../usage/totals.js'
+} from '../../usage/reports.js'
+import { statementCsv, statementOf } from '../../usage/statements.js'
+import { groupsIn, type Grouping, type GroupsQuery } from '../../usage/usage-groups.js'
 import { usageOf } from '../server/services.js'
 import { purgedIds, withBelow } from '../../usage/account-selection.js'
 import { numberType, textType, TIME } from '../../accounts/changes/field-types.js'
@@ -143,18 +145,19 @@ async function usage(services: AdminServices, request: AdminRequest): Promise<Ad
     const fix = 'Leave out the filter, or send by=account, key, model, day, program, user or dimension:NAME.'
     throw invalid('by', `Groups by "${by}" have no filter.`, fix)
   }
-  const { rows, total } =
+  const report =
     isReportGrouping(by) && !isOfEntries
-      ? await reportOf(services, request, { by, ...period })
+      ? await reportInTree(services, request, { by, ...period })
       : await sumsOf(services, period, {
           accountId: null,
           group: groupingOf(by),
           accountIds: accounts,
           filter,
         })
-  if (request.isCsv) return csvReply('usage', ['group', ...FIGURE_COLUMNS], rows)
+  if (request.isCsv) return { csv: once(reportCsv(report)), fileName: 'usage.csv' }
   const { fromMs, toMs } = period
-  const json = { from: timeText(fromMs), to: timeText(toMs), by, rows, total }
+  const rows = report.rows.map((row) => ({ ...row }))
+  const json = { from: timeText(fromMs), to: timeText(toMs), by, rows, total: { ...report.total } }
   return { status: 200, json }
 }
 
@@ -178,26 +181,19 @@ function periodOf(query: JsonObject, nowMs: number): { fromMs: number; toMs: num
   throw invalid('to', 'The field "to" must be later than "from".', 'Send a later time.')
 }
 
-/** Rows by group, and their total. */
-interface Sums {
-  readonly rows: readonly WrittenObject[]
-  readonly total: WrittenObject
-}
-
 /** Groups of accounts, keys, models and months: each request counts under the tree at its own time. */
-async function reportOf(
+async function reportInTree(
   { store }: AdminServices,
   { token, query }: AdminRequest,
   period: Pick<ReportQuery, 'by' | 'fromMs' | 'toMs'>,
-): Promise<Sums> {
+): Promise<Report> {
   const own = token.accountId === null ? null : await store.accountById(token.accountId)
   const { account } = query
   const selected =
     typeof account === 'string'
       ? { account, tree: query['tree'] === 'true' }
       : { account: own?.id ?? token.accountId, tree: true }
-  const { rows, total } = await accountReport(store, { ...period, ...selected })
-  return { rows: rows.map((row) => ({ ...row })), total: { ...total } }
+  return accountReport(store, { ...period, ...selected })
 }
 
 function groupingOf(by: string): Grouping {
@@ -210,11 +206,9 @@ async function sumsOf(
   services: AdminServices,
   period: Pick<ReportQuery, 'fromMs' | 'toMs'>,
   query: GroupsQuery,
-): Promise<Sums> {
+): Promise<Report> {
   const usage = await usageOf(services, { ...period, by: 'day' })
-  const groups = inOrder(await groupsIn(services, usage, query), query.group)
-  const rows = groups.map(({ id, total }) => ({ group: id, ...shownTotals(total) }))
-  return { rows, total: { ...shownTotals(totalOf(groups)) } }
+  return reportOf(await groupsIn(services, usage, query), query.group)
 }
 
 /** The statement of a month; that of a purged account for a token without an account. */
@@ -344,12 +338,10 @@ export function csvReply(
   rows: readonly WrittenObject[],
   next: string | null = null,
 ): AdminReply {
-  const lines = rows.map((row) => names.map((name) => cellOf(row[name])).join(','))
-  const text = [names.join(','), ...lines, ''].join('\r\n')
-  return { csv: once(text), fileName: `${fileName}.csv`, next }
+  const lines = rows.map((row) => names.map((name) => cellOf(row[name])))
+  return { csv: once(csvText([names, ...lines])), fileName: `${fileName}.csv`, next }
 }
 
-function cellOf(value: WrittenJson | undefined): string {
-  if (value === undefined || value === null) return ''
-  return csvCell(typeof value === 'object' ? jsonText(value) : value)
+function cellOf(value: WrittenJson | undefined): CsvCell {
+  return typeof value === 'object' && value !== null ? jsonText(value) : (value ?? null)
 }

@@ -4,17 +4,12 @@
  * itself add up to its row.
  */
 import type { Account } from '../../accounts/account.js'
-import { addNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import { adminTurns } from '../../base/turn-queue.js'
-import type { Services } from './services.js'
+import { addTotals, newTotals, sumOfTotals, type RunningTotals, type Totals } from '../../usage/totals.js'
+import { usageOf, type Services } from './services.js'
 
 /** What an account used, has, and who is in it. */
-export interface TreeFigures {
-  readonly requests: number
-  readonly failed: number
-  readonly costNanoUsd: NanoUsd
-  /** Requests of unknown price, which the spend excludes. */
-  readonly unpricedRequests: number
+export interface TreeFigures extends Totals {
   readonly liveKeys: number
 }
 
@@ -24,7 +19,7 @@ export interface TreeNode {
   readonly parent: TreeNode | null
   readonly children: TreeNode[]
   /** Of the account itself. */
-  own: TreeFigures
+  readonly own: RunningTotals & TreeFigures
   /** Of the account and all below it. */
   total: TreeFigures
 }
@@ -33,43 +28,31 @@ export interface TreeNode {
 export interface AccountTree {
   readonly nodes: ReadonlyMap<string, TreeNode>
   /** Use of accounts that were removed. */
-  readonly removed: TreeFigures
+  readonly removed: Totals
 }
 
-/** Figures of nothing. */
-const NOTHING: TreeFigures = { requests: 0, failed: 0, costNanoUsd: 0, unpricedRequests: 0, liveKeys: 0 }
 /** More than any store has. */
 const ALL = 1_000_000
 /** Accounts whose members are read at once. */
 const AT_ONCE = 100
 
 /** The sum of figures. */
-export function sumOf(all: Iterable<TreeFigures>): TreeFigures {
-  let sum = NOTHING
-  for (const one of all) sum = added(sum, one)
-  return sum
+export function sumOf(all: readonly TreeFigures[]): TreeFigures {
+  return { ...sumOfTotals(all), liveKeys: all.reduce((sum, { liveKeys }) => sum + liveKeys, 0) }
 }
 
-function added(one: TreeFigures, other: TreeFigures): TreeFigures {
-  return {
-    requests: one.requests + other.requests,
-    failed: one.failed + other.failed,
-    costNanoUsd: addNanoUsd(one.costNanoUsd, other.costNanoUsd),
-    unpricedRequests: one.unpricedRequests + other.unpricedRequests,
-    liveKeys: one.liveKeys + other.liveKeys,
-  }
-}
-
-/** All accounts, with what they used from `fromMs` to `toMs` (whole hours). */
+/** All accounts, with what they have used since a time. */
 export async function readTree(
-  { store, ledger, now }: Pick<Services, 'store' | 'ledger' | 'now'>,
-  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+  services: Pick<Services, 'store' | 'snapshot' | 'now'>,
+  fromMs: number,
 ): Promise<AccountTree> {
-  const nowMs = now()
+  const { store } = services
+  const nowMs = services.now()
+  const usage = await usageOf(services, { fromMs, toMs: Math.max(nowMs, fromMs + 1), by: 'day' })
   const order = { column: 'name', isDescending: false, after: null, limit: ALL } as const
   const [{ items }, uses] = await Promise.all([
     store.directory.accounts({ ...order, nowMs, sinceMs: nowMs }),
-    ledger.groupUse({ accountId: null, by: 'key', fromMs, toMs }),
+    usage.groups({ accountId: null, by: 'key' }),
   ])
   const nodes = new Map<string, TreeNode>()
   const accounts = new Map(items.map((item) => [item.account.id, item]))
@@ -79,26 +62,21 @@ export async function readTree(
     const { account, liveKeys } = item
     const known = nodes.get(account.id)
     if (known !== undefined) return known
-    const own = { ...NOTHING, liveKeys }
+    const own = { ...newTotals(), liveKeys }
     const node: TreeNode = { account, parent: place(account.parentId), children: [], own, total: own }
     nodes.set(account.id, node)
     node.parent?.children.push(node)
     return node
   }
   for (const { account } of items) place(account.id)
-  let removed = NOTHING
-  for (const { accountId, requests, failed, costNanoUsd, unpriced } of uses) {
-    const use = { requests, failed, costNanoUsd, unpricedRequests: unpriced, liveKeys: 0 }
-    const node = nodes.get(accountId)
-    if (node === undefined) removed = added(removed, use)
-    else node.own = added(node.own, use)
-  }
+  const removed = newTotals()
+  for (const use of uses) addTotals(nodes.get(use.accountId)?.own ?? removed, use)
   for (const node of nodes.values()) if (node.parent === null) rollUp(node)
   return { nodes, removed }
 }
 
 function rollUp(node: TreeNode): TreeFigures {
-  node.total = added(node.own, sumOf(node.children.map(rollUp)))
+  node.total = sumOf([node.own, ...node.children.map(rollUp)])
   return node.total
 }
 

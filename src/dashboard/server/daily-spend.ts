@@ -2,9 +2,9 @@
 import { adminTurns } from '../../base/turn-queue.js'
 import { dayOf } from '../../store/limit-arithmetic.js'
 import { FORECAST_DAYS } from './forecast.js'
-import type { Services } from './services.js'
+import { DAY_MS } from '../../usage/ranges.js'
+import { usageOf, type UsageParts } from './services.js'
 
-const DAY_MS = 86_400_000
 /** Days that are over hardly change; a request that ended late is in the next reading. */
 const KEPT_MS = 600_000
 
@@ -21,24 +21,23 @@ interface Kept {
 const kept = new WeakMap<object, Kept>()
 
 /** The spend of every account itself, and of these keys. */
-export function dailySpend(
-  { ledger, now }: Pick<Services, 'ledger' | 'now'>,
-  keyIds: readonly string[],
-): Promise<DailySpend> {
-  const [nowMs, day] = [now(), dayOf(now())]
+export function dailySpend(services: UsageParts, keyIds: readonly string[]): Promise<DailySpend> {
+  const { ledger } = services.store
+  const nowMs = services.now()
+  const day = dayOf(nowMs)
   const known = kept.get(ledger)
   const isKnown =
     known?.day === day && nowMs - known.readMs < KEPT_MS && keyIds.every((each) => known.keyIds.has(each))
   if (isKnown) return known.spend
   const wanted = new Set(keyIds)
-  const spend = readDays(ledger, day, wanted)
+  const spend = readDays(services, day, wanted)
   spend.catch(() => kept.delete(ledger))
   kept.set(ledger, { day, readMs: nowMs, keyIds: wanted, spend })
   return spend
 }
 
 async function readDays(
-  ledger: Services['ledger'],
+  services: UsageParts,
   today: number,
   keyIds: ReadonlySet<string>,
 ): Promise<DailySpend> {
@@ -50,8 +49,8 @@ async function readDays(
   }
   for (let at = 0; at < FORECAST_DAYS; at += 1) {
     const fromMs = (today - FORECAST_DAYS + at) * DAY_MS
-    const uses = await ledger.groupUse({ accountId: null, by: 'key', fromMs, toMs: fromMs + DAY_MS })
-    for (const { accountId, keyId, costNanoUsd } of uses) {
+    const usage = await usageOf(services, { fromMs, toMs: fromMs + DAY_MS, by: 'day' })
+    for (const { accountId, keyId, costNanoUsd } of await usage.groups({ accountId: null, by: 'key' })) {
       add(accountId, at, Number(costNanoUsd))
       if (keyIds.has(keyId)) add(keyId, at, Number(costNanoUsd))
     }

@@ -4,82 +4,52 @@
  */
 import type { Identity } from '../../accounts/account.js'
 import { accountNameOf } from '../../accounts/account.js'
-import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
+import { compareNanoUsd } from '../../base/nano-usd.js'
 import type { JsonObject } from '../../base/json.js'
-import type { Config } from '../../config/config.js'
-import { usd } from '../../ledger/export-columns.js'
 import { Rules } from '../../limits/find-limits.js'
-import type { Ledger } from '../../store/ledger.js'
-import type { UsageSum } from '../../store/usage-queries.js'
 import { DAY_MS } from '../../usage/ranges.js'
+import { shownTotals, sumOfTotals, type Totals } from '../../usage/totals.js'
+import { monthAt } from './forecast.js'
 import { namedLevels, type NamedLevel } from './limit-levels.js'
-
-/** Sums of requests of a person's programs. */
-interface OwnSum {
-  readonly requests: number
-  readonly failed: number
-  readonly inputTokens: number
-  readonly outputTokens: number
-  readonly costNanoUsd: NanoUsd
-}
+import { usageOf, type UsageParts } from './services.js'
 
 /** What the programs of a person used for an account: days and months are those of UTC. */
 export interface OwnUsage {
   readonly email: string
   /** The name of the account. */
   readonly account: string
-  readonly today: OwnSum
-  readonly month: OwnSum
+  readonly today: Totals
+  readonly month: Totals
   /** Of the month, the dearest model first. */
-  readonly models: (OwnSum & { readonly model: string })[]
+  readonly models: (Totals & { readonly model: string })[]
   /** Those that do not depend on the model or upstream of a request, with those of the account. */
   readonly limits: NamedLevel[]
 }
 
-/** The parts of the store that are read. */
-interface OwnUsageStore {
-  readonly ledger: Pick<Ledger, 'sums' | 'limitStates'>
-}
-
 /** The use of a person who signed in; `identity` is that of one of her programs. */
-export async function ownUsage(
-  store: OwnUsageStore,
-  config: Pick<Config, 'limits' | 'plans' | 'dimensions'>,
-  identity: Identity,
-  nowMs: number,
-): Promise<OwnUsage> {
+export async function ownUsage(services: UsageParts, identity: Identity): Promise<OwnUsage> {
+  const { store, snapshot, now } = services
   const { keyId, accountId, user = '' } = identity
-  const now = new Date(nowMs)
-  const fromMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth())
-  const sums = await store.ledger.sums({ accountId, keyId, by: 'day', fromMs, toMs: nowMs })
+  const nowMs = now()
+  const { fromMs } = monthAt(nowMs)
+  const usage = await usageOf(services, { fromMs, toMs: Math.max(nowMs, fromMs + 1), by: 'day' })
+  const sums = await usage.sums({ accountId, keyId })
   const today = Math.floor(nowMs / DAY_MS) * DAY_MS
   const models = [...new Set(sums.map(({ model }) => model))].map((model) => {
-    return { model, ...added(sums.filter((sum) => sum.model === model)) }
+    return { model, ...sumOfTotals(sums.filter((sum) => sum.model === model)) }
   })
-  const limits = new Rules(config).of({ identity, model: '', strippedModel: '', modelName: '', upstream: '' })
+  const none = { model: '', strippedModel: '', modelName: '', upstream: '' }
+  const limits = new Rules(snapshot().config).of({ identity, ...none })
   return {
     email: user,
     account: accountNameOf(identity) ?? accountId,
-    today: added(sums.filter(({ startMs }) => startMs >= today)),
-    month: added(sums),
+    today: sumOfTotals(sums.filter(({ startMs }) => startMs >= today)),
+    month: sumOfTotals(sums),
     models: models.sort((a, b) => {
       return compareNanoUsd(b.costNanoUsd, a.costNanoUsd) || (a.model < b.model ? -1 : 1)
     }),
     limits: await namedLevels(store, accountId, limits, nowMs),
   }
-}
-
-function added(sums: readonly UsageSum[]): OwnSum {
-  let [requests, failed, inputTokens, outputTokens] = [0, 0, 0, 0]
-  let costNanoUsd: NanoUsd = 0
-  for (const sum of sums) {
-    requests += sum.requests
-    failed += sum.failed
-    inputTokens += sum.inputTokens
-    outputTokens += sum.outputTokens
-    costNanoUsd = addNanoUsd(costNanoUsd, sum.costNanoUsd)
-  }
-  return { requests, failed, inputTokens, outputTokens, costNanoUsd }
 }
 
 /** The reply of `GET /auth/usage`, in the spelling of the admin API. */
@@ -96,15 +66,9 @@ export function ownUsageJson({ email, account, today, month, models, limits }: O
   }
 }
 
-function sumJson({ requests, failed, inputTokens, outputTokens, costNanoUsd }: OwnSum): JsonObject {
-  return {
-    requests,
-    failed,
-    input_tokens: inputTokens,
-    output_tokens: outputTokens,
-    cost_nano_usd: Number(costNanoUsd),
-    cost_usd: usd(costNanoUsd),
-  }
+function sumJson(sum: Totals): JsonObject {
+  const { requests, failed, input_tokens, output_tokens, cost_nano_usd, cost_usd } = shownTotals(sum)
+  return { requests, failed, input_tokens, output_tokens, cost_nano_usd: Number(cost_nano_usd), cost_usd }
 }
 
 const CENTS = 100

@@ -1,7 +1,8 @@
 /** Ledger entries as rows of the page and of the CSV file. */
 import { causeOf } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import { csvCell, csvHeader, csvLine } from '../../ledger/export-columns.js'
+import { csvCell } from '../../base/csv.js'
+import { csvHeader, csvLine } from '../../ledger/export-columns.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'
 

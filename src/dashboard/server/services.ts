@@ -10,7 +10,7 @@ import type { Snapshot } from '../../config/config.js'
 import { newRequestId } from '../../http/request-id.js'
 import type { Logger } from '../../observe/log.js'
 import type { Ledger } from '../../store/ledger.js'
-import type { FleetMember } from '../../store/store.js'
+import type { FleetMember, Store } from '../../store/store.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { ExactUsage, type UsageOwner } from '../../usage/exact-usage.js'
 import { DAY_MS, chartRange, rangeOf, type AskedRange, type KeptSince } from '../../usage/ranges.js'
@@ -66,7 +66,10 @@ export function scopeOf({ account, isAll }: Pick<AccountSession, 'account' | 'is
   return isAll ? null : account.id
 }
 
-type UsageParts = Pick<Services, 'store' | 'snapshot' | 'now'>
+/** The parts that usage is read from. */
+export interface UsageParts extends Pick<Services, 'snapshot' | 'now'> {
+  readonly store: Pick<Store, 'ledger'>
+}
 
 /** The usage in the requested range, of all or some accounts. Throws `malformed_request` if it is wrong. */
 export async function usageIn(

@@ -26,7 +26,6 @@ import type { AccountSession, Session } from '../sign-in/sessions.js'
 
 /** Rows of a reply. */
 const MOST_ROWS = 500
-const HOUR_MS = 3_600_000
 
 export function accountPageRoutes(services: Services): Route[] {
   return [
@@ -68,8 +67,7 @@ interface SeenTree {
 async function seenTree(services: Services, session: Session): Promise<SeenTree> {
   const nowMs = services.now()
   const month = monthAt(nowMs)
-  const toMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS + HOUR_MS
-  const tree = await readTree(services, { fromMs: month.fromMs, toMs })
+  const tree = await readTree(services, month.fromMs)
   const all = [...tree.nodes.values()]
   const isOwned = ownedBy(session)
   const isTop = (node: TreeNode): boolean =>
@@ -104,7 +102,7 @@ async function tree(
   const json: schema.Sent<typeof schema.accountTreeReply> = {
     rows: sorted.slice(0, MOST_ROWS).map((node) => rowView(node, seen)),
     total: rows.length,
-    sum: { ...sumOf(roots.map(({ total }) => total)), members: countOf(all, members) },
+    sum: { ...figuresOf(sumOf(roots.map(({ total }) => total))), members: countOf(all, members) },
     ...{ ...month, nowMs },
   }
   return { status: 200, json }
@@ -152,8 +150,8 @@ function rowView(
   }
 }
 
-function figuresOf({ requests, failed, costNanoUsd, unpricedRequests, liveKeys }: TreeFigures): TreeFigures {
-  return { requests, failed, costNanoUsd, unpricedRequests, liveKeys }
+function figuresOf({ requests, failed, costNanoUsd, unpriced, liveKeys }: TreeFigures) {
+  return { requests, failed, costNanoUsd, unpricedRequests: unpriced, liveKeys }
 }
 
 async function page(services: Services, session: AccountSession): Promise<Reply> {
@@ -162,9 +160,8 @@ async function page(services: Services, session: AccountSession): Promise<Reply>
   const { account } = session
   const nowMs = now()
   const month = monthAt(nowMs)
-  const toMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS + HOUR_MS
   const [{ nodes }, above, permission, people] = await Promise.all([
-    readTree(services, { fromMs: month.fromMs, toMs }),
+    readTree(services, month.fromMs),
     store.ancestorsOf(account),
     permissionIn(store, session, 'change limits'),
     store.membersOf(account.id),

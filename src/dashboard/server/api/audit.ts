@@ -1,5 +1,5 @@
 /** The audit log: pages with filters, and a file of all entries that match. */
-import { csvCell } from '../../../ledger/export-columns.js'
+import { csvText } from '../../../base/csv.js'
 import type { AuditEntry, AuditPage, AuditSearch } from '../../../store/audit-trail.js'
 import type { JsonValue } from '../../../base/json.js'
 import { differencesOf } from '../../../accounts/changes/decide.js'
@@ -130,7 +130,7 @@ function sideOf(changes: schema.AuditEntry['changes'], side: 'before' | 'after')
 }
 
 function line(cells: readonly (string | null)[]): string {
-  return `${cells.map(csvCell).join(',')}\r\n`
+  return csvText([cells])
 }
 
 /** Every entry that matches, page by page. */

@@ -19,7 +19,6 @@ const IN_DOLLARS = LIMIT_MEMBERS.filter(({ counts }) => counts === 'usd').map(({
 const PAGE = 1_000
 /** More than any store has. */
 const ALL = 1_000_000
-const HOUR_MS = 3_600_000
 
 export function budgetRoutes(services: Services): Route[] {
   return [
@@ -94,10 +93,9 @@ export async function hasBudget({ store, snapshot, now }: Services): Promise<boo
 async function scopeOfBudgets(services: Services, session: AccountSession): Promise<BudgetScope> {
   const { store, now } = services
   const nowMs = now()
-  const toMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS + HOUR_MS
   const yes = 'yes' as const
   const [tree, readsKeys, changes, changesKeys, readsBelow] = await Promise.all([
-    readTree(services, { fromMs: monthAt(nowMs).fromMs, toMs }),
+    readTree(services, monthAt(nowMs).fromMs),
     session.isAll ? yes : permissionIn(store, session, 'read keys'),
     permissionIn(store, session, 'change limits'),
     permissionIn(store, session, 'change keys'),

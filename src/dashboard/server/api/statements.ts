@@ -1,11 +1,7 @@
 /** The statement of an account or of all for a month, as JSON in pages or as a CSV file. */
 import { sendReply } from '../../../http/respond.js'
-import {
-  monthRange,
-  statementCsv,
-  statementOf,
-  type Statement,
-} from '../../../usage/statements-and-reports.js'
+import { monthRange } from '../../../usage/ranges.js'
+import { statementCsv, statementOf, type Statement } from '../../../usage/statements.js'
 import {
   SELF_REPLIED,
   signedRoute,

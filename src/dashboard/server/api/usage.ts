@@ -1,6 +1,6 @@
 /** Usage: sums over time and by group, as JSON and as CSV files. */
 import { compareNanoUsd } from '../../../base/nano-usd.js'
-import { csvCell } from '../../../ledger/export-columns.js'
+import { csvCell } from '../../../base/csv.js'
 import { adminTurns } from '../../../base/turn-queue.js'
 import type { UsageSum } from '../../../store/usage-queries.js'
 import type { ExactUsage, SumSelection } from '../../../usage/exact-usage.js'
@@ -20,7 +20,7 @@ import { PLAYGROUND, type Services } from '../services.js'
 import { pageOfRows, type SortedRows } from './list-page.js'
 import { remainingSums } from '../../../usage/remaining-sums.js'
 import { NONE } from '../../../usage/sums-of-entries.js'
-import { manyKeyNames } from '../../../usage/statements-and-reports.js'
+import { manyKeyNames } from '../../../usage/names.js'
 import { FIGURE_COLUMNS, shownTotals } from '../../../usage/totals.js'
 import { figuresOf, OTHER, MAX_GROUPS, pointsOf, restGroup } from '../usage-figures.js'
 import {

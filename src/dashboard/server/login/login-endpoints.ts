@@ -186,8 +186,7 @@ export class LoginEndpoints {
   }
 
   private async usage(req: HttpRequest): Promise<OwnUsage> {
-    const { store, snapshot, now } = this.options
-    return ownUsage(store, snapshot().config, await this.person(req), now())
+    return ownUsage(this.options, await this.person(req))
   }
 
   /** Claude Code logs an error each time if its telemetry is refused. */

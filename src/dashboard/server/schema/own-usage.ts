@@ -9,6 +9,8 @@ const sum = z.strictObject({
   inputTokens: count,
   outputTokens: count,
   costNanoUsd: nanoUsdSum,
+  /** Requests whose price is unknown, which the cost excludes. */
+  unpriced: count,
 })
 
 /** Days and months are those of UTC. */

@@ -1,0 +1,122 @@
+/**
+ * The statement of a month: what each key of an account, and of all below it, used of each model. Each
+ * request counts under the tree at its own time, so that a closed month never changes, and every sum is exact
+ * to the nano-dollar.
+ */
+import { compareNanoUsd } from '../base/nano-usd.js'
+import { adminTurns } from '../base/turn-queue.js'
+import { csvText } from '../base/csv.js'
+import { monthOf } from '../store/limit-arithmetic.js'
+import type { AccountUse } from '../store/usage-queries.js'
+import { selectAccount } from './account-selection.js'
+import { AT_ONCE, accountUses, type AccountUseSource } from './account-uses.js'
+import { KeyNames } from './names.js'
+import { monthRange } from './ranges.js'
+import {
+  addTotals,
+  newTotals,
+  shownTotals,
+  type ReportFigures,
+  type RunningTotals,
+  type Totals,
+} from './totals.js'
+
+/** What one key of one account used of one model. */
+interface StatementLine extends ReportFigures {
+  /** The account's name. */
+  readonly account: string
+  /** The key's name; null if the key was removed from the store. */
+  readonly key: string | null
+  readonly key_id: string
+  readonly model: string
+}
+
+/** The statement of an account and of all below it, or of all accounts. */
+export interface Statement {
+  /** The account's name; null: all accounts. */
+  readonly account: string | null
+  /** `2026-11` (UTC). */
+  readonly month: string
+  /** By account, key and model. */
+  readonly lines: readonly StatementLine[]
+  /** The sum of each account, the highest cost first; they add up to the total. */
+  readonly accounts: readonly AccountSum[]
+  readonly total: ReportFigures
+}
+
+/** What one account used. */
+interface AccountSum extends ReportFigures {
+  /** The account's name. */
+  readonly account: string
+}
+
+/**
+ * The statement of a month, which must be valid, of the account with this name or id, or of all accounts
+ * (null); an account that was purged has the lines that it had. The month that is not over has its requests
+ * so far.
+ */
+export async function statementOf(
+  store: AccountUseSource,
+  nameOrId: string | null,
+  month: string,
+): Promise<Statement> {
+  const range = monthRange(month) ?? { fromMs: 0, toMs: 1 }
+  const selection = nameOrId === null ? null : await selectAccount(store, nameOrId)
+  const uses = await accountUses(store, { ...range, byLabels: false }, { selection, tree: true })
+  const keys = await KeyNames.for(store, uses.length)
+  const groups = new Map<string, { use: AccountUse; name: string; sum: RunningTotals }>()
+  const accounts = new Map<string, RunningTotals>()
+  const total = newTotals()
+  for (const [at, use] of uses.entries()) {
+    if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
+    if (use.month !== monthOf(range.fromMs)) continue
+    const name = use.accountPath.slice(use.accountPath.lastIndexOf('/') + 1)
+    const id = JSON.stringify([name, use.keyId, use.model])
+    const group = groups.get(id) ?? { use, name, sum: newTotals() }
+    const ofAccount = accounts.get(name) ?? newTotals()
+    for (const sum of [group.sum, ofAccount, total]) addTotals(sum, use)
+    groups.set(id, group)
+    accounts.set(name, ofAccount)
+  }
+  const lines: StatementLine[] = []
+  // Without a function that compares: fifty thousand lines would hold the event loop.
+  for (const [at, id] of [...groups.keys()].sort().entries()) {
+    if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
+    const group = groups.get(id)
+    if (group === undefined) continue
+    const { use, name, sum } = group
+    const { keyId, model } = use
+    const known = keys.known(use)
+    const key = (known === undefined ? await keys.of(use) : known)?.name ?? null
+    lines.push({ account: name, key, key_id: keyId, model, ...statementFigures(sum) })
+  }
+  const sums = Array.from(accounts, ([account, sum]) => ({ account, ...statementFigures(sum) }))
+  sums.sort(
+    (one, other) =>
+      compareNanoUsd(other.cost_nano_usd, one.cost_nano_usd) || (one.account < other.account ? -1 : 1),
+  )
+  return { account: selection?.name ?? null, month, lines, accounts: sums, total: statementFigures(total) }
+}
+
+/** The figures of a statement: without failed requests and unknown prices. */
+function statementFigures(sum: Totals): ReportFigures {
+  const { requests, input_tokens, output_tokens, cost_nano_usd, cost_usd } = shownTotals(sum)
+  return { requests, input_tokens, output_tokens, cost_nano_usd, cost_usd }
+}
+
+const STATEMENT_COLUMNS = [
+  'account',
+  'key',
+  'key_id',
+  'model',
+  'requests',
+  'input_tokens',
+  'output_tokens',
+  'cost_nano_usd',
+  'cost_usd',
+] as const satisfies readonly (keyof StatementLine)[]
+
+/** The lines of a statement as CSV with a line of names; the total is the sum of the lines. */
+export function statementCsv({ lines }: Pick<Statement, 'lines'>): string {
+  return csvText([STATEMENT_COLUMNS, ...lines.map((line) => STATEMENT_COLUMNS.map((name) => line[name]))])
+}
