@@ -6,6 +6,7 @@
 import { STORED, storedIn, entrySchema, STAGES, type LedgerEntry, type StoredValue } from '../ledger/entry.js'
 import { nanoUsdOf, type NanoUsd } from '../base/nano-usd.js'
 import { isObject, type JsonObject } from '../base/json.js'
+import { FIRST_CONTENT_COUNTERS, FORMER_COUNTERS } from '../store/first-content.js'
 
 /** A column: its name, its types, and its comment in the database. */
 interface Column {
@@ -120,8 +121,15 @@ const SUM_MEANS: Readonly<Record<string, string>> = {
   errors_limits: 'Refusals by limits.',
   errors_gateway: 'Failures of the gateway.',
   errors_provider: 'Failures of the provider.',
-  first_content:
-    'Requests by time to first content, up to 50, 100, 200, 350, 500, 750, 1000, 1500, 2500, 5000, 10000, 30000 ms, and above.',
+  first_content: firstContentMeans(),
+}
+
+function firstContentMeans(): string {
+  const all = FIRST_CONTENT_COUNTERS.slice(0, FORMER_COUNTERS - 1).map(({ upToMs }) => upToMs)
+  const parts = FIRST_CONTENT_COUNTERS.slice(FORMER_COUNTERS).map(({ overMs, upToMs }) => {
+    return upToMs === Infinity ? `above ${overMs}` : `${overMs} to ${upToMs}`
+  })
+  return `Requests by time to first content, up to ${all.join(', ')} ms, and above; then of parts of these: ${parts.join(', ')} ms.`
 }
 
 function sumColumn(name: string, clickhouse: string, postgresql: string): Column {

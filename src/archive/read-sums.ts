@@ -12,6 +12,7 @@ import {
 import { Sql, type ArchiveEngine } from './archive-engine.js'
 import { FIGURES, nanoUsdIn, numberIn, textIn, type ArchiveRow } from './columns.js'
 import { leftOut, MOST_IDS, READ_SECONDS } from './read-entries.js'
+import { partsOfCounters } from '../store/first-content.js'
 import { BUCKETS, figuresOf } from './seal-hours.js'
 
 /** The progress by which rows count, and requests whose entries are read elsewhere. */
@@ -201,7 +202,7 @@ function figuresIn(row: ArchiveRow): Omit<UsageSum, 'startMs' | 'accountId' | 'k
     ...{ cacheWriteTokens: figure('cache_write_tokens'), reasoningTokens: figure('reasoning_tokens') },
     costNanoUsd: nanoUsdIn(row, 'f_cost_nano_usd'),
     ...{ unpriced: figure('unpriced'), estimated: figure('estimated'), assumed: figure('assumed') },
-    firstContent: Array.from({ length: BUCKETS }, (_, at) => numberIn(row, `b_${at}`)),
+    firstContent: partsOfCounters(Array.from({ length: BUCKETS }, (_, at) => numberIn(row, `b_${at}`))),
     byCause: {
       client: figure('errors_client'),
       limits: figure('errors_limits'),

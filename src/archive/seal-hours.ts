@@ -6,7 +6,8 @@
  */
 import { CAUSES, outcomesOf } from '../errors.js'
 import { arrayOf, type JsonObject } from '../base/json.js'
-import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../store/usage-queries.js'
+import { FIRST_CONTENT_COUNTERS } from '../store/first-content.js'
+import type { UsageSum } from '../store/usage-queries.js'
 import { Sql, type ArchiveEngine, type Expressions } from './archive-engine.js'
 import { DIMENSIONS, FIGURES, numberIn, textIn, timeText, type ArchiveRow } from './columns.js'
 
@@ -111,7 +112,7 @@ export function figuresOf(is: Expressions): string {
 }
 
 /** The number of counts in `first_content`. */
-export const BUCKETS = FIRST_CONTENT_BOUNDS_MS.length + 1
+export const BUCKETS = FIRST_CONTENT_COUNTERS.length
 /** The figures of a cell without entries. */
 const NOTHING: JsonObject = {
   ...Object.fromEntries(FIGURES.map((name) => [name, '0'])),
@@ -119,12 +120,11 @@ const NOTHING: JsonObject = {
 }
 
 function histogramOf(is: Expressions): string[] {
-  return Array.from({ length: BUCKETS }, (_, at) => {
-    const [lower, upper] = [FIRST_CONTENT_BOUNDS_MS[at - 1], FIRST_CONTENT_BOUNDS_MS[at]]
+  return FIRST_CONTENT_COUNTERS.map(({ overMs, upToMs }, at) => {
     const conditions = [
       'first_content_ms IS NOT NULL',
-      ...(lower === undefined ? [] : [`first_content_ms > ${lower}`]),
-      ...(upper === undefined ? [] : [`first_content_ms <= ${upper}`]),
+      ...(overMs === 0 ? [] : [`first_content_ms > ${overMs}`]),
+      ...(upToMs === Infinity ? [] : [`first_content_ms <= ${upToMs}`]),
     ]
     return `${is.countIf(conditions.join(' AND '))} AS b_${at}`
   })

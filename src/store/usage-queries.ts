@@ -27,18 +27,13 @@ export interface UsageSum {
   readonly estimated: number
   /** Requests whose tokens are the maximum that they may have used, because their end was not received. */
   readonly assumed: number
-  /** Requests by time to first content: a count for each of `FIRST_CONTENT_BOUNDS_MS`, and one above. */
+  /** Requests by time to first content: a count for each bound of first-content.ts, and one above. */
   readonly firstContent: readonly number[]
   /**
    * `failed` by cause; entries written by earlier versions of the program have no cause and are not in it.
    */
   readonly byCause: Readonly<Record<Cause, number>>
 }
-
-/** Upper bounds of the counts in `UsageSum.firstContent`, in ms. */
-export const FIRST_CONTENT_BOUNDS_MS = [
-  50, 100, 200, 350, 500, 750, 1_000, 1_500, 2_500, 5_000, 10_000, 30_000,
-] as const
 
 /** Selects sums. Both ends are moved to the start of their hour or day, which are both included. */
 export interface SumQuery {

@@ -3,7 +3,8 @@
  */
 import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import { CAUSES, type Cause } from '../../errors.js'
-import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../store/usage-queries.js'
+import { FIRST_CONTENT_BOUNDS_MS } from '../../store/first-content.js'
+import type { UsageSum } from '../../store/usage-queries.js'
 import type * as schema from './schema/schema.js'
 
 /** Maximum number of groups; all others are summed up as `other`. */
@@ -11,7 +12,7 @@ export const MAX_GROUPS = 8
 /** The id of the group that sums up all others. */
 export const OTHER = 'other'
 /** Values above the last bound are drawn as this value. */
-const LONGEST_MS = 60_000
+const LONGEST_MS = 90_000
 
 /** Running sums of a period or a group. */
 interface Sum {

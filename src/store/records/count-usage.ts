@@ -6,7 +6,13 @@ import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js
 import { CAUSES, causeOf } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import {
-  FIRST_CONTENT_BOUNDS_MS,
+  countersOfParts,
+  countersOfTime,
+  FIRST_CONTENT_COUNTERS,
+  FORMER_COUNTERS,
+  partsOfCounters,
+} from '../first-content.js'
+import {
   PROPERTY_MARK,
   type GroupUse,
   type UsageSum,
@@ -17,18 +23,19 @@ import {
 
 /**
  * The counters of one sum, changed in place. Sums in Redis have the indices as field names: first those of
- * `UsageSum` from `requests` to `estimated`, then one that is no longer used, the histogram of first content,
- * failures by cause in the order of `CAUSES`, and `assumed`. Sums of earlier versions lack the last ones.
- * Only the cost may be a bigint.
+ * `UsageSum` from `requests` to `estimated`, then one that is no longer used, the former intervals of first
+ * content, failures by cause in the order of `CAUSES`, `assumed`, and the other counters of first content.
+ * Sums of earlier versions lack the last ones. Only the cost may be a bigint.
  */
 export type SumCounters = NanoUsd[]
 
 const DAY_MS = 86_400_000
 const COST = 7
 const HISTOGRAM = 11
-const BY_CAUSE = HISTOGRAM + FIRST_CONTENT_BOUNDS_MS.length + 1
+const BY_CAUSE = HISTOGRAM + FORMER_COUNTERS
 const ASSUMED = BY_CAUSE + CAUSES.length
-const COUNTERS = ASSUMED + 1
+const PARTS = ASSUMED + 1
+const COUNTERS = PARTS + FIRST_CONTENT_COUNTERS.length - FORMER_COUNTERS
 
 // Fractions and large numbers from the start. A typed array of this size has memory of its own, which costs
 // more.
@@ -51,7 +58,10 @@ export function addToSum(sum: SumCounters, entry: LedgerEntry): void {
   addCounters(sum, [1, failures, ...tokens, costNanoUsd ?? 0, ...marks])
   if (source === 'assumed') add(sum, ASSUMED, 1)
   if (cause !== null) add(sum, BY_CAUSE + CAUSES.indexOf(cause), 1)
-  if (hops.firstContent !== undefined) add(sum, HISTOGRAM + bucketOf(hops.firstContent), 1)
+  if (hops.firstContent === undefined) return
+  const [former, own] = countersOfTime(hops.firstContent)
+  add(sum, HISTOGRAM + former, 1)
+  if (own !== null) add(sum, PARTS + own - FORMER_COUNTERS, 1)
 }
 
 /** Input and output tokens of the entry for limits of tokens; null: what was reserved. */
@@ -123,19 +133,21 @@ export function sumFromCounters(
     ...{ startMs, accountId, keyId, model, requests, failed, inputTokens, outputTokens },
     ...{ cacheReadTokens, cacheWriteTokens, reasoningTokens, costNanoUsd, unpriced, estimated },
     assumed,
-    firstContent: counts.slice(HISTOGRAM, BY_CAUSE),
+    firstContent: partsOfCounters([...counts.slice(HISTOGRAM, BY_CAUSE), ...counts.slice(PARTS)]),
     byCause: { client, limits, gateway, provider },
   }
 }
 
 function countersFromSum(sum: UsageSum): SumCounters {
+  const firstContent = countersOfParts(sum.firstContent)
   return [
     ...[sum.requests, sum.failed, sum.inputTokens, sum.outputTokens, sum.cacheReadTokens],
     ...[sum.cacheWriteTokens, sum.reasoningTokens, sum.costNanoUsd, sum.unpriced, sum.estimated],
     0,
-    ...Array.from({ length: BY_CAUSE - HISTOGRAM }, (_, at) => sum.firstContent[at] ?? 0),
+    ...firstContent.slice(0, FORMER_COUNTERS),
     ...CAUSES.map((cause) => sum.byCause[cause]),
     sum.assumed,
+    ...firstContent.slice(FORMER_COUNTERS),
   ]
 }
 
@@ -153,11 +165,6 @@ function addCounters(sum: SumCounters, counters: readonly (NanoUsd | undefined)[
 function add(sum: SumCounters, index: number, value: NanoUsd | undefined): void {
   if (value === undefined || !(value > 0)) return
   addCounter(sum, index, typeof value === 'number' ? Math.floor(value) : value)
-}
-
-function bucketOf(firstContentMs: number): number {
-  const index = FIRST_CONTENT_BOUNDS_MS.findIndex((bound) => firstContentMs <= bound)
-  return index < 0 ? FIRST_CONTENT_BOUNDS_MS.length : index
 }
 
 /**

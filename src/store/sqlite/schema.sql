@@ -312,7 +312,7 @@ FROM ledger_entries;
 -- those of the requests with this property (PROPERTIES in src/store/usage-queries.ts), of an account or of all.
 -- A past hour is added to its day: `usage_days` includes the rows of `usage_hours` up to `days_mark`, and the view
 -- `usage_pending` has the others. `last_at_ms` is the time at which the last of the requests arrived.
--- `first_content_N` counts requests by time to first content, in the intervals of FIRST_CONTENT_BOUNDS_MS.
+-- `first_content_N` counts requests by time to first content, in the intervals of FIRST_CONTENT_COUNTERS.
 -- `errors_CAUSE` counts failures by cause (src/errors.ts).
 CREATE TABLE usage_hours (
   start_ms INTEGER NOT NULL,
@@ -348,6 +348,31 @@ CREATE TABLE usage_hours (
   errors_gateway INTEGER NOT NULL,
   errors_provider INTEGER NOT NULL,
   assumed INTEGER NOT NULL,
+  first_content_13 INTEGER NOT NULL DEFAULT 0,
+  first_content_14 INTEGER NOT NULL DEFAULT 0,
+  first_content_15 INTEGER NOT NULL DEFAULT 0,
+  first_content_16 INTEGER NOT NULL DEFAULT 0,
+  first_content_17 INTEGER NOT NULL DEFAULT 0,
+  first_content_18 INTEGER NOT NULL DEFAULT 0,
+  first_content_19 INTEGER NOT NULL DEFAULT 0,
+  first_content_20 INTEGER NOT NULL DEFAULT 0,
+  first_content_21 INTEGER NOT NULL DEFAULT 0,
+  first_content_22 INTEGER NOT NULL DEFAULT 0,
+  first_content_23 INTEGER NOT NULL DEFAULT 0,
+  first_content_24 INTEGER NOT NULL DEFAULT 0,
+  first_content_25 INTEGER NOT NULL DEFAULT 0,
+  first_content_26 INTEGER NOT NULL DEFAULT 0,
+  first_content_27 INTEGER NOT NULL DEFAULT 0,
+  first_content_28 INTEGER NOT NULL DEFAULT 0,
+  first_content_29 INTEGER NOT NULL DEFAULT 0,
+  first_content_30 INTEGER NOT NULL DEFAULT 0,
+  first_content_31 INTEGER NOT NULL DEFAULT 0,
+  first_content_32 INTEGER NOT NULL DEFAULT 0,
+  first_content_33 INTEGER NOT NULL DEFAULT 0,
+  first_content_34 INTEGER NOT NULL DEFAULT 0,
+  first_content_35 INTEGER NOT NULL DEFAULT 0,
+  first_content_36 INTEGER NOT NULL DEFAULT 0,
+  first_content_37 INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 
@@ -385,6 +410,31 @@ CREATE TABLE usage_days (
   errors_gateway INTEGER NOT NULL,
   errors_provider INTEGER NOT NULL,
   assumed INTEGER NOT NULL,
+  first_content_13 INTEGER NOT NULL DEFAULT 0,
+  first_content_14 INTEGER NOT NULL DEFAULT 0,
+  first_content_15 INTEGER NOT NULL DEFAULT 0,
+  first_content_16 INTEGER NOT NULL DEFAULT 0,
+  first_content_17 INTEGER NOT NULL DEFAULT 0,
+  first_content_18 INTEGER NOT NULL DEFAULT 0,
+  first_content_19 INTEGER NOT NULL DEFAULT 0,
+  first_content_20 INTEGER NOT NULL DEFAULT 0,
+  first_content_21 INTEGER NOT NULL DEFAULT 0,
+  first_content_22 INTEGER NOT NULL DEFAULT 0,
+  first_content_23 INTEGER NOT NULL DEFAULT 0,
+  first_content_24 INTEGER NOT NULL DEFAULT 0,
+  first_content_25 INTEGER NOT NULL DEFAULT 0,
+  first_content_26 INTEGER NOT NULL DEFAULT 0,
+  first_content_27 INTEGER NOT NULL DEFAULT 0,
+  first_content_28 INTEGER NOT NULL DEFAULT 0,
+  first_content_29 INTEGER NOT NULL DEFAULT 0,
+  first_content_30 INTEGER NOT NULL DEFAULT 0,
+  first_content_31 INTEGER NOT NULL DEFAULT 0,
+  first_content_32 INTEGER NOT NULL DEFAULT 0,
+  first_content_33 INTEGER NOT NULL DEFAULT 0,
+  first_content_34 INTEGER NOT NULL DEFAULT 0,
+  first_content_35 INTEGER NOT NULL DEFAULT 0,
+  first_content_36 INTEGER NOT NULL DEFAULT 0,
+  first_content_37 INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 -- Covers the query for the usage of every key.

@@ -14,7 +14,7 @@ import {
   usageReply,
 } from '../../../src/dashboard/server/schema/schema.js'
 import { csvHeader } from '../../../src/ledger/export-columns.js'
-import { FIRST_CONTENT_BOUNDS_MS } from '../../../src/store/usage-queries.js'
+import { FIRST_CONTENT_BOUNDS_MS } from '../../../src/store/first-content.js'
 import { aRow, startStage } from '../fixtures/stage.js'
 
 const HOUR_MS = 3_600_000
@@ -242,11 +242,11 @@ void t.test('a quantile is within the bounds of its bucket', (t) => {
     for (const [at, count] of pairs) counts[at] = count
     return counts
   }
-  t.equal(quantile(counted([0, 10]), 0.5), 25)
-  t.equal(quantile(counted([1, 4]), 1), 100)
-  t.equal(quantile(counted([0, 50], [3, 50]), 0.5), 50)
-  t.equal(quantile(counted([0, 50], [3, 50]), 0.75), 275)
-  t.equal(quantile(counted([none.length - 1, 1]), 0.95), 58_500, 'above all bounds')
+  t.equal(quantile(counted([0, 10]), 0.5), 5)
+  t.equal(quantile(counted([1, 4]), 1), 13)
+  t.equal(quantile(counted([0, 50], [3, 50]), 0.5), 10)
+  t.equal(quantile(counted([0, 50], [3, 50]), 0.75), 20)
+  t.equal(quantile(counted([none.length - 1, 1]), 0.95), 89_000, 'above all bounds')
   t.end()
 })
 

@@ -2,6 +2,7 @@
 import type { Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Ledger } from '../../../src/store/ledger.js'
+import { FIRST_CONTENT_BOUNDS_MS } from '../../../src/store/first-content.js'
 import type { SumQuery, UsageSum } from '../../../src/store/usage-queries.js'
 import { anAdmission, aRow, DAY, HOUR, NOON, places, type LedgerUnderTest } from './sample-entries.js'
 import { allPages, idsOf, shuffled } from './pages.js'
@@ -162,7 +163,11 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
     ],
     'by hour, key and model',
   )
-  const firstContent = [1, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1]
+  const times = [50, 50.1, 1e9, 420, 420]
+  const firstContent = [0, ...FIRST_CONTENT_BOUNDS_MS].map((overMs, at) => {
+    const upToMs = FIRST_CONTENT_BOUNDS_MS[at] ?? Infinity
+    return times.filter((ms) => ms > overMs && ms <= upToMs).length
+  })
   const expected: UsageSum = {
     startMs: NOON,
     accountId: 'acc_ada',

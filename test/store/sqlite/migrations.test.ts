@@ -18,7 +18,8 @@ import {
   TestClock,
   tokens,
 } from '../ledger/sample-entries.js'
-import { toVersion7 } from './version-7.js'
+import { FIRST_CONTENT_BOUNDS_MS } from '../../../src/store/first-content.js'
+import { toVersion7, toVersion8 } from './version-7.js'
 
 void t.test('migrates a store of version 1 with all its data', async (t) => {
   const path = join(t.testdir(), 'store')
@@ -174,6 +175,40 @@ void t.test('a store of version 6 then counts entries whose tokens are assumed',
     t.match(ofUpstream, [{ requests: 2, assumed: 1 }], `${by} by property, of old entries too`)
   }
 })
+
+void t.test(
+  'a store of version 8 keeps its times to first content, and then counts finer ones',
+  async (t) => {
+    const path = join(t.testdir(), 'store')
+    const clock = new TestClock()
+    const span = { accountId: 'acc_ada', fromMs: NOON, toMs: NOON } as const
+    const first = await opened(path, clock)
+    await first.ledger.append(aRow({ hops: { firstContent: 1_700 } }))
+    await first.ledger.sums({ ...span, by: 'hour' })
+    await first.close()
+    const db = connect(path)
+    toVersion8(db)
+    db.close()
+
+    const { ledger, close } = await opened(path, clock)
+    t.teardown(close)
+    await ledger.append(aRow({ hops: { firstContent: 1_700 } }))
+    for (const by of ['hour', 'day'] as const) {
+      const [sum] = await ledger.sums({ ...span, by })
+      const counted = sum?.firstContent.flatMap((count, at) =>
+        count === 0 ? [] : [[FIRST_CONTENT_BOUNDS_MS[at], count]],
+      )
+      t.same(
+        counted,
+        [
+          [1_930, 1],
+          [2_500, 1],
+        ],
+        `${by}: the former one is in the rest of 1,500 to 2,500 ms`,
+      )
+    }
+  },
+)
 
 async function opened(path: string, clock: TestClock) {
   const store = await openSqlite(path, { nowMs: clock.now })

@@ -1,4 +1,8 @@
-/** Converts a store of this version to version 7, in which each entry is a row with all of its values. */
+/**
+ * Converts a store of this version to version 8, or to version 7, in which each entry is a row with all of
+ * its values.
+ */
+import { readFileSync } from 'node:fs'
 import { textIn, type Connection } from '../../../src/store/sqlite/driver.js'
 
 const TABLE = `
@@ -61,8 +65,21 @@ output_tokens, cost_nano_usd, first_content_ms, duration_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
 `
 
-/** Converts it. The view `entries` has no columns that version 8 added. */
+/** Converts a store of this version to version 8. */
+export function toVersion8(db: Connection): void {
+  const pending = db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'usage_pending'").get()
+  db.exec('DROP VIEW usage_pending')
+  const migration = readFileSync('src/store/sqlite/migrations/to-version-9.sql', 'utf8')
+  for (const [, table, column] of migration.matchAll(/^ALTER TABLE (\w+) ADD COLUMN (\w+)/gm)) {
+    db.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`)
+  }
+  db.exec(textIn(pending ?? {}, 'sql'))
+  db.exec('PRAGMA user_version = 8')
+}
+
+/** Converts it to version 7. The view `entries` has no columns that version 8 added. */
 export function toVersion7(db: Connection): void {
+  toVersion8(db)
   const row = db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'entries'").get()
   db.exec(`
     CREATE TABLE copy AS SELECT * FROM ledger_entries ORDER BY seq;

@@ -10,6 +10,7 @@
 import { randomUUID } from 'node:crypto'
 import { CAUSES } from '../../../errors.js'
 import { monthOf } from '../../limit-arithmetic.js'
+import { countersOfParts, FORMER_COUNTERS } from '../../first-content.js'
 import { PROPERTY_MARK, type UsageSum } from '../../usage-queries.js'
 import { numberIn, textIn, type Connection, type Row, type Statement, type Value } from '../driver.js'
 import { KEEP_USE } from './account-use.js'
@@ -21,7 +22,6 @@ import {
   BUCKET_MS,
   COUNTER_COLUMNS,
   COUNTERS,
-  FIRST_CONTENT_COLUMNS,
   SUM_COLUMNS,
   SUM_KEY,
   TABLE_OF,
@@ -368,13 +368,15 @@ function putValues(sum: UsageSum, by: Bucket, lastUse: ReadonlyMap<string, numbe
   const accountId = isByAccount(keyId) ? '' : sum.accountId
   const lastMs = lastUse.get(keyId) ?? startMs
   const isIn = lastMs >= startMs && lastMs < startMs + BUCKET_MS[by]
+  const firstContent = countersOfParts(sum.firstContent)
   return [
     ...[startMs, accountId, keyId, model, isIn ? lastMs : startMs, sum.requests, sum.failed],
     ...[sum.inputTokens, sum.outputTokens, sum.cacheReadTokens, sum.cacheWriteTokens],
     ...[sum.reasoningTokens, sum.costNanoUsd, sum.unpriced, sum.estimated],
-    ...FIRST_CONTENT_COLUMNS.map((_, at) => sum.firstContent[at] ?? 0),
+    ...firstContent.slice(0, FORMER_COUNTERS),
     ...CAUSES.map((cause) => sum.byCause[cause]),
     sum.assumed,
+    ...firstContent.slice(FORMER_COUNTERS),
   ]
 }
 

@@ -3,7 +3,8 @@
  */
 import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { CAUSES, outcomesOf } from '../../../errors.js'
-import { FIRST_CONTENT_BOUNDS_MS, type UsageCell, type UsageSum } from '../../usage-queries.js'
+import { FIRST_CONTENT_COUNTERS, FORMER_COUNTERS, partsOfCounters } from '../../first-content.js'
+import type { UsageCell, UsageSum } from '../../usage-queries.js'
 
 const DAY_MS = 86_400_000
 /** The column of money. */
@@ -17,6 +18,15 @@ export const ALL_KEYS = '*'
 /** A kind of bucket. */
 export type Bucket = keyof typeof BUCKET_MS
 
+/** Each counter of time to first content. */
+const HISTOGRAM_COLUMNS = FIRST_CONTENT_COUNTERS.map(({ overMs, upToMs }, at) => {
+  const conditions = [
+    ...(overMs === 0 ? [] : [`first_content_ms > ${overMs}`]),
+    ...(upToMs === Infinity ? [] : [`first_content_ms <= ${upToMs}`]),
+  ]
+  return [`first_content_${at}`, `count(*) FILTER (WHERE ${conditions.join(' AND ')})`] as const
+})
+
 /** Each counter and the aggregate of entries that it adds: whole numbers up to 2^53, the cost up to 2^63. */
 export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
   ['requests', 'count(*)'],
@@ -29,18 +39,17 @@ export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
   ['cost_nano_usd', tokens('cost_nano_usd')],
   ['unpriced', "count(*) FILTER (WHERE cost_nano_usd IS NULL AND source <> 'none')"],
   ['estimated', "count(*) FILTER (WHERE source = 'estimated')"],
-  ...histogram(),
+  ...HISTOGRAM_COLUMNS.slice(0, FORMER_COUNTERS),
   ...causes(),
   ['assumed', "count(*) FILTER (WHERE source = 'assumed')"],
+  ...HISTOGRAM_COLUMNS.slice(FORMER_COUNTERS),
 ]
 /** The columns of `COUNTERS`. */
 export const COUNTER_COLUMNS = COUNTERS.map(([column]) => column)
-/** The columns of the histogram. */
-export const FIRST_CONTENT_COLUMNS = COUNTER_COLUMNS.filter((column) => column.startsWith('first_content'))
-/** The places of the cost, of the histogram and of the causes in `COUNTERS`. */
+/** The places of the cost, of the causes and of the histogram in `COUNTERS`. */
 const COST_AT = COUNTER_COLUMNS.indexOf(COST)
-const HISTOGRAM = COUNTER_COLUMNS.indexOf('first_content_0')
-const CAUSES_AT = HISTOGRAM + FIRST_CONTENT_COLUMNS.length
+const CAUSES_AT = COUNTER_COLUMNS.indexOf(`errors_${CAUSES[0]}`)
+const HISTOGRAM = HISTOGRAM_COLUMNS.map(([column]) => COUNTER_COLUMNS.indexOf(column))
 /** The largest value of a counter other than the cost. */
 export const MAX_COUNTER = Number.MAX_SAFE_INTEGER
 
@@ -74,21 +83,9 @@ function causes(): [string, string][] {
   })
 }
 
-/** A counter for each interval of time to first content. */
-function histogram(): [string, string][] {
-  return [...FIRST_CONTENT_BOUNDS_MS, null].map((bound, at) => {
-    const lower = FIRST_CONTENT_BOUNDS_MS[at - 1]
-    const conditions = [
-      ...(lower === undefined ? [] : [`first_content_ms > ${lower}`]),
-      ...(bound === null ? [] : [`first_content_ms <= ${bound}`]),
-    ]
-    return [`first_content_${at}`, `count(*) FILTER (WHERE ${conditions.join(' AND ')})`]
-  })
-}
-
 /**
- * The columns of a sum as the text of a JSON array, which takes a third of the time of 33 columns. The cost
- * is a text in it, which has all of its digits.
+ * The columns of a sum as the text of a JSON array, which takes a third of the time of as many columns. The
+ * cost is a text in it, which has all of its digits.
  */
 export function sumText(counters: readonly string[]): string {
   const values = counters.map((counter, at) => (at === COST_AT ? nanoUsdText(counter) : counter))
@@ -160,7 +157,7 @@ function sumOfValues(values: readonly unknown[]): UsageSum {
     costNanoUsd: nanoUsdOf(string(4 + COST_AT)),
     unpriced: count(8),
     estimated: count(9),
-    firstContent: FIRST_CONTENT_COLUMNS.map((_, at) => count(HISTOGRAM + at)),
+    firstContent: partsOfCounters(HISTOGRAM.map(count)),
     byCause: {
       client: count(CAUSES_AT),
       limits: count(CAUSES_AT + 1),

@@ -1,0 +1,56 @@
+-- Changes a store of version 8 to version 9: parts of the intervals of time to first content (src/store/first-content.ts).
+-- What former versions counted stays where it is.
+
+DROP VIEW usage_pending;
+ALTER TABLE usage_hours ADD COLUMN first_content_13 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_14 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_15 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_16 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_17 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_18 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_19 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_20 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_21 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_22 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_23 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_24 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_25 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_26 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_27 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_28 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_29 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_30 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_31 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_32 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_33 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_34 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_35 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_36 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN first_content_37 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_13 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_14 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_15 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_16 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_17 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_18 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_19 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_20 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_21 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_22 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_23 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_24 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_25 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_26 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_27 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_28 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_29 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_30 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_31 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_32 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_33 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_34 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_35 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_36 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN first_content_37 INTEGER NOT NULL DEFAULT 0;
+CREATE VIEW usage_pending AS SELECT *, start_ms / 86400000 * 86400000 AS day_ms FROM usage_hours WHERE
+(start_ms, account_id, key_id, model) > (SELECT start_ms, account_id, key_id, model FROM days_mark);
