@@ -4,6 +4,7 @@
  * code that keeps statements must keep the connection.
  */
 import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
 
 /** A value of a column. */
 export type Value = string | number | bigint | null | Uint8Array
@@ -41,6 +42,7 @@ interface Driver {
 
 const BUSY = 5
 const READ_ONLY = 8
+const CANNOT_OPEN = 14
 const CONSTRAINT = 19
 const require = createRequire(import.meta.url)
 let loaded: Driver | null = null
@@ -52,6 +54,15 @@ let loaded: Driver | null = null
 export function connect(path: string): Connection {
   loaded ??= load()
   return new loaded.DatabaseSync(path)
+}
+
+/**
+ * Opens a file whose folder cannot be written and that has no log: SQLite cannot make the log, and reads the
+ * file as one that nobody changes. Throws the driver's error.
+ */
+export function connectUnchanging(path: string): Connection {
+  loaded ??= load()
+  return new loaded.DatabaseSync(`${pathToFileURL(path).href}?immutable=1`, { readOnly: true })
 }
 
 function load(): Driver {
@@ -122,6 +133,12 @@ export function isBusy(error: unknown): boolean {
 /** Whether the file could not be written when its connection was opened. */
 export function isReadOnly(error: unknown): boolean {
   return codeOf(error) === READ_ONLY
+}
+
+/** Whether the log, or its index, could neither be opened nor made. */
+export function isWithoutLog(error: unknown): boolean {
+  const code = codeOf(error)
+  return code === READ_ONLY || code === CANNOT_OPEN
 }
 
 /** Whether a constraint of a table refused the row, such as a second row with the same key. */

@@ -14,15 +14,19 @@ import { CannotOpen, missing, storeReplaced, unavailable, LostStore } from '../s
 import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
 import { cutsLog, LONG_LOG_BYTES } from './background/write-ahead-log.js'
-import { connect, isBusy, isReadOnly, type Connection, type Statement, type Statements } from './driver.js'
+import { isBusy, isReadOnly, type Connection, type Statement, type Statements } from './driver.js'
 import { migrate, OPEN_TIMEOUT_MS, type Identity } from './migrate.js'
 import {
   CLOSED,
   freeStatements,
+  isChanged,
   mayWriteFiles,
+  openToRead,
   REOPEN_MS,
   ReplaceableStatement,
   writableConnection,
+  type FileVersion,
+  type Opened,
 } from './reopen.js'
 
 /**
@@ -51,6 +55,7 @@ export class Engine implements Statements {
   readonly isNew: boolean
   readonly background: Background
   private db: Connection
+  private unchanging: FileVersion | null
   private readonly file: StoreFile
   private readonly transactions: Transactions
   private readonly hooks: Hooks[] = []
@@ -64,8 +69,9 @@ export class Engine implements Statements {
   private gap: Promise<void> | null = null
   private isClosed = false
 
-  private constructor(db: Connection, path: string, { id, isNew }: Identity, longBytes: number) {
-    this.db = db
+  private constructor(opened: Opened, path: string, { id, isNew }: Identity, longBytes: number) {
+    this.db = opened.db
+    this.unchanging = opened.unchanging
     this.file = new StoreFile(path)
     this.id = id
     this.isNew = isNew
@@ -92,18 +98,17 @@ export class Engine implements Statements {
     if (options.mustExist === true && !isThere) {
       throw unavailable('opening the store failed', new CannotOpen(missing(path)))
     }
-    let db: Connection | null = null
+    let opened: Opened | null = null
     try {
       if (isThere) assertFile(path)
       else await createFile(path)
       makeFilesPrivate(path)
-      db = connect(path)
-      db.exec(PRAGMAS + cutsLog(longBytes))
-      const identity = await migrate(db, options.expectedId)
-      db.exec(ENDS_OPENING)
-      return new Engine(db, path, identity, longBytes)
+      opened = openToRead(path, PRAGMAS + cutsLog(longBytes))
+      const identity = await migrate(opened.db, options.expectedId)
+      opened.db.exec(ENDS_OPENING)
+      return new Engine(opened, path, identity, longBytes)
     } catch (cause) {
-      db?.close()
+      opened?.db.close()
       if (cause instanceof Error && cause.name === 'GatewayError') throw cause
       const problem = accessProblem(path, 'write')
       const reason = cause instanceof Error ? cause.message : String(cause)
@@ -129,7 +134,11 @@ export class Engine implements Statements {
     const isLost = this.isClosed || this.file.lost !== null || this.reopening !== null
     if (isLost || nowMs - this.reopenedAtMs < REOPEN_MS) return false
     this.reopenedAtMs = nowMs
-    const { db: former } = this
+    const { db: former, unchanging } = this
+    if (unchanging !== null) {
+      if (isChanged(this.file.path, unchanging)) this.reopening = this.reopenAlone()
+      return false
+    }
     const db = writableConnection(this.file.path, this.pragmas)
     if (db === null) {
       if (mayWriteFiles(this.file.path)) this.reopening = this.reopenAlone()
@@ -158,8 +167,8 @@ export class Engine implements Statements {
   private isOpened(): boolean {
     if (this.isClosed || this.file.lost !== null) return true
     try {
-      const db = connect(this.file.path)
-      db.exec(this.pragmas)
+      const { db, unchanging } = openToRead(this.file.path, this.pragmas)
+      this.unchanging = unchanging
       this.use(db)
       return true
     } catch {
@@ -490,7 +499,7 @@ class Transactions {
     try {
       this.begin.run()
     } catch (error) {
-      return error
+      return isReadOnly(error) && this.hooks.reopen() ? this.transact(jobs) : error
     }
     try {
       this.hooks.begun()

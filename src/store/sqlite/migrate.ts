@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { programFile } from '../../config/package-file.js'
 import { storeReplaced } from '../store-errors.js'
-import { isBusy, numberIn, textIn, type Connection } from './driver.js'
+import { isBusy, isReadOnly, numberIn, textIn, type Connection } from './driver.js'
 import { nameAccounts } from './keys/name-accounts.js'
 import { createEntryViews } from './ledger/former-entries.js'
 import { ADD_ACCOUNT_SUMS, addPropertySums } from './ledger/roll-up.js'
@@ -26,8 +26,8 @@ export interface Identity {
 
 /** Creates or migrates the tables in one transaction. Throws an Error if the file is not a store. */
 export async function migrate(db: Connection, expectedId: string | undefined): Promise<Identity> {
-  await retryWhileBusy(() => db.exec('PRAGMA journal_mode = WAL'))
-  await retryWhileBusy(() => db.exec('BEGIN IMMEDIATE'))
+  await retryWhileBusy(() => execUnlessReadOnly(db, 'PRAGMA journal_mode = WAL', 'PRAGMA journal_mode'))
+  await retryWhileBusy(() => execUnlessReadOnly(db, 'BEGIN IMMEDIATE', 'BEGIN'))
   try {
     const version = pragma(db, 'user_version')
     if (version > SCHEMA_VERSION) {
@@ -55,6 +55,16 @@ export async function migrate(db: Connection, expectedId: string | undefined): P
   } catch (error) {
     db.exec('ROLLBACK')
     throw error
+  }
+}
+
+/** A store that cannot be written has to be current: its first change throws SQLite's error. */
+function execUnlessReadOnly(db: Connection, sql: string, elseSql: string): void {
+  try {
+    db.exec(sql)
+  } catch (error) {
+    if (!isReadOnly(error)) throw error
+    db.exec(elseSql)
   }
 }
 

@@ -2,15 +2,54 @@
  * A file, or its folder, that was read-only when it was opened has a connection that never writes. Once it is
  * writable, another connection takes its place, without a restart.
  */
-import { accessSync, constants, existsSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { connect, type Connection, type Row, type Statement, type Value } from './driver.js'
+import { connect, connectUnchanging, isWithoutLog } from './driver.js'
+import type { Connection, Row, Statement, Value } from './driver.js'
+import { logBytes } from './background/write-ahead-log.js'
 
 /** Minimum time between two attempts. */
 export const REOPEN_MS = 1_000
+
+/** An open connection. */
+export interface Opened {
+  readonly db: Connection
+  /** Set for a file without a log in a folder that cannot be written: changes of it are not seen. */
+  readonly unchanging: FileVersion | null
+}
+
+/** What a file looked like when it was opened. */
+export interface FileVersion {
+  readonly mtimeMs: number
+  readonly size: number
+}
+
+/** Opens a file, to read it at least. Throws the driver's error. */
+export function openToRead(path: string, pragmas: string): Opened {
+  let db: Connection | null = null
+  try {
+    db = connect(path)
+    db.exec(pragmas)
+    db.prepare('SELECT count(*) FROM sqlite_schema').get()
+    return { db, unchanging: null }
+  } catch (error) {
+    db?.close()
+    if (!isWithoutLog(error) || logBytes(path) > 0 || mayWriteFiles(path)) throw error
+    const { mtimeMs, size } = statSync(path)
+    db = connectUnchanging(path)
+    db.exec(pragmas)
+    return { db, unchanging: { mtimeMs, size } }
+  }
+}
+
+/** Whether a file that was opened without a log can be written now, or was changed by another user. */
+export function isChanged(path: string, { mtimeMs, size }: FileVersion): boolean {
+  const now = statSync(path, { throwIfNoEntry: false })
+  return now?.mtimeMs !== mtimeMs || now.size !== size || logBytes(path) > 0 || mayWriteFiles(path)
+}
 
 /** A connection that can write the file; null if there is none yet. */
 export function writableConnection(path: string, pragmas: string): Connection | null {

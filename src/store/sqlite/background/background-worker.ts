@@ -4,8 +4,8 @@
  */
 import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
-import { connect, isReadOnly, type Connection } from '../driver.js'
-import { REOPEN_MS, writableConnection } from '../reopen.js'
+import { isReadOnly, type Connection } from '../driver.js'
+import { openToRead, REOPEN_MS, writableConnection } from '../reopen.js'
 import type { BackgroundFile, TaskMessage, TaskResult } from './background.js'
 import type { Tasks } from './tasks.js'
 import { cutsLog, WriteAheadLog } from './write-ahead-log.js'
@@ -24,7 +24,6 @@ const file = workerData as BackgroundFile
 const { path, longBytes } = file
 const pragmas = PRAGMAS + cutsLog(longBytes)
 let db = connectTo(file)
-db.exec(pragmas)
 let log = logOf(db)
 /** On the current connection, from the first use on. */
 let tasks: Tasks | null = null
@@ -40,7 +39,7 @@ function connectTo({ path, opened }: BackgroundFile): Connection {
   if (now?.ino !== opened.ino || now.dev !== opened.dev) {
     throw new Error(`'${path}' was removed or replaced while it was open`)
   }
-  return connect(path)
+  return openToRead(path, pragmas).db
 }
 
 function logOf(connection: Connection): WriteAheadLog {
