@@ -8,7 +8,8 @@
  */
 import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
-import { bundleForTests, bundleGateway } from './bundle-gateway.mjs'
+import { bundleForTests } from './bundle-for-tests.mjs'
+import { bundleGateway } from './bundle-gateway.mjs'
 import { changedParts, partStates, recordBuilt } from './changed-parts.mjs'
 import { writeDataFiles } from './write-data-files.mjs'
 

@@ -27,7 +27,11 @@ let root: URL | null = null
 
 function programRoot(): URL {
   let folder = new URL('./', import.meta.url)
-  while (!existsSync(new URL('main.js', folder))) folder = new URL('../', folder)
+  while (!existsSync(new URL('main.js', folder))) {
+    const parent = new URL('../', folder)
+    if (parent.href === folder.href) throw new Error('the program has no main.js: install the package again')
+    folder = parent
+  }
   return folder
 }
 

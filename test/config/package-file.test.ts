@@ -2,13 +2,14 @@
  * Goal: links in error messages lead to the repository that the package names, at its version.
  * Method: the module, in a copy of the package with each form of `repository`.
  */
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
+import { transformSync } from 'esbuild'
 import t from 'tap'
 import * as z from 'zod'
 
-const MODULE = fileURLToPath(new URL('../../src/config/package-file.js', import.meta.url))
+const MODULE = transformSync(readFileSync('src/config/package-file.ts', 'utf8'), { loader: 'ts' }).code
 const Module = z.looseObject({
   repositoryDocs: z.custom<() => string | null>((f) => typeof f === 'function'),
 })
@@ -29,7 +30,7 @@ void t.test('the pages of the repository', async (t) => {
       JSON.stringify({ type: 'module', version: '1.2.3', repository }),
     )
     const path = join(folder, name, 'package-file.js')
-    copyFileSync(MODULE, path)
+    writeFileSync(path, MODULE)
     const { repositoryDocs } = Module.parse(await import(pathToFileURL(path).href))
     t.equal(repositoryDocs(), expected, name)
   }

@@ -1,10 +1,13 @@
 /**
  * Goal: what is not configured costs nothing: the modules of recordings, of the cache and of its marks, and
  * those of dimensions, sign-ins of programs and WebSockets are loaded by what needs them first.
- * Method: the scripts that V8 has compiled in this process, which imports none of them itself.
+ * Method: the scripts that V8 has compiled in this process, which imports none of them itself; each is a
+ * bundle, whose map names its sources.
  */
+import { readFileSync } from 'node:fs'
 import { Session, type Debugger } from 'node:inspector'
 import t from 'tap'
+import * as z from 'zod'
 import { startGateway } from '../helpers/gateway.js'
 
 const MODULES = [
@@ -25,22 +28,26 @@ const BELOW_THE_KEY = [
   'gateway/responses-socket/responses-sockets',
 ]
 
-const scripts = new Set<string>()
+const SourceMap = z.looseObject({ sources: z.array(z.string()) })
+const sources = new Set<string>()
 const session = new Session()
 session.connect()
-session.on('Debugger.scriptParsed', ({ params }: { params: Debugger.ScriptParsedEventDataType }) =>
-  scripts.add(params.url),
-)
+session.on('Debugger.scriptParsed', ({ params }: { params: Debugger.ScriptParsedEventDataType }) => {
+  const { url, sourceMapURL = '' } = params
+  if (!url.includes('/build/src/') || sourceMapURL === '') return
+  const map: unknown = JSON.parse(readFileSync(new URL(sourceMapURL, url), 'utf8'))
+  for (const source of SourceMap.parse(map).sources) sources.add(source)
+})
 session.post('Debugger.enable')
 t.teardown(() => session.disconnect())
 
 function loaded(names = MODULES): string[] {
-  return names.filter((name) => [...scripts].some((url) => url.endsWith(`/src/${name}.js`)))
+  return names.filter((name) => [...sources].some((path) => path.endsWith(`/src/${name}.ts`)))
 }
 
 await t.test('modules of the policy are loaded when they are needed', async (t) => {
   t.ok(
-    [...scripts].some((url) => url.endsWith('/src/gateway/pipeline.js')),
+    [...sources].some((path) => path.endsWith('/src/gateway/pipeline.ts')),
     'scripts are seen',
   )
   const ask = async (more: string, routes = ''): Promise<Record<string, unknown>> => {
