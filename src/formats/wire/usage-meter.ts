@@ -386,6 +386,8 @@ function outputOf(
   const own = sum(output, thoughts)
   if (total > 0 && input !== undefined) {
     const rest = total - input
+    // Some replies of Gemini count the thoughts in the candidates, too (LiteLLM has the same rule).
+    if (rest === output && rest >= (thoughts ?? 0)) return output
     return isImplausible({ output: rest }) ? own : Math.max(own ?? 0, rest)
   }
   return own !== undefined && reasoning > own ? own + reasoning : own

@@ -223,6 +223,11 @@ const TOTALS: readonly (readonly [name: string, counts: JsonObject, expected: re
       { promptTokenCount: 35, toolUsePromptTokenCount: 62, candidatesTokenCount: 12, totalTokenCount: 109 },
       [97, 12],
     ],
+    [
+      'thoughts in the candidates',
+      { promptTokenCount: 35, candidatesTokenCount: 74, thoughtsTokenCount: 62, totalTokenCount: 109 },
+      [35, 74],
+    ],
     ['a total in Responses', { input_tokens: 35, output_tokens: 12, total_tokens: 109 }, [35, 74]],
     [
       'a cache beside the prompt',
