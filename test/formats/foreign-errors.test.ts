@@ -33,6 +33,9 @@ const ERRORS: readonly Frame[] = [
   ['', { event: 'error', data: { message: 'Out of memory' } }],
   ['', { data: { error: { message: 'Out of memory' } } }],
   ['', { header: { code: 10013, message: 'Out of memory', sid: 'a' } }],
+  ['', { type: 'about:blank', title: 'Out of memory', status: 500 }],
+  ['', { status: { code: 13, message: 'Out of memory' } }],
+  ['', { object: 'error', message: 'Out of memory', choices: [] }],
   ['', { errno: 17, errmsg: 'Out of memory' }],
   ['', { error_code: 336, error_msg: 'Out of memory' }],
   ['', { err: 'Out of memory' }],
@@ -41,6 +44,9 @@ const ERRORS: readonly Frame[] = [
   ['error', { type: 'InternalServerError', message: 'Out of memory' }],
   ['error', 'Out of memory'],
 ]
+
+/** Google's servers wrap errors in an array, also behind its endpoint with the format of OpenAI. */
+const IN_ARRAY: Frame = ['', [{ error: { code: 503, message: 'Out of memory', status: 'UNAVAILABLE' } }]]
 
 interface Format {
   readonly dialect: 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini'
@@ -108,7 +114,8 @@ const FORMATS: readonly Format[] = [
 for (const { dialect, begin, finish } of FORMATS) {
   const codec = upstreamCodecOf(dialect)
   if (codec === null) throw new Error(dialect)
-  for (const error of ERRORS) {
+  const isGoogles = dialect === 'openai-chat' || dialect === 'gemini'
+  for (const error of isGoogles ? [...ERRORS, IN_ARRAY] : ERRORS) {
     const frames = [...begin, error, ...finish].map(([name, data]): [string, string] => [
       name,
       typeof data === 'string' ? data : JSON.stringify(data),

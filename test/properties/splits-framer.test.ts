@@ -131,7 +131,8 @@ function check(t: Test, bytes: Buffer, cuts: Iterable<number[]>): void {
   const wholeBytes = runBytes([bytes])
   t.same(whole.frames, expected, 'the frames are those of the naive parser')
   t.same(wholeBytes.frames, expected, 'and so in byte mode')
-  t.equal(wholeBytes.written, bytes.toString('latin1'), 'no byte is lost')
+  const unmarked = bytes.toString('latin1').replace(/^\u00EF\u00BB\u00BF/, '')
+  t.equal(wholeBytes.written, unmarked, 'no byte but a mark at the start is lost')
   let cutting = 0
   let wrong = 0
   for (const cut of cuts) {

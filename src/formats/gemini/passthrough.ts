@@ -239,10 +239,16 @@ export class GeminiWatcher implements StreamWatcher {
       chunk = null
     }
     if (isObject(chunk)) state.chunk(chunk)
-    else state.error = { ...MALFORMED_REPLY }
+    else state.error = errorInArray(chunk) ?? { ...MALFORMED_REPLY }
     if (state.error === null && isPlain(chunk)) this.shapes.add(data, true)
     return state.error === null
   }
+}
+
+/** The error of a frame that is an array, as errors of streams without `alt=sse` are. */
+function errorInArray(value: unknown): WireError | null {
+  const [first] = arrayOf(value)
+  return isObject(first) ? streamError(asUtf8(first)) : null
 }
 
 /** Usage, reason, failure and model of a whole reply. */

@@ -33,6 +33,7 @@ import { effortFor, isDefaultValue, refusesMaxTokens, SAMPLING, accepts, accepts
 import {
   errorIn,
   errorOfEvent,
+  errorOfOther,
   isChunk,
   STOPPED_WITH_ERROR,
   choiceOf,
@@ -412,7 +413,7 @@ export class ChunkWatcher implements StreamWatcher {
   frame(name: string, raw: string): boolean {
     if (this.error !== null || this.isComplete) return false
     if (name === 'error') {
-      this.error = errorOfEvent(Buffer.from(raw, 'latin1').toString('utf8'))
+      this.error = errorOfEvent(utf8(raw))
       return false
     }
     const data = this.asChat === null ? raw : this.asChat(raw)
@@ -425,7 +426,7 @@ export class ChunkWatcher implements StreamWatcher {
     if (data === '[DONE]' || data.trim() === '[DONE]') return this.endOfStream()
     const chunk = parseLatin1(data)
     if (chunk === null) {
-      this.error = { ...MALFORMED_REPLY }
+      this.error = errorOfOther(utf8(data))
       return false
     }
     this.excess = this.includeUsage ? '' : nullUsageIn(data, chunk)
@@ -542,6 +543,10 @@ function callsIn(choice: JsonValue): readonly JsonValue[] {
 
 function hasErrorReason(choice: JsonValue): boolean {
   return objectOf(choice)['finish_reason'] === 'error'
+}
+
+function utf8(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString('utf8')
 }
 
 /** Usage, finish reason, error and model of a whole reply. */

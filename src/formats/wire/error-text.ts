@@ -39,7 +39,7 @@ const TEXTS = [
   'hint',
 ]
 /** Members that proxies wrap an error in. */
-const WRAPPERS = ['header', 'response', 'data', 'result', 'output', 'body', 'payload']
+const WRAPPERS = ['header', 'status', 'response', 'data', 'result', 'output', 'body', 'payload']
 /** Errors in a list that are named, members that are compared, and levels that are searched. */
 const MAX_ITEMS = 8
 const MAX_MEMBERS = 64
@@ -221,10 +221,10 @@ export function errorIn(frame: JsonObject): JsonObject | null {
   const failure = baseError(objectOf(base))
   if (failure !== null) return failure
   if (FAILED.has(frame['object']) || FAILED.has(type) || frame['success'] === false) return frame
+  if (STATUSES.some((name) => Number(frame[name]) >= 400)) return frame
   if (typeof type === 'string' && !/error|exception|fail/i.test(type)) return null
   if ([frame['status'], frame['event'], frame['level']].some((word) => FAILED.has(word))) return frame
   if (CODES.some((name) => hasFailed(frame[name]))) return frame
-  if (STATUSES.some((name) => Number(frame[name]) >= 400)) return frame
   const inner = WRAPPERS.map((name) => frame[name]).filter(isObject)
   const failed = inner.map(errorIn).find((each) => each !== null)
   if (failed !== undefined) return failed

@@ -87,13 +87,8 @@ export class ChunkDecoder implements StreamDecoder {
       return this.chunk(known)
     }
     if (data === '[DONE]' || data.trim() === '[DONE]') return this.terminator()
-    let chunk: unknown
-    try {
-      chunk = JSON.parse(data)
-    } catch {
-      return this.fail(MALFORMED_REPLY)
-    }
-    if (!isObject(chunk)) return this.fail(MALFORMED_REPLY)
+    const chunk = parsed(data)
+    if (!isObject(chunk)) return this.fail(errorOfOther(data))
     const counts = this.count(chunk)
     this.chunk(chunk)
     // Chunks before the first choice set id and model, which must not be read from a known shape.
@@ -295,7 +290,7 @@ export class ChoicesOfReply implements ChoicesDecoder {
   frame(name: string, data: string): void {
     const chunk = parsed(data)
     for (const [at, each] of this.decoders.entries()) {
-      each.frame(name, chunk === null ? data : JSON.stringify(onlyChoice(chunk, at)))
+      each.frame(name, !isObject(chunk) ? data : JSON.stringify(onlyChoice(chunk, at)))
     }
   }
 
@@ -312,13 +307,12 @@ function onlyChoice(chunk: JsonObject, position: number): JsonObject {
   return { ...chunk, choices: choices.map((choice) => ({ ...choice, index: 0 })) }
 }
 
-/** Null for `[DONE]` and malformed frames. */
-function parsed(data: string): JsonObject | null {
+/** Undefined for `[DONE]` and malformed frames. */
+function parsed(data: string): unknown {
   try {
-    const value: unknown = JSON.parse(data)
-    return isObject(value) ? value : null
+    return JSON.parse(data)
   } catch {
-    return null
+    return undefined
   }
 }
 
@@ -350,21 +344,20 @@ const EMPTY: ReadonlySet<unknown> = new Set([undefined, null, false, ''])
 
 /** Whether an object has the form of a chunk or a reply; others are errors, or words that mean nothing. */
 export function isChunk(chunk: JsonObject): boolean {
-  return (
-    Array.isArray(chunk['choices']) ||
-    isObject(chunk['usage']) ||
-    (stringOf(chunk['object']) ?? '').startsWith('chat.completion')
-  )
+  const choices = arrayOf(chunk['choices'])
+  if (choices.length > 0 || (stringOf(chunk['object']) ?? '').startsWith('chat.completion')) return true
+  return (chunk['choices'] === choices || isObject(chunk['usage'])) && vendorError(chunk) === null
+}
+
+/** The error of a frame that is no object. Google's OpenAI endpoint wraps its errors in an array. */
+export function errorOfOther(data: string): WireError {
+  const [first] = arrayOf(parsed(data))
+  return (isObject(first) ? errorIn(first) : null) ?? { ...MALFORMED_REPLY }
 }
 
 /** The error of an event that is named `error`, in any form. */
 export function errorOfEvent(data: string): WireError {
-  let value: unknown
-  try {
-    value = JSON.parse(data)
-  } catch {
-    value = data
-  }
+  const value = parsed(data) ?? data
   return decodeErrorPayload(isObject(value) ? (vendorError(value) ?? value) : value)
 }
 

@@ -5,6 +5,8 @@
 import { isAscii } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import type { WireError } from '../../../errors.js'
+import { isObject } from '../../../base/json.js'
+import { errorIn } from '../error-text.js'
 import { mayBeDeep, ReplyScan } from '../json/reply-scan.js'
 
 export interface SseOptions {
@@ -38,8 +40,7 @@ const SPACE = 32
 const LF_CODE = 10
 const BRACE = 123
 const DATA = 'data: '
-const BOM = '\uFEFF'
-const BOM_BYTES = '\u00EF\u00BB\u00BF'
+const BOM = Buffer.from('\uFEFF')
 
 /**
  * Emits the same frames regardless of chunk boundaries. `id` and `retry` are ignored, because the gateway
@@ -61,7 +62,8 @@ export class SseFramer implements Framer {
   /** The start of an incomplete line. */
   private partial = ''
   private deferredCr = false
-  private isFirstLine = true
+  /** The first bytes, while they may be a byte order mark, which some clients do not expect. */
+  private start: Buffer | null = Buffer.alloc(0)
   private name = ''
   private data: string | null = null
   /** Lines that are not fields, from a line that begins an object on; nearly always empty. */
@@ -165,7 +167,7 @@ export class SseFramer implements Framer {
 
   /** Characters of the incomplete event (bytes if `bytes` is set). */
   get pendingBytes(): number {
-    return this.size + this.partial.length
+    return this.size + this.partial.length + (this.start?.length ?? 0)
   }
 
   /** True if lines were events of their own, whose `raw` is corrected. */
@@ -196,12 +198,25 @@ export class SseFramer implements Framer {
       this.write(chunk.subarray(PART_BYTES))
       return
     }
-    this.feed(this.decoder === null ? chunk.toString('latin1') : this.decoder.write(chunk), false)
+    const bytes = this.start === null ? chunk : this.afterMark(chunk, this.start)
+    this.feed(this.decoder === null ? bytes.toString('latin1') : this.decoder.write(bytes), false)
+  }
+
+  /** The first bytes of the stream without a byte order mark; none while they may be a part of it. */
+  private afterMark(chunk: Buffer, before: Buffer): Buffer {
+    const start = before.length === 0 ? chunk : Buffer.concat([before, chunk])
+    const isPart = start.length < BOM.length && BOM.subarray(0, start.length).equals(start)
+    this.start = isPart ? start : null
+    if (isPart) return start.subarray(start.length)
+    return start.subarray(0, BOM.length).equals(BOM) ? start.subarray(BOM.length) : start
   }
 
   end(): void {
     if (this.isStopped()) return
-    this.feed(this.decoder === null ? '' : this.decoder.end(), true)
+    const { decoder, start } = this
+    this.start = null
+    if (start !== null) this.feed(decoder === null ? start.toString('latin1') : decoder.write(start), false)
+    this.feed(decoder === null ? '' : decoder.end(), true)
     if (this.isStopped()) return
     const tail = this.partial
     this.partial = ''
@@ -241,7 +256,6 @@ export class SseFramer implements Framer {
   /** Scans what arrived of a large event with the last chunk, whose incomplete line ends with `rest`. */
   private scanLarge(rest: string): void {
     if (this.keepsRaw && this.maxKept === null) return
-    if (this.isFirstLine) this.skipBom()
     const { partial } = this
     if (this.scan === null) {
       this.scan = new ReplyScan()
@@ -266,12 +280,6 @@ export class SseFramer implements Framer {
     if (!this.isLineScanned) return
     this.size += partial.length
     this.partial = ''
-  }
-
-  private skipBom(): void {
-    this.isFirstLine = false
-    const bom = this.keepsRaw ? BOM_BYTES : BOM
-    if (this.partial.startsWith(bom)) this.partial = this.partial.slice(bom.length)
   }
 
   /** The end of a line of a large event that was scanned up to here. */
@@ -328,7 +336,7 @@ export class SseFramer implements Framer {
    * frame has another form.
    */
   private wholeFrame(text: string, at: number, cr: number): number {
-    if (this.partial !== '' || this.isFirstLine) return at
+    if (this.partial !== '') return at
     const { knownStart } = this
     const isKnown = knownStart !== '' && text.slice(at, at + knownStart.length) === knownStart
     if (!isKnown && !text.startsWith(DATA, at)) return at
@@ -341,13 +349,7 @@ export class SseFramer implements Framer {
   }
 
   /** Takes one line of `source` without its end. */
-  private line(source: string, from: number, end: number): void {
-    let start = from
-    if (this.isFirstLine) {
-      this.isFirstLine = false
-      const bom = this.keepsRaw ? BOM_BYTES : BOM
-      if (source.startsWith(bom, start)) start += bom.length
-    }
+  private line(source: string, start: number, end: number): void {
     if (start === end) return this.blank()
     const isComment = source.charCodeAt(start) === COLON
     if (this.size + end - start > this.max) return this.drop()
@@ -508,11 +510,10 @@ function isLineEvent(line: string): boolean {
   return text.startsWith('{') && text.endsWith('}') && parsed(text) !== undefined
 }
 
-/** Whether the text is a JSON object with an `error`. */
+/** Whether the text is a JSON object with an error. */
 function isError(text: string): boolean {
-  if (text === '') return false
-  const value = parsed(text)
-  return typeof value === 'object' && value !== null && 'error' in value
+  const value = text === '' ? undefined : parsed(text)
+  return isObject(value) && errorIn(value) !== null
 }
 
 /** Undefined if the text is not JSON. */

@@ -86,6 +86,25 @@ void t.test('in byte mode each frame has its raw text, and other bytes are unfra
   t.end()
 })
 
+void t.test('a byte order mark at the start is not passed on, in any chunks', (t) => {
+  const mark = Buffer.from('\uFEFF')
+  for (const rest of ['data: 1\n\n', ': c\n\ndata: 1\n\n', 'data: \uFEFF1\n\n']) {
+    const bytes = Buffer.concat([mark, Buffer.from(rest)])
+    for (const size of [1, 2, 3, bytes.length]) {
+      const { framer, frames } = framerOf({ bytes: true })
+      for (let at = 0; at < bytes.length; at += size) framer.write(bytes.subarray(at, at + size))
+      const passed = frames.map((frame) => frame.slice(frame.indexOf('|', 1) + 1)).join('')
+      t.equal(Buffer.from(passed, 'latin1').toString(), rest, `${size}`)
+    }
+  }
+  const { framer } = framerOf({ bytes: true })
+  framer.write(mark.subarray(0, 2))
+  t.notOk(framer.isBetweenEvents)
+  framer.end()
+  t.equal(framer.takeUnframed(), mark.subarray(0, 2).toString('latin1'), 'a part of a mark is passed on')
+  t.end()
+})
+
 void t.test('in byte mode a truncated tail is reported and left to the caller', (t) => {
   const { framer, frames } = framerOf({ bytes: true })
   framer.write(Buffer.from('data: 1\n\nevent: e\ndata: {"a"'))
@@ -122,15 +141,19 @@ void t.test('the end distinguishes a complete tail from a truncated one', (t) =>
 
 void t.test('an error body that is not an event is recognized in any layout', (t) => {
   const error = { error: { code: 503, message: 'data: over\n\n', status: 'UNAVAILABLE' } }
+  const other = { detail: 'out of memory' }
   const first = 'data: {"a":1}\n\n'
-  for (const text of [JSON.stringify(error), JSON.stringify(error, null, 2)]) {
+  for (const text of [error, other].flatMap((each) => [
+    JSON.stringify(each),
+    JSON.stringify(each, null, 2),
+  ])) {
     for (const end of ['', '\n', '\n\n', '\r\n\r\n']) {
       for (const before of ['', first]) {
         const { framer, frames } = framerOf()
         for (const char of before + text + end) framer.write(Buffer.from(char))
         framer.end()
         const last = frames.at(-1)?.slice(1, -1) ?? ''
-        t.same(JSON.parse(last), error, JSON.stringify(before + text + end))
+        t.same(JSON.parse(last), JSON.parse(text), JSON.stringify(before + text + end))
         t.equal(frames.length, before === '' ? 1 : 2)
         t.notOk(framer.truncatedTail)
       }
