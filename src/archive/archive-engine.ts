@@ -3,6 +3,7 @@
  * in which the SQL of the engines differs.
  */
 import { GatewayError } from '../errors.js'
+import type { LedgerEntry } from '../ledger/entry.js'
 import type { OwnColumn } from '../store/entry-order.js'
 import type { ArchiveAddress } from './archive-address.js'
 import type { ArchiveRow } from './columns.js'
@@ -65,7 +66,7 @@ export interface ArchiveEngine {
   /** How many of the entries of a batch it has, and their cost. */
   countBatch(
     batch: number,
-    rows: readonly ArchiveRow[],
+    entries: readonly Pick<LedgerEntry, 'requestId' | 'atMs'>[],
   ): Promise<{ readonly count: number; readonly cost: bigint }>
   /** Makes partitions for these times, if the engine needs them. */
   prepare(timesMs: readonly number[]): Promise<void>

@@ -3,7 +3,7 @@
  * `entries`. The names are those of `sluice usage export`; `at` is a time. Columns are added at the end and
  * never renamed, since people query these tables.
  */
-import { STORED, storedIn, entrySchema, STAGES, type LedgerEntry, type StoredValue } from '../ledger/entry.js'
+import { STORED, storedIn, entrySchema, STAGES, type LedgerEntry } from '../ledger/entry.js'
 import { nanoUsdOf, type NanoUsd } from '../base/nano-usd.js'
 import { isObject, type JsonObject } from '../base/json.js'
 import { FIRST_CONTENT_COUNTERS, FORMER_COUNTERS } from '../store/first-content.js'
@@ -148,21 +148,22 @@ export const SUM_COLUMNS: readonly Column[] = [
   sumColumn('first_content', 'Array(Int64)', "bigint[] NOT NULL DEFAULT '{}'"),
 ]
 
-/** The values of an entry by column, as JSON has them; without `version` and `batch`. */
-export function rowOfEntry(entry: LedgerEntry): JsonObject {
-  const row: JsonObject = { at: timeText(entry.atMs) }
+/** The values of an entry by column, as JSON has them. */
+export function rowOfEntry(entry: LedgerEntry, written: { version: number; batch: number }): ArchiveRow {
+  const row: JsonObject = { at: timeText(entry.atMs), version: written.version, batch: written.batch }
   for (const stored of STORED) {
     const { column: name, kind } = stored
     if (name === 'at_ms') continue
-    row[name] = kind === 'stages' ? stagesOf(entry) : valueOf(storedIn(entry, stored), stored)
+    if (kind === 'stages') row[name] = stagesOf(entry)
+    else if (stored.member === 'losses') row[name] = entry.losses.join(' ')
+    else row[name] = valueOf(storedIn(entry, stored), name)
   }
   return row
 }
 
 const MAX_TINY = 255
 
-function valueOf(value: unknown, { column: name, member }: StoredValue): JsonObject[string] {
-  if (member === 'losses') return entrySchema.shape.losses.parse(value).join(' ')
+function valueOf(value: unknown, name: string): JsonObject[string] {
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) return 0
     if (name === 'attempts' || name === 'cache_marks') return Math.min(MAX_TINY, value)
@@ -182,7 +183,8 @@ function stagesOf({ hops }: LedgerEntry): (number | null)[] {
 
 /** A time as both engines read it: UTC with milliseconds. */
 export function timeText(atMs: number): string {
-  return new Date(atMs).toISOString().replace('T', ' ').replace('Z', '')
+  const text = new Date(atMs).toISOString()
+  return `${text.slice(0, 10)} ${text.slice(11, 23)}`
 }
 
 /** Columns whose value is a number, which engines may return as a text. */

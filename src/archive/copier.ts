@@ -39,8 +39,10 @@ import { BatchWriter, type WrittenBatch } from './write-batch.js'
 /** How long the leader leads without renewing. */
 export const LEASE_MS = 60_000
 const RENEW_MS = 15_000
-/** Entries of a batch: each insert is a part that ClickHouse has to merge. */
+/** A batch of this number of entries is sent at once. */
 const BATCH_ENTRIES = 5_000
+/** After an outage: each batch has statements of its own, which take time and not many rows. */
+const MOST_ENTRIES = 10_000
 /** A smaller batch is sent after this time. */
 const BATCH_MS = 5_000
 const HOUR_MS = 3_600_000
@@ -341,7 +343,7 @@ export class ArchiveCopier {
   private async nextEntries(batch: number): Promise<FedEntries | null> {
     const feed = this.parts.store.ledger.archive
     if (this.nowMs() - this.copiedAtMs < BATCH_MS && (await feed.waiting()).rows < BATCH_ENTRIES) return null
-    const fed = await feed.declare(batch, BATCH_ENTRIES)
+    const fed = await feed.declare(batch, MOST_ENTRIES)
     if (fed.entries.length > 0) return fed
     this.copiedAtMs = this.nowMs()
     return null

@@ -153,7 +153,7 @@ export async function repairEntries(
   const write = async (entries: readonly LedgerEntry[]): Promise<void> => {
     const missing = await missingOf(engine, entries)
     if (missing.length === 0) return
-    const rows = missing.map((entry) => ({ ...rowOfEntry(entry), version: 1, batch: progress.confirmed }))
+    const rows = missing.map((entry) => rowOfEntry(entry, { version: 1, batch: progress.confirmed }))
     await engine.insert('entries', rows, `${id}/r/${Date.now()}`)
     repaired += rows.length
   }

@@ -2,7 +2,6 @@
  * Writes a batch of entries to the archive and reads it back. A batch that is written again has the same rows
  * and the same token, so it changes nothing; a row that the database refuses is left out and kept in a file.
  */
-import type { JsonObject } from '../base/json.js'
 import type { ArchiveConfig } from '../config/config.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { isErased, type ArchiveProgress, type FedEntries } from '../store/archive-feed.js'
@@ -11,6 +10,10 @@ import { rowOfEntry, textIn } from './columns.js'
 import { MOST_IDS } from './read-entries.js'
 
 const DAY_MS = 86_400_000
+/** Rows of a statement: each is a part that ClickHouse has to merge. */
+const PART = 5_000
+/** Statements at the same time: rows are made while the server stores others. */
+const LANES = 2
 
 interface WriterParts {
   readonly storeId: string
@@ -19,6 +22,14 @@ interface WriterParts {
   readonly nowMs: () => number
   /** An entry that the archive refuses. */
   readonly refused: (entry: LedgerEntry, reason: string) => void
+}
+
+/** The batch of entries that are written. */
+interface Target {
+  readonly batch: number
+  /** Ids of those that replace an entry. */
+  readonly corrected: ReadonlySet<string>
+  readonly token: string
 }
 
 /** The result of writing a batch. */
@@ -51,66 +62,72 @@ export class BatchWriter {
     const unknown = entries.filter(({ requestId }) => !corrected.has(requestId))
     const repeated = await repeatedIds(engine, batch, unknown, progress)
     const kept = entries.filter((entry) => !isErased(entry, progress) && !repeated.has(entry.requestId))
-    const rows = kept.map((entry) => {
-      return { ...rowOfEntry(entry), version: corrected.has(entry.requestId) ? 2 : 1, batch }
-    })
-    if (rows.length > 0) await this.writeRows(rows, kept, `${storeId}/e/${batch}`)
+    if (kept.length > 0) await this.writeEntries({ batch, corrected, token: `${storeId}/e/${batch}` }, kept)
     return { entries: kept, repeated: repeated.size, dropped: this.dropped }
   }
 
-  private async writeRows(
-    rows: readonly JsonObject[],
-    entries: readonly LedgerEntry[],
-    token: string,
-  ): Promise<void> {
+  private async writeEntries(target: Target, entries: readonly LedgerEntry[]): Promise<void> {
     const { engine, nowMs } = this.parts
-    const accepted = await this.insert(rows, entries, token)
-    const kept = accepted.filter(
-      ({ at }) => nowMs() - Date.parse(`${typeof at === 'string' ? at : ''}Z`) < this.keepMs,
-    )
-    const costs = kept.map(({ cost_nano_usd: cost }) =>
-      BigInt(typeof cost === 'number' ? Math.round(cost) : 0),
-    )
-    const batch = Number(rows[0]?.['batch'])
-    const wanted = { count: kept.length, cost: costs.reduce((sum, cost) => sum + cost, 0n) }
-    const found = kept.length === 0 ? wanted : await engine.countBatch(batch, kept)
-    if (found.count >= wanted.count && found.cost >= wanted.cost) return
+    const { batch, token } = target
+    const accepted = await this.insert(target, entries)
+    const kept = accepted.filter(({ atMs }) => nowMs() - atMs < this.keepMs)
+    const cost = kept.reduce((sum, { costNanoUsd }) => sum + BigInt(Math.round(costNanoUsd ?? 0)), 0n)
+    const isThere = async (): Promise<boolean> => {
+      const found = await engine.countBatch(batch, kept)
+      return found.count >= kept.length && found.cost >= cost
+    }
+    if (kept.length === 0 || (await isThere())) return
     // The server may have dropped a repeated block whose rows are gone since: a new token writes them again.
-    const ids = new Set(accepted.map(({ request_id: id }) => id))
-    const own = entries.filter(({ requestId }) => ids.has(requestId))
-    await this.insert(accepted, own, `${token}/${nowMs()}`)
-    const again = await engine.countBatch(batch, kept)
-    if (again.count >= wanted.count && again.cost >= wanted.cost) return
-    throw new ArchiveFailure(
-      'refused',
-      `the archive has ${again.count} of ${wanted.count} entries of a batch after it was written`,
-    )
+    await this.insert({ ...target, token: `${token}/${nowMs()}` }, accepted)
+    if (await isThere()) return
+    throw new ArchiveFailure('refused', `the archive lacks entries of a batch after it was written`)
   }
 
   private get keepMs(): number {
     return this.parts.config.keepDays * DAY_MS
   }
 
-  /** The rows that were inserted: halves are tried until a refused row is alone. */
-  private async insert(
-    rows: readonly JsonObject[],
-    entries: readonly LedgerEntry[],
-    token: string,
-  ): Promise<readonly JsonObject[]> {
+  /** The entries that were inserted, a part of them by each statement. */
+  private async insert(target: Target, entries: readonly LedgerEntry[]): Promise<LedgerEntry[]> {
+    const inserted: LedgerEntry[][] = []
+    let at = 0
+    const insertParts = async (): Promise<void> => {
+      while (at < entries.length) {
+        const from = at
+        at += PART
+        const part = entries.slice(from, at)
+        inserted.push(await this.insertPart({ ...target, token: `${target.token}/${from}` }, part))
+      }
+    }
+    const lanes = Array.from({ length: LANES }, insertParts)
+    // After a failure no statement of the batch may still run.
+    await Promise.allSettled(lanes)
+    await Promise.all(lanes)
+    return inserted.flat()
+  }
+
+  /** The entries of a part that were inserted: halves are tried until a refused one is alone. */
+  private async insertPart(target: Target, entries: readonly LedgerEntry[]): Promise<LedgerEntry[]> {
+    const { batch, corrected, token } = target
+    const { engine, refused } = this.parts
     try {
-      await this.parts.engine.insert('entries', rows, token)
-      return rows
+      const rows = entries.map((entry) => {
+        return rowOfEntry(entry, { version: corrected.has(entry.requestId) ? 2 : 1, batch })
+      })
+      await engine.insert('entries', rows, token)
+      return [...entries]
     } catch (error) {
       if (!(error instanceof ArchiveFailure) || error.kind !== 'refused') throw error
-      if (rows.length === 1) {
-        const [entry] = entries
-        if (entry !== undefined) this.parts.refused(entry, error.message)
+      const [entry] = entries
+      if (entries.length === 1 && entry !== undefined) {
+        refused(entry, error.message)
         this.dropped += 1
         return []
       }
-      const middle = Math.ceil(rows.length / 2)
-      const first = await this.insert(rows.slice(0, middle), entries.slice(0, middle), `${token}/a`)
-      return [...first, ...(await this.insert(rows.slice(middle), entries.slice(middle), `${token}/b`))]
+      const middle = Math.ceil(entries.length / 2)
+      const first = await this.insertPart({ ...target, token: `${token}/a` }, entries.slice(0, middle))
+      const second = await this.insertPart({ ...target, token: `${token}/b` }, entries.slice(middle))
+      return [...first, ...second]
     }
   }
 }

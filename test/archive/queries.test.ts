@@ -27,7 +27,7 @@ for (const name of ENGINES) {
     )
     await engine.insert(
       'entries',
-      entries.map((entry) => ({ ...rowOfEntry(entry), version: 1, batch: 1 })),
+      entries.map((entry) => rowOfEntry(entry, { version: 1, batch: 1 })),
       'test/e/1',
     )
     const cells = await cellsOfEntries(engine, {

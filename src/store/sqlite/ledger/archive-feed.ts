@@ -14,9 +14,10 @@ import {
   type WaitingEntries,
 } from '../../archive-feed.js'
 import type { Reservation, SettleOutcome } from '../../ledger.js'
+import { unavailable } from '../../store-errors.js'
 import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
-import { CONFIRMED } from './waiting-entries.js'
+import { CONFIRMED, fedEntries, type WrittenEntries } from './waiting-entries.js'
 
 /** The names in `meta`. `BATCH` has `NUMBER LAST`, the number of a batch and that of its last entry. */
 const [PROGRESS, BATCH, LEASE] = ['archive_progress', 'archive_batch', 'archive_lease'] as const
@@ -99,7 +100,7 @@ export class SqliteArchiveFeed implements ArchiveFeed {
       return [confirmed, Number(next)]
     })
     if (to === from) return NONE
-    return this.engine.background.run('reading a batch', 'numbered', from, to)
+    return read('a batch', await this.engine.background.run('reading a batch', 'numbered', from, to))
   }
 
   async save(leaderId: string, next: ArchiveProgress): Promise<boolean> {
@@ -130,8 +131,8 @@ export class SqliteArchiveFeed implements ArchiveFeed {
     return this.engine.background.run('counting entries', 'unarchived')
   }
 
-  unconfirmed(beforeMs: number): Promise<FedEntries> {
-    return this.engine.background.run('reading entries', 'unconfirmed', beforeMs)
+  async unconfirmed(beforeMs: number): Promise<FedEntries> {
+    return read('entries', await this.engine.background.run('reading entries', 'unconfirmed', beforeMs))
   }
 
   /** Entries from this time on are in the store; ms since 1970, 0 without an archive. */
@@ -169,5 +170,13 @@ export class SqliteArchiveFeed implements ArchiveFeed {
     const text = this.value(LEASE) ?? ''
     const end = text.indexOf(' ')
     return end > 0 && Number(text.slice(0, end)) > this.nowMs() ? leaderIn(text.slice(end + 1)) : null
+  }
+}
+
+function read(what: string, written: WrittenEntries): FedEntries {
+  try {
+    return fedEntries(written)
+  } catch (error) {
+    throw unavailable(`reading ${what} failed`, error)
   }
 }

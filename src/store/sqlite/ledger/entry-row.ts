@@ -253,26 +253,35 @@ function microsIfKnown(ms: number | undefined): number | null {
   return ms === undefined || !Number.isFinite(ms) ? null : micros(ms)
 }
 
+/** The values of an entry of `ledger_entries` in the order of `STORED`, as a JSON array. */
+export const ENTRY_VALUES = `json_array(${STORED.map(({ column }) => `"${column}"`).join(', ')})`
+
 /** The entry in a row of `ledger_entries`. Throws an Error that names it if it is damaged. */
 export function entryIn(row: Row): LedgerEntry {
+  return entryOfValues(STORED.map(({ column }) => row[column] ?? null))
+}
+
+/** The entry with these values in the order of `STORED`. Throws an Error that names it if it is damaged. */
+export function entryOfValues(values: readonly unknown[]): LedgerEntry {
   try {
-    const { success, data, error } = entrySchema.safeParse(membersOf(row))
+    const { success, data, error } = entrySchema.safeParse(membersOf(values))
     if (success) return data
     const [member, part] = error.issues[0]?.path ?? []
     const wrong = STORED.find((each) => each.member === member && (each.part ?? part) === part)
     throw new Error(`column '${wrong?.column ?? ''}' is not valid`)
   } catch (cause) {
-    const id = typeof row['request_id'] === 'string' ? row['request_id'] : ''
-    throw damaged(`request '${id}'`, cause instanceof Error ? cause.message : String(cause))
+    const id = values[STORED.findIndex(({ member }) => member === 'requestId')]
+    const named = typeof id === 'string' ? id : ''
+    throw damaged(`request '${named}'`, cause instanceof Error ? cause.message : String(cause))
   }
 }
 
-function membersOf(row: Row): unknown {
+function membersOf(values: readonly unknown[]): unknown {
   const usage: Record<string, unknown> = {}
   const hops: Record<string, unknown> = {}
   const members: Record<string, unknown> = { usage, hops }
-  for (const { member, part, column, kind } of STORED) {
-    const stored = row[column] ?? null
+  for (const [at, { member, part, column, kind }] of STORED.entries()) {
+    const stored = values[at] ?? null
     const value = typeof stored === 'bigint' ? Number(stored) : stored
     if (kind === 'stages') addStages(hops, durationsIn(value, column))
     else if (member === 'attemptMs') members[member] = value === null ? null : durationsIn(value, column)
