@@ -18,7 +18,7 @@ interface Texts {
 }
 
 /** Operations that upstreams serve. */
-type Served = Exclude<Operation, 'models' | 'stored' | 'stored-input'>
+type Served = Exclude<Operation, 'models' | 'stored' | 'stored-input' | 'files' | 'batches'>
 
 const TEXTS: Readonly<Record<Served, Texts>> = {
   chat: {

@@ -176,6 +176,22 @@ const SCHEMAS: Members = {
     },
     ['model', 'prompt', 'image'],
   ),
+  FileRequest: object(
+    {
+      file: { type: 'string', contentMediaType: 'application/octet-stream' },
+      purpose: { type: 'string', const: 'batch' },
+    },
+    ['file', 'purpose'],
+  ),
+  BatchRequest: object(
+    {
+      input_file_id: TEXT,
+      endpoint: TEXT,
+      completion_window: { type: 'string', examples: ['24h'] },
+      metadata: { type: 'object' },
+    },
+    ['input_file_id', 'endpoint', 'completion_window'],
+  ),
   TranscriptionRequest: object(
     {
       model: MODEL,

@@ -40,6 +40,8 @@ const TAGS: Json[] = [
   { name: 'chat', description: 'Generate text, in four client formats' },
   { name: 'embeddings', description: 'Embed texts' },
   { name: 'rerank', description: 'Rank documents by a query' },
+  { name: 'files', description: 'The lines of batches, and their results' },
+  { name: 'batches', description: 'Many requests that run within a day' },
   { name: 'moderations', description: 'Classify texts and pictures' },
   { name: 'images', description: 'Draw pictures' },
   { name: 'audio', description: 'Make speech, transcribe sound' },
@@ -83,7 +85,7 @@ const MEDIA: Readonly<
 }
 
 /** Bodies that are multipart forms. */
-const FORMS: ReadonlySet<string> = new Set(['TranscriptionRequest', 'ImageEditRequest'])
+const FORMS: ReadonlySet<string> = new Set(['TranscriptionRequest', 'ImageEditRequest', 'FileRequest'])
 
 function describe({ path, endpoint, format, method }: EndpointRow): Described {
   switch (endpoint.operation) {
@@ -156,9 +158,30 @@ function describe({ path, endpoint, format, method }: EndpointRow): Described {
         body: null,
         streams: false,
       }
+    case 'files':
+    case 'batches':
+      return describeObjects(path, endpoint.operation, method)
     default:
       return endpoint.operation satisfies never
   }
+}
+
+const OBJECT_VERBS: Readonly<Partial<Record<string, string>>> = {
+  POST: 'Make',
+  GET: 'Read',
+  DELETE: 'Delete',
+}
+
+/** The endpoints of files and of batches. */
+function describeObjects(path: string, tag: 'files' | 'batches', method: string): Described {
+  const what = tag === 'files' ? 'file' : 'batch'
+  const isOne = path.includes('{id}')
+  const isCreated = method === 'POST' && !isOne
+  const verb = path.endsWith('/cancel') ? 'Cancel' : (OBJECT_VERBS[method] ?? 'Read')
+  const summary = path.endsWith('/content')
+    ? 'Read the bytes of a file'
+    : `${isOne || isCreated ? verb : 'List'} ${isOne || isCreated ? `a ${what}` : tag}`
+  return { tag, summary, body: isCreated ? bodyOf(tag) : null, streams: false }
 }
 
 function bodyOf(format: EndpointRow['format']): string {
@@ -186,6 +209,10 @@ function bodyOf(format: EndpointRow['format']): string {
       return 'TranscriptionRequest'
     case 'speech':
       return 'SpeechRequest'
+    case 'files':
+      return 'FileRequest'
+    case 'batches':
+      return 'BatchRequest'
     case 'chat':
       return 'ChatCompletionRequest'
     default:

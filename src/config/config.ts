@@ -25,6 +25,7 @@ import type { DimensionConfig } from './schema/dimensions-schema.js'
 import type { LoginConfig } from './schema/login-schema.js'
 import type { LimitConfig, limitingOf } from './schema/limits-schema.js'
 import type { RecordConfig } from './schema/record-schema.js'
+import type { BatchesConfig, FilesConfig } from './schema/files-and-batches-schema.js'
 import type { routeOf } from './schema/route-schema.js'
 import type { Immutable, Section } from './schema/section.js'
 import type { serverOf } from './schema/server-schema.js'
@@ -107,9 +108,11 @@ export interface PlanConfig {
 }
 
 export type {
+  BatchesConfig,
   BreakerConfig,
   Catalogue,
   DialectChoice,
+  FilesConfig,
   IdentityConfig,
   LimitConfig,
   LoginConfig,
@@ -164,6 +167,9 @@ export interface Config {
   readonly cache: CacheConfig
   /** Null: nothing is recorded. */
   readonly record: RecordConfig | null
+  /** Null: files and batches are refused. */
+  readonly files: FilesConfig | null
+  readonly batches: BatchesConfig
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
   readonly routes: readonly RouteConfig[]
   /** In file order. */

@@ -3,7 +3,9 @@ import { createHash } from 'node:crypto'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../base/json.js'
 import {
   isConfigured,
+  type BatchesConfig,
   type Config,
+  type FilesConfig,
   type DashboardConfig,
   type EscrowConfig,
   type GroupRolesConfig,
@@ -75,6 +77,8 @@ export function shownConfig(config: Config): JsonObject {
     archive: config.archive === null ? null : maskedArchive(config.archive),
     allow_synthetic_user: config.allowSyntheticUser,
     fetch_media: snakeKeys(config.fetchMedia),
+    batches: shownBatches(config.batches),
+    files: config.files === null ? null : shownFiles(config.files),
     upstreams: mapValues(config.upstreams, maskedUpstream),
     routes: config.routes.map((route) => shownRoute(route)),
     guardrails: Object.fromEntries(config.guardrails.map(shownGuardrail)),
@@ -88,6 +92,19 @@ export function shownConfig(config: Config): JsonObject {
     }),
     limits: config.limits.map((rule) => shownLimit(rule)),
     limiting: maskedLimiting(config.limiting),
+  }
+}
+
+function shownFiles({ folder, keepMs, ...files }: FilesConfig): JsonObject {
+  return { ...snakeKeys(files), to: folder ?? 'store', keep_days: keepMs / 86_400_000 }
+}
+
+function shownBatches({ pollMs, maxOpenPerAccount, queue }: BatchesConfig): JsonObject {
+  const { concurrency, upstreams } = queue
+  return {
+    poll_seconds: pollMs / 1_000,
+    max_open_per_account: maxOpenPerAccount,
+    queue: { concurrency, upstreams: { ...upstreams } },
   }
 }
 

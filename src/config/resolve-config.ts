@@ -13,6 +13,7 @@ import { checkGuardrails, pluginsOf } from './check-guardrails.js'
 import { checkRoutes } from './check-routes.js'
 import { archiveOf, checkArchive } from './schema/archive-schema.js'
 import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
+import { batchesOf, checkFiles, filesOf } from './schema/files-and-batches-schema.js'
 import { guardrailsOf } from './schema/guardrails-schema.js'
 import { ledgerOf } from './schema/ledger-schema.js'
 import { dimensionsOf } from './schema/dimensions-schema.js'
@@ -59,7 +60,9 @@ export function resolveConfig(
   const ownRuled = Object.entries(values.guardrails)
     .filter(([, { patterns, detect }]) => (patterns ?? detect) !== undefined)
     .map(([guardrail]) => guardrail)
-  checkRecord(values.record, { hasKey: values.escrow.key !== undefined, guardrails: ownRuled }, report)
+  const hasKey = values.escrow.key !== undefined
+  checkRecord(values.record, { hasKey, guardrails: ownRuled }, report)
+  checkFiles(values, { hasKey, upstreams: Object.keys(values.upstreams) }, report)
   if (findings.length > 0 || store === null) return { config: null, findings }
   return { config: { ...configOf(values, store, context), plugins }, findings }
 }
@@ -117,6 +120,8 @@ function configOf(values: FileValues, store: string, context: ResolveContext): O
     allowSyntheticUser: values.allow_synthetic_user,
     fetchMedia: section(shape.fetch_media.unwrap(), values.fetch_media),
     record: recordOf(values.record, context.folder),
+    files: filesOf(values.files, context.folder),
+    batches: batchesOf(values.batches),
     cache: section(shape.cache.unwrap(), values.cache),
     upstreams: Object.fromEntries(
       Object.entries(values.upstreams).map(([name, upstream]) => [

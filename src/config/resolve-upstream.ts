@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path'
 import { allowedTools, ANY_TOOL } from '../formats/chat/hosted-tools.js'
-import { usualForms, type TaskForms } from '../formats/chat/operations.js'
+import { usualBatchForm, usualForms, type TaskForms } from '../formats/chat/operations.js'
 import { isPrivateAddress } from '../http/private-addresses.js'
 import type { KeySources } from './fill-placeholders.js'
 import {
@@ -180,6 +180,7 @@ export function upstreamOf(
   const root = withoutSlashes(baseUrlOf(values, context) ?? '')
   const baseUrl = platform === null ? root : platformBaseUrl(platform, dialect)
   const { headers, anthropicVersion } = versionOf(values)
+  const { batch, ...taskForms } = values.operations
   return {
     name,
     /** The preset that supplies its defaults; null if the file names none. */
@@ -235,8 +236,10 @@ export function upstreamOf(
     /** The form in which it serves each operation beside chat and embeddings. */
     operations: {
       ...(preset?.operations ?? usualForms({ dialect, platform: platform?.name ?? null })),
-      ...values.operations,
+      ...taskForms,
     } satisfies TaskForms,
+    /** The form in which it runs batches. */
+    batch: batch ?? usualBatchForm({ dialect, platform: platform?.name ?? null }, values.preset ?? null),
     /** Models that the file lists for it; their prices are in `prices`. */
     models: listedFacts(values.models, name),
     /** Whether the gateway reads the upstream's own list of models. */

@@ -20,6 +20,8 @@ export type ClientFormat =
   | 'transcriptions'
   | 'translations'
   | 'speech'
+  | 'files'
+  | 'batches'
 
 export interface EndpointRow {
   readonly method: 'GET' | 'POST' | 'DELETE'
@@ -52,6 +54,8 @@ const IMAGE_EDITS: Endpoint = { operation: 'image_edits' }
 const TRANSCRIPTIONS: Endpoint = { operation: 'transcriptions' }
 const TRANSLATIONS: Endpoint = { operation: 'translations' }
 const SPEECH: Endpoint = { operation: 'speech' }
+const FILES: Endpoint = { operation: 'files' }
+const BATCHES: Endpoint = { operation: 'batches' }
 
 type Format = Pick<EndpointRow, 'dialect' | 'wire' | 'format'>
 
@@ -75,6 +79,8 @@ const IMAGE_EDIT_FORMAT: Format = { ...CHATS, wire: 'openai-image-edits', format
 const TRANSCRIPT_FORMAT: Format = { ...CHATS, wire: 'openai-transcriptions', format: 'transcriptions' }
 const TRANSLATION_FORMAT: Format = { ...CHATS, wire: 'openai-translations', format: 'translations' }
 const SPEECH_FORMAT: Format = { ...CHATS, wire: 'openai-speech', format: 'speech' }
+const FILE_FORMAT: Format = { ...CHATS, format: 'files' }
+const BATCH_FORMAT: Format = { ...CHATS, format: 'batches' }
 const GEMINI_EMBEDDING: Format = { ...GEMINI, wire: 'gemini-embedding' }
 const GEMINI_EMBEDDINGS: Format = { ...GEMINI, wire: 'gemini-embeddings' }
 
@@ -89,6 +95,15 @@ const OPENAI_ENDPOINTS: readonly EndpointRow[] = [
   post('/v1/audio/transcriptions', TRANSCRIPT_FORMAT, TRANSCRIPTIONS),
   post('/v1/audio/translations', TRANSLATION_FORMAT, TRANSLATIONS),
   post('/v1/audio/speech', SPEECH_FORMAT, SPEECH),
+  post('/v1/files', FILE_FORMAT, FILES),
+  get('/v1/files', FILE_FORMAT, FILES),
+  get('/v1/files/{id}/content', FILE_FORMAT, FILES),
+  get('/v1/files/{id}', FILE_FORMAT, FILES),
+  { ...get('/v1/files/{id}', FILE_FORMAT, FILES), method: 'DELETE' },
+  post('/v1/batches', BATCH_FORMAT, BATCHES),
+  get('/v1/batches', BATCH_FORMAT, BATCHES),
+  post('/v1/batches/{id}/cancel', BATCH_FORMAT, BATCHES),
+  get('/v1/batches/{id}', BATCH_FORMAT, BATCHES),
   post('/v1/responses', RESPONSES, CHAT),
   post('/v1/responses/input_tokens', RESPONSES, COUNT),
   post('/v1/responses/compact', COMPACT_FORMAT, CHAT),
@@ -165,12 +180,10 @@ type NativeRow = readonly [path: string, dialect: DialectName, what: string]
 const NATIVE: readonly NativeRow[] = [
   ['/v1/messages/batches', 'anthropic', 'message batches'],
   ...['agents', 'environments', 'sessions', 'user_profiles'].map(nativeRow('/v1/', 'anthropic')),
-  ...['assistants', 'audio', 'batches', 'chatkit', 'containers', 'conversations', 'evals'].map(
+  ...['assistants', 'audio', 'chatkit', 'containers', 'conversations', 'evals'].map(
     nativeRow('/v1/', 'openai-chat'),
   ),
-  ...['files', 'fine_tuning', 'graders', 'images', 'realtime', 'skills'].map(
-    nativeRow('/v1/', 'openai-chat'),
-  ),
+  ...['fine_tuning', 'graders', 'images', 'realtime', 'skills'].map(nativeRow('/v1/', 'openai-chat')),
   ...['threads', 'uploads', 'vector_stores', 'videos'].map(nativeRow('/v1/', 'openai-chat')),
   ...['/v1beta/', '/upload/v1beta/'].flatMap((base) =>
     ['batches', 'cachedContents', 'corpora', 'fileSearchStores', 'files', 'interactions']

@@ -55,6 +55,8 @@ export interface ExchangeParts {
   /** The connection of a WebSocket request. */
   readonly upgrade?: Upgrade | null
   readonly turn?: SocketTurn | null
+  /** It is a line of a batch. */
+  readonly isQueued?: boolean
 }
 
 /** One request, from its head to its ledger entry. */
@@ -74,6 +76,8 @@ export class Exchange implements InFlightItem, RequestContext {
   readonly upgrade: Upgrade | null
   /** Null: the request came over HTTP. */
   readonly turn: SocketTurn | null
+  /** It is a line of a batch, which is served after clients. */
+  readonly isQueued: boolean
   /** Set if another part of the process has authenticated the request; null: its key authenticates it. */
   readonly runsAs: Identity | null
   /** The digest of its key after authentication: revoking the key cancels the exchange. */
@@ -92,7 +96,17 @@ export class Exchange implements InFlightItem, RequestContext {
   outlivesClient: (() => boolean) | null = null
 
   constructor(parts: ExchangeParts) {
-    const { id, req, res, generation, startedMs, as = null, upgrade = null, turn = null } = parts
+    const {
+      id,
+      req,
+      res,
+      generation,
+      startedMs,
+      as = null,
+      upgrade = null,
+      turn = null,
+      isQueued = false,
+    } = parts
     this.id = id
     this.req = req
     this.res = res
@@ -103,6 +117,7 @@ export class Exchange implements InFlightItem, RequestContext {
     this.runsAs = as === null ? null : as.identity
     this.upgrade = upgrade
     this.turn = turn
+    this.isQueued = isQueued
     res.onClosed = () => this.closed()
     res.onRefused = (error) => this.cancellation.cancel(error)
   }

@@ -10,6 +10,7 @@ import { newRequestId } from '../http/request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import type { BreakerState } from './attempts/breaker.js'
 import type { DeniedKey } from './attempts/upstream-state.js'
+import type { Batches } from './batches/batches.js'
 import { BodyMemory } from './body-memory.js'
 import { CanaryCounter, type CanaryOrder, type CanaryReport } from './canary/canary-monitor.js'
 import { Timeouts } from './timeouts.js'
@@ -46,6 +47,7 @@ type GatewayParts = Omit<
   | 'recording'
   | 'marking'
   | 'sockets'
+  | 'batches'
   | 'ended'
 >
 
@@ -63,6 +65,9 @@ export class Gateway {
   private marking: Marking | null = null
   /** Records requests; null before its first use. */
   private recording: RecordingService | null = null
+  /** Files and batches; null before their first use. */
+  private batches: Batches | null = null
+  private openingBatches: Promise<Batches> | null = null
   private openingCaching: Promise<Caching> | null = null
   private isDraining = false
   /** The WebSockets of Responses; null before the first is opened. */
@@ -98,6 +103,7 @@ export class Gateway {
       recording: () => this.recording ?? this.openRecording(),
       marking: () => this.marking ?? this.openMarking(),
       sockets: () => this.sockets ?? this.openSockets(),
+      batches: () => this.batches ?? this.openBatches(),
       ended: (x) => this.ended(x),
     }
     this.current = new Generation(snapshot, parts.metrics, null)
@@ -181,11 +187,11 @@ export class Gateway {
     req: HttpRequest,
     res: HttpResponse,
     { as, upgrade, turn }: Required<Pick<ExchangeParts, 'as' | 'upgrade' | 'turn'>>,
+    { id, isQueued }: Pick<Exchange, 'id' | 'isQueued'> = { id: newRequestId(Date.now()), isQueued: false },
   ): void {
     const generation = this.current
-    const id = newRequestId(Date.now())
     const startedMs = performance.now()
-    const x = new Exchange({ id, req, res, generation, startedMs, as, upgrade, turn })
+    const x = new Exchange({ id, req, res, generation, startedMs, as, upgrade, turn, isQueued })
     x.trace = this.services.tracing?.begin(x) ?? clientTrace(req)
     generation.enter()
     this.inFlight.add(x)
@@ -194,7 +200,9 @@ export class Gateway {
 
   /** Replies in the store are dropped with their owners, also before this process has used any. */
   private openUsedCache(): void {
-    const { routes, cache, record } = this.current.snapshot.config
+    const { routes, cache, record, files } = this.current.snapshot.config
+    // Batches are worked on, also before a client asks.
+    if (files !== null) void this.openBatches()
     // Expired recordings are removed, also before a new one is made.
     if (record !== null) void this.openRecording()
     if (this.caching !== null || !cache.store) return
@@ -230,6 +238,20 @@ export class Gateway {
     })
     if (this.isDraining) this.sockets.drain()
     return this.sockets
+  }
+
+  private openBatches(): Promise<Batches> {
+    this.openingBatches ??= import('./batches/batches.js').then((module) => {
+      const { cacheStore: store, log, limiter, ledgerWriter } = this.services
+      this.batches = new module.Batches({
+        ...{ store, log, limiter, ledgerWriter },
+        config: () => this.current.snapshot.config,
+        run: ({ req, res }, as, id) =>
+          this.run(req, res, { as, upgrade: null, turn: null }, { id, isQueued: true }),
+      })
+      return this.batches
+    })
+    return this.openingBatches
   }
 
   private openCaching(): Promise<Caching> {
@@ -304,8 +326,19 @@ export class Gateway {
     this.inFlight.each((x) => x.cancellation.cancel(reason))
   }
 
-  /** Cancels shadow requests and starts no more; resolves when the ledger has their entries. */
-  endShadows(): Promise<void> {
+  /** Starts no more shadow requests and lines of batches, and cancels the former. */
+  endOwnWork(): void {
+    void this.endShadows()
+    void this.endBatches()
+  }
+
+  /** Resolves when the lines that run have ended. */
+  private async endBatches(): Promise<void> {
+    await (await this.openingBatches)?.close()
+  }
+
+  /** Resolves when the ledger has the entries of the shadow requests. */
+  private endShadows(): Promise<void> {
     return this.services.shadows.close()
   }
 
@@ -331,6 +364,7 @@ export class Gateway {
    */
   async close(): Promise<void> {
     await this.endShadows()
+    await this.endBatches()
     this.discovery.close()
     this.monitor.close()
     this.services.timeouts.close()

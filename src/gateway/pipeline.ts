@@ -11,12 +11,12 @@ import { errorCodecOf, type ResolvedEndpoint } from '../formats/index.js'
 import { gatewayError, type GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
 import { headerOf } from '../http/message.js'
-import { sendReply } from '../http/respond.js'
 import type { RecordingService } from './recording/record-requests.js'
 import type { Escrow } from './reasoning/escrow.js'
 import { refuseControls } from '../formats/wire/request-fields.js'
 import type { StartedReply } from './attempts/attempt.js'
 import { NO_LISTENERS, SendResult, type ReplyListener } from './attempts/attempt-result.js'
+import type { Batches } from './batches/batches.js'
 import type { BodyMemory, HeldMemory } from './body-memory.js'
 import type { Marking } from '../policy/prompt-cache-marks.js'
 import type { CacheStore } from '../policy/cache-in-store.js'
@@ -42,7 +42,7 @@ import { identify, type Identified } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
 import { calledForOf, judge } from './phases/judge.js'
 import { permitTools } from './phases/permit-tools.js'
-import { relay, sent, type Delivery } from './phases/relay.js'
+import { relay, sendObject, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
 import type { Overload } from './overload.js'
 import { send, termsOf, type Outbound } from './phases/send.js'
@@ -70,6 +70,8 @@ export interface Services extends ReportingServices {
   readonly recording: () => RecordingService | Promise<RecordingService>
   /** Marks prompts for the providers' caches, loaded at its first use. */
   readonly marking: () => Marking | Promise<Marking>
+  /** Files and batches, loaded at their first use. */
+  readonly batches: () => Batches | Promise<Batches>
   /** The WebSockets of Responses, loaded when the first is opened. */
   readonly sockets: () => ResponsesSockets | Promise<ResponsesSockets>
   /** Called once for every exchange, after its report. */
@@ -94,7 +96,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     // the queue.
     const authenticating = authenticate(x, services.authenticator)
     const authenticated = authenticating instanceof Promise ? await authenticating : authenticating
-    services.overload.assertServed(authenticated.identity.labels)
+    services.overload.assertServed(x.isQueued ? LOW_PRIORITY : authenticated.identity.labels)
     results.authenticated = authenticated
     x.cancellation.check()
     const { resolved } = identified
@@ -119,6 +121,9 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     services.ended(x)
   }
 }
+
+/** Lines of batches wait while clients need the process. */
+const LOW_PRIORITY = { priority: 'low' }
 
 /** Opens a WebSocket, whose turns are requests of their own. Rejects with `GatewayError` if it cannot. */
 async function openSocket(x: Exchange, identity: Identity, { sockets }: Services): Promise<void> {
@@ -167,7 +172,8 @@ async function serveEndpoint(
   const { responses } = services
   const dialect = identified.dialect ?? resolved.dialect
   const own = { ...resolved, dialect }
-  const delivering = replyWithoutUpstream(x, own, { identity: authenticated, responses })
+  const { batches } = services
+  const delivering = replyWithoutUpstream(x, own, { identity: authenticated, responses, batches })
   if (delivering !== null) {
     results.delivery = await delivering
     return
@@ -347,11 +353,22 @@ function unguarded(call: Call): Call {
   return copy
 }
 
-/** Replies to model lists and stored responses; null if the endpoint needs an upstream. */
+/** Serves files and batches, whose endpoints may name an object. */
+async function serveObjects(
+  x: Exchange,
+  { endpoint }: ResolvedEndpoint,
+  identity: Identity,
+  batches: Services['batches'],
+): Promise<Delivery> {
+  const { operation, model: id = null } = endpoint
+  return (await batches()).serve(x, { operation, id }, identity)
+}
+
+/** Replies to model lists, stored responses, files and batches; null if the endpoint needs an upstream. */
 function replyWithoutUpstream(
   x: Exchange,
   resolved: ResolvedEndpoint,
-  { identity, responses }: { readonly identity: Identity; readonly responses: StoredResponses },
+  { identity, responses, batches }: Pick<Services, 'responses' | 'batches'> & { readonly identity: Identity },
 ): Delivery | Promise<Delivery> | null {
   switch (resolved.endpoint.operation) {
     case 'models':
@@ -359,6 +376,9 @@ function replyWithoutUpstream(
     case 'stored':
     case 'stored-input':
       return serveStoredResponse(x, resolved, { identity, responses })
+    case 'files':
+    case 'batches':
+      return serveObjects(x, resolved, identity, batches)
     default:
       return null
   }
@@ -409,11 +429,5 @@ function replyWithModels(
   const json = model === undefined ? models.of(wanted) : models.one(model, wanted)
   if (json === null) throw unknownModel(model ?? '')
   if (model !== undefined) assertModelAllowed(identity, model)
-  const generation = String(x.generation.snapshot.generation)
-  sendReply(x.res, {
-    status: 200,
-    headers: ['content-type', 'application/json', 'x-request-id', x.id, 'x-sluice-generation', generation],
-    body: json,
-  })
-  return sent(Buffer.byteLength(json))
+  return sendObject(x, json)
 }

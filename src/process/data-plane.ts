@@ -175,7 +175,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
     recentHeads: () => gateway.recentHeads(),
     openDashboard: () => dashboard.open(),
     async drain({ isReplaced = false } = {}) {
-      void gateway.endShadows()
+      gateway.endOwnWork()
       gateway.drainSockets()
       await drainRequests(server, gateway, { ...current.config.server, isReplaced })
       for (const timer of [probe.timer, removal]) clearInterval(timer)

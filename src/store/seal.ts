@@ -28,11 +28,12 @@ export class Seal {
     return createHmac('sha256', this.nameKey).update(JSON.stringify(parts)).digest('base64url')
   }
 
-  /** Encrypts the text. It can be opened only with the same name. */
-  seal(name: string, text: string): Buffer {
+  /** Encrypts the text, or the bytes. It can be opened only with the same name. */
+  seal(name: string, text: string | Buffer): Buffer {
     const iv = randomBytes(IV_BYTES)
     const cipher = createCipheriv(CIPHER, this.textKey, iv).setAAD(Buffer.from(name))
-    const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+    const bytes = typeof text === 'string' ? Buffer.from(text) : text
+    const body = Buffer.concat([cipher.update(bytes), cipher.final()])
     return Buffer.concat([Buffer.of(VERSION), iv, cipher.getAuthTag(), body])
   }
 
@@ -40,6 +41,11 @@ export class Seal {
    * Decrypts a text; null if it was sealed with another name or secret, was changed, or is not a sealed text.
    */
   open(name: string, sealed: Uint8Array): string | null {
+    return this.openBytes(name, sealed)?.toString('utf8') ?? null
+  }
+
+  /** The same for bytes. */
+  openBytes(name: string, sealed: Uint8Array): Buffer | null {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
     if (bytes.length < HEAD_BYTES || bytes[0] !== VERSION) return null
     const iv = bytes.subarray(1, 1 + IV_BYTES)
@@ -48,7 +54,7 @@ export class Seal {
       const decipher = createDecipheriv(CIPHER, this.textKey, iv, { authTagLength: TAG_BYTES })
       decipher.setAAD(Buffer.from(name)).setAuthTag(tag)
       const body = decipher.update(bytes.subarray(HEAD_BYTES))
-      return Buffer.concat([body, decipher.final()]).toString('utf8')
+      return Buffer.concat([body, decipher.final()])
     } catch {
       return null
     }

@@ -1,10 +1,25 @@
 /**
- * Encrypted records of requests: replies of the exact cache, orders to clear it, and recordings. The store
- * has their owners and times, and no text of a conversation.
+ * Encrypted records of requests: replies of the exact cache, orders to clear it, recordings, files and
+ * batches. The store has their owners and times, and no text of a conversation.
  */
 
-/** What a record is: a cached reply, an order to drop cached replies, a recording. */
-export type RecordKind = 'reply' | 'clear' | 'recording'
+/** All kinds of records. */
+export const RECORD_KINDS = [
+  'reply',
+  'clear',
+  'recording',
+  'file',
+  'piece',
+  'batch',
+  'open-batch',
+  'lease',
+] as const
+
+/**
+ * What a record is: a cached reply, an order to drop cached replies, a recording, a file without its bytes, a
+ * piece of a file, a batch, the mark of a batch that has not ended, and which process works on a batch.
+ */
+export type RecordKind = (typeof RECORD_KINDS)[number]
 
 /** A record without its value. */
 export interface RecordHead {
@@ -50,6 +65,11 @@ export interface SealedRecords {
    * have more than `maxBytes`, those that expire first are removed.
    */
   put(record: SealedRecord, maxBytes: number, nowMs: number): Promise<void>
+  /**
+   * Replaces the record of the same kind and id in one step if its `info` is `before`, or (null) adds it if
+   * there is none; false if that does not hold.
+   */
+  replace(record: SealedRecord, before: string | null): Promise<boolean>
   /** Null if there is none, or it has expired. */
   find(kind: RecordKind, id: string, nowMs: number): Promise<SealedRecord | null>
   /** The heads of records that have not expired, newest first; at most `MAX_LISTED_RECORDS`. */

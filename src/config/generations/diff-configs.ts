@@ -111,6 +111,7 @@ export function needsRestart(running: Config, next: Config): string[] {
   if (running.store !== next.store) changed.push('store')
   if (running.escrow.key !== next.escrow.key) changed.push('escrow.key')
   if (running.escrow.key === null && next.record !== null) changed.push('record')
+  if (running.escrow.key === null && next.files !== null) changed.push('files')
   if (running.ledger.spool !== next.ledger.spool) changed.push('ledger.spool')
   if (running.ledger.spoolMaxBytes !== next.ledger.spoolMaxBytes) {
     changed.push('ledger.spool_max_bytes')
@@ -133,8 +134,9 @@ export function inForce(running: Config, next: Config): Config {
     log: { ...next.log, level: log.level, file: log.file },
     telemetry: { ...next.telemetry, otlp: telemetry.otlp },
     escrow: { ...next.escrow, key: escrow.key },
-    // A key that ends with the process would leave recordings that cannot be opened.
+    // A key that ends with the process would leave recordings and files that cannot be opened.
     record: escrow.key === null ? null : next.record,
+    files: escrow.key === null ? null : next.files,
     ledger: { ...next.ledger, spool, spoolMaxBytes },
     limiting: { ...next.limiting, away: { ...away, processes } },
   }

@@ -16,6 +16,7 @@ import {
   onLossSchema,
   responsesSchema,
 } from './small-sections-schema.js'
+import { batchesSchema, filesSchema } from './files-and-batches-schema.js'
 import { identitySchema } from './identity-schema.js'
 import { loginSchema } from './login-schema.js'
 import { name, text, whole } from './value-types.js'
@@ -104,6 +105,8 @@ export const fileSchema = z.strictObject({
     ),
   fetch_media: fetchMediaSchema,
   record: recordSchema.optional(),
+  files: filesSchema.optional(),
+  batches: batchesSchema,
   cache: cacheSchema.prefault({}).describe('Where the replies of routes with `cache` are kept.'),
   upstreams: z
     .record(name, upstreamSchema)

@@ -4,7 +4,7 @@
  */
 import * as z from 'zod'
 import { ALLOWED_TOOL, MAX_ALLOWED_TOOLS } from '../../formats/chat/hosted-tools.js'
-import { TASK_FORMS } from '../../formats/chat/operations.js'
+import { BATCH_FORMS, TASK_FORMS } from '../../formats/chat/operations.js'
 import {
   http2Schema,
   proxySchema,
@@ -116,6 +116,12 @@ const operations = z
       .enum([...TASK_FORMS.speech, 'none'])
       .exactOptional()
       .describe('Speech from text.'),
+    batch: z
+      .enum([...BATCH_FORMS, 'none'])
+      .exactOptional()
+      .describe(
+        'Batches of `POST /v1/batches`: the API for batches that the upstream has, or `queue`: the gateway sends the lines one by one ([table](../how-to/run-batches.md#which-upstream-runs-what)).',
+      ),
   })
   .describe(
     'The form in which the upstream serves an operation beside chat and embeddings, or `none`: it does not serve it, and requests go to other targets of the route. Default: that of the preset, the platform or the dialect ([table](../how-to/rerank-and-moderate.md#which-upstream-serves-what)).',

@@ -9,7 +9,16 @@ export type TaskName =
 
 /** What the path and method of a request stand for. */
 export type Operation =
-  'chat' | 'completions' | 'embeddings' | 'count' | 'models' | 'stored' | 'stored-input' | TaskName
+  | 'chat'
+  | 'completions'
+  | 'embeddings'
+  | 'count'
+  | 'models'
+  | 'stored'
+  | 'stored-input'
+  | 'files'
+  | 'batches'
+  | TaskName
 
 /** Kinds of requests that `cache.methods` names. */
 export const CACHE_METHODS = ['chat', 'embeddings', 'rerank', 'moderations'] as const
@@ -82,6 +91,8 @@ export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
     unseenReply: 'sound',
   },
   count: { isRecorded: true, cacheMethod: null, spanName: null, title: 'token counting' },
+  files: { isRecorded: true, cacheMethod: null, spanName: null, title: 'files' },
+  batches: { isRecorded: true, cacheMethod: null, spanName: null, title: 'batches' },
   models: { isRecorded: false, cacheMethod: null, spanName: null, title: 'models' },
   stored: { isRecorded: false, cacheMethod: null, spanName: null, title: 'stored responses' },
   'stored-input': { isRecorded: false, cacheMethod: null, spanName: null, title: 'stored responses' },
@@ -156,6 +167,29 @@ export const NO_TASKS: TaskForms = {
   transcriptions: 'none',
   translations: 'none',
   speech: 'none',
+}
+
+/** The forms in which batches run: an upstream's API for batches, or one request for each line. */
+export const BATCH_FORMS = ['openai', 'anthropic', 'gemini', 'queue'] as const
+/** One of `BATCH_FORMS`; `none`: batches are refused. */
+export type BatchForm = (typeof BATCH_FORMS)[number] | 'none'
+
+/** Presets of vendors with OpenAI's API for batches. */
+const OPENAI_BATCHES: readonly (string | null)[] = [
+  null,
+  'openai',
+  'azure',
+  'groq',
+  'together',
+  'fireworks',
+  'litellm',
+]
+
+/** The form of batches at an upstream whose file sets none. Jobs of clouds use buckets. */
+export function usualBatchForm({ dialect, platform }: ServedBy, preset: string | null): BatchForm {
+  if (dialect.startsWith('openai')) return OPENAI_BATCHES.includes(preset) ? 'openai' : 'queue'
+  if (platform !== null || dialect === 'converse') return 'none'
+  return dialect === 'anthropic' || dialect === 'gemini' ? dialect : 'queue'
 }
 
 /** Pictures and sound in OpenAI's formats. */

@@ -67,6 +67,15 @@ export function sent(
   return { sentBytes, chunks: 0, headMs: null, wholeMs, relayMs: null, clientWaitMs: 0, closed }
 }
 
+/** Sends an object that needs no upstream, as JSON text; `more`: name, value, … of further headers. */
+export function sendObject(x: Exchange, json: string, more: readonly string[] = []): Delivery {
+  x.cancellation.check()
+  const generation = String(x.generation.snapshot.generation)
+  const own = ['content-type', JSON_TYPE, 'x-request-id', x.id, 'x-sluice-generation', generation]
+  sendReply(x.res, { status: 200, headers: [...own, ...more], body: json })
+  return sent(Buffer.byteLength(json))
+}
+
 /**
  * Headers that stop proxies from buffering or changing a stream. A `cache-control` that the dashboard has set
  * is kept.

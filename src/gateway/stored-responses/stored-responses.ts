@@ -10,13 +10,12 @@ import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '.
 import type { StoredItem, StoredReply, ReplyStorage } from '../../formats/chat/stored-reply.js'
 import type { ResolvedEndpoint } from '../../formats/index.js'
 import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
-import { sendReply } from '../../http/respond.js'
 import { Seal } from '../../store/seal.js'
 import type { SharedCache } from '../../store/store.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Call, KeepReply } from '../phases/receive.js'
-import { sent, type Delivery } from '../phases/relay.js'
+import { sendObject, type Delivery } from '../phases/relay.js'
 import { withinTime } from '../reasoning/escrow.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
@@ -407,11 +406,12 @@ export async function serveStoredResponse(
   if (storage === undefined) throw unknownResponse(id)
   if (x.req.method === 'DELETE') {
     if (!(await responses.remove(identity, id, storage))) throw unknownResponse(id)
-    return send(x, storage.deletedReply(id))
+    return sendObject(x, stringifyExact(storage.deletedReply(id)))
   }
   const stored = await responses.find(identity, id)
   if (stored === null) throw unknownResponse(id)
-  return send(x, endpoint.operation === 'stored-input' ? storage.inputPage(id, stored) : stored.reply)
+  const body = endpoint.operation === 'stored-input' ? storage.inputPage(id, stored) : stored.reply
+  return sendObject(x, stringifyExact(body))
 }
 
 function unknownResponse(id: string): GatewayError {
@@ -420,17 +420,4 @@ function unknownResponse(id: string): GatewayError {
     `No response '${id}' is stored for this account: it is unknown, has expired, or was created with store: false.`,
     { param: 'response_id' },
   )
-}
-
-function send(x: Exchange, body: JsonObject): Delivery {
-  x.cancellation.check()
-  const json = stringifyExact(body)
-  const generation = String(x.generation.snapshot.generation)
-  const headers = ['content-type', 'application/json', 'x-request-id', x.id]
-  sendReply(x.res, {
-    status: 200,
-    headers: [...headers, 'x-sluice-generation', generation],
-    body: json,
-  })
-  return sent(Buffer.byteLength(json))
 }

@@ -53,5 +53,7 @@ export type ClientFormatLabel =
   | 'transcriptions'
   | 'translations'
   | 'speech'
+  | 'files'
+  | 'batches'
   | 'native'
   | 'none'

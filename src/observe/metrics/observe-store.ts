@@ -95,6 +95,7 @@ function observedValues(values: Store['dimensionValues'], timed: Timed): Store['
 function observedRecords(records: Store['sealedRecords'], timed: Timed): Store['sealedRecords'] {
   return {
     put: (record, maxBytes, nowMs) => timed('objects', () => records.put(record, maxBytes, nowMs)),
+    replace: (record, before) => timed('objects', () => records.replace(record, before)),
     find: (kind, id, nowMs) => timed('objects', () => records.find(kind, id, nowMs)),
     list: (kind, filter, nowMs) => timed('objects', () => records.list(kind, filter, nowMs)),
     remove: (kind, filter) => timed('objects', () => records.remove(kind, filter)),

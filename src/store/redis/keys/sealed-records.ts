@@ -6,6 +6,7 @@ import { isObject, numberOf, stringOf } from '../../../base/json.js'
 import {
   isSelected,
   MAX_LISTED_RECORDS,
+  RECORD_KINDS,
   type RecordFilter,
   type RecordHead,
   type RecordKind,
@@ -16,11 +17,11 @@ import type { RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseRecord } from '../connection/parse-replies.js'
 import { loadScript } from '../connection/script.js'
 
-const KINDS: readonly RecordKind[] = ['reply', 'clear', 'recording']
 /** Records that one script removes. */
 const BATCH = 256
 
 const PUT = loadScript('records/put-sealed-record')
+const REPLACE = loadScript('records/replace-sealed-record')
 const REMOVE = loadScript('records/remove-sealed-records')
 
 /** The records of a store. */
@@ -32,10 +33,22 @@ export class RedisSealedRecords implements SealedRecords {
   }
 
   async put(record: SealedRecord, maxBytes: number): Promise<void> {
-    const { value, ...head } = record
-    const text = JSON.stringify({ ...head, bytes: value.length })
-    const args = [maxBytes, record.id, record.expiresAtMs, text, Buffer.from(value)]
+    const args = [maxBytes, record.id, record.expiresAtMs, headText(record), Buffer.from(record.value)]
     await this.engine.cache.run('storing a record', PUT, { keys: keysOf(record.kind), args })
+  }
+
+  async replace(record: SealedRecord, before: string | null): Promise<boolean> {
+    const { id, kind, expiresAtMs, value } = record
+    const args = [
+      before ?? '',
+      before === null ? 1 : 0,
+      id,
+      expiresAtMs,
+      headText(record),
+      Buffer.from(value),
+    ]
+    const replaced = await this.engine.cache.run('changing a record', REPLACE, { keys: keysOf(kind), args })
+    return Number(replaced) === 1
   }
 
   async find(kind: RecordKind, id: string, nowMs: number): Promise<SealedRecord | null> {
@@ -76,7 +89,7 @@ export class RedisSealedRecords implements SealedRecords {
 
   async sweep(nowMs: number): Promise<number> {
     let count = 0
-    for (const kind of KINDS) {
+    for (const kind of RECORD_KINDS) {
       for (let removed = BATCH; removed >= BATCH; count += removed) {
         const parameters = { keys: keysOf(kind), args: [nowMs] }
         const what = 'removing expired records'
@@ -102,6 +115,10 @@ export class RedisSealedRecords implements SealedRecords {
   }
 }
 
+function headText({ value, ...head }: SealedRecord): string {
+  return JSON.stringify({ ...head, bytes: value.length })
+}
+
 /** Heads, expiry times, values, bytes. */
 function keysOf(kind: RecordKind): readonly [string, string, string, string] {
   const prefix = `sluice:{records}:${kind}`
@@ -113,7 +130,7 @@ function readHead(what: string, text: string): RecordHead {
     const value: unknown = JSON.parse(text)
     if (!isObject(value)) throw new Error('it is no object')
     const textOf = (name: string): string => stringOf(value[name]) ?? ''
-    const kind = KINDS.find((each) => each === value['kind'])
+    const kind = RECORD_KINDS.find((each) => each === value['kind'])
     if (kind === undefined) throw new Error('it has no kind')
     return {
       kind,

@@ -15,6 +15,7 @@ const HEAD = 'kind, id, account_id, key_id, model, at_ms, expires_at_ms, info, b
 const DELETE = 'DELETE FROM sealed_records WHERE kind = ? AND id = ?'
 const INSERT = `INSERT INTO sealed_records (${HEAD}, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const SIZE = "SELECT bytes AS n FROM sizes WHERE name = 'records ' || ?"
+const INFO = 'SELECT info FROM sealed_records WHERE kind = ? AND id = ?'
 const FIRST = `SELECT id FROM sealed_records WHERE kind = ? ORDER BY expires_at_ms, id LIMIT 1`
 const DELETE_EXPIRED = `DELETE FROM sealed_records WHERE (kind, id) IN
   (SELECT kind, id FROM sealed_records WHERE expires_at_ms <= ? LIMIT ${BATCH})`
@@ -40,6 +41,20 @@ export class SqliteSealedRecords implements SealedRecords {
         if (first === undefined) return
         engine.prepare(DELETE).run(kind, textIn(first, 'id'))
       }
+    })
+  }
+
+  replace(record: SealedRecord, before: string | null): Promise<boolean> {
+    const { kind, id, info } = record
+    const { engine } = this
+    return engine.write('changing a record', () => {
+      const row = engine.prepare(INFO).get(kind, id)
+      if ((row === undefined ? null : textIn(row, 'info')) !== before) return false
+      const { accountId, keyId, model, atMs, expiresAtMs, value } = record
+      engine.prepare(DELETE).run(kind, id)
+      const head = [kind, id, accountId, keyId, model, atMs, expiresAtMs, info, value.length]
+      engine.prepare(INSERT).run(...head, value)
+      return true
     })
   }
 

@@ -1,0 +1,124 @@
+/** The keys of `files` and `batches`: where files of clients are kept, and how batches run. */
+import { resolve } from 'node:path'
+import * as z from 'zod'
+import type { Path } from '../config-problem.js'
+import { name, text, whole } from './value-types.js'
+
+const GIB = 1_073_741_824
+const DAY_MS = 86_400_000
+
+/** `files` */
+export const filesSchema = z
+  .strictObject({
+    to: text(4_096).describe(
+      '`store`, or a folder (relative to this file), which all gateways of a store must share. Files in the store have at most 16 MiB.',
+    ),
+    max_bytes: whole(1_024, 2 * GIB)
+      .default(209_715_200)
+      .describe('Maximum size of a file.'),
+    max_bytes_per_account: whole(1_024, 1_024 * GIB)
+      .default(2 * GIB)
+      .describe('Maximum size of all files of an account, with those of its results.'),
+    max_bytes_total: whole(1_024, 65_536 * GIB)
+      .default(20 * GIB)
+      .describe('The same of all accounts.'),
+    max_line_bytes: whole(1_024, 67_108_864)
+      .default(1_048_576)
+      .describe('Maximum size of one line, which is one request of a batch.'),
+    keep_days: z
+      .number()
+      .gt(0)
+      .max(3_650)
+      .default(30)
+      .describe('How long a file and a batch are kept, in days; may be a fraction.'),
+  })
+  .describe(
+    'Where the files of `POST /v1/files` and the results of batches are kept, encrypted with a key of the account that is derived from `escrow.key`, which must be set. Default: files and batches are refused.',
+  )
+
+/** `batches` */
+export const batchesSchema = z
+  .strictObject({
+    poll_seconds: z
+      .number()
+      .min(0.1)
+      .max(3_600)
+      .default(15)
+      .describe('Time between two questions to a provider about a batch; it doubles up to 300.'),
+    max_open_per_account: whole(1, 100_000)
+      .default(50)
+      .describe('Maximum number of batches of an account that have not ended.'),
+    queue: z
+      .strictObject({
+        concurrency: whole(1, 10_000)
+          .default(4)
+          .describe('Requests of queued batches that run at the same time at an upstream.'),
+        upstreams: z
+          .record(name, whole(1, 10_000))
+          .default({})
+          .describe('The same for single upstreams, by their names.'),
+      })
+      .prefault({})
+      .describe('Upstreams with `operations: { batch: queue }`, which get the lines one by one.'),
+  })
+  .prefault({})
+  .describe('How batches of `POST /v1/batches` run.')
+
+type FilesValues = z.output<typeof filesSchema>
+type BatchesValues = z.output<typeof batchesSchema>
+
+/** Where files are kept, and how many. */
+export interface FilesConfig {
+  /** The absolute path of a folder; null: the store. */
+  readonly folder: string | null
+  readonly maxBytes: number
+  readonly maxBytesPerAccount: number
+  readonly maxBytesTotal: number
+  readonly maxLineBytes: number
+  readonly keepMs: number
+}
+
+/** How batches run. */
+export interface BatchesConfig {
+  readonly pollMs: number
+  readonly maxOpenPerAccount: number
+  readonly queue: {
+    readonly concurrency: number
+    readonly upstreams: Readonly<Record<string, number>>
+  }
+}
+
+/** Reports what is wrong with the settings. */
+export function checkFiles(
+  { files, batches }: { readonly files?: FilesValues | undefined; readonly batches: BatchesValues },
+  { hasKey, upstreams }: { readonly hasKey: boolean; readonly upstreams: readonly string[] },
+  report: (path: Path, message: string) => void,
+): void {
+  if (files !== undefined && !hasKey) report(['files'], 'needs escrow.key, with which files are encrypted')
+  for (const upstream of Object.keys(batches.queue.upstreams)) {
+    if (upstreams.includes(upstream)) continue
+    report(['batches', 'queue', 'upstreams', upstream], 'is not an upstream of this file')
+  }
+}
+
+/** Files in the store are kept in memory by some engines. */
+const MAX_STORED_BYTES = 16_777_216
+
+/** Null if files are refused. */
+export function filesOf(files: FilesValues | undefined, folder: string): FilesConfig | null {
+  if (files === undefined) return null
+  const isStored = files.to === 'store'
+  return {
+    folder: isStored ? null : resolve(folder, files.to),
+    maxBytes: isStored ? Math.min(files.max_bytes, MAX_STORED_BYTES) : files.max_bytes,
+    maxBytesPerAccount: files.max_bytes_per_account,
+    maxBytesTotal: files.max_bytes_total,
+    maxLineBytes: files.max_line_bytes,
+    keepMs: files.keep_days * DAY_MS,
+  }
+}
+
+/** The settings of batches in the form that the code reads. */
+export function batchesOf({ poll_seconds, max_open_per_account, queue }: BatchesValues): BatchesConfig {
+  return { pollMs: poll_seconds * 1000, maxOpenPerAccount: max_open_per_account, queue }
+}

@@ -1,0 +1,214 @@
+/**
+ * The records of batches in the store. Each change is made in one step on the record that it was decided on,
+ * so that clients and the process that works on the batch do not undo each other's changes.
+ */
+import type { Identity } from '../../accounts/account.js'
+import type { JsonObject } from '../../base/json.js'
+import type { BatchForm } from '../../formats/chat/operations.js'
+import type { RecordHead, SealedRecord, SealedRecords } from '../../store/sealed-records.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
+import type { Demand } from '../../store/ledger.js'
+import type { FileStore } from './file-store.js'
+
+/** The states that clients see, and those of the gateway: clients see `validating` for `submitting`. */
+type BatchState =
+  | 'creating'
+  | 'validating'
+  | 'submitting'
+  | 'in_progress'
+  | 'finalizing'
+  | 'completed'
+  | 'failed'
+  | 'cancelling'
+  | 'cancelled'
+  | 'expired'
+
+/** States without a successor. */
+const ENDED: ReadonlySet<BatchState> = new Set(['completed', 'failed', 'cancelled', 'expired'])
+
+/** What the record of a batch has in readable form. */
+interface BatchInfo {
+  readonly state: BatchState
+  readonly endpoint: string
+  readonly model: string
+  readonly inputFileId: string
+  readonly window: string
+  readonly form: Exclude<BatchForm, 'none'>
+  /** The upstreams that may run it, in order; the first one does once it has the batch. */
+  readonly upstreams: readonly string[]
+  /** The file with the checked lines. */
+  readonly planId: string
+  /** The file with the results so far. */
+  readonly journalId: string
+  readonly outputFileId: string | null
+  readonly errorFileId: string | null
+  readonly counts: { readonly total: number; readonly completed: number; readonly failed: number }
+  /** When it entered each state, in ms. */
+  readonly at: Readonly<Partial<Record<BatchState, number>>>
+  /** The end of its window. */
+  readonly dueAtMs: number
+  /** The upstream's id, and of its file; null if it has none yet. */
+  readonly vendorId: string | null
+  /** A client has asked for its end. */
+  readonly isCancelled: boolean
+  /** Why it failed; null if it did not. */
+  readonly failure: string | null
+  /** What was reserved for it. */
+  readonly reserved: {
+    readonly demands: readonly Demand[]
+    readonly isHeld: boolean
+  }
+}
+
+/** What only the account can read. */
+interface BatchSecrets {
+  /** The creator, as at creation. */
+  readonly identity: Identity
+  readonly metadata: JsonObject | null
+  /** Its ledger entry if it uses what is reserved for it. */
+  readonly entry: LedgerEntry
+}
+
+/** A batch. */
+export interface Batch {
+  readonly id: string
+  readonly accountId: string
+  readonly keyId: string
+  readonly createdAtMs: number
+  readonly expiresAtMs: number
+  readonly info: BatchInfo
+  readonly secrets: BatchSecrets
+}
+
+/** Whether the batch has ended. */
+export function hasEnded({ info }: Pick<Batch, 'info'>): boolean {
+  return ENDED.has(info.state)
+}
+
+/** A batch that has not ended. */
+interface OpenBatch {
+  readonly id: string
+  readonly accountId: string
+}
+
+/** How long a process has the right to work on something without renewing it. */
+export const LEASE_MS = 30_000
+/** Leases and marks of open batches are kept longer than any batch runs. */
+const KEPT_MS = 40 * 86_400_000
+const NO_VALUE = Buffer.alloc(0)
+
+/** The batches of a store. */
+export class BatchRecords {
+  private readonly records: SealedRecords
+  private readonly files: FileStore
+
+  constructor(records: SealedRecords, files: FileStore) {
+    this.records = records
+    this.files = files
+  }
+
+  /** Stores a new batch, and the mark that it has not ended. */
+  async create(batch: Batch): Promise<void> {
+    const nowMs = Date.now()
+    const { id, accountId, keyId, createdAtMs } = batch
+    const mark = { kind: 'open-batch' as const, id, accountId, keyId, model: '', atMs: createdAtMs, info: '' }
+    const open = { ...mark, expiresAtMs: nowMs + KEPT_MS, value: NO_VALUE }
+    await this.records.put(open, Number.MAX_SAFE_INTEGER, nowMs)
+    await this.records.put(this.recordOf(batch), Number.MAX_SAFE_INTEGER, nowMs)
+  }
+
+  /** The batch; null if the account (null: any) has none with this id. */
+  async find(accountId: string | null, id: string): Promise<Batch | null> {
+    const record = await this.records.find('batch', id, Date.now())
+    if (record === null || (accountId !== null && record.accountId !== accountId)) return null
+    return this.batchIn(record)
+  }
+
+  /** The batches of the account without what is encrypted, newest first. */
+  async list(accountId: string): Promise<Omit<Batch, 'secrets'>[]> {
+    const heads = await this.records.list('batch', { accountId }, Date.now())
+    return heads.map(headIn).filter(({ info }) => info.state !== 'creating')
+  }
+
+  /** The batches that have not ended. */
+  async open(accountId?: string): Promise<OpenBatch[]> {
+    const filter = accountId === undefined ? {} : { accountId }
+    const heads = await this.records.list('open-batch', filter, Date.now())
+    return heads.map((head) => ({ id: head.id, accountId: head.accountId }))
+  }
+
+  /**
+   * Changes the batch; `edit` returns null to leave it, and may be called several times. The batch after the
+   * change; null if there is none.
+   */
+  async change(id: string, edit: (batch: Batch) => Partial<BatchInfo> | null): Promise<Batch | null> {
+    for (;;) {
+      const record = await this.records.find('batch', id, Date.now())
+      const batch = record === null ? null : this.batchIn(record)
+      if (record === null || batch === null) return null
+      const edited = edit(batch)
+      if (edited === null) return batch
+      const { state = batch.info.state } = edited
+      const isNew = state !== batch.info.state
+      const at = isNew ? { ...batch.info.at, [state]: Date.now() } : batch.info.at
+      const changed = { ...batch, info: { ...batch.info, ...edited, at } }
+      const next = { ...record, info: JSON.stringify(changed.info) }
+      if (next.info === record.info || (await this.records.replace(next, record.info))) return changed
+    }
+  }
+
+  /** Removes the mark of a batch that has ended, and its lease. */
+  async close(id: string): Promise<void> {
+    await this.records.remove('open-batch', { id })
+    await this.records.remove('lease', { id })
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.records.remove('batch', { id })
+  }
+
+  /**
+   * Takes or renews the right to work on something for `LEASE_MS`; false if another process has it. `by`
+   * names this process.
+   */
+  async lease(id: string, by: string): Promise<boolean> {
+    const nowMs = Date.now()
+    const [head] = await this.records.list('lease', { id }, nowMs)
+    const [holder = '', until = '0'] = head?.info.split(' ') ?? []
+    if (head !== undefined && holder !== by && Number(until) > nowMs) return false
+    return this.records.replace(leaseRecord(id, `${by} ${nowMs + LEASE_MS}`), head?.info ?? null)
+  }
+
+  /** Gives up a lease of this process. */
+  async release(id: string, by: string): Promise<void> {
+    const [head] = await this.records.list('lease', { id }, Date.now())
+    if (head?.info.startsWith(`${by} `) !== true) return
+    await this.records.replace(leaseRecord(id, `${by} 0`), head.info)
+  }
+
+  private recordOf({ id, accountId, keyId, createdAtMs, expiresAtMs, info, secrets }: Batch): SealedRecord {
+    const value = this.files.seal(accountId, id, JSON.stringify(secrets))
+    const head = { kind: 'batch' as const, id, accountId, keyId, model: '', atMs: createdAtMs, expiresAtMs }
+    return { ...head, info: JSON.stringify(info), value }
+  }
+
+  private batchIn(record: SealedRecord): Batch | null {
+    const { id, accountId, value } = record
+    const text = this.files.open(accountId, id, value)
+    if (text === null) return null
+    // This class wrote the text, which is authenticated.
+    return { ...headIn(record), secrets: JSON.parse(text) as BatchSecrets }
+  }
+}
+
+function headIn(record: Omit<RecordHead, 'bytes'>): Omit<Batch, 'secrets'> {
+  const { id, accountId, keyId, atMs, expiresAtMs, info } = record
+  // `BatchRecords` alone writes records of this kind.
+  return { id, accountId, keyId, createdAtMs: atMs, expiresAtMs, info: JSON.parse(info) as BatchInfo }
+}
+
+function leaseRecord(id: string, info: string): SealedRecord {
+  const nowMs = Date.now()
+  const owner = { accountId: '', keyId: '', model: '' }
+  return { kind: 'lease', id, ...owner, atMs: nowMs, expiresAtMs: nowMs + KEPT_MS, info, value: NO_VALUE }
+}

@@ -1,0 +1,291 @@
+/**
+ * Files and batches of one process: serves both, and works on the batches of the fleet that no other process
+ * works on. Loaded at the first use of a configuration with `files`.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Identity } from '../../accounts/account.js'
+import type { Config } from '../../config/config.js'
+import { GatewayError } from '../../errors.js'
+import type { Operation } from '../../formats/chat/operations.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
+import type { Logger } from '../../observe/log.js'
+import type { CacheStore } from '../../policy/cache-in-store.js'
+import type { Exchange } from '../client-exchange.js'
+import type { Delivery } from '../phases/relay.js'
+import { BatchRecords, hasEnded, LEASE_MS, type Batch } from './batch-records.js'
+import { forget, type CreateServices } from './create-batch.js'
+import { settleBatch } from './charge-batch.js'
+import { FileStore, type StoredFile } from './file-store.js'
+import { Journal } from './journal.js'
+import { writeResults, type Missing } from './result-files.js'
+import { mayRun, runQueue, Slots, type RunLine } from './run-queue.js'
+import { serveBatches } from './serve-batches.js'
+import { serveFiles } from './serve-files.js'
+
+/** What files and batches use. */
+interface BatchesOptions extends Pick<CreateServices, 'limiter' | 'ledgerWriter'> {
+  readonly store: CacheStore
+  readonly config: () => Pick<Config, 'files' | 'batches'>
+  readonly log: Pick<Logger, 'info' | 'warn'>
+  readonly run: RunLine
+}
+
+/** Time between two looks at the open batches; a new one of this process is begun at once. */
+const LOOK_MS = 1_000
+/** The counts of a running batch are written at most so often. */
+const PROGRESS_MS = 1_000
+const SWEEP_MS = 600_000
+
+/** Time until a batch is tried again whose queue another process runs. */
+const QUEUE_REST_MS = 2_000
+
+/** The leases of a running batch. */
+interface Held {
+  readonly leases: string[]
+  /** Another process has taken one. */
+  isLost: boolean
+}
+
+const FILES_OFF = 'This gateway keeps no files: set files.to in its configuration.'
+
+/** Open until `close`. */
+export class Batches {
+  private readonly options: BatchesOptions
+  /** This process, in leases. */
+  private readonly name = randomUUID()
+  private readonly slots = new Map<string, Slots>()
+  private readonly running = new Map<string, Promise<void>>()
+  /** The leases of queues that running batches need, by their ids. */
+  private readonly queues = new Map<string, string>()
+  /** When to look again at a batch that could not be worked on. */
+  private readonly restingUntilMs = new Map<string, number>()
+  private readonly timers: readonly NodeJS.Timeout[]
+  private opened: { readonly settings: string; readonly files: FileStore } | null = null
+  private isClosed = false
+  private looking: Promise<void> | null = null
+
+  constructor(options: BatchesOptions) {
+    this.options = options
+    this.timers = [
+      setInterval(() => this.wake(), LOOK_MS).unref(),
+      setInterval(() => void this.sweep(), SWEEP_MS).unref(),
+    ]
+    this.wake()
+  }
+
+  /** Answers a request to `/v1/files` or `/v1/batches`. Rejects with `GatewayError`. */
+  serve(
+    x: Exchange,
+    { operation, id }: { readonly operation: Operation; readonly id: string | null },
+    identity: Identity,
+  ): Promise<Delivery> {
+    const files = this.files()
+    if (files === null) return Promise.reject(new GatewayError('untranslatable', FILES_OFF))
+    if (operation === 'files') return serveFiles(x, id, { identity, files })
+    return serveBatches(x, id, identity, { ...this.services(files), wake: () => this.wake() })
+  }
+
+  /** Looks for batches to work on. */
+  wake(): void {
+    if (this.isClosed || this.looking !== null) return
+    this.looking = this.look()
+      .catch((error: unknown) => this.warn('batches cannot be read', error))
+      .finally(() => {
+        this.looking = null
+      })
+  }
+
+  /** Starts no more lines; resolves when those that run have ended. */
+  async close(): Promise<void> {
+    this.isClosed = true
+    for (const timer of this.timers) clearInterval(timer)
+    await this.looking
+    await Promise.all(this.running.values())
+  }
+
+  private async look(): Promise<void> {
+    const files = this.files()
+    if (files === null) return
+    const { records } = this.services(files)
+    for (const { id } of await records.open()) {
+      const isResting = (this.restingUntilMs.get(id) ?? 0) > performance.now()
+      if (this.isClosed || isResting || this.running.has(id)) continue
+      this.restingUntilMs.delete(id)
+      if (!(await records.lease(id, this.name))) continue
+      const working = this.work(id, files).finally(() => this.running.delete(id))
+      this.running.set(id, working)
+    }
+  }
+
+  /** Works on a batch until it has ended or has to wait. Never rejects. */
+  private async work(id: string, files: FileStore): Promise<void> {
+    const services = this.services(files)
+    const { records } = services
+    const held: Held = { leases: [id], isLost: false }
+    const renew = async (): Promise<void> => {
+      for (const lease of held.leases) held.isLost ||= !(await records.lease(lease, this.name))
+    }
+    const renewing = setInterval(() => void renew().catch(() => undefined), LEASE_MS / 3).unref()
+    try {
+      const batch = await records.find(null, id)
+      if (batch !== null && !(await this.takeQueue(batch, records, held))) {
+        this.restingUntilMs.set(id, performance.now() + QUEUE_REST_MS)
+        return
+      }
+      if (batch === null || hasEnded(batch)) await records.close(id)
+      else if (batch.info.state === 'creating') {
+        // Its creator had its time.
+        if (Date.now() - batch.createdAtMs > CREATION_MS) await forget(batch, services)
+      } else await this.advance(batch, services, () => !held.isLost && !this.isClosed)
+    } catch (error) {
+      this.warn('a batch cannot be worked on', error, id)
+      this.restingUntilMs.set(id, performance.now() + this.options.config().batches.pollMs)
+    } finally {
+      clearInterval(renewing)
+      for (const lease of held.leases.filter((each) => this.mayRelease(each, id))) {
+        await records.release(lease, this.name).catch(() => undefined)
+      }
+      this.queues.delete(id)
+    }
+  }
+
+  /**
+   * One process of the fleet runs all queued batches of an upstream, so that `queue.concurrency` holds for
+   * the fleet. False if another one does.
+   */
+  private async takeQueue({ id, info }: Batch, records: BatchRecords, held: Held): Promise<boolean> {
+    if (info.form !== 'queue' || info.state === 'creating') return true
+    const lease = `queue:${info.upstreams[0] ?? ''}`
+    if (!(await records.lease(lease, this.name))) return false
+    this.queues.set(id, lease)
+    held.leases.push(lease)
+    return true
+  }
+
+  /** Whether no other batch of this process needs the lease. */
+  private mayRelease(lease: string, id: string): boolean {
+    return ![...this.queues].some(([other, queue]) => other !== id && queue === lease)
+  }
+
+  private async advance(batch: Batch, services: CreateServices, isMine: () => boolean): Promise<void> {
+    const { files, records } = services
+    const { id, info, accountId } = batch
+    const [plan, file] = [
+      await files.find(accountId, info.planId),
+      await files.find(accountId, info.journalId),
+    ]
+    if (plan === null || file === null) throw new Error('its lines are not stored any more')
+    const isNew = info.state === 'validating'
+    let current = (isNew ? await records.change(id, inProgress) : batch) ?? batch
+    const journal = await Journal.open(files, file)
+    const progress = this.progress(id, records, (changed) => (current = changed))
+    const mayStart = (): boolean => isMine() && mayRun(current)
+    const slots = this.slotsOf(info.upstreams[0] ?? '')
+    await runQueue({ batch, files, plan, journal, run: this.options.run, slots, mayStart, progress })
+    if (!isMine()) return
+    await this.finish((await records.find(null, id)) ?? current, { plan, journal: file }, services)
+  }
+
+  /** Writes the results, charges the batch, and ends it. */
+  private async finish(
+    batch: Batch,
+    { plan, journal: file }: { readonly plan: StoredFile; readonly journal: StoredFile },
+    services: CreateServices,
+  ): Promise<void> {
+    const { files, records } = services
+    const { id, info } = batch
+    const { total } = info.counts
+    await records.change(id, ({ info: { isCancelled } }) => (isCancelled ? null : { state: 'finalizing' }))
+    const journal = await Journal.open(files, file)
+    const isWhole = journal.completed + journal.failed >= total
+    const state = info.isCancelled ? 'cancelled' : isWhole ? 'completed' : 'expired'
+    const expiresAtMs = Date.now() + files.settings.keepMs
+    const missing = state === 'cancelled' ? CANCELLED : EXPIRED
+    const ended = await writeResults({ files, batch, plan, journal, missing, expiresAtMs })
+    const { outputFileId, errorFileId, completed, failed, used } = ended
+    await settleBatch(batch, { used, outcome: 'ok' satisfies LedgerEntry['outcome'] }, services)
+    const counts = { total, completed, failed }
+    await records.change(id, () => ({ state, outputFileId, errorFileId, counts }))
+    await records.close(id)
+    for (const done of [plan, file]) await files.remove(done)
+    this.options.log.info('batch ended', { reason: `${id}: ${state}` })
+  }
+
+  /** Writes the counts now and then, and reads whether a client has cancelled the batch. */
+  private progress(
+    id: string,
+    records: BatchRecords,
+    onChange: (batch: Batch) => void,
+  ): (journal: Journal) => void {
+    let writtenMs = Number.NEGATIVE_INFINITY
+    return ({ completed, failed }) => {
+      const nowMs = performance.now()
+      if (nowMs - writtenMs < PROGRESS_MS) return
+      writtenMs = nowMs
+      const counted = ({ info: { counts } }: Batch) => ({ counts: { ...counts, completed, failed } })
+      records.change(id, counted).then(
+        (batch) => {
+          if (batch !== null) onChange(batch)
+        },
+        () => undefined,
+      )
+    }
+  }
+
+  private slotsOf(upstream: string): Slots {
+    const known = this.slots.get(upstream)
+    if (known !== undefined) return known
+    const slots = new Slots(() => {
+      const { concurrency, upstreams } = this.options.config().batches.queue
+      return upstreams[upstream] ?? concurrency
+    })
+    this.slots.set(upstream, slots)
+    return slots
+  }
+
+  private services(files: FileStore): CreateServices {
+    const { store, limiter, ledgerWriter } = this.options
+    const records = new BatchRecords(store.store.sealedRecords, files)
+    return { files, records, limiter, ledgerWriter }
+  }
+
+  /** The files of the configuration in force; null if it has none. */
+  private files(): FileStore | null {
+    const { store, config } = this.options
+    const settings = config().files
+    if (settings === null) return null
+    const text = JSON.stringify(settings)
+    if (this.opened?.settings !== text) {
+      const files = new FileStore({ records: store.store.sealedRecords, secret: store.secret, settings })
+      this.opened = { settings: text, files }
+    }
+    return this.opened.files
+  }
+
+  private async sweep(): Promise<void> {
+    await this.files()
+      ?.sweep()
+      .catch((error: unknown) => this.warn('files cannot be removed', error))
+  }
+
+  private warn(event: string, error: unknown, id?: string): void {
+    const why = error instanceof Error ? error.message : String(error)
+    this.options.log.warn(event, { reason: id === undefined ? why : `${id}: ${why}` })
+  }
+}
+
+/** A batch that is still being made after this time is not made any more. */
+const CREATION_MS = 600_000
+
+function inProgress({ info }: Batch): { readonly state: 'in_progress' } | null {
+  return info.state === 'validating' ? { state: 'in_progress' } : null
+}
+
+const CANCELLED: Missing = {
+  code: 'batch_cancelled',
+  message: 'The batch was cancelled before this request ran.',
+}
+const EXPIRED: Missing = {
+  code: 'batch_expired',
+  message: 'This request did not run before the end of the completion window.',
+}

@@ -1,0 +1,277 @@
+/**
+ * Makes a batch: reads all lines of its file, checks them, and reserves what they may use. Nothing is sent to
+ * an upstream before the client has the answer.
+ */
+import type { Identity } from '../../accounts/account.js'
+import { isObject, objectOf, stringOf, type JsonObject } from '../../base/json.js'
+import { GatewayError, gatewayError, malformed } from '../../errors.js'
+import type { BatchForm } from '../../formats/chat/operations.js'
+import { resolveEndpoint, type ResolvedEndpoint } from '../../formats/index.js'
+import { parseObject } from '../../formats/wire/json/parse-body.js'
+import { headerOf } from '../../http/message.js'
+import { readBody } from '../../http/read-body.js'
+import { clientRequestIdOf } from '../../http/request-id.js'
+import type { LedgerWriter } from '../../ledger/ledger-writer.js'
+import type { Limiter } from '../../limits/limiter.js'
+import type { Exchange } from '../client-exchange.js'
+import { choose, type Candidate } from '../phases/choose-route.js'
+import { callIn } from '../phases/receive.js'
+import { linesOf, plannedText, withVersion, type BatchLine } from './batch-lines.js'
+import type { Batch, BatchRecords } from './batch-records.js'
+import { demandsOf, entryOfBatch, reserveBatch, settleBatch } from './charge-batch.js'
+import { newId, type FileStore, type StoredFile } from './file-store.js'
+import { unknownId } from './serve-files.js'
+
+/** What creating a batch uses. */
+export interface CreateServices {
+  readonly files: FileStore
+  readonly records: BatchRecords
+  readonly limiter: Limiter
+  readonly ledgerWriter: LedgerWriter
+}
+
+/** Operations whose requests a batch may have. */
+const OPERATIONS: ReadonlySet<string> = new Set([
+  'chat',
+  'completions',
+  'embeddings',
+  'moderations',
+  'images',
+  'rerank',
+])
+/** The forms in which batches run. */
+const RUN: ReadonlySet<BatchForm> = new Set(['queue'])
+const MAX_BODY_BYTES = 65_536
+const DAY_MS = 86_400_000
+const MAX_METADATA = 16
+
+/** The request of a client. */
+interface BatchRequest {
+  readonly inputFileId: string
+  readonly endpoint: string
+  readonly resolved: ResolvedEndpoint
+  readonly window: string
+  readonly windowMs: number
+  readonly metadata: JsonObject | null
+}
+
+/** Makes a batch of the account. Rejects with `GatewayError`; then nothing is left of it. */
+export async function createBatch(x: Exchange, identity: Identity, services: CreateServices): Promise<Batch> {
+  const { files, records } = services
+  const asked = await requestOf(x)
+  const { accountId } = identity
+  const input = await files.find(accountId, asked.inputFileId)
+  if (input === null || input.isPartial || input.purpose !== 'batch') {
+    throw unknownId('file', asked.inputFileId, 'input_file_id')
+  }
+  const { maxOpenPerAccount } = x.generation.snapshot.config.batches
+  if ((await records.open(accountId)).length >= maxOpenPerAccount) {
+    throw new GatewayError(
+      'rate_limited',
+      `The account has ${maxOpenPerAccount} batches that have not ended, which is its limit (batches.max_open_per_account): wait, or cancel one.`,
+      { retryable: false },
+    )
+  }
+  const planned = await planLines(x, { asked, input, identity }, files)
+  try {
+    return await recordBatch(x, { asked, identity, planned }, services)
+  } catch (error) {
+    await files.remove(planned.plan)
+    throw error
+  }
+}
+
+async function requestOf(x: Exchange): Promise<BatchRequest> {
+  const type = headerOf(x.req, 'content-type') ?? ''
+  if (!/^application\/json\s*(?:;|$)/i.test(type)) {
+    const message = 'The content-type header must be application/json.'
+    throw new GatewayError('unsupported_media_type', message, { param: 'content-type' })
+  }
+  const { value } = parseObject(await readBody(x.req, x.res, MAX_BODY_BYTES))
+  const inputFileId = stringOf(value['input_file_id'])
+  if (inputFileId === undefined) throw malformed('input_file_id is required', 'input_file_id')
+  const endpoint = withVersion(stringOf(value['endpoint']) ?? '')
+  const resolved = resolveEndpoint('POST', endpoint)
+  if (resolved === null || !OPERATIONS.has(resolved.endpoint.operation) || resolved.dialect === 'anthropic') {
+    const message = `endpoint must be /v1/chat/completions, /v1/responses, /v1/completions, /v1/embeddings, /v1/moderations, /v1/images/generations or /v1/rerank`
+    throw malformed(message, 'endpoint')
+  }
+  const window = stringOf(value['completion_window']) ?? ''
+  const windowMs = windowOf(window)
+  if (windowMs === null) {
+    throw malformed('completion_window must be "24h", or up to "7d"', 'completion_window')
+  }
+  return { inputFileId, endpoint, resolved, window, windowMs, metadata: metadataOf(value['metadata']) }
+}
+
+/** Null if it is not a window. */
+function windowOf(window: string): number | null {
+  const [, count = '', unit] = /^(\d{1,3})([hd])$/.exec(window) ?? []
+  const ms = Number(count) * (unit === 'd' ? DAY_MS : DAY_MS / 24)
+  return unit !== undefined && ms >= DAY_MS && ms <= 7 * DAY_MS ? ms : null
+}
+
+function metadataOf(value: unknown): JsonObject | null {
+  if (value === undefined || value === null) return null
+  const entries = Object.entries(objectOf(value))
+  const isValid = entries.every(([name, text]) => {
+    return name.length <= 64 && typeof text === 'string' && text.length <= 512
+  })
+  if (isObject(value) && isValid && entries.length <= MAX_METADATA) return value
+  throw malformed(
+    'metadata must have at most 16 texts, with names of 64 and values of 512 characters',
+    'metadata',
+  )
+}
+
+/** The lines of a batch that is being made. */
+interface Planning {
+  readonly asked: BatchRequest
+  readonly input: StoredFile
+  readonly identity: Identity
+}
+
+/** The checked lines, and where they may run. */
+interface Planned {
+  readonly plan: StoredFile
+  readonly lines: number
+  readonly model: string
+  readonly form: Exclude<BatchForm, 'none'>
+  /** In order; the first one is tried first. */
+  readonly candidates: readonly [Candidate, ...Candidate[]]
+  readonly most: { readonly input: number; readonly output: number; readonly nanoUsd: number | null }
+}
+
+/** Checks the lines and writes them to a file of the gateway. */
+async function planLines(
+  x: Exchange,
+  { asked, input, identity }: Planning,
+  files: FileStore,
+): Promise<Planned> {
+  const expiresAtMs = Date.now() + files.settings.keepMs + 31 * DAY_MS
+  const writer = await files.begin(identity, { name: 'plan', purpose: 'work', expiresAtMs })
+  try {
+    let lines = 0
+    let first: BatchLine | null = null
+    let route: Pick<Planned, 'form' | 'candidates'> | null = null
+    for await (const line of linesOf(files, input, asked.endpoint)) {
+      x.cancellation.check()
+      first ??= line
+      route ??= await routeOf(x, line, { asked, identity })
+      lines += 1
+      const { number, id, body } = line
+      await writer.write(plannedText({ number, id, body: body.toString('utf8') }))
+    }
+    if (first === null || route === null) throw malformed('The file has no lines.', 'input_file_id')
+    const plan = await writer.end()
+    return { plan, lines, model: first.model, ...route, most: { input: 0, output: 0, nanoUsd: 0 } }
+  } catch (error) {
+    await writer.abort().catch(() => undefined)
+    throw error
+  }
+}
+
+/**
+ * The upstreams that may run the batch, by the first line. Rejects as the direct request is refused, and with
+ * `untranslatable` if no upstream of the route runs batches.
+ */
+async function routeOf(
+  x: Exchange,
+  { number, body }: BatchLine,
+  { asked, identity }: Pick<Planning, 'asked' | 'identity'>,
+): Promise<Pick<Planned, 'form' | 'candidates'>> {
+  const call = await callIn(body, asked.resolved, {}).catch((error: unknown) => {
+    if (!(error instanceof GatewayError)) throw error
+    throw gatewayError({ ...error.wire, message: `Line ${number}: ${error.message}` }, error)
+  })
+  const { candidates } = choose(call, identity, x.generation)
+  const [served] = candidates.filter((candidate) => formOf(candidate) !== 'none')
+  if (served === undefined) throw noBatches(candidates[0])
+  const form = formOf(served)
+  if (form === 'none') throw noBatches(served)
+  const others = candidates.filter((candidate) => candidate !== served && formOf(candidate) === form)
+  return { form, candidates: [served, ...others] }
+}
+
+function formOf({ target }: Candidate): BatchForm {
+  const { batch } = target.upstream.config
+  return RUN.has(batch) ? batch : 'none'
+}
+
+/** The error of an upstream that runs no batches. */
+function noBatches({ target }: Candidate): GatewayError {
+  const { name, platform, dialect } = target.upstream.config
+  const queue = `set "operations: { batch: queue }" for the upstream to send the lines one by one`
+  const cloud = { bedrock: 'Bedrock', vertex: 'Vertex AI', azure: 'Azure' }[platform?.name ?? 'azure']
+  const isBucket = platform?.name === 'vertex' || platform?.name === 'bedrock' || dialect === 'converse'
+  const bucket = platform?.name === 'vertex' ? 'a bucket of Cloud Storage' : 'an S3 bucket'
+  const message = isBucket
+    ? `Batches on ${dialect === 'converse' ? 'Bedrock' : cloud} read and write ${bucket}, which the gateway does not have; ${queue}`
+    : `The upstream "${name}" runs no batches; ${queue}`
+  return new GatewayError('untranslatable', message, { param: 'input_file_id' })
+}
+
+async function recordBatch(
+  x: Exchange,
+  {
+    asked,
+    identity,
+    planned,
+  }: { readonly asked: BatchRequest; readonly identity: Identity; readonly planned: Planned },
+  services: CreateServices,
+): Promise<Batch> {
+  const { files, records } = services
+  const { candidates, model, form, most, lines, plan } = planned
+  const id = newId('batch_')
+  const nowMs = Date.now()
+  const { keepMs } = files.settings
+  const clientRequestId = clientRequestIdOf(x.req)
+  const made = { x, identity, clientRequestId, id, model, candidate: candidates[0], most }
+  const entry = entryOfBatch(made)
+  const limitDemands = demandsOf(made)
+  const demands = limitDemands.map(({ demand }) => demand)
+  const journal = await files.begin(identity, {
+    name: 'journal',
+    purpose: 'work',
+    expiresAtMs: plan.expiresAtMs,
+  })
+  const batch: Batch = {
+    ...{ id, accountId: identity.accountId, keyId: identity.keyId, createdAtMs: nowMs },
+    expiresAtMs: nowMs + keepMs + asked.windowMs,
+    info: {
+      ...{ state: 'creating', endpoint: asked.endpoint, model, inputFileId: asked.inputFileId, form },
+      ...{ window: asked.window, dueAtMs: nowMs + asked.windowMs },
+      upstreams: [...new Set(candidates.map(({ target }) => target.upstream.config.name))],
+      ...{ planId: plan.id, journalId: journal.file.id, outputFileId: null, errorFileId: null },
+      counts: { total: lines, completed: 0, failed: 0 },
+      at: {},
+      ...{ vendorId: null, isCancelled: false, failure: null },
+      reserved: { demands, isHeld: demands.length > 0 },
+    },
+    secrets: { identity: { ...identity, digest: null }, metadata: asked.metadata, entry },
+  }
+  // Its record exists before anything is reserved, so that a process that takes over can release it.
+  await records.create(batch)
+  let isHeld = false
+  try {
+    isHeld = await reserveBatch(made, { unsettled: entry, limitDemands }, services)
+    const reserved = { demands, isHeld }
+    const ready = await records.change(id, () => ({ state: 'validating', reserved }))
+    if (ready === null) throw new GatewayError('store_unavailable', 'The store does not have the batch.')
+    return ready
+  } catch (error) {
+    await forget({ ...batch, info: { ...batch.info, reserved: { demands, isHeld } } }, services)
+    throw error
+  }
+}
+
+/** Removes a batch that was not made. */
+export async function forget(batch: Batch, services: CreateServices): Promise<void> {
+  const { files, records } = services
+  const { reserved, journalId, planId } = batch.info
+  const none = { usage: { input: 0, output: 0 }, source: 'none' as const, nanoUsd: 0 }
+  if (reserved.isHeld) await settleBatch(batch, { used: none, outcome: 'draining' }, services)
+  await records.remove(batch.id)
+  await records.close(batch.id)
+  for (const id of [journalId, planId]) await files.remove({ id })
+}

@@ -1,0 +1,181 @@
+/** The encrypted pieces of files: in a folder, one file each, or in the store, one record each. */
+import { open, readdir, rm, type FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createFolder } from '../../base/private-files.js'
+import type { SealedRecords } from '../../store/sealed-records.js'
+
+/** The file of a piece. */
+interface PieceOwner {
+  readonly id: string
+  readonly accountId: string
+  readonly expiresAtMs: number
+}
+
+/** A piece, and where it is in its file. */
+interface Piece {
+  readonly place: number
+  readonly sealed: Buffer
+}
+
+/** Where pieces are kept. */
+export interface Pieces {
+  /** Appends a piece. It survives the end of this process once this resolves. */
+  append(of: PieceOwner, sealed: Buffer): Promise<void>
+  /** The pieces in their order. One that was written in part, when a process ended, is left out. */
+  read(of: PieceOwner): AsyncIterable<Piece>
+  /** The piece at a place; null if there is none. */
+  at(of: PieceOwner, place: number): Promise<Buffer | null>
+  remove(id: string): Promise<void>
+  /** Removes the pieces of files that are not in `known`; those of the store expire by themselves. */
+  sweep(known: ReadonlySet<string>): Promise<void>
+}
+
+const LENGTH_BYTES = 4
+const ID = /^file-[A-Za-z0-9]{24}$/
+
+/** Pieces in a folder: each file of a client is one file, whose pieces begin with their length. */
+export class FolderPieces implements Pieces {
+  private readonly folder: string
+
+  constructor(folder: string) {
+    this.folder = folder
+  }
+
+  async append({ id }: PieceOwner, sealed: Buffer): Promise<void> {
+    const bytes = Buffer.allocUnsafe(LENGTH_BYTES + sealed.length)
+    bytes.writeUInt32BE(sealed.length)
+    sealed.copy(bytes, LENGTH_BYTES)
+    createFolder(this.folder)
+    const file = await open(this.pathOf(id), 'a', 0o600)
+    try {
+      await file.appendFile(bytes)
+    } finally {
+      await file.close()
+    }
+  }
+
+  async *read({ id }: PieceOwner): AsyncIterable<Piece> {
+    const file = await this.open(id)
+    if (file === null) return
+    try {
+      for (let place = 0; ;) {
+        const sealed = await pieceAt(file, place)
+        if (sealed === null) return
+        yield { place, sealed }
+        place += LENGTH_BYTES + sealed.length
+      }
+    } finally {
+      await file.close()
+    }
+  }
+
+  async at({ id }: PieceOwner, place: number): Promise<Buffer | null> {
+    const file = await this.open(id)
+    if (file === null) return null
+    try {
+      return await pieceAt(file, place)
+    } finally {
+      await file.close()
+    }
+  }
+
+  remove(id: string): Promise<void> {
+    return rm(this.pathOf(id), { force: true })
+  }
+
+  async sweep(known: ReadonlySet<string>): Promise<void> {
+    const names = await readdir(this.folder).catch(() => [])
+    for (const name of names) if (ID.test(name) && !known.has(name)) await this.remove(name)
+  }
+
+  /** Null if there is no such file. */
+  private open(id: string): Promise<FileHandle | null> {
+    return open(this.pathOf(id), 'r').catch((error: unknown) => {
+      if (isMissing(error)) return null
+      throw error
+    })
+  }
+
+  private pathOf(id: string): string {
+    if (!ID.test(id)) throw new Error('not an id of a file')
+    return join(this.folder, id)
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
+
+async function pieceAt(file: FileHandle, place: number): Promise<Buffer | null> {
+  const head = await bytesAt(file, place, LENGTH_BYTES)
+  return head === null ? null : bytesAt(file, place + LENGTH_BYTES, head.readUInt32BE())
+}
+
+/** Null if the file ends before. */
+async function bytesAt(file: FileHandle, at: number, length: number): Promise<Buffer | null> {
+  const bytes = Buffer.allocUnsafe(length)
+  for (let read = 0; read < length;) {
+    const { bytesRead } = await file.read(bytes, read, length - read, at + read)
+    if (bytesRead === 0) return null
+    read += bytesRead
+  }
+  return bytes
+}
+
+/** Pieces in the store, by the id of the file and their number. */
+export class StoredPieces implements Pieces {
+  private readonly records: SealedRecords
+  /** The number of the next piece of files that this process writes. */
+  private readonly next = new Map<string, number>()
+
+  constructor(records: SealedRecords) {
+    this.records = records
+  }
+
+  async append(of: PieceOwner, sealed: Buffer): Promise<void> {
+    const { id, accountId, expiresAtMs } = of
+    const owner = { kind: 'piece' as const, accountId, keyId: '', model: '', atMs: Date.now(), expiresAtMs }
+    // Another process may have written pieces meanwhile.
+    for (let number = this.next.get(id) ?? (await this.count(of)); ; number += 1) {
+      const record = { ...owner, id: pieceId(id, number), info: '', value: sealed }
+      if (!(await this.records.replace(record, null))) continue
+      this.next.set(id, number + 1)
+      return
+    }
+  }
+
+  async *read(of: PieceOwner): AsyncIterable<Piece> {
+    for (let place = 0; ; place += 1) {
+      const sealed = await this.at(of, place)
+      if (sealed === null) return
+      yield { place, sealed }
+    }
+  }
+
+  async at({ id }: PieceOwner, place: number): Promise<Buffer | null> {
+    const piece = await this.records.find('piece', pieceId(id, place), Date.now())
+    return piece === null ? null : Buffer.from(piece.value)
+  }
+
+  async remove(id: string): Promise<void> {
+    this.next.delete(id)
+    for (let number = 0; ; number += 1) {
+      if ((await this.records.remove('piece', { id: pieceId(id, number) })) === 0) return
+    }
+  }
+
+  sweep(known: ReadonlySet<string>): Promise<void> {
+    for (const id of this.next.keys()) if (!known.has(id)) this.next.delete(id)
+    return Promise.resolve()
+  }
+
+  private async count({ id }: PieceOwner): Promise<number> {
+    let number = 0
+    while ((await this.records.find('piece', pieceId(id, number), Date.now())) !== null) number += 1
+    return number
+  }
+}
+
+function pieceId(id: string, number: number): string {
+  return `${id}.${number}`
+}

@@ -1,0 +1,281 @@
+/**
+ * Files of accounts: what clients upload for batches, the results of batches, and what the gateway notes
+ * while a batch runs. Their bytes are encrypted in pieces with a key of the account.
+ */
+import { randomBytes } from 'node:crypto'
+import { isObject, numberOf, stringOf } from '../../base/json.js'
+import type { FilesConfig } from '../../config/config.js'
+import { GatewayError } from '../../errors.js'
+import { parseOrNull } from '../../formats/wire/json/full-scan.js'
+import { Seal } from '../../store/seal.js'
+import type { RecordHead, SealedRecords } from '../../store/sealed-records.js'
+import { FolderPieces, StoredPieces, type Pieces } from './file-pieces.js'
+
+/** `work`: a file of the gateway itself, which no client sees. */
+type FilePurpose = 'batch' | 'batch_output' | 'work'
+
+/** A file without its bytes. */
+export interface StoredFile {
+  readonly id: string
+  readonly accountId: string
+  readonly keyId: string
+  readonly name: string
+  readonly purpose: FilePurpose
+  readonly bytes: number
+  readonly createdAtMs: number
+  readonly expiresAtMs: number
+  /** It is being written, or its writer ended before. */
+  readonly isPartial: boolean
+}
+
+/** The account and the key that a file belongs to. */
+type FileOwner = Pick<StoredFile, 'accountId' | 'keyId'>
+
+/** What is known of a file before it is written. */
+type NewFile = Pick<StoredFile, 'name' | 'purpose' | 'expiresAtMs'>
+
+const PIECE_BYTES = 1024 * 1024
+/** A file whose writer ended before it is removed after this time. */
+const PARTIAL_MS = 3_600_000
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+const ID_CHARS = 24
+
+/** A new id: the prefix and 24 letters and digits. */
+export function newId(prefix: 'file-' | 'batch_'): string {
+  let id: string = prefix
+  while (id.length < prefix.length + ID_CHARS) {
+    const [byte = 0] = randomBytes(1)
+    // Without the bytes that would make some characters more likely.
+    if (byte < ALPHABET.length * 4) id += ALPHABET.charAt(byte % ALPHABET.length)
+  }
+  return id
+}
+
+/** Where files are, and the secret that encrypts them. */
+interface FileStoreOptions {
+  readonly records: SealedRecords
+  /** `escrow.key`. */
+  readonly secret: string
+  readonly settings: FilesConfig
+}
+
+/** The files of one configuration. */
+export class FileStore {
+  readonly settings: FilesConfig
+  private readonly records: SealedRecords
+  private readonly secret: string
+  private readonly pieces: Pieces
+
+  constructor({ records, secret, settings }: FileStoreOptions) {
+    this.records = records
+    this.secret = secret
+    this.settings = settings
+    this.pieces = settings.folder === null ? new StoredPieces(records) : new FolderPieces(settings.folder)
+  }
+
+  /**
+   * Begins a file; its record exists before its first byte. Rejects with `body_too_large` if the account, or
+   * the gateway, has no room for an upload.
+   */
+  async begin(owner: FileOwner, file: NewFile): Promise<FileWriter> {
+    const nowMs = Date.now()
+    const isUpload = file.purpose === 'batch'
+    const room = isUpload ? await this.room(owner.accountId, nowMs) : Number.POSITIVE_INFINITY
+    const isWork = file.purpose === 'work'
+    const expiresAtMs = isWork ? file.expiresAtMs : Math.min(nowMs + PARTIAL_MS, file.expiresAtMs)
+    const { accountId, keyId } = owner
+    const { name, purpose } = file
+    const base = { id: newId('file-'), accountId, keyId, name, purpose }
+    const partial: StoredFile = { ...base, bytes: 0, createdAtMs: nowMs, expiresAtMs, isPartial: true }
+    await this.record(partial)
+    return new FileWriter(this, partial, { room, expiresAtMs: file.expiresAtMs })
+  }
+
+  /** The file of the account; null if it has none with this id. */
+  async find(accountId: string, id: string): Promise<StoredFile | null> {
+    const [head] = await this.records.list('file', { id, accountId }, Date.now())
+    return head === undefined ? null : fileIn(head)
+  }
+
+  /** The complete files of the account that clients see, newest first. */
+  async list(accountId: string): Promise<StoredFile[]> {
+    const files = (await this.records.list('file', { accountId }, Date.now())).map(fileIn)
+    return files.filter(({ purpose, isPartial }) => purpose !== 'work' && !isPartial)
+  }
+
+  /** The bytes, in pieces. Rejects if one is damaged. */
+  async *read(file: StoredFile): AsyncIterable<Buffer> {
+    for await (const { bytes } of this.readPieces(file)) yield bytes
+  }
+
+  /** The same, with the place of each piece. */
+  async *readPieces(file: StoredFile): AsyncIterable<{ readonly place: number; readonly bytes: Buffer }> {
+    const seal = this.sealOf(file.accountId)
+    for await (const { place, sealed } of this.pieces.read(file)) {
+      yield { place, bytes: opened(seal, file, sealed) }
+    }
+  }
+
+  /** The piece at a place of `readPieces`. */
+  async pieceAt(file: StoredFile, place: number): Promise<Buffer> {
+    const sealed = await this.pieces.at(file, place)
+    if (sealed === null) throw new Error(`${file.id} has no piece at ${place}`)
+    return opened(this.sealOf(file.accountId), file, sealed)
+  }
+
+  /** The lines without their ends. */
+  async *lines(file: StoredFile): AsyncIterable<Buffer> {
+    let rest: Buffer[] = []
+    for await (const piece of this.read(file)) {
+      let begin = 0
+      for (let end = piece.indexOf(0x0a); end !== -1; end = piece.indexOf(0x0a, begin)) {
+        yield Buffer.concat([...rest, piece.subarray(begin, end)])
+        rest = []
+        begin = end + 1
+      }
+      if (begin < piece.length) rest.push(piece.subarray(begin))
+    }
+    if (rest.length > 0) yield Buffer.concat(rest)
+  }
+
+  async remove({ id }: Pick<StoredFile, 'id'>): Promise<void> {
+    await this.records.remove('file', { id })
+    await this.pieces.remove(id)
+  }
+
+  /** Removes the bytes of files whose records have expired. */
+  async sweep(): Promise<void> {
+    const nowMs = Date.now()
+    await this.records.sweep(nowMs)
+    const heads = await this.records.list('file', {}, nowMs)
+    await this.pieces.sweep(new Set(heads.map(({ id }) => id)))
+  }
+
+  /** Encrypts a text of the account, such as the members of a batch. */
+  seal(accountId: string, name: string, text: string): Buffer {
+    return this.sealOf(accountId).seal(name, text)
+  }
+
+  /** Null if it was sealed for another account or name, or is damaged. */
+  open(accountId: string, name: string, sealed: Uint8Array): string | null {
+    return this.sealOf(accountId).open(name, sealed)
+  }
+
+  /** Appends bytes as one piece. */
+  async append(file: StoredFile, bytes: Buffer): Promise<void> {
+    await this.pieces.append(file, this.sealOf(file.accountId).seal(file.id, bytes))
+  }
+
+  async record(file: StoredFile): Promise<void> {
+    const { id, accountId, keyId, name, purpose, bytes, createdAtMs, expiresAtMs, isPartial } = file
+    const info = JSON.stringify({ name, purpose, bytes, isPartial })
+    const head = { kind: 'file' as const, id, accountId, keyId, model: '', atMs: createdAtMs, expiresAtMs }
+    await this.records.put({ ...head, info, value: Buffer.alloc(0) }, Number.MAX_SAFE_INTEGER, Date.now())
+  }
+
+  /** How many bytes an upload of the account may have. */
+  private async room(accountId: string, nowMs: number): Promise<number> {
+    const { maxBytesPerAccount, maxBytesTotal } = this.settings
+    const all = (await this.records.list('file', {}, nowMs)).map(fileIn)
+    const total = sizeOf(all)
+    const own = sizeOf(all.filter((file) => file.accountId === accountId))
+    return Math.max(0, Math.min(maxBytesPerAccount - own, maxBytesTotal - total))
+  }
+
+  private sealOf(accountId: string): Seal {
+    return new Seal(`${this.secret}\nfiles of ${accountId}`)
+  }
+}
+
+function opened(seal: Seal, { id }: StoredFile, sealed: Buffer): Buffer {
+  const bytes = seal.openBytes(id, sealed)
+  if (bytes === null) throw new Error(`a piece of ${id} cannot be opened`)
+  return bytes
+}
+
+function sizeOf(files: readonly StoredFile[]): number {
+  return files.reduce((sum, { bytes }) => sum + bytes, 0)
+}
+
+function fileIn({ id, accountId, keyId, atMs, expiresAtMs, info }: RecordHead): StoredFile {
+  const value = parseOrNull(info)
+  const { name, purpose, bytes, isPartial } = isObject(value) ? value : {}
+  return {
+    ...{ id, accountId, keyId, createdAtMs: atMs, expiresAtMs },
+    name: stringOf(name) ?? '',
+    purpose: purpose === 'batch' || purpose === 'batch_output' ? purpose : 'work',
+    bytes: numberOf(bytes) ?? 0,
+    isPartial: isPartial === true,
+  }
+}
+
+/** Writes one file. */
+export class FileWriter {
+  bytes = 0
+  private readonly store: FileStore
+  private readonly partial: StoredFile
+  private readonly limits: { readonly room: number; readonly expiresAtMs: number }
+  private waiting: Buffer[] = []
+  private waitingBytes = 0
+
+  constructor(
+    store: FileStore,
+    partial: StoredFile,
+    limits: { readonly room: number; readonly expiresAtMs: number },
+  ) {
+    this.store = store
+    this.partial = partial
+    this.limits = limits
+  }
+
+  /** The file so far. */
+  get file(): StoredFile {
+    return this.partial
+  }
+
+  /** Rejects with `body_too_large`. */
+  async write(bytes: Buffer): Promise<void> {
+    this.bytes += bytes.length
+    if (this.partial.purpose === 'batch') this.assertRoom()
+    this.waiting.push(bytes)
+    this.waitingBytes += bytes.length
+    if (this.waitingBytes >= PIECE_BYTES) await this.flush()
+  }
+
+  /** Completes the file. `lifeMs`: how long it is kept from its creation; absent: as it was begun. */
+  async end(lifeMs: number | null = null): Promise<StoredFile> {
+    await this.flush()
+    const expiresAtMs = lifeMs === null ? this.limits.expiresAtMs : this.partial.createdAtMs + lifeMs
+    const file = { ...this.partial, bytes: this.bytes, expiresAtMs, isPartial: false }
+    await this.store.record(file)
+    return file
+  }
+
+  /** Removes what was written. */
+  abort(): Promise<void> {
+    this.waiting = []
+    return this.store.remove(this.partial)
+  }
+
+  private async flush(): Promise<void> {
+    if (this.waitingBytes === 0) return
+    const bytes = Buffer.concat(this.waiting, this.waitingBytes)
+    this.waiting = []
+    this.waitingBytes = 0
+    // Pieces expire with the file.
+    const file = { ...this.partial, expiresAtMs: this.limits.expiresAtMs }
+    await this.store.append(file, bytes)
+  }
+
+  private assertRoom(): void {
+    const { maxBytes } = this.store.settings
+    if (this.bytes > maxBytes) {
+      throw new GatewayError('body_too_large', `A file must not be larger than ${maxBytes} bytes.`)
+    }
+    if (this.bytes <= this.limits.room) return
+    throw new GatewayError(
+      'body_too_large',
+      'There is no room for this file: delete files that are no longer needed (files.max_bytes_per_account and files.max_bytes_total).',
+    )
+  }
+}

@@ -1,0 +1,130 @@
+/** A line of a batch in the form of HTTP, so that the pipeline serves it as it serves a client's request. */
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
+import { Socket } from 'node:net'
+import { Readable, Writable } from 'node:stream'
+import { hash } from 'node:crypto'
+import type { GatewayError } from '../../errors.js'
+import type { HttpRequest, HttpResponse } from '../../http/message.js'
+
+/** The request of a line. */
+export class LineRequest extends Readable implements HttpRequest {
+  readonly method = 'POST'
+  readonly httpVersion = '1.1'
+  readonly complete = true
+  readonly rawTrailers: string[] = []
+  readonly url: string
+  readonly headers: IncomingHttpHeaders
+  readonly rawHeaders: string[]
+  /** It is never opened: no client is connected. */
+  readonly socket = new Socket()
+  private body: Buffer | null
+
+  constructor(path: string, body: Buffer) {
+    super()
+    this.url = path
+    this.body = body
+    const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }
+    this.headers = headers
+    this.rawHeaders = Object.entries(headers).flat()
+  }
+
+  override _read(): void {
+    const { body } = this
+    this.body = null
+    this.push(body)
+  }
+}
+
+/** A whole reply. */
+export interface LineReplyBody {
+  readonly status: number
+  readonly headers: ReadonlyMap<string, string>
+  readonly body: Buffer
+  /** The gateway sent all of it. */
+  readonly isComplete: boolean
+}
+
+/** Collects the reply to a line. */
+export class LineReply extends Writable implements HttpResponse {
+  statusCode = 200
+  headersSent = false
+  onClosed?: () => void
+  onRefused?: (error: GatewayError) => void
+  readonly req: LineRequest
+  private readonly headers = new Map<string, string>()
+  private readonly chunks: Buffer[] = []
+
+  /** `done` is called once. */
+  constructor(req: LineRequest, done: (reply: LineReplyBody) => void) {
+    super({ decodeStrings: true })
+    this.req = req
+    this.once('close', () => {
+      req.destroy()
+      this.onClosed?.()
+      const { statusCode: status, headers, writableFinished: isComplete } = this
+      done({ status, headers, body: Buffer.concat(this.chunks), isComplete })
+    })
+  }
+
+  getHeader(name: string): string | undefined {
+    return this.headers.get(name)
+  }
+
+  setHeader(name: string, value: string): void {
+    this.headers.set(name, value)
+  }
+
+  removeHeader(name: string): void {
+    this.headers.delete(name)
+  }
+
+  getHeaderNames(): string[] {
+    return [...this.headers.keys()]
+  }
+
+  writeHead(status: number, headers: OutgoingHttpHeaders | string[] = []): void {
+    this.statusCode = status
+    this.headersSent = true
+    if (!Array.isArray(headers)) {
+      for (const [name, value] of Object.entries(headers)) this.headers.set(name, String(value))
+      return
+    }
+    for (let at = 0; at < headers.length; at += 2) this.headers.set(headers[at] ?? '', headers[at + 1] ?? '')
+  }
+
+  writeContinue(): void {
+    // The body has arrived.
+  }
+
+  setTimeout(): void {
+    // The attempts have their own.
+  }
+
+  truncate(): void {
+    this.destroy()
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.chunks.push(chunk)
+    done()
+  }
+}
+
+/**
+ * The id of the request of a line: always the same, so that the ledger has one entry for a line that is sent
+ * again after its process was killed. Its time is that of the batch.
+ */
+export function lineRequestId(
+  { id, createdAtMs }: { readonly id: string; readonly createdAtMs: number },
+  line: number,
+): string {
+  const digits = hash('sha256', `${id} ${line}`)
+  const time = Math.floor(createdAtMs).toString(16).padStart(12, '0')
+  return [
+    time.slice(0, 8),
+    time.slice(8),
+    `7${digits.slice(0, 3)}`,
+    `8${digits.slice(3, 6)}`,
+    digits.slice(6, 18),
+  ].join('-')
+}

@@ -1,0 +1,138 @@
+/** Writes the two files with the results of a batch, in the order of its lines, and adds up their use. */
+import { addUsage, type Usage } from '../../formats/chat/usage.js'
+import type { UsageSource } from '../../ledger/entry.js'
+import type { Batch } from './batch-records.js'
+import { plannedLines, type PlannedLine } from './batch-lines.js'
+import type { FileStore, FileWriter, StoredFile } from './file-store.js'
+import type { Journal, LineUse } from './journal.js'
+
+/** Why lines have no result. */
+export interface Missing {
+  readonly code: 'batch_expired' | 'batch_cancelled' | 'batch_missing_result'
+  readonly message: string
+}
+
+/** The files of a batch that has ended, and what it used. */
+interface Results {
+  readonly outputFileId: string | null
+  readonly errorFileId: string | null
+  readonly completed: number
+  readonly failed: number
+  readonly used: LineUse
+}
+
+/** From the most to the least certain. */
+const SOURCES: readonly UsageSource[] = ['none', 'reported', 'estimated', 'assumed']
+
+/** The sum of what lines used. */
+class UseSum {
+  usage: Usage = {}
+  source: UsageSource = 'none'
+  nanoUsd: number | null = 0
+
+  add({ usage, source, nanoUsd }: LineUse): void {
+    this.usage = addUsage(this.usage, usage)
+    if (SOURCES.indexOf(source) > SOURCES.indexOf(this.source)) this.source = source
+    this.nanoUsd = this.nanoUsd === null || nanoUsd === null ? null : this.nanoUsd + nanoUsd
+  }
+}
+
+/** The lines of a batch, and their results. */
+interface Ended {
+  readonly files: FileStore
+  readonly batch: Batch
+  readonly plan: StoredFile
+  /** It was opened after the last result. */
+  readonly journal: Journal
+  /** Of lines without a result. */
+  readonly missing: Missing
+  readonly expiresAtMs: number
+}
+
+/** Writes the files. A file without lines is left out. */
+export async function writeResults(ended: Ended): Promise<Results> {
+  const { files, plan } = ended
+  const output = new ResultFile(ended, 'output')
+  const errors = new ResultFile(ended, 'error')
+  const used = new UseSum()
+  for await (const line of plannedLines(files, plan)) {
+    const { text, isOk, use } = await resultOf(line, ended)
+    if (use !== null) used.add(use)
+    await (isOk ? output : errors).write(text)
+  }
+  const [outputFileId, errorFileId] = [await output.end(), await errors.end()]
+  return { outputFileId, errorFileId, completed: output.lines, failed: errors.lines, used }
+}
+
+/** The line of a file, and what it used. */
+interface WrittenResult {
+  readonly text: string
+  readonly isOk: boolean
+  readonly use: LineUse | null
+}
+
+async function resultOf(line: PlannedLine, { batch, journal, missing }: Ended): Promise<WrittenResult> {
+  const { number, id, refused, most } = line
+  const fallbackId = `${batch.id}-${number}`
+  if (refused !== undefined) {
+    const reply = { requestId: fallbackId, ...refused }
+    return { text: resultText(id, reply, null), isOk: false, use: null }
+  }
+  const result = await journal.find(number)
+  if (result === null) {
+    // The upstream may have run it.
+    const isAssumed = missing.code === 'batch_missing_result' && most !== undefined
+    const use: LineUse | null = isAssumed
+      ? { usage: { input: most.input, output: most.output }, source: 'assumed', nanoUsd: most.nanoUsd }
+      : null
+    return { text: resultText(id, { requestId: fallbackId }, missing), isOk: false, use }
+  }
+  const { error = null, used = null, status } = result
+  return { text: resultText(id, result, error), isOk: error === null && status < 400, use: used }
+}
+
+/** A line of OpenAI's files with results. */
+function resultText(
+  customId: string,
+  reply: { readonly requestId: string; readonly status?: number; readonly body?: string },
+  error: { readonly code: string; readonly message: string } | null,
+): string {
+  const { requestId, status, body } = reply
+  const head = `{"id":${JSON.stringify(`batch_req_${requestId}`)},"custom_id":${JSON.stringify(customId)}`
+  const response =
+    error !== null || status === undefined || body === undefined
+      ? 'null'
+      : `{"status_code":${status},"request_id":${JSON.stringify(requestId)},"body":${onOneLine(body)}}`
+  return `${head},"response":${response},"error":${JSON.stringify(error)}}\n`
+}
+
+/** JSON has line ends only between its values. */
+function onOneLine(json: string): string {
+  return json.replaceAll(/[\r\n]+[ \t]*/g, '')
+}
+
+/** A file that begins with its first line. */
+class ResultFile {
+  lines = 0
+  private readonly ended: Ended
+  private readonly kind: 'output' | 'error'
+  private writer: FileWriter | null = null
+
+  constructor(ended: Ended, kind: 'output' | 'error') {
+    this.ended = ended
+    this.kind = kind
+  }
+
+  async write(text: string): Promise<void> {
+    const { files, batch, expiresAtMs } = this.ended
+    this.lines += 1
+    const name = `${batch.id}_${this.kind}.jsonl`
+    this.writer ??= await files.begin(batch, { name, purpose: 'batch_output', expiresAtMs })
+    await this.writer.write(Buffer.from(text))
+  }
+
+  /** The id of the file; null if it has no line. */
+  async end(): Promise<string | null> {
+    return this.writer === null ? null : (await this.writer.end()).id
+  }
+}

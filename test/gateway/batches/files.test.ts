@@ -1,0 +1,118 @@
+/**
+ * Goal: files are kept for their own account alone, encrypted, within their limits.
+ * Method: the OpenAI SDK and raw forms against a gateway, with both stores.
+ */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { toFile } from 'openai'
+import t from 'tap'
+import { rowsOf } from '../../helpers/ledger.js'
+import { startGateway } from '../../helpers/gateway.js'
+import { openBatchStage, PLACES, statusOf, uploaded } from './batch-stage.js'
+
+t.setTimeout(120_000)
+
+const TEXT = `{"custom_id":"secret words","n":1}\n`.repeat(60_000)
+
+for (const place of PLACES) {
+  void t.test(`${place.store}: a file is uploaded, read, listed and deleted by its account`, async (t) => {
+    const { gateway, client, other } = await openBatchStage(t, place)
+    const file = await toFile(Buffer.from(TEXT), 'lines.jsonl')
+    // The SDK sends the members in the order of the object.
+    const made = await client.files.create({
+      file,
+      purpose: 'batch',
+      expires_after: { anchor: 'created_at', seconds: 3_600 },
+    })
+    t.match(made.id, /^file-[A-Za-z0-9]{24}$/)
+    t.match(made, {
+      object: 'file',
+      bytes: TEXT.length,
+      filename: 'lines.jsonl',
+      purpose: 'batch',
+      status: 'processed',
+    })
+    t.equal(made.expires_at, made.created_at + 3_600)
+    t.same(await client.files.retrieve(made.id), made)
+    t.equal(await (await client.files.content(made.id)).text(), TEXT, 'in several pieces')
+    const second = await uploaded(client, 'x\n')
+    t.same(
+      (await client.files.list()).data.map(({ id }) => id),
+      [second, made.id],
+      'newest first',
+    )
+    const page = await client.files.list({ limit: 1 })
+    t.equal(page.has_more, true)
+    t.same(
+      (await page.getNextPage()).data.map(({ id }) => id),
+      [made.id],
+    )
+    t.same((await other.files.list()).data, [])
+    const unknown = await other.files.retrieve('file-0').catch((error: unknown) => error)
+    for (const of of [
+      other.files.retrieve(made.id),
+      other.files.content(made.id),
+      other.files.delete(made.id),
+    ]) {
+      const foreign = await of.catch((error: unknown) => error)
+      t.match(foreign, { status: 404 })
+      t.equal(String(foreign).replace(made.id, 'file-0'), String(unknown), 'as an unknown one')
+    }
+    if (place.store === 'sqlite') {
+      const path = join(gateway.folder, 'files', made.id)
+      t.equal(statSync(path).mode & 0o777, 0o600)
+      t.equal(readFileSync(path).includes('secret words'), false, 'encrypted')
+    }
+    t.match(await client.files.delete(made.id), { id: made.id, deleted: true })
+    t.equal(await statusOf(client.files.retrieve(made.id)), 404)
+    if (place.store === 'sqlite') t.same(readdirSync(join(gateway.folder, 'files')), [second])
+    const rows = await rowsOf(gateway)
+    t.ok(rows.every(({ ingress, costNanoUsd }) => ingress === 'files' && costNanoUsd === 0))
+  })
+
+  void t.test(`${place.store}: what is refused leaves nothing`, async (t) => {
+    const { gateway, client } = await openBatchStage(t, place, {
+      files: ', max_bytes: 4000, max_bytes_per_account: 6000, max_line_bytes: 2000',
+    })
+    const status = async (text: string): Promise<unknown> => {
+      try {
+        await uploaded(client, text)
+        return 200
+      } catch (error) {
+        return error
+      }
+    }
+    t.match(await status('a'.repeat(2_001)), {
+      status: 400,
+      message: /Line 1: must not be longer than 2000 bytes/,
+    })
+    t.match(await status(`a\n${'a'.repeat(2_001)}`), { message: /Line 2:/ })
+    t.match(await status('a\n'.repeat(2_001)), { status: 413, message: /4000 bytes/ })
+    const form = (fields: Record<string, string>): Promise<Response> => {
+      const data = new FormData()
+      data.append('file', new Blob(['{}\n']), 'a.jsonl')
+      for (const [name, value] of Object.entries(fields)) data.append(name, value)
+      const headers = { authorization: `Bearer ${gateway.secret}` }
+      return fetch(`${gateway.baseUrl}/files`, { method: 'POST', body: data, headers })
+    }
+    t.match(await (await form({})).json(), { error: { param: 'purpose' } })
+    t.match(await (await form({ purpose: 'fine-tune' })).json(), { error: { message: /"batch"/ } })
+    const short = { purpose: 'batch', 'expires_after[anchor]': 'created_at', 'expires_after[seconds]': '5' }
+    t.match(await (await form(short)).json(), { error: { param: 'expires_after.seconds' } })
+    t.same((await client.files.list()).data, [])
+    t.equal(await status('a\n'.repeat(1_900)), 200, 'the file may come before the purpose')
+    if (place.store === 'sqlite') t.equal(readdirSync(join(gateway.folder, 'files')).length, 1)
+    t.match(await status('a\n'.repeat(1_900)), { status: 413, message: /max_bytes_per_account/ })
+    t.equal((await fetch(`${gateway.baseUrl}/files`)).status, 401)
+  })
+}
+
+void t.test('without files.to', async (t) => {
+  const gateway = await startGateway(t)
+  const headers = { authorization: `Bearer ${gateway.secret}` }
+  for (const path of ['/v1/files', '/v1/batches', '/openai/v1/files']) {
+    const res = await fetch(gateway.origin + path, { headers })
+    t.equal(res.status, 400)
+    t.match(await res.json(), { error: { kind: 'untranslatable', message: /files\.to/ } })
+  }
+})
