@@ -47,14 +47,20 @@ if (ofLitellm !== undefined && ofGenai !== undefined) {
   )
 }
 for (const file of process.argv.slice(2)) {
-  const { name, models } = listIn(file)
+  const { name, models: listed } = listIn(file)
+  const models = [...listed].sort((one, other) => (one.id < other.id ? -1 : 1))
   const list = { source: name, from: read(fileOf(name))['from'], as_of: today(), models }
   writeFileSync(fileOf(name), JSON.stringify(list))
 }
 const asOf = stringOf(read(fileOf('litellm'))['as_of']) ?? today()
-/** Not retired, and with limits: those without are no models for text. */
-const isServed = ({ shutdown, context_window: context, max_output_tokens: output }: SourceModel): boolean =>
-  (stringOf(shutdown) ?? '9999') > asOf && context !== undefined && output !== undefined
+/** Models of endpoints that the gateway passes on unchanged, if at all: live sound, and Imagen's. */
+const UNSERVED = /(?:^|-)(?:realtime|live)(?:-|$)|^imagen-/
+/** Not retired, and with limits or another task: those without are no models for text. */
+const isServed = (model: SourceModel): boolean => {
+  const { id, shutdown, context_window: context, max_output_tokens: output, operations } = model
+  if ((stringOf(shutdown) ?? '9999') <= asOf || UNSERVED.test(id)) return false
+  return operations !== undefined || (context !== undefined && output !== undefined)
+}
 const models = joinLists(listIn(fileOf('litellm')), listIn(fileOf('genai-prices')))
   .filter(isServed)
   .filter(isOfItsMaker)

@@ -55,9 +55,6 @@ const GENAI_VENDORS: Readonly<Record<string, string>> = {
   together: 'together',
 }
 
-/** LiteLLM's modes of models that are priced in tokens. */
-const MODES: ReadonlySet<string> = new Set(['chat', 'responses', 'completion', 'embedding'])
-
 /** Prices in the spelling of `models.yaml`, by preset and by model. */
 type PresetPrices = Record<string, Record<string, JsonValue>>
 
@@ -90,7 +87,7 @@ function litellmPrices(list: JsonObject): Listed[] {
     const entry = objectOf(value)
     const vendor = stringOf(entry['litellm_provider']) ?? ''
     const preset = Object.hasOwn(LITELLM_VENDORS, vendor) ? LITELLM_VENDORS[vendor] : undefined
-    const price = MODES.has(stringOf(entry['mode']) ?? 'chat') ? litellmPrice(entry) : null
+    const price = litellmPrice(entry)
     // Names without the vendor's are classes of models by size.
     if (preset === undefined || price === null || !key.startsWith(`${vendor}/`)) return []
     const model = key.slice(vendor.length + 1)

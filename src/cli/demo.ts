@@ -228,6 +228,9 @@ routes:
   - { prefix: o3-, upstream: openai }
   - { prefix: o4-, upstream: openai }
   - { prefix: text-embedding-, upstream: openai }
+  - { prefix: whisper-, upstream: openai }
+  - { prefix: tts-, upstream: openai }
+  - { prefix: omni-moderation-, upstream: openai }
   - { model: o1, upstream: openai }
   - { model: fast, targets: [ { upstream: google, model: gemini-3.5-flash, weight: 3 }, { upstream: openai, model: gpt-5.4-mini } ] } # a virtual model
   - { model: o3, upstream: openai }

@@ -201,7 +201,7 @@ export function planOf(entries: readonly JsonObject[], source: PriceSource): Pla
     const entry = names.get(model.id)
     if (entry === undefined) {
       added.push(model.id)
-      const inherited = inheritedFacts(model.id, names)
+      const inherited = model['operations'] === undefined ? inheritedFacts(model.id, names) : {}
       edits.push({ id: model.id, entry: { ...inherited, ...sourced(model, source.name) } })
       continue
     }

@@ -113,13 +113,14 @@ function shownServer({ adminToken, ...server }: ServerConfig): JsonObject {
 }
 
 function maskedLimiting(limiting: LimitingConfig): JsonObject {
-  const { unknownPrice, assumedPrice, unknownLength, unseenInput, unseenInputTokens } = limiting
-  const { assumedOutputTokens, childPlans, budgetStatus, away } = limiting
+  const { unknownPrice, assumedPrice, unknownLength, unknownAudioSeconds, unseenInput } = limiting
+  const { unseenInputTokens, assumedOutputTokens, childPlans, budgetStatus, away } = limiting
   const { processes, budgetShare, budgetNanoUsd } = away
   return {
     unknown_price: unknownPrice,
     assumed_price: { ...assumedPrice },
     unknown_length: unknownLength ?? 'refuse',
+    unknown_audio_seconds: unknownAudioSeconds,
     unseen_input: unseenInput,
     unseen_input_tokens: { ...unseenInputTokens },
     assumed_output_tokens: assumedOutputTokens,

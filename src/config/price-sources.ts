@@ -98,10 +98,43 @@ const FAMILIES: Readonly<Record<string, string>> = {
   dashscope: 'dashscope',
   groq: 'groq',
   cerebras: 'cerebras',
+  voyage: 'voyage',
+  jina_ai: 'jina',
 }
 
 /** LiteLLM's modes of models that converse or embed. */
 const MODES: ReadonlySet<string> = new Set(['chat', 'responses', 'completion', 'embedding'])
+
+/** What the models of other modes of LiteLLM's are for, and their prices by number. */
+const OTHER_MODES: Readonly<Record<string, OtherMode>> = {
+  image_generation: {
+    operations: ['images', 'image_edits'],
+    unit: 'per_image',
+    keys: ['output_cost_per_image', 'input_cost_per_image'],
+  },
+  audio_speech: {
+    operations: ['speech'],
+    unit: 'per_character',
+    keys: ['input_cost_per_character', 'output_cost_per_character'],
+  },
+  audio_transcription: {
+    operations: ['transcriptions'],
+    unit: 'per_second_audio',
+    keys: ['input_cost_per_second', 'output_cost_per_second'],
+  },
+  rerank: { operations: ['rerank'], unit: 'per_search', keys: ['input_cost_per_query'] },
+  moderation: { operations: ['moderations'], unit: null, keys: [] },
+}
+
+interface OtherMode {
+  readonly operations: readonly string[]
+  readonly unit: string | null
+  /** The vendor charges one of these. */
+  readonly keys: readonly string[]
+}
+
+/** Vendors that charge each sound as one of at least this many seconds. */
+const MIN_AUDIO_SECONDS: Readonly<Record<string, number>> = { groq: 10 }
 /** Dollars per token to dollars per million tokens, without the noise of binary fractions. */
 function perMillion(value: JsonValue | undefined): number | undefined {
   const perToken = numberOf(value)
@@ -119,6 +152,8 @@ export const LITELLM_RATES = {
   output_audio: 'output_cost_per_audio_token',
   cached_audio: 'cache_read_input_audio_token_cost',
   input_image: 'input_cost_per_image_token',
+  cached_image: 'cache_read_input_image_token_cost',
+  input_video: 'input_cost_per_video_token',
   output_image: 'output_cost_per_image_token',
 } as const
 const LITELLM_TIERS = { flex: '_flex', priority: '_priority', batch: '_batches' } as const
@@ -127,8 +162,11 @@ function litellmModel([key, value]: readonly [string, JsonValue | undefined]): S
   const entry = objectOf(value)
   const provider = stringOf(entry['litellm_provider']) ?? ''
   const family = Object.hasOwn(FAMILIES, provider) ? FAMILIES[provider] : undefined
-  if (family === undefined || !MODES.has(stringOf(entry['mode']) ?? 'chat')) return []
+  const mode = stringOf(entry['mode']) ?? 'chat'
+  if (family === undefined) return []
   const id = key.startsWith(`${provider}/`) ? key.slice(provider.length + 1) : key
+  // Google's models that make pictures converse, too.
+  const operations = family === 'google' && mode === 'image_generation' ? undefined : operationsOf(mode)
   const price = litellmPrice(entry)
   // Fine-tuned models, and the same model by size or quality, are not ids of requests.
   if (price === null || /[/: ]/.test(id)) return []
@@ -136,8 +174,9 @@ function litellmModel([key, value]: readonly [string, JsonValue | undefined]): S
     id,
     family,
     shutdown: stringOf(entry['deprecation_date']),
+    operations,
     context_window: tokens(entry['max_input_tokens']),
-    max_output_tokens: entry['mode'] === 'embedding' ? 0 : tokens(entry['max_output_tokens']),
+    max_output_tokens: repliesOf(mode, entry),
     embedding: entry['mode'] === 'embedding' ? true : undefined,
     vision: flag(entry['supports_vision']),
     audio_input: flag(entry['supports_audio_input']),
@@ -147,6 +186,16 @@ function litellmModel([key, value]: readonly [string, JsonValue | undefined]): S
     price,
   }
   return [{ ...present(facts), id, family }]
+}
+
+function operationsOf(mode: string): string[] | undefined {
+  return Object.hasOwn(OTHER_MODES, mode) ? [...(OTHER_MODES[mode]?.operations ?? [])] : undefined
+}
+
+/** The longest reply; rankings and moderations have none. */
+function repliesOf(mode: string, entry: JsonObject): number | undefined {
+  if (mode === 'embedding') return 0
+  return mode === 'rerank' || mode === 'moderation' ? undefined : tokens(entry['max_output_tokens'])
 }
 
 function tokens(value: JsonValue | undefined): number | undefined {
@@ -177,17 +226,38 @@ export function litellmRates(entry: JsonObject, suffix: string): Record<string, 
 }
 
 /**
- * The price of an entry of LiteLLM's list; null for one in other units, or by steps of the length that the
- * catalogue does not have.
+ * The price of an entry of LiteLLM's list; null for one in units that the catalogue does not have, or without
+ * any.
  */
 export function litellmPrice(entry: JsonObject): JsonObject | null {
+  const mode = stringOf(entry['mode']) ?? 'chat'
+  if (MODES.has(mode)) return tokenPrice(entry, mode === 'embedding')
+  const other = Object.hasOwn(OTHER_MODES, mode) ? OTHER_MODES[mode] : undefined
+  return other === undefined ? null : pricePerUnit(entry, mode, other)
+}
+
+/** Vendors charge pictures, sound and rankings by token or by number; a list may have both, as an aid. */
+function pricePerUnit(entry: JsonObject, mode: string, { unit, keys }: OtherMode): JsonObject | null {
+  const usd = Math.max(...keys.map((key) => numberOf(entry[key]) ?? 0))
   const rates = litellmRates(entry, '')
-  if (rates['input'] === undefined || (rates['output'] === undefined && entry['mode'] !== 'embedding'))
-    return null
+  const isByToken = mode === 'image_generation' ? 'output_image' in rates : (rates['input'] ?? 0) > 0
+  if (isByToken || unit === null) return tokenPrice(entry, mode === 'rerank' || mode === 'moderation', true)
+  if (usd <= 0) return null
+  const least = MIN_AUDIO_SECONDS[stringOf(entry['litellm_provider']) ?? '']
+  const isShort = unit === 'per_second_audio' && least !== undefined
+  return { [unit]: usd, ...(isShort ? { min_audio_seconds: least } : {}) }
+}
+
+/** `isInputOnly`: the model has no reply. `isMedia`: the reply may have no rate of text. */
+function tokenPrice(entry: JsonObject, isInputOnly: boolean, isMedia = false): JsonObject | null {
+  const rates = litellmRates(entry, '')
+  const hasOutput = rates['output'] !== undefined || isInputOnly || isMedia
+  if (rates['input'] === undefined || !hasOutput) return null
   const long = litellmLong(entry, '')
   const tiers = Object.entries(LITELLM_TIERS).flatMap(([tier, suffix]): [string, JsonValue][] => {
     const own = litellmRates(entry, suffix)
-    if (own['input'] === undefined || own['output'] === undefined) return []
+    const reply = own['output'] ?? own['output_image']
+    if (own['input'] === undefined || reply === undefined) return []
     return [[tier, tierOf(rates, { own, long, ownLong: litellmLong(entry, suffix) })]]
   })
   const search = numberOf(objectOf(entry['search_context_cost_per_query'])['search_context_size_medium'])
@@ -195,7 +265,7 @@ export function litellmPrice(entry: JsonObject): JsonObject | null {
   const serviceTiers = Object.fromEntries([...tiers, ...extra])
   return {
     ...rates,
-    output: rates['output'] ?? 0,
+    ...(isInputOnly ? { output: rates['output'] ?? 0 } : {}),
     ...(Object.keys(serviceTiers).length > 0 ? { service_tiers: serviceTiers } : {}),
     ...(search === undefined ? {} : { calls: { web_search: search } }),
     ...(long === null ? {} : { long_context: long }),

@@ -7,7 +7,7 @@ import type { JsonValue } from '../base/json.js'
 import type { ModelFamily } from '../formats/chat/model-facts.js'
 import type { OutputSize } from '../formats/chat/output-size.js'
 import type { ChatRequest, ThinkingPart, UserPart } from '../formats/chat/request.js'
-import type { RankTask } from '../formats/chat/task.js'
+import { transcribes, type RankTask } from '../formats/chat/task.js'
 import { contentsOf, extentOf, filesIn, type InlineFile } from './measure-media.js'
 
 /** The sizes of the parts of a request that become tokens. */
@@ -185,10 +185,7 @@ export function promptSizeOf(request: ChatRequest): PromptSize {
   size.textBytes += 4 * (request.tokenIds ?? 0)
   const { task } = request
   if (task?.kind === 'rerank') addRanking(size, task)
-  if (task?.kind === 'transcriptions' || task?.kind === 'translations') {
-    if (task.length.most === null) size.unmeasured += 1
-    else size.seconds += task.length.most
-  }
+  if (transcribes(task)) size.seconds += task.length.most ?? 0
   const format = request.responseFormat
   if (format?.type === 'json-schema') size.schemaBytes += jsonBytes(format.schema)
   return size
@@ -282,13 +279,21 @@ export function inputTokens(size: PromptSize, family: string): number {
 }
 
 /**
- * An upper bound of the prompt tokens. The size of media by URL or id is unknown; each counts as one large
- * item. Callers reduce the bound to the model's context window.
+ * An upper bound of the prompt tokens; `image`: tokens of one picture at most, if the model's are known. The
+ * size of media by URL or id is unknown; each counts as one large item. Callers reduce the bound to the
+ * model's context window.
  */
-export function maxInputTokens(size: PromptSize, family: string): number {
+export function maxInputTokens(size: PromptSize, family: string, image?: number): number {
   const { media, mediaBytes } = size
   const bounded = { ...size, files: size.files - media, fileBytes: size.fileBytes - mediaBytes }
-  return Math.ceil(weightedSum(bounded, ratesOf(MAX_RATES, family))) + MAX_PREAMBLE
+  const rates = ratesOf(MAX_RATES, family)
+  const ofModel = image === undefined ? rates : { ...rates, image }
+  return Math.ceil(weightedSum(bounded, ofModel)) + MAX_PREAMBLE
+}
+
+/** An upper bound of the tokens of a second of sound. */
+export function maxTokensPerSecond(family: string): number {
+  return ratesOf(MAX_RATES, family).second
 }
 
 /** Models of other vendors count as OpenAI's, whose format their upstreams use. */

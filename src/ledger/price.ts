@@ -29,15 +29,19 @@ interface Rates {
   readonly output: Rate
   readonly reasoning: Rate
   readonly inputAudio: Rate
+  /** Null: sound that is read from the cache costs as much as other sound. */
   readonly cachedAudio: Rate
-  /** Null: pictures cost as much as text. */
+  /** Null: pictures, or videos, cost as much as text. */
   readonly inputImage: Rate
+  readonly inputVideo: Rate
+  /** Null: as much as other pictures, or as text that is read from the cache if `inputImage` is null. */
+  readonly cachedImage: Rate
   readonly outputAudio: Rate
   readonly outputImage: Rate
 }
 
 /** Kinds of tokens that are no text and may have a rate of their own. */
-export const MEDIA_KINDS = ['inputAudio', 'inputImage', 'outputAudio', 'outputImage'] as const
+export const MEDIA_KINDS = ['inputAudio', 'inputImage', 'inputVideo', 'outputAudio', 'outputImage'] as const
 export type MediaKind = (typeof MEDIA_KINDS)[number]
 /** No such tokens. */
 export const TEXT_ONLY: readonly MediaKind[] = []
@@ -90,6 +94,8 @@ function usualRates(price: TierPrice): Rates {
     inputAudio: rateOf(price.inputAudio),
     cachedAudio: rateOf(price.cachedAudio),
     inputImage: rateOf(price.inputImage),
+    inputVideo: rateOf(price.inputVideo),
+    cachedImage: rateOf(price.cachedImage),
     outputAudio: rateOf(price.outputAudio),
     outputImage: rateOf(price.outputImage),
   }
@@ -137,6 +143,8 @@ function inProportion(usual: Rates, input: Rate, output: Rate): Rates {
     inputAudio: ofInput(usual.inputAudio),
     cachedAudio: ofInput(usual.cachedAudio),
     inputImage: ofInput(usual.inputImage),
+    inputVideo: ofInput(usual.inputVideo),
+    cachedImage: ofInput(usual.cachedImage),
     outputAudio: ofOutput(usual.outputAudio),
     outputImage: ofOutput(usual.outputImage),
   }
@@ -313,8 +321,9 @@ export function isFree(price: Price): boolean {
   return isOutputFree(price) && [usual, long ?? usual].every(isInputFree)
 }
 
-function isInputFree({ input, cacheWrite, cacheWrite1h, inputAudio, inputImage }: Rates): boolean {
-  return input === 0 && areFree(cacheWrite, cacheWrite1h, inputAudio, inputImage)
+function isInputFree(rates: Rates): boolean {
+  const { input, cacheWrite, cacheWrite1h, inputAudio, inputImage, inputVideo, cachedImage } = rates
+  return input === 0 && areFree(cacheWrite, cacheWrite1h, inputAudio, inputImage, inputVideo, cachedImage)
 }
 
 /** The price of one call of a tool in nano-dollars; null if it is unknown. */
@@ -396,8 +405,8 @@ function tokensNanoUsd(price: Price, usage: Usage): number | null {
 }
 
 function hasMedia(usage: Usage): boolean {
-  const { inputAudio = 0, inputImage = 0, outputAudio = 0, outputImage = 0, outputOther = 0 } = usage
-  return inputAudio > 0 || inputImage > 0 || outputAudio > 0 || outputImage > 0 || outputOther > 0
+  if ((usage.outputOther ?? 0) > 0) return true
+  return MEDIA_KINDS.some((kind) => (usage[kind] ?? 0) > 0)
 }
 
 type TotalUsage = Usage & Required<Pick<Usage, 'input' | 'output' | 'reasoning'>>
@@ -411,20 +420,28 @@ function partsWithMedia(usage: TotalUsage, rates: Rates): (readonly [tokens: num
   const written1h = Math.min(usage.cacheWrite1h ?? 0, cacheWrite)
   const audio = Math.min(usage.inputAudio ?? 0, input)
   const image = Math.min(usage.inputImage ?? 0, input - audio)
+  const video = Math.min(usage.inputVideo ?? 0, input - audio - image)
   const ofCache = cacheRead + cacheWrite
   const cachedAudio = Math.min(audio, cacheRead, usage.cachedAudio ?? Math.max(0, ofCache - (input - audio)))
-  const cachedImage = Math.max(0, ofCache - cachedAudio - (input - audio - image))
+  const restOfCache = ofCache - cachedAudio
+  const text = input - audio - image - video
+  const inCache = Math.min(image, restOfCache, usage.cachedImage ?? Math.max(0, restOfCache - text - video))
+  const cachedImage = Math.min(inCache, cacheRead - cachedAudio)
+  const cachedVideo = Math.max(0, restOfCache - inCache - text)
   const newAudio = audio - cachedAudio
-  const newImage = Math.max(0, image - cachedImage)
+  const newImage = image - inCache
+  const newVideo = Math.max(0, video - cachedVideo)
   const outAudio = Math.min(usage.outputAudio ?? 0, output - reasoning)
   const outImage = Math.min(usage.outputImage ?? 0, output - reasoning - outAudio)
   const outOther = Math.min(usage.outputOther ?? 0, output - reasoning - outAudio - outImage)
   return [
-    [Math.max(0, input - ofCache - newAudio - newImage), rates.input],
+    [Math.max(0, input - ofCache - newAudio - newImage - newVideo), rates.input],
     [newAudio, rates.inputAudio],
     [newImage, rates.inputImage ?? rates.input],
-    [cacheRead - cachedAudio, rates.cacheRead],
-    [cachedAudio, rates.cachedAudio],
+    [newVideo, rates.inputVideo ?? rates.input],
+    [cacheRead - cachedAudio - cachedImage, rates.cacheRead],
+    [cachedAudio, rates.cachedAudio ?? rates.inputAudio],
+    [cachedImage, rates.cachedImage ?? rates.inputImage ?? rates.cacheRead],
     [cacheWrite - written1h, rates.cacheWrite],
     [written1h, rates.cacheWrite1h],
     [output - reasoning - outAudio - outImage - outOther, rates.output],
@@ -478,12 +495,15 @@ function dearestRates(
 }
 
 function isInputKind(kind: MediaKind): boolean {
-  return kind === 'inputAudio' || kind === 'inputImage'
+  return kind === 'inputAudio' || COSTS_AS_TEXT.has(kind)
 }
 
-/** The first of these kinds that has no rate; null if all have one. Pictures that are input cost as text. */
+/** The kinds that cost as much as text if they have no rate. */
+const COSTS_AS_TEXT: ReadonlySet<MediaKind> = new Set(['inputImage', 'inputVideo'])
+
+/** The first of these kinds that has no rate and does not cost as text; null if there is none. */
 export function kindWithoutRate({ usual }: Price, kinds: readonly MediaKind[]): MediaKind | null {
-  return kinds.find((kind) => kind !== 'inputImage' && usual[kind] === null) ?? null
+  return kinds.find((kind) => !COSTS_AS_TEXT.has(kind) && usual[kind] === null) ?? null
 }
 
 /**
@@ -510,7 +530,7 @@ export function dearestUsage(price: Price | null, most: MaxTokens): Usage {
       continue
     usage[kind] = isInput ? input : output
   }
-  const isText = usage.inputAudio === undefined && usage.inputImage === undefined
+  const isText = MEDIA_KINDS.every((kind) => !isInputKind(kind) || usage[kind] === undefined)
   const written = rates.cacheWrite ?? 0
   const written1h = rates.cacheWrite1h ?? 0
   if (isText && Math.max(written, written1h) > (rates.input ?? 0)) usage.cacheWrite = input
@@ -534,6 +554,8 @@ const RATE_NAMES = [
   'inputAudio',
   'cachedAudio',
   'inputImage',
+  'inputVideo',
+  'cachedImage',
   'outputAudio',
   'outputImage',
 ] as const satisfies readonly (keyof Rates)[]

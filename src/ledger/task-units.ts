@@ -11,14 +11,12 @@ import { chargedUnits } from './unit-prices.js'
 const DOCUMENTS_PER_SEARCH = 100
 const TOKENS_PER_DOCUMENT = 500
 
-/** Sound of unknown length: four hours, the longest that a vendor takes. */
-const UNKNOWN_SECONDS = 14_400
-
 /** What a task may use at most beside tokens. */
 type TaskUse = Pick<Usage, 'pictures'> & { readonly units: UnitCounts }
 
 /**
- * The units of a task, at most: no vocabulary has more tokens than a text has bytes.
+ * The units of a task, at most, without sound of unknown length: no vocabulary has more tokens than a text
+ * has bytes.
  *
  * Source: Cohere, "How does Cohere's pricing work", read 2026-11-29.
  */
@@ -42,7 +40,7 @@ export function unitsOf(task: Task): TaskUse {
       }
     case 'transcriptions':
     case 'translations':
-      return { units: { audio_second: task.length.most ?? UNKNOWN_SECONDS } }
+      return { units: task.length.most === null ? {} : { audio_second: task.length.most } }
     case 'speech':
       return { units: { character: codePoints(task.input) } }
     default:

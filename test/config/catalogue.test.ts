@@ -10,6 +10,7 @@ import { parse } from 'yaml'
 import { arrayOf, objectOf } from '../../src/base/json.js'
 import { factsFor } from '../../src/config/catalogue.js'
 import { loadConfig, readCatalogue } from '../../src/config/load-config.js'
+import { shippedPrices } from '../../src/config/preset-prices.js'
 import { createRouter } from '../../src/gateway/routing/router.js'
 import { GOOD, loadText, problemsOf } from './sample.js'
 
@@ -25,7 +26,8 @@ void t.test('S4: the catalogue has 280 models of the vendors with presets, with 
   const vendors = ['cohere', 'dashscope', 'deepseek', 'minimax', 'mistral', 'moonshot', 'xai', 'zai']
   for (const family of [...OWN_FAMILIES, ...vendors]) t.ok(families.has(family), family)
   for (const facts of models) {
-    t.ok(facts.contextWindow !== undefined && facts.maxOutputTokens !== undefined, facts.id)
+    const hasSizes = facts.contextWindow !== undefined && facts.maxOutputTokens !== undefined
+    t.ok(hasSizes || facts.operations !== undefined, facts.id)
     t.ok(facts.createdAtSeconds > 1_500_000_000 && facts.createdAtSeconds < 1_800_000_000, facts.id)
   }
   t.end()
@@ -61,6 +63,51 @@ void t.test('a default route of its family matches every listed model', (t) => {
   }
   t.end()
 })
+
+void t.test(
+  'models of pictures, sound, rankings and moderation have a price and say what they are for',
+  (t) => {
+    if (!shipped.ok) throw new Error(JSON.stringify(shipped.errors))
+    const { catalogue } = shipped
+    const of = (id: string) => catalogue.find(id) ?? { price: undefined, operations: undefined }
+    const prices: readonly (readonly [string, string, object])[] = [
+      [
+        'gpt-image-2',
+        'images',
+        { input: 5, cacheRead: 1.25, inputImage: 8, cachedImage: 2, outputImage: 30 },
+      ],
+      ['gpt-image-2.5-sunburst', 'image_edits', { input: 5, outputImage: 30 }],
+      ['gpt-image-1.5', 'images', { output: 10, outputImage: 32 }],
+      ['gpt-transcribe', 'transcriptions', { perSecondAudio: 0.000075 }],
+      ['whisper-1', 'translations', { perSecondAudio: 0.0001 }],
+      ['gpt-4o-transcribe', 'transcriptions', { input: 2.5, inputAudio: 2.5, output: 10 }],
+      ['tts-1', 'speech', { perCharacter: 0.000015 }],
+      ['tts-1-hd', 'speech', { perCharacter: 0.00003 }],
+      ['gpt-4o-mini-tts', 'speech', { input: 0.6, outputAudio: 12 }],
+      ['gemini-3.5-transcribe', 'transcriptions', { inputAudio: 2, output: 12 }],
+      ['gemini-3.8-flash-tts', 'speech', { input: 0.5, outputAudio: 9 }],
+      ['voxtral-mini-2602', 'transcriptions', { perSecondAudio: 0.00005 }],
+      ['voxtral-mini-tts-2603', 'speech', { perCharacter: 0.000016 }],
+      ['rerank-v3.5', 'rerank', { perSearch: 0.002 }],
+      ['rerank-v4.0-pro', 'rerank', { perSearch: 0.0025 }],
+      ['amazon.rerank-v1:0', 'rerank', { perSearch: 0.001 }],
+      ['rerank-2.5', 'rerank', { input: 0.05 }],
+      ['jina-reranker-v2-base-multilingual', 'rerank', { input: 0.05 }],
+      ['omni-moderation-latest', 'moderations', { input: 0 }],
+      ['mistral-moderation-2603', 'moderations', { input: 0 }],
+    ]
+    for (const [id, operation, price] of prices) {
+      t.match(of(id).price, price, id)
+      t.ok(
+        of(id).operations?.some((name) => name === operation),
+        `${id}: ${operation}`,
+      )
+    }
+    t.match(of('gemini-embedding-2').price, { inputImage: 0.45, inputAudio: 6.5, inputVideo: 12 })
+    t.match(shippedPrices('groq')['whisper-large-v3'], { perSecondAudio: 0.00003083, minAudioSeconds: 10 })
+    t.end()
+  },
+)
 
 void t.test('no listed model was retired at the date of the catalogue', (t) => {
   if (!shipped.ok) throw new Error(JSON.stringify(shipped.errors))

@@ -205,6 +205,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
       unseenInputTokens: {},
       childPlans: null,
       unknownLength: 8192,
+      unknownAudioSeconds: 14_400,
       assumedOutputTokens: 4_096,
       budgetStatus: 402,
       away: {

@@ -33,8 +33,8 @@ void t.test('every vendor that serves models of others has prices', (t) => {
     const prices = Object.entries(shippedPrices(name))
     t.equal(prices.length > 0, HOSTS.includes(name), name)
     for (const [model, price] of prices) {
-      const { input = 0, output = 0 } = priceAt(price, Date.now()) ?? {}
-      t.ok(input + output > 0 || model.endsWith(':free'), `${name} ${model}`)
+      const { input = 0, output = 0, perSecondAudio = 0, perCharacter = 0 } = priceAt(price, Date.now()) ?? {}
+      t.ok(input + output + perSecondAudio + perCharacter > 0 || model.endsWith(':free'), `${name} ${model}`)
     }
   }
   t.end()
@@ -81,7 +81,11 @@ void t.test('of two lists the higher rate counts, and unknown prices are left ou
     { id: 'unknown', models: [{ id: 'd', prices: { input_mtok: 2 } }] },
   ]
   t.strictSame(presetPricesOf(litellm, genai), {
-    groq: { a: { input: 2, output: 4, cache_read: 0.5 }, b: { input: 5, output: 0 } },
+    groq: {
+      a: { input: 2, output: 4, cache_read: 0.5 },
+      b: { input: 5, output: 0 },
+      sound: { per_second_audio: 1, min_audio_seconds: 10 },
+    },
     openrouter: { 'x/b:free': { input: 0, output: 0 } },
   })
   t.end()

@@ -33,6 +33,9 @@ const DECIDED: Readonly<Record<string, string>> = {
   'gemini-flash-latest web_search: own none, litellm 0.014':
     'an alias, whose model may change with its price',
   'gemini-pro-latest web_search: own none, litellm 0.014': 'as gemini-flash-latest',
+  'gpt-4o-transcribe input_audio: own 2.5, genai-prices 6': 'LiteLLM: the rate of text since 2026',
+  'gpt-4o-transcribe-diarize input_audio: own 2.5, genai-prices 6': 'as gpt-4o-transcribe',
+  'gpt-4o-mini-transcribe input_audio: own 1.25, genai-prices 3': 'as gpt-4o-transcribe',
 }
 
 function listOf(name: string): Map<string, SourceModel> {

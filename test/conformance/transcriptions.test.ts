@@ -156,6 +156,21 @@ void t.test('charges tokens by kind, and the length of a WAV file if nothing is 
   t.match((await rowsOf(gateway))[2], { source: 'assumed', costNanoUsd: 14_400 * 100_000 })
 })
 
+void t.test('a budget reserves the longest sound that the model or the configuration allows', async (t) => {
+  const gateway = await start(t)
+  const text = `${readFileSync(gateway.configFile, 'utf8')}limits:\n  - { scope: account, usd_total: 0.3 }\n`
+  writeFileSync(gateway.configFile, text)
+  gateway.reload()
+  answer = json({ text: 'Hi.' })
+  const file = new Blob([Buffer.alloc(1000, 'OggS')], { type: 'audio/ogg' })
+  const refused = await transcribe(gateway, { model: 'scribe' }, { file })
+  t.equal(refused.status, 402)
+  t.match(await refused.text(), /\$1\.44 for up to 14400 s of sound/)
+  writeFileSync(gateway.configFile, `${text}limiting: { unknown_audio_seconds: 2000 }\n`)
+  gateway.reload()
+  t.equal((await transcribe(gateway, { model: 'scribe' }, { file })).status, 200)
+})
+
 void t.test('streams transcripts', async (t) => {
   const gateway = await start(t)
   const done = { type: 'transcript.text.done', text: 'Hello world.', usage: REPLY.usage }

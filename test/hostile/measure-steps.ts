@@ -17,7 +17,13 @@ import type { Steps } from '../../src/base/steps.js'
 import { MAX_TEXT_BYTES, parseSteps } from '../../src/formats/wire/json/parse-body.js'
 import { TextLimit } from '../../src/formats/wire/json/text-limit.js'
 
-const BUDGET_PRICE = { price: null, isPriced: false, unknownLength: null, unknownCall: null }
+const BUDGET_PRICE = {
+  price: null,
+  isPriced: false,
+  unknownLength: null,
+  unknownSeconds: 14_400,
+  unknownCall: null,
+}
 
 /** Facts that cause the maximum work in each encoder: every rule of its newest models. */
 const FACTS: Readonly<Record<DialectName, ModelFacts>> = {

@@ -24,6 +24,35 @@ void t.test('each kind of token at its own rate', (t) => {
   t.end()
 })
 
+void t.test(
+  'sound, pictures and videos, new and cached, at their own rates or those that stand for them',
+  (t) => {
+    const media = { inputAudio: 10, inputImage: 4, outputImage: 30 }
+    const plain = priceOf({ ...SONNET, ...media })
+    const own = priceOf({ ...SONNET, ...media, cachedAudio: 1, cachedImage: 2, inputVideo: 6 })
+    const usage = { input: 1000, inputAudio: 100, inputImage: 200, inputVideo: 300 }
+    const text = 400 * 3000 + 100 * 10_000 + 200 * 4000
+    t.equal(costNanoUsd(plain, usage), text + 300 * 3000, 'a video without a rate costs as text')
+    t.equal(costNanoUsd(own, usage), text + 300 * 6000)
+    const cached = {
+      input: 1000,
+      inputAudio: 100,
+      inputImage: 200,
+      cacheRead: 90,
+      cachedAudio: 40,
+      cachedImage: 50,
+    }
+    const rest = 700 * 3000 + 60 * 10_000 + 150 * 4000
+    t.equal(costNanoUsd(plain, cached), rest + 40 * 10_000 + 50 * 4000, 'never less than the vendor charges')
+    t.equal(costNanoUsd(own, cached), rest + 40 * 1000 + 50 * 2000)
+    const asText = priceOf(SONNET)
+    t.equal(costNanoUsd(asText, { input: 100, inputImage: 100, cacheRead: 100, cachedImage: 100 }), 100 * 300)
+    t.equal(costNanoUsd(plain, { input: 100, inputAudio: 100, cacheRead: 100 }), 100 * 10_000)
+    t.equal(maxCostNanoUsd(own, { input: 10, output: 0, media: ['inputVideo'] }), 10 * 6000)
+    t.end()
+  },
+)
+
 void t.test('long prompts have their own rates, and the cache keeps its share', (t) => {
   const longContext = { aboveInputTokens: 200_000, input: 6, output: 22.5 }
   const price = priceOf({ ...SONNET, longContext })

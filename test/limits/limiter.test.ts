@@ -54,6 +54,7 @@ class Scene {
         unseenInput: 'reserve',
         unseenInputTokens: {},
         unknownLength: null,
+        unknownAudioSeconds: 14_400,
         childPlans: null,
         assumedOutputTokens: 1,
         budgetStatus: 402,

@@ -2,7 +2,7 @@
 import type { Client, ClientModel } from '../client-settings.js'
 import type { Catalogue } from '../config.js'
 import { isObject, numberOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
-import { MODEL_NAME } from '../../formats/chat/model-facts.js'
+import { converses, MODEL_NAME } from '../../formats/chat/model-facts.js'
 
 /** One of each vendor, for a list that cannot be read. */
 const EXAMPLES = ['gpt-5.4', 'claude-sonnet-5-5', 'gemini-3.5-flash']
@@ -32,7 +32,10 @@ export function conversing(
   ids: readonly string[],
   catalogue: Catalogue,
 ): ClientModels | null {
-  const chatting = ids.filter((id) => catalogue.find(id)?.embedding !== true)
+  const chatting = ids.filter((id) => {
+    const facts = catalogue.find(id)
+    return facts === null || converses(facts)
+  })
   return modelsNamed(
     preferred(client, chatting, (id) => id),
     catalogue,
@@ -69,13 +72,15 @@ export async function readModels(
   }
 }
 
-/** Models of embeddings are left out, and names that no gateway has. */
+/** Models that do not answer texts with texts are left out, and names that no gateway has. */
 function modelIn(value: JsonValue): ClientModel[] {
   if (!isObject(value)) return []
   const id = stringOf(value['id'])
-  if (id === undefined || !MODEL_NAME.test(id) || modalities(value, 'output').includes('embeddings'))
-    return []
   const input = modalities(value, 'input')
+  const isOfText = [input, modalities(value, 'output')].every(
+    (kinds) => kinds.length === 0 || kinds.includes('text'),
+  )
+  if (id === undefined || !MODEL_NAME.test(id) || !isOfText) return []
   return [
     {
       id,

@@ -1,6 +1,7 @@
 /** The schema of `models.yaml`, and the conversion of its entries to the code's spelling. */
 import * as z from 'zod'
 import { hostedToolName } from '../../formats/chat/hosted-tools.js'
+import { TASK_NAMES } from '../../formats/chat/operations.js'
 import type {
   LongContextPrice,
   ModelFacts,
@@ -40,9 +41,13 @@ const rates = {
   cache_write_1h: rate('Prompt tokens written to a cache that lasts one hour.'),
   reasoning: rate('Reply tokens spent on reasoning; default: the rate of `output`.'),
   input_audio: rate('Prompt tokens of sound. Without it their cost is unknown.'),
-  cached_audio: rate('Prompt tokens of sound read from the cache.'),
+  cached_audio: rate('Prompt tokens of sound read from the cache; default: the rate of `input_audio`.'),
   output_audio: rate('Reply tokens of sound. Without it their cost is unknown.'),
   input_image: rate('Prompt tokens of pictures; default: the rate of `input`.'),
+  cached_image: rate(
+    'Prompt tokens of pictures read from the cache; default: the rate of `input_image`, or of `cache_read` without one.',
+  ),
+  input_video: rate('Prompt tokens of videos; default: the rate of `input`.'),
   output_image: rate('Reply tokens of pictures. Without it their cost is unknown.'),
 }
 
@@ -140,7 +145,15 @@ const model = z.strictObject({
     .describe('Maximum tokens of a reply; 0 for an embedding model.'),
   max_output_tokens_whole: count('Google: maximum tokens of a reply that is not streamed.'),
   max_image_tokens: count('Maximum tokens of one picture that it makes, in the dearest quality and size.'),
+  max_input_image_tokens: count('Maximum tokens of one picture that it reads.'),
+  max_audio_seconds: count('Maximum seconds of sound of one request.'),
   embedding: flag('An embedding model: returns vectors.'),
+  operations: z
+    .array(z.enum(TASK_NAMES))
+    .min(1)
+    .max(TASK_NAMES.length)
+    .optional()
+    .describe('What the model is for, if it neither converses nor embeds.'),
   vision: flag('Supports images in prompts.'),
   audio_input: flag('Supports audio in prompts.'),
   tools: flag('Supports function tools.'),
@@ -258,7 +271,10 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
     maxOutputTokens: entry.max_output_tokens,
     maxOutputTokensWhole: entry.max_output_tokens_whole,
     maxImageTokens: entry.max_image_tokens,
+    maxInputImageTokens: entry.max_input_image_tokens,
+    maxAudioSeconds: entry.max_audio_seconds,
     embedding: entry.embedding,
+    operations: entry.operations,
     vision: entry.vision,
     audioInput: entry.audio_input,
     tools: entry.tools,
@@ -336,6 +352,8 @@ function rateFacts(values: z.output<typeof tierSchema>): TierPrice {
     cachedAudio: values.cached_audio,
     outputAudio: values.output_audio,
     inputImage: values.input_image,
+    cachedImage: values.cached_image,
+    inputVideo: values.input_video,
     outputImage: values.output_image,
     longContext:
       long &&

@@ -172,6 +172,11 @@ export const limitingSchema = z
       .describe(
         'Number of reply tokens that a budget reserves if the request has no maximum and the longest reply of the model is unknown. A longer reply is charged in full when it ends. `refuse`: 400 unless the request has a maximum. A model whose price is 0 needs no maximum.',
       ),
+    unknown_audio_seconds: whole(1, 1_000_000)
+      .default(14_400)
+      .describe(
+        'Number of seconds that a budget reserves for a sound whose length its bytes do not show (FLAC, Ogg, WebM, MP4), if the catalogue has no `max_audio_seconds` for the model. The actual seconds are charged when the reply ends.',
+      ),
     unseen_input: z
       .enum(['reserve', 'refuse'])
       .default('reserve')

@@ -3,6 +3,8 @@
  * treat the model like the newest of its family.
  */
 
+import type { TaskName } from './operations.js'
+
 /**
  * The name of a model: printable ASCII words with single spaces between them, at most 256 characters. Names
  * of vendors have no space; names that operators choose for routes may have.
@@ -25,8 +27,13 @@ export interface ModelPrice {
   inputAudio?: number
   cachedAudio?: number
   outputAudio?: number
-  /** Tokens of pictures in the prompt, if they cost other than text, and of generated pictures. */
+  /**
+   * Tokens of pictures and videos in the prompt, if they cost other than text, those of pictures read from
+   * the cache, and tokens of generated pictures.
+   */
   inputImage?: number
+  cachedImage?: number
+  inputVideo?: number
   outputImage?: number
   /** USD per search unit of a ranking. */
   perSearch?: number
@@ -92,6 +99,11 @@ function isPriceList(prices: ModelPrices | undefined): prices is readonly DatedP
   return Array.isArray(prices)
 }
 
+/** Whether a model answers in a conversation, by what is known of it. */
+export function converses({ embedding, operations }: ModelFacts): boolean {
+  return embedding !== true && operations === undefined
+}
+
 /** One entry of the catalogue. Counts are tokens; prices are US dollars per million tokens. */
 export interface ModelFacts {
   id: string
@@ -109,8 +121,14 @@ export interface ModelFacts {
   maxOutputTokensWhole?: number
   /** Tokens of one picture that it makes at most, in the dearest quality and size. */
   maxImageTokens?: number
+  /** Tokens of one picture that it reads at most. */
+  maxInputImageTokens?: number
+  /** Seconds of sound of one request at most. */
+  maxAudioSeconds?: number
   /** An embedding model. */
   embedding?: boolean
+  /** What the model is for, if it neither converses nor embeds. */
+  operations?: readonly TaskName[]
   vision?: boolean
   audioInput?: boolean
   tools?: boolean

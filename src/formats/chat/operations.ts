@@ -4,8 +4,16 @@
  */
 
 /** Operations whose upstream form is a setting of the upstream, not its dialect. */
-export type TaskName =
-  'rerank' | 'moderations' | 'images' | 'image_edits' | 'transcriptions' | 'translations' | 'speech'
+export const TASK_NAMES = [
+  'rerank',
+  'moderations',
+  'images',
+  'image_edits',
+  'transcriptions',
+  'translations',
+  'speech',
+] as const
+export type TaskName = (typeof TASK_NAMES)[number]
 
 /** What the path and method of a request stand for. */
 export type Operation =

@@ -23,8 +23,10 @@ export interface Usage {
   inputText?: number
   inputImage?: number
   inputAudio?: number
-  /** The part of `inputAudio` that was read from the provider's cache. */
+  inputVideo?: number
+  /** The parts of `inputAudio` and `inputImage` that were read from the provider's cache. */
   cachedAudio?: number
+  cachedImage?: number
   /** Completion tokens by kind, if the completion is not text alone. */
   outputText?: number
   outputImage?: number
@@ -75,7 +77,9 @@ const COUNTS: readonly TokenKind[] = [
   'inputText',
   'inputImage',
   'inputAudio',
+  'inputVideo',
   'cachedAudio',
+  'cachedImage',
   'outputText',
   'outputImage',
   'outputAudio',
@@ -96,7 +100,8 @@ export function addUsage(one: Usage, other: Usage): Usage {
   return sum
 }
 
-function addUnits(one: UnitCounts, other: UnitCounts): UnitCounts {
+/** The sum of both counts of units. */
+export function addUnits(one: UnitCounts, other: UnitCounts): UnitCounts {
   const sum: Partial<Record<Unit, number>> = { ...one }
   for (const unit of UNITS) {
     const count = other[unit]

@@ -121,6 +121,7 @@ const KINDS: Readonly<Record<Part, ReadonlyMap<string, TokenKind>>> = {
     ['text_tokens', 'inputText'],
     ['image_tokens', 'inputImage'],
     ['audio_tokens', 'inputAudio'],
+    ['video_tokens', 'inputVideo'],
   ]),
   output: new Map([
     ['text_tokens', 'outputText'],
@@ -128,7 +129,10 @@ const KINDS: Readonly<Record<Part, ReadonlyMap<string, TokenKind>>> = {
     ['audio_tokens', 'outputAudio'],
   ]),
   cache: new Map(),
-  cached: new Map([['audio_tokens', 'cachedAudio']]),
+  cached: new Map([
+    ['audio_tokens', 'cachedAudio'],
+    ['image_tokens', 'cachedImage'],
+  ]),
 }
 
 const KIND_NAMES: ReadonlySet<string> = new Set(Object.values(KINDS).flatMap((kinds) => [...kinds.keys()]))

@@ -22,6 +22,8 @@ export interface BudgetPrice {
   readonly isPriced: boolean
   /** Assumed tokens of a reply if the model's maximum is unknown; null: no assumption. */
   readonly unknownLength: number | null
+  /** Assumed seconds of a sound whose length the gateway cannot tell. */
+  readonly unknownSeconds: number
   /** Assumed nano-dollars of a call of unknown price; null: no assumption. */
   readonly unknownCall: number | null
 }
@@ -38,17 +40,19 @@ export class BudgetPrices {
   /** Null: `limiting.unknown_price` is not `assume`. */
   private readonly assumed: Price | null
   private readonly unknownLength: number | null
+  private readonly unknownSeconds: number
 
-  constructor({ unknownPrice, assumedPrice, unknownLength }: LimitingConfig) {
+  constructor({ unknownPrice, assumedPrice, unknownLength, unknownAudioSeconds }: LimitingConfig) {
     this.assumed = unknownPrice === 'assume' ? flatPrice(assumedPrice) : null
     this.unknownLength = unknownLength
+    this.unknownSeconds = unknownAudioSeconds
   }
 
   /** The price for a request; `usual` is the price of its model, `tier` the requested service tier. */
   of(usual: Price | null, tier: string | null): BudgetPrice {
-    const { assumed, unknownLength } = this
+    const { assumed, unknownLength, unknownSeconds } = this
     const known = usual === null ? null : higherPrice(usual, tier)
-    const unknown = { unknownLength, unknownCall: assumed?.otherCall ?? null }
+    const unknown = { unknownLength, unknownSeconds, unknownCall: assumed?.otherCall ?? null }
     if (known !== null && isComplete(known)) return { price: known, isPriced: true, ...unknown }
     const price = assumed === null ? null : withAssumedPrice(usual, known, assumed)
     return { price, isPriced: false, ...unknown }

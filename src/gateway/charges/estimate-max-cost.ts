@@ -6,9 +6,14 @@ import type { CallCounts } from '../../formats/chat/hosted-tools.js'
 import { objectOf } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { isChat, isMedia, type ChatRequest } from '../../formats/chat/request.js'
-import { drawsPictures } from '../../formats/chat/task.js'
-import type { UnitCounts, Usage } from '../../formats/chat/usage.js'
-import { promptSizeOf, inputTokens, maxInputTokens } from '../../ledger/estimate-tokens.js'
+import { drawsPictures, transcribes } from '../../formats/chat/task.js'
+import { UNITS, type Unit, type UnitCounts, type Usage } from '../../formats/chat/usage.js'
+import {
+  promptSizeOf,
+  inputTokens,
+  maxInputTokens,
+  maxTokensPerSecond,
+} from '../../ledger/estimate-tokens.js'
 import {
   callNanoUsd,
   costNanoUsd,
@@ -171,19 +176,26 @@ export interface RequestUse {
   /** Units of tasks, and the pictures that they make; absent for chats and embeddings. */
   readonly units?: UnitCounts
   readonly pictures?: string
+  /** Sounds of unknown length; absent: none. */
+  readonly unmeasuredSounds?: number
 }
 
 /** The use of a request for a model with these facts. */
 export function useOf(
   request: ChatRequest,
-  { family, contextWindow = Number.POSITIVE_INFINITY, maxImageTokens }: ModelFacts,
+  {
+    family,
+    contextWindow = Number.POSITIVE_INFINITY,
+    maxImageTokens,
+    maxInputImageTokens: tokensOfPicture,
+  }: ModelFacts,
   { unseen, source, added, calls, models, kinds }: UnknownUse,
 ): RequestUse {
   const bulk = promptSizeOf(request)
   // A task reads each document, or each input, in a context of its own.
   const isOne = request.task === undefined || isMedia(request)
   const window = isOne ? contextWindow : Number.POSITIVE_INFINITY
-  const visible = Math.min(maxInputTokens(bulk, family), window)
+  const visible = Math.min(maxInputTokens(bulk, family, tokensOfPicture), window)
   const seen = Math.min(visible + added, window)
   const choices = Math.max(1, request.billedChoices ?? picturesOf(request) ?? request.candidates ?? 1)
   const perChoice = maxOutputPerChoice(request, maxImageTokens)
@@ -204,6 +216,7 @@ export function useOf(
     kinds,
     ...(models.length > 0 && { models }),
     ...(request.task !== undefined && unitsOf(request.task)),
+    ...(transcribes(request.task) && request.task.length.most === null && { unmeasuredSounds: 1 }),
   }
 }
 
@@ -225,14 +238,18 @@ export function estimateUse(use: RequestUse, known: KnownModels, budgetPrice: Bu
 /** Without the other models. */
 function estimateOwnUse(use: RequestUse, facts: ModelFacts, budgetPrice: BudgetPrice): CostEstimate {
   const { requests, unseen, unseenAt, partlySeen, source, seen, added, calls, kinds, open, choices } = use
-  const { unknownLength } = budgetPrice
-  const { contextWindow = Number.POSITIVE_INFINITY, maxOutputTokens } = facts
+  const { unknownLength, unknownSeconds } = budgetPrice
+  const { family, contextWindow = Number.POSITIVE_INFINITY, maxOutputTokens } = facts
+  const unheard = (use.unmeasuredSounds ?? 0) * (facts.maxAudioSeconds ?? unknownSeconds)
   // The model of a line of a batch may have been unknown when the line was read.
   const possible = possibleAt(kinds.possible, facts)
   const window = use.units === undefined ? contextWindow : Number.POSITIVE_INFINITY
   const isUnbounded = unseen > 0 && contextWindow === Number.POSITIVE_INFINITY
   const most = unseen === 0 || isUnbounded ? seen : seen - partlySeen + unseen * contextWindow
-  const input = Math.min(most, requests * window)
+  const input = Math.min(
+    most + unheard * maxTokensPerSecond(family),
+    requests * (unheard > 0 ? contextWindow : window),
+  )
   const longest = unseen === 0 || isUnbounded ? Math.min(use.longest, window) : contextWindow
   const price =
     budgetPrice.price === null || requests === 1 ? budgetPrice.price : priceUpTo(budgetPrice.price, longest)
@@ -243,10 +260,7 @@ function estimateOwnUse(use: RequestUse, facts: ModelFacts, budgetPrice: BudgetP
   const media = kinds.certain.length + possible.length === 0 ? TEXT_ONLY : [...kinds.certain, ...possible]
   const unknownKind = price === null ? null : kindWithoutRate(price, kinds.certain)
   const hasCost = !isUnbounded || (price !== null && isFree(price))
-  const units =
-    use.units === undefined
-      ? {}
-      : { units: use.units, ...(use.pictures !== undefined && { pictures: use.pictures }) }
+  const units = unitsAtMost(use, unheard)
   const tokensNanoUsd = hasCost ? maxNanoUsd(price, { input, output: longestOutput, media, ...units }) : null
   return {
     input,
@@ -270,6 +284,16 @@ function estimateOwnUse(use: RequestUse, facts: ModelFacts, budgetPrice: BudgetP
     unknownKind,
     nanoUsd: tokensNanoUsd === null ? null : tokensNanoUsd + callCosts.nanoUsd,
   }
+}
+
+/** The units of a use; `unheard`: seconds of the sounds of unknown length. */
+function unitsAtMost(
+  { units, pictures }: RequestUse,
+  unheard: number,
+): Pick<RequestUse, 'units' | 'pictures'> {
+  if (units === undefined) return {}
+  const all = unheard === 0 ? units : { ...units, audio_second: (units.audio_second ?? 0) + unheard }
+  return { units: all, ...(pictures !== undefined && { pictures }) }
 }
 
 /** The maximum use of a request with this estimate; its cost is the estimated one. */
@@ -427,9 +451,25 @@ export function withOutput(call: Call, output: number, { choices }: CostEstimate
   }
 }
 
+/** Units as the text of a refusal names them. */
+function unitsText(unit: Unit, count: number): string {
+  if (unit === 'audio_second') return `up to ${Math.ceil(count)} s of sound`
+  const word = NOUNS[unit]
+  return `${count} ${count === 1 ? word[0] : word[1]}`
+}
+
+const NOUNS: Readonly<Record<Exclude<Unit, 'audio_second'>, readonly [one: string, several: string]>> = {
+  character: ['character', 'characters'],
+  document: ['document', 'documents'],
+  image: ['picture', 'pictures'],
+  page: ['page', 'pages'],
+  search: ['search', 'searches'],
+}
+
 /** The part of a request that may cost most, for the message of a refusal: `$5.25 for input that …`. */
 export function largestPartOf(estimate: CostEstimate): string | null {
   const { price, input, added, source, longestOutput, calls, callsNanoUsd, modelsNanoUsd, media } = estimate
+  const { units = {}, pictures = '' } = estimate
   if (price === null) return null
   const cost = (tokens: { readonly input: number; readonly output: number }): number =>
     maxCostNanoUsd(price, { ...tokens, media }) ?? 0
@@ -442,6 +482,11 @@ export function largestPartOf(estimate: CostEstimate): string | null {
     [cost({ input: 0, output }), `for a reply of up to ${output} tokens`],
     [callsNanoUsd - modelsNanoUsd, `for calls of \`${names}\``],
     [modelsNanoUsd, 'for the model that a tool calls (`max_uses` and `max_tokens` of the tool bound it)'],
+    ...UNITS.map((unit) => {
+      const count = units[unit] ?? 0
+      const most = { input: 0, output: 0, units: { [unit]: count }, pictures }
+      return [maxCostNanoUsd(price, most) ?? 0, `for ${unitsText(unit, count)}`] as const
+    }),
   ]
   const [nanoUsd, what] = parts.reduce((most, part) => (part[0] > most[0] ? part : most))
   return `$${dollars(nanoUsd)} ${what}`

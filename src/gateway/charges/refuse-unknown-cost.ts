@@ -81,6 +81,7 @@ function unknownCallRefusal(tool: string, model: string): GatewayError {
 const KIND_NAMES: Readonly<Record<MediaKind, string>> = {
   inputAudio: 'input_audio',
   inputImage: 'input_image',
+  inputVideo: 'input_video',
   outputAudio: 'output_audio',
   outputImage: 'output_image',
 }

@@ -75,10 +75,11 @@ function addContents(certain: Set<MediaKind>, open: Set<MediaKind>, data: string
   const contents = contentsOf(data)
   if (contents === 'sound' || contents === 'video') certain.add('inputAudio')
   if (contents === 'picture' || contents === 'pdf' || contents === 'video') certain.add('inputImage')
+  if (contents === 'video') certain.add('inputVideo')
   if (contents === 'unknown') for (const kind of UNSEEN_KINDS) open.add(kind)
 }
 
-const UNSEEN_KINDS: readonly MediaKind[] = ['inputAudio', 'inputImage']
+const UNSEEN_KINDS: readonly MediaKind[] = ['inputAudio', 'inputImage', 'inputVideo']
 const REPLY_KINDS: readonly MediaKind[] = ['outputAudio', 'outputImage']
 
 /**
@@ -119,6 +120,7 @@ function addKinds(kinds: Set<MediaKind>, part: Exclude<MessagePart, OpaquePart>)
     // The sound of a video is counted as sound.
     if (/^(?:audio|video)\//.test(mediaType)) kinds.add('inputAudio')
     if (/^(?:image|video)\/|\/pdf$/.test(mediaType)) kinds.add('inputImage')
+    if (mediaType.startsWith('video/')) kinds.add('inputVideo')
   }
 }
 

@@ -9,7 +9,8 @@ import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import type { JsonObject } from '../../base/json.js'
-import { priceAt, type ModelFacts } from '../../formats/chat/model-facts.js'
+import { converses, priceAt, type ModelFacts } from '../../formats/chat/model-facts.js'
+import type { TaskName } from '../../formats/chat/operations.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { ListedModel } from '../../formats/dialect.js'
 import { upstreamCodecOf } from '../../formats/index.js'
@@ -49,7 +50,7 @@ export function describeModel(id: string, { routes, snapshot, prices }: Sources)
     more: {
       ...sizes(facts),
       ...modalities(facts),
-      ...(facts.embedding !== true && {
+      ...(converses(facts) && {
         supported_parameters: parameters(target, { ...facts, id: requested }),
       }),
       ...(price !== null && { pricing: pricing(price) }),
@@ -80,8 +81,24 @@ function sizes({ contextWindow, maxOutputTokens }: ModelFacts): JsonObject {
 }
 
 /** Nothing for a model of which nothing is known. */
-function modalities({ embedding, vision, audioInput, price }: ModelFacts): JsonObject {
-  if (embedding === undefined && vision === undefined && audioInput === undefined) return {}
+function modalities(facts: ModelFacts): JsonObject {
+  const { embedding, operations, vision, audioInput } = facts
+  const isKnown = [embedding, operations, vision, audioInput].some((fact) => fact !== undefined)
+  if (!isKnown) return {}
+  const { input, output } = operations === undefined ? ofChat(facts) : ofTask(operations)
+  return {
+    input_modalities: input,
+    output_modalities: output,
+    architecture: { input_modalities: input, output_modalities: output },
+  }
+}
+
+interface Modalities {
+  readonly input: string[]
+  readonly output: string[]
+}
+
+function ofChat({ embedding, vision, audioInput, price }: ModelFacts): Modalities {
   const input = ['text']
   if (vision === true) input.push('image')
   if (audioInput === true) input.push('audio')
@@ -89,11 +106,28 @@ function modalities({ embedding, vision, audioInput, price }: ModelFacts): JsonO
   const rates = priceAt(price, Date.now())
   if (rates?.outputImage !== undefined) output.push('image')
   if (rates?.outputAudio !== undefined) output.push('audio')
+  return { input, output }
+}
+
+function ofTask(operations: readonly TaskName[]): Modalities {
   return {
-    input_modalities: input,
-    output_modalities: output,
-    architecture: { input_modalities: input, output_modalities: output },
+    input: distinct(operations.flatMap((name) => TASK_MODALITIES[name].input)),
+    output: distinct(operations.flatMap((name) => TASK_MODALITIES[name].output)),
   }
+}
+
+const TASK_MODALITIES: Readonly<Record<TaskName, Modalities>> = {
+  rerank: { input: ['text'], output: ['rerank'] },
+  moderations: { input: ['text'], output: ['moderation'] },
+  images: { input: ['text'], output: ['image'] },
+  image_edits: { input: ['text', 'image'], output: ['image'] },
+  transcriptions: { input: ['audio'], output: ['text'] },
+  translations: { input: ['audio'], output: ['text'] },
+  speech: { input: ['text'], output: ['audio'] },
+}
+
+function distinct(names: readonly string[]): string[] {
+  return [...new Set(names)]
 }
 
 const TOOL = { name: 'f', parameters: { type: 'object', properties: {} } }

@@ -12,6 +12,7 @@ import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { resolveEndpoint, type ResolvedEndpoint } from '../../formats/index.js'
 import { MemberScan } from '../../formats/wire/json/member-scan.js'
 import { parseObject, parseSteps } from '../../formats/wire/json/parse-body.js'
+import { addUnits } from '../../formats/chat/usage.js'
 import { MEDIA_KINDS } from '../../ledger/price.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { refuseUnjudged } from '../../formats/wire/vendor-rules.js'
@@ -335,6 +336,20 @@ function sumOf(one: RequestUse, other: RequestUse): RequestUse {
     calls: addCalls(one.calls, other.calls),
     kinds: one.kinds,
     ...(one.models !== undefined && { models: one.models }),
+    ...unitsOfBoth(one, other),
+  }
+}
+
+type UseOfUnits = Pick<RequestUse, 'units' | 'pictures' | 'unmeasuredSounds'>
+
+/** Pictures of different qualities or sizes count as the dearest ones. */
+function unitsOfBoth(one: UseOfUnits, other: UseOfUnits): UseOfUnits {
+  if (one.units === undefined || other.units === undefined) return other.units === undefined ? one : other
+  const { pictures } = one
+  return {
+    units: addUnits(one.units, other.units),
+    ...(pictures !== undefined && { pictures: pictures === other.pictures ? pictures : '' }),
+    unmeasuredSounds: (one.unmeasuredSounds ?? 0) + (other.unmeasuredSounds ?? 0),
   }
 }
 

@@ -22,8 +22,8 @@ const PARENTS = new Set(['usage', 'usageMetadata'])
 
 /** Kinds of tokens by the list of Google's that counts them by modality. */
 const KINDS: Readonly<Partial<Record<string, Readonly<Partial<Record<string, TokenKind>>>>>> = {
-  promptTokensDetails: { AUDIO: 'inputAudio', IMAGE: 'inputImage' },
-  cacheTokensDetails: { AUDIO: 'cachedAudio' },
+  promptTokensDetails: { AUDIO: 'inputAudio', IMAGE: 'inputImage', VIDEO: 'inputVideo' },
+  cacheTokensDetails: { AUDIO: 'cachedAudio', IMAGE: 'cachedImage' },
   candidatesTokensDetails: { AUDIO: 'outputAudio', IMAGE: 'outputImage', VIDEO: 'outputOther' },
   responseTokensDetails: { AUDIO: 'outputAudio', IMAGE: 'outputImage', VIDEO: 'outputOther' },
 }

@@ -139,9 +139,10 @@ export function encodeUsage(usage: Usage, serviceTier: string | undefined): stri
   members += `,"totalTokenCount":${totalTokens(usage) ?? 0}`
   members += count('cachedContentTokenCount', usage.cacheRead)
   members += count('thoughtsTokenCount', reasoning)
-  const prompt = kinds(usage.inputText, usage.inputImage, usage.inputAudio)
+  const { inputText, inputImage, inputAudio, inputVideo } = usage
+  const prompt = kinds({ TEXT: inputText, IMAGE: inputImage, AUDIO: inputAudio, VIDEO: inputVideo })
   if (prompt !== '') members += `,"promptTokensDetails":[${prompt}]`
-  const candidates = kinds(usage.outputText, usage.outputImage, usage.outputAudio)
+  const candidates = kinds({ TEXT: usage.outputText, IMAGE: usage.outputImage, AUDIO: usage.outputAudio })
   if (candidates !== '') members += `,"candidatesTokensDetails":[${candidates}]`
   const tier = serviceTier === undefined ? undefined : TIERS[serviceTier]
   if (tier !== undefined) members += `,"serviceTier":"${tier}"`
@@ -152,13 +153,8 @@ function count(name: string, tokens: number | undefined): string {
   return tokens === undefined ? '' : `,"${name}":${tokens}`
 }
 
-function kinds(text?: number, image?: number, audio?: number): string {
-  const counted: [string, number | undefined][] = [
-    ['TEXT', text],
-    ['IMAGE', image],
-    ['AUDIO', audio],
-  ]
-  return counted
+function kinds(counts: Readonly<Record<string, number | undefined>>): string {
+  return Object.entries(counts)
     .filter(([, tokens]) => tokens !== undefined)
     .map(([modality, tokens]) => `{"modality":"${modality}","tokenCount":${tokens ?? 0}}`)
     .join(',')

@@ -11,11 +11,16 @@ const TIERS: ReadonlyMap<string, string> = new Map([
   ['priority', 'priority'],
 ])
 
-/** The counts by modality. Prompt tokens of other modalities (VIDEO, DOCUMENT) cost as much as text. */
+/** The counts by modality. Prompt tokens of other modalities (DOCUMENT) cost as much as text. */
 type Kinds = Readonly<Partial<Record<string, TokenKind>>>
 
-const PROMPT_KINDS: Kinds = { TEXT: 'inputText', IMAGE: 'inputImage', AUDIO: 'inputAudio' }
-const CACHE_KINDS: Kinds = { AUDIO: 'cachedAudio' }
+const PROMPT_KINDS: Kinds = {
+  TEXT: 'inputText',
+  IMAGE: 'inputImage',
+  AUDIO: 'inputAudio',
+  VIDEO: 'inputVideo',
+}
+const CACHE_KINDS: Kinds = { AUDIO: 'cachedAudio', IMAGE: 'cachedImage' }
 const CANDIDATE_KINDS: Kinds = { TEXT: 'outputText', IMAGE: 'outputImage', AUDIO: 'outputAudio' }
 
 /** Adds the counts of a list; `other` is the count of modalities that are not among the kinds. */

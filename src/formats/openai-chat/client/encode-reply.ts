@@ -196,6 +196,7 @@ export function encodeUsage(usage: Usage): string {
   prompt = put(prompt, '"text_tokens":', usage.inputText)
   prompt = put(prompt, '"image_tokens":', usage.inputImage)
   prompt = put(prompt, '"audio_tokens":', usage.inputAudio)
+  prompt = put(prompt, '"video_tokens":', usage.inputVideo)
   let completion = put('', '"reasoning_tokens":', usage.reasoning)
   completion = put(completion, '"text_tokens":', usage.outputText)
   completion = put(completion, '"image_tokens":', usage.outputImage)
