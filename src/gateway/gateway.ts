@@ -201,7 +201,7 @@ export class Gateway {
   /** Replies in the store are dropped with their owners, also before this process has used any. */
   private openUsedCache(): void {
     const { routes, cache, record, files } = this.current.snapshot.config
-    // Batches are worked on, also before a client asks.
+    // Batches are worked on, also before a client sends a request.
     if (files !== null) void this.openBatches()
     // Expired recordings are removed, also before a new one is made.
     if (record !== null) void this.openRecording()

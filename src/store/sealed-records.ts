@@ -9,7 +9,7 @@ export const RECORD_KINDS = [
   'clear',
   'recording',
   'file',
-  'piece',
+  'chunk',
   'batch',
   'open-batch',
   'lease',
@@ -17,7 +17,7 @@ export const RECORD_KINDS = [
 
 /**
  * What a record is: a cached reply, an order to drop cached replies, a recording, a file without its bytes, a
- * piece of a file, a batch, the mark of a batch that has not ended, and which process works on a batch.
+ * chunk of a file, a batch, the mark of a batch that has not ended, and which process works on a batch.
  */
 export type RecordKind = (typeof RECORD_KINDS)[number]
 

@@ -1,4 +1,4 @@
-/** The keys of `files` and `batches`: where files of clients are kept, and how batches run. */
+/** The keys of `files` and `batches`: the place of files of clients, and how batches run. */
 import { resolve } from 'node:path'
 import * as z from 'zod'
 import type { Path } from '../config-problem.js'
@@ -33,7 +33,7 @@ export const filesSchema = z
       .describe('How long a file and a batch are kept, in days; may be a fraction.'),
   })
   .describe(
-    'Where the files of `POST /v1/files` and the results of batches are kept, encrypted with a key of the account that is derived from `escrow.key`, which must be set. Default: files and batches are refused.',
+    'The place of the files of `POST /v1/files` and of the results of batches, which are encrypted with a key of the account that is derived from `escrow.key`, which must be set. Default: files and batches are refused.',
   )
 
 /** `batches` */
@@ -67,7 +67,7 @@ export const batchesSchema = z
 type FilesValues = z.output<typeof filesSchema>
 type BatchesValues = z.output<typeof batchesSchema>
 
-/** Where files are kept, and how many. */
+/** The place and the sizes of files. */
 export interface FilesConfig {
   /** The absolute path of a folder; null: the store. */
   readonly folder: string | null

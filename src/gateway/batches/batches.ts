@@ -36,7 +36,7 @@ const LOOK_MS = 1_000
 const PROGRESS_MS = 1_000
 const SWEEP_MS = 600_000
 
-/** Time until a batch is tried again whose queue another process runs. */
+/** Time until a batch is looked at again whose queue another process runs. */
 const QUEUE_REST_MS = 2_000
 
 /** The leases of a running batch. */

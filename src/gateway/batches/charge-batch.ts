@@ -1,6 +1,6 @@
 /**
  * Reserves what a batch may use before any of it is sent, and charges what it has used: once, to its creator.
- * The ledger knows the entry by the batch's id, so a second settlement finds the first.
+ * The id of the entry is that of the batch, so a second settlement finds the first.
  */
 import type { Identity } from '../../accounts/account.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
@@ -21,7 +21,7 @@ interface NewBatch {
   readonly identity: Identity
   readonly clientRequestId: string | null
   readonly id: string
-  /** The model that the client asks for. */
+  /** The model that the client requests. */
   readonly model: string
   readonly candidate: Candidate
   /** What all lines together may use. */

@@ -1,6 +1,6 @@
 /**
  * Files of accounts: what clients upload for batches, the results of batches, and what the gateway notes
- * while a batch runs. Their bytes are encrypted in pieces with a key of the account.
+ * while a batch runs. Their bytes are encrypted in chunks with a key of the account.
  */
 import { randomBytes } from 'node:crypto'
 import { isObject, numberOf, stringOf } from '../../base/json.js'
@@ -9,7 +9,7 @@ import { GatewayError } from '../../errors.js'
 import { parseOrNull } from '../../formats/wire/json/full-scan.js'
 import { Seal } from '../../store/seal.js'
 import type { RecordHead, SealedRecords } from '../../store/sealed-records.js'
-import { FolderPieces, StoredPieces, type Pieces } from './file-pieces.js'
+import { FolderChunks, StoredChunks, type Chunks } from './file-chunks.js'
 
 /** `work`: a file of the gateway itself, which no client sees. */
 type FilePurpose = 'batch' | 'batch_output' | 'work'
@@ -34,7 +34,7 @@ type FileOwner = Pick<StoredFile, 'accountId' | 'keyId'>
 /** What is known of a file before it is written. */
 type NewFile = Pick<StoredFile, 'name' | 'purpose' | 'expiresAtMs'>
 
-const PIECE_BYTES = 1024 * 1024
+const CHUNK_BYTES = 1024 * 1024
 /** A file whose writer ended before it is removed after this time. */
 const PARTIAL_MS = 3_600_000
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
@@ -51,7 +51,7 @@ export function newId(prefix: 'file-' | 'batch_'): string {
   return id
 }
 
-/** Where files are, and the secret that encrypts them. */
+/** The place of files, and the secret that encrypts them. */
 interface FileStoreOptions {
   readonly records: SealedRecords
   /** `escrow.key`. */
@@ -64,13 +64,13 @@ export class FileStore {
   readonly settings: FilesConfig
   private readonly records: SealedRecords
   private readonly secret: string
-  private readonly pieces: Pieces
+  private readonly chunks: Chunks
 
   constructor({ records, secret, settings }: FileStoreOptions) {
     this.records = records
     this.secret = secret
     this.settings = settings
-    this.pieces = settings.folder === null ? new StoredPieces(records) : new FolderPieces(settings.folder)
+    this.chunks = settings.folder === null ? new StoredChunks(records) : new FolderChunks(settings.folder)
   }
 
   /**
@@ -103,44 +103,44 @@ export class FileStore {
     return files.filter(({ purpose, isPartial }) => purpose !== 'work' && !isPartial)
   }
 
-  /** The bytes, in pieces. Rejects if one is damaged. */
+  /** The bytes, in chunks. Rejects if one is damaged. */
   async *read(file: StoredFile): AsyncIterable<Buffer> {
-    for await (const { bytes } of this.readPieces(file)) yield bytes
+    for await (const { bytes } of this.readChunks(file)) yield bytes
   }
 
-  /** The same, with the place of each piece. */
-  async *readPieces(file: StoredFile): AsyncIterable<{ readonly place: number; readonly bytes: Buffer }> {
+  /** The same, with the place of each chunk. */
+  async *readChunks(file: StoredFile): AsyncIterable<{ readonly place: number; readonly bytes: Buffer }> {
     const seal = this.sealOf(file.accountId)
-    for await (const { place, sealed } of this.pieces.read(file)) {
+    for await (const { place, sealed } of this.chunks.read(file)) {
       yield { place, bytes: opened(seal, file, sealed) }
     }
   }
 
-  /** The piece at a place of `readPieces`. */
-  async pieceAt(file: StoredFile, place: number): Promise<Buffer> {
-    const sealed = await this.pieces.at(file, place)
-    if (sealed === null) throw new Error(`${file.id} has no piece at ${place}`)
+  /** The chunk at a place of `readChunks`. */
+  async chunkAt(file: StoredFile, place: number): Promise<Buffer> {
+    const sealed = await this.chunks.at(file, place)
+    if (sealed === null) throw new Error(`${file.id} has no chunk at ${place}`)
     return opened(this.sealOf(file.accountId), file, sealed)
   }
 
   /** The lines without their ends. */
   async *lines(file: StoredFile): AsyncIterable<Buffer> {
     let rest: Buffer[] = []
-    for await (const piece of this.read(file)) {
+    for await (const chunk of this.read(file)) {
       let begin = 0
-      for (let end = piece.indexOf(0x0a); end !== -1; end = piece.indexOf(0x0a, begin)) {
-        yield Buffer.concat([...rest, piece.subarray(begin, end)])
+      for (let end = chunk.indexOf(0x0a); end !== -1; end = chunk.indexOf(0x0a, begin)) {
+        yield Buffer.concat([...rest, chunk.subarray(begin, end)])
         rest = []
         begin = end + 1
       }
-      if (begin < piece.length) rest.push(piece.subarray(begin))
+      if (begin < chunk.length) rest.push(chunk.subarray(begin))
     }
     if (rest.length > 0) yield Buffer.concat(rest)
   }
 
   async remove({ id }: Pick<StoredFile, 'id'>): Promise<void> {
     await this.records.remove('file', { id })
-    await this.pieces.remove(id)
+    await this.chunks.remove(id)
   }
 
   /** Removes the bytes of files whose records have expired. */
@@ -148,7 +148,7 @@ export class FileStore {
     const nowMs = Date.now()
     await this.records.sweep(nowMs)
     const heads = await this.records.list('file', {}, nowMs)
-    await this.pieces.sweep(new Set(heads.map(({ id }) => id)))
+    await this.chunks.sweep(new Set(heads.map(({ id }) => id)))
   }
 
   /** Encrypts a text of the account, such as the members of a batch. */
@@ -161,9 +161,9 @@ export class FileStore {
     return this.sealOf(accountId).open(name, sealed)
   }
 
-  /** Appends bytes as one piece. */
+  /** Appends bytes as one chunk. */
   async append(file: StoredFile, bytes: Buffer): Promise<void> {
-    await this.pieces.append(file, this.sealOf(file.accountId).seal(file.id, bytes))
+    await this.chunks.append(file, this.sealOf(file.accountId).seal(file.id, bytes))
   }
 
   async record(file: StoredFile): Promise<void> {
@@ -189,7 +189,7 @@ export class FileStore {
 
 function opened(seal: Seal, { id }: StoredFile, sealed: Buffer): Buffer {
   const bytes = seal.openBytes(id, sealed)
-  if (bytes === null) throw new Error(`a piece of ${id} cannot be opened`)
+  if (bytes === null) throw new Error(`a chunk of ${id} cannot be opened`)
   return bytes
 }
 
@@ -239,10 +239,10 @@ export class FileWriter {
     if (this.partial.purpose === 'batch') this.assertRoom()
     this.waiting.push(bytes)
     this.waitingBytes += bytes.length
-    if (this.waitingBytes >= PIECE_BYTES) await this.flush()
+    if (this.waitingBytes >= CHUNK_BYTES) await this.flush()
   }
 
-  /** Completes the file. `lifeMs`: how long it is kept from its creation; absent: as it was begun. */
+  /** Completes the file, which is kept for `lifeMs` from its creation, or until the end given to `begin`. */
   async end(lifeMs: number | null = null): Promise<StoredFile> {
     await this.flush()
     const expiresAtMs = lifeMs === null ? this.limits.expiresAtMs : this.partial.createdAtMs + lifeMs
@@ -262,7 +262,7 @@ export class FileWriter {
     const bytes = Buffer.concat(this.waiting, this.waitingBytes)
     this.waiting = []
     this.waitingBytes = 0
-    // Pieces expire with the file.
+    // Chunks expire with the file.
     const file = { ...this.partial, expiresAtMs: this.limits.expiresAtMs }
     await this.store.append(file, bytes)
   }

@@ -29,9 +29,9 @@ export interface LineUse {
   readonly nanoUsd: number | null
 }
 
-/** Where a result is. */
+/** The place of a result. */
 interface Place {
-  readonly piece: number
+  readonly chunk: number
   readonly begin: number
   readonly end: number
 }
@@ -53,7 +53,7 @@ export class Journal {
   /** Opens the journal in a file, with the results that it has. */
   static async open(files: FileStore, file: StoredFile): Promise<Journal> {
     const journal = new Journal(files, file)
-    for await (const { place, bytes } of files.readPieces(file)) journal.read(place, bytes)
+    for await (const { place, bytes } of files.readChunks(file)) journal.read(place, bytes)
     return journal
   }
 
@@ -67,7 +67,7 @@ export class Journal {
     const fresh = results.filter(({ number }) => !this.places.has(number))
     if (fresh.length === 0) return
     for (const result of fresh) {
-      this.places.set(result.number, { piece: -1, begin: 0, end: 0 })
+      this.places.set(result.number, { chunk: -1, begin: 0, end: 0 })
       this.count(result)
     }
     const text = fresh.map((result) => `${JSON.stringify(result)}\n`).join('')
@@ -78,9 +78,9 @@ export class Journal {
   async find(number: number): Promise<LineResult | null> {
     const place = this.places.get(number)
     if (place === undefined) return null
-    const { piece, begin, end } = place
-    if (this.last?.place !== piece) {
-      this.last = { place: piece, bytes: await this.files.pieceAt(this.file, piece) }
+    const { chunk, begin, end } = place
+    if (this.last?.place !== chunk) {
+      this.last = { place: chunk, bytes: await this.files.chunkAt(this.file, chunk) }
     }
     // `add` wrote the text, which is authenticated.
     return JSON.parse(this.last.bytes.subarray(begin, end).toString('utf8')) as LineResult
@@ -93,7 +93,7 @@ export class Journal {
       const { number, status, error } = objectOf(JSON.parse(bytes.subarray(begin, end).toString('utf8')))
       const line = numberOf(number) ?? 0
       if (!this.places.has(line)) {
-        this.places.set(line, { piece: place, begin, end })
+        this.places.set(line, { chunk: place, begin, end })
         const { code } = objectOf(error)
         this.count({ status: numberOf(status) ?? 0, isMissing: stringOf(code) !== undefined })
       }

@@ -1,6 +1,6 @@
 /**
  * Runs a batch as requests of their own, for an upstream without an API for batches: in the order of the
- * lines, at most so many at a time, each with its own limits, retries and ledger entry.
+ * lines, up to a number at a time, each with its own limits, retries and ledger entry.
  */
 import type { Identity } from '../../accounts/account.js'
 import { numberOf } from '../../base/json.js'
@@ -78,8 +78,8 @@ async function sendLine(line: PlannedLine, queue: QueueRun): Promise<void> {
     }
     if (!mayStart()) return
     const askedMs = (numberOf(Number(reply.headers.get('retry-after') ?? Number.NaN)) ?? 0) * 1000
-    const isAsked = Number.isFinite(askedMs) && askedMs > waitMs
-    await pause(isAsked ? Math.min(askedMs, MAX_WAIT_MS) : waitMs, mayStart)
+    const isSet = Number.isFinite(askedMs) && askedMs > waitMs
+    await pause(isSet ? Math.min(askedMs, MAX_WAIT_MS) : waitMs, mayStart)
     if (!mayStart()) return
   }
 }

@@ -67,9 +67,9 @@ async function sendContent(x: Exchange, file: StoredFile, files: FileStore): Pro
   const type = ['content-type', 'application/octet-stream', 'content-length', String(file.bytes)]
   beginReply(res, 200, [...type, 'x-request-id', x.id])
   if (x.req.method !== 'HEAD') {
-    for await (const piece of files.read(file)) {
+    for await (const chunk of files.read(file)) {
       if (isClosed(res)) break
-      if (!res.write(piece)) await drained(x)
+      if (!res.write(chunk)) await drained(x)
     }
   }
   const closed = new Promise<void>((resolve) => res.once('close', resolve))

@@ -34,7 +34,7 @@ for (const place of PLACES) {
     })
     t.equal(made.expires_at, made.created_at + 3_600)
     t.same(await client.files.retrieve(made.id), made)
-    t.equal(await (await client.files.content(made.id)).text(), TEXT, 'in several pieces')
+    t.equal(await (await client.files.content(made.id)).text(), TEXT, 'in several chunks')
     const second = await uploaded(client, 'x\n')
     t.same(
       (await client.files.list()).data.map(({ id }) => id),

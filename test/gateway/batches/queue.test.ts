@@ -92,7 +92,7 @@ for (const place of PLACES) {
     for (const [text, message] of cases) {
       t.match(await refusal(text), { status: 400, message, param: 'input_file_id' }, String(message))
     }
-    const unknown = textOf([chat('x', { model: 'nobody-1' })])
+    const unknown = textOf([chat('x', { model: 'unknown-1' })])
     t.match(await refusal(unknown), { status: 404, code: 'model_not_found' })
     const id = await uploaded(client, textOf([chat('x')]))
     const create = async (of: OpenAI, input_file_id: string): Promise<unknown> =>

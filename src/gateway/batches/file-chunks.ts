@@ -1,47 +1,47 @@
-/** The encrypted pieces of files: in a folder, one file each, or in the store, one record each. */
+/** The encrypted chunks of files: in a folder, one file each, or in the store, one record each. */
 import { open, readdir, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createFolder } from '../../base/private-files.js'
 import type { SealedRecords } from '../../store/sealed-records.js'
 
-/** The file of a piece. */
-interface PieceOwner {
+/** The file of a chunk. */
+interface ChunkOwner {
   readonly id: string
   readonly accountId: string
   readonly expiresAtMs: number
 }
 
-/** A piece, and where it is in its file. */
-interface Piece {
+/** A chunk, and where it is in its file. */
+interface Chunk {
   readonly place: number
   readonly sealed: Buffer
 }
 
-/** Where pieces are kept. */
-export interface Pieces {
-  /** Appends a piece. It survives the end of this process once this resolves. */
-  append(of: PieceOwner, sealed: Buffer): Promise<void>
-  /** The pieces in their order. One that was written in part, when a process ended, is left out. */
-  read(of: PieceOwner): AsyncIterable<Piece>
-  /** The piece at a place; null if there is none. */
-  at(of: PieceOwner, place: number): Promise<Buffer | null>
+/** The place of chunks. */
+export interface Chunks {
+  /** Appends a chunk. It survives the end of this process once this resolves. */
+  append(of: ChunkOwner, sealed: Buffer): Promise<void>
+  /** The chunks in their order. One that was written in part, when a process ended, is left out. */
+  read(of: ChunkOwner): AsyncIterable<Chunk>
+  /** The chunk at a place; null if there is none. */
+  at(of: ChunkOwner, place: number): Promise<Buffer | null>
   remove(id: string): Promise<void>
-  /** Removes the pieces of files that are not in `known`; those of the store expire by themselves. */
+  /** Removes the chunks of files that are not in `known`; those of the store expire by themselves. */
   sweep(known: ReadonlySet<string>): Promise<void>
 }
 
 const LENGTH_BYTES = 4
 const ID = /^file-[A-Za-z0-9]{24}$/
 
-/** Pieces in a folder: each file of a client is one file, whose pieces begin with their length. */
-export class FolderPieces implements Pieces {
+/** Chunks in a folder: each file of a client is one file, whose chunks begin with their length. */
+export class FolderChunks implements Chunks {
   private readonly folder: string
 
   constructor(folder: string) {
     this.folder = folder
   }
 
-  async append({ id }: PieceOwner, sealed: Buffer): Promise<void> {
+  async append({ id }: ChunkOwner, sealed: Buffer): Promise<void> {
     const bytes = Buffer.allocUnsafe(LENGTH_BYTES + sealed.length)
     bytes.writeUInt32BE(sealed.length)
     sealed.copy(bytes, LENGTH_BYTES)
@@ -54,12 +54,12 @@ export class FolderPieces implements Pieces {
     }
   }
 
-  async *read({ id }: PieceOwner): AsyncIterable<Piece> {
+  async *read({ id }: ChunkOwner): AsyncIterable<Chunk> {
     const file = await this.open(id)
     if (file === null) return
     try {
       for (let place = 0; ;) {
-        const sealed = await pieceAt(file, place)
+        const sealed = await chunkAt(file, place)
         if (sealed === null) return
         yield { place, sealed }
         place += LENGTH_BYTES + sealed.length
@@ -69,11 +69,11 @@ export class FolderPieces implements Pieces {
     }
   }
 
-  async at({ id }: PieceOwner, place: number): Promise<Buffer | null> {
+  async at({ id }: ChunkOwner, place: number): Promise<Buffer | null> {
     const file = await this.open(id)
     if (file === null) return null
     try {
-      return await pieceAt(file, place)
+      return await chunkAt(file, place)
     } finally {
       await file.close()
     }
@@ -106,7 +106,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
-async function pieceAt(file: FileHandle, place: number): Promise<Buffer | null> {
+async function chunkAt(file: FileHandle, place: number): Promise<Buffer | null> {
   const head = await bytesAt(file, place, LENGTH_BYTES)
   return head === null ? null : bytesAt(file, place + LENGTH_BYTES, head.readUInt32BE())
 }
@@ -122,29 +122,29 @@ async function bytesAt(file: FileHandle, at: number, length: number): Promise<Bu
   return bytes
 }
 
-/** Pieces in the store, by the id of the file and their number. */
-export class StoredPieces implements Pieces {
+/** Chunks in the store, by the id of the file and their number. */
+export class StoredChunks implements Chunks {
   private readonly records: SealedRecords
-  /** The number of the next piece of files that this process writes. */
+  /** The number of the next chunk of files that this process writes. */
   private readonly next = new Map<string, number>()
 
   constructor(records: SealedRecords) {
     this.records = records
   }
 
-  async append(of: PieceOwner, sealed: Buffer): Promise<void> {
+  async append(of: ChunkOwner, sealed: Buffer): Promise<void> {
     const { id, accountId, expiresAtMs } = of
-    const owner = { kind: 'piece' as const, accountId, keyId: '', model: '', atMs: Date.now(), expiresAtMs }
-    // Another process may have written pieces meanwhile.
+    const owner = { kind: 'chunk' as const, accountId, keyId: '', model: '', atMs: Date.now(), expiresAtMs }
+    // Another process may have written chunks meanwhile.
     for (let number = this.next.get(id) ?? (await this.count(of)); ; number += 1) {
-      const record = { ...owner, id: pieceId(id, number), info: '', value: sealed }
+      const record = { ...owner, id: chunkId(id, number), info: '', value: sealed }
       if (!(await this.records.replace(record, null))) continue
       this.next.set(id, number + 1)
       return
     }
   }
 
-  async *read(of: PieceOwner): AsyncIterable<Piece> {
+  async *read(of: ChunkOwner): AsyncIterable<Chunk> {
     for (let place = 0; ; place += 1) {
       const sealed = await this.at(of, place)
       if (sealed === null) return
@@ -152,15 +152,15 @@ export class StoredPieces implements Pieces {
     }
   }
 
-  async at({ id }: PieceOwner, place: number): Promise<Buffer | null> {
-    const piece = await this.records.find('piece', pieceId(id, place), Date.now())
-    return piece === null ? null : Buffer.from(piece.value)
+  async at({ id }: ChunkOwner, place: number): Promise<Buffer | null> {
+    const chunk = await this.records.find('chunk', chunkId(id, place), Date.now())
+    return chunk === null ? null : Buffer.from(chunk.value)
   }
 
   async remove(id: string): Promise<void> {
     this.next.delete(id)
     for (let number = 0; ; number += 1) {
-      if ((await this.records.remove('piece', { id: pieceId(id, number) })) === 0) return
+      if ((await this.records.remove('chunk', { id: chunkId(id, number) })) === 0) return
     }
   }
 
@@ -169,13 +169,13 @@ export class StoredPieces implements Pieces {
     return Promise.resolve()
   }
 
-  private async count({ id }: PieceOwner): Promise<number> {
+  private async count({ id }: ChunkOwner): Promise<number> {
     let number = 0
-    while ((await this.records.find('piece', pieceId(id, number), Date.now())) !== null) number += 1
+    while ((await this.records.find('chunk', chunkId(id, number), Date.now())) !== null) number += 1
     return number
   }
 }
 
-function pieceId(id: string, number: number): string {
+function chunkId(id: string, number: number): string {
   return `${id}.${number}`
 }
