@@ -1,10 +1,10 @@
 /** `sluice usage summary`: totals by model, key, account, upstream, program, user, label or dimension. */
-import { compareNanoUsd, type NanoUsd } from '../base/nano-usd.js'
+import { compareNanoUsd } from '../base/nano-usd.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
-import { figuresOf } from '../dashboard/server/usage-figures.js'
 import { usd } from '../ledger/export-columns.js'
 import type { Store } from '../store/store.js'
 import { dimensionPair, type EntryFilter, type UsageSum } from '../store/usage-queries.js'
+import { sumsBy, type SumFigures } from '../usage/add-sums.js'
 import type { OnBatch } from '../usage/entries-in-range.js'
 import { ExactUsage, isKept } from '../usage/exact-usage.js'
 import { rangeOf } from '../usage/ranges.js'
@@ -43,9 +43,8 @@ export function groupingOf(text: string | undefined): Grouping {
 }
 
 /** Sums of one group; the group is the text in the first column. */
-interface GroupSum {
+interface GroupSum extends UsageSum {
   readonly group: string
-  readonly sum: UsageSum
 }
 
 /** Prints the totals; exit status 0. Rejects as the store does. */
@@ -90,7 +89,7 @@ async function sumsOf(
     if (grouping === 'account') return sum.accountId
     return sum.keyId.startsWith(start) ? sum.keyId.slice(start.length) : sum.keyId
   }
-  return (await usage.sumsByGroup(selection)).map((sum) => ({ group: groupOf(sum), sum }))
+  return (await usage.sumsByGroup(selection)).map((sum) => ({ ...sum, group: groupOf(sum) }))
 }
 
 /** The name shown beside an id. Null: the key was removed, or the account does not exist. */
@@ -106,8 +105,7 @@ async function namesOf(store: Store, sums: readonly GroupSum[], by: Grouping): P
   const names = new Map<string, Names>()
   if (by !== 'key' && by !== 'account') return names
   const emails = new Map<string, string | null>()
-  for (const { group, sum } of sums) {
-    const { accountId, keyId } = sum
+  for (const { group, accountId, keyId } of sums) {
     if (names.has(group)) continue
     const email = emails.get(accountId) ?? (await store.accountById(accountId))?.email ?? null
     emails.set(accountId, email)
@@ -117,52 +115,25 @@ async function namesOf(store: Store, sums: readonly GroupSum[], by: Grouping): P
   return names
 }
 
-interface Total {
-  readonly requests: number
-  readonly failed: number
-  readonly input_tokens: number
-  readonly output_tokens: number
-  readonly costNanoUsd: NanoUsd
-  readonly unpriced: number
-  readonly estimated: number
-  readonly assumed: number
-}
-
-type Totals = readonly (readonly [group: string, total: Total])[]
+type Totals = readonly (readonly [group: string, total: SumFigures])[]
 
 /** By group: the highest cost first, then by name. */
 function totalsOf(sums: readonly GroupSum[]): Totals {
-  const groups = new Map<string, UsageSum[]>()
-  for (const { group, sum } of sums) {
-    const found = groups.get(group)
-    if (found === undefined) groups.set(group, [sum])
-    else found.push(sum)
-  }
-  const totals = [...groups].map(([group, found]) => [group, totalOf(found)] as const)
-  return totals.sort(
+  return [...sumsBy(sums, ({ group }) => group)].sort(
     ([a, one], [b, other]) => compareNanoUsd(other.costNanoUsd, one.costNanoUsd) || a.localeCompare(b),
   )
 }
 
-function totalOf(sums: readonly UsageSum[]): Total {
-  const total = figuresOf(sums)
-  return {
-    requests: total.requests,
-    failed: total.failed,
-    input_tokens: total.inputTokens,
-    output_tokens: total.outputTokens,
-    costNanoUsd: total.costNanoUsd,
-    unpriced: total.unpricedRequests,
-    estimated: total.estimatedRequests,
-    assumed: total.assumedRequests,
-  }
-}
-
 function jsonOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Grouping): string {
-  const lines = totals.map(([group, { costNanoUsd, ...counts }]) => {
-    // The name that version 0.1 had of failed requests.
-    const former = { errors: counts.failed }
-    return { [grouping]: group, ...names.get(group), ...counts, ...former, cost_usd: usd(costNanoUsd) }
+  const lines = totals.map(([group, total]) => {
+    const { requests, failed, inputTokens, outputTokens, unpriced, estimated, assumed } = total
+    return {
+      ...{ [grouping]: group, ...names.get(group), requests, failed },
+      ...{ input_tokens: inputTokens, output_tokens: outputTokens, unpriced, estimated, assumed },
+      // The name that version 0.1 had of failed requests.
+      errors: failed,
+      cost_usd: usd(total.costNanoUsd),
+    }
   })
   return JSON.stringify(lines, undefined, 2)
 }
@@ -176,8 +147,8 @@ function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Gr
     ...shown.map((name) => names.get(group)?.[name] ?? ''),
     String(total.requests),
     String(total.failed),
-    String(total.input_tokens),
-    String(total.output_tokens),
+    String(total.inputTokens),
+    String(total.outputTokens),
     usd(total.costNanoUsd),
     String(total.unpriced),
     String(total.estimated),

@@ -17,7 +17,7 @@ import {
 } from '../store/usage-queries.js'
 import { entriesIn, type OnBatch } from './entries-in-range.js'
 import { DAY_MS, HOUR_MS, inDays, type UsageRange } from './ranges.js'
-import { remainingSums } from './remaining-sums.js'
+import { remainingSums } from './add-sums.js'
 import {
   groupNamesOf,
   isOfEntries,

@@ -1,10 +1,10 @@
 /**
  * Sums of usage for the page: over time, by model, by key. Pure.
  */
-import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
-import { CAUSES, type Cause } from '../../errors.js'
+import { compareNanoUsd } from '../../base/nano-usd.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../../store/first-content.js'
 import type { UsageSum } from '../../store/usage-queries.js'
+import { sumOfSums, sumsBy, type SumFigures } from '../../usage/add-sums.js'
 import type * as schema from './schema/schema.js'
 
 /** Maximum number of groups; all others are summed up as `other`. */
@@ -14,34 +14,14 @@ export const OTHER = 'other'
 /** Values above the last bound are drawn as this value. */
 const LONGEST_MS = 90_000
 
-/** Running sums of a period or a group. */
-interface Sum {
-  requests: number
-  failed: number
-  byCause: Record<Cause, number>
-  inputTokens: number
-  outputTokens: number
-  cachedTokens: number
-  reasoningTokens: number
-  costNanoUsd: NanoUsd
-  unpricedRequests: number
-  estimatedRequests: number
-  assumedRequests: number
-  firstContent: number[]
-}
-
 /** The figures of all sums together. */
 export function figuresOf(sums: Iterable<UsageSum>): schema.Sent<typeof schema.figures> {
-  const total = newSum()
-  for (const sum of sums) add(total, sum)
-  return figures(total)
+  return figures(sumOfSums(sums))
 }
 
 /** The figures of each period that has requests, in order of time. */
 export function pointsOf(sums: Iterable<UsageSum>): schema.Sent<typeof schema.usagePoint>[] {
-  const byStart = new Map<number, Sum>()
-  for (const sum of sums) add(sumAt(byStart, sum.startMs), sum)
-  return [...byStart.entries()]
+  return [...sumsBy(sums, ({ startMs }) => startMs)]
     .sort(([a], [b]) => a - b)
     .map(([startMs, sum]) => ({ startMs, ...figures(sum) }))
 }
@@ -98,50 +78,15 @@ export function quantile(counts: readonly number[], share: number): number | nul
   return LONGEST_MS
 }
 
-function figures({ firstContent, ...sum }: Sum): schema.Sent<typeof schema.figures> {
+function figures(sum: SumFigures): schema.Sent<typeof schema.figures> {
+  const { requests, failed, byCause, inputTokens, outputTokens, reasoningTokens, costNanoUsd } = sum
   return {
-    ...sum,
-    firstTokenP50Ms: quantile(firstContent, 0.5),
-    firstTokenP95Ms: quantile(firstContent, 0.95),
+    ...{ requests, failed, byCause, inputTokens, outputTokens, reasoningTokens, costNanoUsd },
+    cachedTokens: sum.cacheReadTokens,
+    unpricedRequests: sum.unpriced,
+    estimatedRequests: sum.estimated,
+    assumedRequests: sum.assumed,
+    firstTokenP50Ms: quantile(sum.firstContent, 0.5),
+    firstTokenP95Ms: quantile(sum.firstContent, 0.95),
   }
-}
-
-function newSum(): Sum {
-  return {
-    requests: 0,
-    failed: 0,
-    byCause: { client: 0, limits: 0, gateway: 0, provider: 0 },
-    inputTokens: 0,
-    outputTokens: 0,
-    cachedTokens: 0,
-    reasoningTokens: 0,
-    costNanoUsd: 0,
-    unpricedRequests: 0,
-    estimatedRequests: 0,
-    assumedRequests: 0,
-    firstContent: FIRST_CONTENT_BOUNDS_MS.map(() => 0).concat(0),
-  }
-}
-
-function sumAt(sums: Map<number, Sum>, startMs: number): Sum {
-  const known = sums.get(startMs)
-  if (known !== undefined) return known
-  const made = newSum()
-  sums.set(startMs, made)
-  return made
-}
-
-function add(to: Sum, sum: UsageSum): void {
-  to.requests += sum.requests
-  to.failed += sum.failed
-  for (const cause of CAUSES) to.byCause[cause] += sum.byCause[cause]
-  to.inputTokens += sum.inputTokens
-  to.outputTokens += sum.outputTokens
-  to.cachedTokens += sum.cacheReadTokens
-  to.reasoningTokens += sum.reasoningTokens
-  to.costNanoUsd = addNanoUsd(to.costNanoUsd, sum.costNanoUsd)
-  to.unpricedRequests += sum.unpriced
-  to.estimatedRequests += sum.estimated
-  to.assumedRequests += sum.assumed
-  sum.firstContent.forEach((count, at) => (to.firstContent[at] = (to.firstContent[at] ?? 0) + count))
 }
