@@ -9,6 +9,7 @@ import type { Catalogue } from '../../src/config/config.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import { packageVersion } from '../../src/config/package-file.js'
 import { archivePage } from './archive-page.js'
+import { withAttemptDiagram } from './attempt-diagram.js'
 import { cliPage } from './cli-page.js'
 import { withClientsTable } from './clients-table.js'
 import { configurationPage, editorSchema } from './configuration-pages.js'
@@ -61,6 +62,7 @@ interface GeneratedTable {
 
 /** All pages with a generated table; the same test checks them. */
 export const GENERATED_TABLES: readonly GeneratedTable[] = [
+  { path: 'docs/explanation/life-of-a-request.md', update: withAttemptDiagram },
   { path: 'docs/how-to/fallback-and-retries.md', update: withReactionTable },
   { path: 'docs/how-to/guardrails.md', update: withEndpointsTable },
   { path: 'docs/reference/clients.md', update: withClientsTable },

@@ -4,6 +4,7 @@
  * each chunk; a sweep over the requests in flight costs nothing per chunk and is late by at most one tick.
  * Times are monotonic, in ms.
  */
+import { ATTEMPT_STATES, type AttemptState, type StateTimeout } from './attempts/attempt-states.js'
 import { InFlightList, type InFlightItem } from './in-flight-list.js'
 
 /** Interval of the sweep, and the maximum delay of a timeout, in ms. */
@@ -41,11 +42,8 @@ export class Timeouts {
   }
 }
 
-/** The phase of an attempt. */
-export type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
-
 /** A timeout that has passed. `stalled`: the total time, spent on a client that does not read. */
-export type PassedTimeout = 'connect' | 'first byte' | 'idle' | 'total' | 'stalled' | 'linger'
+export type PassedTimeout = StateTimeout | 'total' | 'stalled'
 
 /** The maximum durations. */
 interface TimeLimits {
@@ -64,7 +62,7 @@ const LINGER_MS = 1000
 export class AttemptClock {
   headMs = 0
   private readonly limits: TimeLimits
-  /** When the phase of connecting, waiting or lingering began. */
+  /** When the state of connecting, waiting or lingering began. */
   private sinceMs = 0
   /** When the last bytes of the upstream arrived; the time of a pause does not count. */
   private receivedMs = 0
@@ -78,7 +76,7 @@ export class AttemptClock {
     this.limits = limits
   }
 
-  /** Starts a phase that has its own timeout. */
+  /** Starts a state that has its own timeout. */
   begin(nowMs: number): void {
     this.sinceMs = nowMs
   }
@@ -127,26 +125,27 @@ export class AttemptClock {
   }
 
   /** Null while no timeout has passed. `hasClient`: the client has the beginning of the reply. */
-  passedTimeout(phase: Phase, nowMs: number, hasClient: boolean): PassedTimeout | null {
+  passedTimeout(state: AttemptState, nowMs: number, hasClient: boolean): PassedTimeout | null {
+    if (state === 'over') return null
+    const passed = this.passedIn(ATTEMPT_STATES[state].timeout, nowMs)
+    return passed === null && state !== 'lingering' ? this.passedTotal(nowMs, hasClient) : passed
+  }
+
+  private passedIn(timeout: StateTimeout, nowMs: number): StateTimeout | null {
     const { connectMs, firstByteMs, idleMs } = this.limits
-    switch (phase) {
-      case 'over':
-        return null
-      case 'connecting':
-        if (nowMs - this.sinceMs > connectMs) return 'connect'
-        break
-      case 'lingering':
-        return nowMs - this.sinceMs > LINGER_MS ? 'linger' : null
-      case 'waiting':
-        if (this.isUploading)
-          return nowMs - this.sinceMs > idleMs ? 'idle' : this.passedTotal(nowMs, hasClient)
-        if (nowMs - this.sinceMs > firstByteMs) return 'first byte'
-        break
-      default:
+    const isPast = (ms: number): boolean => nowMs - this.sinceMs > ms
+    switch (timeout) {
+      case 'connect':
+        return isPast(connectMs) ? timeout : null
+      case 'linger':
+        return isPast(LINGER_MS) ? timeout : null
+      case 'first byte':
+        if (this.isUploading) return isPast(idleMs) ? 'idle' : null
+        return isPast(firstByteMs) ? timeout : null
+      case 'idle':
         // An upstream that is paused, or has sent its whole body, is not silent.
-        if (!this.isPaused && !this.bodyEnded && nowMs - this.receivedMs > idleMs) return 'idle'
+        return !this.isPaused && !this.bodyEnded && nowMs - this.receivedMs > idleMs ? timeout : null
     }
-    return this.passedTotal(nowMs, hasClient)
   }
 
   private passedTotal(nowMs: number, hasClient: boolean): PassedTimeout | null {

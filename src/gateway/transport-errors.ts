@@ -2,6 +2,7 @@
  * Maps failed connections and timeouts to the client's errors. The only module that reads error codes of the
  * transport.
  */
+import type { PassedTimeout } from './timeouts.js'
 import { GatewayError, rowOf, type WireError } from '../errors.js'
 import { CredentialError } from './upstreams/identities/cloud-identity.js'
 
@@ -33,7 +34,7 @@ export const NO_FREE_CONNECTION: Readonly<WireError> = {
 }
 
 /** The reply exceeded `total_ms` because its client did not read. */
-export const CLIENT_STALLED: Readonly<WireError> = {
+const CLIENT_STALLED: Readonly<WireError> = {
   kind: 'client_stalled',
   message: 'The client read its reply too slowly.',
 }
@@ -45,16 +46,17 @@ export const REPLY_TOO_LARGE: Readonly<WireError> = {
 }
 
 /** The predicate of the error message for each timeout. */
-export const TIMEOUT_TEXTS = {
+const TIMEOUT_TEXTS = {
   connect: 'did not accept a connection in time',
   'first byte': 'did not begin to reply in time',
   idle: 'sent nothing for too long',
   total: 'took too long',
 } as const
 
-/** The error of a timeout; `what` is the predicate of the message. */
-export function timeoutError(what: string): WireError {
-  return { kind: 'upstream_timeout', message: `The upstream ${what}.` }
+/** The error of a timeout that has passed. */
+export function timeoutErrorOf(passed: Exclude<PassedTimeout, 'linger'>): WireError {
+  if (passed === 'stalled') return CLIENT_STALLED
+  return { kind: 'upstream_timeout', message: `The upstream ${TIMEOUT_TEXTS[passed]}.` }
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Adds up sums of usage, and takes some away. Pure. */
 import { addNanoUsd, withoutNanoUsd, type NanoUsd } from '../base/nano-usd.js'
 import { CAUSES } from '../errors.js'
-import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../store/usage-queries.js'
+import { FIRST_CONTENT_BOUNDS_MS } from '../store/first-content.js'
+import type { UsageSum } from '../store/usage-queries.js'
 
 /** What a sum has besides its name and its time. */
 export type SumFigures = Omit<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'>

@@ -11,7 +11,7 @@ import type { Steps } from '../../base/steps.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
-import { AttemptClock, type Timeouts, type Phase, type Timed } from '../timeouts.js'
+import { AttemptClock, type Timeouts, type Timed } from '../timeouts.js'
 import { DrainedReply, type DrainedRequest } from '../drained-replies.js'
 import type { Target } from '../generation.js'
 import { NOT_LISTED } from '../in-flight-list.js'
@@ -22,11 +22,9 @@ import type { ReplyOwner, ReplyTransform } from '../streams/reply-transform.js'
 import type { WholeReply } from '../streams/whole-reply.js'
 import {
   CLIENT_LEFT,
-  CLIENT_STALLED,
   NO_FREE_CONNECTION,
   REPLY_TOO_LARGE,
-  TIMEOUT_TEXTS,
-  timeoutError,
+  timeoutErrorOf,
   transportError,
   UNEXPECTED_FAILURE,
   wireErrorOf,
@@ -34,6 +32,7 @@ import {
 } from '../transport-errors.js'
 import type { ReplyHandler, UpstreamCall } from '../upstreams/upstream-call.js'
 import type { AttemptResult, ReplyListener, SendResult } from './attempt-result.js'
+import { ATTEMPT_STATES, stateAfter, type AttemptState } from './attempt-states.js'
 import type { PreparedRequest } from './prepare-candidate.js'
 import {
   bodyForm,
@@ -117,8 +116,6 @@ interface AttemptParts {
  */
 type Awaited = 'connectMs' | 'firstByteMs' | 'replyMs'
 
-const PROGRESS = { connecting: 'connecting', waiting: 'sent', whole: 'in reply' } as const
-
 /** Reports exactly one end to its loop: `begun`, `failed` or `paused`. */
 export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   listIndex = NOT_LISTED
@@ -133,7 +130,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   private readonly listeners: readonly ReplyListener[]
   private readonly earlier: EarlierParts
   private readonly clock: AttemptClock
-  private phase: Phase = 'connecting'
+  private state: AttemptState = 'connecting'
   private upstream: UpstreamCall | null = null
   /** The client has the beginning of the reply. */
   private isCommitted: boolean
@@ -193,7 +190,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   }
 
   onRequestStart(): void {
-    this.phase = 'waiting'
+    this.state = stateAfter(this.state, 'sent')
     const nowMs = performance.now()
     this.clock.begin(nowMs)
     this.result.wasSent = true
@@ -210,7 +207,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     result.status = status
     result.requestId = requestIdIn(headers)
     if (status !== 200) {
-      this.phase = 'error'
+      this.state = stateAfter(this.state, 'refused')
       return
     }
     // A continued reply keeps its form: whole, or a stream.
@@ -231,7 +228,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     const isStream = this.earlier.whole === null && streamsOn(call, this.target, isEvents)
     if (isStream) this.guard(() => this.openStream())
     else if (this.stream !== null) this.fail(OTHER_TYPE)
-    else this.phase = 'whole'
+    else this.state = stateAfter(this.state, 'body')
   }
 
   /**
@@ -272,15 +269,15 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
 
   onResponseData(chunk: Buffer): void {
     for (const listener of this.listeners) listener.bytes(this.result, chunk)
-    const bytes = this.phase === 'error' ? chunk : this.sniffed(chunk)
-    const { phase } = this
-    if (phase === 'stream') {
+    const bytes = this.state === 'error' ? chunk : this.sniffed(chunk)
+    const { state } = this
+    if (state === 'stream') {
       const gapMs = this.clock.received(performance.now())
       if (this.isCommitted) this.target.series.chunkGap(gapMs / 1000)
       if (bytes !== null) this.feed?.add(bytes)
-    } else if (phase === 'whole' || phase === 'error') {
+    } else if (state === 'whole' || state === 'error') {
       this.clock.received(performance.now())
-      if (bytes !== null) this.guard(() => this.collect(bytes, phase === 'whole'))
+      if (bytes !== null) this.guard(() => this.collect(bytes, state === 'whole'))
     }
   }
 
@@ -293,7 +290,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   onResponseEnd(): void {
     this.takeFirstBytes()
     this.feed?.flush()
-    if (this.phase === 'whole') this.guard(() => this.finishWhole())
+    if (this.state === 'whole') this.guard(() => this.finishWhole())
     else this.bodyEnded()
   }
 
@@ -301,8 +298,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   private takeFirstBytes(): void {
     const rest = this.firstBytes === null ? null : this.sniffed(Buffer.alloc(0), true)
     if (rest === null || rest.length === 0) return
-    if (this.phase === 'stream') this.feed?.add(rest)
-    else if (this.phase === 'whole') this.guard(() => this.collect(rest, true))
+    if (this.state === 'stream') this.feed?.add(rest)
+    else if (this.state === 'whole') this.guard(() => this.collect(rest, true))
   }
 
   onResponseError(cause: Error): void {
@@ -310,40 +307,39 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     if (own !== null) return this.fail(own.wire, own)
     this.takeFirstBytes()
     this.feed?.flush()
-    const { phase } = this
-    if (phase === 'connecting' || phase === 'waiting' || phase === 'whole') {
-      this.fail(transportError(cause, PROGRESS[phase]), cause)
+    const { state } = this
+    if (state === 'connecting' || state === 'waiting' || state === 'whole') {
+      this.fail(transportError(cause, ATTEMPT_STATES[state].progress), cause)
     } else if (this.stream?.translation.endsWithBody === true) {
-      this.fail(transportError(cause, PROGRESS.whole), cause)
+      this.fail(transportError(cause, ATTEMPT_STATES[state].progress), cause)
     } else this.bodyEnded()
   }
 
   /** The upstream's body ended or was truncated: the bytes received so far decide which. */
   private bodyEnded(): void {
-    if (this.phase === 'stream') {
+    if (this.state === 'stream') {
       // The end is an input of the translation, which reports what is missing.
       this.clock.ended()
       if (this.prepared.outgoing.next === null) this.stream?.end()
       else this.stream?.endPart()
-    } else if (this.phase === 'error') this.guard(() => this.failWithRefusal())
-    else if (this.phase === 'lingering') this.finish()
+    } else if (this.state === 'error') this.guard(() => this.failWithRefusal())
+    else if (this.state === 'lingering') this.finish()
   }
 
   tick(nowMs: number): void {
-    const { clock, phase } = this
+    const { clock, state } = this
     if (this.drainedReply?.isLate(nowMs) === true) return this.fail(CLIENT_LEFT)
     const { streamed } = this.prepared.outgoing
-    if (streamed !== undefined && phase === 'waiting') clock.upload(streamed, nowMs)
-    const passed = clock.passedTimeout(phase, nowMs, this.isCommitted)
+    if (streamed !== undefined && state === 'waiting') clock.upload(streamed, nowMs)
+    const passed = clock.passedTimeout(state, nowMs, this.isCommitted)
     if (passed === 'linger') return this.abandon()
-    if (passed === 'stalled') return this.fail(CLIENT_STALLED)
     if (passed === 'connect' && this.upstream?.isWaiting === true) {
       return this.fail(NO_FREE_CONNECTION)
     }
     if (passed !== null) {
       // The status of an error is more useful than the timeout of its body.
-      if (phase === 'error') return this.failWithRefusal()
-      return this.fail(timeoutError(TIMEOUT_TEXTS[passed]))
+      if (state === 'error' && passed !== 'stalled') return this.failWithRefusal()
+      return this.fail(timeoutErrorOf(passed))
     }
     // The status of a guarded reply is not known before the first verdict.
     const isGuarded = this.prepared.call.guard !== undefined
@@ -353,7 +349,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   }
 
   isStreaming(): boolean {
-    return this.phase === 'stream'
+    return this.state === 'stream'
   }
 
   get isPaused(): boolean {
@@ -421,7 +417,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     stream.onOutput = () => this.noteContent(stream)
     this.feed = new ChunkFeed(stream, this)
     if (this.drainedReply !== null) stream.drain()
-    this.phase = 'stream'
+    this.state = stateAfter(this.state, 'events')
   }
 
   /** After each step of the translation: commits, fails, finishes or pauses. */
@@ -495,7 +491,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
 
   private finishRead(read: ReadReply): void {
     // The client may have left while the reply was read.
-    if (this.phase === 'over') return
+    if (this.state === 'over') return
     const { loop, result } = this
     this.finish()
     if (read.kind === 'paused') {
@@ -515,7 +511,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
 
   /** The exchange was cancelled. If the client left, the rest of the reply may be read for its usage. */
   cancel(reason: GatewayError): void {
-    const { phase, result } = this
+    const { state, result } = this
     if (this.stream?.isMetered === true) {
       if (reason.kind !== 'client_gone') this.abandon()
       return
@@ -526,7 +522,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
       this.loop.failed(this, reason)
       return
     }
-    const isDrainable = phase === 'whole' || phase === 'stream' || (phase === 'waiting' && !this.isUploading)
+    const isDrainable = state === 'whole' || state === 'stream' || (state === 'waiting' && !this.isUploading)
     if (reason.kind === 'client_gone' && isDrainable) {
       this.drainedReply = DrainedReply.of(result, this.request)
     }
@@ -540,7 +536,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
 
   /** Another attempt was faster: cancels this one and drops its reply. */
   supersede(): void {
-    if (this.phase === 'over') return
+    if (this.state === 'over') return
     this.noteConnection()
     this.result.outcome = 'cancelled'
     this.abandon()
@@ -552,10 +548,10 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   }
 
   private fail(failure: WireError, cause?: unknown): void {
-    const { result, stream, phase } = this
+    const { result, stream, state } = this
     const error = this.named(failure)
-    if (phase === 'over') return
-    if (phase === 'lingering' || stream?.isMetered === true) return this.abandon()
+    if (state === 'over') return
+    if (state === 'lingering' || stream?.isMetered === true) return this.abandon()
     this.noteConnection()
     result.outcome = error.kind
     this.abandon()
@@ -594,22 +590,22 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     this.result.outcome = outcome
     this.result.endedAtMs = nowMs
     if (this.clock.hasEnded) return this.finish()
-    this.phase = 'lingering'
+    this.state = stateAfter(this.state, 'complete')
     this.clock.begin(nowMs)
     this.upstream?.resume()
   }
 
   /** Ends the attempt and destroys its connection. */
   private abandon(): void {
-    if (this.phase === 'over') return
+    if (this.state === 'over') return
     this.finish()
     this.upstream?.abort()
   }
 
   /** Ends the attempt: every end calls it. The connection is reused if the upstream's body has ended. */
   private finish(): void {
-    if (this.phase === 'over') return
-    this.phase = 'over'
+    if (this.state === 'over') return
+    this.state = stateAfter(this.state, 'end')
     this.endWait()
     this.result.endedAtMs ??= performance.now()
     this.request.timeouts.remove(this)

@@ -50,7 +50,7 @@ import { LARGE_BYTES } from '../streams/join-chunks.js'
 import { ReplyTransform } from '../streams/reply-transform.js'
 import { ArrayForm, arrayOfEvents, EVENT_STREAM } from '../streams/sse-or-json-array.js'
 import { SingleWholeReply } from '../streams/whole-reply.js'
-import { CLIENT_LEFT, timeoutError, TIMEOUT_TEXTS } from '../transport-errors.js'
+import { CLIENT_LEFT, timeoutErrorOf } from '../transport-errors.js'
 import { passedQuery } from '../upstreams/upstream-address.js'
 
 /** A write that makes a replay encode the events that were added. */
@@ -296,7 +296,7 @@ export class Caching {
   }
 }
 
-const TIMED_OUT = gatewayError(timeoutError(TIMEOUT_TEXTS.total))
+const TIMED_OUT = gatewayError(timeoutErrorOf('total'))
 
 /** Keeps the upstream request of a client that has left, while others share its reply. */
 class Leader {

@@ -13,32 +13,18 @@ import { headerOf, hostOf } from '../../http/message.js'
 import { sendNative } from '../../http/native-proxy.js'
 import { beginReply } from '../../http/respond.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
+import { ATTEMPT_STATES, stateAfter, type AttemptState } from '../attempts/attempt-states.js'
 import { requestIdIn } from '../attempts/read-reply.js'
 import type { Exchange } from '../client-exchange.js'
-import { AttemptClock, type Timeouts, type PassedTimeout, type Phase, type Timed } from '../timeouts.js'
+import { AttemptClock, type Timeouts, type Timed } from '../timeouts.js'
 import type { DrainedReply } from '../drained-replies.js'
 import { NOT_LISTED } from '../in-flight-list.js'
-import {
-  CLIENT_STALLED,
-  timeoutError,
-  transportError,
-  UNEXPECTED_FAILURE,
-  withUpstream,
-} from '../transport-errors.js'
+import { timeoutErrorOf, transportError, UNEXPECTED_FAILURE, withUpstream } from '../transport-errors.js'
 import { nativeReplyResult, type NativeCall, type NativeRun } from './admit-native.js'
 import { headersForClient } from './native-headers.js'
 import type { Call } from '../phases/receive.js'
 import { sendJudged } from './judge-native.js'
 import type { ObjectReplies } from './object-replies.js'
-
-const PROGRESS = { connecting: 'connecting', waiting: 'sent', stream: 'in reply' } as const
-
-export function timeoutErrorOf(passedTimeout: PassedTimeout): GatewayError {
-  if (passedTimeout === 'stalled') return gatewayError(CLIENT_STALLED)
-  if (passedTimeout === 'connect') return gatewayError(timeoutError('did not accept a connection in time'))
-  if (passedTimeout === 'first byte') return gatewayError(timeoutError('did not answer in time'))
-  return gatewayError(timeoutError(passedTimeout === 'idle' ? 'was silent for too long' : 'took too long'))
-}
 
 /** The body of a request: the client's, and the stream that is sent. */
 interface NativeBody {
@@ -57,7 +43,7 @@ export class NativeAttempt implements Timed {
   private readonly run: NativeRun
   private readonly timeouts: Timeouts
   private readonly clock: AttemptClock
-  private phase: Exclude<Phase, 'error' | 'whole' | 'lingering'> = 'connecting'
+  private state: AttemptState = 'connecting'
   private beganMs = 0
   private abort: () => void = () => undefined
   private watcher: ReplyWatcher | null = null
@@ -99,7 +85,7 @@ export class NativeAttempt implements Timed {
       body.once('error', (error) => this.fail(error))
       if (body.errored !== null) this.fail(body.errored)
       x.cancellation.onCancel((reason) => this.fail(reason))
-      if (this.phase === 'over') return
+      if (this.state === 'over') return
       this.abort = sendNative({ ...call, agent, socket: x.req.socket }, body, {
         connected: () => this.connected(),
         replied: (reply) => this.guard(() => this.begin(reply)),
@@ -109,17 +95,17 @@ export class NativeAttempt implements Timed {
   }
 
   private connected(): void {
-    if (this.phase !== 'connecting') return
+    if (this.state !== 'connecting') return
     const nowMs = performance.now()
     const { result } = this.run
     result.wasSent = true
     result.connectMs = nowMs - this.beganMs
-    this.phase = 'waiting'
+    this.state = stateAfter(this.state, 'sent')
     this.clock.begin(nowMs)
   }
 
   private begin(reply: IncomingMessage): void {
-    if (this.phase === 'over') {
+    if (this.state === 'over') {
       reply.destroy()
       return
     }
@@ -129,7 +115,7 @@ export class NativeAttempt implements Timed {
     const nowMs = performance.now()
     const status = reply.statusCode ?? 0
     reply.once('error', (error) => this.failedInTransit(error))
-    this.phase = 'stream'
+    this.state = stateAfter(this.state, 'events')
     this.clock.head(nowMs)
     result.status = status
     result.requestId = requestIdIn(reply.headers)
@@ -179,7 +165,7 @@ export class NativeAttempt implements Timed {
 
   private drains(): boolean {
     const { result, drain } = this.run
-    if (result.replyResult?.blocked !== 'cut' || this.phase === 'over') return false
+    if (result.replyResult?.blocked !== 'cut' || this.state === 'over') return false
     this.drainedReply ??= drain()
     return this.drainedReply !== null
   }
@@ -209,10 +195,10 @@ export class NativeAttempt implements Timed {
         this.clock.received(performance.now())
         if (bytes > replies.maxBytes) throw tooLong(replies)
       }
-      if (this.phase === 'over') return
+      if (this.state === 'over') return
       const body = await replies.read(Buffer.concat(chunks))
       await replies.ended(status)
-      if (this.phase !== 'stream') return
+      if (this.state !== 'stream') return
       const { x, run } = this
       this.clock.ended()
       run.result.replyResult = nativeReplyResult(status, usageIn(body.toString()))
@@ -262,14 +248,15 @@ export class NativeAttempt implements Timed {
     // Bytes in the watcher's buffer wait for the client.
     if ((this.watcher?.readableLength ?? 0) > 0) this.clock.pause(nowMs)
     else this.clock.resume(nowMs)
-    const passedTimeout = this.clock.passedTimeout(this.phase, nowMs, this.x.res.headersSent)
-    if (passedTimeout !== null) this.fail(timeoutErrorOf(passedTimeout))
+    const passedTimeout = this.clock.passedTimeout(this.state, nowMs, this.x.res.headersSent)
+    if (passedTimeout !== null && passedTimeout !== 'linger')
+      this.fail(gatewayError(timeoutErrorOf(passedTimeout)))
     else if (this.drainedReply?.isLate(nowMs) === true) this.end('ok')
   }
 
   private failedInTransit(error: Error): void {
-    if (this.phase !== 'over') {
-      this.fail(gatewayError(transportError(error, PROGRESS[this.phase]), error))
+    if (this.state !== 'over') {
+      this.fail(gatewayError(transportError(error, ATTEMPT_STATES[this.state].progress), error))
     }
   }
 
@@ -282,7 +269,7 @@ export class NativeAttempt implements Timed {
   }
 
   private fail(cause: unknown): void {
-    if (this.phase === 'over') return
+    if (this.state === 'over') return
     if (this.drainedReply !== null) {
       // The client has its end, or is gone.
       this.resolve()
@@ -296,9 +283,9 @@ export class NativeAttempt implements Timed {
   }
 
   private end(kind: ErrorKind | 'ok'): void {
-    if (this.phase === 'over') return
+    if (this.state === 'over') return
     const { x, call } = this
-    this.phase = 'over'
+    this.state = stateAfter(this.state, 'end')
     this.timeouts.remove(this)
     x.cancellation.onCancel(null)
     call.target.series.inflight(-1)

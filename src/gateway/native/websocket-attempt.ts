@@ -10,11 +10,12 @@ import { sendWebSocket } from '../../http/native-proxy.js'
 import { beginReply } from '../../http/respond.js'
 import { AttemptClock, type Timeouts, type Timed } from '../timeouts.js'
 import type { Exchange } from '../client-exchange.js'
-import { transportError, UNEXPECTED_FAILURE } from '../transport-errors.js'
+import { timeoutErrorOf, transportError, UNEXPECTED_FAILURE } from '../transport-errors.js'
+import { ATTEMPT_STATES, stateAfter, type AttemptState } from '../attempts/attempt-states.js'
 import { requestIdIn } from '../attempts/read-reply.js'
 import { NOT_LISTED } from '../in-flight-list.js'
 import { ClientMessages, type MessageCheck } from './client-messages.js'
-import { headList, nativeError, timeoutErrorOf, statusErrorOf } from './native-attempt.js'
+import { headList, nativeError, statusErrorOf } from './native-attempt.js'
 import { nativeReplyResult, type NativeCall, type NativeRun } from './admit-native.js'
 import { headersForClient } from './native-headers.js'
 
@@ -39,7 +40,8 @@ export class WebSocketAttempt implements Timed {
   private readonly timeouts: Timeouts
   private readonly client: Upgrade
   private readonly clock: AttemptClock
-  private phase: 'connecting' | 'waiting' | 'open' | 'over' = 'connecting'
+  /** `stream` while the WebSocket is open, or the body of a refusal is passed on. */
+  private state: AttemptState = 'connecting'
   private abort: () => void = () => undefined
   private upstream: Socket | null = null
   private resolve: (reason: GatewayError | null) => void = () => undefined
@@ -71,7 +73,7 @@ export class WebSocketAttempt implements Timed {
       this.reject = reject
       client.socket.once('close', () => this.closed())
       x.cancellation.onCancel((reason) => this.fail(reason))
-      if (this.phase === 'over') return
+      if (this.state === 'over') return
       const headers = { ...call.headers, connection: 'Upgrade', upgrade: 'websocket' }
       this.abort = sendWebSocket({ ...call, headers, agent, socket: client.socket }, client, {
         connected: () => this.connected(),
@@ -84,8 +86,8 @@ export class WebSocketAttempt implements Timed {
   }
 
   private connected(): void {
-    if (this.phase !== 'connecting') return
-    this.phase = 'waiting'
+    if (this.state !== 'connecting') return
+    this.state = stateAfter(this.state, 'sent')
     const nowMs = performance.now()
     const { result } = this.run
     result.wasSent = true
@@ -111,11 +113,11 @@ export class WebSocketAttempt implements Timed {
 
   private opened(upstream: Socket): void {
     this.upstream = upstream
-    if (this.phase === 'over') {
+    if (this.state === 'over') {
       this.destroy()
       return
     }
-    this.phase = 'open'
+    this.state = stateAfter(this.state, 'events')
     const { session, checkMessage } = this.run
     if (checkMessage !== null) this.checkMessages(upstream, checkMessage)
     // Beside the pipe to the client, which pauses both.
@@ -155,7 +157,7 @@ export class WebSocketAttempt implements Timed {
       return
     }
     run.result.replyResult = nativeReplyResult(status, {})
-    this.phase = 'open'
+    this.state = stateAfter(this.state, 'events')
     this.timeouts.remove(this)
     x.endedWithError = true
     beginReply(x.res, status, headList(x, run, reply.headers))
@@ -164,24 +166,24 @@ export class WebSocketAttempt implements Timed {
   }
 
   tick(nowMs: number): void {
-    if (this.phase === 'open' || this.phase === 'over') return
-    const passedTimeout = this.clock.passedTimeout(this.phase, nowMs, false)
-    if (passedTimeout !== null) this.fail(timeoutErrorOf(passedTimeout))
+    if (this.state === 'stream' || this.state === 'over') return
+    const passedTimeout = this.clock.passedTimeout(this.state, nowMs, false)
+    if (passedTimeout !== null && passedTimeout !== 'linger')
+      this.fail(gatewayError(timeoutErrorOf(passedTimeout)))
   }
 
   private failedInTransit(error: Error): void {
-    if (this.phase === 'open') this.destroy()
-    else if (this.phase !== 'over') {
-      const progress = this.phase === 'connecting' ? 'connecting' : 'sent'
-      this.fail(gatewayError(transportError(error, progress), error))
+    if (this.state === 'stream') this.destroy()
+    else if (this.state !== 'over') {
+      this.fail(gatewayError(transportError(error, ATTEMPT_STATES[this.state].progress), error))
     }
   }
 
   /** Before the WebSocket is open the client gets an error; afterwards its connection ends. */
   private fail(reason: GatewayError): void {
-    if (this.phase === 'over') return
+    if (this.state === 'over') return
     this.reason ??= nativeError(reason, this.run.result)
-    if (this.phase === 'open') {
+    if (this.state === 'stream') {
       this.destroy()
       return
     }
@@ -191,7 +193,7 @@ export class WebSocketAttempt implements Timed {
 
   private closed(): void {
     this.upstream?.destroy()
-    if (this.phase !== 'over') this.end()
+    if (this.state !== 'over') this.end()
   }
 
   private destroySoon(): void {
@@ -205,7 +207,7 @@ export class WebSocketAttempt implements Timed {
 
   private end(): void {
     const { x, call, run, client, initialBytes } = this
-    this.phase = 'over'
+    this.state = stateAfter(this.state, 'end')
     this.timeouts.remove(this)
     x.cancellation.onCancel(null)
     const { intake, delivery, result } = run
