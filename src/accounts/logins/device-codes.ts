@@ -65,7 +65,7 @@ export interface WaitingDevice extends Asker {
 
 /** What a program gets for its device code. */
 export type DeviceAnswer =
-  | ({ readonly is: 'approved'; readonly program: string } & Approval)
+  | ({ readonly is: 'approved'; readonly program: string; readonly approvalId: string } & Approval)
   | { readonly is: 'authorization_pending' | 'slow_down' | 'access_denied' | 'expired_token' | 'unknown' }
 
 /** Issues codes. */
@@ -110,13 +110,21 @@ export async function waitingDevice(
   return { id: found.id, program, address, untilMs }
 }
 
-/** Approves a sign-in for the account, or denies it (null). False if it does not wait any more. */
+/**
+ * Approves a sign-in for the account, or denies it (null). False if it does not wait any more. The user has a
+ * record of the approval until the program has its tokens, so that it ends with what the user's programs do.
+ */
 export async function decideDevice(
   tokens: SignInTokens,
   id: string,
   by: Approval | null,
   nowMs: number,
 ): Promise<boolean> {
+  const approvalId = approvalIdOf(id)
+  if (by !== null) {
+    const expiresAtMs = nowMs + DEVICE_CODE_SECONDS * 1_000
+    await tokens.add({ id: approvalId, kind: 'device_code', accountId: by.userId, expiresAtMs, text: '' })
+  }
   const decided = await tokens.change(
     'device_code',
     id,
@@ -128,6 +136,10 @@ export async function decideDevice(
     nowMs,
   )
   return decided !== null
+}
+
+function approvalIdOf(deviceId: string): string {
+  return digestOf(`approval ${deviceId}`)
 }
 
 /** The answer to a program that polls with its device code; one that is approved is used up. */
@@ -151,7 +163,7 @@ export async function pollDevice(
   if (userId === null || accountId === null || (await tokens.take('device_code', id, nowMs)) === null) {
     return { is: 'unknown' }
   }
-  return { is: 'approved', userId, accountId, session, program }
+  return { is: 'approved', approvalId: approvalIdOf(id), userId, accountId, session, program }
 }
 
 /** Null for a sign-in that does not wait. */

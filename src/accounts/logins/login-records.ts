@@ -39,11 +39,12 @@ export async function endLoginsByGroup(
   await endAccess(signInTokens, userId, new Set(ids), nowMs)
 }
 
-/** Ends all sign-ins of programs of a user; returns their number. */
+/** Ends all sign-ins of programs of a user, also those that are only approved; returns their number. */
 export async function endLogins(signInTokens: SignInTokens, userId: string): Promise<number> {
+  const approved = await signInTokens.end('device_code', userId, null)
   const count = await signInTokens.end('login', userId, null)
   await signInTokens.end('access', userId, null)
-  return count
+  return approved + count
 }
 
 /** Removes the access tokens of these sign-ins. */

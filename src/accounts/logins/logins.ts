@@ -33,6 +33,8 @@ interface NewLogin {
   readonly accountId: string
   readonly program: string
   readonly session: ApprovingSession
+  /** The record of the approval, which is used up. */
+  readonly approvalId: string
 }
 
 /**
@@ -43,10 +45,10 @@ const RUNNING_MS = 3_600_000
 /** Settings of sign-ins, and how long a role by a group holds after one. */
 export type LoginTimes = Pick<LoginConfig, 'refreshSeconds' | 'tokenSeconds'> & { readonly groupMs: number }
 
-/** Opens a sign-in; null if the user may not use the account, or the session has ended. */
+/** Opens a sign-in; null if the user may not use the account, or the session or the approval has ended. */
 export async function openLogin(
   store: LoginStore,
-  { userId, accountId, program, session }: NewLogin,
+  { userId, accountId, program, session, approvalId }: NewLogin,
   times: LoginTimes,
   nowMs: number,
 ): Promise<LoginTokens | null> {
@@ -64,8 +66,10 @@ export async function openLogin(
     text: JSON.stringify(record),
   })
   const access = await addAccessToken(store, { login: id, userId, endsAtMs }, times, nowMs)
-  // Looked up last: what ends a user's sessions ends its programs after them, so that one of both sees it.
-  if ((await store.signInTokens.find('session', session.id, nowMs)) === null) {
+  /** Opens a sign-in; null if the user may not use the account, or its session or approval has ended. */
+  const isOpen = (await store.signInTokens.find('session', session.id, nowMs)) !== null
+  const approval = await store.signInTokens.take('device_code', approvalId, nowMs)
+  if (!isOpen || approval === null) {
     await endLogin(store, refreshToken, nowMs)
     return null
   }

@@ -58,7 +58,7 @@ export function connect(path: string): Connection {
 
 /**
  * Opens a file whose folder cannot be written and that has no log: SQLite cannot make the log, and reads the
- * file as one that nobody changes. Throws the driver's error.
+ * file as one that does not change. Throws the driver's error.
  */
 export function connectUnchanging(path: string): Connection {
   loaded ??= load()

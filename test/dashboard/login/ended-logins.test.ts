@@ -24,7 +24,9 @@ onBothStores(t, 'the admin API ends the programs of a user', async (t, settings)
   const wish = { name: 'robot', accountId: null, createdBy: 'command line', audit: () => [] }
   const { secret } = await createAdminToken(store, { ...wish, scopes: ['accounts:write'] })
   const { secret: reader } = await createAdminToken(store, { ...wish, scopes: ['accounts:read'] })
-  const pair = await stage.program(await stage.person('ada@example.com'))
+  const browser = await stage.person('ada@example.com')
+  const pair = await stage.program(browser)
+  const waiting = await stage.approved(browser)
   const end = async (token: string, email: string): Promise<number> => {
     const headers = { authorization: `Bearer ${token}` }
     const path = `/admin/v1/users/${encodeURIComponent(email)}/logins`
@@ -35,10 +37,18 @@ onBothStores(t, 'the admin API ends the programs of a user', async (t, settings)
   t.equal(await request(origin, pair.access), 200)
   t.equal(await end(secret, 'ada@example.com'), 204)
   t.equal(await request(origin, pair.access), 401)
+  const late = await waiting()
+  t.match({ status: late.status, ...late.json }, { status: 400, error: 'access_denied' }, 'only approved')
+  t.equal((await browser.get('/keys')).status, 200, 'sessions stay')
+  t.equal(await request(origin, (await stage.program(browser)).access), 200, 'a new sign-in works')
+  t.equal(await end(secret, 'ada@example.com'), 204)
   t.equal(await end(secret, 'ada@example.com'), 204)
   t.equal(await end(secret, 'bob@example.com'), 404)
   const entries = await store.auditTrail.page({ accountId: null, after: null, limit: 20 })
-  t.same(entries.filter(({ action }) => action === 'login.end').length, 1)
+  t.same(
+    entries.filter(({ action }) => action === 'login.end').map(({ detail }) => detail),
+    ['ada@example.com: 1', 'ada@example.com: 2'],
+  )
 })
 
 void t.test('what ends a sign-in, on two gateways', { skip: redisMissing() }, async (t) => {
@@ -109,7 +119,10 @@ onBothStores(t, 'a sign-in with a role by a group ends as sessions with one do',
     const session = { id: randomUUID(), endsAtMs }
     const token = { id: session.id, kind: 'session', accountId: id, text: '' } as const
     await store.signInTokens.add({ ...token, expiresAtMs: nowMs + 60_000 })
-    return openLogin(store, { userId: id, accountId: id, program: 'codex', session }, times, nowMs)
+    const approval = { id: randomUUID(), kind: 'device_code', accountId: id, text: '' } as const
+    await store.signInTokens.add({ ...approval, expiresAtMs: nowMs + 60_000 })
+    const login = { userId: id, accountId: id, program: 'codex', session, approvalId: approval.id }
+    return openLogin(store, login, times, nowMs)
   }
   t.match(await open(nowMs + 1_800_000), { expiresInSeconds: 1_800 }, 'no longer than the session')
   const opened = await open(nowMs + 43_200_000)

@@ -32,6 +32,8 @@ export interface LoginStage extends Scene {
   person(email: string, groups?: readonly string[]): Promise<Browser>
   /** Signs a program in for the person of the browser. */
   program(browser: Browser, account?: string): Promise<Pair>
+  /** A program that is approved; the function fetches its tokens. */
+  approved(browser: Browser, account?: string): Promise<() => Promise<FormReply>>
   /** A further gateway of the store. */
   second(): Promise<TestGateway>
 }
@@ -59,6 +61,14 @@ export async function startLogin(
     const text = await response.text()
     return { status: response.status, headers: response.headers, text, json: objectIn(text) }
   }
+  const approved: LoginStage['approved'] = async (browser, account) => {
+    const { json } = await post('/auth/device/code', {})
+    const body = { approve: true, ...(account === undefined ? {} : { account }) }
+    const reply = await browser.ask('POST', `/device/${textIn(json, 'user_code')}`, { body })
+    if (reply.status !== 200) throw new Error(`not approved: ${reply.text}`)
+    const form = { grant_type: DEVICE_GRANT, device_code: textIn(json, 'device_code') }
+    return () => post('/auth/device/token', form)
+  }
   return {
     ...stage,
     post,
@@ -71,14 +81,8 @@ export async function startLogin(
       if (entered.status !== 200) throw new Error(`cannot sign in: ${entered.text}`)
       return browser
     },
-    async program(browser, account) {
-      const { json } = await post('/auth/device/code', {})
-      const body = { approve: true, ...(account === undefined ? {} : { account }) }
-      const approved = await browser.ask('POST', `/device/${textIn(json, 'user_code')}`, { body })
-      if (approved.status !== 200) throw new Error(`not approved: ${approved.text}`)
-      const form = { grant_type: DEVICE_GRANT, device_code: textIn(json, 'device_code') }
-      return pairOf(await post('/auth/device/token', form))
-    },
+    program: async (browser, account) => pairOf(await (await approved(browser, account))()),
+    approved,
     async second() {
       const other = await startGateway(t, { ...settings, hasAccount: true })
       const lines = readFileSync(gateway.configFile, 'utf8').split('\n')

@@ -8,7 +8,7 @@ import t from 'tap'
 import { createAdminToken } from '../../../src/accounts/admin-tokens.js'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { hashPassword } from '../../../src/accounts/password.js'
-import { oidcStartReply, sessionReply } from '../../../src/dashboard/server/schema/schema.js'
+import { memberReply, oidcStartReply, sessionReply } from '../../../src/dashboard/server/schema/schema.js'
 import { Sessions } from '../../../src/dashboard/server/sign-in/sessions.js'
 import { linkFor, PASSWORD, type Answer, type Browser } from '../fixtures/stage.js'
 import { command as users } from '../../../src/cli/users.js'
@@ -122,6 +122,13 @@ onBothStores(t, 'roles by groups hold in sessions by the provider', async (t, se
   const refused = await through(stage, browser, { ...eve, verified: false })
   t.equal(refused.status, 403)
   t.equal((await browser.get('/accounts')).status, 401, 'a refusal of the provider ends it')
+  const { link } = memberReply.parse(invited.json)
+  const body = { link: link?.url?.split('#')[1] ?? '', password: NEXT }
+  const used = await stage.browser().ask('POST', '/reset', { body })
+  t.equal(used.status, 403, 'and what its links give')
+  t.equal((await store.users.byEmail('bob@example.com'))?.passwordHash, '')
+  const again = await through(stage, browser, eve)
+  t.match(again.json, { user: { role: 'admin' } }, 'the next sign-in gives the roles again')
 })
 
 onBothStores(t, 'a session with a role by a group has a maximum age', async (t, settings) => {

@@ -201,14 +201,14 @@ void t.test('another user changes a file that may only be read', { skip: !isRoot
     ...optionsOfOther(path, { user }),
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  let said = ''
-  reader.stdout.on('data', (text) => (said += String(text)))
-  await until(() => Promise.resolve(said.includes('undefined')), 'the reader')
+  let printed = ''
+  reader.stdout.on('data', (text) => (printed += String(text)))
+  await until(() => Promise.resolve(printed.includes('undefined')), 'the reader')
   const writer = await openStore(`sqlite:${path}`)
   await writer.users.change(user.id, { signedInAtMs: 9 })
   await writer.close()
   // A store makes its file private; its owner may have given the group and others the right to read.
   for (const each of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(each)) chmodSync(each, 0o644)
   await once(reader, 'exit')
-  t.equal(said, 'undefined\n9\n')
+  t.equal(printed, 'undefined\n9\n')
 })

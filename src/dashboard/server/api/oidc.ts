@@ -96,12 +96,26 @@ async function finish(
       .catch((error: unknown) => fail(services, request, error))
     return await enterAs(services, request, identity)
   } catch (error) {
-    // A role by a group ends in this browser when the provider, or the groups, refuse its user.
-    const former = cookieOf(headerOf(request.req, 'cookie'), SESSION_COOKIE)
-    const isRefusal = error instanceof GatewayError && error.kind === 'forbidden'
-    if (isRefusal && former !== null) await services.sessions.endByGroup(former)
+    if (error instanceof GatewayError && error.kind === 'forbidden') await endGroupRoles(services, request)
     throw error
   }
+}
+
+/**
+ * Roles by groups of the user in this browser end when the provider, or the groups, refuse. They leave the
+ * store, too: links that the user made ask for its roles when they are used.
+ */
+async function endGroupRoles(services: Services, request: ApiRequest<unknown, unknown>): Promise<void> {
+  const { store, sessions, now } = services
+  const secret = cookieOf(headerOf(request.req, 'cookie'), SESSION_COOKIE)
+  const userId = secret === null ? null : await sessions.endByGroup(secret)
+  const user = userId === null ? null : await store.users.byId(userId)
+  if (user === null) return
+  const actor = { address: request.address, requestId: request.requestId, session: { user } }
+  await setGroupRoles(store, {
+    ...{ user, roles: { gateway: null, accounts: new Map() }, nowMs: now() },
+    entryOf: (what) => entryOf(services, actor, what),
+  })
 }
 
 /** Signs in the user of an identity that the provider has proven. */

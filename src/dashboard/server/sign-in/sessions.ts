@@ -147,12 +147,16 @@ export class Sessions {
     await this.store.signInTokens.take('session', signInTokenIdOf(secret), this.now())
   }
 
-  /** Ends the session with this secret, and programs, if it has a role that comes from a group. */
-  async endByGroup(secret: string): Promise<void> {
+  /**
+   * Ends the session with this secret, and programs, if it has a role that comes from a group; the id of its
+   * user then, else null.
+   */
+  async endByGroup(secret: string): Promise<string | null> {
     const session = await this.find(secret, true)
-    if (session === null || !isByGroup(session)) return
+    if (session === null || !isByGroup(session)) return null
     await this.end(secret)
     await endLoginsByGroup(this.store.signInTokens, session.user.id, this.now())
+    return session.user.id
   }
 
   /** Ends all sessions of the user, except one, and all programs. */
