@@ -93,7 +93,7 @@ async function update(options: UpdateOptions, open: OpenStore, terminal: Termina
   const keys =
     config === undefined || plan.edits.length === 0
       ? null
-      : await keyCosts(options.config ?? '', open, { config, before, after })
+      : await keyCosts(options.config ?? '', { open, terminal }, { config, before, after })
   const isDry = options.dryRun === true
   const isApplied = !isDry && plan.edits.length > 0
   if (isApplied) replaceFile(file.write, updated)
@@ -295,13 +295,29 @@ interface Compared {
   readonly after: Catalogue
 }
 
-/** Each key's last seven days at the former and the new prices; keys whose cost stays are left out. */
-async function keyCosts(path: string, open: OpenStore, compared: Compared): Promise<readonly KeyCost[]> {
-  let costs: readonly KeyCost[] = []
-  await open(path, async (session) => {
+interface Opening {
+  readonly open: OpenStore
+  readonly terminal: Terminal
+}
+
+/**
+ * Each key's last seven days at the former and the new prices; keys whose cost stays are left out. Null, with
+ * a note, if the store cannot be read: the catalogue may be updated before a gateway has a store.
+ */
+async function keyCosts(
+  path: string,
+  { open, terminal }: Opening,
+  compared: Compared,
+): Promise<readonly KeyCost[] | null> {
+  let costs: readonly KeyCost[] | null = null
+  const problems: string[] = []
+  const quiet: Terminal = { ...terminal, err: (line) => problems.push(line.replace(/^sluice: /, '')) }
+  const work = async (session: StoreSession): Promise<number> => {
     costs = await costsIn(session, compared)
     return 0
-  })
+  }
+  await open(path, work, { terminal: quiet })
+  if (problems.length > 0) terminal.err(`note: the cost of keys is not compared: ${problems.join(' ')}`)
   return costs
 }
 

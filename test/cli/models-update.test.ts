@@ -135,6 +135,17 @@ void t.test('the cost of keys, and the file of a configuration with the shipped 
   t.match((await sluiceHere([...args, '--dry-run'])).out, /These keys' cost changes by\n {2}key_\S+ \$/)
 })
 
+void t.test('a configuration whose store does not exist yet: the plan, with a note', async (t) => {
+  const { catalogue, run } = place(t)
+  const config = join(dirname(catalogue), 'gateway.yaml')
+  const upstreams = 'upstreams: { openai: { preset: openai, api_key: some-key } }\n'
+  writeFileSync(config, `${upstreams}routes: [{ prefix: a, upstream: openai }]\nmodels: models.yaml\n`)
+  const { status, out, err } = await run('--config', config, '--dry-run')
+  t.equal(status, 2)
+  t.match(out, /new/)
+  t.match(err, /^note: the cost of keys is not compared: .+ does not exist/)
+})
+
 void t.test('a new model whose id extends a known one has its facts of use, and not its price', async (t) => {
   const { catalogue, from } = place(t, JSON.stringify({ 'house-2': entry(7) }))
   const { status } = await sluiceHere(['models', 'update', '--from', from, '--catalogue', catalogue])
