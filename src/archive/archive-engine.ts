@@ -4,6 +4,7 @@
  */
 import { GatewayError } from '../errors.js'
 import type { LedgerEntry } from '../ledger/entry.js'
+import type { ArchiveProgress } from '../store/archive-feed.js'
 import type { OwnColumn } from '../store/entry-order.js'
 import type { ArchiveAddress } from './archive-address.js'
 import type { ArchiveRow } from './columns.js'
@@ -99,6 +100,21 @@ export function archiveUnavailable(cause: unknown, sinceMs: number): GatewayErro
       ? 'The archive took too long: choose a shorter time.'
       : `The archive does not reply; figures are complete from ${since} on: choose a later time.`,
     { retryAfterSeconds: 10, cause },
+  )
+}
+
+/** Throws `GatewayError(archive_unavailable)` if entries of the time are still on the disk of a gateway. */
+export function requireComplete(
+  { onDisk }: Pick<ArchiveProgress, 'onDisk'>,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): void {
+  const waiting = onDisk.filter((each) => each.fromMs < toMs && each.toMs >= fromMs)
+  if (waiting.length === 0) return
+  const places = waiting.map(({ rows, gateway }) => `${rows.toLocaleString('en-US')} on gateway "${gateway}"`)
+  throw new GatewayError(
+    'archive_unavailable',
+    `Entries of this time wait for the archive: ${places.join(', ')}; choose a later time.`,
+    { retryAfterSeconds: 10 },
   )
 }
 

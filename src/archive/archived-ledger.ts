@@ -34,7 +34,7 @@ import {
   type UsageCell,
   type UsageSum,
 } from '../store/usage-queries.js'
-import { archiveUnavailable, type ArchiveEngine } from './archive-engine.js'
+import { archiveUnavailable, requireComplete, type ArchiveEngine } from './archive-engine.js'
 import { measured, type ObserveRequest } from './measure-engine.js'
 import { openArchiveEngine } from './open-archive-engine.js'
 import { compareTimes, cursorOf, placeIn, type Place } from './page-places.js'
@@ -217,6 +217,11 @@ class ArchivedLedger {
     const entries = all.slice(0, limit)
     const last = entries.at(-1)
     const next = all.length > limit && last !== undefined ? cursorOf({ ...last, store: null }) : null
+    const reached = next === null ? undefined : last?.atMs
+    requireComplete(progress, {
+      fromMs: isDescending ? (reached ?? fromMs) : Math.max(fromMs, after?.atMs ?? fromMs),
+      toMs: isDescending ? Math.min(end, (after?.atMs ?? end) + 1) : Math.min(end, (reached ?? end) + 1),
+    })
     return { entries, next }
   }
 
@@ -280,6 +285,7 @@ class ArchivedLedger {
     const place = after === null ? null : placeOfCursor(after)
     if (after !== null && place === null) return { entries: [], next: null }
     const range = { fromMs, toMs: Math.min(toMs, hotFromMs), filter }
+    requireComplete(progress, range)
     const cold = await this.archive(progress, (engine) =>
       new ArchivedEntries(engine).sorted(
         { ...range, column, isDescending, place, limit: limit + 1 },
@@ -332,9 +338,14 @@ class ArchivedLedger {
     const idMs = timeOfRequestId(requestId)
     // It would be in the store.
     if (idMs !== null && idMs - HOUR_MS > progress.hotFromMs) return null
-    return this.archive(progress, (engine) =>
+    const archived = await this.archive(progress, (engine) =>
       new ArchivedEntries(engine).entry(accountId, requestId, progress),
     )
+    if (archived !== null) return archived
+    // A request may have begun a while before the id that a client sees was made.
+    const span = idMs === null ? null : { fromMs: idMs - HOUR_MS, toMs: idMs + HOUR_MS }
+    requireComplete(progress, span ?? { fromMs: 0, toMs: progress.hotFromMs })
+    return null
   }
 
   /** The entries of the archive hour by hour, then those of the store. */
@@ -553,21 +564,6 @@ const OLDEST_FIRST = { column: 'atMs', isDescending: false } as const
 interface ColdPage {
   readonly progress: ArchiveProgress
   readonly limit: number
-}
-
-/** Throws `GatewayError(archive_unavailable)` if entries of the time are still on the disk of a gateway. */
-function requireComplete(
-  { onDisk }: ArchiveProgress,
-  { fromMs, toMs }: { fromMs: number; toMs: number },
-): void {
-  const waiting = onDisk.filter((each) => each.fromMs < toMs && each.toMs >= fromMs)
-  if (waiting.length === 0) return
-  const places = waiting.map(({ rows, gateway }) => `${rows.toLocaleString('en-US')} on gateway "${gateway}"`)
-  throw new GatewayError(
-    'archive_unavailable',
-    `Entries of this time wait for the archive: ${places.join(', ')}; choose a later time.`,
-    { retryAfterSeconds: 10 },
-  )
 }
 
 function isWholeMonths({ fromMs, toMs }: AccountUseQuery): boolean {

@@ -22,7 +22,7 @@ import type { Store } from '../store/store.js'
 import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
 import { numberIn } from './columns.js'
 import { progressAfterRestore } from './find-restored.js'
-import { inspectArchive, valuesIn } from './inspect-archive.js'
+import { inspectArchive, ownValues, valuesIn } from './inspect-archive.js'
 import { ArchivedEntries, MOST_IDS } from './read-entries.js'
 import {
   cellsOfEntries,
@@ -224,11 +224,12 @@ export class ArchiveCopier {
 
   /** Copies the next batch; false if there is none yet. */
   private async copyBatch(progress: ArchiveProgress): Promise<boolean | null> {
-    const { engine } = this.parts
+    const { engine, store } = this.parts
     const batch = progress.confirmed + 1
     const fed = await this.nextEntries(batch)
     if (fed === null) return false
-    const restored = await progressAfterRestore(engine, await valuesIn(engine), progress, this.nowMs())
+    const values = await ownValues(engine, store.id)
+    const restored = await progressAfterRestore(engine, values, progress, this.nowMs())
     if (restored !== null) return this.endRound(restored)
     const known = await this.withReplaced(batch, fed, progress, this.parts.leader.id)
     if (known === null) return null

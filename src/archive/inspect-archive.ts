@@ -31,22 +31,7 @@ export async function inspectArchive(engine: ArchiveEngine, storeId: string | nu
   try {
     const values = await valuesIn(engine)
     const schema = Number(values.get('schema') ?? '0')
-    const findings: ArchiveFinding[] = []
-    const owner = values.get('store')
-    if (schema > SCHEMA) {
-      findings.push({
-        kind: 'newer',
-        message: `the tables have version ${schema}, made by a newer release; this one needs ${SCHEMA}`,
-      })
-    }
-    if (schema === 0) findings.push({ kind: 'missing', message: `the tables have no version: ${ADVICE}` })
-    if (storeId !== null && owner !== undefined && owner !== storeId) {
-      findings.push({
-        kind: 'store',
-        message:
-          "the tables belong to another store: take another prefix, or 'sluice archive backfill --accept' to use them",
-      })
-    }
+    const findings = findingsOf(values, storeId)
     const columns = { entries: await columnsOf(engine, 'entries'), hours: await columnsOf(engine, 'hours') }
     const missing = [
       ...ENTRY_COLUMNS.filter(({ name }) => !columns.entries.has(name)),
@@ -62,6 +47,39 @@ export async function inspectArchive(engine: ArchiveEngine, storeId: string | nu
   } catch (error) {
     return { findings: [findingOf(error)], schema: null, columns: none }
   }
+}
+
+/** What the values of the table `archive` say about its version and its owner. */
+function findingsOf(values: ReadonlyMap<string, string>, storeId: string | null): ArchiveFinding[] {
+  const schema = Number(values.get('schema') ?? '0')
+  const findings: ArchiveFinding[] = []
+  const owner = values.get('store')
+  if (schema > SCHEMA) {
+    findings.push({
+      kind: 'newer',
+      message: `the tables have version ${schema}, made by a newer release; this one needs ${SCHEMA}`,
+    })
+  }
+  if (schema === 0) findings.push({ kind: 'missing', message: `the tables have no version: ${ADVICE}` })
+  if (storeId !== null && owner !== undefined && owner !== storeId) {
+    findings.push({
+      kind: 'store',
+      message:
+        "the tables belong to another store: take another prefix, or 'sluice archive backfill --accept' to use them",
+    })
+  }
+  return findings
+}
+
+/**
+ * The values of tables that are of this store and of no newer release. Rejects with `ArchiveFailure` if that
+ * has changed while the gateway runs.
+ */
+export async function ownValues(engine: ArchiveEngine, storeId: string): Promise<Map<string, string>> {
+  const values = await valuesIn(engine)
+  const [finding] = findingsOf(values, storeId)
+  if (finding !== undefined) throw new ArchiveFailure('missing', finding.message)
+  return values
 }
 
 /** The values of the table `archive`. Rejects with `ArchiveFailure`. */

@@ -99,6 +99,23 @@ void t.test('entries that wait move to files and back', { skip, timeout: 240_000
   await settle(other)
   const count = async (sql: string) => Number((await engine.query(sql))[0]?.['n'] ?? -1)
   t.equal(await count('SELECT coalesce(sum(requests), 0) AS n FROM sluice_usage'), 0, 'sums wait for files')
+  const page = { accountId: null, after: null, limit: 50 }
+  const filed = all[100]
+  const lists: Record<string, () => Promise<unknown>> = {
+    'a page': () => joint.ledger.entries({ ...page, toMs: (filed?.atMs ?? 0) + 1 }),
+    'a page in another order': () =>
+      joint.ledger.entries({ ...page, order: { column: 'costNanoUsd', isDescending: true } }),
+    'an export': async () => {
+      for await (const entries of joint.ledger.export(0)) t.ok(entries.length > 0)
+    },
+    'an entry': () => joint.ledger.entry(null, filed?.requestId ?? ''),
+  }
+  for (const [name, read] of Object.entries(lists)) {
+    const refusal: unknown = await read().catch((error: unknown) => error)
+    t.match(String(refusal), /400 on gateway "gateway one"/, `${name} does not lack them silently`)
+  }
+  const before = await joint.ledger.entries({ ...page, toMs: all[20]?.atMs ?? 0 })
+  t.equal(before.entries.length, 20, 'earlier times are complete')
   t.equal(await first.step(), null)
   t.strictSame(readdirSync(folder), [])
   await settle(other)

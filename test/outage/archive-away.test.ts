@@ -1,16 +1,20 @@
 /**
- * Goal: while the archive is stopped, frozen, read-only, without a table or refuses the user, requests are
- * served as before and `/readyz` stays 200 with the reason; afterwards every entry is in the archive once. A
- * gateway that has used its archive starts while it is away.
- * Method: the whole program with an emulator under a steady load, a real PostgreSQL, and each store.
+ * Goal: while the archive is stopped, frozen, read-only, without a table, of a newer release or another
+ * store, or refuses the user, requests are served as before and `/readyz` stays 200 with the reason; then
+ * every entry is in the archive once. A gateway that has used its archive starts while it is away.
+ * Method: the whole program with an emulator under a steady load, a real PostgreSQL, and each store; a
+ * ClickHouse over TLS whose password is in a file that changes.
  */
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openArchiveEngine } from '../../src/archive/open-archive-engine.js'
 import { schemaStatements } from '../../src/archive/schema-statements.js'
 import type { ArchiveEngine } from '../../src/archive/archive-engine.js'
 import { engineMissing, startArchive, type ArchiveServer } from '../helpers/archive-engines.js'
+import { newAuthority, newPair } from '../helpers/certificates.js'
 import { ofToday } from '../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { startServe, until, type Served } from '../process/program.js'
@@ -70,6 +74,19 @@ const OUTAGES: readonly Outage[] = [
     reports: /relation "sluice_entries" does not exist|table is missing/,
     begin: ({ engine }) => engine.run('ALTER TABLE sluice_entries RENAME TO other_entries'),
     end: ({ engine }) => engine.run('ALTER TABLE other_entries RENAME TO sluice_entries'),
+  },
+  {
+    name: 'of a newer release',
+    reports: /version 2, made by a newer release/,
+    begin: ({ engine }) => engine.run("UPDATE sluice_archive SET value = '2' WHERE name = 'schema'"),
+    end: ({ engine }) => engine.run("UPDATE sluice_archive SET value = '1' WHERE name = 'schema'"),
+  },
+  {
+    name: 'of another store',
+    reports: /belong to another store/,
+    begin: ({ engine }) => engine.run("UPDATE sluice_archive SET value = value || 'x' WHERE name = 'store'"),
+    end: ({ engine }) =>
+      engine.run("UPDATE sluice_archive SET value = trim('x' FROM value) WHERE name = 'store'"),
   },
   {
     name: 'with a refused user',
@@ -142,3 +159,41 @@ for (const kind of ofToday(['sqlite', 'redis'] as const, 2)) {
     t.equal(await again.ended, 0, 'it starts without its archive')
   })
 }
+
+void t.test(
+  'a password of ClickHouse in a file, over TLS',
+  { skip: engineMissing('clickhouse') },
+  async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-clickhouse-tls-'))
+    t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+    writeFileSync(join(folder, 'password'), 'right')
+    const authority = newAuthority(folder, 'authority')
+    const pair = newPair(folder, 'server', { authority, subject: 'DNS:ch.internal' })
+    const own = ['--cert', pair.cert, '--key', pair.key, '--user', 'sluice:right:all']
+    const { port } = await startArchive(t, 'clickhouse', own)
+    const config = archiveConfig({
+      url: `clickhouses://sluice:right@127.0.0.1:${port}/default`,
+      tls: { ca: authority.cert, cert: null, key: null, serverName: 'ch.internal' },
+    })
+    const engine = await openArchiveEngine(config)
+    t.teardown(() => engine.close())
+    for (const statement of schemaStatements({ engine: 'clickhouse', config })) await engine.run(statement)
+    const url = `clickhouses://sluice:\${file:${folder}/password}@127.0.0.1:${port}/default`
+    const tls = `{ ca: '${authority.cert}', server_name: ch.internal }`
+    const served = await startServe(t, {
+      server: 'workers: 1, drain_ms: 1000',
+      more: `archive: { url: '${url}', tls: ${tls} }`,
+    })
+    const replaced = async (password: string, health: RegExp): Promise<void> => {
+      writeFileSync(join(folder, 'password'), password)
+      served.program.child.kill('SIGHUP')
+      await until(async () => health.test(await healthOf(served)), AGAIN_MS, 250)
+      t.equal((await served.chat()).status, 200)
+    }
+    await replaced('right', /^200 ok$/)
+    await replaced('another', /^200 away since .*refuses the user/)
+    await replaced('right', /^200 ok$/)
+    await until(async () => (await countIn(engine)) === 3, AGAIN_MS, 250)
+    t.notMatch(served.program.out() + served.program.err(), /another@|right@|"right"/)
+  },
+)

@@ -272,7 +272,7 @@ function namedInJson({ name }: (typeof ENTRY_COLUMNS)[number]): NamedColumn {
   return { name, json: `,${JSON.stringify(name)}:` }
 }
 
-/** Half of the time of `JSON.stringify`, for an object with so many members. A time without a zone is UTC. */
+/** Half of the time of `JSON.stringify` for an object of fifty members. A time without a zone is UTC. */
 function jsonOf(row: ArchiveRow, [time, ...columns]: readonly NamedColumn[]): string {
   let text = time === undefined ? '' : `"${time.name}":"${textIn(row, time.name)}Z"`
   for (const { name, json } of columns) {
