@@ -17,6 +17,31 @@ import { onBothStores } from '../admin/admin-stage.js'
 import type { Browser } from '../fixtures/stage.js'
 import { DEVICE_GRANT, request, startLogin, textIn, untilStatus, type Pair } from './login-stage.js'
 
+/** A stream of 20 seconds that has begun; the result reads the rest. */
+async function slowStream(
+  origin: string,
+  token: string,
+): Promise<() => Promise<{ readonly text: string; readonly atMs: number }>> {
+  const content = 'Count. [[words: 400]] [[pace: 50]]'
+  const reply = await fetch(`${origin}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'gpt-5.4-mini', stream: true, messages: [{ role: 'user', content }] }),
+  })
+  const reader = reply.body?.pipeThrough(new TextDecoderStream()).getReader()
+  const first = await reader?.read()
+  return async () => {
+    let text = first?.value ?? ''
+    try {
+      for (let next = await reader?.read(); next?.done === false; next = await reader?.read())
+        text += next.value
+    } catch {
+      // The gateway resets the connection, so that the body cannot look complete.
+    }
+    return { text, atMs: performance.now() }
+  }
+}
+
 onBothStores(t, 'the admin API ends the programs of a user', async (t, settings) => {
   const stage = await startLogin(t, settings, { more: 'admin_api: { enabled: true }' })
   const { store, origin } = stage
@@ -80,7 +105,14 @@ void t.test('what ends a sign-in, on two gateways', { skip: redisMissing() }, as
     const pair = await stage.program(browser)
     const kept = await stage.program(browser)
     for (const { origin } of [stage, other]) t.equal(await request(origin, pair.access), 200, way)
+    const streams = await Promise.all([stage, other].map(({ origin }) => slowStream(origin, pair.access)))
+    const endsAt = performance.now()
     await end(id, email, pair)
+    for (const ended of await Promise.all(streams.map((read) => read()))) {
+      t.ok(ended.atMs - endsAt < 1_000, `${way}: cut after ${Math.round(ended.atMs - endsAt)} ms`)
+      t.match(ended.text, /"kind":"unauthenticated"/, way)
+      t.notMatch(ended.text, /\[DONE\]/, way)
+    }
     const times = [stage, other].map(({ origin }) => untilStatus(401, () => request(origin, pair.access)))
     for (const ms of await Promise.all(times)) t.ok(ms < 1_000, `${way}: refused after ${Math.round(ms)} ms`)
     const renewal = { grant_type: 'refresh_token', refresh_token: pair.refresh }
