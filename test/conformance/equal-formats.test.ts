@@ -87,6 +87,49 @@ void t.test('a turn of the user without content is for the vendor to judge', asy
   }
 })
 
+/** Instructions beside turns without content, or beside none. */
+const INSTRUCTIONS: Readonly<Record<Format, readonly JsonObject[]>> = {
+  chat: [{}, { content: '' }, { content: [] }, { content: null }].map((turn) => ({
+    messages: [
+      { role: 'system', content: 'Tell a joke.' },
+      { role: 'user', ...turn },
+    ],
+  })),
+  responses: [{}, { input: '' }, { input: [] }, { input: null }, asking('responses', '')].map((input) => ({
+    instructions: 'Tell a joke.',
+    ...input,
+  })),
+  messages: [[], [{ role: 'user', content: '' }], [{ role: 'user', content: [] }]].map((messages) => ({
+    system: 'Tell a joke.',
+    messages,
+  })),
+  gemini: [{}, { contents: [] }, asking('gemini', []), asking('gemini', [{ text: '' }])].map((contents) => ({
+    systemInstruction: { parts: [{ text: 'Tell a joke.' }] },
+    ...contents,
+  })),
+}
+
+void t.test('instructions alone are the turn of the user where the vendor needs one', async (t) => {
+  const ask = await scene(t)
+  for (const from of FORMATS) {
+    for (const body of INSTRUCTIONS[from]) {
+      const what = `${from} ${JSON.stringify(body)}`
+      for (const to of ['messages', 'gemini'] as const) {
+        if (to === from) continue
+        const { status, sent } = await ask(from, to, body)
+        t.equal(status, 200, `${what} to ${to}`)
+        t.match(
+          JSON.stringify(sent),
+          /"role":"user",[^[]*\[\{"text":"Tell a joke\."|"user","content":\[\{"type":"text","text":"Tell a joke\."/,
+        )
+        t.notMatch(sent, /system/)
+      }
+      for (const to of ['chat', from] as const)
+        t.equal((await ask(from, to, body)).status, 200, `${what} to ${to}`)
+    }
+  }
+})
+
 void t.test('a turn without content among others does not reach other formats', async (t) => {
   const ask = await scene(t)
   for (const to of ['responses', 'messages', 'gemini'] as const) {

@@ -87,7 +87,11 @@ class MessagesEncoder {
   done(): Conversation {
     this.insertResults()
     const { system, messages } = this
-    if (messages.length === 0) throw refused('messages', 'Bedrock needs at least one user message.')
+    if (messages.length === 0) {
+      if (system.length === 0) throw refused('messages', 'Bedrock needs at least one user message.')
+      // Instructions alone are a request elsewhere. Here they must be the user's turn.
+      return { system: [], messages: [{ role: 'user', content: system }] }
+    }
     if (messages.at(-1)?.role === 'assistant' && this.model.assistantPrefill !== true) {
       throw refused(
         'messages',
@@ -113,16 +117,11 @@ class MessagesEncoder {
 
   private addUser({ parts, index }: MessageOf<'user'>): void {
     const blocks = this.userBlocks(parts, index)
-    if (blocks.length === 0) {
-      throw refused(`messages[${index}].content`, 'Bedrock does not accept an empty message.')
-    }
-    this.push('user', withText(blocks))
+    // The API refuses a turn without content.
+    if (blocks.length > 0) this.push('user', withText(blocks))
   }
 
   private addAssistant({ parts, toolCalls, index }: MessageOf<'assistant'>): void {
-    if (this.messages.length === 0) {
-      throw refused(`messages[${index}]`, 'On Bedrock a conversation must begin with a user message.')
-    }
     const blocks: JsonObject[] = []
     for (const part of parts) this.addAssistantPart(part, blocks)
     for (const call of toolCalls) {
@@ -131,7 +130,11 @@ class MessagesEncoder {
       this.mark(call.cache, blocks)
     }
     this.callOrder = new Map(toolCalls.map((call, at) => [call.id, at]))
-    if (blocks.length > 0) this.push('assistant', blocks)
+    if (blocks.length === 0) return
+    if (this.messages.length === 0) {
+      throw refused(`messages[${index}]`, 'On Bedrock a conversation must begin with a user message.')
+    }
+    this.push('assistant', blocks)
   }
 
   private addAssistantPart(part: AssistantPart, blocks: JsonObject[]): void {

@@ -126,6 +126,16 @@ const CASES: readonly Case[] = [
     },
   },
   {
+    name: 'instructions alone',
+    over: {
+      messages: [
+        { role: 'system', index: 0, parts: [{ type: 'text', text: 'Rhyme.' }] },
+        userMessage(1, ' '),
+      ],
+    },
+    body: { messages: [{ role: 'user', content: [{ text: 'Rhyme.' }] }] },
+  },
+  {
     name: 'a system turn of its own',
     over: {
       messages: [
@@ -570,7 +580,7 @@ void t.test('what must not be dropped is refused', (t) => {
     [{ rest: { modalities: ['audio'] } }, 'modalities'],
     [{ messages: image({ type: 'image', source: url }) }, 'messages[0].content[0]'],
     [{ messages: image({ type: 'image', source: tiff }) }, 'messages[0].content[0]'],
-    [{ messages: [userMessage(0, ' ')] }, 'messages[0].content'],
+    [{ messages: [userMessage(0, ' ')] }, 'messages'],
     [{ messages: [] }, 'messages'],
     [{ messages: [userMessage(0, 'a'), { ...SIGNED, index: 1 }] }, 'messages'],
     [{ tools: [{ name: 'say', custom: { format: { type: 'grammar' } } }] }, 'tools[0].custom.format'],

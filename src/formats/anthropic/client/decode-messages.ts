@@ -39,7 +39,7 @@ const MAX_CALLS = 1_024
  */
 export function decodeMessages(body: JsonObject, native: NativeFields): Message[] {
   const { messages } = body
-  if (!Array.isArray(messages) || messages.length === 0) {
+  if (!Array.isArray(messages) || (messages.length === 0 && !given(body.system))) {
     refuse('messages', 'must be a non-empty array')
   }
   const decoder = new MessagesDecoder(native)
@@ -98,7 +98,7 @@ class MessagesDecoder {
 
   done(): Message[] {
     this.closeTurn()
-    if (this.nonEmptyCount === 0) {
+    if (this.nonEmptyCount === 0 && this.out.length === 0) {
       this.calls.refuseElsewhere('messages', 'must have at least one message with content')
     }
     const { unpaired } = this.calls

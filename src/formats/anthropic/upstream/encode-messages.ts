@@ -90,7 +90,9 @@ class MessagesEncoder {
     this.insertResults()
     const { system, messages } = this
     if (messages.length === 0) {
-      throw refused('messages', 'Anthropic models need at least one user message.')
+      if (system.length === 0) throw refused('messages', 'Anthropic models need at least one user message.')
+      // Instructions alone are a request elsewhere. Here they must be the user's turn.
+      return { system: [], messages: [{ role: 'user', content: system }] }
     }
     this.checkPrefill()
     return { system, messages }
@@ -109,18 +111,11 @@ class MessagesEncoder {
 
   private addUser(message: MessageOf<'user'>): void {
     const blocks = userBlocks(message.parts, message.index)
-    if (blocks.length === 0)
-      throw refused(contentOf(message.index), 'Anthropic models do not accept an empty message.')
-    this.push('user', blocks)
+    // The API refuses a turn without content.
+    if (blocks.length > 0) this.push('user', blocks)
   }
 
   private addAssistant(message: MessageOf<'assistant'>): void {
-    if (this.messages.length === 0) {
-      throw refused(
-        `messages[${message.index}]`,
-        'For Anthropic models a conversation must begin with a user message.',
-      )
-    }
     const blocks: JsonObject[] = []
     for (const part of message.parts) this.addAssistantPart(part, blocks)
     for (const call of message.toolCalls) {
@@ -128,7 +123,14 @@ class MessagesEncoder {
       blocks.push(callBlock(call, this.nested))
     }
     this.callOrder = new Map(message.toolCalls.map((call, at) => [call.id, at]))
-    if (blocks.length > 0) this.push('assistant', blocks)
+    if (blocks.length === 0) return
+    if (this.messages.length === 0) {
+      throw refused(
+        `messages[${message.index}]`,
+        'For Anthropic models a conversation must begin with a user message.',
+      )
+    }
+    this.push('assistant', blocks)
   }
 
   private addAssistantPart(part: AssistantPart, blocks: JsonObject[]): void {

@@ -65,14 +65,21 @@ function partsIn(value: JsonValue, path: string): JsonValue[] {
   return list(parts, `${path}.parts`, MAX_PARTS)
 }
 
-/** Decodes `contents`. `path` is the path of the body; empty for the top level. */
-export function decodeContents(value: JsonValue | undefined, path: string): Conversation {
+/**
+ * Decodes `contents`, which may be empty beside instructions. `path` is the path of the body; empty for the
+ * top level.
+ */
+export function decodeContents(
+  value: JsonValue | undefined,
+  path: string,
+  hasInstruction: boolean,
+): Conversation {
   const at = memberPath(path, 'contents')
   const contents = list(value, at, MAX_CONTENTS)
-  if (contents.length === 0) refuse(at, 'must be a non-empty array')
+  if (contents.length === 0 && !hasInstruction) refuse(at, 'must be a non-empty array')
   const decoder = new ContentsDecoder()
   contents.forEach((entry, index) => decoder.content(entry, `${at}[${index}]`, index))
-  return decoder.done(at)
+  return decoder.done(at, hasInstruction)
 }
 
 class ContentsDecoder {
@@ -100,11 +107,11 @@ class ContentsDecoder {
     else this.userContent(parts, index)
   }
 
-  done(path: string): Conversation {
+  done(path: string, hasInstruction: boolean): Conversation {
     this.closeModel()
     this.closeResults()
     if (this.out.length === 0) {
-      if (!this.hasParts) this.ids.refuseElsewhere(path, 'must have at least one part')
+      if (!this.hasParts && !hasInstruction) this.ids.refuseElsewhere(path, 'must have at least one part')
       // Gemini accepts a request that has only a system instruction.
       this.out.push({ role: 'user', index: 0, parts: [{ type: 'text', text: '' }] })
     }

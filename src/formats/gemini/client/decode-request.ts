@@ -222,7 +222,7 @@ function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequ
   }
   const system = fields['systemInstruction']
   const instruction = given(system) ? decodeSystem(system, memberPath(path, 'systemInstruction')) : null
-  const { messages, unknown, unpaired } = decodeContents(fields['contents'], path)
+  const { messages, unknown, unpaired } = decodeContents(fields['contents'], path, instruction !== null)
   request.messages = instruction === null ? messages : [instruction, ...messages]
   if (messages.some(hasFileUri)) addUnseen(request, 'fileData.fileUri')
   for (const each of unknown) loseNative(request, each)

@@ -98,13 +98,11 @@ class ContentsEncoder {
 
   done(): EncodedContents {
     this.closeStep()
-    if (this.contents.length === 0) {
-      throw refused(
-        'messages',
-        'this upstream needs a user message with content. Add one after the system messages.',
-      )
-    }
-    return { system: this.system, contents: this.contents }
+    const { system, contents } = this
+    if (contents.length > 0) return { system, contents }
+    if (system.length === 0) throw refused('messages', 'this upstream needs a user message with content.')
+    // Instructions alone are a request elsewhere. Here they must be the user's turn.
+    return { system: [], contents: [{ role: 'user', parts: system }] }
   }
 
   private addSystem(texts: string[]): void {

@@ -192,9 +192,10 @@ void t.test('thinking with a budget is disabled in a tool loop without its think
 })
 
 void t.test('empty content is not sent', (t) => {
-  t.equal(param([user(0, 'a'), user(1, ' \n')]), 'messages[1].content')
   t.equal(param([]), 'messages')
-  t.equal(param([system(0, 'only')]), 'messages')
+  t.equal(param([user(0, ' \n')]), 'messages')
+  t.same(rendered([user(0, 'a'), user(1, ' \n')]), [{ role: 'user', content: [text('a')] }])
+  t.same(rendered([system(0, 'only')]), [{ role: 'user', content: [text('only')] }])
   t.same(rendered([user(0, 'a'), assistant(1, ''), user(2, 'b')]), [
     { role: 'user', content: [text('a'), text('b')] },
   ])

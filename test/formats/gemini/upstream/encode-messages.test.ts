@@ -287,7 +287,7 @@ void t.test('histories that Gemini does not accept are refused', (t) => {
     kind: 'untranslatable',
     param: 'messages[0]',
   })
-  t.match(encodeFailure({ messages: talk({ role: 'system', parts: [{ type: 'text', text: 's' }] }) }), {
+  t.match(encodeFailure({ messages: talk({ role: 'system', parts: [{ type: 'text', text: '' }] }) }), {
     kind: 'untranslatable',
     param: 'messages',
   })
