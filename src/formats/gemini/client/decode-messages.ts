@@ -17,6 +17,7 @@ import type {
   MediaSource,
 } from '../../chat/request.js'
 import { isBucketUrl, standardBase64 } from '../../wire/inline-media.js'
+import { soundFormatOf } from '../../wire/media/sound.js'
 import { given, refuse, text, object, string } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
@@ -462,22 +463,13 @@ const MAX_URI = 8_192
 const MAX_FILENAME = 1_024
 const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,128}(?:;.*)?$/
 
-/** Media types of audio, and the format names of other dialects. */
-const AUDIO: ReadonlyMap<string, string> = new Map([
-  ['audio/wav', 'wav'],
-  ['audio/x-wav', 'wav'],
-  ['audio/wave', 'wav'],
-  ['audio/mp3', 'mp3'],
-  ['audio/mpeg', 'mp3'],
-])
-
 /** Data in the request: an image, audio or a file. */
 function decodeInlineData(value: JsonValue | undefined, path: string): UserPart {
   const blob = message(value, path)
   const mediaType = mediaTypeOf(blob['mimeType'], `${path}.mimeType`)
   const data = string(blob['data'], `${path}.data`)
   if (data === '') refuse(`${path}.data`, 'must hold base64 data')
-  const format = AUDIO.get(mediaType)
+  const format = soundFormatOf(mediaType)
   if (format !== undefined) return { type: 'audio', format, data: standardBase64(data) }
   const source = inlineSource(mediaType, data)
   return mediaType.startsWith('image/')

@@ -16,6 +16,7 @@ import type {
 } from '../../chat/request.js'
 import type { Losses } from '../../dialect.js'
 import { sniffBase64, transcriptOf, typeOfName } from '../../wire/inline-media.js'
+import { SOUND_INPUT_FORMATS, soundTypeOf } from '../../wire/media/sound.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import { CUSTOM_INPUT, PROVIDER, SKIP_SIGNATURE, type Content, type Part } from '../constants.js'
@@ -270,8 +271,6 @@ function parsedObject(text: string, nested: NestedJson): JsonObject | null {
   return isObject(value) ? value : null
 }
 
-const AUDIO_TYPES: Readonly<Record<string, string>> = { wav: 'audio/wav', mp3: 'audio/mp3' }
-
 /** Types that Gemini accepts inline; it rejects office formats and archives. */
 const FILE_TYPE = /^(?:application\/pdf|(?:text|image|audio|video)\/.+)$/
 
@@ -343,9 +342,9 @@ function encodeFile({ source, filename }: FilePart, path: string): Part {
 }
 
 function encodeAudio(part: AudioPart, path: string): Part {
-  const mimeType = Object.hasOwn(AUDIO_TYPES, part.format) ? AUDIO_TYPES[part.format] : undefined
+  const mimeType = soundTypeOf(part.format)
   if (mimeType !== undefined) return blob(mimeType, part.data)
-  throw refused(path, 'this upstream accepts audio as wav or mp3. Convert it.')
+  throw refused(path, `this upstream accepts audio as ${SOUND_INPUT_FORMATS.join(', ')}. Convert it.`)
 }
 
 function inline(source: MediaSource, what: string, path: string): Extract<MediaSource, { kind: 'base64' }> {

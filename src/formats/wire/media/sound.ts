@@ -41,6 +41,47 @@ export const SOUND_TYPES: Readonly<Record<SoundFormat, string>> = {
   alaw: 'audio/alaw',
 }
 
+/**
+ * The formats of sound in a request, by OpenAI's names and those of other vendors of its format, with their
+ * media types; the first one is that which Google lists.
+ *
+ * Sources: OpenRouter, "Audio Inputs"; Google, "Audio understanding" (Gemini API and Vertex AI), read
+ * 2026-11-30.
+ */
+const SOUND_INPUTS = {
+  wav: ['audio/wav', 'audio/x-wav', 'audio/wave', 'audio/vnd.wave'],
+  mp3: ['audio/mp3', 'audio/mpeg'],
+  aac: ['audio/aac', 'audio/x-aac'],
+  aiff: ['audio/aiff', 'audio/x-aiff'],
+  flac: ['audio/flac', 'audio/x-flac'],
+  m4a: ['audio/m4a', 'audio/x-m4a', 'audio/mp4'],
+  ogg: ['audio/ogg'],
+  opus: ['audio/opus'],
+  pcm16: ['audio/pcm', 'audio/l16'],
+  webm: ['audio/webm'],
+} as const satisfies Record<string, readonly [string, ...string[]]>
+
+/** The names of these formats. */
+export const SOUND_INPUT_FORMATS = Object.keys(SOUND_INPUTS)
+
+const TYPES_BY_FORMAT: ReadonlyMap<string, string> = new Map(
+  Object.entries(SOUND_INPUTS).map(([format, [type]]) => [format, type]),
+)
+
+const FORMATS_BY_TYPE: ReadonlyMap<string, string> = new Map(
+  Object.entries(SOUND_INPUTS).flatMap(([format, types]) => types.map((type) => [type, format] as const)),
+)
+
+/** The media type of sound in the format; undefined for an unknown format. */
+export function soundTypeOf(format: string): string | undefined {
+  return TYPES_BY_FORMAT.get(format)
+}
+
+/** The format of sound of the media type; undefined for another type. */
+export function soundFormatOf(mediaType: string): string | undefined {
+  return FORMATS_BY_TYPE.get(mediaType)
+}
+
 /** Samples of 16 bits of one channel, little-endian. */
 const SAMPLE_BYTES = 2
 const HEADER_BYTES = 44

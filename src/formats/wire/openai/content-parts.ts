@@ -8,6 +8,7 @@ import type { AssistantPart, AudioPart, FilePart, ImagePart, TextPart, UserPart 
 import { withCacheMark } from '../prompt-cache-markers.js'
 import { array, object, oneOf, refuse, string, text } from '../json/check-fields.js'
 import { standardBase64 } from '../inline-media.js'
+import { SOUND_INPUT_FORMATS } from '../media/sound.js'
 
 /** More than the 1,500 images and pages that any provider accepts in one request. */
 const MAX_PARTS = 4_096
@@ -76,7 +77,7 @@ function decodeAudioPart(item: JsonObject, path: string): AudioPart {
   const at = `${path}.input_audio`
   const audio = object(item['input_audio'], at)
   const data = text(audio['data'], `${at}.data`, Number.POSITIVE_INFINITY)
-  const format = oneOf(audio['format'], `${at}.format`, ['wav', 'mp3'])
+  const format = oneOf(audio['format'], `${at}.format`, SOUND_INPUT_FORMATS)
   // Clients of Qwen send a data: URL, often without a media type, or an address.
   if (/^https?:/i.test(data.slice(0, 6))) refuse(`${at}.data`, 'must be base64 or a data: URL')
   return { type: 'audio', format, data: standardBase64(data) }

@@ -19,6 +19,7 @@ void t.test('media of each kind', (t) => {
       parts: [
         inlineData('image/PNG'),
         inlineData('audio/mpeg'),
+        inlineData('audio/x-m4a'),
         inlineData('application/pdf'),
         { inline_data: { mime_type: 'text/plain', data: '-_-_', display_name: 'a.txt' } },
         { fileData: { fileUri: 'https://example.com/a.png', mimeType: 'image/png' } },
@@ -29,6 +30,7 @@ void t.test('media of each kind', (t) => {
   t.match(messages[0]?.parts, [
     { type: 'image', source: { kind: 'base64', mediaType: 'image/png', data: 'aGk=' } },
     { type: 'audio', format: 'mp3', data: 'aGk=' },
+    { type: 'audio', format: 'm4a', data: 'aGk=' },
     { type: 'file', source: { kind: 'base64', mediaType: 'application/pdf' } },
     { type: 'file', filename: 'a.txt', source: { kind: 'base64', data: '+/+/' } },
     { type: 'image', source: { kind: 'url', url: 'https://example.com/a.png' } },

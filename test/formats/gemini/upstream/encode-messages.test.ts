@@ -189,8 +189,18 @@ void t.test('images, files and audio are sent inline', (t) => {
     { type: 'file', source: blob('text/plain') },
     { type: 'audio', format: 'wav', data: 'AA==' },
     { type: 'audio', format: 'mp3', data: 'AA==' },
+    { type: 'audio', format: 'flac', data: 'AA==' },
+    { type: 'audio', format: 'pcm16', data: 'AA==' },
   ]
-  const types = ['image/jpeg', 'application/pdf', 'text/plain', 'audio/wav', 'audio/mp3']
+  const types = [
+    'image/jpeg',
+    'application/pdf',
+    'text/plain',
+    'audio/wav',
+    'audio/mp3',
+    'audio/flac',
+    'audio/pcm',
+  ]
   t.strictSame(
     contents(talk({ role: 'user', parts }))[0]?.parts,
     types.map((mimeType) => ({ inlineData: { mimeType, data: 'AA==' } })),

@@ -215,9 +215,9 @@ void t.test('an invalid part is refused with its path', (t) => {
     param: `${at}.input_audio.data`,
     rule: 'must be base64 or a data: URL',
   })
-  refused(t, audio({ data: 'A', format: 'ogg' }), {
+  refused(t, audio({ data: 'A', format: 'amr' }), {
     param: `${at}.input_audio.format`,
-    rule: 'must be one of wav, mp3',
+    rule: 'must be one of wav, mp3, aac, aiff, flac, m4a, ogg, opus, pcm16, webm',
   })
   refused(t, user({ type: 'file', file: {} }), {
     param: `${at}.file`,
