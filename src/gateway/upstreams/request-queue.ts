@@ -291,6 +291,9 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
   private handler: ReplyHandler | null
   private controller: Dispatcher.DispatchController | null = null
   private isOver = false
+  private isPaused = false
+  /** The reply has ended while it was paused. */
+  private hasEnded = false
   /** Unix time in ms; set if the queue authorizes its requests. */
   authorizedAtMs = 0
   private refusal: ReadRefusal | null = null
@@ -320,11 +323,15 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
   }
 
   pause(): void {
+    this.isPaused = true
     this.controller?.pause()
   }
 
   resume(): void {
-    this.controller?.resume()
+    this.isPaused = false
+    if (!this.hasEnded) return this.controller?.resume()
+    this.hasEnded = false
+    this.handler?.onResponseEnd()
   }
 
   abort(): void {
@@ -371,6 +378,8 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const { refusal } = this
+    // Undici has an empty one at the end of a connection.
+    if (chunk.length === 0) return
     if (refusal === null) return this.handler?.onResponseData(chunk)
     refusal.bytes += chunk.length
     if (refusal.bytes <= MAX_REFUSAL_BYTES) refusal.chunks.push(chunk)
@@ -379,7 +388,12 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
   onResponseEnd(): void {
     this.release()
     const { refusal } = this
-    if (refusal === null) return this.handler?.onResponseEnd()
+    if (refusal === null) {
+      // The connection has ended while the last part of the reply waits for its reader.
+      if (this.isPaused) this.hasEnded = true
+      else this.handler?.onResponseEnd()
+      return
+    }
     const { status, headers, chunks } = refusal
     const body = Buffer.concat(chunks).toString('utf8')
     if (this.handler !== null) void this.queue.refused(this, { status, headers, body })

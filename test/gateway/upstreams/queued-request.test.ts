@@ -140,3 +140,59 @@ void t.test('a TLS handshake that hangs ends after connect_ms, and delays no oth
   ])
   t.ok(performance.now() - began > 300, 'in sequence')
 })
+
+void t.test('a connection that ends while its reply is paused', async (t) => {
+  const half = 'x'.repeat(70_000)
+  for (const ending of ['fin', 'length', 'reset', 'abort'] as const) {
+    const length = ending === 'length' ? `content-length: ${2 * half.length}\r\n` : ''
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => {
+        socket.write(`HTTP/1.1 200 OK\r\nconnection: close\r\n${length}\r\n${half}`)
+        setTimeout(() => {
+          if (ending === 'reset') socket.resetAndDestroy()
+          else socket.end(half)
+        }, 50)
+      })
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const address = server.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const pool = openPool({ baseUrl: `http://127.0.0.1:${port}` })
+    t.teardown(() => pool.destroy())
+    let bytes = 0
+    let isPaused = false
+    const outcome = await new Promise<string>((resolve) => {
+      const call = pool.send(
+        { path: '/slow', headers: [], body: '{}' },
+        {
+          onRequestStart: () => undefined,
+          onResponseStart: () => undefined,
+          onResponseData: (chunk) => {
+            t.notOk(isPaused, `${ending}: no part of a paused reply`)
+            bytes += chunk.length
+            isPaused = true
+            call.pause()
+            setTimeout(() => {
+              isPaused = false
+              if (ending === 'abort') call.abort()
+              else call.resume()
+              if (ending === 'abort') resolve('aborted')
+            }, 200)
+          },
+          onResponseEnd: () => resolve(isPaused ? 'ended while paused' : 'ended'),
+          onResponseError: () => resolve('failed'),
+        },
+      )
+    })
+    const whole = bytes === 2 * half.length ? 'whole' : 'part'
+    const expected = {
+      fin: 'ended, whole',
+      length: 'ended, whole',
+      reset: 'failed, part',
+      abort: 'aborted, part',
+    }
+    t.equal(`${outcome}, ${whole}`, expected[ending], ending)
+  }
+})
