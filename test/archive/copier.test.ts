@@ -11,7 +11,7 @@ import { schemaStatements } from '../../src/archive/schema-statements.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
-import { ENGINES, engineMissing, startArchive, type EngineName } from '../helpers/archive-engines.js'
+import { ENGINES, engineMissing, archiveDatabase, type EngineName } from '../helpers/archive-engines.js'
 import { redisMissing, startRedis, startRedisCluster } from '../helpers/redis.js'
 import { anotherDay } from '../helpers/long-suite.js'
 import { archiveConfig } from './archive-config.js'
@@ -36,7 +36,7 @@ async function opened(t: Test, kind: (typeof STORES)[number]): Promise<Store> {
 }
 
 async function engineOf(t: Test, name: EngineName): Promise<ArchiveEngine> {
-  const server = await startArchive(t, name)
+  const server = await archiveDatabase(name)
   const config = archiveConfig({ url: server.url })
   const engine = await openArchiveEngine(config)
   t.teardown(() => engine.close())

@@ -15,7 +15,7 @@ import type { BudgetDemand, Ledger } from '../../src/store/ledger.js'
 import { addedUp } from '../../src/store/records/count-usage.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
-import { ENGINES, engineMissing, startArchive } from '../helpers/archive-engines.js'
+import { ENGINES, engineMissing, archiveDatabase } from '../helpers/archive-engines.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
@@ -76,7 +76,7 @@ for (const name of ENGINES) {
       const folder = t.testdir()
       const store = await storeOf(t, kind, `${folder}/own.db`)
       const expected = await storeOf(t, kind, `${folder}/expected.db`)
-      const server = await startArchive(t, name)
+      const server = await archiveDatabase(name)
       const config = archiveConfig({ url: server.url, hotHours: 1 })
       const engine = await openArchiveEngine(config)
       t.teardown(() => engine.close())

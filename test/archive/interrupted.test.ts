@@ -15,7 +15,7 @@ import type { ArchiveFeed } from '../../src/store/archive-feed.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
-import { ENGINES, engineMissing, startArchive, type ArchiveServer } from '../helpers/archive-engines.js'
+import { ENGINES, engineMissing, archiveDatabase, type ArchiveDatabase } from '../helpers/archive-engines.js'
 import { anotherDay, IS_LONG } from '../helpers/long-suite.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
@@ -83,7 +83,7 @@ let prefixes = 0
 /** Moves entries with one interruption; whether it was reached. */
 async function moved(
   t: Test,
-  server: ArchiveServer,
+  server: ArchiveDatabase,
   calls: (resume: () => Promise<void>) => Calls,
 ): Promise<boolean> {
   prefixes += 1
@@ -160,7 +160,7 @@ for (const [at, name] of ENGINES.entries()) {
   // All points are in the long suite.
   const step = IS_LONG ? 1 : name === 'postgresql' ? 3 : 7
   void t.test(`a leader that ends at any call, ${name}`, { skip, timeout: 600_000 }, async (t) => {
-    const server = await startArchive(t, name)
+    const server = await archiveDatabase(name)
     let reached = 0
     for (let at = 1; at <= MOST_CALLS; at += step) {
       const killed = async (): Promise<void> => Promise.reject(new Killed())
@@ -172,7 +172,7 @@ for (const [at, name] of ENGINES.entries()) {
   })
 
   void t.test(`a leader that goes on after another leads, ${name}`, { skip, timeout: 600_000 }, async (t) => {
-    const server = await startArchive(t, name)
+    const server = await archiveDatabase(name)
     for (let at = 2; at <= MOST_CALLS; at += 2 * step) {
       const isReached = await moved(t, server, (resume) => new Calls(at, at % 4 === 0, resume))
       if (!isReached) break

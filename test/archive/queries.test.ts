@@ -8,7 +8,7 @@ import { openArchiveEngine } from '../../src/archive/open-archive-engine.js'
 import { rowOfEntry } from '../../src/archive/columns.js'
 import { schemaStatements } from '../../src/archive/schema-statements.js'
 import { cellsOfEntries } from '../../src/archive/seal-hours.js'
-import { ENGINES, engineMissing, startArchive } from '../helpers/archive-engines.js'
+import { ENGINES, engineMissing, archiveDatabase } from '../helpers/archive-engines.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry } from './entries.js'
 
@@ -16,7 +16,7 @@ const HOUR_MS = 3_600_000
 
 for (const name of ENGINES) {
   void t.test(`queries in ${name}`, { skip: engineMissing(name) }, async (t) => {
-    const server = await startArchive(t, name)
+    const server = await archiveDatabase(name)
     const config = archiveConfig({ url: server.url })
     const engine = await openArchiveEngine(config)
     t.teardown(() => engine.close())

@@ -12,7 +12,7 @@ import { schemaStatements } from '../../src/archive/schema-statements.js'
 import { repairEntries, verifyHours } from '../../src/archive/verify.js'
 import { NO_PROGRESS } from '../../src/store/archive-feed.js'
 import { openStore } from '../../src/store/open-store.js'
-import { engineMissing, startArchive } from '../helpers/archive-engines.js'
+import { engineMissing, archiveDatabase } from '../helpers/archive-engines.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
@@ -25,7 +25,7 @@ for (const kind of ['sqlite', 'redis'] as const) {
     const url = kind === 'sqlite' ? `sqlite:${t.testdir()}/store.db` : (await startRedis(t)).url()
     const store = await openStore(url, { nowMs, monotonicMs: nowMs })
     t.teardown(() => store.close())
-    const server = await startArchive(t, 'postgresql')
+    const server = await archiveDatabase('postgresql')
     const config = archiveConfig({ url: server.url, hotHours: 2 })
     const engine = await openArchiveEngine(config)
     t.teardown(() => engine.close())

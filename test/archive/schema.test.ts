@@ -9,13 +9,13 @@ import { openArchiveEngine } from '../../src/archive/open-archive-engine.js'
 import { entryOfRow, ENTRY_COLUMNS, rowOfEntry } from '../../src/archive/columns.js'
 import { inspectArchive } from '../../src/archive/inspect-archive.js'
 import { schemaStatements } from '../../src/archive/schema-statements.js'
-import { ENGINES, engineMissing, startArchive } from '../helpers/archive-engines.js'
+import { ENGINES, engineMissing, archiveDatabase } from '../helpers/archive-engines.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry } from './entries.js'
 
 for (const name of ENGINES) {
   void t.test(`tables in ${name}`, { skip: engineMissing(name) }, async (t) => {
-    const server = await startArchive(t, name)
+    const server = await archiveDatabase(name)
     const config = archiveConfig({ url: server.url })
     const engine = await openArchiveEngine(config)
     t.teardown(() => engine.close())

@@ -1,16 +1,17 @@
 /**
  * Goal: the package installs without a warning on every supported Node release, is complete, and runs without
  * the repository.
- * Method: the lock file's engines; then the packed tarball, installed with blocked install scripts into an
- * empty project, whose `npx sluice demo` answers a request.
+ * Method: the lock file's engines; then the packed tarball, every third day installed with blocked install
+ * scripts into an empty project, whose `npx sluice demo` answers a request.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { satisfies, subset } from 'semver'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import * as z from 'zod'
+import { anotherDay } from '../helpers/long-suite.js'
 import { until } from '../process/program.js'
 
 /** The oldest release of each supported line; in 22 and 24 the first with long-term support. */
@@ -66,7 +67,7 @@ void t.test('npm ci prints no engine warning on a supported Node release', (t) =
   t.end()
 })
 
-void t.test('npx sluice demo runs from the packed tarball', { timeout: 170_000 }, async (t) => {
+void t.test('the packed tarball, and npx sluice demo from it', { timeout: 170_000 }, async (t) => {
   const folder = t.testdir({ home: {}, project: { 'package.json': '{"private":true}' } })
   const packArgs = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]
   const pack = spawnSync('npm', packArgs, { encoding: 'utf8' })
@@ -87,7 +88,11 @@ void t.test('npx sluice demo runs from the packed tarball', { timeout: 170_000 }
     [],
     'nothing else',
   )
+  await t.test('installed', { skip: anotherDay(1, 3) }, (t) => startInstalled(t, folder, filename))
+})
 
+/** The tarball in an empty project, without the repository. */
+async function startInstalled(t: Test, folder: string, filename: string): Promise<void> {
   const project = join(folder, 'project')
   const installArgs = ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund']
   const install = spawnSync('npm', [...installArgs, join(folder, filename)], {
@@ -136,4 +141,4 @@ void t.test('npx sluice demo runs from the packed tarball', { timeout: 170_000 }
   signal('SIGINT')
   await ended
   t.same(readdirSync(tmp), [], 'its files are removed')
-})
+}

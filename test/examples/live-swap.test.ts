@@ -10,7 +10,7 @@ import { anotherDay } from '../helpers/long-suite.js'
 import { prometheusMissing } from '../helpers/prometheus.js'
 
 const missing = prometheusMissing()
-const skip = anotherDay(0, 3) || missing
+const skip = anotherDay(2, 3) || missing
 const options = { timeout: 170_000, skip }
 
 void t.test('a provider is swapped under load and back', options, async (t) => {

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Test } from 'tap'
+import root, { type Test } from 'tap'
 import { freePort } from './free-port.js'
 
 /** A kind of archive. */
@@ -165,4 +165,34 @@ export async function startArchive(
   })
   await server.start()
   return server
+}
+
+/** A database of an engine that is running. */
+export type ArchiveDatabase = Pick<ArchiveServer, 'name' | 'url'>
+
+const shared = new Map<EngineName, Promise<ArchiveServer>>()
+let databases = 0
+
+/**
+ * An empty database of the engine that the tests of this process share, for those that do not stop it: a
+ * start takes more CPU time than most of them.
+ */
+export async function archiveDatabase(name: EngineName): Promise<ArchiveDatabase> {
+  const starting = shared.get(name) ?? startArchive(root, name)
+  shared.set(name, starting)
+  const server = await starting
+  databases += 1
+  const database = `own${databases}`
+  const sql = `CREATE DATABASE ${database}`
+  if (name === 'clickhouse') {
+    const reply = await fetch(`http://127.0.0.1:${server.port}/`, { method: 'POST', body: sql })
+    if (!reply.ok) throw new Error(`${sql}: ${await reply.text()}`)
+  } else {
+    const { default: pg } = await import('pg')
+    const client = new pg.Client({ connectionString: server.url })
+    await client.connect()
+    await client.query(sql)
+    await client.end()
+  }
+  return { name, url: server.url.replace(/[^/]+$/, database) }
 }

@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { createAccount } from '../../src/accounts/changes/change-accounts.js'
 import { createKey } from './keys.js'
+import { knownHash, PASSWORD } from './password.js'
 import type { PlanName } from '../../src/accounts/account.js'
-import { hashPassword } from '../../src/accounts/password.js'
 import type { Snapshot } from '../../src/config/config.js'
 import { openConfig } from '../../src/config/generations/config-at-start.js'
 import { loadConfig } from '../../src/config/load-config.js'
@@ -189,14 +189,6 @@ function snapshotOf(file: string, generation: number): Snapshot {
   const loaded = loadConfig(file, process.env)
   if (!loaded.ok) throw new Error(loaded.errors.map(formatProblem).join('\n'))
   return createSnapshot(loaded, { generation, loadedAtMs: Date.now() })
-}
-
-const PASSWORD = 'correct horse battery staple'
-let passwordHash: string | null = null
-
-/** One for all gateways of a process: a hash takes as much CPU time as half of a gateway's start. */
-function knownHash(): string {
-  return (passwordHash ??= hashPassword(PASSWORD))
 }
 
 async function makeKey({ config }: Snapshot, plan: PlanName): Promise<string> {

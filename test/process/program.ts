@@ -12,8 +12,11 @@ import type { Test } from 'tap'
 import type { KeyLimits } from '../../src/accounts/account.js'
 import { createAccount, findAccount } from '../../src/accounts/changes/change-accounts.js'
 import { createKey } from '../helpers/keys.js'
+import { knownHash, PASSWORD } from '../helpers/password.js'
 import type { Labels } from '../../src/accounts/labels.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
+// This process may have undici as its `fetch`, and leaves replies unread.
+import '../../src/gateway/upstreams/resume-at-end.js'
 import { openStore } from '../../src/store/open-store.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 
@@ -23,7 +26,7 @@ export const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.u
 /** The upstreams' key: no output may contain it. */
 export const CANARY = 'sk-canary0123456789abcdef'
 export const EMAIL = 'test@example.com'
-export const PASSWORD = 'correct horse battery staple'
+export { PASSWORD }
 
 /** A process and its output. */
 export interface Program {
@@ -230,7 +233,7 @@ export async function newKey(
   try {
     const known = await findAccount(store, EMAIL)
     const wanted = { email: EMAIL, plan: 'max', password: PASSWORD } as const
-    const account = known ?? (await createAccount(store, wanted)).account
+    const account = known ?? (await createAccount(store, wanted, { hash: knownHash })).account
     const plan = { priceUsd: 0, maxKeys: null }
     const plans = { starter: plan, pro: plan, max: plan }
     return await createKey(store, { plans, account, name: 'a key', limits, labels })

@@ -29,6 +29,7 @@ const SHARED: Readonly<Record<string, number>> = {
   'conformance/': 10,
   'dashboard/admin/': 6,
   'dashboard/api/': 7,
+  'dashboard/browser/': 4,
   'dashboard/login/': 4,
   'dashboard/server/': 16,
   'dashboard/sign-in/': 4,

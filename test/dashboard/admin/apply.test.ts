@@ -10,7 +10,7 @@ import { command } from '../../../src/cli/apply/apply.js'
 import { command as exportCommand } from '../../../src/cli/export.js'
 import { unavailable } from '../../../src/store/store-errors.js'
 import { withStore, type OpenStore } from '../../../src/cli/with-store.js'
-import { isObject } from '../../../src/base/json.js'
+import { isObject, objectOf } from '../../../src/base/json.js'
 import type { AccountChange } from '../../../src/store/account-changes.js'
 import { TurnWatch } from '../../hostile/turn-watch.js'
 import { argvOf, exitStatus, GATEWAY, runOn } from '../../cli/session.js'
@@ -67,13 +67,15 @@ metadata: { name: ada@example.com, account: research }
 spec: { role: owner }
 `
 
-async function works({ gateway }: AdminStage, secret: string): Promise<boolean> {
+/** The status of a chat with the key, and why it is refused. */
+async function chatWith({ gateway }: AdminStage, secret: string): Promise<[number, unknown]> {
   const messages = [{ role: 'user', content: 'Name a colour.' }]
   const headers = { authorization: `Bearer ${secret}` }
   const response = await gateway.chat({ model: 'gpt-5.4-mini', messages }, { headers })
-  await response.arrayBuffer()
-  return response.status === 200
+  return [response.status, objectOf(await response.json())['error']]
 }
+
+const WORKS: [number, unknown] = [200, undefined]
 
 async function lifecycle(t: Test, stage: AdminStage, target: ApplyValues): Promise<void> {
   const folder = join(stage.gateway.folder, target.server === undefined ? 'local' : 'server')
@@ -101,7 +103,7 @@ async function lifecycle(t: Test, stage: AdminStage, target: ApplyValues): Promi
   t.equal(statSync(secretFile).mode & 0o777, 0o600)
   const secret = readFileSync(secretFile, 'utf8')
   t.notMatch(made.out + made.err, secret)
-  t.ok(await works(stage, secret))
+  t.same(await chatWith(stage, secret), WORKS)
   const again = await run({ file: [folder] })
   t.equal(
     again.out,
@@ -150,7 +152,7 @@ async function lifecycle(t: Test, stage: AdminStage, target: ApplyValues): Promi
   t.equal(pod.status, 0, pod.err)
   t.match(pod.out, /^apiVersion: v1\nkind: Secret\nmetadata:\n {2}name: sluice\n {2}namespace: apps\n/)
   const [, podSecret = ''] = /token: (sk_\w+)$/m.exec(pod.out) ?? []
-  t.ok(await works(stage, podSecret))
+  t.same(await chatWith(stage, podSecret), WORKS)
   t.match(pod.err, /^\+ key pod of acme\nPlan: 1 to create/)
 }
 
@@ -214,7 +216,7 @@ onBothStores(t, 'two runs with the same documents keep the secret of the key', a
   t.match(firsts, [{ status: 0, out: /Applied: 2 created/ }])
   t.match(second, { status: 0, out: /Plan: 2 to create.*\nApplied: 0 created, 0 changed, 0 removed, 2/ })
   t.strictSame(readdirSync(secrets), ['ci'], 'no other file stays')
-  t.ok(await works(stage, readFileSync(join(secrets, 'ci'), 'utf8')))
+  t.same(await chatWith(stage, readFileSync(join(secrets, 'ci'), 'utf8')), WORKS)
 })
 
 void t.test('the secret of a key stays if its file cannot get its place', async (t) => {
@@ -245,10 +247,10 @@ void t.test('the secret of a key stays if its file cannot get its place', async 
   const [, kept = ''] =
     /:7:22: the file .* the secret of the new key ci of acme is in (.*)$/.exec(made.err) ?? []
   t.equal(statSync(kept).mode & 0o777, 0o600)
-  t.ok(await works(stage, readFileSync(kept, 'utf8')))
+  t.same(await chatWith(stage, readFileSync(kept, 'utf8')), WORKS)
   t.match(JSON.parse(made.out), { create: [{}, {}], applied: true, errors: [{ file, line: 7, column: 22 }] })
   t.match(await ran(values, '', ''), { status: 0, out: /Applied: 0 created/ })
-  t.ok(await works(stage, readFileSync(kept, 'utf8')), 'another run leaves it there')
+  t.same(await chatWith(stage, readFileSync(kept, 'utf8')), WORKS, 'another run leaves it there')
 })
 
 void t.test('the secret of a key stays if the server does not say whether it made the key', async (t) => {
@@ -274,7 +276,7 @@ void t.test('the secret of a key stays if the server does not say whether it mad
   t.equal(status, 1)
   const [, kept = ''] =
     /^sluice: if key ci of acme was made, its secret is in (.*)\n.*does not answer/.exec(err) ?? []
-  t.ok(await works(stage, readFileSync(kept, 'utf8')))
+  t.same(await chatWith(stage, readFileSync(kept, 'utf8')), WORKS)
 })
 
 void t.test('the secret of a key stays if the store does not say whether it made the key', async (t) => {
@@ -290,7 +292,7 @@ void t.test('the secret of a key stays if the store does not say whether it made
   t.match(out, /Applied: 0 created/)
   const [, kept = ''] =
     /^sluice: if key ci of acme was made, its secret is in (.*)\nFailed: account acme: /.exec(err) ?? []
-  t.ok(await works(stage, readFileSync(kept, 'utf8')))
+  t.same(await chatWith(stage, readFileSync(kept, 'utf8')), WORKS)
 })
 
 void t.test('no secret stays after a refusal', async (t) => {

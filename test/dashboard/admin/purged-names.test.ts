@@ -13,6 +13,7 @@ import { statementOf } from '../../../src/usage/statements.js'
 import { aRow, Browser, PASSWORD } from '../fixtures/stage.js'
 import { until } from '../../helpers/redis.js'
 import { onBothStores, onEachStore, startAdmin, type Reply } from './admin-stage.js'
+import { knownHash } from '../../helpers/password.js'
 
 const ADMIN = ['accounts:read', 'accounts:write', 'usage:read', 'audit:read']
 
@@ -125,7 +126,11 @@ onEachStore(t, 'a new account with the name finds nothing of the purged one', as
     const key = await ask('PUT', '/accounts/shop/keys/ci', { body: { limits }, token: root })
     const account = await store.accountByName('shop')
     if (account === null) throw new Error('no account')
-    const { user } = await createUser(store, { email: `${owner}@example.com`, password: PASSWORD })
+    const { user } = await createUser(store, {
+      email: `${owner}@example.com`,
+      password: PASSWORD,
+      hash: knownHash,
+    })
     await setMember(store, { account, user, role: 'owner', nowMs: Date.now(), audit: () => [] })
     const browser = new Browser(gateway.origin)
     t.equal((await browser.signIn(`${owner}@example.com`)).status, 200)

@@ -20,6 +20,7 @@ import type { Services } from '../../../src/dashboard/server/services.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
 import type { GatewaySettings } from '../../helpers/gateway.js'
 import { onEachStore } from '../admin/admin-stage.js'
+import { knownHash } from '../../helpers/password.js'
 
 // The table itself does not use the services of its handlers.
 const ROUTES = dashboardRoutes({} as Services)
@@ -299,7 +300,12 @@ onEachStore(
     t.match((await admin.get('/recordings?account=all')).json, { recordings: [{ id: requestId }] })
     t.equal((await other.get(path)).status, 404)
     t.equal((await other.ask('DELETE', path)).status, 404)
-    await createUser(store, { email: 'eve@example.com', role: 'auditor', password: PASSWORD })
+    await createUser(store, {
+      email: 'eve@example.com',
+      role: 'auditor',
+      password: PASSWORD,
+      hash: knownHash,
+    })
     const auditor = scene.browser()
     t.equal((await auditor.signIn('eve@example.com')).status, 200)
     const account = await store.accountById(ownerId)

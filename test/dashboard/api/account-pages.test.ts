@@ -17,6 +17,7 @@ import {
 import { startRedis } from '../../helpers/redis.js'
 import { aKey } from '../../store/contract/sample-records.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
+import { knownHash } from '../../helpers/password.js'
 
 interface Cast extends Stage {
   readonly admin: Browser
@@ -50,7 +51,7 @@ async function cast(t: Test, store?: string): Promise<Cast> {
     aRow(search.id, { keyId: 'playground', costNanoUsd: 0, status: 502, outcome: 'upstream_failed' }),
   )
   const enter = async (email: string, account: Account): Promise<Browser> => {
-    const { user } = await createUser(stage.store, { email, password: PASSWORD })
+    const { user } = await createUser(stage.store, { email, password: PASSWORD, hash: knownHash })
     await setMember(stage.store, { account, user, role: 'owner', nowMs: Date.now(), audit: () => [] })
     const browser = stage.browser()
     const reply = await browser.signIn(email)

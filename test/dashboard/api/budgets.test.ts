@@ -15,6 +15,7 @@ import { putKey } from '../../helpers/store-changes.js'
 import { startRedis } from '../../helpers/redis.js'
 import { aKey } from '../../store/contract/sample-records.js'
 import { aRow, PASSWORD, startStage, type Browser } from '../fixtures/stage.js'
+import { knownHash } from '../../helpers/password.js'
 
 const DAY_MS = 86_400_000
 const USD = 1e9
@@ -38,7 +39,11 @@ async function check(t: Test, store?: string): Promise<void> {
   await stage.store.ledger.settle(
     aRow(search.id, { keyId: key.id, costNanoUsd: 9 * USD, labels: 'team=red' }),
   )
-  const { user } = await createUser(stage.store, { email: 'lead@example.com', password: PASSWORD })
+  const { user } = await createUser(stage.store, {
+    email: 'lead@example.com',
+    password: PASSWORD,
+    hash: knownHash,
+  })
   const owner = { account: acme, user, role: 'owner', nowMs: Date.now(), audit: () => [] } as const
   await setMember(stage.store, owner)
   const lead = stage.browser()

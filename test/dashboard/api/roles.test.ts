@@ -22,6 +22,7 @@ import type { JsonObject } from '../../../src/base/json.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
 import type { GatewaySettings } from '../../helpers/gateway.js'
 import { onEachStore } from '../admin/admin-stage.js'
+import { knownHash } from '../../helpers/password.js'
 
 const ROLES = ['admin', 'auditor', 'owner', 'above', 'member', 'viewer'] as const
 type Role = (typeof ROLES)[number]
@@ -77,7 +78,7 @@ interface Cast extends Stage {
 
 async function user(stage: Stage, name: string, role: GatewayRole | null = null) {
   const email = `${name}@example.com`
-  const made = await createUser(stage.store, { email, role, password: PASSWORD })
+  const made = await createUser(stage.store, { email, role, password: PASSWORD, hash: knownHash })
   return made.user
 }
 

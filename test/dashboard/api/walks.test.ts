@@ -15,6 +15,7 @@ import type { JsonObject } from '../../../src/base/json.js'
 import { dice } from '../../helpers/seeded-random.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
 import { IS_LONG } from '../../helpers/long-suite.js'
+import { knownHash } from '../../helpers/password.js'
 
 t.setTimeout(600_000)
 const WALKS = IS_LONG ? 500 : 60
@@ -91,7 +92,12 @@ async function setModel(stage: Stage): Promise<Model> {
   for (let at = 0; at < USERS + 2; at += 1) {
     const gatewayRole = at === USERS ? 'admin' : at === USERS + 1 ? 'auditor' : null
     const email = `user${at}@example.com`
-    const { user } = await createUser(store, { email, role: gatewayRole, password: PASSWORD })
+    const { user } = await createUser(store, {
+      email,
+      role: gatewayRole,
+      password: PASSWORD,
+      hash: knownHash,
+    })
     const roles = new Map<ModelAccount, AccountRole>()
     for (const [index, each] of model.accounts.entries()) {
       const role = ROLES[(at + index) % (ROLES.length + 1)]

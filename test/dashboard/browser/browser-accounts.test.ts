@@ -13,6 +13,7 @@ import { aKey } from '../../store/contract/sample-records.js'
 import { aRow, PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 import { launch, open, SKIP, Task } from './browser.js'
 import { looks } from './looks.js'
+import { knownHash } from '../../helpers/password.js'
 
 t.setTimeout(240_000)
 
@@ -53,7 +54,7 @@ void t.test('accounts, their budgets and their pages', { skip: SKIP }, async (t)
   await stage.signedIn('root@example.com', 'max', 'admin')
   const acme = accounts.get('acme')
   if (acme === undefined) throw new Error('no account')
-  const { user } = await createUser(store, { email: 'lead@example.com', password: PASSWORD })
+  const { user } = await createUser(store, { email: 'lead@example.com', password: PASSWORD, hash: knownHash })
   await setMember(store, { account: acme, user, role: 'owner', nowMs: Date.now(), audit: () => [] })
   const chromium = await launch(t)
   const { page, complaints } = await open(chromium, { viewport: { width: 1440, height: 900 } })

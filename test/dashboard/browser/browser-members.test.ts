@@ -9,6 +9,7 @@ import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createUser, setMember } from '../../../src/accounts/members.js'
 import { launch, open, SKIP, violations } from './browser.js'
 import { PASSWORD, startStage } from '../fixtures/stage.js'
+import { knownHash } from '../../helpers/password.js'
 
 t.setTimeout(180_000)
 
@@ -25,7 +26,7 @@ function links(page: Page): Promise<string[]> {
 void t.test('members, invitations and the choice of an account', { skip: SKIP }, async (t) => {
   const stage = await startStage(t)
   const { store, origin } = stage
-  const { user } = await createUser(store, { email: 'ada@example.com', password: PASSWORD })
+  const { user } = await createUser(store, { email: 'ada@example.com', password: PASSWORD, hash: knownHash })
   for (const [name, role] of [
     ['research', 'owner'],
     ['search', 'viewer'],

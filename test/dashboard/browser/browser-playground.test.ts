@@ -7,7 +7,7 @@ import type { Page } from 'playwright-core'
 import file, { type Test } from 'tap'
 import { PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 import { until } from '../../helpers/upstream.js'
-import { chromiumOf, open, SKIP, violations } from './browser.js'
+import { launch, open, SKIP, violations } from './browser.js'
 import { looks } from './looks.js'
 
 file.setTimeout(300_000)
@@ -41,10 +41,9 @@ interface Table {
 async function sitDown(t: Test, query = ''): Promise<Table> {
   const stage = await startStage(t)
   await stage.account(EMAIL)
-  const { page, complaints } = await open(await chromiumOf(file), {
+  const { page, complaints } = await open(await launch(t), {
     viewport: { width: 1440, height: 900 },
   })
-  t.teardown(() => page.context().close())
   await page.goto(`${stage.origin}/dashboard/playground${query}`)
   await page.getByLabel('E-mail').fill(EMAIL)
   await page.getByLabel('Password').fill(PASSWORD)

@@ -6,7 +6,7 @@ import file, { type Test } from 'tap'
 import { objectOf } from '../../../src/base/json.js'
 import type { Page } from 'playwright-core'
 import { requestRow } from '../../../src/dashboard/server/schema/schema.js'
-import { chromiumOf, open, overflow, SKIP, violations } from './browser.js'
+import { launch, open, overflow, SKIP, violations } from './browser.js'
 import { replyTo } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
 
@@ -25,8 +25,7 @@ async function visit(
   path: string,
   { api = busy, width = 1280 }: { api?: Api; width?: number } = {},
 ): Promise<Visit> {
-  const { page } = await open(await chromiumOf(file), { viewport: { width, height: 860 } })
-  t.teardown(() => page.context().close())
+  const { page } = await open(await launch(t), { viewport: { width, height: 860 } })
   const asked: string[] = []
   await standIn(page, (method, called, query) => {
     asked.push(`${method} ${called}?${query.toString()}`)

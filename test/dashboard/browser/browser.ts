@@ -1,12 +1,12 @@
 /**
- * One Chromium per test file: pages that record their errors, what axe finds in them, and tasks whose clicks
+ * One Chromium per process: pages that record their errors, what axe finds in them, and tasks whose clicks
  * are counted.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { createRequire } from 'node:module'
 import { chromium, type Browser, type BrowserContextOptions, type Locator, type Page } from 'playwright-core'
-import type { Test } from 'tap'
+import root, { type Test } from 'tap'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -31,22 +31,23 @@ export interface Watched {
   readonly complaints: string[]
 }
 
-/** Starts Chromium; it ends with the test. */
-export async function launch(t: Test): Promise<Browser> {
+let shared: Promise<Browser> | undefined
+
+async function start(): Promise<Browser> {
   const browser = await chromium.launch({
     ...(CHROMIUM === undefined ? {} : { executablePath: CHROMIUM }),
     args: ['--no-sandbox'],
   })
-  t.teardown(() => browser.close())
+  root.teardown(() => browser.close())
   return browser
 }
 
-let shared: Promise<Browser> | undefined
-
-/** The Chromium that the tests of a file share: it starts with the first of them, and ends with the file. */
-export function chromiumOf(file: Test): Promise<Browser> {
-  shared ??= launch(file)
-  return shared
+/** The Chromium of this process, whose tests run in sequence: its pages end with the test. */
+export async function launch(t: Test): Promise<Browser> {
+  shared ??= start()
+  const browser = await shared
+  t.teardown(() => Promise.all(browser.contexts().map((context) => context.close())))
+  return browser
 }
 
 /**

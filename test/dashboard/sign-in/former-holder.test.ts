@@ -17,6 +17,7 @@ import { until } from '../../process/program.js'
 import { onBothStores } from '../admin/admin-stage.js'
 import { PASSWORD, type Answer, type Browser } from '../fixtures/stage.js'
 import { scene, type Scene } from './oidc-stage.js'
+import { knownHash } from '../../helpers/password.js'
 
 const BOB = 'bob@example.com'
 const BOBS = 'the horse that bob has chosen'
@@ -35,9 +36,13 @@ async function cast(t: Test, settings: GatewaySettings): Promise<Cast> {
   const { store } = stage
   stage.configure({ hasProvider: false, rest: 'self_sign_up: true' })
   const { account: team } = await createAccount(store, { name: 'team', plan: 'max', password: null })
-  const { user: eve } = await createUser(store, { email: 'eve@example.com', password: PASSWORD })
+  const { user: eve } = await createUser(store, {
+    email: 'eve@example.com',
+    password: PASSWORD,
+    hash: knownHash,
+  })
   await setMember(store, { account: team, user: eve, role: 'owner', nowMs: Date.now(), audit: () => [] })
-  await createUser(store, { email: 'friend@example.com', password: PASSWORD })
+  await createUser(store, { email: 'friend@example.com', password: PASSWORD, hash: knownHash })
   const visitor = stage.browser()
   await visitor.ask('POST', '/sign-up', { body: { email: BOB, password: PASSWORD } })
   t.equal((await visitor.signIn(BOB)).status, 200)
@@ -167,7 +172,7 @@ for (const isSame of [false, true]) {
 onBothStores(t, 'a link of an administrator, and the command', async (t, settings) => {
   const stage = await cast(t, settings)
   const { store } = stage
-  await createUser(store, { email: 'root@example.com', role: 'admin', password: PASSWORD })
+  await createUser(store, { email: 'root@example.com', role: 'admin', password: PASSWORD, hash: knownHash })
   const root = stage.browser()
   await root.signIn('root@example.com')
   const { id = '' } = (await store.users.byEmail(BOB)) ?? {}

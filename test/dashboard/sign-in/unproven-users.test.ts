@@ -22,6 +22,7 @@ import { GATEWAY, runOn } from '../../cli/session.js'
 import { onBothStores } from '../admin/admin-stage.js'
 import { PASSWORD, startStage, type Answer, type Browser, type Stage } from '../fixtures/stage.js'
 import { beforeNext } from '../fixtures/before-next.js'
+import { knownHash } from '../../helpers/password.js'
 
 const EVES = 'the horse that eve has chosen'
 const BOBS = 'the horse that bob has chosen'
@@ -43,12 +44,16 @@ async function cast(t: Test, settings: GatewaySettings): Promise<Cast> {
   const { store } = stage
   const make = async (name: string, owner: string) => {
     const { account } = await createAccount(store, { name, plan: 'max', password: null })
-    const { user } = await createUser(store, { email: `${owner}@example.com`, password: PASSWORD })
+    const { user } = await createUser(store, {
+      email: `${owner}@example.com`,
+      password: PASSWORD,
+      hash: knownHash,
+    })
     await setMember(store, { account, user, role: 'owner', nowMs: Date.now(), audit: () => [] })
     return account
   }
   const [team, finance] = [await make('team', 'eve'), await make('finance', 'fay')]
-  await createUser(store, { email: 'root@example.com', role: 'admin', password: PASSWORD })
+  await createUser(store, { email: 'root@example.com', role: 'admin', password: PASSWORD, hash: knownHash })
   const enter = async (name: string): Promise<Browser> => {
     const browser = stage.browser()
     await browser.signIn(`${name}@example.com`)
@@ -370,7 +375,7 @@ onBothStores(t, 'a visitor does not get what is given to the address', async (t,
 onBothStores(t, 'an inviter cannot find out whether an address has a user', async (t, settings) => {
   const scene = await cast(t, settings)
   const { eve, team, store } = scene
-  await createUser(store, { email: 'proven@example.com', password: PASSWORD })
+  await createUser(store, { email: 'proven@example.com', password: PASSWORD, hash: knownHash })
   await scene.browser().signIn('proven@example.com')
   await use(scene.browser(), secretIn(await member(scene.fay, 'finance')), BOBS)
   await store.users.change((await store.users.byEmail('root@example.com'))?.id ?? '', {
@@ -437,7 +442,7 @@ onBothStores(t, 'the use of a link does not show whether an address had a user',
   const { eve, root, store } = scene
   const { secret: token } = await tokenOf(scene, scene.team)
   const make = async (email: string, change: object) => {
-    const { user } = await createUser(store, { email, password: PASSWORD })
+    const { user } = await createUser(store, { email, password: PASSWORD, hash: knownHash })
     await store.users.change(user.id, change)
   }
   await make('proven@example.com', {})

@@ -14,6 +14,7 @@ import { sluiceHere } from '../../cli/session.js'
 import { onBothStores } from '../admin/admin-stage.js'
 import { PASSWORD, startStage, type Browser } from '../fixtures/stage.js'
 import { scene } from './oidc-stage.js'
+import { knownHash } from '../../helpers/password.js'
 
 onBothStores(t, 'sign-ins and links of before do not come back', async (t, settings) => {
   const stage = await startStage(t, settings)
@@ -48,7 +49,7 @@ onBothStores(t, 'a role by a group ends with the group', async (t, settings) => 
   const { store, origin } = stage
   stage.configure({ more: ", roles: { accounts: { 'team-*': owner } }" })
   const { account } = await createAccount(store, { name: 'team-a', plan: 'max', password: null })
-  await createUser(store, { email: 'root@example.com', role: 'admin', password: PASSWORD })
+  await createUser(store, { email: 'root@example.com', role: 'admin', password: PASSWORD, hash: knownHash })
   const wish = { name: 'robot', scopes: ['accounts:write', 'keys:write'], createdBy: 'test', audit: () => [] }
   const { secret } = await createAdminToken(store, { ...wish, accountId: null })
   const ask = async (method: string, path: string, body: object) => {

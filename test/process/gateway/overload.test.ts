@@ -164,7 +164,8 @@ for (const times of [3, 10]) {
       refused.every(({ retryAfter }) => /^[1-5]$/.test(retryAfter ?? '')),
       'with retry-after',
     )
-    t.ok(at(refused, 0.5) < at(done, 0.5) / 2, 'refusals are sent at once')
+    // On a busy machine, every reply of the program waits as long as that of its health.
+    t.ok(at(refused, 0.5) - at(health, 0.5) < at(done, 0.5) / 2, 'refusals are sent at once')
     const kept = await important
     t.ok(
       kept.every(({ status }) => status === 200),
