@@ -214,6 +214,18 @@ function reactions(): Row['panels'] {
       runbook: ['Retry budget exhausted'],
     }),
     series({
+      title: 'Units by kind',
+      description:
+        'Pictures, seconds of sound, characters, searches, and tokens that are not text, as the ledger has them.',
+      unit: 'suffix: /s',
+      queries: [
+        query(
+          orNone(sum(rate('sluice_units_total', UPSTREAM), 'upstream', 'unit'), 'upstream'),
+          '{{upstream}} {{unit}}',
+        ),
+      ],
+    }),
+    series({
       title: 'Fallbacks',
       description: 'Requests that moved to another target, from one upstream to the next.',
       unit: 'reqps',

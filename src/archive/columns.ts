@@ -87,7 +87,11 @@ export const ENTRY_COLUMNS: readonly Column[] = [
   column('recorded', 'Nullable(Bool)', 'boolean'),
   column('dimensions', 'String CODEC(ZSTD(1))', 'text'),
   ...['program', 'user'].map((name) => low(name)),
+  column('units', 'String CODEC(ZSTD(1))', 'text'),
 ]
+
+/** Columns that tables of an earlier release get by `ALTER TABLE`; in views they follow the others. */
+export const LATER_COLUMNS: readonly string[] = ['units']
 
 /** The texts by which cells of `hours` differ, besides their hour. */
 export const DIMENSIONS = [

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import type { ArchiveConfig } from '../config/config.js'
 import { programFile } from '../config/package-file.js'
 import type { ArchiveAddress } from './archive-address.js'
-import { DIMENSIONS, ENTRY_COLUMNS, FIGURES, SUM_COLUMNS } from './columns.js'
+import { DIMENSIONS, ENTRY_COLUMNS, FIGURES, LATER_COLUMNS, SUM_COLUMNS } from './columns.js'
 
 /** The version of the tables. A newer one only adds columns. */
 export const SCHEMA = 1
@@ -48,7 +48,7 @@ function clickhouseSchema({ config, tableEngine, cluster }: SchemaOptions): stri
   }
   const tables = statementsOf('archive/clickhouse/schema.sql', values)
   if (cluster === undefined) return [...tables, ...setsSchema(config.prefix)]
-  const views = tables.splice(3)
+  const views = tables.splice(4)
   const distributed = statementsOf('archive/clickhouse/distributed.sql', values)
   return [...tables, ...distributed, ...views, ...setsSchema(config.prefix)]
 }
@@ -78,6 +78,9 @@ function postgresSchema({ config }: SchemaOptions): string[] {
     ...valuesOf(config),
     entry_columns: columns(ENTRY_COLUMNS),
     sum_columns: columns(SUM_COLUMNS),
+    // A view that is replaced keeps the place of each column.
+    first_columns: columnNames((name) => !LATER_COLUMNS.includes(name)),
+    later_columns: columnNames((name) => LATER_COLUMNS.includes(name)),
     // The sum of bigint is numeric.
     figure_sums: FIGURES.map((name) => `sum(${name}) AS ${name}`).join(', '),
   }
@@ -89,6 +92,11 @@ function postgresSchema({ config }: SchemaOptions): string[] {
       (sql) => `${sql} ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = excluded.version`,
     ),
   ]
+}
+
+function columnNames(isChosen: (name: string) => boolean): string {
+  const names = ENTRY_COLUMNS.map(({ name }) => name).filter(isChosen)
+  return names.map(nameOf).join(', ')
 }
 
 /** `limit` is a word of SQL. */

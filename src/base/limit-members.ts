@@ -9,14 +9,15 @@ const MOST = {
   tokens: 1_000_000_000_000,
   concurrent: 1_000_000,
   usd: 1_000_000,
+  units: 1_000_000_000,
 } as const
 
 /** What a limit counts. */
 type Counted = keyof typeof MOST
 
-/** A member of `limits`. */
-interface LimitMember {
-  /** In the configuration, in documents and in the admin API. */
+/** What a member of `limits` is. */
+interface AnyMember {
+  /** In the configuration, in documents and in the admin API; of units, `GROUP UNIT`, which nests there. */
   readonly name: string
   /** In records and in the dashboard's API. */
   readonly field: string
@@ -28,10 +29,38 @@ interface LimitMember {
   /** The option of commands, without `--`. */
   readonly option: string
   readonly means: string
+  /** The unit that it counts, which is its name in the object of units. */
+  readonly unit?: string
 }
 
-/** All members, in the order in which they are shown. */
-export const LIMIT_MEMBERS = [
+/** The member of limits that is an object of units, and its meaning. */
+export const UNIT_LIMITS = {
+  name: 'units_per_minute',
+  option: 'units-per-minute',
+  means:
+    'Units other than tokens per minute, each by itself, as in `{ image: 10, audio_second: 600 }`; also the maximum burst. A request reserves its own maximum (of pictures `n`, of a document 1), and its reply corrects it.',
+} as const
+
+/** A limit of one unit per minute. */
+function unitMember<const Unit extends string, const Field extends string>(
+  unit: Unit,
+  field: Field,
+  means: string,
+) {
+  return {
+    name: `${UNIT_LIMITS.name} ${unit}` as const,
+    field,
+    kind: `units_${unit}` as const,
+    counts: 'units',
+    window: 'minute',
+    option: UNIT_LIMITS.option,
+    means,
+    unit,
+  } as const satisfies AnyMember
+}
+
+/** The limits with a name and a value of their own, in the order in which they are shown. */
+export const PLAIN_LIMITS = [
   {
     name: 'requests_per_minute',
     field: 'requestsPerMinute',
@@ -140,15 +169,30 @@ export const LIMIT_MEMBERS = [
     option: 'requests-total',
     means: 'Requests in all; never resets.',
   },
-] as const satisfies readonly LimitMember[]
+] as const satisfies readonly AnyMember[]
 
-type Member = (typeof LIMIT_MEMBERS)[number]
+/** The limits of units, which are members of one object. */
+export const UNIT_MEMBERS = [
+  unitMember('image', 'imagesPerMinute', 'Pictures made per minute.'),
+  unitMember('audio_second', 'audioSecondsPerMinute', 'Seconds of sound transcribed per minute.'),
+  unitMember('character', 'charactersPerMinute', 'Characters of speech per minute.'),
+  unitMember('page', 'pagesPerMinute', 'Pages of documents read per minute.'),
+  unitMember('search', 'searchesPerMinute', 'Search units of rerank per minute.'),
+  unitMember('document', 'documentsPerMinute', 'Documents ranked per minute.'),
+  unitMember('line', 'linesPerMinute', 'Lines of batches per minute.'),
+] as const
+
+/** All members, in the order in which they are shown. */
+export const LIMIT_MEMBERS = [...PLAIN_LIMITS, ...UNIT_MEMBERS] as const
+
+/** A member of `limits`. */
+export type LimitMember = (typeof LIMIT_MEMBERS)[number]
 /** The name of a member in records. */
-export type LimitField = Member['field']
+export type LimitField = LimitMember['field']
 /** The kind of a demand on a limit. */
-export type LimitKind = Member['kind']
+export type LimitKind = LimitMember['kind']
 /** A member that counts in a calendar window, or never resets. */
-type WindowMember = Extract<Member, { readonly window: 'day' | 'week' | 'month' | 'total' }>
+type WindowMember = Extract<LimitMember, { readonly window: 'day' | 'week' | 'month' | 'total' }>
 /** The kinds of amounts of a calendar window, or never reset. */
 export type WindowKind = WindowMember['kind']
 /** Those of them that count money. */
@@ -157,6 +201,25 @@ export type BudgetKind = Extract<WindowMember, { readonly counts: 'usd' }>['kind
 export type CalendarBudgetKind = Exclude<BudgetKind, 'usd_total'>
 /** Those of them that count tokens or requests. */
 export type QuotaKind = Exclude<WindowKind, BudgetKind>
+
+/** The kinds of rates of units, and the units. */
+export type UnitRateKind = (typeof UNIT_MEMBERS)[number]['kind']
+export type LimitedUnit = (typeof UNIT_MEMBERS)[number]['unit']
+
+// Checked by the type: the list has every kind.
+const UNIT_BY_KIND = Object.fromEntries(UNIT_MEMBERS.map(({ kind, unit }) => [kind, unit])) as Readonly<
+  Record<UnitRateKind, LimitedUnit>
+>
+
+/** The unit that a rate counts. */
+export function unitOfKind(kind: UnitRateKind): LimitedUnit {
+  return UNIT_BY_KIND[kind]
+}
+
+/** Whether the text is the kind of a rate of units. */
+export function isUnitRate(kind: unknown): kind is UnitRateKind {
+  return typeof kind === 'string' && Object.hasOwn(UNIT_BY_KIND, kind)
+}
 
 /** The name in the scope `dimension:NAME`; null for every other scope. */
 export function dimensionOf(scope: string): string | null {
@@ -168,19 +231,22 @@ const DIMENSION = 'dimension:'
 /** An object with a value for each member, by its name, its field or its kind. */
 export function byMember<Key extends 'name' | 'field' | 'kind', Value>(
   key: Key,
-  valueOf: (member: Member) => Value,
-): Record<Member[Key], Value> {
+  valueOf: (member: LimitMember) => Value,
+): Record<LimitMember[Key], Value> {
   const entries = LIMIT_MEMBERS.map((member) => [member[key], valueOf(member)] as const)
   // Checked by the type of `key`: the list has every member.
-  return Object.fromEntries(entries) as Record<Member[Key], Value>
+  return Object.fromEntries(entries) as Record<LimitMember[Key], Value>
 }
 
 /** The smallest and the largest amount of a member, as the configuration has it. */
-export function boundsOf({ counts }: Pick<Member, 'counts'>): { readonly min: number; readonly max: number } {
+export function boundsOf({ counts }: Pick<LimitMember, 'counts'>): {
+  readonly min: number
+  readonly max: number
+} {
   return { min: counts === 'usd' ? 0 : 1, max: MOST[counts] }
 }
 
 /** Units of records in one of the configuration: nano-dollars are integers. */
-export function unitOf({ counts }: Pick<Member, 'counts'>): number {
+export function unitOf({ counts }: Pick<LimitMember, 'counts'>): number {
   return counts === 'usd' ? 1e9 : 1
 }

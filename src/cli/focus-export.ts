@@ -9,6 +9,7 @@
 import type { Account } from '../accounts/account.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { csvCell } from '../base/csv.js'
+import { unitsIn } from '../base/unit-counts.js'
 import { usd } from '../ledger/export-columns.js'
 import { addToSum, newSum, sumFromCounters, type SumCounters } from '../store/records/count-usage.js'
 import type { UsageSum } from '../store/usage-queries.js'
@@ -19,11 +20,14 @@ interface Charge {
   /** The last entry of the row: its names and labels are those of the row. */
   entry: LedgerEntry
   readonly counters: SumCounters
+  /** Other units than text tokens, by name. */
+  readonly units: Map<string, number>
 }
 
 /** A row with its figures. */
 interface Row extends UsageSum {
   readonly entry: LedgerEntry
+  readonly units: ReadonlyMap<string, number>
 }
 
 /** Names that the ledger does not have. */
@@ -84,6 +88,7 @@ const COLUMNS: readonly (readonly [name: string, cell: Cell])[] = [
   ['x_Requests', ({ requests }) => requests],
   ['x_UnpricedRequests', ({ unpriced }) => unpriced],
   ['x_KeyId', ({ entry }) => entry.keyId],
+  ['x_Units', ({ units }) => [...units].map(([unit, count]) => `${unit}=${rounded(count)}`).join(' ')],
 ]
 
 /** The first line. */
@@ -114,15 +119,24 @@ export async function* focusLines(
 function add(charges: Map<string, Charge>, entry: LedgerEntry): void {
   const { accountId, keyId, model, upstream, labels, dimensions } = entry
   const group = JSON.stringify([accountId, keyId, model, upstream, labels, dimensions])
-  const charge = charges.get(group) ?? { entry, counters: newSum() }
+  const units = new Map<string, number>()
+  const charge = charges.get(group) ?? { entry, counters: newSum(), units }
   charge.entry = entry
   addToSum(charge.counters, entry)
+  for (const [unit, count] of unitsIn(entry.units)) {
+    charge.units.set(unit, (charge.units.get(unit) ?? 0) + count)
+  }
   charges.set(group, charge)
 }
 
+/** Sums of thousandths. */
+function rounded(count: number): number {
+  return Math.round(count * 1000) / 1000
+}
+
 function linesOf(charges: ReadonlyMap<string, Charge>, names: ChargeNames): string[] {
-  return Array.from(charges.values(), ({ entry, counters }) => {
-    const row = { entry, ...sumFromCounters(counters, { ...entry, startMs: dayOf(entry) }) }
+  return Array.from(charges.values(), ({ entry, counters, units }) => {
+    const row = { entry, units, ...sumFromCounters(counters, { ...entry, startMs: dayOf(entry) }) }
     return COLUMNS.map(([, cell]) => csvCell(cell(row, names))).join(',')
   })
 }

@@ -11,8 +11,8 @@ import { labelsText, NO_LABELS, readLabel } from '../accounts/labels.js'
 import type { Client } from '../config/client-settings.js'
 import { shownAmounts } from '../config/schema/limits-schema.js'
 import { GatewayError } from '../errors.js'
-import type { JsonObject } from '../base/json.js'
-import { LIMIT_MEMBERS } from '../base/limit-members.js'
+import type { JsonObject, JsonValue } from '../base/json.js'
+import { PLAIN_LIMITS, UNIT_LIMITS, UNIT_MEMBERS } from '../base/limit-members.js'
 import { keyPages } from '../store/list-all.js'
 import { changingBy } from './accounts.js'
 import { configOption, declare, repeated, UsageError } from './command.js'
@@ -28,6 +28,7 @@ interface KeyOptions {
   readonly models?: string | undefined
   readonly allowTools?: string | undefined
   readonly label?: readonly string[] | undefined
+  readonly unitsPerMinute?: readonly string[] | undefined
 }
 
 const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
@@ -36,7 +37,7 @@ const NONE = 'none'
 const MAX_OVERLAP_DAYS = 30
 
 /** The options that set a limit, as commander names their values, and the field of each. */
-const LIMIT_OPTIONS = LIMIT_MEMBERS.map(({ option, name }) => {
+const LIMIT_OPTIONS = PLAIN_LIMITS.map(({ option, name }) => {
   return [option.replace(/-./g, (letter) => letter.slice(1).toUpperCase()), name] as const
 })
 
@@ -48,12 +49,13 @@ function settingsOf(
   options: KeyOptions & { readonly name?: string | undefined },
   isEdit: boolean,
 ): JsonObject {
-  const { name, expires, models, allowTools: tools, label } = options
+  const { name, expires, models, allowTools: tools, label, unitsPerMinute } = options
   const given: Readonly<Record<string, unknown>> = { ...options }
-  const limits = LIMIT_OPTIONS.flatMap(([option, field]) => {
+  const limits: [string, JsonValue][] = LIMIT_OPTIONS.flatMap(([option, field]) => {
     const text = given[option]
-    return typeof text !== 'string' ? [] : [[field, isEdit && text === NONE ? null : amountOf(text)] as const]
+    return typeof text !== 'string' ? [] : [[field, isEdit && text === NONE ? null : amountOf(text)]]
   })
+  if (unitsPerMinute !== undefined) limits.push([UNIT_LIMITS.name, unitsOf(unitsPerMinute, isEdit)])
   return {
     ...(name === undefined ? {} : { name }),
     ...(limits.length === 0 ? {} : { limits: Object.fromEntries(limits) }),
@@ -75,6 +77,24 @@ function listIn(text: string): string[] {
 /** A number, or the text if it is none. */
 function amountOf(text: string): number | string {
   return /^\d+(\.\d+)?$/.test(text) ? Number(text) : text
+}
+
+const UNIT_NAMES: readonly string[] = UNIT_MEMBERS.map(({ unit }) => unit)
+
+/** The limits of units; null removes all of them, or that of one unit. */
+function unitsOf(pairs: readonly string[], isEdit: boolean): JsonObject | null {
+  if (isEdit && pairs.length === 1 && pairs[0] === NONE) return null
+  const units = new Map<string, JsonValue>()
+  for (const pair of pairs) {
+    const [, unit = '', text = ''] = /^([^=]+)=(.+)$/.exec(pair) ?? []
+    const option = `--${UNIT_LIMITS.option}`
+    if (!UNIT_NAMES.includes(unit)) {
+      throw new UsageError(`${option} must be UNIT=N, as in image=10, with one of ${UNIT_NAMES.join(', ')}`)
+    }
+    if (units.has(unit)) throw new UsageError(`${option} ${unit} is given twice`)
+    units.set(unit, isEdit && text === NONE ? null : amountOf(text))
+  }
+  return Object.fromEntries(units)
 }
 
 function labelsOf(pairs: readonly string[], isEdit: boolean): JsonObject {
@@ -179,10 +199,15 @@ uses the lists of the upstreams again, and --label NAME= removes a label; other 
 /** Adds the account and the options that set what a key may do. */
 function withLimits(action: Command) {
   const limited = action.requiredOption('--account <ACCOUNT>', ACCOUNT)
-  for (const { option, counts, means } of LIMIT_MEMBERS) {
+  for (const { option, counts, means } of PLAIN_LIMITS) {
     limited.option(`--${option} <${counts === 'usd' ? 'USD' : 'N'}>`, means)
   }
   return limited
+    .option(
+      `--${UNIT_LIMITS.option} <UNIT=N>`,
+      `units other than tokens per minute: ${UNIT_NAMES.join(', ')}; may be repeated`,
+      repeated,
+    )
     .option('--expires <WHEN>', 'when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z')
     .option('--models <LIST>', "the models that it may use: 'gpt-5.5,claude-*' (default: all)")
     .option(
@@ -203,6 +228,7 @@ const KEY = "the key's id, as printed by 'list'"
 /** The options with which `edit` changes a key, beside `--name`. */
 const EDITS: readonly string[] = [
   ...LIMIT_OPTIONS.map(([option]) => option),
+  'unitsPerMinute',
   'expires',
   'models',
   'allowTools',

@@ -1,9 +1,10 @@
 /** The names of options for the fields that they set. */
-import { LIMIT_MEMBERS } from '../base/limit-members.js'
+import { PLAIN_LIMITS, UNIT_LIMITS } from '../base/limit-members.js'
 
 /** The options of commands that set the fields of accounts, keys, members and tokens. */
 const OPTIONS: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(LIMIT_MEMBERS.map(({ name, option }) => [`limits.${name}`, `--${option}`])),
+  ...Object.fromEntries(PLAIN_LIMITS.map(({ name, option }) => [`limits.${name}`, `--${option}`])),
+  [`limits.${UNIT_LIMITS.name}`]: `--${UNIT_LIMITS.option}`,
   expires_at: '--expires',
   key_name: '--key',
 }
@@ -12,6 +13,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
 export function optionOf(field: string): string {
   const known = OPTIONS[field]
   if (known !== undefined) return known
+  if (field.startsWith(`limits.${UNIT_LIMITS.name}.`)) return `--${UNIT_LIMITS.option}`
   const [, label] = /^labels\.(.*)$/s.exec(field) ?? []
   if (label !== undefined) return `--label ${label}`
   const [name = ''] = field.split(/[.[]/, 1)

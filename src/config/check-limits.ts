@@ -2,8 +2,8 @@
 import { BUILT_IN_PLANS } from '../accounts/plans.js'
 import type { Path, ReportFinding } from './config-problem.js'
 import type { FileValues } from './schema/config-file-schema.js'
-import { dimensionOf, LIMIT_MEMBERS } from '../base/limit-members.js'
-import { SELECTORS } from './schema/limits-schema.js'
+import { dimensionOf, LIMIT_MEMBERS, PLAIN_LIMITS, UNIT_LIMITS } from '../base/limit-members.js'
+import { amountsOf, SELECTORS } from './schema/limits-schema.js'
 import { reportUnknown } from './check-routes.js'
 
 /** Reports rules without a limit, duplicate dimensions, with unknown names, and duplicates. */
@@ -21,9 +21,11 @@ export function checkLimits(values: FileValues, report: ReportFinding): void {
   const firsts = new Map<string, number>()
   values.limits.forEach((rule, index) => {
     const path: Path = ['limits', index]
-    const given = LIMIT_MEMBERS.filter(({ name }) => rule[name] !== undefined)
+    const amounts = amountsOf(rule)
+    const given = LIMIT_MEMBERS.filter(({ field }) => amounts[field] !== undefined)
     if (given.length === 0) {
-      report(path, `sets no limit: add one of ${LIMIT_MEMBERS.map(({ name }) => name).join(', ')}`)
+      const names = [...PLAIN_LIMITS.map(({ name }) => name), UNIT_LIMITS.name]
+      report(path, `sets no limit: add one of ${names.join(', ')}`)
     }
     if (rule.model !== undefined && rule.prefix !== undefined) {
       report(path, 'must have model or prefix, not both')
@@ -47,7 +49,7 @@ export function checkLimits(values: FileValues, report: ReportFinding): void {
       const identity = JSON.stringify([name, rule.scope, ...SELECTORS.map((selector) => rule[selector])])
       const first = firsts.get(identity)
       if (first === undefined) firsts.set(identity, index)
-      else report([...path, name], `is a duplicate: limits[${first}] limits the same requests`)
+      else report([...path, ...name.split(' ')], `is a duplicate: limits[${first}] limits the same requests`)
     }
   })
 }

@@ -151,6 +151,12 @@ const explanationSchema = z.object({
     'The program of the client, by its user agent: a closed set of names, `other` or `none`.',
   ),
   user: field(laterText(), 'user', 'The person who signed in; empty for requests with a key.'),
+  /** `unitsText`. */
+  units: field(
+    laterText(),
+    'units',
+    'Units other than text tokens, `k=v` separated by spaces: pictures, seconds of sound, characters, searches, and kinds of tokens.',
+  ),
 })
 
 /** The fields in the order of the columns. New ones go to the end. */

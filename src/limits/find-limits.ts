@@ -6,9 +6,17 @@ import { hash } from 'node:crypto'
 import { accountNameOf, type Identity, type KeyLimits, type PlanName } from '../accounts/account.js'
 import { limitsAt } from '../accounts/limit-raises.js'
 import { planMissing, planNamed } from '../accounts/plans.js'
-import { dimensionOf, LIMIT_MEMBERS, type LimitKind } from '../base/limit-members.js'
+import {
+  dimensionOf,
+  LIMIT_MEMBERS,
+  isUnitRate,
+  UNIT_MEMBERS,
+  unitOfKind,
+  type LimitKind,
+} from '../base/limit-members.js'
 import { namedKeyId } from '../base/named-key-id.js'
 import type { Config, LimitConfig } from '../config/config.js'
+import type { UnitCounts } from '../formats/chat/usage.js'
 import type { Demand } from '../store/ledger.js'
 
 /** The properties of a request that rules select by. */
@@ -44,6 +52,8 @@ interface Need {
   /** The most tokens that it may need, for days, weeks and months, and amounts that never reset. */
   readonly mostTokens: number
   readonly nanoUsd: number
+  /** Other units than tokens; absent: none. */
+  readonly units?: UnitCounts
   /** `nanoUsd` is calculated with `limiting.assumed_price`. */
   readonly isAssumed?: boolean
   readonly advice?: Advice
@@ -191,17 +201,20 @@ export interface Needs {
   /** Tokens of a day, week or month, or in all. */
   readonly mostTokens: boolean
   readonly money: boolean
+  /** Other units than tokens. */
+  readonly units: boolean
 }
 
 /** What of a request the limits count. */
 export function needsOf(limits: readonly Limit[]): Needs {
-  let [tokens, mostTokens, money] = [false, false, false]
+  let [tokens, mostTokens, money, units] = [false, false, false, false]
   for (const { amounts } of limits) {
     tokens ||= amounts.tokensPerMinute !== undefined
     mostTokens ||= TOKEN_QUOTAS.some(({ field }) => amounts[field] !== undefined)
     money ||= limitsMoney(amounts)
+    units ||= UNIT_MEMBERS.some(({ field }) => amounts[field] !== undefined)
   }
-  return { tokens, mostTokens, money }
+  return { tokens, mostTokens, money, units }
 }
 
 /** A demand on a limit, and the subject of the limit for messages. */
@@ -222,6 +235,8 @@ export function limitDemandsOf(limits: readonly Limit[], need: Need): LimitDeman
     for (const member of LIMIT_MEMBERS) {
       const amount = amounts[member.field]
       if (amount === undefined) continue
+      // A request without the unit is not limited by it.
+      if ('unit' in member && (need.units?.[member.unit] ?? 0) === 0) continue
       const demand = demandOf(limit, member.kind, { amount, need })
       limitDemands.push({ demand, whose, isAssumed, ...(advice && { advice }) })
     }
@@ -236,6 +251,10 @@ function demandOf(
 ): Demand {
   const of = { subject, shared }
   const kept = keepMs === undefined ? of : { ...of, keepMs }
+  if (isUnitRate(kind)) {
+    const unit = unitOfKind(kind)
+    return { kind, ...of, perMinute: amount, cost: need.units?.[unit] ?? 0 }
+  }
   switch (kind) {
     case 'requests':
       return { kind, ...of, perMinute: amount, cost: 1 }

@@ -1,7 +1,14 @@
 /** The error that a client receives if a limit refuses its request, and how much of each budget is used. */
 import { GatewayError } from '../errors.js'
-import type { LimitState } from '../store/ledger.js'
-import { byMember, type LimitKind, type WindowKind } from '../base/limit-members.js'
+import type { LimitState, RateDemand } from '../store/ledger.js'
+import {
+  byMember,
+  isUnitRate,
+  unitOfKind,
+  type LimitedUnit,
+  type LimitKind,
+  type WindowKind,
+} from '../base/limit-members.js'
 import { isBudget, isBudgetKind, WINDOWS } from '../store/limit-arithmetic.js'
 import type { LimitingConfig } from '../config/config.js'
 import { shownSubject, type LimitDemand } from './find-limits.js'
@@ -77,6 +84,21 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
+function inUnits(count: number, unit: LimitedUnit): string {
+  return `${count} ${UNIT_NAMES[unit][count === 1 ? 0 : 1]}`
+}
+
+/** One of a unit, and several. */
+const UNIT_NAMES: Readonly<Record<LimitedUnit, readonly [one: string, several: string]>> = {
+  image: ['picture', 'pictures'],
+  audio_second: ['second of sound', 'seconds of sound'],
+  character: ['character', 'characters'],
+  page: ['page', 'pages'],
+  search: ['search', 'searches'],
+  document: ['document', 'documents'],
+  line: ['line', 'lines'],
+}
+
 function messageOf(
   { demand, whose, isAssumed, advice }: LimitDemand,
   limitState: LimitState,
@@ -128,8 +150,14 @@ function messageOf(
       const renews = never ? '' : `the budget renews in ${seconds} s, or `
       return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}${most}; ${renews}${change}.`
     }
-    default:
-      return demand satisfies never
+    default: {
+      const { perMinute, cost } = demand satisfies RateDemand
+      const unit = isUnitRate(demand.kind) ? unitOfKind(demand.kind) : 'document'
+      const limit = `${inUnits(perMinute, unit)} a minute for ${whose}`
+      const need = `this request may need up to ${inUnits(cost, unit)}`
+      if (never) return `The limit is ${limit}, and ${need} at once; no waiting helps, send less at once.`
+      return `The limit of ${limit} leaves ${limitState.remaining}, and ${need}; ${again}.`
+    }
   }
 }
 

@@ -86,10 +86,8 @@ export class OutageLimits {
   }
 
   private stateOf(demand: Demand, nowMs: number): LimitState {
+    if ('perMinute' in demand) return this.rateStateOf(demand, nowMs)
     switch (demand.kind) {
-      case 'requests':
-      case 'tokens':
-        return this.rateStateOf(demand, nowMs)
       case 'concurrent':
         return this.slotStateOf(demand)
       default:

@@ -82,6 +82,8 @@ export interface ExchangeLine {
   cache_read_tokens?: number | undefined
   cache_write_tokens?: number | undefined
   reasoning_tokens?: number | undefined
+  /** Units other than text tokens, as in the ledger: `audio_second=61.5 image=2`. */
+  units?: string | undefined
 }
 
 /** The fields of every other line. */
@@ -183,6 +185,7 @@ export function exchangeFields(line: ExchangeLine): object {
     cache_read_tokens: rounded(line.cache_read_tokens),
     cache_write_tokens: rounded(line.cache_write_tokens),
     reasoning_tokens: rounded(line.reasoning_tokens),
+    units: line.units,
   }
 }
 

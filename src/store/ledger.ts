@@ -9,7 +9,7 @@
  */
 import type { ArchiveFeed } from './archive-feed.js'
 import type { LedgerEntry } from '../ledger/entry.js'
-import type { BudgetKind, QuotaKind, WindowKind } from '../base/limit-members.js'
+import type { BudgetKind, QuotaKind, UnitRateKind, WindowKind } from '../base/limit-members.js'
 import type {
   AccountUse,
   AccountUseQuery,
@@ -34,12 +34,12 @@ interface DemandOf {
 }
 
 /**
- * A rate of requests or tokens, as GCRA: a bucket of `perMinute`, refilled evenly. `cost` is taken on
- * admission; for tokens it is the maximum that the request may need, and `settle` corrects it to what it
- * used.
+ * A rate of requests, tokens or other units, as GCRA: a bucket of `perMinute`, refilled evenly. `cost` is
+ * taken on admission; except for requests it is the maximum that the request may need, and `settle` corrects
+ * it to what it used.
  */
 export interface RateDemand extends DemandOf {
-  readonly kind: 'requests' | 'tokens'
+  readonly kind: 'requests' | 'tokens' | UnitRateKind
   readonly perMinute: number
   readonly cost: number
 }
@@ -109,7 +109,7 @@ export interface Reservation {
 
 /** The state of a limit after a decision. */
 export interface LimitState {
-  /** Requests, tokens, concurrent requests or nano-dollars. */
+  /** Requests, tokens, units, concurrent requests or nano-dollars. */
   readonly limit: number
   /** Never below 0. */
   readonly remaining: number

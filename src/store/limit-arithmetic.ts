@@ -8,7 +8,7 @@ import {
   type WindowKind,
 } from '../base/limit-members.js'
 
-/** Units of one request or token. */
+/** Parts of one request, token or other unit. */
 export const UNITS = 60_000
 
 /**
@@ -21,7 +21,7 @@ export function remainingUnits(units: number, elapsedMs: number, perMinute: numb
 
 /** Whether `cost` fits in addition to `units`. */
 export function rateFits(units: number, perMinute: number, cost: number): boolean {
-  return units + cost * UNITS <= perMinute * UNITS
+  return units + Math.round(cost * UNITS) <= perMinute * UNITS
 }
 
 /** The level of a rate with `units` used, for a request of `cost`. */

@@ -105,8 +105,6 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'limits have one spelling, in the file and in the audit trail',
   'accounts/changes/fields.ts → config/schema/limits-schema.ts':
     'limits have one spelling, in the file and at every door of changes',
-  'accounts/changes/bounds.ts → config/schema/limits-schema.ts':
-    'limits have one spelling, in the file and at every door of changes',
   'accounts/changes/decide.ts → config/schema/limits-schema.ts':
     'limits have one spelling, in the file and at every door of changes',
   'accounts/changes/field-types.ts → config/config-problem.ts':

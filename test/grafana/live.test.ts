@@ -67,6 +67,7 @@ const EITHER = [
   "Providers: Prompt tokens read from the provider's cache",
   'Providers: Requests in progress',
   'Providers: Requests sent again without earlier reasoning',
+  'Providers: Units by kind',
   'Overview: Requests in progress',
   'Streams: Reasoning state by result',
   'Streams: Streams and replies in progress',

@@ -2,8 +2,8 @@
  * What a change may give: limits within those of the account, its plan and the accounts above, for everybody;
  * and what tokens with an account and users of the dashboard may give beside that.
  */
-import { shownAmounts } from '../../config/schema/limits-schema.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
+import { LIMIT_MEMBERS, unitOf } from '../../base/limit-members.js'
 import type { Store } from '../../store/store.js'
 import type { Account, KeyLimits } from '../account.js'
 import { limitsAt } from '../limit-raises.js'
@@ -131,15 +131,16 @@ export function outlives(field: string, endsAtMs: number): Refusal {
 
 /** A changed limit above one of the accounts above. */
 function limitBeyond(values: JsonObject, before: JsonObject, most: readonly KeyLimits[]): Refusal | null {
-  const shown = (limits: JsonValue | undefined): JsonObject => shownAmounts(limitsIn(limits) ?? {})
-  const former = shown(before['limits'])
-  const bounds = most.map((limits) => shownAmounts(limits))
-  for (const [name, amount] of Object.entries(shown(values['limits']))) {
-    if (isSame(amount, former[name])) continue
-    const bound = bounds.find((limits) => Number(limits[name] ?? Infinity) < Number(amount))
+  const former = limitsIn(before['limits']) ?? {}
+  const wanted = limitsIn(values['limits']) ?? {}
+  for (const member of LIMIT_MEMBERS) {
+    const { field, name } = member
+    const amount = wanted[field]
+    if (amount === undefined || amount === former[field]) continue
+    const bound = most.map((limits) => limits[field]).find((limit) => limit !== undefined && limit < amount)
     if (bound === undefined) continue
-    const detail = `The account allows ${JSON.stringify(bound[name])} at most.`
-    return new Refusal('forbidden', detail, { field: `limits.${name}`, fix: 'Send less.' })
+    const detail = `The account allows ${bound / unitOf(member)} at most.`
+    return new Refusal('forbidden', detail, { field: `limits.${name.replace(' ', '.')}`, fix: 'Send less.' })
   }
   return null
 }

@@ -16,6 +16,8 @@ export interface FieldType<Value extends JsonValue = JsonValue> {
    * The members of a map, each merged by itself in a merge patch; absent: the value is replaced as a whole.
    */
   readonly isMap?: true
+  /** The members of an object with a fixed set of them. */
+  readonly fields?: Fields
 }
 
 /** A field of an object. */
@@ -112,25 +114,39 @@ export function readPatch(
         faults.report(name, `The field "${name}" has no default.`, 'Send a value.')
       } else read[name] = null
     } else if (type.isMap === true && isObject(given)) {
-      const set = Object.entries(given).filter(([, value]) => value !== null)
-      const own = type.read(Object.fromEntries(set), name, faults)
-      const removed = Object.entries(given).filter(([, value]) => value === null)
-      // A name that does not exist is an error also when it is removed.
-      for (const [member] of removed) {
-        const known = knownMembers(type)
-        if (known !== null && !known.includes(member)) {
-          faults.unknown(`${name}.${member}`, member, known)
-        }
-      }
-      if (own !== undefined && isObject(own)) {
-        read[name] = { ...own, ...Object.fromEntries(removed) }
-      }
+      const own = readMapPatch(type, given, name, faults)
+      if (own !== undefined) read[name] = own
     } else {
       const own = type.read(given, name, faults)
       if (own !== undefined) read[name] = own
     }
   }
   return read
+}
+
+/** The members of a map that a merge patch names; null removes a member. */
+function readMapPatch(
+  type: FieldType,
+  patch: JsonObject,
+  path: string,
+  faults: Faults,
+): JsonObject | undefined {
+  const set: JsonObject = {}
+  const others: JsonObject = {}
+  for (const [name, value] of Object.entries(patch)) {
+    const inner = type.fields?.[name]?.type
+    const place = `${path}.${name}`
+    if (value === null) {
+      // A name that does not exist is an error also when it is removed.
+      const known = type.fields === undefined ? null : Object.keys(type.fields)
+      if (known !== null && !known.includes(name)) faults.unknown(place, name, known)
+      others[name] = null
+    } else if (inner?.isMap === true && isObject(value)) {
+      others[name] = readMapPatch(inner, value, place, faults) ?? {}
+    } else if (value !== undefined) set[name] = value
+  }
+  const own = type.read(set, path, faults)
+  return isObject(own) ? { ...own, ...others } : undefined
 }
 
 /** The writable values of an object after a patch that `readPatch` has read. */
@@ -141,12 +157,22 @@ export function patchedObject(fields: Fields, values: JsonObject, patch: JsonObj
     if (field === undefined) continue
     const before = patched[name]
     if (given === null || given === undefined) patched[name] = field.default ?? null
-    else if (field.type.isMap === true && isObject(given)) {
-      const merged = Object.entries({ ...(isObject(before) ? before : {}), ...given })
-      patched[name] = Object.fromEntries(merged.filter(([, value]) => value !== null))
-    } else patched[name] = given
+    else if (field.type.isMap === true && isObject(given))
+      patched[name] = mergedMap(field.type, before, given)
+    else patched[name] = given
   }
   return patched
+}
+
+function mergedMap(type: FieldType, before: JsonValue | undefined, patch: JsonObject): JsonObject {
+  const merged: JsonObject = isObject(before) ? { ...before } : {}
+  for (const [name, value] of Object.entries(patch)) {
+    const inner = type.fields?.[name]?.type
+    if (value === null) Reflect.deleteProperty(merged, name)
+    else if (inner?.isMap === true && isObject(value)) merged[name] = mergedMap(inner, merged[name], value)
+    else merged[name] = value
+  }
+  return merged
 }
 
 function checkNames(
@@ -183,11 +209,6 @@ export function isSame(a: JsonValue | undefined, b: JsonValue | undefined): bool
     return names.length === Object.keys(b).length && names.every((name) => isSame(a[name], b[name]))
   }
   return a === b
-}
-
-function knownMembers({ schema }: FieldType): string[] | null {
-  const { properties } = schema
-  return isObject(properties) ? Object.keys(properties) : null
 }
 
 /** The object without these members. */
@@ -319,6 +340,7 @@ export function objectType(fields: Fields): FieldType<JsonObject> {
   return {
     schema: schemaOf(fields),
     isMap: true,
+    fields,
     read(value, path, faults) {
       if (!isObject(value)) {
         faults.report(path, `${quoted(path)} is not an object.`, 'Send a JSON object.')

@@ -6,7 +6,13 @@ import { MODEL_NAME } from '../../formats/chat/model-facts.js'
 import { ALLOWED_TOOL, allowedTools, MAX_ALLOWED_TOOLS } from '../../formats/chat/hosted-tools.js'
 import { amountsOf, shownAmounts } from '../../config/schema/limits-schema.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
-import { boundsOf, byMember } from '../../base/limit-members.js'
+import {
+  boundsOf,
+  PLAIN_LIMITS,
+  type LimitMember,
+  UNIT_LIMITS,
+  UNIT_MEMBERS,
+} from '../../base/limit-members.js'
 import {
   comparableEmail,
   roleOf,
@@ -37,12 +43,26 @@ import {
 import { faulty, type Refusal } from './refusal.js'
 
 /** The same bounds as in the configuration's `limits`. */
-export const LIMIT_FIELDS: Fields = byMember('name', (member) => {
-  const { min, max } = boundsOf(member)
-  const type = numberType(min, max, { isWhole: member.counts !== 'usd' })
-  return { type, means: member.means, optional: true } as const
-})
+export const LIMIT_FIELDS: Fields = {
+  ...limitFields(PLAIN_LIMITS.map((member) => [member.name, member])),
+  [UNIT_LIMITS.name]: {
+    type: objectType(limitFields(UNIT_MEMBERS.map((member) => [member.unit, member]))),
+    means: UNIT_LIMITS.means,
+    optional: true,
+  },
+}
 const LIMITS = objectType(LIMIT_FIELDS)
+
+/** A field for each limit, by name. */
+function limitFields(members: readonly (readonly [string, LimitMember])[]): Fields {
+  return Object.fromEntries(
+    members.map(([name, member]) => {
+      const { min, max } = boundsOf(member)
+      const type = numberType(min, max, { isWhole: member.counts !== 'usd' })
+      return [name, { type, means: member.means, optional: true }]
+    }),
+  )
+}
 
 /** A text that only replies have. */
 export const SHOWN_TEXT = textType(() => true, { fix: 'Send a text.' })
@@ -367,11 +387,19 @@ export function keyWith(former: ApiKey, values: JsonObject, nowMs: number): ApiK
 /** The limits in values; null for none. */
 export function limitsIn(values: JsonValue | undefined): KeyLimits | null {
   const given = isObject(values) ? values : {}
-  const numbers = Object.entries(given).filter((pair): pair is [string, number] => {
+  const units = given[UNIT_LIMITS.name]
+  const limits = amountsOf({
+    ...numbersIn(given),
+    [UNIT_LIMITS.name]: numbersIn(isObject(units) ? units : {}),
+  })
+  return Object.keys(limits).length === 0 ? null : limits
+}
+
+function numbersIn(values: JsonObject): Record<string, number> {
+  const numbers = Object.entries(values).filter((pair): pair is [string, number] => {
     return typeof pair[1] === 'number'
   })
-  const limits = amountsOf(Object.fromEntries(numbers))
-  return Object.keys(limits).length === 0 ? null : limits
+  return Object.fromEntries(numbers)
 }
 
 /** The refusal of too many labels after a merge patch; null for none. */

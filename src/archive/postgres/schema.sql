@@ -5,6 +5,8 @@ CREATE TABLE IF NOT EXISTS {prefix}entries (
   PRIMARY KEY (at, request_id)
 ) PARTITION BY RANGE (at)
 
+ALTER TABLE {prefix}entries ADD COLUMN IF NOT EXISTS units text
+
 CREATE INDEX IF NOT EXISTS {prefix}entries_account ON {prefix}entries (account_id, at)
 
 CREATE INDEX IF NOT EXISTS {prefix}entries_failed ON {prefix}entries (at) WHERE outcome <> 'ok'
@@ -78,6 +80,6 @@ FROM {prefix}hours WHERE
 GROUP BY start, grain, {dimensions}
 
 CREATE OR REPLACE VIEW {prefix}requests AS
-SELECT *, (cost_nano_usd / 1000000000.0)::numeric(38, 9) AS cost_usd
+SELECT {first_columns}, (cost_nano_usd / 1000000000.0)::numeric(38, 9) AS cost_usd, {later_columns}
 FROM {prefix}entries WHERE
   batch <= (SELECT coalesce(max(value::bigint), 0) FROM {prefix}archive WHERE name = 'confirmed')

@@ -8,7 +8,15 @@ import { accountSelector, type KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { JsonObject } from '../../base/json.js'
-import { boundsOf, byMember, LIMIT_MEMBERS, unitOf } from '../../base/limit-members.js'
+import {
+  boundsOf,
+  LIMIT_MEMBERS,
+  PLAIN_LIMITS,
+  UNIT_LIMITS,
+  UNIT_MEMBERS,
+  unitOf,
+  type LimitedUnit,
+} from '../../base/limit-members.js'
 import { DIMENSION_NAME } from './dimensions-schema.js'
 import { section } from './section.js'
 import { modelText, name, whole } from './value-types.js'
@@ -16,12 +24,31 @@ import { modelText, name, whole } from './value-types.js'
 /** Nano-dollars are integers; a million dollars is a ninth of the largest safe one. */
 const usd = z.number().min(0).max(1_000_000)
 
+type PlainName = (typeof PLAIN_LIMITS)[number]['name']
+type Amount = z.ZodOptional<z.ZodNumber | z.ZodInt>
+
 /** The limits of a rule or plan. */
-const amounts = byMember('name', (member) => {
-  const { min, max } = boundsOf(member)
-  const amount = member.counts === 'usd' ? usd : whole(min, max)
-  return amount.optional().describe(member.means)
-})
+const amounts = {
+  // Checked by the types of the lists: each has every one of its members.
+  ...(Object.fromEntries(
+    PLAIN_LIMITS.map((member) => {
+      const { min, max } = boundsOf(member)
+      const amount = member.counts === 'usd' ? usd : whole(min, max)
+      return [member.name, amount.optional().describe(member.means)]
+    }),
+  ) as Record<PlainName, Amount>),
+  [UNIT_LIMITS.name]: z
+    .strictObject(
+      Object.fromEntries(
+        UNIT_MEMBERS.map((member) => {
+          const { min, max } = boundsOf(member)
+          return [member.unit, whole(min, max).optional().describe(member.means)]
+        }),
+      ) as Record<LimitedUnit, Amount>,
+    )
+    .optional()
+    .describe(UNIT_LIMITS.means),
+}
 
 const text = z.string().regex(/^[!-~]{1,256}$/, {
   error: 'must be 1 to 256 printable ASCII characters without spaces',
@@ -115,7 +142,7 @@ export type LimitConfig = Readonly<ReturnType<typeof limitOf>>
 export function amountsOf(values: z.output<typeof amountsSchema>): KeyLimits {
   const amounts: KeyLimits = {}
   for (const member of LIMIT_MEMBERS) {
-    const value = values[member.name]
+    const value = 'unit' in member ? values[UNIT_LIMITS.name]?.[member.unit] : values[member.name]
     if (value !== undefined) amounts[member.field] = Math.round(value * unitOf(member))
   }
   return amounts
@@ -134,11 +161,14 @@ export function shownLimit(rule: LimitConfig): JsonObject {
 /** Amounts in the file's spelling, for `/config`. */
 export function shownAmounts(amounts: KeyLimits): JsonObject {
   const shown: JsonObject = {}
+  const units: JsonObject = {}
   for (const member of LIMIT_MEMBERS) {
     const value = amounts[member.field]
-    if (value !== undefined) shown[member.name] = value / unitOf(member)
+    if (value === undefined) continue
+    if ('unit' in member) units[member.unit] = value
+    else shown[member.name] = value / unitOf(member)
   }
-  return shown
+  return Object.keys(units).length === 0 ? shown : { ...shown, [UNIT_LIMITS.name]: units }
 }
 
 /** `limiting:` */

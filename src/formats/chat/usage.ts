@@ -44,7 +44,7 @@ export interface Usage {
 }
 
 /** Units that are not tokens, by their names in ledger entries and metrics. */
-export const UNITS = ['audio_second', 'character', 'document', 'image', 'page', 'search'] as const
+export const UNITS = ['audio_second', 'character', 'document', 'image', 'line', 'page', 'search'] as const
 export type Unit = (typeof UNITS)[number]
 export type UnitCounts = Readonly<Partial<Record<Unit, number>>>
 
@@ -100,7 +100,7 @@ export function addUsage(one: Usage, other: Usage): Usage {
   return sum
 }
 
-/** The sum of both counts of units. */
+/** The sum of both; a unit that only one of them has is taken from it. */
 export function addUnits(one: UnitCounts, other: UnitCounts): UnitCounts {
   const sum: Partial<Record<Unit, number>> = { ...one }
   for (const unit of UNITS) {

@@ -462,6 +462,7 @@ const NOUNS: Readonly<Record<Exclude<Unit, 'audio_second'>, readonly [one: strin
   character: ['character', 'characters'],
   document: ['document', 'documents'],
   image: ['picture', 'pictures'],
+  line: ['line', 'lines'],
   page: ['page', 'pages'],
   search: ['search', 'searches'],
 }

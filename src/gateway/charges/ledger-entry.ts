@@ -10,6 +10,7 @@ import type { DialectName } from '../../formats/dialect.js'
 import { errorFormatOf } from '../../formats/index.js'
 import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
 import type { EntryHops, LedgerEntry, UsageSource } from '../../ledger/entry.js'
+import { unitsText } from '../../ledger/entry-units.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
 import { hideSecrets } from '../../hide-secrets.js'
@@ -123,6 +124,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     dimensions: dimensionsText(identity?.dimensions),
     program: results.program,
     user: identity?.user ?? null,
+    units: unitsText(used.usage),
   }
 }
 

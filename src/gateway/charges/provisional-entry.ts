@@ -5,6 +5,7 @@
 import type { Identity } from '../../accounts/account.js'
 import { labelsText } from '../../accounts/labels.js'
 import type { Usage } from '../../formats/chat/usage.js'
+import { unitsText } from '../../ledger/entry-units.js'
 import { UNEXPLAINED, type LedgerEntry } from '../../ledger/entry.js'
 import { arrivedAtMs } from './arrived-at.js'
 import { maxUsage, type CostEstimate } from './estimate-max-cost.js'
@@ -77,5 +78,6 @@ export function provisionalEntry(
     clientRequestId,
     dimensions: dimensionsText(identity.dimensions),
     user: identity.user ?? null,
+    units: unitsText(usage),
   }
 }

@@ -4,6 +4,7 @@
  * is raised.
  */
 import type { LimitingConfig } from '../../config/config.js'
+import { addUnits, UNITS, type UnitCounts } from '../../formats/chat/usage.js'
 import { limitDemandsOf, needsOf, type Limit, type Needs } from '../../limits/find-limits.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { LimitReservation } from '../../limits/reservation-types.js'
@@ -74,6 +75,7 @@ export class Reservation {
       tokens: Math.max(0, needed.tokens - this.covered.tokens),
       mostTokens: Math.max(0, needed.mostTokens - this.covered.mostTokens),
       nanoUsd: Math.max(0, needed.nanoUsd - this.covered.nanoUsd),
+      units: unitsWith((unit) => Math.max(0, (needed.units[unit] ?? 0) - (this.covered.units[unit] ?? 0))),
     }
     const demands = limitDemandsOf(limits, need).flatMap(({ demand }) => moreOf(demand))
     if (demands.length > 0 && !(await this.limiter.raise(limitReservation, demands))) return false
@@ -84,8 +86,9 @@ export class Reservation {
   /** The amount that an attempt has used, or its maximum while it runs. */
   private used(attempt: AttemptResult): Amount {
     if (attempt.outcome === null) return this.maxAmountOf(attempt.candidate)
-    const { rateTokens, budgetNanoUsd } = usageOfAttempt(attempt, this.reserved)
+    const { usage, rateTokens, budgetNanoUsd } = usageOfAttempt(attempt, this.reserved)
     return {
+      units: usage.units ?? {},
       tokens: rateTokens,
       mostTokens: rateTokens,
       nanoUsd: budgetNanoUsd ?? this.maxAmountOf(attempt.candidate).nanoUsd,
@@ -98,32 +101,32 @@ export class Reservation {
 }
 
 /**
- * The demand as a list if it raises a limit of tokens or money. The request itself, and its slot, are counted
- * only at admission.
+ * The demand as a list if it raises a limit of tokens, units or money. The request itself, and its slot, are
+ * counted only at admission.
  */
 function moreOf(demand: Demand): Raise['demands'] {
   switch (demand.kind) {
     case 'requests':
     case 'concurrent':
       return []
-    case 'tokens':
-      return demand.cost > 0 ? [demand] : []
     case 'requests_total':
       return []
     default:
+      if ('perMinute' in demand) return demand.cost > 0 ? [demand] : []
       return windowAmounts(demand).cost > 0 ? [demand] : []
   }
 }
 
-/** Tokens that are likely, the most tokens, and money. */
+/** Tokens that are likely, the most tokens, money, and other units. */
 export interface Amount {
   readonly tokens: number
   readonly mostTokens: number
   readonly nanoUsd: number
+  readonly units: UnitCounts
 }
 
 /** The amount of a request that uses nothing. */
-export const NOTHING: Amount = { tokens: 0, mostTokens: 0, nanoUsd: 0 }
+export const NOTHING: Amount = { tokens: 0, mostTokens: 0, nanoUsd: 0, units: {} }
 
 /** The resources that limits restrict, and the settings for unknown lengths and prices. */
 interface AmountRules {
@@ -142,7 +145,14 @@ export function amountOf(estimate: CostEstimate, model: string, rules: AmountRul
     tokens: needs.tokens ? likelyTokens(estimate, assumedOutputTokens) : 0,
     mostTokens: needs.mostTokens ? maxTokens(estimate, model, unknown) : 0,
     nanoUsd: needs.money ? maxNanoUsd(estimate, model, unknown) : 0,
+    units: needs.units ? (estimate.units ?? {}) : {},
   }
+}
+
+/** The units of which there are any. */
+function unitsWith(countOf: (unit: (typeof UNITS)[number]) => number): UnitCounts {
+  const counts = UNITS.map((unit) => [unit, countOf(unit)] as const)
+  return Object.fromEntries(counts.filter(([, count]) => count > 0))
 }
 
 /** The sum of both amounts. */
@@ -151,6 +161,7 @@ function sum(one: Amount, other: Amount): Amount {
     tokens: one.tokens + other.tokens,
     mostTokens: one.mostTokens + other.mostTokens,
     nanoUsd: one.nanoUsd + other.nanoUsd,
+    units: addUnits(one.units, other.units),
   }
 }
 
@@ -160,11 +171,14 @@ export function larger(one: Amount, other: Amount): Amount {
     tokens: Math.max(one.tokens, other.tokens),
     mostTokens: Math.max(one.mostTokens, other.mostTokens),
     nanoUsd: Math.max(one.nanoUsd, other.nanoUsd),
+    units: unitsWith((unit) => Math.max(one.units[unit] ?? 0, other.units[unit] ?? 0)),
   }
 }
 
 /** Whether no member exceeds that of `other`. */
 function isWithin(one: Amount, other: Amount): boolean {
+  const areUnits = UNITS.every((unit) => (one.units[unit] ?? 0) <= (other.units[unit] ?? 0))
+  if (!areUnits) return false
   return one.tokens <= other.tokens && one.mostTokens <= other.mostTokens && one.nanoUsd <= other.nanoUsd
 }
 

@@ -369,15 +369,15 @@ function amountsOf({ x, call, limits, candidates, estimates }: LimitCheck): Amou
   return estimates.map((estimate, index) => amountOf(estimate, candidates[index]?.model ?? '', rules))
 }
 
-/** The reservation of an admitted request; null if neither tokens nor money are limited. */
+/** The reservation of an admitted request; null if neither tokens nor units nor money are limited. */
 function reservationOf(
   check: LimitCheck,
   limitReservation: LimitReservation,
   limiter: Limiter,
 ): Reservation | null {
   const { x, call, limits, candidates } = check
-  const { tokens, mostTokens, money } = needsOf(limits)
-  if (!tokens && !mostTokens && !money) return null
+  const { tokens, mostTokens, money, units } = needsOf(limits)
+  if (!tokens && !mostTokens && !money && !units) return null
   const amounts = amountsOf(check)
   const maxAmounts = new Map(candidates.map((candidate, index) => [candidate, amounts[index] ?? NOTHING]))
   return new Reservation({ x, call, limitReservation, limits, maxAmounts }, limiter)

@@ -8,6 +8,7 @@ import { causeOf } from '../../errors.js'
 import { isImplausible } from '../../formats/chat/usage.js'
 import type { DialectName } from '../../formats/dialect.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
+import { unitsIn } from '../../base/unit-counts.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
 import { storeReservationOf } from '../../limits/reservation-types.js'
@@ -138,6 +139,9 @@ export class Settlement {
           this.countByLabel({ metric: 'labelCost', labels: [upstream], amount: cost / 1e9 })
         }
       }
+      if (entry.units !== null) {
+        for (const [unit, count] of unitsIn(entry.units)) services.metrics.units(upstream, unit, count)
+      }
       if (tokensAfterDisconnect > 0) services.metrics.tokensAfterDisconnect(upstream, tokensAfterDisconnect)
     }
     if (isImplausible(results.replyResult?.usage ?? {})) {
@@ -220,7 +224,8 @@ export class Settlement {
     const ownMs = overheadMs(x, results, { nowMs: beganMs, relayMs })
     metrics.overhead(ownMs / 1000, x.trace?.exportedId)
     const cause = causeOf(outcome) ?? undefined
-    const end = { status, outcome, cause, seconds, overheadMs: ownMs }
+    const units = this.entry?.units ?? null
+    const end = { status, outcome, cause, seconds, overheadMs: ownMs, units }
     const target = results.candidate?.target
     const ingress = results.identified?.format ?? 'none'
     if (target === undefined) {

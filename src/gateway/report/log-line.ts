@@ -39,6 +39,8 @@ export interface End {
   readonly cause: Cause | undefined
   readonly seconds: number
   readonly overheadMs: number
+  /** The column of its ledger entry. */
+  readonly units: string | null
 }
 
 /**
@@ -126,6 +128,7 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     cache_read_tokens: usage?.cacheRead,
     cache_write_tokens: usage?.cacheWrite,
     reasoning_tokens: usage?.reasoning,
+    units: end.units ?? undefined,
   }
 }
 

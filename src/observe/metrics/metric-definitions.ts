@@ -94,7 +94,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   upstream: 'an upstream of the configuration, or `none`',
   status: 'the HTTP status of the reply (499: the client disconnected)',
   outcome: '`ok`, or an error kind of errors.md',
-  kind: '`ok`, `cancelled` (another attempt was faster), or an error kind of errors.md; of limits: requests, tokens, concurrent, and usd_, tokens_ or requests_ with day, week, month or total; of ledger entries: see the help of the metric',
+  kind: '`ok`, `cancelled` (another attempt was faster), or an error kind of errors.md; of limits: requests, tokens, concurrent, usd_, tokens_ or requests_ with day, week, month or total, and units_ with a unit; of ledger entries: see the help of the metric',
   model: 'a model of the catalogue, or `other`',
   resource: '`delay` (of the event loop), `heap`, `open_files`, `in_flight` (requests in flight)',
   hop: 'authenticate, receive, route, admit, guard, connect, first_byte, translate, relay, settle',
@@ -113,6 +113,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   to: 'of translations: the target dialect; of fallbacks: the next upstream',
   cache: "`hit`: read from the provider's cache; `miss`: all other prompt tokens",
   field: "a field of the client's format without array indices, or `other`",
+  unit: 'a name of the ledger column `units`: `image`, `audio_second`, `input_image`, …',
   reason:
     'of retries: an error kind of errors.md; of dropped copies and of stored replies: see the help of the metric; of workers: `ended`, the process exited; `silent`, it did not answer pings for ten seconds and was killed',
   result: 'see the help of each metric',
@@ -327,7 +328,7 @@ export const DEFINITIONS = {
     help: 'Authentications by result: ok, missing, malformed, unknown, revoked, expired, disabled, throttled, store_unavailable; of tokens of workloads also identity_unavailable and the kind of the refusal (jwt_invalid, jwt_issuer, jwt_unknown_key, jwt_expired, jwt_audience, jwt_claims, jwt_revoked).',
   }),
   limitRejections: counter('sluice_limit_rejections_total', ['kind'], {
-    maxLines: 12,
+    maxLines: 19,
     help: 'Requests refused by a limit, by kind of limit.',
   }),
   budgetUsed: gauge('sluice_budget_used_ratio', ['scope', 'kind'], {
@@ -492,6 +493,12 @@ export const DEFINITIONS = {
     perName: { upstream: 1 },
     fold: ['upstream'],
     help: 'Output tokens that an upstream charged for after the client disconnected.',
+  }),
+  units: counter('sluice_units_total', ['upstream', 'unit'], {
+    maxLines: 12,
+    perName: { upstream: 4 },
+    fold: ['upstream'],
+    help: 'Units other than text tokens that requests used, as their ledger entries have them: image, audio_second, character, page, search, document, line, and tokens by kind (input_image, output_audio, …).',
   }),
   workerRestarts: counter('sluice_worker_restarts_total', ['reason'], {
     maxLines: 2,

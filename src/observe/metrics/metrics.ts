@@ -295,6 +295,11 @@ export class Metrics {
     this.families.tokensAfterDisconnect.child(upstream).add(tokens)
   }
 
+  /** A unit that a request used; its name is from a closed set. */
+  units(upstream: string, unit: string, count: number): void {
+    this.families.units.child(upstream, unit).add(count)
+  }
+
   /** The series of a (route, upstream); both are names from the configuration. Get it once and keep it. */
   target(route: string, upstream: string): TargetSeries {
     return this.targets.of(route, upstream)

@@ -3,7 +3,9 @@
  * migration.
  */
 import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
+import type { LimitedUnit } from '../../base/limit-members.js'
 import { CAUSES, causeOf } from '../../errors.js'
+import { unitsIn } from '../../base/unit-counts.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import {
   countersOfParts,
@@ -71,6 +73,12 @@ export function usedTokens({ usage, source, rateTokens }: LedgerEntry): number |
   if (source === 'assumed') return rateTokens ?? null
   if (usage.input === undefined && usage.output === undefined) return null
   return (usage.input ?? 0) + (usage.output ?? 0)
+}
+
+/** What the entry has of a unit for its limits; null: what was reserved. */
+export function usedUnits({ units, source }: LedgerEntry, unit: LimitedUnit): number | null {
+  if (source === 'none') return 0
+  return unitsIn(units).get(unit) ?? null
 }
 
 /** The charge of the request to budgets, in nano-dollars; null: what was reserved. */

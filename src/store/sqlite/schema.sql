@@ -276,7 +276,8 @@ CREATE TABLE entry_rows (
   saved_nano_usd INTEGER,
   cache_marks INTEGER,
   cache_marks_saved_nano_usd INTEGER,
-  dimensions TEXT
+  dimensions TEXT,
+  units TEXT
 );
 -- In the order of lists, and unique; with the values by which they can be sorted, so that another order of a million
 -- entries is read from this index and the kinds.
@@ -303,7 +304,7 @@ CREATE VIEW entries AS SELECT
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
   gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity, guardrails,
-  cache_marks, cache_marks_saved_nano_usd, recorded, dimensions, program, "user",
+  cache_marks, cache_marks_saved_nano_usd, recorded, dimensions, program, "user", units,
   at_ms
 FROM ledger_entries;
 

@@ -29,6 +29,7 @@ const KEYS: readonly JsonObject[] = [
   ...[0, -1, 1.5, 1_000_000_001].map((value) => ({ limits: { requests_per_minute: value } })),
   ...[0, 2.5, 1_000_000_000_001].map((value) => ({ limits: { tokens_per_minute: value } })),
   ...[0, 1_000_001].map((value) => ({ limits: { concurrent: value } })),
+  ...[0, 1.5].map((value) => ({ limits: { units_per_minute: { image: value } } })),
   ...['usd_per_day', 'usd_per_week', 'usd_per_month'].map((name) => ({ limits: { [name]: 1_000_001 } })),
   { limits: { usd_per_day: -1 } },
   // Above those of the account, of its plan and of its parent.
@@ -36,6 +37,7 @@ const KEYS: readonly JsonObject[] = [
   { limits: { requests_per_minute: 101 } },
   { limits: { tokens_per_minute: 1_001 } },
   { limits: { concurrent: 11 } },
+  { limits: { units_per_minute: { audio_second: 601 } } },
   { expires_at: '2020-01-31T00:00:00Z' },
   { models: ['gp*t'] },
   { models: ['a  b'] },
@@ -79,6 +81,11 @@ const MEMBERS: Readonly<Record<string, string>> = {
   usd_per_month: 'nanoUsdPerMonth',
 }
 
+const UNITS: Readonly<Record<string, string>> = {
+  image: 'imagesPerMinute',
+  audio_second: 'audioSecondsPerMinute',
+}
+
 interface Scene extends AdminStage {
   readonly page: Browser
   readonly keyId: string
@@ -87,7 +94,7 @@ interface Scene extends AdminStage {
 }
 
 async function scene(t: Test, settings: GatewaySettings): Promise<Scene> {
-  const more = `\n  shop: { price_usd: 9, max_keys: 20, limits: { tokens_per_minute: 1000 } }`
+  const more = `\n  shop: { price_usd: 9, max_keys: 20, limits: { tokens_per_minute: 1000, units_per_minute: { audio_second: 600 } } }`
   const stage = await startAdmin(t, { ...settings, more })
   const { store, gateway } = stage
   const { plans } = gateway
@@ -125,6 +132,10 @@ function bodyOf(patch: JsonObject): JsonObject {
   const { limits, expires_at: end, ...others } = patch
   const own = isObject(limits)
     ? Object.entries(limits).map(([name, value]) => {
+        if (isObject(value)) {
+          const [[unit, count] = ['', 0]] = Object.entries(value)
+          return [UNITS[unit] ?? unit, count] as const
+        }
         return [MEMBERS[name] ?? name, name.startsWith('usd') ? Number(value) * 1e9 : value] as const
       })
     : []
@@ -139,7 +150,11 @@ function bodyOf(patch: JsonObject): JsonObject {
 function optionsOf({ limits, labels, models, expires_at: end }: JsonObject): string[] {
   return [
     ...(isObject(limits)
-      ? Object.entries(limits).map(([name, value]) => `${OPTIONS[name] ?? ''}=${shown(value)}`)
+      ? Object.entries(limits).map(([name, value]) => {
+          if (!isObject(value)) return `${OPTIONS[name] ?? ''}=${shown(value)}`
+          const [[unit, count] = ['', 0]] = Object.entries(value)
+          return `--units-per-minute=${unit}=${shown(count)}`
+        })
       : []),
     ...(isObject(labels)
       ? Object.entries(labels).map(([name, value]) => `--label=${name}=${shown(value)}`)

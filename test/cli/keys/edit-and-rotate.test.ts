@@ -84,6 +84,23 @@ void t.test('edit removes settings', async (t) => {
   t.same(await settled(), { ...plain, models: ['*'] })
 })
 
+void t.test('edit changes limits of units one by one', async (t) => {
+  const { run, current } = await withKey(t)
+  t.equal(await run('edit', '--units-per-minute image=10 --units-per-minute audio_second=600'), 0)
+  t.equal(await run('edit', '--units-per-minute image=none --units-per-minute search=5'), 0)
+  t.match((await current())?.limits, {
+    audioSecondsPerMinute: 600,
+    searchesPerMinute: 5,
+    requestsPerMinute: 5,
+  })
+  t.notOk((await current())?.limits?.imagesPerMinute)
+  for (const wrong of ['image', 'picture=1', 'image=0', 'image=1 --units-per-minute image=2']) {
+    await t.rejects(async () => run('edit', `--units-per-minute ${wrong}`), UsageError, wrong)
+  }
+  t.equal(await run('edit', '--units-per-minute none'), 0)
+  t.same((await current())?.limits, { requestsPerMinute: 5, nanoUsdPerDay: 1e9 })
+})
+
 void t.test('edit refuses wrong values, unknown and revoked keys', async (t) => {
   const { session, key, run, current } = await withKey(t)
   for (const wrong of ['--rpm 0', '--tpm x', '--expires never', '--label Team=x', '--models a*b']) {

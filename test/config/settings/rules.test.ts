@@ -309,7 +309,7 @@ const RULES: [string, string, string][] = [
   [
     'a limit without an amount',
     `${GOOD}limits: [{ scope: key }]\n`,
-    ':8:10: limits[0]: sets no limit: add one of requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_week, usd_per_month, usd_total, tokens_per_day, tokens_per_week, tokens_per_month, tokens_total, requests_total',
+    ':8:10: limits[0]: sets no limit: add one of requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_week, usd_per_month, usd_total, tokens_per_day, tokens_per_week, tokens_per_month, tokens_total, requests_total, units_per_minute',
   ],
   [
     'a limit with an unknown scope',

@@ -5,7 +5,13 @@ import { displayNameOf } from '../../../accounts/names.js'
 import { changeAccount } from '../../../accounts/changes/change-accounts.js'
 import { raiseAccountLimit } from '../../../accounts/changes/raise-limit.js'
 import { Refusal } from '../../../accounts/changes/refusal.js'
-import { LIMIT_MEMBERS, unitOf } from '../../../base/limit-members.js'
+import {
+  PLAIN_LIMITS,
+  UNIT_LIMITS,
+  UNIT_MEMBERS,
+  unitOf,
+  type LimitMember,
+} from '../../../base/limit-members.js'
 import { GatewayError } from '../../../errors.js'
 import {
   membersIn,
@@ -190,12 +196,20 @@ async function putLimits(
 ): Promise<Reply> {
   const { account } = request.session
   assertMayLimit(request.session)
-  const limits = Object.fromEntries(
-    LIMIT_MEMBERS.map((member) => [member.name, amountOf(request.body[member.field], unitOf(member))]),
-  )
+  const { body } = request
+  const amounts = (members: readonly (readonly [string, LimitMember])[]) =>
+    Object.fromEntries(
+      members.map(([name, member]) => [name, amountOf(body[member.field], unitOf(member))] as const),
+    )
+  const limits = {
+    ...amounts(PLAIN_LIMITS.map((member) => [member.name, member])),
+    [UNIT_LIMITS.name]: amounts(UNIT_MEMBERS.map((member) => [member.unit, member])),
+  }
   const changed = await changeAccount(changingBy(services, request), account, { limits }).catch(
     (error: unknown) => {
-      throw error instanceof Refusal ? error.named((field) => field.replace('limits.', '')) : error
+      throw error instanceof Refusal
+        ? error.named((field) => field.replace(/^limits\.(?:units_per_minute\.)?/, ''))
+        : error
     },
   )
   const json: schema.AccountLimitsReply = { limits: { ...changed.limits } }

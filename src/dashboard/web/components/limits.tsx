@@ -118,6 +118,13 @@ const LIMIT_NAMES: Readonly<Record<LimitLevel['kind'], string>> = {
   tokens_per_month: 'Tokens per month (UTC)',
   tokens_total: 'Tokens in all',
   requests_total: 'Requests in all',
+  'units_per_minute image': 'Pictures per minute',
+  'units_per_minute audio_second': 'Seconds of sound per minute',
+  'units_per_minute character': 'Characters per minute',
+  'units_per_minute page': 'Pages per minute',
+  'units_per_minute search': 'Searches per minute',
+  'units_per_minute document': 'Documents per minute',
+  'units_per_minute line': 'Lines of batches per minute',
 }
 
 const MINUTE_MS = 60_000
@@ -130,8 +137,8 @@ function limitName(name: string): string {
 
 /** The rule of a ledger entry as a text: `Requests per minute of this key`. */
 export function limitText(limit: string): string {
-  const [subject = '', name = ''] = limit.split(' ')
-  return `${limitName(name)} of ${ownerText(subject)}`
+  const [subject = '', ...name] = limit.split(' ')
+  return `${limitName(name.join(' '))} of ${ownerText(subject)}`
 }
 
 function ownerText(subject: string): string {

@@ -25,6 +25,7 @@ import {
 import { duration, exactCount } from '../format/number.js'
 import { dimensionsOf, FORMAT_NAMES } from '../format/request-formats.js'
 import { clockTime, fullTime } from '../format/time.js'
+import { unitsText } from '../format/units.js'
 import { urlOf, type Query } from '../api/client.js'
 import { Link, keyLink } from '../routing.js'
 import { useRights, useScope, type Rights } from '../shell/session.js'
@@ -280,7 +281,7 @@ const SOURCES = {
   none: '',
 } as const
 
-function TokenFacts({ row: { usage, source, tokensAfterDisconnect } }: { readonly row: RequestRow }) {
+function TokenFacts({ row: { usage, units, source, tokensAfterDisconnect } }: { readonly row: RequestRow }) {
   const counts = [
     ['input', usage.input],
     ['cached', usage.cacheRead],
@@ -304,6 +305,7 @@ function TokenFacts({ row: { usage, source, tokensAfterDisconnect } }: { readonl
           </>
         )}
       </Fact>
+      {units === null ? null : <Fact name="Units">{unitsText(units)}</Fact>}
       {tokensAfterDisconnect === 0 ? null : (
         <Fact name="After disconnect">{exactCount(tokensAfterDisconnect)} tokens</Fact>
       )}

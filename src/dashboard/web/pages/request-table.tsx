@@ -7,6 +7,7 @@ import { Icon } from '../components/button.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Absent, TwoLines } from '../components/values.js'
 import { count } from '../format/number.js'
+import { unitsText } from '../format/units.js'
 import { setQuery, useLocation } from '../routing.js'
 import { useScope } from '../shell/session.js'
 import { Status } from './request-status.js'
@@ -39,9 +40,11 @@ const UNCERTAIN = {
   none: ['', ''],
 } as const
 
-function Tokens({ usage, source }: Pick<RequestRow, 'usage' | 'source'>) {
+function Tokens({ usage, units, source }: Pick<RequestRow, 'usage' | 'units' | 'source'>) {
   const { input, output } = usage
-  if (input === undefined && output === undefined) return <Absent />
+  if (input === undefined && output === undefined) {
+    return units === null ? <Absent /> : <span>{unitsText(units)}</span>
+  }
   const [mark, words] = UNCERTAIN[source]
   const title = `${input ?? '?'} in, ${output ?? '?'} out${words}`
   return (
@@ -102,7 +105,7 @@ const COLUMNS: readonly Column<RequestRow>[] = [
   {
     id: 'tokens',
     head: 'Tokens in · out',
-    cell: ({ usage, source }) => <Tokens usage={usage} source={source} />,
+    cell: ({ usage, units, source }) => <Tokens usage={usage} units={units} source={source} />,
     sort: 'tokens',
     numeric: true,
     minor: true,

@@ -4,7 +4,7 @@
  * The keys of an account have its hash tag, so that one script admits and one settles. Without a Cluster
  * there are also indexes over all accounts; in a Cluster, a query over all accounts reads each of `ACCOUNTS`.
  */
-import type { WindowKind } from '../../../base/limit-members.js'
+import { isUnitRate, type WindowKind } from '../../../base/limit-members.js'
 import type { Demand } from '../../ledger.js'
 import { loadScript } from '../connection/script.js'
 
@@ -177,6 +177,8 @@ export class LedgerKeys {
     const { kind, shared, subject } = demand
     // Replies state exactly what a run has left, and each request moves the end of the time to keep it.
     if (subject.startsWith('dimension:')) return null
+    // Few requests have other units than tokens, and slices count whole ones.
+    if (isUnitRate(kind)) return null
     if (this.isCluster && (shared || kind === 'concurrent')) return null
     return limitKey(slotPrefix(accountId, demand), kind, subject)
   }

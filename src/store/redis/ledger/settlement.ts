@@ -13,7 +13,7 @@ import { digestOf, packEntry } from '../../records/packed-entry.js'
 import { CommandBatches } from '../connection/command-batches.js'
 import type { Argument } from '../connection/script.js'
 import { parseBatchReply } from '../connection/parse-replies.js'
-import { amountsOf, holdsOf, parseSharedHolds, type Hold } from '../limits/encode-demands.js'
+import { amountsOf, holdsOf, NO_UNITS, parseSharedHolds, type Hold } from '../limits/encode-demands.js'
 import { chargeActualUsage } from '../limits/admissions.js'
 import { NUMBERS_PER_SLICE } from '../limits/slices.js'
 import { useFieldsOf } from './account-use.js'
@@ -98,7 +98,7 @@ export class Settlement {
     ]
     const isElsewhere = ({ demand }: CorrectedUse) => names.isCluster && demand.shared
     const holds = uses.filter((use) => !isElsewhere(use)).map((use) => correctedHold(accountId, use))
-    args.push(JSON.stringify(holds), amountOf('tokens'), amountOf('usd'))
+    args.push(JSON.stringify(holds), `${amountOf('tokens')} `, amountOf('usd'))
     const keys = names.isCluster
       ? [...keysOf(names, [{ entry, mode: '' }]), names.batch(accountId), names.months(accountId)]
       : [names.reservations(accountId)]
@@ -141,7 +141,8 @@ export class Settlement {
 
   /** Corrects limits in other slots of a Cluster. */
   private async releaseShared({ entry, reservation }: SettledEntry, shared: string | null): Promise<void> {
-    const usage = { tokens: usedTokens(entry) ?? '', cost: chargedNanoUsd(entry) ?? '' } as const
+    const used = { tokens: usedTokens(entry) ?? '', units: unitsUsedBy(entry) } as const
+    const usage = { ...used, cost: chargedNanoUsd(entry) ?? '' } as const
     for (const holds of parseSharedHolds(shared)) {
       await chargeActualUsage(this.context, WHAT, { holds, usage })
     }
@@ -154,7 +155,7 @@ export class Settlement {
       const slot = slotPrefix(entry.accountId, demand)
       await chargeActualUsage(this.context, WHAT, {
         holds: [slot, period, holds],
-        usage: { tokens: usedTokens(entry) ?? '', cost },
+        usage: { ...used, cost },
       })
     }
   }
@@ -191,7 +192,8 @@ function encodeSettlement({ entry, mode, reservation }: SettledEntry, isCluster:
   const holds = unreservedHolds(accountId, reservation && { ...reservation, demands })
   const fields = [
     ...[accountId, requestId, keyId, Math.floor(atMs), Math.floor(Math.max(0, beganAtMs(entry)))],
-    ...[usedTokens(entry) ?? '', chargedNanoUsd(entry) ?? '', unreservedCost(entry, reservation)],
+    ...[`${usedTokens(entry) ?? ''} ${unitsUsedBy(entry)}`, chargedNanoUsd(entry) ?? ''],
+    unreservedCost(entry, reservation),
     ...[countersText(entry), mode, JSON.stringify(holds)],
   ]
   return `${fields.join('\0')}\n${encodeEntry(entry)}${cellOf(entry)}`
@@ -214,6 +216,11 @@ export function encodeEntry(entry: LedgerEntry): string {
   let texts = ''
   for (const text of shared) texts += `${text === '' ? '' : digestOf(text)}\t${text}\t`
   return `${name}\0${ofId ?? ''}\0${monthOf(nameMs)}\0${texts}\n${own}\n`
+}
+
+/** The units of an entry, as scripts read them. */
+function unitsUsedBy({ units, source }: LedgerEntry): string {
+  return source === 'none' ? NO_UNITS : (units ?? '')
 }
 
 /** The holds to correct without a reservation: those of a slice, or budgets that were not charged. */

@@ -14,7 +14,7 @@ import { parseBatchReply } from '../connection/parse-replies.js'
 import type { LedgerContext } from '../ledger/context.js'
 import { nameOfId } from '../ledger/entry-names.js'
 import { accountPrefix, slotPrefix, groupBy, limitKey, LEDGER_SCRIPTS } from '../ledger/ledger-keys.js'
-import { holdsOf, amountsOf, type SharedHolds } from './encode-demands.js'
+import { holdsOf, amountsOf, NO_UNITS, type SharedHolds } from './encode-demands.js'
 
 const WHAT = 'admitting a request'
 const DAY_MS = 86_400_000
@@ -99,7 +99,7 @@ export class Admissions {
   async lower(accountId: string, { demands, day }: Raise): Promise<void> {
     for (const part of this.parts(accountId, demands)) {
       const holds = holdsOf(accountId, part.demands, '')
-      const unused = { tokens: 0, cost: 0 }
+      const unused = { tokens: 0, units: NO_UNITS, cost: 0 }
       const what = 'lowering a reservation'
       await chargeActualUsage(this.context, what, {
         holds: [part.slot, [day, monthOf(day * DAY_MS)], holds],
@@ -281,6 +281,8 @@ interface ReleasedUsage {
    * theirs back.
    */
   readonly tokens: number | '' | 'never'
+  /** As in an entry; what is not named is unknown, with `NO_UNITS` none. */
+  readonly units?: string
   /** Nano-dollars; empty: unknown. */
   readonly cost: number | ''
 }
@@ -295,8 +297,8 @@ interface Release {
 export async function chargeActualUsage(
   { link, clock }: LedgerContext,
   what: string,
-  { holds: [slot, period, holds], usage: { tokens, cost } }: Release,
+  { holds: [slot, period, holds], usage: { tokens, units = '', cost } }: Release,
 ): Promise<void> {
-  const args = [clock(), JSON.stringify(holds), ...period, tokens, cost]
+  const args = [clock(), JSON.stringify(holds), ...period, `${tokens} ${units}`, cost]
   await link.run(what, LEDGER_SCRIPTS.releaseShared, { keys: [`${slot}:none`], args })
 }

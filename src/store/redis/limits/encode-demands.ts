@@ -20,6 +20,9 @@ export type SharedHolds = readonly [string, readonly [number, number], readonly 
  */
 export type SliceReport = readonly [string, string, number, number, number, number, number]
 
+/** No unit was used, as scripts read it. */
+export const NO_UNITS = '*=0'
+
 /** The holds of these demands; `member` is the beginning of their members in sets of concurrent requests. */
 export function holdsOf(accountId: string, demands: readonly Demand[], member: string): Hold[] {
   return demands.map((demand, at) => {
@@ -33,10 +36,8 @@ export function holdsOf(accountId: string, demands: readonly Demand[], member: s
 
 /** A demand's limit and cost. */
 export function amountsOf(demand: Demand): { limit: number; cost: number } {
+  if ('perMinute' in demand) return { limit: demand.perMinute, cost: demand.cost }
   switch (demand.kind) {
-    case 'requests':
-    case 'tokens':
-      return { limit: demand.perMinute, cost: demand.cost }
     case 'concurrent':
       return { limit: demand.limit, cost: 1 }
     default:

@@ -273,7 +273,7 @@ function spentIn(row: Row): BudgetSpent[] {
     amount: numberIn(row, `${column}_spent`),
   })
   const budgets = [of('usd_day', 'day'), of('usd_week', 'week'), of('usd_month', 'month')]
-  for (const [kind, { period, spent }] of othersIn(row) ?? []) {
+  for (const [kind, { period, spent }] of othersIn(row).budgets ?? []) {
     budgets.push({ ...owner, kind, period, amount: spent })
   }
   return budgets.filter(({ amount }) => amount > 0)

@@ -1,16 +1,10 @@
 /** The counters of one subject: a row of `limits`. `limits.ts` computes with them. */
 import { randomUUID } from 'node:crypto'
-import type { Demand } from '../../ledger.js'
-import type { WindowKind } from '../../../base/limit-members.js'
+import type { Demand, RateDemand } from '../../ledger.js'
+import { isUnitRate, type UnitRateKind, type WindowKind } from '../../../base/limit-members.js'
 import { numberIn, type Row, type Statement, type Value } from '../driver.js'
 import type { Engine } from '../engine.js'
-import { othersIn, othersText, type Budget } from './window-counters.js'
-
-/** A rate: the units that have not flowed back at a time. */
-export interface Rate {
-  units: number
-  atMs: number
-}
+import { othersIn, othersText, type Budget, type Rate } from './window-counters.js'
 
 /** A row of `limits` in memory. */
 export interface Counters {
@@ -27,6 +21,8 @@ export interface Counters {
   readonly month: Budget
   /** The kinds without columns of their own; null: none was used. */
   others: Map<WindowKind, Budget> | null
+  /** The rates of units; null: none was used. */
+  rates: Map<UnitRateKind, Rate> | null
   /** Until when amounts that never reset are kept without requests, ms since 1970; 0: without end. */
   keptUntilMs: number
   isChanged: boolean
@@ -42,6 +38,7 @@ export function accountOf(accountId: string, { shared }: Pick<Demand, 'shared'>)
 /** The counters in a row, or counters of which nothing is taken. */
 export function countersIn(accountId: string, subject: string, row: Row | undefined): Counters {
   const of = (name: string) => (row === undefined ? 0 : numberIn(row, name))
+  const { budgets, rates } = row === undefined ? { budgets: null, rates: null } : othersIn(row)
   return {
     id: row === undefined ? null : numberIn(row, 'id'),
     accountId,
@@ -52,7 +49,8 @@ export function countersIn(accountId: string, subject: string, row: Row | undefi
     day: { period: of('day'), spent: of('day_spent'), reserved: of('day_reserved') },
     week: { period: of('week'), spent: of('week_spent'), reserved: of('week_reserved') },
     month: { period: of('month'), spent: of('month_spent'), reserved: of('month_reserved') },
-    others: row === undefined ? null : othersIn(row),
+    others: budgets,
+    rates,
     keptUntilMs: of('kept_until_ms'),
     isChanged: false,
     isCurrent: true,
@@ -79,6 +77,17 @@ export function budgetOf(counters: Counters, kind: WindowKind): Budget {
   }
 }
 
+/** The counter of a rate. */
+export function rateOf(counters: Counters, kind: RateDemand['kind']): Rate {
+  if (!isUnitRate(kind)) return counters[kind]
+  const rates = (counters.rates ??= new Map<UnitRateKind, Rate>())
+  const known = rates.get(kind)
+  if (known !== undefined) return known
+  const unused = { units: 0, atMs: 0 }
+  rates.set(kind, unused)
+  return unused
+}
+
 /**
  * Starts a new period; never an earlier one, so that a clock that is set back does not refill a budget.
  */
@@ -101,11 +110,11 @@ export const UPDATE_COUNTERS = `UPDATE limits SET requests = ?, requests_at_ms =
 
 /** The values of the row, in the order of its columns. */
 export function valuesOf(counters: Counters): Value[] {
-  const { requests, tokens, slots, day, week, month, others, keptUntilMs } = counters
+  const { requests, tokens, slots, day, week, month, others, rates, keptUntilMs } = counters
   return [
     ...[requests.units, requests.atMs, tokens.units, tokens.atMs, slots],
     ...[day.period, day.spent, day.reserved, week.period, week.spent, week.reserved],
-    ...[month.period, month.spent, month.reserved, othersText(others), keptUntilMs],
+    ...[month.period, month.spent, month.reserved, othersText({ budgets: others, rates }), keptUntilMs],
   ]
 }
 

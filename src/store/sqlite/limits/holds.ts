@@ -1,13 +1,18 @@
 /**
  * The amounts that a request holds of limits until it is settled, and their JSON text in its reservation:
  * `[[accountId, subject, tokens, perMinute, slots, dayNanoUsd, day, monthNanoUsd, month, weekNanoUsd, week],
- * …]`, one list for each subject, and after it `[kind, amount, period]` for each other budget or quota.
- * `tokens`, `dayNanoUsd`, `monthNanoUsd` and `weekNanoUsd` are null if no such limit applies; version 6 of
- * the store wrote no weeks.
+ * …]`, one list for each subject, and after it `[kind, amount, period]` for each other budget or quota, and
+ * `[kind, cost, perMinute]` for each rate of units. `tokens`, `dayNanoUsd`, `monthNanoUsd` and `weekNanoUsd`
+ * are null if no such limit applies; version 6 of the store wrote no weeks.
  */
-import type { LimitKind, WindowKind } from '../../../base/limit-members.js'
+import {
+  isUnitRate,
+  type LimitKind,
+  type UnitRateKind,
+  type WindowKind,
+} from '../../../base/limit-members.js'
 import { isWindowKind, periodOf, windowAmounts } from '../../limit-arithmetic.js'
-import type { Demand } from '../../ledger.js'
+import type { Demand, RateDemand } from '../../ledger.js'
 import { intact } from '../read-records.js'
 import { budgetOf, type Counters } from './counters.js'
 import type { Budget } from './window-counters.js'
@@ -19,11 +24,19 @@ export interface BudgetHold {
   readonly period: number
 }
 
+/** The amount held of a rate. */
+export interface RateHold {
+  readonly cost: number
+  readonly perMinute: number
+}
+
 /** The amounts held of one subject. */
 export interface Hold {
   readonly accountId: string
   readonly subject: string
-  tokens: { readonly cost: number; readonly perMinute: number } | null
+  tokens: RateHold | null
+  /** Those of units, by kind. */
+  readonly rates: Map<UnitRateKind, RateHold>
   slots: number
   /** By kind. */
   readonly budgets: Map<WindowKind, BudgetHold>
@@ -42,11 +55,12 @@ export function holdsOf(demands: readonly Demand[], counters: readonly Counters[
     // Two limits of one kind on one subject are held apart.
     if (hold?.counters !== of || holdsKind(hold, demand.kind)) {
       const { accountId, subject } = of
-      hold = { accountId, subject, tokens: null, slots: 0, budgets: new Map(), counters: of }
+      const none = { tokens: null, rates: new Map(), slots: 0, budgets: new Map() }
+      hold = { accountId, subject, ...none, counters: of }
       holds.push(hold)
     }
     if (demand.kind === 'concurrent') hold.slots += 1
-    else if ('perMinute' in demand) hold.tokens = { cost: demand.cost, perMinute: demand.perMinute }
+    else if ('perMinute' in demand) holdRate(hold, demand)
     else {
       const budget: Budget = budgetOf(of, demand.kind)
       const period = Math.max(budget.period, periodOf(demand.kind, nowMs))
@@ -56,7 +70,14 @@ export function holdsOf(demands: readonly Demand[], counters: readonly Counters[
   return holds
 }
 
+/** Holds the amount of a rate. */
+export function holdRate(hold: Hold, { kind, cost, perMinute }: RateDemand): void {
+  if (isUnitRate(kind)) hold.rates.set(kind, { cost, perMinute })
+  else hold.tokens = { cost, perMinute }
+}
+
 function holdsKind(hold: Hold, kind: LimitKind): boolean {
+  if (isUnitRate(kind)) return hold.rates.has(kind)
   return kind === 'tokens' ? hold.tokens !== null : isWindowKind(kind) && hold.budgets.has(kind)
 }
 
@@ -66,15 +87,16 @@ const PLACED = ['usd_day', 'usd_month', 'usd_week'] as const
 /** The JSON text of holds. */
 export function writeHolds(holds: readonly Hold[]): string {
   return JSON.stringify(
-    holds.map(({ accountId, subject, tokens, slots, budgets }) => {
+    holds.map(({ accountId, subject, tokens, rates, slots, budgets }) => {
       const list: unknown[] = [accountId, subject, tokens?.cost ?? null, tokens?.perMinute ?? 0, slots]
       const others = [...budgets].filter(([kind]) => !isPlaced(kind))
-      const places = others.length > 0 || budgets.has('usd_week') ? 3 : 2
+      const places = others.length > 0 || rates.size > 0 || budgets.has('usd_week') ? 3 : 2
       for (const kind of PLACED.slice(0, places)) {
         const held = budgets.get(kind)
         list.push(held?.amount ?? null, held?.period ?? 0)
       }
       for (const [kind, { amount, period }] of others) list.push([kind, amount, period])
+      for (const [kind, { cost, perMinute: rate }] of rates) list.push([kind, cost, rate])
       return list
     }),
   )
@@ -109,7 +131,13 @@ function holdIn(list: unknown): Hold {
     throw new Error('a hold is damaged')
   }
   const budgets = new Map<WindowKind, BudgetHold>()
+  const rates = new Map<UnitRateKind, RateHold>()
   const add = (kind: unknown, ...numbers: readonly [unknown, unknown]): void => {
+    if (isUnitRate(kind)) {
+      const rate = pairOf(...numbers, (cost, perMinuteOf) => ({ cost, perMinute: perMinuteOf }))
+      if (rate !== null) rates.set(kind, rate)
+      return
+    }
     const budget = pairOf(...numbers, (amount, period) => ({ amount, period }))
     if (!isWindowKind(kind)) throw new Error('a hold is damaged')
     if (budget !== null) budgets.set(kind, budget)
@@ -123,6 +151,7 @@ function holdIn(list: unknown): Hold {
     accountId,
     subject,
     tokens: pairOf(tokens, perMinute, (cost, rate) => ({ cost, perMinute: rate })),
+    rates,
     slots,
     budgets,
     counters: null,

@@ -19,13 +19,13 @@ import {
   UNITS,
 } from '../../limit-arithmetic.js'
 import type { CorrectedUse } from '../../records/correct-entry.js'
-import type { WindowKind } from '../../../base/limit-members.js'
+import { unitOfKind, type LimitedUnit, type WindowKind } from '../../../base/limit-members.js'
 import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
 import { numberIn, textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
-import { CounterRows, accountOf, budgetOf, startPeriod, type Counters, type Rate } from './counters.js'
-import type { Hold, BudgetHold } from './holds.js'
-import { othersIn, type Budget } from './window-counters.js'
+import { CounterRows, accountOf, budgetOf, rateOf, startPeriod, type Counters } from './counters.js'
+import { holdRate, type BudgetHold, type Hold, type RateHold } from './holds.js'
+import { othersIn, type Budget, type Rate } from './window-counters.js'
 
 /** Rows looked at in one transaction of pruning; other writes run in between. */
 const PRUNED_AT_ONCE = 500
@@ -116,16 +116,16 @@ export class Limits {
   lower(accountId: string, { demands, day }: Raise, nowMs: number): void {
     const holds = demands.map((demand): Hold => {
       const { subject } = demand
-      const none = { tokens: null, slots: 0, budgets: new Map(), counters: null }
+      const none = { tokens: null, rates: new Map(), slots: 0, budgets: new Map(), counters: null }
       const hold: Hold = { accountId: accountOf(accountId, demand), subject, ...none }
-      if (!isWindowed(demand)) hold.tokens = { cost: demand.cost, perMinute: demand.perMinute }
+      if (!isWindowed(demand)) holdRate(hold, demand)
       else {
         const period = periodOf(demand.kind, day * DAY_MS)
         hold.budgets.set(demand.kind, { amount: windowAmounts(demand).cost, period })
       }
       return hold
     })
-    this.release(holds, { tokens: 0, nanoUsd: 0, nowMs })
+    this.release(holds, { tokens: 0, nanoUsd: 0, unitsOf: () => 0, nowMs })
   }
 
   /** Charges the budgets and quotas of the request's own time with usage that was not reserved. */
@@ -196,7 +196,9 @@ export class Limits {
 function areIdle(row: Row, nowMs: number): boolean {
   const keptUntilMs = numberIn(row, 'kept_until_ms')
   if (keptUntilMs > nowMs) return false
-  for (const [kind, { period, spent }] of othersIn(row) ?? []) {
+  const { budgets, rates } = othersIn(row)
+  if ([...(rates ?? [])].some(([, { atMs }]) => atMs >= nowMs - DAY_MS)) return false
+  for (const [kind, { period, spent }] of budgets ?? []) {
     if (spent === 0 || (WINDOWS[kind].window === 'total' && keptUntilMs > 0)) continue
     if (period >= periodOf(kind, nowMs)) return false
   }
@@ -238,12 +240,13 @@ function drain(rate: Rate, perMinute: number, nowMs: number): void {
 
 /** Takes the amount of a demand, whether it fits or not. */
 function take(counters: Counters, demand: Demand, nowMs: number): void {
+  if ('perMinute' in demand) {
+    const rate = rateOf(counters, demand.kind)
+    drain(rate, demand.perMinute, nowMs)
+    rate.units += unitsOfCost(demand.cost)
+    return
+  }
   switch (demand.kind) {
-    case 'requests':
-    case 'tokens':
-      drain(counters[demand.kind], demand.perMinute, nowMs)
-      counters[demand.kind].units += demand.cost * UNITS
-      return
     case 'concurrent':
       counters.slots += 1
       return
@@ -266,12 +269,11 @@ interface StateQuery {
 
 /** The state of the demand's limit. */
 function stateOf(counters: Counters, demand: Demand, { nowMs, taken }: StateQuery): LimitState {
+  if ('perMinute' in demand) {
+    const units = unitsOf(rateOf(counters, demand.kind), demand, nowMs) + unitsOfCost(taken)
+    return rateState(units, demand.perMinute, demand.cost)
+  }
   switch (demand.kind) {
-    case 'requests':
-    case 'tokens': {
-      const units = unitsOf(counters[demand.kind], demand, nowMs) + taken * UNITS
-      return rateState(units, demand.perMinute, demand.cost)
-    }
     case 'concurrent':
       return slotState(counters.slots + taken, demand.limit)
     default: {
@@ -290,10 +292,8 @@ function unitsOf({ units, atMs }: Rate, { perMinute }: RateDemand, nowMs: number
 
 /** The amount that a demand takes: requests, tokens, slots or nano-dollars. */
 function amountOf(demand: Demand): number {
+  if ('perMinute' in demand) return demand.cost
   switch (demand.kind) {
-    case 'requests':
-    case 'tokens':
-      return demand.cost
     case 'concurrent':
       return 1
     default:
@@ -305,6 +305,7 @@ function amountOf(demand: Demand): number {
 interface ActualUsage {
   readonly tokens: number | null
   readonly nanoUsd: number | null
+  readonly unitsOf: (unit: LimitedUnit) => number | null
   /** Ms since 1970. */
   readonly nowMs: number
 }
@@ -317,18 +318,33 @@ interface ActualUsage {
  */
 export function chargeActualUsage(
   counters: Counters,
-  { tokens, slots, budgets }: Hold,
+  { tokens, rates, slots, budgets }: Hold,
   usage: ActualUsage,
 ): void {
   counters.slots = Math.max(0, counters.slots - slots)
-  if (tokens !== null && usage.tokens !== null) {
-    const rate = counters.tokens
-    drain(rate, tokens.perMinute, usage.nowMs)
-    rate.units = Math.max(0, rate.units + (usage.tokens - tokens.cost) * UNITS)
+  if (tokens !== null) correctRate(counters.tokens, tokens, { used: usage.tokens, nowMs: usage.nowMs })
+  for (const [kind, held] of rates) {
+    correctRate(rateOf(counters, kind), held, { used: usage.unitsOf(unitOfKind(kind)), nowMs: usage.nowMs })
   }
   for (const [kind, held] of budgets) {
     chargeBudget(budgetOf(counters, kind), held, usedOf(kind, usage))
   }
+}
+
+/** Replaces the held amount by the used one. */
+function correctRate(
+  rate: Rate,
+  { cost, perMinute }: RateHold,
+  { used, nowMs }: { readonly used: number | null; readonly nowMs: number },
+): void {
+  if (used === null) return
+  drain(rate, perMinute, nowMs)
+  rate.units = Math.max(0, rate.units + unitsOfCost(used) - unitsOfCost(cost))
+}
+
+/** Whole: a cost has three digits after the point at most. */
+function unitsOfCost(cost: number): number {
+  return Math.round(cost * UNITS)
 }
 
 /** What the usage is for a budget or quota; null: unknown. */

@@ -1,6 +1,8 @@
-/** The counters of budgets and quotas, and the column of those without columns of their own. */
+/**
+ * The counters of budgets, quotas and rates of units, and the column of those without columns of their own.
+ */
 import { isObject } from '../../../base/json.js'
-import type { WindowKind } from '../../../base/limit-members.js'
+import { isUnitRate, type UnitRateKind, type WindowKind } from '../../../base/limit-members.js'
 import { isWindowKind } from '../../limit-arithmetic.js'
 import type { Row } from '../driver.js'
 
@@ -14,26 +16,41 @@ export interface Budget {
   reserved: number
 }
 
-/** The counters in the column `others`: `{"tokens_day":[period,spent,reserved]}`; null for none. */
-export function othersIn(row: Row): Map<WindowKind, Budget> | null {
+/** A rate: the units that have not flowed back at a time. */
+export interface Rate {
+  units: number
+  atMs: number
+}
+
+/** The counters in the column `others`; null: none of them was used. */
+interface Others {
+  readonly budgets: Map<WindowKind, Budget> | null
+  readonly rates: Map<UnitRateKind, Rate> | null
+}
+
+/** Reads the column: `{"tokens_day":[period,spent,reserved],"units_image":[units,atMs]}`. */
+export function othersIn(row: Row): Others {
   const { others: text } = row
-  if (typeof text !== 'string') return null
-  const found = new Map<WindowKind, Budget>()
+  if (typeof text !== 'string') return { budgets: null, rates: null }
+  const budgets = new Map<WindowKind, Budget>()
+  const rates = new Map<UnitRateKind, Rate>()
   const value: unknown = JSON.parse(text)
   for (const [kind, numbers] of Object.entries(isObject(value) ? value : {})) {
-    if (!isWindowKind(kind) || !Array.isArray(numbers)) continue
-    const [period = 0, spent = 0, reserved = 0] = numbers.map(Number)
-    found.set(kind, { period, spent, reserved })
+    if (!Array.isArray(numbers)) continue
+    const [first = 0, second = 0, third = 0] = numbers.map(Number)
+    if (isWindowKind(kind)) budgets.set(kind, { period: first, spent: second, reserved: third })
+    else if (isUnitRate(kind)) rates.set(kind, { units: first, atMs: second })
   }
-  return found
+  return { budgets, rates: rates.size === 0 ? null : rates }
 }
 
 /** The text of the column; null for none. */
-export function othersText(others: ReadonlyMap<WindowKind, Budget> | null): string | null {
-  if (others === null) return null
-  const used = [...others].filter(([, { period }]) => period > 0)
-  if (used.length === 0) return null
-  return JSON.stringify(
-    Object.fromEntries(used.map(([kind, { period, spent, reserved }]) => [kind, [period, spent, reserved]])),
-  )
+export function othersText({ budgets, rates }: Others): string | null {
+  const used = [...(budgets ?? [])].filter(([, { period }]) => period > 0)
+  const lists: [string, number[]][] = used.map(([kind, { period, spent, reserved }]) => [
+    kind,
+    [period, spent, reserved],
+  ])
+  for (const [kind, { units, atMs }] of rates ?? []) lists.push([kind, [units, atMs]])
+  return lists.length === 0 ? null : JSON.stringify(Object.fromEntries(lists))
 }

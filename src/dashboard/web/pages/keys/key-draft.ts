@@ -52,6 +52,25 @@ export const LIMIT_FIELDS: readonly LimitField[] = [
   { name: 'tokensPerMonth', label: 'Tokens per month (UTC)', short: 'tokens / month', unit: 1, step: 1 },
   { name: 'tokensTotal', label: 'Tokens in all', short: 'tokens in all', unit: 1, step: 1 },
   { name: 'requestsTotal', label: 'Requests in all', short: 'requests in all', unit: 1, step: 1 },
+  { name: 'imagesPerMinute', label: 'Pictures per minute', short: 'pictures / min', unit: 1, step: 1 },
+  {
+    name: 'audioSecondsPerMinute',
+    label: 'Seconds of sound per minute',
+    short: 's of sound / min',
+    unit: 1,
+    step: 1,
+  },
+  {
+    name: 'charactersPerMinute',
+    label: 'Characters per minute',
+    short: 'characters / min',
+    unit: 1,
+    step: 1,
+  },
+  { name: 'pagesPerMinute', label: 'Pages per minute', short: 'pages / min', unit: 1, step: 1 },
+  { name: 'searchesPerMinute', label: 'Searches per minute', short: 'searches / min', unit: 1, step: 1 },
+  { name: 'documentsPerMinute', label: 'Documents per minute', short: 'documents / min', unit: 1, step: 1 },
+  { name: 'linesPerMinute', label: 'Lines of batches per minute', short: 'lines / min', unit: 1, step: 1 },
 ]
 
 /** The current values of the form. */
@@ -87,6 +106,13 @@ const NO_LIMITS: Readonly<Record<LimitName, string>> = {
   tokensPerMonth: '',
   tokensTotal: '',
   requestsTotal: '',
+  imagesPerMinute: '',
+  audioSecondsPerMinute: '',
+  charactersPerMinute: '',
+  pagesPerMinute: '',
+  searchesPerMinute: '',
+  documentsPerMinute: '',
+  linesPerMinute: '',
 }
 
 /** The draft of a new key. */

@@ -24,7 +24,7 @@ local function wait_for(s, kind, cost, limit)
   if kind == 'concurrent' then return s.n < limit and 0 or (limit > 0 and 1000 or -1) end
   if s.rate then
     local u = used(s, limit)
-    if u + cost * UNITS <= limit * UNITS then return 0 end
+    if u + units_in(cost) <= limit * UNITS then return 0 end
     if cost > limit or limit <= 0 then return -1 end
     return math.ceil((u - (limit - cost) * UNITS) / limit)
   end

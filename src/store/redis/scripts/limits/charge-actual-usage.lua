@@ -6,17 +6,25 @@ local function used_of(kind, used, cost)
   if string.sub(kind, 1, 7) == 'tokens_' then return used == 'never' and '0' or used end
   return cost
 end
-local function charge_actual_usage(now, holds, day, month, used, cost, is_reserved)
+-- What the usage is for a rate of units; empty: unknown.
+local function units_of(kind, units)
+  local unit = string.sub(kind, 7)
+  return string.match(' ' .. units, ' ' .. unit .. '=([%d.]+)') or string.match(units, '^%*=(%d+)') or ''
+end
+-- `usage`: tokens, a space, and units as an entry has them; `*=0`: none of any unit.
+local function charge_actual_usage(now, holds, day, month, usage, cost, is_reserved)
+  local used, units = string.match(usage, '^(%S*) ?(.*)$')
   for _, hold in ipairs(holds) do
     local kind, key, reserved, limit = hold[1], hold[2], hold[3], hold[4]
     if kind == 'concurrent' then
       redis.call('ZREM', key, hold[5])
-    elseif kind == 'tokens' then
-      if used ~= '' then
+    elseif kind == 'tokens' or is_units(kind) then
+      local count = kind == 'tokens' and used or units_of(kind, units)
+      if count ~= '' then
         local r = redis.call('HMGET', key, 'u', 't')
         local before = tonumber(r[2] or '0')
         local u = drain(tonumber(r[1] or '0'), now - before, limit)
-        u = math.max(0, u + (tonumber(used) - reserved) * UNITS)
+        u = math.max(0, u + units_in(tonumber(count)) - units_in(reserved))
         redis.call('HSET', key, 'u', u, 't', now)
         expire_rate(key, u, limit, before, now)
       end

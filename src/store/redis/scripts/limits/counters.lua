@@ -4,7 +4,7 @@
 -- of the first slice. The rest of a slice that ended counts as used.
 local function charge(s, limit, now, cost)
   if s.rate then
-    s.u = drain(s.u, now - s.t, limit) + cost * UNITS
+    s.u = drain(s.u, now - s.t, limit) + units_in(cost)
     s.t = now
   else s.s = s.s + cost end
 end
@@ -45,7 +45,7 @@ end
 -- Reads a counter; with the `field` of a process also its slice, as `mine`.
 local function read_counter(key, kind, limit, now, day, month, field)
   local s
-  if kind == 'requests' or kind == 'tokens' then
+  if kind == 'requests' or kind == 'tokens' or is_units(kind) then
     local r = redis.call('HMGET', key, 'u', 't', 'h', 'x', field or 'x')
     s = { rate = true, u = tonumber(r[1] or '0'), t = tonumber(r[2] or '0') }
     s.h, s.x, s.mine, s.before = tonumber(r[3] or '0'), tonumber(r[4] or '0'), r[5], s.t

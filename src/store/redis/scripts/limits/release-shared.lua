@@ -1,13 +1,13 @@
 -- Returns holds of a shared limit in a Cluster. KEYS: any of the slot. ARGV: now, holds, day, month, tokens, cost.
 local holds = cjson.decode(ARGV[2])
 local used = ARGV[5]
-if used == 'never' then
+if string.sub(used, 1, 5) == 'never' then
   local rates = {}
   for _, hold in ipairs(holds) do
     if hold[1] == 'requests' or hold[1] == 'requests_total' then rates[#rates + 1] = hold end
   end
   charge_actual_usage(clock(ARGV[1]), rates, 0, 0, 'never', '')
-  used = '0'
+  used = '0 *=0'
 end
 local rest = {}
 for _, hold in ipairs(holds) do

@@ -55,6 +55,9 @@ local function ms_left(kind, now, day, month)
   if window == 'total' then return nil end
   return day_after(window, period_of(kind, day, month)) * DAY - now
 end
+-- Rates of units other than tokens, whose amounts have three digits after the point at most.
+local function is_units(kind) return string.sub(kind, 1, 6) == 'units_' end
+local function units_in(cost) return math.floor(cost * UNITS + 0.5) end
 local function drain(units, elapsed, per)
   if elapsed <= 0 then return units end
   return math.max(0, units - elapsed * per)

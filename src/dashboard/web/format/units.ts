@@ -1,0 +1,31 @@
+/** The units of a request in words: `2 pictures · 61.5 s of sound`. Pure. */
+import { exactCount } from './number.js'
+
+/** After the count of one, and of several. */
+const NAMES: Readonly<Record<string, readonly [one: string, several: string]>> = {
+  image: ['picture', 'pictures'],
+  audio_second: ['s of sound', 's of sound'],
+  character: ['character', 'characters'],
+  page: ['page', 'pages'],
+  search: ['search', 'searches'],
+  document: ['document', 'documents'],
+  line: ['line', 'lines'],
+  cached_audio: ['cached token of sound', 'cached tokens of sound'],
+  input_audio: ['token of sound read', 'tokens of sound read'],
+  input_image: ['token of pictures read', 'tokens of pictures read'],
+  output_audio: ['token of sound made', 'tokens of sound made'],
+  output_image: ['token of pictures made', 'tokens of pictures made'],
+}
+
+/** The column `units` of a request as a text. */
+export function unitsText(units: string): string {
+  return units
+    .split(' ')
+    .map((pair) => {
+      const [unit = '', text = ''] = pair.split('=')
+      const count = Number(text)
+      const [one, several] = NAMES[unit] ?? [unit, unit]
+      return `${Number.isInteger(count) ? exactCount(count) : text} ${count === 1 ? one : several}`
+    })
+    .join(' · ')
+}

@@ -1,0 +1,213 @@
+/**
+ * Goal: limits of units other than tokens admit exactly their number under concurrency, count the units of
+ * replies, and tell the client; the ledger has the units; in every store.
+ * Method: a gateway in this process with a vendor of pictures, sound and ranks that can be held back.
+ */
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { readFileSync, writeFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { startGateway, type TestGateway } from '../helpers/gateway.js'
+import { rowsOf } from '../helpers/ledger.js'
+import { startRedis } from '../helpers/redis.js'
+
+const PRICES =
+  'prices: { p: { per_image: 0.04 }, w: { per_second_audio: 0.0001 }, v: { per_character: 0.00001 }, r: { per_search: 0.002 } }'
+const LIMITS = [
+  '{ scope: key, prefix: p, units_per_minute: { image: 10 } }',
+  '{ scope: key, prefix: w, units_per_minute: { audio_second: 5 } }',
+  '{ scope: account, prefix: v, units_per_minute: { character: 20 } }',
+  '{ scope: key, prefix: r, units_per_minute: { document: 3, search: 100 } }',
+]
+
+/** Replies that wait while `hold` is set. */
+const waiting: (() => void)[] = []
+let hold = false
+let pictures = 1
+
+function answer(path: string, res: ServerResponse): void {
+  if (path.endsWith('/speech')) {
+    res.writeHead(200, { 'content-type': 'audio/mpeg' })
+    res.end('sound')
+    return
+  }
+  const replies: Readonly<Record<string, unknown>> = {
+    generations: { created: 7, data: Array.from({ length: pictures }, () => ({ b64_json: 'AAAA' })) },
+    transcriptions: { text: 'Hi.', usage: { type: 'duration', seconds: 2.5 } },
+    rerank: { results: [{ index: 0, relevance_score: 1 }], meta: { billed_units: { search_units: 1 } } },
+    completions: {
+      id: 'c',
+      object: 'chat.completion',
+      created: 1,
+      model: 'p',
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Hi.' }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 },
+    },
+  }
+  res.writeHead(200, { 'content-type': 'application/json' })
+  res.end(JSON.stringify(replies[path.split('/').at(-1) ?? '']))
+}
+
+async function start(t: Test, store: string | undefined): Promise<TestGateway> {
+  const server = createServer((req, res) => {
+    req.resume()
+    req.on('end', () => {
+      const go = (): void => answer(req.url ?? '', res)
+      if (hold) waiting.push(go)
+      else go()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  const gateway = await startGateway(t, {
+    ...(store === undefined ? {} : { store }),
+    more: `limits:\n${LIMITS.map((limit) => `  - ${limit}\n`).join('')}`,
+  })
+  const text = readFileSync(gateway.configFile, 'utf8')
+  const vendor = `  vendor: { dialect: openai-chat, base_url: "${base}", api_key: k, operations: { rerank: cohere }, ${PRICES} }\n`
+  const routes = ['p', 'w', 'v', 'r'].map((model) => `  - { model: ${model}, upstream: vendor }\n`).join('')
+  writeFileSync(gateway.configFile, text.replace('routes:\n', `${vendor}routes:\n${routes}`))
+  gateway.reload()
+  return gateway
+}
+
+interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly message: string
+}
+
+async function post(gateway: TestGateway, path: string, body: object | FormData): Promise<Reply> {
+  const isForm = body instanceof FormData
+  const reply = await fetch(`${gateway.origin}${path}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${gateway.secret}`,
+      ...(isForm ? {} : { 'content-type': 'application/json' }),
+    },
+    body: isForm ? body : JSON.stringify(body),
+  })
+  const text = await reply.text()
+  const [, message = ''] = /"message":"((?:[^"\\]|\\.)*)"/.exec(text) ?? []
+  return { status: reply.status, headers: reply.headers, message }
+}
+
+const draw = (gateway: TestGateway, n = 1) =>
+  post(gateway, '/v1/images/generations', { model: 'p', prompt: 'a cat', n })
+
+/** A WAV file of this length: 100 samples a second of one byte. */
+function wav(seconds: number): File {
+  const data = Math.round(seconds * 100)
+  const head = Buffer.alloc(44)
+  head.write('RIFF', 0)
+  head.writeUInt32LE(36 + data, 4)
+  head.write('WAVEfmt ', 8)
+  head.writeUInt32LE(16, 16)
+  head.writeUInt16LE(1, 20)
+  head.writeUInt16LE(1, 22)
+  head.writeUInt32LE(100, 24)
+  head.writeUInt32LE(100, 28)
+  head.writeUInt16LE(1, 32)
+  head.writeUInt16LE(8, 34)
+  head.write('data', 36)
+  head.writeUInt32LE(data, 40)
+  return new File([head, Buffer.alloc(data)], 'a.wav', { type: 'audio/wav' })
+}
+
+function transcribe(gateway: TestGateway, seconds: number): Promise<Reply> {
+  const form = new FormData()
+  form.set('file', wav(seconds))
+  form.set('model', 'w')
+  return post(gateway, '/v1/audio/transcriptions', form)
+}
+
+for (const engine of ['sqlite', 'redis'] as const) {
+  void t.test(engine, async (t) => {
+    const gateway = await start(t, engine === 'redis' ? (await startRedis(t)).url() : undefined)
+
+    hold = true
+    const beganMs = performance.now()
+    const racing = Promise.all(Array.from({ length: 40 }, () => draw(gateway)))
+    const first: Reply[] = []
+    while (first.length + waiting.length < 40) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      first.length = 0
+      // The refused ones have been answered; the admitted ones wait at the vendor.
+      const rows = await rowsOf(gateway)
+      for (const { status } of rows)
+        if (status === 429) first.push({ status, headers: new Headers(), message: '' })
+    }
+    hold = false
+    for (const go of waiting.splice(0)) go()
+    const raced = await racing
+    const refilled = Math.floor(((performance.now() - beganMs) * 10) / 60_000)
+    const admitted = raced.filter(({ status }) => status === 200).length
+    t.ok(admitted >= 10 && admitted <= 10 + refilled, `${admitted} of 40 requests ran`)
+    const refused = raced.find(({ status }) => status === 429)
+    t.match(
+      refused?.message,
+      /^The limit of 10 pictures a minute for this key leaves 0, and this request may need up to 1 picture; try again in \d+ s\.$/,
+    )
+    t.match(refused?.headers.get('retry-after'), /^[1-9]\d*$/)
+
+    const never = await transcribe(gateway, 5.5)
+    t.equal(never.status, 429)
+    t.match(
+      never.message,
+      /^The limit is 5 seconds of sound a minute for this key, and this request may need up to 5.5 seconds of sound at once; no waiting helps/,
+    )
+    t.equal(never.headers.get('retry-after'), null)
+    t.equal(never.headers.get('x-should-retry'), 'false')
+
+    const chat = { model: 'p', messages: [{ role: 'user', content: 'Hi' }] }
+    t.equal((await post(gateway, '/v1/chat/completions', chat)).status, 200, 'no unit of a chat is limited')
+
+    t.equal((await transcribe(gateway, 5)).status, 200, 'the sound is as long as the limit')
+    t.equal((await transcribe(gateway, 2)).status, 200, 'the reply counts less sound than the file has')
+    const sound = await transcribe(gateway, 3)
+    t.equal(sound.status, 429)
+    t.match(sound.message, /5 seconds of sound a minute/)
+
+    const voice = (input: string) => post(gateway, '/v1/audio/speech', { model: 'v', voice: 'alloy', input })
+    t.equal((await voice('fifteen letters')).status, 200)
+    t.match(await voice('six 🙂6'), { status: 429, message: /20 characters a minute for this account/ })
+
+    const rank = (documents: string[]) => post(gateway, '/v2/rerank', { model: 'r', query: 'q', documents })
+    t.equal((await rank(['a', 'b'])).status, 200)
+    t.match(await rank(['a', 'b']), {
+      status: 429,
+      message: /leaves 1, and this request may need up to 2 documents/,
+    })
+
+    const rows = await rowsOf(gateway)
+    const ok = rows.filter(({ status }) => status === 200)
+    const unitsOf = (model: string) =>
+      ok.filter(({ modelAsked }) => modelAsked === model).map(({ units }) => units)
+    t.same(new Set(unitsOf('p')), new Set(['image=1', null]), 'a chat has none')
+    t.same(unitsOf('w'), ['audio_second=2.5', 'audio_second=2.5'])
+    t.same(unitsOf('v'), ['character=15'])
+    t.same(unitsOf('r'), ['document=2 search=1'])
+    t.match(rows.find(({ status }) => status === 429)?.limit, /^key:\S+ units_per_minute image$/)
+    const { metrics } = gateway
+    const text = await metrics.text()
+    t.match(text, /sluice_units_total\{upstream="vendor",unit="audio_second"\} 5\n/)
+    t.match(text, /sluice_limit_rejections_total\{kind="units_image"\}/)
+    t.match(
+      gateway.lines.find(({ units }) => units === 'character=15'),
+      { path: '/v1/audio/speech' },
+    )
+  })
+
+  void t.test(`${engine}: what did not come is given back`, async (t) => {
+    const gateway = await start(t, engine === 'redis' ? (await startRedis(t)).url() : undefined)
+    pictures = 2
+    t.teardown(() => (pictures = 1))
+    t.equal((await draw(gateway, 10)).status, 200, 'a reply with two of ten pictures')
+    t.equal((await draw(gateway, 8)).status, 200)
+    t.equal((await draw(gateway, 7)).status, 429)
+  })
+}
