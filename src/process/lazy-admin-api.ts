@@ -4,7 +4,7 @@
  * request costs a comparison of its path.
  */
 import type { AdminApi } from '../dashboard/admin/admin-api.js'
-import { Problem, problemOf } from '../dashboard/admin/problem-details.js'
+import { Problem, PROBLEM_TYPE, problemOf } from '../dashboard/admin/problem-details.js'
 import type { AdminServices } from '../dashboard/admin/services.js'
 import { WorkQueue } from '../dashboard/server/work-queue.js'
 import { packageVersion } from '../config/package-file.js'
@@ -25,7 +25,6 @@ interface AdminParts extends Omit<AdminServices, 'version' | 'now' | 'store'> {
 }
 
 const PATH = '/admin/v1'
-const PROBLEM_TYPE = 'application/problem+json'
 /** Prepared in advance, because it is sent under load. */
 const BUSY = new Problem('rate_limited', 'The admin API of this process has too many requests.', {
   fix: 'Send the request again in a moment.',

@@ -59,7 +59,7 @@ const ROWS: readonly (readonly string[])[] = [
     'observe/webhooks',
     'store',
   ],
-  ['policy', 'archive', 'usage'],
+  ['policy', 'archive', 'usage', 'control'],
   ['gateway', 'dashboard'],
   ['process'],
   ['cli'],

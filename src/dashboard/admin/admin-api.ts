@@ -9,13 +9,15 @@ import { atOnce, type Steps } from '../../base/steps.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../../http/message.js'
 import { readBody } from '../../http/read-body.js'
 import { newRequestId } from '../../http/request-id.js'
-import { abortReply, beginReply, isClosed, sendReply } from '../../http/respond.js'
+import { isClosed, sendReply } from '../../http/respond.js'
+import { ControlRouter, type ControlExchange, type FoundRoute } from '../../control/control-router.js'
+import { sendCsv } from '../../control/send-csv.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import { GatewayError } from '../../errors.js'
 import { conditionsOf, isUnchanged } from './conditional-requests.js'
 import { choiceType, Faults } from '../../accounts/changes/field-types.js'
 import { openapiDocument } from './openapi.js'
-import { Problem, problemOf } from './problem-details.js'
+import { Problem, PROBLEM_TYPE, problemOf } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, CsvReply, Parameters } from './route.js'
 import { adminRoutes } from './routes.js'
 import type { AdminServices } from './services.js'
@@ -31,46 +33,33 @@ const MAX_DEPTH = 8
 const MAX_TOKENS = 1_000_000
 /** A smaller body is read at once. */
 const SMALL_BYTES = 65_536
-interface Found {
-  readonly route: AdminRoute
-  readonly path: Readonly<Record<string, string>>
-}
-
-interface Exchange {
-  readonly requestId: string
-  readonly req: HttpRequest
-  readonly res: HttpResponse
-}
-
 /** Serves `/admin/v1`. */
 export class AdminApi {
   private readonly services: AdminServices
   private readonly routes: readonly AdminRoute[]
+  private readonly router: ControlRouter<AdminRoute>
   private document: string | null = null
 
   constructor(services: AdminServices) {
     this.services = services
     this.routes = adminRoutes(services)
+    this.router = new ControlRouter({
+      ...{ prefix: PREFIX, routes: this.routes, log: services.log, failure: 'the admin API failed' },
+      ...{ valueOf, unknown, notAllowed, refusalOf },
+      serve: (found, exchange) => this.serve(found, exchange),
+    })
   }
 
   /** Serves one request whose path, without the query, is or begins with `PREFIX`. Never rejects. */
   async handle(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
+    if (path !== `${PREFIX}/openapi.json` || !isRead(req)) return this.router.answer(path, req, res)
+    this.document ??= JSON.stringify(openapiDocument(this.routes, this.services.version))
     const exchange = { requestId: newRequestId(this.services.now()), req, res }
-    try {
-      if (path === `${PREFIX}/openapi.json` && isRead(req)) {
-        this.document ??= JSON.stringify(openapiDocument(this.routes, this.services.version))
-        return send(exchange, { status: 200, text: this.document, headers: [] })
-      }
-      await this.serve(path.slice(PREFIX.length), exchange)
-    } catch (error) {
-      this.refuse(exchange, error)
-    }
+    send(exchange, { status: 200, text: this.document, headers: [] })
   }
 
-  private async serve(path: string, exchange: Exchange): Promise<void> {
+  private async serve({ route, values }: FoundRoute<AdminRoute>, exchange: ControlExchange): Promise<void> {
     const { requestId, req, res } = exchange
-    const found = this.find(path, req.method ?? '')
-    const { route } = found
     const token = await authenticated(this.services, req)
     await takeTurn(this.services, token)
     assertScope(route, token)
@@ -80,7 +69,7 @@ export class AdminApi {
     const conditions = conditionsOf(req)
     const accept = headerOf(req, 'accept') ?? ''
     const request: AdminRequest = {
-      ...{ requestId, req, res, token, conditions, body, path: found.path, query: others },
+      ...{ requestId, req, res, token, conditions, body, path: values, query: others },
       address: this.services.addressOf(req),
       isCsv: format === undefined ? /\btext\/csv\b/i.test(accept) : format === 'csv',
     }
@@ -91,74 +80,38 @@ export class AdminApi {
     if (isClosed(res)) return
     await answer(exchange, reply, request)
   }
+}
 
-  private find(path: string, method: string): Found {
-    const parts = path.split('/').slice(1)
-    const matching = this.routes.flatMap((route): Found[] => {
-      const values = matched(route.path.split('/').slice(1), parts)
-      return values === null ? [] : [{ route, path: values }]
-    })
-    if (matching.length === 0) {
-      throw new Problem('unknown_endpoint', 'The admin API has no endpoint at this path.', {
-        fix: `Read ${PREFIX}/openapi.json, which lists them.`,
-      })
-    }
-    // HEAD gets the reply of GET without the body.
-    const wanted = method === 'HEAD' ? 'GET' : method
-    const found = matching.find(({ route }) => route.method === wanted)
-    if (found !== undefined) return found
-    const allowed = matching.flatMap(({ route }) => {
-      return route.method === 'GET' ? ['GET', 'HEAD'] : [route.method]
-    })
-    const detail = `This path takes ${allowed.join(', ')}, not ${method}.`
-    throw new Problem('method_not_allowed', detail, {}, ['allow', allowed.join(', ')])
-  }
+function unknown(): Problem {
+  return new Problem('unknown_endpoint', 'The admin API has no endpoint at this path.', {
+    fix: `Read ${PREFIX}/openapi.json, which lists them.`,
+  })
+}
 
-  private refuse(exchange: Exchange, error: unknown): void {
-    const { requestId, res } = exchange
-    const isGone = error instanceof GatewayError && error.kind === 'client_gone'
-    const problem = problemOf(error)
-    if (problem.kind === 'bug') {
-      const cause = error instanceof Error ? (error.cause ?? error) : error
-      this.services.log.error('the admin API failed', cause, { request_id: requestId })
-    }
-    if (isGone || isClosed(res) || res.headersSent) {
-      abortReply(res)
-      return
-    }
-    const { status, headers } = problem
-    const text = JSON.stringify(problem.body(requestId))
-    send(exchange, { status, text, headers, type: 'application/problem+json' })
+function notAllowed(method: string, allowed: readonly string[]): Problem {
+  const detail = `This path takes ${allowed.join(', ')}, not ${method}.`
+  return new Problem('method_not_allowed', detail, {}, ['allow', allowed.join(', ')])
+}
+
+function refusalOf(error: unknown, requestId: string) {
+  const problem = problemOf(error)
+  const { status, headers } = problem
+  const type = ['content-type', PROBLEM_TYPE, 'x-request-id', requestId, ...COMMON]
+  const body = JSON.stringify(problem.body(requestId))
+  return { status, headers: [...type, ...headers], body, isBug: problem.kind === 'bug' }
+}
+
+/** The decoded value of a part of the path; null if it is not well encoded, or empty. */
+function valueOf(part: string): string | null {
+  try {
+    return part === '' ? null : decodeURIComponent(part)
+  } catch {
+    return null
   }
 }
 
 function isRead({ method }: HttpRequest): boolean {
   return method === 'GET' || method === 'HEAD'
-}
-
-/** The values of the pattern's variable parts; null if the path has another form. */
-function matched(pattern: readonly string[], parts: readonly string[]): Record<string, string> | null {
-  if (pattern.length !== parts.length) return null
-  const values: Record<string, string> = {}
-  for (const [at, expected] of pattern.entries()) {
-    const part = parts[at] ?? ''
-    if (!expected.startsWith('{')) {
-      if (part !== expected) return null
-      continue
-    }
-    const value = decoded(part)
-    if (value === null || value === '') return null
-    values[expected.slice(1, -1)] = value
-  }
-  return values
-}
-
-function decoded(part: string): string | null {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return null
-  }
 }
 
 const FORMAT = choiceType(['json', 'csv'])
@@ -198,7 +151,7 @@ const JSON_TYPE = /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i
 const PATCH_TYPE = /^application\/(?:merge-patch\+)?json(?:\s*;\s*charset="?utf-8"?)?$/i
 
 /** The body as a JSON object, read strictly. */
-async function readJson({ body }: AdminRoute, { req, res }: Exchange): Promise<JsonObject> {
+async function readJson({ body }: AdminRoute, { req, res }: ControlExchange): Promise<JsonObject> {
   const type = headerOf(req, 'content-type')
   const isEmpty =
     headerOf(req, 'transfer-encoding') === undefined &&
@@ -228,9 +181,13 @@ function* objectSteps(bytes: Buffer): Steps<JsonObject> {
   return (yield* parseSteps(bytes, { maxDepth: MAX_DEPTH, maxTokens: MAX_TOKENS })).value
 }
 
-async function answer(exchange: Exchange, reply: AdminReply, { conditions }: AdminRequest): Promise<void> {
+async function answer(
+  exchange: ControlExchange,
+  reply: AdminReply,
+  { conditions }: AdminRequest,
+): Promise<void> {
   if (reply === 'none') return send(exchange, { status: 204, text: '', headers: [] })
-  if ('csv' in reply) return sendCsv(exchange, reply)
+  if ('csv' in reply) return answerCsv(exchange, reply)
   const { status, json, etag, location } = reply
   const headers = [
     ...(etag === undefined ? [] : ['etag', etag]),
@@ -248,41 +205,17 @@ interface Text {
   readonly status: number
   readonly text: string
   readonly headers: readonly string[]
-  readonly type?: string
 }
 
-function send({ requestId, res }: Exchange, { status, text, headers, type }: Text): void {
-  const content = text === '' ? [] : ['content-type', type ?? 'application/json']
+function send({ requestId, res }: ControlExchange, { status, text, headers }: Text): void {
+  const content = text === '' ? [] : ['content-type', 'application/json']
   const all = [...content, 'x-request-id', requestId, ...COMMON, ...headers]
   sendReply(res, { status, headers: all, body: text })
 }
 
-/** Sends the batches as they arrive, so that memory use is constant. */
-async function sendCsv(
-  { requestId, req, res }: Exchange,
-  { csv, fileName, next = null }: CsvReply,
-): Promise<void> {
-  const path = (req.url ?? '').split('?', 1)[0] ?? ''
-  beginReply(res, 200, [
-    ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId, ...COMMON],
-    ...['content-disposition', `attachment; filename="${fileName}"`],
-    ...(next === null ? [] : ['link', `<${path}?${next}>; rel="next"`]),
-  ])
-  if (req.method !== 'HEAD') {
-    for await (const text of csv) {
-      if (isClosed(res)) return
-      if (!res.write(text)) await drained(res)
-    }
-  }
-  res.end()
-}
-
-function drained(res: HttpResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      res.off('drain', done).off('close', done)
-      resolve()
-    }
-    res.once('drain', done).once('close', done)
-  })
+function answerCsv(exchange: ControlExchange, { csv, fileName, next = null }: CsvReply): Promise<void> {
+  const path = (exchange.req.url ?? '').split('?', 1)[0] ?? ''
+  const link = next === null ? [] : ['link', `<${path}?${next}>; rel="next"`]
+  const headers = ['x-content-type-options', 'nosniff', ...link]
+  return sendCsv(exchange, { name: fileName, parts: csv, headers, mayZip: false })
 }

@@ -5,6 +5,9 @@ import { type FieldFault, Refusal } from '../../accounts/changes/refusal.js'
 import { GatewayError } from '../../errors.js'
 import type { JsonObject } from '../../base/json.js'
 
+/** The content type of problems. */
+export const PROBLEM_TYPE = 'application/problem+json'
+
 /** Every kind: its status and its title. */
 export const PROBLEMS = {
   malformed_request: [400, 'The request, or the JSON object in its body, cannot be read'],

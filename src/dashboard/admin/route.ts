@@ -4,16 +4,13 @@
  */
 import type { Scope } from '../../accounts/admin-tokens.js'
 import type { JsonObject, WrittenObject } from '../../base/json.js'
-import type { HttpRequest, HttpResponse } from '../../http/message.js'
+import type { ControlExchange, ControlRoute } from '../../control/control-router.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { Conditions } from './conditional-requests.js'
 import type { Fields, FieldType } from '../../accounts/changes/field-types.js'
 
 /** A request that has passed every check of its route. */
-export interface AdminRequest {
-  readonly requestId: string
-  readonly req: HttpRequest
-  readonly res: HttpResponse
+export interface AdminRequest extends ControlExchange {
   /** The decoded values of the path's `{…}`, by name. */
   readonly path: Readonly<Record<string, string>>
   /** The read values of the query; a repeatable parameter is a list. */
@@ -40,6 +37,7 @@ export interface JsonReply {
 /** A reply with CSV, sent as the batches arrive. */
 export interface CsvReply {
   readonly csv: AsyncIterable<string>
+  /** Without `.csv`. */
   readonly fileName: string
   /** The query of the next page. */
   readonly next?: string | null
@@ -73,10 +71,7 @@ export interface BodyOf {
 }
 
 /** A route of the table. */
-export interface AdminRoute {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Below `/admin/v1`, with `{name}` for a variable part. */
-  readonly path: string
+export interface AdminRoute extends ControlRoute {
   /** One of the scopes is needed; null: no token is. */
   readonly scopes: readonly Scope[] | null
   /** All of the scopes are needed. */

@@ -5,16 +5,12 @@ import type { Actor } from '../../accounts/changes/decide.js'
 import { invalid } from '../../accounts/changes/refusal.js'
 import { numberType, textType } from '../../accounts/changes/field-types.js'
 import type { HttpRequest } from '../../http/message.js'
-import type { Logger } from '../../observe/log.js'
-import type { ConfigControl } from '../server/config-control.js'
+import type { Services } from '../server/services.js'
 import type { LinkParts } from '../server/sign-in/links.js'
 import type { AdminRequest, Parameters } from './route.js'
 
 /** The dependencies of the handlers. */
-export interface AdminServices extends LinkParts {
-  readonly log: Logger
-  readonly version: string
-  readonly configControl: ConfigControl
+export interface AdminServices extends LinkParts, Pick<Services, 'log' | 'version' | 'configControl'> {
   /** The client's address. */
   readonly addressOf: (req: HttpRequest) => string
 }

@@ -1,4 +1,5 @@
 /** Usage of the admin API: sums by a group, single requests, statements; as JSON or CSV. */
+import { datedName } from '../../control/send-csv.js'
 import { jsonText, type JsonObject, type WrittenJson, type WrittenObject } from '../../base/json.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { csvText, type CsvCell } from '../../base/csv.js'
@@ -154,7 +155,7 @@ async function usage(services: AdminServices, request: AdminRequest): Promise<Ad
           accountIds: accounts,
           filter,
         })
-  if (request.isCsv) return { csv: once(reportCsv(report)), fileName: 'usage.csv' }
+  if (request.isCsv) return { csv: once(reportCsv(report)), fileName: 'usage' }
   const { fromMs, toMs } = period
   const rows = report.rows.map((row) => ({ ...row }))
   const json = { from: timeText(fromMs), to: timeText(toMs), by, rows, total: { ...report.total } }
@@ -225,7 +226,7 @@ async function statement(services: AdminServices, request: AdminRequest): Promis
   const result = await statementOf(store, name, month)
   if (account === null && result.lines.length === 0) throw notFound()
   if (isCsv) {
-    return { csv: once(statementCsv(result)), fileName: `statement-${name}-${month}.csv` }
+    return { csv: once(statementCsv(result)), fileName: `statement-${name}-${month}` }
   }
   const { lines, total } = result
   const json = {
@@ -262,12 +263,12 @@ async function requests(services: AdminServices, request: AdminRequest): Promise
   }
   const { after, limit } = pageOf(request)
   if (isCsv && query['limit'] === undefined && query['cursor'] === undefined) {
-    return { csv: csvOfAll(read), fileName: fileNameOf(services, 'requests') }
+    return { csv: csvOfAll(read), fileName: datedName('requests', services.now()) }
   }
   const { items, next } = await filled(read, after, limit)
   if (isCsv) {
     const text = [csvHeader(), ...items.map(csvLine), ''].join('\r\n')
-    const fileName = fileNameOf(services, 'requests')
+    const fileName = datedName('requests', services.now())
     return { csv: once(text), fileName, next: nextQuery(request, next) }
   }
   const rows = items.map((entry) => {
@@ -327,10 +328,6 @@ export function nextQuery({ req }: AdminRequest, next: string | null): string | 
   return query.toString()
 }
 
-function fileNameOf({ now }: Pick<AdminServices, 'now'>, name: string): string {
-  return `${name}-${new Date(now()).toISOString().slice(0, 10)}.csv`
-}
-
 /** A CSV reply of rows with these names; values that are no text or number are JSON. */
 export function csvReply(
   fileName: string,
@@ -339,7 +336,7 @@ export function csvReply(
   next: string | null = null,
 ): AdminReply {
   const lines = rows.map((row) => names.map((name) => cellOf(row[name])))
-  return { csv: once(csvText([names, ...lines])), fileName: `${fileName}.csv`, next }
+  return { csv: once(csvText([names, ...lines])), fileName, next }
 }
 
 function cellOf(value: WrittenJson | undefined): CsvCell {

@@ -13,7 +13,7 @@ import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
 import type { LoginEndpoints } from './login/login-endpoints.js'
 import { DEVICE_PAGE, isLoginPath } from './login/login-paths.js'
-import { ApiRouter } from './routing/api-router.js'
+import { apiRouter } from './routing/api-router.js'
 import { dashboardRoutes } from './routing/routes.js'
 import type { Services } from './services.js'
 import type { LinkParts } from './sign-in/links.js'
@@ -47,7 +47,7 @@ const SWEEP_MS = 600_000
 
 /** Serves `/dashboard/`, and the paths with which programs sign in. */
 export class Dashboard {
-  private readonly router: ApiRouter
+  private readonly router: ReturnType<typeof apiRouter>
   private readonly files: StaticFiles
   private readonly passwords = new PasswordQueue()
   private readonly sweep: NodeJS.Timeout
@@ -68,7 +68,7 @@ export class Dashboard {
       passwords: this.passwords,
       attemptLimits,
     }
-    this.router = new ApiRouter({
+    this.router = apiRouter({
       routes: dashboardRoutes(services),
       sessions,
       store,

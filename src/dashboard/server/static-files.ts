@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { headerOf, type HttpRequest, type HttpResponse } from '../../http/message.js'
 import { sendReply } from '../../http/respond.js'
-import { accepts } from './compress.js'
+import { accepts } from '../../control/compress.js'
 
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',

@@ -3,8 +3,9 @@ import { csvText } from '../../../base/csv.js'
 import type { AuditEntry, AuditPage, AuditSearch } from '../../../store/audit-trail.js'
 import type { JsonValue } from '../../../base/json.js'
 import { differencesOf } from '../../../accounts/changes/decide.js'
-import { datedName, sendCsv } from '../csv-reply.js'
+import { datedName, sendCsv } from '../../../control/send-csv.js'
 import {
+  SELF_REPLIED,
   signedRoute,
   type HandlerResult,
   type Reply,
@@ -134,9 +135,13 @@ function line(cells: readonly (string | null)[]): string {
 }
 
 /** Every entry that matches, page by page. */
-function csv(services: Services, request: SignedInRequest<CsvQuery, undefined>): Promise<HandlerResult> {
+async function csv(
+  services: Services,
+  request: SignedInRequest<CsvQuery, undefined>,
+): Promise<HandlerResult> {
   const parts = csvParts(services, searchOf(request.query, scopeOf(request.session)))
-  return sendCsv(request, { name: datedName('audit', services.now()), parts })
+  await sendCsv(request, { name: datedName('audit', services.now()), parts, mayZip: true })
+  return SELF_REPLIED
 }
 
 async function* csvParts(

@@ -10,12 +10,13 @@ import {
   type EntryQuery,
   type OneOf,
 } from '../../../store/usage-queries.js'
-import { datedName, sendCsv } from '../csv-reply.js'
+import { datedName, sendCsv } from '../../../control/send-csv.js'
 import { endingModels } from '../deprecated-models.js'
 import { newRowNames, requestsCsvHeader, requestsCsvLine, rowViews } from '../request-rows.js'
 import { selectAccount, withinOf } from '../../../usage/account-selection.js'
 import { notFound } from '../routing/access.js'
 import {
+  SELF_REPLIED,
   signedRoute,
   type HandlerResult,
   type Reply,
@@ -238,7 +239,8 @@ async function csv(
 ): Promise<HandlerResult> {
   const selection = await selectionOf(services, scopeOf(request.session), request.query)
   const parts = csvParts(services, selection)
-  return sendCsv(request, { name: datedName('requests', services.now()), parts })
+  await sendCsv(request, { name: datedName('requests', services.now()), parts, mayZip: true })
+  return SELF_REPLIED
 }
 
 async function* csvParts(services: Services, selection: Selection | null): AsyncGenerator<string> {

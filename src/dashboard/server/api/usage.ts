@@ -5,8 +5,9 @@ import { adminTurns } from '../../../base/turn-queue.js'
 import type { UsageSum } from '../../../store/usage-queries.js'
 import type { ExactUsage, SumSelection } from '../../../usage/exact-usage.js'
 import { DAY_MS, type UsageRange } from '../../../usage/ranges.js'
-import { sendCsv } from '../csv-reply.js'
+import { sendCsv } from '../../../control/send-csv.js'
 import {
+  SELF_REPLIED,
   signedRoute,
   type HandlerResult,
   type Reply,
@@ -308,7 +309,8 @@ async function usageCsv(
   const grouping = groupingOf(group === 'none' ? 'model' : group)
   const grouped = { ...of, keyId: query.keyId, model: modelIn(query.model), group: grouping }
   const parts = csvParts(services, usage, { ...grouped, per })
-  return sendCsv(request, { name: nameOfFile(usage.range, grouping), parts })
+  await sendCsv(request, { name: nameOfFile(usage.range, grouping), parts, mayZip: true })
+  return SELF_REPLIED
 }
 
 /** `usage-2026-10-by-account-UTC`: a month, a day, or the times of its ends. */

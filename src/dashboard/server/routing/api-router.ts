@@ -4,17 +4,17 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
+import { ControlRouter, type ControlExchange, type FoundRoute } from '../../../control/control-router.js'
 import { Refusal } from '../../../accounts/changes/refusal.js'
 import { jsonText } from '../../../base/json.js'
 import { GatewayError, gatewayError, malformed, statusOf } from '../../../errors.js'
 import { parseObject } from '../../../formats/wire/json/parse-body.js'
 import { errorBody } from '../../../formats/wire/openai/error-body.js'
-import { headerOf, hostOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
+import { headerOf, hostOf, type HttpRequest } from '../../../http/message.js'
 import { readBody } from '../../../http/read-body.js'
-import { newRequestId } from '../../../http/request-id.js'
-import { abortReply, isClosed, sendReply, setHeaders } from '../../../http/respond.js'
+import { isClosed, sendReply, setHeaders } from '../../../http/respond.js'
 import type { Logger } from '../../../observe/log.js'
-import { compressed } from '../compress.js'
+import { compressed } from '../../../control/compress.js'
 import {
   cookieOf,
   SESSION_COOKIE,
@@ -25,14 +25,7 @@ import {
 import { takesSeveral } from '../schema/shared-types.js'
 import { hasCredential } from '../secret-text.js'
 import { ACCESS, authorize, notFound, type AccessStore } from './access.js'
-import {
-  assertRoutes,
-  SELF_REPLIED,
-  type ApiRequest,
-  type HandlerResult,
-  type Reply,
-  type Route,
-} from './route.js'
+import { assertRoutes, SELF_REPLIED, type HandlerResult, type Reply, type Route } from './route.js'
 
 /** What the router depends on. */
 interface RouterOptions {
@@ -53,42 +46,33 @@ const ID = /^[A-Za-z0-9_-]{1,100}$/
 /** A text that may be an e-mail address. */
 const EMAIL = /^[^\s/]{1,254}$/
 
-interface Found {
-  readonly route: Route
-  readonly id: string
+/** Serves requests of the API. Throws if a route has no policy. */
+export function apiRouter(options: RouterOptions): ControlRouter<Route> {
+  assertRoutes(options.routes)
+  const door = new SessionDoor(options)
+  return new ControlRouter({
+    ...{ prefix: PREFIX, routes: options.routes, log: options.log, failure: 'the dashboard failed' },
+    ...{ unknown, notAllowed, refusalOf },
+    valueOf: (part) => part,
+    serve: (found, exchange) => door.serve(found, exchange),
+  })
 }
 
-/** Serves requests of the API. */
-export class ApiRouter {
+/** Who may use a route of the dashboard, and with what. */
+class SessionDoor {
   private readonly options: RouterOptions
-  /** By method and path, with a literal `{id}`. */
-  private readonly routes = new Map<string, Route>()
 
-  /** Throws if a route has no policy. */
   constructor(options: RouterOptions) {
-    assertRoutes(options.routes)
     this.options = options
-    for (const route of options.routes) {
-      this.routes.set(`${route.method} ${route.path.replace('{email}', '{id}')}`, route)
-    }
   }
 
-  /** Never rejects. */
-  async answer(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
-    const requestId = newRequestId(Date.now())
-    try {
-      const exchange = { requestId, req, res }
-      const handled = await this.handle(path.slice(PREFIX.length), exchange)
-      if (handled !== SELF_REPLIED) await send(exchange, handled)
-    } catch (thrown) {
-      this.refuse(res, requestId, thrown)
-    }
+  async serve({ route, values }: FoundRoute<Route>, exchange: ControlExchange): Promise<void> {
+    const handled = await this.handle(route, idOf(values), exchange)
+    if (handled !== SELF_REPLIED) await send(exchange, handled)
   }
 
-  private async handle(path: string, exchange: ApiExchange): Promise<HandlerResult> {
+  private async handle(route: Route, id: string, exchange: ControlExchange): Promise<HandlerResult> {
     const { requestId, req, res } = exchange
-    // HEAD gets the reply of GET without the body.
-    const { route, id } = this.find(req.method === 'HEAD' ? 'GET' : (req.method ?? ''), path)
     const origin = assertSameOrigin(route, req, this.options.publicUrl())
     const found = await this.sessionOf(route, req)
     if (found === null && route.credential !== 'open') throw signedOut()
@@ -104,33 +88,6 @@ export class ApiRouter {
     // The reply of a raw handler must not be cached, either.
     if (route.body === 'raw') setHeaders(res, ['cache-control', 'no-store'])
     return route.handle({ requestId, req, res, id, query, body, address, origin, session })
-  }
-
-  /** Throws `unknown_endpoint`, `method_not_allowed`, or `not_found` for a text that cannot be an id. */
-  private find(method: string, path: string): Found {
-    const plain = this.routes.get(`${method} ${path}`)
-    if (plain !== undefined) return { route: plain, id: '' }
-    const [, , id = ''] = path.split('/', 3)
-    const route = this.routes.get(`${method} ${patternOf(path)}`)
-    if (route !== undefined) {
-      const text = route.path.includes('{email}') ? decoded(id) : id
-      if (!(text === id ? ID : EMAIL).test(text)) throw notFound()
-      return { route, id: text }
-    }
-    const methods = this.methodsAt(path)
-    if (methods.length === 0) {
-      throw new GatewayError('unknown_endpoint', 'The dashboard has no endpoint at this path.')
-    }
-    throw new MethodNotAllowed(method, methods)
-  }
-
-  private methodsAt(path: string): string[] {
-    const own = new Set([path, patternOf(path)])
-    return [...this.routes.keys()].flatMap((name) => {
-      const [method = '', at = ''] = name.split(' ')
-      if (!own.has(at)) return []
-      return method === 'GET' ? ['GET', 'HEAD'] : [method]
-    })
   }
 
   private async authorized(
@@ -151,34 +108,39 @@ export class ApiRouter {
     const isPassive = route.method === 'GET' && (route.passive || headerOf(req, 'x-sluice-passive') === '1')
     return this.options.sessions.find(secret, isPassive)
   }
+}
 
-  private refuse(res: HttpResponse, requestId: string, thrown: unknown): void {
-    const error =
-      thrown instanceof GatewayError
-        ? named(thrown)
-        : gatewayError(
-            {
-              kind: 'bug',
-              message: 'Internal error. The log of the gateway has the details under the request id.',
-            },
-            thrown,
-          )
-    if (error.kind === 'bug') {
-      this.options.log.error('the dashboard failed', error.cause ?? error, {
-        request_id: requestId,
-      })
-    }
-    if (error.kind === 'client_gone' || isClosed(res) || res.headersSent) {
-      abortReply(res)
-      return
-    }
-    const headers = headersOf(requestId)
-    const { retryAfterSeconds } = error.wire
-    if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
-    if (error instanceof MethodNotAllowed) headers.push('allow', error.methods.join(', '))
-    const kind = error instanceof Refusal ? error.refusal : undefined
-    sendReply(res, { status: statusOf(error.wire), headers, body: errorBody(error.wire, kind) })
+/** The id or e-mail address in the path. Throws `not_found` for a text that cannot be one. */
+function idOf({ id, email }: FoundRoute<Route>['values']): string {
+  if (email !== undefined) {
+    const text = decoded(email)
+    if (!(text === email ? ID : EMAIL).test(text)) throw notFound()
+    return text
   }
+  if (id !== undefined && !ID.test(id)) throw notFound()
+  return id ?? ''
+}
+
+function unknown(): GatewayError {
+  return new GatewayError('unknown_endpoint', 'The dashboard has no endpoint at this path.')
+}
+
+function notAllowed(method: string, allowed: readonly string[]): GatewayError {
+  return new MethodNotAllowed(method, allowed)
+}
+
+const INTERNAL = 'Internal error. The log of the gateway has the details under the request id.'
+
+function refusalOf(thrown: unknown, requestId: string) {
+  const error =
+    thrown instanceof GatewayError ? named(thrown) : gatewayError({ kind: 'bug', message: INTERNAL }, thrown)
+  const headers = headersOf(requestId)
+  const { retryAfterSeconds } = error.wire
+  if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
+  if (error instanceof MethodNotAllowed) headers.push('allow', error.methods.join(', '))
+  const kind = error instanceof Refusal ? error.refusal : undefined
+  const body = errorBody(error.wire, kind)
+  return { status: statusOf(error.wire), headers, body, isBug: error.kind === 'bug' }
 }
 
 /** The error with the names that fields have in bodies. */
@@ -211,12 +173,6 @@ class MethodNotAllowed extends GatewayError {
 function isOfAccountPath({ path, credential }: Pick<Route, 'path' | 'credential'>): boolean {
   if (credential === 'open' || ACCESS[credential].of !== 'account') return false
   return path === '/accounts/{id}' || path.startsWith('/accounts/{id}/')
-}
-
-/** The path with `{id}` in place of its id; empty for a path without one. */
-function patternOf(path: string): string {
-  const parts = path.split('/')
-  return parts.length > 2 ? [...parts.slice(0, 2), '{id}', ...parts.slice(3)].join('/') : ''
 }
 
 function signedOut(): GatewayError {
@@ -283,10 +239,7 @@ function headersOf(requestId: string): string[] {
   return ['content-type', 'application/json', 'x-request-id', requestId, 'cache-control', 'no-store']
 }
 
-/** The part of a request that its reply needs. */
-type ApiExchange = Pick<ApiRequest<unknown, unknown>, 'requestId' | 'req' | 'res'>
-
-async function send({ req, res, requestId }: ApiExchange, reply: Reply): Promise<void> {
+async function send({ req, res, requestId }: ControlExchange, reply: Reply): Promise<void> {
   const text = jsonText(reply.json)
   const headers = headersOf(requestId)
   for (const cookie of reply.cookies ?? []) headers.push('set-cookie', cookie)

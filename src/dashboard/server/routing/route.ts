@@ -1,8 +1,9 @@
 /**
  * The form of a route of the dashboard's API: data with a mandatory access policy.
+ * Its path may have one `{id}` or `{email}`.
  */
 import type { ZodType } from 'zod'
-import type { HttpRequest, HttpResponse } from '../../../http/message.js'
+import type { ControlExchange, ControlRoute } from '../../../control/control-router.js'
 import type { AccountSession } from '../sign-in/sessions.js'
 import { ACCESS, type AccessName } from './access.js'
 
@@ -10,10 +11,7 @@ import { ACCESS, type AccessName } from './access.js'
 type Credential = 'open' | AccessName
 
 /** A request that has passed every check of its route. */
-export interface ApiRequest<Query, Body> {
-  readonly requestId: string
-  readonly req: HttpRequest
-  readonly res: HttpResponse
+export interface ApiRequest<Query, Body> extends ControlExchange {
   /** The `{id}` or `{email}` of the path; empty if the path has none. */
   readonly id: string
   readonly query: Query
@@ -47,10 +45,7 @@ export const SELF_REPLIED = 'self_replied'
 export type HandlerResult = Reply | typeof SELF_REPLIED
 
 /** A route of the table. */
-export interface Route {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Under `/dashboard/api`; may have one `{id}` or `{email}`. */
-  readonly path: string
+export interface Route extends ControlRoute {
   readonly credential: Credential
   /** Null: the route has no query. */
   readonly query: ZodType | null

@@ -1,11 +1,11 @@
 /** Replies that are CSV files, written while they are read, so that memory use is constant. */
-import { adminTurns } from '../../base/turn-queue.js'
+import { adminTurns } from '../base/turn-queue.js'
 import type { Writable } from 'node:stream'
 import { createGzip } from 'node:zlib'
-import { headerOf, type HttpResponse } from '../../http/message.js'
-import { beginReply, isClosed } from '../../http/respond.js'
+import { headerOf, type HttpResponse } from '../http/message.js'
+import { beginReply, isClosed } from '../http/respond.js'
 import { accepts } from './compress.js'
-import { SELF_REPLIED, type SignedInRequest } from './routing/route.js'
+import type { ControlExchange } from './control-router.js'
 
 /** A file to send. */
 interface CsvFile {
@@ -13,6 +13,10 @@ interface CsvFile {
   readonly name: string
   /** The header line, then the other lines; several lines each. */
   readonly parts: AsyncIterable<string>
+  /** Further headers: name, value, …. */
+  readonly headers?: readonly string[]
+  /** The file may be compressed; it has no secret then. */
+  readonly mayZip: boolean
 }
 
 /** The name of a file of everything up to now: `audit-2026-11-29`. */
@@ -25,31 +29,31 @@ export function datedName(kind: string, nowMs: number): string {
  * truncates the file, which browsers report as a failed download.
  */
 export async function sendCsv(
-  { req, res, requestId }: Pick<SignedInRequest<unknown, unknown>, 'req' | 'res' | 'requestId'>,
-  { name, parts }: CsvFile,
-): Promise<typeof SELF_REPLIED> {
+  { req, res, requestId }: ControlExchange,
+  { name, parts, headers = [], mayZip }: CsvFile,
+): Promise<void> {
   const iterator = parts[Symbol.asyncIterator]()
   let part = await iterator.next()
-  const isZipped = accepts('gzip', headerOf(req, 'accept-encoding'))
+  const isZipped = mayZip && accepts('gzip', headerOf(req, 'accept-encoding'))
   beginReply(res, 200, [
     ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
-    ...['content-disposition', `attachment; filename="${name}.csv"`],
-    ...['cache-control', 'no-store', 'vary', 'accept-encoding'],
+    ...['content-disposition', `attachment; filename="${name}.csv"`, 'cache-control', 'no-store'],
+    ...(mayZip ? ['vary', 'accept-encoding'] : []),
     ...(isZipped ? ['content-encoding', 'gzip'] : []),
+    ...headers,
   ])
   const zip = isZipped ? createGzip({ level: 1 }) : null
   zip?.pipe(res)
   const out = zip ?? res
-  while (part.done !== true && !isClosed(res)) {
+  while (part.done !== true && !isClosed(res) && req.method !== 'HEAD') {
     if (!out.write(part.value)) await drained(out, res)
     // Other requests are served between two parts.
     await adminTurns.next()
     part = await iterator.next()
   }
-  // Nothing more is read for a client that has disconnected.
+  // Nothing more is read for a client that has disconnected, or that asked for the head.
   if (part.done !== true) await iterator.return?.()
   out.end()
-  return SELF_REPLIED
 }
 
 /** Resolves when the client has read enough, or has disconnected. */

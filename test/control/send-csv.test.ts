@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createServer, request, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { datedName, sendCsv } from '../../../src/dashboard/server/csv-reply.js'
+import { datedName, sendCsv } from '../../src/control/send-csv.js'
 
 void t.test('an endless file ends with its client', async (t) => {
   let read = 0
@@ -23,7 +23,9 @@ void t.test('an endless file ends with its client', async (t) => {
   }
   const sent: Promise<unknown>[] = []
   const server = createServer((req, res) => {
-    sent.push(sendCsv({ req, res, requestId: 'r' }, { name: datedName('all', 0), parts: parts() }))
+    sent.push(
+      sendCsv({ req, res, requestId: 'r' }, { name: datedName('all', 0), parts: parts(), mayZip: true }),
+    )
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -8,8 +8,8 @@ import { request, type IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import t from 'tap'
-import { accepts, encodingFor } from '../../../src/dashboard/server/compress.js'
-import { aRow, startStage, type Browser } from '../fixtures/stage.js'
+import { accepts, encodingFor } from '../../src/control/compress.js'
+import { aRow, startStage, type Browser } from '../dashboard/fixtures/stage.js'
 
 interface Raw {
   readonly headers: IncomingMessage['headers']
