@@ -202,6 +202,7 @@ function figuresIn(row: ArchiveRow): Omit<UsageSum, 'startMs' | 'accountId' | 'k
     ...{ cacheWriteTokens: figure('cache_write_tokens'), reasoningTokens: figure('reasoning_tokens') },
     costNanoUsd: nanoUsdIn(row, 'f_cost_nano_usd'),
     ...{ unpriced: figure('unpriced'), estimated: figure('estimated'), assumed: figure('assumed') },
+    ...{ cacheHits: 0, savedNanoUsd: 0 },
     firstContent: partsOfCounters(Array.from({ length: BUCKETS }, (_, at) => numberIn(row, `b_${at}`))),
     byCause: {
       client: figure('errors_client'),

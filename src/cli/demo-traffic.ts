@@ -1,5 +1,5 @@
 /**
- * Sample traffic for the demo: ledger entries of the last 35 days, fewer on Saturdays and Sundays, so that
+ * Sample traffic for the demo: ledger entries of the last 65 days, fewer on Saturdays and Sundays, so that
  * every page of the dashboard has data. Times of day, models and failures are the same in each demo; no
  * request is sent to an upstream.
  */
@@ -41,8 +41,11 @@ interface DemoTraffic {
 /** Requests of 24 hours, plus up to a fifth. */
 const WORKING_DAY = 100
 const WEEKEND_DAY = 45
-/** So that the last month has data, too. */
-const DAYS = 35
+/** Whole weeks, so that the last month and the period before the last 30 days have data, too. */
+const DAYS = 65
+/** Older days have fewer requests, as of a team that grows. */
+const OLD_DAYS = 35
+const OLD_SHARE = 0.85
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 /** Requests in each hour of the day (UTC), as shares. */
@@ -198,7 +201,8 @@ function timesOf(nowMs: number, random: RandomSource): number[] {
   return Array.from({ length: DAYS }, (_, daysAgo) => {
     const endMs = nowMs - daysAgo * DAY_MS
     const isWeekend = [0, 6].includes(new Date(endMs).getUTCDay())
-    const most = isWeekend ? WEEKEND_DAY : WORKING_DAY
+    const share = daysAgo < OLD_DAYS ? 1 : OLD_SHARE
+    const most = Math.round((isWeekend ? WEEKEND_DAY : WORKING_DAY) * share)
     return Array.from({ length: most + below(random, most / 5) }, () => {
       return Math.floor(endMs - picked(hours, shares, random) * HOUR_MS - below(random, HOUR_MS))
     })

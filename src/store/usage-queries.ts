@@ -33,6 +33,10 @@ export interface UsageSum {
    * `failed` by cause; entries written by earlier versions of the program have no cause and are not in it.
    */
   readonly byCause: Readonly<Record<Cause, number>>
+  /** Requests that the gateway's own cache answered. Sums of earlier versions and of an archive have none. */
+  readonly cacheHits: number
+  /** What those would have cost at their upstreams. */
+  readonly savedNanoUsd: number
 }
 
 /** Selects sums. Both ends are moved to the start of their hour or day, which are both included. */

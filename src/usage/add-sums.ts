@@ -25,6 +25,8 @@ const NOTHING: Readonly<Record<Counted, number>> = {
   unpriced: 0,
   estimated: 0,
   assumed: 0,
+  cacheHits: 0,
+  savedNanoUsd: 0,
 }
 const COUNTED = Object.keys(NOTHING) as readonly Counted[]
 

@@ -148,7 +148,11 @@ export function inDays(range: UsageRange): UsageRange {
 
 type Ends = Pick<UsageRange, 'fromMs' | 'toMs' | 'nowMs'>
 
-function timesOf({ range, fromMs, toMs }: AskedRange, nowMs: number): Pick<Ends, 'fromMs' | 'toMs'> {
+/** The times of a range as a query has it. Throws `malformed_request` if it is wrong. */
+export function timesOf(
+  { range, fromMs, toMs }: AskedRange,
+  nowMs: number,
+): Pick<UsageRange, 'fromMs' | 'toMs'> {
   if (range !== undefined) {
     if (fromMs === undefined && toMs === undefined)
       return { fromMs: nowMs - ROLLING[range].spanMs, toMs: nowMs }

@@ -86,6 +86,7 @@ function figures(sum: SumFigures): schema.Sent<typeof schema.figures> {
     unpricedRequests: sum.unpriced,
     estimatedRequests: sum.estimated,
     assumedRequests: sum.assumed,
+    ...{ cacheHits: sum.cacheHits, cacheSavedNanoUsd: sum.savedNanoUsd },
     firstTokenP50Ms: quantile(sum.firstContent, 0.5),
     firstTokenP95Ms: quantile(sum.firstContent, 0.95),
   }

@@ -26,8 +26,8 @@ import {
 /**
  * The counters of one sum, changed in place. Sums in Redis have the indices as field names: first those of
  * `UsageSum` from `requests` to `estimated`, then one that is no longer used, the former intervals of first
- * content, failures by cause in the order of `CAUSES`, `assumed`, and the other counters of first content.
- * Sums of earlier versions lack the last ones. Only the cost may be a bigint.
+ * content, failures by cause in the order of `CAUSES`, `assumed`, the other counters of first content,
+ * `cacheHits` and `savedNanoUsd`. Sums of earlier versions lack the last ones. Only the cost may be a bigint.
  */
 export type SumCounters = NanoUsd[]
 
@@ -37,7 +37,9 @@ const HISTOGRAM = 11
 const BY_CAUSE = HISTOGRAM + FORMER_COUNTERS
 const ASSUMED = BY_CAUSE + CAUSES.length
 const PARTS = ASSUMED + 1
-const COUNTERS = PARTS + FIRST_CONTENT_COUNTERS.length - FORMER_COUNTERS
+const HITS = PARTS + FIRST_CONTENT_COUNTERS.length - FORMER_COUNTERS
+const SAVED = HITS + 1
+const COUNTERS = SAVED + 1
 
 // Fractions and large numbers from the start. A typed array of this size has memory of its own, which costs
 // more.
@@ -60,6 +62,8 @@ export function addToSum(sum: SumCounters, entry: LedgerEntry): void {
   addCounters(sum, [1, failures, ...tokens, costNanoUsd ?? 0, ...marks])
   if (source === 'assumed') add(sum, ASSUMED, 1)
   if (cause !== null) add(sum, BY_CAUSE + CAUSES.indexOf(cause), 1)
+  if (entry.cacheHit === true) add(sum, HITS, 1)
+  add(sum, SAVED, entry.savedNanoUsd ?? 0)
   if (hops.firstContent === undefined) return
   const [former, own] = countersOfTime(hops.firstContent)
   add(sum, HISTOGRAM + former, 1)
@@ -141,8 +145,9 @@ export function sumFromCounters(
     ...{ startMs, accountId, keyId, model, requests, failed, inputTokens, outputTokens },
     ...{ cacheReadTokens, cacheWriteTokens, reasoningTokens, costNanoUsd, unpriced, estimated },
     assumed,
-    firstContent: partsOfCounters([...counts.slice(HISTOGRAM, BY_CAUSE), ...counts.slice(PARTS)]),
+    firstContent: partsOfCounters([...counts.slice(HISTOGRAM, BY_CAUSE), ...counts.slice(PARTS, HITS)]),
     byCause: { client, limits, gateway, provider },
+    ...{ cacheHits: counts[HITS] ?? 0, savedNanoUsd: counts[SAVED] ?? 0 },
   }
 }
 
@@ -156,6 +161,7 @@ function countersFromSum(sum: UsageSum): SumCounters {
     ...CAUSES.map((cause) => sum.byCause[cause]),
     sum.assumed,
     ...firstContent.slice(FORMER_COUNTERS),
+    ...[sum.cacheHits, sum.savedNanoUsd],
   ]
 }
 

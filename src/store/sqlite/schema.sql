@@ -374,6 +374,8 @@ CREATE TABLE usage_hours (
   first_content_35 INTEGER NOT NULL DEFAULT 0,
   first_content_36 INTEGER NOT NULL DEFAULT 0,
   first_content_37 INTEGER NOT NULL DEFAULT 0,
+  cache_hits INTEGER NOT NULL DEFAULT 0,
+  saved_nano_usd INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 
@@ -436,6 +438,8 @@ CREATE TABLE usage_days (
   first_content_35 INTEGER NOT NULL DEFAULT 0,
   first_content_36 INTEGER NOT NULL DEFAULT 0,
   first_content_37 INTEGER NOT NULL DEFAULT 0,
+  cache_hits INTEGER NOT NULL DEFAULT 0,
+  saved_nano_usd INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 -- Covers the query for the usage of every key.

@@ -64,6 +64,8 @@ async function check(t: Test, store?: string): Promise<void> {
   })
   const late = await admin.get(`/failures?account=all&upstream=openai&fromMs=${startMs + 1}`)
   t.match(failuresReply.parse(late.json), { requests: 24 })
+  const rolling = failuresReply.parse((await admin.get('/failures?account=all&range=1h')).json)
+  t.match(rolling, { requests: 28, toMs: rolling.nowMs, fromMs: rolling.nowMs - 3_600_000 })
   t.match(failuresReply.parse((await bob.get('/failures?fromMs=0')).json), { requests: 0, groups: [] })
 }
 

@@ -35,7 +35,8 @@ void t.test('sums by hour, model and key', async (t) => {
   const later = { model: 'model-0', keyId: 'playground', atMs: hour + HOUR_MS }
   const failed = { outcome: 'upstream_failed', status: 502, usage: {}, source: 'none' } as const
   await ledger.settle(aRow(accountId, { ...later, ...failed, costNanoUsd: 0, hops: {} }))
-  await ledger.settle(aRow(accountId, { ...later, costNanoUsd: null, source: 'estimated' }))
+  const hit = { cacheHit: true, savedNanoUsd: 5_000 }
+  await ledger.settle(aRow(accountId, { ...later, ...hit, costNanoUsd: null, source: 'estimated' }))
   await ledger.settle(aRow(bob.id, { atMs: hour, costNanoUsd: 999_999 }))
 
   const range = `by=hour&fromMs=${hour}&toMs=${hour + HOUR_MS + 1}`
@@ -52,6 +53,7 @@ void t.test('sums by hour, model and key', async (t) => {
     unpricedRequests: 1,
     estimatedRequests: 1,
     assumedRequests: 0,
+    ...{ cacheHits: 1, cacheSavedNanoUsd: 5_000 },
   })
   t.match(usage.points, [
     { startMs: hour, requests: 11, costNanoUsd: 66_000 },

@@ -28,7 +28,9 @@ export async function narrowed(t: Test, { ledger }: LedgerUnderTest): Promise<vo
   t.same(await shown({ accountId: ada, per: 'model' }), ['acc_ada  gpt-5.4-mini 2', 'acc_ada  other 1'])
   t.same(await shown({ accountId: null, per: 'model' }), ['  an other 1', '  gpt-5.4-mini 2', '  other 1'])
   t.same(await shown({ accountId: null, per: 'model', model: 'other' }), ['  other 1'])
-  const [whole] = await ledger.sums({ ...day, accountId: ada, per: 'model' })
+  const whole = (await ledger.sums({ ...day, accountId: ada, per: 'model' })).find(
+    ({ model }) => model === 'gpt-5.4-mini',
+  )
   const parts = await ledger.sums({ ...day, accountId: ada, model: 'gpt-5.4-mini' })
   for (const name of ['inputTokens', 'costNanoUsd', 'unpriced', 'failed'] as const) {
     const sum = parts.reduce((total, part) => total + Number(part[name]), 0)

@@ -3,6 +3,7 @@ import { causeOf } from '../../../errors.js'
 import { adminTurns } from '../../../base/turn-queue.js'
 import { roleOf } from '../../../accounts/account.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
+import { timesOf } from '../../../usage/ranges.js'
 import { healthHistory, outages, type Incident } from '../incidents.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
@@ -79,11 +80,12 @@ async function failures(
   services: Services,
   { session, query }: SignedInRequest<ReturnType<typeof schema.failuresQuery.parse>, undefined>,
 ): Promise<Reply> {
-  const { fromMs, toMs, upstream } = query
+  const nowMs = services.now()
+  const { upstream, range, toMs: endMs = range === undefined ? nowMs : undefined } = query
+  const { fromMs, toMs } = timesOf({ ...query, toMs: endMs }, nowMs)
   const groups = new Map<string, Group>()
   const filter = {
-    ...{ accountId: scopeOf(session), failed: true, fromMs, limit: READ_AT_ONCE },
-    ...(toMs === undefined ? {} : { toMs }),
+    ...{ accountId: scopeOf(session), failed: true, fromMs, toMs, limit: READ_AT_ONCE },
     ...(upstream === undefined ? {} : { upstream }),
   }
   let requests = 0
@@ -105,7 +107,7 @@ async function failures(
       ...{ cause: causeOf(newest.outcome), model: newest.model, requests: own, accounts: accounts.size },
       ...{ firstMs, lastMs: newest.atMs, requestId: newest.requestId },
     })),
-    ...{ requests, isPart: after !== null, nowMs: services.now() },
+    ...{ requests, isPart: after !== null, fromMs, toMs, nowMs },
   }
   return { status: 200, json }
 }

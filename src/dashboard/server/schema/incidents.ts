@@ -1,6 +1,6 @@
 /** Outages of upstreams, and failures by upstream, kind and model. */
 import * as z from 'zod'
-import { count, id, scope, timeMs, timeText } from './shared-types.js'
+import { count, id, rangeFields, scope, timeMs } from './shared-types.js'
 import { cause } from './usage.js'
 
 /** An outage that goes on. */
@@ -54,13 +54,13 @@ export const incidentsReply = z.strictObject({
     .nullable(),
 })
 
-/** `GET /failures`: failed requests of a time, by upstream, kind, model and account. */
+/**
+ * `GET /failures`: failed requests of a range, by upstream, kind and model. With `fromMs` alone it ends now.
+ */
 export const failuresQuery = z.strictObject({
   account: scope.optional(),
   upstream: z.string().max(100).optional(),
-  fromMs: timeText,
-  /** Exclusive; default: now. */
-  toMs: timeText.optional(),
+  ...rangeFields,
 })
 export const failuresReply = z.strictObject({
   /** The largest first; at most 100. */
@@ -82,6 +82,8 @@ export const failuresReply = z.strictObject({
   requests: count,
   /** Only the newest failures are counted. */
   isPart: z.boolean(),
+  fromMs: timeMs,
+  toMs: timeMs,
   nowMs: timeMs,
 })
 

@@ -45,9 +45,12 @@ export const figures = z.strictObject({
   estimatedRequests: count,
   /** Requests whose end was not received; their tokens are the maximum that they may have used. */
   assumedRequests: count,
+  /** Requests that the gateway's own cache answered, and what they would have cost. */
+  cacheHits: count,
+  cacheSavedNanoUsd: count,
   /**
-   * From the arrival of a request to its first content; null if no request had content. Accurate to about a
-   * tenth.
+   * From the arrival of a request to its first content; null if no request had content. Accurate to a
+   * few percent.
    */
   firstTokenP50Ms: ms.nullable(),
   firstTokenP95Ms: ms.nullable(),

@@ -2,56 +2,35 @@
 import type { FailuresReply } from '../../server/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { Filter } from '../components/form.js'
 import { Loaded, TableSkeleton } from '../components/loading-states.js'
+import type { Range } from '../components/time-range.js'
 import { Count, Time } from '../components/values.js'
 import { CAUSE_NAMES, kindText } from '../format/failure-texts.js'
 import { plural } from '../format/number.js'
-import { Link, setQuery, useLocation } from '../routing.js'
-import { useNow } from '../shell/clock.js'
+import { Link } from '../routing.js'
 import { Block } from '../shell/page.js'
-
-const HOUR_MS = 3_600_000
-const EVERY_MS = 15_000
-/** The start of a range moves in steps, so that the list does not reload with each tick of the clock. */
-const STEP_MS = 60_000
-const RANGES = [
-  { value: '1h', label: 'last hour', spanMs: HOUR_MS },
-  { value: '24h', label: 'last 24 hours', spanMs: 24 * HOUR_MS },
-  { value: '7d', label: 'last 7 days', spanMs: 168 * HOUR_MS },
-] as const
 
 type Group = FailuresReply['groups'][number]
 
-/** The groups of failures in a range that the reader chooses; `account` null: that of the page. */
-export function FailureGroups({ account }: { readonly account: string | null }) {
-  const { query } = useLocation()
-  const now = Math.floor(useNow() / STEP_MS) * STEP_MS
-  const range = RANGES.find(({ value }) => value === query.get('failures')) ?? RANGES[1]
-  const fromMs = now - range.spanMs
-  const resource = useResource('/failures', { account, fromMs }, { everyMs: EVERY_MS })
+/** The groups of failures in a range, of an account or of `all`. */
+export function FailureGroups({ account, range }: { readonly account: string; readonly range: Range }) {
+  const { range: rolling, fromMs, toMs } = range.query
+  const resource = useResource(
+    '/failures',
+    { account, range: rolling, fromMs, toMs },
+    { everyMs: range.everyMs },
+  )
   return (
-    <Block
-      title="Failures"
-      note="by upstream, kind and model"
-      action={
-        <Filter
-          label="Time of failures"
-          value={range.value}
-          options={RANGES}
-          onChange={(value) => setQuery({ failures: value }, { replace: true })}
-        />
-      }
-    >
+    <Block title="Failures" note={`by upstream, kind and model, ${range.words}`}>
       <Loaded resource={resource} what="The failures" skeleton={<TableSkeleton rows={4} />}>
-        {({ groups, requests, isPart }) =>
+        {({ groups, requests, isPart, fromMs, toMs }) =>
           groups.length === 0 ? (
-            <p className="soft">No failed requests in the {range.label}.</p>
+            <p className="soft">No failed requests in this time.</p>
           ) : (
             <>
               <DataTable
                 caption="Failures by upstream, kind and model"
-                columns={columnsOf(account, fromMs)}
+                columns={columnsOf(`account=${account}&since=custom&fromMs=${fromMs}&toMs=${toMs}`)}
                 rows={groups}
                 isPart
                 keyOf={({ requestId }) => requestId}
@@ -68,14 +47,15 @@ export function FailureGroups({ account }: { readonly account: string | null }) 
   )
 }
 
-function columnsOf(account: string | null, fromMs: number): readonly Column<Group>[] {
+/** `where`: the account and the times as the query of a link. */
+function columnsOf(where: string): readonly Column<Group>[] {
   return [
     {
       id: 'kind',
       head: 'Failure',
       cell: (group) => (
         <span className="two-lines">
-          <Link to={linkTo(group, account, fromMs)} className="strong cut" title={kindText(group.outcome)}>
+          <Link to={linkTo(group, where)} className="strong cut" title={kindText(group.outcome)}>
             {kindText(group.outcome)}
             {group.upstreamStatus === null ? '' : ` (${group.upstreamStatus})`}
           </Link>
@@ -98,11 +78,7 @@ function columnsOf(account: string | null, fromMs: number): readonly Column<Grou
   ]
 }
 
-function linkTo({ upstream, outcome, model }: Group, account: string | null, fromMs: number): string {
-  const query = new URLSearchParams({
-    ...(account === null ? {} : { account }),
-    ...(upstream === null ? {} : { upstream }),
-    ...{ outcome, model, since: 'custom', fromMs: String(fromMs) },
-  })
-  return `/requests?${query.toString()}`
+function linkTo({ upstream, outcome, model }: Group, where: string): string {
+  const query = new URLSearchParams({ ...(upstream === null ? {} : { upstream }), outcome, model })
+  return `/requests?${where}&${query.toString()}`
 }

@@ -15,6 +15,7 @@ import { bytesText, duration, percent, plural } from '../format/number.js'
 import { clockTime } from '../format/time.js'
 import { Changes, Fact, Facts } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'
+import { RangePicker, useRange } from '../components/time-range.js'
 import { Absent, Ago, Took } from '../components/values.js'
 import { Pulse, Loaded } from '../components/loading-states.js'
 import { Link } from '../routing.js'
@@ -27,6 +28,7 @@ const EVERY_MS = 2_000
 export function OperationsPage() {
   const { grafanaUrl } = useSession().session
   const resource = useResource('/operations', {}, { everyMs: EVERY_MS })
+  const range = useRange('24h')
   return (
     <Page
       title="Operations"
@@ -41,6 +43,7 @@ export function OperationsPage() {
           )}
         </>
       }
+      filters={<RangePicker range={range} />}
     >
       <Loaded
         resource={resource}
@@ -54,7 +57,7 @@ export function OperationsPage() {
             <Config config={data.config} />
             <LedgerMemory memory={data.ledgerMemory} />
             <Archive archive={data.archive} />
-            <FailureGroups account="all" />
+            <FailureGroups account="all" range={range} />
           </>
         )}
       </Loaded>

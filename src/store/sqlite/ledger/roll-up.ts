@@ -377,6 +377,7 @@ function putValues(sum: UsageSum, by: Bucket, lastUse: ReadonlyMap<string, numbe
     ...CAUSES.map((cause) => sum.byCause[cause]),
     sum.assumed,
     ...firstContent.slice(FORMER_COUNTERS),
+    ...[sum.cacheHits, sum.savedNanoUsd],
   ]
 }
 

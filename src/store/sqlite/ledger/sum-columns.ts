@@ -43,6 +43,8 @@ export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
   ...causes(),
   ['assumed', "count(*) FILTER (WHERE source = 'assumed')"],
   ...HISTOGRAM_COLUMNS.slice(FORMER_COUNTERS),
+  ['cache_hits', 'count(*) FILTER (WHERE cache_hit = 1)'],
+  ['saved_nano_usd', tokens('saved_nano_usd')],
 ]
 /** The columns of `COUNTERS`. */
 export const COUNTER_COLUMNS = COUNTERS.map(([column]) => column)
@@ -165,6 +167,7 @@ function sumOfValues(values: readonly unknown[]): UsageSum {
       provider: count(CAUSES_AT + 3),
     },
     assumed: count(CAUSES_AT + CAUSES.length),
+    ...{ cacheHits: count(COUNTERS.length - 2), savedNanoUsd: count(COUNTERS.length - 1) },
   }
 }
 

@@ -1,5 +1,5 @@
--- Changes a store of version 8 to version 9: parts of the intervals of time to first content (src/store/first-content.ts).
--- What former versions counted stays where it is.
+-- Changes a store of version 8 to version 9: parts of the intervals of time to first content (src/store/first-content.ts),
+-- and what the gateway's own cache served. What former versions counted stays where it is.
 
 DROP VIEW usage_pending;
 ALTER TABLE usage_hours ADD COLUMN first_content_13 INTEGER NOT NULL DEFAULT 0;
@@ -27,6 +27,8 @@ ALTER TABLE usage_hours ADD COLUMN first_content_34 INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_hours ADD COLUMN first_content_35 INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_hours ADD COLUMN first_content_36 INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_hours ADD COLUMN first_content_37 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN cache_hits INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_hours ADD COLUMN saved_nano_usd INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_days ADD COLUMN first_content_13 INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_days ADD COLUMN first_content_14 INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_days ADD COLUMN first_content_15 INTEGER NOT NULL DEFAULT 0;
@@ -52,5 +54,7 @@ ALTER TABLE usage_days ADD COLUMN first_content_34 INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_days ADD COLUMN first_content_35 INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_days ADD COLUMN first_content_36 INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_days ADD COLUMN first_content_37 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN cache_hits INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_days ADD COLUMN saved_nano_usd INTEGER NOT NULL DEFAULT 0;
 CREATE VIEW usage_pending AS SELECT *, start_ms / 86400000 * 86400000 AS day_ms FROM usage_hours WHERE
 (start_ms, account_id, key_id, model) > (SELECT start_ms, account_id, key_id, model FROM days_mark);

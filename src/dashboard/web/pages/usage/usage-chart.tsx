@@ -5,7 +5,15 @@ import { useResource } from '../../api/use-resource.js'
 import { coloursOf, groupName, seriesId, Chart } from '../../components/chart.js'
 import type { ChartMark, ChartPick, ChartZoom, Colour, Series } from '../../components/chart-series.js'
 import { count, dollars, duration } from '../../format/number.js'
-import { barsOf, bucketsOf, perText, sumsOf, valuesOf, type Buckets } from '../../format/time-buckets.js'
+import {
+  barsOf,
+  bucketsOf,
+  HOUR_MS,
+  perText,
+  sumsOf,
+  valuesOf,
+  type Buckets,
+} from '../../format/time-buckets.js'
 import { go, useLocation } from '../../routing.js'
 import { useRights, useScope } from '../../shell/session.js'
 import { ErrorsChart } from '../errors-chart.js'
@@ -66,15 +74,36 @@ export function UsageChart({ usage, figure, by, words, onZoom }: ChartProps) {
 
 /** Marks of more changes would cover the axis. */
 const MOST_MARKS = 30
+/** Changes of accounts among which those of budgets are looked for. */
+const MOST_CHANGES = 200
+/** Paths of budgets in changes of accounts. */
+const BUDGET = /(?:^|\.)usd_/
 
-/** The generations of the configuration in the range, for those who may see them. */
+/** The generations of the configuration, and changes of budgets, in the range, for those who may see them. */
 function useMarks({ fromMs, toMs }: UsageReply): readonly ChartMark[] {
-  const { readsGateway } = useRights()
+  const { readsGateway, readsMembers } = useRights()
+  const account = useScope()
   const { data } = useResource('/configuration', {}, { enabled: readsGateway })
-  return (data?.generations ?? [])
-    .filter(({ atMs, origin }) => origin !== 'start' && atMs >= fromMs && atMs < toMs)
-    .slice(0, MOST_MARKS)
+  // Whole hours: the query of a range that ends now stays the same for an hour.
+  const since = Math.floor(fromMs / HOUR_MS) * HOUR_MS
+  const changes = useResource(
+    '/audit',
+    { account, action: 'account.', fromMs: since, limit: MOST_CHANGES },
+    { enabled: readsMembers },
+  )
+  const generations = (data?.generations ?? [])
+    .filter(({ origin }) => origin !== 'start')
     .map(({ atMs, generation, author }) => ({ atMs, text: `generation ${generation}, ${author}` }))
+  const budgets = (changes.data?.entries ?? []).flatMap((entry) => {
+    const changed = entry.changes.filter(({ path }) => BUDGET.test(path))
+    const values = changed.map(({ before, after }) => `${before ?? 'none'} → ${after ?? 'none'}`)
+    const text = `budget of ${entry.accountName ?? entry.detail}: ${values.join(', ')}, ${entry.actor}`
+    return changed.length === 0 ? [] : [{ atMs: entry.atMs, text }]
+  })
+  return [...generations, ...budgets]
+    .filter(({ atMs }) => atMs >= fromMs && atMs < toMs)
+    .sort((a, b) => b.atMs - a.atMs)
+    .slice(0, MOST_MARKS)
 }
 
 /** Opens the requests of a clicked bar, with the filters of the view. */

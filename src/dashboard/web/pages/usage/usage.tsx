@@ -109,9 +109,13 @@ function wordsOf({ by, words, zone }: Range, { zone: shownZone, extendedTo, from
 function Savings({ usage }: { readonly usage: UsageReply }) {
   const { total, providerCacheSavedNanoUsd: saved } = usage
   const { unpricedRequests, estimatedRequests, assumedRequests, inputTokens, cachedTokens } = total
+  const { requests, cacheHits, cacheSavedNanoUsd } = total
   const cached = `${count(cachedTokens)} input tokens from the caches of providers (${percent(cachedTokens / Math.max(inputTokens, 1))})`
   const texts = [
     cachedTokens === 0 ? '' : saved > 0 ? `${cached} saved about ${dollars(saved)}.` : `${cached}.`,
+    cacheHits === 0
+      ? ''
+      : `${plural(cacheHits, 'request')} from the cache of the gateway (${percent(cacheHits / Math.max(requests, 1))}) saved ${dollars(cacheSavedNanoUsd)}.`,
     unpricedRequests === 0
       ? ''
       : `The cost leaves out ${plural(unpricedRequests, 'request')} of unknown price.`,
