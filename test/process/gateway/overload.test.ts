@@ -164,8 +164,16 @@ for (const times of [3, 10]) {
       refused.every(({ retryAfter }) => /^[1-5]$/.test(retryAfter ?? '')),
       'with retry-after',
     )
-    // On a busy machine, every reply of the program waits as long as that of its health.
-    t.ok(at(refused, 0.5) - at(health, 0.5) < at(done, 0.5) / 2, 'refusals are sent at once')
+    // By the gateway's own clock: on a busy machine, this process sends its requests late.
+    const loggedMs = (status: number): number =>
+      at(
+        served.program
+          .lines()
+          .filter((line) => line['status'] === status)
+          .map((line) => ({ tookMs: Number(line['duration_ms']) })),
+        0.5,
+      )
+    t.ok(loggedMs(503) < loggedMs(200) / 2, `refusals are sent at once: ${loggedMs(503).toFixed(1)} ms`)
     const kept = await important
     t.ok(
       kept.every(({ status }) => status === 200),
@@ -221,7 +229,7 @@ async function timed(ask: () => Promise<Response>): Promise<Shot> {
 }
 
 /** The quantile of the durations of the requests. */
-function at(shots: readonly Shot[], share: number): number {
+function at(shots: readonly Pick<Shot, 'tookMs'>[], share: number): number {
   const times = shots.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
   return times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0
 }
