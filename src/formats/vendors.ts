@@ -76,8 +76,8 @@ export const CLAUDE_BETAS: Readonly<Record<ClaudePlatform, readonly string[]>> =
 
 /** A field of the Messages API that belongs to beta features. */
 export interface BetaField {
-  /** Its place: at the top, in `output_config`, in each tool, or in each `cache_control`. */
-  readonly place: 'body' | 'output_config' | 'tools' | 'cache_control'
+  /** Its place: at the top, in `output_config`, in each tool, block of a message, or `cache_control`. */
+  readonly place: 'body' | 'output_config' | 'tools' | 'messages' | 'cache_control'
   readonly name: string
   /** The features that it belongs to, any of which is enough. Empty: no feature makes a cloud take it. */
   readonly betas: readonly string[]
@@ -113,6 +113,7 @@ export const BETA_FIELDS: readonly BetaField[] = [
   { place: 'tools', name: 'defer_loading', betas: TOOL_SEARCH },
   { place: 'tools', name: 'eager_input_streaming', betas: [], takenBy: ['azure'] },
   { place: 'tools', name: 'input_examples', betas: ['tool-examples-2025-10-29', ADVANCED_TOOLS] },
+  { place: 'messages', name: 'caller', betas: [ADVANCED_TOOLS, ...CONTAINERS] },
   { place: 'cache_control', name: 'scope', betas: ['prompt-caching-scope-2026-01-05'] },
 ]
 

@@ -4,7 +4,7 @@
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { Losses, SentBetas } from '../dialect.js'
-import { foundText } from './constants.js'
+import { foundText, isProgram } from './constants.js'
 import {
   BETA_FIELDS,
   BETA_TOOLS,
@@ -94,6 +94,7 @@ class FieldRemover {
       body: at('body'),
       output_config: at('output_config'),
       tools: at('tools'),
+      messages: at('messages'),
       cache_control: at('cache_control'),
     }
     this.tools = tools
@@ -128,7 +129,8 @@ class FieldRemover {
       if (this.leavesOut(block, 'messages')) return REMOVED
       if (block.type === 'tool_reference' && this.names.tools.includes(SEARCHED)) return this.found(block)
       const inner = block.type === 'tool_result' ? this.blocks(block.content) : null
-      const own = inner === null ? null : { ...block, content: inner }
+      const whole = inner === null ? null : { ...block, content: inner }
+      const own = this.members(whole ?? block, 'messages') ?? whole
       return this.marks(own ?? block) ?? own
     })
   }
@@ -173,7 +175,8 @@ class FieldRemover {
     if (names.length === 0) return null
     for (const name of names) {
       const value = item[name]
-      if (value !== null && value !== false) this.losses.drop(`${place}.${name}`, 'no-equivalent')
+      const isDefault = value === null || value === false || (name === 'caller' && !isProgram(value))
+      if (!isDefault) this.losses.drop(`${place}.${name}`, 'no-equivalent')
     }
     return Object.fromEntries(Object.entries(item).filter(([key]) => !names.includes(key)))
   }

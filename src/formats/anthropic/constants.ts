@@ -55,6 +55,11 @@ export function foundText(names: readonly string[]): string {
   return `${names.length === 1 ? 'Tool' : 'Tools'} found: ${names.join(', ')}`
 }
 
+/** Whether the `caller` of a call is a program of code execution (Claude, "Programmatic tool calling"). */
+export function isProgram(caller: JsonValue | undefined): boolean {
+  return isObject(caller) && caller.type !== 'direct'
+}
+
 /**
  * The arguments of a call in the history as the object for `tool_use.input`: `{}` if blank, `{"_raw": text}`
  * if they are not a JSON object within the limits. Integers beyond 2^53 keep their digits.

@@ -161,6 +161,12 @@ void t.test("Anthropic's own API gets all, and loses fields only with their feat
   t.same(none['tools'], BODY.tools)
 })
 
+const CALL = { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }
+const RESULTS = {
+  role: 'user',
+  content: ['toolu_1', 'toolu_2'].map((id) => ({ type: 'tool_result', tool_use_id: id, content: 'ok' })),
+}
+
 /** A conversation that used tools of the provider, and these tools. */
 const HOSTED = {
   tools: [
@@ -182,9 +188,11 @@ const HOSTED = {
         { type: 'server_tool_use', id: 'srvtoolu_1', name: 'bash_code_execution', input: { command: 'ls' } },
         { type: 'bash_code_execution_tool_result', tool_use_id: 'srvtoolu_1', content: { type: 'x' } },
         { type: 'text', text: 'Done.' },
+        { ...CALL, caller: { type: 'code_execution_20250825', tool_id: 'srvtoolu_1' } },
+        { ...CALL, id: 'toolu_2', caller: { type: 'direct' } },
       ],
     },
-    { role: 'user', content: 'Again.' },
+    RESULTS,
   ],
 }
 
@@ -195,11 +203,11 @@ void t.test('tools of the provider and their blocks go with their features', asy
     t.match(body, { tools: [{ type: 'memory_20250818' }], tool_choice: { type: 'auto' } })
     t.same(body['messages'], [
       { role: 'user', content: 'Run it.' },
-      { role: 'assistant', content: [{ type: 'text', text: 'Done.' }] },
-      { role: 'user', content: 'Again.' },
+      { role: 'assistant', content: [{ type: 'text', text: 'Done.' }, CALL, { ...CALL, id: 'toolu_2' }] },
+      RESULTS,
     ])
-    for (const name of ['tools.mcp_toolset', 'tools.advisor_20260301', 'messages.bash_code_execution'])
-      t.ok(lost.includes(name), `${platform}: ${name}`)
+    const names = ['tools.mcp_toolset', 'tools.advisor_20260301', 'messages.bash_code_execution']
+    for (const name of [...names, 'messages.caller']) t.ok(lost.includes(name), `${platform}: ${name}`)
     const only = { ...HOSTED, tools: [{ type: 'web_fetch_20250910', name: 'web_fetch' }] }
     const none = await sentTo(t, PLATFORMS[platform], { betas: '', more: only })
     t.match(none.body, { tools: undefined, tool_choice: undefined })
@@ -209,5 +217,6 @@ void t.test('tools of the provider and their blocks go with their features', asy
   const kept = await sentTo(t, PLATFORMS.azure, { betas, more: own })
   t.match(kept.body, { tools: HOSTED.tools.slice(0, 3), mcp_servers: HOSTED.mcp_servers })
   t.match(JSON.stringify(kept.body), 'bash_code_execution_tool_result')
+  t.match(JSON.stringify(kept.body), '"caller":{"type":"direct"}')
   t.ok(kept.lost.includes('tools.advisor_20260301'))
 })

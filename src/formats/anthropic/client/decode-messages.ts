@@ -22,7 +22,7 @@ import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import { cacheMark, withCacheMark } from '../../wire/prompt-cache-markers.js'
 import { isReasoningToken, readReasoningToken } from '../../wire/reasoning-token.js'
-import { foundText, PROVIDER } from '../constants.js'
+import { foundText, isProgram, PROVIDER } from '../constants.js'
 import { toolName } from './decode-tools.js'
 import type { NativeFields } from './native-fields.js'
 
@@ -136,7 +136,7 @@ class MessagesDecoder {
   }
 
   private addAssistant(item: JsonObject, path: string, index: number): void {
-    const { parts, calls } = assistantContent(item, path, this.nested)
+    const { parts, calls } = assistantContent(item, path, { nested: this.nested, native: this.native })
     if (calls.length > MAX_CALLS) refuse(`${path}.content`, `must have at most ${MAX_CALLS} calls`)
     if (parts.length === 0 && calls.length === 0) return
     this.nonEmptyCount += 1
@@ -219,6 +219,12 @@ interface AssistantContent {
   readonly calls: { readonly path: string; readonly call: ToolCall }[]
 }
 
+/** What the blocks of all messages have in common. */
+interface AssistantContext {
+  readonly nested: NestedJson
+  readonly native: NativeFields
+}
+
 /** Blocks that are omitted for other upstreams; any other unknown block makes the request untranslatable. */
 const OPTIONAL: ReadonlySet<string> = new Set([
   'browser_state',
@@ -255,12 +261,12 @@ function userContent(item: JsonObject, path: string, native: NativeFields): User
 }
 
 /** Decodes the content of an assistant message. A reply without content, sent back, has null or none. */
-function assistantContent(item: JsonObject, path: string, nested: NestedJson): AssistantContent {
+function assistantContent(item: JsonObject, path: string, context: AssistantContext): AssistantContent {
   const content: AssistantContent = { parts: [], calls: [] }
   if (!given(item.content)) return content
   for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
     if (block instanceof LongText) content.parts.push(longTextPart(block))
-    else addAssistantBlock(block, content, nested)
+    else addAssistantBlock(block, content, context)
   }
   return content
 }
@@ -374,7 +380,7 @@ function foundTools({ item, path }: Block, references: readonly Block[], end: st
 function addAssistantBlock(
   { item, path }: Block,
   { parts, calls }: AssistantContent,
-  nested: NestedJson,
+  { nested, native }: AssistantContext,
 ): void {
   switch (item.type) {
     case 'text':
@@ -384,6 +390,7 @@ function addAssistantBlock(
     case 'redacted_thinking':
       return void parts.push(redacted(item, path, nested))
     case 'tool_use':
+      if (isProgram(item.caller)) native.lost('messages.caller')
       return void calls.push({ path, call: toolCall(item, path) })
     default:
       parts.push({ type: 'opaque', provider: PROVIDER, block: item })

@@ -211,6 +211,15 @@ void t.test('fields that only Anthropic upstreams accept are recorded', (t) => {
   t.end()
 })
 
+void t.test('the program that called a tool is lost elsewhere, and the client itself is no loss', (t) => {
+  const result = { type: 'tool_result', tool_use_id: 'a', content: 'ok' }
+  const nativeOf = (caller: JsonObject): unknown =>
+    decode({ messages: turns([text('Go')], [{ ...call('a'), caller }], [result]), tools: [TOOL] }).native
+  t.match(nativeOf({ type: 'code_execution_20250825', tool_id: 'srvtoolu_1' }), [{ path: 'messages.caller' }])
+  t.same(nativeOf({ type: 'direct' }), undefined)
+  t.end()
+})
+
 void t.test('a tool that a search of the client has found is a line of text', (t) => {
   const content = [
     { type: 'tool_reference', tool_name: 'Read' },
