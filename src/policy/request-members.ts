@@ -13,12 +13,15 @@ import type { Steps } from '../base/steps.js'
  * - `text`: text that guardrails judge. It is unseen if no judged text is equal to it.
  * - `value`: a JSON value that is judged as arguments or as the result of a call.
  * - `schema`: a JSON schema, unseen if it has text such as a description.
- * - `media`: an image, a file or state of the provider. The part that contains it is judged as unseen.
+ * - `media`: an image or a file. The part that contains it is noted before its members are looked at, so that
+ *   one that is still there belongs to a part of another type: it is unseen.
+ * - `state`: state of the provider, such as a signature; unseen if it has spaces or other letters.
+ * - `noted`: the decoder judges or notes all of it.
  * - `unjudged`: text that is not judged, such as the description of a tool; unseen.
  * - `harmless`: numbers, ids and words of a closed set; unseen if a string is not such a word. Own rules
  *   search the words, too.
  */
-type Leaf = 'text' | 'value' | 'schema' | 'media' | 'unjudged' | 'harmless'
+type Leaf = 'text' | 'value' | 'schema' | 'media' | 'state' | 'noted' | 'unjudged' | 'harmless'
 
 /** Members of an object or of the objects in a list; `['text', …]` is a text or such objects. */
 export interface Members {
@@ -54,7 +57,8 @@ const CHAT_PART: Members = {
   cache_control: CACHE_MARK,
   prompt_cache_breakpoint: CACHE_MARK,
   ...all('text', 'text refusal thinking'),
-  ...all('media', 'video_url signature'),
+  video_url: 'media',
+  signature: 'state',
   image_url: { url: 'media', detail: 'harmless' },
   input_audio: all('media', 'data format'),
   file: all('media', 'file_id file_data filename'),
@@ -86,15 +90,15 @@ const CHAT: Members = {
       ...all('harmless', 'id type index'),
       function: { name: 'harmless', arguments: 'value' },
       custom: { name: 'harmless', input: 'text' },
-      extra_content: 'media',
+      extra_content: 'state',
     },
     function_call: { name: 'harmless', arguments: 'value' },
     reasoning_details: {
       ...all('harmless', 'type id format index'),
       ...all('text', 'text summary'),
-      ...all('media', 'data signature'),
+      ...all('state', 'data signature'),
     },
-    audio: 'media',
+    audio: 'state',
   },
   tools: CHAT_TOOL,
   tool_choice: TOOL_CHOICE,
@@ -112,7 +116,7 @@ const ANTHROPIC_BLOCK: Members = {
   ...all('harmless', 'type id name tool_use_id is_error caller tool_name'),
   cache_control: CACHE_MARK,
   ...all('text', 'text thinking'),
-  ...all('media', 'signature data'),
+  ...all('state', 'signature data'),
   source: { ...all('harmless', 'type media_type'), ...all('media', 'url file_id'), data: 'media' },
   input: 'value',
   get content(): readonly ['text', Members] {
@@ -148,7 +152,8 @@ const RESPONSES_PART: Members = {
   ...all('harmless', 'type detail'),
   prompt_cache_breakpoint: CACHE_MARK,
   ...all('text', 'text refusal'),
-  ...all('media', 'image_url file_id file_data file_url filename input_audio encrypted_content'),
+  ...all('media', 'image_url file_id file_data file_url filename input_audio'),
+  encrypted_content: 'state',
 }
 const RESPONSES_TOOL: Members = {
   ...all(
@@ -172,7 +177,7 @@ const RESPONSES: Members = {
     prompt_cache_key prompt_cache_retention service_tier background top_logprobs context_management`,
   ),
   // The gateway adds the turns of its own responses to the request, and notes those of the provider.
-  previous_response_id: 'media',
+  previous_response_id: 'noted',
   instructions: 'text',
   input: [
     'text',
@@ -183,7 +188,7 @@ const RESPONSES: Members = {
       output: ['text', RESPONSES_PART],
       input: 'text',
       summary: { type: 'harmless', text: 'text' },
-      encrypted_content: 'media',
+      encrypted_content: 'state',
     },
   ],
   text: {
@@ -203,7 +208,7 @@ const GEMINI_CONTENT: Members = {
   parts: {
     text: 'text',
     ...all('harmless', 'thought videoMetadata mediaResolution'),
-    thoughtSignature: 'media',
+    thoughtSignature: 'state',
     ...GEMINI_MEDIA,
     functionCall: { ...all('harmless', 'id name'), args: 'value' },
     functionResponse: {
@@ -257,7 +262,7 @@ const RERANK: Members = {
     truncate_prompt_tokens`,
   ),
   query: 'text',
-  documents: 'media',
+  documents: 'noted',
 }
 const MODERATIONS: Members = {
   ...all('harmless', 'model stream'),
@@ -410,7 +415,11 @@ export function isTextOrMembers(kind: Members[string]): kind is readonly ['text'
 function isSeen(value: string | number | JsonObject, kind: Leaf, judged: ReadonlySet<string>): boolean {
   switch (kind) {
     case 'media':
+      return false
+    case 'noted':
       return true
+    case 'state':
+      return isOpaque(value)
     case 'text':
       // Token ids are noted by their number.
       return typeof value === 'string' ? judged.has(value) : typeof value === 'number'
@@ -425,6 +434,18 @@ function isSeen(value: string | number | JsonObject, kind: Leaf, judged: Readonl
     default:
       return kind satisfies never
   }
+}
+
+/** Base64 and other text that no model reads. */
+const OPAQUE = /^[!-~]*$/
+
+function isOpaque(value: JsonValue): boolean {
+  if (typeof value === 'string') return OPAQUE.test(value)
+  if (Array.isArray(value)) return value.every(isOpaque)
+  if (!isObject(value)) return true
+  return Object.entries(value).every(
+    ([name, member]) => OPAQUE.test(name) && (member === undefined || isOpaque(member)),
+  )
 }
 
 function isJudgedValue(value: string | number | JsonObject, judged: ReadonlySet<string>): boolean {
