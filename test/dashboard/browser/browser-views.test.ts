@@ -7,6 +7,7 @@ import { objectOf } from '../../../src/base/json.js'
 import type { Page } from 'playwright-core'
 import { requestRow } from '../../../src/dashboard/server/schema/schema.js'
 import { launch, open, overflow, SKIP, violations } from './browser.js'
+import { looks } from './looks.js'
 import { replyTo } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
 
@@ -230,6 +231,21 @@ void file.test('long and unknown names, and a reply that was cut off', { skip: S
     t.equal(await overflow(page), 0, `${width} wide`)
     if (width > 1_000) t.equal(await row.getByTitle(name).count(), 1, 'the whole name on hover')
   }
+})
+
+void file.test('on a phone, filters are behind a button with their number', { skip: SKIP }, async (t) => {
+  const { page } = await visit(t, '/requests?upstream=openai&outcome=failed&sort=-cost', { width: 390 })
+  const search = page.getByLabel('Search requests')
+  const button = page.getByRole('button', { name: 'Filters (2)' })
+  await button.waitFor()
+  t.equal(await search.isVisible(), false)
+  await button.click()
+  t.equal(await search.isVisible(), true)
+  t.equal(await button.getAttribute('aria-expanded'), 'true')
+  await looks(t, page, 'the filters of a phone')
+  await page.setViewportSize({ width: 1440, height: 900 })
+  t.equal(await button.isVisible(), false)
+  t.equal(await search.isVisible(), true)
 })
 
 void file.test('one endpoint that fails is no lost connection', { skip: SKIP }, async (t) => {

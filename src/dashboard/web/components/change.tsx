@@ -12,7 +12,7 @@ interface ChangeProps {
 }
 
 /** `+12 %`, `−3 %`; `new` after nothing, `–` without a value to compare with. */
-function changeText(now: number | null, before: number | null): string {
+export function changeText(now: number | null, before: number | null): string {
   if (now === null || before === null || (now === 0 && before === 0)) return '–'
   if (before === 0) return 'new'
   const percent = Math.round(((now - before) / before) * 100)

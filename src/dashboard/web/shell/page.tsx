@@ -1,6 +1,7 @@
 /** The frame of every page: title, purpose, main action and filters. */
-import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
+import { lazy, Suspense, useEffect, useId, useState, type ReactNode } from 'react'
 import { Button } from '../components/button.js'
+import { useLocation } from '../routing.js'
 import { useRights, useSession } from './session.js'
 
 const AccountSwitch = lazy(() =>
@@ -44,14 +45,40 @@ export function Page({ title, purpose, action, filters, scoped = false, children
         {action === undefined ? null : <div className="page-action row">{action}</div>}
       </header>
       {filters === undefined && choice === undefined ? null : (
-        <div className="filters row">
+        <Filters>
           {choice}
           {filters}
           {filters === undefined ? null : <ViewsButton />}
-        </div>
+        </Filters>
       )}
       {children}
     </main>
+  )
+}
+
+/** Parameters of the address that filter nothing; `to` counts with `from`. */
+const NO_FILTERS = new Set(['sort', 'after', 'request', 'tab', 'figure', 'group', 'zone', 'by', 'to'])
+
+/** The filters of the page; on phones they are behind a button with the number of those that are set. */
+function Filters({ children }: { readonly children: ReactNode }) {
+  const { query } = useLocation()
+  const [isOpen, setOpen] = useState(false)
+  const id = useId()
+  const set = [...query.keys()].filter((name) => !NO_FILTERS.has(name)).length
+  return (
+    <>
+      <Button
+        className="phone-filters"
+        aria-expanded={isOpen}
+        aria-controls={id}
+        onClick={() => setOpen(!isOpen)}
+      >
+        {set === 0 ? 'Filters' : `Filters (${set})`}
+      </Button>
+      <div id={id} className={isOpen ? 'filters row open' : 'filters row'}>
+        {children}
+      </div>
+    </>
   )
 }
 

@@ -3,7 +3,7 @@ import type { GroupRow, UsageReply } from '../../../server/schema/schema.js'
 import { urlOf } from '../../api/client.js'
 import type { List } from '../../api/use-resource.js'
 import { IconButton } from '../../components/button.js'
-import { beforeTitle, Change } from '../../components/change.js'
+import { beforeTitle, Change, changeText } from '../../components/change.js'
 import { coloursOf, seriesId } from '../../components/chart.js'
 import { Swatch, type Colour } from '../../components/chart-series.js'
 import { amounts, counts } from '../../components/columns.js'
@@ -142,6 +142,6 @@ export function moverText({ total, previous }: UsageReply, rows: readonly GroupR
   const [first] = [...rows].sort((a, b) => Math.abs(of(b)) - Math.abs(of(a)))
   if (first === undefined || of(first) === 0) return null
   const signed = (value: number, text: string): string => `${value < 0 ? '−' : '+'}${text}`
-  const whole = signed(share, `${Math.round(Math.abs(share) * 100)} %`)
+  const whole = changeText(total.costNanoUsd, previous.total.costNanoUsd)
   return `Cost ${whole}: ${first.label} ${signed(of(first), dollars(Math.abs(of(first))))}`
 }
