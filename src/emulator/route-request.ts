@@ -19,6 +19,7 @@ import {
 } from './emulated-exchange.js'
 import { geminiCount, geminiReply } from './gemini-replies.js'
 import { geminiFrames, checkGeminiKey } from './gemini-requests.js'
+import { mediaReplier } from './media.js'
 import { completionsReply, openAiReply } from './openai-chat-replies.js'
 import { openAiFrames, checkOpenAiKey } from './openai-requests.js'
 import { responsesCompaction, responsesCount, responsesReply, responsesFrames } from './openai-responses.js'
@@ -106,6 +107,8 @@ function replierOf(request: ParsedRequest): (request: ParsedRequest) => Reply {
   if (method === 'POST' && provider === 'openai' && path === '/completions') {
     return completionsReply
   }
+  const media = method === 'POST' && provider === 'openai' ? mediaReplier(path) : null
+  if (media !== null) return media
   if (method === 'POST' && provider === 'anthropic' && path === '/messages') {
     return anthropicReply
   }

@@ -23,6 +23,7 @@ import {
 import type { Fault } from './faults/fault-table.js'
 import { directionsOf } from './prompt-directives.js'
 import { needsTime, sendAtOnce, sendPaced, type Chunking } from './faults/delay-and-cut-faults.js'
+import { formFields } from './media.js'
 import { Ledger, maskedHeaders, type LedgerEntry } from './received-requests.js'
 import { endpointOf, replyTo, framesOf, type Endpoint } from './route-request.js'
 import { hashOf } from './seeded-random.js'
@@ -301,7 +302,7 @@ class Handler {
 
   #parse(request: IncomingMessage, { url, endpoint, raw, cloud }: ReceivedRequest): ParsedRequest {
     const text = raw.toString()
-    const body = parseJson(raw)
+    const body = formFields(raw, request.headers['content-type']) ?? parseJson(raw)
     return {
       provider: endpoint.provider,
       method: request.method ?? 'GET',
