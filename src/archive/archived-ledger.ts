@@ -508,13 +508,11 @@ class ArchivedLedger {
     const firstMs = Math.floor(query.fromMs / length) * length
     if (progress === null || firstMs >= keptMs || progress.sumsToMs <= firstMs) return this.hot.sums(query)
     const endMs = Math.min(keptMs, Math.floor(query.toMs / length) * length + length)
-    const hours = await this.archive(progress, (engine) =>
-      new ArchivedSums(engine).hours(query, firstMs, endMs, progress),
+    const steps = { fromMs: firstMs, toMs: endMs, stepMs: length }
+    const found = await this.archive(progress, (engine) =>
+      new ArchivedSums(engine).sums(query, steps, progress),
     )
-    const grouped = isHours
-      ? hours
-      : hours.map((sum) => ({ ...sum, startMs: Math.floor(sum.startMs / DAY_MS) * DAY_MS }))
-    const cold = selectSums(grouped, isHours ? query : { ...query, offsets: [{ fromMs: 0, offsetMs: 0 }] })
+    const cold = selectSums(found, isHours ? query : { ...query, offsets: [{ fromMs: 0, offsetMs: 0 }] })
     if (query.toMs < keptMs) return cold
     return [...cold, ...(await this.hot.sums({ ...query, fromMs: keptMs }))]
   }

@@ -20,6 +20,13 @@ type Committed = Pick<ArchiveProgress, 'confirmed' | 'round' | 'abandoned' | 'er
   readonly without?: ReadonlySet<string>
 }
 
+/** A time, whose end is exclusive, in steps. */
+interface Steps {
+  readonly fromMs: number
+  readonly toMs: number
+  readonly stepMs: number
+}
+
 /** The sums of one archive. Every method rejects with `ArchiveFailure`. */
 export class ArchivedSums {
   private readonly engine: ArchiveEngine
@@ -29,10 +36,10 @@ export class ArchivedSums {
   }
 
   /**
-   * The sums of hours in a time, whose end is exclusive, by account, key and model; for a query by property,
-   * by its values. The caller selects and groups them.
+   * The sums of hours or of days in UTC (`stepMs`) in a time, whose end is exclusive, by account, key and
+   * model; for a query by property, by its values. The caller selects and groups them.
    */
-  async hours(query: SumQuery, fromMs: number, toMs: number, committed: Committed): Promise<UsageSum[]> {
+  async sums(query: SumQuery, { fromMs, toMs, stepMs }: Steps, committed: Committed): Promise<UsageSum[]> {
     const { is } = this.engine
     const sql = new Sql(is)
     const columns = columnsOf(query)
@@ -46,10 +53,11 @@ export class ArchivedSums {
       ...(query.model === undefined ? [] : [`model = ${sql.text(query.model)}`]),
       ...isCommitted(sql, committed),
     ]
-    const group = ['start', ...columns].join(', ')
+    const group = columns.map((_, at) => at + 2).join(', ')
     const rows = await this.engine.query(
-      `SELECT ${is.millis('start')} AS start_ms, ${columns.join(', ')}, ${figureSums()}
-       FROM ${is.hours} WHERE ${conditions.join(' AND ')} GROUP BY ${group} ORDER BY start_ms`,
+      `SELECT ${is.millis('start')} - ${is.millis('start')} % ${sql.number(stepMs)} AS start_ms,
+         ${columns.join(', ')}, ${figureSums()}
+       FROM ${is.hours} WHERE ${conditions.join(' AND ')} GROUP BY 1, ${group} ORDER BY start_ms`,
       sql.parameters,
       READ_SECONDS,
     )
@@ -121,7 +129,8 @@ export class ArchivedSums {
         sql.parameters,
         READ_SECONDS,
       )
-      found.push(...rows.map((row) => useOfRow(row, month)))
+      // There may be more than a call has arguments.
+      for (const row of rows) found.push(useOfRow(row, month))
       from = to
     }
     return found

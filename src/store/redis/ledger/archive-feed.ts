@@ -120,7 +120,7 @@ export class RedisArchiveFeed implements ArchiveFeed {
     const found: string[] = []
     for (const account of await this.slots()) {
       const range = [names.waiting(account), '-', `(${timePrefix(beforeMs)}`]
-      found.push(...stringsOf(await link.send(WHAT, 'zrangebylex', range)))
+      for (const name of stringsOf(await link.send(WHAT, 'zrangebylex', range))) found.push(name)
     }
     return this.read(found)
   }
