@@ -26,6 +26,8 @@ export interface RequestContext {
   readonly startedMs: number
   /** The trace of the request; null if it has none. */
   readonly trace: RequestTrace | null
+  /** A vendor runs it in a batch, at the price of one. */
+  readonly isInBatch?: boolean
 }
 
 /** A request that another part of the process has authenticated. */

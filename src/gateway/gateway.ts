@@ -246,6 +246,8 @@ export class Gateway {
       this.batches = new module.Batches({
         ...{ store, log, limiter, ledgerWriter },
         config: () => this.current.snapshot.config,
+        generation: () => this.current,
+        lines: this.services,
         run: ({ req, res }, as, id) =>
           this.run(req, res, { as, upgrade: null, turn: null }, { id, isQueued: true }),
       })

@@ -241,6 +241,18 @@ export function tierPrice(price: Price, tier: string | null): Price | null {
   }
 }
 
+/** The price of a request in a batch: that of the tier `batch`, else the usual one, which is higher. */
+export function batchPrice(price: Price): Price {
+  return tierPrice(price, BATCH) ?? price
+}
+
+/** The tier in a batch's reply, whose price the batch has already. */
+export function tierInBatch(tier: string | null): string | null {
+  return tier === BATCH ? null : tier
+}
+
+const BATCH = 'batch'
+
 /** The higher of the usual price and that of the tier, because the vendor may bill either. */
 export function higherPrice(price: Price, tier: string | null): Price | null {
   const ofTier = tierPrice(price, tier)

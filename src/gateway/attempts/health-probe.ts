@@ -5,17 +5,16 @@
 import { isConfigured, type ProbeConfig, type Config } from '../../config/config.js'
 import { upstreamCodecOf } from '../../formats/index.js'
 import { ownHeaders } from '../upstream-headers.js'
-import type { RequestQueue } from '../upstreams/request-queue.js'
 import { requestPathAt } from '../upstreams/upstream-address.js'
 import type { ReplyHandler, UpstreamCall } from '../upstreams/upstream-call.js'
-import type { Upstream, Upstreams } from '../upstreams/upstreams.js'
+import type { Upstream, Upstreams, UpstreamPool } from '../upstreams/upstreams.js'
 import type { Breaker } from './breaker.js'
 import type { UpstreamStates } from './upstream-state.js'
 
 /** The settings of one probe. */
 interface ProbeOptions {
   readonly probe: ProbeConfig
-  readonly pool: RequestQueue
+  readonly pool: UpstreamPool
   /** Includes the path of the base URL and the configured query. */
   readonly path: string
   /** Returns name, value, …: a credential that is not resting, and the configured headers. */

@@ -33,8 +33,6 @@ export interface PlannedLine {
   readonly body: string
   /** The request for the upstream; absent if the line is sent as a request of its own, or not at all. */
   readonly request?: string
-  /** The path of the request below the upstream's address. */
-  readonly path?: string
   /** Why it is not sent, as a reply to a client; absent if it is. */
   readonly refused?: { readonly status: number; readonly body: string }
   /** What it may use at most. */
@@ -42,7 +40,7 @@ export interface PlannedLine {
 }
 
 /** Passes the turn to other work after each slice of time. */
-class Pacer {
+export class Pacer {
   private untilMs = performance.now() + SLICE_MS
 
   async pace(): Promise<void> {
@@ -150,7 +148,7 @@ export async function* plannedLines(files: FileStore, plan: StoredFile): AsyncIt
 }
 
 function plannedIn(value: unknown): PlannedLine {
-  const { number, id, body, request, path, refused, most } = objectOf(value)
+  const { number, id, body, request, refused, most } = objectOf(value)
   const { status, body: reply } = objectOf(refused)
   const { input, output, nanoUsd } = objectOf(most)
   return {
@@ -158,7 +156,6 @@ function plannedIn(value: unknown): PlannedLine {
     id: stringOf(id) ?? '',
     body: stringOf(body) ?? '',
     ...(typeof request === 'string' && { request }),
-    ...(typeof path === 'string' && { path }),
     ...(isObject(refused) && { refused: { status: numberOf(status) ?? 400, body: stringOf(reply) ?? '{}' } }),
     ...(isObject(most) && {
       most: {

@@ -27,7 +27,7 @@ type BatchState =
 const ENDED: ReadonlySet<BatchState> = new Set(['completed', 'failed', 'cancelled', 'expired'])
 
 /** What the record of a batch has in readable form. */
-interface BatchInfo {
+export interface BatchInfo {
   readonly state: BatchState
   readonly endpoint: string
   readonly model: string
@@ -53,6 +53,17 @@ interface BatchInfo {
   readonly isCancelled: boolean
   /** Why it failed; null if it did not. */
   readonly failure: string | null
+  /** How the vendor gets the lines; null for a queue. */
+  readonly vendor: {
+    readonly model: string
+    readonly endpoint: string
+    /** The size of all requests together. */
+    readonly bytes: number
+    /** The vendor takes the clients' ids of lines; else lines have their numbers. */
+    readonly hasOwnKeys: boolean
+  } | null
+  /** The upstream has received its cancellation. */
+  readonly isVendorCancelled: boolean
   /** What was reserved for it. */
   readonly reserved: {
     readonly demands: readonly Demand[]
@@ -96,6 +107,8 @@ export const LEASE_MS = 30_000
 /** Leases and marks of open batches are kept longer than any batch runs. */
 const KEPT_MS = 40 * 86_400_000
 const NO_VALUE = Buffer.alloc(0)
+/** The holder of a lease that no process has. */
+const RESTING = 'resting'
 
 /** The batches of a store. */
 export class BatchRecords {
@@ -179,11 +192,18 @@ export class BatchRecords {
     return this.records.replace(leaseRecord(id, `${by} ${nowMs + LEASE_MS}`), head?.info ?? null)
   }
 
-  /** Gives up a lease of this process. */
-  async release(id: string, by: string): Promise<void> {
+  /** Gives up a lease of this process; no process gets it for `restMs`, or until `stir`. */
+  async release(id: string, by: string, restMs = 0): Promise<void> {
     const [head] = await this.records.list('lease', { id }, Date.now())
     if (head?.info.startsWith(`${by} `) !== true) return
-    await this.records.replace(leaseRecord(id, `${by} 0`), head.info)
+    await this.records.replace(leaseRecord(id, `${RESTING} ${Date.now() + restMs}`), head.info)
+  }
+
+  /** Ends the rest of a lease. */
+  async stir(id: string): Promise<void> {
+    const [head] = await this.records.list('lease', { id }, Date.now())
+    if (head?.info.startsWith(`${RESTING} `) !== true) return
+    await this.records.replace(leaseRecord(id, `${RESTING} 0`), head.info)
   }
 
   private recordOf({ id, accountId, keyId, createdAtMs, expiresAtMs, info, secrets }: Batch): SealedRecord {

@@ -7,10 +7,10 @@ import type { Identity } from '../../accounts/account.js'
 import type { Config } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import type { Operation } from '../../formats/chat/operations.js'
-import type { LedgerEntry } from '../../ledger/entry.js'
 import type { Logger } from '../../observe/log.js'
 import type { CacheStore } from '../../policy/cache-in-store.js'
 import type { Exchange } from '../client-exchange.js'
+import type { Generation } from '../generation.js'
 import type { Delivery } from '../phases/relay.js'
 import { BatchRecords, hasEnded, LEASE_MS, type Batch } from './batch-records.js'
 import { forget, type CreateServices } from './create-batch.js'
@@ -18,7 +18,9 @@ import { settleBatch } from './charge-batch.js'
 import { FileStore, type StoredFile } from './file-store.js'
 import { Journal } from './journal.js'
 import { writeResults, type Missing } from './result-files.js'
-import { mayRun, runQueue, Slots, type RunLine } from './run-queue.js'
+import type { LineServices } from './line-run.js'
+import { finisherOf, runAtVendor, type FinishLine } from './run-at-vendor.js'
+import { mayRun, runQueue, Slots, type QueueRun, type RunLine } from './run-queue.js'
 import { serveBatches } from './serve-batches.js'
 import { serveFiles } from './serve-files.js'
 
@@ -28,6 +30,8 @@ interface BatchesOptions extends Pick<CreateServices, 'limiter' | 'ledgerWriter'
   readonly config: () => Pick<Config, 'files' | 'batches'>
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly run: RunLine
+  readonly generation: () => Generation
+  readonly lines: LineServices
 }
 
 /** Time between two looks at the open batches; a new one of this process is begun at once. */
@@ -59,6 +63,10 @@ export class Batches {
   private readonly queues = new Map<string, string>()
   /** When to look again at a batch that could not be worked on. */
   private readonly restingUntilMs = new Map<string, number>()
+  /** For how long no process looks at batches that are being worked on. */
+  private readonly restMs = new Map<string, number>()
+  /** How long the last rest of a batch at a vendor was. */
+  private readonly pollMs = new Map<string, number>()
   private readonly timers: readonly NodeJS.Timeout[]
   private opened: { readonly settings: string; readonly files: FileStore } | null = null
   private isClosed = false
@@ -143,9 +151,11 @@ export class Batches {
     } finally {
       clearInterval(renewing)
       for (const lease of held.leases.filter((each) => this.mayRelease(each, id))) {
-        await records.release(lease, this.name).catch(() => undefined)
+        const restMs = lease === id ? (this.restMs.get(id) ?? 0) : 0
+        await records.release(lease, this.name, restMs).catch(() => undefined)
       }
       this.queues.delete(id)
+      this.restMs.delete(id)
     }
   }
 
@@ -168,45 +178,82 @@ export class Batches {
   }
 
   private async advance(batch: Batch, services: CreateServices, isMine: () => boolean): Promise<void> {
-    const { files, records } = services
-    const { id, info, accountId } = batch
+    const { files } = services
+    const { info, accountId } = batch
     const [plan, file] = [
       await files.find(accountId, info.planId),
       await files.find(accountId, info.journalId),
     ]
     if (plan === null || file === null) throw new Error('its lines are not stored any more')
+    const journal = await Journal.open(files, file)
+    const work = { batch, files, plan, journal, isMine }
+    const generation = this.options.generation()
+    generation.enter()
+    try {
+      const run = { ...work, generation, records: services.records, services: services.lines }
+      const end = info.form === 'queue' ? await this.runQueued(work, services) : await runAtVendor(run)
+      if (!isMine()) return
+      if (end === null) this.rest(batch)
+      else await this.finish(batch, { plan, journal: file, end, finish: finisherOf(run) }, services)
+    } finally {
+      generation.leave()
+    }
+  }
+
+  /** Sends the lines of a queued batch. */
+  private async runQueued(
+    work: Omit<QueueRun, 'run' | 'slots' | 'mayStart' | 'progress'> & { readonly isMine: () => boolean },
+    { records }: CreateServices,
+  ): Promise<End | null> {
+    const { batch, isMine, journal: before } = work
+    const { id, info } = batch
     const isNew = info.state === 'validating'
     let current = (isNew ? await records.change(id, inProgress) : batch) ?? batch
-    const journal = await Journal.open(files, file)
     const progress = this.progress(id, records, (changed) => (current = changed))
     const mayStart = (): boolean => isMine() && mayRun(current)
     const slots = this.slotsOf(info.upstreams[0] ?? '')
-    await runQueue({ batch, files, plan, journal, run: this.options.run, slots, mayStart, progress })
-    if (!isMine()) return
-    await this.finish((await records.find(null, id)) ?? current, { plan, journal: file }, services)
+    await runQueue({ ...work, run: this.options.run, slots, mayStart, progress })
+    const last = await records.find(null, id)
+    if (!isMine() || last === null) return null
+    if (last.info.isCancelled) return { state: 'cancelled', message: '' }
+    const isWhole = before.completed + before.failed >= info.counts.total
+    return { state: isWhole ? 'completed' : 'expired', message: '' }
+  }
+
+  /** Looks at the batch again later, each time after twice the time. */
+  private rest({ id, createdAtMs }: Batch): void {
+    const { pollMs } = this.options.config().batches
+    const known = this.pollMs.get(id)
+    const isYoung = Date.now() - createdAtMs < MOST_POLL_MS
+    const waitMs =
+      known === undefined || isYoung ? pollMs : Math.min(2 * known, Math.max(MOST_POLL_MS, pollMs))
+    this.pollMs.set(id, waitMs)
+    this.restMs.set(id, waitMs)
   }
 
   /** Writes the results, charges the batch, and ends it. */
   private async finish(
     batch: Batch,
-    { plan, journal: file }: { readonly plan: StoredFile; readonly journal: StoredFile },
+    { plan, journal: file, end, finish }: Finishing,
     services: CreateServices,
   ): Promise<void> {
     const { files, records } = services
     const { id, info } = batch
     const { total } = info.counts
+    const { state, message } = end
     await records.change(id, ({ info: { isCancelled } }) => (isCancelled ? null : { state: 'finalizing' }))
     const journal = await Journal.open(files, file)
-    const isWhole = journal.completed + journal.failed >= total
-    const state = info.isCancelled ? 'cancelled' : isWhole ? 'completed' : 'expired'
     const expiresAtMs = Date.now() + files.settings.keepMs
-    const missing = state === 'cancelled' ? CANCELLED : EXPIRED
-    const ended = await writeResults({ files, batch, plan, journal, missing, expiresAtMs })
+    const missing = MISSING[state]
+    const ended = await writeResults({ files, batch, plan, journal, finish, missing, expiresAtMs })
     const { outputFileId, errorFileId, completed, failed, used } = ended
-    await settleBatch(batch, { used, outcome: 'ok' satisfies LedgerEntry['outcome'] }, services)
+    const outcome = state === 'failed' ? 'upstream_failed' : 'ok'
+    await settleBatch(batch, { used, outcome }, services)
     const counts = { total, completed, failed }
-    await records.change(id, () => ({ state, outputFileId, errorFileId, counts }))
+    const failure = state === 'failed' ? message || 'The upstream did not run the batch.' : null
+    await records.change(id, () => ({ state, outputFileId, errorFileId, counts, failure }))
     await records.close(id)
+    this.pollMs.delete(id)
     for (const done of [plan, file]) await files.remove(done)
     this.options.log.info('batch ended', { reason: `${id}: ${state}` })
   }
@@ -244,9 +291,9 @@ export class Batches {
   }
 
   private services(files: FileStore): CreateServices {
-    const { store, limiter, ledgerWriter } = this.options
+    const { store, limiter, ledgerWriter, lines } = this.options
     const records = new BatchRecords(store.store.sealedRecords, files)
-    return { files, records, limiter, ledgerWriter }
+    return { files, records, limiter, ledgerWriter, lines }
   }
 
   /** The files of the configuration in force; null if it has none. */
@@ -274,6 +321,23 @@ export class Batches {
   }
 }
 
+/** How a batch ends. */
+interface End {
+  readonly state: 'completed' | 'failed' | 'cancelled' | 'expired'
+  readonly message: string
+}
+
+/** A batch whose results are written. */
+interface Finishing {
+  readonly plan: StoredFile
+  readonly journal: StoredFile
+  readonly end: End
+  readonly finish: FinishLine | null
+}
+
+/** The longest time between two questions to a vendor. */
+const MOST_POLL_MS = 300_000
+
 /** A batch that is still being made after this time is not made any more. */
 const CREATION_MS = 600_000
 
@@ -281,11 +345,13 @@ function inProgress({ info }: Batch): { readonly state: 'in_progress' } | null {
   return info.state === 'validating' ? { state: 'in_progress' } : null
 }
 
-const CANCELLED: Missing = {
-  code: 'batch_cancelled',
-  message: 'The batch was cancelled before this request ran.',
-}
-const EXPIRED: Missing = {
-  code: 'batch_expired',
-  message: 'This request did not run before the end of the completion window.',
+/** Why lines of a batch in this state have no result. */
+const MISSING: Readonly<Record<End['state'], Missing>> = {
+  completed: { code: 'batch_missing_result', message: 'The upstream has no result of this request.' },
+  cancelled: { code: 'batch_cancelled', message: 'The batch was cancelled before this request ran.' },
+  failed: { code: 'batch_cancelled', message: 'The upstream did not run the batch.' },
+  expired: {
+    code: 'batch_expired',
+    message: 'This request did not run before the end of the completion window.',
+  },
 }

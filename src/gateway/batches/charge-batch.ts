@@ -16,7 +16,7 @@ import type { Batch } from './batch-records.js'
 import type { LineUse } from './journal.js'
 
 /** A batch that is being made. */
-interface NewBatch {
+export interface NewBatch {
   readonly x: RequestContext
   readonly identity: Identity
   readonly clientRequestId: string | null

@@ -6,7 +6,8 @@ import type { Identity } from '../../accounts/account.js'
 import { isObject, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import { GatewayError, gatewayError, malformed } from '../../errors.js'
 import type { BatchForm } from '../../formats/chat/operations.js'
-import { resolveEndpoint, type ResolvedEndpoint } from '../../formats/index.js'
+import { errorCodecOf, resolveEndpoint, type ResolvedEndpoint } from '../../formats/index.js'
+import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
 import { headerOf } from '../../http/message.js'
 import { readBody } from '../../http/read-body.js'
@@ -16,14 +17,18 @@ import type { Limiter } from '../../limits/limiter.js'
 import type { Exchange } from '../client-exchange.js'
 import { choose, type Candidate } from '../phases/choose-route.js'
 import { callIn } from '../phases/receive.js'
-import { linesOf, plannedText, withVersion, type BatchLine } from './batch-lines.js'
-import type { Batch, BatchRecords } from './batch-records.js'
-import { demandsOf, entryOfBatch, reserveBatch, settleBatch } from './charge-batch.js'
+import { linesOf, plannedText, withVersion, type BatchLine, type PlannedLine } from './batch-lines.js'
+import type { Batch, BatchInfo, BatchRecords } from './batch-records.js'
+import { demandsOf, entryOfBatch, reserveBatch, settleBatch, type NewBatch } from './charge-batch.js'
 import { newId, type FileStore, type StoredFile } from './file-store.js'
+import { lineRequestId } from './line-exchange.js'
+import { LineRun, lineScope, type LineScope, type LineServices } from './line-run.js'
+import { takesKey } from './run-at-vendor.js'
 import { unknownId } from './serve-files.js'
 
 /** What creating a batch uses. */
 export interface CreateServices {
+  readonly lines: LineServices
   readonly files: FileStore
   readonly records: BatchRecords
   readonly limiter: Limiter
@@ -39,8 +44,6 @@ const OPERATIONS: ReadonlySet<string> = new Set([
   'images',
   'rerank',
 ])
-/** The forms in which batches run. */
-const RUN: ReadonlySet<BatchForm> = new Set(['queue'])
 const MAX_BODY_BYTES = 65_536
 const DAY_MS = 86_400_000
 const MAX_METADATA = 16
@@ -72,9 +75,10 @@ export async function createBatch(x: Exchange, identity: Identity, services: Cre
       { retryable: false },
     )
   }
-  const planned = await planLines(x, { asked, input, identity }, files)
+  const id = newId('batch_')
+  const planned = await planLines(x, { id, asked, input, identity }, services)
   try {
-    return await recordBatch(x, { asked, identity, planned }, services)
+    return await recordBatch(x, { id, asked, identity, planned }, services)
   } catch (error) {
     await files.remove(planned.plan)
     throw error
@@ -126,6 +130,7 @@ function metadataOf(value: unknown): JsonObject | null {
 
 /** The lines of a batch that is being made. */
 interface Planning {
+  readonly id: string
   readonly asked: BatchRequest
   readonly input: StoredFile
   readonly identity: Identity
@@ -139,35 +144,119 @@ interface Planned {
   readonly form: Exclude<BatchForm, 'none'>
   /** In order; the first one is tried first. */
   readonly candidates: readonly [Candidate, ...Candidate[]]
-  readonly most: { readonly input: number; readonly output: number; readonly nanoUsd: number | null }
+  readonly most: Most
+  readonly vendor: BatchInfo['vendor']
 }
+
+type Most = NewBatch['most']
 
 /** Checks the lines and writes them to a file of the gateway. */
 async function planLines(
   x: Exchange,
-  { asked, input, identity }: Planning,
-  files: FileStore,
+  planning: Planning,
+  { files, lines: lineServices }: Pick<CreateServices, 'files' | 'lines'>,
 ): Promise<Planned> {
+  const { id, asked, input, identity } = planning
   const expiresAtMs = Date.now() + files.settings.keepMs + 31 * DAY_MS
   const writer = await files.begin(identity, { name: 'plan', purpose: 'work', expiresAtMs })
   try {
     let lines = 0
-    let first: BatchLine | null = null
-    let route: Pick<Planned, 'form' | 'candidates'> | null = null
+    let planner: { route: Pick<Planned, 'form' | 'candidates'>; model: string; vendor: VendorPlan } | null =
+      null
     for await (const line of linesOf(files, input, asked.endpoint)) {
       x.cancellation.check()
-      first ??= line
-      route ??= await routeOf(x, line, { asked, identity })
+      if (planner === null) {
+        const route = await routeOf(x, line, planning)
+        planner = {
+          route,
+          model: line.model,
+          vendor: new VendorPlan(x, { id, asked, identity, route }, lineServices),
+        }
+      }
       lines += 1
-      const { number, id, body } = line
-      await writer.write(plannedText({ number, id, body: body.toString('utf8') }))
+      const { number, id: customId, body } = line
+      const own = { number, id: customId, body: body.toString('utf8') }
+      const isQueued = planner.route.form === 'queue'
+      await writer.write(plannedText(isQueued ? own : { ...own, ...(await planner.vendor.plan(line)) }))
     }
-    if (first === null || route === null) throw malformed('The file has no lines.', 'input_file_id')
+    if (planner === null) throw malformed('The file has no lines.', 'input_file_id')
     const plan = await writer.end()
-    return { plan, lines, model: first.model, ...route, most: { input: 0, output: 0, nanoUsd: 0 } }
+    const { route, model, vendor } = planner
+    return { plan, lines, model, ...route, most: vendor.most, vendor: vendor.facts() }
   } catch (error) {
     await writer.abort().catch(() => undefined)
     throw error
+  }
+}
+
+/** Checks and translates the lines of a batch that a vendor runs. */
+class VendorPlan {
+  most: Most = { input: 0, output: 0, nanoUsd: 0 }
+  readonly id: string
+  readonly createdAtMs = Date.now()
+  private readonly form: Planned['form']
+  private readonly candidate: Candidate
+  private readonly scope: LineScope
+  private endpoint: string | null = null
+  private bytes = 0
+  private hasOwnKeys = true
+
+  constructor(
+    { generation }: Exchange,
+    {
+      id,
+      asked,
+      identity,
+      route,
+    }: Pick<Planning, 'id' | 'asked' | 'identity'> & { readonly route: Pick<Planned, 'form' | 'candidates'> },
+    services: LineServices,
+  ) {
+    const [candidate] = route.candidates
+    this.id = id
+    this.form = route.form
+    this.candidate = candidate
+    const upstream = candidate.target.upstream.config.name
+    this.scope = lineScope({ generation, identity, resolved: asked.resolved, upstream, services })
+  }
+
+  /** The request for the vendor, or why the line is not sent. Rejects with what refuses the batch. */
+  async plan({ number, id: key, body }: BatchLine): Promise<Partial<PlannedLine>> {
+    const id = lineRequestId(this, number)
+    const run = new LineRun(this.scope, { id, body })
+    try {
+      const { request, path, most } = await run.prepare()
+      const endpoint = this.endpointOf(path)
+      this.endpoint ??= endpoint
+      if (endpoint !== this.endpoint) {
+        const message = `The upstream takes this request at ${endpoint}, and the lines before at ${this.endpoint}`
+        throw new GatewayError('untranslatable', message)
+      }
+      this.bytes += Buffer.byteLength(request)
+      this.hasOwnKeys &&= takesKey(this.form, key)
+      const { input, output, nanoUsd } = this.most
+      const sum = nanoUsd === null || most.nanoUsd === null ? null : nanoUsd + most.nanoUsd
+      this.most = { input: input + most.input, output: output + most.output, nanoUsd: sum }
+      return { request, most }
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.kind === 'bug') throw error
+      if (run.isUnpriced)
+        throw gatewayError({ ...error.wire, message: `Line ${number}: ${error.message}` }, error)
+      const { wire, dialect } = this.scope.resolved
+      return { refused: errorCodecOf(wire, dialect).encodeError(withoutSecrets(error.wire), id) }
+    }
+  }
+
+  /** Null for a queue, and if no line is sent. */
+  facts(): BatchInfo['vendor'] {
+    const { endpoint, bytes, hasOwnKeys, candidate } = this
+    return endpoint === null ? null : { model: candidate.model, endpoint, bytes, hasOwnKeys }
+  }
+
+  /** The path below the version, without the query; Gemini's model is that of the batch. */
+  private endpointOf(path: string): string {
+    const { basePath } = this.candidate.target.upstream.address
+    const [own = ''] = path.slice(basePath.length).split('?')
+    return `/v1${own}`
   }
 }
 
@@ -194,8 +283,7 @@ async function routeOf(
 }
 
 function formOf({ target }: Candidate): BatchForm {
-  const { batch } = target.upstream.config
-  return RUN.has(batch) ? batch : 'none'
+  return target.upstream.config.batch
 }
 
 /** The error of an upstream that runs no batches. */
@@ -214,15 +302,15 @@ function noBatches({ target }: Candidate): GatewayError {
 async function recordBatch(
   x: Exchange,
   {
+    id,
     asked,
     identity,
     planned,
-  }: { readonly asked: BatchRequest; readonly identity: Identity; readonly planned: Planned },
+  }: Pick<Planning, 'id' | 'asked' | 'identity'> & { readonly planned: Planned },
   services: CreateServices,
 ): Promise<Batch> {
   const { files, records } = services
-  const { candidates, model, form, most, lines, plan } = planned
-  const id = newId('batch_')
+  const { candidates, model, form, most, lines, plan, vendor } = planned
   const nowMs = Date.now()
   const { keepMs } = files.settings
   const clientRequestId = clientRequestIdOf(x.req)
@@ -245,7 +333,7 @@ async function recordBatch(
       ...{ planId: plan.id, journalId: journal.file.id, outputFileId: null, errorFileId: null },
       counts: { total: lines, completed: 0, failed: 0 },
       at: {},
-      ...{ vendorId: null, isCancelled: false, failure: null },
+      ...{ vendorId: null, vendor, isCancelled: false, isVendorCancelled: false, failure: null },
       reserved: { demands, isHeld: demands.length > 0 },
     },
     secrets: { identity: { ...identity, digest: null }, metadata: asked.metadata, entry },

@@ -15,6 +15,8 @@ export interface LineResult {
   readonly status: number
   /** JSON in the client's format. */
   readonly body: string
+  /** It is the vendor's own reply, which is not translated yet. */
+  readonly isRaw?: true
   /** Why there is no reply: a code of OpenAI's error files. */
   readonly error?: { readonly code: string; readonly message: string }
   /** What it used; absent if it has a ledger entry of its own. */

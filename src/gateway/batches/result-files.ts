@@ -5,6 +5,7 @@ import type { Batch } from './batch-records.js'
 import { plannedLines, type PlannedLine } from './batch-lines.js'
 import type { FileStore, FileWriter, StoredFile } from './file-store.js'
 import type { Journal, LineUse } from './journal.js'
+import type { FinishLine } from './run-at-vendor.js'
 
 /** Why lines have no result. */
 export interface Missing {
@@ -44,6 +45,8 @@ interface Ended {
   readonly plan: StoredFile
   /** It was opened after the last result. */
   readonly journal: Journal
+  /** Translates results; null: they are in the client's format. */
+  readonly finish: FinishLine | null
   /** Of lines without a result. */
   readonly missing: Missing
   readonly expiresAtMs: number
@@ -71,15 +74,18 @@ interface WrittenResult {
   readonly use: LineUse | null
 }
 
-async function resultOf(line: PlannedLine, { batch, journal, missing }: Ended): Promise<WrittenResult> {
+async function resultOf(
+  line: PlannedLine,
+  { batch, journal, missing, finish }: Ended,
+): Promise<WrittenResult> {
   const { number, id, refused, most } = line
   const fallbackId = `${batch.id}-${number}`
   if (refused !== undefined) {
     const reply = { requestId: fallbackId, ...refused }
     return { text: resultText(id, reply, null), isOk: false, use: null }
   }
-  const result = await journal.find(number)
-  if (result === null) {
+  const found = await journal.find(number)
+  if (found === null) {
     // The upstream may have run it.
     const isAssumed = missing.code === 'batch_missing_result' && most !== undefined
     const use: LineUse | null = isAssumed
@@ -87,6 +93,7 @@ async function resultOf(line: PlannedLine, { batch, journal, missing }: Ended): 
       : null
     return { text: resultText(id, { requestId: fallbackId }, missing), isOk: false, use }
   }
+  const result = finish === null ? found : await finish(line, found)
   const { error = null, used = null, status } = result
   return { text: resultText(id, result, error), isOk: error === null && status < 400, use: used }
 }

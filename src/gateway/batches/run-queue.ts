@@ -18,7 +18,7 @@ export type RunLine = (
 ) => void
 
 /** What running a batch needs. */
-interface QueueRun {
+export interface QueueRun {
   readonly batch: Batch
   readonly files: FileStore
   readonly plan: StoredFile

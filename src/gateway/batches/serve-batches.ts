@@ -45,6 +45,7 @@ export async function serveBatches(
     // Its results are being read: it ends as it would.
     return state === 'finalizing' ? null : { isCancelled: true, state: 'cancelling' }
   })
+  await records.stir(id)
   wake()
   return send(x, cancelled ?? found)
 }

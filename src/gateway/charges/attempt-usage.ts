@@ -8,7 +8,15 @@ import { addUsage, isImplausible, type Usage } from '../../formats/chat/usage.js
 import type { ErrorKind } from '../../errors.js'
 import type { Task } from '../../formats/chat/task.js'
 import { promptSizeOf, inputTokens, maxInputTokens, outputTokens } from '../../ledger/estimate-tokens.js'
-import { costNanoUsd, higherPrice, priceFor, tierPrice, type PriceOfOther } from '../../ledger/price.js'
+import {
+  batchPrice,
+  costNanoUsd,
+  higherPrice,
+  priceFor,
+  tierInBatch,
+  tierPrice,
+  type PriceOfOther,
+} from '../../ledger/price.js'
 import { completedUsage } from '../../ledger/task-units.js'
 import type { UsageSource } from '../../ledger/entry.js'
 import type { PricesInForce } from '../../ledger/price-schedule.js'
@@ -132,13 +140,15 @@ function usageBefore(attempt: AttemptResult, billed: BilledRequest): Used {
 function used(
   attempt: AttemptResult,
   { usage, source }: Pick<Used, 'usage' | 'source'>,
-  { x: { generation, startedMs }, call }: BilledRequest,
+  { x: { generation, startedMs, isInBatch = false }, call }: BilledRequest,
 ): Used {
   const { candidate, replyResult } = attempt
   const { name } = candidate.target.upstream.config
   const { prices } = generation.pricesAt(startedMs)
-  const price = priceFor(prices.find(name, candidate.model, replyResult?.model ?? null), call.request)
-  const tier = replyResult?.tier ?? null
+  const usual = priceFor(prices.find(name, candidate.model, replyResult?.model ?? null), call.request)
+  const price = usual !== null && isInBatch ? batchPrice(usual) : usual
+  const reported = replyResult?.tier ?? null
+  const tier = isInBatch ? tierInBatch(reported) : reported
   const served = price === null ? null : tierPrice(price, tier)
   const priceOfOther = pricesOfOthers(prices, name, tier)
   const cost = served === null ? null : costNanoUsd(served, usage, priceOfOther)
@@ -172,7 +182,9 @@ function assumed(attempt: AttemptResult, reported: Usage, { x, call }: BilledReq
   const { candidate, replyResult, earlierUsage } = attempt
   const { generation } = x
   const served = replyResult ?? undefined
-  const options = served === undefined ? { withUnknown: true } : { withUnknown: true, served }
+  const { isInBatch = false } = x
+  const base = { withUnknown: true, isInBatch }
+  const options = served === undefined ? base : { ...base, served }
   const estimate = estimateCandidateCost(generation, attempt.call ?? call, candidate, options)
   const { family } = generation.facts(candidate.model)
   const measured = outputTokens(replyResult?.outputSize ?? NO_OUTPUT, family)

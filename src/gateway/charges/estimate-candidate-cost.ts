@@ -1,7 +1,7 @@
 /** Estimates the maximum cost of a request with one candidate, at the price of the candidate's upstream. */
 import type { HostedTool } from '../../formats/chat/hosted-tools.js'
 import { withDefaults } from '../../formats/chat/request.js'
-import { priceFor } from '../../ledger/price.js'
+import { batchPrice, priceFor, tierInBatch } from '../../ledger/price.js'
 import type { Generation } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
@@ -20,6 +20,8 @@ interface EstimateOptions {
   readonly withUnknown: boolean
   /** What the reply names; its price and tier replace those of the request. */
   readonly served?: ServedBy
+  /** A vendor runs the request in a batch. */
+  readonly isInBatch?: boolean
 }
 
 /** The estimate for the candidate's model, price and service tier. */
@@ -27,12 +29,14 @@ export function estimateCandidateCost(
   generation: Generation,
   call: Pick<Call, 'wire' | 'request'>,
   { target, model, defaults }: Pick<Candidate, 'target' | 'model' | 'defaults'>,
-  { withUnknown, served = NOT_SERVED }: EstimateOptions,
+  { withUnknown, served = NOT_SERVED, isInBatch = false }: EstimateOptions,
 ): CostEstimate {
   const request = withDefaults(call.request, defaults)
   const { prices } = generation.pricesAt(performance.now())
-  const usual = priceFor(prices.find(target.upstream.config.name, model, served.model), request)
-  const tier = served.tier ?? requestedTier({ wire: call.wire, request }, target)
+  const listed = priceFor(prices.find(target.upstream.config.name, model, served.model), request)
+  const usual = listed !== null && isInBatch ? batchPrice(listed) : listed
+  const named = served.tier ?? requestedTier({ wire: call.wire, request }, target)
+  const tier = isInBatch ? tierInBatch(named) : named
   const budgetPrice = generation.budgetPrices.of(usual, tier)
   const facts = generation.facts(model)
   const { limiting } = generation.snapshot.config

@@ -344,7 +344,14 @@ type UseOfUnits = Pick<RequestUse, 'units' | 'pictures' | 'unmeasuredSounds'>
 
 /** Pictures of different qualities or sizes count as the dearest ones. */
 function unitsOfBoth(one: UseOfUnits, other: UseOfUnits): UseOfUnits {
-  if (one.units === undefined || other.units === undefined) return other.units === undefined ? one : other
+  if (one.units === undefined || other.units === undefined) {
+    const { units, pictures, unmeasuredSounds } = one.units === undefined ? other : one
+    return {
+      ...(units !== undefined && { units }),
+      ...(pictures !== undefined && { pictures }),
+      ...(unmeasuredSounds !== undefined && { unmeasuredSounds }),
+    }
+  }
   const { pictures } = one
   return {
     units: addUnits(one.units, other.units),

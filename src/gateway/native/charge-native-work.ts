@@ -8,10 +8,12 @@ import { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import {
+  batchPrice,
   costNanoUsd,
   isComplete,
   maxCostNanoUsd,
   MEDIA_KINDS,
+  tierInBatch,
   tierPrice,
   type Price,
 } from '../../ledger/price.js'
@@ -76,7 +78,7 @@ export function batchPriceAt(
   { model, tier }: { readonly model: string; readonly tier: string | null },
 ): Price | null {
   const price = completePrice(generation, upstream, model)
-  return price === null ? null : tierPrice(tierPrice(price, 'batch') ?? price, tier)
+  return price === null ? null : tierPrice(batchPrice(price), tierInBatch(tier))
 }
 
 /** Maximum context of a session if the catalogue has none for the model. */

@@ -40,6 +40,14 @@ export interface Handling {
   readonly stickyKey: string | null
 }
 
+/** One attempt on one target, as shadow requests and lines of batches make it. */
+export const ONE_ATTEMPT: Handling = {
+  retry: { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false },
+  hedge: null,
+  hedges: null,
+  stickyKey: null,
+}
+
 /** The route of a request. */
 export interface Route {
   /** In the order in which they are tried; never empty. */

@@ -24,7 +24,7 @@ import {
 import type { CalledFor } from '../../policy/plugins.js'
 import { replyJudge, type GuardedReply } from '../../policy/reply-guard.js'
 import { copiesOf, type HeldMemory } from '../body-memory.js'
-import type { Exchange } from '../client-exchange.js'
+import type { RequestContext } from '../client-exchange.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import type { Route } from './choose-route.js'
 import type { Results } from './phase-results.js'
@@ -44,7 +44,7 @@ interface JudgeableRequest {
 
 /** What plugins get of a request. */
 export function calledForOf(
-  x: Exchange,
+  x: RequestContext,
   { accountId, keyId, labels }: Identity,
   { log }: { readonly log: Pick<Logger, 'info'> },
 ): CalledFor {
@@ -66,7 +66,7 @@ const MAX_LINE = 500
  * `guardrail_blocked` and `guardrail_unavailable`.
  */
 export function judge(
-  x: Exchange,
+  x: RequestContext,
   route: Pick<Route, 'guardrails'>,
   request: JudgeableRequest,
 ): Promise<Call> | null {
@@ -86,7 +86,7 @@ export function judge(
 
 /** The call after these guardrails. Rejects as `judge`. */
 export async function judgedCall(
-  x: Exchange,
+  x: RequestContext,
   guardrails: readonly Guardrail[],
   { call, identity, results, metrics, log, held }: JudgeableRequest,
 ): Promise<Call> {
@@ -138,7 +138,7 @@ function stringBytes(text: string): number {
 
 /** The call with the judge of its replies. */
 function guarded(
-  x: Exchange,
+  x: RequestContext,
   call: Call,
   { guardrails, of, observed }: Omit<GuardedReply, 'estimate'>,
 ): Call {

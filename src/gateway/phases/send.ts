@@ -81,10 +81,13 @@ export function send(
 }
 
 /** The settings that the client sends in headers. */
-export interface ClientTerms extends Pick<SendOptions, 'timeoutMs'> {
+interface ClientTerms extends Pick<SendOptions, 'timeoutMs'> {
   /** The `idempotency-key` for upstreams; null if the client sent none. */
   readonly idempotencyKey: string | null
 }
+
+/** Of a request that no client waits for. */
+export const NO_TERMS: ClientTerms = { timeoutMs: Number.POSITIVE_INFINITY, idempotencyKey: null }
 
 /**
  * Reads the client's deadline (`x-request-timeout-ms`) and `idempotency-key` from the headers. A request with

@@ -23,7 +23,7 @@ import { maxNanoUsd } from '../charges/refuse-unknown-cost.js'
 import { Cancellation, type RequestContext } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
 import type { Overload } from '../overload.js'
-import type { Candidate, Handling } from '../phases/choose-route.js'
+import { ONE_ATTEMPT, type Candidate } from '../phases/choose-route.js'
 import type { Identified } from '../phases/identify.js'
 import { refusalAt } from '../objects/operator-objects.js'
 import { permitsShadow } from '../phases/permit-tools.js'
@@ -31,7 +31,7 @@ import { Results } from '../phases/phase-results.js'
 import type { Call } from '../phases/receive.js'
 import { sent } from '../phases/relay.js'
 import { unexpectedFailureOf, toGatewayError } from '../phases/send-error.js'
-import { send, type SendServices, type ClientTerms } from '../phases/send.js'
+import { NO_TERMS, send, type SendServices } from '../phases/send.js'
 import type { ReportingServices } from '../phases/settle.js'
 import type { RouteShadow } from '../routing/router.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
@@ -146,17 +146,6 @@ const SHADOW: Identity = {
   limits: null,
   labels: NO_LABELS,
 }
-
-/** A shadow request makes one attempt on one target. */
-const HANDLING: Handling = {
-  retry: { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false },
-  hedge: null,
-  hedges: null,
-  stickyKey: null,
-}
-
-/** A shadow request has neither the client's deadline nor its idempotency key. */
-const NO_TERMS: ClientTerms = { timeoutMs: Number.POSITIVE_INFINITY, idempotencyKey: null }
 
 /** Reasons for not copying a sampled request. */
 type DropReason =
@@ -312,7 +301,7 @@ class ShadowRun implements RequestContext {
     results.route = { candidates: [candidate], tookMs: null }
     this.startedMs = performance.now()
     try {
-      const route = { candidates: [candidate] as const, handling: HANDLING }
+      const route = { candidates: [candidate] as const, handling: ONE_ATTEMPT }
       const states = generation.shadowStates
       // The reasoning state of earlier turns is the account's own; that of the copy's reply is dropped.
       const reasoning = { accountId: identity.accountId, isKept: false }

@@ -12,10 +12,13 @@ import { openConnectionPool, settingsOf } from './connection-pool.js'
 import { RequestQueue } from './request-queue.js'
 import { upstreamAddressOf, type UpstreamAddress } from './upstream-address.js'
 
+/** Sends requests to an upstream. */
+export type UpstreamPool = Pick<RequestQueue, 'send' | 'get'>
+
 /** One upstream of one generation. The pool may be shared with generations before and after. */
 export interface Upstream {
   readonly config: UpstreamConfig
-  readonly pool: RequestQueue
+  readonly pool: UpstreamPool
   readonly address: UpstreamAddress
   /** The connections for native requests; null if the upstream does not allow them. */
   readonly agent: Agent | Unreachable | null

@@ -1,0 +1,256 @@
+/**
+ * One line of a batch that a vendor runs: it is checked, translated and estimated as a direct request before
+ * the batch is sent, and its result is translated, judged and priced as a direct reply.
+ */
+import type { Identity } from '../../accounts/account.js'
+import { GatewayError } from '../../errors.js'
+import { errorCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
+import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
+import { needsOf } from '../../limits/find-limits.js'
+import type { Logger } from '../../observe/log.js'
+import type { Metrics } from '../../observe/metrics/metrics.js'
+import { SendResult } from '../attempts/attempt-result.js'
+import { Preparation } from '../attempts/prepare-candidate.js'
+import { UpstreamStates } from '../attempts/upstream-state.js'
+import type { BodyMemory, HeldMemory } from '../body-memory.js'
+import { estimateCandidateCost } from '../charges/estimate-candidate-cost.js'
+import { maxUsage } from '../charges/estimate-max-cost.js'
+import { entryOf } from '../charges/ledger-entry.js'
+import { amountOf } from '../charges/reservation.js'
+import { Cancellation, type RequestContext } from '../client-exchange.js'
+import type { Generation } from '../generation.js'
+import { guardCall } from '../objects/check-translated-request.js'
+import type { OwnedObjects } from '../objects/owned-objects.js'
+import { withoutOperatorObjects } from '../objects/operator-objects.js'
+import { choose, ONE_ATTEMPT, type Candidate, type Route } from '../phases/choose-route.js'
+import { judge } from '../phases/judge.js'
+import { permitTools } from '../phases/permit-tools.js'
+import { Results } from '../phases/phase-results.js'
+import { callIn, type Call } from '../phases/receive.js'
+import { sent } from '../phases/relay.js'
+import { toGatewayError } from '../phases/send-error.js'
+import { NO_TERMS, send, type SendServices } from '../phases/send.js'
+import type { ReplyHandler, UpstreamCall, UpstreamRequest } from '../upstreams/upstream-call.js'
+import type { UpstreamPool } from '../upstreams/upstreams.js'
+import type { LineUse } from './journal.js'
+
+/** What the lines of one batch share. */
+export interface LineScope {
+  readonly generation: Generation
+  readonly identity: Identity
+  readonly resolved: ResolvedEndpoint
+  /** The upstream that runs the batch. */
+  readonly upstream: string
+  /** Breakers of the batch alone: results of lines say nothing about the upstream's requests. */
+  readonly states: UpstreamStates
+  readonly services: LineServices
+}
+
+/** What running a line uses. */
+export interface LineServices extends SendServices {
+  readonly bodies: BodyMemory
+  readonly objects: OwnedObjects
+  readonly metrics: Metrics
+  readonly log: Logger
+}
+
+/** The scope of a batch's lines. */
+export function lineScope(scope: Omit<LineScope, 'states'>): LineScope {
+  return { ...scope, states: new UpstreamStates(scope.generation.snapshot.config, null) }
+}
+
+/** A line for the vendor. */
+interface PreparedLine {
+  /** The body of the request. */
+  readonly request: string
+  /** The path below the upstream's address. */
+  readonly path: string
+  readonly candidate: Candidate
+  readonly most: { readonly input: number; readonly output: number; readonly nanoUsd: number | null }
+}
+
+/** A reply in the client's format. */
+interface LineReply {
+  readonly status: number
+  readonly body: string
+}
+
+/** A line that has been checked. */
+interface Checked {
+  readonly call: Call
+  readonly route: Route
+  readonly candidate: Candidate
+}
+
+/** One line, once. */
+export class LineRun implements RequestContext {
+  readonly id: string
+  readonly generation: Generation
+  readonly cancellation = new Cancellation()
+  readonly startedMs = performance.now()
+  readonly trace = null
+  readonly isInBatch = true
+  /** `prepare` has failed because the cost or the length is not known, which refuses the whole batch. */
+  isUnpriced = false
+  private readonly scope: LineScope
+  private readonly body: Buffer
+  private readonly results = new Results()
+  private readonly held: HeldMemory
+
+  constructor(scope: LineScope, { id, body }: { readonly id: string; readonly body: Buffer }) {
+    this.id = id
+    this.generation = scope.generation
+    this.scope = scope
+    this.body = body
+    this.held = scope.services.bodies.open(scope.identity.accountId)
+  }
+
+  /** The request for the vendor, and what it may cost. Rejects as a direct request is refused. */
+  async prepare(): Promise<PreparedLine> {
+    const { identity, services } = this.scope
+    try {
+      const { call, candidate } = await this.check()
+      this.isUnpriced = true
+      const most = this.most(call, candidate)
+      this.isUnpriced = false
+      const memory = { escrow: services.escrow, accountId: identity.accountId, delayEndUntil: null }
+      const preparation = new Preparation({
+        ...{ exchange: this, call, held: this.held, memory },
+        ...{ idempotencyKey: null, sent: new SendResult(), mark: null },
+      })
+      const { outgoing } = await preparation.of(candidate, 0)
+      const { body, path } = outgoing
+      return {
+        request: typeof body === 'string' ? body : body.toString('utf8'),
+        path,
+        candidate,
+        most,
+      }
+    } finally {
+      this.held.end()
+    }
+  }
+
+  /** The reply to the client, and what it cost, of a vendor's result. Never rejects. */
+  async finish(result: LineReply): Promise<{ readonly reply: LineReply; readonly used: LineUse }> {
+    const reply = await this.replyOf(result)
+    const { usage, source, costNanoUsd: nanoUsd } = entryOf(this, this.results, performance.now())
+    return { reply, used: { usage, source, nanoUsd } }
+  }
+
+  private async replyOf(result: LineReply): Promise<LineReply> {
+    const { results, scope, held } = this
+    const { identity, services, states, resolved } = scope
+    try {
+      const { call, route, candidate } = await this.check()
+      results.call = call
+      const replayed = withReply(candidate, result)
+      const progress = new SendResult()
+      results.sent = progress
+      const reply = await send(
+        {
+          ...{ exchange: this, identity, call, held, states, reservation: null, sent: progress, mark: null },
+          route: { candidates: [replayed], handling: ONE_ATTEMPT },
+          terms: NO_TERMS,
+          reasoning: { accountId: identity.accountId, isKept: false },
+        },
+        () => null,
+        services,
+      )
+      results.route = { candidates: [replayed], tookMs: route.tookMs }
+      if (reply.kind !== 'whole') throw new GatewayError('bug', 'the reply to a line is a stream')
+      results.delivery = sent(reply.bytes)
+      return { status: 200, body: reply.body.toString() }
+    } catch (thrown) {
+      const error = toGatewayError(thrown)
+      results.error = error
+      const codec = errorCodecOf(resolved.wire, resolved.dialect)
+      return codec.encodeError(withoutSecrets(error.wire), this.id)
+    } finally {
+      held.end()
+    }
+  }
+
+  private async check(): Promise<Checked> {
+    const { results, held, body, scope, generation } = this
+    const { identity, resolved, upstream, services } = scope
+    const { accountId } = identity
+    const { metrics, log, objects } = services
+    const { dialect, endpoint } = resolved
+    held.take(body.length)
+    results.identified = {
+      ...{ resolved, dialect, operation: endpoint.operation, format: 'batches', refusal: null },
+      clientRequestId: null,
+    }
+    results.authenticated = { identity, tookMs: 0 }
+    const call = await callIn(body, resolved, {})
+    results.call = call
+    const chosen = withoutOperatorObjects(choose(call, identity, generation), call, generation)
+    const permitted = permitTools(chosen, call, { identity, generation })
+    const route = await guardCall(call, permitted, { accountId, objects })
+    const found = route.candidates.find(({ target }) => target.upstream.config.name === upstream)
+    if (found === undefined) {
+      const message = `The upstream "${upstream}", which runs the batch, cannot run this request`
+      throw new GatewayError('untranslatable', message)
+    }
+    results.route = route
+    const judging = judge(this, route, { call, identity, results, metrics, log, held })
+    const judged = judging === null ? call : await judging
+    return { call: judged, route, candidate: wholeReplies(found) }
+  }
+
+  /** The maximum that the line may use. Throws as a direct request under a budget is refused. */
+  private most(call: Call, candidate: Candidate): PreparedLine['most'] {
+    const { generation, scope } = this
+    const needs = needsOf(generation.limitsOf(scope.identity, call.request.model, candidate.target))
+    const withUnknown = needs.money || needs.mostTokens
+    const estimate = estimateCandidateCost(generation, call, candidate, { withUnknown, isInBatch: true })
+    const { limiting } = generation.snapshot.config
+    const amount = amountOf(estimate, candidate.model, { needs, limiting })
+    const { input = 0, output = 0 } = maxUsage(estimate)
+    const most = { input, output: Math.max(output, amount.mostTokens - input) }
+    return { ...most, nanoUsd: needs.money ? amount.nanoUsd : estimate.nanoUsd }
+  }
+}
+
+/** A vendor's batch has no streams and no continuations. */
+function wholeReplies(candidate: Candidate): Candidate {
+  const { target } = candidate
+  const upstreamCodec = { ...target.upstreamCodec, streamsWhole: () => false, continuation: null }
+  return { ...candidate, target: { ...target, upstreamCodec } }
+}
+
+/** The candidate with an upstream that answers with this reply. */
+function withReply(candidate: Candidate, reply: LineReply): Candidate {
+  const { target } = candidate
+  const upstream = { ...target.upstream, pool: new Replay(reply) }
+  return { ...candidate, target: { ...target, upstream } }
+}
+
+/** Answers with a reply that a vendor has given before. */
+class Replay implements UpstreamPool {
+  private readonly reply: LineReply
+
+  constructor(reply: LineReply) {
+    this.reply = reply
+  }
+
+  send(_request: UpstreamRequest, handler: ReplyHandler): UpstreamCall {
+    const { status, body } = this.reply
+    let isAborted = false
+    setImmediate(() => {
+      if (isAborted) return
+      handler.onRequestStart()
+      handler.onResponseStart(status, { 'content-type': 'application/json' })
+      handler.onResponseData(Buffer.from(body))
+      handler.onResponseEnd()
+    })
+    const nothing = (): void => undefined
+    const abort = (): void => void (isAborted = true)
+    return { pause: nothing, resume: nothing, isWaiting: false, connection: null, abort }
+  }
+
+  get(): Promise<never> {
+    return Promise.reject(new Error('a result is read once'))
+  }
+}

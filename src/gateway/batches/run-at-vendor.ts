@@ -1,0 +1,206 @@
+/** Runs a batch at a vendor: sends it once, reads its state now and then, and its results at its end. */
+import type { BatchForm } from '../../formats/chat/operations.js'
+import { resolveEndpoint } from '../../formats/index.js'
+import type { Generation } from '../generation.js'
+import type { Batch, BatchInfo, BatchRecords } from './batch-records.js'
+import { plannedLines, Pacer, type PlannedLine } from './batch-lines.js'
+import type { FileStore, StoredFile } from './file-store.js'
+import type { Journal, LineResult } from './journal.js'
+import { lineRequestId } from './line-exchange.js'
+import { LineRun, lineScope, type LineServices } from './line-run.js'
+import { anthropicBatches } from './vendors/anthropic.js'
+import { geminiBatches } from './vendors/gemini.js'
+import { openaiBatches } from './vendors/openai.js'
+import type { VendorBatch, VendorBatches, VendorResult, VendorState } from './vendors/vendor-batches.js'
+import { VendorClient, VendorError } from './vendors/vendor-client.js'
+
+type VendorForm = Exclude<BatchForm, 'none' | 'queue'>
+
+const VENDORS: Readonly<Record<VendorForm, (client: VendorClient) => VendorBatches>> = {
+  openai: openaiBatches,
+  anthropic: anthropicBatches,
+  gemini: geminiBatches,
+}
+
+/** Whether the vendor's results can name a line by the client's id. */
+export function takesKey(form: BatchForm, key: string): boolean {
+  if (form === 'anthropic') return /^[a-zA-Z0-9_-]{1,64}$/.test(key)
+  return true
+}
+
+/** What running a batch at a vendor needs. */
+interface VendorRun {
+  readonly batch: Batch
+  readonly generation: Generation
+  readonly records: BatchRecords
+  readonly files: FileStore
+  readonly plan: StoredFile
+  readonly journal: Journal
+  readonly services: LineServices
+  /** False as soon as another process has the batch. */
+  readonly isMine: () => boolean
+}
+
+/** How a batch ended at a vendor. */
+interface VendorEnd {
+  readonly state: 'completed' | 'failed' | 'cancelled' | 'expired'
+  readonly message: string
+}
+
+/** Results are written in groups of this size. */
+const GROUP_BYTES = 65_536
+
+/** Does the next step; null: the batch has not ended. Rejects if the vendor does not answer. */
+export async function runAtVendor(run: VendorRun): Promise<VendorEnd | null> {
+  const { batch, records } = run
+  const { id, info } = batch
+  if (info.vendor === null) return { state: info.isCancelled ? 'cancelled' : 'completed', message: '' }
+  const vendor = vendorOf(run)
+  if (info.vendorId === null) {
+    if (info.isCancelled && info.at.submitting === undefined) return { state: 'cancelled', message: '' }
+    return submit(run, vendor)
+  }
+  if (info.isCancelled && !info.isVendorCancelled) {
+    // One that has ended meanwhile cannot be cancelled.
+    await vendor.cancel(info.vendorId).catch(ignoreRefusal)
+    await records.change(id, () => ({ isVendorCancelled: true }))
+  }
+  const state = await vendor.read(info.vendorId)
+  if (state.state === 'running') {
+    const { completed, failed } = state
+    await records.change(id, ({ info: { counts } }) => ({ counts: { ...counts, completed, failed } }))
+    return null
+  }
+  if (state.state === 'failed') return { state: 'failed', message: state.message }
+  await records.change(id, ({ info: { isCancelled } }) => (isCancelled ? null : { state: 'finalizing' }))
+  await readResults(run, vendor, state)
+  if (!run.isMine()) return null
+  const isCancelled = state.state === 'cancelled' || (info.isCancelled && run.batch.info.form === 'anthropic')
+  return {
+    state: isCancelled ? 'cancelled' : state.state === 'expired' ? 'expired' : 'completed',
+    message: '',
+  }
+}
+
+function vendorOf({ batch, generation }: VendorRun): VendorBatches {
+  const { form, upstreams } = batch.info
+  const target = generation.nativeTarget(upstreams[0] ?? '')
+  if (target === null || form === 'queue') throw new Error(`no upstream ${upstreams[0] ?? ''} runs it`)
+  return VENDORS[form](new VendorClient(target))
+}
+
+function ignoreRefusal(error: unknown): void {
+  if (!(error instanceof VendorError) || error.isPassing) throw error
+}
+
+/** Sends the batch, unless the vendor has it already. */
+async function submit(run: VendorRun, vendor: VendorBatches): Promise<VendorEnd | null> {
+  const { batch, records } = run
+  const { id, info } = batch
+  const vendorBatch = vendorBatchOf(run)
+  try {
+    const known = info.at.submitting === undefined ? null : await vendor.find(vendorBatch)
+    if (info.at.submitting === undefined) {
+      await records.change(id, ({ info: { isCancelled } }) => (isCancelled ? null : { state: 'submitting' }))
+    }
+    const vendorId = known ?? (await vendor.submit(vendorBatch))
+    const isCancelled = (await records.change(id, sentAs(vendorId)))?.info.isCancelled === true
+    if (isCancelled) await vendor.cancel(vendorId).catch(ignoreRefusal)
+    return null
+  } catch (error) {
+    if (!(error instanceof VendorError) || error.isPassing) throw error
+    return { state: 'failed', message: error.message }
+  }
+}
+
+function sentAs(vendorId: string): (batch: Batch) => Partial<BatchInfo> {
+  return ({ info }) => ({ vendorId, ...(!info.isCancelled && { state: 'in_progress' as const }) })
+}
+
+function vendorBatchOf({ batch, files, plan }: VendorRun): VendorBatch {
+  const { id, createdAtMs, info } = batch
+  const { counts, window, vendor } = info
+  const { model = '', endpoint = '', bytes = 0 } = vendor ?? {}
+  async function* lines(): AsyncIterable<{ readonly key: string; readonly request: string }> {
+    for await (const line of plannedLines(files, plan)) {
+      const { request } = line
+      if (request !== undefined) yield { key: keyOf(batch, line), request }
+    }
+  }
+  return { id, createdAtMs, total: counts.total, model, endpoint, window, bytes, lines }
+}
+
+function keyOf({ info }: Batch, { number, id }: Pick<PlannedLine, 'number' | 'id'>): string {
+  return info.vendor?.hasOwnKeys === true ? id : `line-${number}`
+}
+
+/** Writes the results that the journal does not have. */
+async function readResults(run: VendorRun, vendor: VendorBatches, state: VendorState): Promise<void> {
+  const { batch, journal, isMine } = run
+  const { numbers, inOrder } = await numbersOf(run)
+  const pacer = new Pacer()
+  let group: LineResult[] = []
+  let bytes = 0
+  let place = 0
+  for await (const result of vendor.results(state)) {
+    if (!isMine()) return
+    const number = result.key === null ? inOrder[place] : numbers.get(result.key)
+    place += 1
+    if (number === undefined || journal.has(number)) continue
+    const own = resultOf(batch, number, result)
+    group.push(own)
+    bytes += own.body.length
+    if (bytes > GROUP_BYTES) {
+      await journal.add(group)
+      group = []
+      bytes = 0
+    }
+    await pacer.pace()
+  }
+  await journal.add(group)
+}
+
+/** The numbers of the lines by their keys, and in their order. */
+async function numbersOf({ batch, files, plan }: VendorRun): Promise<{
+  readonly numbers: ReadonlyMap<string, number>
+  readonly inOrder: readonly number[]
+}> {
+  const numbers = new Map<string, number>()
+  for await (const line of plannedLines(files, plan)) {
+    if (line.request !== undefined) numbers.set(keyOf(batch, line), line.number)
+  }
+  return { numbers, inOrder: [...numbers.values()] }
+}
+
+/** What the vendor answered to a line. */
+function resultOf(batch: Batch, number: number, { reply, code }: VendorResult): LineResult {
+  const requestId = lineRequestId(batch, number)
+  if (reply !== null) return { number, requestId, ...reply, isRaw: true }
+  const message = code === 'batch_expired' ? 'This request did not run in time.' : 'This request did not run.'
+  const error = { code: code ?? 'batch_missing_result', message }
+  return { number, requestId, status: 0, body: '', error }
+}
+
+/** Translates what a vendor answered to a line. */
+export type FinishLine = (line: PlannedLine, result: LineResult) => Promise<LineResult>
+
+/** The translation of the results of a batch; null if they are replies to clients already. */
+export function finisherOf({
+  batch,
+  generation,
+  services,
+}: Pick<VendorRun, 'batch' | 'generation' | 'services'>): FinishLine | null {
+  const { endpoint, upstreams, form } = batch.info
+  if (form === 'queue') return null
+  const resolved = resolveEndpoint('POST', endpoint)
+  if (resolved === null) throw new Error('its endpoint is not served')
+  const { identity } = batch.secrets
+  const scope = lineScope({ generation, identity, resolved, upstream: upstreams[0] ?? '', services })
+  return async ({ body }, result) => {
+    if (result.isRaw !== true) return result
+    const { number, requestId: id } = result
+    const run = new LineRun(scope, { id, body: Buffer.from(body) })
+    const { reply, used } = await run.finish(result)
+    return { number, requestId: id, ...reply, used }
+  }
+}

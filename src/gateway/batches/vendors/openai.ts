@@ -1,0 +1,100 @@
+/** Batches of OpenAI, Azure and others with the same API (SDK `openai` 7.59.0, resources of batches). */
+import { Readable } from 'node:stream'
+import { arrayOf, numberOf, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
+import { stringifyExact } from '../../../formats/wire/json/exact-numbers.js'
+import type { VendorBatch, VendorBatches, VendorResult, VendorState } from './vendor-batches.js'
+import type { VendorClient } from './vendor-client.js'
+
+/** The member of the metadata with the gateway's id. */
+const MARK = 'sluice_batch'
+const BOUNDARY = 'sluice-batch-0f7d1c64b5c94b2f'
+const STATES: Readonly<Partial<Record<string, VendorState['state']>>> = {
+  completed: 'ended',
+  failed: 'failed',
+  cancelled: 'cancelled',
+  expired: 'expired',
+}
+
+/** The batches of an upstream with OpenAI's API. */
+export function openaiBatches(client: VendorClient): VendorBatches {
+  return {
+    async submit(batch) {
+      const file = await client.object({
+        ...{ method: 'POST', path: '/files', stream: Readable.from(formOf(batch)) },
+        headers: { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
+      })
+      const created = await client.object({
+        ...{ method: 'POST', path: '/batches' },
+        body: JSON.stringify({
+          input_file_id: file['id'],
+          endpoint: batch.endpoint,
+          completion_window: batch.window,
+          metadata: { [MARK]: batch.id },
+        }),
+      })
+      return stringOf(created['id']) ?? ''
+    },
+    async find({ id }) {
+      const { data } = await client.object({ path: '/batches?limit=100' })
+      const found = arrayOf(data).find((each) => objectOf(objectOf(each)['metadata'])[MARK] === id)
+      return stringOf(objectOf(found)['id']) ?? null
+    },
+    async read(vendorId) {
+      return stateOf(await client.object({ path: `/batches/${encodeURIComponent(vendorId)}` }))
+    },
+    async *results({ object }) {
+      for (const name of ['output_file_id', 'error_file_id']) {
+        const id = stringOf(object[name])
+        if (id === undefined) continue
+        const lines = client.lines({ path: `/files/${encodeURIComponent(id)}/content` })
+        for await (const line of lines) yield resultOf(line)
+      }
+    },
+    async cancel(vendorId) {
+      await client.object({
+        method: 'POST',
+        path: `/batches/${encodeURIComponent(vendorId)}/cancel`,
+        body: '{}',
+      })
+    },
+  }
+}
+
+async function* formOf({ id, lines, endpoint }: VendorBatch): AsyncIterable<Buffer> {
+  const part = (head: string): string => `--${BOUNDARY}\r\ncontent-disposition: form-data; ${head}\r\n\r\n`
+  yield Buffer.from(`${part('name="purpose"')}batch\r\n`)
+  const file = `name="file"; filename="${id}.jsonl"\r\ncontent-type: application/jsonl`
+  yield Buffer.from(part(file))
+  for await (const { key, request } of lines()) {
+    const head = `{"custom_id":${JSON.stringify(key)},"method":"POST","url":${JSON.stringify(endpoint)}`
+    yield Buffer.from(`${head},"body":${request}}\n`)
+  }
+  yield Buffer.from(`\r\n--${BOUNDARY}--\r\n`)
+}
+
+function stateOf(object: JsonObject): VendorState {
+  const { status, request_counts: counts, errors } = object
+  const { completed, failed } = objectOf(counts)
+  const [first] = arrayOf(objectOf(errors)['data'])
+  return {
+    state: STATES[stringOf(status) ?? ''] ?? 'running',
+    completed: numberOf(completed) ?? 0,
+    failed: numberOf(failed) ?? 0,
+    message: stringOf(objectOf(first)['message']) ?? '',
+    object,
+  }
+}
+
+function resultOf({ custom_id: id, response, error }: JsonObject): VendorResult {
+  const key = stringOf(id) ?? ''
+  const { status_code: status, body } = objectOf(response)
+  if (numberOf(status) !== undefined) {
+    return { key, reply: { status: numberOf(status) ?? 500, body: stringifyExact(body ?? {}) } }
+  }
+  const { code, message } = objectOf(error)
+  if (code === 'batch_expired' || code === 'batch_cancelled') return { key, reply: null, code }
+  const own = {
+    error: { message: stringOf(message) ?? 'The upstream failed.', type: 'server_error', code: code ?? null },
+  }
+  return { key, reply: { status: 500, body: JSON.stringify(own) } }
+}
