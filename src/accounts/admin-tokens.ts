@@ -1,6 +1,7 @@
 /**
  * Tokens of the admin API: their scopes, creation and revocation, for the API and the command line.
  */
+import { DAY_MS } from '../base/time-units.js'
 import { malformed, type GatewayError } from '../errors.js'
 import type { JsonObject } from '../base/json.js'
 import type { AdminToken } from '../store/admin-tokens.js'
@@ -27,7 +28,6 @@ export type Scope = (typeof SCOPES)[number]
 
 /** The default lifetime of a token and the longest one. */
 export const TOKEN_DAYS = { usual: 90, most: 366 } as const
-const DAY_MS = 86_400_000
 /** How long an ended token stays in the list. */
 const KEPT_MS = 30 * DAY_MS
 const PAGE = 500

@@ -4,6 +4,7 @@
  * store still has of these (late entries) is added. An entry leaves the store only after the archive has it,
  * and `hotFromMs` moves first: a read during which it moved is repeated.
  */
+import { DAY_MS, HOUR_MS } from '../base/time-units.js'
 import type { Config } from '../config/config.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { GatewayError } from '../errors.js'
@@ -42,8 +43,6 @@ import { ArchivedEntries, type TimePlace } from './read-entries.js'
 import { ArchivedSums } from './read-sums.js'
 import { pageByOwner } from './sort-by-owner.js'
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 86_400_000
 /** Reads are repeated while entries leave the store. */
 const MOST_READS = 5
 /** Entries of an export that are read at once. */

@@ -4,6 +4,7 @@
  * that is repeated after a crash changes nothing. A statement ends on the server before the lease that it was
  * started with, so no statement of a former leader can take effect.
  */
+import { HOUR_MS } from '../base/time-units.js'
 import type { ArchiveConfig } from '../config/config.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import {
@@ -45,7 +46,6 @@ const BATCH_ENTRIES = 5_000
 const MOST_ENTRIES = 10_000
 /** A smaller batch is sent after this time. */
 const BATCH_MS = 5_000
-const HOUR_MS = 3_600_000
 /** Hours that one transfer of sums has. */
 const MOST_HOURS = 24
 /** Entries leave the store in slices of time. */

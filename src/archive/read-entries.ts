@@ -1,4 +1,5 @@
 /** Reads entries of the archive: pages, single ones, and all of a time. Erased ones are left out. */
+import { HOUR_MS } from '../base/time-units.js'
 import { timeOfRequestId } from '../http/request-id.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { outcomesOf } from '../errors.js'
@@ -11,7 +12,6 @@ import { ENTRY_COLUMNS, entryOfRow, numberIn, textIn } from './columns.js'
 
 /** A slow read is cancelled after this time. */
 export const READ_SECONDS = 10
-const HOUR_MS = 3_600_000
 /** Ids that a parameter of a statement has at most: ClickHouse takes them in the address of a request. */
 export const MOST_IDS = 200
 /** A page is looked for in windows of these lengths, so that a short one reads little. */

@@ -2,6 +2,7 @@
  * Compares sums over entries with the cells that were counted when requests ended, hour by hour, and the
  * entries of the store with those of the archive.
  */
+import { DAY_MS, HOUR_MS } from '../base/time-units.js'
 import { arrayOf, type JsonObject } from '../base/json.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import type { ArchiveProgress } from '../store/archive-feed.js'
@@ -11,8 +12,6 @@ import { numberIn, rowOfEntry, textIn, type ArchiveRow } from './columns.js'
 import { leftOut } from './read-entries.js'
 import { isCommitted } from './read-sums.js'
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 86_400_000
 const COMPARED = ['requests', 'tokens', 'cost_nano_usd'] as const
 /** More differences are not listed. */
 const MOST_LISTED = 1_000

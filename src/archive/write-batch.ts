@@ -2,6 +2,7 @@
  * Writes a batch of entries to the archive and reads it back. A batch that is written again has the same rows
  * and the same token, so it changes nothing; a row that the database refuses is left out and kept in a file.
  */
+import { DAY_MS } from '../base/time-units.js'
 import type { ArchiveConfig } from '../config/config.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { isErased, type ArchiveProgress, type FedEntries } from '../store/archive-feed.js'
@@ -9,7 +10,6 @@ import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
 import { rowOfEntry, textIn } from './columns.js'
 import { MOST_IDS } from './read-entries.js'
 
-const DAY_MS = 86_400_000
 /** Rows of a statement: each is a part that ClickHouse has to merge. */
 const PART = 5_000
 /** Statements at the same time: rows are made while the server stores others. */

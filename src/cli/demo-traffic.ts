@@ -3,6 +3,7 @@
  * every page of the dashboard has data. Times of day, models and failures are the same in each demo; no
  * request is sent to an upstream.
  */
+import { DAY_MS, HOUR_MS } from '../base/time-units.js'
 import { changeKey } from '../accounts/changes/change-keys.js'
 import { BUILT_IN_PLANS } from '../accounts/plans.js'
 import { shownAmounts } from '../config/schema/limits-schema.js'
@@ -46,8 +47,6 @@ const DAYS = 65
 /** Older days have fewer requests, as of a team that grows. */
 const OLD_DAYS = 35
 const OLD_SHARE = 0.85
-const DAY_MS = 86_400_000
-const HOUR_MS = 3_600_000
 /** Requests in each hour of the day (UTC), as shares. */
 const DAILY = [2, 1, 1, 1, 1, 2, 3, 5, 8, 10, 11, 11, 9, 10, 11, 10, 9, 7, 5, 4, 3, 3, 2, 2]
 

@@ -6,6 +6,7 @@
  *
  * Source: FOCUS 1.2 (`specification/columns`). Own columns start with `x_`, as it demands.
  */
+import { DAY_MS } from '../base/time-units.js'
 import type { Account } from '../accounts/account.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { csvCell } from '../base/csv.js'
@@ -13,7 +14,6 @@ import { unitsIn } from '../base/unit-counts.js'
 import { usd } from '../ledger/export-columns.js'
 import { addToSum, newSum, sumFromCounters, type SumCounters } from '../store/records/count-usage.js'
 import type { UsageSum } from '../store/usage-queries.js'
-import { DAY_MS } from '../usage/ranges.js'
 
 /** What a row adds up. */
 interface Charge {

@@ -2,6 +2,7 @@
  * Groups of settings of an upstream, each with its schema, its check and its resolved form: connections and
  * TLS, breaker and health probe, native endpoints, and listed models.
  */
+import { DAY_MS } from '../base/time-units.js'
 import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import * as z from 'zod'
@@ -10,7 +11,7 @@ import { factsOfFamily } from './catalogue.js'
 import type { Path, ReportFinding } from './config-problem.js'
 import { familySchema, priceFacts, pricesSchema } from './schema/catalogue-schema.js'
 import { section, type Immutable, type Section } from './schema/section.js'
-import { DAY_MS, share, whole } from './schema/value-types.js'
+import { share, whole } from './schema/value-types.js'
 
 const file = z.string().min(1).max(4_096)
 

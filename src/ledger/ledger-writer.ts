@@ -2,6 +2,7 @@
  * Writes ledger entries for the gateway: each entry is settled before its reply ends, and goes to the spool
  * on disk while the ledger is unavailable. A client waits at most 500 ms for its entry.
  */
+import { DAY_MS } from '../base/time-units.js'
 import type { LedgerConfig } from '../config/config.js'
 import type { Logger } from '../observe/log.js'
 import type { Reservation, Ledger, LedgerMemory, Retention } from '../store/ledger.js'
@@ -429,8 +430,6 @@ class PendingSettlements {
     }
   }
 }
-
-const DAY_MS = 86_400_000
 
 /** The times before which entries and sums are removed. */
 function retentionAt(

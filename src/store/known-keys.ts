@@ -6,6 +6,7 @@
  * not used until this gateway has looked its key up again: the key may have been revoked in between. The file
  * may be lost at any time, and every failure is ignored after a warning.
  */
+import { DAY_MS } from '../base/time-units.js'
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
@@ -249,7 +250,6 @@ function lookupOf(text: string): KeyLookup {
 
 const SECRET_NAME = 'known-keys-secret'
 const SECRET_DAYS = 3_650
-const DAY_MS = 86_400_000
 /** The cache removes values that expire first, so this one stays. */
 const ROOM = { entries: 100_000_000, bytes: 1e15 }
 

@@ -1,5 +1,6 @@
 /** The arithmetic of rate limits, budgets and concurrency limits, the same for both stores. */
 
+import { DAY_MS } from '../base/time-units.js'
 import {
   byMember,
   LIMIT_MEMBERS,
@@ -84,7 +85,6 @@ interface LimitLevel {
   readonly retryAfterMs: number
 }
 
-const DAY_MS = 86_400_000
 const WEEK_DAYS = 7
 /** 1970 began on a Thursday, three days after the Monday of its week. */
 const DAYS_BEFORE_1970 = 3

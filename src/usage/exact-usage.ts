@@ -4,6 +4,7 @@
  * the entries in the range. Charts by minutes, groups that no sums are kept by, and conditions that only
  * single requests meet, are made of entries alone. The edges are read once for all questions about a range.
  */
+import { DAY_MS, HOUR_MS } from '../base/time-units.js'
 import type { Ledger } from '../store/ledger.js'
 import { addedUp, addUse, dayOfHour, propertiesOf, selectSums } from '../store/records/count-usage.js'
 import {
@@ -16,7 +17,7 @@ import {
   type UsageSum,
 } from '../store/usage-queries.js'
 import { entriesIn, type OnBatch } from './entries-in-range.js'
-import { DAY_MS, HOUR_MS, inDays, type UsageRange } from './ranges.js'
+import { inDays, type UsageRange } from './ranges.js'
 import { remainingSums } from './add-sums.js'
 import {
   groupNamesOf,

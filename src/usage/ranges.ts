@@ -2,13 +2,12 @@
  * Ranges of time for usage. A rolling range ends now and is exact to the millisecond; it, and every other
  * range, is extended to whole hours or days only if what it would need is no longer kept.
  */
+import { DAY_MS, HOUR_MS } from '../base/time-units.js'
 import { GatewayError } from '../errors.js'
 import type { ZoneOffset } from '../store/usage-queries.js'
 import { daysOf, isZone, offsetsOf } from './time-zone.js'
 
 const MINUTE_MS = 60_000
-export const HOUR_MS = 60 * MINUTE_MS
-export const DAY_MS = 24 * HOUR_MS
 
 /** The unit of a chart. Minutes are single ones, or five. */
 type Unit = 'minute' | 'hour' | 'day'

@@ -1,8 +1,6 @@
 /** Days of a time zone, made of whole hours, because sums are kept by hour. Pure. */
+import { DAY_MS, HOUR_MS } from '../base/time-units.js'
 import type { ZoneOffset } from '../store/usage-queries.js'
-
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 
 /** Whether the name is that of a zone, such as `Europe/Berlin`. */
 export function isZone(name: string): boolean {

@@ -21,6 +21,7 @@ const PURE = [
   'gateway/upstreams/upstream-address.ts',
   'gateway/upstreams/apply-quirks.ts',
   'base/limit-members.ts',
+  'base/time-units.ts',
   'store/limit-arithmetic.ts',
   'ledger/entry.ts',
   'ledger/price.ts',

@@ -1,4 +1,5 @@
 /** An archive in PostgreSQL 14 or newer. Entries have a partition for each day, sums one for each month. */
+import { DAY_MS } from '../../base/time-units.js'
 import { readFileSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import type { Pool, PoolConfig } from 'pg'
@@ -23,7 +24,6 @@ const TYPES = {
   numbers: 'bigint[]',
   decimal: 'double precision',
 } as const
-const DAY_MS = 86_400_000
 /** Partitions are made for this number of days ahead. */
 const AHEAD_DAYS = 14
 

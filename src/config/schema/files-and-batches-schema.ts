@@ -1,11 +1,11 @@
 /** The keys of `files` and `batches`: the place of files of clients, and how batches run. */
+import { DAY_MS } from '../../base/time-units.js'
 import { resolve } from 'node:path'
 import * as z from 'zod'
 import type { Path } from '../config-problem.js'
 import { name, text, whole } from './value-types.js'
 
 const GIB = 1_073_741_824
-const DAY_MS = 86_400_000
 
 /** `files` */
 export const filesSchema = z

@@ -2,11 +2,12 @@
  * The keys of guardrails and plugins. Part of `config-file-schema.ts`; `check-guardrails.ts` checks the
  * values.
  */
+import { DAY_MS } from '../../base/time-units.js'
 import * as z from 'zod'
 import { accountSelector } from '../../accounts/account.js'
 import { PERSONAL_NAMES } from '../../policy/rules/built-in-rules.js'
 import type { Immutable } from './section.js'
-import { DAY_MS, name, text, whole } from './value-types.js'
+import { name, text, whole } from './value-types.js'
 
 /** `PLUGIN.NAME` */
 export const pluginHook = z

@@ -1,4 +1,5 @@
 /** The keys of `record`: which requests are recorded, for how long, and where. */
+import { DAY_MS } from '../../base/time-units.js'
 import { resolve } from 'node:path'
 import * as z from 'zod'
 import { accountSelector } from '../../accounts/account.js'
@@ -109,8 +110,6 @@ function targetOf(to: string, folder: string): RecordTarget | null {
   }
   return /^https:\/\/[^\s/]+/.test(to) && URL.canParse(to) ? { kind: 'url', url: to } : null
 }
-
-const DAY_MS = 86_400_000
 
 /** Null if nothing is recorded. */
 export function recordOf(record: RecordValues | undefined, folder: string): RecordConfig | null {

@@ -2,12 +2,13 @@
  * The keys of a route: its models, its conditions, and the upstreams that may serve them.
  * Part of `config-file-schema.ts`; `check-routes.ts` checks the values.
  */
+import { DAY_MS } from '../../base/time-units.js'
 import * as z from 'zod'
 import { EFFORTS, type RequestDefaults } from '../../formats/chat/request.js'
 import { cacheControlOf, cacheControlSchema, routeCacheOf, routeCacheSchema } from './cache-schema.js'
 import { guardrailNames, pluginHook } from './guardrails-schema.js'
 import { section, type Section } from './section.js'
-import { DAY_MS, modelText, name, share, text, whole } from './value-types.js'
+import { modelText, name, share, text, whole } from './value-types.js'
 
 const upstreamName = name.describe('A name under `upstreams`.')
 const upstreamModel = modelText

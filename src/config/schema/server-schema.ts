@@ -1,4 +1,5 @@
 /** The `server` section of the file: keys, rules and resolved values. */
+import { DAY_MS } from '../../base/time-units.js'
 import { isIP } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
@@ -6,7 +7,7 @@ import * as z from 'zod'
 import type { TlsFiles } from '../../http/read-tls-files.js'
 import type { ReportFinding } from '../config-problem.js'
 import { section } from './section.js'
-import { GUESSABLE, isGuessable, DAY_MS, whole } from './value-types.js'
+import { GUESSABLE, isGuessable, whole } from './value-types.js'
 
 /** Three thresholds, one per level. */
 const steps = (bound: z.ZodNumber, defaults: [number, number, number]) =>

@@ -2,8 +2,9 @@
  * The keys of the sections without a file of their own: cached keys, reasoning state, stored responses, the
  * admin API, the log, losses, and media by URL. Part of `config-file-schema.ts`.
  */
+import { DAY_MS } from '../../base/time-units.js'
 import * as z from 'zod'
-import { DAY_MS, GUESSABLE, isGuessable, text, whole } from './value-types.js'
+import { GUESSABLE, isGuessable, text, whole } from './value-types.js'
 
 /** `auth:` */
 export const authSchema = z

@@ -2,6 +2,7 @@
  * The keys of one upstream. Part of `config-file-schema.ts`; `resolve-upstream.ts` checks and resolves
  * the values.
  */
+import { DAY_MS } from '../../base/time-units.js'
 import * as z from 'zod'
 import { ALLOWED_TOOL, MAX_ALLOWED_TOOLS } from '../../formats/chat/hosted-tools.js'
 import { BATCH_FORMS, TASK_FORMS } from '../../formats/chat/operations.js'
@@ -22,7 +23,7 @@ import { pricesSchema } from './catalogue-schema.js'
 import { guardrailNames } from './guardrails-schema.js'
 import { onDisconnectSchema } from './ledger-schema.js'
 import { section } from './section.js'
-import { DAY_MS, modelText, text, whole } from './value-types.js'
+import { modelText, text, whole } from './value-types.js'
 
 /** Defaults for a streamed reply and for a whole reply, which arrives when it is complete. */
 const DEFAULT_FIRST_BYTE_MS = 60_000

@@ -2,9 +2,6 @@
 import { MODEL_NAME } from '../../formats/chat/model-facts.js'
 import * as z from 'zod'
 
-/** The longest time that a setting allows. */
-export const DAY_MS = 86_400_000
-
 /** A name that is used as a metric label and in paths, so it has a small alphabet. */
 export const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, {
   error: 'must be 1 to 64 letters, digits, dots, dashes or underscores, and start with a letter or digit',

@@ -15,7 +15,8 @@ import {
 } from '../../accounts/changes/field-types.js'
 import { notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
-import { actorOf, timeText, type AdminServices } from './services.js'
+import { timeText } from '../../base/time-units.js'
+import { actorOf, type AdminServices } from './services.js'
 
 const REASON = textType((text) => text.length <= 500 && !/\p{Cc}/u.test(text), {
   fix: 'Send one line of at most 500 characters.',

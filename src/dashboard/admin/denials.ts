@@ -19,7 +19,8 @@ import {
 } from '../../accounts/changes/field-types.js'
 import { notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
-import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
+import { timeText } from '../../base/time-units.js'
+import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 
 const SUBJECT = textType((text) => text !== '' && text.length <= 4_096, {
   fix: 'Send 1 to 4096 characters.',

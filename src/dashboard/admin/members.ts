@@ -19,7 +19,8 @@ import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.j
 import { memberObject, memberTag } from './objects.js'
 import { notFound, Problem, type Refused } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
-import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
+import { timeText } from '../../base/time-units.js'
+import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed } from './token-access.js'
 
 export function memberRoutes(services: AdminServices): AdminRoute[] {

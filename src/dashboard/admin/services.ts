@@ -51,8 +51,3 @@ function readCursor(cursor: string): string {
   }
   throw invalid('cursor', 'This is no cursor.', 'Send the `next_cursor` of the page before.')
 }
-
-/** A time in ms as text; null without one. */
-export function timeText(ms: number | undefined | null): string | null {
-  return ms === undefined || ms === null ? null : new Date(ms).toISOString()
-}

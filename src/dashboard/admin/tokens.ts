@@ -1,4 +1,5 @@
 /** Tokens of the admin API: list, create, read, revoke. */
+import { DAY_MS, timeText } from '../../base/time-units.js'
 import { outlives } from '../../accounts/changes/bounds.js'
 import { type Actor, entryOf } from '../../accounts/changes/decide.js'
 import { faulty, invalid } from '../../accounts/changes/refusal.js'
@@ -30,14 +31,13 @@ import {
 } from '../../accounts/changes/field-types.js'
 import { notFound, Problem } from './problem-details.js'
 import type { AdminRequest, AdminRoute } from './route.js'
-import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
+import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed, sees } from './token-access.js'
 
 const NAME = textType((text) => text.trim() === text && text !== '' && text.length <= 100, {
   fix: 'Send 1 to 100 characters without spaces at the ends.',
   schema: { minLength: 1, maxLength: 100 },
 })
-const DAY_MS = 86_400_000
 const ANY_TEXT = textType(() => true, { fix: 'Send a text.' })
 
 export const TOKEN_FIELDS: Fields = {

@@ -24,7 +24,8 @@ import { numberType, textType, TIME } from '../../accounts/changes/field-types.j
 import { invalid } from '../../accounts/changes/refusal.js'
 import { notFound } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.js'
-import { cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
+import { timeText } from '../../base/time-units.js'
+import { cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed, sees } from './token-access.js'
 
 const GROUPINGS = [

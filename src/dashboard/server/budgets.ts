@@ -2,6 +2,7 @@
  * The budgets of accounts, keys and labels in their running day, week or month: what the ledger has of the
  * period, the limit that holds, and a forecast. A budget that is younger than its period counts the whole.
  */
+import { HOUR_MS } from '../../base/time-units.js'
 import { displayNameOf } from '../../accounts/names.js'
 import type { ApiKey, KeyLimits, LimitRaise } from '../../accounts/account.js'
 import type { Config } from '../../config/config.js'
@@ -18,7 +19,6 @@ import type { Services } from './services.js'
 
 /** The share from which a budget is nearly used up. */
 const NEAR = 0.8
-const HOUR_MS = 3_600_000
 
 /** The fields of records for each kind of budget. */
 const FIELDS = {

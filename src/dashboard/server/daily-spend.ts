@@ -1,8 +1,8 @@
 /** The spend of the last 28 full days (UTC) of accounts and keys, for forecasts. */
+import { DAY_MS } from '../../base/time-units.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import { dayOf } from '../../store/limit-arithmetic.js'
 import { FORECAST_DAYS } from './forecast.js'
-import { DAY_MS } from '../../usage/ranges.js'
 import { usageOf, type UsageParts } from './services.js'
 
 /** Days that are over hardly change; a request that ended late is in the next reading. */

@@ -1,9 +1,9 @@
 /** Models with an announced end: who still uses them, and what to use instead. */
+import { DAY_MS } from '../../base/time-units.js'
 import type { Snapshot } from '../../config/config.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { GroupUse } from '../../store/usage-queries.js'
 import type * as schema from './schema/schema.js'
-import { DAY_MS } from '../../usage/ranges.js'
 import type { ExactUsage } from '../../usage/exact-usage.js'
 import { PLAYGROUND, usageIn, type Services } from './services.js'
 import { groupsIn } from '../../usage/usage-groups.js'

@@ -1,8 +1,7 @@
 /** Forecasts of spend at the end of a period. Pure. */
+import { DAY_MS, HOUR_MS } from '../../base/time-units.js'
 import { dayOf, monthOf } from '../../store/limit-arithmetic.js'
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 /** A period is not forecast before this share of it has passed. */
 const MIN_SHARE = 0.03
 /** The days before today that the forecast by weekday is made of. */

@@ -2,6 +2,7 @@
  * Outages of upstreams, from the ledger: which are open, since when, whom they hit, and those of the last 24
  * hours. Only failures of the provider and of the gateway count; limits and errors of clients never do.
  */
+import { DAY_MS, HOUR_MS } from '../../base/time-units.js'
 import { causeOf, type Cause } from '../../errors.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
@@ -11,8 +12,6 @@ import type { Services } from './services.js'
 import { healthOf, upstreamHealth, type UpstreamHealth } from './upstream-health.js'
 
 const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
-const DAY_MS = 24 * HOUR_MS
 /** An incident opens with this number of attempts in a minute, of which this share failed. */
 const OPENS = { attempts: 5, share: 0.25 } as const
 /** It ends below this share. */

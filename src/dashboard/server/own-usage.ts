@@ -2,12 +2,12 @@
  * What the programs of a person used, and what is left of the limits: for `sluice whoami`, the person's page,
  * and the request of Claude Code for it.
  */
+import { DAY_MS, timeText } from '../../base/time-units.js'
 import type { Identity } from '../../accounts/account.js'
 import { accountNameOf } from '../../accounts/account.js'
 import { compareNanoUsd } from '../../base/nano-usd.js'
 import type { JsonObject } from '../../base/json.js'
 import { Rules } from '../../limits/find-limits.js'
-import { DAY_MS } from '../../usage/ranges.js'
 import { shownTotals, sumOfTotals, type Totals } from '../../usage/totals.js'
 import { monthAt } from './forecast.js'
 import { namedLevels, type NamedLevel } from './limit-levels.js'
@@ -101,8 +101,4 @@ export function claudeUsage({ month, limits }: OwnUsage): JsonObject {
 /** To a hundredth of a cent. */
 function cents(usdAmount: number): number {
   return Math.round(usdAmount * CENTS * 100) / 100
-}
-
-function timeText(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString()
 }

@@ -2,6 +2,7 @@
  * Runs: the values of the dimension `run`. What a run has used and what is left of its limits, and the end of
  * one, for the admin API and the command.
  */
+import { timeText } from '../../base/time-units.js'
 import type { Account, Identity } from '../../accounts/account.js'
 import { entryOf, type Actor } from '../../accounts/changes/decide.js'
 import { accountPart } from '../../accounts/authentication/authentication-result.js'
@@ -110,8 +111,4 @@ export async function endRun(
   })
   await auditTrail.add(entry)
   return record
-}
-
-function timeText(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString()
 }

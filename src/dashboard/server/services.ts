@@ -1,6 +1,7 @@
 /**
  * What the handlers of the dashboard's API depend on, and functions that several of them share.
  */
+import { DAY_MS } from '../../base/time-units.js'
 import { roleOf, type Account, type User } from '../../accounts/account.js'
 import { endWhatAnotherMade } from '../../accounts/former-holder.js'
 import type { Changing } from '../../accounts/changes/change-keys.js'
@@ -13,7 +14,7 @@ import type { Ledger } from '../../store/ledger.js'
 import type { FleetMember, Store } from '../../store/store.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { ExactUsage, type UsageOwner } from '../../usage/exact-usage.js'
-import { DAY_MS, chartRange, rangeOf, type AskedRange, type KeptSince } from '../../usage/ranges.js'
+import { chartRange, rangeOf, type AskedRange, type KeptSince } from '../../usage/ranges.js'
 import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
 import type { SignedInRequest } from './routing/route.js'

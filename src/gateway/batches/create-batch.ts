@@ -2,6 +2,7 @@
  * Makes a batch: reads all lines of its file, checks them, and reserves what they may use. Nothing is sent to
  * an upstream before the client has the answer.
  */
+import { DAY_MS } from '../../base/time-units.js'
 import type { Identity } from '../../accounts/account.js'
 import { isObject, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import { GatewayError, gatewayError, malformed } from '../../errors.js'
@@ -45,7 +46,6 @@ const OPERATIONS: ReadonlySet<string> = new Set([
   'rerank',
 ])
 const MAX_BODY_BYTES = 65_536
-const DAY_MS = 86_400_000
 const MAX_METADATA = 16
 
 /** The request of a client. */

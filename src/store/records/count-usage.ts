@@ -2,6 +2,7 @@
  * The counters of a sum (an hour or day of one key and model), for Redis, whose scripts add them up, and for
  * migration.
  */
+import { DAY_MS } from '../../base/time-units.js'
 import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import type { LimitedUnit } from '../../base/limit-members.js'
 import { CAUSES, causeOf } from '../../errors.js'
@@ -31,7 +32,6 @@ import {
  */
 export type SumCounters = NanoUsd[]
 
-const DAY_MS = 86_400_000
 const COST = 7
 const HISTOGRAM = 11
 const BY_CAUSE = HISTOGRAM + FORMER_COUNTERS

@@ -1,4 +1,5 @@
 /** Reads the entries of `model_list`: each becomes a target of a route, or a line with the reason why not. */
+import { DAY_MS } from '../../../base/time-units.js'
 import { EFFORTS } from '../../../formats/chat/request.js'
 import type { Path } from '../../../config/config-problem.js'
 import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
@@ -350,8 +351,6 @@ function headersIn(
   }
   return Object.keys(headers).length === 0 ? {} : { headers }
 }
-
-const DAY_MS = 86_400_000
 
 function timeoutsIn(params: JsonObject, at: Path, { report, usual }: ImportContext): JsonObject {
   for (const key of ['timeout', 'stream_timeout']) {

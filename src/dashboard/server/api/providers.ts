@@ -1,10 +1,11 @@
 /** Comparison of upstreams and their models for administrators, with canaries and shadows. */
+import { HOUR_MS } from '../../../base/time-units.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { ComparedUpstream } from '../compare-upstreams.js'
 import { PROPERTY_MARK, type UsageSum } from '../../../store/usage-queries.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { HOUR_MS, type AskedRange, type UsageRange } from '../../../usage/ranges.js'
+import { type AskedRange, type UsageRange } from '../../../usage/ranges.js'
 import { usageIn, type Services } from '../services.js'
 import { figuresOf, pointsOf } from '../usage-figures.js'
 

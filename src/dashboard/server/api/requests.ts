@@ -1,4 +1,5 @@
 /** Single requests: their list, its CSV file, and the latest ones. */
+import { HOUR_MS } from '../../../base/time-units.js'
 import { GatewayError } from '../../../errors.js'
 import { ENTRY_COLUMNS } from '../../../store/entry-order.js'
 import {
@@ -30,7 +31,6 @@ import { figuresOf, groupsOf } from '../usage-figures.js'
 import { modelIn } from '../../../usage/usage-groups.js'
 import { cursorOf, orderOf } from './list-page.js'
 
-const HOUR_MS = 3_600_000
 const LIVE_ROWS = 25
 /** The period searched for the newest entries, on each poll. */
 const LIVE_MS = 24 * HOUR_MS

@@ -1,10 +1,11 @@
 /** Usage: sums over time and by group, as JSON and as CSV files. */
+import { DAY_MS } from '../../../base/time-units.js'
 import { compareNanoUsd } from '../../../base/nano-usd.js'
 import { csvCell } from '../../../base/csv.js'
 import { adminTurns } from '../../../base/turn-queue.js'
 import type { UsageSum } from '../../../store/usage-queries.js'
 import type { ExactUsage, SumSelection } from '../../../usage/exact-usage.js'
-import { DAY_MS, type UsageRange } from '../../../usage/ranges.js'
+import { type UsageRange } from '../../../usage/ranges.js'
 import { sendCsv } from '../../../control/send-csv.js'
 import {
   SELF_REPLIED,

@@ -2,6 +2,7 @@
  * Keeps the entries of the ledger within a part of Redis's memory: the oldest leave before it is used up, and
  * their sums stay, so that limits, keys and reservations never lack room because of history.
  */
+import { DAY_MS } from '../../../base/time-units.js'
 import type { LedgerMemory, MemoryLimit } from '../../ledger.js'
 import { infoFields } from '../connection/check-server.js'
 import { listOf, stringsOf } from '../connection/parse-replies.js'
@@ -23,7 +24,6 @@ const GROWN = 0.02
 const SAMPLES = 500
 /** Accounts measured at once. */
 const AT_ONCE = 100
-const DAY_MS = 86_400_000
 /** One process removes entries at a time. */
 const LOCK = 'sluice:ledger:fitting'
 const LOCK_MS = 30_000

@@ -5,6 +5,7 @@
  * checks both. In a Cluster, the shared limits are taken first, each in its slot, and returned if another
  * limit refuses: no limit is ever exceeded, and for a moment a request may be refused too early.
  */
+import { DAY_MS } from '../../../base/time-units.js'
 import { unavailable } from '../../store-errors.js'
 import type { Admission, Demand, LimitState, Raise } from '../../ledger.js'
 import { monthOf } from '../../limit-arithmetic.js'
@@ -17,7 +18,6 @@ import { accountPrefix, slotPrefix, groupBy, limitKey, LEDGER_SCRIPTS } from '..
 import { holdsOf, amountsOf, NO_UNITS, type SharedHolds } from './encode-demands.js'
 
 const WHAT = 'admitting a request'
-const DAY_MS = 86_400_000
 
 /** The demands of one slot, with their positions among all. */
 interface Part<D extends Demand> {

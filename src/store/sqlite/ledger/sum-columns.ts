@@ -1,12 +1,12 @@
 /**
  * The columns of `usage_hours` and `usage_days`, and the expression that computes each from ledger entries.
  */
+import { DAY_MS } from '../../../base/time-units.js'
 import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { CAUSES, outcomesOf } from '../../../errors.js'
 import { FIRST_CONTENT_COUNTERS, FORMER_COUNTERS, partsOfCounters } from '../../first-content.js'
 import type { UsageCell, UsageSum } from '../../usage-queries.js'
 
-const DAY_MS = 86_400_000
 /** The column of money. */
 export const COST = 'cost_nano_usd'
 /** The length of each kind of bucket, in ms. */

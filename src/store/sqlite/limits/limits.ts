@@ -3,6 +3,7 @@
  * settled. The arithmetic runs inside the transaction that the admissions and settlements of one turn of the
  * event loop share, so that limits hold across processes.
  */
+import { DAY_MS } from '../../../base/time-units.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import type { BudgetSpent, Demand, LimitState, Raise, RateDemand } from '../../ledger.js'
 import {
@@ -29,7 +30,6 @@ import { othersIn, type Budget, type Rate } from './window-counters.js'
 
 /** Rows looked at in one transaction of pruning; other writes run in between. */
 const PRUNED_AT_ONCE = 500
-const DAY_MS = 86_400_000
 
 /** The limits of a store. Its methods are for the inside of a transaction, except `look` and `prune`. */
 export class Limits {
