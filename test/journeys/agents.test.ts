@@ -3,8 +3,8 @@
  * it refuses them, instead of waiting.
  * Method: the programs from npm with an empty home, set up by `sluice connect`, over the emulator: a chat, a
  * loop with a tool of the agent, a picture, a wrong key, an unknown model, a spent rate limit and a spent
- * budget; Codex on a WebSocket, on one that is cut, and without one. `UPDATE=1` writes the results to
- * docs/reference/clients.md.
+ * budget; Codex on a WebSocket, on one that is cut, and without one; those with a helper command for a person
+ * who signed in with an identity provider. `UPDATE=1` writes the results to docs/reference/clients.md.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,8 +16,10 @@ import { text } from 'node:stream/consumers'
 import { deflateSync, crc32 } from 'node:zlib'
 import t, { type Test } from 'tap'
 import type { KeyLimits } from '../../src/accounts/account.js'
+import { changeUser } from '../../src/accounts/members.js'
 import { objectOf } from '../../src/base/json.js'
 import { openStore } from '../../src/store/open-store.js'
+import { startLogin, type LoginStage } from '../dashboard/login/login-stage.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { createKey } from '../helpers/keys.js'
 import { rowsOf } from '../helpers/ledger.js'
@@ -132,6 +134,8 @@ interface Place {
   readonly secret: string
   readonly origin: string
   readonly home: string
+  /** Signs a person in with `sluice login`: the agent gets tokens instead of the key. */
+  readonly signIn?: (home: string) => Promise<void>
 }
 
 /**
@@ -139,8 +143,9 @@ interface Place {
  * be in the files.
  */
 async function connect({ client }: Agent, place: Place): Promise<NodeJS.ProcessEnv> {
-  const { model, secret, origin, home } = place
-  const options = ['--url', origin, '--model', model, '--write', '--yes', '--json']
+  const { model, secret, origin, home, signIn } = place
+  const login = signIn === undefined ? [] : ['--login']
+  const options = ['--url', origin, '--model', model, '--write', '--yes', '--json', ...login]
   const { status, out, err } = await shell(
     [process.execPath, resolve('dist/main.js'), 'connect', client, ...options],
     { cwd: home, env: { PATH: process.env['PATH'], HOME: home }, secret: true },
@@ -231,13 +236,14 @@ async function run(
 ): Promise<Ended> {
   const home = mkdtempSync(join(tmpdir(), 'sluice-agent-'))
   writeFileSync(join(home, PICTURE), pixel())
+  await asked.signIn?.(home)
   const ownEnv = await connect(agent, { ...asked, home })
   const { args, env, input } = agent.command({ ...asked, home })
   const beganMs = performance.now()
   const child = spawn(join(bin, agent.program), args, {
     cwd: home,
     detached: true,
-    env: { PATH: process.env['PATH'], HOME: home, ...certificates(), ...env, ...ownEnv },
+    env: { PATH: `${home}:${process.env['PATH'] ?? ''}`, HOME: home, ...certificates(), ...env, ...ownEnv },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   child.stdin.on('error', () => undefined)
@@ -473,6 +479,67 @@ void t.test('Codex over WebSocket', skip, async (t) => {
   t.match(fallback.output, /emulated reply/, 'over HTTP after a 426')
   t.equal(linesOf(other, 'GET', 426), 1)
   t.equal(linesOf(other, 'POST', 200), 1)
+})
+
+/** Puts `sluice` into the folder, which is on the agent's path, and signs the person in. */
+async function signIn(stage: LoginStage, email: string, home: string): Promise<void> {
+  const program = `exec "${process.execPath}" "${resolve('dist/main.js')}" "$@"`
+  writeFileSync(join(home, 'sluice'), `#!/bin/sh\n${program}\n`, { mode: 0o755 })
+  const env = { PATH: process.env['PATH'], HOME: home }
+  const args = ['login', stage.origin, '--no-browser']
+  const child = spawn(join(home, 'sluice'), args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  child.stdout.setEncoding('utf8')
+  let output = ''
+  const ended = once(child, 'close')
+  for await (const chunk of child.stdout) {
+    const hadCode = CODE.test(output)
+    output += String(chunk)
+    const code = CODE.exec(output)?.[1]
+    if (hadCode || code === undefined) continue
+    const browser = await stage.person(email)
+    await browser.ask('POST', `/device/${code}`, { body: { approve: true } })
+  }
+  const [status] = await ended
+  if (status !== 0) throw new Error(`sluice login exited with ${String(status)}`)
+}
+
+const CODE = /approve the code (\S+)\n/
+
+void t.test('agents with a helper command, for a person who signed in', skip, async (t) => {
+  const bin = await install(
+    resolve('build/clients/agents'),
+    AGENTS.map((agent) => `${agent.package}@${agent.version}`),
+  )
+  if (bin === null) return notInstalled(t)
+  const stage = await startLogin(t)
+  const { store, origin, gateway } = stage
+  const programs = ['claude-code', 'codex']
+  for (const [at, agent] of AGENTS.filter(({ client }) => programs.includes(client)).entries()) {
+    const email = `dev${String(at)}@example.com`
+    const { id } = await stage.account(email)
+    const asked = { origin, secret: '', hasPicture: false, prompt: 'Say hello.', model: MODELS.anthropic }
+    const ended = await run(bin, agent, { ...asked, signIn: (home) => signIn(stage, email, home) })
+    t.match(ended.output, /emulated reply/, agent.name)
+    const entries = (await rowsOf(gateway)).filter(({ user }) => user === email)
+    t.ok(entries.length > 0, `${agent.name}: entries of the person`)
+    t.ok(
+      entries.every(({ program }) => program === agent.client),
+      `${agent.name}: the program`,
+    )
+    const disabled = await run(bin, agent, {
+      ...asked,
+      signIn: async (home) => {
+        await signIn(stage, email, home)
+        const change = { edit: { disabled: true }, nowMs: Date.now(), audit: () => [] }
+        await changeUser(store, id, change)
+      },
+    })
+    t.notMatch(disabled.output, /emulated reply/, `${agent.name}: a disabled person`)
+    t.notOk(disabled.isKilled, `${agent.name}: ends when the person is disabled`)
+    show(
+      `${agent.name}, signed in: ${ended.seconds.toFixed(1)} s; disabled: ${disabled.seconds.toFixed(1)} s`,
+    )
+  }
 })
 
 void t.test('agents in their newest versions', skipNewest, async (t) => {
