@@ -3,6 +3,7 @@
  * works on. Loaded at the first use of a configuration with `files`.
  */
 import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Identity } from '../../accounts/account.js'
 import type { Config } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
@@ -39,6 +40,7 @@ const LOOK_MS = 1_000
 /** The counts of a running batch are written at most so often. */
 const PROGRESS_MS = 1_000
 const SWEEP_MS = 600_000
+const CLOSE_MS = 5_000
 
 /** Time until a batch is looked at again whose queue another process runs. */
 const QUEUE_REST_MS = 2_000
@@ -103,12 +105,16 @@ export class Batches {
       })
   }
 
-  /** Starts no more lines; resolves when those that run have ended. */
+  /** Starts no more lines; resolves when those that run have ended, at the latest after `CLOSE_MS`. */
   async close(): Promise<void> {
     this.isClosed = true
     for (const timer of this.timers) clearInterval(timer)
     await this.looking
-    await Promise.all(this.running.values())
+    // A vendor that does not answer must not hold the process: another one goes on when the lease ends.
+    const waiting = new AbortController()
+    const late = pause(CLOSE_MS, undefined, { signal: waiting.signal }).catch(() => undefined)
+    await Promise.race([Promise.all(this.running.values()), late])
+    waiting.abort()
   }
 
   private async look(): Promise<void> {
