@@ -191,11 +191,12 @@ void t.test('demands of a request', (t) => {
       { kind: 'usd_month', subject, shared: false, limitNanoUsd: 5, costNanoUsd: 80 },
     ],
   )
-  t.same(needsOf(found), { tokens: true, mostTokens: false, money: true })
+  t.same(needsOf(found), { tokens: true, mostTokens: false, money: true, units: false })
   t.same(needsOf(rulesOf('[{ scope: key, concurrent: 1 }]').of(requestWith())), {
     tokens: false,
     mostTokens: false,
     money: false,
+    units: false,
   })
   t.end()
 })

@@ -88,6 +88,7 @@ export function toVersion7(db: Connection): void {
     ALTER TABLE copy DROP COLUMN dimensions;
     ALTER TABLE copy DROP COLUMN program;
     ALTER TABLE copy DROP COLUMN "user";
+    ALTER TABLE copy DROP COLUMN units;
     DROP VIEW entries; DROP VIEW ledger_entries; DROP VIEW entry_ids;
     DROP TABLE entry_rows; DROP TABLE entry_kinds; DROP TABLE entry_texts;
     ${TABLE}
@@ -95,5 +96,5 @@ export function toVersion7(db: Connection): void {
     DROP TABLE copy;
     PRAGMA user_version = 7;
   `)
-  db.exec(textIn(row ?? {}, 'sql').replace(' dimensions, program, "user",', ''))
+  db.exec(textIn(row ?? {}, 'sql').replace(' dimensions, program, "user", units,', ''))
 }
