@@ -41,6 +41,7 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/archive/archived-ledger.test': ['src/archive/', 'src/store/'],
   'test/archive/copier.test': ['src/archive/', 'src/store/'],
   'test/archive/interrupted.test': ['src/archive/', 'src/store/'],
+  'test/archive/write-batch.test': ['src/archive/', 'src/store/'],
   'test/cli/apply-token.test': ['src/cli/apply/'],
   'test/cli/check-limits.test': ['src/cli/', 'src/accounts/', 'src/store/'],
   'test/dashboard/admin/': ['src/dashboard/'],
