@@ -490,7 +490,7 @@ async function signIn(stage: LoginStage, email: string, home: string): Promise<v
   const child = spawn(join(home, 'sluice'), args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   child.stdout.setEncoding('utf8')
   let output = ''
-  const ended = once(child, 'close')
+  const ended = once(child, 'close') as Promise<[number | null]>
   for await (const chunk of child.stdout) {
     const hadCode = CODE.test(output)
     output += String(chunk)

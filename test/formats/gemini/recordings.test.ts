@@ -100,6 +100,7 @@ const NAMES: ReadonlyMap<unknown, string> = new Map([
   ['TEXT', 'Text'],
   ['IMAGE', 'Image'],
   ['AUDIO', 'Audio'],
+  ['VIDEO', 'Video'],
 ])
 
 function expectedUsage({ counts, kinds, searches }: Naive): Record<string, unknown> {
@@ -117,7 +118,7 @@ function expectedUsage({ counts, kinds, searches }: Naive): Record<string, unkno
     for (const { modality, tokenCount } of counted) {
       const name = NAMES.get(modality)
       // Zero is omitted.
-      const isCounted = side !== 'cached' || modality === 'AUDIO'
+      const isCounted = side !== 'cached' || modality === 'AUDIO' || modality === 'IMAGE'
       if (name !== undefined && isCounted && typeof tokenCount === 'number') usage[side + name] = tokenCount
     }
   }
