@@ -112,6 +112,21 @@ guardrails: { keys: { patterns: [aws_access_key], action: mask } }
   await (
     await other.chat({ model: 'claude-sonnet-4-5', messages: [{ role: 'user', content: 'Hi.' }] })
   ).text()
+  const usage = {
+    prompt_tokens: 9,
+    completion_tokens: 1,
+    total_tokens: 10,
+    prompt_tokens_details: { image_tokens: 5 },
+  }
+  other.emulator.replay({
+    status: 200,
+    response_headers: { 'content-type': 'application/json' },
+    response_body: JSON.stringify({
+      ...{ id: 'c1', object: 'chat.completion', created: 1, model: 'gpt-4o', usage },
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Blue.' }, finish_reason: 'stop' }],
+    }),
+  })
+  await (await other.chat({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi.' }] })).text()
   const lines = [...written(scene.gateway), ...written(other)]
   const fields = new Set(lines.flatMap((line) => Object.keys(line)))
   const never = known.filter((name) => !fields.has(name))
