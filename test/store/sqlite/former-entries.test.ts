@@ -53,6 +53,8 @@ async function formerStore(folder: string) {
   await store.close()
   const db = connect(path)
   toVersion7(db)
+  // Copies have the file alone, without its log.
+  db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   db.close()
   return { path, entries: stored }
 }
@@ -178,7 +180,7 @@ void t.test('processes that are killed while they move entries', async (t) => {
   for (let round = 0; round < 5; round += 1) {
     const copy = join(folder, `copy-${round}`)
     copyFileSync(path, copy)
-    for (let kills = 0; formerRows(copy) > 0 && kills < 40; kills += 1) {
+    for (let kills = 0; kills === 0 || (formerRows(copy) > 0 && kills < 40); kills += 1) {
       const child = fork(PROCESS, [copy], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
       const exited = once(child, 'exit')
       await once(child, 'message')
