@@ -83,7 +83,8 @@ void t.test('passed: bytes out are bytes in, up to the terminator', (t) => {
     if (pair === undefined || dialect !== pair.dialect) continue
     for (const [index, variant] of variants(bytes).entries()) {
       const { out, outcome } = run(pair, singly(variant))
-      const sent = variant.toString('latin1')
+      // A byte order mark is not passed on.
+      const sent = variant.toString('latin1').replace(/^\xef\xbb\xbf/, '')
       // A truncated last event gets a blank line, so that the error event after it can be parsed.
       const isCut = outcome === 'failed' && out === `${sent}\n\n`
       // Events that end with one line feed get the blank line that clients need.

@@ -3,7 +3,6 @@ import type { WireError } from '../../errors.js'
 import type { FinishReason } from '../chat/event.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
-import { longTextOf } from '../chat/long-text.js'
 import { NO_OUTPUT, type OutputSize } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
 import type { EncodeContext, StreamWatcher, ReplyFacts } from '../dialect.js'
@@ -59,17 +58,10 @@ function choiceEdits(body: JsonObject): Edit[] {
 const TOOL_CONFIGS = ['toolConfig', 'tool_config']
 const FREE: ReadonlySet<unknown> = new Set([undefined, 'AUTO', 'NONE', 'MODE_UNSPECIFIED', 'auto', 'none'])
 
-/** Whether it is a turn of the model without content, such as a blocked reply; the API refuses it. */
+/** Whether it is a turn of the model without parts, such as a blocked reply; the API refuses it. */
 function isEmptyTurn(content: JsonValue): boolean {
   if (!isObject(content) || content.role !== 'model') return false
-  const parts = content.parts ?? []
-  return Array.isArray(parts) && parts.every(isEmptyPart)
-}
-
-/** Whether the part has neither text nor a token. */
-function isEmptyPart(part: JsonValue): boolean {
-  if (!isObject(part) || longTextOf(part, 'text') !== null) return false
-  return Object.keys(part).every((name) => name === 'thought' || (name === 'text' && part.text === ''))
+  return (content.parts ?? null) === null || (Array.isArray(content.parts) && content.parts.length === 0)
 }
 
 /** Sets the model's name inside a countTokens request. */

@@ -40,10 +40,7 @@ void t.test("vendors' endpoints that are not translated name native access", asy
   const gateway = await startGateway(t)
   const rows = [
     ['POST', '/v1/images/variations'],
-    ['POST', '/v1/files'],
-    ['GET', '/v1/files/file-1/content'],
     ['POST', '/v1/audio/voices'],
-    ['POST', '/v1/batches'],
     ['POST', '/v1/fine_tuning/jobs'],
     ['GET', '/v1/realtime'],
     ['GET', '/v1/vector_stores'],
@@ -58,6 +55,15 @@ void t.test("vendors' endpoints that are not translated name native access", asy
     t.equal(status, 404, path)
     t.ok(message.includes(`${method} /native/{upstream}${path}`), message)
     t.notMatch(message, 'Did you mean')
+  }
+  for (const [method, path] of [
+    ['POST', '/v1/files'],
+    ['GET', '/v1/files/file-1/content'],
+    ['POST', '/v1/batches'],
+  ] as const) {
+    const { status, message } = await errorOf(gateway, method, path)
+    t.equal(status, 400, path)
+    t.match(message, 'set files.to', path)
   }
 })
 
