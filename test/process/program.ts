@@ -15,8 +15,6 @@ import { createKey } from '../helpers/keys.js'
 import { knownHash, PASSWORD } from '../helpers/password.js'
 import type { Labels } from '../../src/accounts/labels.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
-// This process may have undici as its `fetch`, and leaves replies unread.
-import '../../src/gateway/upstreams/resume-at-end.js'
 import { openStore } from '../../src/store/open-store.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 

@@ -7,7 +7,6 @@ import { isIP, type LookupFunction } from 'node:net'
 import { buildConnector, EnvHttpProxyAgent, Pool, ProxyAgent, type Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../../config/config.js'
 import { isPrivateAddress, PrivateAddressError, publicLookup } from '../../http/private-addresses.js'
-import './resume-at-end.js'
 
 /**
  * An idle connection is closed after this time, or one second before the time that the upstream announces

@@ -292,8 +292,13 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
   private controller: Dispatcher.DispatchController | null = null
   private isOver = false
   private isPaused = false
-  /** The reply has ended while it was paused. */
+  /** The connection has ended while the reply was paused: what undici had of it arrives, and is held. */
+  private isEnding = false
+  private held: Buffer[] = []
+  /** The held reply is complete. */
   private hasEnded = false
+  /** Ends the watch over the connection of a paused reply; null if it is not watched. */
+  private unwatch: (() => void) | null = null
   /** Unix time in ms; set if the queue authorizes its requests. */
   authorizedAtMs = 0
   private refusal: ReadRefusal | null = null
@@ -324,18 +329,21 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
 
   pause(): void {
     this.isPaused = true
+    if (this.isEnding) return
+    this.unwatch ??= this.connection?.beforeEnd(() => this.takeRest()) ?? null
     this.controller?.pause()
   }
 
   resume(): void {
     this.isPaused = false
-    if (!this.hasEnded) return this.controller?.resume()
-    this.hasEnded = false
-    this.handler?.onResponseEnd()
+    this.endWatch()
+    if (this.isEnding) this.passHeld()
+    else this.controller?.resume()
   }
 
   abort(): void {
     this.handler = null
+    this.held = []
     if (this.controller === null) this.queue.cancelWaiting(this)
     else if (!this.isOver) this.controller.abort(CANCELLED)
   }
@@ -353,6 +361,7 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
     this.isOver = false
     this.controller = null
     this.refusal = null
+    this.isEnding = false
   }
 
   /** Passes a refusal that was read to the handler. */
@@ -380,7 +389,11 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
     const { refusal } = this
     // Undici has an empty one at the end of a connection.
     if (chunk.length === 0) return
-    if (refusal === null) return this.handler?.onResponseData(chunk)
+    if (refusal === null) {
+      if (this.isEnding && this.isPaused) this.held.push(chunk)
+      else this.handler?.onResponseData(chunk)
+      return
+    }
     refusal.bytes += chunk.length
     if (refusal.bytes <= MAX_REFUSAL_BYTES) refusal.chunks.push(chunk)
   }
@@ -389,9 +402,8 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
     this.release()
     const { refusal } = this
     if (refusal === null) {
-      // The connection has ended while the last part of the reply waits for its reader.
-      if (this.isPaused) this.hasEnded = true
-      else this.handler?.onResponseEnd()
+      this.hasEnded = this.isPaused
+      if (!this.hasEnded) this.handler?.onResponseEnd()
       return
     }
     const { status, headers, chunks } = refusal
@@ -401,12 +413,40 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
 
   onResponseError(_controller: Dispatcher.DispatchController | null, cause: Error): void {
     this.release()
+    this.held = []
     this.handler?.onResponseError(cause)
+  }
+
+  /**
+   * Lets undici go on with a paused reply when its connection ends: it throws, where nothing can catch it, if
+   * a reply that ends with the connection is paused. No more than one read of the socket arrives.
+   */
+  private takeRest(): void {
+    this.isEnding = true
+    this.controller?.resume()
+  }
+
+  /** Passes on what is held until the reply is paused again. */
+  private passHeld(): void {
+    while (!this.isPaused) {
+      const chunk = this.held.shift()
+      if (chunk === undefined) break
+      this.handler?.onResponseData(chunk)
+    }
+    if (!this.hasEnded || this.isPaused) return
+    this.hasEnded = false
+    this.handler?.onResponseEnd()
+  }
+
+  private endWatch(): void {
+    this.unwatch?.()
+    this.unwatch = null
   }
 
   private release(): void {
     if (this.isOver) return
     this.isOver = true
+    this.endWatch()
     this.queue.released()
   }
 }

@@ -58,6 +58,8 @@ export interface ConnectionUse {
   readonly wasFullySent: boolean
   /** At least one byte has arrived since the request, so the upstream has read it. */
   readonly hasReplied: boolean
+  /** Calls `listener` when the connection ends, before the listeners of undici. Returns the end of this watch. */
+  beforeEnd(listener: () => void): () => void
 }
 
 const usedSockets = new WeakSet<object>()
@@ -107,6 +109,17 @@ class Use implements ConnectionUse {
   get hasReplied(): boolean {
     return this.socket.bytesRead > this.bytesBefore
   }
+
+  beforeEnd(listener: () => void): () => void {
+    const { socket } = this
+    socket.prependListener('end', listener).prependListener('error', asFault)
+    return () => socket.off('end', listener).off('error', asFault)
+  }
+}
+
+/** Undici takes a reset for the end of a reply without a length. A paused reply is not complete then. */
+function asFault(error: Error): void {
+  if ('code' in error && error.code === 'ECONNRESET') error.code = 'EPIPE'
 }
 
 interface Sending {
