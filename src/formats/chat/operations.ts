@@ -33,8 +33,11 @@ export const CACHE_METHODS = ['chat', 'embeddings', 'rerank', 'moderations'] as 
 type CacheMethod = (typeof CACHE_METHODS)[number]
 
 interface OperationRow {
-  /** Whether its requests leave ledger entries; model lists and stored responses cost nothing. */
-  readonly isRecorded: boolean
+  /**
+   * Whether its requests leave ledger entries; model lists and stored responses cost nothing. `changes`:
+   * those that read leave none, because clients read the state of a batch every few seconds.
+   */
+  readonly isRecorded: boolean | 'changes'
   /** The method of `cache.methods`; null: never answered from the cache. */
   readonly cacheMethod: CacheMethod | null
   /** `gen_ai.operation.name` of OpenTelemetry's conventions; null if there is none. */
@@ -99,8 +102,8 @@ export const OPERATIONS: Readonly<Record<Operation, OperationRow>> = {
     unseenReply: 'sound',
   },
   count: { isRecorded: true, cacheMethod: null, spanName: null, title: 'token counting' },
-  files: { isRecorded: true, cacheMethod: null, spanName: null, title: 'files' },
-  batches: { isRecorded: true, cacheMethod: null, spanName: null, title: 'batches' },
+  files: { isRecorded: 'changes', cacheMethod: null, spanName: null, title: 'files' },
+  batches: { isRecorded: 'changes', cacheMethod: null, spanName: null, title: 'batches' },
   models: { isRecorded: false, cacheMethod: null, spanName: null, title: 'models' },
   stored: { isRecorded: false, cacheMethod: null, spanName: null, title: 'stored responses' },
   'stored-input': { isRecorded: false, cacheMethod: null, spanName: null, title: 'stored responses' },

@@ -46,9 +46,11 @@ export interface ReportingServices {
 }
 
 /** Whether requests of the operation get ledger entries; the turns of a WebSocket have their own. */
-function isRecorded(operation: Identified['operation']): boolean {
+function isRecorded(operation: Identified['operation'], method: string | undefined): boolean {
   if (operation === 'native') return true
-  return operation !== null && operation !== 'socket' && OPERATIONS[operation].isRecorded
+  if (operation === null || operation === 'socket') return false
+  const { isRecorded } = OPERATIONS[operation]
+  return isRecorded === 'changes' ? method !== 'GET' : isRecorded
 }
 
 /** Writes the ledger entry, the metrics and the log line of one exchange. */
@@ -90,7 +92,7 @@ export class Settlement {
     const { results } = this
     if (this.isRecorded) return null
     const operation = results.identified?.operation
-    if (!isRecorded(operation ?? null) || this.x.turn?.generates === false) return null
+    if (!isRecorded(operation ?? null, this.x.req.method) || this.x.turn?.generates === false) return null
     if (results.authenticated === null) {
       if (results.error?.kind === 'store_unavailable') this.spoolRefusal()
       return null

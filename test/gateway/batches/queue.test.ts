@@ -58,6 +58,9 @@ for (const place of PLACES) {
     t.equal(charged.length, 3, 'one entry for each line')
     t.ok(charged.every(({ ingress }) => ingress === 'chat'))
     t.equal(rows.filter(({ requestId }) => requestId === made.id).length, 1, 'and one for the batch')
+    const others = rows.filter(({ ingress }) => ingress !== 'chat' && ingress !== 'batches')
+    t.equal(rows.filter(({ ingress }) => ingress === 'batches').length, 2, 'reading its state leaves none')
+    t.equal(others.length, 1, 'the upload')
     const found = await client.batches.list()
     t.same(
       found.data.map(({ id }) => id),
