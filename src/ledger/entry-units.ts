@@ -5,8 +5,10 @@ import type { TokenKind, Usage } from '../formats/chat/usage.js'
 /** The kinds of tokens that have a name in the column; they are a part of the entry's tokens. */
 const TOKENS = [
   ['cached_audio', 'cachedAudio'],
+  ['cached_image', 'cachedImage'],
   ['input_audio', 'inputAudio'],
   ['input_image', 'inputImage'],
+  ['input_video', 'inputVideo'],
   ['output_audio', 'outputAudio'],
   ['output_image', 'outputImage'],
 ] as const satisfies readonly (readonly [string, TokenKind])[]

@@ -84,7 +84,8 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-function inUnits(count: number, unit: LimitedUnit): string {
+/** A number of units in words, such as `2 pictures`. */
+export function inUnits(count: number, unit: LimitedUnit): string {
   return `${count} ${UNIT_NAMES[unit][count === 1 ? 0 : 1]}`
 }
 

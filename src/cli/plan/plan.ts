@@ -21,6 +21,7 @@ import { sampleHeads } from './sample-request.js'
 import { ComparedConfig } from './targets-and-cost.js'
 import type { JsonObject } from '../../base/json.js'
 import { originOf } from '../running-gateway.js'
+import { TASK_NAMES } from '../../formats/chat/operations.js'
 import { mergedHeads, type RequestHead } from '../../gateway/report/recent-requests.js'
 
 /** `sluice plan`. */
@@ -271,21 +272,7 @@ const head = z.object({
   keyId: text,
   accountId: text,
   labels: z.record(text, text),
-  format: z.enum([
-    'chat',
-    'completions',
-    'messages',
-    'responses',
-    'gemini',
-    'embeddings',
-    'rerank',
-    'moderations',
-    'images',
-    'image_edits',
-    'transcriptions',
-    'translations',
-    'speech',
-  ]),
+  format: z.enum(['chat', 'completions', 'messages', 'responses', 'gemini', 'embeddings', ...TASK_NAMES]),
   dialect,
   wire: z.union([
     dialect,

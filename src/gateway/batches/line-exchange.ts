@@ -1,10 +1,10 @@
 /** A line of a batch in the form of HTTP, so that the pipeline serves it as it serves a client's request. */
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { Socket } from 'node:net'
-import { Readable, Writable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { hash } from 'node:crypto'
-import type { GatewayError } from '../../errors.js'
-import type { HttpRequest, HttpResponse } from '../../http/message.js'
+import { DetachedReply } from '../../http/detached-reply.js'
+import type { HttpRequest } from '../../http/message.js'
 
 /** The request of a line. */
 export class LineRequest extends Readable implements HttpRequest {
@@ -45,59 +45,16 @@ export interface LineReplyBody {
 }
 
 /** Collects the reply to a line. */
-export class LineReply extends Writable implements HttpResponse {
-  statusCode = 200
-  headersSent = false
-  onClosed?: () => void
-  onRefused?: (error: GatewayError) => void
-  readonly req: LineRequest
-  private readonly headers = new Map<string, string>()
+export class LineReply extends DetachedReply<LineRequest> {
   private readonly chunks: Buffer[] = []
 
   /** `done` is called once. */
   constructor(req: LineRequest, done: (reply: LineReplyBody) => void) {
-    super({ decodeStrings: true })
-    this.req = req
+    super(req, {})
     this.once('close', () => {
-      req.destroy()
-      this.onClosed?.()
       const { statusCode: status, headers, writableFinished: isComplete } = this
       done({ status, headers, body: Buffer.concat(this.chunks), isComplete })
     })
-  }
-
-  getHeader(name: string): string | undefined {
-    return this.headers.get(name)
-  }
-
-  setHeader(name: string, value: string): void {
-    this.headers.set(name, value)
-  }
-
-  removeHeader(name: string): void {
-    this.headers.delete(name)
-  }
-
-  getHeaderNames(): string[] {
-    return [...this.headers.keys()]
-  }
-
-  writeHead(status: number, headers: OutgoingHttpHeaders | string[] = []): void {
-    this.statusCode = status
-    this.headersSent = true
-    if (!Array.isArray(headers)) {
-      for (const [name, value] of Object.entries(headers)) this.headers.set(name, String(value))
-      return
-    }
-    for (let at = 0; at < headers.length; at += 2) this.headers.set(headers[at] ?? '', headers[at + 1] ?? '')
-  }
-
-  writeContinue(): void {
-    // The body has arrived.
-  }
-
-  setTimeout(): void {
-    // The attempts have their own.
   }
 
   truncate(): void {

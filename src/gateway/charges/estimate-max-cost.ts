@@ -7,7 +7,7 @@ import { objectOf } from '../../base/json.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { isChat, isMedia, type ChatRequest } from '../../formats/chat/request.js'
 import { drawsPictures, transcribes } from '../../formats/chat/task.js'
-import { UNITS, type Unit, type UnitCounts, type Usage } from '../../formats/chat/usage.js'
+import { UNITS, type UnitCounts, type Usage } from '../../formats/chat/usage.js'
 import {
   promptSizeOf,
   inputTokens,
@@ -29,7 +29,7 @@ import {
   type Price,
 } from '../../ledger/price.js'
 import { unitsOf } from '../../ledger/task-units.js'
-import { dollars } from '../../limits/limit-refusal.js'
+import { dollars, inUnits } from '../../limits/limit-refusal.js'
 import type { Call } from '../phases/receive.js'
 import type { BudgetPrice } from './budget-price.js'
 import { possibleAt, type RequestKinds } from './token-kinds.js'
@@ -451,22 +451,6 @@ export function withOutput(call: Call, output: number, { choices }: CostEstimate
   }
 }
 
-/** Units as the text of a refusal names them. */
-function unitsText(unit: Unit, count: number): string {
-  if (unit === 'audio_second') return `up to ${Math.ceil(count)} s of sound`
-  const word = NOUNS[unit]
-  return `${count} ${count === 1 ? word[0] : word[1]}`
-}
-
-const NOUNS: Readonly<Record<Exclude<Unit, 'audio_second'>, readonly [one: string, several: string]>> = {
-  character: ['character', 'characters'],
-  document: ['document', 'documents'],
-  image: ['picture', 'pictures'],
-  line: ['line', 'lines'],
-  page: ['page', 'pages'],
-  search: ['search', 'searches'],
-}
-
 /** The part of a request that may cost most, for the message of a refusal: `$5.25 for input that …`. */
 export function largestPartOf(estimate: CostEstimate): string | null {
   const { price, input, added, source, longestOutput, calls, callsNanoUsd, modelsNanoUsd, media } = estimate
@@ -486,7 +470,10 @@ export function largestPartOf(estimate: CostEstimate): string | null {
     ...UNITS.map((unit) => {
       const count = units[unit] ?? 0
       const most = { input: 0, output: 0, units: { [unit]: count }, pictures }
-      return [maxCostNanoUsd(price, most) ?? 0, `for ${unitsText(unit, count)}`] as const
+      return [
+        maxCostNanoUsd(price, most) ?? 0,
+        unit === 'audio_second' ? `for up to ${Math.ceil(count)} s of sound` : `for ${inUnits(count, unit)}`,
+      ] as const
     }),
   ]
   const [nanoUsd, what] = parts.reduce((most, part) => (part[0] > most[0] ? part : most))

@@ -2,13 +2,13 @@
  * The request and the reply of one turn in the form of HTTP, so that the pipeline serves a turn as it serves
  * `POST /v1/responses`. The events of the reply become text messages.
  */
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
-import { Readable, Writable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { objectOf } from '../../base/json.js'
-import type { GatewayError } from '../../errors.js'
 import { SseFramer } from '../../formats/wire/frames/sse-framer.js'
-import type { HttpRequest, HttpResponse } from '../../http/message.js'
+import { DetachedReply } from '../../http/detached-reply.js'
+import type { HttpRequest } from '../../http/message.js'
 
 /** The request that opened the WebSocket. */
 export interface Handshake {
@@ -84,64 +84,19 @@ const TYPE = /^\{\s*"type"\s*:\s*"([a-z0-9_.]{1,64})"/
 const MAX_UNSENT_BYTES = 16 * 1024
 
 /** The reply of a turn: its events, or the error of a request that was refused, as messages. */
-export class TurnReply extends Writable implements HttpResponse {
-  statusCode = 200
-  headersSent = false
-  onClosed?: () => void
-  onRefused?: (error: GatewayError) => void
+export class TurnReply extends DetachedReply<TurnRequest> {
   /** The last event of the turn was sent. */
   isOver = false
-  readonly req: TurnRequest
   private readonly sink: TurnSink
   private readonly framer: SseFramer
-  private readonly headers = new Map<string, string>()
   private readonly error: Buffer[] = []
   /** The messages of the chunk that is being written. */
   private messages: string[] = []
 
   constructor(req: TurnRequest, sink: TurnSink) {
-    super({ highWaterMark: MAX_UNSENT_BYTES, decodeStrings: true })
-    this.req = req
+    super(req, { highWaterMark: MAX_UNSENT_BYTES })
     this.sink = sink
     this.framer = new SseFramer({ frame: (name, data) => this.event(name, data) })
-    this.once('close', () => {
-      req.destroy()
-      this.onClosed?.()
-    })
-  }
-
-  getHeader(name: string): string | undefined {
-    return this.headers.get(name)
-  }
-
-  setHeader(name: string, value: string): void {
-    this.headers.set(name, value)
-  }
-
-  removeHeader(name: string): void {
-    this.headers.delete(name)
-  }
-
-  getHeaderNames(): string[] {
-    return [...this.headers.keys()]
-  }
-
-  writeHead(status: number, headers: OutgoingHttpHeaders | string[] = []): void {
-    this.statusCode = status
-    this.headersSent = true
-    if (Array.isArray(headers)) {
-      for (let at = 0; at < headers.length; at += 2) this.addHeader(headers[at] ?? '', headers[at + 1] ?? '')
-    } else {
-      for (const [name, value] of Object.entries(headers)) this.addHeader(name, String(value))
-    }
-  }
-
-  writeContinue(): void {
-    // The body of a turn has arrived.
-  }
-
-  setTimeout(): void {
-    // The connection has its own.
   }
 
   /** The stream ends with an error event, and the connection stays. */
@@ -169,11 +124,6 @@ export class TurnReply extends Writable implements HttpResponse {
 
   private get isError(): boolean {
     return this.statusCode >= 400
-  }
-
-  private addHeader(name: string, value: string): void {
-    const earlier = this.headers.get(name)
-    this.headers.set(name, earlier === undefined ? value : `${earlier}, ${value}`)
   }
 
   private event(name: string, data: string): void {

@@ -11,8 +11,10 @@ const NAMES: Readonly<Record<string, readonly [one: string, several: string]>> =
   document: ['document', 'documents'],
   line: ['line', 'lines'],
   cached_audio: ['cached token of sound', 'cached tokens of sound'],
+  cached_image: ['cached token of pictures', 'cached tokens of pictures'],
   input_audio: ['token of sound read', 'tokens of sound read'],
   input_image: ['token of pictures read', 'tokens of pictures read'],
+  input_video: ['token of videos read', 'tokens of videos read'],
   output_audio: ['token of sound made', 'tokens of sound made'],
   output_image: ['token of pictures made', 'tokens of pictures made'],
 }
