@@ -58,7 +58,7 @@ export interface ConnectionUse {
   readonly wasFullySent: boolean
   /** At least one byte has arrived since the request, so the upstream has read it. */
   readonly hasReplied: boolean
-  /** Calls `listener` when the connection ends, before the listeners of undici. Returns the end of this watch. */
+  /** Calls `listener` when the connection ends, before undici's listeners. Returns what ends this watch. */
   beforeEnd(listener: () => void): () => void
 }
 
