@@ -12,7 +12,7 @@ const ENTRIES = ['main', 'formats/codecs', 'policy/plugin-interface']
 /** A thread compiles again what it shares with the program: its bundle has only what it uses. */
 export const THREADS = [
   'accounts/password-thread',
-  'archive/archive-thread',
+  'store/archive/archive-thread',
   'http/zstd-thread',
   'policy/rule-search-thread',
   'process/cluster/parent-guard-thread',

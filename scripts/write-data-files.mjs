@@ -16,7 +16,11 @@ export function writeDataFiles(outdir) {
       'store/sqlite/migrations',
       'store/redis/scripts',
     ],
-    ...['archive/clickhouse/schema.sql', 'archive/clickhouse/distributed.sql', 'archive/postgres/schema.sql'],
+    ...[
+      'store/archive/clickhouse/schema.sql',
+      'store/archive/clickhouse/distributed.sql',
+      'store/archive/postgres/schema.sql',
+    ],
   ]
   for (const path of [...files, 'accounts/common-passwords.txt']) {
     cpSync(join('src', path), join(outdir, path), { recursive: true })

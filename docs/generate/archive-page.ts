@@ -1,5 +1,5 @@
 /** Generates `docs/reference/archive.md` from the columns of the archive's tables. */
-import { ENTRY_COLUMNS, SUM_COLUMNS } from '../../src/archive/columns.js'
+import { ENTRY_COLUMNS, SUM_COLUMNS } from '../../src/store/archive/columns.js'
 import { ARCHIVE_QUERIES } from './archive-queries.js'
 
 const INTRODUCTION = `
@@ -31,7 +31,7 @@ export function archivePage(): string {
     }),
   ]
   return [
-    '<!-- Generated from src/archive/columns.ts by `npm run generate`; do not edit. -->',
+    '<!-- Generated from src/store/archive/columns.ts by `npm run generate`; do not edit. -->',
     '',
     '# The tables of the archive',
     '',

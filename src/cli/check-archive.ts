@@ -1,6 +1,6 @@
 /** The part of `sluice check` about the archive: whether it can be used, by connecting to it. */
-import { addressOf, openArchiveEngine } from '../archive/open-archive-engine.js'
-import { inspectArchive, type ArchiveFinding } from '../archive/inspect-archive.js'
+import { addressOf, openArchiveEngine } from '../store/archive/open-archive-engine.js'
+import { inspectArchive, type ArchiveFinding } from '../store/archive/inspect-archive.js'
 import type { ArchiveConfig } from '../config/config.js'
 import type { LoadResult } from '../config/load-config.js'
 import { secretsOf } from '../config/secret-settings.js'

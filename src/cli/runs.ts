@@ -1,5 +1,5 @@
 /** `sluice runs`: shows a run of an account, and ends one, beside a running gateway. */
-import { endRun, isRun, isUnused, runDimension, runName, shownRun } from '../dashboard/server/runs.js'
+import { endRun, isRun, isUnused, runDimension, runName, shownRun } from '../control/runs.js'
 import type { Account } from '../accounts/account.js'
 import type { ValueRecord } from '../store/dimension-values.js'
 import { commandActor } from './accounts.js'

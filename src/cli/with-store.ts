@@ -2,7 +2,7 @@
  * Shared parts of commands that work on the store: opening it, finding an account, printing lines. They read
  * only `store`, `plans` and the names of models and upstreams of the configuration.
  */
-import { withArchive } from '../archive/archived-ledger.js'
+import { withArchive } from '../store/archive/archived-ledger.js'
 import type { Account } from '../accounts/account.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
 import type { Plans } from '../accounts/plans.js'

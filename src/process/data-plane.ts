@@ -4,13 +4,13 @@
  */
 import { randomUUID } from 'node:crypto'
 import { roleOf, type Account } from '../accounts/account.js'
-import { withArchive } from '../archive/archived-ledger.js'
+import { withArchive } from '../store/archive/archived-ledger.js'
 import { accountPart } from '../accounts/authentication/authentication-result.js'
 import type { Authenticator } from '../accounts/authentication/authenticator.js'
 import { NO_LABELS } from '../accounts/labels.js'
 import { type ServerConfig, type Snapshot, type TelemetryConfig, shownHash } from '../config/config.js'
-import { remoteConfigControl, type ConfigControl } from '../dashboard/server/config-control.js'
-import type { GatewayStatus } from '../dashboard/server/gateway-status.js'
+import { remoteConfigControl, type ConfigControl } from '../control/config-control.js'
+import type { GatewayStatus } from '../control/gateway-status.js'
 import { causeOf, rowOf, type ErrorKind } from '../errors.js'
 import {
   newCanaryMonitor,

@@ -3,10 +3,10 @@
  * of the event loop, so that many of them do not delay chat requests. Without it in the configuration, a
  * request costs a comparison of its path.
  */
-import type { AdminApi } from '../dashboard/admin/admin-api.js'
-import { Problem, PROBLEM_TYPE, problemOf } from '../dashboard/admin/problem-details.js'
-import type { AdminServices } from '../dashboard/admin/services.js'
-import { WorkQueue } from '../dashboard/server/work-queue.js'
+import type { AdminApi } from '../control/admin/admin-api.js'
+import { Problem, PROBLEM_TYPE, problemOf } from '../control/admin/problem-details.js'
+import type { AdminServices } from '../control/admin/services.js'
+import { WorkQueue } from '../control/work-queue.js'
 import { packageVersion } from '../config/package-file.js'
 import { gatewayError, type WireError } from '../errors.js'
 import type { HttpRequest, HttpResponse } from '../http/message.js'
@@ -89,7 +89,7 @@ interface Opened {
 }
 
 async function open(parts: AdminParts): Promise<Opened> {
-  const { AdminApi } = await import('../dashboard/admin/admin-api.js')
+  const { AdminApi } = await import('../control/admin/admin-api.js')
   const store = await parts.openStore()
   const version = packageVersion()
   return { store, api: new AdminApi({ ...parts, store, version, now: Date.now }) }

@@ -5,15 +5,15 @@
 import { readFile } from 'node:fs/promises'
 import { isObject, stringOf } from '../base/json.js'
 import type { ServerConfig } from '../config/config.js'
-import type { Dashboard, DashboardOptions } from '../dashboard/server/dashboard.js'
-import { isLoginPath } from '../dashboard/server/login/login-paths.js'
-import { securityHeadersOf } from '../dashboard/server/static-files.js'
-import { offerSetUp } from '../dashboard/server/sign-in/set-up.js'
+import type { Dashboard, DashboardOptions } from '../control/dashboard/dashboard.js'
+import { isLoginPath } from '../control/login/login-paths.js'
+import { securityHeadersOf } from '../control/dashboard/static-files.js'
+import { offerSetUp } from '../control/sign-in/set-up.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
 import { abortReply, isClosed, sendReply, setHeaders } from '../http/respond.js'
 import { packageFile } from '../config/package-file.js'
-import { WorkQueue } from '../dashboard/server/work-queue.js'
+import { WorkQueue } from '../control/work-queue.js'
 import { errorBody } from '../formats/wire/openai/error-body.js'
 
 /** Parts from the caller that assembles the process. */
@@ -126,7 +126,7 @@ export class LazyDashboard {
 }
 
 async function open(parts: DashboardParts): Promise<Dashboard> {
-  const { Dashboard } = await import('../dashboard/server/dashboard.js')
+  const { Dashboard } = await import('../control/dashboard/dashboard.js')
   const manifest: unknown = JSON.parse(await readFile(packageFile('package.json'), 'utf8'))
   const version = isObject(manifest) ? stringOf(manifest['version']) : undefined
   const folder = packageFile('dist/dashboard/web')

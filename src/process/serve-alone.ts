@@ -5,7 +5,7 @@
  */
 import { setFlagsFromString } from 'node:v8'
 import type { ConfigSource } from '../config/generations/config-source.js'
-import { gatewayStatusOf, type GatewayStatus } from '../dashboard/server/gateway-status.js'
+import { gatewayStatusOf, type GatewayStatus } from '../control/gateway-status.js'
 import { newSealSecret } from '../store/seal.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
 import type { Notify } from '../observe/notification.js'

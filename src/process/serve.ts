@@ -10,7 +10,7 @@ import { generationFields, type Config, type Snapshot } from '../config/config.j
 import type { ConfigSource } from '../config/generations/config-source.js'
 import { openConfig } from '../config/generations/config-at-start.js'
 import type { Env } from '../config/load-config.js'
-import { gatewayStatusOf, type GatewayStatus } from '../dashboard/server/gateway-status.js'
+import { gatewayStatusOf, type GatewayStatus } from '../control/gateway-status.js'
 import { dataFolders, makePrivate } from '../base/private-files.js'
 import { newCanaryMonitor, isCanaryReport, type CanaryMonitor } from '../gateway/canary/canary-monitor.js'
 import type { CanaryState } from '../gateway/routing/router.js'
@@ -19,7 +19,7 @@ import { FirstValues } from '../observe/metrics/key-label-metrics.js'
 import { Metrics } from '../observe/metrics/metrics.js'
 import { newSealSecret } from '../store/seal.js'
 import { runPrimary, type Primary } from './cluster/primary.js'
-import { ArchiveRunner, archiveHealth } from '../archive/start-archive.js'
+import { ArchiveRunner, archiveHealth } from '../store/archive/start-archive.js'
 import type { DataPlane } from './data-plane.js'
 import { LazyAdminApi } from './lazy-admin-api.js'
 import { watchErrorRate } from './error-rate-watch.js'
@@ -109,7 +109,7 @@ export async function serve(path: string, env: Env): Promise<void> {
 
 /** Loaded only if there is an archive. */
 async function archiveRefusalOf(config: Config): Promise<string | null> {
-  const { archiveRefusal } = await import('../archive/check-at-start.js')
+  const { archiveRefusal } = await import('../store/archive/check-at-start.js')
   return archiveRefusal(config)
 }
 
@@ -282,7 +282,7 @@ async function openOpsPort(opened: Opened, { canaries, ...pages }: OpsPages): Pr
       // A primary that does not serve the API loads no store.
       const { openObservedStore } = await import('./store-services.js')
       const store = await openObservedStore(source.current(), log, metrics)
-      const { withArchive: joined } = await import('../archive/archived-ledger.js')
+      const { withArchive: joined } = await import('../store/archive/archived-ledger.js')
       return joined(store, () => source.current().config, metrics.archiveRequest)
     },
     configControl: localConfigControl(source, log),

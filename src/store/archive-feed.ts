@@ -1,7 +1,7 @@
 /**
  * What a store does for the archive (`src/archive`): it hands out entries in batches, each once it is
  * declared unchanged, keeps which batches are confirmed, and removes entries that the archive has. Every
- * engine passes the suite in `test/archive/copier.test.ts`.
+ * engine passes the suite in `test/store/archive/copier.test.ts`.
  */
 import type { JsonObject } from '../base/json.js'
 import type { LedgerEntry } from '../ledger/entry.js'

@@ -66,7 +66,8 @@ function breach(
     return place.test(from) ? undefined : 'this file may not import this package'
   }
   if (target.startsWith('..')) {
-    if (target !== '../server/schema/schema.ts') return 'the page imports only the schemas of the server'
+    if (target !== '../../control/dashboard/schema/schema.ts')
+      return 'the page imports only the schemas of the server'
     return isType ? undefined : 'the browser would load the schema library: import a type'
   }
   if (target.endsWith('.css')) {
@@ -107,10 +108,13 @@ void t.test('a breach of each rule is found', (t) => {
   const found = (path: string, text: string): string => breaches({ path, text }).join()
   t.match(found('pages/a.tsx', "import UPlot from 'uplot'"), /may not import/)
   t.match(found('components/a.tsx', "import 'left-pad'"), /no place/)
-  t.match(found('api/a.ts', "import { key } from '../../server/schema/schema.js'"), /import a type/)
+  t.match(
+    found('api/a.ts', "import { key } from '../../../control/dashboard/schema/schema.js'"),
+    /import a type/,
+  )
   t.match(found('api/a.ts', "import type { X } from '../../session.js'"), /only the schemas/)
   t.match(found('components/a.tsx', "import { X } from '../pages/b.js'"), /points up/)
   t.match(found('components/a.tsx', "import './a.css'"), /main\.tsx/)
-  t.equal(found('api/a.ts', "import type { Key } from '../../server/schema/schema.js'"), '')
+  t.equal(found('api/a.ts', "import type { Key } from '../../../control/dashboard/schema/schema.js'"), '')
   t.end()
 })

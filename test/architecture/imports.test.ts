@@ -4,7 +4,7 @@
  * Method: compares the import lines of every file in `src` with the tables; a small tree that breaks each
  * rule is reported.
  */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { isObject, objectOf } from '../../src/base/json.js'
 import { cycles, filesBelow, importsOf, type Import, type Source } from './source-tree.js'
@@ -23,12 +23,12 @@ const ROWS: readonly (readonly string[])[] = [
   [
     'formats/wire',
     'accounts/account',
-    'archive/archive-address',
     'accounts/allowed-models',
     'accounts/names',
     'config/bounded-file',
     'config/package-file',
     'http/private-addresses',
+    'store/archive/archive-address',
     'store/file-access',
     'store/limit-arithmetic',
     'store/seal',
@@ -59,8 +59,8 @@ const ROWS: readonly (readonly string[])[] = [
     'observe/webhooks',
     'store',
   ],
-  ['policy', 'archive', 'usage', 'control'],
-  ['gateway', 'dashboard'],
+  ['policy', 'store/archive', 'usage'],
+  ['gateway', 'control'],
   ['process'],
   ['cli'],
   ['main'],
@@ -131,7 +131,7 @@ const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
   store: ['formats', 'emulator'],
   'gateway/upstreams': ['formats', 'emulator'],
   gateway: ['emulator'],
-  dashboard: ['formats', 'emulator'],
+  control: ['formats', 'emulator'],
 }
 
 /** Which files may import a package. */
@@ -141,8 +141,8 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@azure/identity': [/^gateway\/upstreams\/identities\/credential-sources\.ts$/],
   'google-auth-library': [/^gateway\/upstreams\/identities\/credential-sources\.ts$/],
   // Loaded only if an archive is configured.
-  '@clickhouse/client': [/^archive\/clickhouse\/clickhouse-engine\.ts$/],
-  pg: [/^archive\/postgres\/postgres-engine\.ts$/],
+  '@clickhouse/client': [/^store\/archive\/clickhouse\/clickhouse-engine\.ts$/],
+  pg: [/^store\/archive\/postgres\/postgres-engine\.ts$/],
   // Commander with the types of its options.
   '@commander-js/extra-typings': [/^cli\//],
   '@node-rs/argon2': [/^accounts\/password\.ts$/],
@@ -170,7 +170,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   'jsonc-parser': [/^config\/connect\/merge-settings\.ts$/],
   // Loaded only if mails are configured.
   nodemailer: [/^observe\/mails\.ts$/],
-  'openid-client': [/^dashboard\/server\/sign-in\/identity-provider\.ts$/],
+  'openid-client': [/^control\/sign-in\/identity-provider\.ts$/],
   pino: [/^observe\/log\.ts$/],
   re2js: [/^policy\/rules\/expressions\.ts$/],
   'prom-client': [/^observe\/metrics\//],
@@ -185,10 +185,10 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
     /^cli\/(?:restart|demo)\.ts$/,
     /^config\//,
     /^cli\/plan\/plan\.ts$/,
-    /^dashboard\/server\/schema\//,
+    /^control\/dashboard\/schema\//,
     /^ledger\/entry\.ts$/,
     /^store\/records\//,
-    /^dashboard\/server\/routing\/(?:api-router|route)\.ts$/,
+    /^control\/dashboard\/routing\/(?:api-router|route)\.ts$/,
   ],
 }
 
@@ -266,6 +266,12 @@ const sources = filesBelow('src', '.ts').filter(({ path }) => !path.startsWith('
 void t.test('every import of the tree follows the tables', (t) => {
   t.ok(sources.length > 100, 'the tree is read')
   t.strictSame(breaches(sources), [])
+  t.end()
+})
+
+void t.test('src has at most 17 rooms', (t) => {
+  const rooms = readdirSync('src', { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  t.ok(rooms.length <= 17, 'a reader looks for a concept in one of few rooms')
   t.end()
 })
 
@@ -359,8 +365,8 @@ const BROKEN: readonly { name: string; files: Record<string, string>; reports: R
     reports: /by name only/,
   },
   {
-    name: 'the gateway in the dashboard',
-    files: { 'dashboard/a.ts': "import type { X } from '../gateway/b.js'" },
+    name: 'the gateway in the control API',
+    files: { 'control/a.ts': "import type { X } from '../gateway/b.js'" },
     reports: /neighbours/,
   },
   {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { command } from '../../src/cli/apply/apply.js'
 import { helpText } from '../../src/cli/command.js'
-import { startAdmin } from '../dashboard/admin/admin-stage.js'
+import { startAdmin } from '../control/admin/admin-stage.js'
 import { argvOf, exitStatus } from './session.js'
 
 /** The status of the command with the variable SLUICE_ADMIN_TOKEN. */

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { openSqlite } from '../../src/store/sqlite/open-sqlite.js'
-import { anEntry } from '../archive/entries.js'
+import { anEntry } from '../store/archive/entries.js'
 import { engineMissing, startArchive } from '../helpers/archive-engines.js'
 import { configFolder, sluice } from './session.js'
 

@@ -10,7 +10,7 @@ import t, { type Test } from 'tap'
 import { runCommand } from '../../src/cli/command.js'
 import { loginCommand } from '../../src/cli/login/login.js'
 import type { Terminal } from '../../src/cli/with-store.js'
-import { request, startLogin, untilStatus } from '../dashboard/login/login-stage.js'
+import { request, startLogin, untilStatus } from '../control/login/login-stage.js'
 import { sluiceHere } from './session.js'
 
 function newHome(t: Test): { readonly file: string } {

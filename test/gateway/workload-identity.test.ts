@@ -26,7 +26,7 @@ import {
 import { rowsOf } from '../helpers/ledger.js'
 import { freshDatabases, redisMissing, startRedis, until } from '../helpers/redis.js'
 import { stopwatch } from '../helpers/stopwatch.js'
-import { onBothStores, startAdmin } from '../dashboard/admin/admin-stage.js'
+import { onBothStores, startAdmin } from '../control/admin/admin-stage.js'
 
 interface Scene {
   readonly gateway: TestGateway

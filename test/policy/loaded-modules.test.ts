@@ -23,8 +23,8 @@ const BELOW_THE_KEY = [
   'gateway/phases/read-values',
   'accounts/logins/logins',
   'accounts/logins/device-codes',
-  'dashboard/server/login/login-endpoints',
-  'dashboard/server/own-usage',
+  'control/login/login-endpoints',
+  'control/dashboard/own-usage',
   'gateway/responses-socket/responses-sockets',
 ]
 

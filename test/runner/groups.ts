@@ -18,7 +18,6 @@ export interface Unit {
 const SHARED: Readonly<Record<string, number>> = {
   'accounts/': 16,
   'architecture/': 16,
-  'archive/': 16,
   'base/': 16,
   // Beside a gateway the word "emulated" would be masked in their output: it is the key of its upstreams.
   'cli/explain': 8,
@@ -27,12 +26,12 @@ const SHARED: Readonly<Record<string, number>> = {
   'cluster/': 6,
   'config/': 16,
   'conformance/': 10,
-  'dashboard/admin/': 6,
-  'dashboard/api/': 7,
+  'control/admin/': 6,
+  'control/dashboard/api/': 7,
+  'control/dashboard/': 16,
+  'control/login/': 4,
+  'control/sign-in/': 4,
   'dashboard/browser/': 4,
-  'dashboard/login/': 4,
-  'dashboard/server/': 16,
-  'dashboard/sign-in/': 4,
   'docs/': 8,
   'edge-cases/': 16,
   'emulator/': 16,
@@ -47,6 +46,7 @@ const SHARED: Readonly<Record<string, number>> = {
   'policy/': 16,
   'properties/': 6,
   'specification/': 16,
+  'store/archive/': 16,
   'store/': 5,
 }
 const FOLDERS = Object.keys(SHARED).map((folder) => `build/test/${folder}`)

@@ -3,7 +3,7 @@
  * Method: counts times as stores do.
  */
 import t from 'tap'
-import { quantile } from '../../src/dashboard/server/usage-figures.js'
+import { quantile } from '../../src/control/dashboard/usage-figures.js'
 import {
   countersOfParts,
   countersOfTime,

@@ -1,14 +1,14 @@
 /**
  * `sluice apply`: makes accounts, members and keys as documents describe them. Prints the plan, then applies
- * it; `dashboard/admin/plan-and-apply.ts` has the rules.
+ * it; `control/admin/plan-and-apply.ts` has the rules.
  */
 import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
-import { planJson, warningsJson } from '../../dashboard/admin/apply.js'
+import { planJson, warningsJson } from '../../control/admin/apply.js'
 import { freshKey, type FreshKey } from '../../accounts/changes/decide.js'
-import { titleOf, type ReadDocuments, type WantedObject } from '../../dashboard/admin/documents.js'
+import { titleOf, type ReadDocuments, type WantedObject } from '../../control/admin/documents.js'
 import { textIn } from '../../accounts/changes/field-types.js'
-import { holdingsText, type PlannedChange } from '../../dashboard/admin/plan-and-apply.js'
+import { holdingsText, type PlannedChange } from '../../control/admin/plan-and-apply.js'
 import type { Plans } from '../../accounts/plans.js'
 import { yamlText } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'

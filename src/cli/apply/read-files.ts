@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseYamlDocuments, type YamlDocument } from '../../config/yaml.js'
 import type { JsonValue } from '../../base/json.js'
-import type { DocumentFault } from '../../dashboard/admin/documents.js'
+import type { DocumentFault } from '../../control/admin/documents.js'
 import { codeWithAdvice } from '../../store/file-access.js'
 import type { Terminal } from '../with-store.js'
 

@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { hasValidForm } from '../../accounts/key-secret.js'
-import type { DocumentFault } from '../../dashboard/admin/documents.js'
+import type { DocumentFault } from '../../control/admin/documents.js'
 import { isObject } from '../../base/json.js'
 import { codeWithAdvice } from '../../store/file-access.js'
 import type { FileDocument } from './read-files.js'

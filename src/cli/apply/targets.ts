@@ -6,7 +6,7 @@ import type { Differences, FreshKey } from '../../accounts/changes/decide.js'
 import { readFileSync } from 'node:fs'
 import { LABEL_VALUE } from '../../accounts/labels.js'
 import type { Plans } from '../../accounts/plans.js'
-import { withoutSecret } from '../../dashboard/admin/apply.js'
+import { withoutSecret } from '../../control/admin/apply.js'
 import {
   importWarnings,
   readDocuments,
@@ -14,8 +14,8 @@ import {
   type DocumentKind,
   type ReadDocuments,
   type WantedObject,
-} from '../../dashboard/admin/documents.js'
-import type { Holdings } from '../../dashboard/admin/group-documents.js'
+} from '../../control/admin/documents.js'
+import type { Holdings } from '../../control/admin/group-documents.js'
 import { textIn, without } from '../../accounts/changes/field-types.js'
 import {
   planApply,
@@ -23,7 +23,7 @@ import {
   type FailedAccount,
   type Plan,
   type PlannedChange,
-} from '../../dashboard/admin/plan-and-apply.js'
+} from '../../control/admin/plan-and-apply.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { codeWithAdvice } from '../../store/file-access.js'
 import { commandActor } from '../accounts.js'

@@ -1,7 +1,7 @@
 /** The keys of the archive. Part of `config-file-schema.ts`. */
 import { resolve } from 'node:path'
 import * as z from 'zod'
-import { parseArchiveUrl } from '../../archive/archive-address.js'
+import { parseArchiveUrl } from '../../store/archive/archive-address.js'
 import type { ReportFinding } from '../config-problem.js'
 import { text, whole } from './value-types.js'
 

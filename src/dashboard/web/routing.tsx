@@ -1,6 +1,6 @@
 /** The page's address: reads it, changes it without loading a page, and links within the dashboard. */
 import { useMemo, useSyncExternalStore, type AnchorHTMLAttributes, type MouseEvent } from 'react'
-import type { Key } from '../server/schema/schema.js'
+import type { Key } from '../../control/dashboard/schema/schema.js'
 import { hasCredential } from './format/secret-text.js'
 
 const BASE = '/dashboard'

@@ -17,7 +17,7 @@ import type {
   ControlRequest,
   PlanResult,
   RollbackResult,
-} from '../../dashboard/server/config-control.js'
+} from '../../control/config-control.js'
 import type { Logger } from '../../observe/log.js'
 import { isRedisUrl } from '../../store/store-address.js'
 

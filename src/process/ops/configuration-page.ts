@@ -6,7 +6,7 @@ import { generationFields, isConfigured, type Snapshot } from '../../config/conf
 import type { Override, ConfigSource } from '../../config/generations/config-source.js'
 import { formatProblem } from '../../config/config-problem.js'
 import { maskedConfig } from '../../config/masked-config.js'
-import type { GatewayStatus } from '../../dashboard/server/gateway-status.js'
+import type { GatewayStatus } from '../../control/gateway-status.js'
 import type { Logger } from '../../observe/log.js'
 import type { CanaryState } from '../../gateway/routing/router.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'

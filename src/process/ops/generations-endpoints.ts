@@ -5,7 +5,7 @@ import { WrongKeyCounts } from '../../accounts/authentication/wrong-key-throttle
 import { generationFields } from '../../config/config.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
-import type { ConfigControl, RollbackRequest } from '../../dashboard/server/config-control.js'
+import type { ConfigControl, RollbackRequest } from '../../control/config-control.js'
 import { GatewayError, malformed } from '../../errors.js'
 import { isObject, type JsonObject } from '../../base/json.js'
 import type { Logger } from '../../observe/log.js'

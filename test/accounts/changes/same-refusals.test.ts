@@ -19,7 +19,7 @@ import {
   textOf,
   type AdminStage,
   type Reply,
-} from '../../dashboard/admin/admin-stage.js'
+} from '../../control/admin/admin-stage.js'
 import { Browser, PASSWORD } from '../../dashboard/fixtures/stage.js'
 
 const MORE_LABELS = Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`l${at}`, 'x']))

@@ -7,7 +7,7 @@
 import { putAccount, putKey } from '../../helpers/store-changes.js'
 import t from 'tap'
 import type { Page } from 'playwright-core'
-import { auditReply, keysReply } from '../../../src/dashboard/server/schema/schema.js'
+import { auditReply, keysReply } from '../../../src/control/dashboard/schema/schema.js'
 import { aKey, anAccount } from '../../store/contract/sample-records.js'
 import { aRow, PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 import { launch, open, overflow, SKIP, Task } from './browser.js'

@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
-import { keysReply } from '../../../src/dashboard/server/schema/schema.js'
+import { keysReply } from '../../../src/control/dashboard/schema/schema.js'
 import { launch, open, SKIP, violations } from './browser.js'
 import { PASSWORD, startStage } from '../fixtures/stage.js'
 

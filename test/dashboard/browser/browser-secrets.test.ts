@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { newAdminSecret } from '../../../src/accounts/key-secret.js'
-import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'
+import { createdKeyReply } from '../../../src/control/dashboard/schema/schema.js'
 import { aRow, PASSWORD, startStage } from '../fixtures/stage.js'
 import { launch, open, SKIP } from './browser.js'
 

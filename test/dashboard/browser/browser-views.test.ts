@@ -5,7 +5,7 @@
 import file, { type Test } from 'tap'
 import { objectOf } from '../../../src/base/json.js'
 import type { Page } from 'playwright-core'
-import { requestRow } from '../../../src/dashboard/server/schema/schema.js'
+import { requestRow } from '../../../src/control/dashboard/schema/schema.js'
 import { launch, open, overflow, SKIP, violations } from './browser.js'
 import { looks } from './looks.js'
 import { replyTo } from '../fixtures/replies.js'

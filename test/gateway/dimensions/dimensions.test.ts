@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { isObject, stringOf, type JsonObject } from '../../../src/base/json.js'
-import { onBothStores, startAdmin, type AdminStage } from '../../dashboard/admin/admin-stage.js'
+import { onBothStores, startAdmin, type AdminStage } from '../../control/admin/admin-stage.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startGateway } from '../../helpers/gateway.js'
 

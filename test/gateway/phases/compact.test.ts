@@ -5,7 +5,7 @@
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
-import { onBothStores, startAdmin } from '../../dashboard/admin/admin-stage.js'
+import { onBothStores, startAdmin } from '../../control/admin/admin-stage.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { connectSocket, typeOf } from '../responses-socket/client.js'

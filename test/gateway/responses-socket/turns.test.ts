@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
-import { onBothStores, startAdmin } from '../../dashboard/admin/admin-stage.js'
+import { onBothStores, startAdmin } from '../../control/admin/admin-stage.js'
 import { eventually } from '../../faults/scene.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startGateway } from '../../helpers/gateway.js'

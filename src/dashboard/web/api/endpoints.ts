@@ -2,7 +2,7 @@
  * Every endpoint of the API with the type of its reply. The types are the server's schemas. The page does not
  * validate replies, since the server has the same version and its tests validate them.
  */
-import type * as schema from '../../server/schema/schema.js'
+import type * as schema from '../../../control/dashboard/schema/schema.js'
 import { accountNow, cache, call, urlOf, type Query } from './client.js'
 
 /** Endpoints that read, with their replies. */

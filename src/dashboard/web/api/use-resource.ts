@@ -6,7 +6,7 @@
  */
 import { useQuery } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef } from 'react'
-import type { LiveReply } from '../../server/schema/schema.js'
+import type { LiveReply } from '../../../control/dashboard/schema/schema.js'
 import { useLocation } from '../routing.js'
 import { cache, problemOf, urlOf, type Problem, type Query } from './client.js'
 import { read, type Reads } from './endpoints.js'

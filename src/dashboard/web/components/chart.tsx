@@ -3,7 +3,7 @@
  * chart.
  */
 import { lazy, Suspense, useState, type ReactNode } from 'react'
-import type { UsageGroup } from '../../server/schema/schema.js'
+import type { UsageGroup } from '../../../control/dashboard/schema/schema.js'
 import { csvOf, saveFile } from '../format/csv.js'
 import { bucketName } from '../format/time.js'
 import { Link } from '../routing.js'

@@ -1,6 +1,6 @@
 /** Facts, as names with values, in drawers and blocks. */
 import type { ReactNode } from 'react'
-import type { GenerationReply } from '../../server/schema/schema.js'
+import type { GenerationReply } from '../../../control/dashboard/schema/schema.js'
 
 /** A list of facts. */
 export function Facts({ children }: { readonly children: ReactNode }) {

@@ -1,5 +1,5 @@
 /** Limits and budgets of an account: used and remaining amounts, and the time of the next reset. */
-import type { LimitLevel, RequestRow } from '../../server/schema/schema.js'
+import type { LimitLevel, RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { count, dollars, exactCount, exactDollars, percent } from '../format/number.js'
 import { fullTime, until } from '../format/time.js'

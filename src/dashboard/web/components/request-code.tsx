@@ -1,7 +1,7 @@
 /** A request as code to paste, in a selected language and client format. */
 import { Tabs as Base } from '@base-ui/react/tabs'
 import { useState, type ReactNode } from 'react'
-import type { Model } from '../../server/schema/schema.js'
+import type { Model } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import {
   FORMATS,

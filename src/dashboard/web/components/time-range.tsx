@@ -3,7 +3,7 @@
  * asked by its name, so that it ends when the server replies.
  */
 import { useMemo } from 'react'
-import type { UsageReply } from '../../server/schema/schema.js'
+import type { UsageReply } from '../../../control/dashboard/schema/schema.js'
 import type { Query } from '../api/client.js'
 import { DAY_MS, HOUR_MS } from '../format/time-buckets.js'
 import { setFilter, useLocation } from '../routing.js'

@@ -1,5 +1,5 @@
 /** The phases of one request as bars, and the gateway's own share. */
-import type { Hops } from '../../server/schema/schema.js'
+import type { Hops } from '../../../control/dashboard/schema/schema.js'
 import type { AttemptRow } from '../format/failure-texts.js'
 import { duration } from '../format/number.js'
 

@@ -1,5 +1,5 @@
 /** Texts about failures: the cause, and advice for each error kind. Pure. */
-import type { Cause, RequestRow } from '../../server/schema/schema.js'
+import type { Cause, RequestRow } from '../../../control/dashboard/schema/schema.js'
 
 /** The causes of failures, in display order. */
 export const CAUSES: readonly Cause[] = ['client', 'limits', 'gateway', 'provider']

@@ -1,5 +1,5 @@
 /** A request in each client format: its URL, headers and body, and the values below its key. Pure. */
-import type { RequestRow } from '../../server/schema/schema.js'
+import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
 
 /** The address and key of a request. */
 export interface Target {

@@ -1,7 +1,7 @@
 /**
  * Credentials in a text that a user types or pastes: keys and tokens of this gateway, keys of providers, and
- * tokens of identity providers. They never become part of an address. Pure; `server/secret-text.ts` has the
- * same forms, and a test compares the two.
+ * tokens of identity providers. They never become part of an address. Pure; a test compares the forms with
+ * those of `control/dashboard/secret-text.ts`.
  */
 
 /** A whole key of this gateway, which the server can look up by its digest. */

@@ -1,5 +1,5 @@
 /** Sums over time for charts: one value per bucket of the range, without gaps. */
-import type { UsagePoint, UsageReply } from '../../server/schema/schema.js'
+import type { UsagePoint, UsageReply } from '../../../control/dashboard/schema/schema.js'
 
 const MINUTE_MS = 60_000
 export const HOUR_MS = 3_600_000

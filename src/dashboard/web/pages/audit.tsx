@@ -1,6 +1,6 @@
 /** The audit log: who changed what, when and why, with filters and a file. */
 import type { Query } from '../api/client.js'
-import type { AuditEntry } from '../../server/schema/schema.js'
+import type { AuditEntry } from '../../../control/dashboard/schema/schema.js'
 import { useList } from '../api/use-resource.js'
 import { SaveCsv } from '../components/button.js'
 import { times } from '../components/columns.js'

@@ -1,5 +1,5 @@
 /** The budgets of accounts, keys and labels: what is over, what will be, and until when one is raised. */
-import type { BudgetRow, BudgetsReply } from '../../server/schema/schema.js'
+import type { BudgetRow, BudgetsReply } from '../../../control/dashboard/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { useResource } from '../api/use-resource.js'
 import { Button, CreateButton } from '../components/button.js'

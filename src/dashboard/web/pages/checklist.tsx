@@ -1,6 +1,6 @@
 /** The first steps on the overview, until all are done or the user hides them. */
 import { useState, type ReactNode } from 'react'
-import type { ChecklistReply, ChecklistStep } from '../../server/schema/schema.js'
+import type { ChecklistReply, ChecklistStep } from '../../../control/dashboard/schema/schema.js'
 import { call, problemOf, urlOf } from '../api/client.js'
 import { read } from '../api/endpoints.js'
 import { useLive, useOnTraffic, useResource } from '../api/use-resource.js'

@@ -5,7 +5,7 @@ import type {
   FleetMember,
   GenerationRecord,
   RollbackReply,
-} from '../../server/schema/schema.js'
+} from '../../../control/dashboard/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { useResource } from '../api/use-resource.js'
 import { Button } from '../components/button.js'

@@ -1,5 +1,5 @@
 /** Models with an announced end: who still uses them, and what to use instead. */
-import type { DeprecatedModel } from '../../server/schema/schema.js'
+import type { DeprecatedModel } from '../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { useResource } from '../api/use-resource.js'
 import { amounts, counts, names } from '../components/columns.js'

@@ -1,6 +1,6 @@
 /** The page on which a person lets a program act for one of her accounts: `/auth/device`. */
 import { useState } from 'react'
-import type { DeviceReply } from '../../server/schema/schema.js'
+import type { DeviceReply } from '../../../control/dashboard/schema/schema.js'
 import { change, read } from '../api/endpoints.js'
 import { Button } from '../components/button.js'
 import { Fact, Facts } from '../components/facts.js'

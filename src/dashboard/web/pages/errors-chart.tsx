@@ -1,5 +1,5 @@
 /** Failed requests by cause. A click opens these requests. */
-import type { UsageReply } from '../../server/schema/schema.js'
+import type { UsageReply } from '../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { barsOf, perText, sumsOf } from '../format/time-buckets.js'
 import { CAUSE_NAMES, CAUSES } from '../format/failure-texts.js'

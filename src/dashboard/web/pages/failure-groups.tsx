@@ -1,5 +1,5 @@
 /** Failures by upstream, kind and model, with their number, and a link to each group's requests. */
-import type { FailuresReply } from '../../server/schema/schema.js'
+import type { FailuresReply } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Loaded, TableSkeleton } from '../components/loading-states.js'

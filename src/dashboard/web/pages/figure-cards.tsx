@@ -1,5 +1,5 @@
 /** The figures of a range with their change against the period before. */
-import type { Figures, UsagePoint, UsageReply } from '../../server/schema/schema.js'
+import type { Figures, UsagePoint, UsageReply } from '../../../control/dashboard/schema/schema.js'
 import { beforeTitle, Change } from '../components/change.js'
 import { count, dollars, duration, exactCount, exactDollars, percent } from '../format/number.js'
 import { barsOf, bucketsOf, sumsOf, valuesOf } from '../format/time-buckets.js'

@@ -1,5 +1,5 @@
 /** What the programs of the person who is signed in used, and what is left of the limits. */
-import type { OwnUsageReply } from '../../server/schema/schema.js'
+import type { OwnUsageReply } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { Fact, Facts } from '../components/facts.js'
 import { NamedLevels } from '../components/limits.js'

@@ -1,6 +1,6 @@
 /** The members of an account: their roles, and invitations with one-time links. */
 import { useEffect } from 'react'
-import type { Member } from '../../server/schema/schema.js'
+import type { Member } from '../../../control/dashboard/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { useResource } from '../api/use-resource.js'
 import { IconButton } from '../components/button.js'

@@ -1,6 +1,12 @@
 /** The catalogue with abilities, prices and routes, and the ids that the configuration adds. */
 import { useState, type ReactNode } from 'react'
-import type { Alias, Model, RouteTarget, ExplainReply, Price } from '../../server/schema/schema.js'
+import type {
+  Alias,
+  Model,
+  RouteTarget,
+  ExplainReply,
+  Price,
+} from '../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { useResource } from '../api/use-resource.js'
 import { Button } from '../components/button.js'

@@ -8,7 +8,7 @@ import type {
   HealthCell,
   OperationsReply,
   UpstreamState,
-} from '../../server/schema/schema.js'
+} from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { CAUSE_NAMES, kindText } from '../format/failure-texts.js'
 import { bytesText, duration, percent, plural } from '../format/number.js'

@@ -1,6 +1,6 @@
 /** The overview: first steps, figures, limits and budgets, errors, cost by model, the latest requests. */
 import { lazy, Suspense } from 'react'
-import type { UsageReply } from '../../server/schema/schema.js'
+import type { UsageReply } from '../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { useLive, useOnTraffic, useResource } from '../api/use-resource.js'
 import { coloursOf, Chart, groupName, seriesId } from '../components/chart.js'

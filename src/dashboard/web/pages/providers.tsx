@@ -4,7 +4,7 @@ import type {
   ComparedUpstream,
   ProvidersReply,
   ProviderSide,
-} from '../../server/schema/schema.js'
+} from '../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { useResource } from '../api/use-resource.js'
 import { IconButton } from '../components/button.js'

@@ -1,6 +1,6 @@
 /** The recorded conversation of a request, loaded on demand, since each reading is audited. */
 import { useState } from 'react'
-import type { RecordingReply, RequestRow } from '../../server/schema/schema.js'
+import type { RecordingReply, RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { change } from '../api/endpoints.js'
 import { Button } from '../components/button.js'

@@ -3,7 +3,7 @@
  * entry names is a link to it.
  */
 import type { ReactNode } from 'react'
-import type { RequestRow } from '../../server/schema/schema.js'
+import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { CopyButton } from '../components/copy-button.js'
 import { DrawerSection, Fact, Facts } from '../components/facts.js'

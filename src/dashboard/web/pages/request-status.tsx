@@ -1,5 +1,5 @@
 /** The status of a request. */
-import type { RequestRow } from '../../server/schema/schema.js'
+import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { kindText } from '../format/failure-texts.js'
 
 /** The status, and in words what is wrong with it: `502 upstream failed`, `200 truncated`. */

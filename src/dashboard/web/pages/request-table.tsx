@@ -1,6 +1,6 @@
 /** Requests as rows of a table, and the drawer of the one that is named in the address. */
 import { lazy, Suspense, type ReactNode } from 'react'
-import type { RequestRow } from '../../server/schema/schema.js'
+import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
 import type { List } from '../api/use-resource.js'
 import { amounts, durations, names, times } from '../components/columns.js'
 import { Icon } from '../components/button.js'

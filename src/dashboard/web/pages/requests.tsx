@@ -1,5 +1,5 @@
 /** Requests, newest first, with filters in the address and a drawer per request. */
-import type { Cause, Key, RequestRow } from '../../server/schema/schema.js'
+import type { Cause, Key, RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useList, useLive, useResource } from '../api/use-resource.js'
 import type { Query } from '../api/client.js'
 import { read } from '../api/endpoints.js'

@@ -1,5 +1,5 @@
 /** A run, a value of the dimension `run`: what it has used, what is left of its limits, its requests. */
-import type { RunReply } from '../../server/schema/schema.js'
+import type { RunReply } from '../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { change } from '../api/endpoints.js'
 import { useList, useResource } from '../api/use-resource.js'

@@ -1,6 +1,6 @@
 /** The account: its plan, its password and its sessions. */
 import { useState } from 'react'
-import type { SessionReply } from '../../server/schema/schema.js'
+import type { SessionReply } from '../../../control/dashboard/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { Button } from '../components/button.js'
 import { Fact, Facts } from '../components/facts.js'

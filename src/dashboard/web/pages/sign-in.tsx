@@ -2,7 +2,7 @@
  * The pages without a session: sign-in, sign-up, one-time links, and the return from an identity provider.
  */
 import { useState, useEffect, useRef, type ReactNode } from 'react'
-import type { SessionReply, SignInBody } from '../../server/schema/schema.js'
+import type { SessionReply, SignInBody } from '../../../control/dashboard/schema/schema.js'
 import { CallFailed, problemOf, type Problem } from '../api/client.js'
 import { change } from '../api/endpoints.js'
 import { Button } from '../components/button.js'

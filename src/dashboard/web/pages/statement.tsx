@@ -1,5 +1,5 @@
 /** The statement of a month: sums of accounts, what each key used of each model, and a file of it. */
-import type { StatementReply } from '../../server/schema/schema.js'
+import type { StatementReply } from '../../../control/dashboard/schema/schema.js'
 import { useResource, type Resource } from '../api/use-resource.js'
 import { SaveCsv } from '../components/button.js'
 import { Filter, Search } from '../components/form.js'

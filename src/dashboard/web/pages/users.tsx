@@ -1,5 +1,5 @@
 /** The people who can sign in, and as what: administrators invite, change roles, and disable. */
-import type { UserRow } from '../../server/schema/schema.js'
+import type { UserRow } from '../../../control/dashboard/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { useList, useResource } from '../api/use-resource.js'
 import { CreateButton, IconButton } from '../components/button.js'

@@ -3,7 +3,7 @@
  * searches names, labels and members; `All accounts` is on top only while the text begins it.
  */
 import { useState } from 'react'
-import type { TreeRow } from '../../server/schema/schema.js'
+import type { TreeRow } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { Icon } from '../components/button.js'
 import { Picker, type Entry } from '../components/picker.js'

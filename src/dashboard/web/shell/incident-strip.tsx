@@ -1,6 +1,6 @@
 /** Outages, on every page: a strip with what fails and whom it hits, and the count for the rail. */
 import { useEffect, useState } from 'react'
-import type { IncidentsReply } from '../../server/schema/schema.js'
+import type { IncidentsReply } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { IconButton } from '../components/button.js'
 import { kindText } from '../format/failure-texts.js'

@@ -9,7 +9,7 @@ import {
   useState,
   type ReactNode,
 } from 'react'
-import type { Account, SessionReply } from '../../server/schema/schema.js'
+import type { Account, SessionReply } from '../../../control/dashboard/schema/schema.js'
 import { problemOf, setToken, setUsualAccount, whenSignedOut, type Problem } from '../api/client.js'
 import { read, change } from '../api/endpoints.js'
 import { Failed } from '../components/loading-states.js'

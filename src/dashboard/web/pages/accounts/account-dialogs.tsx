@@ -1,6 +1,11 @@
 /** Dialogs that change an account: create, limits, plan, state and the link of its login. */
 import { useId, type ReactElement } from 'react'
-import type { AccountPageReply, InviteReply, KeyLimits, PlanName } from '../../../server/schema/schema.js'
+import type {
+  AccountPageReply,
+  InviteReply,
+  KeyLimits,
+  PlanName,
+} from '../../../../control/dashboard/schema/schema.js'
 import { change } from '../../api/endpoints.js'
 import { useResource } from '../../api/use-resource.js'
 import { Confirm, Dialog, FormDialog, ShownOnce } from '../../components/dialog.js'

@@ -1,6 +1,6 @@
 /** The page of an account: its budget, keys, members, the accounts below it, and what changed in it. */
 import { useState, type ReactNode } from 'react'
-import type { AccountPageReply } from '../../../server/schema/schema.js'
+import type { AccountPageReply } from '../../../../control/dashboard/schema/schema.js'
 import { useList, useResource } from '../../api/use-resource.js'
 import { Button, CreateButton } from '../../components/button.js'
 import { Chart, coloursOf, groupName, seriesId } from '../../components/chart.js'

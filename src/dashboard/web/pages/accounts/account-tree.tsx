@@ -3,7 +3,7 @@
  * directly below. Each level is loaded when it opens. Right opens a row, Left closes it.
  */
 import { useState, type KeyboardEvent, type ReactNode } from 'react'
-import type { TreeRow } from '../../../server/schema/schema.js'
+import type { TreeRow } from '../../../../control/dashboard/schema/schema.js'
 import { useResource } from '../../api/use-resource.js'
 import { Icon, IconButton } from '../../components/button.js'
 import { Menu } from '../../components/menu.js'

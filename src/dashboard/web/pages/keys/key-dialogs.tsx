@@ -1,6 +1,11 @@
 /** Dialogs of a key: edit, rotate, revoke. */
 import { useEffect, useState } from 'react'
-import type { CreatedKeyReply, Key, KeyDetailReply, Plan } from '../../../server/schema/schema.js'
+import type {
+  CreatedKeyReply,
+  Key,
+  KeyDetailReply,
+  Plan,
+} from '../../../../control/dashboard/schema/schema.js'
 import { useResource } from '../../api/use-resource.js'
 import { change, read } from '../../api/endpoints.js'
 import { Button } from '../../components/button.js'

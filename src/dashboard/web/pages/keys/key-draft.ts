@@ -1,5 +1,11 @@
 /** The edited settings of a key, and the request bodies made from them. Pure; the clock is an argument. */
-import type { ChangeKeyBody, CreateKeyBody, Key, KeyLimits, Plan } from '../../../server/schema/schema.js'
+import type {
+  ChangeKeyBody,
+  CreateKeyBody,
+  Key,
+  KeyLimits,
+  Plan,
+} from '../../../../control/dashboard/schema/schema.js'
 import type { Faults } from '../../components/form.js'
 import { exactCount, exactDollars } from '../../format/number.js'
 import { DAY_MS } from '../../format/time-buckets.js'

@@ -1,5 +1,5 @@
 /** The drawer of a key: its settings, its limits now, its labels over time, and its actions. */
-import type { Key, KeyDetailReply } from '../../../server/schema/schema.js'
+import type { Key, KeyDetailReply } from '../../../../control/dashboard/schema/schema.js'
 import { useResource } from '../../api/use-resource.js'
 import { Button } from '../../components/button.js'
 import { CopyButton } from '../../components/copy-button.js'

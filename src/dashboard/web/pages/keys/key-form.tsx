@@ -1,6 +1,6 @@
 /** The fields of a key's name, expiry, models, tools, limits and labels, for new and existing keys. */
 import { useState, useId } from 'react'
-import type { Plan, ModelsReply } from '../../../server/schema/schema.js'
+import type { Plan, ModelsReply } from '../../../../control/dashboard/schema/schema.js'
 import { useResource } from '../../api/use-resource.js'
 import { Button } from '../../components/button.js'
 import { SelectField, TextField, type FormState } from '../../components/form.js'

@@ -1,6 +1,6 @@
 /** The list of keys of an account, or of all, with their use, filters, drawer and actions. */
 import { useMemo, useState } from 'react'
-import type { Key, LimitLevel } from '../../../server/schema/schema.js'
+import type { Key, LimitLevel } from '../../../../control/dashboard/schema/schema.js'
 import { useList, useResource } from '../../api/use-resource.js'
 import { Button, CreateButton, IconButton } from '../../components/button.js'
 import { CREATED, names, RECENT_USE, times } from '../../components/columns.js'

@@ -1,6 +1,6 @@
 /** The playground: a conversation with one model or two, with files, tools, cost and timing. */
 import { useEffect, useState, useSyncExternalStore } from 'react'
-import type { ModelsReply } from '../../../server/schema/schema.js'
+import type { ModelsReply } from '../../../../control/dashboard/schema/schema.js'
 import { useResource } from '../../api/use-resource.js'
 import { Button } from '../../components/button.js'
 import { Dialog } from '../../components/dialog.js'

@@ -1,6 +1,6 @@
 /** The reply of one model: its text, calls of tools, failure, cost and timing. */
 import { lazy, Suspense, useEffect, useState, type FormEvent } from 'react'
-import type { RequestRow } from '../../../server/schema/schema.js'
+import type { RequestRow } from '../../../../control/dashboard/schema/schema.js'
 import { useResource } from '../../api/use-resource.js'
 import { Button } from '../../components/button.js'
 import { CopyButton } from '../../components/copy-button.js'

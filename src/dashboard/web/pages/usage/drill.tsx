@@ -2,7 +2,7 @@
  * What the page Usage shows: the account with those below it, a member, a key, a model; the grouping; and the
  * way from one to the next. All of it is in the address, so that Back undoes one step.
  */
-import type { GroupRow } from '../../../server/schema/schema.js'
+import type { GroupRow } from '../../../../control/dashboard/schema/schema.js'
 import { urlOf, type Query } from '../../api/client.js'
 import { useResource } from '../../api/use-resource.js'
 import { go, Link, setFilter, useLocation } from '../../routing.js'

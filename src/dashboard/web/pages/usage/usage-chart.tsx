@@ -1,5 +1,5 @@
 /** The large chart of Usage: the chosen figure over time, by group where that adds up. */
-import type { UsagePoint, UsageReply } from '../../../server/schema/schema.js'
+import type { UsagePoint, UsageReply } from '../../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../../api/client.js'
 import { useResource } from '../../api/use-resource.js'
 import { coloursOf, groupName, seriesId, Chart } from '../../components/chart.js'

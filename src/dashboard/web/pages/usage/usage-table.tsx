@@ -1,5 +1,5 @@
 /** All groups of Usage as pages, with their change against the period before. A click drills. */
-import type { GroupRow, UsageReply } from '../../../server/schema/schema.js'
+import type { GroupRow, UsageReply } from '../../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../../api/client.js'
 import type { List } from '../../api/use-resource.js'
 import { IconButton } from '../../components/button.js'

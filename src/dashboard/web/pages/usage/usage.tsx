@@ -1,5 +1,5 @@
 /** Usage: what was spent, on what and by whom, against the period before. */
-import type { UsageReply } from '../../../server/schema/schema.js'
+import type { UsageReply } from '../../../../control/dashboard/schema/schema.js'
 import { read } from '../../api/endpoints.js'
 import { useList, useLive, useOnTraffic, useResource } from '../../api/use-resource.js'
 import { SaveCsv } from '../../components/button.js'

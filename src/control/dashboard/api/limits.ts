@@ -1,0 +1,142 @@
+/** The current state of the limits and budgets of an account and its keys. Reading it consumes nothing. */
+import { accountPart } from '../../../accounts/authentication/authentication-result.js'
+import type { Account, ApiKey, Identity } from '../../../accounts/account.js'
+import type { Snapshot } from '../../../config/config.js'
+import { GatewayError } from '../../../errors.js'
+import { limitDemandsOf, ownSubject, Rules, type LimitDemand } from '../../../limits/find-limits.js'
+import { isWindowKind, leftOf } from '../../../store/limit-arithmetic.js'
+import { LIMIT_NAMES } from '../../../limits/limit-refusal.js'
+import type { Demand, LimitState } from '../../../store/ledger.js'
+import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
+import { notFound } from '../routing/access.js'
+import * as schema from '../schema/schema.js'
+import { scopeOf, type Services } from '../../services.js'
+
+const MAX_KEYS = 100
+/** Only this many of the newest keys are searched for limits. */
+const MAX_SEARCHED_KEYS = 500
+
+export function limitRoutes(services: Services): Route[] {
+  return [
+    signedRoute('GET', '/limits', {
+      credential: 'usage',
+      query: schema.limitsQuery,
+      reply: schema.limitsReply,
+      handle: (request) => limits(services, request),
+    }),
+  ]
+}
+
+/** A limit and its key; null: the account. */
+interface Owned {
+  readonly claim: LimitDemand
+  readonly key: ApiKey | null
+}
+
+async function limits(
+  services: Services,
+  { session }: SignedInRequest<ReturnType<typeof schema.limitsQuery.parse>, undefined>,
+): Promise<Reply> {
+  const { store, now } = services
+  const accountId = scopeOf(session)
+  if (accountId === null) {
+    const message = 'Set "account": limits are shown for one account.'
+    throw new GatewayError('malformed_request', message, { param: 'account' })
+  }
+  const account = accountId === session.account.id ? session.account : await store.accountById(accountId)
+  if (account === null) throw notFound()
+  const page = { order: 'newest_first', after: null, limit: MAX_SEARCHED_KEYS } as const
+  const keys = (await store.listKeys(accountId, page)).items.filter(
+    ({ revokedAtMs }) => revokedAtMs === undefined,
+  )
+  const levels = await limitLevels(services, account, keys)
+  const json: schema.LimitsReply = { nowMs: now(), limits: levels }
+  return { status: 200, json }
+}
+
+/** The state of the limits of an account and of those of these keys that have limits of their own. */
+export async function limitLevels(
+  { ledger, snapshot, now }: Pick<Services, 'ledger' | 'snapshot' | 'now'>,
+  account: Account,
+  keys: readonly ApiKey[],
+): Promise<schema.LimitLevel[]> {
+  const owned = ownedLimits(rulesOf(snapshot()), account, keys)
+  const limitStates = await ledger.limitStates(
+    account.id,
+    owned.map(({ claim }) => claim.demand),
+  )
+  const nowMs = now()
+  return owned.flatMap((each, at) => {
+    const limitState = limitStates[at]
+    return limitState === undefined ? [] : [view(each, limitState, nowMs)]
+  })
+}
+
+const rules = new WeakMap<Snapshot, Rules>()
+
+/** The rules of a generation of the configuration. */
+export function rulesOf(snapshot: Snapshot): Rules {
+  const known = rules.get(snapshot)
+  if (known !== undefined) return known
+  const made = new Rules(snapshot.config)
+  rules.set(snapshot, made)
+  return made
+}
+
+/**
+ * The limits of the account and of those keys that have any. Limits that depend on the model or upstream of a
+ * request are not listed.
+ */
+export function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): Owned[] {
+  const of = (key: ApiKey | null, prefix: string): Owned[] => {
+    const none = { model: '', strippedModel: '', modelName: '', upstream: '' }
+    const scope = { identity: identityOf(account, key), ...none }
+    const found = rules.of(scope).filter(({ subject, shared }) => {
+      // Of the limits that accounts share, only those of the account itself.
+      return (!shared || subject === ownSubject(account.id)) && subject.startsWith(prefix)
+    })
+    return limitDemandsOf(found, { tokens: 0, mostTokens: 0, nanoUsd: 0 }).map((claim) => ({ claim, key }))
+  }
+  const limited: Owned[][] = []
+  for (const key of keys) {
+    const own = of(key, 'key:')
+    if (own.length > 0) limited.push(own)
+    if (limited.length === MAX_KEYS) break
+  }
+  return [...of(null, 'account:'), ...limited.flat()]
+}
+
+function identityOf(account: Account, key: ApiKey | null): Identity {
+  return {
+    keyId: key?.id ?? '',
+    ...accountPart(account, []),
+    digest: null,
+    expiresAtMs: null,
+    models: null,
+    allowTools: null,
+    limits: key?.limits ?? null,
+    ...(key?.raises === undefined ? {} : { raises: key.raises }),
+    labels: key?.labels ?? {},
+  }
+}
+
+function view({ claim, key }: Owned, limitState: LimitState, nowMs: number): schema.LimitLevel {
+  const { subject, kind } = claim.demand
+  const { limit, remaining, resetMs } = limitState
+  const left = Math.max(0, Math.min(limit, Math.floor(remaining)))
+  return {
+    scope: key !== null ? 'key' : subject.endsWith(';of-plan') ? 'plan' : 'account',
+    keyId: key?.id ?? null,
+    keyName: key?.name ?? null,
+    kind: LIMIT_NAMES[kind],
+    limit,
+    used: limit - left,
+    left,
+    resetsAtMs: resetMs > 0 ? nowMs + timeToReset(kind, resetMs, nowMs) : null,
+  }
+}
+
+/** Budgets are reset at midnight by the clock of the reply: `resetMs` is from the store's, read earlier. */
+function timeToReset(kind: Demand['kind'], resetMs: number, nowMs: number): number {
+  return isWindowKind(kind) ? (leftOf(kind, nowMs) ?? 0) : Math.ceil(resetMs)
+}

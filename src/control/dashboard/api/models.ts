@@ -1,0 +1,242 @@
+/** The catalogue, the current route of each model, and the playground. */
+import { factsFor } from '../../../config/catalogue.js'
+import { isConfigured, type Snapshot } from '../../../config/config.js'
+import { priceAt, type ModelFacts } from '../../../formats/chat/model-facts.js'
+import { dialectsByRequest } from '../../../gateway/upstreams/choose-openai-endpoint.js'
+import { ANY_MODEL } from '../../../ledger/find-price.js'
+import { PLAIN_REQUEST } from '../../../gateway/routing/match-route-conditions.js'
+import {
+  modelAt,
+  reasonOf,
+  createRouter,
+  type ModelRoute,
+  type Router,
+} from '../../../gateway/routing/router.js'
+import { GatewayError } from '../../../errors.js'
+import {
+  signedRoute,
+  SELF_REPLIED,
+  type HandlerResult,
+  type Route,
+  type SignedInRequest,
+} from '../routing/route.js'
+import * as schema from '../schema/schema.js'
+import { scopeOf, type ChatAs, type Services } from '../../services.js'
+import { deprecatedModels } from '../deprecated-models.js'
+
+export function modelRoutes(services: Services): Route[] {
+  const { snapshot, chat } = services
+  return [
+    signedRoute('GET', '/models', {
+      credential: 'session',
+      reply: schema.modelsReply,
+      handle: () => {
+        const now = snapshot()
+        const router = routerOf(now)
+        const models = now.catalogue.models.map((facts) => modelView(now, router, facts))
+        const upstreams = Object.keys(now.config.upstreams)
+        const json = { models, aliases: aliases(now), upstreams, generation: now.generation }
+        return { status: 200, json }
+      },
+    }),
+    signedRoute('GET', '/models/deprecated', {
+      credential: 'usage',
+      query: schema.deprecatedQuery,
+      reply: schema.deprecatedReply,
+      handle: async ({ session }) => ({
+        status: 200,
+        json: await deprecatedModels(services, scopeOf(session)),
+      }),
+    }),
+    signedRoute('GET', '/models/explain', {
+      credential: 'session',
+      query: schema.explainQuery,
+      reply: schema.explainReply,
+      handle: ({ query }) => ({ status: 200, json: explained(snapshot(), query.model) }),
+    }),
+    ...Object.entries(PLAYGROUND_PATHS).map(([format, path]) =>
+      signedRoute('POST', `/playground/${format}`, {
+        credential: 'make keys',
+        body: 'raw',
+        reply: null,
+        handle: async (request): Promise<HandlerResult> => {
+          chat(request, await chatAs(services, request, path))
+          return SELF_REPLIED
+        },
+      }),
+    ),
+    signedRoute('POST', '/playground/gemini', {
+      credential: 'make keys',
+      query: schema.playgroundQuery,
+      body: 'raw',
+      reply: null,
+      handle: async (request): Promise<HandlerResult> => {
+        const model = encodeURIComponent(request.query.model)
+        const path = `/v1beta/models/${model}:generateContent`
+        chat(request, await chatAs(services, request, path))
+        return SELF_REPLIED
+      },
+    }),
+  ]
+}
+
+/** The account of the session on a path of the data plane. Throws `forbidden` if it is disabled. */
+async function chatAs(
+  { store }: Services,
+  { session: { account } }: SignedInRequest<unknown, unknown>,
+  path: string,
+): Promise<ChatAs> {
+  const ancestors = account.parentId === undefined ? [] : await store.ancestorsOf(account)
+  if ([account, ...ancestors].some(({ disabled }) => disabled)) {
+    throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
+  }
+  return { account, ancestors, path }
+}
+
+/**
+ * The data plane path of each client format in the playground. Gemini's path contains the model, so it is
+ * separate.
+ */
+const PLAYGROUND_PATHS = {
+  chat: '/v1/chat/completions',
+  responses: '/v1/responses',
+  messages: '/v1/messages',
+} as const
+
+const routers = new WeakMap<Snapshot, Router>()
+
+export function routerOf(snapshot: Snapshot): Router {
+  const known = routers.get(snapshot)
+  if (known !== undefined) return known
+  const made = createRouter(snapshot.config)
+  routers.set(snapshot, made)
+  return made
+}
+
+function explained(snapshot: Snapshot, model: string): schema.ExplainReply {
+  const router = routerOf(snapshot)
+  const found = usualRoute(router, model)
+  const { why, others } = reasonOf(found, router.all(model))
+  const target = found?.targets[0]
+  const requested = target === undefined ? model : modelAt(target, model)
+  const facts = factsFor(snapshot.catalogue, requested)
+  return {
+    model,
+    route: found === null ? null : routeView(snapshot, found, model),
+    why,
+    dialectWhy: target === undefined ? null : dialectsByRequest(target.upstream, facts).why,
+    others: [...others],
+    catalogueId: snapshot.catalogue.find(requested)?.id ?? null,
+  }
+}
+
+function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schema.Model {
+  const found = usualRoute(router, facts.id)
+  const route = found === null ? null : routeView(snapshot, found, facts.id)
+  return {
+    id: facts.id,
+    family: facts.family,
+    // A model that only its id is known of has no date.
+    releasedAtMs: facts.createdAtSeconds > 0 ? facts.createdAtSeconds * 1000 : null,
+    variants: [...(facts.variants ?? [])],
+    endsOn: facts.shutdownDate ?? null,
+    contextWindow: facts.contextWindow ?? null,
+    maxOutputTokens: facts.maxOutputTokens ?? null,
+    vision: facts.vision ?? null,
+    audioInput: facts.audioInput ?? null,
+    tools: facts.tools ?? null,
+    reasoning: facts.reasoning ?? null,
+    structuredOutput: facts.structuredOutput ?? null,
+    price: priceView(facts.price) ?? route?.targets[0]?.price ?? null,
+    route,
+  }
+}
+
+/** The price that holds now. */
+function priceView(prices: ModelFacts['price']): schema.Price | null {
+  const price = priceAt(prices, Date.now())
+  if (price === undefined) return null
+  const { input, output, cacheRead, cacheWrite, longContext } = price
+  return {
+    ...(input === undefined ? {} : { input }),
+    ...(output === undefined ? {} : { output }),
+    ...(cacheRead === undefined ? {} : { cacheRead }),
+    ...(cacheWrite === undefined ? {} : { cacheWrite }),
+    ...(longContext === undefined ? {} : { longContext }),
+  }
+}
+
+/** The route of a plain request, or the first route that serves the model under a condition. */
+export function usualRoute(router: Router, model: string): ModelRoute | null {
+  return router.find(model, PLAIN_REQUEST) ?? router.all(model)[0] ?? null
+}
+
+/** The ids of exact routes that are not in the catalogue. */
+function aliases(snapshot: Snapshot): schema.Alias[] {
+  const { config, catalogue } = snapshot
+  const router = routerOf(snapshot)
+  const ids = config.routes.flatMap(({ match }) => ('model' in match ? [match.model] : []))
+  const known = new Set(catalogue.models.flatMap(({ id, variants = [] }) => [id, ...variants]))
+  return [...new Set(ids)]
+    .filter((id) => !known.has(id))
+    .flatMap((id) => {
+      const found = usualRoute(router, id)
+      const route = found === null ? null : routeView(snapshot, found, id)
+      return route === null ? [] : [{ id, route }]
+    })
+}
+
+function targetViews(snapshot: Snapshot, found: ModelRoute, requested: string): schema.RouteTarget[] {
+  const total = found.targets.reduce((sum, { weight }) => sum + weight, 0)
+  return [...found.targets, ...found.fallback].map((target) => {
+    const { upstream, weight, isFallback } = target
+    const model = modelAt(target, requested)
+    const price =
+      upstream.prices[model] ??
+      upstream.prices[ANY_MODEL] ??
+      upstream.vendorPrices[model] ??
+      factsFor(snapshot.catalogue, model).price
+    return {
+      upstream: upstream.name,
+      model,
+      share: isFallback || total === 0 ? 0 : weight / total,
+      isFallback,
+      configured: isConfigured(upstream),
+      price: priceView(price),
+    }
+  })
+}
+
+/** The conditions of a route, in the configuration's terms. */
+function conditionsText({ when }: ModelRoute['config']): string {
+  if (when === null) return ''
+  const { labels, images, tools, minPromptTokens } = when
+  const flag = (name: string, value: boolean | null): string[] =>
+    value === null ? [] : [value ? name : `no ${name}`]
+  return [
+    ...Object.entries(labels).map(([name, value]) => `label ${name}=${value}`),
+    ...flag('images', images),
+    ...flag('tools', tools),
+    ...(minPromptTokens === null ? [] : [`at least ${minPromptTokens} prompt tokens`]),
+  ].join(', ')
+}
+
+function routeView(snapshot: Snapshot, found: ModelRoute, requested: string): schema.Route | null {
+  const { catalogue } = snapshot
+  const { label, targets, config } = found
+  const [target] = targets
+  if (target === undefined) return null
+  const { upstream } = target
+  const model = modelAt(target, requested)
+  const dialects = dialectsByRequest(upstream, factsFor(catalogue, model))
+  return {
+    label,
+    upstream: upstream.name,
+    configured: isConfigured(upstream),
+    model,
+    dialect: dialects.plain,
+    dialectWithTools: dialects.with_tools,
+    conditions: conditionsText(config),
+    targets: targetViews(snapshot, found, requested),
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * Goal: the printed statements make tables in which this release finds all that it needs, on both engines;
+ * they can be repeated, and entries are read back unchanged.
+ * Method: real engines; the statements are run twice, then entries are inserted, repeated and corrected.
+ */
+import t from 'tap'
+import { Sql } from '../../../src/store/archive/archive-engine.js'
+import { openArchiveEngine } from '../../../src/store/archive/open-archive-engine.js'
+import { entryOfRow, ENTRY_COLUMNS, rowOfEntry } from '../../../src/store/archive/columns.js'
+import { inspectArchive } from '../../../src/store/archive/inspect-archive.js'
+import { schemaStatements } from '../../../src/store/archive/schema-statements.js'
+import { ENGINES, engineMissing, archiveDatabase } from '../../helpers/archive-engines.js'
+import { archiveConfig } from './archive-config.js'
+import { anEntry } from './entries.js'
+
+for (const name of ENGINES) {
+  void t.test(`tables in ${name}`, { skip: engineMissing(name) }, async (t) => {
+    const server = await archiveDatabase(name)
+    const config = archiveConfig({ url: server.url })
+    const engine = await openArchiveEngine(config)
+    t.teardown(() => engine.close())
+    const before = await inspectArchive(engine, null)
+    t.strictSame(
+      before.findings.map(({ kind }) => kind),
+      ['missing'],
+    )
+    for (let run = 0; run < 2; run += 1) {
+      for (const statement of schemaStatements({ engine: name, config })) await engine.run(statement)
+    }
+    const after = await inspectArchive(engine, null)
+    t.strictSame(after.findings, [])
+    t.equal(after.schema, 1)
+
+    const entries = [anEntry(1), anEntry(2, { upstream: null, costNanoUsd: null }), anEntry(3)]
+    const rows = entries.map((entry) => rowOfEntry(entry, { version: 1, batch: 1 }))
+    await engine.insert('entries', rows, 'test/e/1')
+    await engine.insert('entries', rows, 'test/e/1')
+    t.strictSame(await engine.countBatch(1, entries), {
+      count: 3,
+      cost: BigInt(entries.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)),
+    })
+    const sql = new Sql(engine.is)
+    const columns = ENTRY_COLUMNS.map((column) => engine.is.quoted(column.name)).join(', ')
+    const found = await engine.query(
+      `SELECT ${engine.is.millis('at')} AS at_ms, ${columns} FROM ${engine.is.entries} WHERE
+         at >= ${sql.time(0)} AND ${engine.is.isOneOf('account_id', sql.texts(entries.map(({ accountId }) => accountId)))}
+       ORDER BY at`,
+      sql.parameters,
+    )
+    t.strictSame(found.map(entryOfRow), entries)
+
+    await engine.put({ confirmed: '1' }, 1)
+    await engine.put({ confirmed: '2' }, 2)
+    const view = await engine.query(`SELECT count(*) AS count FROM ${config.prefix}requests`)
+    t.equal(Number(view[0]?.['count']), 3)
+    const corrected = { ...rows[0], version: 2, batch: 2, cost_nano_usd: 5 }
+    await engine.insert('entries', [corrected], 'test/e/2')
+    const [sum] = await engine.query(
+      `SELECT count(*) AS count, sum(cost_usd) AS cost FROM ${config.prefix}requests`,
+    )
+    t.equal(Number(sum?.['count']), 3)
+    const cost = 5 + (entries[2]?.costNanoUsd ?? 0)
+    t.equal(Math.round(Number(sum?.['cost']) * 1e9), cost)
+    t.ok((await engine.size()).rows >= 0)
+  })
+}
