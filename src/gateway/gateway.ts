@@ -242,9 +242,9 @@ export class Gateway {
 
   private openBatches(): Promise<Batches> {
     this.openingBatches ??= import('./batches/batches.js').then((module) => {
-      const { cacheStore: store, log, limiter, ledgerWriter } = this.services
+      const { cacheStore: store, log, limiter, ledgerWriter, values } = this.services
       this.batches = new module.Batches({
-        ...{ store, log, limiter, ledgerWriter },
+        ...{ store, log, limiter, ledgerWriter, values },
         config: () => this.current.snapshot.config,
         generation: () => this.current,
         lines: this.services,

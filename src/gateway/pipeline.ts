@@ -173,7 +173,7 @@ async function serveEndpoint(
   const dialect = identified.dialect ?? resolved.dialect
   const own = { ...resolved, dialect }
   const { batches } = services
-  const delivering = replyWithoutUpstream(x, own, { identity: authenticated, responses, batches })
+  const delivering = replyWithoutUpstream(x, own, { identity: authenticated, results, responses, batches })
   if (delivering !== null) {
     results.delivery = await delivering
     return
@@ -353,23 +353,29 @@ function unguarded(call: Call): Call {
   return copy
 }
 
+/** What replies without an upstream are made with. */
+interface ServedHere extends Pick<Services, 'responses' | 'batches'> {
+  readonly identity: Identity
+  readonly results: Results
+}
+
 /** Serves files and batches, whose endpoints may name an object. */
 async function serveObjects(
   x: Exchange,
   { endpoint }: ResolvedEndpoint,
-  identity: Identity,
-  batches: Services['batches'],
+  { identity, results, batches }: ServedHere,
 ): Promise<Delivery> {
   const { operation, model: id = null } = endpoint
-  return (await batches()).serve(x, { operation, id }, identity)
+  return (await batches()).serve(x, { operation, id }, { identity, results })
 }
 
 /** Replies to model lists, stored responses, files and batches; null if the endpoint needs an upstream. */
 function replyWithoutUpstream(
   x: Exchange,
   resolved: ResolvedEndpoint,
-  { identity, responses, batches }: Pick<Services, 'responses' | 'batches'> & { readonly identity: Identity },
+  served: ServedHere,
 ): Delivery | Promise<Delivery> | null {
+  const { identity, responses } = served
   switch (resolved.endpoint.operation) {
     case 'models':
       return replyWithModels(x, resolved, identity)
@@ -378,7 +384,7 @@ function replyWithoutUpstream(
       return serveStoredResponse(x, resolved, { identity, responses })
     case 'files':
     case 'batches':
-      return serveObjects(x, resolved, identity, batches)
+      return serveObjects(x, resolved, served)
     default:
       return null
   }

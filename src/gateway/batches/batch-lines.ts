@@ -35,6 +35,8 @@ export interface PlannedLine {
   readonly request?: string
   /** Why it is not sent, as a reply to a client; absent if it is. */
   readonly refused?: { readonly status: number; readonly body: string }
+  /** The number of its part, from 0. */
+  readonly part?: number
   /** What it may use at most. */
   readonly most?: { readonly input: number; readonly output: number; readonly nanoUsd: number | null }
 }
@@ -148,7 +150,7 @@ export async function* plannedLines(files: FileStore, plan: StoredFile): AsyncIt
 }
 
 function plannedIn(value: unknown): PlannedLine {
-  const { number, id, body, request, refused, most } = objectOf(value)
+  const { number, id, body, request, refused, part, most } = objectOf(value)
   const { status, body: reply } = objectOf(refused)
   const { input, output, nanoUsd } = objectOf(most)
   return {
@@ -157,6 +159,7 @@ function plannedIn(value: unknown): PlannedLine {
     body: stringOf(body) ?? '',
     ...(typeof request === 'string' && { request }),
     ...(isObject(refused) && { refused: { status: numberOf(status) ?? 400, body: stringOf(reply) ?? '{}' } }),
+    ...(typeof part === 'number' && { part }),
     ...(isObject(most) && {
       most: {
         input: numberOf(input) ?? 0,

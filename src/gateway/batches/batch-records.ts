@@ -64,11 +64,11 @@ export interface BatchInfo {
   } | null
   /** The upstream has received its cancellation. */
   readonly isVendorCancelled: boolean
-  /** What was reserved for it. */
-  readonly reserved: {
+  /** What was reserved for each of its parts. */
+  readonly reserved: readonly {
     readonly demands: readonly Demand[]
     readonly isHeld: boolean
-  }
+  }[]
 }
 
 /** What only the account can read. */
@@ -76,8 +76,17 @@ interface BatchSecrets {
   /** The creator, as at creation. */
   readonly identity: Identity
   readonly metadata: JsonObject | null
+  /** The headers of the request that made it which its lines have too. */
+  readonly headers: Readonly<Record<string, string>>
+  /** At least one. */
+  readonly parts: readonly BatchPart[]
+}
+
+/** The lines of a batch that have the same values of dimensions, which are charged together. */
+export interface BatchPart {
   /** Its ledger entry if it uses what is reserved for it. */
   readonly entry: LedgerEntry
+  readonly dimensions?: NonNullable<Identity['dimensions']>
 }
 
 /** A batch. */

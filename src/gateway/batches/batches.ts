@@ -4,7 +4,6 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Identity } from '../../accounts/account.js'
 import type { Config } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import type { Operation } from '../../formats/chat/operations.js'
@@ -14,7 +13,7 @@ import type { Exchange } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
 import type { Delivery } from '../phases/relay.js'
 import { BatchRecords, hasEnded, LEASE_MS, type Batch } from './batch-records.js'
-import { forget, type CreateServices } from './create-batch.js'
+import { forget, type CreateServices, type Creator } from './create-batch.js'
 import { settleBatch } from './charge-batch.js'
 import { FileStore, type StoredFile } from './file-store.js'
 import { Journal } from './journal.js'
@@ -26,7 +25,7 @@ import { serveBatches } from './serve-batches.js'
 import { serveFiles } from './serve-files.js'
 
 /** What files and batches use. */
-interface BatchesOptions extends Pick<CreateServices, 'limiter' | 'ledgerWriter'> {
+interface BatchesOptions extends Pick<CreateServices, 'limiter' | 'ledgerWriter' | 'values'> {
   readonly store: CacheStore
   readonly config: () => Pick<Config, 'files' | 'batches'>
   readonly log: Pick<Logger, 'info' | 'warn'>
@@ -87,12 +86,12 @@ export class Batches {
   serve(
     x: Exchange,
     { operation, id }: { readonly operation: Operation; readonly id: string | null },
-    identity: Identity,
+    creator: Creator,
   ): Promise<Delivery> {
     const files = this.files()
     if (files === null) return Promise.reject(new GatewayError('untranslatable', FILES_OFF))
-    if (operation === 'files') return serveFiles(x, id, { identity, files })
-    return serveBatches(x, id, identity, { ...this.services(files), wake: () => this.wake() })
+    if (operation === 'files') return serveFiles(x, id, { identity: creator.identity, files })
+    return serveBatches(x, id, creator, { ...this.services(files), wake: () => this.wake() })
   }
 
   /** Looks for batches to work on. */
@@ -297,9 +296,9 @@ export class Batches {
   }
 
   private services(files: FileStore): CreateServices {
-    const { store, limiter, ledgerWriter, lines } = this.options
+    const { store, limiter, ledgerWriter, values, lines } = this.options
     const records = new BatchRecords(store.store.sealedRecords, files)
-    return { files, records, limiter, ledgerWriter, lines }
+    return { files, records, limiter, ledgerWriter, values, lines }
   }
 
   /** The files of the configuration in force; null if it has none. */

@@ -10,66 +10,76 @@ import { refusalOf } from '../../limits/limit-refusal.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { isWindowed } from '../../store/limit-arithmetic.js'
 import type { RequestContext } from '../client-exchange.js'
+import type { RequestValues } from '../dimensions/request-values.js'
 import type { Candidate } from '../phases/choose-route.js'
 import { provisionalEntry } from '../charges/provisional-entry.js'
 import type { Batch } from './batch-records.js'
 import type { LineUse } from './journal.js'
 
-/** A batch that is being made. */
-export interface NewBatch {
+/** A part of a batch that is being made. */
+export interface NewPart {
   readonly x: RequestContext
+  /** With the values of dimensions of its lines. */
   readonly identity: Identity
   readonly clientRequestId: string | null
+  readonly program: string | null
+  /** Of its entry. */
   readonly id: string
   /** The model that the client requests. */
   readonly model: string
   readonly candidate: Candidate
-  /** What all lines together may use. */
+  /** What its lines together may use. */
   readonly most: { readonly input: number; readonly output: number; readonly nanoUsd: number | null }
 }
 
 interface ChargeServices {
   readonly limiter: Limiter
   readonly ledgerWriter: Pick<LedgerWriter, 'settle'>
+  /** Counts what values of dimensions use. */
+  readonly values: Pick<RequestValues, 'admitted' | 'used'>
 }
 
 /** A batch that no vendor reports for so long is charged what was reserved. */
 const RESERVED_MS = 31 * 86_400_000
 
-/** The entry of a batch that uses its maximum. */
-export function entryOfBatch({
+/** The entry of a part that uses its maximum. */
+export function entryOfPart({
   x,
   identity,
   clientRequestId,
+  program,
   id,
   model,
   candidate,
   most,
-}: NewBatch): LedgerEntry {
+}: NewPart): LedgerEntry {
   const { target } = candidate
   const modelName = x.generation.limitedAs(model, target)
   const request = { model, stream: false }
   const parts = { x, identity, clientRequestId, request, target, model: candidate.model, modelName }
   const { input, output, nanoUsd } = most
   const use = { usage: { input, output }, nanoUsd, isPriced: nanoUsd !== null }
-  return { ...provisionalEntry(parts, use), requestId: id, atMs: Date.now(), ingress: 'batches' }
+  return { ...provisionalEntry(parts, use), requestId: id, atMs: Date.now(), ingress: 'batches', program }
 }
 
 /**
- * Takes the batch's share of all limits: one request, and the maximum of tokens and money of its lines.
+ * Takes the part's share of all limits: one request, and the maximum of tokens and money of its lines.
  * Whether the store has the reservation: without it the limits are charged when the batch ends. Rejects as
  * the direct request of all of them would be refused.
  */
-export async function reserveBatch(
-  { x, identity, id }: NewBatch,
+export async function reservePart(
+  { x, identity, id }: NewPart,
   {
     unsettled,
     limitDemands,
   }: { readonly unsettled: LedgerEntry; readonly limitDemands: readonly LimitDemand[] },
-  { limiter }: ChargeServices,
+  { limiter, values }: Pick<ChargeServices, 'limiter' | 'values'>,
 ): Promise<boolean> {
   const demands = limitDemands.map(({ demand }) => demand)
-  if (demands.length === 0) return false
+  if (demands.length === 0) {
+    values.admitted(identity)
+    return false
+  }
   const request = { requestId: id, accountId: identity.accountId, demands, unsettled, leaseMs: RESERVED_MS }
   const { limitReservation, limitStates } = await limiter.admit(request)
   if (limitReservation === null) {
@@ -77,31 +87,56 @@ export async function reserveBatch(
     throw refusalOf(limitDemands, limitStates, budgetStatus).error
   }
   limiter.keep(limitReservation)
+  values.admitted(identity)
   return limitReservation.taken !== 'nothing'
 }
 
 /** What it takes of limits: its tokens count for none per minute, and it holds no slot. */
-export function demandsOf({ x, identity, model, candidate, most }: NewBatch): LimitDemand[] {
+export function demandsOf({ x, identity, model, candidate, most }: NewPart): LimitDemand[] {
   const limits = x.generation.limitsOf(identity, model, candidate.target)
   const need = { tokens: 0, mostTokens: most.input + most.output, nanoUsd: most.nanoUsd ?? 0 }
   return limitDemandsOf(limits, need).filter(({ demand }) => isWindowed(demand) || demand.kind === 'requests')
 }
 
-/** Writes the entry of a batch that has ended, which replaces its reservation. */
-export async function settleBatch(
-  { info, secrets }: Batch,
-  { used, outcome }: { readonly used: LineUse; readonly outcome: LedgerEntry['outcome'] },
-  { ledgerWriter }: ChargeServices,
-): Promise<void> {
-  const { usage, source, nanoUsd } = used
-  const own = secrets.entry
-  const entry: LedgerEntry = {
-    ...own,
-    ...{ atMs: Date.now(), status: 200, outcome, usage, source, costNanoUsd: nanoUsd, errorMessage: null },
-    durationMs: Math.max(0, Date.now() - own.atMs),
-    priceVersion: nanoUsd === null || source === 'none' ? null : own.priceVersion,
-  }
-  const { demands, isHeld } = info.reserved
-  if (demands.length === 0) await ledgerWriter.settle(entry)
-  else await ledgerWriter.settle(entry, { demands, takenFrom: isHeld ? 'reserved' : 'nothing' })
+/** What the parts of a batch used, in their order. */
+interface BatchEnd {
+  readonly used: readonly LineUse[]
+  readonly outcome: LedgerEntry['outcome']
 }
+
+/** Writes the entries of a batch that has ended, which replace its reservations. */
+export async function settleBatch(
+  { accountId, info, secrets }: Batch,
+  { used, outcome }: BatchEnd,
+  { ledgerWriter, values }: Pick<ChargeServices, 'ledgerWriter' | 'values'>,
+): Promise<void> {
+  for (const [at, { entry: own, dimensions }] of secrets.parts.entries()) {
+    const { usage, source, nanoUsd } = used[at] ?? UNUSED
+    const entry: LedgerEntry = {
+      ...own,
+      ...{ atMs: Date.now(), status: 200, outcome, usage, source, costNanoUsd: nanoUsd, errorMessage: null },
+      durationMs: Math.max(0, Date.now() - own.atMs),
+      priceVersion: nanoUsd === null || source === 'none' ? null : own.priceVersion,
+    }
+    const { demands, isHeld } = info.reserved[at] ?? { demands: [], isHeld: false }
+    if (demands.length === 0) await ledgerWriter.settle(entry)
+    else await ledgerWriter.settle(entry, { demands, takenFrom: isHeld ? 'reserved' : 'nothing' })
+    if (dimensions !== undefined) values.used({ accountId, dimensions }, entry)
+  }
+}
+
+/** Releases the parts of a batch that was not made which have a reservation. */
+export async function releaseBatch(batch: Batch, services: ChargeServices): Promise<void> {
+  const { info, secrets } = batch
+  const held = secrets.parts.flatMap((part, at) => {
+    const reserved = info.reserved[at]
+    return reserved?.isHeld === true ? [{ part, reserved }] : []
+  })
+  const parts = held.map(({ part }) => part)
+  const reserved = held.map((each) => each.reserved)
+  const own = { ...batch, info: { ...info, reserved }, secrets: { ...secrets, parts } }
+  await settleBatch(own, { used: [], outcome: 'draining' }, services)
+}
+
+/** The use of a part of which nothing ran. */
+const UNUSED: LineUse = { usage: { input: 0, output: 0 }, source: 'none', nanoUsd: 0 }

@@ -12,15 +12,19 @@ import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
 import { headerOf } from '../../http/message.js'
 import { readBody } from '../../http/read-body.js'
+import { programOf } from '../../http/client-program.js'
 import { clientRequestIdOf } from '../../http/request-id.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { Exchange } from '../client-exchange.js'
+import { dimensionsText } from '../dimensions/dimensions-text.js'
+import type { RequestValues } from '../dimensions/request-values.js'
 import { choose, type Candidate } from '../phases/choose-route.js'
+import type { Results } from '../phases/phase-results.js'
 import { callIn } from '../phases/receive.js'
 import { linesOf, plannedText, withVersion, type BatchLine, type PlannedLine } from './batch-lines.js'
-import type { Batch, BatchInfo, BatchRecords } from './batch-records.js'
-import { demandsOf, entryOfBatch, reserveBatch, settleBatch, type NewBatch } from './charge-batch.js'
+import type { Batch, BatchInfo, BatchPart, BatchRecords } from './batch-records.js'
+import { demandsOf, entryOfPart, releaseBatch, reservePart, type NewPart } from './charge-batch.js'
 import { newId, type FileStore, type StoredFile } from './file-store.js'
 import { lineRequestId } from './line-exchange.js'
 import { LineRun, lineScope, type LineScope, type LineServices } from './line-run.js'
@@ -34,6 +38,7 @@ export interface CreateServices {
   readonly records: BatchRecords
   readonly limiter: Limiter
   readonly ledgerWriter: LedgerWriter
+  readonly values: RequestValues
 }
 
 /** Operations whose requests a batch may have. */
@@ -47,6 +52,8 @@ const OPERATIONS: ReadonlySet<string> = new Set([
 ])
 const MAX_BODY_BYTES = 65_536
 const MAX_METADATA = 16
+/** Each has a reservation and a ledger entry of its own. */
+const MAX_PARTS = 100
 
 /** The request of a client. */
 interface BatchRequest {
@@ -56,12 +63,29 @@ interface BatchRequest {
   readonly window: string
   readonly windowMs: number
   readonly metadata: JsonObject | null
+  readonly body: JsonObject
+}
+
+/** The client that makes a batch. */
+export interface Creator {
+  readonly identity: Identity
+  readonly results: Results
 }
 
 /** Makes a batch of the account. Rejects with `GatewayError`; then nothing is left of it. */
-export async function createBatch(x: Exchange, identity: Identity, services: CreateServices): Promise<Batch> {
-  const { files, records } = services
+export async function createBatch(
+  x: Exchange,
+  { identity: authenticated, results }: Creator,
+  services: CreateServices,
+): Promise<Batch> {
+  const { files, records, values } = services
   const asked = await requestOf(x)
+  const { body } = asked
+  const { dimensions } = x.generation.snapshot.config
+  const identity =
+    dimensions.length === 0
+      ? authenticated
+      : await values.read(x, { identity: authenticated, body, results, hasLines: true })
   const { accountId } = identity
   const input = await files.find(accountId, asked.inputFileId)
   if (input === null || input.isPartial || input.purpose !== 'batch') {
@@ -76,9 +100,10 @@ export async function createBatch(x: Exchange, identity: Identity, services: Cre
     )
   }
   const id = newId('batch_')
-  const planned = await planLines(x, { id, asked, input, identity }, services)
+  const headers = headersOf(x)
+  const planned = await planLines(x, { id, asked, input, identity, headers }, services)
   try {
-    return await recordBatch(x, { id, asked, identity, planned }, services)
+    return await recordBatch(x, { id, asked, identity, headers, planned }, services)
   } catch (error) {
     await files.remove(planned.plan)
     throw error
@@ -105,7 +130,15 @@ async function requestOf(x: Exchange): Promise<BatchRequest> {
   if (windowMs === null) {
     throw malformed('completion_window must be "24h", or up to "7d"', 'completion_window')
   }
-  return { inputFileId, endpoint, resolved, window, windowMs, metadata: metadataOf(value['metadata']) }
+  return {
+    inputFileId,
+    endpoint,
+    resolved,
+    window,
+    windowMs,
+    metadata: metadataOf(value['metadata']),
+    body: value,
+  }
 }
 
 /** Null if it is not a window. */
@@ -134,6 +167,8 @@ interface Planning {
   readonly asked: BatchRequest
   readonly input: StoredFile
   readonly identity: Identity
+  /** Those that lines have too. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** The checked lines, and where they may run. */
@@ -144,11 +179,18 @@ interface Planned {
   readonly form: Exclude<BatchForm, 'none'>
   /** In order; the first one is tried first. */
   readonly candidates: readonly [Candidate, ...Candidate[]]
-  readonly most: Most
+  /** At least one. */
+  readonly parts: readonly PlannedPart[]
   readonly vendor: BatchInfo['vendor']
 }
 
-type Most = NewBatch['most']
+/** The lines with the same values of dimensions, and what they may use. */
+interface PlannedPart {
+  readonly dimensions: Identity['dimensions']
+  most: NewPart['most']
+}
+
+const NOTHING: NewPart['most'] = { input: 0, output: 0, nanoUsd: 0 }
 
 /** Checks the lines and writes them to a file of the gateway. */
 async function planLines(
@@ -156,7 +198,7 @@ async function planLines(
   planning: Planning,
   { files, lines: lineServices }: Pick<CreateServices, 'files' | 'lines'>,
 ): Promise<Planned> {
-  const { id, asked, input, identity } = planning
+  const { id, asked, input, identity, headers } = planning
   const expiresAtMs = Date.now() + files.settings.keepMs + 31 * DAY_MS
   const writer = await files.begin(identity, { name: 'plan', purpose: 'work', expiresAtMs })
   try {
@@ -170,7 +212,7 @@ async function planLines(
         planner = {
           route,
           model: line.model,
-          vendor: new VendorPlan(x, { id, asked, identity, route }, lineServices),
+          vendor: new VendorPlan(x, { id, asked, identity, headers, route }, lineServices),
         }
       }
       lines += 1
@@ -182,7 +224,7 @@ async function planLines(
     if (planner === null) throw malformed('The file has no lines.', 'input_file_id')
     const plan = await writer.end()
     const { route, model, vendor } = planner
-    return { plan, lines, model, ...route, most: vendor.most, vendor: vendor.facts() }
+    return { plan, lines, model, ...route, parts: vendor.parts(), vendor: vendor.facts() }
   } catch (error) {
     await writer.abort().catch(() => undefined)
     throw error
@@ -191,7 +233,6 @@ async function planLines(
 
 /** Checks and translates the lines of a batch that a vendor runs. */
 class VendorPlan {
-  most: Most = { input: 0, output: 0, nanoUsd: 0 }
   readonly id: string
   readonly createdAtMs = Date.now()
   private readonly form: Planned['form']
@@ -199,6 +240,8 @@ class VendorPlan {
   private readonly scope: LineScope
   private endpoint: string | null = null
   private bytes = 0
+  /** By the text of their values, with their numbers. */
+  private readonly found = new Map<string | null, { readonly number: number; readonly part: PlannedPart }>()
   private hasOwnKeys = true
 
   constructor(
@@ -207,8 +250,11 @@ class VendorPlan {
       id,
       asked,
       identity,
+      headers,
       route,
-    }: Pick<Planning, 'id' | 'asked' | 'identity'> & { readonly route: Pick<Planned, 'form' | 'candidates'> },
+    }: Pick<Planning, 'id' | 'asked' | 'identity' | 'headers'> & {
+      readonly route: Pick<Planned, 'form' | 'candidates'>
+    },
     services: LineServices,
   ) {
     const [candidate] = route.candidates
@@ -216,7 +262,7 @@ class VendorPlan {
     this.form = route.form
     this.candidate = candidate
     const upstream = candidate.target.upstream.config.name
-    this.scope = lineScope({ generation, identity, resolved: asked.resolved, upstream, services })
+    this.scope = lineScope({ generation, identity, headers, resolved: asked.resolved, upstream, services })
   }
 
   /** The request for the vendor, or why the line is not sent. Rejects with what refuses the batch. */
@@ -224,7 +270,7 @@ class VendorPlan {
     const id = lineRequestId(this, number)
     const run = new LineRun(this.scope, { id, body })
     try {
-      const { request, path, most } = await run.prepare()
+      const { request, path, most, dimensions } = await run.prepare()
       const endpoint = this.endpointOf(path)
       this.endpoint ??= endpoint
       if (endpoint !== this.endpoint) {
@@ -233,17 +279,32 @@ class VendorPlan {
       }
       this.bytes += Buffer.byteLength(request)
       this.hasOwnKeys &&= takesKey(this.form, key)
-      const { input, output, nanoUsd } = this.most
-      const sum = nanoUsd === null || most.nanoUsd === null ? null : nanoUsd + most.nanoUsd
-      this.most = { input: input + most.input, output: output + most.output, nanoUsd: sum }
-      return { request, most }
+      return { request, most, part: this.add(dimensions, most) }
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind === 'bug') throw error
-      if (run.isUnpriced)
+      if (run.isUnpriced || error instanceof TooManyParts)
         throw gatewayError({ ...error.wire, message: `Line ${number}: ${error.message}` }, error)
       const { wire, dialect } = this.scope.resolved
       return { refused: errorCodecOf(wire, dialect).encodeError(withoutSecrets(error.wire), id) }
     }
+  }
+
+  /** At least one. */
+  parts(): PlannedPart[] {
+    const parts = Array.from(this.found.values(), ({ part }) => part)
+    return parts.length > 0 ? parts : [{ dimensions: this.scope.identity.dimensions, most: NOTHING }]
+  }
+
+  /** The number of the part of a line with these values. */
+  private add(dimensions: Identity['dimensions'], most: NewPart['most']): number {
+    const text = dimensionsText(dimensions)
+    const known = this.found.get(text) ?? { number: this.found.size, part: { dimensions, most: NOTHING } }
+    if (known.number >= MAX_PARTS) throw new TooManyParts()
+    this.found.set(text, known)
+    const { input, output, nanoUsd } = known.part.most
+    const sum = nanoUsd === null || most.nanoUsd === null ? null : nanoUsd + most.nanoUsd
+    known.part.most = { input: input + most.input, output: output + most.output, nanoUsd: sum }
+    return known.number
   }
 
   /** Null for a queue, and if no line is sent. */
@@ -257,6 +318,14 @@ class VendorPlan {
     const { basePath } = this.candidate.target.upstream.address
     const [own = ''] = path.slice(basePath.length).split('?')
     return `/v1${own}`
+  }
+}
+
+/** The lines have too many values of dimensions. */
+class TooManyParts extends GatewayError {
+  constructor() {
+    const message = `the lines of a batch that a vendor runs have at most ${MAX_PARTS} different values of dimensions: send several batches`
+    super('invalid_dimension', message, { param: 'input_file_id' })
   }
 }
 
@@ -305,19 +374,24 @@ async function recordBatch(
     id,
     asked,
     identity,
+    headers,
     planned,
-  }: Pick<Planning, 'id' | 'asked' | 'identity'> & { readonly planned: Planned },
+  }: Pick<Planning, 'id' | 'asked' | 'identity' | 'headers'> & { readonly planned: Planned },
   services: CreateServices,
 ): Promise<Batch> {
   const { files, records } = services
-  const { candidates, model, form, most, lines, plan, vendor } = planned
+  const { candidates, model, form, lines, plan, vendor } = planned
   const nowMs = Date.now()
   const { keepMs } = files.settings
   const clientRequestId = clientRequestIdOf(x.req)
-  const made = { x, identity, clientRequestId, id, model, candidate: candidates[0], most }
-  const entry = entryOfBatch(made)
-  const limitDemands = demandsOf(made)
-  const demands = limitDemands.map(({ demand }) => demand)
+  const program = programOf(headerOf(x.req, 'user-agent'))
+  const parts = planned.parts.map(({ dimensions, most }, at) => {
+    const own = dimensions === undefined ? identity : { ...identity, dimensions }
+    const partId = at === 0 ? id : `${id}-${at + 1}`
+    const shared = { x, clientRequestId, program, model, candidate: candidates[0] }
+    return newPartOf({ ...shared, identity: own, id: partId, most })
+  })
+  const reserved = parts.map(({ demands }) => ({ demands, isHeld: demands.length > 0 }))
   const journal = await files.begin(identity, {
     name: 'journal',
     purpose: 'work',
@@ -334,31 +408,68 @@ async function recordBatch(
       counts: { total: lines, completed: 0, failed: 0 },
       at: {},
       ...{ vendorId: null, vendor, isCancelled: false, isVendorCancelled: false, failure: null },
-      reserved: { demands, isHeld: demands.length > 0 },
+      reserved,
     },
-    secrets: { identity: { ...identity, digest: null }, metadata: asked.metadata, entry },
+    secrets: {
+      identity: { ...identity, digest: null },
+      ...{ metadata: asked.metadata, headers, parts: parts.map(({ kept }) => kept) },
+    },
   }
   // Its record exists before anything is reserved, so that a process that takes over can release it.
   await records.create(batch)
-  let isHeld = false
+  for (const each of reserved) each.isHeld = false
   try {
-    isHeld = await reserveBatch(made, { unsettled: entry, limitDemands }, services)
-    const reserved = { demands, isHeld }
+    for (const [at, { made, kept, limitDemands }] of parts.entries()) {
+      const isHeld = await reservePart(made, { unsettled: kept.entry, limitDemands }, services)
+      const own = reserved[at]
+      if (own !== undefined) own.isHeld = isHeld
+    }
     const ready = await records.change(id, () => ({ state: 'validating', reserved }))
     if (ready === null) throw new GatewayError('store_unavailable', 'The store does not have the batch.')
     return ready
   } catch (error) {
-    await forget({ ...batch, info: { ...batch.info, reserved: { demands, isHeld } } }, services)
+    await forget({ ...batch, info: { ...batch.info, reserved } }, services)
     throw error
   }
+}
+
+/** A part of a batch, and what it takes of limits. */
+interface RecordedPart {
+  readonly made: NewPart
+  readonly kept: BatchPart
+  readonly limitDemands: ReturnType<typeof demandsOf>
+  readonly demands: BatchInfo['reserved'][number]['demands']
+}
+
+function newPartOf(made: NewPart): RecordedPart {
+  const { dimensions } = made.identity
+  const limitDemands = demandsOf(made)
+  return {
+    made,
+    kept: { entry: entryOfPart(made), ...(dimensions !== undefined && { dimensions }) },
+    limitDemands,
+    demands: limitDemands.map(({ demand }) => demand),
+  }
+}
+
+/** The headers that have values of dimensions, and the name of the program. */
+function headersOf({ req, generation }: Exchange): Record<string, string> {
+  const places = generation.snapshot.config.dimensions.flatMap((dimension) => dimension.places)
+  const names = places.flatMap(({ kind, path: [name] }) =>
+    kind === 'header' && name !== undefined ? [name] : [],
+  )
+  const found = ['user-agent', ...names].flatMap((name) => {
+    const value = headerOf(req, name)
+    return value === undefined ? [] : [[name, value]]
+  })
+  return Object.fromEntries(found)
 }
 
 /** Removes a batch that was not made. */
 export async function forget(batch: Batch, services: CreateServices): Promise<void> {
   const { files, records } = services
-  const { reserved, journalId, planId } = batch.info
-  const none = { usage: { input: 0, output: 0 }, source: 'none' as const, nanoUsd: 0 }
-  if (reserved.isHeld) await settleBatch(batch, { used: none, outcome: 'draining' }, services)
+  const { journalId, planId } = batch.info
+  await releaseBatch(batch, services)
   await records.remove(batch.id)
   await records.close(batch.id)
   for (const id of [journalId, planId]) await files.remove({ id })

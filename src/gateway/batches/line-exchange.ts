@@ -19,11 +19,16 @@ export class LineRequest extends Readable implements HttpRequest {
   readonly socket = new Socket()
   private body: Buffer | null
 
-  constructor(path: string, body: Buffer) {
+  /** `inherited`: headers of the request that made the batch which lines have too. */
+  constructor(path: string, body: Buffer, inherited: Readonly<Record<string, string>> = {}) {
     super()
     this.url = path
     this.body = body
-    const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }
+    const headers = {
+      ...inherited,
+      'content-type': 'application/json',
+      'content-length': String(body.length),
+    }
     this.headers = headers
     this.rawHeaders = Object.entries(headers).flat()
   }

@@ -2,6 +2,7 @@
  * One line of a batch that a vendor runs: it is checked, translated and estimated as a direct request before
  * the batch is sent, and its result is translated, judged and priced as a direct reply.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import { errorCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
@@ -18,6 +19,7 @@ import { maxUsage } from '../charges/estimate-max-cost.js'
 import { entryOf } from '../charges/ledger-entry.js'
 import { amountOf } from '../charges/reservation.js'
 import { Cancellation, type RequestContext } from '../client-exchange.js'
+import type { RequestValues } from '../dimensions/request-values.js'
 import type { Generation } from '../generation.js'
 import { guardCall } from '../objects/check-translated-request.js'
 import type { OwnedObjects } from '../objects/owned-objects.js'
@@ -38,6 +40,8 @@ import type { LineUse } from './journal.js'
 export interface LineScope {
   readonly generation: Generation
   readonly identity: Identity
+  /** Those of the request that made the batch which lines have too. */
+  readonly headers: IncomingHttpHeaders
   readonly resolved: ResolvedEndpoint
   /** The upstream that runs the batch. */
   readonly upstream: string
@@ -48,6 +52,7 @@ export interface LineScope {
 
 /** What running a line uses. */
 export interface LineServices extends SendServices {
+  readonly values: Pick<RequestValues, 'readLine'>
   readonly bodies: BodyMemory
   readonly objects: OwnedObjects
   readonly metrics: Metrics
@@ -66,6 +71,7 @@ interface PreparedLine {
   /** The path below the upstream's address. */
   readonly path: string
   readonly candidate: Candidate
+  readonly dimensions: Identity['dimensions']
   readonly most: { readonly input: number; readonly output: number; readonly nanoUsd: number | null }
 }
 
@@ -107,11 +113,17 @@ export class LineRun implements RequestContext {
 
   /** The request for the vendor, and what it may cost. Rejects as a direct request is refused. */
   async prepare(): Promise<PreparedLine> {
-    const { identity, services } = this.scope
+    const { identity: shared, services, headers } = this.scope
     try {
-      const { call, candidate } = await this.check()
+      const read = await this.read()
+      const { dimensions } = this.generation.snapshot.config
+      const identity = await services.values.readLine(
+        { identity: shared, body: read.body, headers },
+        dimensions,
+      )
+      const { call, candidate } = await this.check(read, identity)
       this.isUnpriced = true
-      const most = this.most(call, candidate)
+      const most = this.most(call, candidate, identity)
       this.isUnpriced = false
       const memory = { escrow: services.escrow, accountId: identity.accountId, delayEndUntil: null }
       const preparation = new Preparation({
@@ -124,6 +136,7 @@ export class LineRun implements RequestContext {
         request: typeof body === 'string' ? body : body.toString('utf8'),
         path,
         candidate,
+        dimensions: identity.dimensions,
         most,
       }
     } finally {
@@ -142,7 +155,7 @@ export class LineRun implements RequestContext {
     const { results, scope, held } = this
     const { identity, services, states, resolved } = scope
     try {
-      const { call, route, candidate } = await this.check()
+      const { call, route, candidate } = await this.check(await this.read(), identity)
       results.call = call
       const replayed = withReply(candidate, result)
       const progress = new SendResult()
@@ -171,20 +184,26 @@ export class LineRun implements RequestContext {
     }
   }
 
-  private async check(): Promise<Checked> {
-    const { results, held, body, scope, generation } = this
-    const { identity, resolved, upstream, services } = scope
-    const { accountId } = identity
-    const { metrics, log, objects } = services
+  private async read(): Promise<Call> {
+    const { results, held, body, scope } = this
+    const { resolved } = scope
     const { dialect, endpoint } = resolved
     held.take(body.length)
     results.identified = {
       ...{ resolved, dialect, operation: endpoint.operation, format: 'batches', refusal: null },
       clientRequestId: null,
     }
-    results.authenticated = { identity, tookMs: 0 }
     const call = await callIn(body, resolved, {})
     results.call = call
+    return call
+  }
+
+  private async check(call: Call, identity: Identity): Promise<Checked> {
+    const { results, held, scope, generation } = this
+    const { upstream, services } = scope
+    const { accountId } = identity
+    const { metrics, log, objects } = services
+    results.authenticated = { identity, tookMs: 0 }
     const chosen = withoutOperatorObjects(choose(call, identity, generation), call, generation)
     const permitted = permitTools(chosen, call, { identity, generation })
     const route = await guardCall(call, permitted, { accountId, objects })
@@ -200,9 +219,9 @@ export class LineRun implements RequestContext {
   }
 
   /** The maximum that the line may use. Throws as a direct request under a budget is refused. */
-  private most(call: Call, candidate: Candidate): PreparedLine['most'] {
-    const { generation, scope } = this
-    const needs = needsOf(generation.limitsOf(scope.identity, call.request.model, candidate.target))
+  private most(call: Call, candidate: Candidate, identity: Identity): PreparedLine['most'] {
+    const { generation } = this
+    const needs = needsOf(generation.limitsOf(identity, call.request.model, candidate.target))
     const withUnknown = needs.money || needs.mostTokens
     const estimate = estimateCandidateCost(generation, call, candidate, { withUnknown, isInBatch: true })
     const { limiting } = generation.snapshot.config

@@ -19,7 +19,8 @@ interface Results {
   readonly errorFileId: string | null
   readonly completed: number
   readonly failed: number
-  readonly used: LineUse
+  /** Of each part. */
+  readonly used: readonly LineUse[]
 }
 
 /** From the most to the least certain. */
@@ -54,13 +55,13 @@ interface Ended {
 
 /** Writes the files. A file without lines is left out. */
 export async function writeResults(ended: Ended): Promise<Results> {
-  const { files, plan } = ended
+  const { files, plan, batch } = ended
   const output = new ResultFile(ended, 'output')
   const errors = new ResultFile(ended, 'error')
-  const used = new UseSum()
+  const used = batch.secrets.parts.map(() => new UseSum())
   for await (const line of plannedLines(files, plan)) {
     const { text, isOk, use } = await resultOf(line, ended)
-    if (use !== null) used.add(use)
+    if (use !== null) used[line.part ?? 0]?.add(use)
     await (isOk ? output : errors).write(text)
   }
   const [outputFileId, errorFileId] = [await output.end(), await errors.end()]

@@ -194,8 +194,8 @@ export function finisherOf({
   if (form === 'queue') return null
   const resolved = resolveEndpoint('POST', endpoint)
   if (resolved === null) throw new Error('its endpoint is not served')
-  const { identity } = batch.secrets
-  const scope = lineScope({ generation, identity, resolved, upstream: upstreams[0] ?? '', services })
+  const { identity, headers } = batch.secrets
+  const scope = lineScope({ generation, identity, headers, resolved, upstream: upstreams[0] ?? '', services })
   return async ({ body }, result) => {
     if (result.isRaw !== true) return result
     const { number, requestId: id } = result

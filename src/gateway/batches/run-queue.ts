@@ -94,9 +94,9 @@ async function pause(ms: number, mayStart: () => boolean): Promise<void> {
 
 function replyTo(line: PlannedLine, requestId: string, { batch, run }: QueueRun): Promise<LineReplyBody> {
   const { endpoint: path } = batch.info
-  const { identity } = batch.secrets
+  const { identity, headers } = batch.secrets
   return new Promise((resolve) => {
-    const req = new LineRequest(path, Buffer.from(line.body))
+    const req = new LineRequest(path, Buffer.from(line.body), headers)
     const res = new LineReply(req, resolve)
     run({ req, res }, { identity, path }, requestId)
   })

@@ -1,11 +1,10 @@
 /** Serves `/v1/batches`: answers from the gateway's records, without a request to an upstream. */
-import type { Identity } from '../../accounts/account.js'
 import type { JsonObject } from '../../base/json.js'
 import { malformed } from '../../errors.js'
 import type { Exchange } from '../client-exchange.js'
 import { sendObject, type Delivery } from '../phases/relay.js'
 import { hasEnded, type Batch, type BatchRecords } from './batch-records.js'
-import { createBatch, type CreateServices } from './create-batch.js'
+import { createBatch, type CreateServices, type Creator } from './create-batch.js'
 import { pageOf, queryOf } from './object-page.js'
 import { unknownId } from './serve-files.js'
 
@@ -22,13 +21,13 @@ const EMULATED = ['x-sluice-emulated', 'queue']
 export async function serveBatches(
   x: Exchange,
   id: string | null,
-  identity: Identity,
+  creator: Creator,
   services: BatchServices,
 ): Promise<Delivery> {
   const { records, wake } = services
-  const { accountId } = identity
+  const { accountId } = creator.identity
   if (id === null && x.req.method === 'POST') {
-    const batch = await createBatch(x, identity, services)
+    const batch = await createBatch(x, creator, services)
     wake()
     return send(x, batch)
   }

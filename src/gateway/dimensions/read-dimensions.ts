@@ -11,8 +11,8 @@ interface DimensionSources {
   readonly body: JsonObject
   /** Of the token of a workload; undefined without one. */
   readonly claims: JsonObject | undefined
-  /** Whether a missing value may be refused. */
-  readonly isStrict: boolean
+  /** Whether a missing value of a required dimension is refused. */
+  readonly refusesMissing: (dimension: DimensionConfig) => boolean
 }
 
 const MAX_LENGTH = 128
@@ -27,10 +27,11 @@ export function readDimensions(
   sources: DimensionSources,
 ): Readonly<Record<string, string>> {
   const found: Record<string, string> = {}
-  for (const { name, places, required, from } of dimensions) {
+  for (const dimension of dimensions) {
+    const { name, places, required, from } = dimension
     const value = valueAt(name, places, sources)
     if (value !== null) found[name] = value
-    else if (required && sources.isStrict) {
+    else if (required && sources.refusesMissing(dimension)) {
       const message = `The request has no value of the dimension '${name}': send it as ${from.join(' or ')}.`
       throw new GatewayError('dimension_required', message, { param: from[0] ?? name })
     }

@@ -7,12 +7,17 @@ import type { DimensionConfig } from '../../config/schema/dimensions-schema.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { Store } from '../../store/store.js'
 import type { Exchange } from '../client-exchange.js'
-import type { UnreadRequest } from '../phases/read-values.js'
+import type { UnreadLine, UnreadRequest } from '../phases/read-values.js'
 import type { LiveValues, RunningRuns } from './live-values.js'
 
 interface Loaded {
   readonly live: LiveValues
   readonly readValues: (x: Exchange, request: UnreadRequest, values: LiveValues) => Promise<Identity>
+  readonly readValuesOfLine: (
+    line: UnreadLine,
+    dimensions: readonly DimensionConfig[],
+    values: LiveValues,
+  ) => Promise<Identity>
 }
 
 /** Opens `LiveValues` when it is needed. */
@@ -43,6 +48,13 @@ export class RequestValues {
     return readValues(x, request, live)
   }
 
+  /** As `readValuesOfLine`, by these dimensions. */
+  async readLine(line: UnreadLine, dimensions: readonly DimensionConfig[]): Promise<Identity> {
+    if (dimensions.length === 0) return line.identity
+    const { live, readValuesOfLine } = this.loaded ?? (await (this.loading ??= this.load()))
+    return readValuesOfLine(line, dimensions, live)
+  }
+
   /** Counts an admitted request. */
   admitted(identity: Pick<Identity, 'accountId' | 'dimensions'>): void {
     if (identity.dimensions !== undefined) this.loaded?.live.admitted(identity)
@@ -62,13 +74,13 @@ export class RequestValues {
   }
 
   private async load(): Promise<Loaded> {
-    const [{ LiveValues: Opened }, { readValues }] = await Promise.all([
+    const [{ LiveValues: Opened }, { readValues, readValuesOfLine }] = await Promise.all([
       import('./live-values.js'),
       import('../phases/read-values.js'),
     ])
     const live = new Opened(this.store, this.settings)
     if (this.running !== null) live.watch(this.running)
-    this.loaded = { live, readValues }
+    this.loaded = { live, readValues, readValuesOfLine }
     return this.loaded
   }
 }

@@ -1,6 +1,8 @@
 /** Finds the values of the dimensions of a request, such as its run. */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
 import type { JsonObject } from '../../base/json.js'
+import type { DimensionConfig } from '../../config/schema/dimensions-schema.js'
 import type { Exchange } from '../client-exchange.js'
 import type { LiveValues } from '../dimensions/live-values.js'
 import { readDimensions } from '../dimensions/read-dimensions.js'
@@ -11,26 +13,62 @@ export interface UnreadRequest {
   readonly identity: Identity
   readonly body: JsonObject
   readonly results: Results
+  /** It makes a batch, whose lines have bodies of their own. */
+  readonly hasLines?: true
+}
+
+/** A line of a batch. */
+export interface UnreadLine {
+  /** With the values of the request that made the batch. */
+  readonly identity: Identity
+  readonly body: JsonObject
+  /** Those of the request that made the batch. */
+  readonly headers: IncomingHttpHeaders
 }
 
 /**
- * The identity with the dimensions of the request, which limits and the ledger entry get too. Rejects with
- * `dimension_required`, `invalid_dimension`, or `run_ended`.
+ * The identity with the dimensions of the request, which limits and the ledger entry get too. A line of a
+ * batch has those of its batch where it has none of its own. Rejects with `dimension_required`,
+ * `invalid_dimension`, or `run_ended`.
  */
 export async function readValues(
   x: Exchange,
-  { identity, body, results }: UnreadRequest,
+  { identity, body, results, hasLines }: UnreadRequest,
   values: LiveValues,
 ): Promise<Identity> {
   const { dimensions } = x.generation.snapshot.config
-  const { claims, accountId } = identity
+  const { headers } = x.req
   // The playground of the dashboard has no field for a value.
-  const isStrict = x.runsAs === null
-  const found = readDimensions(dimensions, { headers: x.req.headers, body, claims, isStrict })
-  const { dimensions: own } = await values.identify(accountId, found, (run) => void (x.run = run))
+  const isStrict = x.runsAs === null || x.isQueued
+  const refusesMissing = ({ name, places }: DimensionConfig): boolean => {
+    if (!isStrict || identity.dimensions?.[name] !== undefined) return false
+    return hasLines !== true || places.every(({ kind }) => kind !== 'body')
+  }
+  const found = readDimensions(dimensions, { headers, body, claims: identity.claims, refusesMissing })
+  const distinguished = await distinguish(identity, found, { values, begun: (run) => void (x.run = run) })
   x.cancellation.check()
-  const distinguished = { ...identity, dimensions: own }
   if (results.authenticated !== null)
     results.authenticated = { ...results.authenticated, identity: distinguished }
   return distinguished
+}
+
+/** The identity with the dimensions of a line that a vendor runs. Rejects as `readValues`. */
+export function readValuesOfLine(
+  { identity, body, headers }: UnreadLine,
+  dimensions: readonly DimensionConfig[],
+  values: LiveValues,
+): Promise<Identity> {
+  const refusesMissing = ({ name }: DimensionConfig): boolean => identity.dimensions?.[name] === undefined
+  const found = readDimensions(dimensions, { headers, body, claims: identity.claims, refusesMissing })
+  return distinguish(identity, found, { values, begun: () => undefined })
+}
+
+async function distinguish(
+  identity: Identity,
+  found: Readonly<Record<string, string>>,
+  { values, begun }: { readonly values: LiveValues; readonly begun: Parameters<LiveValues['identify']>[2] },
+): Promise<Identity> {
+  const all = identity.dimensions === undefined ? found : { ...identity.dimensions, ...found }
+  const { dimensions } = await values.identify(identity.accountId, all, begun)
+  return { ...identity, dimensions }
 }
