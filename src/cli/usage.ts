@@ -24,15 +24,11 @@ import {
   type Report,
   type ReportGrouping,
 } from '../usage/reports.js'
+import { isStatementGrouping, type StatementGrouping } from '../usage/statement-groupings.js'
 import { statementCsv, statementOf } from '../usage/statements.js'
 import { table } from './print-table-or-json.js'
 
-/** `sluice usage`; `now` is the reference of `--since 24h`. */
-export function command(open: OpenStore = withStore, now = Date.now) {
-  const usage = declare({
-    name: 'usage',
-    summary: 'export or sum up the usage and cost of requests',
-    description: `
+const DESCRIPTION = `
 Reads the ledger of the configured store, with or without a running gateway. export prints one line for each
 request, oldest first, request_id first; docs/reference/ledger.md describes the columns. summary prints
 the highest cost first, and names beside ids. By model, key, account, upstream and label it sums exactly that
@@ -40,10 +36,18 @@ time, and whole days (UTC) before the first entry that is kept. By program, user
 filter other than --key and --account, it sums the ledger entries of exactly that time, which are kept for
 ledger.keep_days. In JSON, errors is the former name of failed. By parent, root, member and month, and as csv, it counts each request under the tree of accounts at its
 time, and older months as a whole; only --account selects. statement prints what each key of an account, and of
-all below it, used of each model in a month (UTC); a month that is over never changes.
+all below it, used of each model in a month (UTC); a month that is over never changes. With --by,
+statement splits the lines by the ledger entries; (not kept) are those older than ledger.keep_days.
 
 The filters --status, --upstream, --model, --key, --account, --dimension, --program, --user and --request-id
-select entries that match all of them.`,
+select entries that match all of them.`
+
+/** `sluice usage`; `now` is the reference of `--since 24h`. */
+export function command(open: OpenStore = withStore, now = Date.now) {
+  const usage = declare({
+    name: 'usage',
+    summary: 'export or sum up the usage and cost of requests',
+    description: DESCRIPTION,
     example: 'sluice usage export --config config/gateway.yaml --format csv --since 24h > usage.csv',
   })
   const selecting = (name: string) => {
@@ -101,6 +105,7 @@ select entries that match all of them.`,
     .command('statement')
     .requiredOption('--account <NAME>', ACCOUNT)
     .requiredOption('--month <YYYY-MM>', 'the month of a statement, such as 2026-11', checkedMonth)
+    .option('--by <GROUP>', 'split the lines by program, user or dimension:NAME', checkedSplit)
     .addOption(csvOption())
     .option('--json', 'print JSON')
     .addOption(configOption())
@@ -219,30 +224,40 @@ function checkedMonth(text: string): string {
   throw new UsageError(`--month must be YYYY-MM, such as 2026-11, not "${text}"`)
 }
 
+/** Throws `UsageError`. */
+function checkedSplit(text: string): StatementGrouping {
+  if (isStatementGrouping(text)) return text
+  throw new UsageError(`--by must be program, user or dimension:NAME, not "${text}"`)
+}
+
 /** Prints a statement. A purged account has the lines that it had. */
 async function statement(
   session: StoreSession,
-  values: Pick<ReportOptions, 'format' | 'json'> & Record<'account' | 'month', string>,
+  values: Pick<ReportOptions, 'format' | 'json'> &
+    Record<'account' | 'month', string> & { readonly by?: StatementGrouping | undefined },
 ): Promise<number> {
   const { store, terminal } = session
-  const { account, month } = values
+  const { account, month, by = null } = values
   const found = await findAccount(store, account)
-  const result = await statementOf(store, found?.id ?? account, month)
+  const result = await statementOf(store, found?.id ?? account, month, by)
   if (found === null && result.lines.length === 0) {
     terminal.err(
       `sluice: no account has the name, id or e-mail address "${account}": 'sluice accounts list' shows all`,
     )
     return 1
   }
-  if (values.format === 'csv') terminal.out(statementCsv(result).trimEnd())
-  else if (values.json === true) terminal.out(jsonText(result, 2))
+  if (values.format === 'csv') terminal.out(statementCsv(result, by).trimEnd())
+  else if (values.json === true) terminal.out(jsonText(by === null ? result : { by, ...result }, 2))
   else {
-    const head = ['account', 'key', 'key id', 'model', ...FIGURES]
+    const split = by === null ? [] : [by]
+    const head = ['account', 'key', 'key id', 'model', ...split, ...FIGURES]
     const rows = result.lines.map((line) => [
       ...[line.account, line.key ?? '', line.key_id, line.model],
+      ...split.map(() => line.group ?? ''),
       ...cells(line),
     ])
-    terminal.out(table([head, ...rows, ['total', '', '', '', ...cells(result.total)]]))
+    const blank = ['', '', '', ...split.map(() => '')]
+    terminal.out(table([head, ...rows, ['total', ...blank, ...cells(result.total)]]))
   }
   return 0
 }

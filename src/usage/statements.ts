@@ -1,7 +1,7 @@
 /**
  * The statement of a month: what each key of an account, and of all below it, used of each model. Each
  * request counts under the tree at its own time, so that a closed month never changes, and every sum is exact
- * to the nano-dollar.
+ * to the nano-dollar. By program, person or dimension, a line is split by the entries that are kept.
  */
 import { compareNanoUsd } from '../base/nano-usd.js'
 import { adminTurns } from '../base/turn-queue.js'
@@ -11,11 +11,16 @@ import type { AccountUse } from '../store/usage-queries.js'
 import { selectAccount } from './account-selection.js'
 import { AT_ONCE, accountUses, type AccountUseSource } from './account-uses.js'
 import { KeyNames } from './names.js'
+import type { StatementGrouping } from './statement-groupings.js'
+import { storedAs } from './usage-groups.js'
+import { isOfEntries } from './sums-of-entries.js'
+import { valuesOfEntries } from './values-of-entries.js'
 import { monthRange } from './ranges.js'
 import {
   addTotals,
   newTotals,
   shownTotals,
+  takeTotals,
   type ReportFigures,
   type RunningTotals,
   type Totals,
@@ -29,7 +34,15 @@ interface StatementLine extends ReportFigures {
   readonly key: string | null
   readonly key_id: string
   readonly model: string
+  /**
+   * The program, person or value of the dimension, if the statement is split; `(none)` for requests without,
+   * `(not kept)` for those whose entries are no longer kept.
+   */
+  readonly group?: string
 }
+
+/** Requests whose entries were removed. */
+const NOT_KEPT = '(not kept)'
 
 /** The statement of an account and of all below it, or of all accounts. */
 export interface Statement {
@@ -53,15 +66,24 @@ interface AccountSum extends ReportFigures {
 /**
  * The statement of a month, which must be valid, of the account with this name or id, or of all accounts
  * (null); an account that was purged has the lines that it had. The month that is not over has its requests
- * so far.
+ * so far. `by` splits the lines.
  */
 export async function statementOf(
   store: AccountUseSource,
   nameOrId: string | null,
   month: string,
+  by: StatementGrouping | null = null,
 ): Promise<Statement> {
   const range = monthRange(month) ?? { fromMs: 0, toMs: 1 }
   const selection = nameOrId === null ? null : await selectAccount(store, nameOrId)
+  const nameOf = (account: string, { keyId, model }: Pick<AccountUse, 'keyId' | 'model'>): string =>
+    JSON.stringify([account, keyId, model])
+  // Before the sums, so that each request that is read here is in them.
+  const stored = by === null ? null : storedAs(by)
+  const values =
+    stored === null || !isOfEntries(stored)
+      ? null
+      : await valuesOfEntries(store, { ...range, by: stored, selection }, nameOf)
   const uses = await accountUses(store, { ...range, byLabels: false }, { selection, tree: true })
   const keys = await KeyNames.for(store, uses.length)
   const groups = new Map<string, { use: AccountUse; name: string; sum: RunningTotals }>()
@@ -71,7 +93,7 @@ export async function statementOf(
     if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
     if (use.month !== monthOf(range.fromMs)) continue
     const name = use.accountPath.slice(use.accountPath.lastIndexOf('/') + 1)
-    const id = JSON.stringify([name, use.keyId, use.model])
+    const id = nameOf(name, use)
     const group = groups.get(id) ?? { use, name, sum: newTotals() }
     const ofAccount = accounts.get(name) ?? newTotals()
     for (const sum of [group.sum, ofAccount, total]) addTotals(sum, use)
@@ -88,7 +110,16 @@ export async function statementOf(
     const { keyId, model } = use
     const known = keys.known(use)
     const key = (known === undefined ? await keys.of(use) : known)?.name ?? null
-    lines.push({ account: name, key, key_id: keyId, model, ...statementFigures(sum) })
+    const line = { account: name, key, key_id: keyId, model }
+    if (values === null) lines.push({ ...line, ...statementFigures(sum) })
+    else {
+      for (const [group, own] of [...(values.get(id) ?? [])].sort(byName)) {
+        takeTotals(sum, own)
+        lines.push({ ...line, group, ...statementFigures(own) })
+      }
+      const isEmpty = sum.requests === 0 && sum.costNanoUsd === 0
+      if (!isEmpty) lines.push({ ...line, group: NOT_KEPT, ...statementFigures(sum) })
+    }
   }
   const sums = Array.from(accounts, ([account, sum]) => ({ account, ...statementFigures(sum) }))
   sums.sort(
@@ -96,6 +127,10 @@ export async function statementOf(
       compareNanoUsd(other.cost_nano_usd, one.cost_nano_usd) || (one.account < other.account ? -1 : 1),
   )
   return { account: selection?.name ?? null, month, lines, accounts: sums, total: statementFigures(total) }
+}
+
+function byName([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number {
+  return one < other ? -1 : 1
 }
 
 /** The figures of a statement: without failed requests and unknown prices. */
@@ -116,7 +151,18 @@ const STATEMENT_COLUMNS = [
   'cost_usd',
 ] as const satisfies readonly (keyof StatementLine)[]
 
-/** The lines of a statement as CSV with a line of names; the total is the sum of the lines. */
-export function statementCsv({ lines }: Pick<Statement, 'lines'>): string {
-  return csvText([STATEMENT_COLUMNS, ...lines.map((line) => STATEMENT_COLUMNS.map((name) => line[name]))])
+/**
+ * The lines of a statement as CSV with a line of names; the total is the sum of the lines. A statement that
+ * is split has the column `group` after the model.
+ */
+export function statementCsv(
+  { lines }: Pick<Statement, 'lines'>,
+  by: StatementGrouping | null = null,
+): string {
+  const columns = by === null ? STATEMENT_COLUMNS : SPLIT_COLUMNS
+  return csvText([columns, ...lines.map((line) => columns.map((name) => line[name] ?? null))])
 }
+
+const SPLIT_COLUMNS = STATEMENT_COLUMNS.flatMap((name) =>
+  name === 'model' ? [name, 'group' as const] : [name],
+)

@@ -13,7 +13,7 @@ export const NONE = '(none)'
 /** Groups beyond these are one together, so that a range with any number of runs fits into memory. */
 const MOST_GROUPS = 100_000
 /** What the groups beyond the maximum are called. */
-const FURTHER = '(further values)'
+export const FURTHER = '(further values)'
 
 /** Whether the grouping is one of entries. */
 export function isOfEntries(by: GroupedBy): by is EntryGrouping {

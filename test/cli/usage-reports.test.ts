@@ -22,8 +22,20 @@ async function scene(t: Parameters<typeof newSession>[0]) {
   const { key } = await createKey(store, { plans, account: research, name: 'ci' })
   await revokeKey(store, { accountId: research.id, id: key.id })
   const rows = [
-    { accountId: research.id, accountPath: 'acme/research', keyId: key.id, costNanoUsd: 3 },
-    { accountId: research.id, accountPath: 'acme/research', keyId: key.id, costNanoUsd: 4 },
+    {
+      accountId: research.id,
+      accountPath: 'acme/research',
+      keyId: key.id,
+      costNanoUsd: 3,
+      dimensions: 'end_user=ada%20b',
+    },
+    {
+      accountId: research.id,
+      accountPath: 'acme/research',
+      keyId: key.id,
+      costNanoUsd: 4,
+      dimensions: 'end_user=bob',
+    },
     { accountId: research.id, accountPath: 'other/research', keyId: key.id, costNanoUsd: 50 },
     { accountId: acme.id, accountPath: 'acme', keyId: 'playground', costNanoUsd: 1_000_000_001 },
     { accountId: 'acc_gone', accountPath: 'acme/gone', keyId: 'key_gone', costNanoUsd: 7 },
@@ -74,11 +86,31 @@ void t.test('a statement', async (t) => {
   t.equal(head, columns)
   t.equal(lines.length, 3)
   t.match(await run(...of('acme')), /total +5/)
+  const ofUser = [...of('acme'), '--by', 'dimension:end_user']
+  const split = JSON.parse(await run(...ofUser, '--json')) as { by: string; lines: Record<string, unknown>[] }
+  const shown = split.lines.map(({ key_id: key, group, requests, cost_nano_usd: cost }) => {
+    return [key, group, requests, cost]
+  })
+  t.same(shown, [
+    ['playground', '(none)', 2, 1_000_000_012],
+    ['key_gone', '(none)', 1, 7],
+    [keyId, 'ada b', 1, 3],
+    [keyId, 'bob', 1, 4],
+  ])
+  t.match(split, { by: 'dimension:end_user', total: { cost_nano_usd: 1_000_000_026 } })
+  t.match(
+    await run(...ofUser, '--format', 'csv'),
+    /^account,key,key_id,model,group,requests,.*\r\n.*,ada b,1,/s,
+  )
+  t.match(await run(...ofUser), /dimension:end_user.*bob/s)
   t.match(await run(...of('gone'), '--json'), /"key": "build"/, 'a purged account')
   t.match(await run(...of('missing')), /^exit 1: .*no account/)
   const retention = { entriesBeforeMs: NOVEMBER + 3, hoursBeforeMs: 0, daysBeforeMs: 0 }
   t.equal(await session.store.ledger.prune(retention), 3)
   t.equal(await run(...of('acme'), '--json'), text, 'the same after entries were pruned')
+  const rest = await run(...ofUser)
+  t.match(rest, /\(not kept\) +2 /)
+  t.match(rest, /total +5/, 'the lines still add up')
 })
 
 void t.test('summaries by the tree', async (t) => {

@@ -155,6 +155,7 @@ export const REPLY_SCHEMAS: Readonly<Record<string, JsonObject>> = {
     properties: {
       account: TEXT,
       month: { type: 'string', description: 'Such as 2026-11 (UTC)' },
+      by: { type: 'string', description: 'What the lines are split by; absent: nothing' },
       lines: {
         type: 'array',
         items: {
@@ -164,6 +165,7 @@ export const REPLY_SCHEMAS: Readonly<Record<string, JsonObject>> = {
             key: { type: ['string', 'null'] },
             key_id: TEXT,
             model: TEXT,
+            group: { type: 'string', description: 'The value, with `by`' },
           },
         },
       },

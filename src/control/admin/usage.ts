@@ -16,6 +16,7 @@ import {
   type Report,
   type ReportQuery,
 } from '../../usage/reports.js'
+import { isStatementGrouping } from '../../usage/statement-groupings.js'
 import { statementCsv, statementOf } from '../../usage/statements.js'
 import { groupsIn, type Grouping, type GroupsQuery } from '../../usage/usage-groups.js'
 import { usageOf } from '../services.js'
@@ -39,6 +40,7 @@ const LABEL = /^label:[a-z0-9_.-]{1,32}$|^dimension:[a-z][a-z0-9_]{0,31}$/
 const BY = textType((text) => GROUPINGS.includes(text) || LABEL.test(text), {
   fix: `Send one of ${GROUPINGS.join(', ')}, label:NAME, dimension:NAME.`,
 })
+const SPLIT_BY = textType(isStatementGrouping, { fix: 'Send program, user or dimension:NAME.' })
 /** A text of at most 400 characters. */
 export const ANY = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
 const TRUE = textType((text) => text === 'true' || text === 'false', { fix: 'Send true or false.' })
@@ -107,6 +109,12 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
       ...{ method: 'GET', path: '/accounts/{name}/statements/{month}' },
       ...{ scopes: ['usage:read'], hasCsv: true },
       summary: 'What an account and all below it used in a month (UTC), by key and model',
+      query: {
+        by: {
+          type: SPLIT_BY,
+          means: 'program, user or dimension:NAME: splits each line by the ledger entries that are kept.',
+        },
+      },
       replies: { 200: 'Statement' },
       handle: (request) => statement(services, request),
     },
@@ -216,7 +224,8 @@ async function sumsOf(
 /** The statement of a month; that of a purged account for a token without an account. */
 async function statement(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   const { store } = services
-  const { token, path, isCsv } = request
+  const { token, path, query, isCsv } = request
+  const by = typeof query['by'] === 'string' && isStatementGrouping(query['by']) ? query['by'] : null
   const { name = '', month = '' } = path
   if (monthRange(month) === null) {
     throw invalid('month', `"${month.slice(0, 20)}" is no month.`, 'Send one such as 2026-11.')
@@ -224,15 +233,16 @@ async function statement(services: AdminServices, request: AdminRequest): Promis
   const account = await store.accountByName(name)
   const isSeen = account === null ? token.accountId === null : await sees(services, token, account)
   if (!isSeen) throw notFound()
-  const result = await statementOf(store, name, month)
+  const result = await statementOf(store, name, month, by)
   if (account === null && result.lines.length === 0) throw notFound()
   if (isCsv) {
-    return { csv: once(statementCsv(result)), fileName: `statement-${name}-${month}` }
+    return { csv: once(statementCsv(result, by)), fileName: `statement-${name}-${month}` }
   }
   const { lines, total } = result
   const json = {
     account: name,
     month,
+    ...(by !== null && { by }),
     lines: lines.map((line) => ({ ...line })),
     total: { ...total },
   }

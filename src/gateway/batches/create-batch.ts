@@ -458,7 +458,7 @@ function headersOf({ req, generation }: Exchange): Record<string, string> {
   const names = places.flatMap(({ kind, path: [name] }) =>
     kind === 'header' && name !== undefined ? [name] : [],
   )
-  const found = ['user-agent', ...names].flatMap((name) => {
+  const found = ['user-agent', ...names].flatMap((name): [string, string][] => {
     const value = headerOf(req, name)
     return value === undefined ? [] : [[name, value]]
   })

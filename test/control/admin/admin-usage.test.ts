@@ -111,6 +111,12 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
   )
   const table = await ask('GET', `/accounts/acme/statements/${month}?format=csv`)
   t.match(table.text, /^account,key,key_id,model,requests,/)
+  const split = await ask('GET', `/accounts/acme/statements/${month}?by=program`)
+  t.match(split.json, { by: 'program', lines: [{ account: 'acme', key_id: keyId, group: /./ }] })
+  t.match(await ask('GET', `/accounts/acme/statements/${month}?by=team`), {
+    status: 400,
+    json: { field: 'by' },
+  })
   t.match(await ask('GET', '/accounts/acme/statements/2026-13'), {
     status: 400,
     json: { field: 'month' },

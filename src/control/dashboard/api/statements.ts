@@ -1,6 +1,7 @@
 /** The statement of an account or of all for a month, as JSON in pages or as a CSV file. */
 import { sendReply } from '../../../http/respond.js'
 import { monthRange } from '../../../usage/ranges.js'
+import type { StatementGrouping } from '../../../usage/statement-groupings.js'
 import { statementCsv, statementOf, type Statement } from '../../../usage/statements.js'
 import {
   SELF_REPLIED,
@@ -48,20 +49,25 @@ async function statement(
   const accountId = scopeOf(session)
   // The first page and a file are read anew.
   const isPart = query.after !== undefined || (query.search ?? '') !== ''
-  const whole = await read(services, kept, { accountId, month, isPart })
-  if (query.format === undefined) return { status: 200, json: pageOf(whole, query) }
+  const { by = null } = query
+  const whole = await read(services, kept, { accountId, month, by, isPart })
+  if (query.format === undefined) {
+    const dimensions = services.snapshot().config.dimensions.map(({ name }) => name)
+    return { status: 200, json: { ...pageOf(whole, query), dimensions } }
+  }
   const file = `statement-${accountId === null ? 'all' : session.account.name}-${month}.csv`
   const headers = [
     ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
     ...['content-disposition', `attachment; filename="${file}"`, 'cache-control', 'no-store'],
   ]
-  sendReply(res, { status: 200, headers, body: statementCsv(whole) })
+  sendReply(res, { status: 200, headers, body: statementCsv(whole, by) })
   return SELF_REPLIED
 }
 
 interface Wanted {
   readonly accountId: string | null
   readonly month: string
+  readonly by: StatementGrouping | null
   /** A part of a statement that the page shows already. */
   readonly isPart: boolean
 }
@@ -69,12 +75,12 @@ interface Wanted {
 function read(
   { store, now }: Services,
   kept: Map<string, Kept>,
-  { accountId, month, isPart }: Wanted,
+  { accountId, month, by, isPart }: Wanted,
 ): Promise<Statement> {
-  const name = `${accountId ?? 'all'} ${month}`
+  const name = `${accountId ?? 'all'} ${month} ${by ?? ''}`
   const known = kept.get(name)
   if (isPart && known !== undefined && now() - known.atMs < KEPT_MS) return known.statement
-  const made = { statement: statementOf(store, accountId, month), atMs: now() }
+  const made = { statement: statementOf(store, accountId, month, by), atMs: now() }
   kept.delete(name)
   kept.set(name, made)
   for (const old of kept.keys()) if (kept.size > MOST_KEPT) kept.delete(old)
@@ -86,7 +92,7 @@ function read(
 function pageOf(
   whole: Statement,
   { search = '', after, limit = LINES }: Query,
-): schema.Sent<typeof schema.statementReply> {
+): Omit<schema.Sent<typeof schema.statementReply>, 'dimensions'> {
   const words = search.trim().toLowerCase()
   const isMatch = (texts: readonly (string | null)[]): boolean =>
     texts.some((text) => text?.toLowerCase().includes(words) === true)
@@ -94,8 +100,8 @@ function pageOf(
     words === ''
       ? whole
       : {
-          lines: whole.lines.filter(({ account, key, key_id: id, model }) => {
-            return isMatch([account, key, model]) || id === search
+          lines: whole.lines.filter(({ account, key, key_id: id, model, group = null }) => {
+            return isMatch([account, key, model, group]) || id === search
           }),
           accounts: whole.accounts,
         }

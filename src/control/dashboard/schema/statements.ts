@@ -1,5 +1,6 @@
 /** Statements: what an account and all below it used and cost in a month. */
 import * as z from 'zod'
+import { isStatementGrouping } from '../../../usage/statement-groupings.js'
 import { count, cursor, nanoUsdSum, numberText, scope, search } from './shared-types.js'
 
 const figures = {
@@ -19,7 +20,9 @@ export const statementQuery = z.strictObject({
   account: scope.optional(),
   /** A file of all lines instead of JSON. */
   format: z.literal('csv').optional(),
-  /** Part of an account, a key or a model. */
+  /** `program`, `user` or `dimension:NAME`: splits each line by the ledger entries that are kept. */
+  by: z.string().refine(isStatementGrouping, { error: 'is not a grouping' }).optional(),
+  /** Part of an account, a key, a model or a group. */
   search: search.optional(),
   after: cursor.optional(),
   /** 1 to 1,000 lines; default 100. */
@@ -30,6 +33,8 @@ export const statementReply = z.strictObject({
   /** Null: all accounts. */
   account: z.string().nullable(),
   month: z.string(),
+  /** The dimensions of the configuration, which lines can be split by. */
+  dimensions: z.array(z.string()).readonly(),
   /** Of this page. */
   lines: z
     .array(
@@ -39,6 +44,8 @@ export const statementReply = z.strictObject({
         key: z.string().nullable(),
         key_id: z.string(),
         model: z.string(),
+        /** With `by`: the value; `(none)` without one, `(not kept)` without entries. */
+        group: z.string().optional(),
         ...figures,
       }),
     )

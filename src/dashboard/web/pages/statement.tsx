@@ -19,9 +19,10 @@ export function StatementPage() {
   const { query } = useLocation()
   const months = monthsBefore(new Date())
   const month = months.find((each) => each === query.get('month')) ?? months[0] ?? ''
-  const asked = { id: month, account: scope }
+  const by = query.get('by')
+  const asked = { id: month, account: scope, by }
   const [search, after] = [query.get('search'), query.get('after')]
-  const partOf = `${month} ${scope ?? ''}`
+  const partOf = `${month} ${scope ?? ''} ${by ?? ''}`
   const resource = useResource('/statements/{id}', { ...asked, search, after }, { partOf })
   return (
     <Page
@@ -41,7 +42,21 @@ export function StatementPage() {
             options={months.map((each) => ({ value: each, label: each }))}
             onChange={(value) => setFilter({ month: value })}
           />
-          <Search label="Search the statement" hint="Account, key or model" value={search ?? ''} />
+          <Filter
+            label="Split by"
+            value={by ?? ''}
+            all="Not split"
+            options={[
+              { value: 'program', label: 'Program' },
+              { value: 'user', label: 'Person' },
+              ...(resource.data?.dimensions ?? []).map((name) => ({
+                value: `dimension:${name}`,
+                label: name,
+              })),
+            ]}
+            onChange={(value) => setFilter({ by: value })}
+          />
+          <Search label="Search the statement" hint="Account, key, model or value" value={search ?? ''} />
         </>
       }
     >
@@ -59,6 +74,7 @@ interface LinesProps {
 
 function Lines({ statement, resource }: LinesProps) {
   const { account, accounts, account_count: number, lines, line_count: total, next, month } = statement
+  const split = useLocation().query.get('by')?.replace('dimension:', '') ?? null
   const isOver = month < new Date().toISOString().slice(0, 7)
   const note = `${plural(statement.total.requests, 'request')} · ${plural(number, 'account')} · ${
     isOver ? 'final' : 'so far'
@@ -84,14 +100,19 @@ function Lines({ statement, resource }: LinesProps) {
           </p>
         )}
       </Block>
-      <Block title="By account, key and model">
+      <Block
+        title={split === null ? 'By account, key and model' : `By account, key, model and ${split}`}
+        note={
+          split === null ? undefined : '(not kept): requests whose ledger entries are older than is kept.'
+        }
+      >
         <DataTable
           caption="Statement"
-          columns={COLUMNS}
+          columns={split === null ? COLUMNS : SPLIT_COLUMNS}
           list={{ ...resource, name: '', sortable: false, sort: null, rows: lines, total, next }}
           unit="line"
           empty={<p className="soft">No requests in this month.</p>}
-          keyOf={(line) => `${line.account} ${line.key_id} ${line.model}`}
+          keyOf={(line) => `${line.account} ${line.key_id} ${line.model} ${line.group ?? ''}`}
         />
       </Block>
     </>
@@ -125,6 +146,12 @@ const COLUMNS: readonly Column<Line>[] = [
   counts('input', 'Input', (line) => line.input_tokens, { minor: true }),
   counts('output', 'Output', (line) => line.output_tokens, { minor: true }),
   COST,
+]
+
+const SPLIT_COLUMNS: readonly Column<Line>[] = [
+  ...COLUMNS.slice(0, 3),
+  names('group', 'Value', ({ group }) => group ?? null),
+  ...COLUMNS.slice(3),
 ]
 
 /** The current month and those before it, such as `2026-11`. */
