@@ -68,13 +68,13 @@ CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
 /** Converts a store of this version to version 8. */
 export function toVersion8(db: Connection): void {
   const pending = db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'usage_pending'").get()
-  db.exec('DROP VIEW usage_pending')
+  // In one transaction: each change of a table would be written and synced alone.
+  db.exec('BEGIN; DROP VIEW usage_pending')
   const migration = readFileSync('src/store/sqlite/migrations/to-version-9.sql', 'utf8')
   for (const [, table, column] of migration.matchAll(/^ALTER TABLE (\w+) ADD COLUMN (\w+)/gm)) {
     db.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`)
   }
-  db.exec(textIn(pending ?? {}, 'sql'))
-  db.exec('PRAGMA user_version = 8')
+  db.exec(`${textIn(pending ?? {}, 'sql')}; PRAGMA user_version = 8; COMMIT`)
 }
 
 /** Converts it to version 7. The view `entries` has no columns that version 8 added. */
@@ -82,6 +82,7 @@ export function toVersion7(db: Connection): void {
   toVersion8(db)
   const row = db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'entries'").get()
   db.exec(`
+    BEGIN;
     CREATE TABLE copy AS SELECT * FROM ledger_entries ORDER BY seq;
     ALTER TABLE copy DROP COLUMN id;
     ALTER TABLE copy DROP COLUMN is_failed;
@@ -95,6 +96,7 @@ export function toVersion7(db: Connection): void {
     INSERT INTO ledger_entries SELECT * FROM copy;
     DROP TABLE copy;
     PRAGMA user_version = 7;
+    ${textIn(row ?? {}, 'sql').replace(' dimensions, program, "user", units,', '')};
+    COMMIT;
   `)
-  db.exec(textIn(row ?? {}, 'sql').replace(' dimensions, program, "user", units,', ''))
 }
