@@ -74,6 +74,7 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/store/redis/redis-recovery.test': ['src/store/redis/', 'src/accounts/authentication/'],
   'test/store/redis/redis-ledger.test': ['src/store/'],
   'test/store/sqlite/sqlite.test': ['src/store/', 'src/accounts/'],
+  'test/store/sqlite/former-entries.test': ['src/store/sqlite/'],
   'test/store/sqlite/write-ahead-log.test': ['src/store/sqlite/'],
   'test/store/sqlite/sqlite-ledger.test': ['src/store/'],
   'test/store/size/': ['src/store/'],

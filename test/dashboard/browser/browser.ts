@@ -80,11 +80,15 @@ const TRANSITIONS_END = `Promise.all(
     .map((it) => it.finished.catch(() => null)),
 ).then(() => null)`
 
-/**
- * The violations that axe finds in the current page once its transitions have ended, one line each; of all
- * rules, or of one.
- */
-export async function violations(page: Page, rule?: 'color-contrast'): Promise<string[]> {
+/** Where axe looks, and for what: by default in the whole page, for all rules. */
+interface Search {
+  readonly rule?: 'color-contrast' | undefined
+  /** A selector. */
+  readonly part?: string | undefined
+}
+
+/** The violations that axe finds in the current page once its transitions have ended, one line each. */
+export async function violations(page: Page, { rule, part }: Search = {}): Promise<string[]> {
   await page.evaluate(TRANSITIONS_END)
   // Once for a document: it is half a megabyte of code.
   if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(AXE)
@@ -92,7 +96,7 @@ export async function violations(page: Page, rule?: 'color-contrast'): Promise<s
   // The page has no audio or video, and its style sheets have no rule for an orientation.
   const options = { resultTypes: ['violations'], preload: false, ...rules }
   const found: unknown = await page.evaluate(
-    `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
+    `axe.run(${part === undefined ? 'document' : JSON.stringify(part)}, ${JSON.stringify(options)}).then(({ violations }) =>
       violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ' ' + node.target.join(' ') +
         ' ' + (node.any[0]?.message ?? ''))))`,
   )

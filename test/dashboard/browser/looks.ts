@@ -16,8 +16,9 @@ const THEMES = ['light', 'dark'] as const
  * Neither axe nor the width of the window finds anything wrong with the page, at 1440 and 390 px, light and
  * dark. axe looks at one width and theme each day, in the long suite at all; then dark needs only the rule of
  * contrasts, because themes differ in colours alone. With SLUICE_PICTURES, a folder, also takes pictures.
+ * With `part`, axe looks only at what it selects; in the long suite at the whole page.
  */
-export async function looks(t: Test, page: Page, name: string): Promise<void> {
+export async function looks(t: Test, page: Page, name: string, part?: string): Promise<void> {
   const before = page.viewportSize()
   const folder = process.env['SLUICE_PICTURES']
   for (const [column, width] of WIDTHS.entries()) {
@@ -28,7 +29,8 @@ export async function looks(t: Test, page: Page, name: string): Promise<void> {
       await page.emulateMedia({ colorScheme })
       await page.evaluate(NEXT_FRAMES)
       const rule = isAll && colorScheme === 'dark' ? 'color-contrast' : undefined
-      t.strictSame(await violations(page, rule), [], `${name}, ${colorScheme}, ${width}: axe`)
+      const found = await violations(page, { rule, part: isAll ? undefined : part })
+      t.strictSame(found, [], `${name}, ${colorScheme}, ${width}: axe`)
       if (folder === undefined) continue
       const file = `${name}-${colorScheme}-${width}`.replaceAll(/[^a-z0-9]+/gi, '-')
       await page.screenshot({ path: join(folder, `${file}.png`) })

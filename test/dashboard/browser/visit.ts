@@ -25,11 +25,34 @@ export async function visit(
   return watched
 }
 
-/** Resolves when the page has its heading. */
+/** The address of no page, and its heading. */
+const NOWHERE = '/no-such-page'
+const NOWHERE_HEADING = 'Not found'
+
+/** Changes the address as a link of the page does. */
+function follow(page: Page, path: string): Promise<unknown> {
+  const address = JSON.stringify(`/dashboard${path}`)
+  return page.evaluate(
+    `history.pushState(null, '', ${address}); dispatchEvent(new PopStateEvent('popstate'))`,
+  )
+}
+
+/**
+ * Resolves when the page has its heading. The page is loaded once, which takes more time than a look at it:
+ * then its address changes, by way of one that has no page, so that what was open there is gone.
+ */
 export async function goTo(page: Page, path: string): Promise<void> {
-  await page.goto(`${ORIGIN}/dashboard${path}`)
   // Under an open dialog the page is hidden from screen readers, so it has no role.
-  await page.locator('h1').first().waitFor()
+  const heading = page.locator('h1')
+  if (page.url().startsWith(ORIGIN)) {
+    await follow(page, NOWHERE)
+    await heading.filter({ hasText: NOWHERE_HEADING }).waitFor()
+    await follow(page, path)
+    if (path !== NOWHERE) await heading.filter({ hasNotText: NOWHERE_HEADING }).first().waitFor()
+  } else {
+    await page.goto(`${ORIGIN}/dashboard${path}`)
+    await heading.first().waitFor()
+  }
 }
 
 /** Resolves when the content is there: the heading is shown before it. */

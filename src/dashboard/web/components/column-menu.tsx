@@ -1,6 +1,7 @@
 /** The menu of the columns of a table. */
 import { Menu as Base } from '@base-ui/react/menu'
 import { Icon, IconButton } from './button.js'
+import { CONTENT } from './content.js'
 
 interface ColumnMenuProps {
   /** The name of the table. */
@@ -14,8 +15,7 @@ export function ColumnMenu({ table, choices, choose }: ColumnMenuProps) {
   return (
     <Base.Root>
       <Base.Trigger render={<IconButton icon="columns" label={`Columns of ${table}`} />} />
-      {/* Within the page's main element, so that it is in a landmark. */}
-      <Base.Portal container={document.getElementById('content')}>
+      <Base.Portal container={CONTENT}>
         <Base.Positioner className="menu-place" sideOffset={4} align="end">
           <Base.Popup className="menu">
             {choices.map(({ id, head, isOn }) => (

@@ -3,6 +3,7 @@ import { Dialog as Base } from '@base-ui/react/dialog'
 import { isValidElement, useState, type ReactElement, type ReactNode } from 'react'
 import type { Problem } from '../api/client.js'
 import { Button, IconButton } from './button.js'
+import { CONTENT } from './content.js'
 import { CopyButton } from './copy-button.js'
 import { Form, useForm, type Faults, type FormState } from './form.js'
 
@@ -168,5 +169,5 @@ function saveFocusOrigin(): void {
 /** The element to focus after the last dialog: the saved one, or the page if that was removed. */
 function originOfFocus(): HTMLElement | null {
   const isThere = origin?.isConnected === true && origin !== document.body
-  return isThere ? origin : document.getElementById('content')
+  return isThere ? origin : CONTENT.current
 }

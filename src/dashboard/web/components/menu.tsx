@@ -1,6 +1,7 @@
 /** A menu of actions, opened by a button. */
 import { Menu as Base } from '@base-ui/react/menu'
 import type { ReactElement } from 'react'
+import { CONTENT } from './content.js'
 
 interface MenuItem {
   readonly label: string
@@ -18,8 +19,7 @@ export function Menu({ trigger, items }: MenuProps) {
   return (
     <Base.Root>
       <Base.Trigger render={trigger} />
-      {/* Within the page's main element, so that it is in a landmark. */}
-      <Base.Portal container={document.getElementById('content')}>
+      <Base.Portal container={CONTENT}>
         <Base.Positioner className="menu-place" sideOffset={4} align="end">
           <Base.Popup className="menu">
             {items.map((item) => (

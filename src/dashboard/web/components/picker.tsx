@@ -1,6 +1,7 @@
 /** A button that opens a searchable list. The caller finds the entries for the typed text. */
 import { Combobox } from '@base-ui/react/combobox'
 import type { KeyboardEvent, ReactElement } from 'react'
+import { CONTENT } from './content.js'
 import { withoutSecret } from './pasted-secret.js'
 
 /** An entry of the list. */
@@ -51,8 +52,7 @@ export function Picker<Item extends Entry>(props: PickerProps<Item>) {
     >
       {/* A button with a popup: a combobox takes no name from its text. */}
       <Combobox.Trigger role="button" render={trigger} />
-      {/* Within the page's main element, so that it is in a landmark. */}
-      <Combobox.Portal container={document.getElementById('content')}>
+      <Combobox.Portal container={CONTENT}>
         <Combobox.Positioner className="menu-place" sideOffset={4} align="start">
           <Combobox.Popup className="menu options" aria-label={label}>
             <Combobox.Input
