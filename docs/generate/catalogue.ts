@@ -2,14 +2,14 @@
  * Writes the models of the kept lists, `config/prices-*.json`, into the shipped catalogue; own entries stay.
  * `npm run catalogue` runs it after a list has changed, and Prettier after it. With paths of LiteLLM's own
  * JSON or of genai-prices' JSON as arguments, it first replaces the kept lists with those; with both, it also
- * writes the prices of vendors that serve models of other makers, `config/prices-by-preset.json`.
+ * writes the prices and limits of vendors that serve models of other makers, `config/prices-by-preset.json`.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { planOf } from '../../src/cli/models-update.js'
 import { editCatalogue } from '../../src/config/edit-catalogue.js'
-import { presetPricesOf } from './preset-prices.js'
+import { presetLimitsOf, presetPricesOf } from './preset-prices.js'
 import { joinLists, sourceIn, type PriceSource, type SourceModel } from '../../src/config/price-sources.js'
 
 const CATALOGUE = 'config/models.yaml'
@@ -41,9 +41,10 @@ const raw = process.argv.slice(2).map((file): unknown => JSON.parse(readFileSync
 const [ofLitellm, ofGenai] = [raw.find(isObject), raw.find((value) => Array.isArray(value))]
 if (ofLitellm !== undefined && ofGenai !== undefined) {
   const presets = presetPricesOf(ofLitellm, ofGenai)
+  const limits = presetLimitsOf(presets, ofLitellm, ofGenai)
   writeFileSync(
     'config/prices-by-preset.json',
-    JSON.stringify({ source: 'litellm, genai-prices', as_of: today(), presets }),
+    JSON.stringify({ source: 'litellm, genai-prices', as_of: today(), presets, limits }),
   )
 }
 for (const file of process.argv.slice(2)) {

@@ -96,7 +96,8 @@ as lost; \`quirks.keep\` keeps one. A preset that rewrites replies gives clients
 
 Rules named LiteLLM are those of LiteLLM 1.110.2 for the vendor; \`sluice doctor UPSTREAM\` tries what a live upstream
 accepts. "Shipped prices" is the number of models whose price with this vendor the package has
-(\`config/prices-by-preset.json\`); those under \`prices\` of the upstream come first, those of the catalogue last.
+(\`config/prices-by-preset.json\`); those under \`prices\` of the upstream come first, those of the catalogue last. Most
+have a context window and a longest reply there too, which hold where the catalogue and \`models\` have none.
 `
 
 /** The number of models of each maker in the shipped catalogue, and of those with each kind of price. */

@@ -1,10 +1,11 @@
 /**
- * The prices of vendors with a preset that serve models of other makers, from LiteLLM's own JSON and
- * genai-prices' JSON: a model has another price with each of them, so that they are in no catalogue. Pure.
+ * The prices and limits of vendors with a preset that serve models of other makers, from LiteLLM's own JSON
+ * and genai-prices' JSON: a model has others with each of them, so that they are in no catalogue. Pure.
  */
 import {
   arrayOf,
   isObject,
+  numberOf,
   objectOf,
   stringOf,
   type JsonObject,
@@ -74,6 +75,91 @@ export function presetPricesOf(litellm: JsonObject, genai: readonly JsonValue[])
   }
   const names = Object.keys(byPreset).sort()
   return Object.fromEntries(names.map((name) => [name, byName(byPreset[name] ?? {})]))
+}
+
+/** Tokens, by the names of `models.yaml`. */
+interface ModelLimits extends JsonObject {
+  readonly context_window?: number
+  readonly max_output_tokens?: number
+}
+
+/** Limits by preset and by model. */
+type PresetLimits = Record<string, Record<string, ModelLimits>>
+
+/**
+ * The limits of the models that have a price. Of several the highest counts, because budgets reserve it. What
+ * the lists do not have for a vendor is that of the model by the same name elsewhere: no vendor exceeds what
+ * the model can do.
+ */
+export function presetLimitsOf(
+  prices: PresetPrices,
+  litellm: JsonObject,
+  genai: readonly JsonValue[],
+): PresetLimits {
+  const own = new Map<string, ModelLimits>()
+  const anywhere = new Map<string, ModelLimits>()
+  const note = (known: Map<string, ModelLimits>, name: string, limits: ModelLimits): void => {
+    known.set(name, highest(known.get(name) ?? {}, limits))
+  }
+  for (const [key, value] of Object.entries(litellm)) {
+    const entry = objectOf(value)
+    const limits = limitsIn(entry['max_input_tokens'], entry['max_output_tokens'])
+    if (!CONVERSING.has(stringOf(entry['mode']) ?? 'chat')) continue
+    const vendor = stringOf(entry['litellm_provider']) ?? ''
+    const preset = Object.hasOwn(LITELLM_VENDORS, vendor) ? LITELLM_VENDORS[vendor] : undefined
+    if (preset !== undefined) note(own, `${preset} ${key.slice(vendor.length + 1)}`, limits)
+    note(anywhere, plainName(key), limits)
+  }
+  for (const provider of genai.filter(isObject)) {
+    const vendor = stringOf(provider['id']) ?? ''
+    const preset = Object.hasOwn(GENAI_VENDORS, vendor) ? GENAI_VENDORS[vendor] : undefined
+    for (const model of arrayOf(provider['models']).filter(isObject)) {
+      const id = stringOf(model['id']) ?? ''
+      if (preset !== undefined) note(own, `${preset} ${id}`, limitsIn(model['context_window'], null))
+    }
+  }
+  const ofPreset = ([preset, models]: [string, Record<string, JsonValue>]) => {
+    const found = Object.keys(models).flatMap((model) => {
+      const limits = { ...anywhere.get(plainName(model)), ...own.get(`${preset} ${model}`) }
+      const isOfText =
+        numberOf(objectOf(models[model])['input']) !== undefined || Array.isArray(models[model])
+      return isOfText && Object.keys(limits).length > 0 ? [[model, withinContext(limits)] as const] : []
+    })
+    return found.length === 0 ? [] : [[preset, Object.fromEntries(found)] as const]
+  }
+  return Object.fromEntries(Object.entries(prices).flatMap(ofPreset))
+}
+
+/** LiteLLM's modes of models whose replies are text. */
+const CONVERSING: ReadonlySet<string> = new Set(['chat', 'responses', 'completion'])
+
+/** The last part of a name, without a vendor's mark such as `:free`. */
+function plainName(name: string): string {
+  return (name.split('/').at(-1) ?? name).replace(/:.*$/, '').toLowerCase()
+}
+
+function limitsIn(context: JsonValue | undefined, output: JsonValue | undefined): ModelLimits {
+  const count = (value: JsonValue | undefined): number | undefined => {
+    const tokens = numberOf(value)
+    return tokens !== undefined && Number.isInteger(tokens) && tokens > 0 ? tokens : undefined
+  }
+  const [window, longest] = [count(context), count(output)]
+  return {
+    ...(window !== undefined && { context_window: window }),
+    ...(longest !== undefined && { max_output_tokens: longest }),
+  }
+}
+
+function highest(one: ModelLimits, other: ModelLimits): ModelLimits {
+  return limitsIn(
+    Math.max(one.context_window ?? 0, other.context_window ?? 0),
+    Math.max(one.max_output_tokens ?? 0, other.max_output_tokens ?? 0),
+  )
+}
+
+/** A reply is no longer than the context window. */
+function withinContext({ context_window: window, max_output_tokens: output }: ModelLimits): ModelLimits {
+  return limitsIn(window, output === undefined ? undefined : Math.min(output, window ?? output))
 }
 
 interface Listed {

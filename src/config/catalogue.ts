@@ -89,6 +89,27 @@ export function factsFor(catalogue: Catalogue, modelId: string): ModelFacts {
   return factsOfFamily(modelId, 'openai')
 }
 
+/** What an upstream's vendor lists of its models. */
+interface VendorModels {
+  readonly vendorLimits: Readonly<Record<string, Pick<ModelFacts, 'contextWindow' | 'maxOutputTokens'>>>
+}
+
+/**
+ * The facts of a model at an upstream: `factsFor`, with the limits that its vendor lists for what the
+ * catalogue does not have.
+ */
+export function factsAt(catalogue: Catalogue, { vendorLimits }: VendorModels, modelId: string): ModelFacts {
+  const facts = factsFor(catalogue, modelId)
+  const limits = Object.hasOwn(vendorLimits, modelId) ? vendorLimits[modelId] : undefined
+  if (limits === undefined) return facts
+  const { contextWindow = limits.contextWindow, maxOutputTokens = limits.maxOutputTokens } = facts
+  return {
+    ...facts,
+    ...(contextWindow !== undefined && { contextWindow }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+  }
+}
+
 /** The facts that the start of an id implies; `otherwise` is the family if it implies none. */
 export function factsOfFamily(id: string, otherwise: string): ModelFacts {
   const name = cloudModelOf(id)?.id ?? id

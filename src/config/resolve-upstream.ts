@@ -18,7 +18,7 @@ import {
 import { PRESETS, type Preset } from './presets.js'
 import { PLAIN, type QuirksConfig } from './quirks.js'
 import type { Path, ReportFinding } from './config-problem.js'
-import { shippedPrices } from './preset-prices.js'
+import { shippedLimits, shippedPrices } from './preset-prices.js'
 import { priceFacts } from './schema/catalogue-schema.js'
 import type { FileValues } from './schema/config-file-schema.js'
 import { timeoutsOf } from './schema/upstream-schema.js'
@@ -253,6 +253,8 @@ export function upstreamOf(
     },
     /** Prices of the preset's vendor by model, after those of the file and before the catalogue's. */
     vendorPrices: values.preset === undefined ? {} : { ...shippedPrices(values.preset), ...preset?.prices },
+    /** Limits of the preset's vendor by model, for what the catalogue and `models` do not have. */
+    vendorLimits: values.preset === undefined ? {} : shippedLimits(values.preset),
     /**
      * What happens to its reply when the client disconnects; null: `drain_until_usage` under a budget, else
      * `cancel`.

@@ -4,7 +4,7 @@
  * superseded generation close when its last request has ended.
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http'
-import { factsFor, withListed } from '../config/catalogue.js'
+import { factsAt, factsFor, withListed } from '../config/catalogue.js'
 import {
   type QuirksConfig,
   type RouteConfig,
@@ -115,6 +115,8 @@ export class Generation {
   /** Targets by wire format and route target. */
   private readonly targets = new Map<WireFormat, Map<RouteTarget, Target>>()
   private readonly unlisted = new UnlistedModels()
+  /** `factsAt`, by upstream and model. */
+  private readonly vendorFacts = new Map<string, ModelFacts>()
   /** Warnings that were logged once and are not repeated. */
   private readonly loggedNotes = new Set<string>()
   /** The `RouteTarget.canary` ids of aborted targets. */
@@ -236,6 +238,17 @@ export class Generation {
   /** The facts of a model from the catalogue, or those of its family. */
   facts(model: string): ModelFacts {
     return factsFor(this.snapshot.catalogue, model)
+  }
+
+  /** The same with the limits that the upstream's vendor lists for what the catalogue does not have. */
+  factsAt(upstream: UpstreamConfig, model: string): ModelFacts {
+    if (!Object.hasOwn(upstream.vendorLimits, model)) return this.facts(model)
+    const name = `${upstream.name} ${model}`
+    const known = this.vendorFacts.get(name)
+    if (known !== undefined) return known
+    const facts = factsAt(this.snapshot.catalogue, upstream, model)
+    this.vendorFacts.set(name, facts)
+    return facts
   }
 
   /** The id of a model in the catalogue, else `other`: metric labels never contain a client's text. */

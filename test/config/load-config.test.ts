@@ -165,6 +165,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
         batch: 'openai',
         prices: {},
         vendorPrices: {},
+        vendorLimits: {},
         onDisconnect: null,
         breaker: { failures: 5, errorRate: 0.5, minRequests: 20, windowMs: 10_000, openMs: 30_000 },
         probe: null,

@@ -4,9 +4,9 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { presetPricesOf } from '../../docs/generate/preset-prices.js'
+import { presetLimitsOf, presetPricesOf } from '../../docs/generate/preset-prices.js'
 import { objectOf } from '../../src/base/json.js'
-import { shippedPrices } from '../../src/config/preset-prices.js'
+import { shippedLimits, shippedPrices } from '../../src/config/preset-prices.js'
 import { priceAt } from '../../src/formats/chat/model-facts.js'
 import { PRESET_NAMES, type PresetName } from '../../src/config/presets.js'
 import { loadText } from './sample.js'
@@ -49,6 +49,8 @@ void t.test('an upstream with a preset gets the prices of its vendor', (t) => {
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
   const { it, own } = loaded.config.upstreams
   t.ok(Object.keys(it?.vendorPrices ?? {}).length > 10)
+  t.match(it?.vendorLimits, { 'llama-3.1-8b-instant': { contextWindow: 131_072 } })
+  t.strictSame(own?.vendorLimits, {})
   t.strictSame([it?.prices, own?.vendorPrices], [{}, {}])
   t.end()
 })
@@ -87,6 +89,49 @@ void t.test('of two lists the higher rate counts, and unknown prices are left ou
       sound: { per_second_audio: 1, min_audio_seconds: 10 },
     },
     openrouter: { 'x/b:free': { input: 0, output: 0 } },
+  })
+  t.end()
+})
+
+void t.test('most models with a price have limits, so that budgets know the longest reply', (t) => {
+  let [all, known] = [0, 0]
+  for (const name of HOSTS) {
+    const limits = shippedLimits(name)
+    for (const [model, { contextWindow, maxOutputTokens }] of Object.entries(limits)) {
+      t.ok(Object.hasOwn(shippedPrices(name), model), `${name} ${model}`)
+      if (maxOutputTokens !== undefined) known += 1
+      t.ok(maxOutputTokens === undefined || maxOutputTokens <= (contextWindow ?? Infinity), model)
+    }
+    all += Object.keys(shippedPrices(name)).length
+  }
+  t.ok(known / all > 0.75, `${known} of ${all}`)
+  t.end()
+})
+
+void t.test('limits are those of the vendor, else the highest of the same model elsewhere', (t) => {
+  const of = (input: number, output: number, more = {}) => ({
+    ...{ max_input_tokens: input, max_output_tokens: output, input_cost_per_token: 1e-6 },
+    ...more,
+  })
+  const litellm = {
+    'groq/llama-4': of(8_000, 4_000, { litellm_provider: 'groq' }),
+    'nebius/meta/Llama-4': of(100_000, 50_000, { litellm_provider: 'nebius' }),
+    'deepinfra/sound': of(1_000, 1_000, { litellm_provider: 'deepinfra', mode: 'audio_transcription' }),
+    'gpt-5': of(400_000, 128_000, { litellm_provider: 'openai' }),
+  }
+  const genai = [{ id: 'openrouter', models: [{ id: 'openai/gpt-5', context_window: 200_000 }] }]
+  const price = { input: 1, output: 1 }
+  const prices = {
+    groq: { 'llama-4': price },
+    openrouter: { 'openai/gpt-5': price, 'meta/llama-4:free': price, other: price },
+    deepinfra: { sound: { per_second_audio: 1 } },
+  }
+  t.strictSame(presetLimitsOf(prices, litellm, genai), {
+    groq: { 'llama-4': { context_window: 8_000, max_output_tokens: 4_000 } },
+    openrouter: {
+      'openai/gpt-5': { context_window: 200_000, max_output_tokens: 128_000 },
+      'meta/llama-4:free': { context_window: 100_000, max_output_tokens: 50_000 },
+    },
   })
   t.end()
 })

@@ -93,6 +93,22 @@ void t.test(
     const length = ', models: [{ id: llama-3, max_output_tokens: 4096, price: { input: 1, output: 1 } }]'
     const known = await local(t, `${limits}limiting: { unknown_length: refuse }\n`, length)
     t.match(await ask(known), { status: 200 })
+    // Groq's own limit of the model, which the package ships.
+    const limited = 'limits: [{ scope: key, prefix: llama, usd_per_day: 0.02 }]\n'
+    const host = await local(t, `${limited}limiting: { unknown_length: refuse }\n`, ', preset: groq')
+    const ofHost = { model: 'llama-3.1-8b-instant' }
+    t.match(await ask(host, ofHost), { status: 200 })
+    const sent = host.emulator.ledger.at(-1)?.body ?? {}
+    t.equal(
+      sent['max_completion_tokens'] ?? sent['max_tokens'],
+      undefined,
+      '131,072 tokens fit into the budget',
+    )
+    t.match(await ask(host), { status: 400 }, 'a model that nobody lists')
+    const models = await fetch(`${host.baseUrl}/models/llama-3.1-8b-instant`, {
+      headers: { authorization: `Bearer ${host.secret}` },
+    })
+    t.match(await models.json(), { context_length: 131_072, max_output_tokens: 131_072 })
   },
 )
 

@@ -1,7 +1,7 @@
 /**
  * How budgets count a model under a configuration: for `sluice check` and `sluice explain`.
  */
-import { factsFor } from '../../config/catalogue.js'
+import { factsAt } from '../../config/catalogue.js'
 import type { Catalogue, Config, UpstreamConfig } from '../../config/config.js'
 import { isComplete, isOutputFree } from '../../ledger/price.js'
 import { limitsMoney } from '../../limits/find-limits.js'
@@ -46,7 +46,7 @@ export class Budgets {
     const { unknownPrice, unknownLength, unseenInput } = this.config.limiting
     const found = this.prices.find(upstream.name, model, null)
     const price = found !== null && isComplete(found) ? found : null
-    const { maxOutputTokens, contextWindow } = factsFor(this.catalogue, model)
+    const { maxOutputTokens, contextWindow } = factsAt(this.catalogue, upstream, model)
     const isFree = price !== null && isOutputFree(price)
     return {
       price: price === null ? unknownPrice : 'known',

@@ -38,17 +38,15 @@ export function estimateCandidateCost(
   const named = served.tier ?? requestedTier({ wire: call.wire, request }, target)
   const tier = isInBatch ? tierInBatch(named) : named
   const budgetPrice = generation.budgetPrices.of(usual, tier)
-  const facts = generation.facts(model)
+  const { config } = target.upstream
+  const facts = generation.factsAt(config, model)
   const { limiting } = generation.snapshot.config
   const unknownUse = withUnknown
     ? unknownUseOf(call, target, { facts, toolTokens: limiting.unseenInputTokens })
     : ALL_SEEN
   const others: OtherModels = {
-    factsOf: (other) => generation.facts(other),
-    priceOf: (other) => {
-      const { name } = target.upstream.config
-      return generation.budgetPrices.of(prices.find(name, other, null), tier)
-    },
+    factsOf: (other) => generation.factsAt(config, other),
+    priceOf: (other) => generation.budgetPrices.of(prices.find(config.name, other, null), tier),
   }
   return estimateCost(request, facts, budgetPrice, { use: unknownUse, others })
 }

@@ -5,7 +5,7 @@
  * Source: OpenRouter API reference, "List available models", read 2026-11-29.
  */
 import { modelAt } from '../routing/router.js'
-import { factsFor } from '../../config/catalogue.js'
+import { factsAt } from '../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import type { JsonObject } from '../../base/json.js'
@@ -37,7 +37,7 @@ export function describeModel(id: string, { routes, snapshot, prices }: Sources)
   const { catalogue } = snapshot
   const requested = modelAt(target, id)
   const known = catalogue.find(requested) ?? catalogue.find(id)
-  const found = known ?? factsFor(catalogue, requested)
+  const found = known ?? factsAt(catalogue, target.upstream, requested)
   // Clients require a date: a model of unknown age counts from the load of the configuration.
   const createdAtSeconds = found.createdAtSeconds || Math.floor(snapshot.loadedAtMs / 1000)
   const facts = { ...found, id, createdAtSeconds }

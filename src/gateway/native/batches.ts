@@ -2,6 +2,7 @@
  * Charges a batch to the account that created it, once: under a budget its maximum cost is reserved before
  * the provider gets it, and its cost is read from its results when a client requests them.
  */
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { assertModelAllowed } from '../../accounts/allowed-models.js'
 import { GatewayError, gatewayError } from '../../errors.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
@@ -245,8 +246,8 @@ function maxUseOf(use: BatchUse, needs: Needs, { x, target }: Metered, pathModel
   if (needs.money && !budgetPrice.isPriced && limiting.unknownPrice !== 'allow') {
     throw unknownWorkPrice('the batch', target.upstream.config.name, `${use.at}: ${model}`)
   }
-  const others = { factsOf: (name: string) => generation.facts(name), priceOf }
-  const estimate = estimateUse(use, { facts: generation.facts(model), others }, budgetPrice)
+  const factsOf = (name: string): ModelFacts => generation.factsAt(target.upstream.config, name)
+  const estimate = estimateUse(use, { facts: factsOf(model), others: { factsOf, priceOf } }, budgetPrice)
   let nanoUsd = 0
   let mostTokens = 0
   at(use, () => {
