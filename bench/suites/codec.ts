@@ -14,10 +14,11 @@ import { parseObject } from '../../src/formats/wire/json/parse-body.js'
 import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 import { MODELS, question } from '../load/sample-traffic.js'
 import { ENCODERS, EVENTS, FACTS, SEED, SOURCES, TEXT_FRAMES, type Source } from './codec-inputs.js'
+import { openDimensions } from './dimension-cases.js'
 import { figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
 
 /** A measured function, and the number of frames (or calls) of one repetition. */
-interface Case {
+export interface Case {
   readonly name: string
   readonly unit: string
   readonly run: () => unknown
@@ -37,16 +38,21 @@ const PARSE = {
 }
 
 /** Measures in this process. Rejects if a stream is not complete. */
-export function runCodec(pace: Pace): Promise<SuiteResult> {
+export async function runCodec(pace: Pace): Promise<SuiteResult> {
   const rounds = pace.rounds ?? 7
   const figures: Figure[] = []
   for (const source of SOURCES) figures.push(...streamFigures(source, rounds))
-  const others = [...watcherCases(), ...encoderCases(), ...requestCases(), ...scannerCases()]
+  const dimensions = await openDimensions()
+  const others = [
+    ...[...watcherCases(), ...encoderCases(), ...requestCases(), ...scannerCases()],
+    ...dimensions.cases,
+  ]
   const samples = measure(others, rounds)
+  await dimensions.close()
   for (const [index, { name, unit }] of others.entries()) {
     figures.push(figure(name, samples[index] ?? [], { unit }))
   }
-  return Promise.resolve({ figures, remarks: [] })
+  return { figures, remarks: [] }
 }
 
 function streamFigures(source: Source, rounds: number): Figure[] {

@@ -184,9 +184,10 @@ async function serveEndpoint(
   results.intake = intake
   const received = await receive(x, resolved, intake)
   results.call = received
-  const identity = hasDimensions(x)
-    ? await services.values.read(x, { identity: authenticated, body: received.body, results })
+  const reading = hasDimensions(x)
+    ? services.values.read(x, { identity: authenticated, body: received.body, results })
     : authenticated
+  const identity = reading instanceof Promise ? await reading : reading
   // The stored conversation that the request continues.
   const resuming = responses.resume(received, identity, held, x.turn?.kept)
   const call = resuming instanceof Promise ? await resuming : resuming

@@ -104,7 +104,7 @@ void t.test(
       undefined,
       '131,072 tokens fit into the budget',
     )
-    t.match(await ask(host), { status: 400 }, 'a model that nobody lists')
+    t.match(await ask(host), { status: 400 }, 'a model that is not listed')
     const models = await fetch(`${host.baseUrl}/models/llama-3.1-8b-instant`, {
       headers: { authorization: `Bearer ${host.secret}` },
     })

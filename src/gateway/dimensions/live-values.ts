@@ -1,7 +1,7 @@
 /**
  * The values of dimensions of the requests of this process: whether each has a place, whether a run has
  * ended, and what was used, which the store gets in batches. A value is looked up at its first use; after
- * that a request costs a look-up in memory.
+ * that a request costs one look-up in memory for all its values together.
  */
 import type { Identity } from '../../accounts/account.js'
 import { Lru } from '../../base/lru.js'
@@ -31,6 +31,31 @@ const MAX_PENDING = 50_000
 
 interface KnownValue extends ValueState {
   usedAtMs: number
+  /** It must be looked up again. */
+  isStale: boolean
+}
+
+/** What a value has used since it was last written. */
+interface Use {
+  readonly name: ValueName
+  readonly keepMs: number
+  requests: number
+  inputTokens: number
+  outputTokens: number
+  costNanoUsd: number
+  atMs: number
+  isPending: boolean
+}
+
+/** The values of a request, which others of the same run have too. */
+interface Combination {
+  readonly dimensions: Readonly<Record<string, string>>
+  readonly states: readonly { readonly known: KnownValue; readonly keepMs: number }[]
+  readonly uses: readonly Use[]
+  readonly run: RunOfRequest | null
+  /** The last identity that had it, and the same with the dimensions. */
+  identity: Identity | null
+  distinguished: Identity | null
 }
 
 /** A run of a running request. */
@@ -48,12 +73,6 @@ export interface RunningRuns {
   end(digest: string, error: GatewayError): void
 }
 
-/** The dimensions of a request. */
-interface OwnDimensions {
-  readonly dimensions: Readonly<Record<string, string>>
-  readonly run: RunOfRequest | null
-}
-
 /** Holds a subscription of the store, and a timer while uses wait. */
 export class LiveValues {
   private readonly store: Pick<Store, 'dimensionValues' | 'subscribe'>
@@ -61,7 +80,12 @@ export class LiveValues {
   private readonly nowMs: () => number
   private readonly known = new Lru<KnownValue>(MAX_KNOWN)
   private readonly runs = new Lru<ValueName>(MAX_KNOWN)
-  private pending = new Map<string, ValueUse>()
+  private readonly combinations = new Lru<Combination>(MAX_KNOWN)
+  /** The settings that combinations are of. */
+  private combined: readonly DimensionConfig[] = []
+  private readonly byDimensions = new WeakMap<Readonly<Record<string, string>>, readonly Use[]>()
+  private readonly uses = new Lru<Use>(MAX_KNOWN)
+  private pending: Use[] = []
   private timer: NodeJS.Timeout | null = null
   private flushedMs = Number.NEGATIVE_INFINITY
   private writing: Promise<void> = Promise.resolve()
@@ -84,51 +108,91 @@ export class LiveValues {
   }
 
   /**
-   * The dimensions of a request of the account with these values, with `other` for those without a place.
-   * `begun` is called with the run before the first wait, so that ending it ends the request. Throws
-   * `run_ended`.
+   * The identity with these dimensions, `other` for values without a place. `begun` is called with the run
+   * before the first wait, so that ending it ends the request. Throws `run_ended`.
    */
-  async identify(
-    accountId: string,
+  identify(
+    identity: Identity,
     found: Readonly<Record<string, string>>,
     begun: (run: RunOfRequest) => void,
-  ): Promise<OwnDimensions> {
-    this.unsubscribe ??= this.store.subscribe(({ digest }) => this.changed(digest))
-    const value = found[RUN]
-    let run: RunOfRequest | null = null
-    if (value !== undefined) {
-      const name = { accountId, dimension: RUN, value }
-      run = { digest: this.digestOf(name), name }
-      begun(run)
+  ): Identity | Promise<Identity> {
+    const settings = this.settings()
+    if (settings !== this.combined) {
+      this.combinations.clear()
+      this.combined = settings
     }
+    let name = identity.accountId
+    for (const dimension of settings) name += `\0${found[dimension.name] ?? ''}`
+    const known = this.combinations.get(name)
+    if (known === undefined || !this.isCurrent(known)) return this.combine(identity, found, { name, begun })
+    if (known.run !== null) begun(known.run)
+    return withDimensions(identity, known)
+  }
+
+  private async combine(
+    identity: Identity,
+    found: Readonly<Record<string, string>>,
+    { name, begun }: { readonly name: string; readonly begun: (run: RunOfRequest) => void },
+  ): Promise<Identity> {
+    this.unsubscribe ??= this.store.subscribe(({ digest }) => this.changed(digest))
+    const settings = this.combined
+    const { accountId } = identity
+    const value = found[RUN]
+    const run = value === undefined ? null : this.runOf({ accountId, dimension: RUN, value })
+    if (run !== null) begun(run)
     const dimensions: Record<string, string> = {}
-    for (const dimension of this.settings()) {
+    const states: Combination['states'][number][] = []
+    const uses: Use[] = []
+    for (const dimension of settings) {
       const own = found[dimension.name]
       if (own === undefined) continue
-      const name = { accountId, dimension: dimension.name, value: own }
-      const state = this.stateIn(name, dimension) ?? (await this.claim(name, dimension))
-      if (state.endedAtMs !== null && dimension.name === RUN) throw runEnded(own)
-      dimensions[dimension.name] = state.hasPlace ? own : OTHER
+      const of = { accountId, dimension: dimension.name, value: own }
+      const known = this.stateIn(of, dimension) ?? (await this.claim(of, dimension))
+      if (known.endedAtMs !== null && dimension.name === RUN) throw runEnded(own)
+      const shown = known.hasPlace ? own : OTHER
+      dimensions[dimension.name] = shown
+      states.push({ known, keepMs: dimension.keepMs })
+      uses.push(this.useOf({ ...of, value: shown }, dimension.keepMs))
     }
-    return { dimensions, run }
+    const combination = { dimensions, states, uses, run, identity: null, distinguished: null }
+    if (settings === this.combined && this.isCurrent(combination)) this.combinations.set(name, combination)
+    this.byDimensions.set(dimensions, uses)
+    return withDimensions(identity, combination)
+  }
+
+  /** Whether none of its values must be looked up. */
+  private isCurrent({ states }: Pick<Combination, 'states'>): boolean {
+    const nowMs = this.nowMs()
+    for (const { known, keepMs } of states) if (!isCurrent(known, keepMs, nowMs)) return false
+    return true
   }
 
   /** Counts an admitted request. */
-  admitted({ accountId, dimensions }: Pick<Identity, 'accountId' | 'dimensions'>): void {
-    if (dimensions === undefined) return
-    const nothing = { requests: 1, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 }
-    this.note(accountId, dimensions, nothing)
+  admitted(identity: Pick<Identity, 'accountId' | 'dimensions'>): void {
+    const uses = this.usesOf(identity)
+    if (uses === null) return
+    const nowMs = this.nowMs()
+    for (const use of uses) {
+      use.requests += 1
+      this.note(use, nowMs)
+    }
   }
 
   /** Counts what a request used. */
   used(
-    { accountId, dimensions }: Pick<Identity, 'accountId' | 'dimensions'>,
+    identity: Pick<Identity, 'accountId' | 'dimensions'>,
     { usage, costNanoUsd, source }: Pick<LedgerEntry, 'usage' | 'costNanoUsd' | 'source'>,
   ): void {
-    if (dimensions === undefined || source === 'none') return
+    const uses = source === 'none' ? null : this.usesOf(identity)
+    if (uses === null) return
     const { input = 0, output = 0 } = usage
-    const tokens = { inputTokens: input, outputTokens: output }
-    this.note(accountId, dimensions, { requests: 0, ...tokens, costNanoUsd: costNanoUsd ?? 0 })
+    const nowMs = this.nowMs()
+    for (const use of uses) {
+      use.inputTokens += input
+      use.outputTokens += output
+      use.costNanoUsd += costNanoUsd ?? 0
+      this.note(use, nowMs)
+    }
   }
 
   /** Writes the uses that wait. Never rejects. */
@@ -137,8 +201,8 @@ export class LiveValues {
     this.timer = null
     this.flushedMs = performance.now()
     const uses = this.pending
-    this.pending = new Map()
-    if (uses.size > 0) this.writing = Promise.all([this.writing, this.write(uses)]).then(() => undefined)
+    this.pending = []
+    if (uses.length > 0) this.writing = Promise.all([this.writing, this.write(uses)]).then(() => undefined)
     await this.writing
   }
 
@@ -148,15 +212,21 @@ export class LiveValues {
     await this.flush()
   }
 
-  private async write(uses: ReadonlyMap<string, ValueUse>): Promise<void> {
+  private async write(uses: readonly Use[]): Promise<void> {
+    const written = uses.map(takeFrom)
     try {
-      await this.store.dimensionValues.add([...uses.values()])
+      await this.store.dimensionValues.add(written)
     } catch {
       // Limits and the ledger do not depend on these counts.
-      for (const [name, use] of uses) {
-        if (this.pending.size < MAX_PENDING) this.pending.set(name, sum(this.pending.get(name), use))
+      for (const [at, { requests, inputTokens, outputTokens, costNanoUsd, atMs }] of written.entries()) {
+        const use = uses[at]
+        if (use === undefined || this.pending.length >= MAX_PENDING) break
+        use.requests += requests
+        use.inputTokens += inputTokens
+        use.outputTokens += outputTokens
+        use.costNanoUsd += costNanoUsd
+        this.note(use, Math.max(atMs, use.atMs))
       }
-      this.schedule()
     }
   }
 
@@ -170,58 +240,76 @@ export class LiveValues {
     ).unref()
   }
 
-  private note(
-    accountId: string,
-    dimensions: Readonly<Record<string, string>>,
-    amounts: Pick<ValueUse, 'requests' | 'inputTokens' | 'outputTokens' | 'costNanoUsd'>,
-  ): void {
-    const atMs = this.nowMs()
-    for (const { name: dimension, keepMs } of this.settings()) {
-      const value = dimensions[dimension]
-      if (value === undefined) continue
-      const use = { accountId, dimension, value, keepMs, atMs, ...amounts }
-      const name = nameOf(use)
-      if (this.pending.size < MAX_PENDING) this.pending.set(name, sum(this.pending.get(name), use))
-    }
+  private note(use: Use, atMs: number): void {
+    use.atMs = atMs
+    if (use.isPending) return
     this.schedule()
+    if (this.pending.length >= MAX_PENDING) return
+    use.isPending = true
+    this.pending.push(use)
+  }
+
+  /** The counts of a request's values; null without dimensions. */
+  private usesOf({
+    accountId,
+    dimensions,
+  }: Pick<Identity, 'accountId' | 'dimensions'>): readonly Use[] | null {
+    if (dimensions === undefined) return null
+    const known = this.byDimensions.get(dimensions)
+    if (known !== undefined) return known
+    // Those of a batch, which the store had.
+    return this.settings().flatMap(({ name: dimension, keepMs }) => {
+      const value = dimensions[dimension]
+      return value === undefined ? [] : [this.useOf({ accountId, dimension, value }, keepMs)]
+    })
+  }
+
+  private useOf(name: ValueName, keepMs: number): Use {
+    const text = nameOf(name)
+    const known = this.uses.get(text)
+    if (known?.keepMs === keepMs) return known
+    const counts = { requests: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 }
+    const use = { name, keepMs, ...counts, atMs: 0, isPending: false }
+    this.uses.set(text, use)
+    return use
   }
 
   /** The state of the value in memory; null: it must be looked up. */
-  private stateIn(name: ValueName, { keepMs }: DimensionConfig): ValueState | null {
+  private stateIn(name: ValueName, { keepMs }: DimensionConfig): KnownValue | null {
     const known = this.known.get(nameOf(name))
-    if (known === undefined) return null
-    const nowMs = this.nowMs()
-    const isInUse = known.hasPlace && known.endedAtMs === null
-    if (nowMs - known.usedAtMs > (isInUse ? keepMs / 2 : AGAIN_MS)) return null
-    if (isInUse) known.usedAtMs = nowMs
-    return known
+    return known !== undefined && isCurrent(known, keepMs, this.nowMs()) ? known : null
   }
 
-  private async claim(name: ValueName, { maxValues, keepMs }: DimensionConfig): Promise<ValueState> {
+  private async claim(name: ValueName, { maxValues, keepMs }: DimensionConfig): Promise<KnownValue> {
     const nowMs = this.nowMs()
     try {
       const state = await this.store.dimensionValues.claim(name, { maxValues, keepMs }, nowMs)
-      this.known.set(nameOf(name), { ...state, usedAtMs: nowMs })
-      return state
+      const known = { ...state, usedAtMs: nowMs, isStale: false }
+      this.known.set(nameOf(name), known)
+      return known
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind !== 'store_unavailable') throw error
       // As limits, which this process enforces alone meanwhile.
-      return { hasPlace: true, endedAtMs: null }
+      return { hasPlace: true, endedAtMs: null, usedAtMs: nowMs, isStale: true }
     }
   }
 
-  private digestOf(name: ValueName): string {
+  private runOf(name: ValueName): RunOfRequest {
     const digest = valueDigest(name)
     this.runs.set(digest, name)
-    return digest
+    return { digest, name }
   }
 
   /** A run was ended, or null: any may have been. */
   private changed(digest: string | null): void {
-    if (digest === null) this.known.clear()
-    else {
+    if (digest === null) {
+      this.known.clear()
+      this.combinations.clear()
+    } else {
       const name = this.runs.get(digest)
       if (name === undefined) return
+      const known = this.known.get(nameOf(name))
+      if (known !== undefined) known.isStale = true
       this.known.delete(nameOf(name))
     }
     const names = new Map<string, ValueName>()
@@ -250,14 +338,31 @@ function nameOf({ accountId, dimension, value }: ValueName): string {
   return `${accountId}\0${dimension}\0${value}`
 }
 
-function sum(one: ValueUse | undefined, other: ValueUse): ValueUse {
-  if (one === undefined) return other
-  return {
-    ...other,
-    requests: one.requests + other.requests,
-    inputTokens: one.inputTokens + other.inputTokens,
-    outputTokens: one.outputTokens + other.outputTokens,
-    costNanoUsd: one.costNanoUsd + other.costNanoUsd,
-    atMs: Math.max(one.atMs, other.atMs),
-  }
+/** Whether what is known of the value holds; one in use holds as long as it is used. */
+function isCurrent(known: KnownValue, keepMs: number, nowMs: number): boolean {
+  if (known.isStale) return false
+  const isInUse = known.hasPlace && known.endedAtMs === null
+  if (nowMs - known.usedAtMs > (isInUse ? keepMs / 2 : AGAIN_MS)) return false
+  if (isInUse) known.usedAtMs = nowMs
+  return true
+}
+
+function withDimensions(identity: Identity, combination: Combination): Identity {
+  const { distinguished } = combination
+  if (distinguished !== null && combination.identity === identity) return distinguished
+  const own = { ...identity, dimensions: combination.dimensions }
+  combination.identity = identity
+  combination.distinguished = own
+  return own
+}
+
+/** What was used, which the store gets. */
+function takeFrom(use: Use): ValueUse {
+  const { name, keepMs, requests, inputTokens, outputTokens, costNanoUsd, atMs } = use
+  use.requests = 0
+  use.inputTokens = 0
+  use.outputTokens = 0
+  use.costNanoUsd = 0
+  use.isPending = false
+  return { ...name, keepMs, requests, inputTokens, outputTokens, costNanoUsd, atMs }
 }

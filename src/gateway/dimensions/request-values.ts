@@ -12,12 +12,16 @@ import type { LiveValues, RunningRuns } from './live-values.js'
 
 interface Loaded {
   readonly live: LiveValues
-  readonly readValues: (x: Exchange, request: UnreadRequest, values: LiveValues) => Promise<Identity>
+  readonly readValues: (
+    x: Exchange,
+    request: UnreadRequest,
+    values: LiveValues,
+  ) => Identity | Promise<Identity>
   readonly readValuesOfLine: (
     line: UnreadLine,
     dimensions: readonly DimensionConfig[],
     values: LiveValues,
-  ) => Promise<Identity>
+  ) => Identity | Promise<Identity>
 }
 
 /** Opens `LiveValues` when it is needed. */
@@ -43,9 +47,10 @@ export class RequestValues {
   }
 
   /** As `readValues`. */
-  async read(x: Exchange, request: UnreadRequest): Promise<Identity> {
-    const { live, readValues } = this.loaded ?? (await (this.loading ??= this.load()))
-    return readValues(x, request, live)
+  read(x: Exchange, request: UnreadRequest): Identity | Promise<Identity> {
+    const { loaded } = this
+    if (loaded !== null) return loaded.readValues(x, request, loaded.live)
+    return (this.loading ??= this.load()).then(({ live, readValues }) => readValues(x, request, live))
   }
 
   /** As `readValuesOfLine`, by these dimensions. */

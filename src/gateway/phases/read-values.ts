@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
 import type { JsonObject } from '../../base/json.js'
+import type { Config } from '../../config/config.js'
 import type { DimensionConfig } from '../../config/schema/dimensions-schema.js'
 import type { Exchange } from '../client-exchange.js'
 import type { LiveValues } from '../dimensions/live-values.js'
@@ -12,9 +13,16 @@ import type { Results } from './phase-results.js'
 export interface UnreadRequest {
   readonly identity: Identity
   readonly body: JsonObject
-  readonly results: Results
+  readonly results: Pick<Results, 'authenticated'>
   /** It makes a batch, whose lines have bodies of their own. */
   readonly hasLines?: true
+}
+
+/** What is read of an exchange, which gets the run. */
+interface RequestWithValues extends Pick<Exchange, 'runsAs' | 'isQueued' | 'run'> {
+  readonly req: Pick<Exchange['req'], 'headers'>
+  readonly cancellation: Pick<Exchange['cancellation'], 'check'>
+  readonly generation: { readonly snapshot: { readonly config: Pick<Config, 'dimensions'> } }
 }
 
 /** A line of a batch. */
@@ -31,11 +39,11 @@ export interface UnreadLine {
  * batch has those of its batch where it has none of its own. Rejects with `dimension_required`,
  * `invalid_dimension`, or `run_ended`.
  */
-export async function readValues(
-  x: Exchange,
+export function readValues(
+  x: RequestWithValues,
   { identity, body, results, hasLines }: UnreadRequest,
   values: LiveValues,
-): Promise<Identity> {
+): Identity | Promise<Identity> {
   const { dimensions } = x.generation.snapshot.config
   const { headers } = x.req
   // The playground of the dashboard has no field for a value.
@@ -45,11 +53,18 @@ export async function readValues(
     return hasLines !== true || places.every(({ kind }) => kind !== 'body')
   }
   const found = readDimensions(dimensions, { headers, body, claims: identity.claims, refusesMissing })
-  const distinguished = await distinguish(identity, found, { values, begun: (run) => void (x.run = run) })
-  x.cancellation.check()
-  if (results.authenticated !== null)
-    results.authenticated = { ...results.authenticated, identity: distinguished }
-  return distinguished
+  const own = distinguish(identity, found, { values, begun: (run) => void (x.run = run) })
+  if (!(own instanceof Promise)) return known(own, results)
+  return own.then((distinguished) => {
+    x.cancellation.check()
+    return known(distinguished, results)
+  })
+}
+
+function known(identity: Identity, results: Pick<Results, 'authenticated'>): Identity {
+  const { authenticated } = results
+  if (authenticated !== null) results.authenticated = { identity, tookMs: authenticated.tookMs }
+  return identity
 }
 
 /** The identity with the dimensions of a line that a vendor runs. Rejects as `readValues`. */
@@ -57,18 +72,17 @@ export function readValuesOfLine(
   { identity, body, headers }: UnreadLine,
   dimensions: readonly DimensionConfig[],
   values: LiveValues,
-): Promise<Identity> {
+): Identity | Promise<Identity> {
   const refusesMissing = ({ name }: DimensionConfig): boolean => identity.dimensions?.[name] === undefined
   const found = readDimensions(dimensions, { headers, body, claims: identity.claims, refusesMissing })
   return distinguish(identity, found, { values, begun: () => undefined })
 }
 
-async function distinguish(
+function distinguish(
   identity: Identity,
   found: Readonly<Record<string, string>>,
   { values, begun }: { readonly values: LiveValues; readonly begun: Parameters<LiveValues['identify']>[2] },
-): Promise<Identity> {
+): Identity | Promise<Identity> {
   const all = identity.dimensions === undefined ? found : { ...identity.dimensions, ...found }
-  const { dimensions } = await values.identify(identity.accountId, all, begun)
-  return { ...identity, dimensions }
+  return values.identify(identity, all, begun)
 }
