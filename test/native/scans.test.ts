@@ -2,6 +2,7 @@
 import t from 'tap'
 import { FormScan } from '../../src/gateway/native/inspect-body.js'
 import { FrameReader } from '../../src/gateway/native/frame-reader.js'
+import { RequestScan } from '../../src/gateway/objects/request-scan.js'
 import { idInValue, objectInPath } from '../../src/gateway/objects/object-ids.js'
 
 function form(parts: readonly (readonly [head: string, body: string])[]): Buffer {
@@ -56,6 +57,55 @@ void t.test('a form is scanned in any chunks', (t) => {
   t.ok(scanned(form([['x'.repeat(9_000), 'a']]), 100).problem, 'long headers')
   const session = form([[`${FIELD}"session"`, '{"prompt":\n{"id":"pmpt_1"}}']])
   t.strictSame([...scanned(session, 5).ids], ['pmpt_1'], 'JSON in a field')
+  t.end()
+})
+
+void t.test('ids are found wherever the provider reads them, and not in data of tools', (t) => {
+  const idsIn = (body: object): string[] => {
+    const scan = new RequestScan(false)
+    scan.write(Buffer.from(JSON.stringify(body)))
+    scan.end()
+    t.equal(scan.problem, null)
+    return [...scan.ids]
+  }
+  const prompt = { prompt: { id: 'pmpt_1' }, tools: [{ type: 'file_search', vector_store_ids: ['vs_1'] }] }
+  t.strictSame(
+    idsIn({ type: 'response.create', response: prompt }),
+    ['pmpt_1', 'vs_1'],
+    'a message of Realtime',
+  )
+  t.strictSame(idsIn({ session: prompt }), ['pmpt_1', 'vs_1'])
+  for (const name of ['args', 'arguments', 'input', 'parameters', 'response', 'json', 'name', 'text']) {
+    t.strictSame(idsIn({ [name]: { file_id: 'file-1' } }), ['file-1'], name)
+    t.strictSame(idsIn({ items: [{ [name]: { file_id: 'file-1' } }] }), ['file-1'], `${name} in a list`)
+  }
+  const uri = 'https://generativelanguage.googleapis.com/v1beta/files/abc'
+  t.strictSame(idsIn({ input: { type: 'document', uri } }), ['files/abc'], 'Interactions')
+  t.strictSame(
+    idsIn({ input: [{ type: 'image', uri: 'https://example.com/files/abc' }] }),
+    [],
+    'a public file',
+  )
+  t.strictSame(
+    idsIn({ results: [{ uri: `https://example.com/${'a'.repeat(2_000)}` }] }),
+    [],
+    'a long address',
+  )
+  const data = { file_id: 'file-1', prompt: { id: 'pmpt_1' } }
+  for (const body of [
+    { messages: [{ content: [{ type: 'tool_use', input: data }] }] },
+    {
+      messages: [{ content: [{ toolUse: { input: data } }, { toolResult: { content: [{ json: data }] } }] }],
+    },
+    { messages: [{ tool_calls: [{ function: { arguments: data } }] }] },
+    { contents: [{ parts: [{ functionCall: { args: data } }, { function_response: { response: data } }] }] },
+    { toolResponse: { functionResponses: [{ response: data }] } },
+    { tools: [{ functionDeclarations: [{ parameters: data, response: data }] }, { input_schema: data }] },
+    { tools: [{ function: { parameters: data } }, { parameters: data }], functions: [{ parameters: data }] },
+    { metadata: data, text: { format: { schema: data } }, generationConfig: { responseSchema: data } },
+  ]) {
+    t.strictSame(idsIn(body), [], JSON.stringify(body))
+  }
   t.end()
 })
 

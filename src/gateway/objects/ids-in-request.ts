@@ -8,7 +8,7 @@
 import type { JsonObject, JsonValue } from '../../base/json.js'
 import { longTextOf } from '../../formats/chat/long-text.js'
 import type { WireFormat } from '../../formats/dialect.js'
-import { idInMember } from './object-ids.js'
+import { idInMember, snakeCase } from './object-ids.js'
 
 /** The vendors whose API has objects, by the formats of its requests. */
 const VENDORS = {
@@ -72,11 +72,6 @@ const PATHS: Readonly<Record<Vendor, readonly string[]>> = {
     ]),
     // `countTokens` accepts a whole request as a member.
   ].flatMap((path) => [path, `generateContentRequest.${path}`]),
-}
-
-/** Google's API reads each name in both spellings. */
-function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /** What may follow a member; `isId`: an id, or a list of them, may be its value. */

@@ -133,7 +133,7 @@ class ReplyScan {
     return new MemberScan({
       isLines: false,
       selects: (name) => MEMBERS.has(name),
-      skips: (name, isArray) => WRITTEN.has(name) || (name === 'input' && !isArray),
+      skips: (name, _parent, isArray) => WRITTEN.has(name) || (name === 'input' && !isArray),
       found: (place, value) => {
         if (value !== null && value !== 'null' && value !== '') this.found(place, value)
       },

@@ -186,6 +186,7 @@ const ID_MEMBERS = new Set([
   'thread_id',
   'training_file',
   'upload_id',
+  'uri',
   'user_profile_id',
   'validation_file',
   'vector_store_id',
@@ -198,28 +199,42 @@ const ID_OBJECTS = new Set(['audio', 'container', 'conversation', 'prompt', 'sou
 /** A file of the Files API; other URLs are public. */
 const GOOGLE_FILE = /^(?:https?:\/\/[^/]*googleapis\.com\/(?:[^?#]*\/)?)?files\//i
 
-/** Members with data of the client's own tools and schemas, in which providers read no ids. */
-const FOREIGN = new Set([
-  'args',
-  'arguments',
-  'client_metadata',
-  'input_schema',
-  'inputSchema',
-  'json_schema',
-  'metadata',
-  'parameters',
-  'parametersJsonSchema',
-  'response',
-  'response_schema',
-  'responseJsonSchema',
-  'responseSchema',
-  'schema',
+/** Members with schemas, and with data that providers only store, in which they read no ids. */
+const FOREIGN: ReadonlySet<string> = new Set([
+  ...['client_metadata', 'input_schema', 'json_schema', 'metadata', 'parameters_json_schema'],
+  ...['response_json_schema', 'response_schema', 'schema'],
 ])
 
-/** Whether a member of a request contains data in which ids have no meaning to the provider. */
-export function isForeignData(name: string, isArray: boolean): boolean {
+/**
+ * Members with data of the client's own tools, by the members that they are in. Elsewhere these names mean
+ * something else: a message of Realtime has a whole request in `response`.
+ */
+const FOREIGN_WITHIN: Readonly<Partial<Record<string, ReadonlySet<string>>>> = {
+  args: new Set(['function_call', 'tool_call']),
+  arguments: new Set(['function', 'function_call', 'tool_calls']),
+  // Of Anthropic's blocks, and of Converse's.
+  input: new Set(['content', 'tool_use']),
+  // A result of Converse's.
+  json: new Set(['content', 'input_schema']),
+  parameters: new Set(['function', 'function_declarations', 'functions', 'tool_calls', 'tools']),
+  response: new Set(['function_declarations', 'function_response', 'function_responses', 'tool_response']),
+}
+
+/**
+ * Whether an object or a list in a request contains data in which ids have no meaning to the provider.
+ * `parent`: the member that it is in, also as an item of its list.
+ */
+export function isForeignData(name: string, parent: string, isArray: boolean): boolean {
+  const member = snakeCase(name)
+  if (FOREIGN.has(member)) return true
   // The input of a call is an object, that of a Responses request a list.
-  return FOREIGN.has(name) || (name === 'input' && !isArray)
+  if (member === 'input' && isArray) return false
+  return FOREIGN_WITHIN[member]?.has(snakeCase(parent)) === true
+}
+
+/** Google's APIs read each name in both spellings. */
+export function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /** Whether a member has an id as its value, and never a text. */
@@ -241,7 +256,7 @@ export function idInMember(name: string, parent: string, value: string): string 
   if (value === '' || value === 'auto' || value === 'null') return null
   // An address or a text as the source of a search result.
   if (parent === 'source' && !/^[a-z]+[-_][\w-]+$/i.test(value)) return null
-  if (name === 'file_uri' || name === 'fileUri') {
+  if (name === 'file_uri' || name === 'fileUri' || name === 'uri') {
     return GOOGLE_FILE.test(value) ? idInValue(value) : null
   }
   // Anthropic's own skills have names, those of clients ids.

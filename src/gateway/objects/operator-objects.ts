@@ -61,6 +61,8 @@ const MEMBERS: Readonly<Record<Cloud, ReadonlySet<string>>> = {
   ]),
   azure: new Set([
     ...['agent', 'agent_reference', 'connection_id', 'data_sources', 'index_connection_id'],
+    // Batches whose requests and results are in the customer's storage.
+    ...['input_blob', 'output_folder'],
     ...['project_connection_id', 'project_connections', 'search_index', 'search_indexes'],
   ]),
 }
@@ -81,13 +83,24 @@ const VENDORS_OWN: ReadonlySet<string> = new Set([
   'web_search',
 ])
 
-/** Members with text, in which an address means nothing to the cloud. */
+/**
+ * Members whose value is text if it is a string, in which an address means nothing to the cloud. Objects and
+ * lists below them are looked at as everywhere else.
+ */
 const TEXTS: ReadonlySet<string> = new Set([
-  ...['arguments', 'citations', 'code', 'description', 'displayName', 'display_name', 'instructions', 'json'],
-  ...['name', 'prefix', 'query', 'suffix', 'text', 'thinking', 'title'],
+  ...['arguments', 'cited_text', 'code', 'content', 'context', 'description', 'display_name'],
+  ...['document_title', 'documents', 'input', 'input_text', 'instructions', 'message', 'output', 'preamble'],
+  ...['prefix', 'prompt', 'prompt_cache_key', 'query', 'reasoning', 'reasoning_content', 'refusal'],
+  ...['safety_identifier', 'stop', 'stop_sequences', 'suffix', 'summary', 'system', 'text', 'texts'],
+  ...['thinking', 'title', 'user', 'user_id'],
 ])
-/** Members that are text unless they are a list or an object. */
-const TEXT_OR_PARTS: ReadonlySet<string> = new Set(['content', 'input', 'output', 'prompt', 'system'])
+/** Members with texts under names that the client chooses. */
+const LABELS: ReadonlySet<string> = new Set([
+  ...['client_metadata', 'labels', 'metadata', 'request_metadata', 'variables'],
+])
+/** A result of a search that the client made, and citations of it: their `source` is a text. */
+const SEARCH_RESULT = 'search_result'
+const CITATIONS: ReadonlySet<string> = new Set([SEARCH_RESULT, 'citations'])
 
 const BUCKET = /^\s*(?:gs|s3|bq):\/\//i
 /** Names of resources. A cache of Google's belongs to the account that created it. */
@@ -119,17 +132,18 @@ export function refusalOfBody(body: JsonObject, rules: CloudRules): GatewayError
       }
     } else if (isObject(value)) {
       for (const key of Object.keys(value)) {
-        const inner = longTextOf(value, key) === null ? value[key] : null
-        if (inner === undefined || inner === null || isSkipped(key, inner, value)) continue
-        const at = path === '' ? key : `${path}.${key}`
         const tool = hostedToolName(key)
+        if (isText(tool, { holder: value, key, parent: name })) continue
+        const inner = value[key]
+        if (inner === undefined || inner === null || isData(tool, name, inner)) continue
+        const at = path === '' ? key : `${path}.${key}`
         const isAllowed = lists(rules, tool)
         const isIncluded = isListed && !APART.has(tool)
         if (MEMBERS[cloud].has(tool) && !isAllowed && !isIncluded)
           return refusedTool(tool, at, { cloud, rules })
         const refusal = key === TOOLS ? refusalOfTools(inner, at, { cloud, rules }) : null
         if (refusal !== null) return refusal
-        pending.push({ value: inner, path: at, name: key, isListed: isListed || isAllowed })
+        pending.push({ value: inner, path: at, name: tool, isListed: isListed || isAllowed })
       }
     }
   }
@@ -160,6 +174,7 @@ function toolNamesOf(item: JsonObject, cloud: Cloud): string[] {
 interface Pending {
   readonly value: JsonValue
   readonly path: string
+  /** The name of the member that has it, as `hostedToolName` spells it. */
   readonly name: string
   /** A member around it is in `allow_tools`. */
   readonly isListed: boolean
@@ -168,32 +183,44 @@ interface Pending {
 /** Members that are not included in a listed one around them: any host, with any secret of the project. */
 const APART: ReadonlySet<string> = new Set(['external_api'])
 
-/** Whether a member is text, or data of the client's own tools. */
-function isSkipped(name: string, value: JsonValue, parent: JsonObject): boolean {
-  if (TEXTS.has(name)) return true
-  if (typeof value === 'string') return TEXT_OR_PARTS.has(name)
-  // The parameters of a function are a schema, those of a prediction have the buckets of its results.
-  if (name === 'parameters') return parent['name'] !== undefined
-  return typeof value === 'object' && isForeignData(name, Array.isArray(value))
+interface TextPlace {
+  readonly holder: JsonObject
+  readonly key: string
+  /** The name of the member that has the holder. */
+  readonly parent: string
+}
+
+/** Whether a member is a string that is text. Long texts stay encoded. */
+function isText(name: string, { holder, key, parent }: TextPlace): boolean {
+  if (longTextOf(holder, key) === null && typeof holder[key] !== 'string') return false
+  if (TEXTS.has(name) || LABELS.has(parent)) return true
+  const { type } = holder
+  if (name === 'data') return type === 'text'
+  return name === 'source' && (type === SEARCH_RESULT || CITATIONS.has(parent))
+}
+
+/** Whether a member is data of the client's own tools. */
+function isData(name: string, parent: string, value: JsonValue): boolean {
+  if (typeof value !== 'object' || LABELS.has(name)) return false
+  return isForeignData(name, parent, Array.isArray(value))
 }
 
 interface FoundText extends Omit<Pending, 'value'>, Refusing {}
 
 function refusalOfText(text: string, { cloud, path, name, rules, isListed }: FoundText): GatewayError | null {
   // A list of texts, such as the inputs of embeddings.
-  if (TEXT_OR_PARTS.has(name)) return null
+  if (TEXTS.has(name)) return null
   if (name === MODEL) {
     return isResource(text, cloud) ? refusalOfModel(text, path, { cloud, rules }) : null
   }
   if (BUCKET.test(text)) return isBucketAllowed(text, rules) ? null : refusedBucket(path, { cloud, rules })
-  const tool = hostedToolName(name)
   if (isListed || RESOURCES[cloud]?.test(text) !== true) return null
   // Its owner is checked by its id.
   const isAccounts = rules.config.native.sharing === 'account'
-  if (cloud === 'vertex' && tool === CACHE) {
-    return isInScope(text, rules.config, isAccounts) ? null : refusedTool(tool, path, { cloud, rules })
+  if (cloud === 'vertex' && name === CACHE) {
+    return isInScope(text, rules.config, isAccounts) ? null : refusedTool(name, path, { cloud, rules })
   }
-  return lists(rules, tool) ? null : refusedTool(tool, path, { cloud, rules })
+  return lists(rules, name) ? null : refusedTool(name, path, { cloud, rules })
 }
 
 /** Whether the tool is listed by its name: `*` allows tools of the provider, not what the gateway reads. */
@@ -281,7 +308,7 @@ export function refusalAt(
 
 /** The same for any request that an upstream receives in a format. */
 export function refusalOfCall(
-  call: Pick<Call, 'wire' | 'request' | 'body'>,
+  call: Pick<Call, 'wire' | 'request' | 'body' | 'history'>,
   target: TargetFormat,
   rules: CloudRules,
 ): GatewayError | null {
@@ -289,8 +316,15 @@ export function refusalOfCall(
   if (cloud === null) return refusalWithoutCloud(call, target, rules)
   const unlisted = hostedAt(call, target).find(({ name }) => !VENDORS_OWN.has(name) && !lists(rules, name))
   if (unlisted !== undefined) return refusedTool(unlisted.name, unlisted.path, { cloud, rules })
-  // Members that the gateway does not translate pass between formats of one vendor.
-  if (isPassedOn(call.wire, target.wire)) return refusalOfBody(call.body, rules)
+  // Members that the gateway does not translate pass between formats of one vendor; an earlier turn was
+  // judged for the upstream that it went to.
+  if (isPassedOn(call.wire, target.wire)) {
+    const body = call.history?.bodyFor(rules.config.name, () => undefined) ?? call.body
+    return refusalOfBody(body, rules)
+  }
+  // Members of the upstream's own format that clients of others send.
+  const inRest = refusalOfBody(call.request.rest, rules)
+  if (inRest !== null) return inRest
   for (const message of call.request.messages) {
     const url = bucketUrlOf(message)
     if (url !== null && !isBucketAllowed(url, rules)) {

@@ -70,4 +70,13 @@ function isTextMember(name: string): boolean {
   return TEXTS.has(name)
 }
 
-const TEXTS = new Set(['audio', 'container', 'conversation', 'file_id', 'file_uri', 'fileUri', 'prompt'])
+const TEXTS = new Set([
+  'audio',
+  'container',
+  'conversation',
+  'file_id',
+  'file_uri',
+  'fileUri',
+  'prompt',
+  'uri',
+])

@@ -21,11 +21,11 @@ interface Scene {
   readonly gateway: TestGateway
 }
 
-async function scene(t: Test, more = ''): Promise<Scene> {
+async function scene(t: Test, more = '', settings = ''): Promise<Scene> {
   const bedrock = await startEmulator()
   t.teardown(() => bedrock.close())
   const gateway = await startGateway(t, {
-    cloud: `base_url: '${bedrock.baseUrls.bedrock}', ${SETTINGS}, auth: { aws: { access_key_id: AKIDEXAMPLE, secret_access_key: example } }`,
+    cloud: `base_url: '${bedrock.baseUrls.bedrock}', ${SETTINGS}, auth: { aws: { access_key_id: AKIDEXAMPLE, secret_access_key: example } }${settings}`,
     routes: `  - { prefix: us., upstream: cloud }\n${more}`,
   })
   return { bedrock, gateway }
@@ -162,9 +162,14 @@ void t.test('the ledger has the format of the upstream', async (t) => {
 })
 
 void t.test('members of Converse from a client of chat completions', async (t) => {
-  const { bedrock, gateway } = await scene(t)
+  const closed = await scene(t)
   const guardrailConfig = { guardrailIdentifier: 'g', guardrailVersion: '1' }
   const body = { model: NOVA, messages: [user('Hi')], guardrailConfig, top_k: 5 }
+  const refused = await closed.gateway.chat(body)
+  t.equal(refused.status, 400)
+  t.match(await refused.text(), /guardrailConfig.*allow_tools/)
+  t.equal(closed.bedrock.ledger.length, 0)
+  const { bedrock, gateway } = await scene(t, '', ', allow_tools: [guardrail_config]')
   const reply = await gateway.chat(body)
   t.equal(reply.status, 200)
   t.same(bedrock.ledger.at(-1)?.body?.guardrailConfig, guardrailConfig)

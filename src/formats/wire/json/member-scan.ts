@@ -21,8 +21,11 @@ interface MemberScanOptions {
   readonly isLines: boolean
   /** Whether the value of a member, or its members, are to be reported. */
   readonly selects: (name: string) => boolean
-  /** Whether everything in the value of a member is ignored; absent: nothing is. */
-  readonly skips?: (name: string, isArray: boolean) => boolean
+  /**
+   * Whether everything in the object or list of a member is ignored; absent: nothing is. `parent`: the member
+   * whose object, or list of objects, has the member; '' at the root.
+   */
+  readonly skips?: (name: string, parent: string, isArray: boolean) => boolean
   /** Called with each selected string, number or literal; null if it has more than `MAX_VALUE` bytes. */
   readonly found: (place: MemberPlace, value: string | null) => void
   /** Called at the end of each object in a list of `itemsIn`, with its range of bytes. */
@@ -242,11 +245,19 @@ export class MemberScan {
     const name = outer?.isArray === true ? '' : member
     this.levels.push({ isArray, name, member: isArray ? member : '', start })
     if (outer?.isArray === false && this.skipped === 0) {
-      if (this.options.skips?.(name, isArray) === true) this.skipped = this.levels.length
+      if (this.options.skips?.(name, this.around(), isArray) === true) this.skipped = this.levels.length
       else this.options.opened?.(name)
     }
     this.expected = isArray ? 'value or end' : 'name or end'
     return true
+  }
+
+  /** The member whose object, or list of objects, has the member that was just opened; '' at the root. */
+  private around(): string {
+    const { levels } = this
+    let at = levels.length - 2
+    while (at > 0 && levels[at]?.name === '') at -= 1
+    return levels[at]?.name ?? ''
   }
 
   private close(isArray: boolean, offset: number): boolean {
