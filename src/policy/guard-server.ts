@@ -11,7 +11,15 @@ import { isObject, type JsonObject, type JsonValue } from '../base/json.js'
 import type { Message } from '../formats/chat/request.js'
 import { openConnectionPool } from '../gateway/upstreams/connection-pool.js'
 import type { Judge, JudgedRequest } from './guardrail.js'
-import { GuardError, PASS, TextError, TextTooLarge, type Part, type Verdict } from './verdict.js'
+import {
+  GuardError,
+  PASS,
+  TextError,
+  TextTooLarge,
+  UnreachableError,
+  type Part,
+  type Verdict,
+} from './verdict.js'
 
 /** Connections of one process to one guard server. */
 const CONNECTIONS = 256
@@ -22,6 +30,16 @@ const TOO_LARGE = 413
 const TIMED_OUT = 408
 /** A client can make a call late by larger texts; others show whether the server answers. */
 const LARGE_BYTES = 65_536
+
+const UNREACHED = 'it cannot be reached'
+/** Errors of a connection that was never made. */
+const UNCONNECTED: ReadonlySet<unknown> = new Set([
+  ...['EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'UND_ERR_CONNECT_TIMEOUT'],
+])
+
+function isUnconnected(error: unknown): boolean {
+  return isObject(error) && UNCONNECTED.has(error['code'])
+}
 
 /** What a protocol sends, and how it reads the reply. */
 interface Exchange {
@@ -151,11 +169,10 @@ export class GuardServer implements Judge {
       }
     } catch (error) {
       if (error instanceof GuardError) throw error
-      const isByText = late.aborted && Buffer.byteLength(json) > LARGE_BYTES
-      throw new (isByText ? TextError : GuardError)(
-        late.aborted ? 'it did not answer in time' : 'it cannot be reached',
-        { cause: error },
-      )
+      if (!late.aborted)
+        throw new (isUnconnected(error) ? UnreachableError : GuardError)(UNREACHED, { cause: error })
+      const isByText = Buffer.byteLength(json) > LARGE_BYTES
+      throw new (isByText ? TextError : GuardError)('it did not answer in time', { cause: error })
     }
   }
 

@@ -11,7 +11,7 @@ import type { GuardNotes } from './guard-notes.js'
 import { ruleSetOf, type RuleSet } from './rules/rule-set.js'
 import { ruleSearches } from './rule-searches.js'
 import { boundedSteps, stepsWithin, verdictSteps } from './whole-texts.js'
-import { GuardError, PASS, TextError, type Part, type Verdict } from './verdict.js'
+import { GuardError, PASS, TextError, UnreachableError, type Part, type Verdict } from './verdict.js'
 
 /** The request that parts belong to. */
 export interface JudgedRequest {
@@ -137,7 +137,7 @@ export class Guardrail {
     { on, of }: { readonly on: GuardSide; readonly of: JudgedRequest },
   ): Promise<Verdict> {
     const { breaker, name } = this
-    if (!breaker.begin()) throw new GuardError('its breaker is open')
+    if (!breaker.begin(of.accountId)) throw new GuardError('its breaker is open')
     const beganMs = performance.now()
     let result = 'error'
     try {
@@ -147,8 +147,8 @@ export class Guardrail {
       return verdict
     } catch (error) {
       // A call that the client has ended does not count, and no client may open the breaker by its texts.
-      if (of.signal.aborted || error instanceof TextError) breaker.abandoned()
-      else breaker.failed()
+      if (of.signal.aborted || error instanceof TextError) breaker.abandoned(of.accountId)
+      else breaker.failed(of.accountId, error instanceof UnreachableError)
       throw error
     } finally {
       of.notes.calls.push({ guardrail: name, on, beganMs, endedMs: performance.now(), result })
@@ -195,46 +195,79 @@ function patternsOf({ source }: GuardrailConfig): readonly string[] {
   return source.kind === 'rules' ? [...source.patterns, ...source.detect] : []
 }
 
-/** Opens after consecutive failures; then one call tests the guard. */
+/** Consecutive failures. */
+interface Failures {
+  count: number
+  openUntilMs: number
+  isTesting: boolean
+}
+
+/**
+ * Opens after consecutive failures; then one call tests the guard. A text may be why a guard fails, so that
+ * failures for one account open it for that account alone; as many for others open it for all, and so do
+ * those of a server that cannot be connected to.
+ */
 export class GuardBreaker {
-  private failures = 0
-  private openUntilMs = 0
-  private isTesting = false
+  private readonly all = closed()
+  private readonly accounts = new Map<string, Failures>()
   private readonly settings: GuardrailConfig['breaker']
   private readonly report: (state: number) => void
 
-  /** `report` is called with the state: 0 closed, 1 half-open, 2 open. */
+  /** `report` is called with the state: 0 closed, 1 half-open, 2 open, also if it is for one account. */
   constructor(settings: GuardrailConfig['breaker'], report: (state: number) => void) {
     this.settings = settings
     this.report = report
     report(0)
   }
 
-  /** Whether a call may be made. */
-  begin(): boolean {
-    if (this.failures < this.settings.failures) return true
-    if (this.isTesting || performance.now() < this.openUntilMs) return false
-    this.isTesting = true
-    this.report(1)
+  /** Whether a call may be made for the account. */
+  begin(accountId: string): boolean {
+    const open = this.of(accountId).filter((failures) => this.isOpen(failures))
+    const nowMs = performance.now()
+    if (open.some(({ isTesting, openUntilMs }) => isTesting || nowMs < openUntilMs)) return false
+    for (const failures of open) failures.isTesting = true
+    if (open.length > 0) this.report(1)
     return true
   }
 
   succeeded(): void {
-    if (this.failures >= this.settings.failures) this.report(0)
-    this.failures = 0
-    this.isTesting = false
+    if ([this.all, ...this.accounts.values()].some((failures) => this.isOpen(failures))) this.report(0)
+    this.accounts.clear()
+    Object.assign(this.all, closed())
   }
 
-  failed(): void {
-    this.failures += 1
-    this.isTesting = false
-    if (this.failures < this.settings.failures) return
-    this.openUntilMs = performance.now() + this.settings.openMs
-    this.report(2)
+  /** `isUnreachable`: no connection was made. */
+  failed(accountId: string, isUnreachable: boolean): void {
+    const own = this.accounts.get(accountId) ?? closed()
+    this.accounts.set(accountId, own)
+    own.count += 1
+    const counts = [...this.accounts.values()].map(({ count }) => count)
+    const ofOthers = counts.reduce((sum, count) => sum + count, 0) - Math.max(...counts)
+    this.all.count = Math.max(this.all.count + (isUnreachable ? 1 : 0), ofOthers)
+    for (const failures of [this.all, own]) {
+      failures.isTesting = false
+      if (!this.isOpen(failures)) continue
+      failures.openUntilMs = performance.now() + this.settings.openMs
+      this.report(2)
+    }
+    if (this.isOpen(this.all)) this.accounts.clear()
   }
 
-  /** The call ended without a result. */
-  abandoned(): void {
-    this.isTesting = false
+  /** The call for the account ended without a result. */
+  abandoned(accountId: string): void {
+    for (const failures of this.of(accountId)) failures.isTesting = false
   }
+
+  private isOpen({ count }: Failures): boolean {
+    return count >= this.settings.failures
+  }
+
+  private of(accountId: string): Failures[] {
+    const own = this.accounts.get(accountId)
+    return own === undefined ? [this.all] : [this.all, own]
+  }
+}
+
+function closed(): Failures {
+  return { count: 0, openUntilMs: 0, isTesting: false }
 }

@@ -32,6 +32,9 @@ export const PASS: Verdict = { kind: 'pass' }
 /** A guard that could not judge. The message is for the log and has no text of the request. */
 export class GuardError extends Error {}
 
+/** A guard that no text has reached. */
+export class UnreachableError extends GuardError {}
+
 /** A guard that could not judge these texts; it may judge others, so its breaker does not count it. */
 export class TextError extends GuardError {}
 

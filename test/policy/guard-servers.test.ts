@@ -8,7 +8,11 @@ import { json } from 'node:stream/consumers'
 import t from 'tap'
 import type { Test } from 'tap'
 import { isObject, objectOf, type JsonObject } from '../../src/base/json.js'
+import { createAccount } from '../../src/accounts/changes/change-accounts.js'
+import { openStore } from '../../src/store/open-store.js'
 import { eventually } from '../faults/scene.js'
+import type { TestGateway } from '../helpers/gateway.js'
+import { createKey } from '../helpers/keys.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { CLIENT_FORMATS, startScene } from './guarded-gateway.js'
 
@@ -310,6 +314,83 @@ void t.test('large texts for which the server takes too long do not open the bre
   const { length } = guard.calls
   t.equal((await ask('chat', 'gpt-5.4')).status, 503)
   t.equal(guard.calls.length, length, 'a server that is late for any text opens it')
+})
+
+/** A key of another account. */
+async function otherKey(t: Test, { store, plans }: TestGateway): Promise<string> {
+  const opened = await openStore(store)
+  t.teardown(() => opened.close())
+  const { account } = await createAccount(opened, {
+    email: 'other@example.com',
+    plan: 'max',
+    password: 'correct horse battery staple',
+  })
+  return (await createKey(opened, { plans, account, name: 'other' })).secret
+}
+
+void t.test('texts on which the server fails open the breaker for their account alone', async (t) => {
+  const failures: readonly (readonly [name: string, answer: Answer])[] = [
+    ['500', (_, res) => void res.writeHead(500).end('{}')],
+    ['another form', () => ({ action: { new: 1 } })],
+    ['no JSON', (_, res) => void res.writeHead(200).end('{')],
+    ['closed', (_, res) => void res.destroy()],
+    ['late', () => undefined],
+  ]
+  for (const [name, fail] of failures) {
+    const isBad = (call: Call): boolean => textsOf(call).some((text) => text.includes('bad'))
+    const guard = await startGuard(t, (call, res) => (isBad(call) ? fail(call, res) : PASS))
+    const settings = `url: '${guard.url}', protocol: webhook, on: [request], timeout_ms: 400, apply_to: { all: true }`
+    const breaker = 'breaker: { failures: 2, open_seconds: 60 }'
+    const { gateway } = await startScene(t, `  topics: { ${settings}, ${breaker} }`)
+    const other = await otherKey(t, gateway)
+    const ask = async (secret: string, text: string): Promise<number> => {
+      const body = JSON.stringify({ model: 'gpt-5.4', messages: [{ role: 'user', content: text }] })
+      const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+      const reply = await fetch(`${gateway.origin}/v1/chat/completions`, { method: 'POST', headers, body })
+      await reply.text()
+      return reply.status
+    }
+    for (let request = 0; request < 4; request += 1) t.equal(await ask(gateway.secret, 'bad'), 503, name)
+    t.equal(guard.calls.length, 2, `${name}: the breaker is open for the account`)
+    t.equal(await ask(gateway.secret, 'good'), 503, name)
+    t.match(await gateway.metrics.text(), /sluice_guardrail_breaker_state\{guardrail="topics"\} 2/)
+    t.equal(await ask(other, 'good'), 200, `${name}: another account is judged`)
+    t.equal(await ask(gateway.secret, 'good'), 200, `${name}: a success shows that the server works`)
+    // Failures of several accounts are those of the server.
+    for (const secret of [gateway.secret, other]) {
+      for (let request = 0; request < 2; request += 1) t.equal(await ask(secret, 'bad'), 503, name)
+    }
+    const { length } = guard.calls
+    t.equal(await ask(other, 'good'), 503, name)
+    t.equal(guard.calls.length, length, `${name}: it is open for all`)
+  }
+})
+
+void t.test('a server that is not there opens the breaker for all', async (t) => {
+  let calls = 0
+  const server = createServer((_, res) => {
+    calls += 1
+    res.end(JSON.stringify(PASS))
+  })
+  const listen = (port: number): Promise<void> =>
+    new Promise((resolve) => server.listen(port, '127.0.0.1', resolve))
+  await listen(0)
+  const address = server.address()
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  await new Promise((resolve) => server.close(resolve))
+  const settings = `url: 'http://127.0.0.1:${port}', protocol: webhook, on: [request], apply_to: { all: true }`
+  const breaker = 'breaker: { failures: 2, open_seconds: 60 }'
+  const { gateway, ask } = await startScene(t, `  topics: { ${settings}, ${breaker} }`)
+  for (let request = 0; request < 2; request += 1) t.equal((await ask('chat', 'gpt-5.4')).status, 503)
+  await listen(port)
+  t.teardown(() => server.close())
+  const reply = await fetch(`${gateway.origin}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${await otherKey(t, gateway)}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'gpt-5.4', messages: [{ role: 'user', content: 'good' }] }),
+  })
+  t.equal(reply.status, 503)
+  t.equal(calls, 0)
 })
 
 void t.test('masks of several calls are put together', async (t) => {
