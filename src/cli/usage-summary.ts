@@ -1,5 +1,6 @@
 /** `sluice usage summary`: totals by model, key, account, upstream, program, user, label or dimension. */
 import { compareNanoUsd } from '../base/nano-usd.js'
+import { unitsOfFigures } from '../base/unit-counts.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
 import { usd } from '../ledger/export-columns.js'
 import type { Store } from '../store/store.js'
@@ -8,6 +9,7 @@ import { sumsBy, type SumFigures } from '../usage/add-sums.js'
 import type { OnBatch } from '../usage/entries-in-range.js'
 import { ExactUsage, isKept } from '../usage/exact-usage.js'
 import { rangeOf } from '../usage/ranges.js'
+import { unitsCell } from '../usage/totals.js'
 import { storedAs } from '../usage/usage-groups.js'
 import { UsageError } from './command.js'
 import { table } from './print-table-or-json.js'
@@ -133,6 +135,7 @@ function jsonOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Gro
       // The name that version 0.1 had of failed requests.
       errors: failed,
       cost_usd: usd(total.costNanoUsd),
+      units: unitsOfFigures(total),
     }
   })
   return JSON.stringify(lines, undefined, 2)
@@ -140,7 +143,7 @@ function jsonOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Gro
 
 function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Grouping): string {
   const shown = NAMES[grouping] ?? []
-  const sources = ['unpriced', 'estimated', 'assumed']
+  const sources = ['unpriced', 'estimated', 'assumed', 'units']
   const counts = ['requests', 'failed', 'input', 'output', 'cost (USD)', ...sources]
   const rows = totals.map(([group, total]) => [
     group,
@@ -153,6 +156,7 @@ function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Gr
     String(total.unpriced),
     String(total.estimated),
     String(total.assumed),
+    unitsCell(unitsOfFigures(total)),
   ])
   return table([[grouping, ...shown, ...counts], ...rows])
 }

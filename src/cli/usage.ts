@@ -13,7 +13,7 @@ import { focusHeader, focusLines } from './focus-export.js'
 import { rangeOf, TIME_FORMS, type TimeOptions } from './time-range.js'
 import { filterOf, groupingOf, progressOn, summarise, type FilterOptions } from './usage-summary.js'
 import { entriesIn } from '../usage/entries-in-range.js'
-import type { ReportFigures } from '../usage/totals.js'
+import { unitsCell, type ReportFigures } from '../usage/totals.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
 import { monthRange } from '../usage/ranges.js'
@@ -291,11 +291,11 @@ async function idOf({ store }: StoreSession, account: string): Promise<string> {
   return (await findAccount(store, account))?.id ?? account
 }
 
-const FIGURES = ['requests', 'input', 'output', 'cost (USD)']
+const FIGURES = ['requests', 'input', 'output', 'cost (USD)', 'units']
 
 function cells(figures: ReportFigures): string[] {
   const { requests, input_tokens: input, output_tokens: output, cost_usd: cost } = figures
-  return [String(requests), String(input), String(output), cost]
+  return [String(requests), String(input), String(output), cost, unitsCell(figures.units)]
 }
 
 function jsonOf({ rows }: Report, by: ReportGrouping): string {

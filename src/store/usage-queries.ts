@@ -1,11 +1,12 @@
 /** The queries of a store's ledger, and their results: sums of usage, the use of keys, and ledger entries. */
 import { addNanoUsd, type NanoUsd } from '../base/nano-usd.js'
+import { UNIT_NAMES, unitFiguresIn, type UnitFigures } from '../base/unit-counts.js'
 import { causeOf, type Cause } from '../errors.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import type { EntryOrder } from './entry-order.js'
 
 /** Sums of an hour or day for one key and model; counters only grow until the sum is pruned. */
-export interface UsageSum {
+export interface UsageSum extends UnitFigures {
   /** Start of the hour or day (UTC), ms since 1970. */
   readonly startMs: number
   readonly accountId: string
@@ -136,7 +137,7 @@ export function isByProperty(by: GroupUseQuery['by']): by is PropertyName | `lab
 }
 
 /** The totals of a group. */
-export interface GroupUse extends KeyUse {
+export interface GroupUse extends KeyUse, UnitFigures {
   /** Empty for groups other than keys. */
   readonly accountId: string
   /** The key, the model, both with a tab between them, or the value of the property. */
@@ -185,7 +186,7 @@ export interface AccountUseQuery {
  * What requests of one month (UTC), account, key, model and set of labels used. The months of pruned entries
  * are kept as long as daily sums, as a whole: one that overlaps the queried time is in the result.
  */
-export interface AccountUse {
+export interface AccountUse extends UnitFigures {
   /** Months since 1970. */
   readonly month: number
   readonly accountId: string
@@ -240,6 +241,7 @@ export const ACCOUNT_FIGURES = [
   'outputTokens',
   'costNanoUsd',
   'unpriced',
+  ...UNIT_NAMES,
 ] as const satisfies readonly (keyof AccountUse)[]
 
 /** Those that are no money. */
@@ -256,6 +258,7 @@ export function useOfEntry(entry: LedgerEntry, month: number): AccountUse {
     outputTokens: usage.output ?? 0,
     costNanoUsd: costNanoUsd ?? 0,
     unpriced: costNanoUsd === null && source !== 'none' ? 1 : 0,
+    ...unitFiguresIn(entry.units),
   }
 }
 

@@ -1,4 +1,5 @@
 /** Adds up sums of usage, and takes some away. Pure. */
+import { NO_UNITS } from '../base/unit-counts.js'
 import { addNanoUsd, withoutNanoUsd, type NanoUsd } from '../base/nano-usd.js'
 import { CAUSES } from '../errors.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../store/first-content.js'
@@ -27,6 +28,7 @@ const NOTHING: Readonly<Record<Counted, number>> = {
   assumed: 0,
   cacheHits: 0,
   savedNanoUsd: 0,
+  ...NO_UNITS,
 }
 const COUNTED = Object.keys(NOTHING) as readonly Counted[]
 

@@ -5,6 +5,7 @@
  * single requests meet, are made of entries alone. The edges are read once for all questions about a range.
  */
 import { DAY_MS, HOUR_MS } from '../base/time-units.js'
+import { unitFiguresOf } from '../base/unit-counts.js'
 import type { Ledger } from '../store/ledger.js'
 import { addedUp, addUse, dayOfHour, propertiesOf, selectSums } from '../store/records/count-usage.js'
 import {
@@ -314,5 +315,6 @@ function groupsOf(cell: UsageCell, { by, model, keyId }: KeptSelection): GroupUs
 
 function useOf(sum: UsageSum, { accountId, keyId }: GroupName): GroupUse {
   const { requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced } = sum
-  return { accountId, keyId, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced }
+  const figures = { requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced }
+  return { accountId, keyId, ...figures, ...unitFiguresOf(sum) }
 }

@@ -9,7 +9,7 @@ import { selectAccount } from './account-selection.js'
 import { AT_ONCE, accountUses, type AccountUseSource } from './account-uses.js'
 import { monthText } from './ranges.js'
 import { groupNamesOf, NONE } from './sums-of-entries.js'
-import { FIGURE_COLUMNS, shownTotals, type ReportTotals } from './totals.js'
+import { FIGURE_COLUMNS, shownTotals, unitsCell, type ReportTotals } from './totals.js'
 import { groupedUses, inOrder, storedAs, totalOf, type Group } from './usage-groups.js'
 
 /** The groupings of a report; `label:NAME` groups by the value of a label. */
@@ -76,5 +76,6 @@ const REPORT_COLUMNS = ['group', ...FIGURE_COLUMNS] as const
 
 /** A report as CSV with a line of names. */
 export function reportCsv({ rows }: Pick<Report, 'rows'>): string {
-  return csvText([REPORT_COLUMNS, ...rows.map((row) => REPORT_COLUMNS.map((name) => row[name]))])
+  const cells = rows.map((row) => [...REPORT_COLUMNS.map((name) => row[name]), unitsCell(row.units)])
+  return csvText([[...REPORT_COLUMNS, 'units'], ...cells])
 }

@@ -21,6 +21,7 @@ import {
   newTotals,
   shownTotals,
   takeTotals,
+  unitsCell,
   type ReportFigures,
   type RunningTotals,
   type Totals,
@@ -135,8 +136,8 @@ function byName([one]: readonly [string, unknown], [other]: readonly [string, un
 
 /** The figures of a statement: without failed requests and unknown prices. */
 function statementFigures(sum: Totals): ReportFigures {
-  const { requests, input_tokens, output_tokens, cost_nano_usd, cost_usd } = shownTotals(sum)
-  return { requests, input_tokens, output_tokens, cost_nano_usd, cost_usd }
+  const { requests, input_tokens, output_tokens, cost_nano_usd, cost_usd, units } = shownTotals(sum)
+  return { requests, input_tokens, output_tokens, cost_nano_usd, cost_usd, units }
 }
 
 const STATEMENT_COLUMNS = [
@@ -160,7 +161,8 @@ export function statementCsv(
   by: StatementGrouping | null = null,
 ): string {
   const columns = by === null ? STATEMENT_COLUMNS : SPLIT_COLUMNS
-  return csvText([columns, ...lines.map((line) => columns.map((name) => line[name] ?? null))])
+  const cells = lines.map((line) => [...columns.map((name) => line[name] ?? null), unitsCell(line.units)])
+  return csvText([[...columns, 'units'], ...cells])
 }
 
 const SPLIT_COLUMNS = STATEMENT_COLUMNS.flatMap((name) =>

@@ -1,19 +1,21 @@
 /** The figures of usage that every page, command, file and API shows: their sums and their spelling. Pure. */
 import { addNanoUsd, withoutNanoUsd, type NanoUsd } from '../base/nano-usd.js'
+import { NO_UNITS, unitCountsText, UNIT_NAMES, unitsOfFigures, type UnitFigure } from '../base/unit-counts.js'
 import { usd } from '../ledger/export-columns.js'
 import type { GroupUse } from '../store/usage-queries.js'
 
 /** Figures of requests; whole numbers. */
 export type Totals = Pick<
   GroupUse,
-  'requests' | 'failed' | 'inputTokens' | 'outputTokens' | 'costNanoUsd' | 'unpriced'
+  'requests' | 'failed' | 'inputTokens' | 'outputTokens' | 'costNanoUsd' | 'unpriced' | UnitFigure
 >
 /** Totals that are being added up. */
 export type RunningTotals = { -readonly [Name in keyof Totals]: Totals[Name] }
 
 /** Figures of nothing. */
 export function newTotals(): RunningTotals {
-  return { requests: 0, failed: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 }
+  const figures = { requests: 0, failed: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 }
+  return { ...figures, ...NO_UNITS }
 }
 
 /** Adds figures. */
@@ -24,6 +26,7 @@ export function addTotals(to: RunningTotals, more: Totals): void {
   to.outputTokens += more.outputTokens
   to.costNanoUsd = addNanoUsd(to.costNanoUsd, more.costNanoUsd)
   to.unpriced += more.unpriced
+  for (const unit of UNIT_NAMES) to[unit] += more[unit]
 }
 
 /** The sum of figures. */
@@ -43,6 +46,7 @@ export function takeTotals(from: RunningTotals, part: Totals): void {
   const cost = withoutNanoUsd(from.costNanoUsd, part.costNanoUsd)
   from.costNanoUsd = cost < 0 ? 0 : cost
   from.unpriced = left(from.unpriced, part.unpriced)
+  for (const unit of UNIT_NAMES) from[unit] = left(from[unit], part[unit])
 }
 
 /** Figures in the spelling of the API. */
@@ -53,6 +57,8 @@ export interface ReportFigures {
   readonly cost_nano_usd: NanoUsd
   /** The same in dollars, with nine digits. */
   readonly cost_usd: string
+  /** Units other than tokens, those that were used: `{ image: 2, audio_second: 61.5 }`. */
+  readonly units: Readonly<Record<string, number>>
 }
 
 /** All figures of a group. */
@@ -72,6 +78,7 @@ export function shownTotals(total: Totals): ReportTotals {
     cost_nano_usd: total.costNanoUsd,
     cost_usd: usd(total.costNanoUsd),
     unpriced_requests: total.unpriced,
+    units: unitsOfFigures(total),
   }
 }
 
@@ -85,3 +92,8 @@ export const FIGURE_COLUMNS = [
   'cost_usd',
   'unpriced_requests',
 ] as const satisfies readonly (keyof ReportTotals)[]
+
+/** The units of figures as a text, as an entry has them: `audio_second=61.5 image=2`; empty for none. */
+export function unitsCell(units: ReportFigures['units']): string {
+  return unitCountsText(Object.entries(units)) ?? ''
+}

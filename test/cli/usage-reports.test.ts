@@ -37,7 +37,13 @@ async function scene(t: Parameters<typeof newSession>[0]) {
       dimensions: 'end_user=bob',
     },
     { accountId: research.id, accountPath: 'other/research', keyId: key.id, costNanoUsd: 50 },
-    { accountId: acme.id, accountPath: 'acme', keyId: 'playground', costNanoUsd: 1_000_000_001 },
+    {
+      accountId: acme.id,
+      accountPath: 'acme',
+      keyId: 'playground',
+      costNanoUsd: 1_000_000_001,
+      units: 'search=3',
+    },
     { accountId: 'acc_gone', accountPath: 'acme/gone', keyId: 'key_gone', costNanoUsd: 7 },
     {
       accountId: 'acc_gone',
@@ -83,7 +89,8 @@ void t.test('a statement', async (t) => {
   const csv = await run(...of('acme'), '--format', 'csv')
   const [head, ...lines] = csv.split('\r\n')
   const columns = 'account,key,key_id,model,requests,input_tokens,output_tokens,cost_nano_usd,cost_usd'
-  t.equal(head, columns)
+  t.equal(head, `${columns},units`)
+  t.match(lines[0], /,search=3$/)
   t.equal(lines.length, 3)
   t.match(await run(...of('acme')), /total +5/)
   const ofUser = [...of('acme'), '--by', 'dimension:end_user']

@@ -50,6 +50,11 @@ const FIGURES: JsonObject = {
   cost_nano_usd: COUNT,
   cost_usd: { type: 'string', description: 'The same in dollars, with nine digits' },
   unpriced_requests: { ...COUNT, description: 'Requests of unknown price' },
+  units: {
+    type: 'object',
+    additionalProperties: { type: 'number' },
+    description: 'Units other than tokens, those that were used: `{ image: 2, audio_second: 61.5 }`',
+  },
 }
 
 const AUDIT_LINE: JsonObject = {

@@ -67,8 +67,9 @@ export function ownUsageJson({ email, account, today, month, models, limits }: O
 }
 
 function sumJson(sum: Totals): JsonObject {
-  const { requests, failed, input_tokens, output_tokens, cost_nano_usd, cost_usd } = shownTotals(sum)
-  return { requests, failed, input_tokens, output_tokens, cost_nano_usd: Number(cost_nano_usd), cost_usd }
+  const { requests, failed, input_tokens, output_tokens, cost_nano_usd, cost_usd, units } = shownTotals(sum)
+  const cost = { cost_nano_usd: Number(cost_nano_usd), cost_usd }
+  return { requests, failed, input_tokens, output_tokens, ...cost, units }
 }
 
 const CENTS = 100

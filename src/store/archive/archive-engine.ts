@@ -42,6 +42,8 @@ export interface Expressions {
   isBelow(placeholder: string): string
   /** The number of rows that meet a condition. */
   countIf(condition: string): string
+  /** What an entry has of a unit in its column `units`, times a number, as a whole number. */
+  units(unit: string, times: number): string
   /** A text column without NULL. */
   plain(column: string): string
   /** The value by which a column sorts; NULL if it is unknown. */

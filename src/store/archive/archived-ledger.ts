@@ -4,6 +4,7 @@
  * store still has of these (late entries) is added. An entry leaves the store only after the archive has it,
  * and `hotFromMs` moves first: a read during which it moved is repeated.
  */
+import { unitFigures } from '../../base/unit-counts.js'
 import { DAY_MS, HOUR_MS } from '../../base/time-units.js'
 import type { Config } from '../../config/config.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
@@ -576,5 +577,6 @@ function negative(use: AccountUse): AccountUse {
     outputTokens: -use.outputTokens,
     costNanoUsd: -use.costNanoUsd,
     unpriced: -use.unpriced,
+    ...unitFigures((figure) => -use[figure]),
   }
 }

@@ -6,6 +6,7 @@
 import { STORED, storedIn, entrySchema, STAGES, type LedgerEntry } from '../../ledger/entry.js'
 import { nanoUsdOf, type NanoUsd } from '../../base/nano-usd.js'
 import { isObject, type JsonObject } from '../../base/json.js'
+import { UNIT_FIGURES } from '../../base/unit-counts.js'
 import { FIRST_CONTENT_COUNTERS, FORMER_COUNTERS } from '../first-content.js'
 
 /** A column: its name, its types, and its comment in the database. */
@@ -91,7 +92,7 @@ export const ENTRY_COLUMNS: readonly Column[] = [
 ]
 
 /** Columns that tables of an earlier release get by `ALTER TABLE`; in views they follow the others. */
-export const LATER_COLUMNS: readonly string[] = ['units']
+export const LATER_COLUMNS: readonly string[] = ['units', ...UNIT_FIGURES.map(({ column }) => column)]
 
 /** The texts by which cells of `hours` differ, besides their hour. */
 export const DIMENSIONS = [
@@ -109,6 +110,7 @@ export const FIGURES = [
   ] as const),
   ...(['reasoning_tokens', 'cost_nano_usd', 'unpriced', 'estimated', 'assumed'] as const),
   ...(['errors_client', 'errors_limits', 'errors_gateway', 'errors_provider'] as const),
+  ...UNIT_FIGURES.map(({ column }) => column),
 ] as const
 
 const SUM_MEANS: Readonly<Record<string, string>> = {
@@ -125,6 +127,13 @@ const SUM_MEANS: Readonly<Record<string, string>> = {
   errors_limits: 'Refusals by limits.',
   errors_gateway: 'Failures of the gateway.',
   errors_provider: 'Failures of the provider.',
+  images: 'Pictures made.',
+  audio_ms: 'Milliseconds of sound heard.',
+  characters: 'Characters spoken.',
+  pages: 'Pages of documents read.',
+  searches: 'Search units of ranks.',
+  documents: 'Documents ranked.',
+  lines: 'Lines of batches.',
   first_content: firstContentMeans(),
 }
 
@@ -140,6 +149,10 @@ function sumColumn(name: string, clickhouse: string, postgresql: string): Column
   return { name, clickhouse, postgresql, means: SUM_MEANS[name] ?? meansOf(name) }
 }
 
+function figureColumn(name: string): Column {
+  return sumColumn(name, 'Int64', 'bigint NOT NULL DEFAULT 0')
+}
+
 /** The columns of `hours` in their order. */
 export const SUM_COLUMNS: readonly Column[] = [
   sumColumn('start', "DateTime('UTC') CODEC(DoubleDelta,ZSTD(1))", 'timestamptz(0) NOT NULL'),
@@ -148,8 +161,9 @@ export const SUM_COLUMNS: readonly Column[] = [
     sumColumn(name, LOW, name === 'account_id' ? 'text COLLATE "C" NOT NULL' : "text NOT NULL DEFAULT ''"),
   ),
   sumColumn('seal', `UInt64 DEFAULT 0 ${T64}`, 'bigint NOT NULL DEFAULT 0'),
-  ...FIGURES.map((name) => sumColumn(name, 'Int64', 'bigint NOT NULL DEFAULT 0')),
+  ...FIGURES.filter((name) => !LATER_COLUMNS.includes(name)).map(figureColumn),
   sumColumn('first_content', 'Array(Int64)', "bigint[] NOT NULL DEFAULT '{}'"),
+  ...FIGURES.filter((name) => LATER_COLUMNS.includes(name)).map(figureColumn),
 ]
 
 /** The values of an entry by column, as JSON has them. */

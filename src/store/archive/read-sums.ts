@@ -1,5 +1,6 @@
 /** Reads sums of the archive, and the use of accounts. Only transfers that are committed count. */
 import type { ArchiveProgress } from '../archive-feed.js'
+import { UNIT_FIGURES, unitFigures, type UnitFigures } from '../../base/unit-counts.js'
 import { monthOf } from '../limit-arithmetic.js'
 import {
   PROPERTY_MARK,
@@ -123,7 +124,8 @@ export class ArchivedSums {
            ${is.countIf("outcome <> 'ok'")} AS failed,
            coalesce(sum(input_tokens), 0) AS input, coalesce(sum(output_tokens), 0) AS output,
            coalesce(sum(cost_nano_usd), 0) AS cost,
-           ${is.countIf("cost_nano_usd IS NULL AND source <> 'none'")} AS unpriced
+           ${is.countIf("cost_nano_usd IS NULL AND source <> 'none'")} AS unpriced,
+           ${UNIT_FIGURES.map(({ unit, column, one }) => `coalesce(sum(${is.units(unit, one)}), 0) AS f_${column}`).join(', ')}
          FROM ${is.entries} WHERE ${conditions.join(' AND ')}
          GROUP BY ${names.map((_, at) => at + 1).join(', ')}`,
         sql.parameters,
@@ -212,6 +214,7 @@ function figuresIn(row: ArchiveRow): Omit<UsageSum, 'startMs' | 'accountId' | 'k
     costNanoUsd: nanoUsdIn(row, 'f_cost_nano_usd'),
     ...{ unpriced: figure('unpriced'), estimated: figure('estimated'), assumed: figure('assumed') },
     ...{ cacheHits: 0, savedNanoUsd: 0 },
+    ...unitsInRow(row),
     firstContent: partsOfCounters(Array.from({ length: BUCKETS }, (_, at) => numberIn(row, `b_${at}`))),
     byCause: {
       client: figure('errors_client'),
@@ -252,5 +255,12 @@ function useOfRow(row: ArchiveRow, month: number): AccountUse {
     outputTokens: numberIn(row, 'output'),
     costNanoUsd: nanoUsdIn(row, 'cost'),
     unpriced: numberIn(row, 'unpriced'),
+    ...unitsInRow(row),
   }
+}
+
+function unitsInRow(row: ArchiveRow): UnitFigures {
+  return unitFigures((figure) => {
+    return numberIn(row, `f_${UNIT_FIGURES.find((each) => each.figure === figure)?.column ?? ''}`)
+  })
 }

@@ -44,11 +44,13 @@ function clickhouseSchema({ config, tableEngine, cluster }: SchemaOptions): stri
     entry_columns: columns(ENTRY_COLUMNS),
     sum_columns: columns(SUM_COLUMNS),
     // A bare name would be that of the sum.
-    figure_sums: FIGURES.map((name) => `sum(cells.${name}) AS ${name}`).join(', '),
+    figure_sums: figureSums(FIRST_FIGURES, 'cells.'),
+    later_sums: figureSums(LATER_FIGURES, 'cells.'),
+    later_figures: LATER_FIGURES.map((name) => `ADD COLUMN IF NOT EXISTS ${name} Int64`).join(', '),
   }
   const tables = statementsOf('store/archive/clickhouse/schema.sql', values)
   if (cluster === undefined) return [...tables, ...setsSchema(config.prefix)]
-  const views = tables.splice(4)
+  const views = tables.splice(5)
   const distributed = statementsOf('store/archive/clickhouse/distributed.sql', values)
   return [...tables, ...distributed, ...views, ...setsSchema(config.prefix)]
 }
@@ -82,7 +84,11 @@ function postgresSchema({ config }: SchemaOptions): string[] {
     first_columns: columnNames((name) => !LATER_COLUMNS.includes(name)),
     later_columns: columnNames((name) => LATER_COLUMNS.includes(name)),
     // The sum of bigint is numeric.
-    figure_sums: FIGURES.map((name) => `sum(${name}) AS ${name}`).join(', '),
+    figure_sums: figureSums(FIRST_FIGURES),
+    later_sums: figureSums(LATER_FIGURES),
+    later_figures: LATER_FIGURES.map(
+      (name) => `ADD COLUMN IF NOT EXISTS ${name} bigint NOT NULL DEFAULT 0`,
+    ).join(', '),
   }
   return [
     ...statementsOf('store/archive/postgres/schema.sql', values),
@@ -92,6 +98,13 @@ function postgresSchema({ config }: SchemaOptions): string[] {
       (sql) => `${sql} ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = excluded.version`,
     ),
   ]
+}
+
+const FIRST_FIGURES = FIGURES.filter((name) => !LATER_COLUMNS.includes(name))
+const LATER_FIGURES = FIGURES.filter((name) => LATER_COLUMNS.includes(name))
+
+function figureSums(names: readonly string[], of = ''): string {
+  return names.map((name) => `sum(${of}${name}) AS ${name}`).join(', ')
 }
 
 function columnNames(isChosen: (name: string) => boolean): string {

@@ -6,6 +6,7 @@
  */
 import { CAUSES, outcomesOf } from '../../errors.js'
 import { arrayOf, type JsonObject } from '../../base/json.js'
+import { UNIT_FIGURES } from '../../base/unit-counts.js'
 import { FIRST_CONTENT_COUNTERS } from '../first-content.js'
 import type { UsageSum } from '../usage-queries.js'
 import { Sql, type ArchiveEngine, type Expressions } from './archive-engine.js'
@@ -100,6 +101,7 @@ export function figuresOf(is: Expressions): string {
     unpriced: is.countIf("cost_nano_usd IS NULL AND source <> 'none'"),
     estimated: is.countIf("source = 'estimated'"),
     assumed: is.countIf("source = 'assumed'"),
+    ...Object.fromEntries(UNIT_FIGURES.map(({ unit, column, one }) => [column, sum(is.units(unit, one))])),
     ...Object.fromEntries(
       CAUSES.map((cause) => {
         const outcomes = outcomesOf(cause).map((outcome) => `'${outcome}'`)
@@ -149,6 +151,7 @@ function figuresOfSum(sum: UsageSum): (number | bigint)[] {
     ...[requests, failed, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens],
     ...[reasoningTokens, costNanoUsd, unpriced, estimated, assumed],
     ...[byCause.client, byCause.limits, byCause.gateway, byCause.provider],
+    ...UNIT_FIGURES.map(({ figure }) => sum[figure]),
   ]
 }
 

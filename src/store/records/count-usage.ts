@@ -6,7 +6,7 @@ import { DAY_MS } from '../../base/time-units.js'
 import { addNanoUsd, compareNanoUsd, type NanoUsd } from '../../base/nano-usd.js'
 import type { LimitedUnit } from '../../base/limit-members.js'
 import { CAUSES, causeOf } from '../../errors.js'
-import { unitsIn } from '../../base/unit-counts.js'
+import { UNIT_NAMES, unitFigures, unitFiguresIn, unitsIn } from '../../base/unit-counts.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import {
   countersOfParts,
@@ -28,7 +28,8 @@ import {
  * The counters of one sum, changed in place. Sums in Redis have the indices as field names: first those of
  * `UsageSum` from `requests` to `estimated`, then one that is no longer used, the former intervals of first
  * content, failures by cause in the order of `CAUSES`, `assumed`, the other counters of first content,
- * `cacheHits` and `savedNanoUsd`. Sums of earlier versions lack the last ones. Only the cost may be a bigint.
+ * `cacheHits`, `savedNanoUsd` and the figures of units. Sums of earlier versions lack the last ones. Only the
+ * cost may be a bigint.
  */
 export type SumCounters = NanoUsd[]
 
@@ -39,7 +40,8 @@ const ASSUMED = BY_CAUSE + CAUSES.length
 const PARTS = ASSUMED + 1
 const HITS = PARTS + FIRST_CONTENT_COUNTERS.length - FORMER_COUNTERS
 const SAVED = HITS + 1
-const COUNTERS = SAVED + 1
+const UNITS = SAVED + 1
+const COUNTERS = UNITS + UNIT_NAMES.length
 
 // Fractions and large numbers from the start. A typed array of this size has memory of its own, which costs
 // more.
@@ -64,6 +66,10 @@ export function addToSum(sum: SumCounters, entry: LedgerEntry): void {
   if (cause !== null) add(sum, BY_CAUSE + CAUSES.indexOf(cause), 1)
   if (entry.cacheHit === true) add(sum, HITS, 1)
   add(sum, SAVED, entry.savedNanoUsd ?? 0)
+  if (entry.units !== null) {
+    const units = unitFiguresIn(entry.units)
+    for (const [at, figure] of UNIT_NAMES.entries()) add(sum, UNITS + at, units[figure])
+  }
   if (hops.firstContent === undefined) return
   const [former, own] = countersOfTime(hops.firstContent)
   add(sum, HISTOGRAM + former, 1)
@@ -127,8 +133,8 @@ export function addCounter(sum: SumCounters, index: number, count: NanoUsd): voi
   else sum[index] = Math.min(Number.MAX_SAFE_INTEGER, Number(before) + Number(count))
 }
 
-/** The counters of groups: requests, failed ones, input and output tokens, cost, unpriced requests. */
-export const GROUP_COUNTERS: readonly number[] = [0, 1, 2, 3, 7, 8]
+/** The counters of groups: requests, failed ones, input and output tokens, cost, unpriced requests, units. */
+export const GROUP_COUNTERS: readonly number[] = [0, 1, 2, 3, 7, 8, ...UNIT_NAMES.map((_, at) => UNITS + at)]
 
 /** The sum in the form of the `Ledger` interface. */
 export function sumFromCounters(
@@ -148,6 +154,7 @@ export function sumFromCounters(
     firstContent: partsOfCounters([...counts.slice(HISTOGRAM, BY_CAUSE), ...counts.slice(PARTS, HITS)]),
     byCause: { client, limits, gateway, provider },
     ...{ cacheHits: counts[HITS] ?? 0, savedNanoUsd: counts[SAVED] ?? 0 },
+    ...unitFigures((figure) => counts[UNITS + UNIT_NAMES.indexOf(figure)] ?? 0),
   }
 }
 
@@ -162,6 +169,7 @@ function countersFromSum(sum: UsageSum): SumCounters {
     sum.assumed,
     ...firstContent.slice(FORMER_COUNTERS),
     ...[sum.cacheHits, sum.savedNanoUsd],
+    ...UNIT_NAMES.map((figure) => sum[figure]),
   ]
 }
 
@@ -255,5 +263,6 @@ export function addUse(uses: Map<string, GroupUse>, use: GroupUse): void {
     outputTokens: before.outputTokens + use.outputTokens,
     costNanoUsd: addNanoUsd(before.costNanoUsd, use.costNanoUsd),
     unpriced: before.unpriced + use.unpriced,
+    ...unitFigures((figure) => before[figure] + use[figure]),
   })
 }

@@ -14,7 +14,7 @@ import { ADD_ACCOUNT_SUMS, addPropertySums } from './ledger/roll-up.js'
 /** 'SLUI'; a file of another program has another id. */
 const APPLICATION_ID = 0x53_4c_55_49
 /** The version of schema.sql. Each version after the first has a file in migrations/. */
-const SCHEMA_VERSION = 9
+const SCHEMA_VERSION = 10
 /** Maximum time that opening waits for another process that writes. */
 export const OPEN_TIMEOUT_MS = 10_000
 

@@ -376,6 +376,13 @@ CREATE TABLE usage_hours (
   first_content_37 INTEGER NOT NULL DEFAULT 0,
   cache_hits INTEGER NOT NULL DEFAULT 0,
   saved_nano_usd INTEGER NOT NULL DEFAULT 0,
+  images INTEGER NOT NULL DEFAULT 0,
+  audio_ms INTEGER NOT NULL DEFAULT 0,
+  characters INTEGER NOT NULL DEFAULT 0,
+  pages INTEGER NOT NULL DEFAULT 0,
+  searches INTEGER NOT NULL DEFAULT 0,
+  documents INTEGER NOT NULL DEFAULT 0,
+  lines INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 
@@ -440,11 +447,19 @@ CREATE TABLE usage_days (
   first_content_37 INTEGER NOT NULL DEFAULT 0,
   cache_hits INTEGER NOT NULL DEFAULT 0,
   saved_nano_usd INTEGER NOT NULL DEFAULT 0,
+  images INTEGER NOT NULL DEFAULT 0,
+  audio_ms INTEGER NOT NULL DEFAULT 0,
+  characters INTEGER NOT NULL DEFAULT 0,
+  pages INTEGER NOT NULL DEFAULT 0,
+  searches INTEGER NOT NULL DEFAULT 0,
+  documents INTEGER NOT NULL DEFAULT 0,
+  lines INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 -- Covers the query for the usage of every key.
 CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms, model, requests, errors, input_tokens,
-output_tokens, cost_nano_usd, unpriced) WHERE key_id >= '+';
+output_tokens, cost_nano_usd, unpriced, images, audio_ms, characters, pages, searches, documents, lines)
+WHERE key_id >= '+';
 
 -- One row: the last row of `usage_hours`, in the order of its primary key, that `usage_days` includes.
 CREATE TABLE days_mark (
@@ -472,6 +487,13 @@ CREATE TABLE usage_months (
   output_tokens INTEGER NOT NULL,
   cost_nano_usd INTEGER NOT NULL,
   unpriced INTEGER NOT NULL,
+  images INTEGER NOT NULL DEFAULT 0,
+  audio_ms INTEGER NOT NULL DEFAULT 0,
+  characters INTEGER NOT NULL DEFAULT 0,
+  pages INTEGER NOT NULL DEFAULT 0,
+  searches INTEGER NOT NULL DEFAULT 0,
+  documents INTEGER NOT NULL DEFAULT 0,
+  lines INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (month, account_id, account_path, key_id, model, labels)
 ) WITHOUT ROWID;
 

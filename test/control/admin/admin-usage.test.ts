@@ -34,7 +34,8 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
     for (const at of [0, 1]) {
       const own = { costNanoUsd, atMs: DAY + at * 86_400_000 + 5, labels: `team=${name}` }
       const outcome = at === 0 ? 'ok' : 'rate_limited'
-      await store.ledger.settle(aRow(ids.get(name) ?? '', { ...own, keyId, outcome }))
+      const units = name === 'ml' ? 'audio_second=61.5 image=2 output_image=1120' : null
+      await store.ledger.settle(aRow(ids.get(name) ?? '', { ...own, keyId, outcome, units }))
     }
   }
   const span = `from=${day(0)}&to=${day(2)}`
@@ -66,6 +67,13 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
     ...{ by: 'model', from: day(0).replace('.000Z', '.001Z') },
     total: { requests: 3, failed: 0, cost_nano_usd: 321_000, cost_usd: '0.000321000' },
   })
+  t.same((json['total'] as JsonObject)['units'], { image: 2, audio_second: 61.5 })
+  for (const by of ['account', 'label:team', 'month', 'model', 'key', 'upstream']) {
+    const all = (await ask('GET', `/usage?by=${by}&${span}`)).json
+    t.same((all['total'] as JsonObject)['units'], { image: 4, audio_second: 123 }, by)
+  }
+  const [ml] = itemsOf((await ask('GET', `/usage?by=account&${span}`)).json, 'rows')
+  t.match(ml, { group: 'ml', units: { image: 4, audio_second: 123 } })
   t.match(await ask('GET', '/usage?by=colour'), { status: 400, json: { field: 'by' } })
   t.match(await ask('GET', `/usage?from=${day(1)}&to=${day(0)}`), {
     status: 400,
@@ -75,8 +83,8 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
   t.match(csv.headers.get('content-type'), /^text\/csv/)
   t.equal(
     csv.text,
-    'group,requests,failed,input_tokens,output_tokens,cost_nano_usd,cost_usd,unpriced_requests\r\n' +
-      `acme,6,3,${await tokens()},642000,0.000642000,0\r\n`,
+    'group,requests,failed,input_tokens,output_tokens,cost_nano_usd,cost_usd,unpriced_requests,units\r\n' +
+      `acme,6,3,${await tokens()},642000,0.000642000,0,audio_second=123 image=4\r\n`,
   )
   async function tokens(): Promise<string> {
     const total = (await ask('GET', `/usage?by=root&${span}`)).json['total'] as JsonObject
@@ -109,6 +117,9 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
     sum.reduce((all, cost) => all + cost, 0),
     isOneMonth ? 642_000 : 321_000,
   )
+  const days = isOneMonth ? 2 : 1
+  const units = { image: 2 * days, audio_second: 61.5 * days }
+  t.same((statement.json['total'] as JsonObject)['units'], units)
   const table = await ask('GET', `/accounts/acme/statements/${month}?format=csv`)
   t.match(table.text, /^account,key,key_id,model,requests,/)
   const split = await ask('GET', `/accounts/acme/statements/${month}?by=program`)

@@ -39,6 +39,7 @@ export function anEntry(number: number, values: Partial<LedgerEntry> = {}): Ledg
     attemptMs: [12.5],
     gateway: 'gw',
     cacheHit: false,
+    units: number % 4 === 0 ? `audio_second=${number}.5 image=2` : null,
     ...values,
   }
 }

@@ -27,6 +27,10 @@ for (const name of ENGINES) {
     for (let run = 0; run < 2; run += 1) {
       for (const statement of schemaStatements({ engine: name, config })) await engine.run(statement)
     }
+    await engine.run(`DROP VIEW ${config.prefix}usage`)
+    await engine.run(`ALTER TABLE ${config.prefix}hours DROP COLUMN images`)
+    t.match((await inspectArchive(engine, null)).findings, [{ kind: 'columns', message: /columns images:/ }])
+    for (const statement of schemaStatements({ engine: name, config })) await engine.run(statement)
     const after = await inspectArchive(engine, null)
     t.strictSame(after.findings, [])
     t.equal(after.schema, 1)

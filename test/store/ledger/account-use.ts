@@ -9,8 +9,8 @@ const DECEMBER = Date.UTC(2026, 11)
 /** Each entry counts once, under the path and labels that it has, before and after it is pruned. */
 export async function usedByAccounts(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const rows = [
-    aRow({ atMs: NOVEMBER, accountPath: 'acme/ada', costNanoUsd: 3 }),
-    aRow({ atMs: NOON, accountPath: 'acme/ada', costNanoUsd: 4, labels: 'app=a' }),
+    aRow({ atMs: NOVEMBER, accountPath: 'acme/ada', costNanoUsd: 3, units: 'audio_second=0.5 search=2' }),
+    aRow({ atMs: NOON, accountPath: 'acme/ada', costNanoUsd: 4, labels: 'app=a', units: 'search=1' }),
     aRow({ atMs: NOON, accountPath: 'acme/ada', costNanoUsd: 5, keyId: 'kubernetes/a b\u00e9' }),
     aRow({ atMs: DECEMBER - 1, accountPath: 'other/ada', costNanoUsd: 2 ** 50 + 1 }),
     aRow({
@@ -23,7 +23,13 @@ export async function usedByAccounts(t: Test, { ledger }: LedgerUnderTest): Prom
     aRow({ atMs: DECEMBER, accountPath: 'acme/ada', costNanoUsd: null }),
     aRow({ atMs: NOVEMBER - 1, costNanoUsd: null, source: 'none', usage: {} }),
     ...Array.from({ length: 600 }, (_, at) =>
-      aRow({ atMs: NOON - DAY + at, accountPath: 'acme/ada', model: 'many', costNanoUsd: 7 }),
+      aRow({
+        atMs: NOON - DAY + at,
+        accountPath: 'acme/ada',
+        model: 'many',
+        costNanoUsd: 7,
+        ...(at % 2 === 0 ? { units: 'image=1' } : {}),
+      }),
     ),
   ]
   await Promise.all(rows.map((row) => ledger.settle(row)))
@@ -35,15 +41,15 @@ export async function usedByAccounts(t: Test, { ledger }: LedgerUnderTest): Prom
   }
   const months = { october: 681, november: 682, december: 683 }
   const november = [
-    `${months.november} acc_ada acme/ada key_one gpt-5.4-mini app=a 1 0 100 20 4 0`,
-    `${months.november} acc_ada acme/ada key_one gpt-5.4-mini - 1 0 100 20 3 0`,
-    `${months.november} acc_ada acme/ada key_one many - 600 0 60000 12000 4200 0`,
-    `${months.november} acc_ada acme/ada kubernetes/a b\u00e9 gpt-5.4-mini - 1 0 100 20 5 0`,
-    `${months.november} acc_ada other/ada key_one gpt-5.4-mini - 1 0 100 20 ${2 ** 50 + 1} 0`,
-    `${months.november} acc_bob acme key_one gpt-5.4-mini - 1 1 100 20 1000 0`,
+    `${months.november} acc_ada acme/ada key_one gpt-5.4-mini app=a 1 0 100 20 4 0 0/0/1`,
+    `${months.november} acc_ada acme/ada key_one gpt-5.4-mini - 1 0 100 20 3 0 0/500/2`,
+    `${months.november} acc_ada acme/ada key_one many - 600 0 60000 12000 4200 0 300/0/0`,
+    `${months.november} acc_ada acme/ada kubernetes/a b\u00e9 gpt-5.4-mini - 1 0 100 20 5 0 0/0/0`,
+    `${months.november} acc_ada other/ada key_one gpt-5.4-mini - 1 0 100 20 ${2 ** 50 + 1} 0 0/0/0`,
+    `${months.november} acc_bob acme key_one gpt-5.4-mini - 1 1 100 20 1000 0 0/0/0`,
   ].sort()
-  const december = [`${months.december} acc_ada acme/ada key_one gpt-5.4-mini - 1 0 100 20 0 1`]
-  const october = [`${months.october} acc_ada - key_one gpt-5.4-mini - 1 0 0 0 0 0`]
+  const december = [`${months.december} acc_ada acme/ada key_one gpt-5.4-mini - 1 0 100 20 0 1 0/0/0`]
+  const october = [`${months.october} acc_ada - key_one gpt-5.4-mini - 1 0 0 0 0 0 0/0/0`]
   t.same(await read(NOVEMBER, DECEMBER), november)
   t.same(await read(NOVEMBER - 1, DECEMBER + 1), [...october, ...november, ...december])
   t.same(await ledger.prunedUse(), [])
@@ -55,7 +61,7 @@ export async function usedByAccounts(t: Test, { ledger }: LedgerUnderTest): Prom
   t.same(await read(NOVEMBER - 1, DECEMBER + 1), [...october, ...november, ...december])
   await ledger.settle(aRow({ atMs: NOON, accountPath: 'acme/ada', labels: 'app=a', costNanoUsd: 6 }))
   await ledger.prune({ ...nothing, entriesBeforeMs: DECEMBER })
-  const late = `${months.november} acc_ada acme/ada key_one gpt-5.4-mini app=a 2 0 200 40 10 0`
+  const late = `${months.november} acc_ada acme/ada key_one gpt-5.4-mini app=a 2 0 200 40 10 0 0/0/1`
   t.ok((await read(NOVEMBER, DECEMBER)).includes(late), 'a late entry is added')
   const pruned = await ledger.prunedUse()
   await ledger.putAccountUse(pruned.slice(0, 3))
@@ -100,21 +106,25 @@ function withoutLabels(texts: readonly string[]): string[] {
   const sums = new Map<string, number[]>()
   for (const text of texts) {
     const words = text.split(' ')
-    const [key, figures] = [[...words.slice(0, -7), '-'].join(' '), words.slice(-6).map(Number)]
-    const known = sums.get(key) ?? [0, 0, 0, 0, 0, 0]
+    const figures = words.slice(-7).flatMap((word) => word.split('/').map(Number))
+    const key = [...words.slice(0, -8), '-'].join(' ')
+    const known = sums.get(key) ?? figures.map(() => 0)
     sums.set(
       key,
       known.map((sum, at) => sum + (figures[at] ?? 0)),
     )
   }
-  return Array.from(sums, ([key, figures]) => [key, ...figures].join(' ')).sort()
+  return Array.from(sums, ([key, figures]) => {
+    return [key, ...figures.slice(0, 6), figures.slice(6).join('/')].join(' ')
+  }).sort()
 }
 
 function textOf(use: AccountUse): string {
   const { month, accountId, accountPath, keyId, model, labels } = use
   const { requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced } = use
+  const units = [use.images, use.audioMs, use.searches].join('/')
   const key = [month, accountId, accountPath || '-', keyId, model, labels || '-']
-  return [...key, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced].join(' ')
+  return [...key, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced, units].join(' ')
 }
 
 /** Days that ended long ago are read again if their entries changed. */

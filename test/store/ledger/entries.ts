@@ -134,8 +134,13 @@ export async function appended(t: Test, { ledger, url, clock }: LedgerUnderTest)
 
 export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const rows = [
-    aRow({ hops: { firstContent: 50 }, cacheHit: true, savedNanoUsd: 700 }),
-    aRow({ hops: { firstContent: 50.1 }, costNanoUsd: null }),
+    aRow({
+      hops: { firstContent: 50 },
+      cacheHit: true,
+      savedNanoUsd: 700,
+      units: 'audio_second=61.5 image=2',
+    }),
+    aRow({ hops: { firstContent: 50.1 }, costNanoUsd: null, units: 'document=9 image=1 output_image=1120' }),
     aRow({ hops: { firstContent: 1e9 }, source: 'estimated', usage: { output: 7, cacheWrite: 2 } }),
     aRow({ outcome: 'upstream_failed', status: 502, usage: {}, source: 'none', costNanoUsd: null }),
     aRow({ model: 'other', hops: {}, source: 'assumed' }),
@@ -187,6 +192,7 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
     firstContent,
     byCause: { client: 0, limits: 0, gateway: 0, provider: 1 },
     ...{ cacheHits: 1, savedNanoUsd: 700 },
+    ...{ images: 3, audioMs: 61_500, characters: 0, pages: 0, searches: 0, documents: 9, lines: 0 },
   }
   t.same(hours[0], expected, 'counts match the entries; an entry without tokens is not unpriced')
   t.match(hours[1], { requests: 1, estimated: 0, assumed: 1 })

@@ -2,6 +2,7 @@
 import type { Test } from 'tap'
 import type { Ledger } from '../../../src/store/ledger.js'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
+import { unitFiguresIn } from '../../../src/base/unit-counts.js'
 import { addUse } from '../../../src/store/records/count-usage.js'
 import type { GroupUse, GroupUseQuery, SumQuery, UsageSum } from '../../../src/store/usage-queries.js'
 import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
@@ -157,6 +158,7 @@ export async function groupedInEndedDays(t: Test, { ledger }: LedgerUnderTest): 
     aRow({
       ...{ atMs: first + (at % days) * DAY + at * 1_000, costNanoUsd: 1 + at * at },
       ...(at % 5 === 0 ? { outcome: 'bug', status: 500, costNanoUsd: null } : {}),
+      ...(at % 4 === 0 ? { units: `audio_second=${at}.5 image=${at}` } : {}),
       ...(at % 2 === 0 ? { keyId: 'key_even' } : { accountId: 'acc_bob', keyId: 'key_odd' }),
       model: at % 3 === 0 ? 'third' : 'other',
     } as const),
@@ -196,8 +198,8 @@ export async function groupedInEndedDays(t: Test, { ledger }: LedgerUnderTest): 
 }
 
 function figuresOf(use: GroupUse): string {
-  const { keyId, requests, failed, outputTokens, costNanoUsd, unpriced } = use
-  return [keyId, requests, failed, outputTokens, costNanoUsd, unpriced].join(' ')
+  const { keyId, requests, failed, outputTokens, costNanoUsd, unpriced, images, audioMs } = use
+  return [keyId, requests, failed, outputTokens, costNanoUsd, unpriced, images, audioMs].join(' ')
 }
 
 /** The same of entries, by key or account. */
@@ -216,6 +218,7 @@ function usedBy(
       ...{ failed: outcome === 'ok' ? 0 : 1, inputTokens: usage.input ?? 0 },
       ...{ outputTokens: usage.output ?? 0, costNanoUsd: costNanoUsd ?? 0 },
       unpriced: costNanoUsd === null ? 1 : 0,
+      ...unitFiguresIn(row.units),
     })
   }
   return [...uses.values()].map(figuresOf).sort()

@@ -19,7 +19,7 @@ import {
   tokens,
 } from '../ledger/sample-entries.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../../../src/store/first-content.js'
-import { toVersion7, toVersion8 } from './version-7.js'
+import { toVersion7, toVersion8, toVersion9 } from './version-7.js'
 
 void t.test('migrates a store of version 1 with all its data', async (t) => {
   const path = join(t.testdir(), 'store')
@@ -209,6 +209,28 @@ void t.test(
     }
   },
 )
+
+void t.test('a store of version 9 counts units from then on', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const span = { accountId: 'acc_ada', fromMs: NOON, toMs: NOON } as const
+  const first = await opened(path, clock)
+  await first.ledger.append(aRow())
+  await first.ledger.sums({ ...span, by: 'hour' })
+  await first.close()
+  const db = connect(path)
+  toVersion9(db)
+  db.close()
+
+  const { ledger, close } = await opened(path, clock)
+  t.teardown(close)
+  await ledger.append(aRow({ units: 'audio_second=1.5 image=2' }))
+  for (const by of ['hour', 'day'] as const) {
+    t.match(await ledger.sums({ ...span, by }), [{ requests: 2, images: 2, audioMs: 1_500, pages: 0 }], by)
+  }
+  const use = { accountId: null, fromMs: NOON - 86_400_000, toMs: NOON + 86_400_000 }
+  t.match(await ledger.groupUse({ ...use, by: 'key' }), [{ requests: 2, images: 2, audioMs: 1_500 }])
+})
 
 async function opened(path: string, clock: TestClock) {
   const store = await openSqlite(path, { nowMs: clock.now })

@@ -65,16 +65,33 @@ output_tokens, cost_nano_usd, first_content_ms, duration_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
 `
 
+/** Converts a store of this version to version 9. */
+export function toVersion9(db: Connection): void {
+  db.exec('DROP INDEX usage_days_by_key')
+  dropColumnsOf(db, 10)
+  const [index] = /CREATE INDEX usage_days_by_key[^;]*/.exec(migrationTo(7)) ?? ['']
+  db.exec(index)
+}
+
 /** Converts a store of this version to version 8. */
 export function toVersion8(db: Connection): void {
+  toVersion9(db)
+  dropColumnsOf(db, 9)
+}
+
+/** Drops the columns that a version added. */
+function dropColumnsOf(db: Connection, version: number): void {
   const pending = db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'usage_pending'").get()
   // In one transaction: each change of a table would be written and synced alone.
   db.exec('BEGIN; DROP VIEW usage_pending')
-  const migration = readFileSync('src/store/sqlite/migrations/to-version-9.sql', 'utf8')
-  for (const [, table, column] of migration.matchAll(/^ALTER TABLE (\w+) ADD COLUMN (\w+)/gm)) {
+  for (const [, table, column] of migrationTo(version).matchAll(/^ALTER TABLE (\w+) ADD COLUMN (\w+)/gm)) {
     db.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`)
   }
-  db.exec(`${textIn(pending ?? {}, 'sql')}; PRAGMA user_version = 8; COMMIT`)
+  db.exec(`${textIn(pending ?? {}, 'sql')}; PRAGMA user_version = ${version - 1}; COMMIT`)
+}
+
+function migrationTo(version: number): string {
+  return readFileSync(`src/store/sqlite/migrations/to-version-${version}.sql`, 'utf8')
 }
 
 /** Converts it to version 7. The view `entries` has no columns that version 8 added. */

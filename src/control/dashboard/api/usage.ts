@@ -2,6 +2,7 @@
 import { DAY_MS } from '../../../base/time-units.js'
 import { compareNanoUsd } from '../../../base/nano-usd.js'
 import { csvCell } from '../../../base/csv.js'
+import { unitsOfFigures } from '../../../base/unit-counts.js'
 import { adminTurns } from '../../../base/turn-queue.js'
 import type { UsageSum } from '../../../store/usage-queries.js'
 import type { ExactUsage, SumSelection } from '../../../usage/exact-usage.js'
@@ -23,7 +24,7 @@ import { pageOfRows, type SortedRows } from './list-page.js'
 import { remainingSums } from '../../../usage/add-sums.js'
 import { NONE } from '../../../usage/sums-of-entries.js'
 import { manyKeyNames } from '../../../usage/names.js'
-import { FIGURE_COLUMNS, shownTotals } from '../../../usage/totals.js'
+import { FIGURE_COLUMNS, shownTotals, sumOfTotals, unitsCell } from '../../../usage/totals.js'
 import { figuresOf, OTHER, MAX_GROUPS, pointsOf, restGroup } from '../usage-figures.js'
 import {
   groupsIn,
@@ -104,6 +105,7 @@ async function usage(services: Services, request: UsageRequest): Promise<Handler
   const json: schema.Sent<typeof schema.usageReply> = {
     ...{ by, fromMs, toMs, zone, starts: [...usage.range.starts.values()], stepMs, nowMs, extendedTo },
     ...overTime,
+    units: unitsCell(unitsOfFigures(sumOfTotals(sums))),
     previous:
       before === null || former === null
         ? null
@@ -293,6 +295,7 @@ async function groupView(
     outputTokens: total.outputTokens,
     costNanoUsd: total.costNanoUsd,
     unpricedRequests: total.unpriced,
+    units: unitsCell(unitsOfFigures(total)),
   }
 }
 
@@ -336,7 +339,7 @@ function nameOfFile({ fromMs, toMs, zone }: UsageRange, group: string): string {
 const CSV_COLUMNS = [
   'group',
   ...FIGURE_COLUMNS,
-  ...['name', 'period_from', 'period_to', 'zone', 'currency'],
+  ...['name', 'period_from', 'period_to', 'zone', 'currency', 'units'],
 ].join(',')
 
 async function* csvParts(
@@ -381,6 +384,6 @@ function csvLine(
 ): string {
   const figures = shownTotals(total)
   const period = [fromMs, toMs].map((atMs) => new Date(atMs).toISOString())
-  const cells = [id, ...FIGURE_COLUMNS.map((name) => figures[name]), label, ...period, zone, 'USD']
-  return cells.map(csvCell).join(',')
+  const counts = FIGURE_COLUMNS.map((name) => figures[name])
+  return [id, ...counts, label, ...period, zone, 'USD', unitsCell(figures.units)].map(csvCell).join(',')
 }

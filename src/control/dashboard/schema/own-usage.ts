@@ -11,6 +11,14 @@ const sum = z.strictObject({
   costNanoUsd: nanoUsdSum,
   /** Requests whose price is unknown, which the cost excludes. */
   unpriced: count,
+  /** What was used of each unit, sound in milliseconds. */
+  images: count,
+  audioMs: count,
+  characters: count,
+  pages: count,
+  searches: count,
+  documents: count,
+  lines: count,
 })
 
 /** Days and months are those of UTC. */

@@ -10,6 +10,8 @@ const figures = {
   cost_nano_usd: nanoUsdSum,
   /** The same in dollars, with nine digits. */
   cost_usd: z.string(),
+  /** Units other than tokens, those that were used. */
+  units: z.record(z.string(), z.number()),
 }
 
 /**

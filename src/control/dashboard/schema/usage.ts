@@ -85,6 +85,7 @@ const reportRow = z.strictObject({
   cost_nano_usd: nanoUsdSum,
   cost_usd: z.string(),
   unpriced_requests: count,
+  units: z.record(z.string(), z.number()),
 })
 
 /**
@@ -168,6 +169,8 @@ export const groupRow = z.strictObject({
   outputTokens: count,
   costNanoUsd: nanoUsdSum,
   unpricedRequests: count,
+  /** Units other than tokens: `audio_second=61.5 image=2`; empty for none. */
+  units: z.string(),
   /** The spend in the period before; null if that is not kept. */
   previousCostNanoUsd: nanoUsdSum.nullable(),
 })
@@ -209,6 +212,8 @@ export const usageReply = z.strictObject({
   /** The server's clock: the minute, hour or day that contains it is incomplete. */
   nowMs: timeMs,
   total: figures,
+  /** Units of the total other than tokens: `audio_second=61.5 image=2`; empty for none. */
+  units: z.string(),
   /**
    * The period of the same length before, of the running month the same days of the month before; null if it
    * is not kept.

@@ -1,4 +1,4 @@
-/** The units of a request in words: `2 pictures · 61.5 s of sound`. Pure. */
+/** Units of requests in words: `2 pictures · 61.5 s of sound`. Pure. */
 import { exactCount } from './number.js'
 
 /** After the count of one, and of several. */
@@ -19,15 +19,19 @@ const NAMES: Readonly<Record<string, readonly [one: string, several: string]>> =
   output_image: ['token of pictures made', 'tokens of pictures made'],
 }
 
-/** The column `units` of a request as a text. */
+/** The column `units` of a request, or the units of sums as a text, in words; empty for none. */
 export function unitsText(units: string): string {
-  return units
-    .split(' ')
-    .map((pair) => {
-      const [unit = '', text = ''] = pair.split('=')
-      const count = Number(text)
+  const pairs = units === '' ? [] : units.split(' ').map((pair) => pair.split('='))
+  return countsText(pairs.map(([unit = '', text = '']) => [unit, Number(text)]))
+}
+
+/** Counts by unit in words. */
+export function countsText(counts: readonly (readonly [unit: string, count: number])[]): string {
+  return counts
+    .map(([unit, count]) => {
       const [one, several] = NAMES[unit] ?? [unit, unit]
-      return `${Number.isInteger(count) ? exactCount(count) : text} ${count === 1 ? one : several}`
+      const text = Number.isInteger(count) ? exactCount(count) : String(count)
+      return `${text} ${count === 1 ? one : several}`
     })
     .join(' · ')
 }

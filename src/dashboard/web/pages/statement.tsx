@@ -7,6 +7,7 @@ import { Loaded } from '../components/loading-states.js'
 import { counts, names } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { plural } from '../format/number.js'
+import { countsText } from '../format/units.js'
 import { setFilter, useLocation } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
@@ -75,6 +76,7 @@ interface LinesProps {
 function Lines({ statement, resource }: LinesProps) {
   const { account, accounts, account_count: number, lines, line_count: total, next, month } = statement
   const split = useLocation().query.get('by')?.replace('dimension:', '') ?? null
+  const units = Object.keys(statement.total.units).length === 0 ? [] : [UNITS]
   const isOver = month < new Date().toISOString().slice(0, 7)
   const note = `${plural(statement.total.requests, 'request')} · ${plural(number, 'account')} · ${
     isOver ? 'final' : 'so far'
@@ -85,7 +87,7 @@ function Lines({ statement, resource }: LinesProps) {
         {number <= 1 ? null : (
           <DataTable
             caption="By account"
-            columns={SUMS}
+            columns={[...SUMS, ...units]}
             rows={accounts.slice(0, SHOWN)}
             name="by."
             usualSort="-cost"
@@ -108,7 +110,7 @@ function Lines({ statement, resource }: LinesProps) {
       >
         <DataTable
           caption="Statement"
-          columns={split === null ? COLUMNS : SPLIT_COLUMNS}
+          columns={[...(split === null ? COLUMNS : SPLIT_COLUMNS), ...units]}
           list={{ ...resource, name: '', sortable: false, sort: null, rows: lines, total, next }}
           unit="line"
           empty={<p className="soft">No requests in this month.</p>}
@@ -129,6 +131,14 @@ const COST: Column<Pick<Line, 'cost_usd'>> = {
   cell: ({ cost_usd }) => cost_usd,
   value: ({ cost_usd }) => Number(cost_usd),
   numeric: true,
+}
+/** Shown if the statement has units. */
+const UNITS: Column<Pick<Line, 'units'>> = {
+  id: 'units',
+  head: 'Units',
+  cell: ({ units }) => countsText(Object.entries(units)),
+  text: true,
+  minor: true,
 }
 const SUMS: readonly Column<StatementReply['accounts'][number]>[] = [
   names('account', 'Account', ({ account }) => account, { strong: true }),

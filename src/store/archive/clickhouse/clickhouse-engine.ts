@@ -56,6 +56,8 @@ function expressions(prefix: string): Expressions {
     hasPair: (column, placeholder) => `hasAny(splitByChar(' ', ${column}), ${placeholder})`,
     isBelow: (placeholder) => `has(arrayPopBack(splitByChar('/', account_path)), ${placeholder})`,
     countIf: (condition) => `countIf(${condition})`,
+    units: (unit, times) =>
+      `toInt64(round(toFloat64OrZero(extract(units, '(?:^| )${unit}=([0-9.]+)')) * ${times}))`,
     plain: (column) => column,
     sortValue: (column) => SORT_VALUES[column],
     quoted: (column) => `\`${column}\``,

@@ -6,3 +6,5 @@ ALTER TABLE {prefix}entries{on_cluster} ADD COLUMN IF NOT EXISTS units String
 
 CREATE TABLE IF NOT EXISTS {prefix}hours{on_cluster} AS {prefix}hours_local
 ENGINE = Distributed({cluster}, currentDatabase(), {prefix}hours_local, cityHash64(account_id))
+
+ALTER TABLE {prefix}hours{on_cluster} {later_figures}

@@ -22,6 +22,8 @@ TTL start + INTERVAL {sums_days} DAY
 SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1
 COMMENT 'Sums of hours. Read it through {prefix}usage.'
 
+ALTER TABLE {prefix}hours{local}{on_cluster} {later_figures}
+
 CREATE TABLE IF NOT EXISTS {prefix}archive{on_cluster} (
   name String COMMENT 'schema, store, confirmed, round or abandoned.',
   value String,
@@ -33,7 +35,8 @@ CREATE OR REPLACE VIEW {prefix}usage{on_cluster} AS
 SELECT start, grain, {dimensions},
   {figure_sums},
   sumForEach(cells.first_content) AS first_content,
-  CAST(sum(cells.cost_nano_usd) AS Decimal(38, 9)) / CAST(1000000000 AS Decimal(38, 0)) AS cost_usd
+  CAST(sum(cells.cost_nano_usd) AS Decimal(38, 9)) / CAST(1000000000 AS Decimal(38, 0)) AS cost_usd,
+  {later_sums}
 FROM {prefix}hours AS cells WHERE
   seal <= (SELECT toUInt64(max(toUInt64OrZero(value))) FROM {prefix}archive FINAL WHERE name = 'round')
   AND NOT has((SELECT splitByChar(',', any(value)) FROM {prefix}archive FINAL WHERE name = 'abandoned'), toString(seal))

@@ -51,6 +51,8 @@ function expressions(prefix: string): Expressions {
     hasPair: (column, placeholder) => `string_to_array(${column}, ' ') && ${placeholder}`,
     isBelow: (placeholder) => `${placeholder} = ANY (trim_array(string_to_array(account_path, '/'), 1))`,
     countIf: (condition) => `count(*) FILTER (WHERE ${condition})`,
+    units: (unit, times) =>
+      `round(coalesce(substring(units from '(?:^| )${unit}=([0-9.]+)'), '0')::numeric * ${times})::bigint`,
     plain: (column) => `coalesce(${column}, '')`,
     sortValue: (column) => SORT_VALUES[column],
     quoted: (column) => `"${column}"`,

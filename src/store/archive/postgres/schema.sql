@@ -20,6 +20,8 @@ CREATE TABLE IF NOT EXISTS {prefix}hours (
   PRIMARY KEY (account_id, start, dims, seal)
 ) PARTITION BY RANGE (start)
 
+ALTER TABLE {prefix}hours {later_figures}
+
 CREATE INDEX IF NOT EXISTS {prefix}hours_seal ON {prefix}hours USING brin (seal)
 
 CREATE INDEX IF NOT EXISTS {prefix}hours_start ON {prefix}hours (start)
@@ -72,7 +74,8 @@ SELECT {prefix}partitions(14)
 CREATE OR REPLACE VIEW {prefix}usage AS
 SELECT start, grain, {dimensions},
   {figure_sums},
-  (sum(cost_nano_usd) / 1000000000.0)::numeric(38, 9) AS cost_usd
+  (sum(cost_nano_usd) / 1000000000.0)::numeric(38, 9) AS cost_usd,
+  {later_sums}
 FROM {prefix}hours WHERE
   seal <= (SELECT coalesce(max(value::bigint), 0) FROM {prefix}archive WHERE name = 'round')
   AND NOT seal::text = ANY (

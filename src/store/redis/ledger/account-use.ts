@@ -1,11 +1,12 @@
 /**
  * What accounts used by month: entries that are kept, and a hash of each account to which pruning adds the
  * entries that it removes in the same script. A field is `MONTH\0PATH\0KEY\0MODEL\0LABELS`, its value the
- * figures of `ACCOUNT_FIGURES` with spaces between them.
+ * figures of `ACCOUNT_FIGURES` with spaces between them, without zeroes at their end.
  */
 import { jsonText } from '../../../base/json.js'
 import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { adminTurns } from '../../../base/turn-queue.js'
+import { unitFigures, unitFiguresOf } from '../../../base/unit-counts.js'
 import { unavailable } from '../../store-errors.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import {
@@ -133,7 +134,8 @@ export class RedisAccountUse {
       for (const { accountPath, keyId, model, failed, ...cell } of cells) {
         const { requests, inputTokens, outputTokens, costNanoUsd, unpriced } = cell
         const of = { month, accountId, accountPath: accountPath ?? '', keyId, model, labels: '' }
-        uses.push({ ...of, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced })
+        const figures = { requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced }
+        uses.push({ ...of, ...figures, ...unitFiguresOf(cell) })
       }
     }
     return { uses, moved }
@@ -249,7 +251,9 @@ export function useFieldsOf(entry: LedgerEntry): readonly [field: string, figure
 }
 
 function figuresText(use: AccountUse): string {
-  return ACCOUNT_FIGURES.map((figure) => use[figure]).join(' ')
+  // Zeroes at the end are left out: most requests have no units.
+  const figures = ACCOUNT_FIGURES.map((figure) => use[figure])
+  return figures.slice(0, figures.findLastIndex((count) => count !== 0) + 1).join(' ')
 }
 
 /** The field of a use in the hash of its account. */
@@ -260,10 +264,12 @@ function fieldOf({ month, accountPath, keyId, model, labels }: AccountUse): stri
 function useIn(accountId: string, field: string, value: string): AccountUse {
   const [month = '', accountPath = '', keyId = '', model = '', labels = ''] = field.split('\0')
   const figures = value.split(' ')
-  const [requests = 0, failed = 0, inputTokens = 0, outputTokens = 0, , unpriced = 0] = figures.map(Number)
+  const counts = figures.map(Number)
+  const [requests = 0, failed = 0, inputTokens = 0, outputTokens = 0, , unpriced = 0] = counts
   const costNanoUsd = nanoUsdOf(figures[ACCOUNT_FIGURES.indexOf('costNanoUsd')] ?? '0')
   return {
     ...{ month: Number(month), accountId, accountPath, keyId, model, labels },
     ...{ requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced },
+    ...unitFigures((figure) => counts[ACCOUNT_FIGURES.indexOf(figure)] ?? 0),
   }
 }

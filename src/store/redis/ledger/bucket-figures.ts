@@ -1,9 +1,10 @@
 /**
- * The figures of the groups of an account in hours or days, from the cells of their sums. Groups need six of
- * two dozen counters, and no sum is made of the others.
+ * The figures of the groups of an account in hours or days, from the cells of their sums. Groups need a few
+ * of all counters, and no sum is made of the others.
  */
 import { isByProperty, type GroupUse, type GroupUseQuery } from '../../usage-queries.js'
 import { addNanoUsd, type NanoUsd } from '../../../base/nano-usd.js'
+import { UNIT_NAMES, unitFigures } from '../../../base/unit-counts.js'
 import { GROUP_COUNTERS, isOfProperty } from '../../records/count-usage.js'
 import { listOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
@@ -20,7 +21,8 @@ const PLACES: ReadonlyMap<number, number> = new Map(GROUP_COUNTERS.map((counter,
 /** The place of the cost. */
 const COST = 4
 /** In the order of `GROUP_COUNTERS`. */
-type Figures = [number, number, number, number, NanoUsd, number]
+type Figures = [number, number, number, number, NanoUsd, number, ...number[]]
+const NOTHING: Figures = [0, 0, 0, 0, 0, 0, ...UNIT_NAMES.map(() => 0)]
 
 /** Buckets of one length; `toMs` is exclusive. */
 interface BucketSpan {
@@ -46,7 +48,7 @@ export class GroupFigures {
   add(name: string, counts: readonly Count[]): void {
     const group = this.groupOf(name)
     if (group === null) return
-    const sums = this.groups.get(group) ?? [0, 0, 0, 0, 0, 0]
+    const sums = this.groups.get(group) ?? [...NOTHING]
     for (const [counter, count] of counts) {
       const place = PLACES.get(counter)
       if (place === undefined) continue
@@ -61,9 +63,10 @@ export class GroupFigures {
     const { by } = this.query
     const accountId = by === 'key' || by === 'key model' ? this.accountId : ''
     return Array.from(this.groups, ([keyId, figures]) => {
-      const [requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced] = figures
+      const [requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced, ...units] = figures
       return {
         ...{ accountId, keyId, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced },
+        ...unitFigures((figure) => units[UNIT_NAMES.indexOf(figure)] ?? 0),
       }
     })
   }

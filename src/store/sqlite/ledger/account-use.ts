@@ -4,10 +4,16 @@
  */
 import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { monthOf } from '../../limit-arithmetic.js'
-import { usesOfMonth, type AccountUse, type AccountUseQuery, type GroupUse } from '../../usage-queries.js'
+import {
+  ACCOUNT_FIGURES,
+  usesOfMonth,
+  type AccountUse,
+  type AccountUseQuery,
+  type GroupUse,
+} from '../../usage-queries.js'
 import { numberIn, prepared, textIn, type Connection, type Row } from '../driver.js'
 import type { GroupUses } from './read-sums.js'
-import { COST, nanoUsdText } from './sum-columns.js'
+import { COST, nanoUsdText, UNIT_COLUMNS, UNIT_SUMS, unitsInRow } from './sum-columns.js'
 
 const KEY = 'month, account_id, account_path, key_id, model, labels'
 const FIGURES = [
@@ -17,6 +23,7 @@ const FIGURES = [
   ['output_tokens', 'coalesce(sum(CAST(output_tokens AS INTEGER)), 0)'],
   ['cost_nano_usd', 'coalesce(sum(CAST(cost_nano_usd AS INTEGER)), 0)'],
   ['unpriced', "count(*) FILTER (WHERE cost_nano_usd IS NULL AND source <> 'none')"],
+  ...UNIT_COLUMNS.map((column, at) => [column, UNIT_SUMS[at] ?? '0'] as const),
 ] as const
 /** The columns as `useIn` reads them. */
 const SHOWN = FIGURES.map(([column]) =>
@@ -152,14 +159,13 @@ export function putAccountUse(
   uses: readonly AccountUse[],
 ): void {
   const put = file.db.prepare(
-    `INSERT OR REPLACE INTO usage_months (${KEY}, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT OR REPLACE INTO usage_months (${KEY}, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ${FIGURES.map(() => '?').join(', ')})`,
   )
   file.write(() => {
     for (const use of uses) {
       const { month, accountId, accountPath, keyId, model, labels } = use
-      const { requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced } = use
       const key = [month, accountId, accountPath, keyId, model, labels]
-      put.run(...key, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced)
+      put.run(...key, ...ACCOUNT_FIGURES.map((figure) => use[figure]))
     }
   })
 }
@@ -178,5 +184,6 @@ function useIn(row: Row): AccountUse {
     outputTokens: numberIn(row, 'output_tokens'),
     costNanoUsd: nanoUsdOf(textIn(row, COST)),
     unpriced: numberIn(row, 'unpriced'),
+    ...unitsInRow(row),
   }
 }

@@ -2,6 +2,7 @@
  * Queries for sums of usage. They run in the background thread.
  */
 import { nanoUsdOf } from '../../../base/nano-usd.js'
+import { unitFigures } from '../../../base/unit-counts.js'
 import { addUse, byCost } from '../../records/count-usage.js'
 import {
   isByProperty,
@@ -27,6 +28,8 @@ import {
   nanoUsdText,
   sumText,
   totalOf,
+  UNIT_COLUMNS,
+  unitsInRow,
 } from './sum-columns.js'
 
 /** A condition of a query and its value. */
@@ -194,7 +197,10 @@ const MOST_SPANS = 16
 const WIDE = 1 / 3
 /** Part of a span's days by which a cached span may differ. */
 const NEAR = 1 / 4
-const FIGURES = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cost_nano_usd', 'unpriced']
+const FIGURES = [
+  ...['requests', 'errors', 'input_tokens', 'output_tokens', 'cost_nano_usd', 'unpriced'],
+  ...UNIT_COLUMNS,
+]
 const SUMS = FIGURES.map(added).join(', ')
 
 const DAYS_MARK = 'SELECT * FROM days_mark'
@@ -487,6 +493,7 @@ function negative({ accountId, keyId, ...figures }: GroupUse): GroupUse {
   return {
     ...{ accountId, keyId, requests: -requests, failed: -failed, inputTokens: -inputTokens },
     ...{ outputTokens: -outputTokens, costNanoUsd: -costNanoUsd, unpriced: -unpriced },
+    ...unitFigures((figure) => -figures[figure]),
   }
 }
 
@@ -506,6 +513,7 @@ function useIn(row: Row): GroupUse {
     outputTokens: numberIn(row, 'output_tokens'),
     costNanoUsd: nanoUsdOf(textIn(row, COST)),
     unpriced: numberIn(row, 'unpriced'),
+    ...unitsInRow(row),
   }
 }
 

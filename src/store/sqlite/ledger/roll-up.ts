@@ -8,6 +8,7 @@
  * and waits there for the write lock.
  */
 import { randomUUID } from 'node:crypto'
+import { UNIT_NAMES } from '../../../base/unit-counts.js'
 import { CAUSES } from '../../../errors.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import { countersOfParts, FORMER_COUNTERS } from '../../first-content.js'
@@ -378,6 +379,7 @@ function putValues(sum: UsageSum, by: Bucket, lastUse: ReadonlyMap<string, numbe
     sum.assumed,
     ...firstContent.slice(FORMER_COUNTERS),
     ...[sum.cacheHits, sum.savedNanoUsd],
+    ...UNIT_NAMES.map((figure) => sum[figure]),
   ]
 }
 

@@ -3,9 +3,11 @@
  */
 import { DAY_MS } from '../../../base/time-units.js'
 import { nanoUsdOf } from '../../../base/nano-usd.js'
+import { UNIT_FIGURES, UNIT_NAMES, unitFigures, type UnitFigures } from '../../../base/unit-counts.js'
 import { CAUSES, outcomesOf } from '../../../errors.js'
 import { FIRST_CONTENT_COUNTERS, FORMER_COUNTERS, partsOfCounters } from '../../first-content.js'
 import type { UsageCell, UsageSum } from '../../usage-queries.js'
+import { numberIn, type Row } from '../driver.js'
 
 /** The column of money. */
 export const COST = 'cost_nano_usd'
@@ -27,6 +29,11 @@ const HISTOGRAM_COLUMNS = FIRST_CONTENT_COUNTERS.map(({ overMs, upToMs }, at) =>
   return [`first_content_${at}`, `count(*) FILTER (WHERE ${conditions.join(' AND ')})`] as const
 })
 
+/** The columns of units. */
+export const UNIT_COLUMNS = UNIT_FIGURES.map(({ column }) => column)
+/** The aggregate of entries for each of them. */
+export const UNIT_SUMS = UNIT_FIGURES.map(({ unit, one }) => sumOfUnit(unit, one))
+
 /** Each counter and the aggregate of entries that it adds: whole numbers up to 2^53, the cost up to 2^63. */
 export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
   ['requests', 'count(*)'],
@@ -45,12 +52,14 @@ export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
   ...HISTOGRAM_COLUMNS.slice(FORMER_COUNTERS),
   ['cache_hits', 'count(*) FILTER (WHERE cache_hit = 1)'],
   ['saved_nano_usd', tokens('saved_nano_usd')],
+  ...UNIT_COLUMNS.map((column, at) => [column, UNIT_SUMS[at] ?? '0'] as const),
 ]
 /** The columns of `COUNTERS`. */
 export const COUNTER_COLUMNS = COUNTERS.map(([column]) => column)
-/** The places of the cost, of the causes and of the histogram in `COUNTERS`. */
+/** The places of the cost, of the causes, of the units and of the histogram in `COUNTERS`. */
 const COST_AT = COUNTER_COLUMNS.indexOf(COST)
 const CAUSES_AT = COUNTER_COLUMNS.indexOf(`errors_${CAUSES[0]}`)
+const UNITS_AT = COUNTER_COLUMNS.indexOf(UNIT_COLUMNS[0] ?? '')
 const HISTOGRAM = HISTOGRAM_COLUMNS.map(([column]) => COUNTER_COLUMNS.indexOf(column))
 /** The largest value of a counter other than the cost. */
 export const MAX_COUNTER = Number.MAX_SAFE_INTEGER
@@ -72,6 +81,14 @@ export const TOTALS = COUNTER_COLUMNS.map(totalOf).join(', ')
 
 function tokens(column: string): string {
   return `coalesce(sum(CAST(${column} AS INTEGER)), 0)`
+}
+
+/** The sum of a unit, whose count follows its name in the column `units`. */
+function sumOfUnit(unit: string, one: number): string {
+  const at = `instr(' ' || units, ' ${unit}=')`
+  const count = `CAST(substr(units, ${at} + ${unit.length + 1}) AS REAL)`
+  const figure = `CAST(round(${count} * ${one}) AS INTEGER)`
+  return `coalesce(sum(CASE WHEN units IS NOT NULL AND ${at} > 0 THEN ${figure} END), 0)`
 }
 
 /** A counter for each cause of failures. */
@@ -167,8 +184,14 @@ function sumOfValues(values: readonly unknown[]): UsageSum {
       provider: count(CAUSES_AT + 3),
     },
     assumed: count(CAUSES_AT + CAUSES.length),
-    ...{ cacheHits: count(COUNTERS.length - 2), savedNanoUsd: count(COUNTERS.length - 1) },
+    ...{ cacheHits: count(UNITS_AT - 2), savedNanoUsd: count(UNITS_AT - 1) },
+    ...unitFigures((figure) => count(UNITS_AT + UNIT_NAMES.indexOf(figure))),
   }
+}
+
+/** The figures of units in a row with their columns. */
+export function unitsInRow(row: Row): UnitFigures {
+  return unitFigures((figure) => numberIn(row, UNIT_COLUMNS[UNIT_NAMES.indexOf(figure)] ?? ''))
 }
 
 /** Sums by account are rows of all accounts. */

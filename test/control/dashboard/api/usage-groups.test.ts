@@ -153,7 +153,7 @@ void t.test('groups', async (t) => {
     const lines = file.text.trim().split('\r\n').slice(1)
     const ends = [FROM, TO].map((atMs) => new Date(atMs).toISOString()).join(',')
     t.ok(
-      lines.every((line) => line.endsWith(`,${ends},UTC,USD`)),
+      lines.every((line) => line.includes(`,${ends},UTC,USD,`)),
       `${group}: each line has period, zone and currency`,
     )
     const total = lines.pop()?.split(',') ?? []

@@ -11,6 +11,7 @@ import { DataTable, type Column } from '../../components/data-table.js'
 import { Empty } from '../../components/loading-states.js'
 import { Money, TwoLines } from '../../components/values.js'
 import { count, dollars, exactDollars, percent } from '../../format/number.js'
+import { unitsText } from '../../format/units.js'
 import { go, useLocation } from '../../routing.js'
 import { nameOfGrouping, requestsFilter, useDrill, useOpenRow } from './drill.js'
 
@@ -111,6 +112,7 @@ function columnsOf(usage: UsageReply, group: string): Column<GroupRow>[] {
     },
     counts('inputTokens', 'Input', ({ inputTokens }) => inputTokens, { minor: true }),
     counts('outputTokens', 'Output', ({ outputTokens }) => outputTokens, { minor: true }),
+    ...(usage.units === '' ? [] : [UNITS]),
     {
       id: 'perRequest',
       head: '$ / request',
@@ -127,6 +129,15 @@ function columnsOf(usage: UsageReply, group: string): Column<GroupRow>[] {
       minor: true,
     },
   ]
+}
+
+/** Shown if something in the range has units. */
+const UNITS: Column<GroupRow> = {
+  id: 'units',
+  head: 'Units',
+  cell: ({ units }) => unitsText(units),
+  text: true,
+  minor: true,
 }
 
 /** Changes of the cost below these are not named. */

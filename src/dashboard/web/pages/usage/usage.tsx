@@ -9,6 +9,7 @@ import { FirstCall } from '../../components/request-code.js'
 import { Pulse, Loaded } from '../../components/loading-states.js'
 import { RangePicker, useRange, ZoomButtons, zoomRange, type Range } from '../../components/time-range.js'
 import { count, dollars, percent, plural } from '../../format/number.js'
+import { unitsText } from '../../format/units.js'
 import { fullTime } from '../../format/time.js'
 import { Link, setFilter, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
@@ -107,7 +108,7 @@ function wordsOf({ by, words, zone }: Range, { zone: shownZone, extendedTo, from
 
 /** What caches saved, and the requests that the sums exclude or estimate. */
 function Savings({ usage }: { readonly usage: UsageReply }) {
-  const { total, providerCacheSavedNanoUsd: saved } = usage
+  const { total, units, providerCacheSavedNanoUsd: saved } = usage
   const { unpricedRequests, estimatedRequests, assumedRequests, inputTokens, cachedTokens } = total
   const { requests, cacheHits, cacheSavedNanoUsd } = total
   const cached = `${count(cachedTokens)} input tokens from the caches of providers (${percent(cachedTokens / Math.max(inputTokens, 1))})`
@@ -116,6 +117,7 @@ function Savings({ usage }: { readonly usage: UsageReply }) {
     cacheHits === 0
       ? ''
       : `${plural(cacheHits, 'request')} from the cache of the gateway (${percent(cacheHits / Math.max(requests, 1))}) saved ${dollars(cacheSavedNanoUsd)}.`,
+    units === '' ? '' : `Beside text: ${unitsText(units)}.`,
     unpricedRequests === 0
       ? ''
       : `The cost leaves out ${plural(unpricedRequests, 'request')} of unknown price.`,

@@ -43,9 +43,10 @@ local function add_to_cell(sum, cell, text, counts)
   redis.call('HSET', sum, cell, '[' .. table.concat(all, ',') .. ']')
   return false
 end
--- Adds figures, separated by spaces, to those of a field; one of no requests is removed.
+-- Adds figures, separated by spaces, to those of a field, which may be more or fewer; one of no requests is removed.
 local function add_use(months, field, figures)
   local before, sum = string.gmatch(redis.call('HGET', months, field) or '', '%S+'), {}
   for figure in string.gmatch(figures, '%S+') do sum[#sum + 1] = plus(before() or '0', figure) end
+  for figure in before do sum[#sum + 1] = figure end
   if sum[1] == '0' then redis.call('HDEL', months, field) else redis.call('HSET', months, field, table.concat(sum, ' ')) end
 end
