@@ -278,9 +278,29 @@ class Examination {
     if (result.outcome !== 'refused') return result
     const fixes = this.isChatFormat() ? feature.fixes : []
     for (const fix of [...fixes, ...fixesByMessage(result.message ?? '', body)]) {
+      const other = await this.brokenBy(fix, feature)
+      if (other !== null) {
+        const message = `${result.message ?? ''} (without ${(fix.drop ?? []).join(', ')}, ${other} would not work either)`
+        return { ...result, message }
+      }
       if (await this.fixes(fix, feature, body)) return { ...result, quirks: fix }
     }
     return result
+  }
+
+  /** A feature that works, and that needs what the quirks drop; null: there is none. */
+  private async brokenBy({ drop = [] }: Fix, feature: Feature): Promise<string | null> {
+    const gateway = this.gateway
+    if (gateway === null) return null
+    for (const other of FEATURES) {
+      if (other === feature || !drop.some((key) => key in other.body)) continue
+      const known = this.results.find(({ feature: tried }) => tried === other.name)
+      const { outcome } =
+        known ??
+        resultOf(other.name, await probeChat(this.bodyOf(other), this.probing(gateway)), other.differs)
+      if (outcome === 'ok') return other.name
+    }
+    return null
   }
 
   /** Whether the upstream takes the request with the quirks, which then hold for the rest of the run. */
