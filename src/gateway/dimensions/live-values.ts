@@ -338,7 +338,7 @@ function nameOf({ accountId, dimension, value }: ValueName): string {
   return `${accountId}\0${dimension}\0${value}`
 }
 
-/** Whether what is known of the value holds; one in use holds as long as it is used. */
+/** Whether what is known of the value holds; each use of one with a place renews it. */
 function isCurrent(known: KnownValue, keepMs: number, nowMs: number): boolean {
   if (known.isStale) return false
   const isInUse = known.hasPlace && known.endedAtMs === null
