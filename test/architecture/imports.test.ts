@@ -182,9 +182,11 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   ws: [/^gateway\/responses-socket\/responses-sockets?\.ts$/],
   yaml: [/^config\/yaml\.ts$/, /^config\/edit-catalogue\.ts$/, /^config\/connect\/merge-settings\.ts$/],
   zod: [
+    /^accounts\/changes\/(?:field-types|fields)\.ts$/,
     /^cli\/(?:restart|demo)\.ts$/,
     /^config\//,
     /^cli\/plan\/plan\.ts$/,
+    /^control\/admin\/apply\.ts$/,
     /^control\/dashboard\/schema\//,
     /^ledger\/entry\.ts$/,
     /^store\/records\//,

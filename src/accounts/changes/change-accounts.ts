@@ -26,9 +26,16 @@ import { accountChange, parentName, type ParentNames } from './audit-text.js'
 import { accountBeyond, limitsAbove } from './bounds.js'
 import type { Changing } from './change-keys.js'
 import { changeEntry, conflictRefusal, decideAccount, entriesByAction, type Actor } from './decide.js'
-import { Faults, patchedObject, readPatch, type Fields } from './field-types.js'
-import { accountFields, accountNameFault, accountValues, emailFault, surplusLabels } from './fields.js'
-import { faulty, invalid, noAccount, Refusal } from './refusal.js'
+import { Faults, patchedObject, readValue, type Fields, readFields } from './field-types.js'
+import {
+  accountFields,
+  accountNameFault,
+  accountValues,
+  emailFault,
+  planType,
+  surplusLabels,
+} from './fields.js'
+import { invalid, noAccount, Refusal } from './refusal.js'
 
 /** Data of a new account, and of the user who is made with it as its owner. */
 export interface NewAccount {
@@ -210,9 +217,7 @@ export async function changeAccount(
   settings: JsonObject,
 ): Promise<Account> {
   const fields = accountFields(name, changing.plans)
-  const faults = new Faults()
-  const read = readPatch(fields, settings, { current: null, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const read = readFields(fields, settings, { isPatch: true })
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const changed = await changedOnce(changing, { id, name }, { fields, read })
     if (changed !== 'again') return changed
@@ -269,8 +274,8 @@ async function changedOnce(
 /** The name of a plan of the configuration. Throws a `Refusal` that names the plans. */
 export function checkedPlan(name: string, plans: Plans): PlanName {
   const faults = new Faults()
-  accountFields('', plans)['plan']?.type.read(name, 'plan', faults)
-  if (faults.all.length > 0) throw faulty(faults.all)
+  readValue(planType(plans), name, { path: 'plan', faults })
+  faults.refuse()
   return name
 }
 

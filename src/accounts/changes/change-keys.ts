@@ -27,9 +27,9 @@ import {
   type ChangeContext,
   type FreshKey,
 } from './decide.js'
-import { Faults, patchedObject, readPatch } from './field-types.js'
+import { patchedObject, readFields } from './field-types.js'
 import { KEY_SETTINGS, keySettings } from './fields.js'
-import { faulty, noAccount, Refusal } from './refusal.js'
+import { noAccount, Refusal } from './refusal.js'
 
 /** The store of a change, its maker and its time. */
 export interface Changing {
@@ -224,14 +224,9 @@ function readSettings({ name: givenName, ...given }: JsonObject): {
   readonly name: string
   readonly values: (before: JsonObject) => JsonObject
 } {
-  const faults = new Faults()
   const text = typeof givenName === 'string' ? givenName.trim() : givenName
-  const { name = '', ...read } = readPatch(
-    KEY_SETTINGS,
-    text === undefined ? given : { name: text, ...given },
-    { current: null, faults },
-  )
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const named = text === undefined ? given : { name: text, ...given }
+  const { name = '', ...read } = readFields(KEY_SETTINGS, named, { isPatch: true })
   return {
     name: typeof name === 'string' ? name : '',
     values: (before) => patchedObject(KEY_SETTINGS, before, read),

@@ -1,24 +1,22 @@
 /**
- * The types of fields in objects and query parameters: each checks a value and describes itself for the
- * OpenAPI document of the admin API. Objects are read strictly: an unknown field is an error that names the
- * nearest one, and all wrong fields are reported together. Pure.
+ * The types of fields in objects and query parameters: zod schemas, whose messages are the sentence and the
+ * advice of a refusal, and from which the OpenAPI document of the admin API is made. Objects are read
+ * strictly: an unknown field is an error that names the nearest one, and all wrong fields are reported
+ * together. Pure.
  */
+import * as z from 'zod'
 import { nearest } from '../../config/config-problem.js'
-import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
-import type { FieldFault } from './refusal.js'
+import { isObject, membersOf, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
+import { faulty, type FieldFault } from './refusal.js'
 
-export interface FieldType<Value extends JsonValue = JsonValue> {
-  /** Its JSON Schema. */
-  readonly schema: JsonObject
-  /** The value in its normal form, or undefined after a report. */
-  read(value: unknown, path: string, faults: Faults): Value | undefined
-  /**
-   * The members of a map, each merged by itself in a merge patch; absent: the value is replaced as a whole.
-   */
-  readonly isMap?: true
-  /** The members of an object with a fixed set of them. */
-  readonly fields?: Fields
-}
+/** Checks a value and returns its normal form. Its messages are made by `rule`. */
+export type FieldType<Value extends JsonValue = JsonValue> = z.ZodType<Value>
+
+/**
+ * The types that are maps, whose members a merge patch merges each by itself; other values are replaced as a
+ * whole. The values: the members of an object with a fixed set of them, else null.
+ */
+export const MAPS = new WeakMap<z.ZodType, Fields | null>()
 
 /** A field of an object. */
 interface Field {
@@ -57,6 +55,24 @@ export class Faults {
     this.all.push({ kind: 'unknown_field', field: path, detail, fix })
   }
 
+  /** What zod found wrong in the value at `path`, unknown fields first. */
+  take(type: FieldType, { issues }: z.ZodError, path: string): void {
+    const at = ({ path: parts }: z.core.$ZodIssue) => path + parts.map(stepOf).join('')
+    for (const issue of issues) {
+      if (issue.code !== 'unrecognized_keys') continue
+      const known = Object.keys(fieldsAt(type, issue.path) ?? {})
+      for (const name of issue.keys) this.unknown(`${at(issue)}.${name}`, name, known)
+    }
+    for (const issue of issues) {
+      if (issue.code !== 'unrecognized_keys') this.report(at(issue), ...saidBy(issue, at(issue)))
+    }
+  }
+
+  /** Throws a `Refusal` if a field is wrong. */
+  refuse(): void {
+    if (this.all.length > 0) throw faulty(this.all)
+  }
+
   readOnly(path: string): void {
     const detail = `The field "${path}" is read-only, and its value differs from the current one.`
     const fix = 'Remove it, or send back the value that was read.'
@@ -64,31 +80,83 @@ export class Faults {
   }
 }
 
+function stepOf(part: PropertyKey): string {
+  return typeof part === 'number' ? `[${part}]` : `.${String(part).slice(0, 64)}`
+}
+
+function fieldsAt(type: FieldType, path: readonly PropertyKey[]): Fields | undefined {
+  const [first, ...rest] = path
+  const fields = MAPS.get(type) ?? undefined
+  const inner = first === undefined ? undefined : fields?.[String(first)]?.type
+  return inner === undefined ? fields : fieldsAt(inner, rest)
+}
+
+/** Stands for the quoted path in the sentence of a rule. */
+const PATH = '$PATH'
+
+/** The message of a type for a wrong value: what to do, and what is wrong. */
+export function rule(fix: string, wrong = `The value of ${PATH} is not valid.`): { readonly error: string } {
+  return { error: `${wrong}\n${fix}` }
+}
+
+/** What is wrong with the value at `path`, and what to do. */
+function saidBy(issue: z.core.$ZodIssue, path: string): [detail: string, fix: string] {
+  const [inner = issue] = issue.code === 'invalid_key' ? issue.issues : []
+  const at = inner.message.lastIndexOf('\n')
+  return [inner.message.slice(0, at).replace(PATH, () => `"${path}"`), inner.message.slice(at + 1)]
+}
+
+/** The value of a field in its normal form, or undefined after a report. */
+export function readValue<Value extends JsonValue>(
+  type: FieldType<Value>,
+  value: unknown,
+  { path, faults }: { readonly path: string; readonly faults: Faults },
+): Value | undefined {
+  const { data, error } = type.safeParse(value)
+  if (error !== undefined) faults.take(type, error, path)
+  return data
+}
+
 /** The current values of an object, of which read-only fields may be sent back; null for a new one. */
 type Current = JsonObject | null
 
-/**
- * The values of the writable fields of a whole object, defaults included. `path` is that of the object, with
- * a dot at its end, or empty.
- */
+/** How a body is read: as a whole object or as a merge patch, of an object that exists or of a new one. */
+interface Reading {
+  readonly current?: Current
+  readonly isPatch?: boolean
+}
+
+/** The writable values of a body. Throws a `Refusal` with every wrong field. */
+export function readFields(
+  fields: Fields,
+  body: JsonObject,
+  { current = null, isPatch = false }: Reading = {},
+): JsonObject {
+  const faults = new Faults()
+  const read = (isPatch ? readPatch : readObject)(fields, body, { current, faults })
+  faults.refuse()
+  return read
+}
+
+/** The values of the writable fields of a whole object, defaults included. */
 export function readObject(
   fields: Fields,
   value: JsonObject,
-  { current, faults, path = '' }: { current: Current; faults: Faults; path?: string },
+  { current, faults }: { current: Current; faults: Faults },
 ): JsonObject {
   const read: JsonObject = {}
-  checkNames(fields, value, { current, faults, path })
+  checkNames(fields, value, { current, faults })
   for (const [name, field] of Object.entries(fields)) {
     if (field.readOnly === true) continue
     const given = value[name]
     if (given === undefined || (given === null && field.optional === true)) {
       if (field.default !== undefined) read[name] = field.default
       else if (field.optional !== true) {
-        faults.report(path + name, `The field "${path}${name}" is required.`, `Add "${name}".`)
+        faults.report(name, `The field "${name}" is required.`, `Add "${name}".`)
       }
       continue
     }
-    const own = field.type.read(given, path + name, faults)
+    const own = readValue(field.type, given, { path: name, faults })
     if (own !== undefined) read[name] = own
   }
   return read
@@ -98,13 +166,13 @@ export function readObject(
  * The values of the fields that a merge patch (RFC 7396) names: null is the default, or removes a member of a
  * map. `patchedObject` applies them.
  */
-export function readPatch(
+function readPatch(
   fields: Fields,
   patch: JsonObject,
   { current, faults }: { current: Current; faults: Faults },
 ): JsonObject {
   const read: JsonObject = {}
-  checkNames(fields, patch, { current, faults, path: '' })
+  checkNames(fields, patch, { current, faults })
   for (const [name, given] of Object.entries(patch)) {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
     if (field === undefined || field.readOnly === true || given === undefined) continue
@@ -113,11 +181,11 @@ export function readPatch(
       if (field.default === undefined && field.optional !== true) {
         faults.report(name, `The field "${name}" has no default.`, 'Send a value.')
       } else read[name] = null
-    } else if (type.isMap === true && isObject(given)) {
+    } else if (MAPS.has(type) && isObject(given)) {
       const own = readMapPatch(type, given, name, faults)
       if (own !== undefined) read[name] = own
     } else {
-      const own = type.read(given, name, faults)
+      const own = readValue(type, given, { path: name, faults })
       if (own !== undefined) read[name] = own
     }
   }
@@ -133,19 +201,20 @@ function readMapPatch(
 ): JsonObject | undefined {
   const set: JsonObject = {}
   const others: JsonObject = {}
+  const fields = MAPS.get(type) ?? null
   for (const [name, value] of Object.entries(patch)) {
-    const inner = type.fields?.[name]?.type
+    const inner = fields?.[name]?.type
     const place = `${path}.${name}`
     if (value === null) {
       // A name that does not exist is an error also when it is removed.
-      const known = type.fields === undefined ? null : Object.keys(type.fields)
+      const known = fields === null ? null : Object.keys(fields)
       if (known !== null && !known.includes(name)) faults.unknown(place, name, known)
       others[name] = null
-    } else if (inner?.isMap === true && isObject(value)) {
+    } else if (inner !== undefined && MAPS.has(inner) && isObject(value)) {
       others[name] = readMapPatch(inner, value, place, faults) ?? {}
     } else if (value !== undefined) set[name] = value
   }
-  const own = type.read(set, path, faults)
+  const own = readValue(type, set, { path, faults })
   return isObject(own) ? { ...own, ...others } : undefined
 }
 
@@ -157,8 +226,7 @@ export function patchedObject(fields: Fields, values: JsonObject, patch: JsonObj
     if (field === undefined) continue
     const before = patched[name]
     if (given === null || given === undefined) patched[name] = field.default ?? null
-    else if (field.type.isMap === true && isObject(given))
-      patched[name] = mergedMap(field.type, before, given)
+    else if (MAPS.has(field.type) && isObject(given)) patched[name] = mergedMap(field.type, before, given)
     else patched[name] = given
   }
   return patched
@@ -167,9 +235,10 @@ export function patchedObject(fields: Fields, values: JsonObject, patch: JsonObj
 function mergedMap(type: FieldType, before: JsonValue | undefined, patch: JsonObject): JsonObject {
   const merged: JsonObject = isObject(before) ? { ...before } : {}
   for (const [name, value] of Object.entries(patch)) {
-    const inner = type.fields?.[name]?.type
+    const inner = MAPS.get(type)?.[name]?.type
     if (value === null) Reflect.deleteProperty(merged, name)
-    else if (inner?.isMap === true && isObject(value)) merged[name] = mergedMap(inner, merged[name], value)
+    else if (inner !== undefined && MAPS.has(inner) && isObject(value))
+      merged[name] = mergedMap(inner, merged[name], value)
     else merged[name] = value
   }
   return merged
@@ -178,13 +247,12 @@ function mergedMap(type: FieldType, before: JsonValue | undefined, patch: JsonOb
 function checkNames(
   fields: Fields,
   value: JsonObject,
-  { current, faults, path }: { current: Current; faults: Faults; path: string },
+  { current, faults }: { current: Current; faults: Faults },
 ): void {
   for (const [name, given] of Object.entries(value)) {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
-    if (field === undefined) faults.unknown(path + name, name, Object.keys(fields))
-    else if (field.readOnly === true && !mayBeSentBack(field, given, current?.[name]))
-      faults.readOnly(path + name)
+    if (field === undefined) faults.unknown(name, name, Object.keys(fields))
+    else if (field.readOnly === true && !mayBeSentBack(field, given, current?.[name])) faults.readOnly(name)
   }
 }
 
@@ -226,45 +294,27 @@ export function textIn(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** A text. `fix` describes the right ones. */
+/** A text. `fix` describes the right ones, `schema` what JSON Schema can say of them. */
 export function textType(
   fits: (text: string) => boolean,
-  { fix, schema = {} }: { fix: string; schema?: JsonObject },
+  { fix, wrong, schema = {} }: { fix: string; wrong?: string; schema?: z.core.JSONSchemaMeta },
 ): FieldType<string> {
-  return {
-    schema: { type: 'string', ...schema },
-    read(value, path, faults) {
-      if (typeof value === 'string' && fits(value)) return value
-      faults.report(path, `${quoted(path)} is not valid.`, fix)
-      return undefined
-    },
-  }
+  return z.string(rule(fix, wrong)).refine(fits, rule(fix, wrong)).meta(schema)
 }
 
 /** One of these texts. */
 export function choiceType<Choice extends string>(choices: readonly Choice[]): FieldType<Choice> {
-  return {
-    schema: { type: 'string', enum: [...choices] },
-    read(value, path, faults) {
-      const found = choices.find((choice) => choice === value)
-      if (found !== undefined) return found
-      const best = typeof value === 'string' ? nearest(value, choices) : null
-      const list = `Use one of ${choices.join(', ')}.`
-      faults.report(path, `${quoted(path)} is not valid.`, best === null ? list : `Use "${best}". ${list}`)
-      return undefined
+  const list = `Use one of ${choices.join(', ')}.`
+  return z.enum(choices, {
+    error: ({ input }) => {
+      const best = typeof input === 'string' ? nearest(input, choices) : null
+      return rule(best === null ? list : `Use "${best}". ${list}`).error
     },
-  }
+  })
 }
 
 /** True or false. */
-export const FLAG: FieldType<boolean> = {
-  schema: { type: 'boolean' },
-  read(value, path, faults) {
-    if (typeof value === 'boolean') return value
-    faults.report(path, `${quoted(path)} is not valid.`, 'Send true or false.')
-    return undefined
-  },
-}
+export const FLAG: FieldType<boolean> = z.boolean(rule('Send true or false.'))
 
 /** A number between two bounds. */
 export function numberType(
@@ -272,28 +322,18 @@ export function numberType(
   most: number,
   { isWhole = true }: { isWhole?: boolean } = {},
 ): FieldType<number> {
-  return {
-    schema: { type: isWhole ? 'integer' : 'number', minimum: least, maximum: most },
-    read(value, path, faults) {
-      const isKind = typeof value === 'number' && (!isWhole || Number.isInteger(value))
-      if (isKind && value >= least && value <= most) return value
-      const kind = isWhole ? 'a whole number' : 'a number'
-      faults.report(path, `${quoted(path)} is not valid.`, `Send ${kind} from ${least} to ${most}.`)
-      return undefined
-    },
-  }
+  const wrong = rule(`Send ${isWhole ? 'a whole number' : 'a number'} from ${least} to ${most}.`)
+  return (isWhole ? z.int(wrong) : z.number(wrong)).min(least, wrong).max(most, wrong)
 }
 
+const NO_TIME = rule('Send a time such as 2027-01-31T00:00:00Z.', `The value of ${PATH} is not a time.`)
+
 /** A time: RFC 3339 with a zone; its normal form is UTC. */
-export const TIME: FieldType<string> = {
-  schema: { type: 'string', format: 'date-time' },
-  read(value, path, faults) {
-    const atMs = typeof value === 'string' ? timeOf(value) : null
-    if (atMs !== null) return new Date(atMs).toISOString()
-    faults.report(path, `${quoted(path)} is not a time.`, 'Send a time such as 2027-01-31T00:00:00Z.')
-    return undefined
-  },
-}
+export const TIME: FieldType<string> = z
+  .string(NO_TIME)
+  .refine((text) => timeOf(text) !== null, { ...NO_TIME, abort: true })
+  .overwrite((text) => new Date(timeOf(text) ?? 0).toISOString())
+  .meta({ format: 'date-time' })
 
 /** Ms since 1970 of a time of RFC 3339; null for another text, and for a date that does not exist. */
 function timeOf(text: string): number | null {
@@ -309,48 +349,32 @@ function timeOf(text: string): number | null {
   return Number.isNaN(atMs) ? null : atMs
 }
 
-/** The type or null. */
-export function orNull<Value extends JsonValue>(type: FieldType<Value>): FieldType<Value | null> {
-  const kind = type.schema['type'] ?? 'object'
-  return {
-    schema: { ...type.schema, type: [kind, 'null'] },
-    read: (value, path, faults) => (value === null ? null : type.read(value, path, faults)),
-  }
-}
-
-/** A list with `least` to `most` items of a type. */
-export function listType(
-  item: FieldType,
+/** A list with `least` to `most` items of a type. The items of a list of another length are not read. */
+export function listType<Item extends JsonValue>(
+  item: FieldType<Item>,
   { most, least = 0 }: { most: number; least?: number },
-): FieldType<JsonValue[]> {
-  return {
-    schema: { type: 'array', items: item.schema, minItems: least, maxItems: most },
-    read(value, path, faults) {
-      if (!Array.isArray(value) || value.length < least || value.length > most) {
-        faults.report(path, `${quoted(path)} is not valid.`, `Send a list of ${least} to ${most} items.`)
-        return undefined
-      }
-      const read = value.map((each, at) => item.read(each, `${path}[${at}]`, faults))
-      return read.every((each) => each !== undefined) ? read : undefined
-    },
-  }
+) {
+  const wrong = rule(`Send a list of ${least} to ${most} items.`)
+  const length = z.array(z.unknown(), wrong).min(least, wrong).max(most, wrong)
+  return length.pipe(z.array(item).min(least).max(most))
 }
 
+/** An object in a field; all of its fields are optional, and null is the same as absent. */
 export function objectType(fields: Fields): FieldType<JsonObject> {
-  return {
-    schema: schemaOf(fields),
-    isMap: true,
-    fields,
-    read(value, path, faults) {
-      if (!isObject(value)) {
-        faults.report(path, `${quoted(path)} is not an object.`, 'Send a JSON object.')
-        return undefined
-      }
-      const before = faults.all.length
-      const read = readObject(fields, value, { current: null, faults, path: `${path}.` })
-      return faults.all.length === before ? read : undefined
-    },
-  }
+  const shape = Object.entries(fields).map(([name, { type, means }]) => {
+    const member = z.preprocess((value) => value ?? undefined, type.optional())
+    return [name, member.meta({ description: means })] as const
+  })
+  const type = z
+    .strictObject(
+      Object.fromEntries(shape),
+      rule('Send a JSON object.', `The value of ${PATH} is not an object.`),
+    )
+    .transform((read): JsonObject => {
+      return Object.fromEntries(Object.entries(read).filter(([, value]) => value !== undefined))
+    })
+  MAPS.set(type, fields)
+  return type
 }
 
 /** The JSON schema of an object with these fields, for OpenAPI. */
@@ -365,7 +389,7 @@ export function schemaOf(fields: Fields): JsonObject {
       entries.map(([name, field]) => [
         name,
         {
-          ...field.type.schema,
+          ...schemaOfType(field.type),
           description: field.means,
           ...(field.default === undefined ? {} : { default: field.default }),
           ...(field.readOnly === true ? { readOnly: true } : {}),
@@ -378,6 +402,23 @@ export function schemaOf(fields: Fields): JsonObject {
   }
 }
 
-function quoted(path: string): string {
-  return `The value of "${path}"`
+/** The order of members in a JSON Schema. */
+const ORDER = [
+  ...['type', 'format', 'pattern', 'enum', 'minLength', 'maxLength', 'minimum', 'maximum', 'properties'],
+  ...['items', 'minItems', 'maxItems', 'required', 'additionalProperties', 'maxProperties', 'description'],
+]
+
+/** The JSON Schema of a type. */
+export function schemaOfType(type: z.ZodType): JsonObject {
+  const schema: unknown = z.toJSONSchema(type, {
+    unrepresentable: 'any',
+    override({ jsonSchema }) {
+      const [one, none] = jsonSchema.anyOf ?? []
+      const kinds = none?.type === 'null' ? { ...one, type: [one?.type ?? 'object', 'null'] } : {}
+      const all = objectOf({ ...jsonSchema, ...kinds })
+      for (const name of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, name)
+      Object.assign(jsonSchema, membersOf(all, ORDER))
+    },
+  })
+  return without(objectOf(schema), '$schema')
 }

@@ -2,6 +2,7 @@
  * The fields of accounts, members and keys: the rules of their values in the spelling of the admin API, and
  * the records that follow from values. Every door checks values here. Pure.
  */
+import * as z from 'zod'
 import { MODEL_NAME } from '../../formats/chat/model-facts.js'
 import { ALLOWED_TOOL, allowedTools, MAX_ALLOWED_TOOLS } from '../../formats/chat/hosted-tools.js'
 import { amountsOf, shownAmounts } from '../../config/schema/limits-schema.js'
@@ -30,9 +31,10 @@ import {
   Faults,
   FLAG,
   listType,
+  MAPS,
   numberType,
   objectType,
-  orNull,
+  rule,
   textIn,
   textType,
   TIME,
@@ -67,35 +69,31 @@ function limitFields(members: readonly (readonly [string, LimitMember])[]): Fiel
 /** A text that only replies have. */
 export const SHOWN_TEXT = textType(() => true, { fix: 'Send a text.' })
 
-const LABELS: FieldType<JsonObject> = {
-  schema: {
-    type: 'object',
-    additionalProperties: { type: 'string', pattern: LABEL_VALUE.source },
-    maxProperties: MAX_LABELS,
-  },
-  isMap: true,
-  read(value, path, faults) {
-    if (!isObject(value)) {
-      faults.report(path, `The value of "${path}" is not an object.`, 'Send {"name": "value"}.')
-      return undefined
-    }
-    const entries = Object.entries(value)
-    const before = faults.all.length
-    assertCount(entries.length, path, faults)
-    for (const [name, text] of entries) {
-      const place = `${path}.${name.slice(0, 64)}`
-      if (!LABEL_NAME.test(name)) {
-        const fix = "Use 1 to 32 characters of a-z, 0-9, '_', '.' and '-'."
-        faults.report(place, `"${name.slice(0, 64)}" is no name of a label.`, fix)
-      } else if (typeof text !== 'string' || !LABEL_VALUE.test(text)) {
-        const fix = 'Send a text of 1 to 64 printable ASCII characters without spaces and commas.'
-        faults.report(place, `The value of "${place}" is not valid.`, fix)
-      }
-    }
-    const sorted = entries.sort(([a], [b]) => (a < b ? -1 : 1))
-    return faults.all.length === before ? Object.fromEntries(sorted) : undefined
-  },
-}
+const LABEL = z.record(
+  z.string().regex(LABEL_NAME, {
+    error: ({ input }) => {
+      const fix = "Use 1 to 32 characters of a-z, 0-9, '_', '.' and '-'."
+      return rule(fix, `"${String(input).slice(0, 64)}" is no name of a label.`).error
+    },
+  }),
+  textType((text) => LABEL_VALUE.test(text), {
+    fix: 'Send a text of 1 to 64 printable ASCII characters without spaces and commas.',
+    schema: { pattern: LABEL_VALUE.source },
+  }),
+)
+const LABELS: FieldType<JsonObject> = z
+  .record(z.string(), z.unknown(), rule('Send {"name": "value"}.', 'The value of $PATH is not an object.'))
+  .refine((labels) => Object.keys(labels).length <= MAX_LABELS, {
+    error: ({ input }) => {
+      const count = Object.keys(isObject(input) ? input : {}).length
+      return rule(`Send at most ${MAX_LABELS}.`, `$PATH has ${count} labels.`).error
+    },
+    abort: true,
+  })
+  .pipe(LABEL)
+  .transform((labels) => Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1))))
+  .meta({ maxProperties: MAX_LABELS })
+MAPS.set(LABELS, null)
 
 /** Reports too many labels; a merge patch may add some to those that there are. */
 function assertCount(count: number, path: string, faults: Faults): void {
@@ -145,14 +143,8 @@ export const KEY_NAME_RULE = [
   'Use 1 to 100 characters, without control characters and without spaces at the ends.',
 ] as const
 
-const KEY_NAME: FieldType<string> = {
-  schema: { type: 'string' },
-  read(value, path, faults) {
-    if (typeof value === 'string' && isShownName(value)) return value
-    faults.report(path, ...KEY_NAME_RULE)
-    return undefined
-  },
-}
+const [WRONG_KEY_NAME, KEY_NAME_FIX] = KEY_NAME_RULE
+const KEY_NAME = textType(isShownName, { fix: KEY_NAME_FIX, wrong: WRONG_KEY_NAME })
 
 const NAMED = textType(isShownName, {
   fix: 'Send 1 to 100 characters, without control characters and without spaces at the ends.',
@@ -166,17 +158,26 @@ const ACCOUNT_NAMED: Fields = {
   account: { type: SHOWN_TEXT, means: 'The name of the account.', readOnly: true },
 }
 
+const PLAN_TYPES = new WeakMap<Plans, FieldType<string>>()
+
+/** The name of one of the plans. */
+export function planType(plans: Plans): FieldType<string> {
+  const known = PLAN_TYPES.get(plans)
+  if (known !== undefined) return known
+  const type = textType((text) => isPlanOf(plans, text), { fix: `Use ${Object.keys(plans).join(', ')}.` })
+  PLAN_TYPES.set(plans, type)
+  return type
+}
+
 /** The fields of an account; the defaults depend on its name and on the plans. `usual`: the default plan. */
 export function accountFields(name: string, plans: Plans, usual = planOfNewAccounts(plans)): Fields {
-  const names = Object.keys(plans)
-  const plan = textType((text) => isPlanOf(plans, text), { fix: `Use ${names.join(', ')}.` })
   return {
     id: { type: SHOWN_TEXT, means: 'The id of the account.', readOnly: true },
     name: { type: SHOWN_TEXT, means: 'Its name, which never changes.', readOnly: true },
     display_name: { type: NAMED, means: 'The name that people see.', default: name },
-    plan: { type: plan, means: 'A plan of the configuration.', default: usual },
+    plan: { type: planType(plans), means: 'A plan of the configuration.', default: usual },
     parent: {
-      type: orNull(SHOWN_TEXT),
+      type: SHOWN_TEXT.nullable(),
       means: 'The name of the account whose limits count for this one, too.',
       default: null,
     },
@@ -217,14 +218,14 @@ export const KEY_FIELDS: Fields = {
   ...ACCOUNT_NAMED,
   name: { type: SHOWN_TEXT, means: 'Its name, unique among the live keys.', readOnly: true },
   models: {
-    type: orNull(listType(MODEL, { least: 1, most: 100 })),
+    type: listType(MODEL, { least: 1, most: 100 }).nullable(),
     means: 'The models that it may use; null: all.',
     default: null,
   },
   limits: { type: LIMITS, means: 'Limits of the key.', default: {} },
   labels: { type: LABELS, means: 'Labels.', default: {} },
   expires_at: {
-    type: orNull(TIME),
+    type: TIME.nullable(),
     means: 'When it ends; null: never, or with the token that makes it if that has an account.',
     default: null,
   },
@@ -233,17 +234,17 @@ export const KEY_FIELDS: Fields = {
     means: 'Whether it works.',
     readOnly: true,
   },
-  prefix: { type: orNull(SHOWN_TEXT), means: 'Its first characters.', readOnly: true },
-  last_four: { type: orNull(SHOWN_TEXT), means: 'Its last characters.', readOnly: true },
+  prefix: { type: SHOWN_TEXT.nullable(), means: 'Its first characters.', readOnly: true },
+  last_four: { type: SHOWN_TEXT.nullable(), means: 'Its last characters.', readOnly: true },
   imported: {
     type: FLAG,
     means: 'Whether another gateway made its secret, which may have any form (`auth.accept_imported_keys`).',
     readOnly: true,
   },
-  created_by: { type: orNull(SHOWN_TEXT), means: 'Who made it.', readOnly: true },
+  created_by: { type: SHOWN_TEXT.nullable(), means: 'Who made it.', readOnly: true },
   ...TIMES,
   last_used_at: {
-    type: orNull(TIME),
+    type: TIME.nullable(),
     means: 'The last request with it.',
     readOnly: true,
     isVolatile: true,
@@ -258,16 +259,10 @@ export const KEY_FIELDS: Fields = {
 }
 
 /** A name of a tool in the form in which requests are compared. */
-const TOOLS: FieldType<JsonValue[]> = {
-  schema: { type: 'array', items: { type: 'string' }, maxItems: MAX_ALLOWED_TOOLS },
-  read(value, path, faults) {
-    const tool = textType((text) => ALLOWED_TOOL.test(text), {
-      fix: 'Send the name of a tool such as web_search, or "*" for all.',
-    })
-    const read = listType(tool, { most: MAX_ALLOWED_TOOLS }).read(value, path, faults)
-    return read === undefined ? undefined : allowedTools(read.map(textIn))
-  },
-}
+const TOOL = textType((text) => ALLOWED_TOOL.test(text), {
+  fix: 'Send the name of a tool such as web_search, or "*" for all.',
+})
+const TOOLS = listType(TOOL, { most: MAX_ALLOWED_TOOLS }).transform((tools) => [...allowedTools(tools)])
 
 /** What the dashboard and the command line set of a key: its name and its tools, too. */
 export const KEY_SETTINGS: Fields = {
@@ -277,7 +272,7 @@ export const KEY_SETTINGS: Fields = {
       ([, { readOnly, writeOnly }]) => readOnly !== true && writeOnly !== true,
     ),
   ),
-  allow_tools: { type: orNull(TOOLS), means: 'The tools that it may use.', default: null },
+  allow_tools: { type: TOOLS.nullable(), means: 'The tools that it may use.', default: null },
 }
 
 /** The writable values of an account. */

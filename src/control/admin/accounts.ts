@@ -16,7 +16,7 @@ import {
   accountValues,
   surplusLabels,
 } from '../../accounts/changes/fields.js'
-import { faulty, invalid } from '../../accounts/changes/refusal.js'
+import { invalid } from '../../accounts/changes/refusal.js'
 import type { Account, KeyLimits } from '../../accounts/account.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
 import { type JsonObject } from '../../base/json.js'
@@ -24,28 +24,24 @@ import type { AdminToken } from '../../store/admin-tokens.js'
 import type { AccountDecision, AccountState } from '../../store/account-changes.js'
 import { unmet } from './conditional-requests.js'
 import {
-  Faults,
   patchedObject,
-  readObject,
-  readPatch,
   textIn,
   textType,
   without,
   type Fields,
+  readFields,
 } from '../../accounts/changes/field-types.js'
 import { readLabelFilters, matchesLabels, LABEL_FILTER } from './label-filters.js'
 import { accountObject, accountTag, limitsObject } from './objects.js'
 import { notFound, Problem, type Refused } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
-import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
+import { cursorOf } from '../cursor.js'
+import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices, TRUE_OR_FALSE } from './services.js'
 import { accountNamed, assertNotOwn, misnamed, sees } from './token-access.js'
 import { tokenBounds } from './token-bounds.js'
 import { withBelow } from '../../usage/account-selection.js'
 
 const TEXT = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
-const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'false', {
-  fix: 'Send true or false.',
-})
 /** Repetitions of a change that another one overtook. */
 const MAX_TRIES = 20
 
@@ -221,9 +217,7 @@ async function putOnce(services: AdminServices, request: AdminRequest): Promise<
   const parents = new Map<string, string>()
   if (existing !== null) await nameOfParent(services, existing, parents)
   const current = existing === null ? { name } : accountObject(existing, parentName(existing, parents))
-  const faults = new Faults()
-  const given = (isPatch ? readPatch : readObject)(fields, body, { current, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const given = readFields(fields, body, { current, isPatch })
   const isNamed = !isPatch || 'parent' in given
   const wanted = given['parent'] ?? null
   await addParent(services, token, { wanted, isNamed }, parents)
@@ -405,11 +399,9 @@ async function putLimits(services: AdminServices, request: AdminRequest): Promis
   const { body, token, conditions } = request
   const isPatch = request.req.method === 'PATCH'
   const named = await accountNamed(services, token, request.path['name'] ?? '')
-  const faults = new Faults()
   const current = limitsObject(named)
   const fields: Fields = ACCOUNT_LIMIT_FIELDS
-  const given = (isPatch ? readPatch : readObject)(fields, body, { current, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const given = readFields(fields, body, { current, isPatch })
   const bounds = await tokenBounds(services, token)
   const most = await limitsBelow(services, await nameOfParent(services, named))
   const account = await changeAccount(services, request, (before, context) => {

@@ -2,7 +2,6 @@
  * The admin API of one process. A request passes the checks of this file in order: path and method, token,
  * rate, scope, query, body; then its handler runs. It keeps no state that another process would need.
  */
-import { faulty } from '../../accounts/changes/refusal.js'
 import { jsonText, type JsonObject, type JsonValue } from '../../base/json.js'
 import { parseSteps } from '../../formats/wire/json/parse-body.js'
 import { atOnce, type Steps } from '../../base/steps.js'
@@ -15,7 +14,7 @@ import { sendCsv } from '../send-csv.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import { GatewayError } from '../../errors.js'
 import { conditionsOf, isUnchanged } from './conditional-requests.js'
-import { choiceType, Faults } from '../../accounts/changes/field-types.js'
+import { choiceType, Faults, readValue } from '../../accounts/changes/field-types.js'
 import { openapiDocument } from './openapi.js'
 import { Problem, PROBLEM_TYPE, problemOf } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, CsvReply, Parameters } from './route.js'
@@ -137,13 +136,13 @@ function readQuery(url: string, { query = {}, hasCsv }: AdminRoute): JsonObject 
     }
     const items = values.map((text) => {
       const value = parameter.isNumber === true && /^-?\d+$/.test(text) ? Number(text) : text
-      return parameter.type.read(value, name, faults)
+      return readValue(parameter.type, value, { path: name, faults })
     })
     const [first] = items
     if (parameter.isRepeatable === true) read[name] = items.filter((item) => item !== undefined)
     else if (first !== undefined) read[name] = first
   }
-  if (faults.all.length > 0) throw faulty(faults.all)
+  faults.refuse()
   return read
 }
 

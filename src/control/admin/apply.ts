@@ -4,7 +4,8 @@ import type { Account } from '../../accounts/account.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { unmet } from './conditional-requests.js'
 import { documentSteps, importWarnings, titleOf, type DocumentFault, type WantedObject } from './documents.js'
-import { FLAG, Faults, readObject, textIn, textType } from '../../accounts/changes/field-types.js'
+import * as z from 'zod'
+import { FLAG, rule, textIn, textType, readFields } from '../../accounts/changes/field-types.js'
 import type { Fields, FieldType } from '../../accounts/changes/field-types.js'
 import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './plan-and-apply.js'
 import { Problem } from './problem-details.js'
@@ -22,14 +23,10 @@ const MAX_DOCUMENTS = 10_000
 /** About as many documents with a few labels and limits each. */
 const MAX_APPLY_BYTES = 4 * 1024 * 1024
 
-const DOCUMENTS: FieldType = {
-  schema: { type: 'array', items: { type: 'object' }, maxItems: MAX_DOCUMENTS },
-  read(value, path, faults) {
-    if (Array.isArray(value) && value.length <= MAX_DOCUMENTS) return value as JsonValue[]
-    faults.report(path, '"documents" is not valid.', `Send a list of at most ${MAX_DOCUMENTS}.`)
-    return undefined
-  },
-}
+const DOCUMENTS: FieldType = z
+  .array(z.custom<JsonValue>(), rule(`Send a list of at most ${MAX_DOCUMENTS}.`, '$PATH is not valid.'))
+  .max(MAX_DOCUMENTS, rule(`Send a list of at most ${MAX_DOCUMENTS}.`, '$PATH is not valid.'))
+  .meta({ items: { type: 'object' } })
 
 /** The body. */
 const APPLY_FIELDS: Fields = {
@@ -69,9 +66,7 @@ export function applyRoutes(services: AdminServices): AdminRoute[] {
 
 async function apply(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   const { store, snapshot, now } = services
-  const faults = new Faults()
-  const values = readObject(APPLY_FIELDS, request.body, { current: null, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const values = readFields(APPLY_FIELDS, request.body)
   const failed = unmet(request.conditions, null)
   if (failed !== null) throw failed
   const documents = Array.isArray(values['documents']) ? values['documents'] : []

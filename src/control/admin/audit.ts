@@ -3,7 +3,8 @@ import type { JsonObject } from '../../base/json.js'
 import { isActorOf, withReason, type AuditEntry } from '../../store/audit-trail.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { timeText } from '../../base/time-units.js'
-import { cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
+import { cursorOf } from '../cursor.js'
+import { PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountsOf, ANY, AUDIT_READS, csvReply, filled, nextQuery, type ReadPage } from './usage.js'
 
 export function auditRoutes(services: AdminServices): AdminRoute[] {

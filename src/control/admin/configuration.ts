@@ -1,17 +1,16 @@
 /** The configuration in the admin API: in force, its generations, rollbacks, comparisons with another. */
 import { entryOf } from '../../accounts/changes/decide.js'
-import { faulty, invalid } from '../../accounts/changes/refusal.js'
+import { invalid } from '../../accounts/changes/refusal.js'
 import { maskedConfig } from '../../config/masked-config.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { JsonObject } from '../../base/json.js'
 import { unmet } from './conditional-requests.js'
 import {
-  Faults,
-  readObject,
   textIn,
   textType,
   type Fields,
   type FieldType,
+  readFields,
 } from '../../accounts/changes/field-types.js'
 import { notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
@@ -129,9 +128,7 @@ async function generation(
 }
 
 async function rollBack(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
-  const faults = new Faults()
-  const values = readObject(ROLLBACK_FIELDS, request.body, { current: null, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const values = readFields(ROLLBACK_FIELDS, request.body)
   const failed = unmet(request.conditions, null)
   if (failed !== null) throw failed
   const number = numberIn(request.path)
@@ -160,9 +157,7 @@ async function rollBack(services: AdminServices, request: AdminRequest): Promise
 }
 
 async function plan(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
-  const faults = new Faults()
-  const values = readObject(PLAN_FIELDS, request.body, { current: null, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const values = readFields(PLAN_FIELDS, request.body)
   const answer = await services.configControl.plan(textIn(values['config']))
   if (answer === null) throw unanswered()
   if ('problems' in answer) {

@@ -1,7 +1,7 @@
 /** Denied workload identities in the admin API: list, deny, read, allow again. */
 import { entryOf } from '../../accounts/changes/decide.js'
 import { SHOWN_TEXT } from '../../accounts/changes/fields.js'
-import { faulty, invalid } from '../../accounts/changes/refusal.js'
+import { invalid } from '../../accounts/changes/refusal.js'
 import { denialFields, denyIdentity } from '../../accounts/denials.js'
 import { nearest } from '../../config/config-problem.js'
 import type { JsonObject } from '../../base/json.js'
@@ -10,7 +10,6 @@ import type { AuditEntry } from '../../store/audit-trail.js'
 import { etagOf, unmet } from './conditional-requests.js'
 import {
   Faults,
-  orNull,
   readObject,
   textIn,
   textType,
@@ -20,13 +19,11 @@ import {
 import { notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { timeText } from '../../base/time-units.js'
-import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
+import { cursorOf } from '../cursor.js'
+import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices, REASON } from './services.js'
 
 const SUBJECT = textType((text) => text !== '' && text.length <= 4_096, {
   fix: 'Send 1 to 4096 characters.',
-})
-const REASON = textType((text) => text.length <= 500 && !/\p{Cc}/u.test(text), {
-  fix: 'Send one line of at most 500 characters.',
 })
 
 export const DENIAL_FIELDS: Fields = {
@@ -35,7 +32,7 @@ export const DENIAL_FIELDS: Fields = {
   sub: { type: SUBJECT, means: 'The subject of tokens; or `jti`.', optional: true },
   jti: { type: SUBJECT, means: 'The id of one token; or `sub`.', optional: true },
   reason: { type: REASON, means: 'Why.', default: '' },
-  expires_at: { type: orNull(TIME), means: 'When it ends; null: for ever.', default: null },
+  expires_at: { type: TIME.nullable(), means: 'When it ends; null: for ever.', default: null },
   created_at: { type: TIME, means: 'When it was made.', readOnly: true },
   etag: { type: SHOWN_TEXT, means: 'The entity tag.', readOnly: true },
 }
@@ -116,7 +113,7 @@ async function create(services: AdminServices, request: AdminRequest): Promise<A
   if (typeof end === 'string' && Date.parse(end) <= now()) {
     faults.report('expires_at', 'A denial cannot end in the past.', 'Send a later time, or null.')
   }
-  if (faults.all.length > 0) throw faulty(faults.all)
+  faults.refuse()
   const failed = unmet(request.conditions, null)
   if (failed !== null) throw failed
   const identity = textIn(values['identity'])

@@ -19,7 +19,7 @@ import type { Plans } from '../../accounts/plans.js'
 import { nearest } from '../../config/config-problem.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { atOnce, type Steps } from '../../base/steps.js'
-import { Faults, readObject, type Fields } from '../../accounts/changes/field-types.js'
+import { Faults, readObject, readValue, type Fields } from '../../accounts/changes/field-types.js'
 
 /** The kinds of documents, in the order in which those of one account are applied. */
 const KINDS = ['Account', 'Member', 'Key'] as const
@@ -278,7 +278,7 @@ function readSpec(
   const labels =
     metadata['labels'] === undefined || labelField === undefined
       ? {}
-      : labelField.type.read(metadata['labels'], 'labels', labelFaults)
+      : readValue(labelField.type, metadata['labels'], { path: 'labels', faults: labelFaults })
   reader.take(['metadata'], labelFaults)
   return { ...secrets, values: { ...values, labels: labels ?? {} } }
 }
@@ -304,7 +304,7 @@ function readSecrets(spec: JsonObject, reader: Reader): GivenSecrets {
   const faults = new Faults()
   const digestAt = (name: string): string | null => {
     const value = spec[name]
-    return value === undefined ? null : (DIGEST.read(value, name, faults) ?? null)
+    return value === undefined ? null : (readValue(DIGEST, value, { path: name, faults }) ?? null)
   }
   const digests = { digest: digestAt('secret_sha256'), newDigest: digestAt('new_secret_sha256') }
   reader.take(['spec'], faults)

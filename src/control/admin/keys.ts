@@ -10,18 +10,15 @@ import {
   freshKey,
 } from '../../accounts/changes/decide.js'
 import { DIGEST, KEY_FIELDS, isShownName, keyState, keyValues } from '../../accounts/changes/fields.js'
-import { Refusal, faulty, invalid } from '../../accounts/changes/refusal.js'
+import { Refusal, invalid } from '../../accounts/changes/refusal.js'
 import type { Account, ApiKey } from '../../accounts/account.js'
 import { isFull, planFull, writeKeys, type Changing } from '../../accounts/changes/change-keys.js'
 import {
   choiceType,
-  Faults,
   numberType,
   patchedObject,
-  readObject,
-  readPatch,
-  textType,
   type Fields,
+  readFields,
 } from '../../accounts/changes/field-types.js'
 import { KEY_NAME_RULE } from '../../accounts/changes/fields.js'
 import type { JsonObject } from '../../base/json.js'
@@ -34,13 +31,10 @@ import { keyObject, keyTag } from './objects.js'
 import { notFound, type Refused } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { timeText } from '../../base/time-units.js'
-import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
+import { cursorOf } from '../cursor.js'
+import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices, TRUE_OR_FALSE } from './services.js'
 import { accountNamed } from './token-access.js'
 import { tokenBounds } from './token-bounds.js'
-
-const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'false', {
-  fix: 'Send true or false.',
-})
 
 /** The body of a rotation. */
 const ROTATION_FIELDS: Fields = {
@@ -207,9 +201,7 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   const found = await store.keyByName(account.id, name)
   if (found === null && isPatch) throw notFound()
   const current = found === null ? { account: account.name, name } : await objectOf(services, account, found)
-  const faults = new Faults()
-  const given = (isPatch ? readPatch : readObject)(KEY_FIELDS, body, { current, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const given = readFields(KEY_FIELDS, body, { current, isPatch })
   const { secret_sha256: digest, ...others } = given
   const hasGivenSecret = typeof digest === 'string'
   const fresh = freshKey(hasGivenSecret ? digest : undefined)
@@ -338,9 +330,7 @@ async function rotate(services: AdminServices, request: AdminRequest): Promise<A
   const { store } = services
   const account = await accountNamed(services, request.token, request.path['name'] ?? '')
   const name = keyName(request)
-  const faults = new Faults()
-  const values = readObject(ROTATION_FIELDS, request.body, { current: null, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const values = readFields(ROTATION_FIELDS, request.body)
   if ((await store.keyByName(account.id, name)) === null) throw notFound()
   const changing = await changingOf(services, request)
   const latestMs = changing.bounds?.of === 'token' ? changing.bounds.endsAtMs : Infinity

@@ -1,7 +1,7 @@
 /** Members of accounts in the admin API: people with a role. A new member gets a one-time link. */
 import { changeEntry, conflictRefusal, decideMember, memberRemoval } from '../../accounts/changes/decide.js'
 import { MEMBER_FIELDS, memberValues, surplusLabels, emailFault } from '../../accounts/changes/fields.js'
-import { faulty, invalid } from '../../accounts/changes/refusal.js'
+import { invalid } from '../../accounts/changes/refusal.js'
 import { comparableEmail, type Account, type Member, type User } from '../../accounts/account.js'
 import { hasEntered, isUnproven, memberState, stateForInviter } from '../../accounts/address-proof.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
@@ -14,13 +14,14 @@ import { hostOf } from '../../http/message.js'
 import { providerOf } from '../sign-in/bound-users.js'
 import { makeLink } from '../sign-in/links.js'
 import { unmet } from './conditional-requests.js'
-import { Faults, patchedObject, readObject, readPatch } from '../../accounts/changes/field-types.js'
+import { patchedObject, readFields } from '../../accounts/changes/field-types.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
 import { memberObject, memberTag } from './objects.js'
 import { notFound, Problem, type Refused } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { timeText } from '../../base/time-units.js'
-import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
+import { cursorOf } from '../cursor.js'
+import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed } from './token-access.js'
 
 export function memberRoutes(services: AdminServices): AdminRoute[] {
@@ -134,9 +135,7 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   if (fault !== null) throw invalid('email', ...fault)
   const current =
     found === null ? { account: account.name, email } : await objectOf(services, token, account, found)
-  const faults = new Faults()
-  const given = (isPatch ? readPatch : readObject)(MEMBER_FIELDS, body, { current, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const given = readFields(MEMBER_FIELDS, body, { current, isPatch })
   // Checked before a user is made for nothing; the transaction checks it again.
   const early = unmet(conditions, found === null ? null : memberTag(found))
   if (early !== null) throw early
@@ -277,9 +276,7 @@ async function signOutWithoutRole(
 async function invite(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   const { store, now } = services
   const { account, member } = await existing(services, request)
-  const faults = new Faults()
-  readObject({}, request.body, { current: null, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  readFields({}, request.body)
   const failed = unmet(request.conditions, memberTag(member))
   if (failed !== null) throw failed
   const user = await store.users.byId(member.userId)

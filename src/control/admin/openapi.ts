@@ -4,7 +4,7 @@
  */
 import { SCOPES } from '../../accounts/admin-tokens.js'
 import type { JsonObject, JsonValue } from '../../base/json.js'
-import { schemaOf, without } from '../../accounts/changes/field-types.js'
+import { schemaOf, schemaOfType, without } from '../../accounts/changes/field-types.js'
 import { PROBLEMS } from './problem-details.js'
 import type { AdminRoute, BodyOf } from './route.js'
 import { REPLY_SCHEMAS } from './schemas.js'
@@ -86,7 +86,7 @@ function operationOf(route: AdminRoute): JsonObject {
     }),
     ...Object.entries(query).map(([name, { type, means, isRepeatable }]) => ({
       ...{ name, in: 'query', description: means },
-      schema: isRepeatable === true ? { type: 'array', items: type.schema } : type.schema,
+      schema: isRepeatable === true ? { type: 'array', items: schemaOfType(type) } : schemaOfType(type),
     })),
     ...(hasCsv === true
       ? [{ name: 'format', in: 'query', schema: { type: 'string', enum: ['json', 'csv'] } }]

@@ -1,17 +1,15 @@
 /** Raises of budgets in the admin API: an account's or key's budget is higher until a time. */
 import {
   choiceType,
-  Faults,
   numberType,
-  readObject,
   textIn,
   textType,
   TIME,
   type Fields,
+  readFields,
 } from '../../accounts/changes/field-types.js'
 import { SHOWN_TEXT, timeOfMs } from '../../accounts/changes/fields.js'
 import { BUDGETS, MAX_REASON, raiseAccountLimit, raiseKeyLimit } from '../../accounts/changes/raise-limit.js'
-import { faulty } from '../../accounts/changes/refusal.js'
 import type { Account, ApiKey } from '../../accounts/account.js'
 import type { Changing } from '../../accounts/changes/change-keys.js'
 import { LIMIT_MEMBERS } from '../../base/limit-members.js'
@@ -93,9 +91,7 @@ async function changingOf(services: AdminServices, request: AdminRequest): Promi
 }
 
 function wishOf({ body }: AdminRequest) {
-  const faults = new Faults()
-  const { budget, usd, until, reason } = readObject(RAISE_FIELDS, body, { current: null, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const { budget, usd, until, reason } = readFields(RAISE_FIELDS, body)
   return {
     budget: textIn(budget),
     usd: Number(usd),

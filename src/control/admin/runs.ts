@@ -1,25 +1,14 @@
 /** Runs in the admin API: what one has used, and its end, which cuts its requests on every gateway. */
 import type { Account } from '../../accounts/account.js'
-import {
-  FLAG,
-  Faults,
-  readObject,
-  textIn,
-  textType,
-  type Fields,
-} from '../../accounts/changes/field-types.js'
-import { faulty, invalid } from '../../accounts/changes/refusal.js'
+import { FLAG, textIn, type Fields, readFields } from '../../accounts/changes/field-types.js'
+import { invalid } from '../../accounts/changes/refusal.js'
 import { WRITTEN_AFTER_MS, type ValueRecord } from '../../store/dimension-values.js'
 import { endRun, isRun, isUnused, runDimension, runName, shownRun } from '../runs.js'
 import { notFound } from './problem-details.js'
 import type { AdminRequest, AdminRoute, JsonReply, Parameters } from './route.js'
-import { actorOf, type AdminServices } from './services.js'
+import { actorOf, type AdminServices, REASON } from './services.js'
 import { accountNamed } from './token-access.js'
 import { ANY } from './usage.js'
-
-const REASON = textType((text) => text.length <= 500 && !/\p{Cc}/u.test(text), {
-  fix: 'Send one line of at most 500 characters.',
-})
 
 /** The body of `PUT`. */
 const RUN_END_FIELDS: Fields = {
@@ -68,9 +57,7 @@ export function runRoutes(services: AdminServices): AdminRoute[] {
       replies: { 200: 'Run' },
       handle: async (request) => {
         const { account, run } = await runOf(services, request)
-        const faults = new Faults()
-        const { ended, reason } = readObject(RUN_END_FIELDS, request.body, { current: null, faults })
-        if (faults.all.length > 0) throw faulty(faults.all)
+        const { ended, reason } = readFields(RUN_END_FIELDS, request.body)
         if (ended !== true) throw invalid('ended', 'A run can only be ended.', 'Send {"ended": true}.')
         return end(services, request, { account, run, reason: textIn(reason) })
       },

@@ -6,6 +6,7 @@ import { invalid } from '../../accounts/changes/refusal.js'
 import { numberType, textType } from '../../accounts/changes/field-types.js'
 import type { HttpRequest } from '../../http/message.js'
 import type { Services } from '../services.js'
+import { placeIn } from '../cursor.js'
 import type { LinkParts } from '../sign-in/links.js'
 import type { AdminRequest, Parameters } from './route.js'
 
@@ -18,6 +19,16 @@ export interface AdminServices extends LinkParts, Pick<Services, 'log' | 'versio
 export function actorOf({ token, address, requestId }: AdminRequest): Actor {
   return { actor: `token:${token.name}`, actorId: token.id, address, requestId }
 }
+
+/** A flag of a query. */
+export const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'false', {
+  fix: 'Send true or false.',
+})
+
+/** Why something is changed, in one line. */
+export const REASON = textType((text) => text.length <= 500 && !/\p{Cc}/u.test(text), {
+  fix: 'Send one line of at most 500 characters.',
+})
 
 /** The parameters of a list. */
 export const PAGE_PARAMETERS: Parameters = {
@@ -39,15 +50,8 @@ export function pageOf({ query }: AdminRequest): { after: string | null; limit: 
   }
 }
 
-/** The text that a page ended with, as a cursor that only this API reads. */
-export function cursorOf(text: string): string {
-  return Buffer.from(`c1:${text}`).toString('base64url')
-}
-
 function readCursor(cursor: string): string {
-  const text = Buffer.from(cursor, 'base64url').toString()
-  if (/^[\w-]+$/.test(cursor) && text.startsWith('c1:') && cursorOf(text.slice(3)) === cursor) {
-    return text.slice(3)
-  }
+  const place = placeIn(cursor)
+  if (place !== null) return place
   throw invalid('cursor', 'This is no cursor.', 'Send the `next_cursor` of the page before.')
 }

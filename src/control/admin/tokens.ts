@@ -1,8 +1,9 @@
 /** Tokens of the admin API: list, create, read, revoke. */
 import { DAY_MS, timeText } from '../../base/time-units.js'
+import { SHOWN_TEXT } from '../../accounts/changes/fields.js'
 import { outlives } from '../../accounts/changes/bounds.js'
 import { type Actor, entryOf } from '../../accounts/changes/decide.js'
-import { faulty, invalid } from '../../accounts/changes/refusal.js'
+import { invalid } from '../../accounts/changes/refusal.js'
 import {
   checkedExpiry,
   createAdminToken,
@@ -20,35 +21,33 @@ import type { AuditEntry } from '../../store/audit-trail.js'
 import { etagOf, unmet } from './conditional-requests.js'
 import {
   choiceType,
-  Faults,
   listType,
-  orNull,
-  readObject,
   textIn,
   textType,
   TIME,
   type Fields,
+  readFields,
 } from '../../accounts/changes/field-types.js'
 import { notFound, Problem } from './problem-details.js'
 import type { AdminRequest, AdminRoute } from './route.js'
-import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
+import { cursorOf } from '../cursor.js'
+import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed, sees } from './token-access.js'
 
 const NAME = textType((text) => text.trim() === text && text !== '' && text.length <= 100, {
   fix: 'Send 1 to 100 characters without spaces at the ends.',
   schema: { minLength: 1, maxLength: 100 },
 })
-const ANY_TEXT = textType(() => true, { fix: 'Send a text.' })
 
 export const TOKEN_FIELDS: Fields = {
-  id: { type: ANY_TEXT, means: 'The id of the token.', readOnly: true },
+  id: { type: SHOWN_TEXT, means: 'The id of the token.', readOnly: true },
   name: { type: NAME, means: '`token:NAME` in the audit trail.' },
   scopes: {
     type: listType(choiceType(SCOPES), { least: 1, most: SCOPES.length }),
     means: 'What the token may do; `X:write` includes `X:read`, `keys:write` also reads keys.',
   },
   account: {
-    type: orNull(ANY_TEXT),
+    type: SHOWN_TEXT.nullable(),
     means: 'The name of the account that it sees, with all below it; null: all accounts.',
     default: null,
   },
@@ -58,11 +57,11 @@ export const TOKEN_FIELDS: Fields = {
     optional: true,
   },
   state: { type: choiceType(['live', 'expired', 'revoked']), means: 'Its state.', readOnly: true },
-  last_four: { type: ANY_TEXT, means: 'The last characters of the token.', readOnly: true },
-  created_by: { type: ANY_TEXT, means: 'Who made it.', readOnly: true },
+  last_four: { type: SHOWN_TEXT, means: 'The last characters of the token.', readOnly: true },
+  created_by: { type: SHOWN_TEXT, means: 'Who made it.', readOnly: true },
   created_at: { type: TIME, means: 'When it was made.', readOnly: true },
-  last_used_at: { type: orNull(TIME), means: 'The last use, to the minute.', readOnly: true },
-  etag: { type: ANY_TEXT, means: 'The entity tag.', readOnly: true },
+  last_used_at: { type: TIME.nullable(), means: 'The last use, to the minute.', readOnly: true },
+  etag: { type: SHOWN_TEXT, means: 'The entity tag.', readOnly: true },
 }
 
 export function tokenRoutes(services: AdminServices): AdminRoute[] {
@@ -121,9 +120,7 @@ async function list(services: AdminServices, request: AdminRequest) {
 async function create(services: AdminServices, request: AdminRequest) {
   const { store, now } = services
   const { token: own, body } = request
-  const faults = new Faults()
-  const values = readObject(TOKEN_FIELDS, body, { current: null, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  const values = readFields(TOKEN_FIELDS, body)
   const failed = unmet(request.conditions, null)
   if (failed !== null) throw failed
   const scopes = Array.isArray(values['scopes']) ? values['scopes'].map(String) : []

@@ -26,7 +26,8 @@ import { invalid } from '../../accounts/changes/refusal.js'
 import { notFound } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.js'
 import { timeText } from '../../base/time-units.js'
-import { cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
+import { cursorOf } from '../cursor.js'
+import { PAGE_PARAMETERS, pageOf, type AdminServices, TRUE_OR_FALSE } from './services.js'
 import { accountNamed, sees } from './token-access.js'
 
 const GROUPINGS = [
@@ -43,7 +44,6 @@ const BY = textType((text) => GROUPINGS.includes(text) || LABEL.test(text), {
 const SPLIT_BY = textType(isStatementGrouping, { fix: 'Send program, user or dimension:NAME.' })
 /** A text of at most 400 characters. */
 export const ANY = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
-const TRUE = textType((text) => text === 'true' || text === 'false', { fix: 'Send true or false.' })
 
 const PERIOD: Parameters = {
   from: { type: TIME, means: 'The first moment.' },
@@ -51,7 +51,7 @@ const PERIOD: Parameters = {
 }
 const OF_ACCOUNT: Parameters = {
   account: { type: ANY, means: 'The name of an account.' },
-  tree: { type: TRUE, means: 'With `account`: with all accounts below it.' },
+  tree: { type: TRUE_OR_FALSE, means: 'With `account`: with all accounts below it.' },
 }
 
 const VALUE_FILTERS: Parameters = {

@@ -2,17 +2,9 @@
 import { roleOf, GATEWAY_ROLES, type User } from '../../accounts/account.js'
 import { USER_STATES, userState } from '../../accounts/address-proof.js'
 import { entryOf } from '../../accounts/changes/decide.js'
-import {
-  choiceType,
-  Faults,
-  FLAG,
-  orNull,
-  readObject,
-  type Fields,
-} from '../../accounts/changes/field-types.js'
+import { choiceType, FLAG, type Fields, readFields } from '../../accounts/changes/field-types.js'
 import { SHOWN_TEXT } from '../../accounts/changes/fields.js'
 import { userChange } from '../../accounts/changes/audit-text.js'
-import { faulty } from '../../accounts/changes/refusal.js'
 import { endLogins } from '../../accounts/logins/login-records.js'
 import { unbindUser } from '../../accounts/members.js'
 import { etagOf, unmet } from './conditional-requests.js'
@@ -24,7 +16,7 @@ import { actorOf, type AdminServices } from './services.js'
 export const USER_FIELDS: Fields = {
   id: { type: SHOWN_TEXT, means: 'The id of the user.', readOnly: true },
   email: { type: SHOWN_TEXT, means: 'The e-mail address, in lower case.', readOnly: true },
-  role: { type: orNull(choiceType(GATEWAY_ROLES)), means: 'The role in the gateway.', readOnly: true },
+  role: { type: choiceType(GATEWAY_ROLES).nullable(), means: 'The role in the gateway.', readOnly: true },
   state: {
     type: choiceType(USER_STATES),
     means: '`invited` before the first sign-in; `unproven` before the address is proven.',
@@ -59,9 +51,7 @@ export function userRoutes(services: AdminServices): AdminRoute[] {
 /** Users belong to no account, so that a token with an account sees none. */
 async function unbind({ store, now }: AdminServices, request: AdminRequest): Promise<JsonReply> {
   const { token, path, body, conditions } = request
-  const faults = new Faults()
-  readObject({}, body, { current: null, faults })
-  if (faults.all.length > 0) throw faulty(faults.all)
+  readFields({}, body)
   const known = token.accountId === null ? await store.users.byEmail(path['email'] ?? '') : null
   if (known === null) throw notFound()
   const user = await unbindUser(store, known.id, {

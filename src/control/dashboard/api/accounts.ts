@@ -10,7 +10,7 @@ import {
   type ListedAccount,
 } from '../../../store/account-and-key-lists.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
-import { cursorOf, orderOf } from './list-page.js'
+import { cursorAt, orderOf } from './list-page.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/access.js'
 import { GatewayError } from '../../../errors.js'
@@ -83,7 +83,7 @@ async function list(
   })
   const json: schema.Sent<typeof schema.accountsReply> = {
     accounts: await Promise.all(page.items.map((item) => rowView(services, item))),
-    next: cursorOf(order.sort, page.next),
+    next: cursorAt(order.sort, page.next),
     total: page.total,
   }
   return { status: 200, json }

@@ -24,7 +24,7 @@ import type { AccountSession } from '../../sign-in/sessions.js'
 import { changingBy, planOf, RECENT_MS, scopeOf, type Services } from '../../services.js'
 import { labelHistory } from './key-history.js'
 import { limitLevels } from './limits.js'
-import { cursorOf, orderOf } from './list-page.js'
+import { cursorAt, orderOf } from './list-page.js'
 
 /** Settings of a key in a request; `undefined` is unchanged. */
 interface KeySettings {
@@ -127,7 +127,7 @@ async function list(
   })
   const json: schema.Sent<typeof schema.keysReply> = {
     keys: page.items.map((item) => keyView(item, nowMs)),
-    next: cursorOf(order.sort, page.next),
+    next: cursorAt(order.sort, page.next),
     total: page.total,
   }
   return { status: 200, json }

@@ -2,6 +2,7 @@
  * The order of a list and the cursor of its pages, as the query of every sorted list has them: `sort=COLUMN`,
  * or `sort=-COLUMN` for descending, and `after`, which belongs to one order.
  */
+import { cursorOf, placeIn } from '../../cursor.js'
 import { GatewayError } from '../../../errors.js'
 import type { SortedQuery } from '../../../store/account-and-key-lists.js'
 import type { SortValue } from '../../../store/entry-order.js'
@@ -60,9 +61,9 @@ export function orderOf<Column extends string>(
 }
 
 /** The cursor of the page after this place; null if there is none. */
-export function cursorOf(sort: string, place: SortedQuery<string>['after']): string | null {
+export function cursorAt(sort: string, place: SortedQuery<string>['after']): string | null {
   if (place === null) return null
-  return Buffer.from(JSON.stringify([sort, place.value, place.id])).toString('base64url')
+  return cursorOf(JSON.stringify([sort, place.value, place.id]))
 }
 
 interface Cursor {
@@ -73,7 +74,7 @@ interface Cursor {
 function readCursor(text: string): Cursor | null {
   let parts: unknown
   try {
-    parts = JSON.parse(Buffer.from(text, 'base64url').toString())
+    parts = JSON.parse(placeIn(text) ?? '')
   } catch {
     return null
   }
@@ -112,7 +113,7 @@ export function pageOfRows<Row, Column extends string>(
   const isLast = at === -1 || at + order.limit >= places.length
   return {
     rows: page.map(({ row }) => row),
-    next: isLast ? null : cursorOf(sort, page.at(-1) ?? null),
+    next: isLast ? null : cursorAt(sort, page.at(-1) ?? null),
   }
 }
 

@@ -29,7 +29,7 @@ import { scopeOf, type Services } from '../../services.js'
 import { keysMadeBy } from '../select-usage.js'
 import { figuresOf, groupsOf } from '../usage-figures.js'
 import { modelIn } from '../../../usage/usage-groups.js'
-import { cursorOf, orderOf } from './list-page.js'
+import { cursorAt, orderOf } from './list-page.js'
 
 const LIVE_ROWS = 25
 /** The period searched for the newest entries, on each poll. */
@@ -111,7 +111,7 @@ function orderIn(query: Query<typeof schema.requestsQuery>): AskedOrder | null {
   return {
     ...{ sort, order: { column, isDescending } },
     after: after === null ? null : after.id,
-    cursorOf: (id) => (sort === NEWEST ? id : cursorOf(sort, { value: null, id })),
+    cursorOf: (id) => (sort === NEWEST ? id : cursorAt(sort, { value: null, id })),
   }
 }
 

@@ -1,4 +1,5 @@
 /** The people who can sign in: lists, invites, changes their roles in the gateway, and disables them. */
+import { cursorOf, placeIn } from '../../cursor.js'
 import {
   comparableEmail,
   roleOf,
@@ -60,7 +61,7 @@ async function list(services: Services, query: ReturnType<typeof schema.usersQue
   const { search = '', role, state, limit = 50 } = query
   const words = search.trim().toLowerCase()
   const found: schema.UserRow[] = []
-  let after = query.after === undefined ? null : Buffer.from(query.after, 'base64url').toString()
+  let after = query.after === undefined ? null : placeIn(query.after)
   let isMore = false
   for (let end = false; !end;) {
     const page = await services.store.users.list({ after, limit: READ_AT_ONCE })
@@ -80,7 +81,7 @@ async function list(services: Services, query: ReturnType<typeof schema.usersQue
     await adminTurns.next()
   }
   const last = found.at(-1)
-  const next = isMore && last !== undefined ? Buffer.from(last.email).toString('base64url') : null
+  const next = isMore && last !== undefined ? cursorOf(last.email) : null
   const json: schema.UsersReply = { users: found, next, total: null }
   return { status: 200, json }
 }
