@@ -115,7 +115,7 @@ const CHECKS: Readonly<Record<string, (t: Test, outcome: Outcome) => void>> = {
   },
 }
 
-/** Cases of endpoints that this version does not serve, and of imported configurations. */
+/** Cases of endpoints beside chat (endpoint-cases), and of imported configurations. */
 const ELSEWHERE = /^(?:endpoints-.*|litellm)$/
 
 const PATHS: Readonly<Record<string, string>> = {

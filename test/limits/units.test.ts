@@ -1,6 +1,7 @@
 /**
  * Goal: limits of units other than tokens admit exactly their number under concurrency, count the units of
- * replies, and tell the client; the ledger has the units; in every store.
+ * replies, and tell the client; the ledger has the units; in every store. Budgets of such requests race on
+ * two gateways as those of chats do.
  * Method: a gateway in this process with a vendor of pictures, sound and ranks that can be held back.
  */
 import { createServer, type ServerResponse } from 'node:http'
@@ -12,7 +13,7 @@ import { rowsOf } from '../helpers/ledger.js'
 import { startRedis } from '../helpers/redis.js'
 
 const PRICES =
-  'prices: { p: { per_image: 0.04 }, w: { per_second_audio: 0.0001 }, v: { per_character: 0.00001 }, r: { per_search: 0.002 } }'
+  'p: { per_image: 0.04 }, w: { per_second_audio: 0.0001 }, v: { per_character: 0.00001 }, r: { per_search: 0.002 }'
 const LIMITS = [
   '{ scope: key, prefix: p, units_per_minute: { image: 10 } }',
   '{ scope: key, prefix: w, units_per_minute: { audio_second: 5 } }',
@@ -48,7 +49,28 @@ function answer(path: string, res: ServerResponse): void {
   res.end(JSON.stringify(replies[path.split('/').at(-1) ?? '']))
 }
 
-async function start(t: Test, store: string | undefined): Promise<TestGateway> {
+/** Of two gateways, whose budgets are for ten requests. */
+const RACED = {
+  bp: { price: 'per_image: 0.04', usd: 0.4, ask: (gateway: TestGateway) => draw(gateway, 1, 'bp') },
+  bw: {
+    price: 'per_second_audio: 0.0001',
+    usd: 0.0025,
+    ask: (gateway: TestGateway) => transcribe(gateway, 2.5, 'bw'),
+  },
+  bv: {
+    price: 'per_character: 0.00001',
+    usd: 0.001,
+    ask: (gateway: TestGateway) =>
+      post(gateway, '/v1/audio/speech', { model: 'bv', voice: 'alloy', input: 'ten chars.' }),
+  },
+  br: {
+    price: 'per_search: 0.002',
+    usd: 0.02,
+    ask: (gateway: TestGateway) => post(gateway, '/v2/rerank', { model: 'br', query: 'q', documents: ['a'] }),
+  },
+} as const
+
+async function start(t: Test, store: string | undefined, hasAccount = false): Promise<TestGateway> {
   const server = createServer((req, res) => {
     req.resume()
     req.on('end', () => {
@@ -63,13 +85,20 @@ async function start(t: Test, store: string | undefined): Promise<TestGateway> {
     server.close()
   })
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  const budgets = Object.entries(RACED).map(([model, { usd }]) => {
+    return `{ scope: key, prefix: ${model}, usd_per_day: ${usd} }`
+  })
   const gateway = await startGateway(t, {
     ...(store === undefined ? {} : { store }),
-    more: `limits:\n${LIMITS.map((limit) => `  - ${limit}\n`).join('')}`,
+    hasAccount,
+    more: `limits:\n${[...LIMITS, ...budgets].map((limit) => `  - ${limit}\n`).join('')}`,
   })
   const text = readFileSync(gateway.configFile, 'utf8')
-  const vendor = `  vendor: { dialect: openai-chat, base_url: "${base}", api_key: k, operations: { rerank: cohere }, ${PRICES} }\n`
-  const routes = ['p', 'w', 'v', 'r'].map((model) => `  - { model: ${model}, upstream: vendor }\n`).join('')
+  const raced = Object.entries(RACED).map(([model, { price }]) => `${model}: { ${price} }`)
+  const vendor = `  vendor: { dialect: openai-chat, base_url: "${base}", api_key: k, operations: { rerank: cohere }, prices: { ${PRICES}, ${raced.join(', ')} } }\n`
+  const routes = ['p', 'w', 'v', 'r', ...Object.keys(RACED)]
+    .map((model) => `  - { model: ${model}, upstream: vendor }\n`)
+    .join('')
   writeFileSync(gateway.configFile, text.replace('routes:\n', `${vendor}routes:\n${routes}`))
   gateway.reload()
   return gateway
@@ -96,8 +125,9 @@ async function post(gateway: TestGateway, path: string, body: object | FormData)
   return { status: reply.status, headers: reply.headers, message }
 }
 
-const draw = (gateway: TestGateway, n = 1) =>
-  post(gateway, '/v1/images/generations', { model: 'p', prompt: 'a cat', n })
+function draw(gateway: TestGateway, n = 1, model = 'p'): Promise<Reply> {
+  return post(gateway, '/v1/images/generations', { model, prompt: 'a cat', n })
+}
 
 /** A WAV file of this length: 100 samples a second of one byte. */
 function wav(seconds: number): File {
@@ -118,10 +148,10 @@ function wav(seconds: number): File {
   return new File([head, Buffer.alloc(data)], 'a.wav', { type: 'audio/wav' })
 }
 
-function transcribe(gateway: TestGateway, seconds: number): Promise<Reply> {
+function transcribe(gateway: TestGateway, seconds: number, model = 'w'): Promise<Reply> {
   const form = new FormData()
   form.set('file', wav(seconds))
-  form.set('model', 'w')
+  form.set('model', model)
   return post(gateway, '/v1/audio/transcriptions', form)
 }
 
@@ -211,3 +241,30 @@ for (const engine of ['sqlite', 'redis'] as const) {
     t.equal((await draw(gateway, 7)).status, 429)
   })
 }
+
+void t.test('budgets race on two gateways', async (t) => {
+  const redis = (await startRedis(t)).url()
+  const first = await start(t, redis)
+  const second = { ...(await start(t, redis, true)), secret: first.secret }
+  for (const [model, { usd, ask }] of Object.entries(RACED)) {
+    hold = true
+    let refused = 0
+    const racing = Promise.all(
+      Array.from({ length: 40 }, async (_, at) => {
+        const reply = await ask(at % 2 === 0 ? first : second)
+        if (reply.status === 402) refused += 1
+        return reply
+      }),
+    )
+    while (refused + waiting.length < 40) await new Promise((resolve) => setTimeout(resolve, 20))
+    hold = false
+    for (const go of waiting.splice(0)) go()
+    const statuses = (await racing).map(({ status }) => status)
+    t.equal(statuses.filter((status) => status === 200).length, 10, `${model}: ten of 40 ran`)
+    t.equal(statuses.filter((status) => status === 402).length, 30, `${model}: the others were refused`)
+    const rows = (await rowsOf(first)).filter(({ modelAsked }) => modelAsked === model)
+    const spent = rows.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
+    t.equal(spent, Math.round(usd * 1e9), `${model}: the budget is spent to the nano-dollar, not over`)
+    t.equal((await ask(second)).status, 402, `${model}: and nothing after it`)
+  }
+})

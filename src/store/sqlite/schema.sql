@@ -458,8 +458,8 @@ CREATE TABLE usage_days (
 ) WITHOUT ROWID;
 -- Covers the query for the usage of every key.
 CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms, model, requests, errors, input_tokens,
-output_tokens, cost_nano_usd, unpriced, images, audio_ms, characters, pages, searches, documents, lines)
-WHERE key_id >= '+';
+output_tokens, cost_nano_usd, unpriced, images, audio_ms, characters, pages, searches, documents,
+lines) WHERE key_id >= '+';
 
 -- One row: the last row of `usage_hours`, in the order of its primary key, that `usage_days` includes.
 CREATE TABLE days_mark (

@@ -25,7 +25,7 @@ ALTER TABLE usage_months ADD COLUMN searches INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_months ADD COLUMN documents INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_months ADD COLUMN lines INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms, model, requests, errors, input_tokens,
-output_tokens, cost_nano_usd, unpriced, images, audio_ms, characters, pages, searches, documents, lines)
-WHERE key_id >= '+';
+output_tokens, cost_nano_usd, unpriced, images, audio_ms, characters, pages, searches, documents,
+lines) WHERE key_id >= '+';
 CREATE VIEW usage_pending AS SELECT *, start_ms / 86400000 * 86400000 AS day_ms FROM usage_hours WHERE
 (start_ms, account_id, key_id, model) > (SELECT start_ms, account_id, key_id, model FROM days_mark);
