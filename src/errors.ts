@@ -288,8 +288,14 @@ function upstreamRow(status: number, meaning: string, retry: Retry = 'before-fir
   return { status, source: 'upstream', retry, meaning }
 }
 
-/** The outcome of a request; `lost`: the process of the gateway crashed. */
-type Outcome = 'ok' | 'lost' | ErrorKind
+/** The outcomes of batches that did not complete, and who has to act on them. */
+const OF_BATCHES = { failed: 'provider', expired: 'provider', cancelled: 'client' } as const satisfies Record<
+  string,
+  Cause
+>
+
+/** The outcome of a request or a batch; `lost`: the process of the gateway crashed. */
+export type Outcome = 'ok' | 'lost' | keyof typeof OF_BATCHES | ErrorKind
 
 /**
  * `limits`: a rate limit or budget of the gateway. `gateway`: its configuration, its store or the program
@@ -319,6 +325,7 @@ const EXCEPTIONS: Partial<Record<ErrorKind, Cause>> = {
  */
 export function causeOf(outcome: Outcome): Cause | null {
   if (outcome === 'ok') return null
+  if (isOutcomeOfBatch(outcome)) return OF_BATCHES[outcome]
   // The process of the gateway crashed.
   if (outcome === 'lost') return 'gateway'
   const { source } = rowOf(outcome)
@@ -327,7 +334,8 @@ export function causeOf(outcome: Outcome): Cause | null {
 
 /** The outcomes that have this cause. */
 export function outcomesOf(cause: Cause): Outcome[] {
-  const kinds: Outcome[] = [...Object.keys(ERRORS).filter(isKind), 'lost']
+  const ofBatches = Object.keys(OF_BATCHES).filter(isOutcomeOfBatch)
+  const kinds: Outcome[] = [...Object.keys(ERRORS).filter(isKind), 'lost', ...ofBatches]
   return kinds.filter((outcome) => causeOf(outcome) === cause)
 }
 
@@ -338,9 +346,14 @@ export function isTokenError(kind: ErrorKind): boolean {
 
 /** Whether it is the name of an outcome. */
 export function isOutcome(name: string): name is Outcome {
-  return name === 'ok' || name === 'lost' || isKind(name)
+  return name === 'ok' || name === 'lost' || isOutcomeOfBatch(name) || isKind(name)
 }
 
-function isKind(name: string): name is ErrorKind {
+function isOutcomeOfBatch(name: string): name is keyof typeof OF_BATCHES {
+  return Object.hasOwn(OF_BATCHES, name)
+}
+
+/** Whether it is the name of a kind of error. */
+export function isKind(name: string): name is ErrorKind {
   return Object.hasOwn(ERRORS, name)
 }

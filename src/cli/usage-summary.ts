@@ -172,11 +172,12 @@ export interface FilterOptions {
   readonly dimension?: string | undefined
   readonly program?: string | undefined
   readonly user?: string | undefined
+  readonly batch?: string | undefined
 }
 
 /** The conditions of the options. Throws `UsageError`; rejects as the store does. */
 export async function filterOf(store: Store, values: FilterOptions): Promise<OneFilter> {
-  const { status, upstream, model, key, account, requestId, dimension, program, user } = values
+  const { status, upstream, model, key, account, requestId, dimension, program, user, batch } = values
   return {
     ...(status === undefined ? {} : { status: statusOf(status) }),
     ...(upstream === undefined ? {} : { upstream }),
@@ -187,6 +188,7 @@ export async function filterOf(store: Store, values: FilterOptions): Promise<One
     ...(dimension === undefined ? {} : { dimension: dimensionIn(dimension) }),
     ...(program === undefined ? {} : { program }),
     ...(user === undefined ? {} : { user }),
+    ...(batch === undefined ? {} : { batch }),
   }
 }
 

@@ -39,8 +39,8 @@ time, and older months as a whole; only --account selects. statement prints what
 all below it, used of each model in a month (UTC); a month that is over never changes. With --by,
 statement splits the lines by the ledger entries; (not kept) are those older than ledger.keep_days.
 
-The filters --status, --upstream, --model, --key, --account, --dimension, --program, --user and --request-id
-select entries that match all of them.`
+The filters --status, --upstream, --model, --key, --account, --dimension, --program, --user, --batch and
+--request-id select entries that match all of them.`
 
 /** `sluice usage`; `now` is the reference of `--since 24h`. */
 export function command(open: OpenStore = withStore, now = Date.now) {
@@ -66,6 +66,7 @@ export function command(open: OpenStore = withStore, now = Date.now) {
       .option('--dimension <NAME=VALUE>', 'a value of a dimension, such as run=r-17')
       .option('--program <NAME>', 'the program of the client, such as claude-code, other or none')
       .option('--user <EMAIL>', 'the person who signed in')
+      .option('--batch <ID>', 'the id of a batch: its entry, and its lines that were sent as requests')
       .option('--request-id <ID>', 'the request id, as in the reply header x-request-id')
   }
   selecting('export')
@@ -192,6 +193,7 @@ const OF_ENTRIES = [
   ['dimension', '--dimension'],
   ['program', '--program'],
   ['user', '--user'],
+  ['batch', '--batch'],
   ['requestId', '--request-id'],
 ] as const
 

@@ -28,6 +28,8 @@ export interface RequestContext {
   readonly trace: RequestTrace | null
   /** A vendor runs it in a batch, at the price of one. */
   readonly isInBatch?: boolean
+  /** The batch of which it is a line; absent or null if it is none. */
+  readonly batch?: string | null
 }
 
 /** A request that another part of the process has authenticated. */
@@ -57,8 +59,8 @@ export interface ExchangeParts {
   /** The connection of a WebSocket request. */
   readonly upgrade?: Upgrade | null
   readonly turn?: SocketTurn | null
-  /** It is a line of a batch. */
-  readonly isQueued?: boolean
+  /** The batch of which it is a line. */
+  readonly batch?: string | null
 }
 
 /** One request, from its head to its ledger entry. */
@@ -78,8 +80,8 @@ export class Exchange implements InFlightItem, RequestContext {
   readonly upgrade: Upgrade | null
   /** Null: the request came over HTTP. */
   readonly turn: SocketTurn | null
-  /** It is a line of a batch, which is served after clients. */
-  readonly isQueued: boolean
+  /** The batch of which it is a line, which is served after clients; null if it is none. */
+  readonly batch: string | null
   /** Set if another part of the process has authenticated the request; null: its key authenticates it. */
   readonly runsAs: Identity | null
   /** The digest of its key after authentication: revoking the key cancels the exchange. */
@@ -107,7 +109,7 @@ export class Exchange implements InFlightItem, RequestContext {
       as = null,
       upgrade = null,
       turn = null,
-      isQueued = false,
+      batch = null,
     } = parts
     this.id = id
     this.req = req
@@ -119,7 +121,7 @@ export class Exchange implements InFlightItem, RequestContext {
     this.runsAs = as === null ? null : as.identity
     this.upgrade = upgrade
     this.turn = turn
-    this.isQueued = isQueued
+    this.batch = batch
     res.onClosed = () => this.closed()
     res.onRefused = (error) => this.cancellation.cancel(error)
   }

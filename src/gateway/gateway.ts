@@ -187,11 +187,12 @@ export class Gateway {
     req: HttpRequest,
     res: HttpResponse,
     { as, upgrade, turn }: Required<Pick<ExchangeParts, 'as' | 'upgrade' | 'turn'>>,
-    { id, isQueued }: Pick<Exchange, 'id' | 'isQueued'> = { id: newRequestId(Date.now()), isQueued: false },
+    batch: string | null = null,
   ): void {
     const generation = this.current
     const startedMs = performance.now()
-    const x = new Exchange({ id, req, res, generation, startedMs, as, upgrade, turn, isQueued })
+    const id = newRequestId(Date.now())
+    const x = new Exchange({ id, req, res, generation, startedMs, as, upgrade, turn, batch })
     x.trace = this.services.tracing?.begin(x) ?? clientTrace(req)
     generation.enter()
     this.inFlight.add(x)
@@ -248,8 +249,7 @@ export class Gateway {
         config: () => this.current.snapshot.config,
         generation: () => this.current,
         lines: this.services,
-        run: ({ req, res }, as, id) =>
-          this.run(req, res, { as, upgrade: null, turn: null }, { id, isQueued: true }),
+        run: ({ req, res }, as, batch) => this.run(req, res, { as, upgrade: null, turn: null }, batch),
       })
       return this.batches
     })

@@ -96,7 +96,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     // the queue.
     const authenticating = authenticate(x, services.authenticator)
     const authenticated = authenticating instanceof Promise ? await authenticating : authenticating
-    services.overload.assertServed(x.isQueued ? LOW_PRIORITY : authenticated.identity.labels)
+    services.overload.assertServed(x.batch !== null ? LOW_PRIORITY : authenticated.identity.labels)
     results.authenticated = authenticated
     x.cancellation.check()
     const { resolved } = identified

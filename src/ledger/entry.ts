@@ -4,11 +4,14 @@
  * each. The engines, the text of an entry, exports and the dashboard's API read it.
  */
 import * as z from 'zod'
-import { isOutcome, type ErrorKind } from '../errors.js'
+import { isOutcome, type Outcome } from '../errors.js'
 import { objectOf } from '../base/json.js'
 
-/** `ok`, or the kind of the error; `lost`: the process exited before the request was settled. */
-export type EntryOutcome = 'ok' | 'lost' | ErrorKind
+/**
+ * `ok`, or the kind of the error; `lost`: the process exited before the request was settled. Batches have
+ * `failed`, `expired` and `cancelled` besides.
+ */
+export type EntryOutcome = Outcome
 
 /** The storage of a field. */
 interface Storage {
@@ -157,6 +160,11 @@ const explanationSchema = z.object({
     'units',
     'Units other than text tokens, `k=v` separated by spaces: pictures, seconds of sound, characters, searches, and kinds of tokens.',
   ),
+  batch: field(
+    laterText(),
+    'batch',
+    'The id of the batch: in the entry of a batch, and in those of its lines that were sent as requests.',
+  ),
 })
 
 /** The fields in the order of the columns. New ones go to the end. */
@@ -185,7 +193,7 @@ export const entrySchema = z.object({
   outcome: field(
     z.custom<EntryOutcome>((value) => typeof value === 'string' && isOutcome(value)),
     'outcome',
-    '`ok`, `lost`, or a kind of error.',
+    '`ok`, `lost`, or a kind of error; of batches also `failed`, `expired` and `cancelled`.',
   ),
   finish: field(textOrNull(), 'finish_reason', 'Why the model stopped.'),
   /**

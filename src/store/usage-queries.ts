@@ -343,6 +343,8 @@ export interface EntryFilter {
   readonly user?: OneOf<string>
   /** The id that the client gave the request. */
   readonly clientRequestId?: string
+  /** The id of a batch: its entry, and those of its lines. */
+  readonly batch?: string
   /**
    * Entries of this account and, from a time on, of those that were below an account of the name at the time
    * of the request. Default: from the first entry on.
@@ -398,6 +400,7 @@ const COMPARED = [
   'outcome',
   'ingress',
   'clientRequestId',
+  'batch',
   'program',
   'user',
 ] as const satisfies readonly (keyof EntryFilter & keyof LedgerEntry)[]

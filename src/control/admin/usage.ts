@@ -68,6 +68,7 @@ const SAME = {
   status: 'status',
   outcome: 'outcome',
   label: 'label',
+  batch: 'batch',
 } as const
 
 export function usageRoutes(services: AdminServices): AdminRoute[] {
@@ -98,8 +99,15 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
         model: { type: ANY, means: 'A model.' },
         upstream: { type: ANY, means: 'An upstream.' },
         status: { type: numberType(100, 599), means: 'The HTTP status.', isNumber: true },
-        outcome: { type: ANY, means: '`ok`, `lost`, or a kind of error.' },
+        outcome: {
+          type: ANY,
+          means: '`ok`, `lost`, or a kind of error; of batches also `failed`, `expired` and `cancelled`.',
+        },
         label: { type: ANY, means: 'One label, as NAME=VALUE.' },
+        batch: {
+          type: ANY,
+          means: 'The id of a batch: its entry, and its lines that were sent as requests.',
+        },
         ...VALUE_FILTERS,
       },
       replies: { 200: 'RequestList' },

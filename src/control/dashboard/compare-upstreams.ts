@@ -1,5 +1,5 @@
 /** Adds up the ledger entries of an upstream for a comparison with others. Pure. */
-import { isProviderFailure, type ErrorKind } from '../../errors.js'
+import { isKind, isProviderFailure } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 
 /** The figures of a side. Times are in ms; null is unknown. */
@@ -119,7 +119,7 @@ function outcomeAt({ attempted, upstream, outcome }: LedgerEntry, name: string):
 }
 
 function isFailure(outcome: string): boolean {
-  return outcome !== 'ok' && outcome !== 'lost' && isProviderFailure(outcome as ErrorKind)
+  return isKind(outcome) && isProviderFailure(outcome)
 }
 
 /** The quantile of sorted times (nearest rank); null without times. */

@@ -42,6 +42,8 @@ export interface BatchInfo {
   readonly journalId: string
   readonly outputFileId: string | null
   readonly errorFileId: string | null
+  /** The files with results that a process has begun to write. */
+  readonly begunFileIds?: readonly string[]
   readonly counts: { readonly total: number; readonly completed: number; readonly failed: number }
   /** When it entered each state, in ms. */
   readonly at: Readonly<Partial<Record<BatchState, number>>>
@@ -49,6 +51,10 @@ export interface BatchInfo {
   readonly dueAtMs: number
   /** The upstream's id, and of its file; null if it has none yet. */
   readonly vendorId: string | null
+  /** It was looked for after a failure, and may be that of another batch: its results tell. */
+  readonly isVendorIdGuessed?: boolean
+  /** The upstream's batches that are others, as their results told. */
+  readonly foreignIds?: readonly string[]
   /** A client has asked for its end. */
   readonly isCancelled: boolean
   /** Why it failed; null if it did not. */
@@ -59,8 +65,8 @@ export interface BatchInfo {
     readonly endpoint: string
     /** The size of all requests together. */
     readonly bytes: number
-    /** The vendor takes the clients' ids of lines; else lines have their numbers. */
-    readonly hasOwnKeys: boolean
+    /** The lines that are sent. */
+    readonly lines: number
   } | null
   /** The upstream has received its cancellation. */
   readonly isVendorCancelled: boolean
@@ -86,6 +92,8 @@ interface BatchSecrets {
 export interface BatchPart {
   /** Its ledger entry if it uses what is reserved for it. */
   readonly entry: LedgerEntry
+  /** The number of its lines. */
+  readonly lines: number
   readonly dimensions?: NonNullable<Identity['dimensions']>
 }
 
@@ -150,6 +158,13 @@ export class BatchRecords {
   async list(accountId: string): Promise<Omit<Batch, 'secrets'>[]> {
     const heads = await this.records.list('batch', { accountId }, Date.now())
     return heads.map(headIn).filter(({ info }) => info.state !== 'creating')
+  }
+
+  /** The upstreams' ids of all batches that were told them. */
+  async vendorIds(): Promise<ReadonlySet<string>> {
+    const heads = await this.records.list('batch', {}, Date.now())
+    const ids = heads.map(headIn).map(({ info }) => (info.isVendorIdGuessed === true ? null : info.vendorId))
+    return new Set(ids.filter((id) => id !== null))
   }
 
   /** The batches that have not ended. */

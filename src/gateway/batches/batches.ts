@@ -12,11 +12,11 @@ import type { CacheStore } from '../../policy/cache-in-store.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
 import type { Delivery } from '../phases/relay.js'
-import { BatchRecords, hasEnded, LEASE_MS, type Batch } from './batch-records.js'
+import { BatchRecords, hasEnded, LEASE_MS, type Batch, type BatchInfo } from './batch-records.js'
 import { forget, type CreateServices, type Creator } from './create-batch.js'
-import { settleBatch } from './charge-batch.js'
+import { LONGEST_MS, settleBatch, UNUSED } from './charge-batch.js'
 import { FileStore, type StoredFile } from './file-store.js'
-import { Journal } from './journal.js'
+import { Journal, type LineUse } from './journal.js'
 import { writeResults, type Missing } from './result-files.js'
 import type { LineServices } from './line-run.js'
 import { finisherOf, runAtVendor, type FinishLine } from './run-at-vendor.js'
@@ -43,6 +43,14 @@ const CLOSE_MS = 5_000
 
 /** Time until a batch is looked at again whose queue another process runs. */
 const QUEUE_REST_MS = 2_000
+
+/** The right of this process to work on a batch. */
+interface Lease {
+  /** False as soon as another process has it. */
+  readonly isMine: () => boolean
+  /** Renews it; false if another process has it. */
+  readonly renew: () => Promise<boolean>
+}
 
 /** The leases of a running batch. */
 interface Held {
@@ -135,8 +143,9 @@ export class Batches {
     const services = this.services(files)
     const { records } = services
     const held: Held = { leases: [id], isLost: false }
-    const renew = async (): Promise<void> => {
+    const renew = async (): Promise<boolean> => {
       for (const lease of held.leases) held.isLost ||= !(await records.lease(lease, this.name))
+      return !held.isLost && !this.isClosed
     }
     const renewing = setInterval(() => void renew().catch(() => undefined), LEASE_MS / 3).unref()
     try {
@@ -149,7 +158,7 @@ export class Batches {
       else if (batch.info.state === 'creating') {
         // Its creator had its time.
         if (Date.now() - batch.createdAtMs > CREATION_MS) await forget(batch, services)
-      } else await this.advance(batch, services, () => !held.isLost && !this.isClosed)
+      } else await this.advance(batch, services, { isMine: () => !held.isLost && !this.isClosed, renew })
     } catch (error) {
       this.warn('a batch cannot be worked on', error, id)
       this.restingUntilMs.set(id, performance.now() + this.options.config().batches.pollMs)
@@ -182,16 +191,21 @@ export class Batches {
     return ![...this.queues].some(([other, queue]) => other !== id && queue === lease)
   }
 
-  private async advance(batch: Batch, services: CreateServices, isMine: () => boolean): Promise<void> {
+  private async advance(batch: Batch, services: CreateServices, lease: Lease): Promise<void> {
     const { files } = services
-    const { info, accountId } = batch
+    const { info, accountId, createdAtMs } = batch
+    const { isMine } = lease
+    if (Date.now() - createdAtMs > LONGEST_MS) {
+      await this.expire(batch, services)
+      return
+    }
     const [plan, file] = [
       await files.find(accountId, info.planId),
       await files.find(accountId, info.journalId),
     ]
     if (plan === null || file === null) throw new Error('its lines are not stored any more')
     const journal = await Journal.open(files, file)
-    const work = { batch, files, plan, journal, isMine }
+    const work = { batch, files, plan, journal, ...lease }
     const generation = this.options.generation()
     generation.enter()
     try {
@@ -207,7 +221,7 @@ export class Batches {
 
   /** Sends the lines of a queued batch. */
   private async runQueued(
-    work: Omit<QueueRun, 'run' | 'slots' | 'mayStart' | 'progress'> & { readonly isMine: () => boolean },
+    work: Omit<QueueRun, 'run' | 'slots' | 'mayStart' | 'progress'> & Pick<Lease, 'isMine'>,
     { records }: CreateServices,
   ): Promise<End | null> {
     const { batch, isMine, journal: before } = work
@@ -250,17 +264,40 @@ export class Batches {
     const journal = await Journal.open(files, file)
     const expiresAtMs = Date.now() + files.settings.keepMs
     const missing = MISSING[state]
-    const ended = await writeResults({ files, batch, plan, journal, finish, missing, expiresAtMs })
+    // Those of a process that was killed meanwhile.
+    for (const begun of info.begunFileIds ?? []) await files.remove({ id: begun })
+    await records.change(id, () => ({ begunFileIds: [] }))
+    const onBegin = async (fileId: string): Promise<void> => {
+      await records.change(id, (now) => ({ begunFileIds: [...(now.info.begunFileIds ?? []), fileId] }))
+    }
+    const ended = await writeResults({ files, batch, plan, journal, finish, missing, expiresAtMs, onBegin })
     const { outputFileId, errorFileId, completed, failed, used } = ended
-    const outcome = state === 'failed' ? 'upstream_failed' : 'ok'
-    await settleBatch(batch, { used, outcome }, services)
+    await settleBatch(batch, { used, outcome: state === 'completed' ? 'ok' : state }, services)
     const counts = { total, completed, failed }
     const failure = state === 'failed' ? message || 'The upstream did not run the batch.' : null
-    await records.change(id, () => ({ state, outputFileId, errorFileId, counts, failure }))
+    await this.conclude(batch, { state, outputFileId, errorFileId, counts, failure }, services)
+  }
+
+  /** Ends a batch that no upstream has reported as ended: it is charged its maximum. */
+  private async expire(batch: Batch, services: CreateServices): Promise<void> {
+    const used = batch.secrets.parts.map(({ entry: { usage, costNanoUsd: nanoUsd } }): LineUse => {
+      return batch.info.form === 'queue' ? UNUSED : { usage, source: 'assumed', nanoUsd }
+    })
+    await settleBatch(batch, { used, outcome: 'expired' }, services)
+    await this.conclude(batch, { state: 'expired' }, services)
+  }
+
+  /** Stores how the batch has ended, unless another process did, and removes what it needed. */
+  private async conclude(
+    { id, info }: Batch,
+    end: Partial<BatchInfo> & Pick<End, 'state'>,
+    { records, files }: CreateServices,
+  ): Promise<void> {
+    await records.change(id, (now) => (hasEnded(now) ? null : { ...end, begunFileIds: [] }))
     await records.close(id)
     this.pollMs.delete(id)
-    for (const done of [plan, file]) await files.remove(done)
-    this.options.log.info('batch ended', { reason: `${id}: ${state}` })
+    for (const done of [info.planId, info.journalId]) await files.remove({ id: done })
+    this.options.log.info('batch ended', { reason: `${id}: ${end.state}` })
   }
 
   /** Writes the counts now and then, and reads whether a client has cancelled the batch. */

@@ -3,12 +3,14 @@
  * The id of the entry is that of the batch, so a second settlement finds the first.
  */
 import type { Identity } from '../../accounts/account.js'
+import { DAY_MS } from '../../base/time-units.js'
+import { addUsage } from '../../formats/chat/usage.js'
+import { unitsText } from '../../ledger/entry-units.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import { limitDemandsOf, type LimitDemand } from '../../limits/find-limits.js'
 import { refusalOf } from '../../limits/limit-refusal.js'
 import type { Limiter } from '../../limits/limiter.js'
-import { isWindowed } from '../../store/limit-arithmetic.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { RequestValues } from '../dimensions/request-values.js'
 import type { Candidate } from '../phases/choose-route.js'
@@ -28,6 +30,10 @@ export interface NewPart {
   /** The model that the client requests. */
   readonly model: string
   readonly candidate: Candidate
+  /** The batch. */
+  readonly batch: string
+  /** The number of its lines. */
+  readonly lines: number
   /** What its lines together may use. */
   readonly most: { readonly input: number; readonly output: number; readonly nanoUsd: number | null }
 }
@@ -39,8 +45,11 @@ interface ChargeServices {
   readonly values: Pick<RequestValues, 'admitted' | 'used'>
 }
 
-/** A batch that no vendor reports for so long is charged what was reserved. */
-const RESERVED_MS = 31 * 86_400_000
+/** A batch that has not ended after this time is charged what was reserved. */
+export const LONGEST_MS = 31 * DAY_MS
+
+/** The use of a part whose lines did not run, or have entries of their own. */
+export const UNUSED: LineUse = { usage: {}, source: 'none', nanoUsd: 0 }
 
 /** The entry of a part that uses its maximum. */
 export function entryOfPart({
@@ -51,6 +60,7 @@ export function entryOfPart({
   id,
   model,
   candidate,
+  batch,
   most,
 }: NewPart): LedgerEntry {
   const { target } = candidate
@@ -59,7 +69,8 @@ export function entryOfPart({
   const parts = { x, identity, clientRequestId, request, target, model: candidate.model, modelName }
   const { input, output, nanoUsd } = most
   const use = { usage: { input, output }, nanoUsd, isPriced: nanoUsd !== null }
-  return { ...provisionalEntry(parts, use), requestId: id, atMs: Date.now(), ingress: 'batches', program }
+  const whole = { ...provisionalEntry(parts, use), requestId: id, batch, atMs: Date.now() }
+  return { ...whole, ingress: 'batches', program }
 }
 
 /**
@@ -80,7 +91,8 @@ export async function reservePart(
     values.admitted(identity)
     return false
   }
-  const request = { requestId: id, accountId: identity.accountId, demands, unsettled, leaseMs: RESERVED_MS }
+  const leaseMs = LONGEST_MS + DAY_MS
+  const request = { requestId: id, accountId: identity.accountId, demands, unsettled, leaseMs }
   const { limitReservation, limitStates } = await limiter.admit(request)
   if (limitReservation === null) {
     const { budgetStatus } = x.generation.snapshot.config.limiting
@@ -92,10 +104,13 @@ export async function reservePart(
 }
 
 /** What it takes of limits: its tokens count for none per minute, and it holds no slot. */
-export function demandsOf({ x, identity, model, candidate, most }: NewPart): LimitDemand[] {
+export function demandsOf({ x, identity, model, candidate, lines, most }: NewPart): LimitDemand[] {
   const limits = x.generation.limitsOf(identity, model, candidate.target)
-  const need = { tokens: 0, mostTokens: most.input + most.output, nanoUsd: most.nanoUsd ?? 0 }
-  return limitDemandsOf(limits, need).filter(({ demand }) => isWindowed(demand) || demand.kind === 'requests')
+  const { input, output, nanoUsd } = most
+  const need = { tokens: 0, mostTokens: input + output, nanoUsd: nanoUsd ?? 0, units: { line: lines } }
+  return limitDemandsOf(limits, need).filter(({ demand: { kind } }) => {
+    return kind !== 'tokens' && kind !== 'concurrent'
+  })
 }
 
 /** What the parts of a batch used, in their order. */
@@ -110,12 +125,14 @@ export async function settleBatch(
   { used, outcome }: BatchEnd,
   { ledgerWriter, values }: Pick<ChargeServices, 'ledgerWriter' | 'values'>,
 ): Promise<void> {
-  for (const [at, { entry: own, dimensions }] of secrets.parts.entries()) {
-    const { usage, source, nanoUsd } = used[at] ?? UNUSED
+  for (const [at, { entry: own, dimensions, lines }] of secrets.parts.entries()) {
+    const { source, nanoUsd, ...of } = used[at] ?? UNUSED
+    const usage = addUsage(of.usage, { units: { line: lines } })
     const entry: LedgerEntry = {
       ...own,
       ...{ atMs: Date.now(), status: 200, outcome, usage, source, costNanoUsd: nanoUsd, errorMessage: null },
       durationMs: Math.max(0, Date.now() - own.atMs),
+      units: unitsText(usage),
       priceVersion: nanoUsd === null || source === 'none' ? null : own.priceVersion,
     }
     const { demands, isHeld } = info.reserved[at] ?? { demands: [], isHeld: false }
@@ -132,11 +149,8 @@ export async function releaseBatch(batch: Batch, services: ChargeServices): Prom
     const reserved = info.reserved[at]
     return reserved?.isHeld === true ? [{ part, reserved }] : []
   })
-  const parts = held.map(({ part }) => part)
+  const parts = held.map(({ part }) => ({ ...part, lines: 0 }))
   const reserved = held.map((each) => each.reserved)
   const own = { ...batch, info: { ...info, reserved }, secrets: { ...secrets, parts } }
   await settleBatch(own, { used: [], outcome: 'draining' }, services)
 }
-
-/** The use of a part of which nothing ran. */
-const UNUSED: LineUse = { usage: { input: 0, output: 0 }, source: 'none', nanoUsd: 0 }

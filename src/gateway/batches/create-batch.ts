@@ -24,11 +24,17 @@ import type { Results } from '../phases/phase-results.js'
 import { callIn } from '../phases/receive.js'
 import { linesOf, plannedText, withVersion, type BatchLine, type PlannedLine } from './batch-lines.js'
 import type { Batch, BatchInfo, BatchPart, BatchRecords } from './batch-records.js'
-import { demandsOf, entryOfPart, releaseBatch, reservePart, type NewPart } from './charge-batch.js'
+import {
+  demandsOf,
+  entryOfPart,
+  LONGEST_MS,
+  releaseBatch,
+  reservePart,
+  type NewPart,
+} from './charge-batch.js'
 import { newId, type FileStore, type StoredFile } from './file-store.js'
 import { lineRequestId } from './line-exchange.js'
 import { LineRun, lineScope, type LineScope, type LineServices } from './line-run.js'
-import { takesKey } from './run-at-vendor.js'
 import { unknownId } from './serve-files.js'
 
 /** What creating a batch uses. */
@@ -187,6 +193,7 @@ interface Planned {
 /** The lines with the same values of dimensions, and what they may use. */
 interface PlannedPart {
   readonly dimensions: Identity['dimensions']
+  lines: number
   most: NewPart['most']
 }
 
@@ -199,7 +206,7 @@ async function planLines(
   { files, lines: lineServices }: Pick<CreateServices, 'files' | 'lines'>,
 ): Promise<Planned> {
   const { id, asked, input, identity, headers } = planning
-  const expiresAtMs = Date.now() + files.settings.keepMs + 31 * DAY_MS
+  const expiresAtMs = Date.now() + files.settings.keepMs + LONGEST_MS
   const writer = await files.begin(identity, { name: 'plan', purpose: 'work', expiresAtMs })
   try {
     let lines = 0
@@ -224,7 +231,7 @@ async function planLines(
     if (planner === null) throw malformed('The file has no lines.', 'input_file_id')
     const plan = await writer.end()
     const { route, model, vendor } = planner
-    return { plan, lines, model, ...route, parts: vendor.parts(), vendor: vendor.facts() }
+    return { plan, lines, model, ...route, parts: vendor.parts(lines), vendor: vendor.facts() }
   } catch (error) {
     await writer.abort().catch(() => undefined)
     throw error
@@ -235,14 +242,13 @@ async function planLines(
 class VendorPlan {
   readonly id: string
   readonly createdAtMs = Date.now()
-  private readonly form: Planned['form']
   private readonly candidate: Candidate
   private readonly scope: LineScope
   private endpoint: string | null = null
   private bytes = 0
   /** By the text of their values, with their numbers. */
   private readonly found = new Map<string | null, { readonly number: number; readonly part: PlannedPart }>()
-  private hasOwnKeys = true
+  private lines = 0
 
   constructor(
     { generation }: Exchange,
@@ -259,14 +265,13 @@ class VendorPlan {
   ) {
     const [candidate] = route.candidates
     this.id = id
-    this.form = route.form
     this.candidate = candidate
     const upstream = candidate.target.upstream.config.name
     this.scope = lineScope({ generation, identity, headers, resolved: asked.resolved, upstream, services })
   }
 
   /** The request for the vendor, or why the line is not sent. Rejects with what refuses the batch. */
-  async plan({ number, id: key, body }: BatchLine): Promise<Partial<PlannedLine>> {
+  async plan({ number, body }: BatchLine): Promise<Partial<PlannedLine>> {
     const id = lineRequestId(this, number)
     const run = new LineRun(this.scope, { id, body })
     try {
@@ -278,7 +283,7 @@ class VendorPlan {
         throw new GatewayError('untranslatable', message)
       }
       this.bytes += Buffer.byteLength(request)
-      this.hasOwnKeys &&= takesKey(this.form, key)
+      this.lines += 1
       return { request, most, part: this.add(dimensions, most) }
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind === 'bug') throw error
@@ -289,18 +294,25 @@ class VendorPlan {
     }
   }
 
-  /** At least one. */
-  parts(): PlannedPart[] {
-    const parts = Array.from(this.found.values(), ({ part }) => part)
-    return parts.length > 0 ? parts : [{ dimensions: this.scope.identity.dimensions, most: NOTHING }]
+  /** At least one; the first one also counts the lines that are not sent, or sent one by one. */
+  parts(lines: number): PlannedPart[] {
+    const { dimensions } = this.scope.identity
+    const found = Array.from(this.found.values(), ({ part }) => part)
+    const [first = { dimensions, lines: 0, most: NOTHING }, ...others] = found
+    const counted = others.reduce((sum, part) => sum + part.lines, 0)
+    return [{ ...first, lines: lines - counted }, ...others]
   }
 
   /** The number of the part of a line with these values. */
   private add(dimensions: Identity['dimensions'], most: NewPart['most']): number {
     const text = dimensionsText(dimensions)
-    const known = this.found.get(text) ?? { number: this.found.size, part: { dimensions, most: NOTHING } }
+    const known = this.found.get(text) ?? {
+      number: this.found.size,
+      part: { dimensions, lines: 0, most: NOTHING },
+    }
     if (known.number >= MAX_PARTS) throw new TooManyParts()
     this.found.set(text, known)
+    known.part.lines += 1
     const { input, output, nanoUsd } = known.part.most
     const sum = nanoUsd === null || most.nanoUsd === null ? null : nanoUsd + most.nanoUsd
     known.part.most = { input: input + most.input, output: output + most.output, nanoUsd: sum }
@@ -309,8 +321,8 @@ class VendorPlan {
 
   /** Null for a queue, and if no line is sent. */
   facts(): BatchInfo['vendor'] {
-    const { endpoint, bytes, hasOwnKeys, candidate } = this
-    return endpoint === null ? null : { model: candidate.model, endpoint, bytes, hasOwnKeys }
+    const { endpoint, bytes, lines, candidate } = this
+    return endpoint === null ? null : { model: candidate.model, endpoint, bytes, lines }
   }
 
   /** The path below the version, without the query; Gemini's model is that of the batch. */
@@ -385,11 +397,11 @@ async function recordBatch(
   const { keepMs } = files.settings
   const clientRequestId = clientRequestIdOf(x.req)
   const program = programOf(headerOf(x.req, 'user-agent'))
-  const parts = planned.parts.map(({ dimensions, most }, at) => {
-    const own = dimensions === undefined ? identity : { ...identity, dimensions }
+  const parts = planned.parts.map(({ dimensions, most, lines: own }, at) => {
+    const values = dimensions === undefined ? identity : { ...identity, dimensions }
     const partId = at === 0 ? id : `${id}-${at + 1}`
-    const shared = { x, clientRequestId, program, model, candidate: candidates[0] }
-    return newPartOf({ ...shared, identity: own, id: partId, most })
+    const shared = { x, clientRequestId, program, model, candidate: candidates[0], batch: id }
+    return newPartOf({ ...shared, identity: values, id: partId, lines: own, most })
   })
   const reserved = parts.map(({ demands }) => ({ demands, isHeld: demands.length > 0 }))
   const journal = await files.begin(identity, {
@@ -399,7 +411,7 @@ async function recordBatch(
   })
   const batch: Batch = {
     ...{ id, accountId: identity.accountId, keyId: identity.keyId, createdAtMs: nowMs },
-    expiresAtMs: nowMs + keepMs + asked.windowMs,
+    expiresAtMs: nowMs + keepMs + LONGEST_MS,
     info: {
       ...{ state: 'creating', endpoint: asked.endpoint, model, inputFileId: asked.inputFileId, form },
       ...{ window: asked.window, dueAtMs: nowMs + asked.windowMs },
@@ -442,11 +454,12 @@ interface RecordedPart {
 }
 
 function newPartOf(made: NewPart): RecordedPart {
-  const { dimensions } = made.identity
+  const { lines, identity } = made
+  const { dimensions } = identity
   const limitDemands = demandsOf(made)
   return {
     made,
-    kept: { entry: entryOfPart(made), ...(dimensions !== undefined && { dimensions }) },
+    kept: { entry: entryOfPart(made), lines, ...(dimensions !== undefined && { dimensions }) },
     limitDemands,
     demands: limitDemands.map(({ demand }) => demand),
   }

@@ -36,6 +36,8 @@ const ID = /^file-[A-Za-z0-9]{24}$/
 /** Chunks in a folder: each file of a client is one file, whose chunks begin with their length. */
 export class FolderChunks implements Chunks {
   private readonly folder: string
+  /** Resolves when a file has whole chunks only; of files to which this process appends. */
+  private readonly mended = new Map<string, Promise<void>>()
 
   constructor(folder: string) {
     this.folder = folder
@@ -46,8 +48,12 @@ export class FolderChunks implements Chunks {
     bytes.writeUInt32BE(sealed.length)
     sealed.copy(bytes, LENGTH_BYTES)
     createFolder(this.folder)
-    const file = await open(this.pathOf(id), 'a', 0o600)
+    const file = await open(this.pathOf(id), 'a+', 0o600)
     try {
+      // A process may have been killed in the middle of a chunk. No other chunk is written meanwhile.
+      const mending = this.mended.get(id) ?? mend(file)
+      this.mended.set(id, mending)
+      await mending
       await file.appendFile(bytes)
     } finally {
       await file.close()
@@ -80,6 +86,7 @@ export class FolderChunks implements Chunks {
   }
 
   remove(id: string): Promise<void> {
+    this.mended.delete(id)
     return rm(this.pathOf(id), { force: true })
   }
 
@@ -104,6 +111,20 @@ export class FolderChunks implements Chunks {
 
 function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
+
+/** Removes a chunk at the end that is not whole. */
+async function mend(file: FileHandle): Promise<void> {
+  const { size } = await file.stat()
+  for (let place = 0; ;) {
+    const head = await bytesAt(file, place, LENGTH_BYTES)
+    const end = place + LENGTH_BYTES + (head?.readUInt32BE() ?? 0)
+    if (head === null || end > size) {
+      if (place < size) await file.truncate(place)
+      return
+    }
+    place = end
+  }
 }
 
 async function chunkAt(file: FileHandle, place: number): Promise<Buffer | null> {

@@ -20,7 +20,18 @@ export class LineRequest extends Readable implements HttpRequest {
   private body: Buffer | null
 
   /** `inherited`: headers of the request that made the batch which lines have too. */
-  constructor(path: string, body: Buffer, inherited: Readonly<Record<string, string>> = {}) {
+  constructor(
+    path: string,
+    {
+      body,
+      idempotencyKey,
+      inherited,
+    }: {
+      readonly body: Buffer
+      readonly idempotencyKey: string
+      readonly inherited: Readonly<Record<string, string>>
+    },
+  ) {
     super()
     this.url = path
     this.body = body
@@ -28,6 +39,7 @@ export class LineRequest extends Readable implements HttpRequest {
       ...inherited,
       'content-type': 'application/json',
       'content-length': String(body.length),
+      'idempotency-key': idempotencyKey,
     }
     this.headers = headers
     this.rawHeaders = Object.entries(headers).flat()
@@ -73,8 +85,8 @@ export class LineReply extends DetachedReply<LineRequest> {
 }
 
 /**
- * The id of the request of a line: always the same, so that the ledger has one entry for a line that is sent
- * again after its process was killed. Its time is that of the batch.
+ * The id of a line: always the same, so that an upstream can recognise a line that is sent again. Its time is
+ * that of the batch.
  */
 export function lineRequestId(
   { id, createdAtMs }: { readonly id: string; readonly createdAtMs: number },

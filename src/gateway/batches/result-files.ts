@@ -51,6 +51,8 @@ interface Ended {
   /** Of lines without a result. */
   readonly missing: Missing
   readonly expiresAtMs: number
+  /** Called before the first byte of a file. */
+  readonly onBegin: (fileId: string) => Promise<void>
 }
 
 /** Writes the files. A file without lines is left out. */
@@ -132,11 +134,17 @@ class ResultFile {
   }
 
   async write(text: string): Promise<void> {
-    const { files, batch, expiresAtMs } = this.ended
     this.lines += 1
-    const name = `${batch.id}_${this.kind}.jsonl`
-    this.writer ??= await files.begin(batch, { name, purpose: 'batch_output', expiresAtMs })
+    this.writer ??= await this.begin()
     await this.writer.write(Buffer.from(text))
+  }
+
+  private async begin(): Promise<FileWriter> {
+    const { files, batch, expiresAtMs, onBegin } = this.ended
+    const name = `${batch.id}_${this.kind}.jsonl`
+    const writer = await files.begin(batch, { name, purpose: 'batch_output', expiresAtMs })
+    await onBegin(writer.file.id)
+    return writer
   }
 
   /** The id of the file; null if it has no line. */

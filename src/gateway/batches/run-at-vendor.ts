@@ -22,12 +22,6 @@ const VENDORS: Readonly<Record<VendorForm, (client: VendorClient) => VendorBatch
   gemini: geminiBatches,
 }
 
-/** Whether the vendor's results can name a line by the client's id. */
-export function takesKey(form: BatchForm, key: string): boolean {
-  if (form === 'anthropic') return /^[a-zA-Z0-9_-]{1,64}$/.test(key)
-  return true
-}
-
 /** What running a batch at a vendor needs. */
 interface VendorRun {
   readonly batch: Batch
@@ -39,6 +33,8 @@ interface VendorRun {
   readonly services: LineServices
   /** False as soon as another process has the batch. */
   readonly isMine: () => boolean
+  /** Renews the right to work on the batch; false if another process has it. */
+  readonly renew: () => Promise<boolean>
 }
 
 /** How a batch ended at a vendor. */
@@ -73,7 +69,11 @@ export async function runAtVendor(run: VendorRun): Promise<VendorEnd | null> {
   }
   if (state.state === 'failed') return { state: 'failed', message: state.message }
   await records.change(id, ({ info: { isCancelled } }) => (isCancelled ? null : { state: 'finalizing' }))
-  await readResults(run, vendor, state)
+  if (!(await readResults(run, vendor, state))) {
+    const foreignIds = [...(info.foreignIds ?? []), info.vendorId]
+    await records.change(id, () => ({ vendorId: null, isVendorCancelled: false, foreignIds }))
+    return null
+  }
   if (!run.isMine()) return null
   const isCancelled = state.state === 'cancelled' || (info.isCancelled && run.batch.info.form === 'anthropic')
   return {
@@ -93,19 +93,32 @@ function ignoreRefusal(error: unknown): void {
   if (!(error instanceof VendorError) || error.isPassing) throw error
 }
 
-/** Sends the batch, unless the vendor has it already. */
+/**
+ * Sends the batch, unless the vendor has it already: a process that ended, or a connection that failed, may
+ * have sent it before.
+ */
 async function submit(run: VendorRun, vendor: VendorBatches): Promise<VendorEnd | null> {
   const { batch, records } = run
   const { id, info } = batch
   const vendorBatch = vendorBatchOf(run)
   try {
-    const known = info.at.submitting === undefined ? null : await vendor.find(vendorBatch)
-    if (info.at.submitting === undefined) {
-      await records.change(id, ({ info: { isCancelled } }) => (isCancelled ? null : { state: 'submitting' }))
+    if (info.at.submitting !== undefined) {
+      const others = new Set([...(await records.vendorIds()), ...(info.foreignIds ?? [])])
+      const found = await vendor.find(vendorBatch, others)
+      if (found !== null) {
+        await adopt(run, vendor, { vendorId: found, isVendorIdGuessed: vendor.isGuessed })
+        return null
+      }
+      if (info.isCancelled) return { state: 'cancelled', message: '' }
+    } else {
+      const begun = await records.change(id, ({ info: { isCancelled } }) => {
+        return isCancelled ? null : { state: 'submitting' }
+      })
+      if (begun?.info.isCancelled !== false) return null
     }
-    const vendorId = known ?? (await vendor.submit(vendorBatch))
-    const isCancelled = (await records.change(id, sentAs(vendorId)))?.info.isCancelled === true
-    if (isCancelled) await vendor.cancel(vendorId).catch(ignoreRefusal)
+    // A process that stood still for longer than its lease must not send it beside its successor.
+    if (!(await run.renew())) return null
+    await adopt(run, vendor, { vendorId: await vendor.submit(vendorBatch), isVendorIdGuessed: false })
     return null
   } catch (error) {
     if (!(error instanceof VendorError) || error.isPassing) throw error
@@ -113,39 +126,53 @@ async function submit(run: VendorRun, vendor: VendorBatches): Promise<VendorEnd 
   }
 }
 
-function sentAs(vendorId: string): (batch: Batch) => Partial<BatchInfo> {
-  return ({ info }) => ({ vendorId, ...(!info.isCancelled && { state: 'in_progress' as const }) })
+/** Notes the vendor's id, and passes on a cancellation that came meanwhile. */
+async function adopt(
+  { batch: { id }, records }: VendorRun,
+  vendor: VendorBatches,
+  named: Required<Pick<BatchInfo, 'isVendorIdGuessed'>> & { readonly vendorId: string },
+): Promise<void> {
+  const changed = await records.change(id, ({ info }) => {
+    return { ...named, ...(!info.isCancelled && { state: 'in_progress' as const }) }
+  })
+  if (changed?.info.isCancelled === true) await vendor.cancel(named.vendorId).catch(ignoreRefusal)
 }
 
 function vendorBatchOf({ batch, files, plan }: VendorRun): VendorBatch {
   const { id, createdAtMs, info } = batch
-  const { counts, window, vendor } = info
-  const { model = '', endpoint = '', bytes = 0 } = vendor ?? {}
+  const { window, vendor } = info
+  const { model = '', endpoint = '', bytes = 0, lines: total = 0 } = vendor ?? {}
   async function* lines(): AsyncIterable<{ readonly key: string; readonly request: string }> {
     for await (const line of plannedLines(files, plan)) {
       const { request } = line
       if (request !== undefined) yield { key: keyOf(batch, line), request }
     }
   }
-  return { id, createdAtMs, total: counts.total, model, endpoint, window, bytes, lines }
+  return { id, createdAtMs, total, model, endpoint, window, bytes, lines }
 }
 
-function keyOf({ info }: Batch, { number, id }: Pick<PlannedLine, 'number' | 'id'>): string {
-  return info.vendor?.hasOwnKeys === true ? id : `line-${number}`
+/**
+ * What names a line at the vendor: the client's id; at Anthropic, whose batches have no other mark, the id of
+ * the batch and the line's number.
+ */
+function keyOf({ id: batchId, info }: Batch, { number, id }: Pick<PlannedLine, 'number' | 'id'>): string {
+  return info.form === 'anthropic' ? `${batchId}-${number}` : id
 }
 
-/** Writes the results that the journal does not have. */
-async function readResults(run: VendorRun, vendor: VendorBatches, state: VendorState): Promise<void> {
+/** Writes the results that the journal does not have; false if they are those of another batch. */
+async function readResults(run: VendorRun, vendor: VendorBatches, state: VendorState): Promise<boolean> {
   const { batch, journal, isMine } = run
+  const isGuessed = batch.info.isVendorIdGuessed === true
   const { numbers, inOrder } = await numbersOf(run)
   const pacer = new Pacer()
   let group: LineResult[] = []
   let bytes = 0
   let place = 0
   for await (const result of vendor.results(state)) {
-    if (!isMine()) return
+    if (!isMine()) return true
     const number = result.key === null ? inOrder[place] : numbers.get(result.key)
     place += 1
+    if (number === undefined && isGuessed) return false
     if (number === undefined || journal.has(number)) continue
     const own = resultOf(batch, number, result)
     group.push(own)
@@ -158,6 +185,7 @@ async function readResults(run: VendorRun, vendor: VendorBatches, state: VendorS
     await pacer.pace()
   }
   await journal.add(group)
+  return true
 }
 
 /** The numbers of the lines by their keys, and in their order. */

@@ -10,11 +10,11 @@ import type { FileStore, StoredFile } from './file-store.js'
 import type { Journal, LineResult } from './journal.js'
 import { LineReply, LineRequest, lineRequestId, type LineReplyBody } from './line-exchange.js'
 
-/** Serves one line as a request of a client; called with the path, for the request with this id. */
+/** Serves one line as a request of a client; called with the path and the id of the batch. */
 export type RunLine = (
   exchange: { readonly req: LineRequest; readonly res: LineReply },
   as: { readonly identity: Identity; readonly path: string },
-  id: string,
+  batch: string,
 ) => void
 
 /** What running a batch needs. */
@@ -65,15 +65,18 @@ export async function runQueue(queue: QueueRun): Promise<void> {
   if (failure !== undefined) throw failure
 }
 
-/** Sends a line until it has a result that another attempt would not change. */
+/**
+ * Sends a line until it has a result that another attempt would not change. Each time it is another request
+ * with a ledger entry of its own, as it may run each time, under one `idempotency-key`. The entry of a line
+ * whose process was killed is that of a lost request: its maximum.
+ */
 async function sendLine(line: PlannedLine, queue: QueueRun): Promise<void> {
   const { batch, journal, mayStart } = queue
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(2 * waitMs, MAX_WAIT_MS)) {
-    const requestId = lineRequestId(batch, line.number)
-    const reply = await replyTo(line, requestId, queue)
+    const reply = await replyTo(line, queue)
     const isFinal = reply.isComplete && !AGAIN.has(reply.status) && reply.status < 500
     if (isFinal) {
-      await journal.add([resultOf(line, requestId, reply)])
+      await journal.add([resultOf(line, batch, reply)])
       return
     }
     if (!mayStart()) return
@@ -92,17 +95,23 @@ async function pause(ms: number, mayStart: () => boolean): Promise<void> {
   }
 }
 
-function replyTo(line: PlannedLine, requestId: string, { batch, run }: QueueRun): Promise<LineReplyBody> {
+function replyTo({ number, body }: PlannedLine, { batch, run }: QueueRun): Promise<LineReplyBody> {
   const { endpoint: path } = batch.info
   const { identity, headers } = batch.secrets
   return new Promise((resolve) => {
-    const req = new LineRequest(path, Buffer.from(line.body), headers)
+    const idempotencyKey = lineRequestId(batch, number)
+    const req = new LineRequest(path, { body: Buffer.from(body), idempotencyKey, inherited: headers })
     const res = new LineReply(req, resolve)
-    run({ req, res }, { identity, path }, requestId)
+    run({ req, res }, { identity, path }, batch.id)
   })
 }
 
-function resultOf({ number }: PlannedLine, requestId: string, { status, body }: LineReplyBody): LineResult {
+function resultOf(
+  { number }: PlannedLine,
+  batch: Batch,
+  { status, headers, body }: LineReplyBody,
+): LineResult {
+  const requestId = headers.get('x-request-id') ?? lineRequestId(batch, number)
   return { number, requestId, status, body: body.toString('utf8') }
 }
 

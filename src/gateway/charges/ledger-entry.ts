@@ -125,6 +125,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     program: results.program,
     user: identity?.user ?? null,
     units: unitsText(used.usage),
+    batch: x.batch ?? null,
   }
 }
 

@@ -79,5 +79,6 @@ export function provisionalEntry(
     dimensions: dimensionsText(identity.dimensions),
     user: identity.user ?? null,
     units: unitsText(usage),
+    batch: x.batch ?? null,
   }
 }

@@ -19,7 +19,7 @@ export interface UnreadRequest {
 }
 
 /** What is read of an exchange, which gets the run. */
-interface RequestWithValues extends Pick<Exchange, 'runsAs' | 'isQueued' | 'run'> {
+interface RequestWithValues extends Pick<Exchange, 'runsAs' | 'batch' | 'run'> {
   readonly req: Pick<Exchange['req'], 'headers'>
   readonly cancellation: Pick<Exchange['cancellation'], 'check'>
   readonly generation: { readonly snapshot: { readonly config: Pick<Config, 'dimensions'> } }
@@ -47,7 +47,7 @@ export function readValues(
   const { dimensions } = x.generation.snapshot.config
   const { headers } = x.req
   // The playground of the dashboard has no field for a value.
-  const isStrict = x.runsAs === null || x.isQueued
+  const isStrict = x.runsAs === null || x.batch !== null
   const refusesMissing = ({ name, places }: DimensionConfig): boolean => {
     if (!isStrict || identity.dimensions?.[name] !== undefined) return false
     return hasLines !== true || places.every(({ kind }) => kind !== 'body')

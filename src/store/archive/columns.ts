@@ -3,7 +3,14 @@
  * `entries`. The names are those of `sluice usage export`; `at` is a time. Columns are added at the end and
  * never renamed, since people query these tables.
  */
-import { STORED, storedIn, entrySchema, STAGES, type LedgerEntry } from '../../ledger/entry.js'
+import {
+  STORED,
+  storedIn,
+  entrySchema,
+  STAGES,
+  type LedgerEntry,
+  type StoredValue,
+} from '../../ledger/entry.js'
 import { nanoUsdOf, type NanoUsd } from '../../base/nano-usd.js'
 import { isObject, type JsonObject } from '../../base/json.js'
 import { UNIT_FIGURES } from '../../base/unit-counts.js'
@@ -21,7 +28,12 @@ const LOW = 'LowCardinality(String)'
 const T64 = 'CODEC(T64,ZSTD(1))'
 
 function meansOf(name: string): string {
-  return STORED.find(({ column }) => column === name)?.means ?? OWN_MEANS[name] ?? ''
+  return OWN_MEANS[name] ?? STORED.find((stored) => nameIn(stored) === name)?.means ?? ''
+}
+
+/** The column of a stored value; `batch` is the archive's own. */
+function nameIn({ column: name }: StoredValue): string {
+  return name === 'batch' ? 'batch_id' : name
 }
 
 const OWN_MEANS: Readonly<Record<string, string>> = {
@@ -89,10 +101,14 @@ export const ENTRY_COLUMNS: readonly Column[] = [
   column('dimensions', 'String CODEC(ZSTD(1))', 'text'),
   ...['program', 'user'].map((name) => low(name)),
   column('units', 'String CODEC(ZSTD(1))', 'text'),
+  column('batch_id', 'String CODEC(ZSTD(1))', 'text'),
 ]
 
 /** Columns that tables of an earlier release get by `ALTER TABLE`; in views they follow the others. */
-export const LATER_COLUMNS: readonly string[] = ['units', ...UNIT_FIGURES.map(({ column }) => column)]
+export const LATER_COLUMNS: readonly string[] = [
+  ...['units', 'batch_id'],
+  ...UNIT_FIGURES.map(({ column }) => column),
+]
 
 /** The texts by which cells of `hours` differ, besides their hour. */
 export const DIMENSIONS = [
@@ -170,7 +186,8 @@ export const SUM_COLUMNS: readonly Column[] = [
 export function rowOfEntry(entry: LedgerEntry, written: { version: number; batch: number }): ArchiveRow {
   const row: JsonObject = { at: timeText(entry.atMs), version: written.version, batch: written.batch }
   for (const stored of STORED) {
-    const { column: name, kind } = stored
+    const { kind } = stored
+    const name = nameIn(stored)
     if (name === 'at_ms') continue
     if (kind === 'stages') row[name] = stagesOf(entry)
     else if (stored.member === 'losses') row[name] = entry.losses.join(' ')
@@ -226,7 +243,9 @@ export function entryOfRow(row: Readonly<Record<string, unknown>>): LedgerEntry 
   const usage: Record<string, unknown> = {}
   const hops: Record<string, unknown> = {}
   const members: Record<string, unknown> = { usage, hops }
-  for (const { member, part, column: name, kind } of STORED) {
+  for (const stored of STORED) {
+    const { member, part, kind } = stored
+    const name = nameIn(stored)
     const value = known(name, row[name])
     if (kind === 'stages') addStages(hops, value)
     else if (member === 'losses') members[member] = typeof value === 'string' ? value.split(' ') : []

@@ -243,6 +243,7 @@ function filterOf(sql: Sql, filter: Omit<EntryFilter, 'accountId'> & { accountId
     ...one('program', filter.program),
     ...one(is.quoted('user'), filter.user),
     ...one('client_request_id', filter.clientRequestId),
+    ...one('batch_id', filter.batch),
     ...(within === undefined
       ? []
       : [`(account_id = ${sql.text(within.accountId)} OR ${below(sql, within)})`]),

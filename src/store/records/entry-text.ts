@@ -28,7 +28,9 @@ const FIELDS: readonly EntryField[] = entrySchema.keyof().options.map((name) => 
 
 /** The text of an entry, without a line break. A number that is not finite becomes 0. */
 export function writeEntry(entry: LedgerEntry): string {
-  return JSON.stringify([VERSION, ...FIELDS.map((name) => packed(name, entry))])
+  const values = [VERSION, ...FIELDS.map((name) => packed(name, entry))]
+  const last = values.findLastIndex((value) => value !== null && value !== undefined)
+  return JSON.stringify(values.slice(0, last + 1))
 }
 
 /**

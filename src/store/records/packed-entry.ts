@@ -24,7 +24,7 @@ const OWN = [
   ...(['durationMs', 'usage', 'costNanoUsd', 'tokensAfterDisconnect', 'hops', 'attemptMs'] as const),
   ...(['upstreamRequestId', 'clientRequestId', 'shadowOf', 'retryAfterSeconds', 'savedNanoUsd'] as const),
   // The time is the difference to that in the name.
-  ...(['cacheMarks', 'cacheMarksSavedNanoUsd', 'atMs', 'dimensions', 'units'] as const),
+  ...(['cacheMarks', 'cacheMarksSavedNanoUsd', 'atMs', 'dimensions', 'units', 'batch'] as const),
 ] as const satisfies readonly EntryField[]
 /** The number of shared texts. */
 export const SHARED_TEXTS = SHARED.length
@@ -91,7 +91,7 @@ export function unpackEntry(
 
 /** Fields of the own text that are texts and lists; the others are numbers. */
 const TEXTS: ReadonlySet<EntryField> = new Set([
-  ...(['upstreamRequestId', 'clientRequestId', 'shadowOf', 'dimensions', 'units'] as const),
+  ...(['upstreamRequestId', 'clientRequestId', 'shadowOf', 'dimensions', 'units', 'batch'] as const),
 ])
 const LISTS: ReadonlySet<EntryField> = new Set(['usage', 'hops', 'attemptMs'])
 /** Texts that JSON does not escape. */

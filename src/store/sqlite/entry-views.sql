@@ -14,7 +14,7 @@ CREATE VIEW ledger_entries AS SELECT
   (SELECT text FROM entry_texts WHERE number = labels_text) AS labels, client_request_id,
   attempts_us AS attempt_ms, retry_after_seconds, price_version, gateway, generation_hash, cache_hit,
   saved_nano_usd, account_path, identity, guardrails, cache_marks, cache_marks_saved_nano_usd, recorded,
-  dimensions, program, "user", units, is_failed
+  dimensions, program, "user", units, batch, is_failed
 FROM entry_rows CROSS JOIN entry_kinds ON entry_kinds.number = entry_rows.kind;
 
 -- Finds and counts entries: by `id`, with `at_ms` for one that is no text.

@@ -277,7 +277,8 @@ CREATE TABLE entry_rows (
   cache_marks INTEGER,
   cache_marks_saved_nano_usd INTEGER,
   dimensions TEXT,
-  units TEXT
+  units TEXT,
+  batch TEXT
 );
 -- In the order of lists, and unique; with the values by which they can be sorted, so that another order of a million
 -- entries is read from this index and the kinds.
@@ -304,7 +305,7 @@ CREATE VIEW entries AS SELECT
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
   gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity, guardrails,
-  cache_marks, cache_marks_saved_nano_usd, recorded, dimensions, program, "user", units,
+  cache_marks, cache_marks_saved_nano_usd, recorded, dimensions, program, "user", units, batch,
   at_ms
 FROM ledger_entries;
 

@@ -157,14 +157,16 @@ export class BatchProvider {
   }
 }
 
+/** Anthropic gets ids of the gateway: that of the batch and the number of the line. */
 function anthropicResult({ key, body }: Line): unknown {
-  if (key === BAD) {
+  const name = key.replace(/^batch_[A-Za-z0-9]{24}-(\d+)$/, (_, number) => `c${Number(number) - 1}`)
+  if (name === BAD) {
     const error = { type: 'error', error: { type: 'invalid_request_error', message: 'too hot' } }
     return { custom_id: key, result: { type: 'errored', error } }
   }
   const message = {
     ...{ id: 'msg_1', type: 'message', role: 'assistant', model: body['model'], stop_reason: 'end_turn' },
-    content: [{ type: 'text', text: `reply to ${key}` }],
+    content: [{ type: 'text', text: `reply to ${name}` }],
     usage: { input_tokens: 100, output_tokens: 10, service_tier: 'batch' },
   }
   return { custom_id: key, result: { type: 'succeeded', message } }

@@ -2,10 +2,12 @@
  * Goal: files are kept for their own account alone, encrypted, within their limits.
  * Method: the OpenAI SDK and raw forms against a gateway, with both stores.
  */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { toFile } from 'openai'
 import t from 'tap'
+import { FolderChunks } from '../../../src/gateway/batches/file-chunks.js'
+import { newId } from '../../../src/gateway/batches/file-store.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { openBatchStage, PLACES, statusOf, uploaded } from './batch-stage.js'
@@ -115,4 +117,19 @@ void t.test('without files.to', async (t) => {
     t.equal(res.status, 400)
     t.match(await res.json(), { error: { kind: 'untranslatable', message: /files\.to/ } })
   }
+})
+
+void t.test('a chunk that a killed process wrote in part does not damage those after it', async (t) => {
+  const folder = t.testdir()
+  const file = { id: newId('file-'), accountId: 'a', expiresAtMs: Number.MAX_SAFE_INTEGER }
+  const before = new FolderChunks(folder)
+  await before.append(file, Buffer.from('first'))
+  await before.append(file, Buffer.from('second, cut'))
+  truncateSync(join(folder, file.id), 4 + 5 + 4 + 3)
+  const after = new FolderChunks(folder)
+  const more = ['third', 'fourth', 'fifth'].map((text) => after.append(file, Buffer.from(text)))
+  await Promise.all(more)
+  const texts: string[] = []
+  for await (const { sealed } of after.read(file)) texts.push(sealed.toString())
+  t.same(texts.sort(), ['fifth', 'first', 'fourth', 'third'])
 })

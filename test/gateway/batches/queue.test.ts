@@ -3,6 +3,9 @@
  * charged like a direct one, and its results come in the order of its lines.
  * Method: the OpenAI SDK against a gateway with an emulated upstream, with both stores.
  */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type OpenAI from 'openai'
 import t from 'tap'
 import { rowsOf } from '../../helpers/ledger.js'
@@ -26,6 +29,12 @@ const chat = (content: string, more: object = {}): object => ({
   max_completion_tokens: 50,
   ...more,
 })
+
+const REPLY = {
+  ...{ id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'gpt-5.5' },
+  choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Yes.' } }],
+  usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 },
+}
 
 for (const place of PLACES) {
   void t.test(`${place.store}: lines run, in order, with errors by line`, async (t) => {
@@ -138,3 +147,39 @@ void t.test('two gateways of a store share the work: each line runs once', async
   const rows = await rowsOf(first.gateway)
   t.equal(rows.filter(({ costNanoUsd }) => (costNanoUsd ?? 0) > 0).length, 40)
 })
+
+for (const place of PLACES) {
+  void t.test(
+    `${place.store}: a line that is sent again after a failure is charged for its reply`,
+    async (t) => {
+      const keys: string[] = []
+      const server = createServer((req, res) => {
+        req.resume().once('end', () => {
+          keys.push(String(req.headers['idempotency-key']))
+          // More often than the gateway itself tries a request.
+          const isRefused = keys.length <= 4
+          res.writeHead(isRefused ? 429 : 200, { 'content-type': 'application/json' })
+          res.end(JSON.stringify(isRefused ? { error: { message: 'slow down' } } : REPLY))
+        })
+      }).listen(0, '127.0.0.1')
+      t.teardown(() => server.close())
+      await once(server, 'listening')
+      const { client, gateway } = await openBatchStage(t, place, {
+        upstreams: { openai: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1` },
+        upstreamOptions: `${QUEUE}, prices: { gpt-5.5: { input: 5, output: 30 } }`,
+        more: 'limits: [{ scope: account, usd_per_day: 1 }]\n',
+      })
+      const made = await batchOf(client, textOf([chat('one')]))
+      t.match(await ended(client, made.id), {
+        status: 'completed',
+        request_counts: { completed: 1, failed: 0 },
+      })
+      t.equal(new Set(keys).size, 1, 'with the same idempotency-key, so that the upstream may run it once')
+      const rows = (await rowsOf(gateway)).filter(({ ingress }) => ingress === 'chat')
+      t.ok(rows.length >= 2, `${rows.length} requests`)
+      t.match(rows[0], { costNanoUsd: 0 })
+      t.match(rows.at(-1), { outcome: 'ok', costNanoUsd: 800_000 })
+      t.ok(rows.every(({ batch }) => batch === made.id))
+    },
+  )
+}

@@ -54,8 +54,15 @@ for (const [at, model] of MODELS.entries()) {
     const charged = rows.filter(({ costNanoUsd }) => (costNanoUsd ?? 0) > 0)
     t.equal(charged.length, 1)
     // Two lines at half of 100 tokens at $5 and 10 at $30 a million.
-    t.match(charged[0], { requestId: made.id, costNanoUsd: 800_000, ingress: 'batches', source: 'reported' })
+    t.match(charged[0], {
+      requestId: made.id,
+      costNanoUsd: 800_000,
+      ingress: 'batches',
+      source: 'reported',
+      batch: made.id,
+    })
     t.match(charged[0]?.usage, { input: 200, output: 20 })
+    t.match(charged[0], { units: 'line=4', outcome: 'ok' })
   })
 }
 
@@ -99,7 +106,7 @@ void t.test('a cancelled batch is cancelled at the vendor, and what ran is charg
   t.same(provider.cancels, ['/v1/batches/batch_up/cancel'])
   const charged = (await rowsOf(gateway)).filter(({ costNanoUsd }) => (costNanoUsd ?? 0) > 0)
   t.same(
-    charged.map(({ costNanoUsd }) => costNanoUsd),
-    [400_000],
+    charged.map(({ costNanoUsd, outcome }) => ({ costNanoUsd, outcome })),
+    [{ costNanoUsd: 400_000, outcome: 'cancelled' }],
   )
 })

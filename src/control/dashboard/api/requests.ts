@@ -169,7 +169,7 @@ async function pageOf(
 /** Filters that are compared for equality. */
 const SAME = [
   ...(['modelAsked', 'upstream', 'status', 'clientRequestId', 'cause', 'label'] as const),
-  ...(['program', 'user'] as const),
+  ...(['program', 'user', 'batch'] as const),
 ]
 
 async function filterOf(

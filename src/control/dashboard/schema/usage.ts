@@ -274,6 +274,8 @@ export const requestsQuery = z.strictObject({
   requestId: id.optional(),
   /** The client's own request id. */
   clientRequestId: z.string().min(1).max(256).optional(),
+  /** The id of a batch: its own entry, and its lines that were sent as requests. */
+  batch: z.string().min(1).max(100).optional(),
   /** Either id. */
   anyId: z.string().min(1).max(256).optional(),
   /** `ok`, `failed` (any failure) or an error kind; default: all. */

@@ -70,6 +70,7 @@ function useLinks(row: RequestRow) {
         : to('/requests', { dimension: pair }),
     program: (program: string) => to('/requests', { program }),
     user: (user: string) => to('/requests', { user }),
+    batch: (batch: string) => to('/requests', { batch }),
     request: (id: string) => to('/requests', { request: id }),
     search: (id: string) => to('/requests', { search: id }),
     generation: rights.readsGateway ? urlOf('/configuration', { generation: row.generation }) : null,
@@ -253,7 +254,7 @@ function BelowKey({ row, links }: PartProps) {
 }
 
 function Ids({ row, links }: PartProps) {
-  const { upstreamRequestId, clientRequestId, shadowOf, keyName } = row
+  const { upstreamRequestId, clientRequestId, shadowOf, batch, keyName } = row
   return (
     <>
       <Id name="Request id" id={row.requestId} />
@@ -261,6 +262,7 @@ function Ids({ row, links }: PartProps) {
         <Id name="Client request id" id={clientRequestId} to={links.search(clientRequestId)} />
       )}
       {upstreamRequestId === null ? null : <Id name="Upstream request id" id={upstreamRequestId} />}
+      {batch === null ? null : <Id name="Batch" id={batch} to={links.batch(batch)} />}
       {shadowOf === null ? null : <Id name="Shadow of" id={shadowOf} to={links.request(shadowOf)} />}
       {keyName === null ? null : (
         <Fact name="Key">

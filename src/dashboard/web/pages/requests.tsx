@@ -179,6 +179,7 @@ function useFilters(): readonly ListFilter[] {
     { name: 'dimension', label: 'Dimension', options: [], isFree: true },
     { name: 'program', label: 'Program', options: [], isFree: true },
     { name: 'user', label: 'Person who signed in', options: [], isFree: true },
+    { name: 'batch', label: 'Batch', options: [], isFree: true },
     { name: 'since', label: 'Time', options: TIMES, with: ['fromMs', 'toMs'] },
   ]
 }
@@ -270,6 +271,8 @@ interface Filters {
   readonly dimension: string
   readonly program: string
   readonly user: string
+  /** The id of a batch. */
+  readonly batch: string
   readonly fromMs: string
   readonly toMs: string
 }
@@ -308,6 +311,7 @@ function filtersIn(query: URLSearchParams, nowMs: number): Filters {
     dimension: matching('dimension', /^[a-z][a-z0-9_]*=.+$/),
     program: matching('program', /^[a-z0-9_-]{1,40}$/),
     user: text('user'),
+    batch: text('batch'),
     fromMs: sinceMs === undefined ? matching('fromMs', /^\d{1,13}$/) : String(nowMs - sinceMs),
     toMs: matching('toMs', /^\d{1,13}$/),
   }
@@ -322,7 +326,7 @@ function queryOf(filters: Filters): Readonly<Record<string, string>> {
 /** Whether a request matches the filters, as in the API. */
 function matchesFilters(row: RequestRow, filters: Filters): boolean {
   const { search, status, outcome, cause, upstream, model, key, accountId } = filters
-  const { label, format, dimension, program, user } = filters
+  const { label, format, dimension, program, user, batch } = filters
   return (
     is(search, row.requestId, row.clientRequestId) &&
     is(status, String(row.status)) &&
@@ -337,6 +341,7 @@ function matchesFilters(row: RequestRow, filters: Filters): boolean {
     is(dimension, ...dimensionsOf(row)) &&
     is(program, row.program) &&
     is(user, row.user) &&
+    is(batch, row.batch) &&
     UNKNOWN_HERE.every((name) => filters[name] === '') &&
     (filters.fromMs === '' || row.atMs >= Number(filters.fromMs)) &&
     (filters.toMs === '' || row.atMs < Number(filters.toMs))

@@ -2,13 +2,16 @@
 import { Readable } from 'node:stream'
 import { arrayOf, numberOf, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
 import { stringifyExact } from '../../../formats/wire/json/exact-numbers.js'
-import type { VendorBatch, VendorBatches, VendorResult, VendorState } from './vendor-batches.js'
+import {
+  mayBe,
+  type VendorBatch,
+  type VendorBatches,
+  type VendorResult,
+  type VendorState,
+} from './vendor-batches.js'
 import type { VendorClient } from './vendor-client.js'
 
 const PATH = '/messages/batches'
-/** Clocks may differ. */
-const EARLIER_MS = 60_000
-
 /** The status of a direct reply with an error of each type. */
 const STATUSES: Readonly<Partial<Record<string, number>>> = {
   invalid_request_error: 400,
@@ -34,18 +37,24 @@ export function anthropicBatches(client: VendorClient): VendorBatches {
       })
       return stringOf(created['id']) ?? ''
     },
-    // Batches have no metadata: one that was made since then, with as many requests.
-    async find({ createdAtMs, total }) {
-      const { data } = await client.object({ path: `${PATH}?limit=100` })
-      const found = arrayOf(data).find((each) => {
-        const { created_at: at, request_counts: counts } = objectOf(each)
-        const sum = Object.values(objectOf(counts)).reduce<number>(
-          (all, count) => all + (numberOf(count) ?? 0),
-          0,
-        )
-        return sum === total && Date.parse(stringOf(at) ?? '') >= createdAtMs - EARLIER_MS
-      })
-      return stringOf(objectOf(found)['id']) ?? null
+    // Batches have no metadata: one that was made since then, with as many requests. Its results tell.
+    isGuessed: true,
+    async find(batch, others) {
+      for (let after = ''; ;) {
+        const page = await client.object({ path: `${PATH}?limit=100${after}` })
+        const batches = arrayOf(page['data']).map(objectOf)
+        const found = batches.find(({ id, created_at: at, request_counts: counts }) => {
+          const lines = sumOf(objectOf(counts))
+          const isLike = (lines === 0 || lines === batch.total) && mayBe(batch, timeOf(at))
+          return isLike && !others.has(stringOf(id) ?? '')
+        })
+        if (found !== undefined) return stringOf(found['id']) ?? null
+        // Newest first.
+        const last = batches.at(-1)
+        const isOlder = !mayBe(batch, timeOf(last?.['created_at']))
+        if (page['has_more'] !== true || last === undefined || isOlder) return null
+        after = `&after_id=${encodeURIComponent(stringOf(last['id']) ?? '')}`
+      }
     },
     async read(vendorId) {
       return stateOf(await client.object({ path: `${PATH}/${encodeURIComponent(vendorId)}` }))
@@ -63,6 +72,14 @@ export function anthropicBatches(client: VendorClient): VendorBatches {
       })
     },
   }
+}
+
+function sumOf(counts: JsonObject): number {
+  return Object.values(counts).reduce<number>((sum, count) => sum + (numberOf(count) ?? 0), 0)
+}
+
+function timeOf(at: unknown): number {
+  return Date.parse(stringOf(at) ?? '')
 }
 
 async function* bodyOf({ lines }: VendorBatch): AsyncIterable<Buffer> {

@@ -42,13 +42,18 @@ export function geminiBatches(client: VendorClient): VendorBatches {
       const body = JSON.stringify({ batch: { displayName: id, inputConfig: { fileName } } })
       return nameOf(await client.object({ method: 'POST', path, body }))
     },
+    isGuessed: false,
     async find({ id }) {
-      const { operations } = await client.object({ path: '/batches?pageSize=100' })
-      const found = arrayOf(operations).find((each) => {
-        const { metadata, displayName } = objectOf(each)
-        return (objectOf(metadata)['displayName'] ?? displayName) === id
-      })
-      return stringOf(objectOf(found)['name']) ?? null
+      for (let next = ''; ;) {
+        const page = await client.object({ path: `/batches?pageSize=100${next}` })
+        const found = arrayOf(page['operations'])
+          .map(objectOf)
+          .find(({ metadata, displayName }) => (objectOf(metadata)['displayName'] ?? displayName) === id)
+        if (found !== undefined) return stringOf(found['name']) ?? null
+        const token = stringOf(page['nextPageToken']) ?? ''
+        if (token === '') return null
+        next = `&pageToken=${encodeURIComponent(token)}`
+      }
     },
     async read(vendorId) {
       return stateOf(await client.object({ path: `/${vendorId}` }))

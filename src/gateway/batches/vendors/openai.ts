@@ -2,7 +2,13 @@
 import { Readable } from 'node:stream'
 import { arrayOf, numberOf, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
 import { stringifyExact } from '../../../formats/wire/json/exact-numbers.js'
-import type { VendorBatch, VendorBatches, VendorResult, VendorState } from './vendor-batches.js'
+import {
+  mayBe,
+  type VendorBatch,
+  type VendorBatches,
+  type VendorResult,
+  type VendorState,
+} from './vendor-batches.js'
 import type { VendorClient } from './vendor-client.js'
 
 /** The member of the metadata with the gateway's id. */
@@ -34,10 +40,19 @@ export function openaiBatches(client: VendorClient): VendorBatches {
       })
       return stringOf(created['id']) ?? ''
     },
-    async find({ id }) {
-      const { data } = await client.object({ path: '/batches?limit=100' })
-      const found = arrayOf(data).find((each) => objectOf(objectOf(each)['metadata'])[MARK] === id)
-      return stringOf(objectOf(found)['id']) ?? null
+    isGuessed: false,
+    async find(batch) {
+      for (let after = ''; ;) {
+        const page = await client.object({ path: `/batches?limit=100${after}` })
+        const batches = arrayOf(page['data']).map(objectOf)
+        const found = batches.find(({ metadata }) => objectOf(metadata)[MARK] === batch.id)
+        if (found !== undefined) return stringOf(found['id']) ?? null
+        // Newest first.
+        const last = batches.at(-1)
+        const isOlder = !mayBe(batch, 1000 * (numberOf(last?.['created_at']) ?? Number.NaN))
+        if (page['has_more'] !== true || last === undefined || isOlder) return null
+        after = `&after=${encodeURIComponent(stringOf(last['id']) ?? '')}`
+      }
     },
     async read(vendorId) {
       return stateOf(await client.object({ path: `/batches/${encodeURIComponent(vendorId)}` }))

@@ -14,6 +14,7 @@ export interface VendorBatch {
   /** The batch's own id, by which it is found again. */
   readonly id: string
   readonly createdAtMs: number
+  /** The number of lines. */
   readonly total: number
   /** The upstream's name of the model. */
   readonly model: string
@@ -45,12 +46,25 @@ export interface VendorState {
   readonly object: JsonObject
 }
 
+/** Clocks may differ. */
+const EARLIER_MS = 60_000
+
+/** Whether a batch that a vendor made at this time may be the batch; true without a time. */
+export function mayBe({ createdAtMs }: VendorBatch, madeAtMs: number): boolean {
+  return !(madeAtMs < createdAtMs - EARLIER_MS)
+}
+
 /** The batches of one vendor. Methods reject with `VendorError`. */
 export interface VendorBatches {
   /** Sends the batch; the vendor's id. */
   submit(batch: VendorBatch): Promise<string>
-  /** The vendor's id of a batch that was sent before; null if there is none. */
-  find(batch: VendorBatch): Promise<string | null>
+  /**
+   * The vendor's id of a batch that was sent before; null if there is none. It is none of `others`, the ids
+   * of other batches.
+   */
+  find(batch: VendorBatch, others: ReadonlySet<string>): Promise<string | null>
+  /** `find` may find another batch, because batches have no mark. */
+  readonly isGuessed: boolean
   read(vendorId: string): Promise<VendorState>
   results(state: VendorState): AsyncIterable<VendorResult>
   cancel(vendorId: string): Promise<void>

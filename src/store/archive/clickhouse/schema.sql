@@ -10,7 +10,8 @@ TTL toDateTime(at) + INTERVAL {keep_days} DAY
 SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1
 COMMENT 'One row per request. Read it with FINAL, or through {prefix}requests.'
 
-ALTER TABLE {prefix}entries{local}{on_cluster} ADD COLUMN IF NOT EXISTS units String CODEC(ZSTD(1))
+ALTER TABLE {prefix}entries{local}{on_cluster} ADD COLUMN IF NOT EXISTS units String CODEC(ZSTD(1)),
+ADD COLUMN IF NOT EXISTS batch_id String CODEC(ZSTD(1))
 
 CREATE TABLE IF NOT EXISTS {prefix}hours{local}{on_cluster} (
 {sum_columns},

@@ -5,7 +5,8 @@ CREATE TABLE IF NOT EXISTS {prefix}entries (
   PRIMARY KEY (at, request_id)
 ) PARTITION BY RANGE (at)
 
-ALTER TABLE {prefix}entries ADD COLUMN IF NOT EXISTS units text
+ALTER TABLE {prefix}entries ADD COLUMN IF NOT EXISTS units text,
+ADD COLUMN IF NOT EXISTS batch_id text
 
 CREATE INDEX IF NOT EXISTS {prefix}entries_account ON {prefix}entries (account_id, at)
 

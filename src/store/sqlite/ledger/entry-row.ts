@@ -27,7 +27,7 @@ const OWN_COLUMNS = [
   ...['reasoning_tokens', 'cost_nano_usd', 'tokens_after_disconnect', 'first_content_us', 'overhead_us'],
   ...['stages_us', 'attempts_us', 'upstream_request_id', 'shadow_of', 'client_request_id'],
   ...['retry_after_seconds', 'saved_nano_usd', 'cache_marks', 'cache_marks_saved_nano_usd', 'dimensions'],
-  ...['units'],
+  ...['units', 'batch'],
 ]
 const INSERT_ROW = `INSERT INTO entry_rows (${OWN_COLUMNS.join(', ')})
   VALUES (${OWN_COLUMNS.map(() => '?').join(', ')})`
@@ -136,6 +136,7 @@ export class EntryWriter {
       known(entry.cacheMarksSavedNanoUsd),
       entry.dimensions,
       entry.units,
+      entry.batch,
     )
   }
 

@@ -195,6 +195,7 @@ export function filterOf(query: EntryQuery): Condition[] {
     ...is('program', query.program),
     ...is('"user"', query.user),
     ...is('client_request_id', clientRequestId),
+    ...is('batch', query.batch),
     ...is('key_id', query.keyId),
     ...is('account_id', accountId ?? undefined),
     ...(within === undefined

@@ -73,7 +73,8 @@ CREATE TABLE entry_rows (
   cache_marks INTEGER,
   cache_marks_saved_nano_usd INTEGER,
   dimensions TEXT,
-  units TEXT
+  units TEXT,
+  batch TEXT
 );
 CREATE UNIQUE INDEX entry_rows_by_time ON entry_rows (at_ms, id, kind, input_tokens, output_tokens, cost_nano_usd,
 first_content_us, duration_us);
@@ -96,7 +97,7 @@ CREATE VIEW moved_entries AS SELECT
   (SELECT text FROM entry_texts WHERE number = labels_text) AS labels, client_request_id,
   attempts_us AS attempt_ms, retry_after_seconds, price_version, gateway, generation_hash, cache_hit,
   saved_nano_usd, account_path, identity, guardrails, cache_marks, cache_marks_saved_nano_usd, recorded,
-  dimensions, program, "user", units, is_failed
+  dimensions, program, "user", units, batch, is_failed
 FROM entry_rows CROSS JOIN entry_kinds ON entry_kinds.number = entry_rows.kind;
 CREATE VIEW unmoved_entries AS SELECT
   seq,
@@ -108,7 +109,7 @@ CREATE VIEW unmoved_entries AS SELECT
   losses, generation, first_content_ms, overhead_ms, hops, ingress, error_message, "limit", upstream_status,
   upstream_request_id, attempted, shadow_of, labels, client_request_id, attempt_ms, retry_after_seconds,
   price_version, gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity, guardrails,
-  cache_marks, cache_marks_saved_nano_usd, recorded, NULL AS dimensions, NULL AS program, NULL AS "user", NULL AS units,
+  cache_marks, cache_marks_saved_nano_usd, recorded, NULL AS dimensions, NULL AS program, NULL AS "user", NULL AS units, NULL AS batch,
   outcome <> 'ok' AS is_failed
 FROM former_entries;
 CREATE VIEW ledger_entries AS SELECT * FROM moved_entries UNION ALL SELECT * FROM unmoved_entries;
@@ -124,6 +125,6 @@ CREATE VIEW entries AS SELECT
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
   gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity, guardrails,
-  cache_marks, cache_marks_saved_nano_usd, recorded, dimensions, program, "user", units,
+  cache_marks, cache_marks_saved_nano_usd, recorded, dimensions, program, "user", units, batch,
   at_ms
 FROM ledger_entries;
