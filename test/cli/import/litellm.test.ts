@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { pathText } from '../../../src/config/config-problem.js'
-import { arrayOf, isObject, type JsonObject } from '../../../src/base/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject } from '../../../src/base/json.js'
 import { textAt } from '../../../src/cli/import/litellm/context.js'
 import { leavesOf } from '../../../src/cli/import/report.js'
 import { sluiceHere } from '../session.js'
@@ -189,6 +189,37 @@ void t.test('outcomes', async (t) => {
     'general_settings.alerting': 'not_carried',
     'general_settings.health_check_interval': 'carried',
   })
+  const own = await outcome('own-settings', {
+    'model_list[0].litellm_params.cooldown_time': 'changed',
+    'model_list[0].litellm_params.keepalive_seconds': 'not_carried',
+    'model_list[0].litellm_params.supports_system_message': 'not_carried',
+    'model_list[0].litellm_params.guardrails': 'not_carried',
+    'model_list[0].litellm_params.metadata': 'not_carried',
+    'model_list[0].litellm_params.top_k': 'changed',
+  })
+  const made: unknown = parse(readFileSync(join(own.folder, 'gateway.yaml'), 'utf8'))
+  const { upstreams, routes: ownRoutes } = isObject(made) ? made : {}
+  t.match(upstreams, {
+    deepseek: { quirks: { set: { top_k: 20 } }, breaker: { open_seconds: 30 } },
+    openai: { breaker: { open_seconds: 10 } },
+  })
+  t.strictSame(
+    objectOf(objectOf(objectOf(upstreams)['deepseek'])['quirks'])['set'],
+    { top_k: 20 },
+    'the vendor gets nothing of LiteLLM',
+  )
+  const fallbackOf = (name: string) =>
+    arrayOf(ownRoutes)
+      .filter(isObject)
+      .find((route) => (route['model'] ?? route['prefix']) === name)?.['fallback']
+  t.match(fallbackOf('chat'), [{ model: 'gpt-5.4-mini' }], 'the last list for all counts')
+  t.match(fallbackOf('gpt-'), [{ model: 'gpt-5.4-mini' }], 'bare names have it too')
+  const rest = await imported(t, ['litellm', join(FOLDER, 'wildcards.yaml')], ENV)
+  t.notMatch(
+    readFileSync(join(rest.folder, 'gateway.yaml'), 'utf8'),
+    /prefix: claude-/,
+    '`*` takes bare names',
+  )
   const none = await imported(t, ['litellm', join(FOLDER, 'one-provider.yaml')], { OPENAI_API_KEY: '' })
   t.match(none.summary['models'], [{ name: 'gpt-5.4-mini', status: 'no_key' }])
 })

@@ -2,7 +2,7 @@
 import { DAY_MS } from '../../../base/time-units.js'
 import { EFFORTS } from '../../../formats/chat/request.js'
 import type { Path } from '../../../config/config-problem.js'
-import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { isForeignReference, variableOf } from '../secrets.js'
 import { addressed, NotCarried, type Addressed } from './address.js'
 import { budgetLimit } from './budgets.js'
@@ -114,6 +114,7 @@ function readDeployment(entry: JsonObject, name: string, { index, at, context }:
     ...timeoutsIn(params, paramsAt, context),
     ...quirksIn(params, forced, { at: paramsAt, context }),
     ...context.usual.upstream,
+    ...restIn(params, paramsAt, context),
   }
   const wanted = { ...address, values, price }
   const upstream = context.upstreams.for(wanted)
@@ -255,9 +256,42 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...'extra_headers extra_body drop_params additional_drop_params modify_params'.split(' '),
   ...'allowed_openai_params tags tag_regex mock_response use_in_pass_through'.split(' '),
   ...'litellm_credential_name max_budget budget_duration merge_reasoning_content_in_choices'.split(' '),
-  ...'use_litellm_proxy cache ssl_verify ssl_certificate region_name'.split(' '),
+  ...'use_litellm_proxy cache cooldown_time ssl_verify ssl_certificate region_name'.split(' '),
 ])
 const KNOWN_STARTS = /^(?:aws_|auto_router_|complexity_router_|litellm_)/
+
+/**
+ * Settings of LiteLLM itself, which it does not send to the vendor, and that have no equivalent by the same
+ * means. Source: LiteLLM 1.110.2, `types/litellm_params.py` and `types/router.py`.
+ */
+const OF_LITELLM: Readonly<Record<string, string>> = {
+  guardrails: 'use guardrails.NAME.apply_to',
+  fallbacks: 'use router_settings.fallbacks',
+  context_window_fallback_dict: 'use router_settings.context_window_fallbacks',
+  retry_policy: 'use router_settings.retry_policy',
+  silent_model: 'use routes.shadow',
+  timeout_by_service_tier: 'use timeout',
+  stream_timeout_by_service_tier: 'use stream_timeout',
+  provider_specific_header: 'use extra_headers',
+  metadata: 'use labels of keys, or dimensions',
+  prompt_id: 'send the prompt with the request',
+  ...Object.fromEntries(
+    `adaptive_router_config adaptive_router_default_model allow_client_keepalive_override
+      allowed_model_region api_surface assistant_continue_message azure_password azure_username base_model
+      bos_token caching caching_groups chatgpt_auth_file configurable_clientside_auth_params
+      custom_prompt_dict daily_reset_time data_residency default_api_key_rpm_limit
+      default_api_key_tpm_limit disable_add_transform_inline_image_block enable_json_schema_validation
+      enable_tag_filtering ensure_alternating_roles eos_token final_prompt_value fireworks_forward_user_id
+      force_timeout hf_model_name initial_prompt_value keepalive_seconds logger_fn max_fallbacks
+      max_file_size_mb mock_timeout model_alias_map no-log prompt_label prompt_variables prompt_version
+      provider_affinity_header quality_router_config quality_router_default_model request_timeout
+      responses_api_version roles routing_strategy search_tool_name stream_chunk_size
+      supports_system_message switchyard_router_config thought_signature_in_tool_call_id ttl
+      use_chat_completions_api use_xai_oauth user_continue_message vector_store_id verbose`
+      .split(/\s+/)
+      .map((name) => [name, 'a setting of LiteLLM, which the vendor does not get']),
+  ),
+}
 
 /** Members that every request to the vendor gets. */
 function forcedMembers(params: JsonObject, at: Path, { report, secrets }: ImportContext): JsonObject {
@@ -266,6 +300,10 @@ function forcedMembers(params: JsonObject, at: Path, { report, secrets }: Import
   for (const [key, value] of Object.entries(params)) {
     if (KNOWN.has(key) || KNOWN_STARTS.test(key) || isCost(key) || value === undefined || value === null)
       continue
+    if (Object.hasOwn(OF_LITELLM, key)) {
+      report.notCarried([...at, key], OF_LITELLM[key] ?? '')
+      continue
+    }
     if (
       isForeignReference(value) ||
       variableOf(value) !== null ||
@@ -372,6 +410,21 @@ function timeoutsIn(params: JsonObject, at: Path, { report, usual }: ImportConte
       ...(streamMs === null ? {} : { idle_ms: streamMs }),
       ...(totalMs === 900_000 ? {} : { total_ms: totalMs }),
     },
+  }
+}
+
+/** How long the upstream rests after failures; LiteLLM's time of the deployment wins over the router's. */
+function restIn(params: JsonObject, at: Path, { report, usual }: ImportContext): JsonObject {
+  if (params['cooldown_time'] === undefined) return {}
+  const seconds = numberIn(params['cooldown_time'])
+  if (seconds === null || seconds < 1) {
+    report.notCarried([...at, 'cooldown_time'], 'is no number of seconds from 1')
+    return {}
+  }
+  const note = 'the upstream rests, and is then tested with one request'
+  report.changed([...at, 'cooldown_time'], 'upstreams.breaker.open_seconds', note)
+  return {
+    breaker: { ...objectOf(usual.upstream['breaker']), open_seconds: Math.min(3_600, Math.round(seconds)) },
   }
 }
 

@@ -173,7 +173,8 @@ function readFallbacks(pick: Pick, report: ImportReport) {
   }
   const usual = pick('default_fallbacks')
   const names = textsIn(usual.value)
-  if (names.length > 0) usualFallback = usualFallback.length > 0 ? usualFallback : names
+  // LiteLLM appends them as another list of `*`, and the last of these counts.
+  if (names.length > 0) usualFallback = names
   names.forEach((to, position) => {
     fallbackPlaces.push({ at: [...usual.at, position], from: null, to, position })
   })

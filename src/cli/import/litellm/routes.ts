@@ -266,8 +266,10 @@ class RouteMaker {
   }
 
   /** A wildcard of a vendor also serves its models without the prefix. */
-  addBareFamilies({ name, targets, pattern, deployments }: ModelGroup): void {
-    if (pattern.match !== 'prefix') return
+  addBareFamilies(group: ModelGroup): void {
+    const { name, targets, pattern, deployments } = group
+    // A name that `*` matches is not tried with a vendor's prefix.
+    if (pattern.match !== 'prefix' || this.groups.has('*')) return
     const vendor = pattern.prefix.replace(/\/$/, '')
     const families =
       name === `${vendor}/*` && Object.hasOwn(BARE_FAMILIES, vendor) ? BARE_FAMILIES[vendor] : []
@@ -275,9 +277,11 @@ class RouteMaker {
     for (const prefix of isWhole ? (families ?? []) : []) {
       if (this.taken.has(prefix)) continue
       this.taken.add(prefix)
+      const fallback = this.fallbackOf(group, name)
       this.prefixes.push({
         prefix,
         targets: targets.map((target) => shownTarget(target, targets.length > 1)),
+        ...(fallback.length === 0 ? {} : { fallback: fallback.map((target) => shownFallback(target)) }),
         ...this.settingsOf({ name, deployments }),
       })
     }
