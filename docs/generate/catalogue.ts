@@ -10,12 +10,15 @@ import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../sr
 import { planOf } from '../../src/cli/models-update.js'
 import { editCatalogue } from '../../src/config/edit-catalogue.js'
 import { presetLimitsOf, presetPricesOf } from './preset-prices.js'
-import { joinLists, sourceIn, type PriceSource, type SourceModel } from '../../src/config/price-sources.js'
+import {
+  isOfItsMaker,
+  joinLists,
+  sourceIn,
+  type PriceSource,
+  type SourceModel,
+} from '../../src/config/price-sources.js'
 
 const CATALOGUE = 'config/models.yaml'
-/** Vendors that serve models of other makers, whose price with another vendor differs. */
-const HOSTS = ['cerebras', 'groq']
-const MAKERS = { openai: 'gpt', anthropic: 'claude', google: 'gemini' }
 
 function fileOf(name: string): string {
   return `config/prices-${name}.json`
@@ -30,11 +33,6 @@ function listIn(file: string): PriceSource {
   const source = sourceIn(JSON.parse(readFileSync(file, 'utf8')))
   if (source === null) throw new Error(`${file} has none of the known forms`)
   return source
-}
-
-function isOfItsMaker({ id, family }: SourceModel): boolean {
-  if (HOSTS.includes(family) || (family === 'perplexity' && !id.startsWith('sonar'))) return false
-  return Object.entries(MAKERS).every(([maker, start]) => family === maker || !id.startsWith(`${start}-`))
 }
 
 const raw = process.argv.slice(2).map((file): unknown => JSON.parse(readFileSync(file, 'utf8')))

@@ -9,7 +9,7 @@ import type { Catalogue, Config } from '../config/config.js'
 import { editCatalogue, type CatalogueEdit } from '../config/edit-catalogue.js'
 import { loadConfig, readCatalogue, readText, type Loaded } from '../config/load-config.js'
 import { packageFile } from '../config/package-file.js'
-import { sourceIn, type PriceSource, type SourceModel } from '../config/price-sources.js'
+import { isOfItsMaker, sourceIn, type PriceSource, type SourceModel } from '../config/price-sources.js'
 import { parseYaml } from '../config/yaml.js'
 import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../base/json.js'
 import { Prices } from '../ledger/find-price.js'
@@ -143,7 +143,9 @@ async function readSource(from: string): Promise<PriceSource> {
       `${from} is no list of models: it has none of the forms of models.yaml, LiteLLM and genai-prices`,
     )
   }
-  return source
+  // A list of many vendors has models at the prices of hosts, which are not those of other vendors.
+  const isOfVendors = SHIPPED.some((name) => name === source.name)
+  return isOfVendors ? { ...source, models: source.models.filter(isOfItsMaker) } : source
 }
 
 function parsed(from: string, text: string): { value: unknown; errors: string | null } {

@@ -66,6 +66,16 @@ function higherRates(price: JsonObject, other: JsonObject): JsonObject {
   return joined
 }
 
+/** Vendors that serve models of other makers, whose price with another vendor differs. */
+const HOSTS = ['cerebras', 'groq']
+const MAKERS = { openai: 'gpt', anthropic: 'claude', google: 'gemini' }
+
+/** Whether the list has the model at its maker's price, which a catalogue may have for every vendor. */
+export function isOfItsMaker({ id, family }: SourceModel): boolean {
+  if (HOSTS.includes(family) || (family === 'perplexity' && !id.startsWith('sonar'))) return false
+  return Object.entries(MAKERS).every(([maker, start]) => family === maker || !id.startsWith(`${start}-`))
+}
+
 function catalogueModel(entry: JsonObject): SourceModel[] {
   const [id, family] = [stringOf(entry['id']), stringOf(entry['family'])]
   return id === undefined || family === undefined ? [] : [{ ...entry, id, family }]

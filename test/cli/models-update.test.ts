@@ -98,6 +98,17 @@ void t.test('lists of each form, and those of this version', async (t) => {
   }
 })
 
+void t.test('the price of a host is not that of every vendor', async (t) => {
+  const price = { input_cost_per_token: 1e-6, output_cost_per_token: 2e-6, mode: 'chat' }
+  const list = {
+    'groq/open-weights-9': { ...price, litellm_provider: 'groq' },
+    'cerebras/open-weights-9': { ...price, litellm_provider: 'cerebras' },
+    'mistral-9': { ...price, litellm_provider: 'mistral' },
+  }
+  const { catalogue, run } = place(t, JSON.stringify(list))
+  t.match(JSON.parse((await run('--catalogue', catalogue, '--json')).out), { added: ['mistral-9'] })
+})
+
 void t.test('faults: no list, a broken catalogue, wrong usage', async (t) => {
   for (const list of ['[]', '{}', 'text', '{"models": []}']) {
     const { catalogue, run, text } = place(t, list)
