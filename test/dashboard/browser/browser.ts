@@ -80,7 +80,7 @@ const TRANSITIONS_END = `Promise.all(
     .map((it) => it.finished.catch(() => null)),
 ).then(() => null)`
 
-/** Where axe looks, and for what: by default in the whole page, for all rules. */
+/** What axe looks at, by default the whole page, and its rules, by default all. */
 interface Search {
   readonly rule?: 'color-contrast' | undefined
   /** A selector. */
