@@ -7,7 +7,7 @@ import { createAccount } from '../../src/accounts/changes/change-accounts.js'
 import { command as accounts } from '../../src/cli/accounts.js'
 import { command as audit } from '../../src/cli/audit.js'
 import { UsageError } from '../../src/cli/command.js'
-import { configFolder, newSession, runOn, sluice, type TestSession } from './session.js'
+import { configFolder, newSession, runOn, sluice, sluiceHere, type TestSession } from './session.js'
 
 const FIELDS = 'id,at,actor,address,request_id,action,account,target,before,after'.split(',')
 
@@ -109,12 +109,12 @@ void t.test('wrong usage is reported, and the program works', async (t) => {
   await t.rejects(run(session, 'list --format csv'), { message: /needs one of: export/ })
   const { good } = configFolder(t)
   const create = ['accounts', 'create', '--config', good, '--email', 'ada@x.org', '--plan', 'pro']
-  t.match(await sluice(create), { status: 0 })
+  t.match(await sluiceHere(create), { status: 0 })
   t.match(await sluice(['audit', 'export', '--config', good, '--format', 'jsonl']), {
     status: 0,
     out: /"action":"account\.create","account":"ada@x\.org"/,
     err: '',
   })
-  t.match(await sluice(['audit', 'export', '--config', good]), { status: 2, err: /--format/ })
-  t.match(await sluice(['audit', '--help']), { status: 0, out: /Usage: sluice audit export/ })
+  t.match(await sluiceHere(['audit', 'export', '--config', good]), { status: 2, err: /--format/ })
+  t.match(await sluiceHere(['audit', '--help']), { status: 0, out: /Usage: sluice audit export/ })
 })

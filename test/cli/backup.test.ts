@@ -12,7 +12,7 @@ import { ledgerEntry } from '../ledger/build-entry.js'
 import type { Store } from '../../src/store/store.js'
 import { anAdmission, aRow, budget, places } from '../store/ledger/sample-entries.js'
 import { aKey, anAccount } from '../store/contract/sample-records.js'
-import { configFolder, sluice } from './session.js'
+import { configFolder, sluice, sluiceHere } from './session.js'
 
 void t.test('a backup taken during writes can be restored', async (t) => {
   const { good } = configFolder(t)
@@ -68,7 +68,7 @@ void t.test('a copy does not charge requests that run, and charges those that we
   ]
   for (const each of [ended, running, lost]) await store.ledger.admit(each)
   await store.ledger.settle(aRow({ requestId: ended.requestId, costNanoUsd: 30 }))
-  t.match(await sluice(['backup', copy, '--config', good]), { status: 0, err: '' })
+  t.match(await sluiceHere(['backup', copy, '--config', good]), { status: 0, err: '' })
   const left = async ({ ledger }: Pick<Store, 'ledger'>) =>
     (await ledger.limitStates('acc_ada', demands)).map(({ remaining }) => remaining)
   t.same(await left(store), [3, 770, 770, 770])
@@ -88,23 +88,23 @@ void t.test('a copy does not charge requests that run, and charges those that we
 void t.test('a store that cannot be copied and an existing target are refused', async (t) => {
   const { good, bad } = configFolder(t)
   const copy = join(dirname(good), 'copy.db')
-  const missing = await sluice(['backup', copy, '--config', good])
+  const missing = await sluiceHere(['backup', copy, '--config', good])
   t.equal(missing.status, 1)
   t.match(missing.err, /sluice\.db' does not exist/)
   const store = await openSqlite(join(dirname(good), 'data', 'sluice.db'))
   await store.close()
-  const existing = await sluice(['backup', good, '--config', good])
+  const existing = await sluiceHere(['backup', good, '--config', good])
   t.equal(existing.status, 1)
   t.match(existing.err, /^sluice: the file ".*" exists already: choose another name or remove it first$/m)
-  const nowhere = await sluice(['backup', join(dirname(good), 'none', 'copy.db'), '--config', good])
+  const nowhere = await sluiceHere(['backup', join(dirname(good), 'none', 'copy.db'), '--config', good])
   t.equal(nowhere.status, 1)
   t.match(nowhere.err, /^sluice: the folder ".*none" does not exist: create it first$/m)
-  const folder = await sluice(['backup', dirname(good), '--config', good])
+  const folder = await sluiceHere(['backup', dirname(good), '--config', good])
   t.same([folder.status, folder.err], [1, `sluice: "${dirname(good)}" is a folder: name a file in it\n`])
-  const unwritable = await sluice(['backup', '/proc/copy.db', '--config', good])
+  const unwritable = await sluiceHere(['backup', '/proc/copy.db', '--config', good])
   t.equal(unwritable.status, 1)
   t.match(unwritable.err, /^sluice: The copy cannot be written\. \(writing '\/proc\/copy\.db' failed/)
-  t.equal((await sluice(['backup', copy, '--config', bad])).status, 1)
-  t.equal((await sluice(['backup', '--config', good])).status, 2)
+  t.equal((await sluiceHere(['backup', copy, '--config', bad])).status, 1)
+  t.equal((await sluiceHere(['backup', '--config', good])).status, 2)
   t.notOk(existsSync(copy), 'no partial copy is left')
 })

@@ -7,7 +7,7 @@ import { isPassword } from '../../../src/accounts/password.js'
 import { command } from '../../../src/cli/accounts.js'
 import { UsageError } from '../../../src/cli/command.js'
 import { reporting } from '../../../src/cli/exit-status.js'
-import { configFolder, newSession, runOn, sluice, type TestSession } from '../session.js'
+import { configFolder, newSession, runOn, sluice, sluiceHere, type TestSession } from '../session.js'
 
 /** Runs one command line on the session's store. Returns the exit status. */
 function run(session: TestSession, line: string): Promise<number> {
@@ -162,13 +162,13 @@ void t.test('the program exits with its statuses and prints configuration errors
   const create = ['accounts', 'create', '--email', 'ada@x.org', '--plan', 'pro']
   const created = await sluice([...create, '--config', good, '--password-stdin'], 'long enough\n')
   t.match(created, { status: 0, out: /account +acc_/, err: '' })
-  t.match(await sluice([...create, '--config', good]), { status: 1, err: /e-mail address exists/ })
-  t.match(await sluice(['accounts', 'list', '--config', good]), { status: 0, out: /ada@x\.org/ })
-  t.match(await sluice(['accounts', 'list', '--config', bad]), {
+  t.match(await sluiceHere([...create, '--config', good]), { status: 1, err: /e-mail address exists/ })
+  t.match(await sluiceHere(['accounts', 'list', '--config', good]), { status: 0, out: /ada@x\.org/ })
+  t.match(await sluiceHere(['accounts', 'list', '--config', bad]), {
     status: 1,
     err: /bad\.yaml:\d+:\d+: stores/,
   })
-  t.match(await sluice(['accounts', 'list']), { status: 2, err: /--config/ })
-  t.match(await sluice(['accounts', 'list', '--nonsense']), { status: 2, err: /nonsense/ })
-  t.match(await sluice(['accounts', '--help']), { status: 0, out: /Usage: sluice accounts/ })
+  t.match(await sluiceHere(['accounts', 'list']), { status: 2, err: /--config/ })
+  t.match(await sluiceHere(['accounts', 'list', '--nonsense']), { status: 2, err: /nonsense/ })
+  t.match(await sluiceHere(['accounts', '--help']), { status: 0, out: /Usage: sluice accounts/ })
 })

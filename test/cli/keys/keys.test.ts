@@ -10,7 +10,7 @@ import { digestOf, hasValidForm } from '../../../src/accounts/key-secret.js'
 import { UsageError } from '../../../src/cli/command.js'
 import { command } from '../../../src/cli/keys.js'
 import { reporting } from '../../../src/cli/exit-status.js'
-import { configFolder, newSession, runOn, sluice, type TestSession } from '../session.js'
+import { configFolder, newSession, runOn, sluice, sluiceHere, type TestSession } from '../session.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
 
 function run(session: TestSession, line: string): Promise<number> {
@@ -129,18 +129,18 @@ void t.test('the program writes only the secret to standard output', async (t) =
   const { good } = configFolder(t)
   const options = ['--config', good, '--account', 'ada@x.org']
   const create = ['accounts', 'create', '--config', good, '--email', 'ada@x.org', '--plan', 'pro']
-  t.match(await sluice(create), { status: 0 })
+  t.match(await sluiceHere(create), { status: 0 })
   const created = await sluice(['keys', 'create', ...options, '--name', 'ci'])
   t.match(created, { status: 0, out: /^sk_[0-9A-Za-z]{44}\n$/ })
   const models = ['--name', 'mini', '--models', 'gpt-5.4-minni,claude-sonnet-4-5']
-  t.match(await sluice(['keys', 'create', ...options, ...models]), {
+  t.match(await sluiceHere(['keys', 'create', ...options, ...models]), {
     status: 0,
     out: /^sk_/,
     err: /"gpt-5.4-minni" \(did you mean "gpt-5.4-mini"\?\)\n.*"claude-sonnet-4-5"\n/,
   })
-  t.match(await sluice(['keys', 'list', ...options]), { status: 0, out: /^KEY .*\nkey_\w+ .* ci / })
-  t.match(await sluice(['keys', 'list', '--account', 'a']), { status: 2, err: /--config/ })
-  t.match(await sluice(['keys', '--help']), { status: 0, out: /Usage: sluice keys/ })
+  t.match(await sluiceHere(['keys', 'list', ...options]), { status: 0, out: /^KEY .*\nkey_\w+ .* ci / })
+  t.match(await sluiceHere(['keys', 'list', '--account', 'a']), { status: 2, err: /--config/ })
+  t.match(await sluiceHere(['keys', '--help']), { status: 0, out: /Usage: sluice keys/ })
 })
 
 void t.test('create sets the limits, expiry and models of its options', async (t) => {
