@@ -8,24 +8,31 @@ import { overflow, violations } from './browser.js'
 const NEXT_FRAMES =
   'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))'
 
-/** Widths of the window, and themes, of which each day has one combination for axe. */
+/** Widths of the window, and themes, of which axe looks at one combination each second day. */
 const WIDTHS = [1440, 390]
 const THEMES = ['light', 'dark'] as const
 
+/** How many looks this process has had. */
+let looked = 0
+
 /**
  * Neither axe nor the width of the window finds anything wrong with the page, at 1440 and 390 px, light and
- * dark. axe looks at one width and theme each day, in the long suite at all; then dark needs only the rule of
- * contrasts, because themes differ in colours alone. With SLUICE_PICTURES, a folder, also takes pictures.
- * With `part`, axe looks only at what it selects; in the long suite at the whole page.
+ * dark. axe looks at one width and theme of every second page each day, and of the others the next day; the
+ * long suite, which runs after each change of the page, at all: then dark needs only the rule of contrasts,
+ * because themes differ in colours alone. With SLUICE_PICTURES, a folder, also takes pictures. With `part`,
+ * axe looks only at what it selects; in the long suite at the whole page.
  */
 export async function looks(t: Test, page: Page, name: string, part?: string): Promise<void> {
   const before = page.viewportSize()
   const folder = process.env['SLUICE_PICTURES']
+  const turn = looked % 2
+  looked += 1
   for (const [column, width] of WIDTHS.entries()) {
     await page.setViewportSize({ width, height: 900 })
     for (const [row, colorScheme] of THEMES.entries()) {
       const isAll = IS_LONG || folder !== undefined
-      if (!isAll && !isToday(column * THEMES.length + row, WIDTHS.length * THEMES.length)) continue
+      const look = 2 * (column * THEMES.length + row) + turn
+      if (!isAll && !isToday(look, 2 * WIDTHS.length * THEMES.length)) continue
       await page.emulateMedia({ colorScheme })
       await page.evaluate(NEXT_FRAMES)
       const rule = isAll && colorScheme === 'dark' ? 'color-contrast' : undefined
