@@ -49,7 +49,8 @@ Options:
   --seconds N     seconds without Redis in fleet (10); of each round of hedge (20), ledger (6), load, peers, route and splice (4), relay (5); of
                   hostile, the length of the run (60); of start, the idle time before memory is read (10); a round
                   of codec takes 0.2
-  --streams N     concurrent streams of relay (400) and peers (100); thousands of entries of archive (60)
+  --streams N     concurrent streams of relay (400) and peers (100); thousands of entries that archive copies (60)
+  --archived N    archive: thousands of entries that the database has besides (0)
   --commit C      also measure an older commit of Sluice, by turns: peers, splice and start. C is a commit, which
                   is built under build/bench-trees, or the folder of a build
   --only NAMES    peers or classes of hostile requests, separated by commas: measure only these
@@ -86,6 +87,7 @@ async function main(argv: readonly string[]): Promise<number> {
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       streams: { type: 'string' },
+      archived: { type: 'string' },
       commit: { type: 'string' },
       only: { type: 'string' },
       install: { type: 'boolean', default: false },
@@ -103,6 +105,7 @@ async function main(argv: readonly string[]): Promise<number> {
     seconds: count(values.seconds, '--seconds'),
     rounds: count(values.rounds, '--rounds'),
     streams: count(values.streams, '--streams'),
+    archived: count(values.archived, '--archived'),
     commit: values.commit ?? null,
     only: values.only?.split(',') ?? null,
     install: values.install,

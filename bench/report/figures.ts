@@ -42,6 +42,8 @@ export interface Pace {
   readonly rounds: number | null
   /** Concurrent streams of `relay` and `peers`. */
   readonly streams: number | null
+  /** Thousands of entries that the database of `archive` has besides those that are copied. */
+  readonly archived: number | null
   /** An older commit of Sluice, or the folder of a build, to measure alternating with this one. */
   readonly commit: string | null
   /** Which peers `peers` measures; all if it is null. */

@@ -32,6 +32,8 @@ export interface Expressions {
   millis(column: string): string
   /** A time from ms since 1970, whose expression is given. */
   time(millis: string): string
+  /** The start of the step of a time column, in ms since 1970; steps begin at multiples of their length. */
+  stepOf(column: string, stepMs: number): string
   /** The start of the hour of a time. */
   hourOf(column: string): string
   /** Whether a text is one of those in a placeholder. */

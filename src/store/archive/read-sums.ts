@@ -1,4 +1,5 @@
 /** Reads sums of the archive, and the use of accounts. Only transfers that are committed count. */
+import { HOUR_MS } from '../../base/time-units.js'
 import type { ArchiveProgress } from '../archive-feed.js'
 import { UNIT_FIGURES, unitFigures, type UnitFigures } from '../../base/unit-counts.js'
 import { monthOf } from '../limit-arithmetic.js'
@@ -10,14 +11,17 @@ import {
   type UsageCell,
   type UsageSum,
 } from '../usage-queries.js'
-import { Sql, type ArchiveEngine } from './archive-engine.js'
+import { Sql, type ArchiveEngine, type Expressions } from './archive-engine.js'
 import { FIGURES, nanoUsdIn, numberIn, textIn, type ArchiveRow } from './columns.js'
 import { leftOut, MOST_IDS, READ_SECONDS } from './read-entries.js'
 import { partsOfCounters } from '../first-content.js'
 import { BUCKETS, figuresOf } from './seal-hours.js'
 
 /** The progress by which rows count, and requests whose entries are read elsewhere. */
-type Committed = Pick<ArchiveProgress, 'confirmed' | 'round' | 'abandoned' | 'erased'> & {
+type Committed = Pick<
+  ArchiveProgress,
+  'confirmed' | 'round' | 'abandoned' | 'erased' | 'sumsFromMs' | 'sumsToMs' | 'late'
+> & {
   readonly without?: ReadonlySet<string>
 }
 
@@ -56,8 +60,7 @@ export class ArchivedSums {
     ]
     const group = columns.map((_, at) => at + 2).join(', ')
     const rows = await this.engine.query(
-      `SELECT ${is.millis('start')} - ${is.millis('start')} % ${sql.number(stepMs)} AS start_ms,
-         ${columns.join(', ')}, ${figureSums()}
+      `SELECT ${is.stepOf('start', stepMs)} AS start_ms, ${columns.join(', ')}, ${figureSums()}
        FROM ${is.hours} WHERE ${conditions.join(' AND ')} GROUP BY 1, ${group} ORDER BY start_ms`,
       sql.parameters,
       READ_SECONDS,
@@ -65,77 +68,153 @@ export class ArchivedSums {
     return rows.flatMap((row) => sumsOfRow(row, query))
   }
 
-  /** See `Ledger.cells`; of the entries that the archive has confirmed. */
-  async cells({ accountId, fromMs, toMs, stepMs }: CellQuery, committed: Committed): Promise<UsageCell[]> {
+  /** See `Ledger.cells`: whole hours from the sums that moved, the rest from entries that are confirmed. */
+  async cells(query: CellQuery, committed: Committed): Promise<UsageCell[]> {
+    const found: UsageCell[] = []
+    for (const part of partsOf(query, committed)) {
+      for (const row of await this.cellsOf(part, query, committed)) found.push(cellOfRow(row))
+    }
+    return found
+  }
+
+  private cellsOf(part: Part, { accountId, stepMs }: CellQuery, committed: Committed): Promise<ArchiveRow[]> {
     const { is } = this.engine
     const sql = new Sql(is)
+    const { table, time, shadow, figures } = sourceOf(is, part)
     const conditions = [
-      ...[
-        `at >= ${sql.time(fromMs)}`,
-        `at < ${sql.time(toMs)}`,
-        `batch <= ${sql.number(committed.confirmed)}`,
-      ],
+      ...conditionsOf(sql, part, committed),
       ...(accountId === null ? [] : [`account_id = ${sql.text(accountId)}`]),
-      ...leftOut(sql, committed.erased),
-      ...notOf(sql, committed),
     ]
-    const names = ['account_id', 'account_path', 'key_id', 'model', 'upstream', 'ingress', 'labels']
-    const columns = names.map((name) => `${is.plain(name)} AS d_${name}`)
-    const rows = await this.engine.query(
-      `SELECT ${is.millis('at')} - ${is.millis('at')} % ${sql.number(stepMs)} AS start_ms,
-         CASE WHEN ${is.plain('shadow_of')} = '' THEN 0 ELSE 1 END AS is_shadow,
-         ${columns.join(', ')}, ${figuresOf(is)}
-       FROM ${is.entries} WHERE
-         ${conditions.join(' AND ')} GROUP BY 1, 2, ${names.map((_, at) => at + 3).join(', ')}`,
+    const columns = CELL_COLUMNS.map((name) => `${is.plain(name)} AS d_${name}`)
+    return this.engine.query(
+      `SELECT ${is.stepOf(time, stepMs)} AS start_ms, ${shadow} AS is_shadow, ${columns.join(', ')}, ${figures}
+       FROM ${table} WHERE ${conditions.join(' AND ')} GROUP BY ${numbersTo(CELL_COLUMNS.length + 2)}`,
       sql.parameters,
       READ_SECONDS,
     )
-    const text = (row: ArchiveRow, name: string) => textIn(row, `d_${name}`)
-    return rows.map((row) => ({
-      ...figuresIn(row),
-      ...{ startMs: numberIn(row, 'start_ms'), isShadow: numberIn(row, 'is_shadow') === 1 },
-      ...{ accountId: text(row, 'account_id'), keyId: text(row, 'key_id'), model: text(row, 'model') },
-      ...{ accountPath: text(row, 'account_path') || null, upstream: text(row, 'upstream') || null },
-      ...{ ingress: text(row, 'ingress') || null, labels: text(row, 'labels') || null },
-    }))
   }
 
-  /** What accounts used by the entries of a time that the archive has confirmed. */
+  /** What accounts used in a time: whole hours from the sums that moved, the rest from confirmed entries. */
   async accountUse(
     fromMs: number,
     toMs: number,
     byLabels: boolean,
     committed: Committed,
   ): Promise<AccountUse[]> {
-    const { is } = this.engine
     const found: AccountUse[] = []
     for (let from = fromMs; from < toMs;) {
       const month = monthOf(from)
       const to = Math.min(toMs, Date.UTC(1970, month + 1))
-      const sql = new Sql(is)
-      const names = ['account_id', 'account_path', 'key_id', 'model', ...(byLabels ? ['labels'] : [])]
-      const conditions = [
-        ...[`at >= ${sql.time(from)}`, `at < ${sql.time(to)}`, `batch <= ${sql.number(committed.confirmed)}`],
-        ...leftOut(sql, committed.erased),
-        ...notOf(sql, committed),
-      ]
-      const rows = await this.engine.query(
-        `SELECT ${names.map((name) => `${is.plain(name)} AS d_${name}`).join(', ')}, count(*) AS requests,
-           ${is.countIf("outcome <> 'ok'")} AS failed,
-           coalesce(sum(input_tokens), 0) AS input, coalesce(sum(output_tokens), 0) AS output,
-           coalesce(sum(cost_nano_usd), 0) AS cost,
-           ${is.countIf("cost_nano_usd IS NULL AND source <> 'none'")} AS unpriced,
-           ${UNIT_FIGURES.map(({ unit, column, one }) => `coalesce(sum(${is.units(unit, one)}), 0) AS f_${column}`).join(', ')}
-         FROM ${is.entries} WHERE ${conditions.join(' AND ')}
-         GROUP BY ${names.map((_, at) => at + 1).join(', ')}`,
-        sql.parameters,
-        READ_SECONDS,
-      )
-      // There may be more than a call has arguments.
-      for (const row of rows) found.push(useOfRow(row, month))
+      for (const part of partsOf({ fromMs: from, toMs: to, stepMs: HOUR_MS }, committed)) {
+        // There may be more than a call has arguments.
+        for (const row of await this.useOf(part, byLabels, committed)) found.push(useOfRow(row, month))
+      }
       from = to
     }
     return found
+  }
+
+  private useOf(part: Part, byLabels: boolean, committed: Committed): Promise<ArchiveRow[]> {
+    const { is } = this.engine
+    const sql = new Sql(is)
+    const { table, uses } = sourceOf(is, part)
+    const names = ['account_id', 'account_path', 'key_id', 'model', ...(byLabels ? ['labels'] : [])]
+    return this.engine.query(
+      `SELECT ${names.map((name) => `${is.plain(name)} AS d_${name}`).join(', ')}, ${uses}
+       FROM ${table} WHERE ${conditionsOf(sql, part, committed).join(' AND ')} GROUP BY ${numbersTo(names.length)}`,
+      sql.parameters,
+      READ_SECONDS,
+    )
+  }
+}
+
+/** A part of a time, whose end is exclusive, and the table that it is read from. */
+interface Part {
+  readonly from: 'entries' | 'hours'
+  readonly fromMs: number
+  readonly toMs: number
+  /** Only these accounts, or all but these. */
+  readonly accounts?: { readonly only: readonly string[] } | { readonly not: readonly string[] }
+}
+
+/**
+ * The parts of a time: whole hours whose sums have moved are read from these. While late entries of such hours
+ * have no sums yet, or entries are corrected, all is read from entries; also what is left of accounts of
+ * which entries were erased.
+ */
+function partsOf(
+  { fromMs, toMs, stepMs }: Pick<CellQuery, 'fromMs' | 'toMs' | 'stepMs'>,
+  { sumsFromMs, sumsToMs, late, erased, without }: Committed,
+): Part[] {
+  const low = Math.max(Math.ceil(fromMs / HOUR_MS) * HOUR_MS, sumsFromMs)
+  const high = Math.min(Math.floor(toMs / HOUR_MS) * HOUR_MS, sumsToMs)
+  const isMoving = late !== null || (without !== undefined && without.size > 0)
+  if (low >= high || isMoving || stepMs % HOUR_MS !== 0) return [{ from: 'entries', fromMs, toMs }]
+  const ids = erased.map(({ accountId }) => accountId)
+  const parts: Part[] = [
+    { from: 'entries', fromMs, toMs: low },
+    { from: 'hours', fromMs: low, toMs: high, ...(ids.length === 0 ? {} : { accounts: { not: ids } }) },
+    ...(ids.length === 0
+      ? []
+      : [{ from: 'entries', fromMs: low, toMs: high, accounts: { only: ids } } as const]),
+    { from: 'entries', fromMs: high, toMs },
+  ]
+  return parts.filter((part) => part.fromMs < part.toMs)
+}
+
+/** The conditions of a part, for what counts. */
+function conditionsOf(sql: Sql, { from, fromMs, toMs, accounts }: Part, committed: Committed): string[] {
+  const { is } = sql
+  const time = from === 'hours' ? 'start' : 'at'
+  const own =
+    accounts === undefined
+      ? []
+      : 'only' in accounts
+        ? [is.isOneOf('account_id', sql.texts(accounts.only))]
+        : [`NOT ${is.isOneOf('account_id', sql.texts(accounts.not))}`]
+  const range = [`${time} >= ${sql.time(fromMs)}`, `${time} < ${sql.time(toMs)}`, ...own]
+  if (from === 'hours') return [...range, "grain = 'hour'", ...isCommitted(sql, committed)]
+  const confirmed = `batch <= ${sql.number(committed.confirmed)}`
+  return [...range, confirmed, ...leftOut(sql, committed.erased), ...notOf(sql, committed)]
+}
+
+/** What is read of the table of a part. */
+function sourceOf(is: Expressions, { from }: Part) {
+  if (from === 'hours') {
+    return {
+      ...{ table: is.hours, time: 'start', shadow: "CASE WHEN shadow = '' THEN 0 ELSE 1 END" },
+      figures: figureSums(),
+      uses: `sum(requests) AS requests, sum(errors) AS failed, sum(input_tokens) AS input,
+        sum(output_tokens) AS output, sum(cost_nano_usd) AS cost, sum(unpriced) AS unpriced,
+        ${UNIT_FIGURES.map(({ column }) => `sum(${column}) AS f_${column}`).join(', ')}`,
+    }
+  }
+  return {
+    ...{ table: is.entries, time: 'at', figures: figuresOf(is) },
+    shadow: `CASE WHEN ${is.plain('shadow_of')} = '' THEN 0 ELSE 1 END`,
+    uses: `count(*) AS requests, ${is.countIf("outcome <> 'ok'")} AS failed,
+      coalesce(sum(input_tokens), 0) AS input, coalesce(sum(output_tokens), 0) AS output,
+      coalesce(sum(cost_nano_usd), 0) AS cost,
+      ${is.countIf("cost_nano_usd IS NULL AND source <> 'none'")} AS unpriced,
+      ${UNIT_FIGURES.map(({ unit, column, one }) => `coalesce(sum(${is.units(unit, one)}), 0) AS f_${column}`).join(', ')}`,
+  }
+}
+
+/** The columns by which cells are grouped, besides their time and whether they are of copies. */
+const CELL_COLUMNS = ['account_id', 'account_path', 'key_id', 'model', 'upstream', 'ingress', 'labels']
+
+function numbersTo(last: number): string {
+  return Array.from({ length: last }, (_, at) => at + 1).join(', ')
+}
+
+function cellOfRow(row: ArchiveRow): UsageCell {
+  const text = (name: string) => textIn(row, `d_${name}`)
+  return {
+    ...figuresIn(row),
+    ...{ startMs: numberIn(row, 'start_ms'), isShadow: numberIn(row, 'is_shadow') === 1 },
+    ...{ accountId: text('account_id'), keyId: text('key_id'), model: text('model') },
+    ...{ accountPath: text('account_path') || null, upstream: text('upstream') || null },
+    ...{ ingress: text('ingress') || null, labels: text('labels') || null },
   }
 }
 

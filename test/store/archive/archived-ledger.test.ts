@@ -148,8 +148,13 @@ for (const [engineAt, name] of ENGINES.entries()) {
           [2.9, 3],
         ] as const) {
           const span = { fromMs: SOME_TIME_MS + from * HOUR_MS, toMs: SOME_TIME_MS + to * HOUR_MS }
-          for (const accountId of [null, 'acc_1']) {
-            const query = { ...span, accountId, stepMs: 300_000 }
+          for (const [accountId, stepMs] of [
+            [null, 300_000],
+            ['acc_1', 300_000],
+            [null, HOUR_MS],
+            ['acc_1', 24 * HOUR_MS],
+          ] as const) {
+            const query = { ...span, accountId, stepMs }
             const added = (cells: readonly UsageCell[]) =>
               addedUp(cells, (sum) => sum)
                 .map(textOf)
@@ -157,7 +162,7 @@ for (const [engineAt, name] of ENGINES.entries()) {
             t.strictSame(
               added(await joint.ledger.cells(query)),
               added(await alone.ledger.cells(query)),
-              `${when}: cells from ${from} to ${to}`,
+              `${when}: cells of ${stepMs} ms from ${from} to ${to}`,
             )
           }
         }
