@@ -112,7 +112,8 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
   const tracing = await openTracing(snapshot.config.telemetry, log, metrics)
   const notices = watchFor(notify, store, () => current)
   const { gatewayId = randomUUID() } = options
-  const ofStore = await partsOf(store, () => current, { log, metrics, gatewayId })
+  const joint = withArchive(store, () => current.config, metrics.archiveRequest)
+  const ofStore = await partsOf(store, () => current, { log, metrics, gatewayId, ledger: joint.ledger })
   const parts = { ...ofStore, ...notices, tracing }
   const tokens = await acceptTokens(ofStore.authenticator, store, { snapshot, log })
   const monitor = reportCanaries === undefined ? newCanaryMonitor(log, metrics, notify) : null
@@ -123,7 +124,6 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
   mails.adopt(snapshot.config.smtp)
   const mail = mails.send.bind(mails)
   let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
-  const joint = withArchive(store, () => current.config, metrics.archiveRequest)
   const dashboard = new LazyDashboard({
     ...{ store: joint, log, snapshot: () => current, mail, ...statusSources(options) },
     fleet: () => fleet.members,

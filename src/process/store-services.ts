@@ -13,6 +13,7 @@ import { StoredResponses } from '../gateway/stored-responses/stored-responses.js
 import { LedgerWriter } from '../ledger/ledger-writer.js'
 import { Spool } from '../ledger/spool.js'
 import { Limiter } from '../limits/limiter.js'
+import { BudgetSeeds } from '../limits/seed-budgets.js'
 import { unmatchedRules, selectsSubjects } from '../limits/unmatched-rules.js'
 import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
@@ -39,13 +40,17 @@ export async function release(
     ledgerWriter,
     tracing,
     values,
-  }: Pick<Services, 'authenticator' | 'escrow' | 'limiter' | 'ledgerWriter' | 'tracing' | 'values'>,
+    seeds,
+  }: Pick<Services, 'authenticator' | 'escrow' | 'limiter' | 'ledgerWriter' | 'tracing' | 'values'> & {
+    readonly seeds: BudgetSeeds
+  },
   store: Store,
 ): Promise<void> {
   await Promise.all([ledgerWriter.close(), tracing?.close(), values.close()])
   authenticator.close()
   escrow.close()
   limiter.close()
+  seeds.close()
   await store.close()
 }
 
@@ -70,7 +75,11 @@ export interface Observers {
 export async function partsOf(
   store: Store,
   current: () => Snapshot,
-  observers: Observers & { readonly gatewayId: string },
+  observers: Observers & {
+    readonly gatewayId: string
+    /** The ledger with the archive, which requests never read. */
+    readonly ledger: Ledger
+  },
 ): Promise<
   Pick<
     Services,
@@ -82,7 +91,7 @@ export async function partsOf(
     | 'ledgerWriter'
     | 'cacheStore'
     | 'values'
-  >
+  > & { readonly seeds: BudgetSeeds }
 > {
   const { gatewayId, log } = observers
   const { auth, ledger } = current().config
@@ -118,18 +127,32 @@ export async function partsOf(
       }
     },
   })
-  const limiter = newLimiter(store.ledger, () => current().config.limiting, observers)
+  const seeds = new BudgetSeeds({
+    ledger: observers.ledger,
+    nameOf: async (accountId) => (await store.accountById(accountId))?.name ?? null,
+    warn: ({ accountId }, cause) => {
+      const reason = reasonOf(cause)
+      log.warn('a budget does not count earlier use yet', { account_id: accountId, reason })
+    },
+  })
+  const limiter = newLimiter(store.ledger, () => current().config.limiting, observers, seeds)
   const ledgerWriter = openLedgerWriter(store, () => current().config, observers)
   const objects = new OwnedObjects({ store: store.providerObjects, now: () => Date.now() })
   const cacheStore = { store, secret: cacheOptions.secret }
   const values = new RequestValues(store, () => current().config.dimensions)
-  return { authenticator, escrow, responses, objects, limiter, ledgerWriter, cacheStore, values }
+  return { authenticator, escrow, responses, objects, limiter, ledgerWriter, cacheStore, values, seeds }
 }
 
-function newLimiter(ledger: Ledger, settings: () => LimitingConfig, { log, metrics }: Observers): Limiter {
+function newLimiter(
+  ledger: Ledger,
+  settings: () => LimitingConfig,
+  { log, metrics }: Observers,
+  seeds: BudgetSeeds,
+): Limiter {
   return new Limiter({
     ledger,
     settings,
+    onAdmitted: (admissionRequest, limitStates) => seeds.admitted(admissionRequest, limitStates),
     now: () => performance.now(),
     onAway: (why) => {
       metrics.limitsLocal(true)

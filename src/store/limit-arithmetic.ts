@@ -172,21 +172,21 @@ export function leftOf(kind: WindowKind, nowMs: number): number | null {
   }
 }
 
-/** The running day, week or month (UTC): its first moment and that of the next one, ms since 1970. */
-export function spanOf(
-  kind: CalendarBudgetKind,
-  nowMs: number,
-): { readonly fromMs: number; readonly toMs: number } {
-  const toMs = nowMs + (leftOf(kind, nowMs) ?? 0)
-  switch (kind) {
-    case 'usd_day':
+/**
+ * The running day, week or month (UTC): its first moment and that of the next one, ms since 1970. An amount
+ * that never resets has begun in 1970.
+ */
+export function spanOf(kind: WindowKind, nowMs: number): { readonly fromMs: number; readonly toMs: number } {
+  const toMs = nowMs + (leftOf(kind, nowMs) ?? Infinity)
+  switch (WINDOWS[kind].window) {
+    case 'day':
       return { fromMs: toMs - DAY_MS, toMs }
-    case 'usd_week':
+    case 'week':
       return { fromMs: toMs - WEEK_DAYS * DAY_MS, toMs }
-    case 'usd_month':
+    case 'month':
       return { fromMs: Date.UTC(1970, monthOf(nowMs)), toMs }
     default:
-      return kind satisfies never
+      return { fromMs: 0, toMs }
   }
 }
 

@@ -138,9 +138,9 @@ interface Part {
 }
 
 /**
- * The parts of a time: whole hours whose sums have moved are read from these. While late entries of such hours
- * have no sums yet, or entries are corrected, all is read from entries; also what is left of accounts of
- * which entries were erased.
+ * The parts of a time: whole hours whose sums have moved are read from these. While late entries of such
+ * hours have no sums yet, or entries are corrected, all is read from entries; also what is left of accounts
+ * of which entries were erased.
  */
 function partsOf(
   { fromMs, toMs, stepMs }: Pick<CellQuery, 'fromMs' | 'toMs' | 'stepMs'>,

@@ -131,7 +131,10 @@ export class PostgresEngine implements ArchiveEngine {
       const client = await pool.connect()
       try {
         await client.query('BEGIN READ ONLY')
-        await client.query(`SET LOCAL statement_timeout = ${seconds * 1_000}`)
+        // Sums of many groups fit into memory, and are added up before a compiler is ready.
+        await client.query(
+          `SET LOCAL statement_timeout = ${seconds * 1_000}; SET LOCAL work_mem = '64MB'; SET LOCAL jit = off`,
+        )
         const { rows } = await client.query(sql, values)
         await client.query('COMMIT')
         client.release()

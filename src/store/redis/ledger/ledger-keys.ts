@@ -259,6 +259,7 @@ export const LEDGER_SCRIPTS = {
     'limits/counter-slice',
     'limits/report-slices',
   ),
+  addToBudget: loadScript('limits/time', 'limits/add-to-budget'),
   releaseShared: loadScript('limits/time', 'limits/charge-actual-usage', 'limits/release-shared'),
   renew: loadScript('limits/time', 'limits/renew'),
   renewShared: loadScript('limits/time', 'limits/renew-shared'),

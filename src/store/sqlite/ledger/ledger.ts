@@ -9,6 +9,7 @@ import type {
   Admission,
   AdmissionResult,
   BudgetSpent,
+  BudgetUse,
   Demand,
   Ledger,
   LimitState,
@@ -155,6 +156,14 @@ export class SqliteLedger implements Ledger {
     }
     // A damaged reservation rejects once the others are settled.
     return (await Promise.all(all)).filter(Boolean).length
+  }
+
+  async budgetUse(...[accountId, demand]: Parameters<Ledger['budgetUse']>): Promise<BudgetUse> {
+    return this.engine.read('reading limits', () => this.limits.used(accountId, demand))
+  }
+
+  addToBudget(...args: Parameters<Ledger['addToBudget']>): Promise<boolean> {
+    return this.engine.write('charging a budget', () => this.limits.add(...args))
   }
 
   async limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]> {

@@ -5,7 +5,17 @@
  */
 import { DAY_MS } from '../../../base/time-units.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import type { BudgetSpent, Demand, LimitState, Raise, RateDemand } from '../../ledger.js'
+import type {
+  AddedUse,
+  BudgetDemand,
+  BudgetSpent,
+  BudgetUse,
+  Demand,
+  LimitState,
+  QuotaDemand,
+  Raise,
+  RateDemand,
+} from '../../ledger.js'
 import {
   dayOf,
   isWindowed,
@@ -92,6 +102,24 @@ export class Limits {
     return demands.map((demand) =>
       stateOf(this.rows.read(accountOf(accountId, demand), demand.subject), demand, alone),
     )
+  }
+
+  /** See `Ledger.budgetUse`. */
+  used(accountId: string, demand: BudgetDemand | QuotaDemand): BudgetUse {
+    const counters = this.rows.read(accountOf(accountId, demand), demand.subject)
+    const { period, spent, reserved } = budgetOf(counters, demand.kind)
+    return { period, settled: spent - reserved }
+  }
+
+  /** See `Ledger.addToBudget`. */
+  add(accountId: string, demand: BudgetDemand | QuotaDemand, { period, amount, settled }: AddedUse): boolean {
+    const counters = this.rows.find(accountOf(accountId, demand), demand.subject)
+    const budget = budgetOf(counters, demand.kind)
+    if (budget.period !== period) return false
+    if (settled !== undefined && budget.spent - budget.reserved !== settled) return false
+    this.rows.change(counters)
+    budget.spent += amount
+    return true
   }
 
   /** Replaces held amounts by the usage. */
