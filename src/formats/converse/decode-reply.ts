@@ -7,7 +7,7 @@ import type { ChatEvent, EventSink, FinishReason } from '../chat/event.js'
 import { isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { StreamDecoder } from '../dialect.js'
-import { awsErrorIn, decodeAwsException } from '../wire/aws/decode-error.js'
+import { decodeAwsException, proxyErrorIn } from '../wire/aws/decode-error.js'
 import { EXCEPTION } from '../wire/aws/event-stream.js'
 import { FrameShapes } from '../wire/frames/frame-shapes.js'
 import { stopReasonOf } from '../wire/stop-reasons.js'
@@ -19,10 +19,11 @@ import { Blocks } from './decode-blocks.js'
 /** Emits a grammatical stream for any body. Never throws, except errors of the sink. */
 export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void {
   const message = new MessageDecoder(request, sink)
-  const error = awsErrorIn(body)
-  if (error !== null) return message.fail(error)
   const { content } = objectOf(objectOf(body.output).message)
-  if (!Array.isArray(content)) return message.malformed('the reply has no content')
+  if (!Array.isArray(content)) {
+    const error = proxyErrorIn(body)
+    return error === null ? message.malformed('the reply has no content') : message.fail(error)
+  }
   message.begin()
   for (const [at, block] of content.entries()) message.whole(at, block)
   message.stop(body)
@@ -71,7 +72,10 @@ class ConverseStream implements StreamDecoder {
         return message.metadata(payload)
       case EXCEPTION:
         return message.fail(decodeAwsException(payload))
-      default:
+      default: {
+        const error = name === '' ? proxyErrorIn(payload) : null
+        if (error !== null) message.fail(error)
+      }
     }
   }
 

@@ -132,6 +132,27 @@ export function bodyText(body: string, depth = 0): string {
   return found.replace(/\\(["\\/])/g, '$1').replace(/\\[a-z]/g, ' ')
 }
 
+/** Part of a plain text with status 200 that is shown: more of it may be the reply of a model. */
+const MAX_STRAY_CHARS = 300
+
+/**
+ * The words of a body with status 200 that is no reply: the errors in it, the title of a page, or a short
+ * text. Empty for JSON that reports no error.
+ */
+export function strayWords(body: string): string {
+  const value = parsed(body.trim())
+  if (value === undefined) {
+    const words = bodyText(body)
+    return words.length > MAX_STRAY_CHARS ? `${words.slice(0, MAX_STRAY_CHARS)}…` : words
+  }
+  const items = Array.isArray(value) ? value.flat(MAX_DEPTH) : [value]
+  const texts = items.slice(0, MAX_ITEMS).map((item) => {
+    const error = isObject(item) ? errorIn(item) : item
+    return error === null ? '' : errorText(error, 1)
+  })
+  return texts.filter((text) => text !== '').join('; ')
+}
+
 function parsed(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text) as JsonValue

@@ -4,6 +4,7 @@
  */
 import type { WireError } from '../../errors.js'
 import { hideSecretParts } from '../../hide-secrets.js'
+import { strayWords } from './error-text.js'
 
 /** Maximum length of a forwarded message, in UTF-16 units. */
 export const MAX_MESSAGE_CHARS = 2048
@@ -94,4 +95,11 @@ export const MALFORMED_REPLY: Readonly<WireError> = {
 export const TRUNCATED_REPLY: Readonly<WireError> = {
   kind: 'upstream_truncated',
   message: "The upstream's reply ended before it was complete.",
+}
+
+/** The error of a body with status 200 that is no reply: `fault`, which ends in a full stop, and its words. */
+export function strayReply(fault: Readonly<WireError>, body: string): WireError {
+  const words = redactUpstreamText(strayWords(body))
+  if (words === '') return { ...fault }
+  return { ...fault, message: `${fault.message.slice(0, -1)}: ${words}`, upstreamMessage: words }
 }

@@ -34,7 +34,7 @@ export type AttemptState = keyof typeof ATTEMPT_STATES
 /** The events, with what they mean. */
 export const ATTEMPT_EVENTS = {
   sent: 'a connection takes the request',
-  refused: 'a head with a status other than 200',
+  refused: 'a head with a status other than 200, or first bytes that are no reply',
   body: 'the reply is one body',
   events: 'the reply is a stream of events',
   complete: 'the terminator of the stream, or a pause',
@@ -53,8 +53,8 @@ export const ATTEMPT_TABLE: Readonly<
   connecting: { sent: 'waiting', end: 'over' },
   waiting: { refused: 'error', body: 'whole', events: 'stream', end: 'over' },
   error: { end: 'over' },
-  whole: { events: 'stream', end: 'over' },
-  stream: { body: 'whole', complete: 'lingering', end: 'over' },
+  whole: { refused: 'error', events: 'stream', end: 'over' },
+  stream: { refused: 'error', body: 'whole', complete: 'lingering', end: 'over' },
   lingering: { end: 'over' },
   over: {},
 }

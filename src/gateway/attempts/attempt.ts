@@ -37,11 +37,12 @@ import type { PreparedRequest } from './prepare-candidate.js'
 import {
   bodyForm,
   isEventStream,
-  isKnownType,
+  isStray,
   isSniffed,
   isSound,
   withoutBom,
   OTHER_TYPE,
+  strayBody,
   requestIdIn,
   unreadable,
   openReplyStream,
@@ -239,11 +240,12 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     const { firstBytes, collected } = this
     if (firstBytes === null) return chunk
     const bytes = firstBytes.length === 0 ? chunk : Buffer.concat([firstBytes, chunk])
-    const form = bodyForm(bytes) ?? (isLast ? 'other' : null)
+    const isBinary = this.target.upstreamCodec.framing !== 'sse'
+    const form = bodyForm(bytes, isBinary) ?? (isLast ? 'other' : null)
     this.firstBytes = form === null ? bytes : null
     if (form === null) return null
     if (form === 'other') {
-      if (!isKnownType(collected.headers) && bytes.length > 0) this.fail(OTHER_TYPE)
+      if (isStray(bytes, collected.headers, isBinary)) this.state = stateAfter(this.state, 'refused')
       return bytes
     }
     const isEvents = form === 'events'
@@ -298,8 +300,9 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   private takeFirstBytes(): void {
     const rest = this.firstBytes === null ? null : this.sniffed(Buffer.alloc(0), true)
     if (rest === null || rest.length === 0) return
-    if (this.state === 'stream') this.feed?.add(rest)
-    else if (this.state === 'whole') this.guard(() => this.collect(rest, true))
+    const { state } = this
+    if (state === 'stream') this.feed?.add(rest)
+    else if (state === 'whole' || state === 'error') this.guard(() => this.collect(rest, state === 'whole'))
   }
 
   onResponseError(cause: Error): void {
@@ -721,6 +724,7 @@ class CollectedReply {
   /** The error in the body. Throws what the codec throws. */
   refusal(status: number): WireError {
     const text = joinChunks(this.chunks).toString('utf8')
+    if (status === 200) return strayBody(text, this.headers)
     return this.target.upstreamCodec.decodeError(status, withDate(this.headers), text)
   }
 

@@ -5,7 +5,7 @@
 import { isAscii } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../errors.js'
-import { isObject, type JsonObject } from '../../base/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import { reportsOutput } from '../../formats/chat/usage.js'
 import { transcribes } from '../../formats/chat/task.js'
@@ -17,6 +17,7 @@ import { parseLatin1 } from '../../formats/wire/frames/frame-shapes.js'
 import { parseArray, parseReply } from '../../formats/wire/json/parse-body.js'
 import { parsedSteps } from '../../formats/wire/json/parse-scanned.js'
 import { mayBeDeep, ReplyScan } from '../../formats/wire/json/reply-scan.js'
+import { strayReply } from '../../formats/wire/upstream-errors.js'
 import { atOnce, type Steps } from '../../base/steps.js'
 import { copiesOf, type HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
@@ -204,8 +205,8 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
     if (scan.excess !== null) return outlined(bytes, scan, reply, of)
   }
   const body = parseReply(text)
-  const parsed = body ?? (stream ? parseArray(text) : null)
-  if (parsed === null) return refused(NOT_JSON)
+  const parsed = body ?? replyInArray(parseArray(text), stream)
+  if (parsed === null) return refused(strayReply(NOT_JSON, text.slice(0, MAX_ERROR_BYTES)))
   const { replyFacts } = target.upstreamCodec
   if (body !== null && !stream && replyFacts !== null && passes(call, target)) {
     const watcher = replyFacts(body)
@@ -216,6 +217,16 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
     return passReply(bytes, watcher)
   }
   return readOn(whole(), call, (reply) => reply.read(parsed))
+}
+
+/**
+ * What an array is read as: the events of a stream, of which a reply that was requested whole may consist
+ * too, or one body in it. Null if it has no objects.
+ */
+function replyInArray(array: JsonValue[] | null, isStream: boolean): JsonObject | JsonValue[] | null {
+  if (array === null || !array.some(isObject)) return null
+  const [only] = array
+  return isObject(only) && array.length === 1 && !isStream ? only : array
 }
 
 function readVectorsOf(
@@ -272,10 +283,13 @@ function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply | Unjudge
   }
   // The memory of the bytes is free for the encoded reply.
   body = null
-  if (!isObject(value) && !(Array.isArray(value) && call.request.stream)) return refused(NOT_JSON)
+  const parsed = isObject(value)
+    ? value
+    : replyInArray(Array.isArray(value) ? value : null, call.request.stream)
+  if (parsed === null) return refused(NOT_JSON)
   yield
   const whole = wholeOf(reply, of)
-  const resume = whole.read(value)
+  const resume = whole.read(parsed)
   yield
   return yield* readSteps(whole, call, resume)
 }
@@ -332,7 +346,9 @@ function outlined(
   { prepared: { call } }: ReplyOf,
 ): ReadReply {
   const outline = scan.isComplete ? parseLatin1(scan.outline) : null
-  if (outline === null && scan.excess === null) return refused(NOT_JSON)
+  if (outline === null && scan.excess === null) {
+    return refused(strayReply(NOT_JSON, bytes.toString('utf8', 0, MAX_ERROR_BYTES)))
+  }
   const error = tooComplex('reply', scan.excess ?? '')
   const watcher = outline === null ? null : (target.upstreamCodec.replyFacts?.(outline) ?? null)
   if (watcher === null) return refused(error)
@@ -440,10 +456,15 @@ function seedOf(x: RequestContext, call: Call, target: Target): Seed {
   }
 }
 
-/** A 200 whose body is neither JSON nor an event stream. */
+/** A 200 whose body is neither JSON nor an event stream, by its content type. */
 export const OTHER_TYPE: Readonly<WireError> = {
   kind: 'upstream_malformed',
   message: "The upstream's reply has an unexpected content type.",
+}
+
+/** The error of a 200 that is no reply, with the words of its body. */
+export function strayBody(body: string, headers: IncomingHttpHeaders): WireError {
+  return strayReply(isKnownType(headers) ? NOT_JSON : OTHER_TYPE, body)
 }
 
 /** The upstream's request id, at most 128 characters; null if it sent none. */
@@ -470,18 +491,26 @@ export function withoutBom(body: Buffer): Buffer {
   return body.subarray(0, 3).equals(BOM_BYTES) ? body.subarray(3) : body
 }
 
-/** What a body is by its first bytes; null if there are too few. */
-export function bodyForm(first: Buffer): BodyForm | null {
+/** What a body is by its first bytes; null if there are too few. `isBinary`: its events are no text. */
+export function bodyForm(first: Buffer, isBinary: boolean): BodyForm | null {
   const start = withoutBom(first).subarray(0, 64).toString('latin1').trimStart()
   if (start === '' || (first.length < 3 && first[0] === BOM_BYTES[0]))
     return first.length < 64 ? null : 'other'
   if (start.startsWith('{') || start.startsWith('[')) return 'json'
-  if (FIELDS.some((field) => start.startsWith(field))) return 'events'
+  if (FIELDS.some((field) => start.startsWith(field))) return isBinary ? 'other' : 'events'
   return FIELDS.some((field) => field.startsWith(start)) ? null : 'other'
 }
 
+/** Whether a body of another form than JSON and events is no reply, such as a page or a text. */
+export function isStray(first: Buffer, headers: IncomingHttpHeaders, isBinary: boolean): boolean {
+  if (first.length === 0) return false
+  if (!isEventStream(headers)) return !isKnownType(headers)
+  // Events may begin with a field that is not known.
+  return isBinary || !/^\s*[\w-]{1,32}:/.test(first.toString('latin1', 0, 64))
+}
+
 /** Whether a body has the content type of JSON or events. */
-export function isKnownType(headers: IncomingHttpHeaders): boolean {
+function isKnownType(headers: IncomingHttpHeaders): boolean {
   return typeOf(headers).includes('json') || isEventStream(headers)
 }
 

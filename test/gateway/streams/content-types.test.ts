@@ -5,6 +5,8 @@
 import t from 'tap'
 import { httpReply, startSocketUpstream } from '../../faults/socket-upstream.js'
 import { startGateway } from '../../helpers/gateway.js'
+import { startRawUpstream } from '../../helpers/raw-upstream.js'
+import { AWS_AUTH } from '../platforms/capture.js'
 
 const chunk = (delta: object, finish_reason: string | null = null): string => {
   const choices = [{ index: 0, delta, finish_reason }]
@@ -46,6 +48,9 @@ const REPLIES: readonly (readonly [name: string, type: string | null, body: stri
   ['events after a comment', 'application/json', `: hello\n\n${STREAM}`],
   ['events with single line feeds', 'text/event-stream', LINES],
   ['events with single line feeds, as JSON', 'application/json', LINES],
+  ['events in one array', 'application/json', `[${EVENTS.slice(0, -1).join(',')}]`],
+  ['events in lines of JSON', 'application/x-ndjson', `${EVENTS.slice(0, -1).join('\n')}\n`],
+  ['a whole reply in an array', 'application/json', `[${WHOLE}]`],
   ['JSON as events', 'text/event-stream', WHOLE],
   ['JSON as events, with a byte order mark', 'text/event-stream', `\uFEFF\n${WHOLE}`],
   ['JSON as text', 'text/plain', WHOLE],
@@ -82,6 +87,58 @@ for (const [name, type, body] of REPLIES) {
     }
   })
 }
+
+/** Bodies with status 200 that are no reply. */
+const OTHERS = [
+  '[{"error":{"message":"no quota left","code":429}}]',
+  '[{"error":"no quota left"}]',
+  '[{"detail":"no quota left"}]',
+  '[[{"error":{"message":"no quota left"}}]]',
+  '["no quota left"]',
+  '"no quota left"',
+  'no quota left',
+  '{"error":"no quota left"}\n{"done":true}\n',
+  '{"error":{"message":"no quota left"',
+  '<html><head><title>no quota left</title></head></html>',
+  '{"code":7,"msg":"no quota left"}',
+  '{"errors":["no quota left"]}',
+  'data: {"error":"no quota left"}\n\n',
+]
+
+void t.test('the words of a body that is no reply reach the client and the log', async (t) => {
+  const upstream = await startRawUpstream(t, () => ({ type: 'text/plain', chunks: [] }))
+  const { origin } = upstream
+  const auth = `auth: ${AWS_AUTH}, platform: bedrock, region: eu-west-1`
+  const gateway = await startGateway(t, {
+    upstreams: { openai: `${origin}/v1`, anthropic: origin, gemini: origin },
+    cloud: `base_url: '${origin}', dialect: converse, ${auth}`,
+    routes: '  - { model: nova, upstream: cloud }',
+  })
+  for (const type of ['application/json', 'text/plain', 'text/event-stream']) {
+    for (const body of OTHERS) {
+      upstream.answer = () => ({ type, chunks: [body] })
+      for (const model of ['gpt-4o', 'gpt-4.1', 'claude-sonnet-4-5', 'gemini-2.5-flash', 'nova']) {
+        for (const stream of [false, true]) {
+          const response = await gateway.chat({ model, stream, messages: [{ role: 'user', content: 'hi' }] })
+          const name = `${type} ${model} ${String(stream)} ${body}`
+          t.ok(response.status >= 400, name)
+          t.match(await response.text(), /no quota left/, name)
+          t.match(gateway.lines.at(-1)?.['upstream_message'], /no quota left/, name)
+        }
+      }
+    }
+  }
+})
+
+void t.test('the log has only the beginning of a text that may be the output of a model', async (t) => {
+  const text = `Once ${'upon '.repeat(200)}a time`
+  const upstream = await startRawUpstream(t, () => ({ type: 'text/plain', chunks: [text] }))
+  const gateway = await startGateway(t, { upstreams: { openai: `${upstream.origin}/v1` } })
+  const response = await gateway.chat({ model: 'gpt-4o', messages: [{ role: 'user', content: 'hi' }] })
+  t.equal(response.status, 502)
+  t.notMatch(await response.text(), /a time/)
+  t.notMatch(JSON.stringify(gateway.lines), /a time/)
+})
 
 void t.test('a page is no reply', async (t) => {
   const page = httpReply(200, ['content-type: text/html'], '<html>Sign in</html>')

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { isObject, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
-import { bodyText, isPage } from '../error-text.js'
+import { bodyText, errorIn, errorText, isPage } from '../error-text.js'
 import { retryAfterSeconds } from '../retry-after.js'
 import { isMissingEndpoint, missingEndpoint, redactUpstreamText } from '../upstream-errors.js'
 
@@ -90,6 +90,12 @@ export function decodeAwsException(payload: JsonObject): WireError {
 export function awsErrorIn(body: JsonObject): WireError | null {
   const payload = isObject(body.Output) ? body.Output : body
   return typeof payload.__type === 'string' ? decodeAwsException(payload) : null
+}
+
+/** The same, and errors in the form of a proxy; `body` may be no reply. */
+export function proxyErrorIn(body: JsonObject): WireError | null {
+  const error = errorIn(body)
+  return awsErrorIn(body) ?? (error === null ? null : describe('upstream_failed', '', errorText(error)))
 }
 
 /** The types of Anthropic's errors that mean the same. */

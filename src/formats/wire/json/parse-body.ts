@@ -99,8 +99,17 @@ export function parseReply(text: string): JsonObject | null {
   return isObject(value) ? value : null
 }
 
-/** The same for an array. */
+/** The same for an array, and for the objects of lines (NDJSON). */
 export function parseArray(text: string): JsonValue[] | null {
   const value = parseOrNull(text, parseExact)
-  return Array.isArray(value) ? (value as JsonValue[]) : null
+  if (Array.isArray(value)) return value as JsonValue[]
+  if (value !== null) return null
+  const objects: JsonObject[] = []
+  for (const line of text.split('\n')) {
+    if (line.trim() === '') continue
+    const object = parseReply(line)
+    if (object === null) return null
+    objects.push(object)
+  }
+  return objects.length === 0 ? null : objects
 }
