@@ -97,7 +97,7 @@ export const TRUNCATED_REPLY: Readonly<WireError> = {
   message: "The upstream's reply ended before it was complete.",
 }
 
-/** The error of a body with status 200 that is no reply: `fault`, which ends in a full stop, and its words. */
+/** The error of a body with status 200 that is no reply: `fault`, a sentence, and the words in the body. */
 export function strayReply(fault: Readonly<WireError>, body: string): WireError {
   const words = redactUpstreamText(strayWords(body))
   if (words === '') return { ...fault }
