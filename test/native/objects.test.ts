@@ -3,6 +3,7 @@
  * keys created at a shared provider account; other ids and unknown ones are 404 before the provider receives
  * the request. Method: two accounts, a provider with collections of every vendor, both stores.
  */
+import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { openAccounts, STORES, type Accounts } from './accounts.js'
 
@@ -263,6 +264,37 @@ for (const store of STORES) {
       tools: [{ type: 'function', function: tool }],
     }
     t.equal((await asked(scene, () => b(path, { json: plain }))).length, 1)
+  })
+
+  void t.test(`${store}: the sound of earlier replies`, async (t) => {
+    const { a, b, gateway, provider } = await openAccounts(t, store)
+    const plain = `  plain: { dialect: openai-chat, base_url: "${provider.origin}/v1", api_key: k }\n`
+    const text = readFileSync(gateway.configFile, 'utf8')
+    writeFileSync(
+      gateway.configFile,
+      text.replace('routes:\n', `${plain}routes:\n  - { model: plain, upstream: plain }\n`),
+    )
+    gateway.reload()
+    const usage = { prompt_tokens: 1, completion_tokens: 1 }
+    const audio = { id: 'audio_own', expires_at: 1, data: 'UklGRg==', transcript: 'x' }
+    const message = { role: 'assistant', content: null, audio }
+    const choices = [{ index: 0, message, finish_reason: 'stop' }]
+    provider.replies.set('POST /v1/chat/completions', { id: 'c', object: 'chat.completion', choices, usage })
+    const user = { role: 'user', content: 'x' }
+    const turns = (id: string): object => ({
+      model: 'plain',
+      messages: [user, { role: 'assistant', audio: { id } }, user],
+    })
+    const asked = { ...{ model: 'plain', messages: [user] }, audio: { voice: 'alloy', format: 'wav' } }
+    t.equal((await a('/v1/chat/completions', { json: asked })).status, 200)
+    t.equal((await a('/v1/chat/completions', { json: turns('audio_own') })).status, 200, 'its own')
+    t.equal((await b('/v1/chat/completions', { json: turns('audio_own') })).status, 404, 'of another')
+    t.equal((await b('/v1/chat/completions', { json: turns('audio_of_no_reply') })).status, 200)
+    t.match(provider.seen.at(-1)?.body, 'audio_of_no_reply', 'for the upstream to judge')
+    const strict = { ...turns('audio_of_no_reply'), model: 'gpt-4o' }
+    t.equal((await b('/v1/chat/completions', { json: strict })).status, 404, "OpenAI's API")
+    const other = { ...turns('audio_of_no_reply'), model: 'gpt-4.1' }
+    t.not((await b('/v1/chat/completions', { json: other })).status, 404, 'Responses gets no sound')
   })
 
   void t.test(`${store}: ids of a client's own in members without objects`, async (t) => {

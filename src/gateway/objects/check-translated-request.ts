@@ -5,7 +5,7 @@
 import type { Target } from '../generation.js'
 import type { Candidate, Route } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
-import { idsInRequest, vendorOf } from './ids-in-request.js'
+import { idsInRequest, soundsInRequest, vendorOf } from './ids-in-request.js'
 import { unknownObject, type OwnedObjects } from './owned-objects.js'
 
 /**
@@ -19,28 +19,35 @@ export function guardCall(
 ): Route | Promise<Route> {
   const vendor = vendorOf(call.wire)
   if (vendor === null || !route.candidates.some((candidate) => hasObjects(call, candidate))) return route
-  const ids = idsInRequest(call.body, vendor)
-  return ids.size === 0 ? route : withOwners(call, [...ids], { route, accountId, objects })
+  const ids = [...idsInRequest(call.body, vendor)]
+  const sounds = call.wire === 'openai-chat' ? soundsInRequest(call.body) : []
+  if (ids.length === 0 && sounds.length === 0) return route
+  return withOwners(call, { ids, sounds }, { route, accountId, objects })
+}
+
+/** The objects that a request names. */
+interface Named {
+  readonly ids: readonly string[]
+  /** Sound of earlier replies. */
+  readonly sounds: readonly string[]
 }
 
 async function withOwners(
   call: Call,
-  ids: readonly string[],
-  {
-    route,
-    accountId,
-    objects,
-  }: { readonly route: Route; readonly accountId: string; readonly objects: OwnedObjects },
+  named: Named,
+  { route, accountId, objects }: { route: Route; accountId: string; objects: OwnedObjects },
 ): Promise<Route> {
-  const allowed = new Map<string, boolean>()
+  const refused = new Map<string, string | null>()
   const candidates: Candidate[] = []
   for (const candidate of route.candidates) {
     const { name } = candidate.target.upstream.config
-    const known =
-      allowed.get(name) ??
-      (!hasObjects(call, candidate) || (await objects.isOwned(name, accountId, ids)).every(Boolean))
-    allowed.set(name, known)
-    if (known) candidates.push(candidate)
+    if (!refused.has(name)) {
+      const id = hasObjects(call, candidate)
+        ? await refusedId(candidate, named, { accountId, objects })
+        : null
+      refused.set(name, id)
+    }
+    if (refused.get(name) === null) candidates.push(candidate)
   }
   const [first, ...others] = candidates
   if (first !== undefined) {
@@ -48,8 +55,26 @@ async function withOwners(
     return { ...route, candidates: [first, ...others], shadow: null }
   }
   const { name } = route.candidates[0].target.upstream.config
-  await objects.owned(name, accountId, ids)
-  throw unknownObject(ids[0] ?? '', name)
+  throw unknownObject(refused.get(name) ?? '', name)
+}
+
+/** An id that the account may not use at the upstream; null if there is none. */
+async function refusedId(
+  { target }: Candidate,
+  { ids, sounds }: Named,
+  { accountId, objects }: { readonly accountId: string; readonly objects: OwnedObjects },
+): Promise<string | null> {
+  const { name, dialect, preset } = target.upstream.config
+  // Responses does not read the sound of earlier replies.
+  const heard = target.wire === 'openai-chat' ? sounds : []
+  const isOpenAi = dialect === 'openai' || preset === 'azure'
+  const own = isOpenAi ? [...ids, ...heard] : ids
+  const isOwned = await objects.isOwned(name, accountId, own)
+  const unknown = own.find((_, at) => isOwned[at] !== true)
+  if (unknown !== undefined || isOpenAi || heard.length === 0) return unknown ?? null
+  // Few others make sound, and an id that none of their replies had is theirs to judge.
+  const isForeign = await objects.isForeign(name, accountId, heard)
+  return heard.find((_, at) => isForeign[at] === true) ?? null
 }
 
 /**

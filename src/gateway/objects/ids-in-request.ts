@@ -5,7 +5,7 @@
  *
  * Sources: the API references of OpenAI, Anthropic, Gemini and Mistral, read 2026-11-29.
  */
-import type { JsonObject, JsonValue } from '../../base/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import { longTextOf } from '../../formats/chat/long-text.js'
 import type { WireFormat } from '../../formats/dialect.js'
 import { idInMember, snakeCase } from './object-ids.js'
@@ -29,8 +29,6 @@ type Vendor = (typeof VENDORS)[keyof typeof VENDORS]
 const PATHS: Readonly<Record<Vendor, readonly string[]>> = {
   openai: [
     'messages.content.file.file_id',
-    // The sound of an earlier reply.
-    'messages.audio.id',
     // Mistral's documents.
     'messages.content.file_id',
     'conversation',
@@ -144,4 +142,13 @@ export function idsInRequest(body: JsonObject, vendor: Vendor): Set<string> {
     }
   }
   return ids
+}
+
+/** The ids of the sound of earlier replies in a request for a chat completion. */
+export function soundsInRequest(body: JsonObject): string[] {
+  return arrayOf(body['messages']).flatMap((message) => {
+    const { audio } = objectOf(message)
+    const id = longTextOf(objectOf(audio), 'id') === null ? stringOf(objectOf(audio)['id']) : undefined
+    return id === undefined ? [] : [id]
+  })
 }

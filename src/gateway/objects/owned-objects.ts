@@ -61,6 +61,12 @@ export class OwnedObjects {
     return found.map((object) => object?.accountId === accountId)
   }
 
+  /** For each id whether the object is known to belong to another account. */
+  async isForeign(upstream: string, accountId: string, ids: readonly string[]): Promise<boolean[]> {
+    const found = await this.find(upstream, ids)
+    return found.map((object) => object !== null && object.accountId !== accountId)
+  }
+
   /**
    * Stores the owner of objects. Waits at most 500 ms; a failed write is repeated. Never rejects, because the
    * objects exist already.
