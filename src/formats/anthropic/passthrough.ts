@@ -14,7 +14,7 @@ import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
 import { isReasoningToken } from '../wire/reasoning-token.js'
 import { hasNoArguments } from '../wire/json/no-arguments.js'
-import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
+import { MALFORMED_REPLY, strayFrame } from '../wire/upstream-errors.js'
 import { wireId } from './constants.js'
 import { decodeErrorPayload } from './upstream/decode-error.js'
 import { SLOT, finishReason } from './upstream/decode-reply.js'
@@ -166,7 +166,8 @@ export class MessageWatcher implements StreamWatcher {
     if (payload === null) {
       // Some proxies append OpenAI's terminator.
       if (name !== 'error' && /^\s*(?:\[DONE\]\s*)?$/.test(data)) return true
-      this.error = name === 'error' ? decodeErrorPayload({ message: data }) : { ...MALFORMED_REPLY }
+      const text = Buffer.from(data, 'latin1').toString('utf8')
+      this.error = name === 'error' ? decodeErrorPayload({ message: text }) : strayFrame(text)
       return false
     }
     this.error =

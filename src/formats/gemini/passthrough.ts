@@ -11,7 +11,7 @@ import { stringifyExact } from '../wire/json/exact-numbers.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
 import { isReasoningToken } from '../wire/reasoning-token.js'
-import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
+import { MALFORMED_REPLY, strayFrame } from '../wire/upstream-errors.js'
 import { isThirdGeneration, SKIP_SIGNATURE } from './constants.js'
 import {
   errorOfEvent,
@@ -239,7 +239,7 @@ export class GeminiWatcher implements StreamWatcher {
       chunk = null
     }
     if (isObject(chunk)) state.chunk(chunk)
-    else state.error = errorInArray(chunk) ?? { ...MALFORMED_REPLY }
+    else state.error = errorInArray(chunk) ?? strayFrame(Buffer.from(data, 'latin1').toString('utf8'))
     if (state.error === null && isPlain(chunk)) this.shapes.add(data, true)
     return state.error === null
   }

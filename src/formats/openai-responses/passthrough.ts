@@ -23,7 +23,7 @@ import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
 import { RESPONSES_FIELDS, withheldEdits } from '../wire/openai/withheld-fields.js'
 import { isReasoningToken, readReasoningToken, type FoundState } from '../wire/reasoning-token.js'
-import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
+import { MALFORMED_REPLY, strayFrame, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
 import { UsageMeter, usageIn } from '../wire/usage-meter.js'
 import { failedEvent } from './client/encode-error.js'
 import { isOwnItemId } from './client/response-object.js'
@@ -160,7 +160,8 @@ export class EventWatcher implements StreamWatcher {
     }
     const event = parseLatin1(data)
     if (event === null) {
-      this.error = name === 'error' ? errorOfEvent({ message: data }) : { ...MALFORMED_REPLY }
+      const text = Buffer.from(data, 'latin1').toString('utf8')
+      this.error = name === 'error' ? errorOfEvent({ message: text }) : strayFrame(text)
       return false
     }
     const type = name === 'error' ? name : (stringOf(event['type']) ?? name)

@@ -46,6 +46,8 @@ const MAX_MEMBERS = 64
 const MAX_DEPTH = 6
 /** Part of a body that is not JSON which is shown. */
 const MAX_PLAIN_CHARS = 4096
+/** A log level in brackets is no array. */
+const JSON_START = /^(?:\{|\[(?!\w))/
 const CUT_TEXT = /"(?:message|msg|detail|Message|error_msg|status_msg|error)"\s*:\s*"((?:[^"\\]|\\.){1,4096})/
 
 /** The words of an error; empty if it has none. */
@@ -60,12 +62,15 @@ export function errorText(value: JsonValue | undefined, depth = 0): string {
   const members = membersOf(value)
   for (const name of TEXTS) {
     const text = errorText(members.get(name), depth + 1)
-    if (text !== '') return withPlace(value, text) + moreWords(value, { text, depth })
+    if (text === '') continue
+    const more = moreWords(value, { text, depth })
+    return withPlace(value, text) + (more === '' ? '' : ` (${more})`)
   }
   const fields = fieldTexts(members.get('errors'), depth + 1)
   if (fields !== '') return fields
   const inner = WRAPPERS.map((name) => members.get(name)).filter((each) => typeof each === 'object')
-  return inner.map((each) => errorText(each, depth + 1)).find((text) => text !== '') ?? ''
+  const found = inner.map((each) => errorText(each, depth + 1)).find((text) => text !== '')
+  return found ?? moreWords(value, { text: '', depth })
 }
 
 /** The members of an object by their plain names. */
@@ -109,7 +114,7 @@ function moreWords(
   const words = [objectOf(metadata)['raw'], objectOf(innererror)['message']]
   const all = [...words.map((each) => errorText(each, depth + 1)), ...fields]
   const more = all.filter((each) => each !== '' && !text.includes(each))
-  return more.length === 0 ? '' : ` (${more.join('; ')})`
+  return more.join('; ')
 }
 
 /**
@@ -126,7 +131,7 @@ export function bodyText(body: string, depth = 0): string {
     const data = /^data: ?(.*)$/m.exec(text)?.[1]
     if (data !== undefined) return bodyText(data, depth + 1)
   }
-  if (!start.startsWith('{') && !start.startsWith('[')) return depth === 0 ? start : text
+  if (!JSON_START.test(start)) return depth === 0 ? start : text
   const found = CUT_TEXT.exec(start)?.[1]
   if (found === undefined) return depth === 0 ? '' : text
   return found.replace(/\\(["\\/])/g, '$1').replace(/\\[a-z]/g, ' ')
@@ -142,7 +147,8 @@ const MAX_STRAY_CHARS = 300
 export function strayWords(body: string): string {
   const value = parsed(body.trim())
   if (value === undefined) {
-    const words = bodyText(body)
+    // A part of JSON may be output of a model.
+    const words = /^[^{[<]*"\s*[:,}\]]/.test(body.trim()) ? '' : bodyText(body)
     return words.length > MAX_STRAY_CHARS ? `${words.slice(0, MAX_STRAY_CHARS)}…` : words
   }
   const items = Array.isArray(value) ? value.flat(MAX_DEPTH) : [value]

@@ -91,6 +91,11 @@ export const MALFORMED_REPLY: Readonly<WireError> = {
   message: "The upstream's reply is not valid in its format.",
 }
 
+/** The error of a frame that is no JSON object of its format, with the words in it. */
+export function strayFrame(data: string): WireError {
+  return strayReply(MALFORMED_REPLY, data)
+}
+
 /** A reply that ended without its format's end. Copy it before you change it. */
 export const TRUNCATED_REPLY: Readonly<WireError> = {
   kind: 'upstream_truncated',

@@ -66,15 +66,15 @@ async function refusedId(
 ): Promise<string | null> {
   const { name, dialect, preset } = target.upstream.config
   // Responses does not read the sound of earlier replies.
-  const heard = target.wire === 'openai-chat' ? sounds : []
+  const played = target.wire === 'openai-chat' ? sounds : []
   const isOpenAi = dialect === 'openai' || preset === 'azure'
-  const own = isOpenAi ? [...ids, ...heard] : ids
+  const own = isOpenAi ? [...ids, ...played] : ids
   const isOwned = await objects.isOwned(name, accountId, own)
   const unknown = own.find((_, at) => isOwned[at] !== true)
-  if (unknown !== undefined || isOpenAi || heard.length === 0) return unknown ?? null
+  if (unknown !== undefined || isOpenAi || played.length === 0) return unknown ?? null
   // Few others make sound, and an id that none of their replies had is theirs to judge.
-  const isForeign = await objects.isForeign(name, accountId, heard)
-  return heard.find((_, at) => isForeign[at] === true) ?? null
+  const isForeign = await objects.isForeign(name, accountId, played)
+  return played.find((_, at) => isForeign[at] === true) ?? null
 }
 
 /**

@@ -130,6 +130,46 @@ void t.test('the words of a body that is no reply reach the client and the log',
   }
 })
 
+void t.test('the words of a frame that is no JSON reach the client and the log', async (t) => {
+  const upstream = await startRawUpstream(t, () => ({ type: 'text/event-stream', chunks: [] }))
+  const { origin } = upstream
+  const gateway = await startGateway(t, {
+    upstreams: { openai: `${origin}/v1`, anthropic: origin, gemini: origin },
+  })
+  const words = [
+    'no quota left',
+    '[ERROR] no quota left',
+    '<title>no quota left</title>',
+    '{"error":{"code":"x","metadata":{"raw":"no quota left"}}}',
+  ]
+  const paths = ['/v1/chat/completions', '/v1/messages', '/v1/responses']
+  for (const model of ['gpt-4o', 'gpt-4.1', 'claude-sonnet-4-5', 'gemini-2.5-flash']) {
+    const google = `/v1beta/models/${model}:streamGenerateContent?alt=sse`
+    for (const path of [...paths, google]) {
+      const ask = async (data: string): Promise<string> => {
+        const chunks = [`: hello\n\ndata: ${data}\n\ndata: [DONE]\n\n`]
+        upstream.answer = () => ({ type: 'text/event-stream', chunks })
+        const messages = [{ role: 'user', content: 'hi' }]
+        const input = path === '/v1/responses' ? { input: 'hi' } : { messages, max_tokens: 9 }
+        const contents = [{ role: 'user', parts: [{ text: 'hi' }] }]
+        const body = path === google ? { contents } : { model, stream: true, ...input }
+        const response = await fetch(gateway.origin + path, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        })
+        return response.text()
+      }
+      for (const data of words) {
+        t.match(await ask(data), /no quota left/, `${model} ${path} ${data}`)
+        t.match(gateway.lines.at(-1)?.['upstream_message'], /no quota left/, `${model} ${path} ${data}`)
+      }
+      await ask('ontent":"a secret of the model"},"finish_reason":null}]}')
+      t.notMatch(JSON.stringify(gateway.lines.at(-1)), /a secret/, 'a part of a chunk')
+    }
+  }
+})
+
 void t.test('the log has only the beginning of a text that may be the output of a model', async (t) => {
   const text = `Once ${'upon '.repeat(200)}a time`
   const upstream = await startRawUpstream(t, () => ({ type: 'text/plain', chunks: [text] }))

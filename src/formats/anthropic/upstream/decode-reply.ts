@@ -17,7 +17,7 @@ import { errorIn } from '../../wire/error-text.js'
 import { FrameShapes } from '../../wire/frames/frame-shapes.js'
 import { parseExact } from '../../wire/json/exact-numbers.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
-import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
+import { MALFORMED_REPLY, strayFrame, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
 import { ClientProperties } from '../../wire/property-names.js'
 import { parseJson } from '../constants.js'
 import { RawContent, resumeOf } from './continue-paused-turn.js'
@@ -61,7 +61,7 @@ class MessageStream implements StreamDecoder {
     } else if (name === 'error') {
       this.message.error({ message: data })
     } else if (payload !== undefined || !skippable(data)) {
-      this.message.malformed('a frame is not a JSON object')
+      this.message.stray(data)
     }
   }
 
@@ -249,6 +249,11 @@ class MessageDecoder {
   /** Handles an error that the upstream reported. */
   error(payload: JsonObject): void {
     this.fail(decodeErrorPayload(payload))
+  }
+
+  /** Handles a frame that is not a JSON object. */
+  stray(data: string): void {
+    this.fail(strayFrame(data))
   }
 
   /** Ends the message with `upstream_malformed`. `fault` describes the fault without any content. */

@@ -27,7 +27,7 @@ import { bodyText, errorIn } from '../../wire/error-text.js'
 import { FrameShapes } from '../../wire/frames/frame-shapes.js'
 import { parseExact } from '../../wire/json/exact-numbers.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
-import { TRUNCATED_REPLY, redactUpstreamText } from '../../wire/upstream-errors.js'
+import { redactUpstreamText, strayFrame, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
 import { decodeStreamError, payloadOf } from './decode-error.js'
 import { PartsDecoder } from './decode-parts.js'
 import { Counts } from './decode-usage.js'
@@ -67,8 +67,7 @@ export class GeminiDecoder implements StreamDecoder {
       if (hasCall(value)) value = parseExact(data)
     } catch {
       // Gemini sends no terminator; some proxies add OpenAI's.
-      if (data.trim() !== '[DONE]')
-        this.fail('upstream_malformed', 'The upstream sent a chunk that is not JSON.')
+      if (data.trim() !== '[DONE]') this.failWith(strayFrame(data))
       return
     }
     this.take(value)

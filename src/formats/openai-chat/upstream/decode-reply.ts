@@ -26,7 +26,7 @@ import { baseError, errorIn as vendorError } from '../../wire/error-text.js'
 import { decodeErrorPayload } from '../../wire/openai/decode-error.js'
 import { clientNames } from '../../wire/openai/tools.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
-import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
+import { MALFORMED_REPLY, strayFrame, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
 import { UsageMeter } from '../../wire/usage-meter.js'
 import { FRAME_SLOTS } from '../constants.js'
 import { Blocks, decodeToolCall, toolCallIndex } from './decode-blocks.js'
@@ -352,7 +352,7 @@ export function isChunk(chunk: JsonObject): boolean {
 /** The error of a frame that is no object. Google's OpenAI endpoint wraps its errors in an array. */
 export function errorOfOther(data: string): WireError {
   const [first] = arrayOf(parsed(data))
-  return (isObject(first) ? errorIn(first) : null) ?? { ...MALFORMED_REPLY }
+  return (isObject(first) ? errorIn(first) : null) ?? strayFrame(data)
 }
 
 /** The error of an event that is named `error`, in any form. */

@@ -25,7 +25,7 @@ import { errorIn } from '../../wire/error-text.js'
 import { decodeErrorPayload } from '../../wire/openai/decode-error.js'
 import { clientNames } from '../../wire/openai/tools.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
-import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
+import { MALFORMED_REPLY, strayFrame, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
 import { UsageMeter } from '../../wire/usage-meter.js'
 import { SERVED_TIERS } from '../constants.js'
 import { Items, logprobsOf, type Fragment, type ItemKey } from './decode-items.js'
@@ -60,9 +60,9 @@ export class EventDecoder implements StreamDecoder {
     try {
       event = JSON.parse(data)
     } catch {
-      return this.fail(name === 'error' ? errorOfEvent({ message: data }) : MALFORMED_REPLY)
+      return this.fail(name === 'error' ? errorOfEvent({ message: data }) : strayFrame(data))
     }
-    if (!isObject(event)) return this.fail(MALFORMED_REPLY)
+    if (!isObject(event)) return this.fail(strayFrame(data))
     this.take(name === 'error' ? name : (stringOf(event['type']) ?? name), event)
   }
 
