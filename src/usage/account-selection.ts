@@ -3,6 +3,7 @@
  * entry has the names of the accounts above, and a name may have belonged to an account that was purged: the
  * times of the purges, which the audit trail has, separate the two.
  */
+import type { Account } from '../accounts/account.js'
 import { adminTurns } from '../base/turn-queue.js'
 import type { Store } from '../store/store.js'
 import type { AccountUse, EntryFilter } from '../store/usage-queries.js'
@@ -81,7 +82,21 @@ export async function selectAccount(store: AccountSource, nameOrId: string): Pro
   if (id === null) return { accountId: null, name, sinceMs: 0, untilMs: Infinity }
   const untilMs = gone?.atMs ?? Infinity
   const former = purged.filter((each) => each.name === name && each.id !== id && each.atMs < untilMs)
-  return { accountId: id, name, sinceMs: Math.max(0, ...former.map(({ atMs }) => atMs)), untilMs }
+  const keptMs = account === null ? 0 : await earliestWithoutTrail(store, account)
+  return { accountId: id, name, sinceMs: Math.max(keptMs, ...former.map(({ atMs }) => atMs)), untilMs }
+}
+
+/**
+ * When an account was made, if the trail may have lost a purge before it: it keeps a limited number of
+ * entries, and an account of the same name may have been purged before its first one. Else 0.
+ */
+async function earliestWithoutTrail(
+  { auditTrail }: AccountSource,
+  { createdAtMs }: Account,
+): Promise<number> {
+  const query = { accountId: null, order: 'oldest_first', filter: {}, after: null, limit: 1 } as const
+  const [oldest] = (await auditTrail.find(query)).entries
+  return oldest === undefined || oldest.atMs <= createdAtMs + OVERLAP_MS ? 0 : createdAtMs
 }
 
 /** The condition of entries. */

@@ -9,9 +9,12 @@ import { SCOPES } from '../../../src/accounts/admin-tokens.js'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createUser, setMember } from '../../../src/accounts/members.js'
 import { objectOf } from '../../../src/base/json.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { accountReport } from '../../../src/usage/reports.js'
 import { statementOf } from '../../../src/usage/statements.js'
 import { aRow, Browser, PASSWORD } from '../../dashboard/fixtures/stage.js'
-import { until } from '../../helpers/redis.js'
+import { redisMissing, startRedis, until } from '../../helpers/redis.js'
+import { putAccount } from '../../helpers/store-changes.js'
 import { onBothStores, onEachStore, startAdmin, type Reply } from './admin-stage.js'
 import { knownHash } from '../../helpers/password.js'
 
@@ -200,3 +203,49 @@ onEachStore(t, 'a new account with the name finds nothing of the purged one', as
   t.ok([400, 404].includes((await send(next.secret, '/v1/responses', continued)).status))
   t.equal((await send(next.secret, '/v1/chat/completions', chat)).cache, 'miss', 'a cached reply')
 })
+
+for (const kind of ['sqlite', 'redis'] as const) {
+  const skip = kind === 'redis' && redisMissing()
+  void t.test(`after the trail has lost the purge (${kind})`, { skip }, async (t) => {
+    // Its audit trail keeps few entries.
+    const url = kind === 'sqlite' ? `sqlite:${t.testdir()}/small.db` : (await startRedis(t)).url()
+    const store = await openStore(url, { capacity: { auditEntries: 3 } })
+    t.teardown(() => store.close())
+    const nowMs = Date.now()
+    const monthMs = 40 * 86_400_000
+    const make = (name: string, createdAtMs: number) => {
+      const account = { id: `acc_${name}${createdAtMs}`, name, plan: 'max', disabled: false, createdAtMs }
+      return putAccount(store, account).then(() => account)
+    }
+    const former = await make('finance', nowMs - 2 * monthMs)
+    await store.ledger.settle(
+      aRow('acc_web', { atMs: nowMs - monthMs, accountPath: 'finance/web', costNanoUsd: 7, keyId: 'k' }),
+    )
+    const entryOf = (accountId: string, atMs: number, action: string) => ({
+      ...{ id: `aud_${String(atMs).padStart(16, '0')}`, atMs, accountId, action, target: accountId },
+      ...{ actor: 'test', detail: 'finance', address: null },
+    })
+    const purge = entryOf(former.id, nowMs - monthMs + 1, 'account.purge')
+    const decide = () => ({ write: { purge: true, audit: [purge] } }) as const
+    const written = await store.transact({ accountId: former.id, reads: {}, decide, nowMs })
+    t.equal(written.kind, 'written')
+    await make('finance', nowMs - monthMs / 2)
+    const month = new Date(nowMs - monthMs).toISOString().slice(0, 7)
+    const costs = async () => {
+      const range = { fromMs: 0, toMs: nowMs + 1_000 }
+      const report = await accountReport(store, { by: 'account', ...range, account: 'finance', tree: true })
+      return [report.total.cost_nano_usd, (await statementOf(store, 'finance', month)).total.cost_nano_usd]
+    }
+    t.same(await costs(), [0, 0], 'the trail has the purge')
+    for (let at = 0; at < 5; at += 1)
+      await store.auditTrail.add(entryOf(`acc_${at}`, nowMs + at, 'key.create'))
+    // Another process, which has not read the purge before.
+    const again = await openStore(url)
+    t.teardown(() => again.close())
+    const report = await accountReport(again, {
+      ...{ by: 'account', fromMs: 0, toMs: nowMs + 1_000, account: 'finance', tree: true },
+    })
+    t.equal(report.total.cost_nano_usd, 0)
+    t.equal((await statementOf(again, 'finance', month)).total.cost_nano_usd, 0)
+  })
+}
