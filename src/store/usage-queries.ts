@@ -1,6 +1,6 @@
 /** The queries of a store's ledger, and their results: sums of usage, the use of keys, and ledger entries. */
 import { addNanoUsd, type NanoUsd } from '../base/nano-usd.js'
-import { UNIT_NAMES, unitFiguresIn, type UnitFigures } from '../base/unit-counts.js'
+import { UNIT_NAMES, unitFigures, unitFiguresIn, type UnitFigures } from '../base/unit-counts.js'
 import { causeOf, type Cause } from '../errors.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import type { EntryOrder } from './entry-order.js'
@@ -285,6 +285,20 @@ export class AccountUses {
 
   all(): AccountUse[] {
     return [...this.uses.values()]
+  }
+}
+
+/** The same with negative figures, which takes it off when it is added. */
+export function negative(use: AccountUse): AccountUse {
+  return {
+    ...use,
+    requests: -use.requests,
+    failed: -use.failed,
+    inputTokens: -use.inputTokens,
+    outputTokens: -use.outputTokens,
+    costNanoUsd: -use.costNanoUsd,
+    unpriced: -use.unpriced,
+    ...unitFigures((figure) => -use[figure]),
   }
 }
 

@@ -3,8 +3,9 @@
  * the time of each request: for statements and reports.
  */
 import { adminTurns } from '../base/turn-queue.js'
+import { monthOf } from '../store/limit-arithmetic.js'
 import type { Store } from '../store/store.js'
-import type { AccountUse, AccountUseQuery } from '../store/usage-queries.js'
+import { AccountUses, negative, type AccountUse, type AccountUseQuery } from '../store/usage-queries.js'
 import { isOwnUse, isUseBelow, type AccountSelection, type AccountSource } from './account-selection.js'
 import { AccountPaths, type UsageNames } from './names.js'
 
@@ -48,6 +49,12 @@ export async function accountUses(
   if (fromMs === query.fromMs && toMs === query.toMs) {
     return within(query, (use, path) => isOwn(use, path) || isBelow(use, path))
   }
-  const below = fromMs < toMs ? await within({ fromMs, toMs }, isBelow) : []
-  return [...(await within(query, isOwn)), ...below]
+  if (fromMs >= toMs) return within(query, isOwn)
+  const below = new AccountUses(query.byLabels !== false)
+  for (const use of await within({ fromMs, toMs }, isBelow)) below.add(use)
+  // What was pruned of the month is in each part of it, and may be from before.
+  const isMonth = Date.UTC(1970, monthOf(fromMs)) === fromMs
+  const pruned = isMonth ? [] : await within({ fromMs, toMs: fromMs + 1 }, isBelow)
+  for (const use of pruned) below.add(negative(use))
+  return [...(await within(query, isOwn)), ...below.all().filter(({ requests }) => requests > 0)]
 }

@@ -4,7 +4,6 @@
  * store still has of these (late entries) is added. An entry leaves the store only after the archive has it,
  * and `hotFromMs` moves first: a read during which it moved is repeated.
  */
-import { unitFigures } from '../../base/unit-counts.js'
 import { DAY_MS, HOUR_MS } from '../../base/time-units.js'
 import type { Config } from '../../config/config.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
@@ -19,6 +18,7 @@ import { selectSums } from '../records/count-usage.js'
 import type { Store } from '../store.js'
 import {
   AccountUses,
+  negative,
   useOfEntry,
   valuesOf,
   type AccountUse,
@@ -434,17 +434,19 @@ class ArchivedLedger {
   async accountUse(query: AccountUseQuery): Promise<AccountUse[]> {
     const { fromMs, toMs, byLabels = true } = query
     const known = isWholeMonths(query) ? null : await this.progress()
-    if (known === null || fromMs >= known.hotFromMs) return this.hot.accountUse(query)
+    if (known === null) return this.hot.accountUse(query)
     const progress = await this.withUnconfirmed()
     if (progress === null) return this.hot.accountUse(query)
-    const { hotFromMs } = progress
-    requireComplete(progress, query)
+    if (fromMs < progress.hotFromMs) requireComplete(progress, query)
+    const hotFromMs = Math.max(fromMs, progress.hotFromMs)
     const uses = new AccountUses(byLabels)
-    const endMs = Math.min(toMs, hotFromMs)
-    const cold = await this.archive(progress, (engine) =>
-      new ArchivedSums(engine).accountUse(fromMs, endMs, byLabels, progress),
-    )
-    for (const use of cold) uses.add(use)
+    const endMs = Math.min(toMs, progress.hotFromMs)
+    if (fromMs < endMs) {
+      const cold = await this.archive(progress, (engine) =>
+        new ArchivedSums(engine).accountUse(fromMs, endMs, byLabels, progress),
+      )
+      for (const use of cold) uses.add(use)
+    }
     for (const entry of progress.unconfirmed) {
       if (entry.atMs >= fromMs && entry.atMs < endMs) uses.add(useOfEntry(entry, monthOf(entry.atMs)))
     }
@@ -566,17 +568,4 @@ function isWholeMonths({ fromMs, toMs }: AccountUseQuery): boolean {
 /** The number of requests that have left, which changes with each. */
 function requestsOf(uses: readonly AccountUse[]): number {
   return uses.reduce((sum, { requests }) => sum + requests, 0)
-}
-
-function negative(use: AccountUse): AccountUse {
-  return {
-    ...use,
-    requests: -use.requests,
-    failed: -use.failed,
-    inputTokens: -use.inputTokens,
-    outputTokens: -use.outputTokens,
-    costNanoUsd: -use.costNanoUsd,
-    unpriced: -use.unpriced,
-    ...unitFigures((figure) => -use[figure]),
-  }
 }

@@ -249,3 +249,39 @@ for (const kind of ['sqlite', 'redis'] as const) {
     t.equal((await statementOf(again, 'finance', month)).total.cost_nano_usd, 0)
   })
 }
+
+for (const kind of ['sqlite', 'redis'] as const) {
+  const skip = kind === 'redis' && redisMissing()
+  void t.test(`pruned entries of the month of a purge (${kind})`, { skip }, async (t) => {
+    const url = kind === 'sqlite' ? `sqlite:${t.testdir()}/pruned.db` : (await startRedis(t)).url()
+    const store = await openStore(url)
+    t.teardown(() => store.close())
+    const day = (number: number) => Date.UTC(2026, 9, number)
+    const make = (name: string, createdAtMs: number) => {
+      const account = { id: `acc_${name}${createdAtMs}`, name, plan: 'max', disabled: false, createdAtMs }
+      return putAccount(store, account).then(() => account)
+    }
+    const use = (atMs: number, costNanoUsd: number) =>
+      store.ledger.settle(aRow('acc_web', { atMs, accountPath: 'finance/web', costNanoUsd, keyId: 'k' }))
+    const former = await make('finance', day(1))
+    await use(day(2), 100)
+    const audit = [
+      {
+        ...{ id: 'aud_1', atMs: day(12), accountId: former.id, action: 'account.purge', target: former.id },
+        ...{ actor: 'test', detail: 'finance', address: null },
+      },
+    ]
+    const decide = () => ({ write: { purge: true, audit } }) as const
+    await store.transact({ accountId: former.id, reads: {}, decide, nowMs: day(12) })
+    await make('finance', day(13))
+    await use(day(25), 7)
+    const cost = async () => {
+      const query = { by: 'account', fromMs: day(1), toMs: day(31), account: 'finance', tree: true } as const
+      return (await accountReport(store, query)).total.cost_nano_usd
+    }
+    t.equal(await cost(), 7)
+    await store.ledger.prune({ entriesBeforeMs: day(20), hoursBeforeMs: 0, daysBeforeMs: 0 })
+    t.equal(await cost(), 7, 'the entries of the purged account were pruned')
+    t.equal((await statementOf(store, 'finance', '2026-10')).total.cost_nano_usd, 7)
+  })
+}

@@ -170,6 +170,8 @@ for (const [engineAt, name] of ENGINES.entries()) {
           { fromMs: SOME_TIME_MS + HOUR_MS / 2, toMs: SOME_TIME_MS + 2.5 * HOUR_MS },
           { fromMs: SOME_TIME_MS - 5 * 24 * HOUR_MS, toMs: SOME_TIME_MS + 9 * HOUR_MS, byLabels: false },
           { fromMs: Date.UTC(2026, 10), toMs: Date.UTC(2026, 11) },
+          // What the store has, in a month of which entries have left.
+          { fromMs: SOME_TIME_MS + 8 * HOUR_MS, toMs: SOME_TIME_MS + 9 * HOUR_MS },
         ]) {
           const sorted = (uses: readonly AccountUse[]) => uses.map(textOf).sort()
           t.strictSame(
