@@ -19,6 +19,7 @@ import { errorsPage } from './errors-page.js'
 import { metricsPage } from './metrics-page.js'
 import { openapiPage } from './openapi.js'
 import { withReactionTable } from './reaction-table.js'
+import { withUpstreamsTable } from './upstreams-table.js'
 
 /** A generated file and the function that generates its text. */
 export interface GeneratedFile {
@@ -65,6 +66,7 @@ export const GENERATED_TABLES: readonly GeneratedTable[] = [
   { path: 'docs/explanation/life-of-a-request.md', update: withAttemptDiagram },
   { path: 'docs/how-to/fallback-and-retries.md', update: withReactionTable },
   { path: 'docs/how-to/guardrails.md', update: withEndpointsTable },
+  { path: 'docs/how-to/pictures-and-sound.md', update: withUpstreamsTable },
   { path: 'docs/reference/clients.md', update: withClientsTable },
 ]
 
