@@ -64,7 +64,7 @@ export class Faults {
       for (const name of issue.keys) this.unknown(`${at(issue)}.${name}`, name, known)
     }
     for (const issue of issues) {
-      if (issue.code !== 'unrecognized_keys') this.report(at(issue), ...saidBy(issue, at(issue)))
+      if (issue.code !== 'unrecognized_keys') this.report(at(issue), ...faultOf(issue, at(issue)))
     }
   }
 
@@ -91,7 +91,7 @@ function fieldsAt(type: FieldType, path: readonly PropertyKey[]): Fields | undef
   return inner === undefined ? fields : fieldsAt(inner, rest)
 }
 
-/** Stands for the quoted path in the sentence of a rule. */
+/** Is replaced by the quoted path in the sentence of a rule. */
 const PATH = '$PATH'
 
 /** The message of a type for a wrong value: what to do, and what is wrong. */
@@ -100,7 +100,7 @@ export function rule(fix: string, wrong = `The value of ${PATH} is not valid.`):
 }
 
 /** What is wrong with the value at `path`, and what to do. */
-function saidBy(issue: z.core.$ZodIssue, path: string): [detail: string, fix: string] {
+function faultOf(issue: z.core.$ZodIssue, path: string): [detail: string, fix: string] {
   const [inner = issue] = issue.code === 'invalid_key' ? issue.issues : []
   const at = inner.message.lastIndexOf('\n')
   return [inner.message.slice(0, at).replace(PATH, () => `"${path}"`), inner.message.slice(at + 1)]
