@@ -78,8 +78,6 @@ function refersToContent(message: Message): boolean {
 export interface StoredReply {
   /** The events of a chat; empty for other replies. */
   readonly events: readonly ChatEvent[]
-  /** The time of each event since the first one, in ms; empty without `pace`. */
-  readonly times: readonly number[]
   readonly vectors: Vectors | null
   /** Null for other replies; absent in replies of earlier versions. */
   readonly task?: TaskResult | null
@@ -93,13 +91,12 @@ export interface StoredReply {
 export function storedText(
   log: ReplyLog,
   source: Pick<StoredReply, 'upstream' | 'model' | 'origin'>,
-  { maxBytes, pace }: Pick<RouteCache, 'maxBytes' | 'pace'>,
+  { maxBytes }: Pick<RouteCache, 'maxBytes'>,
 ): string | null {
   if (log.bytes > 2 * maxBytes || !isStorable(log)) return null
-  const events = pace ? log.events : joinedEvents(log.events)
-  const times = pace ? log.times.map(Math.round) : []
+  const events = joinedEvents(log.events)
   const { vectors, task } = log
-  const text = stringifyExact({ ...source, vectors, task, times, events })
+  const text = stringifyExact({ ...source, vectors, task, events })
   return Buffer.byteLength(text) > maxBytes ? null : text
 }
 

@@ -31,15 +31,11 @@ interface LogOptions {
   readonly maxBytes: number
   /** Whether other requests wait for the same reply. */
   readonly isShared: () => boolean
-  /** A monotonic clock in ms if the times of the events are needed, else null. */
-  readonly now: (() => number) | null
 }
 
 /** Collects the events of one reply. Readers may follow while it is written. */
 export class ReplyLog implements EventSink {
   readonly events: ChatEvent[] = []
-  /** For each event the time since the first one, in ms. Empty if times are not needed. */
-  readonly times: number[] = []
   /** The reply to a request for vectors; null for a chat. */
   vectors: Vectors | null = null
   /** The reply to a task; null for other replies. */
@@ -50,7 +46,6 @@ export class ReplyLog implements EventSink {
   /** The size of the texts. */
   bytes = 0
   private readonly options: LogOptions
-  private startedMs = 0
   private readonly readers = new Set<() => void>()
 
   constructor(options: LogOptions) {
@@ -60,12 +55,7 @@ export class ReplyLog implements EventSink {
   event(event: ChatEvent): void {
     if (this.outcome !== 'open') return
     if (event.type === 'error') return this.fail(event.error)
-    const { now, maxBytes, isShared } = this.options
-    if (now !== null) {
-      const nowMs = now()
-      if (this.events.length === 0) this.startedMs = nowMs
-      this.times.push(nowMs - this.startedMs)
-    }
+    const { maxBytes, isShared } = this.options
     this.events.push(event)
     this.bytes += sizeOf(event)
     if (event.type === 'finish') this.outcome = 'complete'

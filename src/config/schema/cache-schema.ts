@@ -44,10 +44,6 @@ export const routeCacheSchema = z
       .boolean()
       .default(false)
       .describe('Whether equal requests that run at the same time share one upstream request.'),
-    pace: z
-      .boolean()
-      .default(false)
-      .describe('Whether a stored stream is replayed with its original times. Default: at once.'),
   })
   .describe(
     'Answers equal requests with a stored reply, `{}` for all defaults. Equal are requests with the same canonical content, in any client format, as a stream or whole. `x-sluice-cache` of the reply states what happened. Default: no cache.',

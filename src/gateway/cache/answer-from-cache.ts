@@ -202,7 +202,6 @@ export class Caching {
     const capture = new ReplyCapture({
       maxBytes: cache.maxBytes,
       isShared: () => (shared?.followers ?? 0) > 0,
-      now: cache.pace ? () => performance.now() : null,
     })
     const clientCodec = observedFormat(call.clientCodec, {
       onReply: (reply) => capture.whole(reply),
@@ -253,7 +252,7 @@ export class Caching {
 
   /** The stored reply for the client; null if it is damaged. */
   private replay(keyed: KeyedRequest, entry: CacheEntry, nowMs: number): StartedReply | null {
-    const { use, cache } = keyed
+    const { use } = keyed
     const stored = entry.reply
     const reply = stored === null ? null : encodeStored(keyed, stored)
     if (stored === null || reply === null) return null
@@ -261,9 +260,7 @@ export class Caching {
     use.ageSeconds = Math.max(0, Math.floor((nowMs - entry.storedAtMs) / 1000))
     use.saved = () => savedBy(keyed, stored)
     this.count(keyed, 'hit')
-    return cache.pace && reply.kind === 'whole' && reply.stream && stored.times.length > 0
-      ? paced(keyed, stored)
-      : reply
+    return reply
   }
 
   /** Waits for the reply of an equal request that is running, and follows it. */
@@ -285,7 +282,7 @@ export class Caching {
     })
     const log = await orCancelled(shared.begun, x)
     const { events, vectors } = log
-    const stored = { ...sourceOf(keyed), events, times: [], vectors, task: log.task }
+    const stored = { ...sourceOf(keyed), events, vectors, task: log.task }
     use.saved = () => (log.outcome === 'complete' ? savedBy(keyed, stored) : null)
     if (call.request.stream && log.outcome === 'open') return followed(keyed, log)
     await orCancelled(endOf(log), x)
@@ -368,7 +365,7 @@ class Leader {
 const GONE = gatewayError(CLIENT_LEFT)
 
 function logOf({ reply: stored }: CacheEntry): ReplyLog {
-  const log = new ReplyLog({ maxBytes: Infinity, isShared: () => true, now: null })
+  const log = new ReplyLog({ maxBytes: Infinity, isShared: () => true })
   for (const event of stored?.events ?? []) log.event(event)
   if (stored !== null && stored.vectors !== null) log.takeVectors(stored.vectors)
   const { task = null } = stored ?? {}
@@ -486,35 +483,6 @@ function savedBy({ x, call }: KeyedRequest, stored: StoredReply): number | null 
   return costNanoUsd(served, vectors === null ? usage : { ...usage, output: 0 })
 }
 
-/** A stored stream with the times of its events. */
-function paced(keyed: KeyedRequest, stored: StoredReply): StartedReply {
-  const log = new ReplyLog({ maxBytes: Infinity, isShared: () => true, now: null })
-  const translation = new ReplayedStream(log, clientOf(keyed, stored))
-  const stream = replayOf(keyed, translation)
-  const startedMs = performance.now()
-  let timer: NodeJS.Timeout | null = null
-  const { events, times } = stored
-  const next = (): void => {
-    const elapsedMs = performance.now() - startedMs
-    for (let at = log.events.length; at < events.length; at += 1) {
-      const event = events[at]
-      const waitMs = (times[at] ?? 0) - elapsedMs
-      if (event === undefined) return
-      if (waitMs > 0) {
-        timer = setTimeout(next, waitMs)
-        break
-      }
-      log.event(event)
-    }
-    stream.write(TICK)
-  }
-  stream.once('close', () => {
-    if (timer !== null) clearTimeout(timer)
-  })
-  next()
-  return { kind: 'stream', stream }
-}
-
 /** The stream of a reply that another request has begun. */
 function followed(keyed: KeyedRequest, log: ReplyLog): StartedReply {
   const translation = new ReplayedStream(log, clientOf(keyed, { ...sourceOf(keyed), ...NO_REPLY }))
@@ -537,7 +505,7 @@ function followed(keyed: KeyedRequest, log: ReplyLog): StartedReply {
   return { kind: 'stream', stream }
 }
 
-const NO_REPLY = { events: [], times: [], vectors: null, task: null }
+const NO_REPLY = { events: [], vectors: null, task: null }
 
 /** The stream to the client of a replay. */
 function replayOf(keyed: KeyedRequest, translation: ReplayedStream): ReplyTransform {

@@ -309,7 +309,7 @@ function replyIn(
 ): JsonObject | null {
   if (response.status !== 200 || !isChat(request)) return null
   const { upstreamCodec } = candidate.target
-  const capture = new ReplyCapture({ maxBytes: Infinity, isShared: () => true, now: null })
+  const capture = new ReplyCapture({ maxBytes: Infinity, isShared: () => true })
   const chunks = response.chunks.map(bytesOf)
   const sent = call?.request ?? request
   try {

@@ -9,12 +9,14 @@ import { storeReplaced } from '../store-errors.js'
 import { isBusy, isReadOnly, numberIn, textIn, type Connection } from './driver.js'
 import { nameAccounts } from './keys/name-accounts.js'
 import { createEntryViews } from './ledger/former-entries.js'
-import { ADD_ACCOUNT_SUMS, addPropertySums } from './ledger/roll-up.js'
+import { addPropertySums } from './ledger/roll-up.js'
 
 /** 'SLUI'; a file of another program has another id. */
 const APPLICATION_ID = 0x53_4c_55_49
-/** The version of schema.sql. Each version after the first has a file in migrations/. */
+/** The version of schema.sql. Each version after that of the first release has a file in migrations/. */
 const SCHEMA_VERSION = 10
+/** The version of the first release, 0.1.0. */
+const FIRST_VERSION = 6
 /** Maximum time that opening waits for another process that writes. */
 export const OPEN_TIMEOUT_MS = 10_000
 
@@ -37,10 +39,10 @@ export async function migrate(db: Connection, expectedId: string | undefined): P
     if (isNew && expectedId !== undefined) throw storeReplaced('none')
     if (isNew) createTables(db)
     else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
+    else if (version < FIRST_VERSION) throw new Error(`${UNRELEASED} (schema ${version})`)
     for (let from = version; from > 0 && from < SCHEMA_VERSION; from += 1) {
       db.exec(sqlOf(`migrations/to-version-${from + 1}.sql`))
     }
-    if (version === 1) db.exec(ADD_ACCOUNT_SUMS)
     if (version > 0 && version < 7) {
       nameAccounts(db)
       addPropertySums(db)
@@ -74,6 +76,7 @@ export function isCurrent(db: Connection): boolean {
 }
 
 const FOREIGN = 'it is a database of another program'
+const UNRELEASED = 'it was written before the first release of sluice, 0.1.0'
 
 /** Only inside a transaction. */
 function createTables(db: Connection): void {

@@ -184,7 +184,7 @@ void t.test('sqlite, killed at every statement', { timeout: TIMEOUT_MS }, async 
     const db = connect(path)
     t.same(db.prepare('PRAGMA integrity_check').get(), { integrity_check: 'ok' })
     const { user_version: version } = db.prepare('PRAGMA user_version').get() ?? {}
-    t.equal(version, at === steps - 1 ? 9 : 6, 'all of it, or nothing')
+    t.equal(version, at === steps - 1 ? 10 : 6, 'all of it, or nothing')
     db.close()
     const again = await openStore(`sqlite:${path}`)
     await check(t, again, ids)

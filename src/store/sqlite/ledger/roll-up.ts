@@ -95,13 +95,6 @@ const ADD_LATE_HOURS = `INSERT INTO usage_days (${SUM_COLUMNS})
   SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, max(last_at_ms), ${TOTALS}
   FROM batch WHERE (${SUM_KEY}) <= ${DAYS_MARK} GROUP BY 1, 2, 3, 4 ${UPDATES}`
 
-/** The sums of accounts for a table that has only those of keys. */
-function addAccounts(by: Bucket): string {
-  return `INSERT INTO ${TABLE_OF[by]} (${SUM_COLUMNS})
-    SELECT start_ms, account_id, '${ALL_KEYS}', model, max(last_at_ms), ${TOTALS}
-    FROM ${TABLE_OF[by]} WHERE account_id <> '' AND ${ONE_KEY} GROUP BY 1, 2, 4;`
-}
-
 /**
  * The last of the next rows of hours after a key and before a time. SQLite seeks the key because it is bound.
  */
@@ -118,19 +111,6 @@ const MOVE_HOURS = `INSERT INTO usage_days (${SUM_COLUMNS})
 /** The last row of hours. */
 const LAST_HOUR = `SELECT ${SUM_KEY} FROM usage_hours
   ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`
-
-/**
- * Gives a store of version 1 the sums of accounts. Days then include all hours, so that both have the same
- * sums.
- */
-export const ADD_ACCOUNT_SUMS = `
-  INSERT INTO usage_days (${SUM_COLUMNS})
-  SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, last_at_ms,
-    ${COUNTER_COLUMNS.join(', ')}
-  FROM usage_hours WHERE (${SUM_KEY}) > ${DAYS_MARK} ${UPDATES};
-  UPDATE days_mark SET (${SUM_KEY}) = (${LAST_HOUR}) WHERE EXISTS (${LAST_HOUR});
-  ${addAccounts('hour')}
-  ${addAccounts('day')}`
 
 /** Gives a store of an earlier version the sums by property of the entries that it has kept. */
 export function addPropertySums(db: Connection): void {
