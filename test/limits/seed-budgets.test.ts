@@ -29,7 +29,9 @@ const MOST = 1_000_000_000
 const COST = 501
 
 async function opened(t: Test, kind: 'sqlite' | 'redis', clock: { nowMs: number }): Promise<Store> {
-  const url = kind === 'sqlite' ? `sqlite:${t.testdir()}/store.db` : (await startRedis(t)).url()
+  // On a busy machine a reply of Redis may take long.
+  const url =
+    kind === 'sqlite' ? `sqlite:${t.testdir()}/store.db` : `${(await startRedis(t)).url()}?timeout_ms=9000`
   const store = await openStore(url, { nowMs: () => clock.nowMs, monotonicMs: () => clock.nowMs })
   t.teardown(() => store.close())
   return store
