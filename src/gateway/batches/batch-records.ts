@@ -113,6 +113,14 @@ export function hasEnded({ info }: Pick<Batch, 'info'>): boolean {
   return ENDED.has(info.state)
 }
 
+/** The change of a batch that is to end before its lines have run; null if it ends by itself. */
+export function cancellation(batch: Pick<Batch, 'info'>): Partial<BatchInfo> | null {
+  const { isCancelled, state } = batch.info
+  // In `finalizing` its results are being read.
+  if (hasEnded(batch) || isCancelled || state === 'finalizing') return null
+  return { isCancelled: true, state: 'cancelling' }
+}
+
 /** A batch that has not ended. */
 interface OpenBatch {
   readonly id: string

@@ -12,7 +12,14 @@ import type { CacheStore } from '../../policy/cache-in-store.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
 import type { Delivery } from '../phases/relay.js'
-import { BatchRecords, hasEnded, LEASE_MS, type Batch, type BatchInfo } from './batch-records.js'
+import {
+  BatchRecords,
+  cancellation,
+  hasEnded,
+  LEASE_MS,
+  type Batch,
+  type BatchInfo,
+} from './batch-records.js'
 import { forget, type CreateServices, type Creator } from './create-batch.js'
 import { LONGEST_MS, settleBatch, UNUSED } from './charge-batch.js'
 import { FileStore, type StoredFile } from './file-store.js'
@@ -191,14 +198,17 @@ export class Batches {
     return ![...this.queues].some(([other, queue]) => other !== id && queue === lease)
   }
 
-  private async advance(batch: Batch, services: CreateServices, lease: Lease): Promise<void> {
-    const { files } = services
-    const { info, accountId, createdAtMs } = batch
+  private async advance(found: Batch, services: CreateServices, lease: Lease): Promise<void> {
+    const { files, records } = services
     const { isMine } = lease
-    if (Date.now() - createdAtMs > LONGEST_MS) {
-      await this.expire(batch, services)
+    if (Date.now() - found.createdAtMs > LONGEST_MS) {
+      await this.expire(found, services)
       return
     }
+    // Each line of a queue is refused by itself.
+    const isOfEndedRuns = found.info.form !== 'queue' && (await this.isOfEndedRuns(found))
+    const batch = (isOfEndedRuns ? await records.change(found.id, cancellation) : found) ?? found
+    const { info, accountId } = batch
     const [plan, file] = [
       await files.find(accountId, info.planId),
       await files.find(accountId, info.journalId),
@@ -217,6 +227,15 @@ export class Batches {
     } finally {
       generation.leave()
     }
+  }
+
+  /** Whether all its lines belong to runs that were ended. */
+  private async isOfEndedRuns({ accountId, secrets }: Batch): Promise<boolean> {
+    const { values } = this.options
+    for (const { dimensions } of secrets.parts) {
+      if (dimensions === undefined || !(await values.isOfEndedRun({ accountId, dimensions }))) return false
+    }
+    return true
   }
 
   /** Sends the lines of a queued batch. */

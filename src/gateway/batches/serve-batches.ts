@@ -3,7 +3,7 @@ import type { JsonObject } from '../../base/json.js'
 import { malformed } from '../../errors.js'
 import type { Exchange } from '../client-exchange.js'
 import { sendObject, type Delivery } from '../phases/relay.js'
-import { hasEnded, type Batch, type BatchRecords } from './batch-records.js'
+import { cancellation, hasEnded, type Batch, type BatchRecords } from './batch-records.js'
 import { createBatch, type CreateServices, type Creator } from './create-batch.js'
 import { pageOf, queryOf } from './object-page.js'
 import { unknownId } from './serve-files.js'
@@ -38,12 +38,7 @@ export async function serveBatches(
   if (hasEnded(found)) {
     throw malformed(`The batch is ${found.info.state}: only one that runs can be cancelled.`, 'batch_id')
   }
-  const cancelled = await records.change(id, (batch) => {
-    const { isCancelled, state } = batch.info
-    if (hasEnded(batch) || isCancelled) return null
-    // Its results are being read: it ends as it would.
-    return state === 'finalizing' ? null : { isCancelled: true, state: 'cancelling' }
-  })
+  const cancelled = await records.change(id, cancellation)
   await records.stir(id)
   wake()
   return send(x, cancelled ?? found)

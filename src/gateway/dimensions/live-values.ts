@@ -73,6 +73,12 @@ export interface RunningRuns {
   end(digest: string, error: GatewayError): void
 }
 
+/** An account, and the values of its request. */
+interface Distinguished {
+  readonly accountId: string
+  readonly dimensions: Readonly<Record<string, string>>
+}
+
 /** Holds a subscription of the store, and a timer while uses wait. */
 export class LiveValues {
   private readonly store: Pick<Store, 'dimensionValues' | 'subscribe'>
@@ -165,6 +171,16 @@ export class LiveValues {
     const nowMs = this.nowMs()
     for (const { known, keepMs } of states) if (!isCurrent(known, keepMs, nowMs)) return false
     return true
+  }
+
+  /** Whether the run of these dimensions was ended; false if the store does not reply. */
+  async isOfEndedRun({ accountId, dimensions }: Distinguished): Promise<boolean> {
+    const value = dimensions[RUN]
+    if (value === undefined) return false
+    const found = await this.store.dimensionValues
+      .find({ accountId, dimension: RUN, value }, this.nowMs())
+      .catch(() => null)
+    return found !== null && found.endedAtMs !== null
   }
 
   /** Counts an admitted request. */

@@ -60,6 +60,12 @@ export class RequestValues {
     return readValuesOfLine(line, dimensions, live)
   }
 
+  /** Whether the run of these dimensions was ended; false if the store does not reply. */
+  async isOfEndedRun(of: Parameters<LiveValues['isOfEndedRun']>[0]): Promise<boolean> {
+    const { live } = this.loaded ?? (await (this.loading ??= this.load()))
+    return live.isOfEndedRun(of)
+  }
+
   /** Counts an admitted request. */
   admitted(identity: Pick<Identity, 'accountId' | 'dimensions'>): void {
     if (identity.dimensions !== undefined) this.loaded?.live.admitted(identity)

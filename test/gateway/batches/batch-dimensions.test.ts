@@ -5,6 +5,7 @@
  */
 import t from 'tap'
 import type { BatchCreateParams } from 'openai/resources/batches'
+import { openStore } from '../../../src/store/open-store.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { BatchProvider } from './batch-provider.js'
 import { ended, openBatchStage, PLACES, resultsIn, textOf, uploaded, type BatchStage } from './batch-stage.js'
@@ -134,4 +135,34 @@ void t.test('a value that no line can have is required of the batch', async (t) 
   })
   const refused = await made(stage, [line({ model: 'gpt-5.5' })]).catch((error: unknown) => error)
   t.match(refused, { status: 400, message: /no value of the dimension 'run'/ })
+})
+
+void t.test('a batch at a vendor ends with its run', async (t) => {
+  const provider = await new BatchProvider().start(t)
+  const stage = await openBatchStage(t, PLACES[0], {
+    upstreams: { openai: `${provider.origin}/v1` },
+    upstreamOptions: PRICES,
+    more: DIMENSIONS,
+  })
+  // The vendor does not end it by itself.
+  provider.looks = -1_000
+  const { batch } = await made(stage, [ofRun('r1'), ofRun('r1')])
+  const other = await made(stage, [ofRun('r2')])
+  while ((await stage.client.batches.retrieve(batch.id)).status !== 'in_progress')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  const store = await openStore(stage.gateway.store)
+  t.teardown(() => store.close())
+  const [account] = (
+    await store.listAccounts({ order: 'newest_first', after: null, limit: 10 })
+  ).items.filter(({ email }) => email !== 'other@example.com')
+  const name = { accountId: account?.id ?? '', dimension: 'run', value: 'r1' }
+  await store.dimensionValues.end(name, 3_600_000, Date.now())
+  t.match(await ended(stage.client, batch.id), { status: 'cancelled' })
+  t.ok(provider.cancels.length > 0, 'at the vendor, too')
+  t.not((await stage.client.batches.retrieve(other.batch.id)).status, 'cancelled', 'of another run')
+  const later = await made(stage, [ofRun('r1')])
+  const end = await ended(stage.client, later.batch.id)
+  t.match(end, { request_counts: { completed: 0, failed: 1 } })
+  const [refused] = await resultsIn(stage.client, end.error_file_id)
+  t.match(refused, { response: { status_code: 403, body: { error: { kind: 'run_ended' } } } })
 })
