@@ -160,9 +160,9 @@ void t.test('answers in few clicks', { skip: SKIP }, async (t) => {
   const file = readFileSync(await (await download).path(), 'utf8')
   task.end(t, 'usage by team of last month as CSV', 4)
   const lines = file.trim().split('\r\n')
-  t.match(lines[0], /^group,requests,[\s\S]*,period_from,period_to,zone,currency$/)
+  t.match(lines[0], /^group,requests,[\s\S]*,period_from,period_to,zone,currency,units$/)
   t.match((await download).suggestedFilename(), /^usage-\d{4}-\d\d-by-label-team-America-New_York\.csv$/)
-  t.match(lines.pop(), /^total,[\s\S]*,America\/New_York,USD$/)
+  t.match(lines.pop(), /^total,[\s\S]*,America\/New_York,USD,$/)
   t.same(
     lines
       .slice(1)
