@@ -13,7 +13,8 @@ import { openStore } from '../../src/store/open-store.js'
 import { batchOf, ended, resultsIn, textOf } from '../gateway/batches/batch-stage.js'
 import { anotherDay } from '../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
-import { makeKey, run, until, type Program } from '../process/program.js'
+import { makeKey, until, type Program } from '../process/program.js'
+import { gatewayFile, started } from './batch-gateway.js'
 import { BatchVendors, LINE_NANO_USD, type Point } from './batch-vendors.js'
 
 t.setTimeout(240_000)
@@ -36,34 +37,6 @@ const LIVES: readonly Life[] = [
   ...[...AT_ANTHROPIC, 'ended' as const].map((point): Life => ({ model: 'claude-m', point })),
   { model: 'queue-m', point: 'line' },
 ]
-
-/** The gateway's file. */
-function fileText(origin: string, store: string, to: string): string {
-  const price = '{ input: 5, output: 30, service_tiers: { batch: 0.5 } }'
-  const upstream = (dialect: string, model: string, more = '') =>
-    `{ dialect: ${dialect}, base_url: ${origin}/v1, api_key: sk-test, prices: { ${model}: ${price} }${more} }`
-  return `server: { host: 127.0.0.1, port: 0, ops_port: 0, workers: 2 }
-store: ${store}
-escrow: { key: 0Zk9xQ2vLw8RmT5yBn7CdF4gHj6Kp3Sa }
-files: { to: ${to} }
-batches: { poll_seconds: 0.2, queue: { concurrency: 2 } }
-upstreams:
-  openai: ${upstream('openai-chat', 'gpt-m')}
-  anthropic: ${upstream('anthropic', 'claude-m')}
-  local: ${upstream('openai-chat', 'queue-m', ', operations: { batch: queue }')}
-routes:
-  - { model: gpt-m, upstream: openai }
-  - { model: claude-m, upstream: anthropic }
-  - { model: queue-m, upstream: local }
-`
-}
-
-async function started(t: Test, file: string): Promise<{ program: Program; baseURL: string }> {
-  const program = run(t, ['serve', '--config', file])
-  await until(() => program.out().includes('"sluice serves"'), 60_000)
-  const port = Number(program.lines().find(({ msg }) => msg === 'sluice serves')?.['port'])
-  return { program, baseURL: `http://127.0.0.1:${port}/v1` }
-}
 
 function kill(program: Program): void {
   for (const pid of [...program.workers(), program.pid]) process.kill(pid, 'SIGKILL')
@@ -88,7 +61,7 @@ async function survives(t: Test, redis: string | null): Promise<void> {
   const file = join(folder, 'gateway.yaml')
   copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
   const to = redis === null ? './files' : 'store'
-  writeFileSync(file, fileText(vendors.origin, redis ?? 'sqlite:./data/sluice.db', to))
+  writeFileSync(file, gatewayFile(vendors.origin, redis ?? 'sqlite:./data/sluice.db', to))
   const store = redis ?? `sqlite:${join(folder, 'data', 'sluice.db')}`
   const apiKey = await makeKey(store, { nanoUsdPerDay: 10_000_000_000 })
   const first = await started(t, file)

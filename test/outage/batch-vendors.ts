@@ -1,6 +1,6 @@
 /**
  * A provider with OpenAI's and Anthropic's APIs for batches, which holds its answer at the point that the
- * text of a batch's lines names, until it is told that the gateway was killed.
+ * text of a batch's lines names, until `release`.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

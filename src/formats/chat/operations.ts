@@ -181,7 +181,7 @@ export const NO_TASKS: TaskForms = {
 }
 
 /** The forms in which batches run: an upstream's API for batches, or one request for each line. */
-export const BATCH_FORMS = ['openai', 'anthropic', 'gemini', 'queue'] as const
+export const BATCH_FORMS = ['openai', 'mistral', 'anthropic', 'gemini', 'queue'] as const
 /** One of `BATCH_FORMS`; `none`: batches are refused. */
 export type BatchForm = (typeof BATCH_FORMS)[number] | 'none'
 
@@ -198,6 +198,7 @@ const OPENAI_BATCHES: readonly (string | null)[] = [
 
 /** The form of batches at an upstream whose file sets none. Jobs of clouds use buckets. */
 export function usualBatchForm({ dialect, platform }: ServedBy, preset: string | null): BatchForm {
+  if (preset === 'mistral') return 'mistral'
   if (dialect.startsWith('openai')) return OPENAI_BATCHES.includes(preset) ? 'openai' : 'queue'
   if (platform !== null || dialect === 'converse') return 'none'
   return dialect === 'anthropic' || dialect === 'gemini' ? dialect : 'queue'

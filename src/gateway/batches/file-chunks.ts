@@ -37,7 +37,7 @@ const ID = /^file-[A-Za-z0-9]{24}$/
 export class FolderChunks implements Chunks {
   private readonly folder: string
   /** Resolves when a file has whole chunks only; of files to which this process appends. */
-  private readonly mended = new Map<string, Promise<void>>()
+  private readonly repaired = new Map<string, Promise<void>>()
 
   constructor(folder: string) {
     this.folder = folder
@@ -51,9 +51,9 @@ export class FolderChunks implements Chunks {
     const file = await open(this.pathOf(id), 'a+', 0o600)
     try {
       // A process may have been killed in the middle of a chunk. No other chunk is written meanwhile.
-      const mending = this.mended.get(id) ?? mend(file)
-      this.mended.set(id, mending)
-      await mending
+      const repairing = this.repaired.get(id) ?? repair(file)
+      this.repaired.set(id, repairing)
+      await repairing
       await file.appendFile(bytes)
     } finally {
       await file.close()
@@ -86,7 +86,7 @@ export class FolderChunks implements Chunks {
   }
 
   remove(id: string): Promise<void> {
-    this.mended.delete(id)
+    this.repaired.delete(id)
     return rm(this.pathOf(id), { force: true })
   }
 
@@ -114,7 +114,7 @@ function isMissing(error: unknown): boolean {
 }
 
 /** Removes a chunk at the end that is not whole. */
-async function mend(file: FileHandle): Promise<void> {
+async function repair(file: FileHandle): Promise<void> {
   const { size } = await file.stat()
   for (let place = 0; ;) {
     const head = await bytesAt(file, place, LENGTH_BYTES)

@@ -10,6 +10,7 @@ import { lineRequestId } from './line-exchange.js'
 import { LineRun, lineScope, type LineServices } from './line-run.js'
 import { anthropicBatches } from './vendors/anthropic.js'
 import { geminiBatches } from './vendors/gemini.js'
+import { mistralBatches } from './vendors/mistral.js'
 import { openaiBatches } from './vendors/openai.js'
 import type { VendorBatch, VendorBatches, VendorResult, VendorState } from './vendors/vendor-batches.js'
 import { VendorClient, VendorError } from './vendors/vendor-client.js'
@@ -18,6 +19,7 @@ type VendorForm = Exclude<BatchForm, 'none' | 'queue'>
 
 const VENDORS: Readonly<Record<VendorForm, (client: VendorClient) => VendorBatches>> = {
   openai: openaiBatches,
+  mistral: mistralBatches,
   anthropic: anthropicBatches,
   gemini: geminiBatches,
 }
@@ -116,7 +118,7 @@ async function submit(run: VendorRun, vendor: VendorBatches): Promise<VendorEnd 
       })
       if (begun?.info.isCancelled !== false) return null
     }
-    // A process that stood still for longer than its lease must not send it beside its successor.
+    // A process that was stopped for longer than its lease must not send it beside its successor.
     if (!(await run.renew())) return null
     await adopt(run, vendor, { vendorId: await vendor.submit(vendorBatch), isVendorIdGuessed: false })
     return null

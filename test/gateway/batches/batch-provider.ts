@@ -52,6 +52,11 @@ export class BatchProvider {
       return { id: 'file-up', object: 'file' }
     }
     if (method === 'POST') this.created += 1
+    if (path === '/v1/batch/jobs') return { id: 'job-up', status: 'QUEUED' }
+    if (path === '/v1/batch/jobs/job-up') {
+      const isDone = this.stateNow('completed') === 'completed'
+      return { id: 'job-up', status: isDone ? 'SUCCESS' : 'RUNNING', output_file: isDone ? 'file-out' : null }
+    }
     if (path === '/v1/batches' && method === 'POST') return this.openai('validating')
     if (path === '/v1/batches/batch_up') return this.openai(this.stateNow('completed'))
     if (path === '/v1/files/file-out/content') return this.results((line) => this.openaiResult(line))

@@ -13,21 +13,26 @@ t.setTimeout(120_000)
 const PRICES = (model: string): string =>
   `prices: { ${model}: { input: 5, output: 30, service_tiers: { batch: 0.5 } } }`
 
-const MODELS = ['gpt-batch-5', 'claude-batch-5', 'gemini-batch-5'] as const
+const MODELS = [
+  ['gpt-batch-5', ''],
+  ['claude-batch-5', ''],
+  ['gemini-batch-5', ''],
+  ['gpt-batch-m', 'operations: { batch: mistral }, '],
+] as const
 
-for (const [at, model] of MODELS.entries()) {
+for (const [at, [model, more]] of MODELS.entries()) {
   const place = PLACES[at % 2] ?? PLACES[0]
   void t.test(`${model}, ${place.store}: translated, in order, charged once at half the price`, async (t) => {
     const provider = await new BatchProvider().start(t)
     const { origin } = provider
     const { gateway, client } = await openBatchStage(t, place, {
       upstreams: { openai: `${origin}/v1`, anthropic: `${origin}/v1`, gemini: `${origin}/v1beta` },
-      upstreamOptions: PRICES(model),
+      upstreamOptions: `${more}${PRICES(model)}`,
       more: 'limits: [{ scope: account, usd_per_day: 1 }]\n',
     })
-    const chat = (more: object = {}): object => ({
+    const chat = (own: object = {}): object => ({
       ...{ model, messages: [{ role: 'user', content: 'hi' }], max_completion_tokens: 50 },
-      ...more,
+      ...own,
     })
     const made = await batchOf(client, textOf([chat(), chat(), chat(), chat({ tools: 7 })]))
     t.equal(made.status, 'validating')

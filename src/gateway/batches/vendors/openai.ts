@@ -12,7 +12,7 @@ import {
 import type { VendorClient } from './vendor-client.js'
 
 /** The member of the metadata with the gateway's id. */
-const MARK = 'sluice_batch'
+export const MARK = 'sluice_batch'
 const BOUNDARY = 'sluice-batch-0f7d1c64b5c94b2f'
 const STATES: Readonly<Partial<Record<string, VendorState['state']>>> = {
   completed: 'ended',
@@ -25,14 +25,12 @@ const STATES: Readonly<Partial<Record<string, VendorState['state']>>> = {
 export function openaiBatches(client: VendorClient): VendorBatches {
   return {
     async submit(batch) {
-      const file = await client.object({
-        ...{ method: 'POST', path: '/files', stream: Readable.from(formOf(batch)) },
-        headers: { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
-      })
+      const url = JSON.stringify(batch.endpoint)
+      const fileId = await uploaded(client, batch, `"method":"POST","url":${url},`)
       const created = await client.object({
         ...{ method: 'POST', path: '/batches' },
         body: JSON.stringify({
-          input_file_id: file['id'],
+          input_file_id: fileId,
           endpoint: batch.endpoint,
           completion_window: batch.window,
           metadata: { [MARK]: batch.id },
@@ -57,14 +55,7 @@ export function openaiBatches(client: VendorClient): VendorBatches {
     async read(vendorId) {
       return stateOf(await client.object({ path: `/batches/${encodeURIComponent(vendorId)}` }))
     },
-    async *results({ object }) {
-      for (const name of ['output_file_id', 'error_file_id']) {
-        const id = stringOf(object[name])
-        if (id === undefined) continue
-        const lines = client.lines({ path: `/files/${encodeURIComponent(id)}/content` })
-        for await (const line of lines) yield resultOf(line)
-      }
-    },
+    results: ({ object }) => resultsOf(client, [object['output_file_id'], object['error_file_id']]),
     async cancel(vendorId) {
       await client.object({
         method: 'POST',
@@ -75,14 +66,22 @@ export function openaiBatches(client: VendorClient): VendorBatches {
   }
 }
 
-async function* formOf({ id, lines, endpoint }: VendorBatch): AsyncIterable<Buffer> {
+/** Uploads the lines; the id of the file. `members` of each line come before its body. */
+export async function uploaded(client: VendorClient, batch: VendorBatch, members: string): Promise<string> {
+  const file = await client.object({
+    ...{ method: 'POST', path: '/files', stream: Readable.from(formOf(batch, members)) },
+    headers: { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
+  })
+  return stringOf(file['id']) ?? ''
+}
+
+async function* formOf({ id, lines }: VendorBatch, members: string): AsyncIterable<Buffer> {
   const part = (head: string): string => `--${BOUNDARY}\r\ncontent-disposition: form-data; ${head}\r\n\r\n`
   yield Buffer.from(`${part('name="purpose"')}batch\r\n`)
   const file = `name="file"; filename="${id}.jsonl"\r\ncontent-type: application/jsonl`
   yield Buffer.from(part(file))
   for await (const { key, request } of lines()) {
-    const head = `{"custom_id":${JSON.stringify(key)},"method":"POST","url":${JSON.stringify(endpoint)}`
-    yield Buffer.from(`${head},"body":${request}}\n`)
+    yield Buffer.from(`{"custom_id":${JSON.stringify(key)},${members}"body":${request}}\n`)
   }
   yield Buffer.from(`\r\n--${BOUNDARY}--\r\n`)
 }
@@ -97,6 +96,19 @@ function stateOf(object: JsonObject): VendorState {
     failed: numberOf(failed) ?? 0,
     message: stringOf(objectOf(first)['message']) ?? '',
     object,
+  }
+}
+
+/** The results in files, in the form of OpenAI's. */
+export async function* resultsOf(
+  client: VendorClient,
+  files: readonly unknown[],
+): AsyncIterable<VendorResult> {
+  for (const file of files) {
+    const id = stringOf(file)
+    if (id === undefined) continue
+    const lines = client.lines({ path: `/files/${encodeURIComponent(id)}/content` })
+    for await (const line of lines) yield resultOf(line)
   }
 }
 
