@@ -104,7 +104,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
       errorMessages: true,
       whenFull: 'refuse',
     },
-    allowSyntheticUser: true,
+    allowSyntheticUser: false,
     fetchMedia: {
       enabled: false,
       maxBytes: 10_485_760,

@@ -46,7 +46,7 @@ void t.test('settings have their names of the file', (t) => {
     escrow: { enabled: true, key: /^\*\*\*[0-9a-f]{4}$/, ttl_seconds: 14_400 },
     log: { level: 'info' },
     on_loss: 'report',
-    allow_synthetic_user: true,
+    allow_synthetic_user: false,
     fetch_media: { enabled: false, allow_private_address: false, max_per_request: 16 },
     upstreams: {
       a: {

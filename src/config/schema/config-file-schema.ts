@@ -99,9 +99,9 @@ export const fileSchema = z.strictObject({
     ),
   allow_synthetic_user: z
     .boolean()
-    .default(true)
+    .default(false)
     .describe(
-      'Whether the gateway inserts a fixed user message before a conversation that starts with an assistant message, for upstreams that require a user message first (Gemini, Converse), and names `messages.role` in `x-sluice-lost`; otherwise it refuses the request with 400.',
+      'Whether the gateway inserts a fixed user message before a conversation that starts with an assistant message, for upstreams that require a user message first; otherwise it refuses the request with 400.',
     ),
   fetch_media: fetchMediaSchema,
   record: recordSchema.optional(),

@@ -56,6 +56,7 @@ const upstreamCodec: UpstreamCodec = {
     path: '/messages',
     accept: stream ? 'text/event-stream' : 'application/json',
   }),
+  userFirst: true,
   readsUrl,
   streamsWhole,
   credential: (apiKey) => ({ 'x-api-key': apiKey }),

@@ -119,7 +119,7 @@ function formOf(
   losses: Losses,
 ): Rendered | null {
   const { upstreamCodec, model } = destination
-  const rewrite = upstreamCodec.encodeForm?.(requestFor(request, destination, losses), losses) ?? null
+  const rewrite = upstreamCodec.encodeForm?.(requestFor(request, destination), losses) ?? null
   if (rewrite === null) {
     if (streamed !== undefined) throw tooLargeForJson()
     return null
@@ -203,7 +203,7 @@ function encoded(
   const { upstreamCodec, model, facts, quirks } = destination
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
   reportNative(call.request, losses)
-  const request = requestFor(call.request, destination, losses)
+  const request = requestFor(call.request, destination)
   const own = upstreamCodec.encodeRequest(request, facts, losses)
   const { headers, members } = placed(upstreamCodec.headers(own), upstreamCodec)
   const placedBody = members === null ? own : { ...own, ...members }
@@ -278,7 +278,6 @@ export function bodyOf(
 function requestFor(
   received: ChatRequest,
   { upstreamCodec, model, facts, defaults = null, allowSyntheticUser }: Destination,
-  losses: Losses,
 ): ChatRequest {
   const request = withDefaults(received, defaults)
   const stream =
@@ -286,7 +285,6 @@ function requestFor(
     (request.stream || upstreamCodec.streamsWhole?.(request, facts) === true)
   const mayBegin = upstreamCodec.userFirst === true && allowSyntheticUser
   const messages = mayBegin ? beginWithUser(request.messages) : request.messages
-  if (messages !== request.messages) losses.drop('messages.role', 'approximated')
   const same = request.model === model && request.stream === stream && request.messages === messages
   return same ? request : { ...request, model, stream, messages }
 }
@@ -296,10 +294,10 @@ const TEXT = 'Begin.'
 
 /**
  * The messages, with a user message before a leading assistant message, for formats that require one first;
- * else the same array. The operator disables this with `allow_synthetic_user`.
+ * else the same array. The operator enables this with `allow_synthetic_user`.
  */
 export function beginWithUser(messages: Message[]): Message[] {
-  const at = messages.findIndex((message) => !isInstruction(message) && !isEmptyTurn(message))
+  const at = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer')
   const first = messages[at]
   if (first?.role !== 'assistant') return messages
   const user: Message = {
@@ -308,13 +306,4 @@ export function beginWithUser(messages: Message[]): Message[] {
     parts: [{ type: 'text', text: TEXT }],
   }
   return [...messages.slice(0, at), user, ...messages.slice(at)]
-}
-
-function isInstruction({ role }: Message): boolean {
-  return role === 'system' || role === 'developer'
-}
-
-/** An assistant message without content, which is left out. */
-function isEmptyTurn(message: Message): boolean {
-  return message.role === 'assistant' && message.parts.length === 0 && message.toolCalls.length === 0
 }

@@ -96,6 +96,12 @@ const REFUSED: readonly Exception[] = [
   },
   {
     models: FOREIGN,
+    name: /^openai\//,
+    param: /^messages\[\d\]$/,
+    reason: 'a conversation that does not begin with a user message',
+  },
+  {
+    models: FOREIGN,
     name: /uploaded_file/,
     param: /^messages\[\d\]\.content/,
     reason: 'a file id of one provider means nothing to another',

@@ -123,7 +123,14 @@ class MessagesEncoder {
       blocks.push(callBlock(call, this.nested))
     }
     this.callOrder = new Map(message.toolCalls.map((call, at) => [call.id, at]))
-    if (blocks.length > 0) this.push('assistant', blocks)
+    if (blocks.length === 0) return
+    if (this.messages.length === 0) {
+      throw refused(
+        `messages[${message.index}]`,
+        'For Anthropic models a conversation must begin with a user message.',
+      )
+    }
+    this.push('assistant', blocks)
   }
 
   private addAssistantPart(part: AssistantPart, blocks: JsonObject[]): void {
