@@ -85,7 +85,7 @@ export class BatchVendors {
     let text = ''
     for await (const chunk of req) {
       text += String(chunk)
-      if (this.holds(tagIn(text), 'upload')) return
+      if (!this.isReleased && this.holds(tagIn(text), 'upload')) return
     }
     const tag = tagIn(text)
     if (method === 'POST' && path.endsWith('/cancel')) {
