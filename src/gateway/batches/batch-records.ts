@@ -53,7 +53,7 @@ export interface BatchInfo {
   readonly vendorId: string | null
   /** It was looked for after a failure, and may be that of another batch: its results tell. */
   readonly isVendorIdGuessed?: boolean
-  /** The upstream's batches that are others, as their results told. */
+  /** The upstream's batches that are others, as their results show. */
   readonly foreignIds?: readonly string[]
   /** A client has asked for its end. */
   readonly isCancelled: boolean
@@ -168,7 +168,7 @@ export class BatchRecords {
     return heads.map(headIn).filter(({ info }) => info.state !== 'creating')
   }
 
-  /** The upstreams' ids of all batches that were told them. */
+  /** The upstreams' ids of all batches that they reported. */
   async vendorIds(): Promise<ReadonlySet<string>> {
     const heads = await this.records.list('batch', {}, Date.now())
     const ids = heads.map(headIn).map(({ info }) => (info.isVendorIdGuessed === true ? null : info.vendorId))
