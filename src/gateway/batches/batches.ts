@@ -278,7 +278,7 @@ export class Batches {
     const { files, records } = services
     const { id, info } = batch
     const { total } = info.counts
-    const { state, message } = end
+    const { state, message, strays = 0 } = end
     await records.change(id, ({ info: { isCancelled } }) => (isCancelled ? null : { state: 'finalizing' }))
     const journal = await Journal.open(files, file)
     const expiresAtMs = Date.now() + files.settings.keepMs
@@ -289,7 +289,9 @@ export class Batches {
     const onBegin = async (fileId: string): Promise<void> => {
       await records.change(id, (now) => ({ begunFileIds: [...(now.info.begunFileIds ?? []), fileId] }))
     }
-    const ended = await writeResults({ files, batch, plan, journal, finish, missing, expiresAtMs, onBegin })
+    const ended = await writeResults({
+      ...{ files, batch, plan, journal, finish, missing, strays, expiresAtMs, onBegin },
+    })
     const { outputFileId, errorFileId, completed, failed, used } = ended
     await settleBatch(batch, { used, outcome: state === 'completed' ? 'ok' : state }, services)
     const counts = { total, completed, failed }
@@ -386,6 +388,8 @@ export class Batches {
 interface End {
   readonly state: 'completed' | 'failed' | 'cancelled' | 'expired'
   readonly message: string
+  /** Replies of the upstream that belong to no line. */
+  readonly strays?: number
 }
 
 /** A batch whose results are written. */

@@ -50,6 +50,8 @@ interface Ended {
   readonly finish: FinishLine | null
   /** Of lines without a result. */
   readonly missing: Missing
+  /** The number of replies that belong to no line. */
+  readonly strays: number
   readonly expiresAtMs: number
   /** Called before the first byte of a file. */
   readonly onBegin: (fileId: string) => Promise<void>
@@ -57,17 +59,32 @@ interface Ended {
 
 /** Writes the files. A file without lines is left out. */
 export async function writeResults(ended: Ended): Promise<Results> {
-  const { files, plan, batch } = ended
+  const { files, plan, batch, strays } = ended
   const output = new ResultFile(ended, 'output')
   const errors = new ResultFile(ended, 'error')
   const used = batch.secrets.parts.map(() => new UseSum())
+  let largest: LineUse | null = null
   for await (const line of plannedLines(files, plan)) {
     const { text, isOk, use } = await resultOf(line, ended)
     if (use !== null) used[line.part ?? 0]?.add(use)
     await (isOk ? output : errors).write(text)
+    if (strays > 0) largest = largerOf(largest, mostOf(line))
   }
+  for (let stray = 0; stray < strays && largest !== null; stray += 1) used[0]?.add(largest)
   const [outputFileId, errorFileId] = [await output.end(), await errors.end()]
   return { outputFileId, errorFileId, completed: output.lines, failed: errors.lines, used }
+}
+
+/** The maximum of a line; null if it was not sent. */
+function mostOf({ most }: PlannedLine): LineUse | null {
+  if (most === undefined) return null
+  const { input, output, nanoUsd } = most
+  return { usage: { input, output }, source: 'assumed', nanoUsd }
+}
+
+function largerOf(one: LineUse | null, other: LineUse | null): LineUse | null {
+  if (one === null || other === null) return one ?? other
+  return (other.nanoUsd ?? 0) > (one.nanoUsd ?? 0) ? other : one
 }
 
 /** The line of a file, and what it used. */
@@ -81,7 +98,7 @@ async function resultOf(
   line: PlannedLine,
   { batch, journal, missing, finish }: Ended,
 ): Promise<WrittenResult> {
-  const { number, id, refused, most } = line
+  const { number, id, refused } = line
   const fallbackId = `${batch.id}-${number}`
   if (refused !== undefined) {
     const reply = { requestId: fallbackId, ...refused }
@@ -90,10 +107,7 @@ async function resultOf(
   const found = await journal.find(number)
   if (found === null) {
     // The upstream may have run it.
-    const isAssumed = missing.code === 'batch_missing_result' && most !== undefined
-    const use: LineUse | null = isAssumed
-      ? { usage: { input: most.input, output: most.output }, source: 'assumed', nanoUsd: most.nanoUsd }
-      : null
+    const use = missing.code === 'batch_missing_result' ? mostOf(line) : null
     return { text: resultText(id, { requestId: fallbackId }, missing), isOk: false, use }
   }
   const result = finish === null ? found : await finish(line, found)

@@ -43,6 +43,8 @@ interface VendorRun {
 interface VendorEnd {
   readonly state: 'completed' | 'failed' | 'cancelled' | 'expired'
   readonly message: string
+  /** Replies that belong to no line, which the vendor has charged. */
+  readonly strays?: number
 }
 
 /** Results are written in groups of this size. */
@@ -71,7 +73,8 @@ export async function runAtVendor(run: VendorRun): Promise<VendorEnd | null> {
   }
   if (state.state === 'failed') return { state: 'failed', message: state.message }
   await records.change(id, ({ info: { isCancelled } }) => (isCancelled ? null : { state: 'finalizing' }))
-  if (!(await readResults(run, vendor, state))) {
+  const strays = await readResults(run, vendor, state)
+  if (strays === null) {
     const foreignIds = [...(info.foreignIds ?? []), info.vendorId]
     await records.change(id, () => ({ vendorId: null, isVendorCancelled: false, foreignIds }))
     return null
@@ -81,6 +84,7 @@ export async function runAtVendor(run: VendorRun): Promise<VendorEnd | null> {
   return {
     state: isCancelled ? 'cancelled' : state.state === 'expired' ? 'expired' : 'completed',
     message: '',
+    strays,
   }
 }
 
@@ -161,21 +165,36 @@ function keyOf({ id: batchId, info }: Batch, { number, id }: Pick<PlannedLine, '
   return info.form === 'anthropic' ? `${batchId}-${number}` : id
 }
 
-/** Writes the results that the journal does not have; false if they are those of another batch. */
-async function readResults(run: VendorRun, vendor: VendorBatches, state: VendorState): Promise<boolean> {
-  const { batch, journal, isMine } = run
+/**
+ * Writes the results that the journal does not have; null if they are those of another batch. The number of
+ * replies that belong to no line.
+ */
+async function readResults(
+  run: VendorRun,
+  vendor: VendorBatches,
+  state: VendorState,
+): Promise<number | null> {
+  const { batch, journal, isMine, services } = run
   const isGuessed = batch.info.isVendorIdGuessed === true
   const { numbers, inOrder } = await numbersOf(run)
   const pacer = new Pacer()
   let group: LineResult[] = []
   let bytes = 0
   let place = 0
+  let unknown = 0
+  let strays = 0
   for await (const result of vendor.results(state)) {
-    if (!isMine()) return true
+    if (!isMine()) return strays
     const number = result.key === null ? inOrder[place] : numbers.get(result.key)
     place += 1
-    if (number === undefined && isGuessed) return false
-    if (number === undefined || journal.has(number)) continue
+    if (number === undefined) {
+      if (isGuessed) return null
+      unknown += 1
+      // What did not run, or failed, costs nothing.
+      if (result.reply !== null && result.reply.status < 400) strays += 1
+      continue
+    }
+    if (journal.has(number)) continue
     const own = resultOf(batch, number, result)
     group.push(own)
     bytes += own.body.length
@@ -187,7 +206,11 @@ async function readResults(run: VendorRun, vendor: VendorBatches, state: VendorS
     await pacer.pace()
   }
   await journal.add(group)
-  return true
+  if (unknown > 0) {
+    const reason = `${batch.id}: ${unknown} results, ${strays} of them charged at the maximum of a line`
+    services.log.warn('a batch has results of unknown lines', { reason, upstream: batch.info.upstreams[0] })
+  }
+  return strays
 }
 
 /** The numbers of the lines by their keys, and in their order. */

@@ -17,6 +17,8 @@ export class BatchProvider {
   looks = 0
   created = 0
   isCancelled = false
+  /** Results of lines that it never received. */
+  strays: Line[] = []
   readonly cancels: string[] = []
   origin = ''
 
@@ -155,8 +157,7 @@ export class BatchProvider {
 
   /** In another order than the lines. */
   private results(of: (line: Line) => unknown): string {
-    return this.lines
-      .toReversed()
+    return [...this.strays, ...this.lines.toReversed()]
       .map((line) => `${JSON.stringify(of(line))}\n`)
       .join('')
   }

@@ -115,3 +115,32 @@ void t.test('a cancelled batch is cancelled at the vendor, and what ran is charg
     [{ costNanoUsd: 400_000, outcome: 'cancelled' }],
   )
 })
+
+for (const place of PLACES) {
+  void t.test(
+    `${place.store}: a reply that belongs to no line is charged at the maximum, and logged`,
+    async (t) => {
+      const provider = await new BatchProvider().start(t)
+      const { client, gateway } = await openBatchStage(t, place, {
+        upstreams: { openai: `${provider.origin}/v1` },
+        upstreamOptions: PRICES('gpt-batch-5'),
+        more: 'limits: [{ scope: account, usd_per_day: 1 }]\n',
+      })
+      const body = { model: 'gpt-batch-5', messages: [{ role: 'user', content: 'hi' }] }
+      provider.strays = ['c7', 'c1'].map((key) => ({ key, body }))
+      const made = await batchOf(client, textOf([{ ...body, max_completion_tokens: 50 }]))
+      t.match(await ended(client, made.id), {
+        status: 'completed',
+        request_counts: { completed: 1, failed: 0 },
+      })
+      const [own] = (await rowsOf(gateway)).filter(({ requestId }) => requestId === made.id)
+      // Its own reply, and 50 tokens of output and those of its input at half the price.
+      t.match(own, { source: 'assumed', outcome: 'ok' })
+      t.match(own?.usage, { output: 60 })
+      t.ok((own?.costNanoUsd ?? 0) > 400_000 + 750_000, String(own?.costNanoUsd))
+      const logged = gateway.lines.filter(({ msg }) => msg === 'a batch has results of unknown lines')
+      t.equal(logged.length, 1)
+      t.match(logged[0]?.['reason'], `${made.id}: 2 results, 1 of them charged`)
+    },
+  )
+}
