@@ -36,8 +36,10 @@ export function note(clientCodec: ClientCodec, event: ChatEvent, losses: LossLis
   if (path !== null) losses.drop(path)
 }
 
-/** Maximum number of reported paths: more than the number of fields that any dialect lacks. */
+/** Maximum number of reported paths by name, for the header. A request may list as many beta features. */
 const MAX_LOSSES = 32
+/** Instead of paths over the maximum, and of the client's own text. */
+const OTHER = 'other'
 /** A path that may appear in a header and a log: the path of an unknown field is the client's own text. */
 const PLAIN_PATH = /^[\w$.[\]-]{1,80}$/
 
@@ -47,7 +49,8 @@ export class LossList implements Losses {
 
   drop(path: string): void {
     this.found ??= new Set()
-    if (this.found.size < MAX_LOSSES) this.found.add(PLAIN_PATH.test(path) ? path : 'other')
+    const isNamed = this.found.size < MAX_LOSSES && PLAIN_PATH.test(path)
+    if (!this.found.has(path)) this.found.add(isNamed ? path : OTHER)
   }
 
   /** The paths; empty if nothing was lost. */

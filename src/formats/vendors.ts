@@ -88,6 +88,8 @@ export interface BetaField {
 const ADVANCED_TOOLS = 'advanced-tool-use-2025-11-20'
 const TOOL_SEARCH = ['tool-search-tool-2025-10-19', ADVANCED_TOOLS]
 const CONTAINERS = ['code-execution-2025-08-25', 'skills-2025-10-02']
+const CONTEXT_EDITS = 'context-management-2025-06-27'
+const COMPACTION = ['compact-2026-01-12', 'compact-2026-09-04']
 
 /**
  * Fields that a cloud refuses without their feature: "Extra inputs are not permitted".
@@ -100,13 +102,14 @@ export const BETA_FIELDS: readonly BetaField[] = [
   {
     place: 'body',
     name: 'context_management',
-    betas: ['context-management-2025-06-27', 'compact-2026-01-12', 'compact-2026-09-04'],
+    betas: [CONTEXT_EDITS, ...COMPACTION],
   },
   { place: 'body', name: 'container', betas: CONTAINERS },
   { place: 'body', name: 'diagnostics', betas: ['cache-diagnosis-2026-04-07'] },
   { place: 'body', name: 'fallbacks', betas: ['fallback-credit-2026-06-01'] },
   { place: 'body', name: 'inference_geo', betas: [] },
   { place: 'body', name: 'mcp_servers', betas: ['mcp-client-2025-11-20', 'mcp-client-2025-04-04'] },
+  { place: 'body', name: 'output_format', betas: ['structured-outputs-2025-11-13'] },
   { place: 'body', name: 'speed', betas: ['fast-mode-2026-02-01'] },
   { place: 'output_config', name: 'task_budget', betas: ['task-budgets-2026-03-13'] },
   { place: 'tools', name: 'allowed_callers', betas: [ADVANCED_TOOLS, ...CONTAINERS] },
@@ -117,9 +120,9 @@ export const BETA_FIELDS: readonly BetaField[] = [
   { place: 'cache_control', name: 'scope', betas: ['prompt-caching-scope-2026-01-05'] },
 ]
 
-/** A tool that the provider runs, and the blocks of its calls and results, which belong to beta features. */
+/** A tool that the provider runs, the blocks of its use, or an edit of the context: a part of features. */
 export interface BetaTool {
-  /** Their types; the name of a `server_tool_use`. */
+  /** The types of tools, blocks and edits; the name of a `server_tool_use`. */
   readonly kinds: RegExp
   /** The features, any of which is enough. */
   readonly betas: readonly string[]
@@ -145,7 +148,8 @@ export const BETA_TOOLS: readonly BetaTool[] = [
   { kinds: /^web_search(?:_\d+|_tool_result)?$/, betas: ['web-search-2025-03-05'] },
   { kinds: /^tool_search_tool_(?:result|(?:regex|bm25)(?:_\d+)?)$/, betas: TOOL_SEARCH },
   { kinds: /^advisor(?:_\d+|_tool_result)?$/, betas: ['advisor-tool-2026-03-01'] },
-  { kinds: /^compaction$/, betas: ['compact-2026-01-12', 'compact-2026-09-04'] },
+  { kinds: /^compact(?:ion|_\d+)$/, betas: COMPACTION },
+  { kinds: /^clear_(?:tool_uses|thinking)_\d+$/, betas: [CONTEXT_EDITS] },
   { kinds: /^fallback$/, betas: ['fallback-credit-2026-06-01'] },
 ]
 

@@ -46,14 +46,14 @@ export function withoutBetaFields(body: JsonObject, edits: Edit[], context: Fiel
     set(name, null)
   }
   const remover = new FieldRemover(refused, tools, context.losses)
-  for (const key of ['output_config', 'tools', 'system', 'messages']) {
+  for (const key of ['output_config', 'context_management', 'tools', 'system', 'messages']) {
     const value = valueOf(key)
     const changed = value === undefined ? null : remover.without(key, value)
     if (changed === null) continue
-    const isEmpty = key === 'tools' && arrayOf(changed).length === 0
+    const isEmpty = changed === REMOVED || (key === 'tools' && arrayOf(changed).length === 0)
     set(key, isEmpty ? null : changed)
     // A choice among tools needs some.
-    if (isEmpty && valueOf('tool_choice') !== undefined) set('tool_choice', null)
+    if (isEmpty && key === 'tools' && valueOf('tool_choice') !== undefined) set('tool_choice', null)
   }
   return out
 }
@@ -75,7 +75,7 @@ function parsed(json: string | Buffer): JsonValue {
   return JSON.parse(json.toString()) as JsonValue
 }
 
-/** Instead of an item that is left out. */
+/** Instead of an item or option that is left out. */
 const REMOVED: JsonObject = {}
 
 /** The field of tools that a search finds, whose features also allow references to them. */
@@ -106,6 +106,8 @@ class FieldRemover {
     switch (key) {
       case 'output_config':
         return isObject(value) ? this.members(value, 'output_config') : null
+      case 'context_management':
+        return isObject(value) ? this.edits(value) : null
       case 'tools':
         return this.list(value, (tool) => {
           if (this.leavesOut(tool, 'tools')) return REMOVED
@@ -123,6 +125,15 @@ class FieldRemover {
     }
   }
 
+  /** The edits of the context; `REMOVED` if none is left. */
+  private edits(value: JsonObject): JsonObject | null {
+    const edits = this.list(value.edits, (edit) =>
+      this.leavesOut(edit, 'context_management') ? REMOVED : null,
+    )
+    if (edits === null) return null
+    return edits.length === 0 ? REMOVED : { ...value, edits }
+  }
+
   /** The blocks of a message or of a result of a tool. */
   private blocks(value: JsonValue | undefined): JsonValue[] | null {
     return this.list(value, (block) => {
@@ -135,8 +146,8 @@ class FieldRemover {
     })
   }
 
-  /** Whether a tool, or a block of its use, goes with its feature; it is reported. */
-  private leavesOut({ type, name }: JsonObject, place: 'tools' | 'messages'): boolean {
+  /** Whether a tool, a block of its use, or an edit goes with its feature; it is reported. */
+  private leavesOut({ type, name }: JsonObject, place: 'tools' | 'messages' | 'context_management'): boolean {
     const kind = stringOf(type === 'server_tool_use' ? name : type) ?? ''
     if (!this.tools.some(({ kinds }) => kinds.test(kind))) return false
     this.losses.drop(`${place}.${kind}`, 'no-equivalent')

@@ -130,6 +130,29 @@ void t.test('azure takes more features', async (t) => {
   t.ok(lost.includes('context_management'))
 })
 
+void t.test('a part of an option goes with its feature', async (t) => {
+  const compact = { type: 'compact_20260112' }
+  const clear = { type: 'clear_tool_uses_20250919' }
+  const betas = 'context-management-2025-06-27,compact-2026-01-12'
+  const more = {
+    output_format: { type: 'json_schema', schema: { type: 'object' } },
+    context_management: { edits: [compact, clear] },
+  }
+  const azure = await sentTo(t, PLATFORMS.azure, { betas, more })
+  t.same(azure.body['context_management'], { edits: [clear] })
+  t.notOk(azure.body['output_format'])
+  for (const path of ['context_management.compact_20260112', 'output_format']) {
+    t.ok(azure.lost.includes(path), path)
+  }
+  const alone = await sentTo(t, PLATFORMS.azure, {
+    betas,
+    more: { context_management: { edits: [compact] } },
+  })
+  t.notOk('context_management' in alone.body, 'no edit is left')
+  const bedrock = await sentTo(t, PLATFORMS.bedrock, { betas, more })
+  t.same(bedrock.body['context_management'], more.context_management)
+})
+
 void t.test('allow_betas decides over the list', async (t) => {
   const settings = `${PLATFORMS.bedrock}, allow_betas: [prompt-caching-scope-2026-01-05]`
   const { body, betas, lost } = await sentTo(t, settings, { betas: `${AGENT},context-1m-2025-08-07` })
