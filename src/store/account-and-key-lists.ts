@@ -205,12 +205,18 @@ function hasBudgetOf({ limits = {} }: ApiKey): boolean {
   return (nanoUsdPerDay ?? nanoUsdPerWeek ?? nanoUsdPerMonth) !== undefined
 }
 
-/** Whether the text is a part of the key's mask, or the last four to eight characters of its secret. */
+/**
+ * Whether the text is a part of the key's mask, with any number of characters on either side, or the
+ * last four to eight characters of its secret.
+ */
 function isPartOfMask({ prefix, lastFour }: ApiKey, words: string): boolean {
   if (lastFour === '') return false
-  const mask = `${prefix}…${lastFour}`.toLowerCase()
-  const isEnd = /^[0-9a-z]{4,8}$/.test(words) && words.endsWith(lastFour.toLowerCase())
-  return isEnd || (words.length >= 3 && mask.includes(words.replace('...', '…')))
+  const [start, end] = [prefix.toLowerCase(), lastFour.toLowerCase()]
+  const isEnd = /^[0-9a-z]{4,8}$/.test(words) && words.endsWith(end)
+  const [first = '', last] = words.replace('...', '…').split('…')
+  // Other programs show fewer characters on either side of the dots.
+  const isMask = last === undefined ? start.includes(first) : start.includes(first) && end.endsWith(last)
+  return isEnd || (words.length >= 3 && (isMask || end.includes(words)))
 }
 
 export function pageOfAccounts<Row extends Omit<ListedAccount, 'use'>>(

@@ -6,9 +6,9 @@
 
 /** A whole key of this gateway, which the server can look up by its digest. */
 const OWN_KEY = /\bsk_[0-9A-Za-z]{44}(?![0-9A-Za-z])/
-/** Others: a known prefix and many characters, a JSON Web Token, an access key of AWS. */
+/** Others: a known prefix and many characters, a JSON Web Token, keys of AWS, Google and Databricks. */
 const CREDENTIALS =
-  /\b(?:(?:sk|sat|slt|slr|gsk|xai|hf|r8|fw|csk|pplx|nvapi|tgp|sess|ghp|glpat|rpa|AIza)[-_]?[\w-]{0,24}?(?=[A-Za-z]{0,40}\d)[0-9A-Za-z]{16,}|eyJ[\w-]{8,}\.[\w-]{8,}|AKIA[0-9A-Z]{16})/
+  /\b(?:(?:sk|sat|slt|slr|gsk|xai|hf|r8|fw|csk|pplx|nvapi|tgp|sess|ghp|glpat|rpa|AIza)[-_]?[\w-]{0,24}?(?=[A-Za-z]{0,40}\d)[0-9A-Za-z]{16,}|eyJ[\w-]{8,}\.[\w-]{8,}|AKIA[0-9A-Z]{16}|ABSK[0-9A-Za-z+/]{32,}|(?:AQ|ya29)\.[\w-]{20,}|dapi[0-9a-f]{32})/
 
 /** The key of this gateway in the text; null for none. */
 export function ownKeyIn(text: string): string | null {

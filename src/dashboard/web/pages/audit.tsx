@@ -35,7 +35,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     head: 'Detail',
     cell: ({ detail, reason, changes }) => (
       <>
-        {detail}
+        {changes.length === 0 ? detail : nameIn(detail)}
         <Changes changes={changes} />
         {reason === null ? null : <span className="soft"> Reason: {reason}</span>}
       </>
@@ -50,6 +50,11 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     minor: true,
   },
 ]
+
+/** `ci; limits: none → …`: the differences are listed below it. */
+function nameIn(detail: string): string {
+  return detail.includes(' → ') ? (detail.split('; ')[0] ?? detail) : detail
+}
 
 /** The columns of the changes of one account. */
 export const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [WHEN, ...COLUMNS]

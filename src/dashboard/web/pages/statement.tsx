@@ -12,6 +12,11 @@ import { setFilter, useLocation } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
 
+/** Dimensions are splits besides. */
+const SPLITS = [
+  { value: 'program', label: 'Program' },
+  { value: 'user', label: 'Person' },
+] as const
 /** Months that the page offers. */
 const MONTHS = 24
 
@@ -48,8 +53,7 @@ export function StatementPage() {
             value={by ?? ''}
             all="Not split"
             options={[
-              { value: 'program', label: 'Program' },
-              { value: 'user', label: 'Person' },
+              ...SPLITS,
               ...(resource.data?.dimensions ?? []).map((name) => ({
                 value: `dimension:${name}`,
                 label: name,
@@ -75,7 +79,8 @@ interface LinesProps {
 
 function Lines({ statement, resource }: LinesProps) {
   const { account, accounts, account_count: number, lines, line_count: total, next, month } = statement
-  const split = useLocation().query.get('by')?.replace('dimension:', '') ?? null
+  const by = useLocation().query.get('by')
+  const split = SPLITS.find(({ value }) => value === by)?.label ?? by?.replace('dimension:', '') ?? null
   const units = Object.keys(statement.total.units).length === 0 ? [] : [UNITS]
   const isOver = month < new Date().toISOString().slice(0, 7)
   const note = `${plural(statement.total.requests, 'request')} · ${plural(number, 'account')} · ${
@@ -103,14 +108,16 @@ function Lines({ statement, resource }: LinesProps) {
         )}
       </Block>
       <Block
-        title={split === null ? 'By account, key and model' : `By account, key, model and ${split}`}
+        title={
+          split === null ? 'By account, key and model' : `By account, key, model and ${split.toLowerCase()}`
+        }
         note={
           split === null ? undefined : '(not kept): requests whose ledger entries are older than is kept.'
         }
       >
         <DataTable
           caption="Statement"
-          columns={[...(split === null ? COLUMNS : SPLIT_COLUMNS), ...units]}
+          columns={[...(split === null ? COLUMNS : splitColumns(split)), ...units]}
           list={{ ...resource, name: '', sortable: false, sort: null, rows: lines, total, next }}
           unit="line"
           empty={<p className="soft">No requests in this month.</p>}
@@ -158,11 +165,9 @@ const COLUMNS: readonly Column<Line>[] = [
   COST,
 ]
 
-const SPLIT_COLUMNS: readonly Column<Line>[] = [
-  ...COLUMNS.slice(0, 3),
-  names('group', 'Value', ({ group }) => group ?? null),
-  ...COLUMNS.slice(3),
-]
+function splitColumns(split: string): readonly Column<Line>[] {
+  return [...COLUMNS.slice(0, 3), names('group', split, ({ group }) => group ?? null), ...COLUMNS.slice(3)]
+}
 
 /** The current month and those before it, such as `2026-11`. */
 function monthsBefore(now: Date): string[] {

@@ -24,6 +24,10 @@ const FORMS = [
   `sk-ant-api03-${'Zz9'.repeat(20)}-AA`,
   `sk-or-v1-${'0123456789abcdef'.repeat(4)}`,
   `AIzaSy${'A1b2C3d4E5f'.repeat(3)}`,
+  `AQ.Ab8${'RN6Ix_k2'.repeat(5)}`,
+  `ya29.a0${'AfB-y7Qk'.repeat(5)}`,
+  `ABSK${'QmVkcm9ja0FQSUtl'.repeat(4)}`,
+  `dapi${'0123456789abcdef'.repeat(2)}`,
   `gsk_${'q8W7e6R5'.repeat(5)}`,
   `xai-${'m4N5b6V7'.repeat(8)}`,
   `hf_${'Ab3'.repeat(11)}`,
@@ -88,6 +92,7 @@ void t.test('a key is found by its digest, and never by a query with its secret'
   await owner.ask('DELETE', `/keys/${key.id}`)
   t.match(await lookUp(owner, digest), { state: 'revoked' })
   const searches = [secret.slice(0, 8), secret.slice(0, 6).toLowerCase(), secret.slice(-4).toUpperCase()]
+  searches.push(`${secret.slice(0, 7)}…${secret.slice(-4)}`, `${secret.slice(0, 8)}...${secret.slice(-3)}`)
   for (const search of [...searches, secret.slice(-8), secret.slice(-6), key.id]) {
     const found = await owner.get(`/keys?search=${encodeURIComponent(search)}`)
     t.match(keysReply.parse(found.json).keys, [{ id: key.id, state: 'revoked' }], search.length.toString())

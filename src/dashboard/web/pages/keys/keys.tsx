@@ -143,7 +143,7 @@ export function KeysPage() {
       scoped
       action={makesKeys && <CreateButton text="Create key" onClick={() => setQuery({ create: '1' })} />}
       filters={
-        <FilterBar search={{ label: 'Search keys', hint: 'Name, id or last four' }} filters={filters}>
+        <FilterBar search={{ label: 'Search keys', hint: 'Name, id or part of the key' }} filters={filters}>
           {scope === null && makesKeys ? <PlanNote /> : null}
         </FilterBar>
       }

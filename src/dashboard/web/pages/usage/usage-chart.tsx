@@ -1,5 +1,5 @@
 /** The large chart of Usage: the chosen figure over time, by group where that adds up. */
-import type { UsagePoint, UsageReply } from '../../../../control/dashboard/schema/schema.js'
+import type { AuditReply, UsagePoint, UsageReply } from '../../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../../api/client.js'
 import { useResource } from '../../api/use-resource.js'
 import { coloursOf, groupName, seriesId, Chart } from '../../components/chart.js'
@@ -74,36 +74,41 @@ export function UsageChart({ usage, figure, by, words, onZoom }: ChartProps) {
 
 /** Marks of more changes would cover the axis. */
 const MOST_MARKS = 30
-/** Changes of accounts among which those of budgets are looked for. */
+/** Changes of accounts, and of keys, among which those of budgets are looked for. */
 const MOST_CHANGES = 200
-/** Paths of budgets in changes of accounts. */
+/** Paths of budgets in changes of accounts and keys. */
 const BUDGET = /(?:^|\.)usd_/
 
 /** The generations of the configuration, and changes of budgets, in the range, for those who may see them. */
 function useMarks({ fromMs, toMs }: UsageReply): readonly ChartMark[] {
-  const { readsGateway, readsMembers } = useRights()
-  const account = useScope()
+  const { readsGateway } = useRights()
   const { data } = useResource('/configuration', {}, { enabled: readsGateway })
-  // Whole hours: the query of a range that ends now stays the same for an hour.
-  const since = Math.floor(fromMs / HOUR_MS) * HOUR_MS
-  const changes = useResource(
-    '/audit',
-    { account, action: 'account.', fromMs: since, limit: MOST_CHANGES },
-    { enabled: readsMembers },
-  )
+  const changes = [...useChanges('account.', fromMs), ...useChanges('key.', fromMs)]
   const generations = (data?.generations ?? [])
     .filter(({ origin }) => origin !== 'start')
     .map(({ atMs, generation, author }) => ({ atMs, text: `generation ${generation}, ${author}` }))
-  const budgets = (changes.data?.entries ?? []).flatMap((entry) => {
+  const budgets = changes.flatMap((entry) => {
     const changed = entry.changes.filter(({ path }) => BUDGET.test(path))
     const values = changed.map(({ before, after }) => `${before ?? 'none'} → ${after ?? 'none'}`)
-    const text = `budget of ${entry.accountName ?? entry.detail}: ${values.join(', ')}, ${entry.actor}`
+    // The detail of a change of a key begins with its name.
+    const name = entry.action.startsWith('key.') ? entry.detail.split('; ')[0] : entry.accountName
+    const text = `budget of ${name ?? entry.detail}: ${values.join(', ')}, ${entry.actor}`
     return changed.length === 0 ? [] : [{ atMs: entry.atMs, text }]
   })
   return [...generations, ...budgets]
     .filter(({ atMs }) => atMs >= fromMs && atMs < toMs)
     .sort((a, b) => b.atMs - a.atMs)
     .slice(0, MOST_MARKS)
+}
+
+/** The latest changes since a time whose actions begin so. */
+function useChanges(action: string, fromMs: number): AuditReply['entries'] {
+  const account = useScope()
+  const { readsMembers } = useRights()
+  // Whole hours: the query of a range that ends now stays the same for an hour.
+  const since = Math.floor(fromMs / HOUR_MS) * HOUR_MS
+  const query = { account, action, fromMs: since, limit: MOST_CHANGES }
+  return useResource('/audit', query, { enabled: readsMembers }).data?.entries ?? []
 }
 
 /** Opens the requests of a clicked bar, with the filters of the view. */
