@@ -82,15 +82,16 @@ async function sendLine(line: PlannedLine, queue: QueueRun): Promise<void> {
     if (!mayStart()) return
     const askedMs = (numberOf(Number(reply.headers.get('retry-after') ?? Number.NaN)) ?? 0) * 1000
     const isSet = Number.isFinite(askedMs) && askedMs > waitMs
-    await pause(isSet ? Math.min(askedMs, MAX_WAIT_MS) : waitMs, mayStart)
+    await pause(isSet ? Math.min(askedMs, MAX_WAIT_MS) : waitMs, queue)
     if (!mayStart()) return
   }
 }
 
-/** Waits, but not longer than the batch may run. */
-async function pause(ms: number, mayStart: () => boolean): Promise<void> {
+/** Waits, but not longer than the batch may run: its cancellation is read meanwhile. */
+async function pause(ms: number, { journal, mayStart, progress }: QueueRun): Promise<void> {
   const untilMs = performance.now() + ms
   while (performance.now() < untilMs && mayStart()) {
+    progress(journal)
     await new Promise((resolve) => setTimeout(resolve, Math.min(250, ms)).unref())
   }
 }

@@ -19,6 +19,10 @@ export class BatchProvider {
   isCancelled = false
   /** Results of lines that it never received. */
   strays: Line[] = []
+  /** How its batches of OpenAI's API end. */
+  end: 'completed' | 'expired' = 'completed'
+  /** The lines that do not run before the window ends. */
+  unrun: readonly string[] = []
   readonly cancels: string[] = []
   origin = ''
 
@@ -60,7 +64,7 @@ export class BatchProvider {
       return { id: 'job-up', status: isDone ? 'SUCCESS' : 'RUNNING', output_file: isDone ? 'file-out' : null }
     }
     if (path === '/v1/batches' && method === 'POST') return this.openai('validating')
-    if (path === '/v1/batches/batch_up') return this.openai(this.stateNow('completed'))
+    if (path === '/v1/batches/batch_up') return this.openai(this.stateNow(this.end))
     if (path === '/v1/files/file-out/content') return this.results((line) => this.openaiResult(line))
     if (path === '/v1/messages/batches' && method === 'POST') {
       const { requests } = JSON.parse(text) as {
@@ -93,12 +97,12 @@ export class BatchProvider {
 
   private stateNow(last: string): string {
     this.looks += 1
-    if (this.isCancelled) return last === 'completed' ? 'cancelled' : last
+    if (this.isCancelled) return last === this.end ? 'cancelled' : last
     return this.looks < 2 ? 'in_progress' : last
   }
 
   private openai(status: string): unknown {
-    const isDone = status === 'completed' || status === 'cancelled'
+    const isDone = status === this.end || status === 'cancelled'
     return {
       id: 'batch_up',
       object: 'batch',
@@ -109,6 +113,10 @@ export class BatchProvider {
   }
 
   private openaiResult({ key, body }: Line): unknown {
+    if (this.unrun.includes(key)) {
+      const error = { code: 'batch_expired', message: 'This request did not run in time.' }
+      return { id: 'r', custom_id: key, response: null, error }
+    }
     const isBad = key === BAD
     const reply = {
       ...{ id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: body['model'] },
