@@ -422,6 +422,7 @@ export function noteSent(
       reply.tier = event.serviceTier ?? null
       note(clientCodec, event, losses)
       return
+    case 'tool-start':
     case 'citation':
     case 'image':
     case 'opaque':

@@ -101,6 +101,13 @@ const BLOCKS: JsonObject[] = [
   { type: 'web_search_tool_result', tool_use_id: 's1', content: [] },
   { type: 'block_of_next_year', data: 'x' },
   {
+    type: 'tool_use',
+    id: 'toolu_1',
+    name: 'look',
+    input: {},
+    caller: { type: 'code_execution_20250825', tool_id: 's1' },
+  },
+  {
     type: 'text',
     text: 'Blue.',
     citations: [{ type: 'char_location', document_title: 'Colours', cited_text: 'blue' }],
@@ -135,6 +142,7 @@ const LOST_REPLY = [
   'reply.server_tool_use',
   'reply.web_search_tool_result',
   'reply.block_of_next_year',
+  'reply.caller',
   'reply.citations',
   'reply.stop_sequence',
 ]

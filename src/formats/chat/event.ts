@@ -41,6 +41,8 @@ export type ChatEvent =
       name: string
       custom?: boolean
       signature?: string
+      /** A program that the provider runs made the call: `caller` of the reply, which only its format has. */
+      byProgram?: true
     }
   | { type: 'tool-delta'; index: number; json: string }
   | { type: 'tool-end'; index: number; signature?: string }

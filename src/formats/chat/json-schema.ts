@@ -7,6 +7,7 @@ import { GatewayError } from '../../errors.js'
 import type { Reply } from './fold.js'
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest } from './request.js'
+import { MAPS } from './schema-keywords.js'
 
 /** More than a reply of 128,000 tokens needs. Nested unions could need any number. */
 const MAX_STEPS = 100_000
@@ -201,13 +202,24 @@ export function isClosed(schema: JsonValue | undefined): boolean {
     }
     if (!isObject(item)) continue
     if (isOpenObject(item)) return false
-    for (const each of Object.values(item)) pending.push(each)
+    for (const [key, each] of Object.entries(item)) {
+      if (VALUES.has(key)) continue
+      // The names in a map of schemas are no keywords.
+      if (MAPS.has(key) && isObject(each)) for (const one of Object.values(each)) pending.push(one)
+      else pending.push(each)
+    }
   }
   return true
 }
 
+/** Keywords whose value may look like a schema. */
+const VALUES: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'examples', 'example'])
+
 function isOpenObject(schema: JsonObject): boolean {
-  if (schema.type !== 'object') return false
+  const { type } = schema
+  const isTyped = type === 'object' || arrayOf(type).includes('object')
+  // Variants and references have the properties of a schema without a type.
+  if (!isTyped && !(type === undefined && isObject(schema.properties))) return false
   if (schema.additionalProperties !== false) return true
   const required = new Set(arrayOf(schema.required).map(stringOf))
   const { properties } = schema

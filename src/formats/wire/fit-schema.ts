@@ -4,7 +4,7 @@
  */
 import { referenced, SchemaBudget } from '../chat/json-schema.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../base/json.js'
-import { LISTS, MAPS, MAX_DEPTH, SINGLE } from './schema-keywords.js'
+import { LISTS, MAPS, MAX_DEPTH, SINGLE } from '../chat/schema-keywords.js'
 import { withDefinitions } from './schema-references.js'
 import { hasObjectRoot, rootObject, strictSchema, type StrictSchema } from './strict-schema.js'
 

@@ -4,7 +4,7 @@
  */
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest, Message, Tool } from '../chat/request.js'
-import { LISTS, MAPS, MAX_DEPTH, SINGLE } from './schema-keywords.js'
+import { LISTS, MAPS, MAX_DEPTH, SINGLE } from '../chat/schema-keywords.js'
 import { SchemaBudget } from '../chat/json-schema.js'
 import { stringifyExact } from './json/exact-numbers.js'
 import { NestedJson } from './json/nested-json.js'

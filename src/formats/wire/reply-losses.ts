@@ -75,6 +75,8 @@ const ROWS = {
 export function replyLossOf(format: keyof typeof ROWS, event: ChatEvent): string | null {
   const row: ReplyLosses = ROWS[format]
   switch (event.type) {
+    case 'tool-start':
+      return event.byProgram === true ? 'reply.caller' : null
     case 'thinking-start':
       return row.hasReasoning ? null : 'reply.reasoning'
     case 'opaque':

@@ -4,7 +4,7 @@
  */
 import { pointerName, type SchemaBudget } from '../chat/json-schema.js'
 import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
-import { LISTS, MAPS, MAX_DEPTH, SINGLE } from './schema-keywords.js'
+import { LISTS, MAPS, MAX_DEPTH, SINGLE } from '../chat/schema-keywords.js'
 
 /** A reference that needs no other form; a name with `%` or `~` is written in several ways. */
 const DEFINITION = /^#(?:\/(\$defs|definitions)\/([^/%~]+))?$/

@@ -309,7 +309,7 @@ export class Metrics {
 /** Field names of requests and replies of the dialects. */
 const WORDS = new Set(
   `allowed_callers allowed_tools annotations anthropic-beta arguments audio
-  bash_code_execution_tool_result browser_state cache_control call_id candidateCount candidates
+  bash_code_execution_tool_result browser_state cache_control call_id caller candidateCount candidates
   citations code_execution_tool_result codeExecutionResult compaction container container_upload
   content contents context context_management custom data defer_loading description detail developer
   diagnostics display document effort encrypted_content enum executableCode executed_tools extra_body

@@ -6,7 +6,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
-import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { startRawUpstream } from '../../helpers/raw-upstream.js'
 import { AWS_AUTH, usualReply } from '../platforms/capture.js'
@@ -179,11 +179,24 @@ void t.test('turns of sound are sent to other models as their transcript, or lef
   }
 })
 
-void t.test('arguments that are null or empty are an empty object', async (t) => {
+void t.test('an empty turn to be continued is reported where it is dropped', async (t) => {
+  const messages = [
+    { role: 'user', content: 'Hi' },
+    { role: 'assistant', content: '', prefix: true },
+  ]
   for (const name of names) {
-    for (const given of [null, '', 'null']) {
+    const response = await gateway.chat({ model: `to-${name}`, max_tokens: 99, messages })
+    t.equal(response.status, 200, await response.text())
+    const isOwn = name === 'chat'
+    t.equal(response.headers.get('x-sluice-lost'), isOwn ? null : 'messages.prefix', name)
+  }
+})
+
+void t.test('arguments that are null, empty or an object are an object', async (t) => {
+  for (const name of names) {
+    for (const given of [null, '', 'null', {}]) {
       // The vendor judges an empty text of its own format.
-      if (name === 'chat' && given === '') continue
+      if (name === 'chat' && (given === '' || isObject(given))) continue
       const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: given } }
       const result = { role: 'tool', tool_call_id: 'call_1', content: 'ok' }
       const turn = { role: 'assistant', content: null, tool_calls: [call] }

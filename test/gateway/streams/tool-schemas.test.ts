@@ -43,11 +43,16 @@ interface Outcome {
   readonly schema: JsonObject
 }
 
-async function send(name: string, parameters: JsonObject, messages: JsonValue[] = []): Promise<Outcome> {
+async function send(
+  name: string,
+  parameters: JsonObject,
+  messages: JsonValue[] = [],
+  more: JsonObject = {},
+): Promise<Outcome> {
   const response = await fetch(`${gateway.origin}/v1/messages`, {
     method: 'POST',
     headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: `to-${name}`, max_tokens: 99, ...bodyOf(parameters, messages) }),
+    body: JSON.stringify({ model: `to-${name}`, max_tokens: 99, ...bodyOf(parameters, messages), ...more }),
   })
   const reply = objectOf(JSON.parse(await response.text()) as JsonValue)
   t.equal(response.status, 200, `${name} ${JSON.stringify(reply)}`)
@@ -75,6 +80,30 @@ function schemaIn(sent: JsonObject): JsonObject {
 }
 
 const TEXT = { type: 'string' }
+
+void t.test(
+  'a tool is strict for OpenAI only if each object is closed, also one without a type',
+  async (t) => {
+    const open: JsonObject[] = [
+      { properties: { a: TEXT } },
+      { type: ['object', 'null'], properties: { a: TEXT } },
+      { type: 'object', properties: { type: { properties: { a: TEXT } } }, required: ['type'] },
+    ]
+    const closed = {
+      type: 'object',
+      properties: { properties: TEXT, type: { enum: [{ type: 'object' }] } },
+      required: ['properties', 'type'],
+      additionalProperties: false,
+    }
+    for (const schema of [...open, closed]) {
+      const tools = [{ name: 'find', strict: true, input_schema: schema }]
+      const { lost, sent } = await send('responses', {}, [], { tools })
+      const isStrict = objectOf(arrayOf(sent['tools'])[0])['strict']
+      t.equal(isStrict, schema === closed, JSON.stringify(schema))
+      t.equal(lost.includes('tools.strict'), schema !== closed)
+    }
+  },
+)
 
 void t.test('variants at the root are merged and reported for vendors that refuse them', async (t) => {
   const variants = ['a', 'b'].map((name) => ({ type: 'object', properties: { [name]: TEXT } }))

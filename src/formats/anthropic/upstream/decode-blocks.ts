@@ -8,7 +8,7 @@ import type { EventSink, Citation, ChatEvent } from '../../chat/event.js'
 import { arrayOf, isObject, stringOf, objectOf, type JsonObject } from '../../../base/json.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import type { ClientProperties } from '../../wire/property-names.js'
-import { parseJson, PROVIDER, CUSTOM_INPUT } from '../constants.js'
+import { isProgram, parseJson, PROVIDER, CUSTOM_INPUT } from '../constants.js'
 
 /** The reason for an `upstream_malformed` error; null if the block is valid. */
 type Fault = string | null
@@ -412,6 +412,7 @@ function toolCallStart(
     index,
     id: id === '' ? `toolu_${index}` : id,
     name: stringOf(start.name) ?? '',
+    ...(isProgram(start.caller) && { byProgram: true as const }),
   }
   return isCustom ? { ...call, custom: true } : call
 }

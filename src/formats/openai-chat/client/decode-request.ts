@@ -18,6 +18,7 @@ import {
   type MediaSource,
 } from '../../chat/request.js'
 import { ConversationCalls } from '../../chat/conversation-calls.js'
+import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../../../base/json.js'
 import { addHosted, hostedToolName } from '../../chat/hosted-tools.js'
 import * as check from '../../wire/json/check-fields.js'
@@ -300,6 +301,8 @@ class MessagesDecoder {
   private readonly messages: Message[] = []
   private readonly calls = new ConversationCalls()
   private turn: Turn | null = null
+  /** A turn to be continued is dropped, because it has no content. */
+  private losesPrefix = false
 
   add(entry: Entry): void {
     const { item, path, index } = entry
@@ -311,7 +314,10 @@ class MessagesDecoder {
     }
     this.closeTurn()
     const message = roleMessage(entry, role)
-    if (message === null) return
+    if (message === null) {
+      this.losesPrefix ||= item['prefix'] === true
+      return
+    }
     this.messages.push(message)
     if (message.role !== 'assistant' || message.toolCalls.length === 0) return
     for (const call of message.toolCalls) call.id = this.calls.add(call.id, index)
@@ -324,6 +330,7 @@ class MessagesDecoder {
     const { messages, calls } = this
     if (messages.length === 0) this.unpaired('messages', 'must have at least one message with content')
     if (calls.unpaired !== null) (request.native ??= []).push(calls.unpaired)
+    if (this.losesPrefix) (request.native ??= []).push({ path: 'messages.prefix' })
     return messages
   }
 
@@ -486,6 +493,8 @@ function functionCall(value: JsonValue | undefined, path: string, index: number)
 /** The arguments as text. A call without arguments has an empty object. */
 function argumentsOf(value: JsonValue | undefined, path: string, type: 'function' | 'custom'): string {
   if (type === 'function' && areNull(value)) return '{}'
+  // Mistral and Ollama have them as an object too.
+  if (type === 'function' && isObject(value)) return stringifyExact(value)
   return given(value) ? string(value, path) : ''
 }
 

@@ -307,6 +307,8 @@ class Conversation {
   private readonly ids = new ConversationCalls()
   /** By the call's own id. */
   private readonly calls = new Map<string, { readonly turn: Turn; readonly call: ToolCall }>()
+  /** The call ids of calls that the client runs by tools of OpenAI, by the id of their item. */
+  private readonly itemCalls = new Map<string, string>()
   /** Ids of calls that only OpenAI accepts. */
   private readonly foreign = new Set<string>()
   private hasUnpaired = false
@@ -349,8 +351,9 @@ class Conversation {
     const call = clientCallIn(item)
     if (call !== null) return this.addClientCall(call, item, path)
     const result = clientResultIn(item)
-    // The result of a local shell may have the id of its call as its own.
-    const given = stringOf(callId) ?? stringOf(id) ?? ''
+    // The result of a local shell may have the id of its call, or of the call's item, as its own.
+    const itemId = stringOf(id) ?? ''
+    const given = stringOf(callId) ?? this.itemCalls.get(itemId) ?? itemId
     const own = result === null ? null : this.ids.answer(given)
     if (result === null || own === null) {
       if (typeof callId === 'string') this.foreign.add(callId)
@@ -367,6 +370,8 @@ class Conversation {
 
   private addClientCall({ type, json }: ClientCall, item: JsonObject, path: string): void {
     const name = clientFunctionName(this.options, type) ?? type
+    const id = stringOf(item['id'])
+    if (id !== undefined) this.itemCalls.set(id, callIdOf(item, path))
     this.pushCall(item, path, { name, arguments: json })
   }
 

@@ -392,7 +392,8 @@ function toolCallHead(json: JsonObject): Extract<Head, { kind: 'tool' }> | null 
   const name = stringOf(json['name']) ?? ''
   if ((type !== 'function_call' && type !== 'custom_tool_call') || name === '') return null
   const id = stringOf(json['call_id']) ?? stringOf(json['id']) ?? ''
-  return { kind: 'tool', id, name, custom: type === 'custom_tool_call' }
+  const byProgram = objectOf(json['caller'])['type'] === 'program'
+  return { kind: 'tool', id, name, custom: type === 'custom_tool_call', byProgram }
 }
 
 /** Arguments as text; some upstreams of this format send an object. */

@@ -10,7 +10,7 @@ import { CallIds } from '../../wire/openai/tools.js'
 /** The start of a block. */
 export type Head =
   | { kind: 'text' | 'refusal' | 'thinking' }
-  | { kind: 'tool'; id: string; name: string; custom: boolean }
+  | { kind: 'tool'; id: string; name: string; custom: boolean; byProgram: boolean }
   | { kind: 'opaque'; item: JsonObject }
 
 /** One block. Its members are private to `Blocks`, except `complete`. */
@@ -117,7 +117,8 @@ export class Blocks {
       const id = this.callIds.take(head.id, this.replyId(), this.index)
       const name = this.nameOf(head.name)
       const custom = head.custom ? { custom: true } : {}
-      this.sink.event({ type: 'tool-start', index, id, name, ...custom })
+      const caller = head.byProgram ? { byProgram: true as const } : {}
+      this.sink.event({ type: 'tool-start', index, id, name, ...custom, ...caller })
     } else this.sink.event({ type: `${head.kind}-start`, index })
   }
 

@@ -366,8 +366,8 @@ void t.test('an invalid call is refused with its path', (t) => {
     rule: 'must be an object',
   })
   refused(t, turn(call('a', 'a b')), { param: `${at}.function.name`, rule: name })
-  const object = { id: 'a', type: 'function', function: { name: 'f', arguments: {} } }
-  refused(t, turn(object), { param: `${at}.function.arguments`, rule: 'must be a string' })
+  const list = { id: 'a', type: 'function', function: { name: 'f', arguments: [1] } }
+  refused(t, turn(list), { param: `${at}.function.arguments`, rule: 'must be a string' })
   t.end()
 })
 

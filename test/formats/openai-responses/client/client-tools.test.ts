@@ -254,6 +254,11 @@ const TURNS: readonly (readonly [call: JsonObject, result: JsonObject, words: Re
     [/\/srv/, /total 8/],
   ],
   [
+    { type: 'local_shell_call', id: 'lsh_1', call_id: 'c1', status: 'completed', action: EXEC },
+    { type: 'local_shell_call_output', id: 'lsh_1', output: 'total 9', status: 'completed' },
+    [/\/srv/, /total 9/],
+  ],
+  [
     { type: 'shell_call', call_id: 'c1', status: 'completed', action: LINES },
     {
       type: 'shell_call_output',
