@@ -13,7 +13,7 @@ import { StoredResponses } from '../gateway/stored-responses/stored-responses.js
 import { LedgerWriter } from '../ledger/ledger-writer.js'
 import { Spool } from '../ledger/spool.js'
 import { Limiter } from '../limits/limiter.js'
-import { BudgetSeeds } from '../limits/seed-budgets.js'
+import { BudgetSeeds } from '../usage/seed-budgets.js'
 import { unmatchedRules, selectsSubjects } from '../limits/unmatched-rules.js'
 import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'

@@ -157,19 +157,10 @@ export interface BudgetSpent {
   readonly amount: number
 }
 
-/** What a budget or quota counts of requests that have ended. */
-export interface BudgetUse {
-  /** Days, weeks or months since 1970 (UTC); 1 for an amount that never resets, 0 if nothing was counted. */
-  readonly period: number
-  /** Nano-dollars, tokens or requests, without what running requests reserve. */
-  readonly settled: number
-}
-
 /** What is added to a budget or quota. */
 export interface AddedUse {
   readonly period: number
   readonly amount: number
-  readonly settled?: number
 }
 
 /** Older entries and sums are removed; ms since 1970. */
@@ -247,11 +238,9 @@ export interface Ledger {
    * minute, so that running requests can renew theirs.
    */
   expire(overdueMs?: number): Promise<number>
-  /** What a budget or quota counts of requests that have ended. */
-  budgetUse(accountId: string, demand: BudgetDemand | QuotaDemand): Promise<BudgetUse>
   /**
    * Adds what was used in a period before the budget or quota counted; false, and nothing is added, if its
-   * period is another one. With `settled` also if it counts another amount by now.
+   * period is another one.
    */
   addToBudget(accountId: string, demand: BudgetDemand | QuotaDemand, added: AddedUse): Promise<boolean>
   /** The states of limits, without taking anything; in the order of the demands. */

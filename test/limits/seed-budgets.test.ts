@@ -15,7 +15,7 @@ import { schemaStatements } from '../../src/store/archive/schema-statements.js'
 import type { WindowKind } from '../../src/base/limit-members.js'
 import type { Config } from '../../src/config/config.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
-import { BudgetSeeds, type SeedOptions } from '../../src/limits/seed-budgets.js'
+import { BudgetSeeds, type SeedOptions } from '../../src/usage/seed-budgets.js'
 import type { BudgetDemand, Ledger, QuotaDemand } from '../../src/store/ledger.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
@@ -87,6 +87,22 @@ const ENTRIES: readonly Partial<LedgerEntry>[] = [
   { atMs: NOON - 60_000, costNanoUsd: 10_007, keyId: 'key_two', model: 'claude', upstream: 'anthropic' },
   { atMs: NOON - 50_000, costNanoUsd: 100_019, accountId: 'acc_bob', accountPath: 'company/bob' },
   { atMs: NOON - 40_000, costNanoUsd: null, source: 'none', outcome: 'rate_limited', status: 429, usage: {} },
+  {
+    atMs: NOON - 39_000,
+    costNanoUsd: null,
+    source: 'none',
+    outcome: 'malformed_request',
+    status: 400,
+    usage: {},
+  },
+  {
+    atMs: NOON - 38_000,
+    costNanoUsd: null,
+    source: 'none',
+    outcome: 'unknown_model',
+    status: 404,
+    usage: {},
+  },
   {
     atMs: NOON - 30_000,
     costNanoUsd: 1_000_003,
@@ -173,13 +189,13 @@ for (const [at, kind] of (['sqlite', 'redis'] as const).entries()) {
     await t.test('a request that ran at the beginning is added when it has ended', async (t) => {
       const again = seedsOf(t, { ledger, clock, delaysMs: [0, 150] })
       const demand = demandOf('usd_day', 'key:key_three;own')
-      const uncounted = anAdmission([], { row: { keyId: 'key_three' } })
+      const earlier = { keyId: 'key_three', atMs: NOON - 2 * 60_000 }
+      const uncounted = anAdmission([], { row: earlier })
       await ledger.admit(uncounted)
       const requestId = await begin({ ledger, seeds: again }, demand, { keyId: 'key_three' })
       t.equal(await left(demand), COST)
-      const ended = { keyId: 'key_three', atMs: NOON }
-      await ledger.settle(aRow({ ...ended, requestId: uncounted.requestId, costNanoUsd: 77 }))
-      await ledger.settle(aRow({ ...ended, requestId, costNanoUsd: 300 }), {
+      await ledger.settle(aRow({ ...earlier, requestId: uncounted.requestId, costNanoUsd: 77 }))
+      await ledger.settle(aRow({ keyId: 'key_three', atMs: NOON, requestId, costNanoUsd: 300 }), {
         demands: [demand],
         takenFrom: 'reserved',
       })
@@ -190,7 +206,8 @@ for (const [at, kind] of (['sqlite', 'redis'] as const).entries()) {
 
     await t.test('requests that end while the ledger is read count once', async (t) => {
       const demand = demandOf('usd_month', 'key:key_four;own')
-      for (let n = 0; n < 50; n += 1) await ledger.append(aRow({ keyId: 'key_four', costNanoUsd: 1_000 + n }))
+      const earlier = { keyId: 'key_four', atMs: NOON - 5_000 }
+      for (let n = 0; n < 50; n += 1) await ledger.append(aRow({ ...earlier, costNanoUsd: 1_000 + n }))
       const running = Array.from({ length: 100 }, () => anAdmission([demand], { row: { keyId: 'key_four' } }))
       let ends: Promise<unknown>[] = []
       for (const [n, admission] of running.entries()) {
@@ -256,7 +273,7 @@ for (const [at, kind] of (['sqlite', 'redis'] as const).entries()) {
       // Only these members are read.
       const joint = withArchive(store, () => settings as unknown as Pick<Config, 'archive' | 'ledger'>)
       const seeds = seedsOf(t, { ledger: joint.ledger, clock })
-      await store.ledger.append(aRow({ costNanoUsd: 5 }))
+      await store.ledger.append(aRow({ atMs: NOON - 5_000, costNanoUsd: 5 }))
       const demand = demandOf('usd_month', 'key:key_one;own')
       await begin({ ledger: store.ledger, seeds }, demand)
       const [state] = await store.ledger.limitStates('acc_ada', [demand])

@@ -139,7 +139,6 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
     lower: (accountId, raise) => timed('settle', () => ledger.lower(accountId, raise)),
     renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
     expire: (overdueMs) => timed('expire', () => ledger.expire(overdueMs)),
-    budgetUse: (accountId, demand) => timed('usage', () => ledger.budgetUse(accountId, demand)),
     addToBudget: (accountId, demand, added) =>
       timed('settle', () => ledger.addToBudget(accountId, demand, added)),
     limitStates: (accountId, demands) => timed('usage', () => ledger.limitStates(accountId, demands)),

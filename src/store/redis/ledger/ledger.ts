@@ -94,8 +94,6 @@ export class RedisLedger implements Ledger {
     this.admissions.limitStates(accountId, demands)
   readonly lower: Ledger['lower'] = (accountId, raise) => this.admissions.lower(accountId, raise)
 
-  readonly budgetUse: Ledger['budgetUse'] = (accountId, demand) =>
-    this.admissions.budgetUse(accountId, demand)
   readonly addToBudget: Ledger['addToBudget'] = (accountId, demand, added) =>
     this.admissions.addToBudget(accountId, demand, added)
 

@@ -7,20 +7,11 @@
  */
 import { DAY_MS } from '../../../base/time-units.js'
 import { unavailable } from '../../store-errors.js'
-import type {
-  Admission,
-  BudgetDemand,
-  BudgetUse,
-  Demand,
-  Ledger,
-  LimitState,
-  QuotaDemand,
-  Raise,
-} from '../../ledger.js'
+import type { Admission, BudgetDemand, Demand, Ledger, LimitState, QuotaDemand, Raise } from '../../ledger.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import { writeEntry } from '../../records/entry-text.js'
 import { CommandBatches } from '../connection/command-batches.js'
-import { listOf, parseBatchReply } from '../connection/parse-replies.js'
+import { parseBatchReply } from '../connection/parse-replies.js'
 import type { LedgerContext } from '../ledger/context.js'
 import { nameOfId } from '../ledger/entry-names.js'
 import { accountPrefix, slotPrefix, groupBy, limitKey, LEDGER_SCRIPTS } from '../ledger/ledger-keys.js'
@@ -117,26 +108,12 @@ export class Admissions {
     }
   }
 
-  /** See `Ledger.budgetUse`. */
-  async budgetUse(...[accountId, demand]: Parameters<Ledger['budgetUse']>): Promise<BudgetUse> {
-    const numbers = await this.context.link.send(WHAT, 'hmget', [
-      budgetKey(accountId, demand),
-      'p',
-      's',
-      'r',
-      'h',
-    ])
-    const [period = 0, spent = 0, reserved = 0, held = 0] = listOf(numbers).map(Number)
-    // Of what slices hold, requests may have used all.
-    return { period, settled: spent + held - reserved }
-  }
-
   /** See `Ledger.addToBudget`. */
   async addToBudget(
-    ...[accountId, demand, { period, amount, settled }]: Parameters<Ledger['addToBudget']>
+    ...[accountId, demand, { period, amount }]: Parameters<Ledger['addToBudget']>
   ): Promise<boolean> {
     const keys = [budgetKey(accountId, demand)]
-    const args = [period, amount, settled ?? '']
+    const args = [period, amount]
     return (await this.context.link.run(WHAT, LEDGER_SCRIPTS.addToBudget, { keys, args })) === 1
   }
 

@@ -9,7 +9,6 @@ import type {
   Admission,
   AdmissionResult,
   BudgetSpent,
-  BudgetUse,
   Demand,
   Ledger,
   LimitState,
@@ -156,10 +155,6 @@ export class SqliteLedger implements Ledger {
     }
     // A damaged reservation rejects once the others are settled.
     return (await Promise.all(all)).filter(Boolean).length
-  }
-
-  async budgetUse(...[accountId, demand]: Parameters<Ledger['budgetUse']>): Promise<BudgetUse> {
-    return this.engine.read('reading limits', () => this.limits.used(accountId, demand))
   }
 
   addToBudget(...args: Parameters<Ledger['addToBudget']>): Promise<boolean> {

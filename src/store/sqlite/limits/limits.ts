@@ -9,7 +9,6 @@ import type {
   AddedUse,
   BudgetDemand,
   BudgetSpent,
-  BudgetUse,
   Demand,
   LimitState,
   QuotaDemand,
@@ -104,19 +103,11 @@ export class Limits {
     )
   }
 
-  /** See `Ledger.budgetUse`. */
-  used(accountId: string, demand: BudgetDemand | QuotaDemand): BudgetUse {
-    const counters = this.rows.read(accountOf(accountId, demand), demand.subject)
-    const { period, spent, reserved } = budgetOf(counters, demand.kind)
-    return { period, settled: spent - reserved }
-  }
-
   /** See `Ledger.addToBudget`. */
-  add(accountId: string, demand: BudgetDemand | QuotaDemand, { period, amount, settled }: AddedUse): boolean {
+  add(accountId: string, demand: BudgetDemand | QuotaDemand, { period, amount }: AddedUse): boolean {
     const counters = this.rows.find(accountOf(accountId, demand), demand.subject)
     const budget = budgetOf(counters, demand.kind)
     if (budget.period !== period) return false
-    if (settled !== undefined && budget.spent - budget.reserved !== settled) return false
     this.rows.change(counters)
     budget.spent += amount
     return true
