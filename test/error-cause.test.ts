@@ -21,6 +21,10 @@ void t.test('the cause is who can act on the failure', (t) => {
     client_gone: 'client',
     store_unavailable: 'gateway',
     lost: 'gateway',
+    // Of batches.
+    failed: 'provider',
+    expired: 'provider',
+    cancelled: 'client',
   }
   for (const [outcome, cause] of Object.entries(expected)) {
     t.equal(causeOf(outcome as EntryOutcome), cause, outcome)
@@ -30,6 +34,7 @@ void t.test('the cause is who can act on the failure', (t) => {
 
 void t.test('the causes together have every failure once', (t) => {
   const all = CAUSES.flatMap(outcomesOf)
-  t.strictSame([...all].sort(), [...Object.keys(ERRORS), 'lost'].sort())
+  const ofBatches = ['failed', 'expired', 'cancelled']
+  t.strictSame([...all].sort(), [...Object.keys(ERRORS), 'lost', ...ofBatches].sort())
   t.end()
 })

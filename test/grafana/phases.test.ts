@@ -6,7 +6,7 @@
  * Prometheus that scrapes it.
  */
 import t, { type Test } from 'tap'
-import { CAUSES, outcomesOf } from '../../src/errors.js'
+import { CAUSES, isKind, outcomesOf } from '../../src/errors.js'
 import { ofToday } from '../helpers/long-suite.js'
 import { prometheusMissing, startPrometheus, type Prometheus } from '../helpers/prometheus.js'
 import { alerts, interpolated, panelExpressions } from './boards.js'
@@ -104,8 +104,8 @@ void t.test('the outcomes that count as failures are those of providers and of t
   t.match(expressionOf('Overview: Success rate'), failed)
   const isFailed = new RegExp(`^(?:${failed})$`)
   for (const cause of CAUSES) {
-    // `lost` is the outcome of an entry whose request has no end.
-    for (const outcome of outcomesOf(cause).filter((each) => each !== 'lost')) {
+    // Metrics count requests by kind of error; `lost` and the outcomes of batches are those of entries alone.
+    for (const outcome of outcomesOf(cause).filter(isKind)) {
       t.equal(isFailed.test(outcome), cause === 'provider' || cause === 'gateway', `${outcome}: ${cause}`)
     }
   }

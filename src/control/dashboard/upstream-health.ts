@@ -88,11 +88,13 @@ function attemptsOf({ attempted, attempts, upstream, outcome }: LedgerEntry): At
   if (attempted === null) return attempts > 0 && upstream !== null ? [{ upstream, outcome }] : []
   return attempted.split(', ').map((text) => {
     const end = text.lastIndexOf(':')
-    return { upstream: text.slice(0, end), outcome: text.slice(end + 1) }
+    const word = text.slice(end + 1)
+    // A hedge that lost is no failure; as the outcome of an entry, the word is that of a batch.
+    return { upstream: text.slice(0, end), outcome: word === 'cancelled' ? 'ok' : word }
   })
 }
 
-/** Counts a failure. Returns false for `ok` and for a hedge that lost. */
+/** Counts a failure. Returns false for `ok`. */
 function fail(health: UpstreamHealth, outcome: string, atMs: number): boolean {
   const cause = isOutcome(outcome) ? causeOf(outcome) : null
   if (cause === null) return false

@@ -77,7 +77,7 @@ onBothStores(t, 'the ledger and usage have the values', async (t, settings) => {
   t.match(found.json, { items: [{ dimensions: 'end_user=ada run=r%201', program: 'openai-sdk' }] })
   t.equal((found.json['items'] as JsonObject[]).length, 1)
   const csv = await stage.ask('GET', '/requests?format=csv')
-  t.match(csv.text.split('\r\n')[0], /,recorded,dimensions,program,user,units$/)
+  t.match(csv.text.split('\r\n')[0], /,recorded,dimensions,program,user,units,batch$/)
 })
 
 onBothStores(t, 'a run has a budget that it can read', async (t, settings) => {
