@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { keysReply } from '../../../src/control/dashboard/schema/schema.js'
-import { launch, open, SKIP, violations } from './browser.js'
+import { choose, launch, open, SKIP, violations } from './browser.js'
 import { PASSWORD, startStage } from '../fixtures/stage.js'
 
 t.setTimeout(180_000)
@@ -34,8 +34,8 @@ void t.test('a key is edited', { skip: SKIP }, async (t) => {
   t.equal(await dialog.getByLabel('Requests per minute').inputValue(), '30', 'the current value')
 
   await dialog.getByLabel('Name').fill('ci-runner')
-  await dialog.getByLabel('Expires').selectOption('in 7 days')
-  await dialog.getByLabel('Models', { exact: true }).selectOption('only some')
+  await choose(dialog, 'Expires', 'in 7 days')
+  await choose(dialog, 'Models', 'only some')
   await dialog.getByRole('button', { name: 'Save' }).click()
   await dialog.getByText('Choose at least one model.').waitFor()
   const picker = dialog.getByRole('group', { name: 'Allowed models' })
@@ -67,9 +67,9 @@ void t.test('a key is edited', { skip: SKIP }, async (t) => {
 
   await page.getByRole('button', { name: 'Actions for ci-runner' }).click()
   await page.getByRole('menuitem', { name: 'Edit' }).click()
-  await page.getByLabel('Expires').selectOption('never')
-  await page.getByLabel('Models', { exact: true }).selectOption('all')
-  await page.getByLabel('Limits').selectOption('of the plan')
+  await choose(page, 'Expires', 'never')
+  await choose(page, 'Models', 'all')
+  await choose(page, 'Limits', 'of the plan')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   t.match(await currentKey(), { expiresAtMs: null, models: null, limits: {} }, 'and taken back')

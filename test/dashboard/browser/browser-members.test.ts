@@ -7,7 +7,7 @@ import t from 'tap'
 import type { Page } from 'playwright-core'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createUser, setMember } from '../../../src/accounts/members.js'
-import { launch, open, SKIP, violations } from './browser.js'
+import { choose, launch, open, SKIP, violations } from './browser.js'
 import { PASSWORD, startStage } from '../fixtures/stage.js'
 import { knownHash } from '../../helpers/password.js'
 
@@ -48,7 +48,7 @@ void t.test('members, invitations and the choice of an account', { skip: SKIP },
   )
   t.notOk(ofOwner.includes('Operations'), 'a page of the gateway')
 
-  const choose = async (account: string): Promise<void> => {
+  const switchTo = async (account: string): Promise<void> => {
     await page.getByRole('button', { name: /^Account: / }).click()
     const options = page.getByRole('listbox').getByRole('option')
     await options.filter({ hasText: 'research' }).waitFor()
@@ -56,14 +56,14 @@ void t.test('members, invitations and the choice of an account', { skip: SKIP },
     t.same(names, ['research', 'search'])
     await page.getByRole('option', { name: new RegExp(`^${account}`) }).click()
   }
-  await choose('search')
+  await switchTo('search')
   await page.getByRole('link', { name: 'Keys', exact: true }).waitFor({ state: 'detached' })
   const ofViewer = await links(page)
   t.notOk(
     ['Keys', 'Playground'].some((name) => ofViewer.includes(name)),
     ofViewer.join(),
   )
-  await choose('research')
+  await switchTo('research')
 
   await page.goto(`${origin}/dashboard/members?account=research`)
   await page.getByRole('link', { name: 'Members', exact: true }).waitFor()
@@ -72,7 +72,7 @@ void t.test('members, invitations and the choice of an account', { skip: SKIP },
   await page.getByRole('button', { name: 'Add member' }).click()
   const dialog = page.getByRole('dialog', { name: 'Add member' })
   await dialog.getByLabel('E-mail').fill(EMAIL)
-  await dialog.getByLabel('Role').selectOption('member')
+  await choose(dialog, 'Role', 'member: own keys, usage')
   await dialog.getByRole('button', { name: 'Add', exact: true }).click()
   await page.getByText('You will not see the link again').waitFor()
   const link = await page.locator('.secret-text').innerText()

@@ -7,7 +7,7 @@ import type { Page } from 'playwright-core'
 import file, { type Test } from 'tap'
 import { PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 import { until } from '../../helpers/upstream.js'
-import { launch, open, SKIP, violations } from './browser.js'
+import { choose, launch, open, SKIP, violations } from './browser.js'
 import { looks } from './looks.js'
 
 file.setTimeout(300_000)
@@ -69,7 +69,7 @@ void file.test('tools are called, and the user answers, in every format', { skip
   t.ok(await page.getByRole('button', { name: 'Send' }).isDisabled(), 'wrong JSON is not sent')
   await page.getByLabel('Tools').fill(TOOLS)
   for (const [at, format] of FORMATS.entries()) {
-    await page.getByLabel('Client format').selectOption(format)
+    await choose(page, 'Client format', format)
     await ask(page, 'Use the weather tool for Basel.')
     const call = turnOf(page, 2 * at + 1)
     await call.getByText('Calls weather').waitFor()
@@ -90,7 +90,7 @@ void file.test('tools are called, and the user answers, in every format', { skip
 void file.test('files are sent with the message, in every format', { skip: SKIP }, async (t) => {
   const { page, stage, complaints } = await sitDown(t)
   for (const [at, format] of FORMATS.entries()) {
-    await page.getByLabel('Client format').selectOption(format)
+    await choose(page, 'Client format', format)
     await page.getByLabel('Files', { exact: true }).setInputFiles([
       { name: 'pixel.png', mimeType: 'image/png', buffer: PIXEL },
       { name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('A note about rivers.') },
@@ -119,7 +119,7 @@ void file.test('a schema gives JSON, in every format, from two models', { skip: 
   const { page, complaints } = await sitDown(t, '?model=gpt-5.4-mini&with=claude-sonnet-5-5')
   await page.getByLabel('JSON schema of the reply').fill(SCHEMA)
   for (const [at, format] of FORMATS.entries()) {
-    await page.getByLabel('Client format').selectOption(format)
+    await choose(page, 'Client format', format)
     await ask(page, 'Name a river.')
     for (const model of ['gpt-5.4-mini', 'claude-sonnet-5-5']) {
       const reply = turnOf(page, at + 1).getByRole('group', { name: `Reply of ${model}` })
@@ -147,8 +147,8 @@ void file.test('a reply is Markdown that loads nothing', { skip: SKIP }, async (
       candidates: [{ content: { role: 'model', parts: [{ text }] }, finishReason: 'STOP' }],
     }),
   })
-  await page.getByLabel('Model', { exact: true }).selectOption('gemini-3.5-flash')
-  await page.getByLabel('Client format').selectOption('Gemini')
+  await choose(page, 'Model', 'gemini-3.5-flash')
+  await choose(page, 'Client format', 'Gemini')
   await ask(page, 'Name a river.')
   const reply = turnOf(page, 1)
   await reply.getByRole('heading', { name: 'Rivers' }).waitFor()

@@ -6,7 +6,7 @@ import file, { type Test } from 'tap'
 import { objectOf } from '../../../src/base/json.js'
 import type { Page } from 'playwright-core'
 import { requestRow } from '../../../src/control/dashboard/schema/schema.js'
-import { launch, open, overflow, SKIP, violations } from './browser.js'
+import { choose, launch, open, overflow, SKIP, violations } from './browser.js'
 import { looks } from './looks.js'
 import { replyTo } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
@@ -277,7 +277,7 @@ void file.test('a failure is shown at its turn; an edit sends no request', { ski
     },
   })
   const calls = (): number => asked.filter((call) => call.startsWith('POST /playground/')).length
-  await page.getByLabel('Client format').selectOption('Gemini')
+  await choose(page, 'Client format', 'Gemini')
   const write = async (text: string): Promise<void> => {
     await page.getByLabel('Message', { exact: true }).fill(text)
     await page.getByRole('button', { name: 'Send' }).click()

@@ -11,7 +11,7 @@ import t, { type Test } from 'tap'
 import type { Page } from 'playwright-core'
 import { prepare, run, until } from '../../process/program.js'
 import { fill, LOGIN } from '../fixtures/filled.js'
-import { launch, open, SKIP, violations, type Watched } from './browser.js'
+import { choose, launch, open, SKIP, violations, type Watched } from './browser.js'
 
 t.setTimeout(180_000)
 
@@ -185,7 +185,7 @@ async function playground(t: Test, watched: Watched): Promise<void> {
   await page.locator('.bill').getByText('first token').first().waitFor()
   t.match(await page.locator('.bill').innerText(), /\d+ in · \d+ out/, 'and what it took')
   for (const [at, [name]] of FORMATS.slice(1).entries()) {
-    await page.getByLabel('Client format').selectOption(name)
+    await choose(page, 'Client format', name)
     await page.getByLabel('Message', { exact: true }).fill('Name three lakes.')
     await page.keyboard.press('Enter')
     const turn = page.getByRole('article', { name: `Turn ${at + 2}` })
@@ -196,7 +196,7 @@ async function playground(t: Test, watched: Watched): Promise<void> {
   await page.getByRole('button', { name: 'Copy as code' }).click()
   const dialog = page.getByRole('dialog', { name: 'Copy as code' })
   for (const [name, path] of FORMATS) {
-    await dialog.getByLabel('Client format').selectOption(name)
+    await choose(dialog, 'Client format', name)
     for (const language of ['curl', 'Python', 'JavaScript']) {
       await dialog.getByRole('tab', { name: language }).click()
       // By name: the previous panel is still visible while it closes.
@@ -264,9 +264,9 @@ void t.test('charts, tables and requests of a month of use', { skip: SKIP }, asy
   await heading(page, 'Usage').waitFor()
   await page.locator('.uplot canvas').first().waitFor()
   t.equal(await page.locator('.uplot canvas').count(), 1, 'one large chart')
-  await page.getByLabel('Group by').selectOption({ label: 'by key' })
+  await choose(page, 'Group by', 'by key')
   await page.getByRole('table', { name: 'Usage by key' }).getByText('ci-runner').waitFor()
-  await page.getByLabel('Group by').selectOption({ label: 'by model' })
+  await choose(page, 'Group by', 'by model')
   const sums = page.getByRole('table', { name: 'Usage by model' })
   await sums.getByText('gpt-5.4-mini').waitFor()
   t.match(await sums.innerText(), /claude-sonnet-5-5[\s\S]*gpt-5\.4-mini/)

@@ -6,8 +6,9 @@ import { useQuery } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
 import { setFilter, useLocation } from '../routing.js'
 import { Button, Icon } from './button.js'
-import { Search, type Option } from './form.js'
+import { Search } from './form.js'
 import { Picker, type Entry } from './picker.js'
+import type { Option } from './select.js'
 import { Empty } from './loading-states.js'
 
 export interface ListFilter {

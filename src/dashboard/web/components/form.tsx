@@ -5,7 +5,6 @@ import {
   useState,
   type InputHTMLAttributes,
   type ReactNode,
-  type SelectHTMLAttributes,
   type TextareaHTMLAttributes,
   type FormEvent,
 } from 'react'
@@ -14,6 +13,7 @@ import { setFilter } from '../routing.js'
 import { Button, Icon } from './button.js'
 import { ProblemLine } from './loading-states.js'
 import { withoutSecret } from './pasted-secret.js'
+import { Select, type Option } from './select.js'
 
 interface Shared {
   readonly label: string
@@ -71,34 +71,17 @@ export function TextArea({
   return <Field {...{ label, hint, error, control }} />
 }
 
-/** An option of a selection or a filter. */
-export interface Option {
-  readonly value: string
-  readonly label: string
-  /** Shown on hover. */
-  readonly title?: string
-}
-
-interface SelectProps extends Shared, SelectHTMLAttributes<HTMLSelectElement> {
+interface SelectProps extends Shared, Pick<Bound, 'value' | 'onChange'> {
   readonly options: readonly Option[]
 }
 
-/** A selection with the browser's own control. */
-export function SelectField({ label, hint, error, options, ...rest }: SelectProps) {
+/** A selection with its label. */
+export function SelectField({ label, hint, error, options, value, onChange }: SelectProps) {
+  const choose = (next: string): void => onChange({ target: { value: next } })
   const control = (shared: Control) => (
-    <select className="input" {...shared} {...rest}>
-      <Options options={options} />
-    </select>
+    <Select className="input" {...shared} {...{ options, value }} onChange={choose} />
   )
   return <Field {...{ label, hint, error, control }} />
-}
-
-function Options({ options }: { readonly options: readonly Option[] }) {
-  return options.map(({ value, label, title }) => (
-    <option key={value} value={value} title={title}>
-      {label}
-    </option>
-  ))
 }
 
 interface FilterProps {
@@ -111,20 +94,9 @@ interface FilterProps {
 }
 
 /** A compact selection in a row of filters; its label is visible to screen readers only. */
-export function Filter({ label, value, all, options, onChange }: FilterProps) {
-  const isKnown = value === '' || options.some((option) => option.value === value)
-  return (
-    <select
-      className="filter"
-      aria-label={label}
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
-    >
-      {all === undefined ? null : <option value="">{all}</option>}
-      {isKnown ? null : <option value={value}>{value}</option>}
-      <Options options={options} />
-    </select>
-  )
+export function Filter({ label, all, options, ...rest }: FilterProps) {
+  const listed = all === undefined ? options : [{ value: '', label: all }, ...options]
+  return <Select className="filter" aria-label={label} options={listed} {...rest} />
 }
 
 const PAUSE_MS = 200

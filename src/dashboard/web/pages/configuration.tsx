@@ -287,7 +287,7 @@ function GenerationDrawer(props: DrawerProps) {
                   .filter((other) => other !== generation)
                   .map((other) => ({ value: other, label: `generation ${other}` })),
               ]}
-              onChange={(event) => setQuery({ from: event.currentTarget.value })}
+              onChange={({ target }) => setQuery({ from: target.value })}
             />
             {data.changes.length === 0 ? (
               <p className="soft">

@@ -251,7 +251,7 @@ export function SignInFrame({ title, text, children }: DoorProps) {
     document.title = `${title} · Sluice`
   }, [title])
   return (
-    <main className="door">
+    <main className="door" id="content">
       <div className="stack gap-20">
         <Mark />
         <h1>{title}</h1>

@@ -6,6 +6,7 @@ import { Filter, Search } from '../components/form.js'
 import { Loaded } from '../components/loading-states.js'
 import { counts, names } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
+import { TwoLines } from '../components/values.js'
 import { plural } from '../format/number.js'
 import { countsText } from '../format/units.js'
 import { setFilter, useLocation } from '../routing.js'
@@ -156,8 +157,12 @@ const SUMS: readonly Column<StatementReply['accounts'][number]>[] = [
 ]
 
 const COLUMNS: readonly Column<Line>[] = [
-  names('account', 'Account', ({ account }) => account),
-  names('key', 'Key', ({ key, key_id }) => key ?? (key_id || null)),
+  {
+    id: 'key',
+    head: 'Key',
+    cell: ({ account, key, key_id }) => <TwoLines first={key ?? (key_id || '–')} second={account} />,
+    text: true,
+  },
   names('model', 'Model', ({ model }) => (model === 'other' ? 'unknown models' : model)),
   counts('requests', 'Requests', ({ requests }) => requests),
   counts('input', 'Input', (line) => line.input_tokens, { minor: true }),
@@ -166,7 +171,7 @@ const COLUMNS: readonly Column<Line>[] = [
 ]
 
 function splitColumns(split: string): readonly Column<Line>[] {
-  return [...COLUMNS.slice(0, 3), names('group', split, ({ group }) => group ?? null), ...COLUMNS.slice(3)]
+  return [...COLUMNS.slice(0, 2), names('group', split, ({ group }) => group ?? null), ...COLUMNS.slice(2)]
 }
 
 /** The current month and those before it, such as `2026-11`. */
