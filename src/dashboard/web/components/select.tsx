@@ -1,8 +1,6 @@
-/** The one selection of forms and rows of filters: a button that shows its value and opens a list. */
-import { Select as Base } from '@base-ui/react/select'
-import { useRef, useState, type RefObject } from 'react'
+/** The one selection of forms and rows of filters. Its list is a file of its own, loaded after the page. */
+import { lazy, Suspense } from 'react'
 import { Icon } from './button.js'
-import { CONTENT } from './content.js'
 
 /** An option of a selection or a filter. */
 export interface Option {
@@ -12,7 +10,7 @@ export interface Option {
   readonly title?: string
 }
 
-interface SelectProps {
+export interface SelectProps {
   readonly className: 'input' | 'filter'
   readonly value: string
   readonly options: readonly Option[]
@@ -24,48 +22,21 @@ interface SelectProps {
   readonly 'aria-describedby'?: string | undefined
 }
 
-/** The button and its list. A value that is none of the options is listed too. */
-export function Select({ className, value, options, onChange, ...rest }: SelectProps) {
-  const trigger = useRef<HTMLButtonElement>(null)
-  const [place] = useState(() => placeOf(trigger))
-  const isKnown = options.some((option) => option.value === value)
-  const items = isKnown || value === '' ? options : [{ value, label: value }, ...options]
-  return (
-    <Base.Root
-      items={items}
-      value={value}
-      onValueChange={(next) => (next === null ? undefined : onChange(next))}
-      modal={false}
-    >
-      <Base.Trigger ref={trigger} className={`${className} row line spread`} {...rest}>
-        <Base.Value className="cut" />
-        <Icon name="down" size={12} />
-      </Base.Trigger>
-      <Base.Portal container={place}>
-        <Base.Positioner className="menu-place" sideOffset={4} align="start" alignItemWithTrigger={false}>
-          <Base.Popup className="menu of-select">
-            <Base.List className="options-list">
-              {items.map(({ value: each, label, title }) => (
-                <Base.Item key={each} value={each} className="menu-item" title={title}>
-                  <Base.ItemText className="cut">{label}</Base.ItemText>
-                  <Base.ItemIndicator>
-                    <Icon name="check" size={14} />
-                  </Base.ItemIndicator>
-                </Base.Item>
-              ))}
-            </Base.List>
-          </Base.Popup>
-        </Base.Positioner>
-      </Base.Portal>
-    </Base.Root>
-  )
-}
+const SelectList = lazy(() => import('./select-list.js').then((module) => ({ default: module.SelectList })))
 
-/** Beside the dialog that has the element: the rest is hidden to screen readers then. Else the content. */
-function placeOf(element: RefObject<HTMLElement | null>): RefObject<HTMLElement | null> {
-  return {
-    get current() {
-      return element.current?.closest('[role$=dialog]')?.parentElement ?? CONTENT.current
-    },
-  }
+/** The selection; until its list is loaded, its button with the value. */
+export function Select(props: SelectProps) {
+  const { className, value, options } = props
+  return (
+    <Suspense
+      fallback={
+        <button type="button" className={`${className} row line spread`} disabled>
+          <span className="cut">{options.find((option) => option.value === value)?.label ?? value}</span>
+          <Icon name="down" size={12} />
+        </button>
+      }
+    >
+      <SelectList {...props} />
+    </Suspense>
+  )
 }
