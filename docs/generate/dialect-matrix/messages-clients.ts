@@ -166,7 +166,7 @@ const MESSAGES: ClientConcepts = {
       base: { tools: [TOOL] },
     },
     {
-      name: 'tools that Anthropic defines or runs',
+      name: 'tools that Anthropic runs',
       members: { tools: [TOOL, { type: 'web_search_20260209', name: 'web_search' }] },
       base: { tools: [TOOL] },
     },

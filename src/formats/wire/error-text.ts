@@ -35,6 +35,7 @@ const TEXTS = [
   'statusmessage',
   'statustext',
   'explanation',
+  'warning',
   'info',
   'hint',
 ]
@@ -153,7 +154,7 @@ export function strayWords(body: string): string {
   }
   const items = Array.isArray(value) ? value.flat(MAX_DEPTH) : [value]
   const texts = items.slice(0, MAX_ITEMS).map((item) => {
-    const error = isObject(item) ? errorIn(item) : item
+    const error = isObject(item) ? (errorIn(item) ?? item['warning'] ?? null) : item
     return error === null ? '' : errorText(error, 1)
   })
   return texts.filter((text) => text !== '').join('; ')
@@ -242,6 +243,9 @@ const MESSAGES: ReadonlySet<string> = new Set([
 export function errorIn(frame: JsonObject): JsonObject | null {
   const { error, base_resp: base, type } = frame
   if (isObject(error)) return error
+  // Routers report an error of the provider in the choice.
+  const inChoice = objectOf(arrayOf(frame['choices'])[0])['error']
+  if (isObject(inChoice)) return inChoice
   if (typeof error === 'string' && error !== '') return { ...frame, message: errorText(frame) }
   if (Array.isArray(error) && error.length > 0) return { message: errorText(error) }
   if (error === true) return frame

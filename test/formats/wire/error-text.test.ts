@@ -6,6 +6,7 @@ import t from 'tap'
 import { decodeError as decodeAnthropic } from '../../../src/formats/anthropic/upstream/decode-error.js'
 import { decodeError as decodeGemini } from '../../../src/formats/gemini/upstream/decode-error.js'
 import { decodeAwsError } from '../../../src/formats/wire/aws/decode-error.js'
+import { strayFrame } from '../../../src/formats/wire/upstream-errors.js'
 import { decodeError as decodeOpenAi } from '../../../src/formats/wire/openai/decode-error.js'
 
 const BODIES: readonly object[] = [
@@ -25,6 +26,7 @@ const BODIES: readonly object[] = [
   { exception: 'is too odd' },
   { failure: { reason: 'is too odd' } },
   { success: false, info: 'is too odd' },
+  { warning: 'is too odd' },
   { Errors: [{ Message: 'is too odd' }] },
   { 'error-message': 'is too odd' },
   { response: { error: { message: 'is too odd' } } },
@@ -65,6 +67,17 @@ void t.test('words that are no JSON, or in an event, a page or XML', (t) => {
     t.match(decode(400, {}, `<html>${'x'.repeat(100_000)}`).message, /^x{300}$/)
     t.match(decode(502, {}, '<title>a &lt;b&gt; &amp;&#39;c&#39;</title>').message, "a <b> &'c'")
   }
+  t.end()
+})
+
+void t.test('words in a body or frame that is no reply', (t) => {
+  const error = { message: 'is too odd' }
+  const frames = [
+    { warning: error.message },
+    { warning: error },
+    { choices: [{ index: 0, delta: {}, error }] },
+  ]
+  for (const frame of frames) t.match(strayFrame(JSON.stringify(frame)).message, /: is too odd$/)
   t.end()
 })
 

@@ -81,6 +81,34 @@ function schemaIn(sent: JsonObject): JsonObject {
 
 const TEXT = { type: 'string' }
 
+void t.test('tools that Anthropic defines and the client runs are functions elsewhere', async (t) => {
+  const tools = [
+    { type: 'bash_20250124', name: 'bash', cache_control: { type: 'ephemeral' } },
+    { type: 'text_editor_20250728', name: 'str_replace_based_edit_tool', max_characters: 9 },
+    { type: 'text_editor_20250124', name: 'str_replace_editor' },
+    { type: 'memory_20250818', name: 'memory' },
+  ]
+  const turns = [
+    { role: 'assistant', content: [{ type: 'tool_use', id: 't1', name: 'bash', input: { command: 'ls' } }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content: 'a.txt' }] },
+  ]
+  for (const name of names) {
+    const more = { tools, tool_choice: { type: 'tool', name: 'bash' } }
+    const { lost, sent } = await send(name, {}, turns, more)
+    const all = JSON.stringify(sent)
+    for (const tool of tools) t.match(all, `"name":"${tool.name}"`, name)
+    t.match(all, 'a.txt')
+    if (name === 'anthropic') {
+      t.same([sent['tools'], lost], [tools, ''])
+      continue
+    }
+    t.match(schemaIn(sent), { type: 'object', properties: { command: TEXT, restart: { type: 'boolean' } } })
+    for (const word of ['undo_edit', 'insert_text', 'old_path', 'view_range']) t.match(all, `"${word}"`, name)
+    t.match(lost, 'tools.max_characters')
+    t.notMatch(lost, /bash|editor|memory/)
+  }
+})
+
 void t.test(
   'a tool is strict for OpenAI only if each object is closed, also one without a type',
   async (t) => {

@@ -1,6 +1,7 @@
 /**
  * Decodes `tools`, `tool_choice` and the schema of a structured reply.
- * Tools that Anthropic defines have no schema in the request, so only Anthropic upstreams can offer them.
+ * Tools that Anthropic defines have no schema in the request: those that the client runs become functions for
+ * other upstreams, and only Anthropic upstreams can offer the rest.
  *
  * Source: Claude API reference, "Messages" and "Tools", read 2026-11-22.
  */
@@ -20,19 +21,20 @@ import {
   string,
   text,
 } from '../../wire/json/check-fields.js'
+import { definedTool } from './defined-tools.js'
 import type { NativeFields } from './native-fields.js'
 
 const MAX_TOOLS = 1_024
 const NAME = /^[A-Za-z0-9_-]{1,128}$/
 
 /** Members of a tool that affect the model and that other upstreams do not have. */
-const UNTRANSLATED = ['allowed_callers', 'defer_loading', 'input_examples'] as const
+const UNTRANSLATED = ['allowed_callers', 'defer_loading', 'input_examples', 'max_characters'] as const
 
 /** The tools of a request. */
 export interface Tools {
-  /** Tools that the client defines and runs. */
+  /** Tools that the client runs. */
   readonly custom: Tool[]
-  /** Names of tools that Anthropic defines. A toolset has no name. */
+  /** Names of tools that only Anthropic offers. A toolset has no name. */
   readonly defined: ReadonlySet<string>
   /** The number of tools of both kinds. */
   readonly count: number
@@ -49,9 +51,12 @@ export function decodeTools(value: JsonValue, native: NativeFields): Tools {
     const type = given(item.type) ? string(item.type, `${path}.type`) : 'custom'
     if (type === 'custom') custom.push(decodeTool(item, path, native))
     else {
-      native.lost(`tools.${type}`)
+      const name = given(item.name) ? text(item.name, `${path}.name`, 128) : null
+      const own = name === null ? null : definedTool(type, name)
+      if (own === null) native.lost(`tools.${type}`)
+      else custom.push(withMembers(own, item, { path, native }))
       native.host(hostedTool(item, path))
-      if (given(item.name)) defined.add(text(item.name, `${path}.name`, 128))
+      if (own === null && name !== null) defined.add(name)
     }
   }
   return { custom, defined, count: items.length }
@@ -73,13 +78,21 @@ function decodeTool(item: JsonObject, path: string, native: NativeFields): Tool 
     if (isClosed(tool.parameters)) tool.strict = true
     else native.lost('tools.strict')
   }
+  return withMembers(tool, item, { path, native })
+}
+
+/** The tool with its cache marker; members that other upstreams do not have are reported. */
+function withMembers(
+  tool: Tool,
+  item: JsonObject,
+  { path, native }: { readonly path: string; readonly native: NativeFields },
+): Tool {
   for (const key of UNTRANSLATED) {
     const value = item[key]
     if (given(value) && value !== false) native.lost(`tools.${key}`)
   }
   const cache = cacheMark(item, path)
-  if (cache !== undefined) tool.cache = cache
-  return tool
+  return cache === undefined ? tool : { ...tool, cache }
 }
 
 /** The members of `tool_choice`. */
