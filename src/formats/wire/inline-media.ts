@@ -21,7 +21,7 @@ export function standardBase64(given: string): string {
 /** The data of a `data:` URL with base64, which may have no media type; any other text itself. */
 function withoutPrefix(data: string): string {
   if (!/^data:/i.test(data.slice(0, 5))) return data
-  const head = /^[^,]*;base64,/i.exec(data.slice(0, 256))?.[0] ?? ''
+  const head = /^(?:data:|[^,]*;)base64,/i.exec(data.slice(0, 256))?.[0] ?? ''
   return data.slice(head.length)
 }
 
@@ -147,8 +147,8 @@ function dataUrl(url: string, path: string): MediaSource {
   const comma = url.indexOf(',')
   // A media type is short; a longer search could read megabytes of image.
   const head = comma < 0 || comma > 256 ? '' : url.slice(5, comma)
-  const match = /^([\w.+-]+\/[\w.+-]+)(?:;[\w.+-]+=[^;,]*)*;base64$/i.exec(head)
-  const mediaType = match?.[1]
+  const match = /^(?:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;)?base64$/i.exec(head)
+  const mediaType = match === null ? undefined : (match[1] ?? typeOfData(url))
   if (mediaType === undefined) refuse(path, 'must be a data: URL with a media type and base64')
   if (comma + 1 === url.length) refuse(path, 'must hold data')
   const given = url.slice(comma + 1)
@@ -167,6 +167,22 @@ const dataUrls = new WeakMap<InlineSource, string>()
 /** The data URL of inline media. */
 export function dataUrlOf(source: InlineSource): string {
   return dataUrls.get(source) ?? `data:${source.mediaType};base64,${source.data}`
+}
+
+/**
+ * The media type that a client states beside data, in lower case and without parameters; if it states none,
+ * what the data shows. Any other value than a text is returned for the check of its type.
+ */
+export function statedType(value: JsonValue | undefined, data: string): JsonValue | undefined {
+  if (typeof value !== 'string' && value !== undefined && value !== null) return value
+  const [type = ''] = (value ?? '').toLowerCase().split(';', 1)
+  if (type === '') return typeOfData(data) ?? value
+  return type === 'image/jpg' ? 'image/jpeg' : type
+}
+
+/** The media type that the first bytes of base64 or of a `data:` URL show; undefined if they show none. */
+function typeOfData(data: string): string | undefined {
+  return sniffBase64(standardBase64(data.slice(0, 256 + HEAD_CHARS)))
 }
 
 /** Length of the longest signature. */

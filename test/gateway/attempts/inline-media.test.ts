@@ -125,6 +125,52 @@ void t.test('sound in a data: URL is sent as base64', async (t) => {
   }
 })
 
+void t.test('a media type in other letters, with parameters or missing is that of the data', async (t) => {
+  const gateway = await startGateway(t)
+  const data = PNG.toString('base64')
+  const images = [
+    'data:;base64,',
+    'data:base64,',
+    'data:;charset=utf-8;base64,',
+    'DATA:IMAGE/PNG;BASE64,',
+  ].map((head) => showing('gemini-2.5-flash', head + data))
+  const sounds = [{ format: 'WAV' }, { format: 'audio/x-wav' }, {}].map((more) => {
+    const input_audio = { data: 'data:audio/wav;base64,UklGRg==', ...more }
+    return {
+      model: 'gemini-2.5-flash',
+      messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio }] }],
+    }
+  })
+  for (const body of [...images, ...sounds]) {
+    const response = await gateway.chat(body)
+    t.equal(response.status, 200, await response.text())
+    const sent = JSON.stringify(gateway.emulator.ledger.at(-1)?.body)
+    t.match(sent, /"inlineData":\{"mimeType":"(?:image\/png|audio\/wav)"/, sent)
+  }
+  const blocks: JsonValue[] = ['IMAGE/PNG', 'image/png; q=1', undefined, null].map((type) => {
+    return {
+      type: 'image',
+      source: { type: 'base64', data, ...(type !== undefined && { media_type: type }) },
+    }
+  })
+  const pdf = { type: 'base64', data: Buffer.from('%PDF-1.4 and so on').toString('base64') }
+  blocks.push({ type: 'document', source: pdf })
+  for (const block of blocks) {
+    const response = await fetch(`${gateway.origin}/v1/messages`, {
+      method: 'POST',
+      headers: { 'x-api-key': gateway.secret, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: 'gemini-2.5-flash',
+        max_tokens: 99,
+        messages: [{ role: 'user', content: [block] }],
+      }),
+    })
+    t.equal(response.status, 200, await response.text())
+    const sent = JSON.stringify(gateway.emulator.ledger.at(-1)?.body)
+    t.match(sent, /"mimeType":"(?:image\/png|application\/pdf)"/, sent)
+  }
+})
+
 void t.test('a document by URL is fetched for chat completions, or refused', async (t) => {
   const PDF = Buffer.from('%PDF-1.4 and so on')
   const server = createServer((_req, res) => {

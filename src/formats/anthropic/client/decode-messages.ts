@@ -16,7 +16,7 @@ import type {
   ImagePart,
   MediaSource,
 } from '../../chat/request.js'
-import { decodeMediaUrl, standardBase64 } from '../../wire/inline-media.js'
+import { decodeMediaUrl, standardBase64, statedType } from '../../wire/inline-media.js'
 import { array, given, object, oneOf, refuse, boolean, string, text } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
@@ -462,8 +462,9 @@ function decodeImage(item: JsonObject, path: string): ImagePart {
   const source = object(item.source, at)
   const type = oneOf(source.type, `${at}.type`, ['base64', 'url', 'file'])
   if (type !== 'base64') return { type: 'image', source: reference(source, type, at) }
-  const mediaType = oneOf(source.media_type, `${at}.media_type`, IMAGE_TYPES)
-  return { type: 'image', source: { kind: 'base64', mediaType, data: base64(source, at) } }
+  const data = base64(source, at)
+  const mediaType = oneOf(statedType(source.media_type, data), `${at}.media_type`, IMAGE_TYPES)
+  return { type: 'image', source: { kind: 'base64', mediaType, data } }
 }
 
 /** Decodes a document block, except one whose source is content blocks. */
@@ -493,8 +494,9 @@ function documentSource(source: JsonObject, path: string): MediaSource {
   const type = oneOf(source.type, `${path}.type`, ['base64', 'text', 'url', 'file'])
   switch (type) {
     case 'base64': {
-      const mediaType = oneOf(source.media_type, `${path}.media_type`, ['application/pdf'])
-      return { kind: 'base64', mediaType, data: base64(source, path) }
+      const data = base64(source, path)
+      const mediaType = oneOf(statedType(source.media_type, data), `${path}.media_type`, ['application/pdf'])
+      return { kind: 'base64', mediaType, data }
     }
     case 'text': {
       oneOf(source.media_type, `${path}.media_type`, ['text/plain'])

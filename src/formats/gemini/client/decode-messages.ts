@@ -16,7 +16,7 @@ import type {
   OpaquePart,
   MediaSource,
 } from '../../chat/request.js'
-import { isBucketUrl, standardBase64 } from '../../wire/inline-media.js'
+import { isBucketUrl, standardBase64, statedType } from '../../wire/inline-media.js'
 import { soundFormatOf } from '../../wire/media/sound.js'
 import { given, refuse, text, object, string } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
@@ -466,8 +466,8 @@ const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,128}(?:;.*)?$/
 /** Data in the request: an image, audio or a file. */
 function decodeInlineData(value: JsonValue | undefined, path: string): UserPart {
   const blob = message(value, path)
-  const mediaType = mediaTypeOf(blob['mimeType'], `${path}.mimeType`)
   const data = string(blob['data'], `${path}.data`)
+  const mediaType = mediaTypeOf(statedType(blob['mimeType'], data), `${path}.mimeType`)
   if (data === '') refuse(`${path}.data`, 'must hold base64 data')
   const format = soundFormatOf(mediaType)
   if (format !== undefined) return { type: 'audio', format, data: standardBase64(data) }

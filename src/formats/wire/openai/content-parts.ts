@@ -8,7 +8,7 @@ import type { AssistantPart, AudioPart, FilePart, ImagePart, TextPart, UserPart 
 import { withCacheMark } from '../prompt-cache-markers.js'
 import { array, object, oneOf, refuse, string, text } from '../json/check-fields.js'
 import { standardBase64 } from '../inline-media.js'
-import { SOUND_INPUT_FORMATS } from '../media/sound.js'
+import { SOUND_INPUT_FORMATS, soundFormatOf } from '../media/sound.js'
 
 /** More than the 1,500 images and pages that any provider accepts in one request. */
 const MAX_PARTS = 4_096
@@ -72,12 +72,20 @@ export function decodeTextPart(item: JsonObject, key: string, path: string): Tex
   return withCacheMark(part, item, path)
 }
 
+/** The format of sound in lower case; clients also send its media type, or none beside a `data:` URL. */
+function soundFormat(value: JsonValue | undefined, data: string): JsonValue | undefined {
+  const stated = value ?? /^data:([^;,]+)/i.exec(data.slice(0, 128))?.[1]
+  if (typeof stated !== 'string') return stated
+  const format = stated.toLowerCase()
+  return soundFormatOf(format) ?? format
+}
+
 /** An `input_audio` part. */
 function decodeAudioPart(item: JsonObject, path: string): AudioPart {
   const at = `${path}.input_audio`
   const audio = object(item['input_audio'], at)
   const data = text(audio['data'], `${at}.data`, Number.POSITIVE_INFINITY)
-  const format = oneOf(audio['format'], `${at}.format`, SOUND_INPUT_FORMATS)
+  const format = oneOf(soundFormat(audio['format'], data), `${at}.format`, SOUND_INPUT_FORMATS)
   // Clients of Qwen send a data: URL, often without a media type, or an address.
   if (/^https?:/i.test(data.slice(0, 6))) refuse(`${at}.data`, 'must be base64 or a data: URL')
   return { type: 'audio', format, data: standardBase64(data) }
