@@ -54,7 +54,7 @@ export function fitSchema(
   // OpenAI and Gemini take references to definitions only; others could lose their targets below.
   const plain = withDefinitions(schema, { budget, report })
   const whole = rules.withoutReferences === true ? inlined(plain, { root: plain, budget, report }) : plain
-  const fitted = fit(whole, rules, 0)
+  const fitted = fit(whole, { rules, report, depth: 0 })
   if (rules.notAtRoot.length === 0) return fitted
   const isRefused = rules.notAtRoot.some((key) => fitted[key] !== undefined)
   if (isRefused) report()
@@ -145,24 +145,28 @@ function inlined(schema: JsonObject, context: Inlining): JsonObject {
   return Object.fromEntries(members)
 }
 
-function fit(schema: JsonObject, rules: SchemaRules, depth: number): JsonObject {
+/** The position of a schema within the root. */
+interface FitContext {
+  readonly rules: SchemaRules
+  readonly report: () => void
+  readonly depth: number
+}
+
+function fit(schema: JsonObject, context: FitContext): JsonObject {
+  const { rules, report, depth } = context
   if (depth > MAX_DEPTH) return schema
   let out: JsonObject | null = null
   for (const [key, value] of Object.entries(schema)) {
-    const changed = fitMember(key, value, { rules, depth: depth + 1 })
+    const changed = fitMember(key, value, { ...context, depth: depth + 1 })
     if (changed === value) continue
     out ??= { ...schema }
     out[key] = changed
   }
-  return withItems(withCurrentKeywords(withoutNulls(out ?? schema)), rules)
+  return withItems(withCurrentKeywords(withKnownValues(out ?? schema, report)), rules)
 }
 
-function fitMember(
-  key: string,
-  value: JsonValue | undefined,
-  { rules, depth }: { readonly rules: SchemaRules; readonly depth: number },
-): JsonValue | undefined {
-  const one = (each: JsonValue): JsonValue => (isObject(each) ? fit(each, rules, depth) : each)
+function fitMember(key: string, value: JsonValue | undefined, context: FitContext): JsonValue | undefined {
+  const one = (each: JsonValue): JsonValue => (isObject(each) ? fit(each, context) : each)
   if (Array.isArray(value) && LISTS.has(key)) {
     const list = value.map(one)
     return list.some((each, at) => each !== value[at]) ? list : value
@@ -177,11 +181,36 @@ function fitMember(
 /** Keywords whose value may be null. */
 const NULLABLE: ReadonlySet<string> = new Set(['const', 'default'])
 
-/** The schema without keywords of the value null, which is of no keyword's type and means absence. */
-function withoutNulls(schema: JsonObject): JsonObject {
-  const isKept = ([key, value]: [string, unknown]): boolean => value !== null || NULLABLE.has(key)
-  const members = Object.entries(schema)
-  return members.every(isKept) ? schema : Object.fromEntries(members.filter(isKept))
+/** The types of values. */
+const TYPES: ReadonlySet<unknown> = new Set([
+  ...['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'],
+])
+
+/**
+ * The schema with types in lower case, and without keywords whose value is of no type that they have, which
+ * vendors refuse: null means absence, `required: true` is of draft 3, and no model has the type `any`.
+ */
+function withKnownValues(schema: JsonObject, report: () => void): JsonObject {
+  const members = Object.entries(schema).map(
+    ([key, value = null]) => [key, value, knownValue(key, value)] as const,
+  )
+  if (members.every(([, value, known]) => known === value)) return schema
+  const isLost = members.some(([, value, known]) => known === undefined && value !== null && value !== 'any')
+  if (isLost) report()
+  return Object.fromEntries(members.flatMap(([key, , known]) => (known === undefined ? [] : [[key, known]])))
+}
+
+/** The value as the keyword has it; the same if nothing changes, undefined if it has no such value. */
+function knownValue(key: string, value: JsonValue): JsonValue | undefined {
+  if (value === null) return NULLABLE.has(key) ? value : undefined
+  if (key === 'required') return Array.isArray(value) ? value : undefined
+  if (key !== 'type') return value
+  const types = (Array.isArray(value) ? value : [value]).map((type) => {
+    return typeof type === 'string' ? type.toLowerCase() : type
+  })
+  if (!types.every((type) => TYPES.has(type))) return undefined
+  if (types.every((type) => arrayOf(value).includes(type))) return value
+  return Array.isArray(value) ? types : types[0]
 }
 
 /** The keywords of earlier drafts as those of draft 2020-12, with the same meaning. */

@@ -133,6 +133,24 @@ void t.test(
   },
 )
 
+void t.test(
+  'keywords with a value that they do not have are left out, and reported if they matter',
+  async (t) => {
+    const parameters = {
+      type: 'object',
+      properties: { a: { type: 'String' }, b: { type: 'any' }, c: { type: ['STRING', 'null'] }, type: TEXT },
+    }
+    for (const name of ['chat', 'responses', 'claude']) {
+      const { lost, schema } = await send(name, parameters)
+      t.same(schema['properties'], { a: TEXT, b: {}, c: { type: ['string', 'null'] }, type: TEXT }, name)
+      t.equal(lost, '', name)
+      const old = await send(name, { type: 'object', properties: { a: { type: 'string', required: true } } })
+      t.same(objectOf(old.schema['properties'])['a'], TEXT, name)
+      t.match(old.lost, 'tools.parameters', name)
+    }
+  },
+)
+
 void t.test('variants at the root are merged and reported for vendors that refuse them', async (t) => {
   const variants = ['a', 'b'].map((name) => ({ type: 'object', properties: { [name]: TEXT } }))
   for (const name of names) {
