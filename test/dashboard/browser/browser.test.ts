@@ -53,6 +53,8 @@ async function createKey(page: Page, name: string): Promise<{ secret: string; cu
   await page.getByRole('button', { name: 'Create', exact: true }).click()
   await page.getByText('You will not see it again').waitFor()
   const secret = await page.locator('.secret-text').innerText()
+  await page.locator('.copy-rows code', { hasText: /^http:\/\/[^/]+\/v1$/ }).waitFor()
+  await page.getByRole('tab', { name: 'Claude Code' }).waitFor()
   const curl = await page.getByRole('tabpanel').locator('code').innerText()
   return { secret, curl }
 }

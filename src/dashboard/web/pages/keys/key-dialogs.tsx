@@ -276,7 +276,8 @@ function Secret({ made: { key, secret }, note, onClose }: SecretProps) {
   const { session } = useSession()
   const model = useExampleModel(key.models)
   const base = baseOf(session.publicUrl)
-  const { data } = useResource('/keys/{id}/clients', { id: key.id, account: key.accountId, url: base })
+  const url = new URL(base).origin
+  const { data } = useResource('/keys/{id}/clients', { id: key.id, account: key.accountId, url })
   const target = { base, model, key: secret }
   const tabs = (data?.clients ?? []).map(({ title, text }) => ({
     name: title,
@@ -292,8 +293,8 @@ function Secret({ made: { key, secret }, note, onClose }: SecretProps) {
     >
       <div className="copy-rows">
         <span className="strong">Base URL</span>
-        <code>{base}/v1</code>
-        <CopyButton text={`${base}/v1`} what="base URL" label />
+        <code>{base}</code>
+        <CopyButton text={base} what="base URL" label />
         <span className="strong">Key</span>
         <code className="secret-text">{secret}</code>
         <CopyButton text={secret} what="key" label />
