@@ -12,12 +12,17 @@ import { isShownName } from './changes/fields.js'
 import { invalid } from './changes/refusal.js'
 import { unforeseen, type Sources } from './sources.js'
 
-/** What a token may do. `X:write` includes `X:read`; `keys:write` also reads keys and writes denials. */
+/**
+ * What a token may do. `X:write` includes `X:read`; `keys:write` also reads keys and writes denials,
+ * `batches:write` also reads batches.
+ */
 export const SCOPES = [
   'accounts:read',
   'accounts:write',
   'keys:write',
   'usage:read',
+  'requests:read',
+  'batches:write',
   'audit:read',
   'config:read',
   'config:write',

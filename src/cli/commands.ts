@@ -9,6 +9,7 @@ export const COMMANDS: Record<string, () => Promise<CommandUnknownOpts>> = {
   archive: async () => (await import('./archive.js')).command(),
   audit: async () => (await import('./audit.js')).command(),
   backup: async () => (await import('./backup.js')).command(),
+  batches: async () => (await import('./batches.js')).command(),
   cache: async () => (await import('./cache.js')).command(),
   cassettes: async () => (await import('./cassettes.js')).command(),
   check: async () => (await import('./check.js')).command(),

@@ -56,11 +56,12 @@ export interface StoreSession {
   readonly terminal: Terminal
 }
 
-/** The address of a gateway, its rules of limits and its models. */
-interface GatewayOfClients extends Pick<Config, 'limits' | 'plans' | 'dimensions'> {
+/** The address of a gateway, its rules of limits, its models, and the place of files. */
+interface GatewayOfClients extends Pick<Config, 'limits' | 'plans' | 'dimensions' | 'files'> {
   readonly dashboard: Pick<Config['dashboard'], 'publicUrl'>
   readonly server: Pick<Config['server'], 'port' | 'tls'>
   readonly catalogue: Catalogue
+  readonly escrow: Pick<Config['escrow'], 'key'>
 }
 
 /** Longer than any allowed password; a wrong pipe must not fill the memory. */
@@ -123,8 +124,8 @@ export async function withStore(
     const store = withArchive(own, () => config)
     try {
       const names = { upstreams, companies, models, identities }
-      const { dashboard, server, limits, dimensions } = config
-      const gateway = { dashboard, server, limits, plans, dimensions, catalogue }
+      const { dashboard, server, limits, dimensions, files, escrow } = config
+      const gateway = { dashboard, server, limits, plans, dimensions, files, escrow, catalogue }
       return await work({ store, plans, ...names, acceptsImported, gateway, terminal })
     } finally {
       await store.close()

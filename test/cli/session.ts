@@ -40,6 +40,8 @@ export const GATEWAY: StoreSession['gateway'] = {
   server: { port: 8080, tls: null },
   limits: [],
   dimensions: [],
+  files: null,
+  escrow: { key: null },
   plans: {
     starter: { priceUsd: 20, maxKeys: 2, limits: {} },
     pro: { priceUsd: 50, maxKeys: 20, limits: {} },

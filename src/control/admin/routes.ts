@@ -2,6 +2,7 @@
 import { accountRoutes } from './accounts.js'
 import { applyRoutes } from './apply.js'
 import { auditRoutes } from './audit.js'
+import { batchRoutes } from './batches.js'
 import { configurationRoutes } from './configuration.js'
 import { denialRoutes } from './denials.js'
 import { keyRoutes } from './keys.js'
@@ -25,6 +26,7 @@ export function adminRoutes(services: AdminServices): AdminRoute[] {
     ...denialRoutes(services),
     ...usageRoutes(services),
     ...runRoutes(services),
+    ...batchRoutes(services),
     ...auditRoutes(services),
     ...configurationRoutes(services),
     ...applyRoutes(services),

@@ -6,6 +6,7 @@ import {
   accountFields,
 } from '../../accounts/changes/fields.js'
 import { isObject, type JsonObject } from '../../base/json.js'
+import { SHOWN_STATES } from '../../policy/batch-records.js'
 import { COLUMNS } from '../../ledger/export-columns.js'
 import { DENIAL_FIELDS } from './denials.js'
 import { schemaOf, type Fields } from '../../accounts/changes/field-types.js'
@@ -70,6 +71,26 @@ const AUDIT_LINE: JsonObject = {
     target: TEXT,
     before: { type: ['object', 'null'] },
     after: { type: ['object', 'null'] },
+  },
+}
+
+const BATCH: JsonObject = {
+  type: 'object',
+  properties: {
+    id: TEXT,
+    account: { type: 'string', description: 'Its name; the id of a purged account' },
+    key_id: TEXT,
+    state: { type: 'string', enum: [...SHOWN_STATES] },
+    endpoint: { type: 'string', description: 'That of its lines, such as /v1/chat/completions' },
+    model: TEXT,
+    upstream: { type: ['string', 'null'] },
+    form: { type: 'string', description: 'How the upstream runs it: the name of its API, or `queue`' },
+    upstream_batch_id: { type: ['string', 'null'], description: "The upstream's own id of the batch" },
+    failure: { type: ['string', 'null'], description: 'Why it failed' },
+    request_counts: { type: 'object', properties: { total: COUNT, completed: COUNT, failed: COUNT } },
+    created_at: { type: 'string', format: 'date-time' },
+    expires_at: { type: 'string', format: 'date-time', description: 'The end of its window' },
+    ended_at: { type: ['string', 'null'], format: 'date-time' },
   },
 }
 
@@ -142,6 +163,8 @@ export const REPLY_SCHEMAS: Readonly<Record<string, JsonObject>> = {
       ended_at: { type: ['string', 'null'], format: 'date-time' },
     },
   },
+  Batch: BATCH,
+  BatchList: listSchema({ $ref: '#/components/schemas/Batch' }),
   Usage: {
     type: 'object',
     properties: {

@@ -49,7 +49,8 @@ const PERIOD: Parameters = {
   from: { type: TIME, means: 'The first moment.' },
   to: { type: TIME, means: 'The moment after the last.' },
 }
-const OF_ACCOUNT: Parameters = {
+/** The filter of a list by account. */
+export const OF_ACCOUNT: Parameters = {
   account: { type: ANY, means: 'The name of an account.' },
   tree: { type: TRUE_OR_FALSE, means: 'With `account`: with all accounts below it.' },
 }
@@ -89,7 +90,7 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
       handle: (request) => usage(services, request),
     },
     {
-      ...{ method: 'GET', path: '/requests', scopes: ['usage:read'], hasCsv: true },
+      ...{ method: 'GET', path: '/requests', scopes: ['usage:read', 'requests:read'], hasCsv: true },
       summary: 'Single requests, newest first, with the columns of the export of the ledger',
       query: {
         ...PAGE_PARAMETERS,

@@ -4,7 +4,7 @@ import { isObject, numberOf, objectOf, stringOf } from '../../base/json.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { GatewayError, malformed } from '../../errors.js'
 import { parseObject, type ParsedObject } from '../../formats/wire/json/parse-body.js'
-import type { FileStore, StoredFile } from './file-store.js'
+import type { FileStore, StoredFile } from '../../policy/file-store.js'
 
 /** OpenAI's own maximum. */
 const MAX_LINES = 50_000

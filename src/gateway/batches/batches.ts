@@ -19,10 +19,10 @@ import {
   LEASE_MS,
   type Batch,
   type BatchInfo,
-} from './batch-records.js'
+} from '../../policy/batch-records.js'
 import { forget, type CreateServices, type Creator } from './create-batch.js'
 import { LONGEST_MS, settleBatch, UNUSED } from './charge-batch.js'
-import { FileStore, type StoredFile } from './file-store.js'
+import { FileStore, type StoredFile } from '../../policy/file-store.js'
 import { Journal, type LineUse } from './journal.js'
 import { writeResults, type Missing } from './result-files.js'
 import type { LineServices } from './line-run.js'

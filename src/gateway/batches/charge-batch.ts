@@ -15,7 +15,7 @@ import type { RequestContext } from '../client-exchange.js'
 import type { RequestValues } from '../dimensions/request-values.js'
 import type { Candidate } from '../phases/choose-route.js'
 import { provisionalEntry } from '../charges/provisional-entry.js'
-import type { Batch } from './batch-records.js'
+import type { Batch } from '../../policy/batch-records.js'
 import type { LineUse } from './journal.js'
 
 /** A part of a batch that is being made. */

@@ -23,7 +23,7 @@ import { choose, type Candidate } from '../phases/choose-route.js'
 import type { Results } from '../phases/phase-results.js'
 import { callIn } from '../phases/receive.js'
 import { linesOf, plannedText, withVersion, type BatchLine, type PlannedLine } from './batch-lines.js'
-import type { Batch, BatchInfo, BatchPart, BatchRecords } from './batch-records.js'
+import type { Batch, BatchInfo, BatchPart, BatchRecords } from '../../policy/batch-records.js'
 import {
   demandsOf,
   entryOfPart,
@@ -32,7 +32,7 @@ import {
   reservePart,
   type NewPart,
 } from './charge-batch.js'
-import { newId, type FileStore, type StoredFile } from './file-store.js'
+import { newId, type FileStore, type StoredFile } from '../../policy/file-store.js'
 import { lineRequestId } from './line-exchange.js'
 import { LineRun, lineScope, type LineScope, type LineServices } from './line-run.js'
 import { unknownId } from './serve-files.js'

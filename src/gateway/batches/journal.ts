@@ -5,7 +5,7 @@
 import { numberOf, objectOf, stringOf } from '../../base/json.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import type { UsageSource } from '../../ledger/entry.js'
-import type { FileStore, StoredFile } from './file-store.js'
+import type { FileStore, StoredFile } from '../../policy/file-store.js'
 
 /** The result of one line. */
 export interface LineResult {

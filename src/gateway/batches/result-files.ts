@@ -1,9 +1,9 @@
 /** Writes the two files with the results of a batch, in the order of its lines, and adds up their use. */
 import { addUsage, type Usage } from '../../formats/chat/usage.js'
 import type { UsageSource } from '../../ledger/entry.js'
-import type { Batch } from './batch-records.js'
+import type { Batch } from '../../policy/batch-records.js'
 import { plannedLines, type PlannedLine } from './batch-lines.js'
-import type { FileStore, FileWriter, StoredFile } from './file-store.js'
+import type { FileStore, FileWriter, StoredFile } from '../../policy/file-store.js'
 import type { Journal, LineUse } from './journal.js'
 import type { FinishLine } from './run-at-vendor.js'
 

@@ -4,9 +4,9 @@
  */
 import type { Identity } from '../../accounts/account.js'
 import { numberOf } from '../../base/json.js'
-import { hasEnded, type Batch } from './batch-records.js'
+import { hasEnded, type Batch } from '../../policy/batch-records.js'
 import { plannedLines, type PlannedLine } from './batch-lines.js'
-import type { FileStore, StoredFile } from './file-store.js'
+import type { FileStore, StoredFile } from '../../policy/file-store.js'
 import type { Journal, LineResult } from './journal.js'
 import { LineReply, LineRequest, lineRequestId, type LineReplyBody } from './line-exchange.js'
 

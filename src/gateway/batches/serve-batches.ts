@@ -3,7 +3,13 @@ import type { JsonObject } from '../../base/json.js'
 import { malformed } from '../../errors.js'
 import type { Exchange } from '../client-exchange.js'
 import { sendObject, type Delivery } from '../phases/relay.js'
-import { cancellation, hasEnded, type Batch, type BatchRecords } from './batch-records.js'
+import {
+  cancellation,
+  hasEnded,
+  shownState,
+  type Batch,
+  type BatchRecords,
+} from '../../policy/batch-records.js'
 import { createBatch, type CreateServices, type Creator } from './create-batch.js'
 import { pageOf, queryOf } from './object-page.js'
 import { unknownId } from './serve-files.js'
@@ -69,8 +75,7 @@ function idIn(item: unknown): string[] {
 /** The batch as OpenAI's API shows it. */
 function shownBatch({ id, createdAtMs, info, secrets }: Batch): JsonObject {
   const { endpoint, model, inputFileId, window, outputFileId, errorFileId, counts, at, dueAtMs } = info
-  const { state, failure, form } = info
-  const isStarting = state === 'creating' || state === 'submitting'
+  const { failure, form } = info
   return {
     ...{ id, object: 'batch', endpoint, model },
     errors:
@@ -78,7 +83,7 @@ function shownBatch({ id, createdAtMs, info, secrets }: Batch): JsonObject {
         ? null
         : { object: 'list', data: [{ code: 'batch_failed', line: null, message: failure, param: null }] },
     ...{ input_file_id: inputFileId, completion_window: window },
-    status: isStarting ? 'validating' : state,
+    status: shownState(info),
     ...{ output_file_id: outputFileId, error_file_id: errorFileId },
     created_at: Math.floor(createdAtMs / 1000),
     in_progress_at: secondsOf(at.in_progress),

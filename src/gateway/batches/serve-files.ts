@@ -9,7 +9,7 @@ import { guardTrailers } from '../../http/request-guard.js'
 import { beginReply, isClosed } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
 import { sendObject, sent, type Delivery } from '../phases/relay.js'
-import type { FileStore, FileWriter, StoredFile } from './file-store.js'
+import type { FileStore, FileWriter, StoredFile } from '../../policy/file-store.js'
 import { pageOf, queryOf } from './object-page.js'
 
 /** The error of an id that the account may not use; the same for ids of others and unknown ids. */

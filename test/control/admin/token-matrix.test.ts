@@ -34,6 +34,7 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'POST /tokens': { name: 'x', scopes: ['usage:read'], account: 'acme' },
   'POST /denials': { identity: 'x', sub: 'y' },
   'PUT /runs/{id}': { ended: true },
+  'POST /batches/{id}/cancel': {},
   'POST /apply': { documents: [{ kind: 'Account', metadata: { name: 'acme' }, spec: { plan: 'max' } }] },
   'POST /plan': { config: 'server: {}' },
   'POST /generations/{n}/rollback': { reason: 'x' },
@@ -61,7 +62,11 @@ async function cast(t: Test, settings: object): Promise<Cast> {
   await ask('PUT', '/accounts/other', { body: { plan: 'max' } })
   const body = { name: 'of acme', scopes: ['usage:read'], account: 'acme' }
   const tokens = textOf(await ask('POST', '/tokens', { body }), 'id')
-  return { ...stage, routes: adminRoutes(services), ids: { tokens, runs: 'r-1', denials: 'den_1' } }
+  return {
+    ...stage,
+    routes: adminRoutes(services),
+    ids: { tokens, runs: 'r-1', batches: 'batch_1', denials: 'den_1' },
+  }
 }
 
 /** Sends a request of the route about `acme`, or about objects that do not exist. */
@@ -152,7 +157,7 @@ onEachStore(t, 'a token of another account sees and changes nothing', async (t, 
     // The name of an account elsewhere is taken; a free one must have the form of those below `other`.
     const isNaming = ['PUT /accounts/{name}', 'POST /apply'].includes(name)
     if (!isNaming) t.equal(comparable(there), comparable(absent), name)
-    const isList = route.method === 'GET' && !/\{|^\/(?:usage|requests|audit)/.test(route.path)
+    const isList = route.method === 'GET' && !/\{|^\/(?:usage|requests|batches|audit)/.test(route.path)
     const isOfGateway = (route.scopes ?? []).some((scope) => scope.startsWith('config:'))
     if (isList && !isOfGateway && route.path !== '/denials') t.equal(there.status, 200, name)
     else t.ok([400, 403, 404, 409].includes(there.status), `${name} ${there.status}`)

@@ -2,12 +2,17 @@
  * The records of batches in the store. Each change is made in one step on the record that it was decided on,
  * so that clients and the process that works on the batch do not undo each other's changes.
  */
-import type { Identity } from '../../accounts/account.js'
-import type { JsonObject } from '../../base/json.js'
-import type { BatchForm } from '../../formats/chat/operations.js'
-import type { RecordHead, SealedRecord, SealedRecords } from '../../store/sealed-records.js'
-import type { LedgerEntry } from '../../ledger/entry.js'
-import type { Demand } from '../../store/ledger.js'
+import type { Identity } from '../accounts/account.js'
+import type { JsonObject } from '../base/json.js'
+import type { BatchForm } from '../formats/chat/operations.js'
+import {
+  MAX_LISTED_RECORDS,
+  type RecordHead,
+  type SealedRecord,
+  type SealedRecords,
+} from '../store/sealed-records.js'
+import type { LedgerEntry } from '../ledger/entry.js'
+import type { Demand } from '../store/ledger.js'
 import type { FileStore } from './file-store.js'
 
 /** The states that clients see, and those of the gateway: clients see `validating` for `submitting`. */
@@ -108,6 +113,20 @@ export interface Batch {
   readonly secrets: BatchSecrets
 }
 
+/** A batch without what only its account can read. */
+export type BatchHead = Omit<Batch, 'secrets'>
+
+/** The states that clients see. */
+export const SHOWN_STATES = [
+  ...(['validating', 'in_progress', 'finalizing', 'completed'] as const),
+  ...(['failed', 'cancelling', 'cancelled', 'expired'] as const),
+]
+
+/** The state as clients see it. */
+export function shownState({ state }: Pick<BatchInfo, 'state'>): (typeof SHOWN_STATES)[number] {
+  return state === 'creating' || state === 'submitting' ? 'validating' : state
+}
+
 /** Whether the batch has ended. */
 export function hasEnded({ info }: Pick<Batch, 'info'>): boolean {
   return ENDED.has(info.state)
@@ -163,9 +182,23 @@ export class BatchRecords {
   }
 
   /** The batches of the account without what is encrypted, newest first. */
-  async list(accountId: string): Promise<Omit<Batch, 'secrets'>[]> {
-    const heads = await this.records.list('batch', { accountId }, Date.now())
-    return heads.map(headIn).filter(({ info }) => info.state !== 'creating')
+  async list(accountId: string): Promise<BatchHead[]> {
+    const { batches } = await this.page(accountId, null)
+    return batches
+  }
+
+  /**
+   * Batches of an account (null: of all), newest first, from a time on back (null: from the newest).
+   * `isLast`: there are no older ones.
+   */
+  async page(
+    accountId: string | null,
+    untilMs: number | null,
+  ): Promise<{ readonly batches: BatchHead[]; readonly isLast: boolean }> {
+    const filter = { ...(accountId !== null && { accountId }), ...(untilMs !== null && { untilMs }) }
+    const heads = await this.records.list('batch', filter, Date.now())
+    const batches = heads.map(headIn).filter(({ info }) => info.state !== 'creating')
+    return { batches, isLast: heads.length < MAX_LISTED_RECORDS }
   }
 
   /** The upstreams' ids of all batches that they reported. */
@@ -253,7 +286,7 @@ export class BatchRecords {
   }
 }
 
-function headIn(record: Omit<RecordHead, 'bytes'>): Omit<Batch, 'secrets'> {
+function headIn(record: Omit<RecordHead, 'bytes'>): BatchHead {
   const { id, accountId, keyId, atMs, expiresAtMs, info } = record
   // `BatchRecords` alone writes records of this kind.
   return { id, accountId, keyId, createdAtMs: atMs, expiresAtMs, info: JSON.parse(info) as BatchInfo }

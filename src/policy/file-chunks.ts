@@ -1,8 +1,8 @@
 /** The encrypted chunks of files: in a folder, one file each, or in the store, one record each. */
 import { open, readdir, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createFolder } from '../../base/private-files.js'
-import type { SealedRecords } from '../../store/sealed-records.js'
+import { createFolder } from '../base/private-files.js'
+import type { SealedRecords } from '../store/sealed-records.js'
 
 /** The file of a chunk. */
 interface ChunkOwner {

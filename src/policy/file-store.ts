@@ -3,12 +3,12 @@
  * while a batch runs. Their bytes are encrypted in chunks with a key of the account.
  */
 import { randomBytes } from 'node:crypto'
-import { isObject, numberOf, stringOf } from '../../base/json.js'
-import type { FilesConfig } from '../../config/config.js'
-import { GatewayError } from '../../errors.js'
-import { parseOrNull } from '../../formats/wire/json/full-scan.js'
-import { Seal } from '../../store/seal.js'
-import type { RecordHead, SealedRecords } from '../../store/sealed-records.js'
+import { isObject, numberOf, stringOf } from '../base/json.js'
+import type { FilesConfig } from '../config/config.js'
+import { GatewayError } from '../errors.js'
+import { parseOrNull } from '../formats/wire/json/full-scan.js'
+import { Seal } from '../store/seal.js'
+import type { RecordHead, SealedRecords } from '../store/sealed-records.js'
 import { FolderChunks, StoredChunks, type Chunks } from './file-chunks.js'
 
 /** `work`: a file of the gateway itself, which no client sees. */

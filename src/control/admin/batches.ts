@@ -1,0 +1,121 @@
+/** Batches in the admin API: those of all accounts that the token sees, and their cancellation. */
+import type { AdminToken } from '../../store/admin-tokens.js'
+import { textIn, textType, type Fields, readFields } from '../../accounts/changes/field-types.js'
+import { SHOWN_STATES, type BatchHead, type BatchRecords } from '../../policy/batch-records.js'
+import type { Account } from '../../accounts/account.js'
+import { batchPage, batchRecords, cancelBatch, shownBatch } from '../batches.js'
+import { cursorOf } from '../cursor.js'
+import { notFound, Problem } from './problem-details.js'
+import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
+import { actorOf, PAGE_PARAMETERS, pageOf, REASON, type AdminServices } from './services.js'
+import { sees } from './token-access.js'
+import { accountsOf, OF_ACCOUNT } from './usage.js'
+
+const STATE = textType((text) => SHOWN_STATES.some((state) => state === text), {
+  fix: `Send one of ${SHOWN_STATES.join(', ')}.`,
+})
+
+/** The body of a cancellation. */
+const CANCELLATION_FIELDS: Fields = {
+  reason: { type: REASON, means: 'Why, for the audit trail.', default: '' },
+}
+
+export function batchRoutes(services: AdminServices): AdminRoute[] {
+  const read = { method: 'GET', scopes: ['requests:read', 'batches:write'] } as const
+  return [
+    {
+      ...{ ...read, path: '/batches' },
+      summary: 'Batches, newest first',
+      query: {
+        ...PAGE_PARAMETERS,
+        ...OF_ACCOUNT,
+        state: { type: STATE, means: `One of ${SHOWN_STATES.join(', ')}.` },
+      },
+      replies: { 200: 'BatchList' },
+      handle: (request) => list(services, request),
+    },
+    {
+      ...{ ...read, path: '/batches/{id}', summary: 'One batch' },
+      replies: { 200: 'Batch' },
+      handle: async (request) => {
+        const { batch } = await found(services, request)
+        return replyOf(services, batch)
+      },
+    },
+    {
+      ...{ method: 'POST', path: '/batches/{id}/cancel', scopes: ['batches:write'] },
+      summary: 'Cancel a batch: no more of its lines are sent, and what ran is charged',
+      body: { name: 'BatchCancellation', fields: CANCELLATION_FIELDS, isOptional: true },
+      replies: { 200: 'Batch' },
+      handle: (request) => cancel(services, request),
+    },
+  ]
+}
+
+async function list(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { query, token } = request
+  const accounts = await accountsOf(services, token, query)
+  const records = recordsOf(services)
+  if (records === null) return { status: 200, json: { items: [], next_cursor: null } }
+  const { state } = query
+  const filter = { accounts, state: typeof state === 'string' ? state : null }
+  const { items, next } = await batchPage(records, filter, pageOf(request))
+  const names = new Map<string, string>()
+  for (const { accountId } of items) {
+    if (!names.has(accountId))
+      names.set(accountId, nameOf(accountId, await services.store.accountById(accountId)))
+  }
+  return {
+    status: 200,
+    json: {
+      items: items.map((batch) => shownBatch(batch, names.get(batch.accountId) ?? batch.accountId)),
+      next_cursor: next === null ? null : cursorOf(next),
+    },
+  }
+}
+
+function recordsOf({ store, snapshot }: AdminServices): BatchRecords | null {
+  return batchRecords(store, snapshot().config)
+}
+
+function nameOf(accountId: string, account: Account | null): string {
+  return account?.name ?? accountId
+}
+
+/** The batch of the path. Throws `not_found`, also for one that the token does not see. */
+async function found(
+  services: AdminServices,
+  { path, token }: AdminRequest,
+): Promise<{ readonly records: BatchRecords; readonly batch: BatchHead }> {
+  const records = recordsOf(services)
+  const batch = records === null ? null : await records.find(null, path['id'] ?? '')
+  if (records === null || batch === null || batch.info.state === 'creating') throw notFound()
+  if (!(await seesOwner(services, token, batch))) throw notFound()
+  return { records, batch }
+}
+
+async function seesOwner(
+  services: AdminServices,
+  token: AdminToken,
+  { accountId }: BatchHead,
+): Promise<boolean> {
+  if (token.accountId === null) return true
+  const account = await services.store.accountById(accountId)
+  return account !== null && sees(services, token, account)
+}
+
+async function replyOf({ store }: AdminServices, batch: BatchHead): Promise<JsonReply> {
+  const account = nameOf(batch.accountId, await store.accountById(batch.accountId))
+  return { status: 200, json: shownBatch(batch, account) }
+}
+
+async function cancel(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { records, batch } = await found(services, request)
+  const { reason } = readFields(CANCELLATION_FIELDS, request.body)
+  const actor = { ...actorOf(request), reason: textIn(reason) }
+  const cancelled = await cancelBatch(services.store, records, { batch, nowMs: services.now(), actor })
+  if (cancelled !== null) return replyOf(services, cancelled)
+  throw new Problem('malformed_request', 'The batch has ended: only one that runs can be cancelled.', {
+    fix: 'Read its state with a GET of the batch.',
+  })
+}
