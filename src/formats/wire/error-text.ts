@@ -138,26 +138,29 @@ export function bodyText(body: string, depth = 0): string {
   return found.replace(/\\(["\\/])/g, '$1').replace(/\\[a-z]/g, ' ')
 }
 
-/** Part of a plain text with status 200 that is shown: more of it may be the reply of a model. */
-const MAX_STRAY_CHARS = 300
-
 /**
- * The words of a body with status 200 that is no reply: the errors in it, the title of a page, or a short
- * text. Empty for JSON that reports no error.
+ * The words of a body or an event with status 200 that is no reply: the errors in its JSON or in its lines of
+ * JSON, or the title of a page. Empty for all else, which may be output of a model.
  */
 export function strayWords(body: string): string {
-  const value = parsed(body.trim())
-  if (value === undefined) {
-    // A part of JSON may be output of a model.
-    const words = /^[^{[<]*"\s*[:,}\]]/.test(body.trim()) ? '' : bodyText(body)
-    return words.length > MAX_STRAY_CHARS ? `${words.slice(0, MAX_STRAY_CHARS)}…` : words
-  }
+  const text = body.trim()
+  if (isMarkup(text) || CUT_ERROR.test(text)) return bodyText(text)
+  const value = parsed(text) ?? linesOf(text)
   const items = Array.isArray(value) ? value.flat(MAX_DEPTH) : [value]
   const texts = items.slice(0, MAX_ITEMS).map((item) => {
-    const error = isObject(item) ? (errorIn(item) ?? item['warning'] ?? null) : item
+    const error = isObject(item) ? (errorIn(item) ?? item['warning'] ?? null) : null
     return error === null ? '' : errorText(error, 1)
   })
-  return texts.filter((text) => text !== '').join('; ')
+  return texts.filter((each) => each !== '').join('; ')
+}
+
+/** JSON that begins as an error; what follows may be missing. */
+const CUT_ERROR = /^\[?\s*\{\s*"(?:error|errors|detail)"/
+
+/** The values of lines of JSON, or of events. */
+function linesOf(text: string): readonly JsonValue[] {
+  const values = text.split('\n', MAX_ITEMS).map((line) => parsed(line.replace(/^data:/, '')))
+  return values.filter((value) => value !== undefined)
 }
 
 function parsed(text: string): JsonValue | undefined {

@@ -94,9 +94,6 @@ const OTHERS = [
   '[{"error":"no quota left"}]',
   '[{"detail":"no quota left"}]',
   '[[{"error":{"message":"no quota left"}}]]',
-  '["no quota left"]',
-  '"no quota left"',
-  'no quota left',
   '{"error":"no quota left"}\n{"done":true}\n',
   '{"error":{"message":"no quota left"',
   '<html><head><title>no quota left</title></head></html>',
@@ -130,18 +127,41 @@ void t.test('the words of a body that is no reply reach the client and the log',
   }
 })
 
-void t.test('the words of a frame that is no JSON reach the client and the log', async (t) => {
+void t.test(
+  'a text with status 200 may be the reply of a model, and is in no error and no log',
+  async (t) => {
+    const upstream = await startRawUpstream(t, () => ({ type: 'text/plain', chunks: [] }))
+    const { origin } = upstream
+    const gateway = await startGateway(t, {
+      upstreams: { openai: `${origin}/v1`, anthropic: origin, gemini: origin },
+    })
+    for (const body of [
+      '["her secret"]',
+      '"her secret"',
+      'her secret',
+      '[ERROR] her secret',
+      'data: her secret\n\n',
+    ]) {
+      upstream.answer = () => ({ type: 'text/event-stream', chunks: [body] })
+      for (const model of ['gpt-4o', 'gpt-4.1', 'claude-sonnet-4-5', 'gemini-2.5-flash']) {
+        for (const stream of [false, true]) {
+          const response = await gateway.chat({ model, stream, messages: [{ role: 'user', content: 'hi' }] })
+          const name = `${model} ${String(stream)} ${body}`
+          t.notMatch(await response.text(), /her secret/, name)
+          t.notMatch(JSON.stringify(gateway.lines.at(-1)), /her secret/, name)
+        }
+      }
+    }
+  },
+)
+
+void t.test('the words of a frame that is no chunk reach the client and the log', async (t) => {
   const upstream = await startRawUpstream(t, () => ({ type: 'text/event-stream', chunks: [] }))
   const { origin } = upstream
   const gateway = await startGateway(t, {
     upstreams: { openai: `${origin}/v1`, anthropic: origin, gemini: origin },
   })
-  const words = [
-    'no quota left',
-    '[ERROR] no quota left',
-    '<title>no quota left</title>',
-    '{"error":{"code":"x","metadata":{"raw":"no quota left"}}}',
-  ]
+  const words = ['<title>no quota left</title>', '{"error":{"code":"x","metadata":{"raw":"no quota left"}}}']
   const paths = ['/v1/chat/completions', '/v1/messages', '/v1/responses']
   for (const model of ['gpt-4o', 'gpt-4.1', 'claude-sonnet-4-5', 'gemini-2.5-flash']) {
     const google = `/v1beta/models/${model}:streamGenerateContent?alt=sse`
