@@ -107,13 +107,14 @@ export function toVersion7(db: Connection): void {
     ALTER TABLE copy DROP COLUMN program;
     ALTER TABLE copy DROP COLUMN "user";
     ALTER TABLE copy DROP COLUMN units;
+    ALTER TABLE copy DROP COLUMN batch;
     DROP VIEW entries; DROP VIEW ledger_entries; DROP VIEW entry_ids;
     DROP TABLE entry_rows; DROP TABLE entry_kinds; DROP TABLE entry_texts;
     ${TABLE}
     INSERT INTO ledger_entries SELECT * FROM copy;
     DROP TABLE copy;
     PRAGMA user_version = 7;
-    ${textIn(row ?? {}, 'sql').replace(' dimensions, program, "user", units,', '')};
+    ${textIn(row ?? {}, 'sql').replace(' dimensions, program, "user", units, batch,', '')};
     COMMIT;
   `)
 }
