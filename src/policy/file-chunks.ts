@@ -26,8 +26,8 @@ export interface Chunks {
   /** The chunk at a place; null if there is none. */
   at(of: ChunkOwner, place: number): Promise<Buffer | null>
   remove(id: string): Promise<void>
-  /** Removes the chunks of files that are not in `known`; those of the store expire by themselves. */
-  sweep(known: ReadonlySet<string>): Promise<void>
+  /** Removes the chunks of files that do not exist; those of the store expire by themselves. */
+  sweep(exists: (id: string) => Promise<boolean>): Promise<void>
 }
 
 const LENGTH_BYTES = 4
@@ -90,9 +90,9 @@ export class FolderChunks implements Chunks {
     return rm(this.pathOf(id), { force: true })
   }
 
-  async sweep(known: ReadonlySet<string>): Promise<void> {
+  async sweep(exists: (id: string) => Promise<boolean>): Promise<void> {
     const names = await readdir(this.folder).catch(() => [])
-    for (const name of names) if (ID.test(name) && !known.has(name)) await this.remove(name)
+    for (const name of names) if (ID.test(name) && !(await exists(name))) await this.remove(name)
   }
 
   /** Null if there is no such file. */
@@ -185,9 +185,8 @@ export class StoredChunks implements Chunks {
     }
   }
 
-  sweep(known: ReadonlySet<string>): Promise<void> {
-    for (const id of this.next.keys()) if (!known.has(id)) this.next.delete(id)
-    return Promise.resolve()
+  async sweep(exists: (id: string) => Promise<boolean>): Promise<void> {
+    for (const id of this.next.keys()) if (!(await exists(id))) this.next.delete(id)
   }
 
   private async count({ id }: ChunkOwner): Promise<number> {

@@ -148,7 +148,11 @@ export class FileStore {
     const nowMs = Date.now()
     await this.records.sweep(nowMs)
     const heads = await this.records.list('file', {}, nowMs)
-    await this.chunks.sweep(new Set(heads.map(({ id }) => id)))
+    const listed = new Set(heads.map(({ id }) => id))
+    // A file may be newer than the list, or older than the longest one.
+    await this.chunks.sweep(async (id) => {
+      return listed.has(id) || (await this.records.find('file', id, nowMs)) !== null
+    })
   }
 
   /** Encrypts a text of the account, such as the members of a batch. */

@@ -7,7 +7,9 @@ import { join } from 'node:path'
 import { toFile } from 'openai'
 import t from 'tap'
 import { FolderChunks } from '../../../src/policy/file-chunks.js'
-import { newId } from '../../../src/policy/file-store.js'
+import { FileStore, newId } from '../../../src/policy/file-store.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { MAX_LISTED_RECORDS } from '../../../src/store/sealed-records.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { openBatchStage, PLACES, statusOf, uploaded } from './batch-stage.js'
@@ -132,4 +134,46 @@ void t.test('a chunk that a killed process wrote in part does not damage those a
   const texts: string[] = []
   for await (const { sealed } of after.read(file)) texts.push(sealed.toString())
   t.same(texts.sort(), ['fifth', 'first', 'fourth', 'third'])
+})
+
+void t.test('files beyond the longest list keep their bytes', async (t) => {
+  const place = t.testdir()
+  const store = await openStore(`sqlite:${place}/store.db`)
+  t.teardown(() => store.close())
+  const settings = {
+    maxBytes: 1e6,
+    maxBytesPerAccount: 1e6,
+    maxBytesTotal: 1e6,
+    maxLineBytes: 1e6,
+    keepMs: 1e6,
+  }
+  const folder = join(place, 'files')
+  const files = new FileStore({
+    records: store.sealedRecords,
+    secret: 'secret',
+    settings: { ...settings, folder },
+  })
+  const expiresAtMs = Date.now() + 3_600_000
+  const owner = { accountId: 'acc_ada', keyId: 'key_ada' }
+  const writer = await files.begin(owner, { name: 'old.jsonl', purpose: 'work', expiresAtMs })
+  await writer.write(Buffer.from('lines'))
+  const old = await writer.end()
+  const record = {
+    kind: 'file' as const,
+    ...owner,
+    model: '',
+    info: '{}',
+    value: Buffer.alloc(0),
+    expiresAtMs,
+  }
+  const atMs = Date.now() + 1
+  const newer = Array.from({ length: MAX_LISTED_RECORDS }, () => newId('file-'))
+  await Promise.all(newer.map((id) => store.sealedRecords.put({ ...record, id, atMs }, Infinity, atMs)))
+  await files.sweep()
+  const found = await files.find(owner.accountId, old.id)
+  t.ok(found)
+  if (found === null) return
+  const chunks: Buffer[] = []
+  for await (const chunk of files.read(found)) chunks.push(chunk)
+  t.equal(Buffer.concat(chunks).toString(), 'lines')
 })
