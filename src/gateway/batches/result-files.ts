@@ -112,7 +112,10 @@ async function resultOf(
   }
   const result = finish === null ? found : await finish(line, found)
   const { error = null, used = null, status } = result
-  return { text: resultText(id, result, error), isOk: error === null && status < 400, use: used }
+  const isOk = error === null && status < 400
+  // The vendor answered, and the present configuration refuses the line before its reply is read.
+  const isUnread = !isOk && found.isRaw === true && found.status < 400 && (used?.source ?? 'none') === 'none'
+  return { text: resultText(id, result, error), isOk, use: isUnread ? mostOf(line) : used }
 }
 
 /** A line of OpenAI's files with results. */

@@ -5,6 +5,7 @@
  * refuses every line. Time passes in the record of the batch, in both stores.
  */
 import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
@@ -73,6 +74,29 @@ for (const place of PLACES) {
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     const own = (await rowsOf(gateway)).filter(({ costNanoUsd }) => (costNanoUsd ?? 0) > 0)
     t.equal(own.length, 1, 'once')
+  })
+
+  void t.test(`${place.store}: what ran is charged if a later configuration refuses its lines`, async (t) => {
+    const provider = await new BatchProvider().start(t)
+    provider.looks = -1_000_000
+    const { client, gateway } = await openBatchStage(t, place, {
+      upstreams: { openai: `${provider.origin}/v1` },
+      upstreamOptions: PRICES,
+      more: BUDGET,
+    })
+    const made = await batchOf(client, textOf([LINE, LINE]))
+    while (provider.created === 0) await new Promise((resolve) => setTimeout(resolve, 50))
+    const text = readFileSync(gateway.configFile, 'utf8')
+    const moved = text.replace('{ prefix: gpt-, upstream: openai }', '{ prefix: gpt-, upstream: responses }')
+    writeFileSync(gateway.configFile, moved)
+    gateway.reload()
+    provider.looks = 2
+    const entry = await settled(gateway, made.id)
+    // The vendor answers the first line with success and the second one with an error.
+    t.match(entry, { source: 'assumed', usage: { output: 50 } })
+    t.ok((entry.costNanoUsd ?? 0) > 750_000, String(entry.costNanoUsd))
+    const batch = await client.batches.retrieve(made.id)
+    t.match(batch, { request_counts: { total: 2, completed: 0, failed: 2 } })
   })
 
   void t.test(`${place.store}: what ran before the vendor's window ended is charged`, async (t) => {
