@@ -13,7 +13,8 @@ import { setFilter } from '../routing.js'
 import { Button, Icon } from './button.js'
 import { ProblemLine } from './loading-states.js'
 import { withoutSecret } from './pasted-secret.js'
-import { Select, type Option } from './select.js'
+import type { Option } from './select-list.js'
+import { Select } from './select.js'
 
 interface Shared {
   readonly label: string

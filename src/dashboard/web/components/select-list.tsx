@@ -3,7 +3,26 @@ import { Select as Base } from '@base-ui/react/select'
 import { useRef, useState, type RefObject } from 'react'
 import { Icon } from './button.js'
 import { CONTENT } from './content.js'
-import type { SelectProps } from './select.js'
+
+/** An option of a selection or a filter. */
+export interface Option {
+  readonly value: string
+  readonly label: string
+  /** Shown on hover. */
+  readonly title?: string
+}
+
+export interface SelectProps {
+  readonly className: 'input' | 'filter'
+  readonly value: string
+  readonly options: readonly Option[]
+  readonly onChange: (value: string) => void
+  /** Connects its label, hint and error. */
+  readonly id?: string
+  readonly 'aria-label'?: string
+  readonly 'aria-invalid'?: boolean
+  readonly 'aria-describedby'?: string | undefined
+}
 
 /** The button and its list. A value that is none of the options is listed too. */
 export function SelectList({ className, value, options, onChange, ...rest }: SelectProps) {

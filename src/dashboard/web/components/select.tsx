@@ -1,26 +1,7 @@
 /** The one selection of forms and rows of filters. Its list is a file of its own, loaded after the page. */
 import { lazy, Suspense } from 'react'
 import { Icon } from './button.js'
-
-/** An option of a selection or a filter. */
-export interface Option {
-  readonly value: string
-  readonly label: string
-  /** Shown on hover. */
-  readonly title?: string
-}
-
-export interface SelectProps {
-  readonly className: 'input' | 'filter'
-  readonly value: string
-  readonly options: readonly Option[]
-  readonly onChange: (value: string) => void
-  /** Connects its label, hint and error. */
-  readonly id?: string
-  readonly 'aria-label'?: string
-  readonly 'aria-invalid'?: boolean
-  readonly 'aria-describedby'?: string | undefined
-}
+import type { SelectProps } from './select-list.js'
 
 const SelectList = lazy(() => import('./select-list.js').then((module) => ({ default: module.SelectList })))
 

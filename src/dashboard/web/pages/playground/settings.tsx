@@ -1,6 +1,6 @@
 /** Model, format and settings of the requests. Models and format are in the address. */
 import { SelectField, TextArea, TextField } from '../../components/form.js'
-import type { Option } from '../../components/select.js'
+import type { Option } from '../../components/select-list.js'
 import { FORMATS, type Format } from '../../format/request-formats.js'
 import { setQuery } from '../../routing.js'
 import type { Settings } from './turns.js'
