@@ -167,6 +167,9 @@ const explanationSchema = z.object({
   ),
 })
 
+/** The account and the key of shadow requests in the ledger, so that they do not count for any customer. */
+export const SHADOW_ACCOUNT = 'shadow'
+
 /** The fields in the order of the columns. New ones go to the end. */
 export const entrySchema = z.object({
   requestId: field(text(), 'request_id', 'The id of the response header `x-request-id`.'),

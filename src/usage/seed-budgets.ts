@@ -9,12 +9,11 @@ import { Lru } from '../base/lru.js'
 import { addNanoUsd, withoutNanoUsd, type NanoUsd } from '../base/nano-usd.js'
 import { DAY_MS } from '../base/time-units.js'
 import type { WindowKind } from '../base/limit-members.js'
-import type { LedgerEntry } from '../ledger/entry.js'
+import { SHADOW_ACCOUNT, type LedgerEntry } from '../ledger/entry.js'
 import type { AdmissionRequest } from '../limits/reservation-types.js'
 import type { BudgetDemand, Ledger, LimitState, QuotaDemand } from '../store/ledger.js'
 import { isWindowed, periodOf, spanOf, windowAmounts, WINDOWS } from '../store/limit-arithmetic.js'
-import type { EntryFilter, GroupUse } from '../store/usage-queries.js'
-import { entriesIn } from './entries-in-range.js'
+import type { EntryQuery, GroupUse } from '../store/usage-queries.js'
 import { ExactUsage } from './exact-usage.js'
 
 /** What is read and written. */
@@ -22,7 +21,7 @@ export interface SeedOptions {
   /** The store's ledger with the archive. */
   readonly ledger: Pick<
     Ledger,
-    'addToBudget' | 'sums' | 'groupUse' | 'cells' | 'lastUse' | 'export' | 'entry'
+    'addToBudget' | 'sums' | 'groupUse' | 'cells' | 'lastUse' | 'entries' | 'export' | 'entry'
   >
   /** The name of an account; null if it does not exist. */
   readonly nameOf: (accountId: string) => Promise<string | null>
@@ -40,9 +39,8 @@ const RETRY_MS = 30_000
 const MOST_WAITING = 20_000
 /** Readings of a budget that fail in sequence. */
 const MOST_FAILURES = 100
-/** The account of copies, which no budget counts. */
-const SHADOW = 'shadow'
-
+/** Entries that are read at once. */
+const PAGE = 1_000
 /** A request is admitted at most this long after it arrived; very slow uploads take longer. */
 const MOST_UNTIL_ADMISSION_MS = 60_000
 /** How sums are read. */
@@ -141,10 +139,8 @@ export class BudgetSeeds {
     const cutMs = Math.max(fromMs, begun.atMs - MOST_UNTIL_ADMISSION_MS)
     const usage = new Sum()
     if (fromMs < cutMs) await this.addEarlier(usage, selected, { fromMs, toMs: cutMs })
-    const filter = await this.filterOf(selected)
-    const ofLate = { fromMs: cutMs, toMs: begun.atMs, filter }
-    for await (const batch of entriesIn(this.options.ledger, ofLate)) {
-      for (const entry of batch) if (entry.atMs + entry.durationMs <= begun.atMs) usage.addEntry(entry)
+    for await (const entry of this.entries(selected, { fromMs: cutMs, toMs: begun.atMs })) {
+      if (entry.atMs + entry.durationMs <= begun.atMs) usage.addEntry(entry)
     }
     const missing = usage.of(demand.kind) - begun.added
     if (missing <= 0) return 0
@@ -181,24 +177,35 @@ export class BudgetSeeds {
         const subject =
           of === 'model' ? { model: name, per: 'model' as const } : { property: `${of}=${name}` as const }
         usage.add(await exact.sums({ ...subject, accountId: null }))
-        usage.add(await exact.sums({ ...subject, accountId: SHADOW }), -1)
+        usage.add(await exact.sums({ ...subject, accountId: SHADOW_ACCOUNT }), -1)
         return
       }
-      case 'user': {
+      case 'user':
         // No sums are kept by person.
-        const filter = await this.filterOf(selected)
-        for await (const batch of entriesIn(ledger, { ...time, filter })) {
-          for (const entry of batch) usage.addEntry(entry)
-        }
+        for await (const entry of this.entries(selected, time)) usage.addEntry(entry)
         return
-      }
       default:
         of satisfies never
     }
   }
 
-  /** The condition that the entries of a budget meet. */
-  private async filterOf({ of, name, accountId, model }: Selected): Promise<EntryFilter> {
+  /** The entries that a budget counts, of a time. */
+  private async *entries(selected: Selected, time: Time): AsyncGenerator<LedgerEntry> {
+    const of = await this.conditionOf(selected)
+    for (let after: string | null = null; ;) {
+      const page = await this.options.ledger.entries({ ...of, ...time, after, limit: PAGE })
+      yield* page.entries
+      after = page.next
+      if (after === null) return
+    }
+  }
+
+  private async conditionOf({
+    of,
+    name,
+    accountId,
+    model,
+  }: Selected): Promise<Omit<EntryQuery, keyof Time | 'after' | 'limit'>> {
     const ofModel = model === undefined ? {} : { model }
     switch (of) {
       case 'key':
@@ -207,14 +214,14 @@ export class BudgetSeeds {
         return { accountId: name, ...ofModel }
       case 'tree': {
         const above = await this.options.nameOf(name)
-        return above === null ? { accountId: name } : { within: { accountId: name, name: above } }
+        if (above === null) return { accountId: name }
+        return { accountId: null, within: { accountId: name, name: above } }
       }
       case 'label':
-        return { label: name }
       case 'model':
       case 'upstream':
       case 'user':
-        return { [of]: name }
+        return { accountId: null, [of]: name }
       default:
         return of satisfies never
     }
@@ -241,7 +248,7 @@ class Sum {
   }
 
   addEntry({ accountId, outcome, usage, costNanoUsd }: LedgerEntry): void {
-    if (accountId === SHADOW) return
+    if (accountId === SHADOW_ACCOUNT) return
     if (outcome === 'ok') this.requests += 1
     this.tokens += (usage.input ?? 0) + (usage.output ?? 0)
     this.nanoUsd = addNanoUsd(this.nanoUsd, costNanoUsd ?? 0)
@@ -259,6 +266,7 @@ class Sum {
     }
   }
 }
+
 /** Whether the budget counts this request alone. */
 function isFirst(demand: Counted, { limit, remaining }: LimitState): boolean {
   const { cost } = windowAmounts(demand)

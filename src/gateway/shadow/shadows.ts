@@ -9,7 +9,7 @@ import { NO_LABELS } from '../../accounts/labels.js'
 import { isConfigured } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { newRequestId } from '../../http/request-id.js'
-import type { LedgerEntry } from '../../ledger/entry.js'
+import { SHADOW_ACCOUNT, type LedgerEntry } from '../../ledger/entry.js'
 import { storeReservationOf, type LimitReservation } from '../../limits/reservation-types.js'
 import type { ComparedRequest } from '../../observe/metrics/comparison-metrics.js'
 import type { Demand } from '../../store/ledger.js'
@@ -131,9 +131,6 @@ async function isOut({ attempts }: Copying['sent'], reply: Promise<unknown>): Pr
   if (attempts.length > 0) return
   await reply.catch(() => undefined)
 }
-
-/** The account and the key of shadow requests in the ledger, so that they do not count for any customer. */
-const SHADOW_ACCOUNT = 'shadow'
 
 const SHADOW: Identity = {
   keyId: SHADOW_ACCOUNT,
