@@ -1,7 +1,14 @@
 /** `sluice batches`: lists, shows and cancels batches of all accounts, beside a running gateway. */
-import { batchPage, batchRecords, cancelBatch, shownBatch } from '../control/batches.js'
+import {
+  batchPage,
+  batchRecords,
+  cancelBatch,
+  findBatch,
+  ownerName,
+  ownerNames,
+  shownBatch,
+} from '../control/batches.js'
 import { SHOWN_STATES, type BatchHead, type BatchRecords } from '../policy/batch-records.js'
-import type { Store } from '../store/store.js'
 import { commandActor } from './accounts.js'
 import { configOption, declare, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
@@ -92,17 +99,11 @@ async function* pages(
     const { items, next }: Awaited<ReturnType<typeof batchPage>> = await batchPage(records, filter, {
       ...{ after, limit: PAGE },
     })
-    for (const { accountId } of items) {
-      if (!names.has(accountId)) names.set(accountId, await ownerName(store, accountId))
-    }
+    for (const [id, name] of await ownerNames(store, items)) names.set(id, name)
     yield items
     if (next === null) return
     after = next
   }
-}
-
-async function ownerName(store: Store, accountId: string): Promise<string> {
-  return (await store.accountById(accountId))?.name ?? accountId
 }
 
 /** Null after a message. */
@@ -111,7 +112,7 @@ async function batchOf(
   id: string,
 ): Promise<{ readonly records: BatchRecords; readonly batch: BatchHead } | null> {
   const records = batchRecords(store, gateway)
-  const batch = (await records?.find(null, id)) ?? null
+  const batch = records === null ? null : await findBatch(records, id)
   if (records !== null && batch !== null) return { records, batch }
   terminal.err(`sluice: there is no batch "${id}": 'sluice batches list' shows all`)
   return null
@@ -142,6 +143,6 @@ async function cancel(
 }
 
 async function print({ store, terminal }: StoreSession, batch: BatchHead): Promise<void> {
-  const shown = shownBatch(batch, await ownerName(store, batch.accountId))
+  const shown = shownBatch(batch, await ownerName(store, batch))
   terminal.out(JSON.stringify(shown, undefined, 2))
 }

@@ -29,6 +29,32 @@ export function shownBatch({ id, keyId, createdAtMs, info }: BatchHead, account:
   }
 }
 
+/** The batch with this id; null if there is none, or it is still being made. */
+export async function findBatch(records: BatchRecords, id: string): Promise<BatchHead | null> {
+  const batch = await records.find(null, id)
+  return batch === null || batch.info.state === 'creating' ? null : batch
+}
+
+/** The name of the account of a batch; its id if it was purged. */
+export async function ownerName(
+  store: Pick<Store, 'accountById'>,
+  { accountId }: Pick<BatchHead, 'accountId'>,
+): Promise<string> {
+  return (await store.accountById(accountId))?.name ?? accountId
+}
+
+/** The names of the accounts of batches, by id. */
+export async function ownerNames(
+  store: Pick<Store, 'accountById'>,
+  batches: readonly BatchHead[],
+): Promise<Map<string, string>> {
+  const names = new Map<string, string>()
+  for (const batch of batches) {
+    if (!names.has(batch.accountId)) names.set(batch.accountId, await ownerName(store, batch))
+  }
+  return names
+}
+
 /** Which batches a list has. */
 interface BatchFilter {
   /** Ids; null: all. */

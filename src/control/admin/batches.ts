@@ -2,8 +2,15 @@
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { textIn, textType, type Fields, readFields } from '../../accounts/changes/field-types.js'
 import { SHOWN_STATES, type BatchHead, type BatchRecords } from '../../policy/batch-records.js'
-import type { Account } from '../../accounts/account.js'
-import { batchPage, batchRecords, cancelBatch, shownBatch } from '../batches.js'
+import {
+  batchPage,
+  batchRecords,
+  cancelBatch,
+  findBatch,
+  ownerName,
+  ownerNames,
+  shownBatch,
+} from '../batches.js'
 import { cursorOf } from '../cursor.js'
 import { notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
@@ -60,11 +67,7 @@ async function list(services: AdminServices, request: AdminRequest): Promise<Adm
   const { state } = query
   const filter = { accounts, state: typeof state === 'string' ? state : null }
   const { items, next } = await batchPage(records, filter, pageOf(request))
-  const names = new Map<string, string>()
-  for (const { accountId } of items) {
-    if (!names.has(accountId))
-      names.set(accountId, nameOf(accountId, await services.store.accountById(accountId)))
-  }
+  const names = await ownerNames(services.store, items)
   return {
     status: 200,
     json: {
@@ -78,18 +81,14 @@ function recordsOf({ store, snapshot }: AdminServices): BatchRecords | null {
   return batchRecords(store, snapshot().config)
 }
 
-function nameOf(accountId: string, account: Account | null): string {
-  return account?.name ?? accountId
-}
-
 /** The batch of the path. Throws `not_found`, also for one that the token does not see. */
 async function found(
   services: AdminServices,
   { path, token }: AdminRequest,
 ): Promise<{ readonly records: BatchRecords; readonly batch: BatchHead }> {
   const records = recordsOf(services)
-  const batch = records === null ? null : await records.find(null, path['id'] ?? '')
-  if (records === null || batch === null || batch.info.state === 'creating') throw notFound()
+  const batch = records === null ? null : await findBatch(records, path['id'] ?? '')
+  if (records === null || batch === null) throw notFound()
   if (!(await seesOwner(services, token, batch))) throw notFound()
   return { records, batch }
 }
@@ -105,8 +104,7 @@ async function seesOwner(
 }
 
 async function replyOf({ store }: AdminServices, batch: BatchHead): Promise<JsonReply> {
-  const account = nameOf(batch.accountId, await store.accountById(batch.accountId))
-  return { status: 200, json: shownBatch(batch, account) }
+  return { status: 200, json: shownBatch(batch, await ownerName(store, batch)) }
 }
 
 async function cancel(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
