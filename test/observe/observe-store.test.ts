@@ -53,3 +53,23 @@ void t.test('all operations fit under the cap', async (t) => {
   t.notOk(names.includes('other'), names.join())
   for (const name of names) t.match(LABELS['op'], new RegExp(`\\b${name}\\b`))
 })
+
+void t.test('failures are counted and reported with their operation', async (t) => {
+  const metrics = new Metrics()
+  const reported: string[] = []
+  const failures: Record<string, () => unknown> = {
+    findKey: () => {
+      throw new Error('damaged')
+    },
+    probe: () => Promise.reject(new Error('away')),
+  }
+  const failing = new Proxy(answering(), {
+    get: (target, name): unknown => failures[String(name)] ?? Reflect.get(target, name),
+  })
+  const store = observeStore(failing, metrics, (op) => reported.push(op))
+  t.throws(() => store.findKey('00'), { message: 'damaged' })
+  await t.rejects(store.probe(), { message: 'away' })
+  t.same(reported, ['find_key', 'probe'])
+  const text = await metrics.text()
+  for (const op of reported) t.match(text, `sluice_store_errors_total{op="${op}"} 1`)
+})
