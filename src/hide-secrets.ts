@@ -14,6 +14,11 @@ const PART_CHARS = 16
 const MAX_SETS = 20
 /** Only the start of a longer value, such as a certificate, is searched for. */
 const MAX_CHARS = 4_096
+/**
+ * What follows a part of a secret goes with it: otherwise a client that sends the beginning of a secret, such
+ * as the head of a JWT, and one more character sees by what is hidden whether that character is the next one.
+ */
+const REST = /[^\s"'`\\<>]*/y
 
 /** Sluice's keys and tokens, keys of OpenAI, Anthropic and Google, and password hashes. */
 const CREDENTIALS =
@@ -71,21 +76,24 @@ export class SecretFinder {
       hidden += text.slice(from, at) + mark
       // The part is as long as the secrets' parts of 16 characters follow each other.
       while (this.parts.has(text.slice(at + 1, at + 1 + PART_CHARS))) at += 1
-      from = at + PART_CHARS
+      from = endOfRest(text, at + PART_CHARS)
       at = from - 1
     }
     return from === 0 ? text : hidden + text.slice(from)
   }
 
-  /** The end of the longest prefix of a secret. */
+  /** The end of the longest prefix of a secret, with what follows it unless the secret is whole. */
   private endAt(text: string, start: number, prefix: string): number {
     let end = start + prefix.length
+    let isWhole = false
     for (const form of this.forms.get(prefix) ?? []) {
       let length = prefix.length
       while (length < form.length && text[start + length] === form[length]) length += 1
-      end = Math.max(end, start + length)
+      if (start + length < end) continue
+      end = start + length
+      isWhole = length === form.length
     }
-    return end
+    return isWhole ? end : endOfRest(text, end)
   }
 }
 
@@ -124,6 +132,12 @@ function partsOf(secrets: readonly string[]): Set<string> {
   return parts
 }
 
+function endOfRest(text: string, from: number): number {
+  REST.lastIndex = from
+  REST.exec(text)
+  return Math.max(from, REST.lastIndex)
+}
+
 function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
 }
@@ -159,5 +173,5 @@ export function jsonWithoutSecrets(value: object, mark = '***'): string {
 
 /** As `hideSecrets`, and without parts of configured secrets of 16 characters or more. For short texts. */
 export function hideSecretParts(text: string, mark = '[redacted]'): string {
-  return hideSecrets(finder.hideParts(text, mark), mark)
+  return finder.hideParts(hideSecrets(text, mark), mark)
 }

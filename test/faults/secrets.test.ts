@@ -168,6 +168,35 @@ models: models.yaml
   t.end()
 })
 
+void t.test('what is hidden does not tell how a secret goes on after its beginning', (t) => {
+  const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJhIjoxfQ.c2lnbmF0dXJl'
+  const finder = new SecretFinder([jwt, KEY, 'https://hooks.example.com/services/T0/B0/xyz'])
+  const goals: readonly (readonly [string, number])[] = [
+    [jwt, 21],
+    [KEY, 15],
+    ['https://hooks.example.com/services/T0/B0/xyz', 35],
+  ]
+  for (const [secret, known] of goals) {
+    for (const hide of [finder.hide.bind(finder), finder.hideParts.bind(finder)]) {
+      const seen = new Set<string>()
+      for (const guess of `${secret[known] ?? ''}aZ09-_.~+/=%&:;,@!?#$*()[]{}|^`) {
+        for (const more of ['', 'a', '@', secret.slice(known + 1, known + 2), secret.slice(known + 1, -1)]) {
+          seen.add(hide(`The model '${secret.slice(0, known)}${guess}${more}' is not available`, '*'))
+        }
+      }
+      // Fifteen characters are no part of a secret yet.
+      if (known < 16 && seen.size > 2) continue
+      t.same([...seen], ["The model '*' is not available"], `${secret.slice(0, 5)}: ${String(known)} known`)
+    }
+  }
+  t.equal(
+    finder.hide(`redis://:${jwt}@host:6379`, '*'),
+    'redis://:*@host:6379',
+    'nothing goes with a whole one',
+  )
+  t.end()
+})
+
 void t.test('secrets are found in time linear in the text', (t) => {
   const finder = new SecretFinder(['aaaaaaaaaaaaaaaaaaaaaaaab', `${'ab'.repeat(2_000)}c`])
   const timeOf = (length: number): number => {
