@@ -3,7 +3,8 @@
  * Method: random values in every label that a caller can set; then the lines are counted.
  */
 import t from 'tap'
-import { fieldLabel, Metrics } from '../../src/observe/metrics/metrics.js'
+import { fieldLabel } from '../../src/observe/metrics/loss-labels.js'
+import { Metrics } from '../../src/observe/metrics/metrics.js'
 import { MetricSet } from '../../src/observe/metrics/capped-registry.js'
 
 function series(text: string): string[] {
