@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { isObject, numberOf, stringOf } from '../base/json.js'
+import { Pacer } from '../base/pacer.js'
 import type { FilesConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import { parseOrNull } from '../formats/wire/json/full-scan.js'
@@ -123,15 +124,18 @@ export class FileStore {
     return opened(this.sealOf(file.accountId), file, sealed)
   }
 
-  /** The lines without their ends. */
+  /** The lines without their ends. Other work has its turns between them, what the reader does included. */
   async *lines(file: StoredFile): AsyncIterable<Buffer> {
+    const pacer = new Pacer()
     let rest: Buffer[] = []
     for await (const chunk of this.read(file)) {
       let begin = 0
       for (let end = chunk.indexOf(0x0a); end !== -1; end = chunk.indexOf(0x0a, begin)) {
-        yield Buffer.concat([...rest, chunk.subarray(begin, end)])
+        const last = chunk.subarray(begin, end)
+        yield rest.length === 0 ? last : Buffer.concat([...rest, last])
         rest = []
         begin = end + 1
+        await pacer.pace()
       }
       if (begin < chunk.length) rest.push(chunk.subarray(begin))
     }

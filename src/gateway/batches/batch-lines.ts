@@ -1,7 +1,6 @@
 /** Reads the lines of a batch: those of the client's file, and the checked ones in the gateway's own. */
 import { hash } from 'node:crypto'
 import { isObject, numberOf, objectOf, stringOf } from '../../base/json.js'
-import { bodyTurns } from '../../base/turn-queue.js'
 import { GatewayError, malformed } from '../../errors.js'
 import { parseObject, type ParsedObject } from '../../formats/wire/json/parse-body.js'
 import type { FileStore, StoredFile } from '../../policy/file-store.js'
@@ -11,8 +10,8 @@ const MAX_LINES = 50_000
 const MAX_ID_CHARS = 512
 /** Longer ids are compared by their hash, so that memory does not depend on them. */
 const MAX_COMPARED_CHARS = 32
-/** Lines are read in slices of this time, so that other requests are served between them. */
-const SLICE_MS = 4
+/** Blank lines included. */
+const MAX_READ_LINES = 2 * MAX_LINES
 
 /** A line that is valid as such. */
 export interface BatchLine {
@@ -41,17 +40,6 @@ export interface PlannedLine {
   readonly most?: { readonly input: number; readonly output: number; readonly nanoUsd: number | null }
 }
 
-/** Passes the turn to other work after each slice of time. */
-export class Pacer {
-  private untilMs = performance.now() + SLICE_MS
-
-  async pace(): Promise<void> {
-    if (performance.now() < this.untilMs) return
-    await bodyTurns.next()
-    this.untilMs = performance.now() + SLICE_MS
-  }
-}
-
 /**
  * The lines of a client's file. Rejects with `malformed_request`, which names the line, at the first one that
  * is not valid.
@@ -62,11 +50,13 @@ export async function* linesOf(
   endpoint: string,
 ): AsyncIterable<BatchLine> {
   const seen = new Map<string, number>()
-  const pacer = new Pacer()
   let number = 0
   let model: string | null = null
   for await (const bytes of files.lines(input)) {
     number += 1
+    if (number > MAX_READ_LINES) {
+      throw refusedLine(number, `a file has at most ${MAX_READ_LINES} lines, blank ones included`)
+    }
     if (isBlank(bytes)) continue
     const line = at(number, () => lineIn(bytes, number, endpoint))
     const { id } = line
@@ -85,7 +75,6 @@ export async function* linesOf(
       )
     }
     yield line
-    await pacer.pace()
   }
   if (seen.size === 0) throw malformed('The file has no lines.', PARAM)
 }
@@ -141,11 +130,9 @@ export function plannedText(line: PlannedLine): Buffer {
 
 /** The lines in the gateway's file, in the order of the client's. */
 export async function* plannedLines(files: FileStore, plan: StoredFile): AsyncIterable<PlannedLine> {
-  const pacer = new Pacer()
   for await (const bytes of files.lines(plan)) {
     const value: unknown = JSON.parse(bytes.toString('utf8'))
     yield plannedIn(value)
-    await pacer.pace()
   }
 }
 

@@ -1,9 +1,10 @@
 /** Runs a batch at a vendor: sends it once, reads its state now and then, and its results at its end. */
+import { Pacer } from '../../base/pacer.js'
 import type { BatchForm } from '../../formats/chat/operations.js'
 import { resolveEndpoint } from '../../formats/index.js'
 import type { Generation } from '../generation.js'
 import type { Batch, BatchInfo, BatchRecords } from '../../policy/batch-records.js'
-import { plannedLines, Pacer, type PlannedLine } from './batch-lines.js'
+import { plannedLines, type PlannedLine } from './batch-lines.js'
 import type { FileStore, StoredFile } from '../../policy/file-store.js'
 import type { Journal, LineResult } from './journal.js'
 import { lineRequestId } from './line-exchange.js'
@@ -184,6 +185,7 @@ async function readResults(
   let unknown = 0
   let strays = 0
   for await (const result of vendor.results(state)) {
+    await pacer.pace()
     if (!isMine()) return strays
     const number = result.key === null ? inOrder[place] : numbers.get(result.key)
     place += 1
@@ -203,7 +205,6 @@ async function readResults(
       group = []
       bytes = 0
     }
-    await pacer.pace()
   }
   await journal.add(group)
   if (unknown > 0) {

@@ -1,5 +1,6 @@
 /** Serves `/v1/files`: clients upload the lines of batches, and read, list and delete files. */
 import type { JsonObject } from '../../base/json.js'
+import { Pacer } from '../../base/pacer.js'
 import type { Identity } from '../../accounts/account.js'
 import { GatewayError, malformed } from '../../errors.js'
 import { boundaryIn, FormParser, type FormSink, type PartHead } from '../../formats/wire/media/form-parser.js'
@@ -105,7 +106,9 @@ async function upload(x: Exchange, identity: Identity, files: FileStore): Promis
   const parser = new FormParser(boundary, form)
   let writer: FileWriter | null = null
   try {
+    const pacer = new Pacer()
     for await (const chunk of chunksOf(x)) {
+      await pacer.pace()
       parser.write(chunk)
       if (form.head === null) continue
       const expiresAtMs = Date.now() + keepMs

@@ -13,6 +13,12 @@ export const PLACES = [
   { store: 'redis', to: 'store' },
 ] as const
 
+/** A store, and where files are. */
+export interface BatchPlace {
+  readonly store: 'sqlite' | 'redis'
+  readonly to: string
+}
+
 /** Settings that every gateway with batches has. */
 export const FILES = `escrow: { key: 0Zk9xQ2vLw8RmT5yBn7CdF4gHj6Kp3Sa }
 batches: { poll_seconds: 0.2 }
@@ -40,7 +46,7 @@ interface StageOptions {
 /** Starts the gateway, which ends with the test. */
 export async function openBatchStage(
   t: Test,
-  place: (typeof PLACES)[number],
+  place: BatchPlace,
   { files = '', more = '', with: shared, ...settings }: StageOptions = {},
 ): Promise<BatchStage> {
   const gateway = await startGateway(t, {
