@@ -20,13 +20,12 @@ import {
   ENDPOINTS,
   OPENAI_ALIASES,
   matchingRows,
-  type ClientFormat,
   type EndpointRow,
   type Match,
 } from './match-endpoint.js'
 import { geminiEmbedding, geminiEmbeddings } from './gemini/embeddings.js'
 import { gemini } from './gemini/index.js'
-import type { TaskForms, TaskName } from './chat/operations.js'
+import type { ClientFormat, TaskForms, TaskName } from './chat/operations.js'
 import { openaiChat } from './openai-chat/index.js'
 import { openaiCompletions, openaiEmbeddings } from './openai-chat/other-endpoints.js'
 import { platformCodec, type PlatformTraits } from './platform-codec.js'

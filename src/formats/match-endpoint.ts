@@ -3,25 +3,8 @@
  * add a row here and register the client codec of its dialect in `index.ts`; rows of a dialect without one
  * are not served.
  */
+import type { ClientFormat } from './chat/operations.js'
 import type { DialectName, Endpoint, WireFormat } from './dialect.js'
-
-/** Formats of clients, by the names of the metrics label and the ledger column `ingress`. */
-export type ClientFormat =
-  | 'chat'
-  | 'completions'
-  | 'messages'
-  | 'responses'
-  | 'gemini'
-  | 'embeddings'
-  | 'rerank'
-  | 'moderations'
-  | 'images'
-  | 'image_edits'
-  | 'transcriptions'
-  | 'translations'
-  | 'speech'
-  | 'files'
-  | 'batches'
 
 export interface EndpointRow {
   readonly method: 'GET' | 'POST' | 'DELETE'

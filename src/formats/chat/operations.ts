@@ -28,6 +28,10 @@ export type Operation =
   | 'batches'
   | TaskName
 
+/** Formats of clients, by the names of the metrics label and the ledger column `ingress`. */
+export type ClientFormat =
+  'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings' | 'files' | 'batches' | TaskName
+
 /** Kinds of requests that `cache.methods` names. */
 export const CACHE_METHODS = ['chat', 'embeddings', 'rerank', 'moderations'] as const
 type CacheMethod = (typeof CACHE_METHODS)[number]

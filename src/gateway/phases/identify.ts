@@ -3,15 +3,10 @@
  * checked.
  */
 import { GatewayError } from '../../errors.js'
+import type { ClientFormat } from '../../formats/chat/operations.js'
 import type { DialectName, Endpoint } from '../../formats/dialect.js'
 import { resolveEndpoint, allowedMethods, SERVED, type ResolvedEndpoint } from '../../formats/index.js'
-import {
-  isModelMethod,
-  nearestRow,
-  shownPath,
-  unservedEndpoint,
-  type ClientFormat,
-} from '../../formats/match-endpoint.js'
+import { isModelMethod, nearestRow, shownPath, unservedEndpoint } from '../../formats/match-endpoint.js'
 import { isForWebSocket, headerOf, type HttpRequest } from '../../http/message.js'
 import { pathOf } from '../../http/request-guard.js'
 import { clientRequestIdOf } from '../../http/request-id.js'

@@ -15,7 +15,7 @@ import type {
 } from '../../formats/chat/request.js'
 import { isImplausible, type Usage } from '../../formats/chat/usage.js'
 import type { DialectName, WireFormat } from '../../formats/dialect.js'
-import type { ClientFormat } from '../../formats/match-endpoint.js'
+import type { ClientFormat } from '../../formats/chat/operations.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { nameOf, outcomeOf } from '../charges/ledger-entry.js'
 import type { Exchange } from '../client-exchange.js'

@@ -1,4 +1,5 @@
 /** The closed sets that label values of the metrics come from. */
+import type { ClientFormat } from '../../formats/chat/operations.js'
 import type { ErrorKind } from '../../errors.js'
 
 /** A phase of a request, in order. */
@@ -39,21 +40,4 @@ export type Outcome = 'ok' | ErrorKind
 export type HedgeResult = 'won' | 'lost' | 'failed' | 'denied'
 
 /** The client's format; `none` if the path is unknown. */
-export type ClientFormatLabel =
-  | 'chat'
-  | 'completions'
-  | 'messages'
-  | 'responses'
-  | 'gemini'
-  | 'embeddings'
-  | 'rerank'
-  | 'moderations'
-  | 'images'
-  | 'image_edits'
-  | 'transcriptions'
-  | 'translations'
-  | 'speech'
-  | 'files'
-  | 'batches'
-  | 'native'
-  | 'none'
+export type ClientFormatLabel = ClientFormat | 'native' | 'none'
