@@ -9,7 +9,7 @@ import type { FilesConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import { parseOrNull } from '../formats/wire/json/full-scan.js'
 import { Seal } from '../store/seal.js'
-import type { RecordHead, SealedRecords } from '../store/sealed-records.js'
+import { MAX_LISTED_RECORDS, type RecordHead, type SealedRecords } from '../store/sealed-records.js'
 import { FolderChunks, StoredChunks, type Chunks } from './file-chunks.js'
 
 /** `work`: a file of the gateway itself, which no client sees. */
@@ -33,7 +33,13 @@ export interface StoredFile {
 type FileOwner = Pick<StoredFile, 'accountId' | 'keyId'>
 
 /** What is known of a file before it is written. */
-type NewFile = Pick<StoredFile, 'name' | 'purpose' | 'expiresAtMs'>
+interface NewFile extends Pick<StoredFile, 'name' | 'purpose' | 'expiresAtMs'> {
+  /**
+   * The room of its account that it takes while it is written, in bytes; it may have more if there is room.
+   * Absent: it is written whether or not there is room.
+   */
+  readonly expectedBytes?: number
+}
 
 const CHUNK_BYTES = 1024 * 1024
 /** A file whose writer ended before it is removed after this time. */
@@ -75,21 +81,29 @@ export class FileStore {
   }
 
   /**
-   * Begins a file; its record exists before its first byte. Rejects with `body_too_large` if the account, or
-   * the gateway, has no room for an upload.
+   * Begins a file; its record exists before its first byte, and takes the room of the file, so that files
+   * that are written at the same time have the room of the account once. Rejects with `body_too_large` if the
+   * account has too many files; what is written beyond the room is refused.
    */
   async begin(owner: FileOwner, file: NewFile): Promise<FileWriter> {
     const nowMs = Date.now()
-    const isUpload = file.purpose === 'batch'
-    const room = isUpload ? await this.room(owner.accountId, nowMs) : Number.POSITIVE_INFINITY
-    const isWork = file.purpose === 'work'
-    const expiresAtMs = isWork ? file.expiresAtMs : Math.min(nowMs + PARTIAL_MS, file.expiresAtMs)
     const { accountId, keyId } = owner
-    const { name, purpose } = file
-    const base = { id: newId('file-'), accountId, keyId, name, purpose }
-    const partial: StoredFile = { ...base, bytes: 0, createdAtMs: nowMs, expiresAtMs, isPartial: true }
+    const { name, purpose, expectedBytes } = file
+    const expiresAtMs = purpose === 'work' ? file.expiresAtMs : Math.min(nowMs + PARTIAL_MS, file.expiresAtMs)
+    const bytes = Math.min(expectedBytes ?? 0, this.settings.maxBytes)
+    const base = { id: newId('file-'), accountId, keyId, name, purpose, createdAtMs: nowMs, expiresAtMs }
+    const partial: StoredFile = { ...base, bytes, isPartial: true }
     await this.record(partial)
-    return new FileWriter(this, partial, { room, expiresAtMs: file.expiresAtMs })
+    const limits = { room: Number.POSITIVE_INFINITY, expiresAtMs: file.expiresAtMs }
+    if (expectedBytes === undefined) return new FileWriter(this, partial, limits)
+    try {
+      const room = await this.roomBeside(partial, nowMs)
+      if (room < bytes) await this.record({ ...partial, bytes: room })
+      return new FileWriter(this, partial, { ...limits, room })
+    } catch (error) {
+      await this.remove(partial).catch(() => undefined)
+      throw error
+    }
   }
 
   /** The file of the account; null if it has none with this id. */
@@ -181,13 +195,16 @@ export class FileStore {
     await this.records.put({ ...head, info, value: Buffer.alloc(0) }, Number.MAX_SAFE_INTEGER, Date.now())
   }
 
-  /** How many bytes an upload of the account may have. */
-  private async room(accountId: string, nowMs: number): Promise<number> {
+  /** How many bytes the file may have beside all others. Rejects if its account has too many files. */
+  private async roomBeside({ id, accountId }: StoredFile, nowMs: number): Promise<number> {
     const { maxBytesPerAccount, maxBytesTotal } = this.settings
-    const all = (await this.records.list('file', {}, nowMs)).map(fileIn)
-    const total = sizeOf(all)
-    const own = sizeOf(all.filter((file) => file.accountId === accountId))
-    return Math.max(0, Math.min(maxBytesPerAccount - own, maxBytesTotal - total))
+    const own = await this.records.list('file', { accountId }, nowMs)
+    if (own.length >= MAX_LISTED_RECORDS) throw noRoom(`an account has at most ${MAX_LISTED_RECORDS}`)
+    const all = await this.records.list('file', {}, nowMs)
+    const [ownBytes, allBytes] = [own, all].map((heads) => {
+      return heads.reduce((sum, head) => sum + (head.id === id ? 0 : fileIn(head).bytes), 0)
+    })
+    return Math.max(0, Math.min(maxBytesPerAccount - (ownBytes ?? 0), maxBytesTotal - (allBytes ?? 0)))
   }
 
   private sealOf(accountId: string): Seal {
@@ -201,8 +218,9 @@ function opened(seal: Seal, { id }: StoredFile, sealed: Buffer): Buffer {
   return bytes
 }
 
-function sizeOf(files: readonly StoredFile[]): number {
-  return files.reduce((sum, { bytes }) => sum + bytes, 0)
+function noRoom(limits: string): GatewayError {
+  const message = `There is no room for this file: delete files that are no longer needed (${limits}).`
+  return new GatewayError('body_too_large', message)
 }
 
 function fileIn({ id, accountId, keyId, atMs, expiresAtMs, info }: RecordHead): StoredFile {
@@ -244,7 +262,7 @@ export class FileWriter {
   /** Rejects with `body_too_large`. */
   async write(bytes: Buffer): Promise<void> {
     this.bytes += bytes.length
-    if (this.partial.purpose === 'batch') this.assertRoom()
+    this.assertRoom()
     this.waiting.push(bytes)
     this.waitingBytes += bytes.length
     if (this.waitingBytes >= CHUNK_BYTES) await this.flush()
@@ -277,13 +295,9 @@ export class FileWriter {
 
   private assertRoom(): void {
     const { maxBytes } = this.store.settings
-    if (this.bytes > maxBytes) {
+    if (this.partial.purpose === 'batch' && this.bytes > maxBytes) {
       throw new GatewayError('body_too_large', `A file must not be larger than ${maxBytes} bytes.`)
     }
-    if (this.bytes <= this.limits.room) return
-    throw new GatewayError(
-      'body_too_large',
-      'There is no room for this file: delete files that are no longer needed (files.max_bytes_per_account and files.max_bytes_total).',
-    )
+    if (this.bytes > this.limits.room) throw noRoom('files.max_bytes_per_account and files.max_bytes_total')
   }
 }

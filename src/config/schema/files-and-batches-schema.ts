@@ -18,7 +18,9 @@ export const filesSchema = z
       .describe('Maximum size of a file.'),
     max_bytes_per_account: whole(1_024, 1_024 * GIB)
       .default(2 * GIB)
-      .describe('Maximum size of all files of an account, with those of its results.'),
+      .describe(
+        'Maximum size of all files of an account, with those of its results and the lines of its batches that run. It has at most 10,000 files.',
+      ),
     max_bytes_total: whole(1_024, 65_536 * GIB)
       .default(20 * GIB)
       .describe('The same of all accounts.'),

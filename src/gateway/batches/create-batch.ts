@@ -207,7 +207,9 @@ async function planLines(
 ): Promise<Planned> {
   const { id, asked, input, identity, headers } = planning
   const expiresAtMs = Date.now() + files.settings.keepMs + LONGEST_MS
-  const writer = await files.begin(identity, { name: 'plan', purpose: 'work', expiresAtMs })
+  // Each batch has its own copy of the lines.
+  const of = { name: 'plan', purpose: 'work' as const, expiresAtMs, expectedBytes: input.bytes }
+  const writer = await files.begin(identity, of)
   try {
     let lines = 0
     let planner: { route: Pick<Planned, 'form' | 'candidates'>; model: string; vendor: VendorPlan } | null =

@@ -113,7 +113,8 @@ async function upload(x: Exchange, identity: Identity, files: FileStore): Promis
       if (form.head === null) continue
       const expiresAtMs = Date.now() + keepMs
       const name = form.head.fileName === '' ? 'upload' : (form.head.fileName ?? 'upload')
-      writer ??= await files.begin(identity, { name, purpose: 'batch', expiresAtMs })
+      const expectedBytes = length || maxBytes
+      writer ??= await files.begin(identity, { name, purpose: 'batch', expiresAtMs, expectedBytes })
       for (const bytes of form.take()) await writer.write(bytes)
     }
     parser.end()

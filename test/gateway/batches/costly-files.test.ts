@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { TurnWatch } from '../../hostile/turn-watch.js'
-import { openBatchStage, uploaded } from './batch-stage.js'
+import { openBatchStage, statusOf, textOf, uploaded } from './batch-stage.js'
 
 t.setTimeout(240_000)
 
@@ -41,5 +41,36 @@ for (const place of PLACES) {
       const slowestMs = watch.end()
       t.ok(slowestMs < 50, `${name}: ${Math.round(slowestMs)} ms`)
     }
+  })
+}
+
+for (const place of PLACES) {
+  void t.test(`${place.store}, ${place.to}: an account has its room once`, async (t) => {
+    const files = ', max_bytes: 4000, max_bytes_per_account: 9000'
+    const upstreamOptions = 'operations: { batch: queue }'
+    const { client, other } = await openBatchStage(t, place, { files, upstreamOptions })
+    const text = 'a\n'.repeat(1_700)
+    const uploads = await Promise.all(Array.from({ length: 12 }, () => statusOf(uploaded(client, text))))
+    const taken = async (): Promise<number> => {
+      return (await client.files.list()).data.reduce((sum, { bytes }) => sum + bytes, 0)
+    }
+    t.ok(uploads.every((status) => status === null || status === 413))
+    t.ok((await taken()) <= 9_000, 'uploads at the same time')
+    t.equal(await statusOf(uploaded(other, text)), null, 'another account has its own')
+    for (const { id } of (await client.files.list()).data) await client.files.delete(id)
+
+    const body = { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello '.repeat(400) }] }
+    const input_file_id = await uploaded(client, textOf([body]))
+    const made = await Promise.all(
+      Array.from({ length: 12 }, () =>
+        statusOf(
+          client.batches.create({
+            ...{ input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' },
+          }),
+        ),
+      ),
+    )
+    t.ok(made.every((status) => status === null || status === 413))
+    t.ok(made.filter((status) => status === null).length < 4, 'and so have the lines of its batches')
   })
 }
