@@ -3,6 +3,12 @@
  * have more than its bytes show is not measured. Pure.
  */
 import type { JsonValue } from '../base/json.js'
+import {
+  longestMp3,
+  soundLength,
+  type SoundFile,
+  type SoundLength,
+} from '../formats/wire/media/sound-length.js'
 
 /** An inline file; `data` is base64. */
 export interface InlineFile {
@@ -21,10 +27,6 @@ type Contents = 'picture' | 'pdf' | 'sound' | 'video' | 'text' | 'document' | 'u
 
 /** Bytes in which readers of PDF search for its beginning. */
 const HEAD_BYTES = 1_024
-/** Bytes in which a WAV file has its format. */
-const SOUND_HEAD_BYTES = 6_144
-/** MP3 has at least 8 kbit/s. */
-const MIN_MP3_BYTES_PER_SECOND = 1_000
 /** A larger PDF is not read, so that reading takes a few milliseconds. */
 const MAX_PDF_BASE64 = 4 * 1024 * 1024
 
@@ -98,20 +100,16 @@ function mayBeFile(data: string): boolean {
 
 /** The pages or seconds of a file; null if they are not known. */
 export function extentOf(mediaType: string, data: string): Extent | null {
-  const bytes = Math.floor((data.length * 3) / 4)
   switch (contentsOf(data)) {
     case 'pdf': {
       const count = data.length > MAX_PDF_BASE64 ? null : pagesOf(Buffer.from(data, 'base64'))
       return count === null ? null : { unit: 'pages', count }
     }
-    case 'sound': {
-      const head = headOf(data, SOUND_HEAD_BYTES)
-      const count = isMp3(data, head) ? mp3Seconds(bytes) : secondsOf(head, bytes)
-      return count === null ? null : { unit: 'seconds', count }
-    }
+    case 'sound':
+      return secondsOf(soundLength(soundFile(data)))
     case 'text':
       // Readers of MP3 pass what is before the first frame.
-      return MP3.test(mediaType) ? { unit: 'seconds', count: mp3Seconds(bytes) } : null
+      return MP3.test(mediaType) ? secondsOf(longestMp3(bytesOf(data))) : null
     default:
       return null
   }
@@ -119,42 +117,25 @@ export function extentOf(mediaType: string, data: string): Extent | null {
 
 const MP3 = /^audio\/(?:mp3|mpeg)$/
 
-function mp3Seconds(bytes: number): number {
-  return Math.ceil(bytes / MIN_MP3_BYTES_PER_SECOND)
+function bytesOf(data: string): number {
+  return Math.floor((data.length * 3) / 4)
 }
 
-/** Whether the file begins with a frame of MP3 with a known rate, after a tag if it has one. */
-function isMp3(data: string, head: Buffer): boolean {
-  let frame = head
-  if (head.toString('latin1', 0, 3) === 'ID3') {
-    const size = 10 + [6, 7, 8, 9].reduce((sum, at) => sum * 128 + ((head[at] ?? 0) & 0x7f), 0)
-    const from = Math.floor(size / 3)
-    frame = Buffer.from(data.slice(from * 4, from * 4 + 16), 'base64').subarray(size - from * 3)
+function soundFile(data: string): SoundFile {
+  return {
+    size: bytesOf(data),
+    read: (from, length) => {
+      const skipped = from % 3
+      const first = ((from - skipped) / 3) * 4
+      const text = data.slice(first, first + Math.ceil((skipped + length) / 3) * 4)
+      return Buffer.from(text, 'base64').subarray(skipped, skipped + length)
+    },
   }
-  const [sync = 0, version = 0, rate = 0] = frame
-  const hasLayer = (version & 0xe0) === 0xe0 && (version & 0x06) !== 0
-  return sync === 0xff && hasLayer && rate >> 4 > 0 && rate >> 4 < 15
 }
 
-/** Formats of WAV whose samples have a fixed size: PCM, floating point, A-law, µ-law, extensible. */
-const FIXED_SIZE: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe])
-
-/** The seconds of a WAV file, from the format of its samples and the bytes of the file. */
-function secondsOf(head: Buffer, fileBytes: number): number | null {
-  if (head.toString('latin1', 0, 4) !== 'RIFF' || head.toString('latin1', 8, 12) !== 'WAVE') return null
-  for (let at = 12; at + 24 <= head.length;) {
-    const size = head.readUInt32LE(at + 4)
-    if (head.toString('latin1', at, at + 4) === 'fmt ') {
-      const [format, channels] = [head.readUInt16LE(at + 8), head.readUInt16LE(at + 10)]
-      const [rate, bits] = [head.readUInt32LE(at + 12), head.readUInt16LE(at + 22)]
-      const bytesPerSecond = (rate * channels * bits) / 8
-      // A rate that no recording has would make hours look like seconds.
-      const isPlain = FIXED_SIZE.has(format) && rate <= 384_000 && bits <= 64 && channels <= 8
-      return isPlain && bytesPerSecond > 0 ? Math.ceil(fileBytes / bytesPerSecond) : null
-    }
-    at += 8 + size + (size % 2)
-  }
-  return null
+/** Whole seconds, as vendors bill. */
+function secondsOf({ most }: SoundLength): Extent | null {
+  return most === null ? null : { unit: 'seconds', count: Math.ceil(most) }
 }
 
 /**

@@ -48,6 +48,12 @@ void t.test('the seconds of sound', (t) => {
   t.equal(extentOf('audio/wav', wav(8_000, { format: 2 })), null, 'compressed')
   t.equal(extentOf('audio/wav', wav(8_000, { bits: 0 })), null)
   t.equal(extentOf('audio/wav', base64('OggS')), null, 'another format')
+  // A reader may take either format of two.
+  const twice = Buffer.from(wav(8_000), 'base64')
+  const format = Buffer.from(twice.subarray(12, 36))
+  format.writeUInt32LE(384_000, 12)
+  const second = Buffer.concat([twice.subarray(0, 12), format, twice.subarray(12, 36), twice.subarray(60)])
+  t.same(extentOf('audio/wav', second.toString('base64')), { unit: 'seconds', count: 11 }, 'two formats')
   const frames = `\xff\xfb\x90\x64${'x'.repeat(2_996)}`
   t.same(extentOf('', base64(frames)), { unit: 'seconds', count: 3 }, 'MP3')
   const tag = `ID3\x04\0\0\0\0\x02\x03${'t'.repeat(259)}`

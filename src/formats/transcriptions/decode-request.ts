@@ -7,10 +7,10 @@
 import type { JsonObject } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { textsOfTask, type TranscribeTask } from '../chat/task.js'
-import type { UploadPart } from '../chat/upload.js'
+import type { UploadedFile, UploadPart } from '../chat/upload.js'
 import { given, oneOf, refuse } from '../wire/json/check-fields.js'
 import { fieldName, filesOfForm } from '../wire/media/form-fields.js'
-import { soundLength } from '../wire/media/sound-length.js'
+import { soundLength, UNKNOWN_LENGTH, type SoundLength } from '../wire/media/sound-length.js'
 import { modelOf, refuseForbidden } from '../wire/request-fields.js'
 
 const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const
@@ -42,6 +42,11 @@ export function decodeTranscription(
   }
 }
 
+function lengthOf({ bytes, size = bytes.length }: UploadedFile): SoundLength {
+  if (size === null) return UNKNOWN_LENGTH
+  return soundLength({ size, read: (from, length) => bytes.subarray(from, from + length) })
+}
+
 function taskOf(
   kind: TranscribeTask['kind'],
   body: JsonObject,
@@ -60,6 +65,6 @@ function taskOf(
       'value' in part && TEXTS.has(fieldName(part.name)) ? [{ at, text: part.value }] : [],
     ),
     format: given(format) ? oneOf(format, 'response_format', FORMATS) : 'json',
-    length: first === undefined ? { most: null, isExact: false } : soundLength(first.file),
+    length: first === undefined ? UNKNOWN_LENGTH : lengthOf(first.file),
   }
 }
