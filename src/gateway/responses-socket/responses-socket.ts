@@ -66,7 +66,7 @@ export class ResponsesSocket implements Timed {
   private last: LastTurn | null = null
   /** Messages are read in sequence. */
   private reading: Promise<void> = Promise.resolve()
-  /** Bytes of the message that has not arrived completely. */
+  /** Bytes of what has not arrived completely; messages that wait to be read have theirs. */
   private arrivingBytes = 0
   private minute = { beganMs: this.openedMs, bytes: 0 }
   private pingedMs = this.openedMs
@@ -139,9 +139,14 @@ export class ResponsesSocket implements Timed {
   }
 
   private free(bytes: number): void {
-    const freed = Math.min(bytes, this.arrivingBytes)
-    this.arrivingBytes -= freed
-    this.options.held.free(freed)
+    this.options.held.free(this.taken(bytes))
+  }
+
+  /** That many of the bytes that have arrived are no longer those of a message that is not complete. */
+  private taken(bytes: number): number {
+    const taken = Math.min(bytes, this.arrivingBytes)
+    this.arrivingBytes -= taken
+    return taken
   }
 
   private received(data: RawData, isBinary: boolean): void {
@@ -150,7 +155,9 @@ export class ResponsesSocket implements Timed {
       this.fail(noObject('The message must be text with a JSON object.'), CLOSE.unsupported)
       return
     }
-    this.reading = this.reading.then(() => this.read(data))
+    // With the heads of its frames, and what of the next message came with its end.
+    const heldBytes = this.taken(Infinity)
+    this.reading = this.reading.then(() => this.read(data)).then(() => this.options.held.free(heldBytes))
   }
 
   /** Never rejects. */
@@ -163,8 +170,6 @@ export class ResponsesSocket implements Timed {
       const error = toGatewayError(thrown)
       if (isJson(bytes)) this.send(messageOf(error))
       else this.fail(error, CLOSE.unsupported)
-    } finally {
-      this.free(this.arrivingBytes)
     }
   }
 
