@@ -25,7 +25,7 @@ import type { LoginConfig, Snapshot } from '../../config/config.js'
 import { GatewayError, statusOf } from '../../errors.js'
 import { programOf } from '../../http/client-program.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../../http/message.js'
-import { readBody } from '../../http/read-body.js'
+import { dropBody, readBody } from '../../http/read-body.js'
 import { abortReply, isClosed, sendReply } from '../../http/respond.js'
 import type { Logger } from '../../observe/log.js'
 import type { Store } from '../../store/store.js'
@@ -192,7 +192,7 @@ export class LoginEndpoints {
   /** Claude Code logs an error each time if its telemetry is refused. */
   private async dropTelemetry(path: string, { req, res }: LoginExchange): Promise<Answer> {
     await this.person(req)
-    await readBody(req, res, MAX_TELEMETRY_BYTES)
+    await dropBody(req, res, MAX_TELEMETRY_BYTES)
     this.options.countTelemetry(path.slice('/v1/'.length))
     const isJson = (headerOf(req, 'content-type') ?? '').startsWith('application/json')
     // The empty message of protobuf has no bytes.

@@ -3,6 +3,8 @@
  * limits are those of RFC 8628; refresh tokens work once; tokens are credentials of the data plane alone.
  * Method: gateways on both stores with a real identity provider; programs and browsers as HTTP clients.
  */
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import t from 'tap'
 import { ensureUser, setMember } from '../../../src/accounts/members.js'
 import { objectOf } from '../../../src/base/json.js'
@@ -248,6 +250,31 @@ onBothStores(t, 'the gateway protocol of Claude Code', async (t, settings) => {
     t.match(metrics, `sluice_client_telemetry_total{signal="${signal}"} 1`)
   }
   t.match((await fetch(`${origin}/protocol`)).headers.get('content-type'), 'text/markdown')
+})
+
+void t.test('telemetry of programs takes no memory', async (t) => {
+  const stage = await startLogin(t)
+  await stage.account('ada@example.com')
+  const { access } = await stage.program(await stage.person('ada@example.com'))
+  const { hostname, port } = new URL(stage.origin)
+  const bytes = Buffer.alloc(8 * 1024 * 1024, 'x')
+  const head = `POST /v1/logs HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${access}\r\ncontent-length: ${bytes.length + 1}\r\n\r\n`
+  const sockets = Array.from({ length: 16 }, () => connect(Number(port), hostname))
+  t.teardown(() => sockets.map((socket) => socket.destroy()))
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  const before = process.memoryUsage().arrayBuffers
+  // All but the last byte.
+  await Promise.all(
+    sockets.map((socket) => {
+      socket.write(head)
+      return new Promise((resolve) => socket.write(bytes, resolve))
+    }),
+  )
+  const taken = process.memoryUsage().arrayBuffers - before
+  t.ok(taken < 4 * bytes.length, `${Math.round(taken / 1024 / 1024)} MiB`)
+  const replies = sockets.map((socket) => once(socket, 'data'))
+  for (const socket of sockets) socket.write('x')
+  for (const [reply] of await Promise.all(replies)) t.match(String(reply), /^HTTP\/1\.1 200 /)
 })
 
 void t.test('without the section there are no such paths', async (t) => {
