@@ -1,9 +1,10 @@
 /**
  * `node build/test/run.js [PART...]` runs the suite, or the files whose path contains one of the parts: each
- * in a process of its own, several at a time; in the whole suite small files share processes. Journeys run
- * only if a part names them. `--long` runs the long suite, `--long --changed` its files whose sources have
- * changed. Prints a line per process and all failures; the complete TAP output goes to `build/results.tap`,
- * from which `.ci/run` takes its last lines, and the CPU time of each file to `build/cpu.tsv`.
+ * in a process of its own, several at a time, and more while the cores are idle; in the whole suite small
+ * files share processes. Journeys run only if a part names them. `--long` runs the long suite, `--long
+ * --changed` its files whose sources have changed. Prints a line per process and all failures; the complete
+ * TAP output goes to `build/results.tap`, from which `.ci/run` takes its last lines, and the CPU time of each
+ * file to `build/cpu.tsv`.
  *
  * Up to five processes of the whole suite that fail run again, file by file, and so do journeys. A file that
  * passes then is printed as FLAKY, and is a failure unless the machine's load was above twice its cores.
@@ -20,12 +21,14 @@ import { DAY } from './helpers/long-suite.js'
 import { CPU_TIMES, cpuSeconds, recordedCpu, UNIT_NAME } from './runner/cpu-time.js'
 import { inGroups, type Unit } from './runner/groups.js'
 import { longFiles } from './runner/long-files.js'
+import { Slots } from './runner/slots.js'
 
 const FOLDER = 'build/test'
 const GROUP = join(FOLDER, 'runner', 'group.js')
 const RESULTS = 'build/results.tap'
-/** Two for each core, because many tests mostly wait. */
-const AT_A_TIME = Math.max(3, 2 * availableParallelism())
+/** Two for each core, because many tests mostly wait; up to four while the cores are idle. */
+const LEAST_AT_A_TIME = Math.max(3, 2 * availableParallelism())
+const MOST_AT_A_TIME = 2 * LEAST_AT_A_TIME
 const LIMIT_MS = 240_000
 /** ESLint and Prettier read every file: two minutes of one core, more on a busy machine. */
 const LINT = 'architecture/lint'
@@ -40,11 +43,17 @@ const LONG_LIMIT_MS = 1_800_000
 /** The files that take longest start first: one that starts last would run alone. */
 const FIRST = [
   LINT,
-  ...['grafana/alerts', 'docs/snippets', 'hostile/replies-memory', 'hostile/stalls'],
+  ...['grafana/alerts', 'docs/snippets', 'hostile/stalls', 'outage/archive-away', 'outage/batch-kills'],
   ...['process/broken-file', 'dashboard/browser/browser-states', 'dashboard/browser/browser-dialogs'],
   ...['process/life-cycle/rolling-restart', 'faults/clients/slow-clients', 'process/generations'],
   'cli/rehearse/',
 ]
+/** Then folders that mostly wait: the files of the others, which only compute, fill the cores at the end. */
+const EARLY = [
+  ...['process/', 'gateway/attempts/', 'store/redis/', 'cluster/', 'control/sign-in/', 'dashboard/'],
+  ...['control/dashboard/', 'cli/', 'policy/', 'outage/', 'faults/', 'accounts/', 'grafana/', 'limits/'],
+]
+const TURNS = [...FIRST, ...EARLY].map((part) => `${FOLDER}/${part}`)
 
 const MOST_AGAIN = 5
 /** The argument before the files of the second run. */
@@ -85,8 +94,8 @@ const units = isWhole
   : files.map((file) => ({ name: file, files: [file] }))
 
 function turnOf(path: string): number {
-  const turn = FIRST.findIndex((name) => path.includes(name))
-  return turn < 0 ? FIRST.length : turn
+  const turn = TURNS.findIndex((start) => path.startsWith(start))
+  return turn < 0 ? TURNS.length : turn
 }
 
 function limitOf(path: string): number {
@@ -180,14 +189,16 @@ async function runAgain(failed: readonly Failed[]): Promise<void> {
 let busiest = 0
 const failed: Failed[] = []
 t.setTimeout(0)
-t.jobs = isAgain ? 1 : AT_A_TIME
+t.jobs = isAgain ? 1 : MOST_AT_A_TIME
 t.register()
 const results = createWriteStream(RESULTS, { flags: isAgain ? 'a' : 'w' })
 t.pipe(results)
 t.plan(units.length, units.length === 0 ? 'no source of the long suite has changed' : '')
 if (!isAgain) rmSync(CPU_TIMES, { force: true })
 if (!isAgain) say(`day ${String(DAY)}: SLUICE_DAY=${String(DAY)} repeats its tenth of the long loops`)
+const slots = new Slots(isAgain ? 1 : LEAST_AT_A_TIME, t.jobs)
 for (const unit of units) {
+  await slots.take()
   const { name } = unit
   const timeout = limitOf(name) + (unit.files.length - 1) * MORE_MS
   // Tap applies the same limit in the file, and then reports the subtest that did not end.
@@ -210,6 +221,7 @@ for (const unit of units) {
     if (stderr !== null) written = buffer(stderr)
   })
   void spawned.then(async () => {
+    slots.release()
     if (file.results?.ok !== true) {
       failed.push({ unit, file })
       busiest = Math.max(busiest, loadavg()[0] ?? 0)
