@@ -24,7 +24,7 @@ import {
   type Report,
   type ReportGrouping,
 } from '../usage/reports.js'
-import { isStatementGrouping, type StatementGrouping } from '../usage/statement-groupings.js'
+import { isStatementGrouping, type StatementGrouping } from '../usage/is-statement-grouping.js'
 import { statementCsv, statementOf } from '../usage/statements.js'
 import { table } from './print-table-or-json.js'
 

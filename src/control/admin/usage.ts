@@ -16,7 +16,7 @@ import {
   type Report,
   type ReportQuery,
 } from '../../usage/reports.js'
-import { isStatementGrouping } from '../../usage/statement-groupings.js'
+import { isStatementGrouping } from '../../usage/is-statement-grouping.js'
 import { statementCsv, statementOf } from '../../usage/statements.js'
 import { groupsIn, type Grouping, type GroupsQuery } from '../../usage/usage-groups.js'
 import { usageOf } from '../services.js'

@@ -1,7 +1,7 @@
 /** The statement of an account or of all for a month, as JSON in pages or as a CSV file. */
 import { sendReply } from '../../../http/respond.js'
 import { monthRange } from '../../../usage/ranges.js'
-import type { StatementGrouping } from '../../../usage/statement-groupings.js'
+import type { StatementGrouping } from '../../../usage/is-statement-grouping.js'
 import { statementCsv, statementOf, type Statement } from '../../../usage/statements.js'
 import {
   SELF_REPLIED,

@@ -1,6 +1,6 @@
 /** Statements: what an account and all below it used and cost in a month. */
 import * as z from 'zod'
-import { isStatementGrouping } from '../../../usage/statement-groupings.js'
+import { isStatementGrouping } from '../../../usage/is-statement-grouping.js'
 import { count, cursor, nanoUsdSum, numberText, scope, search } from './shared-types.js'
 
 const figures = {

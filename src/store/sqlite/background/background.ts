@@ -9,19 +9,13 @@ import { Worker } from 'node:worker_threads'
 import { programFile } from '../../../config/package-file.js'
 import { unavailable } from '../../store-errors.js'
 import type { Tasks } from './tasks.js'
-import { logBytes, LONG_LOG_BYTES } from './write-ahead-log.js'
+import { CHECKPOINT_MS, logBytes, LONG_LOG_BYTES, LONG_LOGS, MOST_HOLD_MS } from './write-ahead-log.js'
 
-/** Time between checkpoints while transactions are committed. */
-const CHECKPOINT_MS = 2_000
 /**
  * Time until new entries are added to the sums if no query comes before. A batch of many entries costs less
  * for each, because it changes the same pages.
  */
 const ROLL_UP_MS = 5_000
-
-/** From this many long logs on, writes of this process wait for a checkpoint. */
-const LONG_LOGS = 3
-const MOST_HOLD_MS = 1_000
 
 /** The tasks by name. */
 interface AllTasks extends Tasks {

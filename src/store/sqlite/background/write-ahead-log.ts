@@ -8,6 +8,11 @@ import { numberIn, type Connection } from '../driver.js'
 
 /** A log of this size starts again. */
 export const LONG_LOG_BYTES = 64 * 1024 * 1024
+/** Time between checkpoints while transactions are committed. */
+export const CHECKPOINT_MS = 2_000
+/** From this many long logs on, writes of the process wait for a checkpoint, for the next time at most. */
+export const LONG_LOGS = 3
+export const MOST_HOLD_MS = 1_000
 const PAGE_BYTES = 4_096
 /** Pages that are copied while writers wait. */
 const LAST_PAGES = 2_048
