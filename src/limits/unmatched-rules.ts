@@ -39,6 +39,9 @@ export async function unmatchedRules(
     if (key !== null && missing.keys.has(key)) {
       lines.push(`limits[${index}].key: no account has the key "${key}"${ADVICE}`)
     }
+    if (rule.scope === 'user' && config.login === null) {
+      lines.push(`limits[${index}].scope: no user signs in without login.enabled${ADVICE}`)
+    }
     const label = labelOf(rule)
     if (label !== null && missing.labels.has(label)) {
       const place = `limits[${index}].${value === null ? 'scope' : 'value'}`
@@ -50,9 +53,11 @@ export async function unmatchedRules(
 
 const ADVICE = ': the rule limits nothing until there is one'
 
-/** Whether any rule selects an account, a key or a label. */
+/** Whether any rule selects an account, a key, a label or users. */
 export function selectsSubjects({ limits }: Pick<Config, 'limits'>): boolean {
-  return limits.some((rule) => rule.account !== null || rule.key !== null || labelOf(rule) !== null)
+  return limits.some((rule) => {
+    return rule.account !== null || rule.key !== null || labelOf(rule) !== null || rule.scope === 'user'
+  })
 }
 
 /** Workloads and programs of people have labels that are in no store; those of workloads have any value. */

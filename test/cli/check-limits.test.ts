@@ -81,6 +81,14 @@ onBothStores(t, 'limits for no one', async (t, settings) => {
   )
 })
 
+onBothStores(t, 'limits for users who do not sign in', async (t, settings) => {
+  const more = 'limits: [{ scope: user, requests_per_minute: 1 }]\n'
+  const gateway = await startGateway(t, { ...settings, more })
+  await until(() => gateway.lines.some(({ msg }) => msg === 'a limit applies to no one'))
+  const { out } = await sluiceHere(['check', '--config', gateway.configFile])
+  t.match(out, 'note: limits[0].scope: no user signs in without login.enabled')
+})
+
 void t.test('a store that cannot be opened is a note', async (t) => {
   const gateway = await startGateway(t, { more: LIMITS })
   const folder = join(gateway.folder, 'elsewhere')
