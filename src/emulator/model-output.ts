@@ -334,12 +334,20 @@ function numberFor(schema: JsonObject, grain: number, context: SampleContext): n
   const step = numberOf(schema.multipleOf) ?? grain
   const above = numberOf(schema.exclusiveMinimum)
   const below = numberOf(schema.exclusiveMaximum)
-  const low = numberOf(schema.minimum) ?? (above === undefined ? undefined : above + step)
-  const high = numberOf(schema.maximum) ?? (below === undefined ? undefined : below - step)
+  const low = boundOf(schema, 'minimum') ?? (above === undefined ? undefined : above + step)
+  const high = boundOf(schema, 'maximum') ?? (below === undefined ? undefined : below - step)
   const from = low ?? Math.min(0, high ?? 0)
   const first = Math.ceil(from / step)
   const last = high === undefined ? first + 20 : Math.floor(high / step)
   return Number(((first + (context.random() % Math.max(1, last - first + 1))) * step).toFixed(6))
+}
+
+const BOUNDS = { minimum: /\bminimum: (-?\d+)/, maximum: /\bmaximum: (-?\d+)/ } as const
+
+/** A bound of a number: the keyword, or the words about it where a vendor does not take the keyword. */
+function boundOf(schema: JsonObject, name: keyof typeof BOUNDS): number | undefined {
+  const words = BOUNDS[name].exec(stringOf(schema.description) ?? '')?.[1]
+  return numberOf(schema[name]) ?? (words === undefined ? undefined : Number(words))
 }
 
 const FORMATS: Record<string, string> = {

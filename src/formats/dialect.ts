@@ -55,6 +55,8 @@ export type TaskFormat =
   | 'bedrock-rerank'
   | 'openai-moderations'
   | 'mistral-moderations'
+  /** A chat model that judges, in the format of its own chats. */
+  | 'chat-moderations'
   | 'openai-images'
   | 'gemini-images'
   | 'openai-image-edits'
@@ -237,10 +239,16 @@ interface TaskReply {
   readonly headers: IncomingHttpHeaders
 }
 
+/** A complete reply that is not usable, although the upstream bills it. */
+export interface UnfitTask extends Pick<TaskResult, 'usage' | 'model' | 'outputSize'> {
+  readonly kind: 'unfit'
+  readonly error: WireError
+}
+
 /**
  * Decodes the reply to a task: an error that the upstream sent with status 200, or null for another format.
  */
-export type TaskReader = (reply: TaskReply, request: ChatRequest) => TaskResult | WireError | null
+export type TaskReader = (reply: TaskReply, request: ChatRequest) => TaskResult | UnfitTask | WireError | null
 
 /** The whole reply to a task for a client. */
 export interface EncodedTask {

@@ -26,6 +26,7 @@ import {
 import { geminiEmbedding, geminiEmbeddings } from './gemini/embeddings.js'
 import { gemini } from './gemini/index.js'
 import type { ClientFormat, TaskForms, TaskName } from './chat/operations.js'
+import { judgingCodec } from './moderations/chat.js'
 import { openaiChat } from './openai-chat/index.js'
 import { openaiCompletions, openaiEmbeddings } from './openai-chat/other-endpoints.js'
 import { platformCodec, type PlatformTraits } from './platform-codec.js'
@@ -159,11 +160,19 @@ export function clientCodecOf(name: DialectName): ClientCodec {
   return clientCodec
 }
 
-/** The codec for upstreams with these traits (default: of the vendor itself); null if the format has none. */
+/**
+ * The codec for upstreams with these traits (default: of the vendor itself); null if the format has none.
+ * `dialect`: that of the upstream's chats, for tasks that chats serve.
+ */
 export function upstreamCodecOf(
   wire: WireFormat,
   traits: PlatformTraits | null = null,
+  dialect: DialectName = 'openai-chat',
 ): UpstreamCodec | null {
+  if (wire === 'chat-moderations') {
+    const chats = upstreamCodecOf(dialect, traits)
+    return chats === null ? null : judgingCodec(chats)
+  }
   const upstreamCodec = isOther(wire) ? OTHERS[wire].upstreamCodec : DIALECTS[wire].upstreamCodec
   return upstreamCodec === null || traits === null
     ? upstreamCodec
@@ -173,6 +182,17 @@ export function upstreamCodecOf(
 /** Whether replies of the format contain vectors. */
 export function isEmbeddings(wire: WireFormat): boolean {
   return isOther(wire) && OTHERS[wire].upstreamCodec.readVectors !== undefined
+}
+
+/** Whether requests in the format are chats at an upstream of the dialect. */
+export function isSentAsChat({
+  wire,
+  dialect,
+}: {
+  readonly wire: WireFormat
+  readonly dialect: DialectName
+}): boolean {
+  return wire === dialect || wire === 'chat-moderations'
 }
 
 /** Whether replies of the format are those of a task. */
@@ -198,7 +218,12 @@ const TASK_WIRES: { readonly [Task in TaskName]: Readonly<Record<TaskForms[Task]
     bedrock: 'bedrock-rerank',
     none: null,
   },
-  moderations: { openai: 'openai-moderations', mistral: 'mistral-moderations', none: null },
+  moderations: {
+    openai: 'openai-moderations',
+    mistral: 'mistral-moderations',
+    chat: 'chat-moderations',
+    none: null,
+  },
   images: { openai: 'openai-images', gemini: 'gemini-images', none: null },
   image_edits: { openai: 'openai-image-edits', gemini: 'gemini-image-edits', none: null },
   transcriptions: {

@@ -14,6 +14,7 @@ import { geminiTranscriptions } from './gemini/transcriptions.js'
 import { decodePictureEdit, decodePictures } from './images/decode-request.js'
 import { encodePictures, newPictureWriter } from './images/encode-reply.js'
 import * as images from './images/forms.js'
+import { judgingCodec } from './moderations/chat.js'
 import { decodeModeration, moderationModelOf } from './moderations/decode-request.js'
 import { encodeVerdicts } from './moderations/encode-reply.js'
 import { mistral, openai } from './moderations/forms.js'
@@ -128,6 +129,7 @@ export const TASK_CODECS: Readonly<Record<TaskFormat, FormatCodecs>> = {
   'bedrock-rerank': { clientCodec: rerankV1, upstreamCodec: upstreamOf(bedrock) },
   'openai-moderations': { clientCodec: moderationClient, upstreamCodec: upstreamOf(openai) },
   'mistral-moderations': { clientCodec: moderationClient, upstreamCodec: upstreamOf(mistral) },
+  'chat-moderations': { clientCodec: moderationClient, upstreamCodec: judgingCodec(upstreamCodec) },
   'openai-images': { clientCodec: pictureClient, upstreamCodec: upstreamOf(images.openai) },
   'gemini-images': { clientCodec: pictureClient, upstreamCodec: upstreamOf(geminiImages, geminiCodec) },
   'openai-image-edits': { clientCodec: pictureEditClient, upstreamCodec: upstreamOf(images.openaiEdits) },

@@ -364,12 +364,13 @@ export class Generation {
   ): Target {
     const config = routeTarget.upstream
     const upstream = this.upstreams.get(config.name)
-    const upstreamCodec = upstreamCodecOf(wire, config)
+    const upstreamCodec = upstreamCodecOf(wire, config, dialect)
     if (upstream === undefined || upstreamCodec === null) {
       throw new Error(`no upstream '${config.name}' of dialect ${dialect}`)
     }
     const keys = config.apiKeys.length === 0 ? [null] : config.apiKeys
     const generation = String(this.snapshot.generation)
+    const emulated = wire === 'chat-moderations' ? ['x-sluice-emulated', 'chat'] : []
     return {
       route: routeTarget.route,
       strip: routeTarget.strip,
@@ -379,7 +380,7 @@ export class Generation {
       quirks: quirksFor(wire, config),
       upstreamCodec,
       headers: keys.map((key) => fixedHeaders(config, upstreamCodec, key)),
-      replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
+      replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation, ...emulated],
       series: this.metrics.target(routeTarget.route, config.name),
     }
   }
@@ -387,7 +388,7 @@ export class Generation {
 
 /** The edits of bodies in the format: those of a preset are for chats. */
 function quirksFor(wire: WireFormat, config: UpstreamConfig): QuirksConfig {
-  if (isTaskFormat(wire)) return PLAIN
+  if (isTaskFormat(wire) && wire !== 'chat-moderations') return PLAIN
   return isEmbeddings(wire) ? config.embeddingQuirks : config.quirks
 }
 

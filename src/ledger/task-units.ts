@@ -111,7 +111,7 @@ function completedRanking({ reported, task, price, inputTokens }: ReportedTask):
     usage.input = inputTokens()
     isEstimated = true
   }
-  if (usage.input !== undefined) usage.output = 0
+  if (usage.input !== undefined) usage.output ??= 0
   return { usage, isEstimated }
 }
 

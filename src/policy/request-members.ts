@@ -304,6 +304,7 @@ export function membersOf(wire: WireFormat): Members {
       return GEMINI
     case 'openai-moderations':
     case 'mistral-moderations':
+    case 'chat-moderations':
       return MODERATIONS
     case 'openai-images':
     case 'gemini-images':

@@ -4,7 +4,7 @@ import type { Catalogue, UpstreamConfig } from '../../config/config.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { isTaskName, type Operation } from '../../formats/chat/operations.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
-import { taskFormat, upstreamCodecOf } from '../../formats/index.js'
+import { isSentAsChat, taskFormat, upstreamCodecOf } from '../../formats/index.js'
 import { ENDPOINTS, type EndpointRow } from '../../formats/match-endpoint.js'
 import type { WireFormat } from '../../formats/dialect.js'
 import { formatFor } from '../../gateway/generation.js'
@@ -98,11 +98,12 @@ function formatAt(
 }
 
 function sendsOf(wire: WireFormat, upstream: UpstreamConfig, model: string): string | null {
-  const codec = upstreamCodecOf(wire, upstream)
+  const dialect = upstream.dialect === 'openai' ? 'openai-chat' : upstream.dialect
+  const codec = upstreamCodecOf(wire, upstream, dialect)
   if (codec === null) return null
   const place = upstreamAddressOf(upstream)
   const { path } = codec.target(model, false)
-  const isChat = wire === upstream.dialect || wire === 'openai-chat' || wire === 'openai-responses'
+  const isChat = isSentAsChat({ wire, dialect }) || wire === 'openai-responses'
   return `POST ${place.origin}${requestPathAt(place, { path, basePath: codec.basePath, model, isChat })}`
 }
 

@@ -96,7 +96,9 @@ const operations = z
     moderations: z
       .enum([...TASK_FORMS.moderations, 'none'])
       .exactOptional()
-      .describe('Moderation of texts and pictures.'),
+      .describe(
+        'Moderation of texts and pictures. `chat`: a chat model of the upstream judges them ([how](../how-to/rerank-and-moderate.md#moderation-by-a-chat-model)).',
+      ),
     images: z
       .enum([...TASK_FORMS.images, 'none'])
       .exactOptional()

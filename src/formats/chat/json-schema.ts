@@ -300,7 +300,8 @@ export function violatesSchema(reply: Reply, request: ChatRequest): boolean {
   }
 }
 
-function unfenced(text: string): string {
+/** The text without the Markdown code fence around all of it. */
+export function unfenced(text: string): string {
   const inner = /^```(?:json|JSON)?[ \t]*\r?\n([\s\S]*?)\r?\n?```$/.exec(text.trim())?.[1]
   return inner ?? text
 }

@@ -160,7 +160,7 @@ export function isTaskName(operation: Operation): operation is TaskName {
  */
 export const TASK_FORMS = {
   rerank: ['cohere', 'cohere-v1', 'jina', 'voyage', 'vllm', 'tei', 'sglang', 'deepinfra', 'bedrock'],
-  moderations: ['openai', 'mistral'],
+  moderations: ['openai', 'mistral', 'chat'],
   images: ['openai', 'gemini'],
   image_edits: ['openai', 'gemini'],
   transcriptions: ['openai', 'mistral', 'gemini'],

@@ -3,6 +3,7 @@
  * are also its messages, for limits, guardrails and estimates.
  */
 import type { JsonValue } from '../../base/json.js'
+import type { OutputSize } from './output-size.js'
 import type { UploadPart } from './upload.js'
 import type { Usage } from './usage.js'
 
@@ -123,6 +124,8 @@ interface ResultFacts {
   readonly usage: Usage
   /** The model that served the request, as the upstream names it. */
   readonly model: string | null
+  /** The size of what a chat model wrote; absent for other upstreams. */
+  readonly outputSize?: OutputSize
 }
 
 /** The reply to a task. */

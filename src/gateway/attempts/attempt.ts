@@ -19,7 +19,6 @@ import { ChunkFeed, type StreamSource } from '../streams/chunk-feed.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { joinChunks, LARGE_BYTES } from '../streams/join-chunks.js'
 import type { ReplyOwner, ReplyTransform } from '../streams/reply-transform.js'
-import type { WholeReply } from '../streams/whole-reply.js'
 import {
   CLIENT_LEFT,
   NO_FREE_CONNECTION,
@@ -49,6 +48,7 @@ import {
   streamsOn,
   readReply,
   roomFor,
+  type EarlierReply,
   type ReadReply,
 } from './read-reply.js'
 import type { CandidateTurn } from './retry-or-fallback.js'
@@ -95,7 +95,7 @@ export type StartedReply =
 /** The earlier parts of a reply that the upstream paused; the next attempt continues it. */
 export interface EarlierParts {
   readonly stream: ReplyTransform | null
-  readonly whole: WholeReply | null
+  readonly whole: EarlierReply | null
   /** The client has the beginning of it. */
   readonly committed: boolean
 }
@@ -707,7 +707,7 @@ class CollectedReply {
   }
 
   /** Reads the whole reply; `begun` has the earlier parts, null if there are none. Throws as `readReply`. */
-  read(prepared: PreparedRequest, begun: WholeReply | null): ReadReply | Promise<ReadReply> {
+  read(prepared: PreparedRequest, begun: EarlierReply | null): ReadReply | Promise<ReadReply> {
     const beganMs = performance.now()
     const { chunks, bytes, target, headers } = this
     const { exchange, held, sent } = this.request

@@ -7,6 +7,8 @@ import { GatewayError, type WireError } from '../../errors.js'
 import type { JsonObject } from '../../base/json.js'
 import { isChat, type ChatRequest, type Message, type UserPart } from '../../formats/chat/request.js'
 import type { UpstreamCodec, WireFormat, ClientCodec } from '../../formats/dialect.js'
+import { isSentAsChat } from '../../formats/index.js'
+import { afterFirstInput } from '../../formats/moderations/chat.js'
 import { assertLossesAllowed, LossList } from '../../formats/losses.js'
 import { observedFormat } from '../../formats/observed-format.js'
 import type { MarkedBody, Marks } from '../../policy/prompt-cache-marks.js'
@@ -72,6 +74,9 @@ interface Encoded {
   /** Number of marks for the provider's prompt cache. */
   readonly marks: number
 }
+
+/** The part of a candidate that its request depends on. */
+type RenderedFor = Pick<Candidate, 'target' | 'model' | 'defaults'>
 
 /** The attempt that a request is encoded for. */
 interface AttemptToEncode {
@@ -188,7 +193,7 @@ export class Preparation {
     return this.keep({ call, rendered, losses: losses.paths, marks }, attempt)
   }
 
-  private destination({ target, model, defaults }: Candidate): MarkedDestination {
+  private destination({ target, model, defaults }: RenderedFor): MarkedDestination {
     const { wire, upstreamCodec, upstream, quirks } = target
     const { generation } = this.request.exchange
     const { allowSyntheticUser } = generation.snapshot.config
@@ -244,18 +249,18 @@ export class Preparation {
   }
 
   private prepared(
-    { call, rendered, losses, marks }: Encoded,
-    { target, model }: Candidate,
+    { call, rendered, losses, marks }: Pick<Encoded, 'call' | 'rendered' | 'losses' | 'marks'>,
+    { target, model, defaults }: RenderedFor,
     credential: number,
   ): PreparedRequest {
     this.report(call, losses)
     this.request.sent.preparedMarks = marks
-    const { upstreamCodec, upstream, wire, dialect } = target
+    const { upstreamCodec, upstream, wire } = target
     const path = requestPathAt(upstream.address, {
       path: rendered.path,
       basePath: upstreamCodec.basePath,
       model,
-      isChat: wire === dialect,
+      isChat: isSentAsChat(target),
       clientQuery: wire === call.wire ? call.query : '',
     })
     const fixed = target.headers[credential] ?? []
@@ -269,11 +274,29 @@ export class Preparation {
     const { timeouts } = upstream.config
     const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
     const base = { path, headers, firstByteMs, bytes }
-    const next = nextOf(base, encodedBody, { upstreamCodec, request: call.request })
+    const next =
+      this.nextInput(call, { target, model, defaults }, credential) ??
+      nextOf(base, encodedBody, { upstreamCodec, request: call.request })
     // Without a spread: V8 would make a new hidden class for each (docs/explanation/performance.md).
     const outgoing = { path, headers, firstByteMs, body, bytes, encodedBody, next }
     const { streamed } = rendered
     return { call, outgoing: streamed === undefined ? outgoing : { ...outgoing, streamed } }
+  }
+
+  /** Makes the request for the next input, if the upstream takes one at a time; null if none is left. */
+  private nextInput(call: Call, candidate: RenderedFor, credential: number): Outgoing['next'] {
+    const { task } = call.request
+    const rest = task === undefined ? null : afterFirstInput(call.request, candidate.target.wire)
+    if (rest === null) return null
+    return () => {
+      const losses = new LossList()
+      const destination = this.destination(candidate)
+      const restCall = { ...call, request: rest }
+      const rendered = render(restCall, destination, losses)
+      const { marks } = destination
+      return this.prepared({ call: restCall, rendered, losses: losses.paths, marks }, candidate, credential)
+        .outgoing
+    }
   }
 
   /**

@@ -36,7 +36,7 @@ import {
 } from '../../formats/translated-stream.js'
 import { WholeChoices, SingleWholeReply, type WholeReply } from '../streams/whole-reply.js'
 import type { PreparedRequest } from './prepare-candidate.js'
-import { taskSteps } from './read-task.js'
+import { taskSteps, type TaskPart } from './read-task.js'
 import { vectorSteps } from './read-vectors.js'
 
 /** A larger whole reply is refused; the largest recorded one is a 2 MB image. */
@@ -145,6 +145,9 @@ function formOf({ endpoint }: Call): StreamForm {
   return endpoint.array === true ? new ArrayForm() : EVENT_STREAM
 }
 
+/** The parts of a reply so far: of a chat that paused, or of a task. */
+export type EarlierReply = WholeReply | TaskPart
+
 /** A whole reply that was read: the body for the client, or a part after which the upstream paused. */
 export type ReadReply =
   | {
@@ -157,7 +160,7 @@ export type ReadReply =
       /** Its `error` is the reason if there is no body. */
       readonly replyResult: ReplyResult
     }
-  | { readonly kind: 'paused'; readonly reply: WholeReply; readonly resume: JsonObject }
+  | { readonly kind: 'paused'; readonly reply: EarlierReply; readonly resume: JsonObject }
 
 /** A whole reply before it is read. */
 interface UnreadReply {
@@ -170,8 +173,8 @@ interface UnreadReply {
   readonly isEvents: boolean
   /** The rest of the scan of a large reply that is JSON; null for any other. */
   readonly scan: Steps<ReplyScan> | null
-  /** The earlier parts if the upstream paused; null if there are none. */
-  readonly begun: WholeReply | null
+  /** The earlier parts if the upstream paused, or the verdicts on earlier inputs; null if there are none. */
+  readonly begun: EarlierReply | null
 }
 
 /** The request of a reply, and the memory for its copies. */
@@ -241,12 +244,13 @@ function readVectorsOf(
 }
 
 function readTaskOf(
-  { chunks, target, bytes, scan, headers, isEvents }: UnreadReply,
+  { chunks, target, bytes, scan, headers, isEvents, begun }: UnreadReply,
   { prepared: { call }, exchange, held }: ReplyOf,
 ): ReadReply | Promise<ReadReply> {
   held.takeReply(bytes * 4)
   const seed = seedOf(exchange, call, target)
-  const steps = taskSteps({ chunks, scan, headers, isEvents }, { call, target, seed })
+  const earlier = begun !== null && 'result' in begun ? begun : null
+  const steps = taskSteps({ chunks, scan, headers, isEvents, earlier }, { call, target, seed })
   if (scan !== null || bytes > LARGE_BYTES) {
     return bodyTurns.run(steps).then((read) => (read.kind === 'unjudged' ? read.judge() : read))
   }
@@ -369,7 +373,8 @@ function isPassable(call: Call, target: Target): boolean {
 }
 
 function wholeOf({ begun, target }: UnreadReply, { prepared, exchange }: ReplyOf): WholeReply {
-  return begun ?? newWhole(translationOf(prepared, target, exchange), prepared.call.guard)
+  if (begun !== null && !('result' in begun)) return begun
+  return newWhole(translationOf(prepared, target, exchange), prepared.call.guard)
 }
 
 /** Stores a reply that passes through; the upstream stores it too. */

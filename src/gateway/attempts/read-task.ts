@@ -1,11 +1,13 @@
 /** Reads the whole reply to a task: a ranking, verdicts on texts, a transcript, pictures, or sound. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../errors.js'
-import { isObject, type JsonValue } from '../../base/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import { drawsPictures, transcribes, type TaskResult } from '../../formats/chat/task.js'
 import { foldTranscript } from '../../formats/fold-transcript.js'
-import type { EncodedTask, Seed } from '../../formats/dialect.js'
+import type { FinishReason } from '../../formats/chat/event.js'
+import { addUsage, type Usage } from '../../formats/chat/usage.js'
+import type { EncodedTask, Seed, UnfitTask } from '../../formats/dialect.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import { parseLatin1 } from '../../formats/wire/frames/frame-shapes.js'
 import { parseArray, parseReply } from '../../formats/wire/json/parse-body.js'
@@ -43,6 +45,22 @@ interface UnreadTask {
   readonly headers: IncomingHttpHeaders
   /** It is a stream of a transcript. */
   readonly isEvents: boolean
+  /** The result for earlier inputs; null if there are none. */
+  readonly earlier: TaskPart | null
+}
+
+/** The result for the first inputs of a task whose upstream takes one at a time. */
+export interface TaskPart {
+  readonly result: TaskResult
+  readonly usage: Usage
+  readonly repeatCause: null
+}
+
+/** The result lacks inputs, which another request sends. */
+interface PausedTask {
+  readonly kind: 'paused'
+  readonly reply: TaskPart
+  readonly resume: JsonObject
 }
 
 /** A reply that guardrails judge before it is encoded. */
@@ -66,13 +84,17 @@ interface TaskOf {
 export function* taskSteps(
   unread: UnreadTask,
   { call, target, seed }: TaskOf,
-): Steps<TaskAnswer | UnjudgedTask> {
+): Steps<TaskAnswer | UnjudgedTask | PausedTask> {
   const reply = unread.isEvents
     ? yield* eventsRead(unread, { call, target, seed })
     : yield* bodyRead(unread, { call, target, seed })
   const { read, own } = reply
   if (read === null) return failed(MALFORMED)
   if (!isResult(read)) return failed(read)
+  if (read.kind === 'unfit') return failed(read.error, { ...read, reason: 'stop' })
+  if (isPart(read, call)) {
+    return { kind: 'paused', reply: { result: read, usage: read.usage, repeatCause: null }, resume: {} }
+  }
   yield
   const answerOf = (result: TaskResult, body: Buffer | string | null): TaskAnswer => {
     if (body !== null) return answer({ body }, result)
@@ -95,7 +117,7 @@ export function* taskSteps(
 
 /** What a reply has; `own`: the upstream's own bytes and their value, if the client may get them. */
 interface ReadTask {
-  readonly read: TaskResult | WireError | null
+  readonly read: TaskResult | UnfitTask | WireError | null
   readonly own: { readonly bytes: Buffer; readonly body: JsonValue } | null
 }
 
@@ -109,7 +131,7 @@ function* eventsRead({ chunks }: UnreadTask, { call, target }: TaskOf): Steps<Re
 }
 
 function* bodyRead(
-  { chunks, scan: scanning, headers }: UnreadTask,
+  { chunks, scan: scanning, headers, earlier }: UnreadTask,
   { call, target }: TaskOf,
 ): Steps<ReadTask> {
   const scan = scanning === null ? null : yield* scanning
@@ -120,13 +142,36 @@ function* bodyRead(
   const body = scan === null ? parsed(bytes) : yield* parsedLarge(bytes, scan, isOutline)
   if (body === null) return { read: null, own: null }
   yield
-  const read = target.upstreamCodec.readTask?.({ body, headers }, call.request) ?? null
-  if (read === null || !isResult(read)) return { read, own: null }
+  const part = target.upstreamCodec.readTask?.({ body, headers }, call.request) ?? null
+  if (part === null || !isResult(part)) return { read: part, own: null }
+  const read = earlier === null ? part : joined(earlier.result, part)
+  if (read.kind === 'unfit' || isPart(read, call)) return { read, own: null }
   call.capture?.open().takeTask(read, bytes.length)
   return { read, own: isPassed && isInOrder(body, read) ? { bytes, body } : null }
 }
 
-function isResult(read: TaskResult | WireError): read is TaskResult {
+/** The result for the inputs so far. */
+function joined<Part extends TaskResult | UnfitTask>(earlier: TaskResult, part: Part): Part | TaskResult {
+  const usage = addUsage(earlier.usage, part.usage)
+  if (part.kind !== 'moderations' || earlier.kind !== 'moderations') return { ...part, usage }
+  const sizes = [earlier.outputSize ?? NO_OUTPUT, part.outputSize ?? NO_OUTPUT]
+  const bytes = sizes.reduce((sum, size) => sum + size.bytes, 0)
+  return {
+    ...part,
+    usage,
+    outputSize: { bytes, calls: 0 },
+    verdicts: [...earlier.verdicts, ...part.verdicts],
+  }
+}
+
+/** Whether inputs of the request are left. */
+function isPart(read: TaskResult, { request: { task } }: Call): boolean {
+  return (
+    read.kind === 'moderations' && task?.kind === 'moderations' && read.verdicts.length < task.inputs.length
+  )
+}
+
+function isResult(read: TaskResult | UnfitTask | WireError): read is TaskResult | UnfitTask {
   return 'usage' in read
 }
 
@@ -168,25 +213,31 @@ function isInOrder(body: JsonValue, result: TaskResult): boolean {
   )
 }
 
-function answer(encoded: EncodedTask, { usage, model }: TaskResult): TaskAnswer {
+function answer(encoded: EncodedTask, result: TaskResult): TaskAnswer {
   const bytes = Buffer.byteLength(encoded.body)
-  return { kind: 'answer', ...encoded, bytes, replyResult: resultOf(null, { usage, model }) }
+  return { kind: 'answer', ...encoded, bytes, replyResult: resultOf(null, result) }
 }
 
 /** `read`: what a refused reply has used. */
 function failed(
   error: WireError,
-  read: Pick<TaskResult, 'usage' | 'model'> = { usage: {}, model: null },
+  read: Served = { usage: {}, model: null },
   blocked?: ReplyResult['blocked'],
 ): TaskAnswer {
   return { kind: 'answer', body: '', bytes: 0, replyResult: { ...resultOf(error, read), blocked } }
 }
 
+/** What a reply has besides its result. */
+interface Served extends Pick<TaskResult, 'usage' | 'model' | 'outputSize'> {
+  /** Null: the upstream names none. */
+  readonly reason?: FinishReason | null
+}
+
 function resultOf(
   error: WireError | null,
-  { usage, model }: Pick<TaskResult, 'usage' | 'model'>,
+  { usage, model, outputSize = NO_OUTPUT, reason = null }: Served,
 ): ReplyResult {
   const outcome = error === null ? 'complete' : 'failed'
-  const nothing = { breach: null, reason: null, tier: null, lost: [], outputSize: NO_OUTPUT }
-  return { outcome, error, usage, model, ...nothing }
+  const nothing = { breach: null, tier: null, lost: [] }
+  return { outcome, error, usage, model, outputSize, reason, ...nothing }
 }

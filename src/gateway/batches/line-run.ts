@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import { errorCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
+import { refused } from '../../formats/wire/json/check-fields.js'
 import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
 import { needsOf } from '../../limits/find-limits.js'
 import type { Logger } from '../../observe/log.js'
@@ -131,6 +132,9 @@ export class LineRun implements RequestContext {
         ...{ idempotencyKey: null, sent: new SendResult(), mark: null },
       })
       const { outgoing } = await preparation.of(candidate, 0)
+      if (call.request.task !== undefined && outgoing.next !== null) {
+        throw refused('input', 'A chat model judges one input in each line of a batch. Send one.')
+      }
       const { body, path } = outgoing
       return {
         request: typeof body === 'string' ? body : body.toString('utf8'),

@@ -6,7 +6,10 @@
 import type { Identity } from '../../accounts/account.js'
 import type { CacheConfig } from '../../config/config.js'
 import { gatewayError, type GatewayError, type WireError } from '../../errors.js'
+import { NO_TASKS } from '../../formats/chat/operations.js'
 import type { Usage } from '../../formats/chat/usage.js'
+import { taskFormat } from '../../formats/index.js'
+import { pricedTask } from '../../formats/moderations/chat.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import { TRUNCATED } from '../../formats/translated-stream.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
@@ -471,7 +474,9 @@ function savedBy({ x, call }: KeyedRequest, stored: StoredReply): number | null 
   }
   const { request } = call
   const { prices } = x.generation.pricesAt(x.startedMs)
-  const price = priceFor(prices.find(upstream, model, answered), request)
+  const forms = x.generation.snapshot.config.upstreams[upstream]?.operations ?? NO_TASKS
+  const wire = request.task === undefined ? null : taskFormat(request.task.kind, forms)
+  const price = priceFor(prices.find(upstream, model, answered), pricedTask(request, wire))
   const served = price === null ? null : tierPrice(price, tier)
   if (served === null) return null
   if (request.task !== undefined) {

@@ -7,6 +7,7 @@ import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import { addUsage, isImplausible, type Usage } from '../../formats/chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
 import type { Task } from '../../formats/chat/task.js'
+import { billedRequest, pricedTask } from '../../formats/moderations/chat.js'
 import { promptSizeOf, inputTokens, maxInputTokens, outputTokens } from '../../ledger/estimate-tokens.js'
 import {
   batchPrice,
@@ -74,7 +75,10 @@ export function usageOfAttempt(attempt: AttemptResult, billed: BilledRequest): U
   const { input, output } = reported
   const isComplete = replyResult?.outcome === 'complete' && replyResult.wasCut !== true
   const { task } = billed.call.request
-  if (isComplete && task !== undefined) return usedByTask(attempt, { reported, task }, billed)
+  const { wire } = candidate.target
+  // A chat model that judges is charged as for a chat.
+  if (isComplete && task !== undefined && wire !== 'chat-moderations')
+    return usedByTask(attempt, { reported, task }, billed)
   if (isComplete && billed.call.request.embedding !== undefined && input !== undefined) {
     return used(attempt, { usage: { ...reported, output: 0 }, source: 'reported' }, billed)
   }
@@ -86,7 +90,7 @@ export function usageOfAttempt(attempt: AttemptResult, billed: BilledRequest): U
   if (replyResult === null || (!isComplete && !isBlocked)) return assumed(attempt, reported, billed)
   const { family } = billed.x.generation.facts(candidate.model)
   const counted = Math.max(output ?? 0, outputTokens(replyResult.outputSize, family))
-  const prompt = input ?? inputTokens(promptSizeOf(billed.call.request), family)
+  const prompt = input ?? inputTokens(promptSizeOf(billedRequest(billed.call.request, wire)), family)
   const usage = { ...reported, input: prompt, output: counted }
   return used(attempt, { usage, source: 'estimated' }, billed)
 }
@@ -145,7 +149,8 @@ function used(
   const { candidate, replyResult } = attempt
   const { name } = candidate.target.upstream.config
   const { prices } = generation.pricesAt(startedMs)
-  const usual = priceFor(prices.find(name, candidate.model, replyResult?.model ?? null), call.request)
+  const ofModel = prices.find(name, candidate.model, replyResult?.model ?? null)
+  const usual = priceFor(ofModel, pricedTask(call.request, candidate.target.wire))
   const price = usual !== null && isInBatch ? batchPrice(usual) : usual
   const reported = replyResult?.tier ?? null
   const tier = isInBatch ? tierInBatch(reported) : reported

@@ -1,6 +1,7 @@
 /** Estimates the maximum cost of a request with one candidate, at the price of the candidate's upstream. */
 import type { HostedTool } from '../../formats/chat/hosted-tools.js'
 import { withDefaults } from '../../formats/chat/request.js'
+import { billedRequest, pricedTask } from '../../formats/moderations/chat.js'
 import { batchPrice, priceFor, tierInBatch } from '../../ledger/price.js'
 import type { Generation } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
@@ -31,9 +32,10 @@ export function estimateCandidateCost(
   { target, model, defaults }: Pick<Candidate, 'target' | 'model' | 'defaults'>,
   { withUnknown, served = NOT_SERVED, isInBatch = false }: EstimateOptions,
 ): CostEstimate {
-  const request = withDefaults(call.request, defaults)
+  const request = billedRequest(withDefaults(call.request, defaults), target.wire)
   const { prices } = generation.pricesAt(performance.now())
-  const listed = priceFor(prices.find(target.upstream.config.name, model, served.model), request)
+  const ofModel = prices.find(target.upstream.config.name, model, served.model)
+  const listed = priceFor(ofModel, pricedTask(request, target.wire))
   const usual = listed !== null && isInBatch ? batchPrice(listed) : listed
   const named = served.tier ?? requestedTier({ wire: call.wire, request }, target)
   const tier = isInBatch ? tierInBatch(named) : named

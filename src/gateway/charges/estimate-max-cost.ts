@@ -360,7 +360,8 @@ function maxOutputPerChoice(request: ChatRequest, maxImageTokens: number | undef
   if (drawsPictures(task)) {
     return maxImageTokens === undefined ? undefined : maxImageTokens + task.partial * PARTIAL_TOKENS
   }
-  if (!isChat(request)) return isMedia(request) ? undefined : 0
+  // Of tasks, only those that a chat model serves have text in their replies.
+  if (!isChat(request)) return isMedia(request) ? undefined : (request.maxOutputTokens ?? 0)
   const { maxOutputTokens, rest } = request
   if (maxOutputTokens === undefined) return undefined
   return Math.max(maxOutputTokens, MIN_OUTPUT_TOKENS) + thinkingTokens(rest)
