@@ -203,7 +203,8 @@ void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
   await t.test('of all accounts, a new key is of the account that is named', async (t) => {
     await page.goto(`${stage.origin}/dashboard/keys?create=1`)
     const first = page.getByRole('dialog', { name: 'Create key' })
-    await first.getByLabel('Account').fill('beta')
+    await first.getByLabel('Account').fill('bet')
+    await page.getByRole('option', { name: 'beta', exact: true }).click()
     await first.getByRole('button', { name: 'Continue' }).click()
     const dialog = page.getByRole('dialog', { name: 'Create key' })
     await dialog.getByLabel('Name').fill('for beta')

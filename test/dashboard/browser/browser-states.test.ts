@@ -222,7 +222,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     await page.getByRole('img', { name: /^Failed requests/ }).click({ position: { x: 200, y: 100 } })
     await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor()
     t.match(page.url(), /outcome=failed/)
-    t.match(page.url(), /fromMs=\d+&toMs=\d+/)
+    t.match(page.url(), /from=\d+&to=\d+/)
     await page.goBack()
     await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
     t.match(page.url(), /\/usage\?range=7d&figure=failed$/, 'Back shows the same view')

@@ -58,7 +58,7 @@ void file.test('filters are in the address, in the query and in the CSV file', {
   await add('Label', 'team=search')
   await add('Client format', 'Messages')
   await add('Outcome', 'upstream_busy')
-  await add('Time', 'Last hour')
+  await page.getByRole('button', { name: '1 h', exact: true }).click()
   await page.getByLabel('Search requests').fill('mine-1')
   await page.waitForURL(/search=mine-1/)
   const expected = {
@@ -80,14 +80,44 @@ void file.test('filters are in the address, in the query and in the CSV file', {
   const queries = { '/requests': lastOf(asked, '/requests'), '/requests.csv': searchParams }
   for (const [path, query] of Object.entries(queries)) {
     t.match(Object.fromEntries(query), expected, path)
-    t.ok(Number(query.get('fromMs')) > 0, 'and the time')
+    t.equal(query.get('range'), '1h', 'and the time, which ends when the server replies')
   }
-  for (const part of ['status=429', 'cause=provider', 'key=key_0', 'format=messages', 'since=1h']) {
+  for (const part of ['status=429', 'cause=provider', 'key=key_0', 'format=messages', 'range=1h']) {
     t.match(page.url(), part)
   }
   await page.getByRole('button', { name: 'Clear filters' }).first().click()
   await page.waitForURL((url) => url.search === '')
+  await page.getByLabel('More ranges').getByText('Any time').waitFor()
+
+  await page.goto(`${ORIGIN}/dashboard/requests?since=24h`)
+  await page.getByRole('button', { name: '24 h', exact: true, pressed: true }).waitFor()
+  await page.goto(`${ORIGIN}/dashboard/requests?since=custom&fromMs=1795000000000&toMs=1795100000000`)
+  await page.getByRole('table', { name: 'Requests, newest first' }).waitFor()
+  const former = lastOf(asked, '/requests')
+  t.same([former.get('fromMs'), former.get('toMs')], [1795000000000, 1795100000000], 'former addresses')
+  await rangeByKeyboard(t, page)
 })
+
+/** Of the custom range: a typed end, then two days of the calendar by keyboard. */
+async function rangeByKeyboard(t: Test, page: Page): Promise<void> {
+  const from = page.getByLabel(/^From, /)
+  await from.fill('2026-11-02 08:30')
+  await from.press('Enter')
+  await page.waitForURL(/from=2026-11-02T08%3A30/)
+  await from.fill('yesterday')
+  await from.press('Enter')
+  t.equal(await from.inputValue(), '2026-11-02 08:30', 'what is no time is not taken')
+  await page.getByLabel(/^To, /).fill('2026-11-18 00:00')
+  await page.getByRole('button', { name: 'Choose the first and the last day' }).click()
+  const grid = page.getByRole('grid', { name: 'November 2026' })
+  await grid.getByRole('button', { name: 'Wednesday, 18 November 2026' }).waitFor()
+  t.equal(await grid.getByRole('gridcell', { selected: true }).count(), 17, 'the range is marked')
+  await looks(t, page, 'a calendar')
+  for (const key of ['ArrowUp', 'ArrowLeft', 'Enter', 'PageDown', 'End', 'Enter'])
+    await page.keyboard.press(key)
+  await page.waitForURL(/from=2026-11-10T00%3A00&to=2026-12-14T00%3A00/)
+  t.equal(await page.getByRole('grid').count(), 0, 'the second day closes it')
+}
 
 void file.test('errors by cause lead to their requests', { skip: SKIP }, async (t) => {
   const { page } = await visit(t, '/')
@@ -98,7 +128,7 @@ void file.test('errors by cause lead to their requests', { skip: SKIP }, async (
   t.match(await table.innerText(), /Client\s+Gateway limits\s+Gateway\s+Provider/)
   await chart.getByRole('link', { name: 'Provider' }).click()
   await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor()
-  t.match(page.url(), /outcome=failed&cause=provider&fromMs=\d+&toMs=\d+/)
+  t.match(page.url(), /outcome=failed&cause=provider&from=\d+&to=\d+/)
   await page.getByRole('button', { name: 'Cause: Provider', exact: true }).waitFor()
 })
 

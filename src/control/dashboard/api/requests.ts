@@ -28,6 +28,7 @@ import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../../services.js'
 import { keysMadeBy } from '../select-usage.js'
 import { figuresOf, groupsOf } from '../usage-figures.js'
+import { timesOf } from '../../../usage/ranges.js'
 import { modelIn } from '../../../usage/usage-groups.js'
 import { cursorAt, orderOf } from './list-page.js'
 
@@ -136,7 +137,10 @@ async function selectionOf(
   scope: string | null,
   query: Query<typeof schema.requestsCsvQuery>,
 ): Promise<Selection | null> {
-  const { requestId, anyId, fromMs, toMs } = query
+  const { requestId, anyId, range } = query
+  // A range that ends now has no end: a request may be recorded while its page is read.
+  const { fromMs, toMs } =
+    range === undefined ? query : { fromMs: timesOf(query, services.now()).fromMs, toMs: undefined }
   const accountId = scope ?? query.accountId ?? null
   if (query.accountId !== undefined && accountId !== query.accountId) return null
   return {

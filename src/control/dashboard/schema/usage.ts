@@ -11,7 +11,6 @@ import {
   rangeFields,
   scope,
   timeMs,
-  timeText,
   search,
   several,
   sort,
@@ -292,9 +291,7 @@ export const requestsQuery = z.strictObject({
   program: several(z.string().regex(/^[a-z0-9_-]{1,40}$/, { error: 'is not a program' })),
   /** The e-mail address of the person who signed in. */
   user: several(z.string().min(1).max(256)),
-  fromMs: timeText.optional(),
-  /** Exclusive. */
-  toMs: timeText.optional(),
+  ...rangeFields,
   /** A column, or `-` and a column: descending. */
   sort: sort.optional(),
   after: cursor.optional(),

@@ -33,6 +33,7 @@ const PATHS = {
   zoomIn: 'M9 15A6 6 0 1 0 9 3a6 6 0 0 0 0 12zM13.5 13.5L17 17M9 6.5v5M6.5 9h5',
   zoomOut: 'M9 15A6 6 0 1 0 9 3a6 6 0 0 0 0 12zM13.5 13.5L17 17M6.5 9h5',
   table: 'M3 4h14v12H3zM3 8h14M3 12h14M8 8v8',
+  calendar: 'M3 4.5h14v12.5H3zM3 8.5h14M7 2.5v3.5M13 2.5v3.5',
   columns: 'M3 4h14v12H3zM8 4v12M12.5 4v12',
   chart: 'M3 17h14M3 13l4-5 4 3 6-7',
   audit: 'M5 2.5h7l3.5 3.5v11.5h-10.5zM7.5 8.5h5M7.5 11.5h5M7.5 14.5h3',

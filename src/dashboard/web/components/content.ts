@@ -9,3 +9,15 @@ export const CONTENT: RefObject<HTMLElement | null> = {
     return document.getElementById('content')
   },
 }
+
+/**
+ * The place of what an element opens: beside the dialog that has it, because the rest is hidden to screen
+ * readers then; else the content.
+ */
+export function placeOf(element: RefObject<HTMLElement | null>): RefObject<HTMLElement | null> {
+  return {
+    get current() {
+      return element.current?.closest('[role$=dialog]')?.parentElement ?? CONTENT.current
+    },
+  }
+}

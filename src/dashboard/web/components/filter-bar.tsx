@@ -20,14 +20,16 @@ export interface ListFilter {
   readonly find?: (text: string) => Promise<readonly Option[]>
   /** Any text is a value, not only the options. */
   readonly isFree?: boolean
-  /** Parameters that end with this filter, such as those of a custom range. */
-  readonly with?: readonly string[]
 }
 
 interface FilterBarProps {
   readonly filters: readonly ListFilter[]
   /** A search field before the filters; its parameter is `search`. */
   readonly search?: { readonly label: string; readonly hint?: string }
+  /** Other controls, before the search. */
+  readonly before?: ReactNode
+  /** Parameters of other controls, which "Clear filters" removes too. */
+  readonly also?: readonly string[]
   /** Other controls, after the button and its chips. */
   readonly children?: ReactNode
 }
@@ -39,7 +41,7 @@ interface FilterEntry extends Entry {
 }
 
 /** The search, the button and the chips. */
-export function FilterBar({ filters, search, children }: FilterBarProps) {
+export function FilterBar({ filters, search, before, also = [], children }: FilterBarProps) {
   const { query } = useLocation()
   const [open, setOpen] = useState(false)
   const [chosen, choose] = useState<ListFilter | null>(null)
@@ -48,10 +50,11 @@ export function FilterBar({ filters, search, children }: FilterBarProps) {
     choose(filter)
     setOpen(true)
   }
-  const names = filters.flatMap((filter) => namesOf(filter))
-  const isFiltered = ['search', ...names].some((name) => (query.get(name) ?? '') !== '')
+  const names = ['search', ...also, ...filters.map(({ name }) => name)]
+  const isFiltered = names.some((name) => (query.get(name) ?? '') !== '')
   return (
     <>
+      {before}
       {search === undefined ? null : <Search {...search} value={query.get('search') ?? ''} />}
       <AddFilter {...{ filters, open, setOpen, chosen, choose }} />
       {set.map((filter) => (
@@ -59,7 +62,7 @@ export function FilterBar({ filters, search, children }: FilterBarProps) {
       ))}
       {children}
       {isFiltered ? (
-        <Button tone="quiet" onClick={() => setFilter(emptied(['search', ...names]))}>
+        <Button tone="quiet" onClick={() => setFilter(emptied(names))}>
           Clear filters
         </Button>
       ) : null}
@@ -71,14 +74,11 @@ export function FilterBar({ filters, search, children }: FilterBarProps) {
 export function NoMatches({
   what,
   filters,
+  also = [],
   children,
-}: {
-  readonly what: string
-  readonly filters: readonly ListFilter[]
-  readonly children?: ReactNode
-}) {
+}: Pick<FilterBarProps, 'filters' | 'also' | 'children'> & { readonly what: string }) {
   const { query } = useLocation()
-  const names = ['search', ...filters.flatMap((filter) => namesOf(filter))]
+  const names = ['search', ...also, ...filters.map(({ name }) => name)]
   if (!names.some((name) => query.has(name))) return children
   return (
     <Empty title={`No ${what} match these filters`}>
@@ -87,10 +87,6 @@ export function NoMatches({
       </p>
     </Empty>
   )
-}
-
-function namesOf(filter: ListFilter): readonly string[] {
-  return [filter.name, ...(filter.with ?? [])]
 }
 
 function emptied(names: readonly string[]): Record<string, null> {
@@ -119,7 +115,7 @@ function Chip({ filter, value, edit }: ChipProps) {
         type="button"
         className="bare"
         aria-label={`Remove filter ${filter.label}`}
-        onClick={() => setFilter(emptied(namesOf(filter)))}
+        onClick={() => setFilter({ [filter.name]: null })}
       >
         <Icon name="close" size={12} />
       </button>
@@ -156,7 +152,7 @@ function AddFilter({ filters, open, setOpen, chosen, choose }: AddFilterProps) {
   const take = (entry: FilterEntry): void => {
     setText('')
     if (entry.value === null) return choose(entry.filter)
-    setFilter({ ...emptied(namesOf(entry.filter)), [entry.filter.name]: entry.value })
+    setFilter({ [entry.filter.name]: entry.value })
     end()
   }
   const label = current === null ? 'filters' : current.label.toLowerCase()

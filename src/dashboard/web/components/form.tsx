@@ -16,24 +16,26 @@ import { withoutSecret } from './pasted-secret.js'
 import type { Option } from './select-list.js'
 import { Select } from './select.js'
 
-interface Shared {
+/** The texts of a field. */
+export interface FieldTexts {
   readonly label: string
   readonly hint?: ReactNode
   readonly error?: string | undefined
 }
 
 /** Attributes that connect a control to its label, hint and error. */
-interface Control {
+export interface Control {
   readonly id: string
   readonly 'aria-invalid': boolean
   readonly 'aria-describedby': string | undefined
 }
 
-interface FieldProps extends Shared {
+interface FieldProps extends FieldTexts {
   readonly control: (shared: Control) => ReactNode
 }
 
-function Field({ label, hint, error, control }: FieldProps) {
+/** A control with its label, hint and error. */
+export function Field({ label, hint, error, control }: FieldProps) {
   const id = useId()
   const notes = [
     { id: `${id}-error`, className: 'field-error small', text: error },
@@ -56,7 +58,12 @@ function Field({ label, hint, error, control }: FieldProps) {
 }
 
 /** A text field with one line. */
-export function TextField({ label, hint, error, ...rest }: Shared & InputHTMLAttributes<HTMLInputElement>) {
+export function TextField({
+  label,
+  hint,
+  error,
+  ...rest
+}: FieldTexts & InputHTMLAttributes<HTMLInputElement>) {
   const control = (shared: Control) => <input className="input" {...shared} {...rest} />
   return <Field {...{ label, hint, error, control }} />
 }
@@ -67,12 +74,12 @@ export function TextArea({
   hint,
   error,
   ...rest
-}: Shared & TextareaHTMLAttributes<HTMLTextAreaElement>) {
+}: FieldTexts & TextareaHTMLAttributes<HTMLTextAreaElement>) {
   const control = (shared: Control) => <textarea className="input" {...shared} {...rest} />
   return <Field {...{ label, hint, error, control }} />
 }
 
-interface SelectProps extends Shared, Pick<Bound, 'value' | 'onChange'> {
+interface SelectProps extends FieldTexts, Pick<Bound, 'value' | 'onChange'> {
   readonly options: readonly Option[]
 }
 

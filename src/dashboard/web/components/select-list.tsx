@@ -1,8 +1,8 @@
 /** The button of a selection, which shows its value, and the list that it opens. */
 import { Select as Base } from '@base-ui/react/select'
-import { useRef, useState, type RefObject } from 'react'
+import { useRef, useState } from 'react'
 import { Icon } from './button.js'
-import { CONTENT } from './content.js'
+import { placeOf } from './content.js'
 
 /** An option of a selection or a filter. */
 export interface Option {
@@ -59,13 +59,4 @@ export function SelectList({ className, value, options, onChange, ...rest }: Sel
       </Base.Portal>
     </Base.Root>
   )
-}
-
-/** Beside the dialog that has the element: the rest is hidden to screen readers then. Else the content. */
-function placeOf(element: RefObject<HTMLElement | null>): RefObject<HTMLElement | null> {
-  return {
-    get current() {
-      return element.current?.closest('[role$=dialog]')?.parentElement ?? CONTENT.current
-    },
-  }
 }

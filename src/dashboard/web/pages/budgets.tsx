@@ -3,6 +3,7 @@ import type { BudgetRow, BudgetsReply } from '../../../control/dashboard/schema/
 import { change } from '../api/endpoints.js'
 import { useResource } from '../api/use-resource.js'
 import { Button, CreateButton } from '../components/button.js'
+import { DateField } from '../components/date-picker.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { FormDialog, useDialog, type OpenDialog } from '../components/dialog.js'
 import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
@@ -356,7 +357,7 @@ function Raise({ row, onClose }: RaiseProps) {
             autoFocus
             {...field('usd')}
           />
-          <TextField label="Until" type="datetime-local" required {...field('until')} />
+          <DateField label="Until" withTime required {...field('until', 'untilMs')} />
           <p className="row">
             <Button className="small" onClick={() => set({ until: inputTime(toMs) })}>
               End of the {period}

@@ -123,7 +123,7 @@ function usersOf(account: string | null, fromMs: number, toMs: number): Column<D
   const usage = (model: string, group: string): string =>
     urlOf('/usage', { account, model, group, ...span, zone: 'UTC' })
   const requests = (query: Record<string, string>): string =>
-    urlOf('/requests', { account, fromMs, toMs, ...query })
+    urlOf('/requests', { account, from: fromMs, to: toMs, ...query })
   return [
     {
       id: 'keys',

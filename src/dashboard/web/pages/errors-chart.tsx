@@ -37,7 +37,7 @@ export function ErrorsChart({ usage, words, ...more }: ErrorsChartProps) {
     const isCause = CAUSES.some((each) => each === cause)
     return urlOf('/requests', {
       ...{ account, model, key, outcome: 'failed', cause: isCause ? cause : null },
-      ...span,
+      ...{ from: span.fromMs, to: span.toMs },
     })
   }
   return (

@@ -14,12 +14,7 @@ type Group = FailuresReply['groups'][number]
 
 /** The groups of failures in a range, of an account or of `all`. */
 export function FailureGroups({ account, range }: { readonly account: string; readonly range: Range }) {
-  const { range: rolling, fromMs, toMs } = range.query
-  const resource = useResource(
-    '/failures',
-    { account, range: rolling, fromMs, toMs },
-    { everyMs: range.everyMs },
-  )
+  const resource = useResource('/failures', { account, ...range.times }, { everyMs: range.everyMs })
   return (
     <Block title="Failures" note={`by upstream, kind and model, ${range.words}`}>
       <Loaded resource={resource} what="The failures" skeleton={<TableSkeleton rows={4} />}>
@@ -30,7 +25,7 @@ export function FailureGroups({ account, range }: { readonly account: string; re
             <>
               <DataTable
                 caption="Failures by upstream, kind and model"
-                columns={columnsOf(`account=${account}&since=custom&fromMs=${fromMs}&toMs=${toMs}`)}
+                columns={columnsOf(`account=${account}&from=${fromMs}&to=${toMs}`)}
                 rows={groups}
                 isPart
                 keyOf={({ requestId }) => requestId}

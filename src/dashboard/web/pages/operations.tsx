@@ -15,7 +15,8 @@ import { bytesText, duration, percent, plural } from '../format/number.js'
 import { clockTime } from '../format/time.js'
 import { Changes, Fact, Facts } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { RangePicker, useRange } from '../components/time-range.js'
+import { RangePicker } from '../components/range-picker.js'
+import { useRange } from '../components/time-range.js'
 import { Absent, Ago, Took } from '../components/values.js'
 import { Pulse, Loaded } from '../components/loading-states.js'
 import { Link } from '../routing.js'
@@ -113,7 +114,7 @@ function History() {
                   className={`cell ${state}`}
                   title={`${clockTime(fromMs)}: ${STATES[state]}, ${failed} of ${requests} failed`}
                   aria-label={`${upstream} at ${clockTime(fromMs)}: ${STATES[state]}`}
-                  to={`/requests?account=all&upstream=${encodeURIComponent(upstream)}&since=custom&fromMs=${fromMs}&toMs=${fromMs + HOUR_MS}`}
+                  to={`/requests?account=all&upstream=${encodeURIComponent(upstream)}&from=${fromMs}&to=${fromMs + HOUR_MS}`}
                 />
               ))}
             </span>
@@ -128,7 +129,7 @@ function History() {
             <li key={`${upstream} ${fromMs}`}>
               <b>{upstream}</b> was out from {clockTime(fromMs)} for {duration(toMs - fromMs)}:{' '}
               <Link
-                to={`/requests?account=all&upstream=${encodeURIComponent(upstream)}&outcome=failed&since=custom&fromMs=${fromMs}&toMs=${toMs + 1}`}
+                to={`/requests?account=all&upstream=${encodeURIComponent(upstream)}&outcome=failed&from=${fromMs}&to=${toMs + 1}`}
               >
                 {plural(requests, 'request')} failed
               </Link>
@@ -231,7 +232,7 @@ function Health({ upstream }: { readonly upstream: UpstreamState }) {
       </span>{' '}
       <Link
         className="soft"
-        to={`/requests?account=all&upstream=${encodeURIComponent(name)}&cause=provider&since=15m`}
+        to={`/requests?account=all&upstream=${encodeURIComponent(name)}&cause=provider&range=15m`}
       >
         {percent(failureShare)} failed
       </Link>
@@ -289,7 +290,7 @@ function failureColumn(cause: Cause, more: Partial<Column<UpstreamState>> = {}) 
         <span className="soft">0</span>
       ) : (
         <Link
-          to={`/requests?account=all&upstream=${encodeURIComponent(name)}&cause=${cause}&since=15m`}
+          to={`/requests?account=all&upstream=${encodeURIComponent(name)}&cause=${cause}&range=15m`}
           aria-label={`${failures[cause]} failures of ${name}, cause ${CAUSE_NAMES[cause]}`}
         >
           {failures[cause]}

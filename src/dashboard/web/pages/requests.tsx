@@ -8,36 +8,34 @@ import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.
 import type { Option } from '../components/select-list.js'
 import { FirstCall } from '../components/request-code.js'
 import { Pulse } from '../components/loading-states.js'
+import { RangePicker } from '../components/range-picker.js'
+import { RANGE_NAMES, useRangeOrAny, type Range } from '../components/time-range.js'
 import { CAUSE_NAMES, CAUSES, KINDS } from '../format/failure-texts.js'
 import { plural } from '../format/number.js'
 import { dimensionsOf, FORMAT_NAMES } from '../format/request-formats.js'
-import { inputTime } from '../format/time.js'
 import { setFilter, useLocation } from '../routing.js'
-import { useNow } from '../shell/clock.js'
 import { Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
 import { OpenedRequest, RequestTable } from './request-table.js'
 
 const PAGE = 50
-/** `since` is rounded to steps, so that the list does not reload with each tick of the clock. */
-const STEP_MS = 300_000
 
 export function RequestsPage() {
   const { query } = useLocation()
   const scope = useScope()
-  const nowMs = Math.floor(useNow() / STEP_MS) * STEP_MS
-  const filters = filtersIn(query, nowMs)
+  const range = useRangeOrAny()
+  const filters = filtersIn(query)
   const known = useFilters()
-  const asked: Query = { account: scope, ...queryOf(filters) }
+  const asked: Query = { account: scope, ...queryOf(filters), ...range?.times }
   return (
     <Page
       title="Requests"
       purpose="Each request with its cost and timing. Prompts and replies are kept only where they are recorded."
       scoped
       action={<SaveCsv path="/requests.csv" query={asked} />}
-      filters={<RequestFilters filters={filters} known={known} />}
+      filters={<RequestFilters {...{ filters, known, range }} />}
     >
-      <List asked={asked} filters={filters} known={known} />
+      <List {...{ asked, filters, known, range }} />
       <OpenedRequest />
     </Page>
   )
@@ -47,6 +45,8 @@ interface FiltersProps {
   readonly filters: Filters
   /** Those that can be added. */
   readonly known: readonly ListFilter[]
+  /** Null: any time. */
+  readonly range: Range | null
 }
 
 interface ListProps extends FiltersProps {
@@ -54,19 +54,20 @@ interface ListProps extends FiltersProps {
 }
 
 /** One page of requests. The first page states how many newer ones there are, and shows them on demand. */
-function List({ asked, filters, known }: ListProps) {
+function List({ asked, filters, known, range }: ListProps) {
   const { query } = useLocation()
   const list = useList('/requests', { ...asked, limit: PAGE }, ({ rows }) => rows, {
     sortable: true,
     usualSort: '-atMs',
   })
   const account = asked['account']
-  const isPlain = UNKNOWN_HERE.every((name) => filters[name] === '')
+  const isOpen = range === null || range.times['toMs'] === undefined
+  const isPlain = isOpen && UNKNOWN_HERE.every((name) => filters[name] === '')
   const isLatest = isPlain && !query.has('after') && list.sort === '-atMs'
   const latest = useLive(typeof account === 'string' ? account : null, isLatest)
   const live = isLatest ? latest.data : null
   const waiting = (live?.rows ?? []).filter((row) => {
-    return isNew(row, list.rows ?? []) && matchesFilters(row, filters)
+    return isNew(row, list.rows ?? []) && row.atMs >= (range?.fromMs ?? 0) && matchesFilters(row, filters)
   })
   return (
     <div>
@@ -77,7 +78,7 @@ function List({ asked, filters, known }: ListProps) {
         list={list}
         empty={
           waiting.length > 0 ? null : (
-            <NoMatches what="requests" filters={known}>
+            <NoMatches what="requests" filters={known} also={RANGE_NAMES}>
               <FirstCall what="Each request with its cost and timing." />
             </NoMatches>
           )
@@ -93,10 +94,14 @@ function isNew(row: RequestRow, shown: readonly RequestRow[]): boolean {
   return shown.every(({ requestId }) => requestId !== row.requestId)
 }
 
-function RequestFilters({ filters, known }: FiltersProps) {
-  const { outcome, toMs } = filters
+function RequestFilters({ filters: { outcome }, known, range }: FiltersProps) {
   return (
-    <FilterBar search={{ label: 'Search requests', hint: 'Request id or client request id' }} filters={known}>
+    <FilterBar
+      search={{ label: 'Search requests', hint: 'Request id or client request id' }}
+      filters={known}
+      also={RANGE_NAMES}
+      before={<RangePicker range={range} hasAny />}
+    >
       <button
         type="button"
         className="filter toggle"
@@ -105,8 +110,7 @@ function RequestFilters({ filters, known }: FiltersProps) {
       >
         Failed only
       </button>
-      <CustomTime filters={filters} />
-      <Pulse on={toMs === ''} />
+      <Pulse on={range?.isLive !== false} />
     </FilterBar>
   )
 }
@@ -180,7 +184,6 @@ function useFilters(): readonly ListFilter[] {
     { name: 'program', label: 'Program', options: [], isFree: true },
     { name: 'user', label: 'Person who signed in', options: [], isFree: true },
     { name: 'batch', label: 'Batch', options: [], isFree: true },
-    { name: 'since', label: 'Time', options: TIMES, with: ['fromMs', 'toMs'] },
   ]
 }
 
@@ -196,49 +199,6 @@ async function accountOptions(search: string): Promise<readonly Option[]> {
 
 function keyOption({ id, name, lastFour }: Key): Option {
   return { value: id, label: `${name} …${lastFour}` }
-}
-
-const TIMES: readonly Option[] = [
-  { value: '15m', label: 'Last 15 min' },
-  { value: '1h', label: 'Last hour' },
-  { value: '24h', label: 'Last 24 h' },
-  { value: '7d', label: 'Last 7 d' },
-  { value: 'custom', label: 'From … to …' },
-]
-
-/** The two ends of a range that is none of the usual ones. */
-function CustomTime({ filters: { fromMs, toMs } }: { readonly filters: Filters }) {
-  const { query } = useLocation()
-  const since = query.get('since')
-  if (since !== 'custom' && (since !== null || (fromMs === '' && toMs === ''))) return null
-  return (
-    <>
-      <Moment label="From" name="fromMs" value={fromMs} />
-      <Moment label="To" name="toMs" value={toMs} />
-    </>
-  )
-}
-
-interface MomentProps {
-  readonly label: string
-  readonly name: 'fromMs' | 'toMs'
-  readonly value: string
-}
-
-/** A time in the user's time zone. */
-function Moment({ label, name, value }: MomentProps) {
-  return (
-    <input
-      type="datetime-local"
-      className="filter"
-      aria-label={label}
-      value={value === '' ? '' : inputTime(Number(value))}
-      onChange={(event) => {
-        const ms = new Date(event.target.value).getTime()
-        setFilter({ [name]: Number.isNaN(ms) ? null : String(ms) }, { replace: true })
-      }}
-    />
-  )
 }
 
 function itself(value: string): Option {
@@ -273,27 +233,16 @@ interface Filters {
   readonly user: string
   /** The id of a batch. */
   readonly batch: string
-  readonly fromMs: string
-  readonly toMs: string
 }
 
 /** Filters that only the server can apply to the latest requests. */
-const UNKNOWN_HERE = ['toMs', 'deprecated', 'parent', 'member'] as const
+const UNKNOWN_HERE = ['deprecated', 'parent', 'member'] as const
 
-/** The periods of `since`, in ms. */
-const SINCE_MS: Readonly<Record<string, number>> = {
-  '15m': 15 * 60_000,
-  '1h': 3_600_000,
-  '24h': 86_400_000,
-  '7d': 7 * 86_400_000,
-}
-
-/** The filters of an address. Invalid values are ignored. `since` counts back from `nowMs`. */
-function filtersIn(query: URLSearchParams, nowMs: number): Filters {
-  const text = (name: keyof Filters | 'since'): string => query.get(name) ?? ''
+/** The filters of an address. Invalid values are ignored. */
+function filtersIn(query: URLSearchParams): Filters {
+  const text = (name: keyof Filters): string => query.get(name) ?? ''
   const matching = (name: keyof Filters, pattern: RegExp): string =>
     pattern.test(text(name)) ? text(name) : ''
-  const sinceMs = SINCE_MS[text('since')]
   return {
     search: text('search').trim(),
     status: matching('status', /^[1-5]\d\d$/),
@@ -312,8 +261,6 @@ function filtersIn(query: URLSearchParams, nowMs: number): Filters {
     program: matching('program', /^[a-z0-9_-]{1,40}$/),
     user: text('user'),
     batch: text('batch'),
-    fromMs: sinceMs === undefined ? matching('fromMs', /^\d{1,13}$/) : String(nowMs - sinceMs),
-    toMs: matching('toMs', /^\d{1,13}$/),
   }
 }
 
@@ -342,9 +289,7 @@ function matchesFilters(row: RequestRow, filters: Filters): boolean {
     is(program, row.program) &&
     is(user, row.user) &&
     is(batch, row.batch) &&
-    UNKNOWN_HERE.every((name) => filters[name] === '') &&
-    (filters.fromMs === '' || row.atMs >= Number(filters.fromMs)) &&
-    (filters.toMs === '' || row.atMs < Number(filters.toMs))
+    UNKNOWN_HERE.every((name) => filters[name] === '')
   )
 }
 

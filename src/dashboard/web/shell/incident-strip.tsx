@@ -91,7 +91,7 @@ function failuresLink({ upstream, sinceMs, cause }: Incident, readsGateway: bool
   const query = new URLSearchParams({
     ...(readsGateway ? { account: 'all' } : {}),
     ...(upstream === null ? { outcome: 'failed' } : { upstream, cause }),
-    ...{ since: 'custom', fromMs: String(sinceMs) },
+    from: String(sinceMs),
   })
   return `/requests?${query.toString()}`
 }

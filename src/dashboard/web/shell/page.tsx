@@ -57,7 +57,7 @@ export function Page({ title, purpose, action, filters, scoped = false, children
 }
 
 /** Parameters of the address that filter nothing; `to` counts with `from`. */
-const NO_FILTERS = new Set(['sort', 'after', 'request', 'tab', 'figure', 'group', 'zone', 'by', 'to'])
+const NO_FILTERS = new Set(['sort', 'after', 'request', 'tab', 'figure', 'group', 'zone', 'by', 'to', 'toMs'])
 
 /** The filters of the page; on phones they are behind a button with the number of those that are set. */
 function Filters({ children }: { readonly children: ReactNode }) {

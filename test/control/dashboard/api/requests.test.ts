@@ -35,6 +35,7 @@ async function listed(t: Test, stage: Stage): Promise<Browser> {
   await orders(t, root, all)
   await filters(t, root, { all, top, below })
   await refusals(t, root)
+  await ranges(t, { root, store: stage.store })
   const eve = await stage.signedIn('eve@example.com', 'max')
   t.strictSame(await walked(eve, `accountId=${top}`), [], 'no requests of another account')
   t.strictSame(await walked(eve, `parent=${top}`), [])
@@ -202,6 +203,20 @@ async function filters(t: Test, root: Browser, { all, top, below }: Rows): Promi
   )
 }
 
+/** Ranges that end now: the rows of the last span, however old the test's are today. */
+async function ranges(t: Test, { root, store }: { root: Browser; store: Stage['store'] }): Promise<void> {
+  const now = Date.now()
+  const ages = [5, 30, 120].map((minutes) => minutes * 60_000)
+  const rows = ages.map((age) => aRow('acc_now', { atMs: now - age }))
+  for (const row of rows) await store.ledger.settle(row)
+  const found = async (range: string): Promise<number> =>
+    (await walked(root, `account=all&range=${range}`)).filter(({ accountId }) => accountId === 'acc_now')
+      .length
+  t.same([await found('15m'), await found('1h'), await found('6h')], [1, 2, 3])
+  const file = await root.get('/requests.csv?account=all&range=1h')
+  t.equal(file.text.split('acc_now').length - 1, 2, 'the file as well')
+}
+
 async function refusals(t: Test, root: Browser): Promise<void> {
   t.match(await root.get('/requests?sort=colour'), {
     status: 400,
@@ -218,6 +233,7 @@ async function refusals(t: Test, root: Browser): Promise<void> {
     status: 400,
     error: { param: 'fromMs' },
   })
+  t.match(await root.get('/requests?range=1h&fromMs=1'), { status: 400, error: { param: 'range' } })
   t.match(await root.get('/requests?status=1&status=2'), {
     status: 400,
     error: { param: /status/ },

@@ -1,5 +1,5 @@
 /** Dialogs that change an account: create, limits, plan, state and the link of its login. */
-import { useId, type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import type {
   AccountPageReply,
   InviteReply,
@@ -10,6 +10,7 @@ import { change } from '../../api/endpoints.js'
 import { useResource } from '../../api/use-resource.js'
 import { Confirm, Dialog, FormDialog, ShownOnce } from '../../components/dialog.js'
 import { SelectField, TextField, type Bound } from '../../components/form.js'
+import { SuggestField } from '../../components/suggest-field.js'
 import { BlockSkeleton, ProblemLine } from '../../components/loading-states.js'
 import { report } from '../../components/notices.js'
 import { exactCount, exactDollars } from '../../format/number.js'
@@ -109,23 +110,19 @@ export function CreateAccount({
   )
 }
 
-/** The name of an account; the browser proposes those that the server finds. */
+/** The name of an account, with those that the server finds. */
 export function AccountField({
   label = 'Account',
   ...field
 }: Bound & { readonly label?: string; readonly hint?: string; readonly required?: boolean }) {
-  const list = useId()
   const { data } = useResource('/account-tree', { search: field.value || 'a' })
-  return (
-    <>
-      <TextField label={label} list={list} autoComplete="off" spellCheck={false} {...field} />
-      <datalist id={list}>
-        {data?.rows.slice(0, 20).map(({ id, name }) => (
-          <option key={id} value={name} />
-        ))}
-      </datalist>
-    </>
-  )
+  const names = (data?.rows ?? []).slice(0, 20).map(({ name }) => name)
+  // Enter takes the first one: the name that was typed, if there is one.
+  const proposals = [
+    ...names.filter((name) => name === field.value),
+    ...names.filter((name) => name !== field.value),
+  ]
+  return <SuggestField label={label} proposals={proposals} {...field} />
 }
 
 /** What the dialogs of an account need of it. */

@@ -3,9 +3,10 @@ import { useState, useId } from 'react'
 import type { Plan, ModelsReply } from '../../../../control/dashboard/schema/schema.js'
 import { useResource } from '../../api/use-resource.js'
 import { Button } from '../../components/button.js'
+import { DateField } from '../../components/date-picker.js'
 import { SelectField, TextField, type FormState } from '../../components/form.js'
 import { exactCount, exactDollars, plural } from '../../format/number.js'
-import { date, fullTime } from '../../format/time.js'
+import { date, fullTime, inputTime } from '../../format/time.js'
 import { useRights } from '../../shell/session.js'
 import { LIMIT_FIELDS, modelFault, type Draft, type LimitField } from './key-draft.js'
 
@@ -78,7 +79,6 @@ export function KeyFields({ form, plan, endsAtMs, isInside = false }: FieldsProp
 
 function ExpiryFields({ form: { values, field }, endsAtMs }: Pick<FieldsProps, 'form' | 'endsAtMs'>) {
   const now = Date.now()
-  const today = new Date(now - new Date().getTimezoneOffset() * 60_000)
   const kept = endsAtMs === null ? [] : [keptExpiry(endsAtMs, now)]
   const days = EXPIRIES.map((each) => ({ value: String(each), label: `in ${each} days` }))
   const isDate = values.expiry === 'date'
@@ -96,12 +96,7 @@ function ExpiryFields({ form: { values, field }, endsAtMs }: Pick<FieldsProps, '
         {...field('expiry', isDate ? undefined : 'expiresAtMs')}
       />
       {isDate ? (
-        <TextField
-          label="Last day"
-          type="date"
-          min={today.toISOString().slice(0, 10)}
-          {...field('date', 'expiresAtMs')}
-        />
+        <DateField label="Last day" min={inputTime(now).slice(0, 10)} {...field('date', 'expiresAtMs')} />
       ) : null}
     </>
   )

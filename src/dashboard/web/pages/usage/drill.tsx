@@ -127,7 +127,7 @@ export function useOpenRow(
     } else {
       const filter = requestsFilter(group, row)
       if (filter === null) return
-      go(urlOf('/requests', { account: scope, key, model, member, ...filter, fromMs, toMs }))
+      go(urlOf('/requests', { account: scope, key, model, member, ...filter, from: fromMs, to: toMs }))
     }
   }
 }

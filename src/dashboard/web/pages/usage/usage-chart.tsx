@@ -116,7 +116,7 @@ function useLookAt(): ChartPick {
   const account = useScope()
   const { query } = useLocation()
   const [model, key, member] = [query.get('model'), query.get('key'), query.get('member')]
-  return (fromMs, toMs) => go(urlOf('/requests', { account, model, key, member, fromMs, toMs }))
+  return (fromMs, toMs) => go(urlOf('/requests', { account, model, key, member, from: fromMs, to: toMs }))
 }
 
 function speedSeries(buckets: Buckets, points: readonly UsagePoint[]): Series[] {

@@ -44,7 +44,9 @@ export function UsageTable({ list, usage, group }: TableProps) {
           <IconButton
             icon="requests"
             label={`Requests of ${row.label}`}
-            onClick={() => go(urlOf('/requests', { account, key, model, member, ...filter, fromMs, toMs }))}
+            onClick={() =>
+              go(urlOf('/requests', { account, key, model, member, ...filter, from: fromMs, to: toMs }))
+            }
           />
         )
       }}
