@@ -194,6 +194,16 @@ void t.test('answers in few clicks', { skip: SKIP }, async (t) => {
   t.match(await tokens('anthropic'), /[89]\d\d ms/)
   await page.getByRole('heading', { name: 'Time to first token, p95' }).waitFor()
   task.end(t, "two providers' first token", 3)
+  for (const upstream of ['openai', 'anthropic']) {
+    await task.click(page.getByRole('checkbox', { name: new RegExp(`^Compare .* at ${upstream}$`) }).first())
+  }
+  const pair = page.getByRole('table', { name: 'Models side by side' })
+  const line = (name: string): Promise<string> => pair.getByRole('row').filter({ hasText: name }).innerText()
+  t.match(await line('First token p95'), /3\d\d ms\s+[89]\d\d ms\s+\+1\d\d %/)
+  t.match(await line('Cost per request'), /\$\d/)
+  t.match(await line('Failed at the provider'), /0 %\s+0 %/)
+  await page.getByRole('img', { name: /^First token p95 side by side/ }).waitFor()
+  task.end(t, "two models' cost and latency", 4)
   await looks(t, page, 'providers')
 
   await task.nav('Operations')

@@ -44,18 +44,51 @@ async function providers(
     ...{ nowMs, fromMs, toMs, stepMs, starts: [...starts.values()] },
     canaries: gatewayStatus === null ? null : gatewayStatus.canaries.map((canary) => ({ ...canary })),
     upstreams: Object.keys(snapshot().config.upstreams).map((name) => {
-      const of = (all: readonly UsageSum[], property: string): UsageSum[] =>
-        all.filter(({ keyId }) => keyId === `${PROPERTY_MARK}${property}=${name}`)
-      const own = of(sums, 'upstream')
+      const own = ofProperty(sums, 'upstream', name)
       const points = pointsOf(own).map(({ startMs: at, firstTokenP50Ms, firstTokenP95Ms, ...point }) => {
         return { startMs: at, requests: point.requests, firstTokenP50Ms, firstTokenP95Ms }
       })
-      const sides = isExact ? sidesOfRows(name, rows) : sidesOfSums(name, own, of(copies, 'shadow'))
+      const sides = isExact
+        ? sidesOfRows(name, rows)
+        : sidesOfSums(name, own, ofProperty(copies, 'shadow', name))
       return { ...sides, points }
     }),
+    compared: comparedModels(query.compare ?? '', sums),
     shadows: shadowsOf(rows),
   }
   return { status: 200, json }
+}
+
+function ofProperty(sums: readonly UsageSum[], property: string, value: string): UsageSum[] {
+  return sums.filter(({ keyId }) => keyId === `${PROPERTY_MARK}${property}=${value}`)
+}
+
+/** The models of `MODEL UPSTREAM,MODEL UPSTREAM` over time. */
+function comparedModels(
+  asked: string,
+  sums: readonly UsageSum[],
+): schema.Sent<typeof schema.comparedModel>[] {
+  const pairs = asked.split(',').filter((text) => text.includes(' '))
+  return pairs.map((text) => {
+    const [model, upstream] = [text.slice(0, text.lastIndexOf(' ')), text.slice(text.lastIndexOf(' ') + 1)]
+    const own = ofProperty(sums, 'upstream', upstream).filter((sum) => sum.model === model)
+    const points = pointsOf(own).map((figures) => {
+      const { startMs, firstTokenP95Ms } = figures
+      return { startMs, firstTokenP95Ms, requestNanoUsd: costOfRequest(figures) }
+    })
+    return { upstream, model, points }
+  })
+}
+
+/** The mean cost of the requests that succeeded and have a known price; null without any. */
+function costOfRequest({
+  requests,
+  failed,
+  unpricedRequests,
+  costNanoUsd,
+}: schema.Sent<typeof schema.figures>): number | null {
+  const priced = requests - failed - unpricedRequests
+  return priced <= 0 ? null : Math.round(Number(costNanoUsd) / priced)
 }
 
 /** By default the last hour; `hours` is the former name of a range that ends now. */
@@ -104,8 +137,7 @@ function sideOfSums(
   copies: readonly UsageSum[],
 ): schema.Sent<typeof schema.providerSide> {
   const figures = figuresOf(sums)
-  const { requests, failed, byCause, costNanoUsd, unpricedRequests } = figures
-  const priced = requests - failed - unpricedRequests
+  const { requests, byCause, costNanoUsd, unpricedRequests } = figures
   return {
     upstream,
     requests,
@@ -118,7 +150,7 @@ function sideOfSums(
     inputTokens: figures.inputTokens,
     outputTokens: figures.outputTokens,
     costNanoUsd,
-    requestNanoUsd: priced <= 0 ? null : Math.round(Number(costNanoUsd) / priced),
+    requestNanoUsd: costOfRequest(figures),
     unpricedRequests,
   }
 }

@@ -39,6 +39,21 @@ export const comparedUpstream = providerSide.extend({
   ),
 })
 
+/** A model of an upstream over time, beside others. */
+export const comparedModel = z.strictObject({
+  upstream: z.string(),
+  model: z.string(),
+  /** Only minutes, hours or days with requests, in order. */
+  points: z.array(
+    z.strictObject({
+      startMs: timeMs,
+      firstTokenP95Ms: z.number().nullable(),
+      /** Mean cost of the requests that succeeded and have a known price. */
+      requestNanoUsd: nanoUsd.nullable(),
+    }),
+  ),
+})
+
 /** A target with `abort`. */
 export const canaryState = z.strictObject({
   /** The index of its route and its index in `targets`: `2.1`. */
@@ -68,6 +83,8 @@ export const providersQuery = z.strictObject({
   zone: zone.optional(),
   /** Default: the usual unit of `range`, else hours. */
   by: unit.optional(),
+  /** Models to read over time: `MODEL UPSTREAM`, with commas between them. */
+  compare: z.string().max(2_000).optional(),
   /** The former name of a range: hours up to now, at most 744. */
   hours: numberText(1, 744).optional(),
 })
@@ -89,6 +106,8 @@ export const providersReply = z.strictObject({
   canaries: z.array(canaryState).nullable(),
   /** By upstream of the configuration. */
   upstreams: z.array(comparedUpstream),
+  /** The models of `compare`. */
+  compared: z.array(comparedModel),
   /** Copied requests among the newest 10,000: the clients' and the copies. */
   shadows: z.array(z.strictObject({ primary: providerSide, shadow: providerSide })),
 })

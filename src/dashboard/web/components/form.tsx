@@ -24,7 +24,7 @@ export interface FieldTexts {
 }
 
 /** Attributes that connect a control to its label, hint and error. */
-export interface Control {
+interface Control {
   readonly id: string
   readonly 'aria-invalid': boolean
   readonly 'aria-describedby': string | undefined

@@ -1,10 +1,5 @@
 /** Comparison of upstreams, canaries and shadows, for administrators. */
-import type {
-  CanaryView,
-  ComparedUpstream,
-  ProvidersReply,
-  ProviderSide,
-} from '../../../control/dashboard/schema/schema.js'
+import type { CanaryView, ProvidersReply, ProviderSide } from '../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { useResource } from '../api/use-resource.js'
 import { IconButton } from '../components/button.js'
@@ -19,10 +14,17 @@ import { DataTable, type Column } from '../components/data-table.js'
 import { Absent, Ago } from '../components/values.js'
 import { go } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
+import { idOfModel, SideBySide, tickColumn, useCompared, type ModelRow } from './compare-models.js'
 
 export function ProvidersPage() {
   const range = useRange('1h')
-  const resource = useResource('/providers', range.query, { everyMs: range.everyMs })
+  const compared = useCompared()
+  const resource = useResource(
+    '/providers',
+    { ...range.query, compare: compared.join(',') },
+    // Another tick changes no figure of the tables.
+    { everyMs: range.everyMs, partOf: urlOf('/providers', range.query) },
+  )
   return (
     <Page
       title="Providers"
@@ -32,6 +34,7 @@ export function ProvidersPage() {
       <Loaded resource={resource} what="The comparison" unaffected="Requests are still recorded.">
         {(data) => (
           <>
+            <SideBySide data={data} />
             <FirstToken data={data} />
             <Block title="Upstreams" note={<Since fromMs={data.fromMs} />}>
               <DataTable
@@ -42,13 +45,13 @@ export function ProvidersPage() {
                 usualSort="-requests"
               />
             </Block>
-            <Block title="By model" note="the same model at each upstream">
+            <Block title="By model" note="tick two or more to see them side by side">
               <DataTable
                 caption="Upstreams by model"
                 name="model."
-                columns={[MODEL, { ...NAME, text: false }, ...FIGURES]}
+                columns={[MODEL, { ...NAME, text: false }, ...FIGURES, tickColumn(compared)]}
                 rows={data.upstreams.flatMap(({ models }) => models)}
-                keyOf={({ upstream, model }) => `${model} ${upstream}`}
+                keyOf={idOfModel}
                 usualSort="model"
                 actions={(row) => <ModelActions row={row} />}
               />
@@ -178,8 +181,6 @@ function FirstToken({ data }: { readonly data: ProvidersReply }) {
     />
   )
 }
-
-type ModelRow = ComparedUpstream['models'][number]
 
 /** Who uses the model, and its failures at the upstream. */
 function ModelActions({ row: { model, upstream, errors } }: { readonly row: ModelRow }) {

@@ -160,6 +160,14 @@ void t.test('providers: each upstream, and shadow requests beside their original
       shadow: { upstream: 'anthropic', requests: 1, shadowRequests: 1, firstTokenP50Ms: 100 },
     },
   ])
+  const model = reply.upstreams.find(({ upstream }) => upstream === 'openai')?.models[0]?.model ?? ''
+  const wanted = encodeURIComponent(`${model} openai,none at all,${model} anthropic`)
+  const { compared } = providersReply.parse((await root.get(`/providers?compare=${wanted}`)).json)
+  t.match(compared, [
+    { model, upstream: 'openai', points: [{ firstTokenP95Ms: Number, requestNanoUsd: Number }] },
+    { model: 'none at', upstream: 'all', points: [] },
+    { model, upstream: 'anthropic', points: [{ firstTokenP95Ms: Number }] },
+  ])
   const ada = await stage.signedIn('ada@example.com')
   t.equal((await ada.get('/providers')).status, 403)
 })
