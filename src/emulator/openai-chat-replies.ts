@@ -216,7 +216,7 @@ export function completionsReply(request: ParsedRequest): Reply {
       'This is a chat model and not supported in the v1/completions endpoint. Did you mean to use v1/chat/completions?'
     refuseOpenAi(404, message, { param: 'model' })
   }
-  const prompts = typeof body.prompt === 'string' ? [body.prompt] : arrayOf(body.prompt).map(String)
+  const prompts = promptsOf(body.prompt)
   const answers = prompts.map((prompt) => generateOutput(modelInputOf(request, model, prompt), request.seed))
   const id = `cmpl-${lettersOf(seededRandom(request.seed), 29)}`
   const head = { id, object: 'text_completion', created: request.now, model }
@@ -256,6 +256,14 @@ function choiceOf(index: number, text: string, modelOutput: ModelOutput | null):
     logprobs: null,
     finish_reason: modelOutput === null ? null : modelOutput.end,
   }
+}
+
+/** A list of token ids is one prompt. */
+function promptsOf(prompt: unknown): string[] {
+  if (typeof prompt === 'string') return [prompt]
+  const items = arrayOf(prompt)
+  const isTokens = items.length > 0 && items.every((item) => typeof item === 'number')
+  return isTokens ? [String(items)] : items.map(String)
 }
 
 function modelInputOf({ body = {} }: ParsedRequest, model: string, prompt: string): ModelInput {
