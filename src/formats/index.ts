@@ -27,20 +27,29 @@ import { geminiEmbedding, geminiEmbeddings } from './gemini/embeddings.js'
 import { gemini } from './gemini/index.js'
 import type { ClientFormat, TaskForms, TaskName } from './chat/operations.js'
 import { judgingCodec } from './moderations/chat.js'
+import { withToolNames } from './named-tools.js'
 import { openaiChat } from './openai-chat/index.js'
 import { openaiCompletions, openaiEmbeddings } from './openai-chat/other-endpoints.js'
 import { platformCodec, type PlatformTraits } from './platform-codec.js'
 import { responsesCompact } from './openai-responses/compact.js'
 import { openaiResponses } from './openai-responses/index.js'
 import { TASK_CODECS } from './task-codecs.js'
+import { TOOL_NAMES } from './vendors.js'
 import type { ScalarField } from './wire/scalar-fields.js'
+import type { NameRule } from './wire/tool-names.js'
 
 const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
-  'openai-chat': openaiChat,
-  'openai-responses': openaiResponses,
-  anthropic,
-  gemini,
-  converse,
+  'openai-chat': named(openaiChat, TOOL_NAMES.openai),
+  'openai-responses': named(openaiResponses, TOOL_NAMES.openai),
+  anthropic: named(anthropic, TOOL_NAMES.anthropic),
+  gemini: named(gemini, TOOL_NAMES.gemini),
+  converse: named(converse, TOOL_NAMES.converse),
+}
+
+/** The dialect with names of tools that its vendors take. */
+function named(dialect: Dialect, rule: NameRule): Dialect {
+  const { upstreamCodec } = dialect
+  return upstreamCodec === null ? dialect : { ...dialect, upstreamCodec: withToolNames(upstreamCodec, rule) }
 }
 
 const OTHERS: Readonly<Record<OtherFormat, FormatCodecs>> = {

@@ -14,12 +14,13 @@ import { withoutBetaFields } from './anthropic/beta-fields.js'
 import type { SentBetas, UpstreamCodec, TokenCounter, WireFormat } from './dialect.js'
 import { vertexEmbeddings } from './gemini/vertex-embeddings.js'
 import { encodeRequest as encodeChat } from './openai-chat/upstream/encode-request.js'
-import { CLAUDE_BETAS, DOCUMENT_PARTS, type ClaudePlatform } from './vendors.js'
+import { CLAUDE_BETAS, DOCUMENT_PARTS, TOOL_NAMES, type ClaudePlatform } from './vendors.js'
 import { awsErrorIn, decodeAwsError } from './wire/aws/decode-error.js'
 import { refused } from './wire/json/check-fields.js'
 import { stringifyExact } from './wire/json/exact-numbers.js'
 import type { Edit } from './wire/json/splice.js'
 import { largeEdit } from './wire/json/write-json.js'
+import { withWireNames } from './wire/tool-names.js'
 
 /** The settings of an upstream that change its codec. */
 export interface PlatformTraits {
@@ -94,7 +95,8 @@ function withDocumentsOf(preset: string | null, base: UpstreamCodec): UpstreamCo
   return {
     ...base,
     readsUrl: () => true,
-    encodeRequest: (request, facts, losses) => encodeChat(request, facts, losses, part),
+    encodeRequest: (request, facts, losses) =>
+      encodeChat(withWireNames(request, TOOL_NAMES.openai).request, facts, losses, part),
   }
 }
 

@@ -3,6 +3,7 @@
  */
 
 import type { SchemaRules } from './wire/fit-schema.js'
+import type { NameRule } from './wire/tool-names.js'
 
 /** The clouds that serve Claude with the Messages API. */
 export type ClaudePlatform = 'bedrock' | 'vertex' | 'azure'
@@ -168,6 +169,23 @@ export const DOCUMENT_PARTS: Readonly<Record<string, DocumentPart>> = {
   openrouter: 'file',
   mistral: 'document_url',
   perplexity: 'file_url',
+}
+
+const NOT_WORD = /[^A-Za-z0-9_-]/gu
+
+/**
+ * The names of tools that each format's vendors take.
+ *
+ * Sources: OpenAI API reference, `function.name` (the other vendors of its format take no more);
+ * Anthropic's error "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", also of Claude on Bedrock and
+ * Vertex AI; botocore 1.44.5, `ToolName` of Bedrock Runtime; `FunctionDeclaration.name` in the types of
+ * @google/genai 3.1.0. Read 2026-11-30.
+ */
+export const TOOL_NAMES: Readonly<Record<'openai' | 'anthropic' | 'converse' | 'gemini', NameRule>> = {
+  openai: { refused: NOT_WORD, maxLength: 64 },
+  anthropic: { refused: NOT_WORD, maxLength: 128 },
+  converse: { refused: NOT_WORD, maxLength: 64 },
+  gemini: { refused: /[^A-Za-z0-9_.:-]/gu, maxLength: 128, letterFirst: true },
 }
 
 /** The vendors and platforms with rules for the schemas of tools. */

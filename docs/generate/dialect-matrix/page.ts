@@ -87,6 +87,9 @@ the codecs, and a test fails if page and code disagree.
 | · | **nothing to translate**: it is the default, or does not affect the reply |
 
 Vendors whose chat completions differ in a few fields have [presets](configuration.md#presets) instead of dialects.
+
+A name of a tool that the vendor refuses (too long, or with a dot, slash, space, umlaut or leading digit) is replaced in the
+request, and the reply has the client's name. If the upstream has the client's own format, the name is not changed.
 `
 
 const REPLIES_INTRODUCTION = `

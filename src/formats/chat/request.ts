@@ -204,6 +204,8 @@ export interface ChatRequest {
   rest: Record<string, JsonValue>
   /** Fields that only upstreams of the client's own format accept. */
   native?: NativeField[]
+  /** Names of tools that the format's own vendor refuses; upstreams of other formats get names that fit. */
+  foreignNames?: { readonly path: string; readonly refusal: string }[]
   /** Headers that only those upstreams accept, by name in lower case. */
   nativeHeaders?: Readonly<Record<string, string>>
   /** Tools and options that the provider runs or bills by itself. */

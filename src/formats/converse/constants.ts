@@ -6,7 +6,8 @@
  */
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
-import { shortHash } from '../wire/sha256.js'
+import { TOOL_NAMES } from '../vendors.js'
+import { wireName } from '../wire/tool-names.js'
 
 /** The provider name of opaque blocks. */
 export const PROVIDER = 'converse'
@@ -38,16 +39,9 @@ export function isBlank(text: string): boolean {
   return text.trim() === ''
 }
 
-/** Longer names and ids are shortened. */
-const MAX_NAME = 64
-
-/**
- * A call id or tool name in the alphabet `[A-Za-z0-9_-]` with at most 64 characters. The result depends only
- * on the text; a changed one includes a hash of the original, so that different ones stay different.
- */
-export function wireName(text: string): string {
-  if (text.length <= MAX_NAME && /^[A-Za-z0-9_-]+$/.test(text)) return text
-  return `${text.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 48)}_${shortHash(text)}`
+/** A call id in the alphabet and length of tool names, which the API requires of both. */
+export function wireId(id: string): string {
+  return wireName(id, TOOL_NAMES.converse)
 }
 
 /** The JSON value of a text; `undefined` if it is not JSON. */

@@ -9,7 +9,6 @@ import type { ChatRequest } from '../chat/request.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
 import { ClientProperties } from '../wire/property-names.js'
 import { CUSTOM_INPUT, parseJson, PROVIDER } from './constants.js'
-import { clientNames } from './encode-tools.js'
 
 /** The reason for an `upstream_malformed` error; null if the block is valid. */
 type Fault = string | null
@@ -51,14 +50,12 @@ export class Blocks {
   private readonly growing = new Map<number, Block>()
   private readonly sink: EventSink
   private readonly custom: ReadonlySet<string>
-  private readonly names: ReadonlyMap<string, string>
   private readonly properties: ClientProperties
 
   constructor(sink: EventSink, request: ChatRequest) {
     this.sink = sink
     const custom = request.tools.filter((tool) => tool.custom !== undefined)
     this.custom = new Set(custom.map(({ name }) => name))
-    this.names = clientNames(request)
     this.properties = new ClientProperties(request)
   }
 
@@ -138,12 +135,7 @@ export class Blocks {
     const name = stringOf(toolUse.name) ?? ''
     if (name === '') return 'a tool call has no name'
     const isServers = toolUse.type === 'server_tool_use'
-    const own = this.names.get(name) ?? name
-    this.open(
-      at,
-      isServers ? 'opaque' : this.kindOf(own),
-      isServers ? { toolUse } : { ...toolUse, name: own },
-    )
+    this.open(at, isServers ? 'opaque' : this.kindOf(name), isServers ? { toolUse } : toolUse)
     return null
   }
 

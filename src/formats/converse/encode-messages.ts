@@ -25,7 +25,7 @@ import {
   isNova,
   PROVIDER,
   STATE_ORIGIN,
-  wireName,
+  wireId,
   type WireMessage,
 } from './constants.js'
 import { DocumentNames, mediaBlock } from './encode-media.js'
@@ -182,7 +182,7 @@ class MessagesEncoder {
 
   private callBlock({ id, name, arguments: text, custom }: ToolCall): JsonObject {
     const input = custom === true ? { [CUSTOM_INPUT]: text } : this.inputOf(text)
-    return { toolUse: { toolUseId: wireName(id), name: wireName(name), input } }
+    return { toolUse: { toolUseId: wireId(id), name, input } }
   }
 
   /** `{}` for blank arguments, `{"_raw": text}` if they are not a JSON object within the limits. */
@@ -195,7 +195,7 @@ class MessagesEncoder {
   private addResult({ callId, parts, isError, cache, index }: MessageOf<'tool'>): void {
     const content = this.userBlocks(parts, index).filter((block) => block.cachePoint === undefined)
     const toolResult: JsonObject = {
-      toolUseId: wireName(callId),
+      toolUseId: wireId(callId),
       content: content.length === 0 ? [NO_RESULT] : content,
     }
     // Models other than Claude and Nova reject the member, and `success` is its default.

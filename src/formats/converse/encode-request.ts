@@ -16,7 +16,8 @@ import { refused } from '../wire/json/check-fields.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
 import { hasNoEffect } from '../wire/request-fields.js'
 import { loseFields } from '../wire/scalar-fields.js'
-import { SCHEMA_RULES } from '../vendors.js'
+import { wireName } from '../wire/tool-names.js'
+import { SCHEMA_RULES, TOOL_NAMES } from '../vendors.js'
 import { enforcedReplySchema, REPLY_SCHEMA } from '../wire/fit-schema.js'
 import { hasObjectRoot } from '../wire/strict-schema.js'
 import { withWireProperties } from '../wire/property-names.js'
@@ -170,7 +171,10 @@ function encodeFormat(
   const strict = enforcedReplySchema(format.schema, SCHEMA_RULES.bedrock)
   if (model.structuredOutput !== false && 'schema' in strict) {
     if (strict.lost) losses.drop(REPLY_SCHEMA, 'approximated')
-    const jsonSchema: JsonObject = { schema: stringifyExact(strict.schema), name: format.name }
+    const jsonSchema: JsonObject = {
+      schema: stringifyExact(strict.schema),
+      name: wireName(format.name, TOOL_NAMES.converse),
+    }
     if (format.description !== undefined) jsonSchema.description = format.description
     return { type: 'json_schema', structure: { jsonSchema } }
   }

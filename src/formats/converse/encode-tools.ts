@@ -11,7 +11,7 @@ import { SCHEMA_RULES } from '../vendors.js'
 import { enforcedSchema, fitSchema, TOOL_SCHEMA } from '../wire/fit-schema.js'
 import { refused } from '../wire/json/check-fields.js'
 import { loseFields } from '../wire/scalar-fields.js'
-import { CUSTOM_INPUT, isClaude, isNova, wireName } from './constants.js'
+import { CUSTOM_INPUT, isClaude, isNova } from './constants.js'
 import { cachePoint, cachingOf } from './encode-messages.js'
 import { PARALLEL_CALLS } from './fields.js'
 
@@ -35,7 +35,7 @@ export function toolConfig(
   if (!demandsCall(choice)) {
     if (request.toolChoice !== undefined) config.toolChoice = { auto: {} }
   } else if (!forced) losses.drop('tool_choice', 'approximated')
-  else if (choice.mode === 'named') config.toolChoice = { tool: { name: wireName(choice.name) } }
+  else if (choice.mode === 'named') config.toolChoice = { tool: { name: choice.name } }
   else config.toolChoice = { any: {} }
   return config
 }
@@ -74,7 +74,7 @@ interface ToolContext extends EncodeContext {
 }
 
 function toolSpec(tool: Tool, at: number, { model, losses, budget }: ToolContext): JsonObject {
-  const spec: JsonObject = { name: wireName(tool.name) }
+  const spec: JsonObject = { name: tool.name }
   if (tool.description !== undefined && tool.description !== '') spec.description = tool.description
   if (tool.custom !== undefined) {
     refuseGrammar(tool, at)
@@ -130,7 +130,7 @@ function historyTools(request: ChatRequest, losses: Losses): JsonObject | undefi
   const names = new Set<string>()
   for (const message of request.messages) {
     if (message.role !== 'assistant') continue
-    for (const call of message.toolCalls) names.add(wireName(call.name))
+    for (const call of message.toolCalls) names.add(call.name)
   }
   if (names.size === 0) return undefined
   if (request.tools.length > 0) losses.drop('tool_choice', 'approximated')
@@ -144,11 +144,4 @@ function historyTools(request: ChatRequest, losses: Losses): JsonObject | undefi
 export function mayOmitCall({ toolConfig: config }: JsonObject, request: ChatRequest): boolean {
   if (!demandsCall(request.toolChoice) || !isObject(config)) return false
   return !isObject(config.toolChoice) || config.toolChoice.auto !== undefined
-}
-
-/** The client's names of tools by those in the request; only names that differ. */
-export function clientNames({ tools }: ChatRequest): ReadonlyMap<string, string> {
-  const names = new Map<string, string>()
-  for (const { name } of tools) if (wireName(name) !== name) names.set(wireName(name), name)
-  return names
 }

@@ -227,8 +227,8 @@ export function completionFacts(body: JsonObject): ReplyFacts {
 export class CompletionDecoder implements StreamDecoder {
   private readonly chat: ChunkDecoder
 
-  constructor(request: ChatRequest, sink: EventSink) {
-    this.chat = new ChunkDecoder(request, sink)
+  constructor(sink: EventSink) {
+    this.chat = new ChunkDecoder(sink)
   }
 
   frame(name: string, data: string): void {

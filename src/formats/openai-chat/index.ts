@@ -55,10 +55,10 @@ export const upstreamCodec: UpstreamCodec = {
   encodeRequest,
   edits,
   decodeReply,
-  newDecoder: (request, sink) => new ChunkDecoder(request, sink),
-  newChoices: (request, sinks) => new ChoicesOfReply(request, sinks),
-  // An upstream sends the chunks of several choices interleaved; encoders of other formats need whole choices
-  // in sequence.
+  newDecoder: (_request, sink) => new ChunkDecoder(sink),
+  newChoices: (_request, sinks) => new ChoicesOfReply(sinks),
+  // An upstream sends the chunks of several choices interleaved; encoders of other formats need whole
+  // choices in sequence.
   wholeOnly: ({ candidates = 1 }) => candidates > 1,
   continuation: null,
   newWatcher: (request) => new ChunkWatcher(request),

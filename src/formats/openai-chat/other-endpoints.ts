@@ -39,7 +39,7 @@ const completionsUpstream: UpstreamCodec = {
   }),
   edits: (body, modelName, { losses }) => completionEdits(body, modelName, losses),
   decodeReply: decodeCompletionReply,
-  newDecoder: (request, sink) => new CompletionDecoder(request, sink),
+  newDecoder: (_request, sink) => new CompletionDecoder(sink),
   newWatcher: newCompletionWatcher,
   replyFacts: completionFacts,
 }

@@ -181,11 +181,15 @@ interface Judge {
 
 /**
  * Throws `malformed_request` for a rule that a vendor judges if none of the upstreams does: they have another
- * format than the client, or are OpenAI's own API, whose rules are those of the gateway.
+ * format than the client, or are OpenAI's own API, whose rules are those of the gateway. Names of tools break
+ * a rule of that API alone.
  */
-export function refuseUnjudged({ native = [] }: ChatRequest, wire: string, judges: readonly Judge[]): void {
-  const broken = native.find(({ isVendors }) => isVendors === true)
+export function refuseUnjudged(request: ChatRequest, wire: string, judges: readonly Judge[]): void {
+  const equal = judges.filter((judge) => judge.wire === wire)
+  if (equal.some(({ dialect }) => dialect !== 'openai')) return
+  const isOwn = equal.length === judges.length
+  const vendors = request.native?.find(({ isVendors }) => isVendors === true)
+  const broken = vendors ?? (isOwn ? request.foreignNames?.[0] : undefined)
   if (broken === undefined) return
-  if (judges.some((judge) => judge.wire === wire && judge.dialect !== 'openai')) return
   throw new GatewayError('malformed_request', broken.refusal ?? '', { param: broken.path })
 }

@@ -3,15 +3,16 @@ import { BedrockRuntimeClient, ConverseCommand } from '@aws-sdk/client-bedrock-r
 import { isObject, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
-import { converse } from '../../../src/formats/converse/index.js'
+import { upstreamCodecOf } from '../../../src/formats/index.js'
 import type { UpstreamCodec } from '../../../src/formats/dialect.js'
 import { newFramer } from '../../../src/formats/wire/aws/event-stream.js'
 import { collectEvents, type Decoded } from '../collect-events.js'
 import { encodeWith, sampleRequest } from '../sample-request.js'
 
-if (converse.upstreamCodec === null) throw new Error('the dialect has no codec for upstreams')
+const codec = upstreamCodecOf('converse')
+if (codec === null) throw new Error('the dialect has no codec for upstreams')
 
-export const upstreamCodec: UpstreamCodec = converse.upstreamCodec
+export const upstreamCodec: UpstreamCodec = codec
 
 export const NOVA: ModelFacts = {
   id: 'us.amazon.nova-lite-v1:0',

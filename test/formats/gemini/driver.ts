@@ -4,11 +4,15 @@
 import type { JsonObject, JsonValue } from '../../../src/base/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
-import { upstreamCodec } from '../../../src/formats/gemini/index.js'
 import { decodeReply as decodeBody } from '../../../src/formats/gemini/upstream/decode-reply.js'
+import { upstreamCodecOf } from '../../../src/formats/index.js'
 import type { WireError } from '../../../src/errors.js'
 import { collectEvents, refusalOf, type Decoded } from '../collect-events.js'
 import { sampleRequest, userMessage } from '../sample-request.js'
+
+const codec = upstreamCodecOf('gemini')
+if (codec === null) throw new Error('the dialect has no codec for upstreams')
+const upstreamCodec = codec
 
 /** A request with one user message and the members of `more`. */
 export function chatRequest(more: Partial<ChatRequest> = {}): ChatRequest {

@@ -5,6 +5,7 @@
 import type { ChatEvent } from '../../../src/formats/chat/event.js'
 import { isObject, type JsonObject } from '../../../src/base/json.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
+import { upstreamCodecOf } from '../../../src/formats/index.js'
 import { openaiChat } from '../../../src/formats/openai-chat/index.js'
 import type { UpstreamCodec, ClientCodec, Seed } from '../../../src/formats/dialect.js'
 import { collectEvents, type Decoded } from '../collect-events.js'
@@ -12,7 +13,7 @@ import { collectEvents, type Decoded } from '../collect-events.js'
 export { refusalOf, type Decoded } from '../collect-events.js'
 
 export const clientCodec: ClientCodec = present(openaiChat.clientCodec)
-export const upstreamCodec: UpstreamCodec = present(openaiChat.upstreamCodec)
+export const upstreamCodec: UpstreamCodec = present(upstreamCodecOf('openai-chat'))
 
 function present<T>(codec: T | null): T {
   if (codec === null) throw new Error('openai-chat has no codec')

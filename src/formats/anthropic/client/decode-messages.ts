@@ -23,7 +23,7 @@ import { NestedJson } from '../../wire/json/nested-json.js'
 import { cacheMark, withCacheMark } from '../../wire/prompt-cache-markers.js'
 import { isReasoningToken, readReasoningToken } from '../../wire/reasoning-token.js'
 import { foundText, isProgram, PROVIDER } from '../constants.js'
-import { toolName } from './decode-tools.js'
+import { toolName } from '../../wire/tool-names.js'
 import type { NativeFields } from './native-fields.js'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>

@@ -21,11 +21,11 @@ import {
   string,
   text,
 } from '../../wire/json/check-fields.js'
+import { toolName } from '../../wire/tool-names.js'
 import { definedTool } from './defined-tools.js'
 import type { NativeFields } from './native-fields.js'
 
 const MAX_TOOLS = 1_024
-const NAME = /^[A-Za-z0-9_-]{1,128}$/
 
 /** Members of a tool that affect the model and that other upstreams do not have. */
 const UNTRANSLATED = ['allowed_callers', 'defer_loading', 'input_examples', 'max_characters'] as const
@@ -60,12 +60,6 @@ export function decodeTools(value: JsonValue, native: NativeFields): Tools {
     }
   }
   return { custom, defined, count: items.length }
-}
-
-/** Checks a tool's name. Throws `malformed_request` if it is invalid. */
-export function toolName(value: unknown, path: string): string {
-  if (typeof value === 'string' && NAME.test(value)) return value
-  return refuse(path, 'must be 1 to 128 of the characters A-Z, a-z, 0-9, _ and -')
 }
 
 function decodeTool(item: JsonObject, path: string, native: NativeFields): Tool {

@@ -22,6 +22,7 @@ import { given, refuse, text, object, string } from '../../wire/json/check-field
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import { isReasoningToken, readReasoningToken, type FoundState } from '../../wire/reasoning-token.js'
+import { toolName } from '../../wire/tool-names.js'
 import { PROVIDER, SKIP_SIGNATURE } from '../constants.js'
 import { list, message, memberPath } from './proto-fields.js'
 
@@ -33,7 +34,6 @@ const MAX_CONTENTS = 10_000
 /** More than the 3,000 images that providers accept in one request. */
 const MAX_PARTS = 4_096
 const MAX_ID = 512
-const MAX_NAME = 128
 
 /** Placeholders that Google documents for lost signatures. */
 const PLACEHOLDERS: ReadonlySet<string> = new Set([SKIP_SIGNATURE, 'context_engineering_is_the_way_to_go'])
@@ -190,7 +190,7 @@ class ContentsDecoder {
   ): void {
     const at = `${path}.functionCall`
     const given = message(item['functionCall'], at)
-    const name = text(given['name'], `${at}.name`, MAX_NAME)
+    const name = toolName(given['name'], `${at}.name`)
     const id = idOf(given['id'], `${at}.id`) ?? state.id
     // A generated id is the same in every request of the conversation and differs from those of other turns.
     const suffix = turn.toolCalls.length === 0 ? '' : `_${turn.toolCalls.length}`
@@ -208,7 +208,7 @@ class ContentsDecoder {
   private result({ item, path }: Part, index: number): void {
     const at = `${path}.functionResponse`
     const given = message(item['functionResponse'], at)
-    const name = text(given['name'], `${at}.name`, MAX_NAME)
+    const name = toolName(given['name'], `${at}.name`)
     const { parts, isError } = resultOf(argumentsOf(given['response'], `${at}.response`))
     list(given['parts'], `${at}.parts`, MAX_PARTS).forEach((entry, partIndex) => {
       const media = mediaPart(partOf(entry, `${at}.parts[${partIndex}]`))

@@ -31,6 +31,7 @@ import {
 } from '../../wire/json/check-fields.js'
 import { checkModelId } from '../../wire/request-fields.js'
 import { readField } from '../../wire/scalar-fields.js'
+import { toolName } from '../../wire/tool-names.js'
 import { CONFIG, FIELDS } from '../fields.js'
 import { decodeContents, decodeSystem } from './decode-messages.js'
 import { list, message, memberPath, enumValue, numeric } from './proto-fields.js'
@@ -329,8 +330,6 @@ function refuseNative(request: ChatRequest, path: string, why: string): void {
 
 /** The limit of the other dialects; Google's own is 512. */
 const MAX_TOOLS = 1_024
-/** Google's rule for function names: a letter or underscore first, at most 128 characters. */
-const NAME = /^[A-Za-z_][\w.:-]{0,127}$/
 
 /** Members of a function that are decoded, or that are ignored because they do not affect the reply. */
 const FUNCTION = new Set([
@@ -379,7 +378,7 @@ function decodeTools(value: JsonValue | undefined, path: string): Tools {
 
 function declaration(value: JsonValue, path: string, unknown: string[]): Tool {
   const item = message(value, path)
-  const tool: Tool = { name: functionName(item['name'], `${path}.name`) }
+  const tool: Tool = { name: toolName(item['name'], `${path}.name`) }
   const { description, parameters, parametersJsonSchema } = item
   if (given(description)) tool.description = string(description, `${path}.description`)
   if (given(parameters) && given(parametersJsonSchema)) {
@@ -390,12 +389,6 @@ function declaration(value: JsonValue, path: string, unknown: string[]): Tool {
   else if (given(parametersJsonSchema)) tool.parameters = finiteObject(parametersJsonSchema, schema)
   for (const key in item) if (!FUNCTION.has(key)) unknown.push(`${path}.${key}`)
   return tool
-}
-
-function functionName(value: JsonValue | undefined, path: string): string {
-  if (typeof value === 'string' && NAME.test(value)) return value
-  const rule = 'must be a letter or _ and up to 127 more of the characters A-Z, a-z, 0-9, _, ., : and -'
-  return refuse(path, rule)
 }
 
 /**
@@ -412,7 +405,7 @@ function decodeToolChoice(
   const at = `${path}.functionCallingConfig`
   const calling = message(config['functionCallingConfig'], at)
   const names = list(calling['allowedFunctionNames'], `${at}.allowedFunctionNames`, MAX_TOOLS).map(
-    (name, nth) => text(name, `${at}.allowedFunctionNames[${nth}]`, 128),
+    (name, nth) => toolName(name, `${at}.allowedFunctionNames[${nth}]`),
   )
   if (hosted.length === 0) {
     const known = new Set(functions.map(({ name }) => name))

@@ -15,7 +15,7 @@ import {
 import type { ChatRequest } from '../../chat/request.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { PROVIDER, CUSTOM_INPUT } from '../constants.js'
-import { jsonToolName, toolNames, type ToolNames } from './encode-tools.js'
+import { jsonToolName } from './encode-tools.js'
 
 /** The message of an `upstream_malformed` error; null if the part is well-formed. */
 type Fault = string | null
@@ -247,10 +247,9 @@ interface ClientCall {
 
 /**
  * Numbers the calls of one reply in order, gives each an id that is unique in the conversation, and restores
- * the client's names and forms of the tools. Generated ids are not random: they derive from the reply's id.
+ * the client's forms of the tools. Generated ids are not random: they derive from the reply's id.
  */
 class Calls {
-  private readonly names: ToolNames
   private readonly customs: Set<string>
   private readonly jsonTool: string | null
   private readonly usedIds = new Set<string>()
@@ -259,7 +258,6 @@ class Calls {
 
   /** `replyId` must differ between the replies of a conversation: generated ids derive from it. */
   constructor(request: ChatRequest, replyId: string) {
-    this.names = toolNames(request.tools)
     this.customs = new Set(request.tools.filter((tool) => tool.custom !== undefined).map((tool) => tool.name))
     this.jsonTool = jsonToolName(request)
     const safe = replyId.replace(/[^A-Za-z0-9_-]/g, '_').slice(-MAX_REPLY_ID_CHARS)
@@ -270,16 +268,15 @@ class Calls {
   }
 
   /** True for the synthetic tool whose arguments are the reply's text. */
-  isJsonAnswer(wireName: string): boolean {
-    return wireName === this.jsonTool
+  isJsonAnswer(name: string): boolean {
+    return name === this.jsonTool
   }
 
   /**
    * The call in the client's terms. Throws a RangeError for arguments that are nested too deeply to
    * serialize.
    */
-  next(wireName: string, id: JsonValue | undefined, args: JsonValue | undefined): ClientCall {
-    const name = this.names.toClient(wireName)
+  next(name: string, id: JsonValue | undefined, args: JsonValue | undefined): ClientCall {
     const custom = this.customs.has(name)
     return { id: this.idFor(id), name, custom, json: argumentsOf(args, custom) }
   }

@@ -20,14 +20,12 @@ import { SOUND_INPUT_FORMATS, soundTypeOf } from '../../wire/media/sound.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import { CUSTOM_INPUT, PROVIDER, SKIP_SIGNATURE, type Content, type Part } from '../constants.js'
-import type { ToolNames } from './encode-tools.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /** The options of `encodeContents`. */
 interface ContentsOptions {
-  names: ToolNames
   /** 3+ models check signatures, match call ids and take images in function responses. */
   thirdGeneration: boolean
   /** False for gemma: its system text is the start of the first user turn. */
@@ -145,9 +143,11 @@ class ContentsEncoder {
    */
   private callPart(call: ToolCall, first: boolean): Part {
     const functionCall: JsonObject = {
-      name: this.options.names.toWire(call.name),
+      name: call.name,
       args: callArguments(call, this.nested),
     }
+    // Vertex AI takes ids of 3+ models too, and refuses those of 2.x: its discovery document, revision
+    // 20260921, and anomalyco/opencode pull request 50504 (tried on its endpoints). Read 2026-11-30.
     if (this.options.thirdGeneration) functionCall.id = call.id
     const part: Part = { functionCall }
     if (call.signature !== undefined) part.thoughtSignature = call.signature
@@ -201,7 +201,7 @@ class ContentsEncoder {
       }
     }
     const functionResponse: JsonObject = {
-      name: this.options.names.toWire(call.name),
+      name: call.name,
       response: responseOf(texts.join(''), message.isError === true, this.nested),
     }
     if (this.options.thirdGeneration) {

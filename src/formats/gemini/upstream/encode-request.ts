@@ -13,14 +13,7 @@ import { isThirdGeneration, MAX_INLINE_BYTES, MAX_STOP_SEQUENCES, type Content }
 import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
 import { FIELDS } from '../fields.js'
 import { encodeContents } from './encode-messages.js'
-import {
-  encodeToolChoice,
-  encodeTools,
-  fittedSchema,
-  jsonToolName,
-  toolNames,
-  type JsonTool,
-} from './encode-tools.js'
+import { encodeToolChoice, encodeTools, fittedSchema, jsonToolName, type JsonTool } from './encode-tools.js'
 import { REPLY_SCHEMA } from '../../wire/fit-schema.js'
 import { refused } from '../../wire/json/check-fields.js'
 
@@ -44,10 +37,8 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   const context = { model, losses }
   reportUnsupportedFields(request, losses)
   const candidates = candidateCount(request, model)
-  const names = toolNames(request.tools)
   const format = chooseFormat(request, context)
   const { system, contents } = encodeContents(request.messages, {
-    names,
     thirdGeneration: isThirdGeneration(model),
     systemInstruction: model.systemInstruction !== false,
     losses,
@@ -56,9 +47,9 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   if (format.instruction !== null) system.push({ text: format.instruction })
   const body: JsonObject = { contents }
   if (system.length > 0) body.systemInstruction = { parts: system }
-  const tools = encodeTools(request.tools, format.tool, { names, losses })
+  const tools = encodeTools(request.tools, format.tool, losses)
   if (tools.length > 0) body.tools = tools
-  const toolConfig = encodeToolChoice(request, names, format.tool)
+  const toolConfig = encodeToolChoice(request, format.tool)
   if (toolConfig !== undefined) body.toolConfig = toolConfig
   const mayCall = request.tools.length > 0 && request.toolChoice?.mode !== 'none'
   if (mayCall) loseFields(request, PARALLEL_CALLS, losses)

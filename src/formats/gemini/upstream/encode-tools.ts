@@ -21,13 +21,9 @@ export interface JsonTool {
  * `functionDeclarations` of all tools. Throws `GatewayError(untranslatable)` for a custom tool with
  * a grammar, which only OpenAI enforces.
  */
-export function encodeTools(
-  tools: readonly Tool[],
-  json: JsonTool | null,
-  { names, losses }: { readonly names: ToolNames; readonly losses: Losses },
-): JsonObject[] {
+export function encodeTools(tools: readonly Tool[], json: JsonTool | null, losses: Losses): JsonObject[] {
   const budget = new SchemaBudget()
-  const declarations = tools.map((tool, at) => declaration(tool, at, { names, budget, losses }))
+  const declarations = tools.map((tool, at) => declaration(tool, at, { budget, losses }))
   if (json !== null) {
     budget.path = 'response_format.json_schema.schema'
     declarations.push({
@@ -40,13 +36,9 @@ export function encodeTools(
 }
 
 /** `toolConfig`; undefined for the default, with which the model decides. */
-export function encodeToolChoice(
-  request: ChatRequest,
-  names: ToolNames,
-  json: JsonTool | null,
-): JsonObject | undefined {
+export function encodeToolChoice(request: ChatRequest, json: JsonTool | null): JsonObject | undefined {
   if (request.tools.length === 0) return undefined
-  if (json !== null) return config('ANY', jsonChoice(request, names, json))
+  if (json !== null) return config('ANY', jsonChoice(request, json))
   const choice: ToolChoice | undefined = request.toolChoice
   if (choice === undefined || choice.mode === 'auto') {
     if (request.tools.some((tool) => tool.strict === true)) return config('VALIDATED')
@@ -58,12 +50,9 @@ export function encodeToolChoice(
     case 'required':
       return config('ANY')
     case 'named':
-      return config('ANY', [names.toWire(choice.name)])
+      return config('ANY', [choice.name])
     case 'allowed':
-      return config(
-        choice.required ? 'ANY' : 'VALIDATED',
-        choice.names.map((name) => names.toWire(name)),
-      )
+      return config(choice.required ? 'ANY' : 'VALIDATED', choice.names)
     default:
       choice satisfies never
       return undefined
@@ -71,11 +60,11 @@ export function encodeToolChoice(
 }
 
 /** With the synthetic tool every reply is a call: of an allowed tool, or of the synthetic tool. */
-function jsonChoice(request: ChatRequest, names: ToolNames, json: JsonTool): string[] | undefined {
+function jsonChoice(request: ChatRequest, json: JsonTool): string[] | undefined {
   const choice = request.toolChoice
   if (choice?.mode === 'none') return [json.name]
   if (choice?.mode !== 'allowed') return undefined
-  return [...choice.names.map((name) => names.toWire(name)), json.name]
+  return [...choice.names, json.name]
 }
 
 function config(mode: string, allowedFunctionNames?: string[]): JsonObject {
@@ -88,13 +77,12 @@ function config(mode: string, allowedFunctionNames?: string[]): JsonObject {
 
 /** What the tools of one request share. */
 interface DeclarationContext {
-  readonly names: ToolNames
   readonly budget: SchemaBudget
   readonly losses: Losses
 }
 
-function declaration(tool: Tool, at: number, { names, budget, losses }: DeclarationContext): JsonObject {
-  const out: JsonObject = { name: names.toWire(tool.name), description: tool.description ?? '' }
+function declaration(tool: Tool, at: number, { budget, losses }: DeclarationContext): JsonObject {
+  const out: JsonObject = { name: tool.name, description: tool.description ?? '' }
   if (tool.custom !== undefined) {
     const kind = tool.custom.format?.type
     if (kind !== undefined && kind !== 'text') {
@@ -139,35 +127,6 @@ function withObjectType(schema: JsonObject): JsonObject {
   return typed ? schema : { type: 'object', ...schema }
 }
 
-/** The names of one request's tools. */
-export interface ToolNames {
-  /** Gemini's name for a tool; also for tools that are only in the history. */
-  toWire(name: string): string
-  /** The client's name for a tool that Gemini called. */
-  toClient(name: string): string
-}
-
-/**
- * Maps tool names to Gemini's and back: Gemini requires a letter or underscore first, OpenAI does not. Equal
- * tools always give equal names; a prefixed name that is in use gets another underscore.
- */
-export function toolNames(tools: readonly Tool[]): ToolNames {
-  const wire = new Map<string, string>()
-  const client = new Map<string, string>()
-  const own = new Set(tools.map((tool) => tool.name))
-  for (const { name } of tools) {
-    if (isValid(name)) continue
-    let candidate = prefixed(name)
-    while (own.has(candidate) || client.has(candidate)) candidate = `_${candidate}`
-    wire.set(name, candidate)
-    client.set(candidate, name)
-  }
-  return {
-    toWire: (name) => wire.get(name) ?? (isValid(name) ? name : prefixed(name)),
-    toClient: (name) => client.get(name) ?? name,
-  }
-}
-
 /**
  * The name of the synthetic tool for a JSON reply, for models that do not accept both a response schema and
  * tools; null if the request has no schema or no tools.
@@ -178,12 +137,4 @@ export function jsonToolName(request: ChatRequest): string | null {
   let name = 'json_response'
   while (names.has(name)) name += '_'
   return name
-}
-
-function isValid(name: string): boolean {
-  return /^[A-Za-z_]/.test(name)
-}
-
-function prefixed(name: string): string {
-  return `_${name}`
 }

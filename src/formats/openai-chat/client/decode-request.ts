@@ -47,12 +47,14 @@ import { FIELDS } from '../fields.js'
 import { cacheMark } from '../../wire/prompt-cache-markers.js'
 import {
   areNull,
-  toolName,
   decodeFunctionTool,
   decodeNamedTool,
   MAX_TOOLS,
   namesInChoice,
+  noteName,
 } from '../../wire/openai/tools.js'
+import { TOOL_NAMES } from '../../vendors.js'
+import { toolName } from '../../wire/tool-names.js'
 import { decodeFormat, formatType } from '../../wire/openai/response-format.js'
 import { decodeFileData, decodeMediaUrl } from '../../wire/inline-media.js'
 import {
@@ -84,6 +86,10 @@ export function decodeRequest(body: JsonObject): ChatRequest {
 function decodeToolFields(body: JsonObject, request: ChatRequest): void {
   const { tools, functions, tool_choice: choice, function_call: call } = body
   if (given(tools)) request.tools = decodeTools(tools)
+  for (const [at, { name, custom }] of request.tools.entries()) {
+    const path = `tools[${at}].${custom === undefined ? 'function' : 'custom'}.name`
+    noteName(request, { name, path }, TOOL_NAMES.openai)
+  }
   if (given(choice)) request.toolChoice = decodeToolChoice(choice, request.tools)
   if (given(functions)) {
     if (given(tools)) check.refuse('functions', 'cannot be combined with tools')

@@ -59,7 +59,6 @@ export class Blocks {
   /** Calls so far, those in the queue included. */
   calls = 0
   private readonly sink: EventSink
-  private readonly nameOf: (name: string) => string
   private readonly replyId: () => string
   private readonly queue: Block[] = []
   private readonly callsByIndex = new Map<number, CallBlock>()
@@ -73,12 +72,9 @@ export class Blocks {
   private total = 0
   private textLength = 0
 
-  /**
-   * `nameOf` maps a tool's wire name to the client's; `replyId` is the seed of ids that the upstream omits.
-   */
-  constructor(sink: EventSink, nameOf: (name: string) => string, replyId: () => string) {
+  /** `replyId` is the seed of ids that the upstream omits. */
+  constructor(sink: EventSink, replyId: () => string) {
     this.sink = sink
-    this.nameOf = nameOf
     this.replyId = replyId
   }
 
@@ -259,7 +255,7 @@ export class Blocks {
     const { index } = this
     if (block.kind !== 'tool') return this.sink.event({ type: `${block.kind}-start`, index })
     const id = this.callIds.take(block.id, this.replyId(), this.index)
-    const name = this.nameOf(block.name)
+    const { name } = block
     this.sink.event(
       block.custom
         ? { type: 'tool-start', index, id, name, custom: true }

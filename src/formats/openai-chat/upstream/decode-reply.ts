@@ -24,7 +24,6 @@ import type { StreamDecoder, ChoicesDecoder } from '../../dialect.js'
 import { FrameShapes } from '../../wire/frames/frame-shapes.js'
 import { baseError, errorIn as vendorError } from '../../wire/error-text.js'
 import { decodeErrorPayload } from '../../wire/openai/decode-error.js'
-import { clientNames } from '../../wire/openai/tools.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
 import { MALFORMED_REPLY, strayFrame, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
 import { UsageMeter } from '../../wire/usage-meter.js'
@@ -72,9 +71,9 @@ export class ChunkDecoder implements StreamDecoder {
   /** The shapes of earlier frames, and whether those have usage. */
   private readonly shapes = new FrameShapes<boolean>(FRAME_SLOTS)
 
-  constructor(request: ChatRequest, sink: EventSink) {
+  constructor(sink: EventSink) {
     this.sink = sink
-    this.blocks = new Blocks(sink, clientNames(request.tools), () => this.id)
+    this.blocks = new Blocks(sink, () => this.id)
   }
 
   frame(name: string, data: string): void {
@@ -266,8 +265,8 @@ export function choiceOf(chunk: JsonObject): JsonObject | null {
 }
 
 /** Emits the events that a stream of the same reply would. Never throws. */
-export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void {
-  new ChunkDecoder(request, sink).whole(body)
+export function decodeReply(body: JsonObject, _request: ChatRequest, sink: EventSink): void {
+  new ChunkDecoder(sink).whole(body)
 }
 
 /**
@@ -278,8 +277,8 @@ export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventS
 export class ChoicesOfReply implements ChoicesDecoder {
   private readonly decoders: readonly ChunkDecoder[]
 
-  constructor(request: ChatRequest, sinks: readonly EventSink[]) {
-    this.decoders = sinks.map((sink) => new ChunkDecoder(request, sink))
+  constructor(sinks: readonly EventSink[]) {
+    this.decoders = sinks.map((sink) => new ChunkDecoder(sink))
   }
 
   take(body: JsonValue): void {

@@ -19,12 +19,13 @@ import type {
   UserPart,
 } from '../../chat/request.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
-import { SCHEMA_RULES, type DocumentPart } from '../../vendors.js'
+import { SCHEMA_RULES, TOOL_NAMES, type DocumentPart } from '../../vendors.js'
 import { fitReplySchema, fitSchema } from '../../wire/fit-schema.js'
 import { bucketRefusal, dataUrlOf, isBucketUrl } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
-import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
+import { encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
+import { wireName } from '../../wire/tool-names.js'
 import { FIELDS } from '../fields.js'
 import { SERVICE_TIERS, MAX_CALL_ID } from '../constants.js'
 import { effortFor, isDefaultValue, outputLimitField, accepts, acceptsStop } from '../model-rules.js'
@@ -83,7 +84,7 @@ function encodeTools(request: ChatRequest, body: JsonObject, losses: Losses): vo
 }
 
 function encodeTool(tool: Tool, losses: Losses): JsonObject {
-  const inner: JsonObject = { name: wireName(tool.name) }
+  const inner: JsonObject = { name: tool.name }
   if (tool.description !== undefined) inner['description'] = tool.description
   if (tool.custom !== undefined) {
     if (tool.custom.format !== undefined) inner['format'] = tool.custom.format
@@ -170,7 +171,7 @@ function encodeFormat(format: ResponseFormat, losses: Losses): JsonObject {
   if (format.type === 'text') return { type: 'text' }
   if (format.type === 'json-object') return { type: 'json_object' }
   const inner: JsonObject = {
-    name: wireName(format.name),
+    name: wireName(format.name, TOOL_NAMES.openai),
     schema: fitReplySchema(format.schema, SCHEMA_RULES.openai, losses),
   }
   if (format.description !== undefined) inner['description'] = format.description
@@ -342,7 +343,7 @@ function isEmpty(part: TextPart): boolean {
 
 function encodeCall(call: ToolCall, model: ModelFacts, losses: Losses): JsonObject {
   const id = wireCallId(call.id, MAX_CALL_ID)
-  const name = wireName(call.name)
+  const { name } = call
   const out: JsonObject =
     call.custom === true
       ? { id, type: 'custom', custom: { name, input: call.arguments } }

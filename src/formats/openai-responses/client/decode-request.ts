@@ -60,7 +60,8 @@ import {
   decodeUserParts,
   type Content,
 } from '../../wire/openai/content-parts.js'
-import { areNull, toolName } from '../../wire/openai/tools.js'
+import { areNull } from '../../wire/openai/tools.js'
+import { toolName } from '../../wire/tool-names.js'
 import { isReasoningToken, readReasoningToken } from '../../wire/reasoning-token.js'
 import { summaryIn } from '../compaction-item.js'
 import { ORIGIN, stateOf } from '../reasoning-state.js'

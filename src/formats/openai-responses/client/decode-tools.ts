@@ -18,16 +18,18 @@ import type {
   Tool,
   ToolChoice,
 } from '../../chat/request.js'
+import { TOOL_NAMES } from '../../vendors.js'
 import { array, finiteObject, given, object, oneOf, refuse } from '../../wire/json/check-fields.js'
 import {
-  toolName,
   decodeFunctionTool,
   decodeNamedTool,
   MAX_TOOLS,
   namesInChoice,
+  noteName,
 } from '../../wire/openai/tools.js'
 import { decodeFormat, formatType } from '../../wire/openai/response-format.js'
 import { readField } from '../../wire/scalar-fields.js'
+import { toolName } from '../../wire/tool-names.js'
 
 const TYPE = /^[a-z][a-z0-9_]{0,63}$/
 const MODES = ['auto', 'none', 'required'] as const
@@ -91,8 +93,10 @@ function decodeList(value: JsonValue, listPath: string, tools: DecodedTools): vo
     const type = stringOf(item['type']) ?? ''
     const tool = clientTool(item, path)
     const ownType = clientToolType(item)
-    if (tool !== null) addTool(tool, tools)
-    else if (ownType !== null) addClientFunction(ownType, { item, path }, tools)
+    if (tool !== null) {
+      noteName(request, { name: tool.name, path: `${path}.name` }, TOOL_NAMES.openai)
+      addTool(tool, tools)
+    } else if (ownType !== null) addClientFunction(ownType, { item, path }, tools)
     else if (type === 'namespace') decodeNamespace(item, path, tools)
     else if (TYPE.test(type)) {
       finiteObject(item, path)

@@ -23,7 +23,6 @@ import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { errorIn } from '../../wire/error-text.js'
 import { decodeErrorPayload } from '../../wire/openai/decode-error.js'
-import { clientNames } from '../../wire/openai/tools.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
 import { MALFORMED_REPLY, strayFrame, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
 import { UsageMeter } from '../../wire/usage-meter.js'
@@ -49,7 +48,7 @@ export class EventDecoder implements StreamDecoder {
   constructor(request: ChatRequest, sink: EventSink) {
     this.sink = sink
     this.withLogprobs = request.logprobs === true
-    this.blocks = new Blocks(sink, clientNames(request.tools), () => this.id)
+    this.blocks = new Blocks(sink, () => this.id)
     this.items = new Items(this.blocks, request.logprobs === true)
   }
 

@@ -34,7 +34,6 @@ export class Blocks {
   /** The reply has too many blocks. */
   overflow = false
   private readonly sink: EventSink
-  private readonly nameOf: (name: string) => string
   private readonly replyId: () => string
   private readonly queue: Block[] = []
   private readonly callIds = new CallIds()
@@ -42,12 +41,9 @@ export class Blocks {
   private open = false
   private total = 0
 
-  /**
-   * `nameOf` maps a tool's wire name to the client's; `replyId` is the seed of ids that the upstream omits.
-   */
-  constructor(sink: EventSink, nameOf: (name: string) => string, replyId: () => string) {
+  /** `replyId` is the seed of ids that the upstream omits. */
+  constructor(sink: EventSink, replyId: () => string) {
     this.sink = sink
-    this.nameOf = nameOf
     this.replyId = replyId
   }
 
@@ -115,7 +111,7 @@ export class Blocks {
       this.sink.event({ type: 'opaque', index, provider: 'openai-responses', block: head.item })
     } else if (head.kind === 'tool') {
       const id = this.callIds.take(head.id, this.replyId(), this.index)
-      const name = this.nameOf(head.name)
+      const { name } = head
       const custom = head.custom ? { custom: true } : {}
       const caller = head.byProgram ? { byProgram: true as const } : {}
       this.sink.event({ type: 'tool-start', index, id, name, ...custom, ...caller })

@@ -30,12 +30,13 @@ import {
 } from '../../chat/request.js'
 import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
-import { SCHEMA_RULES } from '../../vendors.js'
+import { SCHEMA_RULES, TOOL_NAMES } from '../../vendors.js'
 import { fitReplySchema, fitSchema } from '../../wire/fit-schema.js'
 import { bucketRefusal, dataUrlOf, isBucketUrl, transcriptOf } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
-import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
+import { encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
+import { wireName } from '../../wire/tool-names.js'
 import { FIELDS, NO_AUDIO } from '../fields.js'
 import { MIN_OUTPUT_TOKENS, SERVICE_TIERS, MAX_CALL_ID } from '../constants.js'
 import { ORIGIN, reasoningItem } from '../reasoning-state.js'
@@ -201,7 +202,7 @@ const NO_PARAMETERS: JsonObject = { type: 'object', properties: {} }
  * Source: OpenAI API reference, "Create a model response", `tools` and `text`, read 2026-11-20.
  */
 function encodeTool(tool: Tool, losses: Losses): JsonObject {
-  const name = wireName(tool.name)
+  const { name } = tool
   const described = tool.description === undefined ? {} : { description: tool.description }
   if (tool.custom !== undefined) {
     const { format } = tool.custom
@@ -238,7 +239,7 @@ function encodeFormat(format: ResponseFormat, losses: Losses): JsonObject {
   const described = format.description === undefined ? {} : { description: format.description }
   return {
     type: 'json_schema',
-    name: wireName(format.name),
+    name: wireName(format.name, TOOL_NAMES.openai),
     ...described,
     schema: fitReplySchema(format.schema, SCHEMA_RULES.openai, losses),
     strict: format.strict ?? false,
@@ -385,7 +386,7 @@ function isOwnItem({ provider, block }: OpaquePart): boolean {
 
 function encodeCall(call: ToolCall): JsonObject {
   const id = wireCallId(call.id, MAX_CALL_ID)
-  const name = wireName(call.name)
+  const { name } = call
   if (call.custom === true) {
     return { type: 'custom_tool_call', call_id: id, name, input: call.arguments }
   }

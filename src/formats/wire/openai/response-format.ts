@@ -5,7 +5,7 @@
 import type { JsonObject, JsonValue } from '../../../base/json.js'
 import type { ResponseFormat } from '../../chat/request.js'
 import { boolean, finiteObject, given, oneOf, string } from '../json/check-fields.js'
-import { toolName } from './tools.js'
+import { toolName } from '../tool-names.js'
 
 /**
  * A response format. `type` is its checked type; `members` are those of a JSON schema, which chat completions

@@ -3,9 +3,10 @@
  * members under the tool's type; Responses has them in the tool itself.
  */
 import type { JsonObject, JsonValue } from '../../../base/json.js'
-import type { Tool, ToolChoice } from '../../chat/request.js'
-import { boolean, finiteObject, given, string, refuse } from '../json/check-fields.js'
+import type { ChatRequest, Tool, ToolChoice } from '../../chat/request.js'
+import { boolean, finiteObject, given, string } from '../json/check-fields.js'
 import { shortHash } from '../sha256.js'
+import { toolName, wireName, type NameRule } from '../tool-names.js'
 
 /** OpenAI accepts at most 128; other upstreams of the formats accept more. */
 export const MAX_TOOLS = 1_024
@@ -17,6 +18,18 @@ export function decodeNamedTool(members: JsonObject, path: string): Tool {
     tool.description = string(members['description'], `${path}.description`)
   }
   return tool
+}
+
+/** Records a tool's name at `path` that OpenAI's own API refuses; `rule` is that of the API. */
+export function noteName(
+  request: ChatRequest,
+  { name, path }: { readonly name: string; readonly path: string },
+  rule: NameRule,
+): void {
+  if (wireName(name, rule) === name) return
+  const refusal = `${path} must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -`
+  request.foreignNames ??= []
+  request.foreignNames.push({ path, refusal })
 }
 
 /** A function tool, from the object that holds its name. */
@@ -40,14 +53,13 @@ export function encodeChoice(
   choice: ToolChoice,
   tools: readonly Tool[],
   format: {
-    /** `type` is `function` or `custom`, `name` fits the limits of the format. */
+    /** `type` is `function` or `custom`. */
     readonly named: (type: 'function' | 'custom', name: string) => JsonObject
     readonly allowed: (mode: 'required' | 'auto', named: JsonObject[]) => JsonObject
   },
 ): string | JsonObject {
   const customs = new Set(tools.filter((tool) => tool.custom !== undefined).map(({ name }) => name))
-  const named = (name: string): JsonObject =>
-    format.named(customs.has(name) ? 'custom' : 'function', wireName(name))
+  const named = (name: string): JsonObject => format.named(customs.has(name) ? 'custom' : 'function', name)
   switch (choice.mode) {
     case 'auto':
     case 'none':
@@ -60,21 +72,6 @@ export function encodeChoice(
     default:
       return choice satisfies never
   }
-}
-
-/** Names of functions, custom tools and schemas, as the API reference gives them. */
-const NAME = /^[A-Za-z0-9_-]{1,64}$/
-
-/** A valid tool name. Throws `malformed_request` naming `path`. */
-export function toolName(value: unknown, path: string): string {
-  if (typeof value === 'string' && NAME.test(value)) return value
-  return refuse(path, 'must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -')
-}
-
-/** The name if it is valid, else a shortened name with a hash of the original. */
-export function wireName(name: string): string {
-  if (NAME.test(name)) return name
-  return `${name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 55)}_${shortHash(name)}`
 }
 
 /**
@@ -103,14 +100,6 @@ export class CallIds {
     this.used.add(unique)
     return unique
   }
-}
-
-/** Maps a tool name of the upstream to the client's. */
-export function clientNames(tools: readonly Tool[]): (name: string) => string {
-  const long = tools.filter(({ name }) => !NAME.test(name))
-  if (long.length === 0) return (name) => name
-  const names = new Map(long.map(({ name }) => [wireName(name), name]))
-  return (name) => names.get(name) ?? name
 }
 
 /** Whether the arguments of a call are absent or null, for which upstreams need an empty object. */

@@ -240,7 +240,7 @@ void t.test('an invalid field is refused with its path', (t) => {
     ],
     [{ contents: [HELLO], systemInstruction: { parts: [call('a')] } }, 'systemInstruction.parts[0]'],
     [
-      { contents: [HELLO], tools: [{ functionDeclarations: [{ name: '1x' }] }] },
+      { contents: [HELLO], tools: [{ functionDeclarations: [{ name: '' }] }] },
       'tools[0].functionDeclarations[0].name',
     ],
     [

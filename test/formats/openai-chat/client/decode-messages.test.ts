@@ -351,7 +351,6 @@ void t.test('a call without exactly one result is refused where it is translated
 void t.test('an invalid call is refused with its path', (t) => {
   const turn = (it: JsonValue): JsonValue[] => [HI, { role: 'assistant', tool_calls: [it] }]
   const at = 'messages[1].tool_calls[0]'
-  const name = 'must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -'
   refused(t, turn('x'), { param: at, rule: 'must be an object' })
   refused(t, turn({ ...call('a'), id: 7 }), {
     param: `${at}.id`,
@@ -365,7 +364,7 @@ void t.test('an invalid call is refused with its path', (t) => {
     param: `${at}.function`,
     rule: 'must be an object',
   })
-  refused(t, turn(call('a', 'a b')), { param: `${at}.function.name`, rule: name })
+  refused(t, turn(call('a', '')), { param: `${at}.function.name`, rule: 'must be a non-empty string' })
   const list = { id: 'a', type: 'function', function: { name: 'f', arguments: [1] } }
   refused(t, turn(list), { param: `${at}.function.arguments`, rule: 'must be a string' })
   t.end()

@@ -5,7 +5,8 @@
 import t from 'tap'
 import type { ReplyBlock } from '../../../../src/formats/chat/fold.js'
 import type { JsonObject } from '../../../../src/base/json.js'
-import { wireName } from '../../../../src/formats/wire/openai/tools.js'
+import { TOOL_NAMES } from '../../../../src/formats/vendors.js'
+import { wireName } from '../../../../src/formats/wire/tool-names.js'
 import { chunk, decodeBody, decodeFrames, type Decoded, request, usageChunk } from '../driver.js'
 
 const ROLE = chunk({ role: 'assistant', content: '' })
@@ -409,7 +410,7 @@ void t.test('an invalid whole reply is malformed', (t) => {
 void t.test('long tool names are restored to those of the client', (t) => {
   const name = 'n'.repeat(100)
   const chatRequest = { ...request(), tools: [{ name }] }
-  const short = wireName(name)
+  const short = wireName(name, TOOL_NAMES.openai)
   t.match(short, /^n{55}_[0-9a-f]{8}$/)
   const sent = (it: string): ReplyBlock[] =>
     blocks(decodeFrames([call(textPart(0, '{}', { name: it, id: 'a' })), stop()], chatRequest))

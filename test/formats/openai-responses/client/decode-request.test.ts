@@ -139,7 +139,7 @@ const RULES: readonly (readonly [string, JsonValue[], [JsonValue, string][], Jso
     [{ format: { type: 'text' }, verbosity: 'low' }, { format: { type: 'json_object' } }],
     [
       [{ format: { type: 'x' } }, 'text.format.type'],
-      [{ format: { type: 'json_schema', name: 'a b', schema: {} } }, 'text.format.name'],
+      [{ format: { type: 'json_schema', name: '', schema: {} } }, 'text.format.name'],
       [{ format: { type: 'json_schema', name: 'a', schema: [] } }, 'text.format.schema'],
       [{ verbosity: 'x' }, 'text.verbosity'],
     ],
@@ -153,7 +153,7 @@ const RULES: readonly (readonly [string, JsonValue[], [JsonValue, string][], Jso
     ],
     [
       [[1], 'tools[0]'],
-      [[{ type: 'function', name: 'a b' }], 'tools[0].name'],
+      [[{ type: 'function', name: '' }], 'tools[0].name'],
       [[{ type: 'function', name: 'a', parameters: [] }], 'tools[0].parameters'],
       [[{ type: 'custom', name: 'a', format: { type: 'x' } }], 'tools[0].format.type'],
       [[{ type: 'Web Search' }], 'tools[0].type'],
@@ -271,7 +271,7 @@ void t.test('only an upstream of the format gets an empty conversation, and inst
 
 void t.test('invalid items are refused with their path', (t) => {
   const cases: readonly (readonly [JsonValue[], string])[] = [
-    [[{ type: 'function_call', call_id: 'a', name: 'a b', arguments: '' }], 'input[0].name'],
+    [[{ type: 'function_call', call_id: 'a', name: '', arguments: '' }], 'input[0].name'],
     [[{ type: 'item_reference' }], 'input[0].id'],
     [[{ role: 'robot', content: 'x' }], 'input[0].role'],
     [[user([{ type: 'input_image' }])], 'input[0].content[0]'],
