@@ -9,7 +9,12 @@ import type { FilesConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import { parseOrNull } from '../formats/wire/json/full-scan.js'
 import { Seal } from '../store/seal.js'
-import { MAX_LISTED_RECORDS, type RecordHead, type SealedRecords } from '../store/sealed-records.js'
+import {
+  MAX_LISTED_RECORDS,
+  type RecordFilter,
+  type RecordHead,
+  type SealedRecords,
+} from '../store/sealed-records.js'
 import { FolderChunks, StoredChunks, type Chunks } from './file-chunks.js'
 
 /** `work`: a file of the gateway itself, which no client sees. */
@@ -114,7 +119,7 @@ export class FileStore {
 
   /** The complete files of the account that clients see, newest first. */
   async list(accountId: string): Promise<StoredFile[]> {
-    const files = (await this.records.list('file', { accountId }, Date.now())).map(fileIn)
+    const files = await this.filesOf({ accountId }, Date.now())
     return files.filter(({ purpose, isPartial }) => purpose !== 'work' && !isPartial)
   }
 
@@ -198,13 +203,23 @@ export class FileStore {
   /** How many bytes the file may have beside all others. Rejects if its account has too many files. */
   private async roomBeside({ id, accountId }: StoredFile, nowMs: number): Promise<number> {
     const { maxBytesPerAccount, maxBytesTotal } = this.settings
-    const own = await this.records.list('file', { accountId }, nowMs)
+    const own = await this.filesOf({ accountId }, nowMs)
     if (own.length >= MAX_LISTED_RECORDS) throw noRoom(`an account has at most ${MAX_LISTED_RECORDS}`)
-    const all = await this.records.list('file', {}, nowMs)
-    const [ownBytes, allBytes] = [own, all].map((heads) => {
-      return heads.reduce((sum, head) => sum + (head.id === id ? 0 : fileIn(head).bytes), 0)
+    const [ownBytes = 0, allBytes = 0] = [own, await this.filesOf({}, nowMs)].map((files) => {
+      return files.reduce((sum, file) => sum + (file.id === id ? 0 : file.bytes), 0)
     })
-    return Math.max(0, Math.min(maxBytesPerAccount - (ownBytes ?? 0), maxBytesTotal - (allBytes ?? 0)))
+    return Math.max(0, Math.min(maxBytesPerAccount - ownBytes, maxBytesTotal - allBytes))
+  }
+
+  /** The newest files, read in turns. */
+  private async filesOf(filter: RecordFilter, nowMs: number): Promise<StoredFile[]> {
+    const pacer = new Pacer()
+    const files: StoredFile[] = []
+    for (const head of await this.records.list('file', filter, nowMs)) {
+      files.push(fileIn(head))
+      if (files.length % 256 === 0) await pacer.pace()
+    }
+    return files
   }
 
   private sealOf(accountId: string): Seal {

@@ -4,6 +4,9 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
+import { newId } from '../../../src/policy/file-store.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { MAX_LISTED_RECORDS } from '../../../src/store/sealed-records.js'
 import { TurnWatch } from '../../hostile/turn-watch.js'
 import { openBatchStage, statusOf, textOf, uploaded } from './batch-stage.js'
 
@@ -72,5 +75,35 @@ for (const place of PLACES) {
     )
     t.ok(made.every((status) => status === null || status === 413))
     t.ok(made.filter((status) => status === null).length < 4, 'and so have the lines of its batches')
+  })
+}
+
+for (const place of [PLACES[0], PLACES[3]]) {
+  void t.test(`${place.store}: many files of an account hold up no other`, async (t) => {
+    const { gateway, client } = await openBatchStage(t, place)
+    const store = await openStore(gateway.store)
+    t.teardown(() => store.close())
+    const { sealedRecords } = store
+    const head = { kind: 'file', accountId: 'acc_other', keyId: 'key_other', model: '' } as const
+    const info = JSON.stringify({ name: 'x', purpose: 'batch', bytes: 1, isPartial: false })
+    const [atMs, expiresAtMs] = [Date.now(), Date.now() + 3_600_000]
+    const record = { ...head, atMs, expiresAtMs, info, value: Buffer.alloc(0) }
+    const ids = Array.from({ length: MAX_LISTED_RECORDS }, () => newId('file-'))
+    await Promise.all(ids.map((id) => sealedRecords.put({ ...record, id }, Infinity, atMs)))
+    const own = await uploaded(client, 'x\n')
+    const steps: Readonly<Record<string, () => Promise<unknown>>> = {
+      upload: () => uploaded(client, 'x\n'),
+      read: () => client.files.retrieve(own),
+      list: () => client.files.list(),
+      all: () => sealedRecords.list('file', {}, Date.now()),
+    }
+    for (const [name, step] of Object.entries(steps)) {
+      const watch = new TurnWatch()
+      await step()
+      const slowestMs = watch.end()
+      t.ok(slowestMs < 50, `${name}: ${Math.round(slowestMs)} ms`)
+    }
+    t.equal((await sealedRecords.list('file', {}, Date.now())).length, MAX_LISTED_RECORDS)
+    t.same(await sealedRecords.list('file', { id: own, accountId: 'acc_other' }, Date.now()), [])
   })
 }

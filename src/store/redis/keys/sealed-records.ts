@@ -65,9 +65,8 @@ export class RedisSealedRecords implements SealedRecords {
   }
 
   async list(kind: RecordKind, filter: RecordFilter, nowMs: number): Promise<RecordHead[]> {
-    const selected = (await this.heads(kind)).filter(
-      (head) => head.expiresAtMs > nowMs && isSelected(head, filter),
-    )
+    const heads = filter.id === undefined ? await this.heads(kind) : await this.headOf(kind, filter.id)
+    const selected = heads.filter((head) => head.expiresAtMs > nowMs && isSelected(head, filter))
     selected.sort((a, b) => b.atMs - a.atMs || (a.id < b.id ? 1 : -1))
     return selected.slice(0, MAX_LISTED_RECORDS)
   }
@@ -97,6 +96,13 @@ export class RedisSealedRecords implements SealedRecords {
       }
     }
     return count
+  }
+
+  /** The head with the id; an empty list without one. */
+  private async headOf(kind: RecordKind, id: string): Promise<RecordHead[]> {
+    const what = 'reading a record'
+    const text = await this.engine.cache.send(what, 'hget', [keysOf(kind)[0], id])
+    return typeof text === 'string' ? [readHead(what, text)] : []
   }
 
   private async heads(kind: RecordKind): Promise<RecordHead[]> {

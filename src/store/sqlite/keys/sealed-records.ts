@@ -1,4 +1,5 @@
 /** Encrypted records of requests in SQLite. */
+import { Pacer } from '../../../base/pacer.js'
 import {
   MAX_LISTED_RECORDS,
   type RecordFilter,
@@ -19,6 +20,9 @@ const INFO = 'SELECT info FROM sealed_records WHERE kind = ? AND id = ?'
 const FIRST = `SELECT id FROM sealed_records WHERE kind = ? ORDER BY expires_at_ms, id LIMIT 1`
 const DELETE_EXPIRED = `DELETE FROM sealed_records WHERE (kind, id) IN
   (SELECT kind, id FROM sealed_records WHERE expires_at_ms <= ? LIMIT ${BATCH})`
+
+/** Rows of a list that are read in one turn. */
+const PAGE = 500
 
 /** The records of a store. */
 export class SqliteSealedRecords implements SealedRecords {
@@ -69,16 +73,25 @@ export class SqliteSealedRecords implements SealedRecords {
     })
   }
 
-  list(kind: RecordKind, filter: RecordFilter, nowMs: number): Promise<RecordHead[]> {
+  async list(kind: RecordKind, filter: RecordFilter, nowMs: number): Promise<RecordHead[]> {
     const { where, values } = conditionOf(kind, filter)
-    const sql = `SELECT ${HEAD} FROM sealed_records WHERE ${where} AND expires_at_ms > ?
-      ORDER BY at_ms DESC, id DESC LIMIT ${MAX_LISTED_RECORDS}`
-    return this.engine.read('listing records', () =>
-      this.engine
-        .prepare(sql)
-        .all(...values, nowMs)
-        .map((row) => headIn(kind, row)),
-    )
+    const page = `SELECT ${HEAD} FROM sealed_records WHERE ${where} AND expires_at_ms > ?
+      AND (at_ms, id) < (?, ?) ORDER BY at_ms DESC, id DESC LIMIT ${PAGE}`
+    const pacer = new Pacer()
+    const found: RecordHead[] = []
+    let after: [atMs: number, id: string] = [Number.MAX_SAFE_INTEGER, '']
+    while (found.length < MAX_LISTED_RECORDS) {
+      const heads = await this.engine.read('listing records', () => {
+        const rows = this.engine.prepare(page).all(...values, nowMs, ...after)
+        return rows.map((row) => headIn(kind, row))
+      })
+      found.push(...heads)
+      const last = heads.at(-1)
+      if (last === undefined || heads.length < PAGE) break
+      after = [last.atMs, last.id]
+      await pacer.pace()
+    }
+    return found.slice(0, MAX_LISTED_RECORDS)
   }
 
   remove(kind: RecordKind, filter: RecordFilter): Promise<number> {
