@@ -1,7 +1,7 @@
 /**
  * Goal: commands that select an account by the name of a purged one show nothing of the purged one, with
  * entries in the store and in an archive.
- * Method: the built program on a SQLite store, without an archive and with a real PostgreSQL.
+ * Method: the commands in this process on a SQLite store, without an archive and with a real PostgreSQL.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -11,7 +11,7 @@ import { engineMissing, startArchive } from '../helpers/archive-engines.js'
 import { putAccount, putKey } from '../helpers/store-changes.js'
 import { aKey, anAccount, anEntry as anAuditEntry } from '../store/contract/sample-records.js'
 import { anEntry } from '../store/archive/entries.js'
-import { configFolder, sluice } from './session.js'
+import { configFolder, sluiceHere } from './session.js'
 
 const DAY_MS = 86_400_000
 
@@ -25,7 +25,7 @@ for (const isArchived of [false, true]) {
       : ''
     writeFileSync(good, readFileSync(good, 'utf8') + more + archive)
     const run = async (...words: readonly string[]) => {
-      const { status, out, err } = await sluice([...words, '--config', good])
+      const { status, out, err } = await sluiceHere([...words, '--config', good])
       return { status, text: out + err }
     }
     const store = await openStore(`sqlite:${join(dirname(good), 'data', 'sluice.db')}`)
