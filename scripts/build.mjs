@@ -8,7 +8,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
-import { bundleForTests } from './bundle-for-tests.mjs'
+import { bundleForTests, bundlePrograms } from './bundle-for-tests.mjs'
 import { bundleGateway } from './bundle-gateway.mjs'
 import { changedParts, partStates, recordBuilt } from './changed-parts.mjs'
 import { writeDataFiles } from './write-data-files.mjs'
@@ -23,6 +23,7 @@ function run(command, args) {
 if (process.argv.includes('--test')) {
   const status = run(process.execPath, [TSC, '-p', 'tsconfig.json'])
   await bundleForTests()
+  await bundlePrograms()
   writeDataFiles('build/src')
   process.exit(status)
 }

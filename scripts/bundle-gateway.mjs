@@ -36,8 +36,11 @@ const require = createRequireHere(import.meta.url)`
 /** In the folder of `main.js`: what several entries share, and what is loaded on demand. */
 const CHUNK = /-[A-Z0-9]{8}\.js(?:\.map)?$/
 
-/** Bundles sources, by name or with the names of their output; returns the files that it writes. */
-export async function bundle(entries, outdir) {
+/**
+ * Bundles sources, by name or with the names of their output; returns the files that it writes. `more` are
+ * further options of esbuild.
+ */
+export async function bundle(entries, outdir, more = {}) {
   const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
   const { metafile } = await build({
     entryPoints: entries.map((entry) => (typeof entry === 'string' ? `src/${entry}.ts` : entry)),
@@ -55,6 +58,7 @@ export async function bundle(entries, outdir) {
     sourcemap: true,
     metafile: true,
     logLevel: 'warning',
+    ...more,
   })
   return Object.keys(metafile.outputs)
 }

@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
-import { bundleForTests, BUNDLES } from './bundle-for-tests.mjs'
+import { bundleForTests, bundlePrograms, BUNDLES, PROGRAMS_FOLDER } from './bundle-for-tests.mjs'
 import { bundleGateway, isChunk } from './bundle-gateway.mjs'
 import { writeDataFiles } from './write-data-files.mjs'
 
@@ -25,7 +25,9 @@ function removeStale(root) {
   if (!existsSync(folder)) return
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     const source = `${root}/${name.replace(/\.js(\.map)?$/, '')}`
-    const isBundled = root === 'src' && (isChunk(name) || name.startsWith(BUNDLES))
+    const isBundled =
+      root === 'src' &&
+      (isChunk(name) || [BUNDLES, PROGRAMS_FOLDER].some((folder) => name.startsWith(folder)))
     if (isBundled || !/\.js(\.map)?$/.test(name) || existsSync(`${source}.ts`) || existsSync(`${source}.tsx`))
       continue
     rmSync(join(folder, name))
@@ -64,5 +66,6 @@ async function bundleIfOlder(main, bundle) {
 }
 
 await transpile(['src', 'test', 'bench', 'grafana', 'docs/generate'])
+await bundlePrograms()
 await bundleIfOlder('build/src/main.js', bundleForTests)
 await bundleIfOlder('dist/main.js', bundleGateway)

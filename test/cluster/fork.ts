@@ -3,8 +3,8 @@
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { testProgram } from '../helpers/test-program.js'
 
 /** A running service of the tests. */
 export interface Service {
@@ -29,7 +29,7 @@ export async function startService(
   env: Record<string, string> = {},
   awaitPort = true,
 ): Promise<Service> {
-  const program = fileURLToPath(new URL('./program.js', import.meta.url))
+  const program = testProgram('cluster/program')
   const child = fork(program, [], { env: { ...process.env, ...env }, silent: true })
   let output = ''
   child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()))

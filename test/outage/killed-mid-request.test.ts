@@ -10,7 +10,6 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
@@ -19,8 +18,9 @@ import { redisMissing, startRedis } from '../helpers/redis.js'
 import { makeKey, prepare, run, until, type Program } from '../process/program.js'
 import { anotherDay } from '../helpers/long-suite.js'
 import { startHoldingProxy, type HoldingProxy } from './holding-proxy.js'
+import { testProgram } from '../helpers/test-program.js'
 
-const HOLDER = fileURLToPath(new URL('../store/processes/lock-process.js', import.meta.url))
+const HOLDER = testProgram('store/processes/lock-process')
 const BUDGET = 1_000_000_000
 const LATER_MS = 120_000
 const missing = anotherDay(1, 2) || redisMissing()

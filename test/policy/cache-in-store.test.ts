@@ -8,7 +8,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { createAccount } from '../../src/accounts/changes/change-accounts.js'
 import { createKey } from '../helpers/keys.js'
@@ -23,6 +22,7 @@ import type { Store } from '../../src/store/store.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../helpers/gateway.js'
 import { freshDatabases, redisMissing, startRedis, until } from '../helpers/redis.js'
 import { anotherDay } from '../helpers/long-suite.js'
+import { testProgram } from '../helpers/test-program.js'
 
 const PROMPT = 'A secret sentence of the prompt.'
 
@@ -135,7 +135,7 @@ await t.test('gateways on Redis', { skip: anotherDay(1, 2) || redisMissing() }, 
 /** Kills a process that stores replies, and reads what it has left. */
 async function killWriters(t: Test, url: string): Promise<void> {
   const secret = '0f4c9b1e7d2a85c36f10e9d8b7a6c5f4'
-  const writer = fileURLToPath(new URL('killed-cache-writer.js', import.meta.url))
+  const writer = testProgram('policy/killed-cache-writer')
   let found = 0
   for (let round = 0; round < 3; round += 1) {
     const child = spawn(process.execPath, [writer, url, secret], {

@@ -5,14 +5,14 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
 import { DAY as DAY_NUMBER, IS_LONG } from '../../helpers/long-suite.js'
 import { budget, DAY, MINUTE, NOON, places, tokens, type LedgerUnderTest } from './sample-entries.js'
+import { testProgram } from '../../helpers/test-program.js'
 
 /** The program of a process that writes until it is killed. */
-export const LEDGER_WRITER = fileURLToPath(new URL('../processes/writer-process.js', import.meta.url))
+export const LEDGER_WRITER = testProgram('store/processes/writer-process')
 /** The cost of each of its requests. */
 export const WRITER_COST = 7
 const RESERVED = 100

@@ -3,7 +3,6 @@
  * demand. `SLUICE_LEDGER_ROUNDS` is the number of rounds (2).
  */
 import { randomBytes } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { Admission, Demand } from '../../../src/store/ledger.js'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
@@ -21,9 +20,10 @@ import {
   tokens,
   type LedgerUnderTest,
 } from './sample-entries.js'
+import { testProgram } from '../../helpers/test-program.js'
 
 /** The program of another process at the same ledger. */
-export const LEDGER_CHILD = fileURLToPath(new URL('../processes/ledger-process.js', import.meta.url))
+export const LEDGER_CHILD = testProgram('store/processes/ledger-process')
 const ROUNDS = Number(process.env['SLUICE_LEDGER_ROUNDS'] ?? '2')
 const AT_ONCE = 200
 const FIT = 60

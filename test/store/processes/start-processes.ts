@@ -2,11 +2,11 @@
 import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { Order } from './store-process.js'
+import { testProgram } from '../../helpers/test-program.js'
 
-const CHILD = fileURLToPath(new URL('./store-process.js', import.meta.url))
+const CHILD = testProgram('store/processes/store-process')
 
 export interface OtherProcess<T> {
   /** Resolves with the result of the store of the other process. */

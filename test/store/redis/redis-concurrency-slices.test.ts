@@ -6,7 +6,6 @@
  */
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { fileURLToPath } from 'node:url'
 import { seededRandom } from '../../../src/emulator/seeded-random.js'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
 import { openStore } from '../../../src/store/open-store.js'
@@ -18,8 +17,9 @@ import { freshDatabases, redisMissing, startRedis, until } from '../../helpers/r
 import { aName, anAdmission, NOON, places } from '../ledger/sample-entries.js'
 import { killableProcess, obedientProcess } from '../processes/start-processes.js'
 import type { SliceOrder, Spent } from '../processes/slice-process.js'
+import { testProgram } from '../../helpers/test-program.js'
 
-const CHILD = fileURLToPath(new URL('../processes/slice-process.js', import.meta.url))
+const CHILD = testProgram('store/processes/slice-process')
 const STEPS = Number(process.env['SLUICE_PLACE_STEPS'] ?? '4000')
 const SEED = Number(process.env['SLUICE_PLACE_SEED'] ?? '1')
 const PROCESSES = 4

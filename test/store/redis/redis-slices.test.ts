@@ -6,7 +6,6 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { fileURLToPath } from 'node:url'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startFaultProxy } from '../../helpers/fault-proxy.js'
@@ -15,8 +14,9 @@ import { freshDatabases, redisMissing, startRedis, until, type RedisServer } fro
 import { anAdmission, aName, aRow, budget, NOON, places, requests, tokens } from '../ledger/sample-entries.js'
 import { killableProcess, obedientProcess } from '../processes/start-processes.js'
 import type { SliceOrder, Spent } from '../processes/slice-process.js'
+import { testProgram } from '../../helpers/test-program.js'
 
-const CHILD = fileURLToPath(new URL('../processes/slice-process.js', import.meta.url))
+const CHILD = testProgram('store/processes/slice-process')
 const missing = redisMissing()
 const options = missing === false ? { buffered: true } : { skip: missing }
 // The tests mostly wait. Each gets a copy of the options, because tap changes them.

@@ -8,7 +8,6 @@ import { once } from 'node:events'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { newRequestId } from '../../../src/http/request-id.js'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
@@ -20,8 +19,9 @@ import { dice } from '../../helpers/seeded-random.js'
 import { aRow, DAY, HOUR, NOON } from '../ledger/sample-entries.js'
 import { realEntries } from '../size/real-entries.js'
 import { toVersion7 } from './version-7.js'
+import { testProgram } from '../../helpers/test-program.js'
 
-const PROCESS = fileURLToPath(new URL('../processes/move-process.js', import.meta.url))
+const PROCESS = testProgram('store/processes/move-process')
 const COUNT = 900
 /** Of a copy of the store; of the five copies, a day has every third. */
 const MOST_KILLS = 12

@@ -15,6 +15,7 @@ import type { User } from '../../../src/accounts/account.js'
 import type { Store } from '../../../src/store/store.js'
 import { anAccount, aUser } from '../contract/sample-records.js'
 import { until } from '../../helpers/redis.js'
+import { testProgram } from '../../helpers/test-program.js'
 import { aRow } from '../ledger/sample-entries.js'
 
 const isRoot = process.geteuid?.() === 0
@@ -25,7 +26,7 @@ const OPENS = `
   import { chmodSync, existsSync } from 'node:fs'
   import { dirname } from 'node:path'
   import { setTimeout as sleep } from 'node:timers/promises'
-  import { openStore } from '${new URL('../../../src/store/open-store.js', import.meta.url).href}'
+  import { openStore } from '${testProgram('store/processes/open-store')}'
   const { path, user, modes, row } = JSON.parse(process.env.GIVEN)
   const change = ({ folder, file, log, index }) => {
     chmodSync(path, file)

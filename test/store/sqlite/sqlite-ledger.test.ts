@@ -8,7 +8,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { connect, type Row, type Value } from '../../../src/store/sqlite/driver.js'
 import { openSqlite } from '../../../src/store/sqlite/open-sqlite.js'
@@ -16,9 +15,10 @@ import { ledgerContract } from '../ledger/ledger-contract.js'
 import { LEDGER_WRITER } from '../ledger/kills.js'
 import { anAdmission, aRow, MINUTE, NOON, places, TestClock } from '../ledger/sample-entries.js'
 import { onFullDisk } from '../processes/start-processes.js'
+import { testProgram } from '../../helpers/test-program.js'
 
-const HOLDER = fileURLToPath(new URL('../processes/lock-process.js', import.meta.url))
-const QUITTER = fileURLToPath(new URL('../processes/exit-process.js', import.meta.url))
+const HOLDER = testProgram('store/processes/lock-process')
+const QUITTER = testProgram('store/processes/exit-process')
 
 ledgerContract(t, 'sqlite', (t) => `sqlite:${join(t.testdir(), 'store')}`)
 

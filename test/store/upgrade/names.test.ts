@@ -10,7 +10,6 @@ import { once } from 'node:events'
 import { copyFileSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
 import { connect } from '../../../src/store/sqlite/driver.js'
@@ -22,12 +21,13 @@ import { aKey, anAccount } from '../contract/sample-records.js'
 import { dumpRedis, restoreRedis, restoreSqlite } from './dump.js'
 import { recordingOf } from './scene.js'
 import { IS_LONG } from '../../helpers/long-suite.js'
+import { testProgram } from '../../helpers/test-program.js'
 
-const KILLED = fileURLToPath(new URL('./killed-migration.js', import.meta.url))
+const KILLED = testProgram('store/upgrade/killed-migration')
 /** Points of the migration at which a process is killed, unless it is at all. */
 const SOME = 4
 const TIMEOUT_MS = IS_LONG ? 500_000 : 120_000
-const PROCESS = fileURLToPath(new URL('../processes/store-process.js', import.meta.url))
+const PROCESS = testProgram('store/processes/store-process')
 /** Stores do not look into it. */
 const HASH = '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA'
 /** The addresses, in order of creation, with the names that the rule gives. */

@@ -15,7 +15,7 @@ import { openStore } from '../../../../src/store/open-store.js'
 import { prepare, run, until } from '../../../process/program.js'
 import { Browser } from '../../../dashboard/fixtures/stage.js'
 import { fillStore, LOGIN } from '../../../dashboard/fixtures/large-store.js'
-import { IS_LONG } from '../../../helpers/long-suite.js'
+import { IS_LONG, ofToday } from '../../../helpers/long-suite.js'
 
 const KEYS = Number(process.env['SLUICE_KEYS'] ?? (IS_LONG ? 10_000 : 500))
 const ROWS = Number(process.env['SLUICE_ROWS'] ?? (IS_LONG ? 1_000_000 : 5_000))
@@ -24,6 +24,8 @@ const LIMIT_MS = IS_WHOLE ? 300 : 1_000
 /** Repeats of a request: exactly this many with the whole store, at most this many with the small one. */
 const REPEATS = IS_WHOLE ? 5 : 20
 const SLOWEST = 20
+/** Each day has one of these parts of the combinations; no length of a list shares a factor with it. */
+const COMBINED_PARTS = 7
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
@@ -112,12 +114,12 @@ void t.test('every page of a large store', { timeout: 3_600_000 }, async (t) => 
   }, 60_000)
   const browser = new Browser(`http://127.0.0.1:${String(port())}`)
   t.equal((await browser.signIn(LOGIN.email, LOGIN.password)).status, 200)
-  const paths = [
-    ...otherPaths('request_7', keyId),
+  const combined = [
     ...groupPaths(nowMs),
     ...usagePaths(nowMs, keyId),
     ...entryPaths(nowMs, keyId, 'request_7'),
   ]
+  const paths = [...otherPaths('request_7', keyId), ...ofToday(combined, COMBINED_PARTS)]
   const routes = new Set(
     paths.map((path) =>
       path
