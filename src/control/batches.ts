@@ -17,16 +17,22 @@ export function batchRecords(
 }
 
 /** A batch as the admin API and the command show it. `account`: its name, or the id of a purged one. */
-export function shownBatch({ id, keyId, createdAtMs, info }: BatchHead, account: string): JsonObject {
-  const { counts, form, at, dueAtMs, upstreams, vendorId, failure, endpoint, model } = info
+export function shownBatch(batch: BatchHead, account: string): JsonObject {
+  const { id, keyId, createdAtMs, info } = batch
+  const { counts, form, dueAtMs, upstreams, vendorId, failure, endpoint, model } = info
   return {
     ...{ id, account, key_id: keyId, state: shownState(info), endpoint, model },
     ...{ upstream: upstreams[0] ?? null, form, upstream_batch_id: vendorId, failure },
     request_counts: { ...counts },
     created_at: timeText(createdAtMs),
     expires_at: timeText(dueAtMs),
-    ended_at: timeText(at.completed ?? at.failed ?? at.cancelled ?? at.expired ?? null),
+    ended_at: timeText(endedAtMs(batch)),
   }
+}
+
+/** When the batch ended; null while it runs. */
+export function endedAtMs({ info: { at } }: Pick<BatchHead, 'info'>): number | null {
+  return at.completed ?? at.failed ?? at.cancelled ?? at.expired ?? null
 }
 
 /** The batch with this id; null if there is none, or it is still being made. */

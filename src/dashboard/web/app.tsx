@@ -36,6 +36,7 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   '/statement': later('StatementPage', () => import('./pages/statement.js')),
   '/requests': later('RequestsPage', () => import('./pages/requests.js')),
   '/runs': later('RunPage', () => import('./pages/run.js')),
+  '/batches': later('BatchesPage', () => import('./pages/batches.js')),
   '/me': later('MePage', () => import('./pages/me.js')),
   '/models': later('ModelsPage', () => import('./pages/models.js')),
   '/playground': later('PlaygroundPage', () => import('./pages/playground/playground.js')),

@@ -20,6 +20,9 @@ const PAGES = [
   '/usage',
   '/usage?range=7d&group=key',
   '/runs?account=ada&run=r-17',
+  '/batches',
+  '/batches?batch=batch_0',
+  '/batches?batch=batch_2',
   '/me?account=ada',
   '/requests',
   '/requests?request=req_0',
@@ -190,6 +193,10 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     await dialog.waitFor()
     await page.keyboard.press('g')
     t.equal(await dialog.getByLabel('Account').inputValue(), 'g', 'letters are letters in a field')
+    await page.getByRole('option').first().waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('option').first().waitFor({ state: 'detached' })
+    t.ok(await dialog.isVisible(), 'Escape closes the list of accounts alone')
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     t.match(await page.evaluate('document.activeElement.textContent'), 'Create key', 'focus is back')

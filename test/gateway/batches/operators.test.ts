@@ -6,12 +6,14 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createAdminToken } from '../../../src/accounts/admin-tokens.js'
 import { isObject, type JsonObject } from '../../../src/base/json.js'
 import { command } from '../../../src/cli/batches.js'
 import { withStore, type OpenStore } from '../../../src/cli/with-store.js'
+import { batchesReply, batchReply } from '../../../src/control/dashboard/schema/schema.js'
 import { openStore } from '../../../src/store/open-store.js'
+import { Browser } from '../../dashboard/fixtures/stage.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { batchOf, ended, openBatchStage, PLACES, textOf } from './batch-stage.js'
 
@@ -135,5 +137,41 @@ for (const place of PLACES) {
       { actor: /^token:robot/, target: first.id, after: { state: 'cancelling', reason: 'wrong model' } },
     ])
     t.equal(Array.isArray(trail) ? trail.length : 0, 2, 'one entry for each')
+    const third = await batchOf(other, textOf(LINES))
+    await onThePage(t, gateway.origin, { first: first.id, second: second.id, third: third.id })
+    t.equal((await ended(other, third.id)).status, 'cancelled')
   })
+}
+
+/** What the owner of the second and third batch sees and does in the dashboard. */
+async function onThePage(
+  t: Test,
+  origin: string,
+  { first, second, third }: Readonly<Record<'first' | 'second' | 'third', string>>,
+): Promise<void> {
+  const owner = new Browser(origin)
+  t.equal((await owner.signIn('other@example.com')).status, 200)
+  const { batches } = batchesReply.parse((await owner.get('/batches')).json)
+  t.match(batches, [
+    { id: third, lines: { total: 3 }, endedAtMs: null },
+    { id: second, state: 'cancelled', endedAtMs: Number },
+  ])
+  t.equal(batches.length, 2, 'of the own account alone')
+  const page = batchesReply.parse((await owner.get('/batches?limit=1')).json)
+  const next = batchesReply.parse((await owner.get(`/batches?limit=1&after=${page.next ?? ''}`)).json)
+  t.match([page.batches, next.batches], [[{ id: third }], [{ id: second }]])
+  t.match(batchesReply.parse((await owner.get('/batches?state=cancelled')).json).batches, [{ id: second }])
+  t.equal((await owner.get('/batches?after=x')).json['next'], null)
+  t.equal((await owner.get(`/batches/${first}`)).status, 404)
+  t.equal((await owner.ask('POST', `/batches/${first}/cancel`, { body: {} })).status, 404)
+  t.equal((await owner.get('/batches?account=all')).status, 404)
+  const one = batchReply.parse((await owner.get(`/batches/${third}`)).json)
+  t.match(one, { mayCancel: true, batch: { form: 'queue' }, used: { isPart: false } })
+  const stopped = await owner.ask('POST', `/batches/${third}/cancel`, { body: { reason: 'again' } })
+  t.match(batchReply.parse(stopped.json).batch, { state: 'cancelling' })
+  t.match(await owner.ask('POST', `/batches/${second}/cancel`, { body: {} }), {
+    status: 400,
+    error: { message: /has ended/ },
+  })
+  t.equal(batchReply.parse((await owner.get(`/batches/${second}`)).json).mayCancel, false)
 }

@@ -2,6 +2,7 @@
 import { accountPageRoutes } from '../api/account-pages.js'
 import { accountRoutes } from '../api/accounts.js'
 import { auditRoutes } from '../api/audit.js'
+import { batchRoutes } from '../api/batches.js'
 import { budgetRoutes } from '../api/budgets.js'
 import { checklistRoutes } from '../api/checklist.js'
 import { operationRoutes } from '../api/operations.js'
@@ -41,6 +42,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...usageRoutes(services),
     ...requestRoutes(services),
     ...runRoutes(services),
+    ...batchRoutes(services),
     ...statementRoutes(services),
     ...recordingRoutes(services),
     ...modelRoutes(services),

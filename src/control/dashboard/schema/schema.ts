@@ -31,6 +31,7 @@
  */
 export * from './accounts.js'
 export * from './audit.js'
+export * from './batches.js'
 export * from './budgets.js'
 export * from './checklist.js'
 export * from './operations.js'

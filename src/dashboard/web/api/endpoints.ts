@@ -21,6 +21,8 @@ export interface Reads {
   '/requests/{id}': schema.RequestReply
   '/live': schema.LiveReply
   '/run': schema.RunReply
+  '/batches': schema.BatchesReply
+  '/batches/{id}': schema.BatchReply
   '/own-usage': schema.OwnUsageReply
   '/models': schema.ModelsReply
   '/models/deprecated': schema.DeprecatedReply
@@ -72,6 +74,7 @@ interface Changes {
   'POST /users/{id}/invite': [Record<string, never>, schema.UserLinkReply]
   'POST /users/{id}/unbind': [Record<string, never>, schema.UserReply]
   'POST /members/{id}/invite': [Record<string, never>, schema.InviteReply]
+  'POST /batches/{id}/cancel': [schema.CancelBatchBody, schema.BatchReply]
   'DELETE /recordings/{id}': [undefined, schema.RecordingDeletedReply]
   'POST /configuration/{id}/rollback': [schema.RollbackBody, schema.RollbackReply]
   'POST /accounts': [schema.CreateAccountBody, schema.CreatedAccountReply]

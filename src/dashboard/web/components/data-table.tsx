@@ -17,7 +17,7 @@ import {
 } from '@tanstack/react-table'
 import { useMemo, useRef, type KeyboardEvent, type MouseEvent, type ReactNode } from 'react'
 import type { List } from '../api/use-resource.js'
-import { plural } from '../format/number.js'
+import { manyOf, plural } from '../format/number.js'
 import { setQuery, useLocation } from '../routing.js'
 import { Icon, Button } from './button.js'
 import { useShownColumns } from './column-chooser.js'
@@ -95,7 +95,7 @@ function ListTable<Row extends object>({ list, unit, empty, unaffected, ...props
   const { query } = useLocation()
   if (rows === null) {
     if (problem === null) return <TableSkeleton rows={12} />
-    const what = `The list of ${unit}s`
+    const what = `The list of ${manyOf(unit)}`
     return <Failed what={what} problem={problem} retry={reload} {...(unaffected && { unaffected })} />
   }
   if (rows.length === 0 && !query.has(`${list.name}after`)) return empty
@@ -362,7 +362,7 @@ function Pager({ list: { name, next, total }, unit }: PagerProps) {
   }
   const last = after === null ? undefined : before(after)
   return (
-    <nav className="pager row" aria-label={`Pages of ${unit}s`}>
+    <nav className="pager row" aria-label={`Pages of ${manyOf(unit)}`}>
       <span className="soft" role="status">
         {total === null ? '' : `${plural(total, unit)} · `}page {page}
       </span>

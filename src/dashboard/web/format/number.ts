@@ -67,7 +67,12 @@ export function bytesText(bytes: number): string {
   return bytes < 1e9 ? `${short(bytes / 1e6)} MB` : `${short(bytes / 1e9)} GB`
 }
 
+/** `keys`, `batches`. */
+export function manyOf(one: string): string {
+  return one.endsWith('ch') ? `${one}es` : `${one}s`
+}
+
 /** `1 key`, `4 keys`. */
-export function plural(value: number, one: string, many = `${one}s`): string {
+export function plural(value: number, one: string, many = manyOf(one)): string {
   return `${exactCount(value)} ${value === 1 ? one : many}`
 }

@@ -70,7 +70,7 @@ function useLinks(row: RequestRow) {
         : to('/requests', { dimension: pair }),
     program: (program: string) => to('/requests', { program }),
     user: (user: string) => to('/requests', { user }),
-    batch: (batch: string) => to('/requests', { batch }),
+    batch: (batch: string) => urlOf('/batches', { account: row.accountId, batch }),
     request: (id: string) => to('/requests', { request: id }),
     search: (id: string) => to('/requests', { search: id }),
     generation: rights.readsGateway ? urlOf('/configuration', { generation: row.generation }) : null,

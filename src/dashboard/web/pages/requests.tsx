@@ -1,7 +1,7 @@
 /** Requests, newest first, with filters in the address and a drawer per request. */
 import type { Cause, Key, RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useList, useLive, useResource } from '../api/use-resource.js'
-import type { Query } from '../api/client.js'
+import { urlOf, type Query } from '../api/client.js'
 import { read } from '../api/endpoints.js'
 import { SaveCsv } from '../components/button.js'
 import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
@@ -13,7 +13,7 @@ import { RANGE_NAMES, useRangeOrAny, type Range } from '../components/time-range
 import { CAUSE_NAMES, CAUSES, KINDS } from '../format/failure-texts.js'
 import { plural } from '../format/number.js'
 import { dimensionsOf, FORMAT_NAMES } from '../format/request-formats.js'
-import { setFilter, useLocation } from '../routing.js'
+import { Link, setFilter, useLocation } from '../routing.js'
 import { Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
 import { OpenedRequest, RequestTable } from './request-table.js'
@@ -32,7 +32,14 @@ export function RequestsPage() {
       title="Requests"
       purpose="Each request with its cost and timing. Prompts and replies are kept only where they are recorded."
       scoped
-      action={<SaveCsv path="/requests.csv" query={asked} />}
+      action={
+        <>
+          <Link to={urlOf('/batches', { account: scope })} className="button">
+            Batches
+          </Link>
+          <SaveCsv path="/requests.csv" query={asked} />
+        </>
+      }
       filters={<RequestFilters {...{ filters, known, range }} />}
     >
       <List {...{ asked, filters, known, range }} />

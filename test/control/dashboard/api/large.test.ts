@@ -66,7 +66,15 @@ function entryPaths(nowMs: number, keyId: string, requestId: string): string[] {
 
 const MONTH = new Date().toISOString().slice(0, 7)
 /** Whole files have no time limit, no request was recorded, and no program or run is known. */
-const UNTIMED = ['/device/{id}', '/run', '/requests.csv', '/usage.csv', '/audit.csv', '/recordings/{id}']
+const UNTIMED = [
+  '/device/{id}',
+  '/run',
+  '/batches/{id}',
+  '/requests.csv',
+  '/usage.csv',
+  '/audit.csv',
+  '/recordings/{id}',
+]
 
 /** All groups of a month, by each column in both directions; `large-lists` sorts keys and accounts. */
 function groupPaths(nowMs: number): string[] {
@@ -92,7 +100,7 @@ function otherPaths(requestId: string, keyId: string): string[] {
     ...[`/requests/${requestId}`, '/models/explain?model=gpt-5.4', '/operations', '/providers'],
     ...['/configuration', '/configuration/1', '/accounts', '/accounts?search=team-7'],
     ...['/account-tree', '/accounts/team-1', '/users', '/budgets', '/budgets?account=all', '/incidents'],
-    ...['/checklist', '/checklist?account=all', '/own-usage'],
+    ...['/checklist', '/checklist?account=all', '/own-usage', '/batches', '/batches?account=all'],
     ...[`/keys/${keyId}/clients?url=http%3A%2F%2Flocalhost`],
     ...['/incidents?history=true', '/failures?fromMs=0', '/failures?fromMs=0&account=all'],
     ...['/audit', '/audit?account=all', '/members', '/recordings', `/statements/${MONTH}`],
