@@ -105,6 +105,37 @@ export interface FedEntries {
   readonly corrected: ReadonlySet<string>
 }
 
+/** Entries of a part of a batch; a statement writes each. */
+export const PART_ENTRIES = 5_000
+
+/** A batch that is declared. */
+export interface DeclaredBatch {
+  /** At least one; some of them may have been removed since. */
+  readonly rows: number
+  /** The ids of entries that replace one which the archive may have. */
+  readonly corrected: ReadonlySet<string>
+  /** The entries in parts of at most `PART_ENTRIES`: always the same ones, read when they are asked for. */
+  parts(): AsyncGenerator<readonly LedgerEntry[]>
+}
+
+/** A batch of entries that are in memory. */
+export function batchOf({ entries, corrected }: FedEntries): DeclaredBatch {
+  return {
+    ...{ rows: entries.length, corrected },
+    // eslint-disable-next-line @typescript-eslint/require-await -- batches of stores are read
+    async *parts() {
+      for (let at = 0; at < entries.length; at += PART_ENTRIES) yield entries.slice(at, at + PART_ENTRIES)
+    },
+  }
+}
+
+/** All entries of a batch. */
+export async function entriesOf(batch: DeclaredBatch): Promise<FedEntries> {
+  const entries: LedgerEntry[] = []
+  for await (const part of batch.parts()) for (const entry of part) entries.push(entry)
+  return { entries, corrected: batch.corrected }
+}
+
 /** Methods fail as those of `Store` do. */
 export interface ArchiveFeed {
   /** Null before the first `begin`. */
@@ -117,10 +148,10 @@ export interface ArchiveFeed {
   /** Makes every entry of the store wait for the archive, and every later one. Idempotent. */
   begin(): Promise<void>
   /**
-   * The entries of the batch after `confirmed`, at most `limit` and in any order: the same ones until it is
-   * confirmed. Empty if none wait.
+   * The batch after `confirmed` with at most `limit` entries in any order: the same ones until it is
+   * confirmed. Null if none wait.
    */
-  declare(batch: number, limit: number): Promise<FedEntries>
+  declare(batch: number, limit: number): Promise<DeclaredBatch | null>
   /**
    * Replaces the progress, if the leader has the lease and nothing has changed it since its version was
    * `next.version - 1`; whether it did. Batches up to `next.confirmed` no longer wait.
@@ -151,6 +182,7 @@ export function withBatchOnDisk(
 ): ArchiveProgress {
   const { onDisk } = progress
   const batch = progress.confirmed + 1
+  if (entries.length === 0) return { ...progress, confirmed: batch }
   const times = entries.map(({ atMs }) => atMs)
   const own: BatchesOnDisk = {
     ...{ gateway, from: batch, to: batch, rows: entries.length },

@@ -143,6 +143,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   // Loaded only if an archive is configured.
   '@clickhouse/client': [/^store\/archive\/clickhouse\/clickhouse-engine\.ts$/],
   pg: [/^store\/archive\/postgres\/postgres-engine\.ts$/],
+  'pg-copy-streams': [/^store\/archive\/postgres\/postgres-engine\.ts$/],
   // Commander with the types of its options.
   '@commander-js/extra-typings': [/^cli\//],
   '@node-rs/argon2': [/^accounts\/password\.ts$/],

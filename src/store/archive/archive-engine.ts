@@ -32,8 +32,11 @@ export interface Expressions {
   millis(column: string): string
   /** A time from ms since 1970, whose expression is given. */
   time(millis: string): string
-  /** The start of the step of a time column, in ms since 1970; steps begin at multiples of their length. */
-  stepOf(column: string, stepMs: number): string
+  /**
+   * The start of the step of a time column, in ms since 1970, after a number of ms was added; steps begin at
+   * multiples of their length.
+   */
+  stepOf(column: string, stepMs: number, addedMs?: number): string
   /** The start of the hour of a time. */
   hourOf(column: string): string
   /** Whether a text is one of those in a placeholder. */
@@ -46,6 +49,10 @@ export interface Expressions {
   countIf(condition: string): string
   /** What an entry has of a unit in its column `units`, times a number, as a whole number. */
   units(unit: string, times: number): string
+  /** Numbers as one text, separated by commas, which is parsed faster than many columns. NULL is 0. */
+  numbersText(expressions: readonly string[]): string
+  /** The sums of each place of a list of numbers of this length, as `numbersText`; the last ones may lack. */
+  listSumsText(column: string, length: number): string
   /** A text column without NULL. */
   plain(column: string): string
   /** The value by which a column sorts; NULL if it is unknown. */
@@ -64,8 +71,9 @@ export interface ArchiveEngine {
   run(sql: string): Promise<void>
   /**
    * Adds rows; repeated with the same token it adds nothing. Rows of several partitions may be added in part.
+   * True if the reply proves that every row is there; else the caller reads them back.
    */
-  insert(table: 'entries' | 'hours', rows: readonly ArchiveRow[], token: string): Promise<void>
+  insert(table: 'entries' | 'hours', rows: readonly ArchiveRow[], token: string): Promise<boolean>
   /** Writes values of the table `archive`; a higher version replaces a lower one. */
   put(values: Readonly<Record<string, string>>, version: number): Promise<void>
   /** How many of the entries of a batch it has, and their cost. */

@@ -8,13 +8,15 @@ import { HOUR_MS } from '../../base/time-units.js'
 import type { ArchiveConfig } from '../../config/config.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import {
+  batchOf,
+  entriesOf,
   NO_PROGRESS,
   oldestOnDisk,
   withBatchOnDisk,
   withoutBatch,
   type ArchiveLeader,
   type ArchiveProgress,
-  type FedEntries,
+  type DeclaredBatch,
   type SealedHours,
 } from '../archive-feed.js'
 import type { MemoryLimit } from '../ledger.js'
@@ -42,8 +44,8 @@ export const LEASE_MS = 60_000
 const RENEW_MS = 15_000
 /** A batch of this number of entries is sent at once. */
 const BATCH_ENTRIES = 5_000
-/** After an outage: each batch has statements of its own, which take time and not many rows. */
-const MOST_ENTRIES = 10_000
+/** After an outage: each batch is confirmed once, and its parts are read and written at the same time. */
+const MOST_ENTRIES = 20_000
 /** A smaller batch is sent after this time. */
 const BATCH_MS = 5_000
 /** Hours that one transfer of sums has. */
@@ -152,11 +154,12 @@ export class ArchiveCopier {
       const progress = await store.ledger.archive.progress()
       if (progress === null) return
       const batch = progress.confirmed + 1
-      const fed = (await this.isFull()) ? await store.ledger.archive.declare(batch, BATCH_ENTRIES) : null
-      if (fed === null || fed.entries.length === 0) {
+      const declared = (await this.isFull()) ? await store.ledger.archive.declare(batch, BATCH_ENTRIES) : null
+      if (declared === null) {
         if (progress.onDisk.length > 0) await this.removeCopied(progress, false)
         return
       }
+      const fed = await entriesOf(declared)
       if (!files.write(batch, fed)) {
         warn(`files with entries that wait for the archive have their maximum size: ${files.bytes} bytes`)
         return
@@ -226,14 +229,17 @@ export class ArchiveCopier {
   private async copyBatch(progress: ArchiveProgress): Promise<boolean | null> {
     const { engine, store } = this.parts
     const batch = progress.confirmed + 1
-    const fed = await this.nextEntries(batch)
-    if (fed === null) return false
+    const declared = await this.nextEntries(batch)
+    if (declared === null) return false
     const values = await ownValues(engine, store.id)
     const restored = await progressAfterRestore(engine, values, progress, this.nowMs())
     if (restored !== null) return this.endRound(restored)
-    const known = await this.withReplaced(batch, fed, progress, this.parts.leader.id)
+    const known = await this.withReplaced(batch, declared, progress, this.parts.leader.id)
     if (known === null) return null
-    const written = await this.writer.write(batch, fed, known)
+    const leads = async (): Promise<void> => {
+      if (!(await this.leads())) throw new ArchiveFailure('away', 'another process moves entries')
+    }
+    const written = await this.writer.write({ number: batch, batch: declared, progress: known, leads })
     const next = { ...known, ...sumsOf(written, batch, known), confirmed: batch }
     if (!(await this.saveNext(next))) return null
     this.count(written)
@@ -249,9 +255,11 @@ export class ArchiveCopier {
     if (file === null) return false
     const { batch, damaged } = file
     if (damaged > 0) warn(`${damaged} entries that waited for the archive are damaged`)
-    const known = await this.withReplaced(batch, file, progress, leaderId)
+    const own = batchOf(file)
+    const known = await this.withReplaced(batch, own, progress, leaderId)
     if (known === null) return null
-    const written = await this.writer.write(batch, file, known)
+    const leads = () => Promise.resolve()
+    const written = await this.writer.write({ number: batch, batch: own, progress: known, leads })
     const isExpected = progress.onDisk.some(({ from, to }) => from <= batch && batch <= to)
     // The sums of files that were taken for lost have moved without them.
     const sums = isExpected ? sumsOf(written, batch, known) : {}
@@ -271,11 +279,13 @@ export class ArchiveCopier {
    */
   private async withReplaced(
     batch: number,
-    { entries, corrected }: FedEntries,
+    declared: DeclaredBatch,
     progress: ArchiveProgress,
     leaderId: string,
   ): Promise<ArchiveProgress | null> {
-    if (progress.replaced?.batch === batch) return progress
+    const { corrected } = declared
+    if (progress.replaced?.batch === batch || corrected.size === 0) return progress
+    const { entries } = await entriesOf(declared)
     const { sumsFromMs: fromMs, sumsToMs: toMs } = progress
     const ids = entries.flatMap(({ requestId, atMs }) => {
       return corrected.has(requestId) && atMs >= fromMs && atMs < toMs ? [requestId] : []
@@ -334,20 +344,19 @@ export class ArchiveCopier {
     return (await this.saveNext({ ...progress, onDisk: [] })) === true
   }
 
-  private count({ entries, repeated, dropped }: WrittenBatch): void {
-    this.written += entries.length
+  private count({ rows, repeated, dropped }: WrittenBatch): void {
+    this.written += rows
     this.repeated += repeated
     this.dropped += dropped
   }
 
   /** The entries of a batch that is full, or was declared or not sent for long; null if there are none. */
-  private async nextEntries(batch: number): Promise<FedEntries | null> {
+  private async nextEntries(batch: number): Promise<DeclaredBatch | null> {
     const feed = this.parts.store.ledger.archive
     if (this.nowMs() - this.copiedAtMs < BATCH_MS && (await feed.waiting()).rows < BATCH_ENTRIES) return null
-    const fed = await feed.declare(batch, MOST_ENTRIES)
-    if (fed.entries.length > 0) return fed
-    this.copiedAtMs = this.nowMs()
-    return null
+    const declared = await feed.declare(batch, MOST_ENTRIES)
+    if (declared === null) this.copiedAtMs = this.nowMs()
+    return declared
   }
 
   /** Begins a transfer of the sums of hours that are due; false if there are none. */
@@ -549,9 +558,7 @@ function earlier(a: number | null, b: number | null): number | null {
 }
 
 /** What a batch changes in the progress of sums: entries of hours whose sums have moved are late. */
-function sumsOf({ entries, repeated }: WrittenBatch, batch: number, progress: ArchiveProgress) {
-  const { sumsFromMs, sumsToMs, repeatedRows } = progress
-  const isLate = entries.some(({ atMs }) => atMs >= sumsFromMs && atMs < sumsToMs)
+function sumsOf({ isLate, repeated }: WrittenBatch, batch: number, { repeatedRows }: ArchiveProgress) {
   return { late: isLate ? batch : null, repeatedRows: repeatedRows + repeated }
 }
 

@@ -5,15 +5,13 @@
 import { DAY_MS } from '../../base/time-units.js'
 import type { ArchiveConfig } from '../../config/config.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import { isErased, type ArchiveProgress, type FedEntries } from '../archive-feed.js'
+import { isErased, type ArchiveProgress, type DeclaredBatch } from '../archive-feed.js'
 import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
 import { rowOfEntry, textIn } from './columns.js'
 import { MOST_IDS } from './read-entries.js'
 
-/** Rows of a statement: each is a part that ClickHouse has to merge. */
-const PART = 5_000
-/** Statements at the same time: rows are made while the server stores others. */
-const LANES = 2
+/** Parts at the same time: one is read while the server stores others. */
+const LANES = 3
 
 interface WriterParts {
   readonly storeId: string
@@ -24,18 +22,37 @@ interface WriterParts {
   readonly refused: (entry: LedgerEntry, reason: string) => void
 }
 
-/** The batch of entries that are written. */
-interface Target {
-  readonly batch: number
-  /** Ids of those that replace an entry. */
-  readonly corrected: ReadonlySet<string>
+/** What a batch needs of the process that writes it. */
+interface BatchParts {
+  readonly number: number
+  readonly batch: DeclaredBatch
+  readonly progress: ArchiveProgress
+  /** Rejects if another process leads. */
+  readonly leads: () => Promise<void>
+}
+
+/** A pass over a batch. */
+interface Target extends BatchParts {
   readonly token: string
+  readonly found: Found
+}
+
+/** What a pass has found and written. */
+interface Found {
+  rows: number
+  isLate: boolean
+  repeated: number
+  /** Entries that the archive has to have and that no reply proved, and their cost. */
+  readonly unproved: Pick<LedgerEntry, 'requestId' | 'atMs'>[]
+  cost: bigint
 }
 
 /** The result of writing a batch. */
 export interface WrittenBatch {
-  /** The entries that are in the archive now. */
-  readonly entries: readonly LedgerEntry[]
+  /** The number of its entries that are in the archive now. */
+  readonly rows: number
+  /** Whether one is of an hour whose sums have moved. */
+  readonly isLate: boolean
   /** The number of those that it had from an earlier batch. */
   readonly repeated: number
   /** The number of those that it refused. */
@@ -45,89 +62,112 @@ export interface WrittenBatch {
 /** Writes the entries of one store. */
 export class BatchWriter {
   private readonly parts: WriterParts
-  private dropped = 0
+  /** Entries of the batch that the archive refused. */
+  private dropped = new Set<string>()
 
   constructor(parts: WriterParts) {
     this.parts = parts
   }
 
   /** Rejects with `ArchiveFailure`; the batch may have been written in part. */
-  async write(
-    batch: number,
-    { entries, corrected }: FedEntries,
-    progress: ArchiveProgress,
-  ): Promise<WrittenBatch> {
-    const { engine, storeId } = this.parts
-    this.dropped = 0
-    const unknown = entries.filter(({ requestId }) => !corrected.has(requestId))
-    const repeated = await repeatedIds(engine, batch, unknown, progress)
-    const kept = entries.filter((entry) => !isErased(entry, progress) && !repeated.has(entry.requestId))
-    if (kept.length > 0) await this.writeEntries({ batch, corrected, token: `${storeId}/e/${batch}` }, kept)
-    return { entries: kept, repeated: repeated.size, dropped: this.dropped }
-  }
-
-  private async writeEntries(target: Target, entries: readonly LedgerEntry[]): Promise<void> {
-    const { engine, nowMs } = this.parts
-    const { batch, token } = target
-    const accepted = await this.insert(target, entries)
-    const kept = accepted.filter(({ atMs }) => nowMs() - atMs < this.keepMs)
-    const cost = kept.reduce((sum, { costNanoUsd }) => sum + BigInt(Math.round(costNanoUsd ?? 0)), 0n)
-    const isThere = async (): Promise<boolean> => {
-      const found = await engine.countBatch(batch, kept)
-      return found.count >= kept.length && found.cost >= cost
-    }
-    if (kept.length === 0 || (await isThere())) return
-    // The server may have dropped a repeated block whose rows are gone since: a new token writes them again.
-    await this.insert({ ...target, token: `${token}/${nowMs()}` }, accepted)
-    if (await isThere()) return
-    throw new ArchiveFailure('refused', `the archive lacks entries of a batch after it was written`)
-  }
-
-  private get keepMs(): number {
-    return this.parts.config.keepDays * DAY_MS
-  }
-
-  /** The entries that were inserted, a part of them by each statement. */
-  private async insert(target: Target, entries: readonly LedgerEntry[]): Promise<LedgerEntry[]> {
-    const inserted: LedgerEntry[][] = []
-    let at = 0
-    const insertParts = async (): Promise<void> => {
-      while (at < entries.length) {
-        const from = at
-        at += PART
-        const part = entries.slice(from, at)
-        inserted.push(await this.insertPart({ ...target, token: `${target.token}/${from}` }, part))
+  async write(own: BatchParts): Promise<WrittenBatch> {
+    const { storeId, nowMs } = this.parts
+    const token = `${storeId}/e/${own.number}`
+    this.dropped = new Set()
+    let found = await this.pass(own, token)
+    if (!(await this.isThere(own, found))) {
+      // The server may have dropped a repeated block whose rows are gone since: a new token writes them.
+      found = await this.pass(own, `${token}/${nowMs()}`)
+      if (!(await this.isThere(own, found))) {
+        throw new ArchiveFailure('refused', `the archive lacks entries of a batch after it was written`)
       }
     }
-    const lanes = Array.from({ length: LANES }, insertParts)
+    const { rows, isLate, repeated } = found
+    return { rows, isLate, repeated, dropped: this.dropped.size }
+  }
+
+  private async isThere({ number }: BatchParts, { unproved, cost }: Found): Promise<boolean> {
+    if (unproved.length === 0) return true
+    const there = await this.parts.engine.countBatch(number, unproved)
+    return there.count >= unproved.length && there.cost >= cost
+  }
+
+  /** Writes all parts of a batch. */
+  private async pass(own: BatchParts, token: string): Promise<Found> {
+    const found: Found = { rows: 0, isLate: false, repeated: 0, unproved: [], cost: 0n }
+    const parts = own.batch.parts()
+    let count = 0
+    const writeParts = async (): Promise<void> => {
+      for (let read = await parts.next(); read.done !== true; read = await parts.next()) {
+        await this.writePart({ ...own, found, token: `${token}/${count++}` }, read.value)
+      }
+    }
+    const lane = async (): Promise<void> => {
+      try {
+        await writeParts()
+      } catch (error) {
+        // The others read no further part.
+        await parts.return(undefined)
+        throw error
+      }
+    }
+    const lanes = Array.from({ length: LANES }, lane)
     // After a failure no statement of the batch may still run.
     await Promise.allSettled(lanes)
     await Promise.all(lanes)
-    return inserted.flat()
+    return found
   }
 
-  /** The entries of a part that were inserted: halves are tried until a refused one is alone. */
-  private async insertPart(target: Target, entries: readonly LedgerEntry[]): Promise<LedgerEntry[]> {
-    const { batch, corrected, token } = target
+  private async writePart(target: Target, entries: readonly LedgerEntry[]): Promise<void> {
+    const { engine } = this.parts
+    const { number, batch, progress, found, leads } = target
+    const unknown = entries.filter(({ requestId }) => !batch.corrected.has(requestId))
+    const repeated = await repeatedIds(engine, number, unknown, progress)
+    found.repeated += repeated.size
+    const kept = entries.filter((entry) => {
+      const { requestId } = entry
+      return !isErased(entry, progress) && !repeated.has(requestId) && !this.dropped.has(requestId)
+    })
+    if (kept.length === 0) return
+    await leads()
+    await this.insert(target, kept)
+  }
+
+  /** Inserts entries: halves are tried until a refused one is alone. */
+  private async insert(target: Target, entries: readonly LedgerEntry[]): Promise<void> {
+    const { number, batch, token } = target
     const { engine, refused } = this.parts
     try {
       const rows = entries.map((entry) => {
-        return rowOfEntry(entry, { version: corrected.has(entry.requestId) ? 2 : 1, batch })
+        return rowOfEntry(entry, { version: batch.corrected.has(entry.requestId) ? 2 : 1, batch: number })
       })
-      await engine.insert('entries', rows, token)
-      return [...entries]
+      this.count(target, entries, await engine.insert('entries', rows, token))
     } catch (error) {
       if (!(error instanceof ArchiveFailure) || error.kind !== 'refused') throw error
       const [entry] = entries
       if (entries.length === 1 && entry !== undefined) {
         refused(entry, error.message)
-        this.dropped += 1
-        return []
+        this.dropped.add(entry.requestId)
+        return
       }
       const middle = Math.ceil(entries.length / 2)
-      const first = await this.insertPart({ ...target, token: `${token}/a` }, entries.slice(0, middle))
-      const second = await this.insertPart({ ...target, token: `${token}/b` }, entries.slice(middle))
-      return [...first, ...second]
+      await this.insert({ ...target, token: `${token}/a` }, entries.slice(0, middle))
+      await this.insert({ ...target, token: `${token}/b` }, entries.slice(middle))
+    }
+  }
+
+  /** Counts entries that were inserted. */
+  private count({ found, progress }: Target, entries: readonly LedgerEntry[], isProved: boolean): void {
+    const { config, nowMs } = this.parts
+    const { sumsFromMs, sumsToMs } = progress
+    const keptFromMs = nowMs() - config.keepDays * DAY_MS
+    found.rows += entries.length
+    found.isLate ||= entries.some(({ atMs }) => atMs >= sumsFromMs && atMs < sumsToMs)
+    if (isProved) return
+    for (const { requestId, atMs, costNanoUsd } of entries) {
+      if (atMs <= keptFromMs) continue
+      found.unproved.push({ requestId, atMs })
+      found.cost += BigInt(Math.round(costNanoUsd ?? 0))
     }
   }
 }

@@ -8,7 +8,7 @@ import t from 'tap'
 import { openArchiveEngine } from '../../../src/store/archive/open-archive-engine.js'
 import { schemaStatements } from '../../../src/store/archive/schema-statements.js'
 import { BatchWriter } from '../../../src/store/archive/write-batch.js'
-import { NO_PROGRESS } from '../../../src/store/archive-feed.js'
+import { batchOf, NO_PROGRESS } from '../../../src/store/archive-feed.js'
 import { ENGINES, engineMissing, startArchive } from '../../helpers/archive-engines.js'
 import { anotherDay } from '../../helpers/long-suite.js'
 import { archiveConfig } from './archive-config.js'
@@ -34,14 +34,15 @@ for (const [at, name] of ENGINES.entries()) {
       ...{ storeId: 'store', engine, config, nowMs: () => SOME_TIME_MS },
       refused: ({ requestId }) => refused.push(requestId),
     })
-    const batch = { entries: entries.with(COUNT - 2, wrong), corrected: new Set<string>() }
+    const batch = batchOf({ entries: entries.with(COUNT - 2, wrong), corrected: new Set() })
+    const leads = () => Promise.resolve()
     const right = entries.filter((_, number) => number !== COUNT - 2)
     const expected = {
       count: COUNT - 1,
       cost: right.reduce((sum, { costNanoUsd }) => sum + BigInt(costNanoUsd ?? 0), 0n),
     }
     for (let run = 1; run <= 2; run += 1) {
-      const written = await writer.write(1, batch, NO_PROGRESS)
+      const written = await writer.write({ number: 1, batch, progress: NO_PROGRESS, leads })
       t.equal(written.dropped, 1)
       t.strictSame(refused, Array<string>(run).fill(wrong.requestId))
       t.strictSame(await engine.countBatch(1, right), expected)

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
+import { Readable } from 'node:stream'
 import {
   ClickHouseLogLevel,
   createClient,
@@ -23,6 +24,7 @@ import {
 import type { OwnColumn } from '../../entry-order.js'
 import type { ArchiveAddress } from '../archive-address.js'
 import { ENTRY_COLUMNS, numberIn, rowsOf, SUM_COLUMNS, textIn, type ArchiveRow } from '../columns.js'
+import { tabSeparated } from '../tab-separated.js'
 
 const TYPES = {
   text: 'String',
@@ -51,8 +53,8 @@ function expressions(prefix: string): Expressions {
     placeholder: (at, type) => `{p${at}:${TYPES[type]}}`,
     millis: (column) => `toUnixTimestamp64Milli(toDateTime64(${column}, 3, 'UTC'))`,
     time: (millis) => `fromUnixTimestamp64Milli(${millis}, 'UTC')`,
-    stepOf: (column, stepMs) =>
-      `intDiv(toUnixTimestamp64Milli(toDateTime64(${column}, 3, 'UTC')), ${stepMs}) * ${stepMs}`,
+    stepOf: (column, stepMs, addedMs = 0) =>
+      `intDiv(toUnixTimestamp64Milli(toDateTime64(${column}, 3, 'UTC')) + ${addedMs}, ${stepMs}) * ${stepMs}`,
     hourOf: (column) => `toStartOfHour(${column})`,
     isOneOf: (text, placeholder) => `has(${placeholder}, ${text})`,
     hasPair: (column, placeholder) => `hasAny(splitByChar(' ', ${column}), ${placeholder})`,
@@ -60,6 +62,10 @@ function expressions(prefix: string): Expressions {
     countIf: (condition) => `countIf(${condition})`,
     units: (unit, times) =>
       `toInt64(round(toFloat64OrZero(extract(units, '(?:^| )${unit}=([0-9.]+)')) * ${times}))`,
+    numbersText: (expressions) =>
+      `arrayStringConcat([${expressions.map((each) => `toString(ifNull(${each}, 0))`).join(', ')}], ',')`,
+    listSumsText: (column) =>
+      `arrayStringConcat(arrayMap(each -> toString(each), sumForEach(${column})), ',')`,
     plain: (column) => column,
     sortValue: (column) => SORT_VALUES[column],
     quoted: (column) => `\`${column}\``,
@@ -86,7 +92,6 @@ const KINDS: Readonly<Record<string, FailureKind>> = {
   ARGUMENT_OUT_OF_BOUND: 'refused',
 }
 const MAX_REASON = 300
-/** Names once: an object for each row is twice as long as an array. */
 const COLUMNS = {
   entries: ENTRY_COLUMNS.map(({ name }) => name),
   hours: SUM_COLUMNS.map(({ name }) => name),
@@ -170,34 +175,39 @@ export class ClickhouseEngine implements ArchiveEngine {
     }
   }
 
-  /** Rows of each month are an insert: the server adds a block of one partition whole or not at all. */
-  async insert(table: 'entries' | 'hours', rows: readonly ArchiveRow[], token: string): Promise<void> {
+  /**
+   * Rows of each month are an insert: the server adds a block of one partition whole or not at all. Its reply
+   * does not prove that the rows are there: a table may be of another engine, or have dropped the block.
+   */
+  async insert(table: 'entries' | 'hours', rows: readonly ArchiveRow[], token: string): Promise<false> {
     const time = table === 'entries' ? 'at' : 'start'
     const [first = '', ...names] = COLUMNS[table]
-    const months = new Map<string, unknown[][]>()
+    const months = new Map<string, ArchiveRow[]>()
     for (const row of rows) {
       const month = textIn(row, time).slice(0, 7)
-      const values = [row[first], ...names.map((name) => row[name])]
       const known = months.get(month)
-      if (known === undefined) months.set(month, [values])
-      else known.push(values)
+      if (known === undefined) months.set(month, [row])
+      else known.push(row)
     }
     try {
-      for (const [month, values] of months) {
+      for (const [month, own] of months) {
+        const text = tabSeparated(own, COLUMNS[table], { list: ['[', ']'], zone: '' })
         await this.client.insert({
           table: `${this.prefix}${table}`,
           columns: [first, ...names],
-          values,
-          format: 'JSONCompactEachRow',
+          values: Readable.from([Buffer.from(text)], { objectMode: false }),
+          format: 'TabSeparated',
           clickhouse_settings: {
             ...this.limits(STATEMENT_SECONDS),
             async_insert: 0,
             distributed_foreground_insert: 1,
+            input_format_tsv_detect_header: 0,
             insert_deduplicate: 1,
             insert_deduplication_token: `${token}/${month}`,
           },
         })
       }
+      return false
     } catch (error) {
       throw failureOf(error)
     }

@@ -2,6 +2,7 @@
 import { DAY_MS } from '../../../base/time-units.js'
 import { readFileSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import type { Pool, PoolConfig } from 'pg'
 import type { ArchiveConfig } from '../../../config/config.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
@@ -16,6 +17,7 @@ import {
 import type { OwnColumn } from '../../entry-order.js'
 import type { ArchiveAddress } from '../archive-address.js'
 import { ENTRY_COLUMNS, numberIn, rowsOf, SUM_COLUMNS, textIn, type ArchiveRow } from '../columns.js'
+import { tabSeparated } from '../tab-separated.js'
 
 const TYPES = {
   text: 'text',
@@ -47,8 +49,8 @@ function expressions(prefix: string): Expressions {
     millis: (column) => `(extract(epoch FROM ${column}) * 1000)::bigint`,
     time: (millis) => `(timestamptz '1970-01-01 00:00:00+00' + ${millis} * interval '1 millisecond')`,
     // `extract` has numeric, which is slower. Steps begin at whole seconds, which are exact.
-    stepOf: (column, stepMs) =>
-      `(floor(date_part('epoch', ${column}) * 1000 / ${stepMs})::bigint * ${stepMs})`,
+    stepOf: (column, stepMs, addedMs = 0) =>
+      `(floor((date_part('epoch', ${column}) * 1000 + ${addedMs}) / ${stepMs})::bigint * ${stepMs})`,
     hourOf: (column) => `date_trunc('hour', ${column}, 'UTC')`,
     isOneOf: (text, placeholder) => `${text} = ANY (${placeholder})`,
     hasPair: (column, placeholder) => `string_to_array(${column}, ' ') && ${placeholder}`,
@@ -56,10 +58,17 @@ function expressions(prefix: string): Expressions {
     countIf: (condition) => `count(*) FILTER (WHERE ${condition})`,
     units: (unit, times) =>
       `round(coalesce(substring(units from '(?:^| )${unit}=([0-9.]+)'), '0')::numeric * ${times})::bigint`,
+    numbersText,
+    listSumsText: (column, length) =>
+      numbersText(Array.from({ length }, (_, at) => `sum(${column}[${at + 1}])`)),
     plain: (column) => `coalesce(${column}, '')`,
     sortValue: (column) => SORT_VALUES[column],
     quoted: (column) => `"${column}"`,
   }
+}
+
+function numbersText(expressions: readonly string[]): string {
+  return `array_to_string(ARRAY[${expressions.join(', ')}]::numeric[], ',', '0')`
 }
 
 /** Kinds of failures by SQLSTATE, or its first two characters. */
@@ -77,6 +86,7 @@ const KINDS: Readonly<Record<string, FailureKind>> = {
   '23': 'refused',
 }
 const NO_PARTITION = '23514'
+const KNOWN_ROW = '23505'
 const MAX_REASON = 300
 /** Columns with their names in JSON; times, which are in UTC, first. */
 const COLUMNS = {
@@ -91,7 +101,7 @@ export class PostgresEngine implements ArchiveEngine {
   private readonly prefix: string
   private readonly settings: PoolConfig
   private pool: Promise<Pool> | null = null
-  private readonly inserts: Readonly<Record<'entries' | 'hours', string>>
+  private readonly merges: Readonly<Record<'entries' | 'hours', string>>
 
   constructor(config: ArchiveConfig, address: ArchiveAddress) {
     const { host, port, database, user, password } = address
@@ -112,7 +122,7 @@ export class PostgresEngine implements ArchiveEngine {
     const into = (table: string, columns: readonly string[]) =>
       `INSERT INTO ${this.prefix}${table} AS former (${columns.join(', ')})
        SELECT ${columns.join(', ')} FROM json_populate_recordset(NULL::${this.prefix}${table}, $1::json)`
-    this.inserts = {
+    this.merges = {
       entries: `${into('entries', entries)} ON CONFLICT (at, request_id) DO UPDATE SET
         ${entries.map((name) => `${name} = excluded.${name}`).join(', ')} WHERE excluded.version > former.version`,
       hours: `${into('hours', hours)} ON CONFLICT DO NOTHING`,
@@ -153,20 +163,47 @@ export class PostgresEngine implements ArchiveEngine {
     await this.query(sql)
   }
 
-  async insert(table: 'entries' | 'hours', rows: readonly ArchiveRow[]): Promise<void> {
+  /** Rows are copied; those that the table may have are merged, after which the caller has to count them. */
+  async insert(table: 'entries' | 'hours', rows: readonly ArchiveRow[]): Promise<boolean> {
     const time = table === 'entries' ? 'at' : 'start'
-    const text = `[${rows.map((row) => jsonOf(row, COLUMNS[table])).join(',')}]`
-    const insert = async (): Promise<void> => {
-      await (await this.opened()).query(this.inserts[table], [text])
+    const insert = async (): Promise<boolean> => {
+      try {
+        return (await this.copied(table, rows)) === rows.length
+      } catch (error) {
+        if (codeOf(error) !== KNOWN_ROW) throw error
+        const text = `[${rows.map((row) => jsonOf(row, COLUMNS[table])).join(',')}]`
+        await (await this.opened()).query(this.merges[table], [text])
+        return false
+      }
     }
     try {
-      await insert().catch(async (error: unknown) => {
+      return await insert().catch(async (error: unknown) => {
         if (codeOf(error) !== NO_PARTITION) throw error
         await this.prepare(rows.map((row) => Date.parse(`${textIn(row, time).replace(' ', 'T')}Z`)))
-        await insert()
+        return insert()
       })
     } catch (error) {
       throw failureOf(error)
+    }
+  }
+
+  /** The number of rows that the server added, all or none. */
+  private async copied(table: 'entries' | 'hours', rows: readonly ArchiveRow[]): Promise<number> {
+    const columns = COLUMNS[table].map(({ name }) => name)
+    const text = tabSeparated(rows, columns, { list: ['{', '}'], zone: 'Z' })
+    const { from } = await import('pg-copy-streams')
+    const client = await (await this.opened()).connect()
+    const names = columns.map((name) => this.is.quoted(name)).join(', ')
+    const copy = from(`COPY ${this.prefix}${table} (${names}) FROM STDIN`)
+    let isWhole = false
+    try {
+      const stream = client.query(copy)
+      await pipeline([Buffer.from(text)], stream)
+      isWhole = true
+      return copy.rowCount
+    } finally {
+      // After a failure the connection may still have a part of the rows to send.
+      client.release(!isWhole)
     }
   }
 

@@ -8,10 +8,12 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import { readSpoolLine, writeSpoolLine } from '../../../ledger/spool.js'
 import {
   leaderIn,
+  PART_ENTRIES,
   progressIn,
   type ArchiveFeed,
   type ArchiveLeader,
   type ArchiveProgress,
+  type DeclaredBatch,
   type FedEntries,
   type WaitingEntries,
 } from '../../archive-feed.js'
@@ -104,7 +106,7 @@ export class RedisArchiveFeed implements ArchiveFeed {
     return String(await link.send(WHAT, 'get', [names.archiveMark(account)])).startsWith('all')
   }
 
-  async declare(batch: number, limit: number): Promise<FedEntries> {
+  async declare(batch: number, limit: number): Promise<DeclaredBatch | null> {
     const { link, names } = this.parts
     const declared: string[] = []
     for (const account of await this.slots()) {
@@ -112,7 +114,17 @@ export class RedisArchiveFeed implements ArchiveFeed {
       const args = [batch, limit - declared.length]
       declared.push(...stringsOf(await link.run(WHAT, LEDGER_SCRIPTS.declareBatch, { keys, args })))
     }
-    return this.read(declared)
+    if (declared.length === 0) return null
+    const read = (some: readonly string[]) => this.read(some)
+    const { corrected } = await read(declared.filter((text) => text.split('\0').length > 2))
+    return {
+      ...{ rows: declared.length, corrected },
+      async *parts() {
+        for (let at = 0; at < declared.length; at += PART_ENTRIES) {
+          yield (await read(declared.slice(at, at + PART_ENTRIES))).entries
+        }
+      },
+    }
   }
 
   async unconfirmed(beforeMs: number): Promise<FedEntries> {

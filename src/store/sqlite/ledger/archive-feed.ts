@@ -6,10 +6,12 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import { readSpoolLine, writeSpoolLine } from '../../../ledger/spool.js'
 import {
   leaderIn,
+  PART_ENTRIES,
   progressIn,
   type ArchiveFeed,
   type ArchiveLeader,
   type ArchiveProgress,
+  type DeclaredBatch,
   type FedEntries,
   type WaitingEntries,
 } from '../../archive-feed.js'
@@ -17,7 +19,7 @@ import type { Reservation, SettleOutcome } from '../../ledger.js'
 import { unavailable } from '../../store-errors.js'
 import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
-import { CONFIRMED, fedEntries, type WrittenEntries } from './waiting-entries.js'
+import { CONFIRMED, correctedIds, entriesInTexts, fedEntries } from './waiting-entries.js'
 
 /** The names in `meta`. `BATCH` has `NUMBER LAST`, the number of a batch and that of its last entry. */
 const [PROGRESS, BATCH, LEASE] = ['archive_progress', 'archive_batch', 'archive_lease'] as const
@@ -26,7 +28,6 @@ const [PROGRESS, BATCH, LEASE] = ['archive_progress', 'archive_batch', 'archive_
 const REMOVED = 'archive_removed'
 /** Names in `meta` of late entries, `late ID`, each with its line as the spool has it. */
 const LATE = 'late '
-const NONE: FedEntries = { entries: [], corrected: new Set() }
 
 /** Settles an entry of a request; the last argument is what the archive has of it. */
 type Settle = (
@@ -88,19 +89,34 @@ export class SqliteArchiveFeed implements ArchiveFeed {
     // Entries after the last confirmed one wait without being marked.
   }
 
-  async declare(batch: number, limit: number): Promise<FedEntries> {
-    const [from, to] = await this.engine.write('declaring a batch', () => {
+  async declare(batch: number, limit: number): Promise<DeclaredBatch | null> {
+    const { engine } = this
+    const [from, to, ids] = await engine.write('declaring a batch', () => {
       const confirmed = Number(this.value(CONFIRMED) ?? '0')
-      const [number, last] = (this.value(BATCH) ?? '').split(' ').map(Number)
-      if (number === batch && last !== undefined) return [confirmed, last]
-      const row = this.last.get(confirmed, limit)
-      const next = row?.['seq']
-      if (typeof next !== 'number' && typeof next !== 'bigint') return [confirmed, confirmed]
-      this.put.run(BATCH, `${batch} ${next}`)
-      return [confirmed, Number(next)]
+      const end = this.declaredEnd(batch, confirmed, limit)
+      return [confirmed, end, correctedIds(engine, confirmed, end)] as const
     })
-    if (to === from) return NONE
-    return read('a batch', await this.engine.background.run('reading a batch', 'numbered', from, to))
+    if (to === from) return null
+    return {
+      ...{ rows: to - from, corrected: new Set(ids) },
+      async *parts() {
+        for (let at = from; at < to; at += PART_ENTRIES) {
+          const end = Math.min(to, at + PART_ENTRIES)
+          const texts = await engine.background.run('reading a batch', 'numbered', at, end)
+          yield decoded('a batch', () => entriesInTexts(texts))
+        }
+      },
+    }
+  }
+
+  /** The number of the last entry of a batch; only inside a transaction. */
+  private declaredEnd(batch: number, confirmed: number, limit: number): number {
+    const [number, last] = (this.value(BATCH) ?? '').split(' ').map(Number)
+    if (number === batch && last !== undefined) return last
+    const next = this.last.get(confirmed, limit)?.['seq']
+    if (typeof next !== 'number' && typeof next !== 'bigint') return confirmed
+    this.put.run(BATCH, `${batch} ${next}`)
+    return Number(next)
   }
 
   async save(leaderId: string, next: ArchiveProgress): Promise<boolean> {
@@ -132,7 +148,8 @@ export class SqliteArchiveFeed implements ArchiveFeed {
   }
 
   async unconfirmed(beforeMs: number): Promise<FedEntries> {
-    return read('entries', await this.engine.background.run('reading entries', 'unconfirmed', beforeMs))
+    const written = await this.engine.background.run('reading entries', 'unconfirmed', beforeMs)
+    return decoded('entries', () => fedEntries(written))
   }
 
   /** Entries from this time on are in the store; ms since 1970, 0 without an archive. */
@@ -173,9 +190,9 @@ export class SqliteArchiveFeed implements ArchiveFeed {
   }
 }
 
-function read(what: string, written: WrittenEntries): FedEntries {
+function decoded<T>(what: string, decode: () => T): T {
   try {
-    return fedEntries(written)
+    return decode()
   } catch (error) {
     throw unavailable(`reading ${what} failed`, error)
   }

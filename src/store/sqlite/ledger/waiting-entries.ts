@@ -1,5 +1,6 @@
 /** Entries that wait for the archive: those after the last confirmed one. */
 import { arrayOf } from '../../../base/json.js'
+import type { LedgerEntry } from '../../../ledger/entry.js'
 import type { FedEntries, WaitingEntries } from '../../archive-feed.js'
 import { parseJson } from '../../records/parse-record.js'
 import { numberIn, prepared, textIn, type Connection } from '../driver.js'
@@ -24,26 +25,40 @@ export interface WrittenEntries {
   readonly corrected: readonly string[]
 }
 
-/** The entries after a number, up to another. */
-export function numberedEntries(db: Connection, from: number, to: number): WrittenEntries {
+/** The entries after a number, up to another, as `WrittenEntries` has them. */
+export function numberedEntries(db: Connection, from: number, to: number): string[] {
   return written(db, { sql: 'seq > ? AND seq <= ?', values: [from, to] })
 }
 
 /** See `ArchiveFeed.unconfirmed`. */
 export function unconfirmedEntries(db: Connection, beforeMs: number): WrittenEntries {
-  return written(db, { sql: `seq > ${CONFIRMED_ENTRY} AND at_ms < ?`, values: [beforeMs] })
+  const values = written(db, { sql: `seq > ${CONFIRMED_ENTRY} AND at_ms < ?`, values: [beforeMs] })
+  return { values, corrected: correctedIds(db, 0, Number.MAX_SAFE_INTEGER) }
 }
 
-function written(db: Connection, { sql, values }: Condition): WrittenEntries {
+/** The ids of entries after a number, up to another, that replace one which the archive may have. */
+export function correctedIds(db: Pick<Connection, 'prepare'>, from: number, to: number): string[] {
+  const marks = db
+    .prepare(
+      `SELECT name FROM meta WHERE ${IS_CORRECTED} AND CAST(value AS INTEGER) > ? AND CAST(value AS INTEGER) <= ?`,
+    )
+    .all(from, to)
+  return marks.map((mark) => textIn(mark, 'name').slice(CORRECTED.length))
+}
+
+function written(db: Connection, { sql, values }: Condition): string[] {
   const rows = prepared(db, `SELECT ${ENTRY_VALUES} AS entry FROM ledger_entries WHERE ${sql}`).all(...values)
-  const marks = db.prepare(`SELECT name FROM meta WHERE ${IS_CORRECTED}`).all()
-  const corrected = marks.map((mark) => textIn(mark, 'name').slice(CORRECTED.length))
-  return { values: rows.map((row) => textIn(row, 'entry')), corrected }
+  return rows.map((row) => textIn(row, 'entry'))
+}
+
+/** The entries in their texts. Throws an Error that names one that is damaged. */
+export function entriesInTexts(values: readonly string[]): LedgerEntry[] {
+  return values.map((text) => entryOfValues(arrayOf(parseJson(text))))
 }
 
 /** The entries in their text. Throws an Error that names one that is damaged. */
 export function fedEntries({ values, corrected }: WrittenEntries): FedEntries {
-  const entries = values.map((text) => entryOfValues(arrayOf(parseJson(text))))
+  const entries = entriesInTexts(values)
   if (corrected.length === 0) return { entries, corrected: new Set() }
   const own = new Set(entries.map(({ requestId }) => requestId))
   return { entries, corrected: new Set(corrected.filter((id) => own.has(id))) }
