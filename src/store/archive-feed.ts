@@ -114,7 +114,7 @@ export interface DeclaredBatch {
   readonly rows: number
   /** The ids of entries that replace one which the archive may have. */
   readonly corrected: ReadonlySet<string>
-  /** The entries in parts of at most `PART_ENTRIES`: always the same ones, read when they are asked for. */
+  /** The entries in parts of at most `PART_ENTRIES`: always the same ones. A part is read by each `next`. */
   parts(): AsyncGenerator<readonly LedgerEntry[]>
 }
 

@@ -14,7 +14,6 @@ import { comparePlaces, cursorOfPlace, NEWEST_FIRST, placeOfCursor, valueOfEntry
 import type { Ledger } from '../ledger.js'
 import { monthOf } from '../limit-arithmetic.js'
 import { EntryCells } from '../records/count-cells.js'
-import { selectSums } from '../records/count-usage.js'
 import type { Store } from '../store.js'
 import {
   AccountUses,
@@ -505,10 +504,9 @@ class ArchivedLedger {
     if (progress === null || firstMs >= keptMs || progress.sumsToMs <= firstMs) return this.hot.sums(query)
     const endMs = Math.min(keptMs, Math.floor(query.toMs / length) * length + length)
     const steps = { fromMs: firstMs, toMs: endMs, stepMs: length }
-    const found = await this.archive(progress, (engine) =>
+    const cold = await this.archive(progress, (engine) =>
       new ArchivedSums(engine).sums(query, steps, progress),
     )
-    const cold = selectSums(found, isHours ? query : { ...query, offsets: [{ fromMs: 0, offsetMs: 0 }] })
     if (query.toMs < keptMs) return cold
     return [...cold, ...(await this.hot.sums({ ...query, fromMs: keptMs }))]
   }

@@ -1,8 +1,10 @@
 /** Reads sums of the archive, and the use of accounts. Only transfers that are committed count. */
-import { HOUR_MS } from '../../base/time-units.js'
+import { addNanoUsd, nanoUsdOf, type NanoUsd } from '../../base/nano-usd.js'
+import { DAY_MS, HOUR_MS } from '../../base/time-units.js'
 import type { ArchiveProgress } from '../archive-feed.js'
 import { UNIT_FIGURES, unitFigures, type UnitFigures } from '../../base/unit-counts.js'
 import { monthOf } from '../limit-arithmetic.js'
+import { isOfProperty } from '../records/count-usage.js'
 import {
   PROPERTY_MARK,
   type AccountUse,
@@ -15,7 +17,7 @@ import { Sql, type ArchiveEngine, type Expressions } from './archive-engine.js'
 import { FIGURES, nanoUsdIn, numberIn, textIn, type ArchiveRow } from './columns.js'
 import { leftOut, MOST_IDS, READ_SECONDS } from './read-entries.js'
 import { partsOfCounters } from '../first-content.js'
-import { BUCKETS, figuresOf } from './seal-hours.js'
+import { BUCKETS, countExpressions, figureExpressions } from './seal-hours.js'
 
 /** The progress by which rows count, and requests whose entries are read elsewhere. */
 type Committed = Pick<
@@ -41,31 +43,28 @@ export class ArchivedSums {
   }
 
   /**
-   * The sums of hours or of days in UTC (`stepMs`) in a time, whose end is exclusive, by account, key and
-   * model; for a query by property, by its values. The caller selects and groups them.
+   * What `Ledger.sums` has of a time, whose end is exclusive, in steps of hours or of days in UTC, or in days
+   * of the query's zone.
    */
-  async sums(query: SumQuery, { fromMs, toMs, stepMs }: Steps, committed: Committed): Promise<UsageSum[]> {
+  async sums(query: SumQuery, steps: Steps, committed: Committed): Promise<UsageSum[]> {
     const { is } = this.engine
     const sql = new Sql(is)
     const columns = columnsOf(query)
     const conditions = [
-      `start >= ${sql.time(fromMs)}`,
-      `start < ${sql.time(toMs)}`,
+      `start >= ${sql.time(steps.fromMs)}`,
+      `start < ${sql.time(steps.toMs)}`,
       ...(query.accountId === null ? [] : [`account_id = ${sql.text(query.accountId)}`]),
-      ...(query.keyId === undefined || query.keyId.startsWith(PROPERTY_MARK)
-        ? []
-        : [`key_id = ${sql.text(query.keyId)}`]),
+      ...(query.keyId === undefined ? [] : [`key_id = ${sql.text(query.keyId)}`]),
       ...(query.model === undefined ? [] : [`model = ${sql.text(query.model)}`]),
       ...isCommitted(sql, committed),
     ]
-    const group = columns.map((_, at) => at + 2).join(', ')
     const rows = await this.engine.query(
-      `SELECT ${is.stepOf('start', stepMs)} AS start_ms, ${columns.join(', ')}, ${figureSums()}
-       FROM ${is.hours} WHERE ${conditions.join(' AND ')} GROUP BY 1, ${group} ORDER BY start_ms`,
+      `SELECT ${stepIn(sql, query, steps)} AS start_ms, ${columns.join(', ')}, ${figureSums(is)}
+       FROM ${is.hours} WHERE ${conditions.join(' AND ')} GROUP BY ${numbersTo(columns.length + 1)} ORDER BY start_ms`,
       sql.parameters,
       READ_SECONDS,
     )
-    return rows.flatMap((row) => sumsOfRow(row, query))
+    return addedUp(rows, query)
   }
 
   /** See `Ledger.cells`: whole hours from the sums that moved, the rest from entries that are confirmed. */
@@ -183,14 +182,15 @@ function sourceOf(is: Expressions, { from }: Part) {
   if (from === 'hours') {
     return {
       ...{ table: is.hours, time: 'start', shadow: "CASE WHEN shadow = '' THEN 0 ELSE 1 END" },
-      figures: figureSums(),
+      figures: figureSums(is),
       uses: `sum(requests) AS requests, sum(errors) AS failed, sum(input_tokens) AS input,
         sum(output_tokens) AS output, sum(cost_nano_usd) AS cost, sum(unpriced) AS unpriced,
         ${UNIT_FIGURES.map(({ column }) => `sum(${column}) AS f_${column}`).join(', ')}`,
     }
   }
   return {
-    ...{ table: is.entries, time: 'at', figures: figuresOf(is) },
+    ...{ table: is.entries, time: 'at' },
+    figures: `${is.numbersText(figureExpressions(is))} AS figures, ${is.numbersText(countExpressions(is))} AS counts`,
     shadow: `CASE WHEN ${is.plain('shadow_of')} = '' THEN 0 ELSE 1 END`,
     uses: `count(*) AS requests, ${is.countIf("outcome <> 'ok'")} AS failed,
       coalesce(sum(input_tokens), 0) AS input, coalesce(sum(output_tokens), 0) AS output,
@@ -210,7 +210,7 @@ function numbersTo(last: number): string {
 function cellOfRow(row: ArchiveRow): UsageCell {
   const text = (name: string) => textIn(row, `d_${name}`)
   return {
-    ...figuresIn(row),
+    ...figuresIn(numbersIn(row)),
     ...{ startMs: numberIn(row, 'start_ms'), isShadow: numberIn(row, 'is_shadow') === 1 },
     ...{ accountId: text('account_id'), keyId: text('key_id'), model: text('model') },
     ...{ accountPath: text('account_path') || null, upstream: text('upstream') || null },
@@ -227,34 +227,39 @@ function notOf(sql: Sql, { without = new Set() }: Committed): string[] {
   return conditions
 }
 
-/** The columns by which a query groups. */
-function columnsOf({ property, accounts }: SumQuery): string[] {
-  if (accounts !== undefined) return ['account_id', 'account_path', 'model']
-  const name = property?.split('=')[0]
-  switch (name) {
-    case 'upstream':
-      return ['account_id', 'upstream', 'model']
-    case 'format':
-      return ['account_id', 'ingress', 'model']
-    case 'label':
-      return ['account_id', 'labels', 'model']
-    case 'shadow':
-      return ['account_id', 'shadow', 'model']
-    case 'account':
-      return ['account_id', 'account_path', 'model']
-    default:
-      return ['account_id', 'key_id', 'model']
-  }
+/** The columns of the properties of sums. */
+const PROPERTY_COLUMNS: Readonly<Record<string, string>> = {
+  ...{ upstream: 'upstream', format: 'ingress', label: 'labels', shadow: 'shadow' },
 }
 
-function figureSums(): string {
-  const figures = FIGURES.map((name) => `coalesce(sum(${name}), 0) AS f_${name}`)
-  const counts = Array.from(
-    { length: BUCKETS },
-    (_, at) => `coalesce(sum(first_content[${at + 1}]), 0) AS b_${at}`,
-  )
-  // An array of ClickHouse has 0 beyond its end, one of PostgreSQL NULL.
-  return [...figures, ...counts].join(', ')
+/** The columns by which a query groups. */
+function columnsOf({ accountId, per, property, accounts }: SumQuery): string[] {
+  if (accounts !== undefined) return ['account_id', 'account_path', 'model']
+  if (property === undefined) return per === 'model' ? ['model'] : ['account_id', 'key_id', 'model']
+  const column = PROPERTY_COLUMNS[nameOf(property)]
+  if (column === undefined) return ['account_id', 'account_path', 'model']
+  return [...(accountId === null ? [] : ['account_id']), column, 'model']
+}
+
+/** The name of a property, which may have a value. */
+function nameOf(property: string): string {
+  return property.split('=')[0] ?? ''
+}
+
+/** The start of the step of a cell, or of the day of the query's zone. */
+function stepIn(sql: Sql, { offsets }: SumQuery, { fromMs, stepMs }: Steps): string {
+  if (offsets === undefined) return sql.is.stepOf('start', stepMs)
+  const day = (offsetMs: number) => sql.is.stepOf('start', DAY_MS, offsetMs)
+  const first = offsets.findLast((each) => each.fromMs <= fromMs)
+  const later = offsets.filter((each) => each.fromMs > fromMs).reverse()
+  const cases = later.map((each) => `WHEN start >= ${sql.time(each.fromMs)} THEN ${day(each.offsetMs)}`)
+  const rest = day(first?.offsetMs ?? 0)
+  return cases.length === 0 ? rest : `CASE ${cases.join(' ')} ELSE ${rest} END`
+}
+
+function figureSums(is: Expressions): string {
+  const figures = is.numbersText(FIGURES.map((name) => `sum(${name})`))
+  return `${figures} AS figures, ${is.listSumsText('first_content', BUCKETS)} AS counts`
 }
 
 /** Conditions for sums that count. */
@@ -270,31 +275,72 @@ export function isCommitted(
   ]
 }
 
-/** The sums of a row: of its key, or of each value of the property. */
-function sumsOfRow(row: ArchiveRow, { property, accounts }: SumQuery): UsageSum[] {
-  const sum = {
-    ...figuresIn(row),
-    startMs: numberIn(row, 'start_ms'),
-    accountId: textIn(row, 'account_id'),
-    model: textIn(row, 'model'),
-  }
-  return keysOf(row, accounts === undefined ? property?.split('=')[0] : 'account').map((keyId) => ({
-    ...sum,
-    keyId,
-  }))
+/** The numbers of a row in the order of `FIGURES`, and its counts of `first_content`; changed in place. */
+interface Numbers {
+  readonly figures: NanoUsd[]
+  readonly counts: number[]
 }
 
-function figuresIn(row: ArchiveRow): Omit<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'> {
-  const figure = (name: (typeof FIGURES)[number]) => numberIn(row, `f_${name}`)
+const PLACES: ReadonlyMap<string, number> = new Map(FIGURES.map((name, at) => [name, at]))
+const COST = FIGURES.indexOf('cost_nano_usd')
+
+function numbersIn(row: ArchiveRow): Numbers {
+  const counts = textIn(row, 'counts')
+  return {
+    figures: textIn(row, 'figures')
+      .split(',')
+      .map((text, at) => (at === COST ? nanoUsdOf(text) : Number(text))),
+    counts: counts === '' ? [] : counts.split(',').map(Number),
+  }
+}
+
+/** The sums of the rows that a query selects; those of labels and of several accounts are added up. */
+function addedUp(rows: readonly ArchiveRow[], query: SumQuery): UsageSum[] {
+  const { accounts, property } = query
+  const wanted = accounts && new Set(accounts)
+  const sums = new Map<string, Pick<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'> & Numbers>()
+  for (const row of rows) {
+    const own = wanted === undefined ? keysOf(row, query) : wanted.has(accountIn(row)) ? [''] : []
+    const keys = property === undefined ? own : own.filter((keyId) => isOfProperty(keyId, property))
+    if (keys.length === 0) continue
+    const startMs = numberIn(row, 'start_ms')
+    const accountId = wanted === undefined ? textIn(row, 'account_id') || (query.accountId ?? '') : ''
+    const model = textIn(row, 'model')
+    for (const keyId of keys) {
+      const name = `${startMs} ${accountId} ${model} ${keyId}`
+      const known = sums.get(name)
+      const numbers = numbersIn(row)
+      if (known === undefined) sums.set(name, { startMs, accountId, keyId, model, ...numbers })
+      else add(known, numbers)
+    }
+  }
+  return Array.from(sums.values(), ({ startMs, accountId, keyId, model, ...numbers }) => {
+    return { startMs, accountId, keyId, model, ...figuresIn(numbers) }
+  })
+}
+
+function add(sum: Numbers, { figures, counts }: Numbers): void {
+  for (const [at, figure] of figures.entries()) {
+    const before = sum.figures[at] ?? 0
+    sum.figures[at] = at === COST ? addNanoUsd(before, figure) : Number(before) + Number(figure)
+  }
+  for (const [at, count] of counts.entries()) sum.counts[at] = (sum.counts[at] ?? 0) + count
+}
+
+function figuresIn({
+  figures,
+  counts,
+}: Numbers): Omit<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'> {
+  const figure = (name: (typeof FIGURES)[number]) => Number(figures[PLACES.get(name) ?? -1] ?? 0)
   return {
     ...{ requests: figure('requests'), failed: figure('errors'), inputTokens: figure('input_tokens') },
     ...{ outputTokens: figure('output_tokens'), cacheReadTokens: figure('cache_read_tokens') },
     ...{ cacheWriteTokens: figure('cache_write_tokens'), reasoningTokens: figure('reasoning_tokens') },
-    costNanoUsd: nanoUsdIn(row, 'f_cost_nano_usd'),
+    costNanoUsd: figures[COST] ?? 0,
     ...{ unpriced: figure('unpriced'), estimated: figure('estimated'), assumed: figure('assumed') },
     ...{ cacheHits: 0, savedNanoUsd: 0 },
-    ...unitsInRow(row),
-    firstContent: partsOfCounters(Array.from({ length: BUCKETS }, (_, at) => numberIn(row, `b_${at}`))),
+    ...unitsOf(figure),
+    firstContent: partsOfCounters(Array.from({ length: BUCKETS }, (_, at) => counts[at] ?? 0)),
     byCause: {
       client: figure('errors_client'),
       limits: figure('errors_limits'),
@@ -304,20 +350,21 @@ function figuresIn(row: ArchiveRow): Omit<UsageSum, 'startMs' | 'accountId' | 'k
   }
 }
 
-function keysOf(row: ArchiveRow, property: string | undefined): string[] {
-  const marked = (value: string) => `${PROPERTY_MARK}${property ?? ''}=${value}`
-  switch (property) {
-    case undefined:
-      return [textIn(row, 'key_id')]
-    case 'account':
-      return [marked(`${textIn(row, 'account_id')} ${textIn(row, 'account_path')}`)]
-    case 'label':
-      return textIn(row, 'labels').split(' ').filter(Boolean).map(marked)
-    default: {
-      const value = textIn(row, property === 'format' ? 'ingress' : property)
-      return value === '' ? [] : [marked(value)]
-    }
-  }
+/** An account and its path, as the property `account` has them. */
+function accountIn(row: ArchiveRow): string {
+  return `${textIn(row, 'account_id')} ${textIn(row, 'account_path')}`
+}
+
+/** The `keyId` of the sums of a row: its key, or each value of the property. */
+function keysOf(row: ArchiveRow, { property }: SumQuery): string[] {
+  if (property === undefined) return [textIn(row, 'key_id')]
+  const name = nameOf(property)
+  const marked = (value: string) => `${PROPERTY_MARK}${name}=${value}`
+  const column = PROPERTY_COLUMNS[name]
+  if (column === undefined) return [marked(accountIn(row))]
+  const value = textIn(row, column)
+  if (name === 'label') return value.split(' ').filter(Boolean).map(marked)
+  return value === '' ? [] : [marked(value)]
 }
 
 function useOfRow(row: ArchiveRow, month: number): AccountUse {
@@ -334,12 +381,13 @@ function useOfRow(row: ArchiveRow, month: number): AccountUse {
     outputTokens: numberIn(row, 'output'),
     costNanoUsd: nanoUsdIn(row, 'cost'),
     unpriced: numberIn(row, 'unpriced'),
-    ...unitsInRow(row),
+    ...unitsOf((column) => numberIn(row, `f_${column}`)),
   }
 }
 
-function unitsInRow(row: ArchiveRow): UnitFigures {
-  return unitFigures((figure) => {
-    return numberIn(row, `f_${UNIT_FIGURES.find((each) => each.figure === figure)?.column ?? ''}`)
+function unitsOf(figure: (column: (typeof UNIT_FIGURES)[number]['column']) => number): UnitFigures {
+  return unitFigures((name) => {
+    const column = UNIT_FIGURES.find((each) => each.figure === name)?.column
+    return column === undefined ? 0 : figure(column)
   })
 }

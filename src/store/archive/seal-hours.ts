@@ -92,8 +92,14 @@ function aliasOf(name: string): string {
   return `d_${name}`
 }
 
-/** The figures of entries that are grouped, in the order of `FIGURES`, then the counts of `first_content`. */
-export function figuresOf(is: Expressions): string {
+/** The figures of entries that are grouped as columns, then the counts of `first_content`. */
+function figuresOf(is: Expressions): string {
+  const figures = figureExpressions(is).map((expression, at) => `${expression} AS f_${FIGURES[at] ?? ''}`)
+  return [...figures, ...countExpressions(is).map((expression, at) => `${expression} AS b_${at}`)].join(', ')
+}
+
+/** The figures of entries that are grouped, in the order of `FIGURES`. */
+export function figureExpressions(is: Expressions): string[] {
   const sum = (column: string) => `coalesce(sum(${column}), 0)`
   const expressions: Readonly<Record<string, string>> = {
     requests: 'count(*)',
@@ -109,8 +115,7 @@ export function figuresOf(is: Expressions): string {
       }),
     ),
   }
-  const figures = FIGURES.map((name) => `${expressions[name] ?? sum(name)} AS f_${name}`)
-  return [...figures, ...histogramOf(is)].join(', ')
+  return FIGURES.map((name) => expressions[name] ?? sum(name))
 }
 
 /** The number of counts in `first_content`. */
@@ -121,14 +126,15 @@ const NOTHING: JsonObject = {
   first_content: Array.from({ length: BUCKETS }, () => 0),
 }
 
-function histogramOf(is: Expressions): string[] {
-  return FIRST_CONTENT_COUNTERS.map(({ overMs, upToMs }, at) => {
+/** The counts of `first_content` of entries that are grouped. */
+export function countExpressions(is: Expressions): string[] {
+  return FIRST_CONTENT_COUNTERS.map(({ overMs, upToMs }) => {
     const conditions = [
       'first_content_ms IS NOT NULL',
       ...(overMs === 0 ? [] : [`first_content_ms > ${overMs}`]),
       ...(upToMs === Infinity ? [] : [`first_content_ms <= ${upToMs}`]),
     ]
-    return `${is.countIf(conditions.join(' AND '))} AS b_${at}`
+    return is.countIf(conditions.join(' AND '))
   })
 }
 

@@ -17,7 +17,7 @@ import type { Ledger } from '../../../src/store/ledger.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'
 import { addedUp } from '../../../src/store/records/count-usage.js'
-import type { AccountUse, EntryQuery, UsageCell } from '../../../src/store/usage-queries.js'
+import type { AccountUse, EntryQuery, SumQuery, UsageCell } from '../../../src/store/usage-queries.js'
 import { ENGINES, engineMissing, startArchive } from '../../helpers/archive-engines.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { anotherDay } from '../../helpers/long-suite.js'
@@ -88,6 +88,30 @@ const QUERIES: readonly Omit<EntryQuery, 'after' | 'limit'>[] = [
   { accountId: null, within: { accountId: 'acc_1', name: 'company' } },
   { accountId: null, cause: 'provider', upstream: 'openai' },
   { accountId: null, fromMs: SOME_TIME_MS + HOUR_MS / 2, toMs: SOME_TIME_MS + 2.5 * HOUR_MS },
+]
+
+const HOURS = { by: 'hour', fromMs: SOME_TIME_MS, toMs: SOME_TIME_MS + 1.9 * HOUR_MS } as const
+/** Hours whose sums have moved. */
+const SUMS: readonly SumQuery[] = [
+  { ...HOURS, accountId: null },
+  { ...HOURS, accountId: 'acc_1', model: 'gpt-5.5' },
+  { ...HOURS, accountId: null, keyId: 'key_2' },
+  { ...HOURS, accountId: null, per: 'model' },
+  { ...HOURS, accountId: 'acc_2', per: 'model' },
+  ...(['upstream', 'format', 'label', 'account'] as const).map((property): SumQuery => {
+    return { ...HOURS, accountId: null, property }
+  }),
+  { ...HOURS, accountId: 'acc_1', property: 'label' },
+  { ...HOURS, accountId: null, property: 'label=team=' },
+  { ...HOURS, accountId: null, property: 'upstream=openai' },
+  { ...HOURS, accountId: null, accounts: ['acc_1 company/team1', 'acc_2 company/team2', 'acc_1 '] },
+  ...([undefined, 'label'] as const).map((property): SumQuery => ({
+    ...{ ...HOURS, by: 'day', accountId: null, ...(property === undefined ? {} : { property }) },
+    offsets: [
+      { fromMs: 0, offsetMs: 10 * HOUR_MS },
+      { fromMs: SOME_TIME_MS + HOUR_MS, offsetMs: 11 * HOUR_MS },
+    ],
+  })),
 ]
 
 for (const [engineAt, name] of ENGINES.entries()) {
@@ -194,6 +218,18 @@ for (const [engineAt, name] of ENGINES.entries()) {
       await compare('late and not confirmed', [])
       await move()
       await compare('late')
+      const unkept = { archive: config, ledger: { hoursDays: -36_500, daysDays: -36_500 } }
+      // Every sum is read from the archive.
+      const cold = withArchive(
+        { ...store, close: () => Promise.resolve() },
+        () => unkept as unknown as Pick<Config, 'archive' | 'ledger'>,
+      )
+      for (const query of SUMS) {
+        const [wanted, found] = [await alone.ledger.sums(query), await cold.ledger.sums(query)]
+        t.ok(wanted.length > 0, JSON.stringify(query))
+        t.strictSame(found.map(textOf).sort(), wanted.map(textOf).sort(), `sums ${JSON.stringify(query)}`)
+      }
+      await cold.close()
       const [first] = await exported(alone.ledger, 0)
       t.strictSame(await joint.ledger.entry(null, first?.requestId ?? ''), first)
       t.equal(await joint.ledger.entry('acc_other', first?.requestId ?? ''), null)

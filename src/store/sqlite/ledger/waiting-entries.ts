@@ -18,7 +18,7 @@ const CORRECTED = 'corrected '
 const IS_CORRECTED = `name > '${CORRECTED}' AND name < '${CORRECTED}~'`
 
 /** Entries as texts: as rows and objects they take several times as long to read and to copy. */
-export interface WrittenEntries {
+interface WrittenEntries {
   /** JSON arrays, each with the values of an entry. */
   readonly values: readonly string[]
   /** The ids of all entries that wait and replace one that the archive may have. */
