@@ -286,6 +286,24 @@ function micros(ms: unknown): number {
 /** A row of a query's result. */
 export type ArchiveRow = Readonly<Record<string, unknown>>
 
+/** Rows that are made when they are read: so none lives longer than its text. */
+export interface ArchiveRows extends Iterable<ArchiveRow> {
+  readonly length: number
+}
+
+/** The rows of entries. */
+export function rowsOfEntries(
+  entries: readonly LedgerEntry[],
+  writtenBy: (entry: LedgerEntry) => { version: number; batch: number },
+): ArchiveRows {
+  return {
+    length: entries.length,
+    *[Symbol.iterator]() {
+      for (const entry of entries) yield rowOfEntry(entry, writtenBy(entry))
+    },
+  }
+}
+
 /** The whole number in a column, which engines return as a text. */
 export function numberIn(row: ArchiveRow | undefined, name: string): number {
   const value = row?.[name]

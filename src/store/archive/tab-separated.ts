@@ -17,25 +17,21 @@ const SPECIAL = /[\\\t\n\r]/
 const SPECIALS = /[\\\t\n\r]/g
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }
 
-/** A line for each row with these columns, of which the first is a time. */
+/** The line of a row with these columns, of which the first is a time. */
 export function tabSeparated(
-  rows: readonly ArchiveRow[],
+  row: ArchiveRow,
   [time = '', ...columns]: readonly string[],
   { list: [open, end], zone }: TextForm,
 ): string {
-  let text = ''
-  for (const row of rows) {
-    text += textIn(row, time) + zone
-    for (const column of columns) {
-      const value = row[column]
-      if (value === null || value === undefined) text += `\t${UNKNOWN}`
-      else if (typeof value === 'string') text += `\t${escaped(value)}`
-      else if (Array.isArray(value)) text += `\t${open}${value.map(textOfNumber).join(',')}${end}`
-      else text += `\t${JSON.stringify(value)}`
-    }
-    text += '\n'
+  let text = textIn(row, time) + zone
+  for (const column of columns) {
+    const value = row[column]
+    if (value === null || value === undefined) text += `\t${UNKNOWN}`
+    else if (typeof value === 'string') text += `\t${escaped(value)}`
+    else if (Array.isArray(value)) text += `\t${open}${value.map(textOfNumber).join(',')}${end}`
+    else text += `\t${JSON.stringify(value)}`
   }
-  return text
+  return `${text}\n`
 }
 
 function textOfNumber(value: unknown): string {

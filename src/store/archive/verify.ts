@@ -8,7 +8,7 @@ import type { LedgerEntry } from '../../ledger/entry.js'
 import type { ArchiveProgress } from '../archive-feed.js'
 import type { Store } from '../store.js'
 import { Sql, type ArchiveEngine } from './archive-engine.js'
-import { numberIn, rowOfEntry, textIn, type ArchiveRow } from './columns.js'
+import { numberIn, rowsOfEntries, textIn, type ArchiveRow } from './columns.js'
 import { leftOut } from './read-entries.js'
 import { isCommitted } from './read-sums.js'
 
@@ -152,7 +152,7 @@ export async function repairEntries(
   const write = async (entries: readonly LedgerEntry[]): Promise<void> => {
     const missing = await missingOf(engine, entries)
     if (missing.length === 0) return
-    const rows = missing.map((entry) => rowOfEntry(entry, { version: 1, batch: progress.confirmed }))
+    const rows = rowsOfEntries(missing, () => ({ version: 1, batch: progress.confirmed }))
     await engine.insert('entries', rows, `${id}/r/${Date.now()}`)
     repaired += rows.length
   }

@@ -7,7 +7,7 @@ import type { ArchiveConfig } from '../../config/config.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { isErased, type ArchiveProgress, type DeclaredBatch } from '../archive-feed.js'
 import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
-import { rowOfEntry, textIn } from './columns.js'
+import { rowsOfEntries, textIn } from './columns.js'
 import { MOST_IDS } from './read-entries.js'
 
 /** Parts at the same time: one is read while the server stores others. */
@@ -138,8 +138,8 @@ export class BatchWriter {
     const { number, batch, token } = target
     const { engine, refused } = this.parts
     try {
-      const rows = entries.map((entry) => {
-        return rowOfEntry(entry, { version: batch.corrected.has(entry.requestId) ? 2 : 1, batch: number })
+      const rows = rowsOfEntries(entries, ({ requestId }) => {
+        return { version: batch.corrected.has(requestId) ? 2 : 1, batch: number }
       })
       this.count(target, entries, await engine.insert('entries', rows, token))
     } catch (error) {

@@ -23,7 +23,15 @@ import {
 } from '../archive-engine.js'
 import type { OwnColumn } from '../../entry-order.js'
 import type { ArchiveAddress } from '../archive-address.js'
-import { ENTRY_COLUMNS, numberIn, rowsOf, SUM_COLUMNS, textIn, type ArchiveRow } from '../columns.js'
+import {
+  ENTRY_COLUMNS,
+  numberIn,
+  rowsOf,
+  SUM_COLUMNS,
+  textIn,
+  type ArchiveRow,
+  type ArchiveRows,
+} from '../columns.js'
 import { tabSeparated } from '../tab-separated.js'
 
 const TYPES = {
@@ -179,19 +187,18 @@ export class ClickhouseEngine implements ArchiveEngine {
    * Rows of each month are an insert: the server adds a block of one partition whole or not at all. Its reply
    * does not prove that the rows are there: a table may be of another engine, or have dropped the block.
    */
-  async insert(table: 'entries' | 'hours', rows: readonly ArchiveRow[], token: string): Promise<false> {
+  async insert(table: 'entries' | 'hours', rows: ArchiveRows, token: string): Promise<false> {
     const time = table === 'entries' ? 'at' : 'start'
-    const [first = '', ...names] = COLUMNS[table]
-    const months = new Map<string, ArchiveRow[]>()
+    const columns = COLUMNS[table]
+    const [first = '', ...names] = columns
+    const months = new Map<string, string>()
     for (const row of rows) {
       const month = textIn(row, time).slice(0, 7)
-      const known = months.get(month)
-      if (known === undefined) months.set(month, [row])
-      else known.push(row)
+      const line = tabSeparated(row, columns, { list: ['[', ']'], zone: '' })
+      months.set(month, (months.get(month) ?? '') + line)
     }
     try {
-      for (const [month, own] of months) {
-        const text = tabSeparated(own, COLUMNS[table], { list: ['[', ']'], zone: '' })
+      for (const [month, text] of months) {
         await this.client.insert({
           table: `${this.prefix}${table}`,
           columns: [first, ...names],

@@ -16,7 +16,15 @@ import {
 } from '../archive-engine.js'
 import type { OwnColumn } from '../../entry-order.js'
 import type { ArchiveAddress } from '../archive-address.js'
-import { ENTRY_COLUMNS, numberIn, rowsOf, SUM_COLUMNS, textIn, type ArchiveRow } from '../columns.js'
+import {
+  ENTRY_COLUMNS,
+  numberIn,
+  rowsOf,
+  SUM_COLUMNS,
+  textIn,
+  type ArchiveRow,
+  type ArchiveRows,
+} from '../columns.js'
 import { tabSeparated } from '../tab-separated.js'
 
 const TYPES = {
@@ -164,14 +172,14 @@ export class PostgresEngine implements ArchiveEngine {
   }
 
   /** Rows are copied; those that the table may have are merged, after which the caller has to count them. */
-  async insert(table: 'entries' | 'hours', rows: readonly ArchiveRow[]): Promise<boolean> {
+  async insert(table: 'entries' | 'hours', rows: ArchiveRows): Promise<boolean> {
     const time = table === 'entries' ? 'at' : 'start'
     const insert = async (): Promise<boolean> => {
       try {
         return (await this.copied(table, rows)) === rows.length
       } catch (error) {
         if (codeOf(error) !== KNOWN_ROW) throw error
-        const text = `[${rows.map((row) => jsonOf(row, COLUMNS[table])).join(',')}]`
+        const text = `[${Array.from(rows, (row) => jsonOf(row, COLUMNS[table])).join(',')}]`
         await (await this.opened()).query(this.merges[table], [text])
         return false
       }
@@ -179,7 +187,8 @@ export class PostgresEngine implements ArchiveEngine {
     try {
       return await insert().catch(async (error: unknown) => {
         if (codeOf(error) !== NO_PARTITION) throw error
-        await this.prepare(rows.map((row) => Date.parse(`${textIn(row, time).replace(' ', 'T')}Z`)))
+        const timeIn = (row: ArchiveRow) => Date.parse(`${textIn(row, time).replace(' ', 'T')}Z`)
+        await this.prepare(Array.from(rows, timeIn))
         return insert()
       })
     } catch (error) {
@@ -188,9 +197,10 @@ export class PostgresEngine implements ArchiveEngine {
   }
 
   /** The number of rows that the server added, all or none. */
-  private async copied(table: 'entries' | 'hours', rows: readonly ArchiveRow[]): Promise<number> {
+  private async copied(table: 'entries' | 'hours', rows: ArchiveRows): Promise<number> {
     const columns = COLUMNS[table].map(({ name }) => name)
-    const text = tabSeparated(rows, columns, { list: ['{', '}'], zone: 'Z' })
+    let text = ''
+    for (const row of rows) text += tabSeparated(row, columns, { list: ['{', '}'], zone: 'Z' })
     const { from } = await import('pg-copy-streams')
     const client = await (await this.opened()).connect()
     const names = columns.map((name) => this.is.quoted(name)).join(', ')
