@@ -1,9 +1,9 @@
 /**
  * Goal: a leader that ends at any point loses nothing and counts nothing twice: before or after each request
  * to the archive, and before or after each change of the store. Neither does one that goes on after another
- * process leads.
- * Method: real engines behind a wrapper that ends the work at the call with a number; another copier then
- * finishes. Each number has tables of its own.
+ * process leads, one whose clock is wrong, or one whose replica of the archive lags.
+ * Method: real stores and engines behind a wrapper that ends the work at the call with a number; another
+ * copier then finishes. Each number has tables and a store of its own.
  */
 import t, { type Test } from 'tap'
 import { ArchiveCopier } from '../../../src/store/archive/copier.js'
@@ -21,6 +21,7 @@ import {
   archiveDatabase,
   type ArchiveDatabase,
 } from '../../helpers/archive-engines.js'
+import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
 import { anotherDay, IS_LONG } from '../../helpers/long-suite.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
@@ -83,19 +84,62 @@ class Calls {
   }
 }
 
+/** Replies to the first questions about a batch as a replica does that has none of it yet. */
+class Lag {
+  private left: number
+
+  constructor(questions: number) {
+    this.left = questions
+  }
+
+  get isReached(): boolean {
+    return this.left === 0
+  }
+
+  engine(engine: ArchiveEngine): ArchiveEngine {
+    const own: ArchiveEngine = {
+      ...{ kind: engine.kind, is: engine.is },
+      query: (...args) => engine.query(...args),
+      run: (sql) => engine.run(sql),
+      insert: (...args) => engine.insert(...args),
+      put: (...args) => engine.put(...args),
+      countBatch: (...args) => {
+        if (this.left === 0) return engine.countBatch(...args)
+        this.left -= 1
+        return Promise.resolve({ count: 0, cost: 0n })
+      },
+      prepare: (timesMs) => engine.prepare(timesMs),
+      size: () => engine.size(),
+      close: () => engine.close(),
+    }
+    return own
+  }
+
+  store(store: Store): Store {
+    return store
+  }
+}
+
 let prefixes = 0
+
+/** The archive, an address of a new store, and by how much the clock of the first leader is wrong. */
+interface Place {
+  readonly server: ArchiveDatabase
+  readonly address: () => string
+  readonly wrongMs?: number
+}
 
 /** Moves entries with one interruption; whether it was reached. */
 async function moved(
   t: Test,
-  server: ArchiveDatabase,
-  calls: (resume: () => Promise<void>) => Calls,
+  { server, address, wrongMs = 0 }: Place,
+  calls: (resume: () => Promise<void>) => Calls | Lag,
 ): Promise<boolean> {
   prefixes += 1
   const config = archiveConfig({ url: server.url, hotHours: 1, prefix: `p${prefixes}_` })
   const clock = { nowMs: SOME_TIME_MS }
   const nowMs = () => clock.nowMs
-  const store = await openStore(`sqlite:${t.testdir()}/store${prefixes}.db`, { nowMs, monotonicMs: nowMs })
+  const store = await openStore(address(), { nowMs, monotonicMs: nowMs })
   const engine = await openArchiveEngine(config)
   try {
     for (const statement of schemaStatements({ engine: server.name, config })) await engine.run(statement)
@@ -108,9 +152,10 @@ async function moved(
     const copierOf = (
       parts: Pick<ConstructorParameters<typeof ArchiveCopier>[0], 'store' | 'engine'>,
       id: string,
+      ownMs = nowMs,
     ) =>
       new ArchiveCopier({
-        ...{ ...parts, config, nowMs, leader: { id, gateway: 'gw', pid: 1 } },
+        ...{ ...parts, config, nowMs: ownMs, leader: { id, gateway: 'gw', pid: 1 } },
         refused: (_, reason) => t.fail(reason),
         warn: (message) => warnings.push(message),
       })
@@ -126,7 +171,8 @@ async function moved(
       await second.close()
     }
     const counted = calls(resume)
-    const first = copierOf({ store: counted.store(store), engine: counted.engine(engine) }, 'first')
+    const parts = { store: counted.store(store), engine: counted.engine(engine) }
+    const first = copierOf(parts, 'first', () => clock.nowMs + wrongMs)
     await settle(first).catch((error: unknown) => {
       // Inspecting the tables reports any failure as that of a database that does not reply.
       if (!(error instanceof Killed || error instanceof ArchiveFailure)) throw error
@@ -160,27 +206,57 @@ async function moved(
   }
 }
 
-for (const [at, name] of ENGINES.entries()) {
-  const skip = anotherDay(at, 2) || engineMissing(name)
-  // All points are in the long suite.
-  const step = IS_LONG ? 1 : name === 'postgresql' ? 3 : 7
-  void t.test(`a leader that ends at any call, ${name}`, { skip, timeout: 600_000 }, async (t) => {
-    const server = await archiveDatabase(name)
-    let reached = 0
-    for (let at = 1; at <= MOST_CALLS; at += step) {
-      const killed = async (): Promise<void> => Promise.reject(new Killed())
-      const isReached = await moved(t, server, () => new Calls(at, at % 2 === 0, killed))
-      if (!isReached) break
-      reached += 1
-    }
-    t.ok(reached >= Math.floor(20 / step), `${reached} points`)
-  })
+/** Makes addresses of new stores. */
+async function addressesOf(t: Test, kind: 'sqlite' | 'redis'): Promise<() => string> {
+  if (kind === 'redis') return freshDatabases(await startRedis(t))
+  const folder = t.testdir()
+  let stores = 0
+  return () => `sqlite:${folder}/store${++stores}.db`
+}
 
-  void t.test(`a leader that goes on after another leads, ${name}`, { skip, timeout: 600_000 }, async (t) => {
-    const server = await archiveDatabase(name)
-    for (let at = 2; at <= MOST_CALLS; at += 2 * step) {
-      const isReached = await moved(t, server, (resume) => new Calls(at, at % 4 === 0, resume))
-      if (!isReached) break
+for (const [engineAt, name] of ENGINES.entries()) {
+  for (const [storeAt, kind] of (['sqlite', 'redis'] as const).entries()) {
+    const missing = engineMissing(name) || (kind === 'redis' && redisMissing())
+    // Each engine and each store once a day; all points are in the long suite.
+    const skip = anotherDay(engineAt + storeAt, 2) || missing
+    const step = IS_LONG ? 1 : name === 'postgresql' ? 3 : 7
+    const placeOf = async (t: Test): Promise<Place> => {
+      return { server: await archiveDatabase(name), address: await addressesOf(t, kind) }
     }
-  })
+    void t.test(`${kind}, ${name}: a leader that ends at any call`, { skip, timeout: 600_000 }, async (t) => {
+      const place = await placeOf(t)
+      let reached = 0
+      for (let at = 1; at <= MOST_CALLS; at += step) {
+        const killed = async (): Promise<void> => Promise.reject(new Killed())
+        const isReached = await moved(t, place, () => new Calls(at, at % 2 === 0, killed))
+        if (!isReached) break
+        reached += 1
+      }
+      t.ok(reached >= Math.floor(20 / step), `${reached} points`)
+    })
+
+    const goesOn = `${kind}, ${name}: a leader that goes on after another leads`
+    void t.test(goesOn, { skip, timeout: 600_000 }, async (t) => {
+      const place = await placeOf(t)
+      for (let at = 2; at <= MOST_CALLS; at += 2 * step) {
+        const isReached = await moved(t, place, (resume) => new Calls(at, at % 4 === 0, resume))
+        if (!isReached) break
+      }
+    })
+
+    void t.test(`${kind}, ${name}: a wrong clock`, { skip, timeout: 120_000 }, async (t) => {
+      const place = await placeOf(t)
+      for (const wrongMs of [2 * HOUR_MS, -2 * HOUR_MS, 24 * HOUR_MS]) {
+        const never = new Calls(Infinity, false, () => Promise.resolve())
+        t.equal(await moved(t, { ...place, wrongMs }, () => never), false)
+      }
+    })
+
+    // The reply of PostgreSQL counts the rows.
+    if (name === 'postgresql') continue
+    void t.test(`${kind}, ${name}: a replica that lags`, { skip, timeout: 120_000 }, async (t) => {
+      // A batch is read back twice.
+      for (const questions of [1, 2, 3]) t.ok(await moved(t, await placeOf(t), () => new Lag(questions)))
+    })
+  }
 }

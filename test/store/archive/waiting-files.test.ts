@@ -2,10 +2,10 @@
  * Goal: while the archive is away, entries that Redis has no room for move to files of the gateway and leave
  * Redis; when it is back they reach the archive once, with the same totals, and nothing is left on disk.
  * Method: a real Redis and a real PostgreSQL that is stopped; a clock of the test. Another gateway of the
- * same machine sends the files, also while it does not lead.
+ * same machine sends the files, also while it does not lead. The file of a full disk is /dev/full.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import t from 'tap'
 import { withArchive } from '../../../src/store/archive/archived-ledger.js'
 import { ArchiveCopier } from '../../../src/store/archive/copier.js'
@@ -137,6 +137,19 @@ void t.test('entries that wait move to files and back', { skip, timeout: 240_000
   t.match(warnings.splice(0), [/maximum size/])
   t.equal((await store.ledger.archive.waiting()).rows, 200, 'they stay in Redis')
   await small.close()
+
+  // The disk of the files is full: entries stay in Redis until it has room.
+  const full = copierOf('full')
+  const next = String(((await store.ledger.archive.progress())?.confirmed ?? 0) + 1).padStart(15, '0')
+  const part = join(folder, `batch-${store.id}-${next}.spool.part`)
+  symlinkSync('/dev/full', part)
+  await t.rejects(full.step())
+  await t.rejects(full.spill(), { code: 'ENOSPC' })
+  t.equal((await store.ledger.archive.waiting()).rows, 200, 'they stay in Redis')
+  t.strictSame(readdirSync(folder), [basename(part)])
+  rmSync(part)
+  await full.close()
+
   const last = copierOf('four')
   await t.rejects(last.step())
   await last.spill()
