@@ -22,7 +22,8 @@ export function realEntries(count: number, startMs: number): LedgerEntry[] {
   return Array.from({ length: count }, (_, at) => realEntry(at, startMs + Math.floor((at * DAY_MS) / count)))
 }
 
-function realEntry(at: number, atMs: number): LedgerEntry {
+/** The entry with a number; the same for the same number, except for its ids. */
+export function realEntry(at: number, atMs: number): LedgerEntry {
   const chance = (part: number, of: number) => (at * 7919 + part * 104_729) % of
   const [model, upstream, dialect, ingress] = MODELS[chance(1, MODELS.length)] ?? MODELS[0]
   const key = chance(2, KEYS)
