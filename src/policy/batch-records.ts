@@ -4,9 +4,11 @@
  */
 import type { Identity } from '../accounts/account.js'
 import type { JsonObject } from '../base/json.js'
+import { Pacer } from '../base/pacer.js'
 import type { BatchForm } from '../formats/chat/operations.js'
 import {
   MAX_LISTED_RECORDS,
+  type RecordFilter,
   type RecordHead,
   type SealedRecord,
   type SealedRecords,
@@ -196,16 +198,27 @@ export class BatchRecords {
     untilMs: number | null,
   ): Promise<{ readonly batches: BatchHead[]; readonly isLast: boolean }> {
     const filter = { ...(accountId !== null && { accountId }), ...(untilMs !== null && { untilMs }) }
-    const heads = await this.records.list('batch', filter, Date.now())
-    const batches = heads.map(headIn).filter(({ info }) => info.state !== 'creating')
+    const heads = await this.heads(filter)
+    const batches = heads.filter(({ info }) => info.state !== 'creating')
     return { batches, isLast: heads.length < MAX_LISTED_RECORDS }
   }
 
   /** The upstreams' ids of all batches that they reported. */
   async vendorIds(): Promise<ReadonlySet<string>> {
-    const heads = await this.records.list('batch', {}, Date.now())
-    const ids = heads.map(headIn).map(({ info }) => (info.isVendorIdGuessed === true ? null : info.vendorId))
+    const heads = await this.heads({})
+    const ids = heads.map(({ info }) => (info.isVendorIdGuessed === true ? null : info.vendorId))
     return new Set(ids.filter((id) => id !== null))
+  }
+
+  /** Read in turns. */
+  private async heads(filter: RecordFilter): Promise<BatchHead[]> {
+    const pacer = new Pacer()
+    const heads: BatchHead[] = []
+    for (const head of await this.records.list('batch', filter, Date.now())) {
+      heads.push(headIn(head))
+      if (heads.length % 64 === 0) await pacer.pace()
+    }
+    return heads
   }
 
   /** The batches that have not ended. */

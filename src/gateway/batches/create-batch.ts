@@ -98,13 +98,7 @@ export async function createBatch(
     throw unknownId('file', asked.inputFileId, 'input_file_id')
   }
   const { maxOpenPerAccount } = x.generation.snapshot.config.batches
-  if ((await records.open(accountId)).length >= maxOpenPerAccount) {
-    throw new GatewayError(
-      'rate_limited',
-      `The account has ${maxOpenPerAccount} batches that have not ended, which is its limit (batches.max_open_per_account): wait, or cancel one.`,
-      { retryable: false },
-    )
-  }
+  if ((await records.open(accountId)).length >= maxOpenPerAccount) throw tooManyOpen(maxOpenPerAccount)
   const id = newId('batch_')
   const headers = headersOf(x)
   const planned = await planLines(x, { id, asked, input, identity, headers }, services)
@@ -114,6 +108,14 @@ export async function createBatch(
     await files.remove(planned.plan)
     throw error
   }
+}
+
+function tooManyOpen(most: number): GatewayError {
+  return new GatewayError(
+    'rate_limited',
+    `The account has ${most} batches that have not ended, which is its limit (batches.max_open_per_account): wait, or cancel one.`,
+    { retryable: false },
+  )
 }
 
 async function requestOf(x: Exchange): Promise<BatchRequest> {
@@ -433,6 +435,10 @@ async function recordBatch(
   await records.create(batch)
   for (const each of reserved) each.isHeld = false
   try {
+    // Others may have been made since the first count.
+    const { maxOpenPerAccount } = x.generation.snapshot.config.batches
+    if ((await records.open(identity.accountId)).length > maxOpenPerAccount)
+      throw tooManyOpen(maxOpenPerAccount)
     for (const [at, { made, kept, limitDemands }] of parts.entries()) {
       const isHeld = await reservePart(made, { unsettled: kept.entry, limitDemands }, services)
       const own = reserved[at]

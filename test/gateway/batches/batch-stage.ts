@@ -39,6 +39,8 @@ interface StageOptions {
   readonly more?: string
   readonly routes?: string
   readonly files?: string
+  /** More settings of `batches`. */
+  readonly batches?: string
   /** A gateway whose store and accounts this one shares. */
   readonly with?: BatchStage
 }
@@ -47,11 +49,11 @@ interface StageOptions {
 export async function openBatchStage(
   t: Test,
   place: BatchPlace,
-  { files = '', more = '', with: shared, ...settings }: StageOptions = {},
+  { files = '', batches = '', more = '', with: shared, ...settings }: StageOptions = {},
 ): Promise<BatchStage> {
   const gateway = await startGateway(t, {
     ...settings,
-    more: `${FILES}${place.to}${files} }\n${more}`,
+    more: `${FILES.replace('0.2', `0.2${batches}`)}${place.to}${files} }\n${more}`,
     ...(shared !== undefined && { store: shared.gateway.store, hasAccount: true }),
     ...(shared === undefined && place.store === 'redis'
       ? { store: `${(await startRedis(t)).url()}?timeout_ms=2000` }

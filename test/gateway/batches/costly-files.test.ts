@@ -107,3 +107,26 @@ for (const place of [PLACES[0], PLACES[3]]) {
     t.same(await sealedRecords.list('file', { id: own, accountId: 'acc_other' }, Date.now()), [])
   })
 }
+
+for (const place of [PLACES[0], PLACES[3]]) {
+  void t.test(`${place.store}: batches made at the same time are no more than may be open`, async (t) => {
+    const upstreams = { openai: 'http://127.0.0.1:1/v1' }
+    const upstreamOptions = 'operations: { batch: queue }'
+    const batches = ', max_open_per_account: 3'
+    const { client } = await openBatchStage(t, place, { upstreams, upstreamOptions, batches })
+    const body = { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] }
+    const input_file_id = await uploaded(client, textOf([body]))
+    const made = await Promise.all(
+      Array.from({ length: 12 }, () =>
+        statusOf(
+          client.batches.create({
+            ...{ input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' },
+          }),
+        ),
+      ),
+    )
+    t.ok(made.every((status) => status === null || status === 429))
+    t.ok(made.filter((status) => status === null).length <= 3, made.join())
+    t.ok((await client.batches.list()).data.length <= 3)
+  })
+}
