@@ -298,6 +298,33 @@ await t.test('redact masks the texts of both sides', async (t) => {
   }
 })
 
+await t.test('redact masks headers, the query and escaped arguments', async (t) => {
+  const more = `${KEY}guardrails: { words: { patterns: ['secret plan', '4711471147'], action: mask } }\n`
+  const gateway = await startGateway(t, settings('{ sample: 1, redact: [words] }', more))
+  const call = { name: 'f', arguments: '{"note":"secret\\u0020plan","card":4711471147}' }
+  const messages = [
+    { role: 'user', content: 'Hi' },
+    { role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'function', function: call }] },
+    { role: 'tool', tool_call_id: 'c1', content: 'done' },
+  ]
+  const response = await fetch(`${gateway.baseUrl}/chat/completions?note=secret%20plan&more=secret+plan`, {
+    method: 'POST',
+    headers: {
+      ...{ authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+      'x-note': 'the secret plan',
+    },
+    body: JSON.stringify({ model: 'gpt-4o-mini', messages }),
+  })
+  t.equal(response.status, 200)
+  const id = response.headers.get('x-request-id') ?? ''
+  await until(async () => (await idsOf(gateway)).includes(id), 'it is stored')
+  const { out } = await sluice(['recordings', 'show', id, '--json', '--config', gateway.configFile])
+  const plain = out.replaceAll(/%20|\\*u0020|\+/g, ' ')
+  t.notMatch(plain, /secret plan/)
+  t.notMatch(plain, /4711471147/)
+  t.match(JSON.parse(out), { client: { request: { headers: { 'x-note': 'the [words]' } } } })
+})
+
 await t.test('a recording has the values of dimensions', async (t) => {
   const more = `${KEY}dimensions: [{ name: end_user, from: [body:user] }]\n`
   const gateway = await startGateway(t, settings('{ sample: 1 }', more))
