@@ -192,6 +192,20 @@ const SCHEMAS: Members = {
     },
     ['input_file_id', 'endpoint', 'completion_window'],
   ),
+  MessageBatchRequest: object(
+    {
+      requests: {
+        type: 'array',
+        items: object({ custom_id: TEXT, params: ref('schemas', 'MessagesRequest') }, [
+          'custom_id',
+          'params',
+        ]),
+        maxItems: 100_000,
+      },
+    },
+    ['requests'],
+  ),
+  GeminiBatchRequest: object({ batch: { type: 'object' } }, ['batch']),
   TranscriptionRequest: object(
     {
       model: MODEL,

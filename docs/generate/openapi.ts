@@ -160,7 +160,7 @@ function describe({ path, endpoint, format, method }: EndpointRow): Described {
       }
     case 'files':
     case 'batches':
-      return describeObjects(path, endpoint.operation, method)
+      return describeObjects(path, endpoint.operation, { method, format })
     default:
       return endpoint.operation satisfies never
   }
@@ -173,15 +173,26 @@ const OBJECT_VERBS: Readonly<Partial<Record<string, string>>> = {
 }
 
 /** The endpoints of files and of batches. */
-function describeObjects(path: string, tag: 'files' | 'batches', method: string): Described {
+function describeObjects(
+  path: string,
+  tag: 'files' | 'batches',
+  { method, format }: Pick<EndpointRow, 'method' | 'format'>,
+): Described {
   const what = tag === 'files' ? 'file' : 'batch'
   const isOne = path.includes('{id}')
   const isCreated = method === 'POST' && !isOne
-  const verb = path.endsWith('/cancel') ? 'Cancel' : (OBJECT_VERBS[method] ?? 'Read')
+  const verb = /[/:]cancel$/.test(path) ? 'Cancel' : (OBJECT_VERBS[method] ?? 'Read')
   const summary = path.endsWith('/content')
     ? 'Read the bytes of a file'
-    : `${isOne || isCreated ? verb : 'List'} ${isOne || isCreated ? `a ${what}` : tag}`
-  return { tag, summary, body: isCreated ? bodyOf(tag) : null, streams: false }
+    : path.endsWith('/results')
+      ? 'Read the results of a batch'
+      : `${isOne || isCreated ? verb : 'List'} ${isOne || isCreated ? `a ${what}` : tag}`
+  return { tag, summary, body: isCreated ? objectBody(tag, format) : null, streams: false }
+}
+
+function objectBody(tag: 'files' | 'batches', format: EndpointRow['format']): string {
+  if (tag === 'batches' && format === 'messages') return 'MessageBatchRequest'
+  return tag === 'batches' && format === 'gemini' ? 'GeminiBatchRequest' : bodyOf(tag)
 }
 
 function bodyOf(format: EndpointRow['format']): string {

@@ -108,13 +108,24 @@ export const ENDPOINTS: readonly EndpointRow[] = [
   post('/v2/rerank', COHERE_FORMAT, RERANK),
   post('/v1/messages', MESSAGES, CHAT),
   post('/v1/messages/count_tokens', MESSAGES, COUNT),
+  post('/v1/messages/batches', MESSAGES, BATCHES),
+  get('/v1/messages/batches', MESSAGES, BATCHES),
+  post('/v1/messages/batches/{id}/cancel', MESSAGES, BATCHES),
+  get('/v1/messages/batches/{id}/results', MESSAGES, BATCHES),
+  get('/v1/messages/batches/{id}', MESSAGES, BATCHES),
+  { ...get('/v1/messages/batches/{id}', MESSAGES, BATCHES), method: 'DELETE' },
   ...['/v1beta/models/{model}', '/v1/models/{model}'].flatMap((path) => [
     post(`${path}:generateContent`, GEMINI, GENERATE),
     post(`${path}:streamGenerateContent`, GEMINI, GENERATE_STREAM),
     post(`${path}:countTokens`, GEMINI, COUNT),
     post(`${path}:embedContent`, GEMINI_EMBEDDING, EMBEDDINGS),
     post(`${path}:batchEmbedContents`, GEMINI_EMBEDDINGS, EMBEDDINGS),
+    post(`${path}:batchGenerateContent`, GEMINI, BATCHES),
   ]),
+  get('/v1beta/batches', GEMINI, BATCHES),
+  post('/v1beta/batches/{id}:cancel', GEMINI, BATCHES),
+  get('/v1beta/batches/{id}', GEMINI, BATCHES),
+  { ...get('/v1beta/batches/{id}', GEMINI, BATCHES), method: 'DELETE' },
   get('/v1beta/models', GEMINI, MODELS),
   get('/v1beta/models/{model}', GEMINI, MODELS),
   ...MODEL_ENDPOINTS,
@@ -161,7 +172,6 @@ type NativeRow = readonly [path: string, dialect: DialectName, what: string]
  * Sources: the resources of the SDKs openai 6.49, @anthropic-ai/sdk 1.12 and @google/genai 2.32.
  */
 const NATIVE: readonly NativeRow[] = [
-  ['/v1/messages/batches', 'anthropic', 'message batches'],
   ...['agents', 'environments', 'sessions', 'user_profiles'].map(nativeRow('/v1/', 'anthropic')),
   ...['assistants', 'audio', 'chatkit', 'containers', 'conversations', 'evals'].map(
     nativeRow('/v1/', 'openai-chat'),
@@ -169,7 +179,7 @@ const NATIVE: readonly NativeRow[] = [
   ...['fine_tuning', 'graders', 'images', 'realtime', 'skills'].map(nativeRow('/v1/', 'openai-chat')),
   ...['threads', 'uploads', 'vector_stores', 'videos'].map(nativeRow('/v1/', 'openai-chat')),
   ...['/v1beta/', '/upload/v1beta/'].flatMap((base) =>
-    ['batches', 'cachedContents', 'corpora', 'fileSearchStores', 'files', 'interactions']
+    ['cachedContents', 'corpora', 'fileSearchStores', 'files', 'interactions']
       .concat(['operations', 'tunedModels'])
       .map(nativeRow(base, 'gemini')),
   ),
@@ -181,7 +191,7 @@ function nativeRow(base: string, dialect: DialectName): (name: string) => Native
 
 /** Methods of Gemini models that the gateway does not have. */
 const NATIVE_METHOD =
-  /^\/v1(?:beta)?\/models\/[^/]+:(predict|predictLongRunning|batchGenerateContent|asyncBatchEmbedContent|batchEmbedText|generateAnswer|bidiGenerateContent)$/
+  /^\/v1(?:beta)?\/models\/[^/]+:(predict|predictLongRunning|asyncBatchEmbedContent|batchEmbedText|generateAnswer|bidiGenerateContent)$/
 
 const NATIVE_ADVICE = 'if "native" of the upstream allows it'
 

@@ -363,11 +363,10 @@ interface ServedHere extends Pick<Services, 'responses' | 'batches'> {
 /** Serves files and batches, whose endpoints may name an object. */
 async function serveObjects(
   x: Exchange,
-  { endpoint }: ResolvedEndpoint,
+  resolved: ResolvedEndpoint,
   { identity, results, batches }: ServedHere,
 ): Promise<Delivery> {
-  const { operation, model: id = null } = endpoint
-  return (await batches()).serve(x, { operation, id }, { identity, results })
+  return (await batches()).serve(x, resolved, { identity, results })
 }
 
 /** Replies to model lists, stored responses, files and batches; null if the endpoint needs an upstream. */

@@ -72,3 +72,11 @@ export function isForWebSocket(req: HttpRequest): boolean {
 export function hostOf(req: HttpRequest): string | undefined {
   return headerOf(req, ':authority') ?? headerOf(req, 'host')
 }
+
+/** The address at which the client has reached the gateway, without a path; null if it names no host. */
+export function originOf(req: HttpRequest): string | null {
+  const host = hostOf(req)
+  if (host === undefined) return null
+  const isTls = 'encrypted' in req.socket || headerOf(req, 'x-forwarded-proto') === 'https'
+  return `${isTls ? 'https' : 'http'}://${host}`
+}

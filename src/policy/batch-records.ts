@@ -36,8 +36,10 @@ const ENDED: ReadonlySet<BatchState> = new Set(['completed', 'failed', 'cancelle
 /** What the record of a batch has in readable form. */
 export interface BatchInfo {
   readonly state: BatchState
+  /** The path of each line's request, which tells the form of the client. */
   readonly endpoint: string
   readonly model: string
+  /** '' if the lines were in the request that made it. */
   readonly inputFileId: string
   readonly window: string
   readonly form: Exclude<BatchForm, 'none'>
@@ -51,7 +53,14 @@ export interface BatchInfo {
   readonly errorFileId: string | null
   /** The files with results that a process has begun to write. */
   readonly begunFileIds?: readonly string[]
-  readonly counts: { readonly total: number; readonly completed: number; readonly failed: number }
+  readonly counts: {
+    readonly total: number
+    readonly completed: number
+    /** All that did not succeed; once it has ended also how many of these expired, or were cancelled. */
+    readonly failed: number
+    readonly expired?: number
+    readonly cancelled?: number
+  }
   /** When it entered each state, in ms. */
   readonly at: Readonly<Partial<Record<BatchState, number>>>
   /** The end of its window. */
@@ -70,6 +79,8 @@ export interface BatchInfo {
   readonly vendor: {
     readonly model: string
     readonly endpoint: string
+    /** Of its protocol; absent: the usual ones. */
+    readonly headers?: Readonly<Record<string, string>>
     /** The size of all requests together. */
     readonly bytes: number
     /** The lines that are sent. */

@@ -53,7 +53,7 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const ID_CHARS = 24
 
 /** A new id: the prefix and 24 letters and digits. */
-export function newId(prefix: 'file-' | 'batch_'): string {
+export function newId(prefix: 'file-' | 'batch_' | 'msgbatch_'): string {
   let id: string = prefix
   while (id.length < prefix.length + ID_CHARS) {
     const [byte = 0] = randomBytes(1)

@@ -1,33 +1,26 @@
-/** Reads the lines of a batch: those of the client's file, and the checked ones in the gateway's own. */
+/** Reads the lines of a batch: those of the client, and the checked ones in the gateway's own. */
 import { hash } from 'node:crypto'
 import { isObject, numberOf, objectOf, stringOf } from '../../base/json.js'
 import { GatewayError, malformed } from '../../errors.js'
-import { parseObject, type ParsedObject } from '../../formats/wire/json/parse-body.js'
 import type { FileStore, StoredFile } from '../../policy/file-store.js'
+import type { AskedBatch, LineForm, ReadLine } from './clients/client-form.js'
 
-/** OpenAI's own maximum. */
-const MAX_LINES = 50_000
-const MAX_ID_CHARS = 512
 /** Longer ids are compared by their hash, so that memory does not depend on them. */
 const MAX_COMPARED_CHARS = 32
-/** Blank lines included. */
-const MAX_READ_LINES = 2 * MAX_LINES
 
 /** A line that is valid as such. */
-export interface BatchLine {
+export interface BatchLine extends ReadLine {
   /** Its number in the client's file, from 1. */
   readonly number: number
-  /** `custom_id` */
   readonly id: string
-  /** The bytes of the request's body. */
-  readonly body: Buffer
-  readonly model: string
 }
 
 /** A line as the gateway keeps it until the batch ends. */
 export interface PlannedLine {
   readonly number: number
   readonly id: string
+  /** What its result has besides, as JSON. */
+  readonly metadata?: string
   /** The body of the client's request. */
   readonly body: string
   /** The request for the upstream; absent if the line is sent as a request of its own, or not at all. */
@@ -41,86 +34,72 @@ export interface PlannedLine {
 }
 
 /**
- * The lines of a client's file. Rejects with `malformed_request`, which names the line, at the first one that
- * is not valid.
+ * The lines of a client's batch. Rejects with `malformed_request`, which names the line, at the first one
+ * that is not valid.
  */
-export async function* linesOf(
-  files: FileStore,
-  input: StoredFile,
-  endpoint: string,
-): AsyncIterable<BatchLine> {
+export async function* linesOf(files: FileStore, { input, lines }: AskedLines): AsyncIterable<BatchLine> {
+  const { idName, modelName, maxLines } = lines
   const seen = new Map<string, number>()
   let number = 0
   let model: string | null = null
   for await (const bytes of files.lines(input)) {
     number += 1
-    if (number > MAX_READ_LINES) {
-      throw refusedLine(number, `a file has at most ${MAX_READ_LINES} lines, blank ones included`)
+    if (number > 2 * maxLines) {
+      throw refusedLine(lines, number, `a file has at most ${2 * maxLines} lines, blank ones included`)
     }
     if (isBlank(bytes)) continue
-    const line = at(number, () => lineIn(bytes, number, endpoint))
-    const { id } = line
+    const line = at(lines, number, () => lines.read(bytes))
+    const id = line.id ?? `request-${number}`
     const name = id.length > MAX_COMPARED_CHARS ? hash('sha256', id, 'base64') : id
     const first = seen.get(name)
     if (first !== undefined) {
-      throw refusedLine(number, `custom_id ${JSON.stringify(id.slice(0, 100))} is used twice (line ${first})`)
+      const before = lines.place(first).replace(/^L/, 'l')
+      throw refusedLine(
+        lines,
+        number,
+        `${idName} ${JSON.stringify(id.slice(0, 100))} is used twice (${before})`,
+      )
     }
     seen.set(name, number)
-    if (seen.size > MAX_LINES) throw refusedLine(number, `a batch has at most ${MAX_LINES} lines`)
+    if (seen.size > maxLines) throw refusedLine(lines, number, `a batch has at most ${maxLines} lines`)
     model ??= line.model
     if (line.model !== model) {
       throw refusedLine(
+        lines,
         number,
-        `body.model must be "${model.slice(0, 100)}" as in the lines before: a batch has one model`,
+        `${modelName} must be "${model.slice(0, 100)}" as in the lines before: a batch has one model`,
       )
     }
-    yield line
+    yield { ...line, id, number }
   }
-  if (seen.size === 0) throw malformed('The file has no lines.', PARAM)
+  if (seen.size === 0) throw noLines(lines)
 }
 
-const PARAM = 'input_file_id'
+/** The lines of a batch, and how they are read. */
+type AskedLines = Pick<AskedBatch, 'input' | 'lines'>
 
-function refusedLine(number: number, message: string): GatewayError {
-  return malformed(`Line ${number}: ${message}`, PARAM)
+/** The error of a batch without lines. */
+export function noLines({ param }: LineForm): GatewayError {
+  return malformed('The batch has no lines.', param)
 }
 
-/** Adds the number of the line to its error. */
-function at<Result>(number: number, step: () => Result): Result {
+/** The error of a batch because of a line. */
+export function refusedLine({ param, place }: LineForm, number: number, message: string): GatewayError {
+  return malformed(`${place(number)}: ${message}`, param)
+}
+
+/** Adds the place of the line to its error. */
+function at<Result>(lines: LineForm, number: number, step: () => Result): Result {
   try {
     return step()
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    throw refusedLine(number, error.message.replace(/^The body /, 'it '))
+    throw refusedLine(lines, number, error.message.replace(/^The body /, 'it '))
   }
 }
 
 function isBlank(bytes: Buffer): boolean {
   return bytes.every((byte) => byte === 0x20 || byte === 0x0d || byte === 0x09)
-}
-
-function lineIn(bytes: Buffer, number: number, endpoint: string): BatchLine {
-  const parsed: ParsedObject = parseObject(bytes)
-  const { value, members } = parsed
-  const { custom_id: id, method, url, body } = value
-  if (typeof id !== 'string' || id === '' || id.length > MAX_ID_CHARS) {
-    throw malformed(`custom_id must be a text of 1 to ${MAX_ID_CHARS} characters`)
-  }
-  if (method !== 'POST') throw malformed('method must be "POST"')
-  if (typeof url !== 'string' || withVersion(url) !== endpoint) {
-    throw malformed(`url must be "${endpoint}", the endpoint of the batch`)
-  }
-  const member = members.find(({ key }) => key === 'body')
-  if (!isObject(body) || member === undefined) throw malformed('body must be an object')
-  if (body['stream'] === true) throw malformed('body.stream must not be true: a batch has no streams')
-  const { model } = body
-  if (typeof model !== 'string' || model === '') throw malformed('body.model is required')
-  return { number, id, body: bytes.subarray(member.valueStart, member.valueEnd), model }
-}
-
-/** The path with the version, which Azure's clients leave out. */
-export function withVersion(path: string): string {
-  return path.startsWith('/v1/') ? path : `/v1${path}`
 }
 
 /** The line as the gateway's file has it. */
@@ -137,13 +116,14 @@ export async function* plannedLines(files: FileStore, plan: StoredFile): AsyncIt
 }
 
 function plannedIn(value: unknown): PlannedLine {
-  const { number, id, body, request, refused, part, most } = objectOf(value)
+  const { number, id, metadata, body, request, refused, part, most } = objectOf(value)
   const { status, body: reply } = objectOf(refused)
   const { input, output, nanoUsd } = objectOf(most)
   return {
     number: numberOf(number) ?? 0,
     id: stringOf(id) ?? '',
     body: stringOf(body) ?? '',
+    ...(typeof metadata === 'string' && { metadata }),
     ...(typeof request === 'string' && { request }),
     ...(isObject(refused) && { refused: { status: numberOf(status) ?? 400, body: stringOf(reply) ?? '{}' } }),
     ...(typeof part === 'number' && { part }),

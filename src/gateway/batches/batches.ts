@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
-import type { Operation } from '../../formats/chat/operations.js'
+import type { ResolvedEndpoint } from '../../formats/index.js'
 import type { Logger } from '../../observe/log.js'
 import type { CacheStore } from '../../policy/cache-in-store.js'
 import type { Exchange } from '../client-exchange.js'
@@ -97,16 +97,14 @@ export class Batches {
     this.wake()
   }
 
-  /** Answers a request to `/v1/files` or `/v1/batches`. Rejects with `GatewayError`. */
-  serve(
-    x: Exchange,
-    { operation, id }: { readonly operation: Operation; readonly id: string | null },
-    creator: Creator,
-  ): Promise<Delivery> {
+  /** Answers a request to an endpoint of files or of batches. Rejects with `GatewayError`. */
+  serve(x: Exchange, { dialect, endpoint }: ResolvedEndpoint, creator: Creator): Promise<Delivery> {
+    const { operation, model: named = null } = endpoint
     const files = this.files()
     if (files === null) return Promise.reject(new GatewayError('untranslatable', FILES_OFF))
-    if (operation === 'files') return serveFiles(x, id, { identity: creator.identity, files })
-    return serveBatches(x, id, creator, { ...this.services(files), wake: () => this.wake() })
+    if (operation === 'files') return serveFiles(x, named, { identity: creator.identity, files })
+    const services = { ...this.services(files), wake: () => this.wake() }
+    return serveBatches(x, { dialect, named }, creator, services)
   }
 
   /** Looks for batches to work on. */
@@ -292,9 +290,11 @@ export class Batches {
     const ended = await writeResults({
       ...{ files, batch, plan, journal, finish, missing, strays, expiresAtMs, onBegin },
     })
-    const { outputFileId, errorFileId, completed, failed, used } = ended
+    const { outputFileId, errorFileId, ends, used } = ended
     await settleBatch(batch, { used, outcome: state === 'completed' ? 'ok' : state }, services)
-    const counts = { total, completed, failed }
+    const { ok: completed, expired, cancelled } = ends
+    const failed = Object.values(ends).reduce((sum, lines) => sum + lines, -completed)
+    const counts = { total, completed, failed, expired, cancelled }
     const failure = state === 'failed' ? message || 'The upstream did not run the batch.' : null
     await this.conclude(batch, { state, outputFileId, errorFileId, counts, failure }, services)
   }
@@ -414,7 +414,11 @@ function inProgress({ info }: Batch): { readonly state: 'in_progress' } | null {
 const MISSING: Readonly<Record<End['state'], Missing>> = {
   completed: { code: 'batch_missing_result', message: 'The upstream has no result of this request.' },
   cancelled: { code: 'batch_cancelled', message: 'The batch was cancelled before this request ran.' },
-  failed: { code: 'batch_cancelled', message: 'The upstream did not run the batch.' },
+  failed: {
+    code: 'batch_cancelled',
+    message: 'The upstream did not run the batch.',
+    isFailure: true,
+  },
   expired: {
     code: 'batch_expired',
     message: 'This request did not run before the end of the completion window.',

@@ -5,6 +5,7 @@
 import type { Identity } from '../../accounts/account.js'
 import { DAY_MS } from '../../base/time-units.js'
 import { addUsage } from '../../formats/chat/usage.js'
+import type { ClientFormat } from '../../formats/chat/operations.js'
 import { unitsText } from '../../ledger/entry-units.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
@@ -25,6 +26,8 @@ export interface NewPart {
   readonly identity: Identity
   readonly clientRequestId: string | null
   readonly program: string | null
+  /** The form of its client. */
+  readonly ingress: ClientFormat
   /** Of its entry. */
   readonly id: string
   /** The model that the client requests. */
@@ -57,6 +60,7 @@ export function entryOfPart({
   identity,
   clientRequestId,
   program,
+  ingress,
   id,
   model,
   candidate,
@@ -70,7 +74,7 @@ export function entryOfPart({
   const { input, output, nanoUsd } = most
   const use = { usage: { input, output }, nanoUsd, isPriced: nanoUsd !== null }
   const whole = { ...provisionalEntry(parts, use), requestId: id, batch, atMs: Date.now() }
-  return { ...whole, ingress: 'batches', program }
+  return { ...whole, ingress, program }
 }
 
 /**

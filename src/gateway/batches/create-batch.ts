@@ -2,16 +2,13 @@
  * Makes a batch: reads all lines of its file, checks them, and reserves what they may use. Nothing is sent to
  * an upstream before the client has the answer.
  */
-import { DAY_MS } from '../../base/time-units.js'
 import type { Identity } from '../../accounts/account.js'
-import { isObject, objectOf, stringOf, type JsonObject } from '../../base/json.js'
-import { GatewayError, gatewayError, malformed } from '../../errors.js'
+import { GatewayError, gatewayError } from '../../errors.js'
 import type { BatchForm } from '../../formats/chat/operations.js'
-import { errorCodecOf, resolveEndpoint, type ResolvedEndpoint } from '../../formats/index.js'
+import type { DialectName } from '../../formats/dialect.js'
+import { errorCodecOf } from '../../formats/index.js'
 import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
-import { parseObject } from '../../formats/wire/json/parse-body.js'
 import { headerOf } from '../../http/message.js'
-import { readBody } from '../../http/read-body.js'
 import { programOf } from '../../http/client-program.js'
 import { clientRequestIdOf } from '../../http/request-id.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
@@ -22,7 +19,16 @@ import type { RequestValues } from '../dimensions/request-values.js'
 import { choose, type Candidate } from '../phases/choose-route.js'
 import type { Results } from '../phases/phase-results.js'
 import { callIn } from '../phases/receive.js'
-import { linesOf, plannedText, withVersion, type BatchLine, type PlannedLine } from './batch-lines.js'
+import {
+  linesOf,
+  noLines,
+  plannedText,
+  refusedLine,
+  type BatchLine,
+  type PlannedLine,
+} from './batch-lines.js'
+import type { AskedBatch, ClientForm, LineForm } from './clients/client-form.js'
+import { MAX_OPENAI_LINES } from './clients/openai-form.js'
 import type { Batch, BatchInfo, BatchPart, BatchRecords } from '../../policy/batch-records.js'
 import {
   demandsOf,
@@ -35,7 +41,6 @@ import {
 import { newId, type FileStore, type StoredFile } from '../../policy/file-store.js'
 import { lineRequestId } from './line-exchange.js'
 import { LineRun, lineScope, type LineScope, type LineServices } from './line-run.js'
-import { unknownId } from './serve-files.js'
 
 /** What creating a batch uses. */
 export interface CreateServices {
@@ -47,30 +52,8 @@ export interface CreateServices {
   readonly values: RequestValues
 }
 
-/** Operations whose requests a batch may have. */
-const OPERATIONS: ReadonlySet<string> = new Set([
-  'chat',
-  'completions',
-  'embeddings',
-  'moderations',
-  'images',
-  'rerank',
-])
-const MAX_BODY_BYTES = 65_536
-const MAX_METADATA = 16
 /** Each has a reservation and a ledger entry of its own. */
 const MAX_PARTS = 100
-
-/** The request of a client. */
-interface BatchRequest {
-  readonly inputFileId: string
-  readonly endpoint: string
-  readonly resolved: ResolvedEndpoint
-  readonly window: string
-  readonly windowMs: number
-  readonly metadata: JsonObject | null
-  readonly body: JsonObject
-}
 
 /** The client that makes a batch. */
 export interface Creator {
@@ -78,32 +61,53 @@ export interface Creator {
   readonly results: Results
 }
 
+/** A creator with the form of its request. */
+interface BatchCreator extends Creator {
+  readonly form: ClientForm
+  /** The model in the path; null if there is none. */
+  readonly model: string | null
+}
+
 /** Makes a batch of the account. Rejects with `GatewayError`; then nothing is left of it. */
 export async function createBatch(
   x: Exchange,
-  { identity: authenticated, results }: Creator,
+  { identity, results, form, model }: BatchCreator,
   services: CreateServices,
 ): Promise<Batch> {
-  const { files, records, values } = services
-  const asked = await requestOf(x)
+  const { files, records } = services
+  const { accountId } = identity
+  const { maxOpenPerAccount } = x.generation.snapshot.config.batches
+  if ((await records.open(accountId)).length >= maxOpenPerAccount) throw tooManyOpen(maxOpenPerAccount)
+  const asked = await form.ask(x, { identity, files, model })
+  try {
+    return await createAsked(x, { identity, results, form, asked }, services)
+  } finally {
+    if (asked.inputFileId === '') await files.remove(asked.input)
+  }
+}
+
+async function createAsked(
+  x: Exchange,
+  {
+    identity: authenticated,
+    results,
+    form,
+    asked,
+  }: Creator & { readonly form: ClientForm; readonly asked: AskedBatch },
+  services: CreateServices,
+): Promise<Batch> {
+  const { files, values } = services
   const { body } = asked
   const { dimensions } = x.generation.snapshot.config
   const identity =
     dimensions.length === 0
       ? authenticated
       : await values.read(x, { identity: authenticated, body, results, hasLines: true })
-  const { accountId } = identity
-  const input = await files.find(accountId, asked.inputFileId)
-  if (input === null || input.isPartial || input.purpose !== 'batch') {
-    throw unknownId('file', asked.inputFileId, 'input_file_id')
-  }
-  const { maxOpenPerAccount } = x.generation.snapshot.config.batches
-  if ((await records.open(accountId)).length >= maxOpenPerAccount) throw tooManyOpen(maxOpenPerAccount)
-  const id = newId('batch_')
-  const headers = headersOf(x)
-  const planned = await planLines(x, { id, asked, input, identity, headers }, services)
+  const id = newId(form.idPrefix)
+  const headers = headersOf(x, asked.resolved.dialect)
+  const planned = await planLines(x, { id, asked, identity, headers }, services)
   try {
-    return await recordBatch(x, { id, asked, identity, headers, planned }, services)
+    return await recordBatch(x, { id, asked, identity, headers, planned, ingress: form.ingress }, services)
   } catch (error) {
     await files.remove(planned.plan)
     throw error
@@ -118,62 +122,10 @@ function tooManyOpen(most: number): GatewayError {
   )
 }
 
-async function requestOf(x: Exchange): Promise<BatchRequest> {
-  const type = headerOf(x.req, 'content-type') ?? ''
-  if (!/^application\/json\s*(?:;|$)/i.test(type)) {
-    const message = 'The content-type header must be application/json.'
-    throw new GatewayError('unsupported_media_type', message, { param: 'content-type' })
-  }
-  const { value } = parseObject(await readBody(x.req, x.res, MAX_BODY_BYTES))
-  const inputFileId = stringOf(value['input_file_id'])
-  if (inputFileId === undefined) throw malformed('input_file_id is required', 'input_file_id')
-  const endpoint = withVersion(stringOf(value['endpoint']) ?? '')
-  const resolved = resolveEndpoint('POST', endpoint)
-  if (resolved === null || !OPERATIONS.has(resolved.endpoint.operation) || resolved.dialect === 'anthropic') {
-    const message = `endpoint must be /v1/chat/completions, /v1/responses, /v1/completions, /v1/embeddings, /v1/moderations, /v1/images/generations or /v1/rerank`
-    throw malformed(message, 'endpoint')
-  }
-  const window = stringOf(value['completion_window']) ?? ''
-  const windowMs = windowOf(window)
-  if (windowMs === null) {
-    throw malformed('completion_window must be "24h", or up to "7d"', 'completion_window')
-  }
-  return {
-    inputFileId,
-    endpoint,
-    resolved,
-    window,
-    windowMs,
-    metadata: metadataOf(value['metadata']),
-    body: value,
-  }
-}
-
-/** Null if it is not a window. */
-function windowOf(window: string): number | null {
-  const [, count = '', unit] = /^(\d{1,3})([hd])$/.exec(window) ?? []
-  const ms = Number(count) * (unit === 'd' ? DAY_MS : DAY_MS / 24)
-  return unit !== undefined && ms >= DAY_MS && ms <= 7 * DAY_MS ? ms : null
-}
-
-function metadataOf(value: unknown): JsonObject | null {
-  if (value === undefined || value === null) return null
-  const entries = Object.entries(objectOf(value))
-  const isValid = entries.every(([name, text]) => {
-    return name.length <= 64 && typeof text === 'string' && text.length <= 512
-  })
-  if (isObject(value) && isValid && entries.length <= MAX_METADATA) return value
-  throw malformed(
-    'metadata must have at most 16 texts, with names of 64 and values of 512 characters',
-    'metadata',
-  )
-}
-
 /** The lines of a batch that is being made. */
 interface Planning {
   readonly id: string
-  readonly asked: BatchRequest
-  readonly input: StoredFile
+  readonly asked: AskedBatch
   readonly identity: Identity
   /** Those that lines have too. */
   readonly headers: Readonly<Record<string, string>>
@@ -207,16 +159,16 @@ async function planLines(
   planning: Planning,
   { files, lines: lineServices }: Pick<CreateServices, 'files' | 'lines'>,
 ): Promise<Planned> {
-  const { id, asked, input, identity, headers } = planning
+  const { id, asked, identity, headers } = planning
   const expiresAtMs = Date.now() + files.settings.keepMs + LONGEST_MS
   // Each batch has its own copy of the lines.
-  const of = { name: 'plan', purpose: 'work' as const, expiresAtMs, expectedBytes: input.bytes }
+  const of = { name: 'plan', purpose: 'work' as const, expiresAtMs, expectedBytes: asked.input.bytes }
   const writer = await files.begin(identity, of)
   try {
     let lines = 0
     let planner: { route: Pick<Planned, 'form' | 'candidates'>; model: string; vendor: VendorPlan } | null =
       null
-    for await (const line of linesOf(files, input, asked.endpoint)) {
+    for await (const line of linesOf(files, asked)) {
       x.cancellation.check()
       if (planner === null) {
         const route = await routeOf(x, line, planning)
@@ -227,12 +179,17 @@ async function planLines(
         }
       }
       lines += 1
-      const { number, id: customId, body } = line
-      const own = { number, id: customId, body: body.toString('utf8') }
+      if (planner.route.form === 'openai' && lines > MAX_OPENAI_LINES) {
+        const message = `its upstream takes at most ${MAX_OPENAI_LINES} lines in a batch`
+        throw refusedLine(asked.lines, line.number, message)
+      }
+      const { number, id: customId, body, metadata } = line
+      const more = metadata === undefined ? {} : { metadata }
+      const own = { number, id: customId, body: body.toString('utf8'), ...more }
       const isQueued = planner.route.form === 'queue'
       await writer.write(plannedText(isQueued ? own : { ...own, ...(await planner.vendor.plan(line)) }))
     }
-    if (planner === null) throw malformed('The file has no lines.', 'input_file_id')
+    if (planner === null) throw noLines(asked.lines)
     const plan = await writer.end()
     const { route, model, vendor } = planner
     return { plan, lines, model, ...route, parts: vendor.parts(lines), vendor: vendor.facts() }
@@ -248,7 +205,9 @@ class VendorPlan {
   readonly createdAtMs = Date.now()
   private readonly candidate: Candidate
   private readonly scope: LineScope
+  private readonly lineForm: LineForm
   private endpoint: string | null = null
+  private headers: Readonly<Record<string, string>> = {}
   private bytes = 0
   /** By the text of their values, with their numbers. */
   private readonly found = new Map<string | null, { readonly number: number; readonly part: PlannedPart }>()
@@ -270,6 +229,7 @@ class VendorPlan {
     const [candidate] = route.candidates
     this.id = id
     this.candidate = candidate
+    this.lineForm = asked.lines
     const upstream = candidate.target.upstream.config.name
     this.scope = lineScope({ generation, identity, headers, resolved: asked.resolved, upstream, services })
   }
@@ -279,20 +239,24 @@ class VendorPlan {
     const id = lineRequestId(this, number)
     const run = new LineRun(this.scope, { id, body })
     try {
-      const { request, path, most, dimensions } = await run.prepare()
+      const { request, path, headers, most, dimensions } = await run.prepare()
       const endpoint = this.endpointOf(path)
       this.endpoint ??= endpoint
       if (endpoint !== this.endpoint) {
         const message = `The upstream takes this request at ${endpoint}, and the lines before at ${this.endpoint}`
         throw new GatewayError('untranslatable', message)
       }
+      this.headers = protocolOf(this.headers, headers)
       this.bytes += Buffer.byteLength(request)
       this.lines += 1
       return { request, most, part: this.add(dimensions, most) }
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind === 'bug') throw error
       if (run.isUnpriced || error instanceof TooManyParts)
-        throw gatewayError({ ...error.wire, message: `Line ${number}: ${error.message}` }, error)
+        throw gatewayError(
+          { ...error.wire, message: `${this.lineForm.place(number)}: ${error.message}` },
+          error,
+        )
       const { wire, dialect } = this.scope.resolved
       return { refused: errorCodecOf(wire, dialect).encodeError(withoutSecrets(error.wire), id) }
     }
@@ -314,7 +278,7 @@ class VendorPlan {
       number: this.found.size,
       part: { dimensions, lines: 0, most: NOTHING },
     }
-    if (known.number >= MAX_PARTS) throw new TooManyParts()
+    if (known.number >= MAX_PARTS) throw new TooManyParts(this.lineForm.param)
     this.found.set(text, known)
     known.part.lines += 1
     const { input, output, nanoUsd } = known.part.most
@@ -325,8 +289,8 @@ class VendorPlan {
 
   /** Null for a queue, and if no line is sent. */
   facts(): BatchInfo['vendor'] {
-    const { endpoint, bytes, lines, candidate } = this
-    return endpoint === null ? null : { model: candidate.model, endpoint, bytes, lines }
+    const { endpoint, headers, bytes, lines, candidate } = this
+    return endpoint === null ? null : { model: candidate.model, endpoint, headers, bytes, lines }
   }
 
   /** The path below the version, without the query; Gemini's model is that of the batch. */
@@ -337,11 +301,33 @@ class VendorPlan {
   }
 }
 
+/**
+ * The headers of Anthropic's protocol for a batch with a further line: the older version, which takes what
+ * the later one refuses, and all beta features.
+ */
+function protocolOf(
+  all: Readonly<Record<string, string>>,
+  line: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const { 'anthropic-version': version, 'anthropic-beta': beta } = line
+  const { 'anthropic-version': versions = version, 'anthropic-beta': betas } = all
+  const names = [betas, beta].flatMap((each) => each?.split(',') ?? [])
+  return {
+    ...(version !== undefined &&
+      versions !== undefined && { 'anthropic-version': olderOf(version, versions) }),
+    ...(names.length > 0 && { 'anthropic-beta': [...new Set(names)].join(',') }),
+  }
+}
+
+function olderOf(one: string, other: string): string {
+  return one < other ? one : other
+}
+
 /** The lines have too many values of dimensions. */
 class TooManyParts extends GatewayError {
-  constructor() {
+  constructor(param: string) {
     const message = `the lines of a batch that a vendor runs have at most ${MAX_PARTS} different values of dimensions: send several batches`
-    super('invalid_dimension', message, { param: 'input_file_id' })
+    super('invalid_dimension', message, { param })
   }
 }
 
@@ -352,17 +338,18 @@ class TooManyParts extends GatewayError {
 async function routeOf(
   x: Exchange,
   { number, body }: BatchLine,
-  { asked, identity }: Pick<Planning, 'asked' | 'identity'>,
+  { asked, identity, headers }: Pick<Planning, 'asked' | 'identity' | 'headers'>,
 ): Promise<Pick<Planned, 'form' | 'candidates'>> {
-  const call = await callIn(body, asked.resolved, {}).catch((error: unknown) => {
+  const { resolved, lines } = asked
+  const call = await callIn(body, resolved, headers).catch((error: unknown) => {
     if (!(error instanceof GatewayError)) throw error
-    throw gatewayError({ ...error.wire, message: `Line ${number}: ${error.message}` }, error)
+    throw gatewayError({ ...error.wire, message: `${lines.place(number)}: ${error.message}` }, error)
   })
   const { candidates } = choose(call, identity, x.generation)
   const [served] = candidates.filter((candidate) => formOf(candidate) !== 'none')
-  if (served === undefined) throw noBatches(candidates[0])
+  if (served === undefined) throw noBatches(candidates[0], lines)
   const form = formOf(served)
-  if (form === 'none') throw noBatches(served)
+  if (form === 'none') throw noBatches(served, lines)
   const others = candidates.filter((candidate) => candidate !== served && formOf(candidate) === form)
   return { form, candidates: [served, ...others] }
 }
@@ -372,7 +359,7 @@ function formOf({ target }: Candidate): BatchForm {
 }
 
 /** The error of an upstream that runs no batches. */
-function noBatches({ target }: Candidate): GatewayError {
+function noBatches({ target }: Candidate, { param }: LineForm): GatewayError {
   const { name, platform, dialect } = target.upstream.config
   const queue = `set "operations: { batch: queue }" for the upstream to send the lines one by one`
   const cloud = { bedrock: 'Bedrock', vertex: 'Vertex AI', azure: 'Azure' }[platform?.name ?? 'azure']
@@ -381,7 +368,7 @@ function noBatches({ target }: Candidate): GatewayError {
   const message = isBucket
     ? `Batches on ${dialect === 'converse' ? 'Bedrock' : cloud} read and write ${bucket}, which the gateway does not have; ${queue}`
     : `The upstream "${name}" runs no batches; ${queue}`
-  return new GatewayError('untranslatable', message, { param: 'input_file_id' })
+  return new GatewayError('untranslatable', message, { param })
 }
 
 async function recordBatch(
@@ -392,7 +379,9 @@ async function recordBatch(
     identity,
     headers,
     planned,
-  }: Pick<Planning, 'id' | 'asked' | 'identity' | 'headers'> & { readonly planned: Planned },
+    ingress,
+  }: Pick<Planning, 'id' | 'asked' | 'identity' | 'headers'> &
+    Pick<ClientForm, 'ingress'> & { readonly planned: Planned },
   services: CreateServices,
 ): Promise<Batch> {
   const { files, records } = services
@@ -404,7 +393,7 @@ async function recordBatch(
   const parts = planned.parts.map(({ dimensions, most, lines: own }, at) => {
     const values = dimensions === undefined ? identity : { ...identity, dimensions }
     const partId = at === 0 ? id : `${id}-${at + 1}`
-    const shared = { x, clientRequestId, program, model, candidate: candidates[0], batch: id }
+    const shared = { x, clientRequestId, program, ingress, model, candidate: candidates[0], batch: id }
     return newPartOf({ ...shared, identity: values, id: partId, lines: own, most })
   })
   const reserved = parts.map(({ demands }) => ({ demands, isHeld: demands.length > 0 }))
@@ -473,13 +462,17 @@ function newPartOf(made: NewPart): RecordedPart {
   }
 }
 
-/** The headers that have values of dimensions, and the name of the program. */
-function headersOf({ req, generation }: Exchange): Record<string, string> {
+/** Those that the requests of Anthropic's clients have. */
+const PROTOCOL_HEADERS = ['anthropic-version', 'anthropic-beta']
+
+/** The headers with values of dimensions, the name of the program, and those of the client's protocol. */
+function headersOf({ req, generation }: Exchange, dialect: DialectName): Record<string, string> {
   const places = generation.snapshot.config.dimensions.flatMap((dimension) => dimension.places)
   const names = places.flatMap(({ kind, path: [name] }) =>
     kind === 'header' && name !== undefined ? [name] : [],
   )
-  const found = ['user-agent', ...names].flatMap((name): [string, string][] => {
+  const own = dialect === 'anthropic' ? PROTOCOL_HEADERS : []
+  const found = ['user-agent', ...own, ...names].flatMap((name): [string, string][] => {
     const value = headerOf(req, name)
     return value === undefined ? [] : [[name, value]]
   })

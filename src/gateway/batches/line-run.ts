@@ -71,6 +71,8 @@ interface PreparedLine {
   readonly request: string
   /** The path below the upstream's address. */
   readonly path: string
+  /** Those of the upstream's protocol. */
+  readonly headers: Readonly<Record<string, string>>
   readonly candidate: Candidate
   readonly dimensions: Identity['dimensions']
   readonly most: { readonly input: number; readonly output: number; readonly nanoUsd: number | null }
@@ -139,6 +141,7 @@ export class LineRun implements RequestContext {
       return {
         request: typeof body === 'string' ? body : body.toString('utf8'),
         path,
+        headers: protocolHeaders(outgoing.headers),
         candidate,
         dimensions: identity.dimensions,
         most,
@@ -190,14 +193,14 @@ export class LineRun implements RequestContext {
 
   private async read(): Promise<Call> {
     const { results, held, body, scope } = this
-    const { resolved } = scope
+    const { resolved, headers } = scope
     const { dialect, endpoint } = resolved
     held.take(body.length)
     results.identified = {
       ...{ resolved, dialect, operation: endpoint.operation, format: 'batches', refusal: null },
       clientRequestId: null,
     }
-    const call = await callIn(body, resolved, {})
+    const call = await callIn(body, resolved, headers)
     results.call = call
     return call
   }
@@ -234,6 +237,16 @@ export class LineRun implements RequestContext {
     const most = { input, output: Math.max(output, amount.mostTokens - input) }
     return { ...most, nanoUsd: needs.money ? amount.nanoUsd : estimate.nanoUsd }
   }
+}
+
+const PROTOCOL_HEADERS: ReadonlySet<string> = new Set(['anthropic-version', 'anthropic-beta'])
+
+/** Those in the list of names and values. */
+function protocolHeaders(list: readonly string[]): Record<string, string> {
+  const pairs = list.flatMap((name, at): [string, string][] => {
+    return at % 2 === 0 && PROTOCOL_HEADERS.has(name) ? [[name, list[at + 1] ?? '']] : []
+  })
+  return Object.fromEntries(pairs)
 }
 
 /** A vendor's batch has no streams and no continuations. */

@@ -8,32 +8,42 @@ export function queryOf({ req, path }: Exchange): URLSearchParams {
   return new URLSearchParams((req.url ?? '').slice(path.length + 1))
 }
 
-/** How a list is shown. */
-interface PageOptions<Item> {
+/** The lengths that pages may have. */
+interface PageOptions {
   readonly maxLimit: number
   readonly usualLimit: number
-  readonly shown: (item: Item) => JsonObject
+  /** The parameter with the length. */
+  readonly name?: string
+}
+
+/** The length of a page. Throws `malformed_request`. */
+export function limitIn(
+  query: URLSearchParams,
+  { maxLimit, usualLimit, name = 'limit' }: PageOptions,
+): number {
+  const limit = Number(query.get(name) ?? usualLimit)
+  if (Number.isInteger(limit) && limit >= 1 && limit <= maxLimit) return limit
+  throw malformed(`${name} must be a whole number from 1 to ${maxLimit}`, name)
+}
+
+/** A page, and the reply with its items in the form of the list. */
+interface Page<Item> {
+  readonly items: readonly Item[]
+  readonly around: (shown: readonly JsonObject[]) => JsonObject
 }
 
 /** The page that `after` and `limit` select. Throws `malformed_request`. */
 export function pageOf<Item extends { readonly id: string }>(
-  items: readonly Item[],
+  all: readonly Item[],
   query: URLSearchParams,
-  { maxLimit, usualLimit, shown }: PageOptions<Item>,
-): JsonObject {
-  const limit = Number(query.get('limit') ?? usualLimit)
-  if (!Number.isInteger(limit) || limit < 1 || limit > maxLimit) {
-    throw malformed(`limit must be a whole number from 1 to ${maxLimit}`, 'limit')
-  }
+  options: PageOptions,
+): Page<Item> {
+  const limit = limitIn(query, options)
   const after = query.get('after')
-  const begin = after === null ? 0 : items.findIndex(({ id }) => id === after) + 1
+  const begin = after === null ? 0 : all.findIndex(({ id }) => id === after) + 1
   if (after !== null && begin === 0) throw malformed('after must be the id of an object of the list', 'after')
-  const page = items.slice(begin, begin + limit)
-  return {
-    object: 'list',
-    data: page.map(shown),
-    first_id: page[0]?.id ?? null,
-    last_id: page.at(-1)?.id ?? null,
-    has_more: begin + limit < items.length,
-  }
+  const items = all.slice(begin, begin + limit)
+  const ends = { first_id: items[0]?.id ?? null, last_id: items.at(-1)?.id ?? null }
+  const hasMore = begin + limit < all.length
+  return { items, around: (shown) => ({ object: 'list', data: [...shown], ...ends, has_more: hasMore }) }
 }

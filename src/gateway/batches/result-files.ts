@@ -3,6 +3,8 @@ import { addUsage, type Usage } from '../../formats/chat/usage.js'
 import type { UsageSource } from '../../ledger/entry.js'
 import type { Batch } from '../../policy/batch-records.js'
 import { plannedLines, type PlannedLine } from './batch-lines.js'
+import type { LineEnd, LineOutcome } from './clients/client-form.js'
+import { formOfBatch } from './clients/forms.js'
 import type { FileStore, FileWriter, StoredFile } from '../../policy/file-store.js'
 import type { Journal, LineUse } from './journal.js'
 import type { FinishLine } from './run-at-vendor.js'
@@ -11,14 +13,16 @@ import type { FinishLine } from './run-at-vendor.js'
 export interface Missing {
   readonly code: 'batch_expired' | 'batch_cancelled' | 'batch_missing_result'
   readonly message: string
+  /** The upstream refused the batch. */
+  readonly isFailure?: true
 }
 
 /** The files of a batch that has ended, and what it used. */
 interface Results {
   readonly outputFileId: string | null
   readonly errorFileId: string | null
-  readonly completed: number
-  readonly failed: number
+  /** How many lines ended in each way. */
+  readonly ends: Readonly<Record<LineEnd, number>>
   /** Of each part. */
   readonly used: readonly LineUse[]
 }
@@ -60,19 +64,23 @@ interface Ended {
 /** Writes the files. A file without lines is left out. */
 export async function writeResults(ended: Ended): Promise<Results> {
   const { files, plan, batch, strays } = ended
+  const form = formOfBatch(batch.info)
   const output = new ResultFile(ended, 'output')
   const errors = new ResultFile(ended, 'error')
   const used = batch.secrets.parts.map(() => new UseSum())
+  const ends = { ok: 0, error: 0, expired: 0, cancelled: 0, refused: 0 }
   let largest: LineUse | null = null
   for await (const line of plannedLines(files, plan)) {
-    const { text, isOk, use } = await resultOf(line, ended)
+    const { outcome, use } = await resultOf(line, ended)
     if (use !== null) used[line.part ?? 0]?.add(use)
-    await (isOk ? output : errors).write(text)
+    ends[outcome.end] += 1
+    const file = outcome.end === 'ok' || !form.hasErrorFile ? output : errors
+    await file.write(`${form.result(outcome, batch)}\n`)
     if (strays > 0) largest = largerOf(largest, mostOf(line))
   }
   for (let stray = 0; stray < strays && largest !== null; stray += 1) used[0]?.add(largest)
   const [outputFileId, errorFileId] = [await output.end(), await errors.end()]
-  return { outputFileId, errorFileId, completed: output.lines, failed: errors.lines, used }
+  return { outputFileId, errorFileId, ends, used }
 }
 
 /** The maximum of a line; null if it was not sent. */
@@ -87,50 +95,40 @@ function largerOf(one: LineUse | null, other: LineUse | null): LineUse | null {
   return (other.nanoUsd ?? 0) > (one.nanoUsd ?? 0) ? other : one
 }
 
-/** The line of a file, and what it used. */
+/** The result of a line, and what it used. */
 interface WrittenResult {
-  readonly text: string
-  readonly isOk: boolean
+  readonly outcome: LineOutcome
   readonly use: LineUse | null
 }
 
-async function resultOf(
-  line: PlannedLine,
-  { batch, journal, missing, finish }: Ended,
-): Promise<WrittenResult> {
-  const { number, id, refused } = line
+async function resultOf(line: PlannedLine, ended: Ended): Promise<WrittenResult> {
+  const { batch, journal, missing, finish } = ended
+  const { number, id, metadata, refused } = line
+  const own = { id, number, ...(metadata !== undefined && { metadata }) }
   const fallbackId = `${batch.id}-${number}`
   if (refused !== undefined) {
-    const reply = { requestId: fallbackId, ...refused }
-    return { text: resultText(id, reply, null), isOk: false, use: null }
+    const reply = { ...refused, body: onOneLine(refused.body) }
+    return { outcome: { ...own, requestId: fallbackId, reply, missing: null, end: 'refused' }, use: null }
   }
   const found = await journal.find(number)
   if (found === null) {
     // The upstream may have run it.
     const use = missing.code === 'batch_missing_result' ? mostOf(line) : null
-    return { text: resultText(id, { requestId: fallbackId }, missing), isOk: false, use }
+    const end = missing.isFailure === true ? 'error' : endOf(missing.code)
+    return { outcome: { ...own, requestId: fallbackId, reply: null, missing, end }, use }
   }
   const result = finish === null ? found : await finish(line, found)
-  const { error = null, used = null, status } = result
+  const { error = null, used = null, status, body, requestId } = result
   const isOk = error === null && status < 400
   // The vendor answered, and the present configuration refuses the line before its reply is read.
   const isUnread = !isOk && found.isRaw === true && found.status < 400 && (used?.source ?? 'none') === 'none'
-  return { text: resultText(id, result, error), isOk, use: isUnread ? mostOf(line) : used }
+  const end = isOk ? 'ok' : error === null ? 'error' : endOf(error.code)
+  const reply = error === null ? { status, body: onOneLine(body) } : null
+  return { outcome: { ...own, requestId, reply, missing: error, end }, use: isUnread ? mostOf(line) : used }
 }
 
-/** A line of OpenAI's files with results. */
-function resultText(
-  customId: string,
-  reply: { readonly requestId: string; readonly status?: number; readonly body?: string },
-  error: { readonly code: string; readonly message: string } | null,
-): string {
-  const { requestId, status, body } = reply
-  const head = `{"id":${JSON.stringify(`batch_req_${requestId}`)},"custom_id":${JSON.stringify(customId)}`
-  const response =
-    error !== null || status === undefined || body === undefined
-      ? 'null'
-      : `{"status_code":${status},"request_id":${JSON.stringify(requestId)},"body":${onOneLine(body)}}`
-  return `${head},"response":${response},"error":${JSON.stringify(error)}}\n`
+function endOf(code: string): LineEnd {
+  return code === 'batch_expired' ? 'expired' : code === 'batch_cancelled' ? 'cancelled' : 'error'
 }
 
 /** JSON has line ends only between its values. */
@@ -140,7 +138,6 @@ function onOneLine(json: string): string {
 
 /** A file that begins with its first line. */
 class ResultFile {
-  lines = 0
   private readonly ended: Ended
   private readonly kind: 'output' | 'error'
   private writer: FileWriter | null = null
@@ -151,7 +148,6 @@ class ResultFile {
   }
 
   async write(text: string): Promise<void> {
-    this.lines += 1
     this.writer ??= await this.begin()
     await this.writer.write(Buffer.from(text))
   }

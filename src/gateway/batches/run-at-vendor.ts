@@ -148,14 +148,14 @@ async function adopt(
 function vendorBatchOf({ batch, files, plan }: VendorRun): VendorBatch {
   const { id, createdAtMs, info } = batch
   const { window, vendor } = info
-  const { model = '', endpoint = '', bytes = 0, lines: total = 0 } = vendor ?? {}
+  const { model = '', endpoint = '', headers = {}, bytes = 0, lines: total = 0 } = vendor ?? {}
   async function* lines(): AsyncIterable<{ readonly key: string; readonly request: string }> {
     for await (const line of plannedLines(files, plan)) {
       const { request } = line
       if (request !== undefined) yield { key: keyOf(batch, line), request }
     }
   }
-  return { id, createdAtMs, total, model, endpoint, window, bytes, lines }
+  return { id, createdAtMs, total, model, endpoint, headers, window, bytes, lines }
 }
 
 /**

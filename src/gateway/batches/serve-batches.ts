@@ -1,17 +1,14 @@
-/** Serves `/v1/batches`: answers from the gateway's records, without a request to an upstream. */
-import type { JsonObject } from '../../base/json.js'
+/** Serves batches in the forms of clients: from the gateway's records, without a request to an upstream. */
+import type { DialectName } from '../../formats/dialect.js'
 import { malformed } from '../../errors.js'
 import type { Exchange } from '../client-exchange.js'
 import { sendObject, type Delivery } from '../phases/relay.js'
-import {
-  cancellation,
-  hasEnded,
-  shownState,
-  type Batch,
-  type BatchRecords,
-} from '../../policy/batch-records.js'
+import { cancellation, hasEnded, shownState, type Batch } from '../../policy/batch-records.js'
+import type { ClientForm } from './clients/client-form.js'
+import { formOfBatch, formOfDialect } from './clients/forms.js'
 import { createBatch, type CreateServices, type Creator } from './create-batch.js'
-import { pageOf, queryOf } from './object-page.js'
+import { queryOf } from './object-page.js'
+import { sendBytes } from './send-bytes.js'
 import { unknownId } from './serve-files.js'
 
 /** What serving batches uses. */
@@ -23,83 +20,105 @@ interface BatchServices extends CreateServices {
 /** Replies of batches that run as requests of their own say so. */
 const EMULATED = ['x-sluice-emulated', 'queue']
 
-/** Answers a request to `/v1/batches`. Rejects with `GatewayError`. */
+/** The format of a request to an endpoint of batches, and the id, or the model, in its path. */
+interface BatchPath {
+  readonly dialect: DialectName
+  readonly named: string | null
+}
+
+/** Answers a request to an endpoint of batches. Rejects with `GatewayError`. */
 export async function serveBatches(
   x: Exchange,
-  id: string | null,
+  { dialect, named }: BatchPath,
   creator: Creator,
   services: BatchServices,
 ): Promise<Delivery> {
   const { records, wake } = services
   const { accountId } = creator.identity
-  if (id === null && x.req.method === 'POST') {
-    const batch = await createBatch(x, creator, services)
+  const form = formOfDialect(dialect)
+  const { method } = x.req
+  const isCancel = /[/:]cancel$/.test(x.path)
+  if (method === 'POST' && !isCancel) {
+    const batch = await createBatch(x, { ...creator, form, model: named }, services)
     wake()
-    return send(x, batch)
+    return send(x, form, batch)
   }
-  if (id === null) return sendObject(x, JSON.stringify(await listed(x, accountId, records)))
-  const found = await records.find(accountId, id)
-  if (found === null || found.info.state === 'creating') throw unknownId('batch', id, 'batch_id')
-  if (!x.path.endsWith('/cancel')) return send(x, found)
-  if (hasEnded(found)) {
-    throw malformed(`The batch is ${found.info.state}: only one that runs can be cancelled.`, 'batch_id')
+  if (named === null) {
+    const own = (await records.list(accountId)).filter(({ info }) => formOfBatch(info) === form)
+    const { ids, around } = form.page(own, queryOf(x))
+    const batches = await Promise.all(ids.map((id) => records.find(accountId, id)))
+    const shown = batches.flatMap((batch) => (batch === null ? [] : [form.shown(batch, x)]))
+    return sendObject(x, JSON.stringify(around(shown)))
   }
-  const cancelled = await records.change(id, cancellation)
-  await records.stir(id)
+  const found = await records.find(accountId, named)
+  if (found === null || found.info.state === 'creating' || formOfBatch(found.info) !== form) {
+    throw unknownId('batch', named, form.param)
+  }
+  if (method === 'DELETE') return remove(x, form, found, services)
+  if (isCancel) return cancel(x, form, found, services)
+  if (x.path.endsWith('/results')) return sendResults(x, found, services)
+  const { files } = services
+  const { outputFileId } = found.info
+  const output = outputFileId === null ? null : await files.find(accountId, outputFileId)
+  const whole = output === null ? null : form.whole?.(found, () => files.read(output))
+  if (whole === null || whole === undefined) return send(x, form, found)
+  return sendBytes(x, { type: 'application/json', chunks: whole, headers: headersOf(found) })
+}
+
+function send(x: Exchange, form: ClientForm, batch: Batch): Delivery {
+  return sendObject(x, JSON.stringify(form.shown(batch, x)), headersOf(batch))
+}
+
+function headersOf({ info }: Batch): readonly string[] {
+  return info.form === 'queue' ? EMULATED : []
+}
+
+async function cancel(
+  x: Exchange,
+  form: ClientForm,
+  batch: Batch,
+  { records, wake }: BatchServices,
+): Promise<Delivery> {
+  if (hasEnded(batch)) {
+    throw malformed(`The batch is ${batch.info.state}: only one that runs can be cancelled.`, form.param)
+  }
+  const cancelled = await records.change(batch.id, cancellation)
+  await records.stir(batch.id)
   wake()
-  return send(x, cancelled ?? found)
+  if (form.cancelled !== undefined) return sendObject(x, JSON.stringify(form.cancelled))
+  return send(x, form, cancelled ?? batch)
 }
 
-function send(x: Exchange, batch: Batch): Delivery {
-  const headers = batch.info.form === 'queue' ? EMULATED : []
-  return sendObject(x, JSON.stringify(shownBatch(batch)), headers)
-}
-
-async function listed(x: Exchange, accountId: string, records: BatchRecords): Promise<JsonObject> {
-  const page = pageOf(await records.list(accountId), queryOf(x), {
-    ...{ maxLimit: 100, usualLimit: 20 },
-    shown: ({ id }) => ({ id }),
-  })
-  const { data } = page
-  const ids = Array.isArray(data) ? data.flatMap((item) => idIn(item)) : []
-  const batches = await Promise.all(ids.map((id) => records.find(accountId, id)))
-  return { ...page, data: batches.flatMap((batch) => (batch === null ? [] : [shownBatch(batch)])) }
-}
-
-function idIn(item: unknown): string[] {
-  return typeof item === 'object' && item !== null && 'id' in item && typeof item.id === 'string'
-    ? [item.id]
-    : []
-}
-
-/** The batch as OpenAI's API shows it. */
-function shownBatch({ id, createdAtMs, info, secrets }: Batch): JsonObject {
-  const { endpoint, model, inputFileId, window, outputFileId, errorFileId, counts, at, dueAtMs } = info
-  const { failure, form } = info
-  return {
-    ...{ id, object: 'batch', endpoint, model },
-    errors:
-      failure === null
-        ? null
-        : { object: 'list', data: [{ code: 'batch_failed', line: null, message: failure, param: null }] },
-    ...{ input_file_id: inputFileId, completion_window: window },
-    status: shownState(info),
-    ...{ output_file_id: outputFileId, error_file_id: errorFileId },
-    created_at: Math.floor(createdAtMs / 1000),
-    in_progress_at: secondsOf(at.in_progress),
-    expires_at: secondsOf(dueAtMs),
-    finalizing_at: secondsOf(at.finalizing),
-    completed_at: secondsOf(at.completed),
-    failed_at: secondsOf(at.failed),
-    expired_at: secondsOf(at.expired),
-    cancelling_at: secondsOf(at.cancelling),
-    cancelled_at: secondsOf(at.cancelled),
-    request_counts: { ...counts },
-    metadata: secrets.metadata,
-    ...(form === 'queue' && { emulated: 'queue' }),
+/** Removes a batch that has ended, with its results. Its ledger entry stays. */
+async function remove(
+  x: Exchange,
+  form: ClientForm,
+  batch: Batch,
+  { records, files }: BatchServices,
+): Promise<Delivery> {
+  if (!hasEnded(batch)) {
+    const state = shownState(batch.info)
+    throw malformed(`The batch is ${state}: only one that has ended can be deleted; cancel it.`, form.param)
   }
+  const { outputFileId, errorFileId } = batch.info
+  await records.remove(batch.id)
+  for (const id of [outputFileId, errorFileId]) if (id !== null) await files.remove({ id })
+  return sendObject(x, JSON.stringify(form.deleted(batch.id)))
 }
 
-function secondsOf(ms: number | undefined): number | null {
-  return ms === undefined ? null : Math.floor(ms / 1000)
+async function sendResults(
+  x: Exchange,
+  { accountId, info }: Batch,
+  { files }: BatchServices,
+): Promise<Delivery> {
+  const { outputFileId } = info
+  const file = outputFileId === null ? null : await files.find(accountId, outputFileId)
+  if (file === null) {
+    const message =
+      outputFileId === null
+        ? 'The batch has no results yet: read them when it has ended.'
+        : 'The results have expired (files.keep_days).'
+    throw malformed(message, 'message_batch_id')
+  }
+  return sendBytes(x, { type: 'application/x-jsonl', bytes: file.bytes, chunks: files.read(file) })
 }

@@ -7,11 +7,12 @@ import { boundaryIn, FormParser, type FormSink, type PartHead } from '../../form
 import { codingOf } from '../../http/content-encoding.js'
 import { headerOf } from '../../http/message.js'
 import { guardTrailers } from '../../http/request-guard.js'
-import { beginReply, isClosed } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
-import { sendObject, sent, type Delivery } from '../phases/relay.js'
+import { sendObject, type Delivery } from '../phases/relay.js'
 import type { FileStore, FileWriter, StoredFile } from '../../policy/file-store.js'
+import { chunksOf } from './body-chunks.js'
 import { pageOf, queryOf } from './object-page.js'
+import { sendBytes } from './send-bytes.js'
 
 /** The error of an id that the account may not use; the same for ids of others and unknown ids. */
 export function unknownId(what: 'file' | 'batch', id: string, param: string): GatewayError {
@@ -41,7 +42,10 @@ export async function serveFiles(
     await files.remove(file)
     return sendObject(x, JSON.stringify({ id, object: 'file', deleted: true }))
   }
-  if (x.path.endsWith('/content')) return sendContent(x, file, files)
+  if (x.path.endsWith('/content')) {
+    const chunks = files.read(file)
+    return sendBytes(x, { type: 'application/octet-stream', bytes: file.bytes, chunks })
+  }
   return sendObject(x, JSON.stringify(shownFile(file)))
 }
 
@@ -59,34 +63,8 @@ async function listed(x: Exchange, accountId: string, files: FileStore): Promise
   const purpose = query.get('purpose')
   const own = (await files.list(accountId)).filter((file) => purpose === null || file.purpose === purpose)
   if (query.get('order') === 'asc') own.reverse()
-  return pageOf(own, query, { maxLimit: 10_000, usualLimit: 10_000, shown: shownFile })
-}
-
-async function sendContent(x: Exchange, file: StoredFile, files: FileStore): Promise<Delivery> {
-  const { res } = x
-  x.cancellation.check()
-  const type = ['content-type', 'application/octet-stream', 'content-length', String(file.bytes)]
-  beginReply(res, 200, [...type, 'x-request-id', x.id])
-  if (x.req.method !== 'HEAD') {
-    for await (const chunk of files.read(file)) {
-      if (isClosed(res)) break
-      if (!res.write(chunk)) await drained(x)
-    }
-  }
-  const closed = new Promise<void>((resolve) => res.once('close', resolve))
-  res.end()
-  return sent(file.bytes, closed)
-}
-
-/** Resolves when the client can take more, or has left. */
-function drained({ res }: Exchange): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      res.off('drain', done).off('close', done)
-      resolve()
-    }
-    res.on('drain', done).on('close', done)
-  })
+  const { items, around } = pageOf(own, query, { maxLimit: 10_000, usualLimit: 10_000 })
+  return around(items.map(shownFile))
 }
 
 /** Reads the form while it arrives. The purpose may come after the file. */
@@ -132,22 +110,6 @@ async function upload(x: Exchange, identity: Identity, files: FileStore): Promis
 
 /** What a form has beside its file. */
 const MAX_FORM_BYTES = 65_536
-
-/** The body as it arrives. What remains of it stays for the reply to an error. */
-async function* chunksOf(x: Exchange): AsyncIterable<Buffer> {
-  const { req, cancellation } = x
-  cancellation.onCancel((reason) => void req.destroy(reason))
-  try {
-    const chunks: AsyncIterable<Buffer> = req.iterator({ destroyOnReturn: false })
-    yield* chunks
-  } catch (error) {
-    cancellation.check()
-    const isKnown = error instanceof GatewayError
-    throw isKnown ? error : new GatewayError('client_gone', 'The client closed the connection.')
-  } finally {
-    cancellation.onCancel(null)
-  }
-}
 
 /** The fields and the file of an upload. */
 class UploadForm implements FormSink {

@@ -9,7 +9,7 @@ import type { ReplyResult } from '../../formats/translated-stream.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { parseReply } from '../../formats/wire/json/parse-body.js'
 import { usageIn as usageOfReply } from '../../formats/wire/usage-meter.js'
-import { headerOf, hostOf } from '../../http/message.js'
+import { headerOf, originOf } from '../../http/message.js'
 import { sendNative } from '../../http/native-proxy.js'
 import { beginReply } from '../../http/respond.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
@@ -355,12 +355,11 @@ export function headList(
  */
 function ownUploadUrl(x: Exchange, headers: IncomingHttpHeaders): string | null {
   const url = headers['x-goog-upload-url']
-  const host = hostOf(x.req)
-  if (typeof url !== 'string' || host === undefined || !URL.canParse(url)) return null
-  const isTls = 'encrypted' in x.req.socket || headerOf(x.req, 'x-forwarded-proto') === 'https'
+  const origin = originOf(x.req)
+  if (typeof url !== 'string' || origin === null || !URL.canParse(url)) return null
   const { searchParams } = new URL(url)
   searchParams.delete('key')
-  return `${isTls ? 'https' : 'http'}://${host}${x.path}?${searchParams.toString()}`
+  return `${origin}${x.path}?${searchParams.toString()}`
 }
 
 /** A longer reply is not searched for `usage`. */

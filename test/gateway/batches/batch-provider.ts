@@ -24,11 +24,14 @@ export class BatchProvider {
   /** The lines that do not run before the window ends. */
   unrun: readonly string[] = []
   readonly cancels: string[] = []
+  /** Of the last request that had the header. */
+  betas: string | readonly string[] = ''
   origin = ''
 
   async start(t: Test): Promise<this> {
     const server = createServer((req, res) => {
       void textOfRequest(req).then((text) => {
+        this.betas = req.headers['anthropic-beta'] ?? this.betas
         const answer = this.answer(req.method ?? '', req.url ?? '', text)
         res.statusCode = answer === null ? 404 : 200
         res.setHeader('content-type', 'application/json')
@@ -173,7 +176,7 @@ export class BatchProvider {
 
 /** Anthropic gets ids of the gateway: that of the batch and the number of the line. */
 function anthropicResult({ key, body }: Line): unknown {
-  const name = key.replace(/^batch_[A-Za-z0-9]{24}-(\d+)$/, (_, number) => `c${Number(number) - 1}`)
+  const name = key.replace(/^(?:msg)?batch_[A-Za-z0-9]{24}-(\d+)$/, (_, number) => `c${Number(number) - 1}`)
   if (name === BAD) {
     const error = { type: 'error', error: { type: 'invalid_request_error', message: 'too hot' } }
     return { custom_id: key, result: { type: 'errored', error } }

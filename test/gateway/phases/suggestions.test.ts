@@ -44,7 +44,6 @@ void t.test("vendors' endpoints that are not translated name native access", asy
     ['POST', '/v1/fine_tuning/jobs'],
     ['GET', '/v1/realtime'],
     ['GET', '/v1/vector_stores'],
-    ['POST', '/v1/messages/batches'],
     ['POST', '/v1beta/files'],
     ['POST', '/upload/v1beta/files'],
     ['POST', '/v1beta/cachedContents'],
@@ -60,6 +59,8 @@ void t.test("vendors' endpoints that are not translated name native access", asy
     ['POST', '/v1/files'],
     ['GET', '/v1/files/file-1/content'],
     ['POST', '/v1/batches'],
+    ['POST', '/v1/messages/batches'],
+    ['GET', '/v1beta/batches'],
   ] as const) {
     const { status, message } = await errorOf(gateway, method, path)
     t.equal(status, 400, path)

@@ -33,6 +33,7 @@ export function anthropicBatches(client: VendorClient): VendorBatches {
       const created = await client.object({
         method: 'POST',
         path: PATH,
+        headers: batch.headers,
         stream: Readable.from(bodyOf(batch)),
       })
       return stringOf(created['id']) ?? ''

@@ -2,24 +2,12 @@
 import { Readable } from 'node:stream'
 import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
 import { stringifyExact } from '../../../formats/wire/json/exact-numbers.js'
+import { codeNumbered } from '../google-codes.js'
 import type { VendorBatch, VendorBatches, VendorResult, VendorState } from './vendor-batches.js'
 import { VendorError, type VendorClient } from './vendor-client.js'
 
 /** Larger batches are sent as a file. The API takes 20 MB, but its reply has all results in one object. */
 const MAX_INLINE_BYTES = 2 * 1024 * 1024
-
-/** The status of HTTP for each code of gRPC that requests have. */
-const STATUSES: Readonly<Partial<Record<number, number>>> = {
-  3: 400,
-  4: 504,
-  5: 404,
-  7: 403,
-  8: 429,
-  9: 400,
-  13: 500,
-  14: 503,
-  16: 401,
-}
 
 const STATES: Readonly<Partial<Record<string, VendorState['state']>>> = {
   SUCCEEDED: 'ended',
@@ -153,10 +141,9 @@ function resultOf(line: JsonObject): VendorResult {
   const key = stringOf(line['key']) ?? stringOf(objectOf(metadata)['key']) ?? null
   if (isObject(response)) return { key, reply: { status: 200, body: stringifyExact(response) } }
   const { code, message, status } = objectOf(error)
-  const number = numberOf(code) ?? 13
-  const http = number >= 400 && number < 600 ? number : (STATUSES[number] ?? 500)
+  const { status: http, name } = codeNumbered(numberOf(code) ?? 13)
   const own = {
-    error: { code: http, message: stringOf(message) ?? '', status: stringOf(status) ?? 'UNKNOWN' },
+    error: { code: http, message: stringOf(message) ?? '', status: stringOf(status) ?? name },
   }
   return { key, reply: { status: http, body: JSON.stringify(own) } }
 }

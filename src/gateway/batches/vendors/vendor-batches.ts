@@ -20,6 +20,8 @@ export interface VendorBatch {
   readonly model: string
   /** The path of each request, with the version. */
   readonly endpoint: string
+  /** Of the vendor's protocol. */
+  readonly headers: Readonly<Record<string, string>>
   readonly window: string
   /** The size of all requests together. */
   readonly bytes: number

@@ -1,0 +1,162 @@
+/**
+ * Goal: Google's clients make batches in their own form at any vendor: the requests are in the body, and
+ * the results in the batch, in their order; it is charged once, and other accounts see nothing.
+ * Method: Google's SDK against a gateway, and a provider with each vendor's API for batches; a queue.
+ */
+import { GoogleGenAI, JobState, type BatchJob, type InlinedRequest } from '@google/genai'
+import type OpenAI from 'openai'
+import t from 'tap'
+import type { JsonObject } from '../../../src/base/json.js'
+import type { TestGateway } from '../../helpers/gateway.js'
+import { rowsOf } from '../../helpers/ledger.js'
+import { BatchProvider } from './batch-provider.js'
+import { openBatchStage, PLACES, statusOf, type BatchStage } from './batch-stage.js'
+
+t.setTimeout(120_000)
+
+const MODELS = [
+  ['gpt-batch-5', ''],
+  ['claude-batch-5', ''],
+  ['gemini-batch-5', ''],
+  ['gpt-batch-m', 'operations: { batch: mistral }, '],
+] as const
+
+const PRICES = (model: string): string =>
+  `prices: { ${model}: { input: 5, output: 30, service_tiers: { batch: 0.5 } } }`
+
+/** The SDK of Google for the account of another client. */
+function googleOf({ origin }: TestGateway, { apiKey }: OpenAI): GoogleGenAI {
+  const httpOptions = { baseUrl: origin, retryOptions: { attempts: 1 } }
+  return new GoogleGenAI({ apiKey: String(apiKey), httpOptions })
+}
+
+function clientsOf({ gateway, client, other }: BatchStage): { own: GoogleGenAI; foreign: GoogleGenAI } {
+  return { own: googleOf(gateway, client), foreign: googleOf(gateway, other) }
+}
+
+function requestsOf(model: string, count: number): InlinedRequest[] {
+  return Array.from({ length: count }, (_, at) => ({
+    model,
+    contents: [{ role: 'user', parts: [{ text: `hi ${at}` }] }],
+    config: { maxOutputTokens: 50 },
+    metadata: { key: `c${at}`, note: `note ${at}` },
+  }))
+}
+
+/** The batch when it has ended. */
+async function ended(client: GoogleGenAI, name: string): Promise<BatchJob> {
+  const ends = [JobState.JOB_STATE_SUCCEEDED, JobState.JOB_STATE_FAILED, JobState.JOB_STATE_CANCELLED]
+  for (;;) {
+    const batch = await client.batches.get({ name })
+    if (ends.some((state) => state === batch.state)) return batch
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+for (const [at, [model, more]] of MODELS.entries()) {
+  const place = PLACES[at % 2] ?? PLACES[0]
+  void t.test(`${model}, ${place.store}: translated, in order, charged once at half the price`, async (t) => {
+    const provider = await new BatchProvider().start(t)
+    const { origin } = provider
+    const stage = await openBatchStage(t, place, {
+      upstreams: { openai: `${origin}/v1`, anthropic: `${origin}/v1`, gemini: `${origin}/v1beta` },
+      upstreamOptions: `${more}${PRICES(model)}`,
+      more: 'limits: [{ scope: account, usd_per_day: 1 }]\n',
+    })
+    const { own, foreign } = clientsOf(stage)
+    const made = await own.batches.create({
+      ...{ model, src: requestsOf(model, 3) },
+      config: { displayName: 'three' },
+    })
+    t.match(made, { state: 'JOB_STATE_PENDING', displayName: 'three', model: `models/${model}` })
+    const name = made.name ?? ''
+    const batch = await ended(own, name)
+    t.equal(batch.state, 'JOB_STATE_SUCCEEDED')
+    const responses = batch.dest?.inlinedResponses ?? []
+    t.same(
+      responses.map(({ metadata }) => metadata),
+      [0, 1, 2].map((each) => ({ key: `c${each}`, note: `note ${each}` })),
+    )
+    const texts = responses.map(({ response }) => response?.candidates?.[0]?.content?.parts?.[0]?.text)
+    t.same(texts, ['reply to c0', undefined, 'reply to c2'])
+    t.match(responses[1]?.error, { code: 3, message: /too hot/ })
+    t.equal(provider.created, 1, 'it was sent once')
+    const rows = await rowsOf(stage.gateway)
+    const charged = rows.filter(({ costNanoUsd }) => (costNanoUsd ?? 0) > 0)
+    t.equal(charged.length, 1)
+    const id = name.replace('batches/', '')
+    t.match(charged[0], { requestId: id, costNanoUsd: 800_000, ingress: 'gemini', units: 'line=3' })
+
+    const raw = await fetch(`${stage.gateway.origin}/v1beta/${name}`, {
+      headers: { 'x-goog-api-key': stage.gateway.secret },
+    })
+    const operation = (await raw.json()) as { response: unknown; metadata: JsonObject }
+    t.match(operation, { done: true, metadata: { state: 'BATCH_STATE_SUCCEEDED' } })
+    t.same(operation.response, operation.metadata['output'], 'the results are in both places')
+    t.match(operation.metadata['batchStats'], { requestCount: '3', successfulRequestCount: '2' })
+
+    for (const of of [
+      () => foreign.batches.get({ name }),
+      () => foreign.batches.cancel({ name }),
+      () => foreign.batches.delete({ name }),
+    ]) {
+      t.equal(await statusOf(of()), 404)
+    }
+    t.equal(await statusOf(stage.client.batches.retrieve(id)), 404, 'it is none of OpenAI’s form')
+    t.match((await own.batches.list()).page, [{ name, displayName: 'three' }])
+    t.same((await foreign.batches.list()).page, [])
+    t.equal(await statusOf(own.batches.cancel({ name })), 400, 'it has ended')
+    await own.batches.delete({ name })
+    t.equal(await statusOf(own.batches.get({ name })), 404)
+  })
+}
+
+for (const place of PLACES) {
+  void t.test(`${place.store}: a queue, requests without names, a cancellation, pages`, async (t) => {
+    const stage = await openBatchStage(t, place, { upstreamOptions: 'operations: { batch: queue }' })
+    const { own } = clientsOf(stage)
+    const src = requestsOf('gpt-5.5', 3).map(({ contents }) => (contents === undefined ? {} : { contents }))
+    const made = await own.batches.create({ model: 'gpt-5.5', src })
+    const batch = await ended(own, made.name ?? '')
+    const responses = batch.dest?.inlinedResponses ?? []
+    t.equal(responses.length, 3)
+    t.ok(responses.every(({ response, metadata }) => response !== undefined && metadata === undefined))
+    const second = await own.batches.create({ model: 'gpt-5.5', src })
+    await ended(own, second.name ?? '')
+    const listed: unknown[] = []
+    for await (const { name } of await own.batches.list({ config: { pageSize: 1 } })) listed.push(name)
+    t.same(listed, [second.name, made.name])
+  })
+
+  void t.test(`${place.store}: bodies that are refused leave nothing`, async (t) => {
+    const stage = await openBatchStage(t, place, { files: ', max_line_bytes: 2000' })
+    const { gateway } = stage
+    const post = async (body: unknown, model = 'gemini-3.5-flash'): Promise<unknown> => {
+      const headers = { 'x-goog-api-key': gateway.secret, 'content-type': 'application/json' }
+      const url = `${gateway.origin}/v1beta/models/${model}:batchGenerateContent`
+      const res = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+      const reply: unknown = await res.json()
+      return Object.assign({ status: res.status }, reply)
+    }
+    const request = { contents: [{ parts: [{ text: 'hi' }] }] }
+    const batchOf = (...requests: unknown[]): object => ({
+      batch: { inputConfig: { requests: { requests } } },
+    })
+    for (const [body, expected] of [
+      [batchOf(), /no lines/],
+      [batchOf({ request: 7 }), /requests\[0\]: request must be an object/],
+      [batchOf({ request, metadata: 7 }), /metadata must be an object/],
+      [batchOf({ request, metadata: { key: 7 } }), /metadata\.key must be a text/],
+      [
+        batchOf({ request, metadata: { key: 'a' } }, { request, metadata: { key: 'a' } }),
+        /requests\[1\]: metadata\.key "a" is used twice/,
+      ],
+      [batchOf({ request: { ...request, model: 'models/other' } }), /request\.model must be/],
+      [{ batch: { inputConfig: { fileName: 'files/file-0' } } }, /file-0/],
+    ] as const) {
+      t.match(await post(body), { error: { message: expected } })
+    }
+    t.match(await post(batchOf({ request }), 'no-such'), { status: 404 })
+    t.match(await post({ batch: { displayName: 7, inputConfig: {} } }), { error: { message: /displayName/ } })
+  })
+}
