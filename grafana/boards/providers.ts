@@ -226,6 +226,17 @@ function reactions(): Row['panels'] {
       ],
     }),
     series({
+      title: 'Lines of batches',
+      description: 'Lines of batches that have ended, by result.',
+      unit: 'suffix: /s',
+      queries: [
+        query(
+          orNone(sum(rate('sluice_batch_lines_total', UPSTREAM), 'upstream', 'result'), 'upstream'),
+          '{{upstream}} {{result}}',
+        ),
+      ],
+    }),
+    series({
       title: 'Fallbacks',
       description: 'Requests that moved to another target, from one upstream to the next.',
       unit: 'reqps',

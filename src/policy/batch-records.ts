@@ -194,6 +194,12 @@ export class BatchRecords {
     return this.batchIn(record)
   }
 
+  /** The batch without what is encrypted; null if there is none. */
+  async head(id: string): Promise<BatchHead | null> {
+    const [head] = await this.records.list('batch', { id }, Date.now())
+    return head === undefined ? null : headIn(head)
+  }
+
   /** The batches of the account without what is encrypted, newest first. */
   async list(accountId: string): Promise<BatchHead[]> {
     const { batches } = await this.page(accountId, null)

@@ -37,6 +37,7 @@ const QUIET = [
   'Gateway internals: Verdicts of guardrails',
   'Gateway internals: Webhooks',
   'Gateway internals: Workers replaced',
+  'Providers: Lines of batches',
   'Providers: Replies from the exact cache',
 ]
 

@@ -8,6 +8,7 @@ import type { Config } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import type { ResolvedEndpoint } from '../../formats/index.js'
 import type { Logger } from '../../observe/log.js'
+import type { BATCH_STATES } from '../../observe/metrics/batch-metrics.js'
 import type { CacheStore } from '../../policy/cache-in-store.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
@@ -20,6 +21,7 @@ import {
   type Batch,
   type BatchInfo,
 } from '../../policy/batch-records.js'
+import type { LineEnd } from './clients/client-form.js'
 import { forget, type CreateServices, type Creator } from './create-batch.js'
 import { LONGEST_MS, settleBatch, UNUSED } from './charge-batch.js'
 import { FileStore, type StoredFile } from '../../policy/file-store.js'
@@ -46,6 +48,8 @@ const LOOK_MS = 1_000
 /** The counts of a running batch are written at most so often. */
 const PROGRESS_MS = 1_000
 const SWEEP_MS = 600_000
+/** The gauge of open batches is counted so often. */
+const COUNT_MS = 10_000
 const CLOSE_MS = 5_000
 
 /** Time until a batch is looked at again whose queue another process runs. */
@@ -93,8 +97,10 @@ export class Batches {
     this.timers = [
       setInterval(() => this.wake(), LOOK_MS).unref(),
       setInterval(() => void this.sweep(), SWEEP_MS).unref(),
+      setInterval(() => void this.count(), COUNT_MS).unref(),
     ]
     this.wake()
+    void this.count()
   }
 
   /** Answers a request to an endpoint of files or of batches. Rejects with `GatewayError`. */
@@ -296,7 +302,8 @@ export class Batches {
     const failed = Object.values(ends).reduce((sum, lines) => sum + lines, -completed)
     const counts = { total, completed, failed, expired, cancelled }
     const failure = state === 'failed' ? message || 'The upstream did not run the batch.' : null
-    await this.conclude(batch, { state, outputFileId, errorFileId, counts, failure }, services)
+    const concluded = { state, outputFileId, errorFileId, counts, failure }
+    if (await this.conclude(batch, concluded, services)) this.countLines(batch, ends)
   }
 
   /** Ends a batch that no upstream has reported as ended: it is charged its maximum. */
@@ -305,20 +312,36 @@ export class Batches {
       return batch.info.form === 'queue' ? UNUSED : { usage, source: 'assumed', nanoUsd }
     })
     await settleBatch(batch, { used, outcome: 'expired' }, services)
-    await this.conclude(batch, { state: 'expired' }, services)
+    if (await this.conclude(batch, { state: 'expired' }, services)) {
+      this.countLines(batch, { expired: batch.info.counts.total })
+    }
   }
 
-  /** Stores how the batch has ended, unless another process did, and removes what it needed. */
+  /** Counts the lines of a batch that this process has ended. */
+  private countLines({ info }: Batch, ends: Readonly<Partial<Record<LineEnd, number>>>): void {
+    const { batches } = this.options.lines.metrics
+    for (const [end, lines] of Object.entries(ends)) batches.lines(info.upstreams[0] ?? 'none', end, lines)
+  }
+
+  /**
+   * Stores how the batch has ended, and removes what it needed; false if another process has stored it
+   * before.
+   */
   private async conclude(
     { id, info }: Batch,
     end: Partial<BatchInfo> & Pick<End, 'state'>,
     { records, files }: CreateServices,
-  ): Promise<void> {
-    await records.change(id, (now) => (hasEnded(now) ? null : { ...end, begunFileIds: [] }))
+  ): Promise<boolean> {
+    let isOurs = false
+    await records.change(id, (now) => {
+      isOurs = !hasEnded(now)
+      return isOurs ? { ...end, begunFileIds: [] } : null
+    })
     await records.close(id)
     this.pollMs.delete(id)
     for (const done of [info.planId, info.journalId]) await files.remove({ id: done })
     this.options.log.info('batch ended', { reason: `${id}: ${end.state}` })
+    return isOurs
   }
 
   /** Writes the counts now and then, and reads whether a client has cancelled the batch. */
@@ -372,6 +395,23 @@ export class Batches {
     return this.opened.files
   }
 
+  /** Counts the batches of the store that have not ended. */
+  private async count(): Promise<void> {
+    const files = this.files()
+    if (files === null) return
+    try {
+      const { records } = this.services(files)
+      const counts = { checking: 0, submitted: 0, running: 0, finishing: 0 }
+      for (const { id } of await records.open()) {
+        const info = await records.head(id)
+        if (info !== null && !hasEnded(info)) counts[METRIC_STATES[info.info.state]] += 1
+      }
+      this.options.lines.metrics.batches.open(counts)
+    } catch {
+      // The store is away: the next count follows.
+    }
+  }
+
   private async sweep(): Promise<void> {
     await this.files()
       ?.sweep()
@@ -398,6 +438,20 @@ interface Finishing {
   readonly journal: StoredFile
   readonly end: End
   readonly finish: FinishLine | null
+}
+
+/** The states of batches in metrics; those of ended ones are not counted. */
+const METRIC_STATES: Readonly<Record<Batch['info']['state'], (typeof BATCH_STATES)[number]>> = {
+  creating: 'checking',
+  validating: 'submitted',
+  submitting: 'submitted',
+  in_progress: 'running',
+  cancelling: 'running',
+  finalizing: 'finishing',
+  completed: 'finishing',
+  failed: 'finishing',
+  cancelled: 'finishing',
+  expired: 'finishing',
 }
 
 /** The longest time between two questions to a vendor. */

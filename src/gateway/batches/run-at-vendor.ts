@@ -57,16 +57,17 @@ export async function runAtVendor(run: VendorRun): Promise<VendorEnd | null> {
   const { id, info } = batch
   if (info.vendor === null) return { state: info.isCancelled ? 'cancelled' : 'completed', message: '' }
   const vendor = vendorOf(run)
-  if (info.vendorId === null) {
+  const { vendorId } = info
+  if (vendorId === null) {
     if (info.isCancelled && info.at.submitting === undefined) return { state: 'cancelled', message: '' }
     return submit(run, vendor)
   }
   if (info.isCancelled && !info.isVendorCancelled) {
     // One that has ended meanwhile cannot be cancelled.
-    await vendor.cancel(info.vendorId).catch(ignoreRefusal)
+    await vendor.cancel(vendorId).catch(ignoreRefusal)
     await records.change(id, () => ({ isVendorCancelled: true }))
   }
-  const state = await vendor.read(info.vendorId)
+  const state = await polled(run, () => vendor.read(vendorId))
   if (state.state === 'running') {
     const { completed, failed } = state
     await records.change(id, ({ info: { counts } }) => ({ counts: { ...counts, completed, failed } }))
@@ -76,7 +77,7 @@ export async function runAtVendor(run: VendorRun): Promise<VendorEnd | null> {
   await records.change(id, ({ info: { isCancelled } }) => (isCancelled ? null : { state: 'finalizing' }))
   const strays = await readResults(run, vendor, state)
   if (strays === null) {
-    const foreignIds = [...(info.foreignIds ?? []), info.vendorId]
+    const foreignIds = [...(info.foreignIds ?? []), vendorId]
     await records.change(id, () => ({ vendorId: null, isVendorCancelled: false, foreignIds }))
     return null
   }
@@ -86,6 +87,21 @@ export async function runAtVendor(run: VendorRun): Promise<VendorEnd | null> {
     state: isCancelled ? 'cancelled' : state.state === 'expired' ? 'expired' : 'completed',
     message: '',
     strays,
+  }
+}
+
+/** Counts a question to the vendor by its result. */
+async function polled<Result>({ batch, services }: VendorRun, poll: () => Promise<Result>): Promise<Result> {
+  const { batches } = services.metrics
+  const upstream = batch.info.upstreams[0] ?? 'none'
+  try {
+    const result = await poll()
+    batches.poll(upstream, 'ok')
+    return result
+  } catch (error) {
+    const isLimited = error instanceof VendorError && error.status === 429
+    batches.poll(upstream, isLimited ? 'rate_limited' : 'error')
+    throw error
   }
 }
 

@@ -118,6 +118,7 @@ export const LABELS: Readonly<Record<string, string>> = {
     'of retries: an error kind of errors.md; of dropped copies and of stored replies: see the help of the metric; of workers: `ended`, the process exited; `silent`, it did not answer pings for ten seconds and was killed',
   result: 'see the help of each metric',
   signal: '`metrics`, `logs` or `traces`',
+  state: '`checking`, `submitted`, `running` or `finishing`',
   label: 'a label of keys that `metrics.labels` names. Keys without it are not counted by it',
   value:
     'a value of this label: the first ones that the gateway sees, as many as `metrics.labels` states, over all its workers; the rest is `other`',
@@ -499,6 +500,23 @@ export const DEFINITIONS = {
     perName: { upstream: 4 },
     fold: ['upstream'],
     help: 'Units other than text tokens that requests used, as their ledger entries have them: image, audio_second, character, page, search, document, line, and tokens by kind (input_image, output_audio, …).',
+  }),
+  batches: gauge('sluice_batches', ['state'], {
+    maxLines: 4,
+    aggregator: 'max',
+    help: 'Batches of the store that have not ended, by state: checking (its lines are read), submitted (no upstream has begun), running, finishing (results are read and written). Every gateway of the store reports all of them.',
+  }),
+  batchLines: counter('sluice_batch_lines_total', ['upstream', 'result'], {
+    maxLines: 10,
+    perName: { upstream: 5 },
+    fold: ['upstream'],
+    help: 'Lines of batches that have ended, by result: ok, error, expired, cancelled, refused (not sent, because a direct request would be refused).',
+  }),
+  batchPolls: counter('sluice_batch_polls_total', ['upstream', 'result'], {
+    maxLines: 6,
+    perName: { upstream: 3 },
+    fold: ['upstream'],
+    help: "Questions about batches at an upstream's API for batches, by result: ok, rate_limited, error. A failed one is repeated.",
   }),
   workerRestarts: counter('sluice_worker_restarts_total', ['reason'], {
     maxLines: 2,

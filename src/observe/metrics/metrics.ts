@@ -7,6 +7,7 @@ import type { LimitKind } from '../../base/limit-members.js'
 import type { Config } from '../../config/config.js'
 import type { ErrorKind } from '../../errors.js'
 import { MetricSet, type Count } from './capped-registry.js'
+import { BatchMetrics } from './batch-metrics.js'
 import { CacheMetrics } from './cache-metrics.js'
 import { ComparisonMetrics } from './comparison-metrics.js'
 import { Gauges } from './gauges.js'
@@ -31,6 +32,8 @@ export class Metrics {
   readonly comparison: ComparisonMetrics
   /** The exact cache. */
   readonly cache: CacheMetrics
+  /** Batches and their lines. */
+  readonly batches: BatchMetrics
   /** Counters by labels of keys. */
   readonly labels = new LabelMetrics()
   private readonly overheadSeries: Distribution
@@ -59,6 +62,7 @@ export class Metrics {
     this.targets = new TargetSeriesMap(this.families, () => this.set.caps.count('upstream'))
     this.comparison = new ComparisonMetrics(this.families)
     this.cache = new CacheMetrics(this.families)
+    this.batches = new BatchMetrics(this.families)
     for (const metric of this.labels.metrics()) this.registry.registerMetric(metric)
     const hop = (name: Hop): Distribution => this.families.hops.child(name)
     this.hops = {

@@ -68,6 +68,18 @@ for (const [at, [model, more]] of MODELS.entries()) {
     })
     t.match(charged[0]?.usage, { input: 200, output: 20 })
     t.match(charged[0], { units: 'line=4', outcome: 'ok' })
+    const { upstream } = charged[0] ?? {}
+    const metrics = await gateway.metrics.text()
+    for (const [result, lines] of [
+      ['ok', 2],
+      ['error', 1],
+      ['refused', 1],
+    ] as const) {
+      const line = `sluice_batch_lines_total{upstream="${upstream}",result="${result}"} ${lines}\n`
+      t.ok(metrics.includes(line), line)
+    }
+    t.match(metrics, new RegExp(`sluice_batch_polls_total\\{upstream="${upstream}",result="ok"\\} [2-9]\n`))
+    t.match(metrics, /sluice_batches\{state="running"\} \d\n/)
   })
 }
 
