@@ -1,12 +1,9 @@
 /** Reads the lines of a batch: those of the client, and the checked ones in the gateway's own. */
-import { hash } from 'node:crypto'
 import { isObject, numberOf, objectOf, stringOf } from '../../base/json.js'
 import { GatewayError, malformed } from '../../errors.js'
 import type { FileStore, StoredFile } from '../../policy/file-store.js'
+import { KeyNumbers } from './key-numbers.js'
 import type { AskedBatch, LineForm, ReadLine } from './clients/client-form.js'
-
-/** Longer ids are compared by their hash, so that memory does not depend on them. */
-const MAX_COMPARED_CHARS = 32
 
 /** A line that is valid as such. */
 export interface BatchLine extends ReadLine {
@@ -39,7 +36,7 @@ export interface PlannedLine {
  */
 export async function* linesOf(files: FileStore, { input, lines }: AskedLines): AsyncIterable<BatchLine> {
   const { idName, modelName, maxLines } = lines
-  const seen = new Map<string, number>()
+  const seen = new KeyNumbers()
   let number = 0
   let model: string | null = null
   for await (const bytes of files.lines(input)) {
@@ -50,9 +47,8 @@ export async function* linesOf(files: FileStore, { input, lines }: AskedLines): 
     if (isBlank(bytes)) continue
     const line = at(lines, number, () => lines.read(bytes))
     const id = line.id ?? `request-${number}`
-    const name = id.length > MAX_COMPARED_CHARS ? hash('sha256', id, 'base64') : id
-    const first = seen.get(name)
-    if (first !== undefined) {
+    const first = seen.add(id, number)
+    if (first !== number) {
       const before = lines.place(first).replace(/^L/, 'l')
       throw refusedLine(
         lines,
@@ -60,7 +56,6 @@ export async function* linesOf(files: FileStore, { input, lines }: AskedLines): 
         `${idName} ${JSON.stringify(id.slice(0, 100))} is used twice (${before})`,
       )
     }
-    seen.set(name, number)
     if (seen.size > maxLines) throw refusedLine(lines, number, `a batch has at most ${maxLines} lines`)
     model ??= line.model
     if (line.model !== model) {

@@ -6,6 +6,7 @@ import { numberOf, objectOf, stringOf } from '../../base/json.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import type { UsageSource } from '../../ledger/entry.js'
 import type { FileStore, StoredFile } from '../../policy/file-store.js'
+import { ResultPlaces, type ResultPlace } from './result-places.js'
 
 /** The result of one line. */
 export interface LineResult {
@@ -31,12 +32,8 @@ export interface LineUse {
   readonly nanoUsd: number | null
 }
 
-/** The place of a result. */
-interface Place {
-  readonly chunk: number
-  readonly begin: number
-  readonly end: number
-}
+/** The place of a result that was added after the journal was opened. */
+const ADDED: ResultPlace = { chunk: -1, begin: 0, end: 1 }
 
 /** The journal of one batch. */
 export class Journal {
@@ -44,7 +41,7 @@ export class Journal {
   failed = 0
   private readonly files: FileStore
   private readonly file: StoredFile
-  private readonly places = new Map<number, Place>()
+  private readonly places = new ResultPlaces()
   private last: { readonly place: number; readonly bytes: Buffer } | null = null
 
   private constructor(files: FileStore, file: StoredFile) {
@@ -69,7 +66,7 @@ export class Journal {
     const fresh = results.filter(({ number }) => !this.places.has(number))
     if (fresh.length === 0) return
     for (const result of fresh) {
-      this.places.set(result.number, { chunk: -1, begin: 0, end: 0 })
+      this.places.set(result.number, ADDED)
       this.count(result)
     }
     const text = fresh.map((result) => `${JSON.stringify(result)}\n`).join('')
@@ -78,8 +75,8 @@ export class Journal {
 
   /** The result of a line of a journal that was opened; null if it has none. */
   async find(number: number): Promise<LineResult | null> {
-    const place = this.places.get(number)
-    if (place === undefined) return null
+    const place = this.places.find(number)
+    if (place === null) return null
     const { chunk, begin, end } = place
     if (this.last?.place !== chunk) {
       this.last = { place: chunk, bytes: await this.files.chunkAt(this.file, chunk) }

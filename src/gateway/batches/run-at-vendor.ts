@@ -7,6 +7,7 @@ import type { Batch, BatchInfo, BatchRecords } from '../../policy/batch-records.
 import { plannedLines, type PlannedLine } from './batch-lines.js'
 import type { FileStore, StoredFile } from '../../policy/file-store.js'
 import type { Journal, LineResult } from './journal.js'
+import { KeyNumbers } from './key-numbers.js'
 import { lineRequestId } from './line-exchange.js'
 import { LineRun, lineScope, type LineServices } from './line-run.js'
 import { anthropicBatches } from './vendors/anthropic.js'
@@ -203,9 +204,9 @@ async function readResults(
   for await (const result of vendor.results(state)) {
     await pacer.pace()
     if (!isMine()) return strays
-    const number = result.key === null ? inOrder[place] : numbers.get(result.key)
+    const number = result.key === null ? inOrder[place] : numbers.find(result.key)
     place += 1
-    if (number === undefined) {
+    if (number === undefined || number === null) {
       if (isGuessed) return null
       unknown += 1
       // What did not run, or failed, costs nothing.
@@ -232,14 +233,17 @@ async function readResults(
 
 /** The numbers of the lines by their keys, and in their order. */
 async function numbersOf({ batch, files, plan }: VendorRun): Promise<{
-  readonly numbers: ReadonlyMap<string, number>
-  readonly inOrder: readonly number[]
+  readonly numbers: Pick<KeyNumbers, 'find'>
+  readonly inOrder: Uint32Array
 }> {
-  const numbers = new Map<string, number>()
+  const numbers = new KeyNumbers()
+  const inOrder = new Uint32Array(batch.info.vendor?.lines ?? 0)
   for await (const line of plannedLines(files, plan)) {
-    if (line.request !== undefined) numbers.set(keyOf(batch, line), line.number)
+    if (line.request === undefined) continue
+    inOrder[numbers.size] = line.number
+    numbers.add(keyOf(batch, line), line.number)
   }
-  return { numbers, inOrder: [...numbers.values()] }
+  return { numbers, inOrder }
 }
 
 /** What the vendor answered to a line. */
