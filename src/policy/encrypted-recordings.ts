@@ -10,6 +10,7 @@ import type { Steps } from '../base/steps.js'
 import { hideSecrets } from '../hide-secrets.js'
 import { Seal } from '../store/seal.js'
 import type { Store } from '../store/store.js'
+import { judgedArguments } from './json-strings.js'
 import { WholeTexts } from './whole-texts.js'
 import type { RuleSet } from './rules/rule-set.js'
 
@@ -151,8 +152,29 @@ function* maskedText(text: string, ruleSets: readonly RuleSet[]): Steps<string> 
   return masked
 }
 
+/** A text of a body; one that is JSON, such as the arguments of a call, is masked as guardrails judge it. */
+function* maskedString(text: string, ruleSets: readonly RuleSet[]): Steps<string> {
+  if (!/^\s*[[{]/.test(text)) return yield* maskedText(text, ruleSets)
+  return yield* judgedArguments(text, (each) => maskedText(each, ruleSets))
+}
+
+/** Without the escapes of a URL if something in it is masked. */
+function* maskedPath(path: string, ruleSets: readonly RuleSet[]): Steps<string> {
+  const plain = decoded(path.replaceAll('+', ' '))
+  const masked = yield* maskedText(plain, ruleSets)
+  return masked === plain ? yield* maskedText(path, ruleSets) : masked
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}
+
 function* maskedValue(value: JsonValue, ruleSets: readonly RuleSet[]): Steps<JsonValue> {
-  if (typeof value === 'string') return yield* maskedText(value, ruleSets)
+  if (typeof value === 'string') return yield* maskedString(value, ruleSets)
   if (Array.isArray(value)) {
     const items: JsonValue[] = []
     for (const item of value) items.push(yield* maskedValue(item, ruleSets))
@@ -178,12 +200,22 @@ function* maskedExchange(
   ruleSets: readonly RuleSet[],
   isClean: boolean,
 ): Steps<WireExchange> {
-  const path = yield* maskedText(request.path, ruleSets)
+  const path = yield* maskedPath(request.path, ruleSets)
   const chunks = yield* maskedChunks(response.chunks, ruleSets, isClean)
+  const body = yield* maskedBody(request.body, ruleSets)
   return {
-    request: { ...request, path, body: yield* maskedBody(request.body, ruleSets) },
-    response: { ...response, chunks },
+    request: { ...request, path, headers: yield* maskedHeaders(request.headers, ruleSets), body },
+    response: { ...response, headers: yield* maskedHeaders(response.headers, ruleSets), chunks },
   }
+}
+
+function* maskedHeaders(
+  headers: Readonly<Record<string, string>>,
+  ruleSets: readonly RuleSet[],
+): Steps<Record<string, string>> {
+  const masked: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) masked[name] = yield* maskedText(value, ruleSets)
+  return masked
 }
 
 /** The chunks of a reply as one if it is JSON; those of a stream only if nothing in them is masked. */
