@@ -57,6 +57,9 @@ export type TaskFormat =
   | 'mistral-moderations'
   /** A chat model that judges, in the format of its own chats. */
   | 'chat-moderations'
+  /** OpenAI's endpoints for pictures, for chats of Google's clients: without and with pictures to change. */
+  | 'chat-images'
+  | 'chat-image-edits'
   | 'openai-images'
   | 'gemini-images'
   | 'openai-image-edits'
@@ -309,6 +312,8 @@ export interface UpstreamCodec {
   readonly userFirst?: true
   /** Whether the upstream fetches the URL of an image or file itself; absent: it fetches all URLs. */
   readsUrl?(url: string, type: 'image' | 'file'): boolean
+  /** Whether the codec encodes a field of `native`; absent: none. */
+  readsNative?(path: string): boolean
   /**
    * Whether to request a stream although the client requests a whole reply: proxies close connections that
    * stay silent during a long reply, and some upstreams allow longer replies in streams.
@@ -486,8 +491,13 @@ interface StreamWatcher extends ReplyFacts {
  * Reports the fields that only upstreams of the client's own format accept. Throws
  * `GatewayError(untranslatable)` if the reply would be wrong without one of them.
  */
-export function reportNative({ native = [] }: ChatRequest, losses: Losses): void {
+export function reportNative(
+  { native = [] }: ChatRequest,
+  losses: Losses,
+  codec: Pick<UpstreamCodec, 'readsNative'> = {},
+): void {
   for (const { path, refusal, isMalformed = false } of native) {
+    if (codec.readsNative?.(path) === true) continue
     const kind = isMalformed ? 'malformed_request' : 'untranslatable'
     if (refusal !== undefined) throw new GatewayError(kind, refusal, { param: path })
     losses.drop(path, 'no-equivalent')

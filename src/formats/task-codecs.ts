@@ -11,6 +11,7 @@ import { upstreamCodec as geminiCodec } from './gemini/index.js'
 import { geminiImageEdits, geminiImages } from './gemini/images.js'
 import { geminiSpeech } from './gemini/speech.js'
 import { geminiTranscriptions } from './gemini/transcriptions.js'
+import { drawingCodec } from './images/chat-clients.js'
 import { decodePictureEdit, decodePictures } from './images/decode-request.js'
 import { encodePictures, newPictureWriter } from './images/encode-reply.js'
 import * as images from './images/forms.js'
@@ -132,6 +133,11 @@ export const TASK_CODECS: Readonly<Record<TaskFormat, FormatCodecs>> = {
   'chat-moderations': { clientCodec: moderationClient, upstreamCodec: judgingCodec(upstreamCodec) },
   'openai-images': { clientCodec: pictureClient, upstreamCodec: upstreamOf(images.openai) },
   'gemini-images': { clientCodec: pictureClient, upstreamCodec: upstreamOf(geminiImages, geminiCodec) },
+  'chat-images': { clientCodec: pictureClient, upstreamCodec: drawingCodec(upstreamOf(images.openai)) },
+  'chat-image-edits': {
+    clientCodec: pictureEditClient,
+    upstreamCodec: drawingCodec(upstreamOf(images.openaiEdits)),
+  },
   'openai-image-edits': { clientCodec: pictureEditClient, upstreamCodec: upstreamOf(images.openaiEdits) },
   'gemini-image-edits': {
     clientCodec: pictureEditClient,

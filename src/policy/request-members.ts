@@ -310,6 +310,8 @@ export function membersOf(wire: WireFormat): Members {
     case 'gemini-images':
     case 'openai-image-edits':
     case 'gemini-image-edits':
+    case 'chat-images':
+    case 'chat-image-edits':
       return IMAGES
     case 'openai-transcriptions':
     case 'mistral-transcriptions':

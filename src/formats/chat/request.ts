@@ -214,6 +214,8 @@ export interface ChatRequest {
   unseen?: string[]
   /** Kinds of the reply that the client requests, in lower case; Gemini's `responseModalities`. */
   replyModalities?: readonly string[]
+  /** Google's `imageConfig`: the ratio and the resolution of pictures. */
+  imageConfig?: JsonObject
   /** Number of token ids that the client sent in place of text. */
   tokenIds?: number
   /** Set for embeddings, whose texts are the parts of one message. */

@@ -29,4 +29,6 @@ export interface FormRewrite {
   readonly field: (field: FormField, at: number) => FormField | null
   /** Fields that may get a value of another length; null: any. */
   readonly changed: readonly string[] | null
+  /** Files that come last, which the client sent in another form; absent: none. */
+  readonly files?: readonly UploadPart[]
 }

@@ -72,17 +72,9 @@ export function judgingCodec(base: UpstreamCodec): UpstreamCodec {
   }
 }
 
-/**
- * The request that its upstream bills: the chats about all inputs if the upstream judges by chat, else the
- * request itself.
- */
-export function billedRequest(request: ChatRequest, wire: WireFormat): ChatRequest {
-  return wire === 'chat-moderations' ? chatOf(request, inputsOf(request).inputs) : request
-}
-
-/** The task by which the request is priced: none for what chats judge, which are priced as chats. */
-export function pricedTask(request: ChatRequest, wire: WireFormat | null): Pick<ChatRequest, 'task'> {
-  return wire === 'chat-moderations' ? {} : request
+/** The chats about all inputs in one request, with the task. */
+export function judgedByChats(request: ChatRequest): ChatRequest {
+  return chatOf(request, inputsOf(request).inputs)
 }
 
 /** The request without its first input; null if there is only one, or another upstream takes all at once. */

@@ -119,13 +119,15 @@ function formOf(
   losses: Losses,
 ): Rendered | null {
   const { upstreamCodec, model } = destination
-  const rewrite = upstreamCodec.encodeForm?.(requestFor(request, destination), losses) ?? null
+  const sent = requestFor(request, destination)
+  const rewrite = upstreamCodec.encodeForm?.(sent, losses) ?? null
   if (rewrite === null) {
     if (streamed !== undefined) throw tooLargeForJson()
     return null
   }
-  const { path, accept } = upstreamCodec.target(model, request.stream)
-  const head = { path, accept, streams: request.stream, encodedBody: null }
+  reportNative(request, losses, upstreamCodec)
+  const { path, accept } = upstreamCodec.target(model, sent.stream)
+  const head = { path, accept, streams: sent.stream, encodedBody: null }
   if (streamed !== undefined) {
     const { type, length } = streamed.prepare(rewrite)
     const headers = { 'content-type': type, ...(length !== null && { 'content-length': String(length) }) }
@@ -202,7 +204,7 @@ function encoded(
 ): Omit<Rendered, 'body' | 'bytes' | 'encodedBody'> & { readonly encodedBody: JsonObject } {
   const { upstreamCodec, model, facts, quirks } = destination
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
-  reportNative(call.request, losses)
+  reportNative(call.request, losses, upstreamCodec)
   const request = requestFor(call.request, destination)
   const own = upstreamCodec.encodeRequest(request, facts, losses)
   const { headers, members } = placed(upstreamCodec.headers(own), upstreamCodec)

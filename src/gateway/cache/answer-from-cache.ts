@@ -9,7 +9,7 @@ import { gatewayError, type GatewayError, type WireError } from '../../errors.js
 import { NO_TASKS } from '../../formats/chat/operations.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { taskFormat } from '../../formats/index.js'
-import { pricedTask } from '../../formats/moderations/chat.js'
+import { pricedTask } from '../../formats/billed-request.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import { TRUNCATED } from '../../formats/translated-stream.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'

@@ -7,7 +7,7 @@ import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import { addUsage, isImplausible, type Usage } from '../../formats/chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
 import type { Task } from '../../formats/chat/task.js'
-import { billedRequest, pricedTask } from '../../formats/moderations/chat.js'
+import { billedRequest, pricedTask } from '../../formats/billed-request.js'
 import { promptSizeOf, inputTokens, maxInputTokens, outputTokens } from '../../ledger/estimate-tokens.js'
 import {
   batchPrice,
@@ -74,11 +74,9 @@ export function usageOfAttempt(attempt: AttemptResult, billed: BilledRequest): U
   const reported = plausibleCounts(replyResult?.usage ?? {})
   const { input, output } = reported
   const isComplete = replyResult?.outcome === 'complete' && replyResult.wasCut !== true
-  const { task } = billed.call.request
   const { wire } = candidate.target
-  // A chat model that judges is charged as for a chat.
-  if (isComplete && task !== undefined && wire !== 'chat-moderations')
-    return usedByTask(attempt, { reported, task }, billed)
+  const { task } = pricedTask(billed.call.request, wire)
+  if (isComplete && task !== undefined) return usedByTask(attempt, { reported, task }, billed)
   if (isComplete && billed.call.request.embedding !== undefined && input !== undefined) {
     return used(attempt, { usage: { ...reported, output: 0 }, source: 'reported' }, billed)
   }
@@ -106,7 +104,7 @@ function usedByTask(
   const { candidate, replyResult } = attempt
   const { name } = candidate.target.upstream.config
   const { prices } = generation.pricesAt(startedMs)
-  const price = priceFor(prices.find(name, candidate.model, replyResult?.model ?? null), call.request)
+  const price = priceFor(prices.find(name, candidate.model, replyResult?.model ?? null), { task })
   const { family } = generation.facts(candidate.model)
   const completed = completedUsage({
     reported,

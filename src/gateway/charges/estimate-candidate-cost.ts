@@ -1,7 +1,7 @@
 /** Estimates the maximum cost of a request with one candidate, at the price of the candidate's upstream. */
 import type { HostedTool } from '../../formats/chat/hosted-tools.js'
 import { withDefaults } from '../../formats/chat/request.js'
-import { billedRequest, pricedTask } from '../../formats/moderations/chat.js'
+import { billedRequest, pricedTask } from '../../formats/billed-request.js'
 import { batchPrice, priceFor, tierInBatch } from '../../ledger/price.js'
 import type { Generation } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
@@ -44,7 +44,7 @@ export function estimateCandidateCost(
   const facts = generation.factsAt(config, model)
   const { limiting } = generation.snapshot.config
   const unknownUse = withUnknown
-    ? unknownUseOf(call, target, { facts, toolTokens: limiting.unseenInputTokens })
+    ? unknownUseOf({ wire: call.wire, request }, target, { facts, toolTokens: limiting.unseenInputTokens })
     : ALL_SEEN
   const others: OtherModels = {
     factsOf: (other) => generation.factsAt(config, other),

@@ -88,7 +88,7 @@ const CONFIG_RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['responseModalities', responseModalities],
   ['mediaResolution', mediaResolution],
   ['speechConfig', nativeOnly(finiteObject)],
-  ['imageConfig', nativeOnly(finiteObject)],
+  ['imageConfig', imageConfig],
   ['audioTimestamp', nativeOnly(boolean)],
   ['enableAffectiveDialog', nativeOnly(boolean)],
   ['enableEnhancedCivicAnswers', nativeOnly(boolean)],
@@ -103,6 +103,12 @@ function responseModalities(value: JsonValue, request: ChatRequest, path: string
     loseNative(request, path)
   }
   if (kinds.length > 0) request.replyModalities = kinds.map((kind) => kind.toLowerCase())
+}
+
+/** Only models that draw have it. */
+function imageConfig(value: JsonValue, request: ChatRequest, path: string): void {
+  request.imageConfig = finiteObject(value, path)
+  loseNative(request, path)
 }
 
 const DETAILS: Readonly<Record<string, 'low' | 'high'>> = {

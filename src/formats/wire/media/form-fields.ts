@@ -50,7 +50,7 @@ export function rewrittenParts(parts: readonly UploadPart[], rewrite: FormRewrit
     const kept = 'file' in part ? part : rewrite.field(part, at)
     return kept === null ? [] : [kept]
   })
-  return [...rewrite.added, ...own]
+  return [...rewrite.added, ...own, ...(rewrite.files ?? [])]
 }
 
 /** The form with other values of the fields named. */
