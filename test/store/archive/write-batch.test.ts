@@ -9,7 +9,7 @@ import { openArchiveEngine } from '../../../src/store/archive/open-archive-engin
 import { schemaStatements } from '../../../src/store/archive/schema-statements.js'
 import { BatchWriter } from '../../../src/store/archive/write-batch.js'
 import { batchOf, NO_PROGRESS } from '../../../src/store/archive-feed.js'
-import { ENGINES, engineMissing, startArchive } from '../../helpers/archive-engines.js'
+import { archiveDatabase, ENGINES, engineMissing } from '../../helpers/archive-engines.js'
 import { anotherDay } from '../../helpers/long-suite.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
@@ -19,7 +19,7 @@ const COUNT = 5_003
 for (const [at, name] of ENGINES.entries()) {
   const skip = engineMissing(name) || anotherDay(at, ENGINES.length)
   void t.test(`${name}: a batch of several statements`, { skip }, async (t) => {
-    const server = await startArchive(t, name)
+    const server = await archiveDatabase(name)
     const config = archiveConfig({ url: server.url })
     const engine = await openArchiveEngine(config)
     t.teardown(() => engine.close())
