@@ -16,6 +16,7 @@ import { encodeFinishReason } from '../../src/formats/openai-chat/client/encode-
 import { stopReasonOf } from '../../src/formats/wire/stop-reasons.js'
 import { streamReply, translateReply } from '../../src/gateway/streams/whole-reply.js'
 import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
+import { ofToday } from '../helpers/long-suite.js'
 import { legalStream } from './legal-streams.js'
 import {
   client,
@@ -29,6 +30,8 @@ import {
   upstream,
 } from './transcript-streams.js'
 
+/** Of the replies. */
+const SEEDS = Array.from({ length: 2_000 }, (_, at) => at + 1)
 const WHOLE = { ...REQUEST, stream: false, includeUsage: false }
 
 function folded(events: readonly ChatEvent[]): Reply {
@@ -72,11 +75,11 @@ function representable(reply: Reply): Reply {
   return { ...reply, id: SEED.id, model: SEED.model, raw, reason, usage }
 }
 
-void t.test('2,000 replies through encoder, framer and decoder', (t) => {
+void t.test('replies through encoder, framer and decoder', (t) => {
   const [passed] = PAIRS
   const again = PAIRS.find(({ name }) => name === 'openai-chat translated')
   if (passed === undefined || again === undefined) throw new Error('the pairs are gone')
-  for (let seed = 1; seed <= 2_000; seed += 1) {
+  for (const seed of ofToday(SEEDS)) {
     const roll = seededRoll(seed)
     const events = legalStream(roll, { isRepresentable: true })
     const bytes = Buffer.from(encoded(events))
@@ -117,9 +120,9 @@ function compact(json: string): string {
   }
 }
 
-void t.test('2,000 replies through the whole form, and back to a stream', (t) => {
+void t.test('replies through the whole form, and back to a stream', (t) => {
   const upstreamCodec = upstream('openai-chat')
-  for (let seed = 1; seed <= 2_000; seed += 1) {
+  for (const seed of ofToday(SEEDS)) {
     const reply = folded(legalStream(seededRoll(seed), { isRepresentable: true }))
     const { text: body, bytes } = client.encodeReply(reply, WHOLE, SEED)
     if (bytes !== Buffer.byteLength(body)) t.fail(`seed ${seed}: has other bytes`)

@@ -14,6 +14,7 @@ import type { WireError } from '../../src/errors.js'
 import { cases, objectsOf as framesIn } from '../conformance/recordings/recorded.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
 import { streamDataOf, wholeOf, type Form } from './convert-forms.js'
+import { ofToday } from '../helpers/long-suite.js'
 import { seededRoll, REQUEST, transcripts, upstream } from './transcript-streams.js'
 
 const DIALECT: Readonly<Record<Form, DialectName>> = {
@@ -214,9 +215,12 @@ const MAKERS: Readonly<Record<Form, (roll: (n: number) => number) => JsonObject>
   gemini: madeGemini,
 }
 
+/** Of the random replies. */
+const SEEDS = Array.from({ length: 1_000 }, (_, at) => at + 1)
+
 for (const form of ['openai', 'anthropic', 'gemini'] as const) {
-  void t.test(`${form}: 1,000 random replies`, (t) => {
-    for (let seed = 1; seed <= 1_000; seed += 1) {
+  void t.test(`${form}: random replies`, (t) => {
+    for (const seed of ofToday(SEEDS)) {
       const roll = seededRoll(seed)
       const body = MAKERS[form](roll)
       const fragments = streamDataOf(form, body, roll)
