@@ -160,7 +160,10 @@ export interface BudgetSpent {
 /** What is added to a budget or quota. */
 export interface AddedUse {
   readonly period: number
-  readonly amount: number
+  /** What earlier calls have added. */
+  readonly before: number
+  /** What is added with this call in all. */
+  readonly total: number
 }
 
 /** Older entries and sums are removed; ms since 1970. */
@@ -240,7 +243,7 @@ export interface Ledger {
   expire(overdueMs?: number): Promise<number>
   /**
    * Adds what was used in a period before the budget or quota counted; false, and nothing is added, if its
-   * period is another one.
+   * period is another one. A call whose reply was lost is repeated: the amount is added once.
    */
   addToBudget(accountId: string, demand: BudgetDemand | QuotaDemand, added: AddedUse): Promise<boolean>
   /** The states of limits, without taking anything; in the order of the demands. */

@@ -29,6 +29,8 @@ export interface SeedOptions {
   readonly warn: (begun: { readonly accountId: string }, cause: unknown) => void
   /** The times of readings after the first request, in ms. */
   readonly delaysMs?: readonly number[]
+  /** The time until a failed reading is repeated, longer with each failure. */
+  readonly retryMs?: number
   readonly nowMs?: () => number
 }
 
@@ -110,7 +112,7 @@ export class BudgetSeeds {
 
   private schedule(begun: Begun, step: number, failures = 0): void {
     const delaysMs = this.options.delaysMs ?? DELAYS_MS
-    const delayMs = failures === 0 ? delaysMs[step] : RETRY_MS * failures
+    const delayMs = failures === 0 ? delaysMs[step] : (this.options.retryMs ?? RETRY_MS) * failures
     if (delayMs === undefined || this.timers.size >= MOST_WAITING) return
     const timer = setTimeout(() => {
       this.timers.delete(timer)
@@ -142,11 +144,11 @@ export class BudgetSeeds {
     for await (const entry of this.entries(selected, { fromMs: cutMs, toMs: begun.atMs })) {
       if (entry.atMs + entry.durationMs <= begun.atMs) usage.addEntry(entry)
     }
-    const missing = usage.of(demand.kind) - begun.added
-    if (missing <= 0) return 0
-    return (await this.options.ledger.addToBudget(accountId, demand, { period, amount: missing }))
-      ? missing
-      : 0
+    const { added: before } = begun
+    const total = usage.of(demand.kind)
+    if (total <= before) return 0
+    const isAdded = await this.options.ledger.addToBudget(accountId, demand, { period, before, total })
+    return isAdded ? total - before : 0
   }
 
   /** Adds what was used by requests that arrived in a time. */

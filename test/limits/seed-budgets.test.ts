@@ -204,6 +204,29 @@ for (const [at, kind] of (['sqlite', 'redis'] as const).entries()) {
       t.equal(await left(demand), 77 + 300)
     })
 
+    await t.test('an addition whose reply was lost counts once', async (t) => {
+      // SQLite replies in the process: what it does not confirm it has not done.
+      if (kind === 'sqlite') return
+      const warnings: unknown[] = []
+      const lost = Object.assign(Object.create(ledger) as Ledger, {
+        async addToBudget(...args: Parameters<Ledger['addToBudget']>) {
+          const isAdded = await ledger.addToBudget(...args)
+          if (warnings.length === 0) throw new Error('the connection ended')
+          return isAdded
+        },
+      })
+      const again = seedsOf(t, {
+        ...{ ledger: lost, clock, delaysMs: [0, 150], retryMs: 50 },
+        warn: (_, cause) => warnings.push(cause),
+      })
+      const demand = demandOf('usd_week', 'label:team=b', true)
+      await begin({ ledger, seeds: again }, demand)
+      await delay(400)
+      await again.idle()
+      t.equal(warnings.length, 1)
+      t.equal(await left(demand), 1_000_003 + COST)
+    })
+
     await t.test('requests that end while the ledger is read count once', async (t) => {
       const demand = demandOf('usd_month', 'key:key_four;own')
       const earlier = { keyId: 'key_four', atMs: NOON - 5_000 }

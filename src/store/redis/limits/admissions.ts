@@ -110,10 +110,10 @@ export class Admissions {
 
   /** See `Ledger.addToBudget`. */
   async addToBudget(
-    ...[accountId, demand, { period, amount }]: Parameters<Ledger['addToBudget']>
+    ...[accountId, demand, { period, total }]: Parameters<Ledger['addToBudget']>
   ): Promise<boolean> {
     const keys = [budgetKey(accountId, demand)]
-    const args = [period, amount]
+    const args = [period, total]
     return (await this.context.link.run(WHAT, LEDGER_SCRIPTS.addToBudget, { keys, args })) === 1
   }
 

@@ -104,12 +104,12 @@ export class Limits {
   }
 
   /** See `Ledger.addToBudget`. */
-  add(accountId: string, demand: BudgetDemand | QuotaDemand, { period, amount }: AddedUse): boolean {
+  add(accountId: string, demand: BudgetDemand | QuotaDemand, { period, before, total }: AddedUse): boolean {
     const counters = this.rows.find(accountOf(accountId, demand), demand.subject)
     const budget = budgetOf(counters, demand.kind)
     if (budget.period !== period) return false
     this.rows.change(counters)
-    budget.spent += amount
+    budget.spent += total - before
     return true
   }
 
