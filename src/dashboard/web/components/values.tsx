@@ -70,11 +70,25 @@ export function Day({ ms }: TimeProps) {
   return <Stamp ms={ms} text={date} />
 }
 
-/** A name that is cut where it does not fit; hover shows all of it. */
+/** Names up to this length fit. */
+const LONG = 40
+/** The end of a longer name, which stays: names made by programs often differ only there. */
+const END = 8
+
+/** A name that is cut where it does not fit, a long one in its middle; hover shows all of it. */
 export function Name({ text, strong = false }: { readonly text: string; readonly strong?: boolean }) {
+  const tone = strong ? ' strong' : ''
+  if (text.length <= LONG) {
+    return (
+      <span className={`cut${tone}`} title={text}>
+        {text}
+      </span>
+    )
+  }
   return (
-    <span className={strong ? 'cut strong' : 'cut'} title={text}>
-      {text}
+    <span className={`cut-middle${tone}`} title={text}>
+      <span className="cut">{text.slice(0, -END)}</span>
+      <span>{text.slice(-END)}</span>
     </span>
   )
 }

@@ -292,12 +292,12 @@ function AccountsBelow({ name }: { readonly name: string }) {
 
 /** The latest failures; nothing without one. */
 function Failures({ name }: { readonly name: string }) {
-  const { data } = useResource('/requests', { account: name, failed: 'true', limit: FAILURES })
+  const { data } = useResource('/requests', { account: name, outcome: 'failed', limit: FAILURES })
   if (data === null || data.rows.length === 0) return null
   return (
     <Block
       title="Latest failures"
-      action={<Link to={`/requests?account=${name}&failed=true`}>See all failures</Link>}
+      action={<Link to={`/requests?account=${name}&outcome=failed`}>See all failures</Link>}
     >
       <RequestTable rows={data.rows} />
     </Block>

@@ -9,7 +9,7 @@ import { Swatch, type Colour } from '../../components/chart-series.js'
 import { amounts, counts } from '../../components/columns.js'
 import { DataTable, type Column } from '../../components/data-table.js'
 import { Empty } from '../../components/loading-states.js'
-import { Money, TwoLines } from '../../components/values.js'
+import { Money, Name, TwoLines } from '../../components/values.js'
 import { count, dollars, exactDollars, percent } from '../../format/number.js'
 import { unitsText } from '../../format/units.js'
 import { go, useLocation } from '../../routing.js'
@@ -67,8 +67,8 @@ function columnsOf(usage: UsageReply, group: string): Column<GroupRow>[] {
       cell: ({ id, label, accountName }) => (
         <TwoLines
           first={
-            <b title={label}>
-              <Swatch colour={swatch(id)} /> {label}
+            <b className="row line gap-4">
+              <Swatch colour={swatch(id)} /> <Name text={label} />
             </b>
           }
           second={accountName ?? ''}
