@@ -297,6 +297,9 @@ export interface BetaOptions {
   readonly losses: Losses
 }
 
+/** What a part with a URL holds; `file` is a document. */
+export type UrlKind = 'image' | 'file' | 'audio' | 'video'
+
 export interface UpstreamCodec {
   readonly framing: Framing
   /**
@@ -311,7 +314,7 @@ export interface UpstreamCodec {
   /** The format requires a user message first. */
   readonly userFirst?: true
   /** Whether the upstream fetches the URL of an image or file itself; absent: it fetches all URLs. */
-  readsUrl?(url: string, type: 'image' | 'file'): boolean
+  readsUrl?(url: string, type: UrlKind): boolean
   /** Whether the codec encodes a field of `native`; absent: none. */
   readsNative?(path: string): boolean
   /**

@@ -94,7 +94,7 @@ function withDocumentsOf(preset: string | null, base: UpstreamCodec): UpstreamCo
   if (part === undefined) return base
   return {
     ...base,
-    readsUrl: () => true,
+    readsUrl: (_url, type) => type !== 'audio',
     encodeRequest: (request, facts, losses) =>
       encodeChat(withWireNames(request, TOOL_NAMES.openai).request, facts, losses, part),
   }
@@ -175,7 +175,7 @@ function bedrockClaude(base: UpstreamCodec): UpstreamCodec {
       return without(base.encodeRequest(request, facts, losses), ['model', 'stream'])
     },
     edits: (body, modelName, context) => {
-      refuseUrlsOf(body)
+      refuseSourcesOf(body, BEDROCK, ['url', 'file'])
       return editsWithout(base.edits(body, modelName, context), ['model', 'stream'])
     },
     tokenCounter: bedrockCounter,
@@ -196,6 +196,7 @@ function bedrockClaude(base: UpstreamCodec): UpstreamCodec {
 }
 
 const BEDROCK = 'Claude on Bedrock'
+const VERTEX = 'Claude on Vertex AI'
 
 /**
  * Refuses images and files by URL. Sources: "Not supported: … URL sources" (Bedrock user guide, "Anthropic
@@ -213,21 +214,23 @@ function refuseUrls({ messages }: ChatRequest, cloud: string): void {
   }
 }
 
-/** The same for a body of the Messages API. */
-function refuseUrlsOf({ messages }: JsonObject): void {
-  for (const [index, message] of arrayOf(messages).entries()) {
-    refuseUrlsIn(objectOf(message).content, `messages[${index}].content`)
+/**
+ * The same for a body of the Messages API, with the types of sources that the cloud lacks. Neither cloud has
+ * the Files API (`CLAUDE_BETAS`).
+ */
+function refuseSourcesOf({ messages }: JsonObject, cloud: string, types: readonly ('url' | 'file')[]): void {
+  const refuseIn = (content: JsonValue | undefined, path: string): void => {
+    for (const [index, each] of arrayOf(content).entries()) {
+      const block = objectOf(each)
+      const at = `${path}[${index}]`
+      const type = types.find((lacked) => lacked === objectOf(block.source).type)
+      if (type === 'url') throw refusedUrl(at, cloud)
+      if (type === 'file') throw refused(at, `${cloud} has no files. Send the bytes as base64.`)
+      if (block.type === 'tool_result') refuseIn(block.content, `${at}.content`)
+    }
   }
-}
-
-function refuseUrlsIn(content: JsonValue | undefined, path: string): void {
-  for (const [index, each] of arrayOf(content).entries()) {
-    const block = objectOf(each)
-    const at = `${path}[${index}]`
-    const { type } = objectOf(block.source)
-    if (type === 'url') throw refusedUrl(at, BEDROCK)
-    if (type === 'file') throw refused(at, `${BEDROCK} has no files. Send the bytes as base64.`)
-    if (block.type === 'tool_result') refuseUrlsIn(block.content, `${at}.content`)
+  for (const [index, message] of arrayOf(messages).entries()) {
+    refuseIn(objectOf(message).content, `messages[${index}].content`)
   }
 }
 
@@ -274,10 +277,13 @@ function vertexClaude(base: UpstreamCodec): UpstreamCodec {
     inBody,
     readsUrl: () => false,
     encodeRequest: (request, facts, losses) => {
-      refuseUrls(request, 'Claude on Vertex AI')
+      refuseUrls(request, VERTEX)
       return without(base.encodeRequest(request, facts, losses), ['model'])
     },
-    edits: (body, modelName, context) => editsWithout(base.edits(body, modelName, context), ['model']),
+    edits: (body, modelName, context) => {
+      refuseSourcesOf(body, VERTEX, ['file'])
+      return editsWithout(base.edits(body, modelName, context), ['model'])
+    },
     ...(tokenCounter !== undefined && {
       tokenCounter: {
         ...tokenCounter,

@@ -260,7 +260,7 @@ const VENDORS_OWN: Readonly<Record<Format, readonly (readonly [JsonObject, param
     [{ tools: [RUN], tool_choice: 'validated' }, 'tool_choice'],
     [{ messages: [{ role: 'reminder', content: 'x' }, HI] }, 'messages[0].role'],
     [
-      { messages: [{ role: 'user', content: [{ type: 'video_url', video_url: { url: 'data:,x' } }] }] },
+      { messages: [{ role: 'user', content: [{ type: 'scene_url', scene_url: { url: 'data:,x' } }] }] },
       'messages[0].content[0].type',
     ],
     [
@@ -276,7 +276,7 @@ const VENDORS_OWN: Readonly<Record<Format, readonly (readonly [JsonObject, param
     [{ reasoning: { effort: 'ultra' } }, 'reasoning.effort'],
     [{ text: { verbosity: 'max', format: { type: 'text' } } }, 'text.verbosity'],
     [{ input: [{ role: 'critic', content: 'x' }] }, 'input[0].role'],
-    [{ input: [{ role: 'user', content: [{ type: 'input_video' }] }] }, 'input[0].content[0].type'],
+    [{ input: [{ role: 'user', content: [{ type: 'input_scene' }] }] }, 'input[0].content[0].type'],
   ],
   messages: [
     [{ temperature: 1.5 }, 'temperature'],

@@ -90,6 +90,11 @@ Vendors whose chat completions differ in a few fields have [presets](configurati
 
 A name of a tool that the vendor refuses (too long, or with a dot, slash, space, umlaut or leading digit) is replaced in the
 request, and the reply has the client's name. If the upstream has the client's own format, the name is not changed.
+
+Clients of chat completions and Responses may also send \`video_url\`, \`input_video\`, \`audio_url\` and \`file.file_url\`. Gemini and
+Bedrock Converse read video and sound inline, chat completions of vendors other than OpenAI read \`video_url\`, and Gemini reads
+videos of YouTube by URL. For other URLs see [\`fetch_media\`](configuration.md#fetch_media); the rest is answered 400 \`untranslatable\`.
+Data of the type \`application/octet-stream\` has the type that its name or its first bytes show.
 `
 
 const REPLIES_INTRODUCTION = `

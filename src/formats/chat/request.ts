@@ -26,7 +26,8 @@ export interface TextPart {
 /** The source of media: inline base64 (standard alphabet, no newlines), a URL, or a provider's file id. */
 export type MediaSource =
   | { kind: 'base64'; mediaType: string; data: string }
-  | { kind: 'url'; url: string }
+  /** `media`: the client states that it is sound or video. */
+  | { kind: 'url'; url: string; media?: 'audio' | 'video' }
   /** `origin`: the dialect of the provider; absent: OpenAI. */
   | { kind: 'file-id'; id: string; origin?: string }
 
@@ -37,7 +38,7 @@ export interface ImagePart {
   cache?: CacheMark
 }
 
-/** A document. */
+/** A document or a video, or sound by URL. */
 export interface FilePart {
   type: 'file'
   source: MediaSource

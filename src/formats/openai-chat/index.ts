@@ -50,8 +50,8 @@ export const upstreamCodec: UpstreamCodec = {
   }),
   credential: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
   headers: () => ({}),
-  // A file is data only: `file_data`.
-  readsUrl: (_url, type) => type === 'image',
+  // Documents and sound are data only: `file_data` and `input_audio`.
+  readsUrl: (_url, type) => type === 'image' || type === 'video',
   encodeRequest,
   edits,
   decodeReply,

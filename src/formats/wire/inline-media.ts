@@ -91,8 +91,13 @@ export function decodeMediaUrl(url: string, path: string): MediaSource {
 
 /** The source of a file: as `decodeMediaUrl`, or base64 whose type its name or its bytes show. */
 export function decodeFileData(data: string, path: string, name: JsonValue | undefined): MediaSource {
-  if (data.slice(0, 16).includes(':')) return decodeMediaUrl(data, path)
-  const mediaType = (typeof name === 'string' ? typeOfName(name) : undefined) ?? sniffBase64(data)
+  const named = typeof name === 'string' ? typeOfName(name) : undefined
+  if (data.slice(0, 16).includes(':')) {
+    const source = decodeMediaUrl(data, path)
+    const isAny = source.kind === 'base64' && ANY_BYTES.test(source.mediaType)
+    return isAny && named !== undefined ? { ...source, mediaType: named } : source
+  }
+  const mediaType = named ?? sniffBase64(data)
   if (mediaType === undefined || data === '') return refuse(path, 'must be an http(s) URL or a data: URL')
   return { kind: 'base64', mediaType, data: standardBase64(data) }
 }
@@ -105,6 +110,18 @@ export function isBucketUrl(url: string): boolean {
 /** The rule of an upstream that reads no buckets. */
 export function bucketRefusal(what: string): string {
   return `this upstream does not read ${what} in a bucket. Send the data as a data: URL`
+}
+
+/** The kind of a media type that is sound or video. */
+export function soundOrVideo(mediaType: string): 'audio' | 'video' | undefined {
+  if (mediaType.startsWith('audio/')) return 'audio'
+  return mediaType.startsWith('video/') ? 'video' : undefined
+}
+
+/** Whether the source is sound or video, as far as it shows; undefined for a document. */
+export function mediaOf(source: MediaSource): 'audio' | 'video' | undefined {
+  if (source.kind === 'url') return source.media
+  return source.kind === 'base64' ? soundOrVideo(source.mediaType) : undefined
 }
 
 /** Media types by the extension of a name. */
@@ -148,7 +165,7 @@ function dataUrl(url: string, path: string): MediaSource {
   // A media type is short; a longer search could read megabytes of image.
   const head = comma < 0 || comma > 256 ? '' : url.slice(5, comma)
   const match = /^(?:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;)?base64$/i.exec(head)
-  const mediaType = match === null ? undefined : (match[1] ?? typeOfData(url))
+  const mediaType = match === null ? undefined : stated(match[1], url)
   if (mediaType === undefined) refuse(path, 'must be a data: URL with a media type and base64')
   if (comma + 1 === url.length) refuse(path, 'must hold data')
   const given = url.slice(comma + 1)
@@ -177,12 +194,21 @@ export function statedType(value: JsonValue | undefined, data: string): JsonValu
   if (typeof value !== 'string' && value !== undefined && value !== null) return value
   const [type = ''] = (value ?? '').toLowerCase().split(';', 1)
   if (type === '') return typeOfData(data) ?? value
-  return type === 'image/jpg' ? 'image/jpeg' : type
+  return type === 'image/jpg' ? 'image/jpeg' : stated(type, data)
+}
+
+/** Bytes of any kind, as clients state that do not know it. */
+const ANY_BYTES = /^(?:application|binary)\/(?:octet-stream|x-binary)$/i
+
+/** The stated media type, or what the data shows if none or that of any bytes is stated. */
+function stated(type: string | undefined, data: string): string | undefined {
+  return type === undefined || ANY_BYTES.test(type) ? (typeOfData(data) ?? type) : type
 }
 
 /** The media type that the first bytes of base64 or of a `data:` URL show; undefined if they show none. */
 function typeOfData(data: string): string | undefined {
-  return sniffBase64(standardBase64(data.slice(0, 256 + HEAD_CHARS)))
+  const base64 = standardBase64(data.slice(0, 256 + HEAD_CHARS)).slice(0, HEAD_CHARS)
+  return guessedType(Buffer.from(base64, 'base64'))
 }
 
 /** Length of the longest signature. */
@@ -210,6 +236,27 @@ export function sniffBytes(bytes: Buffer): string | undefined {
   if (head.slice(4, 8) === 'ftyp' && HEIF.has(head.slice(8, 12))) return 'image/heic'
   if (head.startsWith('BM') && head.slice(6, 10) === '\0\0\0\0') return 'image/bmp'
   return undefined
+}
+
+/**
+ * The media type of the bytes, also of sound and video, for data without a stated type: the signatures of the
+ * latter show a container, not what it holds.
+ */
+export function guessedType(bytes: Buffer): string | undefined {
+  const known = sniffBytes(bytes)
+  if (known !== undefined) return known
+  const head = bytes.toString('latin1', 0, HEAD_BYTES)
+  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WAVE') return 'audio/wav'
+  if (head.startsWith('ID3') || /^\xFF[\xFB\xF3\xF2]/.test(head)) return 'audio/mpeg'
+  if (head.startsWith('fLaC')) return 'audio/flac'
+  if (head.startsWith('OggS')) return 'audio/ogg'
+  if (head.startsWith('\x1A\x45\xDF\xA3')) return 'video/webm'
+  if (head.slice(4, 8) !== 'ftyp') return undefined
+  return head.slice(8, 11) === 'M4A'
+    ? 'audio/mp4'
+    : head.slice(8, 10) === 'qt'
+      ? 'video/quicktime'
+      : 'video/mp4'
 }
 
 /** Brands of the ISO base media format for still images. */

@@ -6,7 +6,7 @@ import { isConfigured, type QuirksConfig, type TargetDefaults } from '../../conf
 import { GatewayError, type WireError } from '../../errors.js'
 import type { JsonObject } from '../../base/json.js'
 import { isChat, type ChatRequest, type Message, type UserPart } from '../../formats/chat/request.js'
-import type { UpstreamCodec, WireFormat, ClientCodec } from '../../formats/dialect.js'
+import type { UpstreamCodec, UrlKind, WireFormat, ClientCodec } from '../../formats/dialect.js'
 import { isSentAsChat } from '../../formats/index.js'
 import { afterFirstInput } from '../../formats/moderations/chat.js'
 import { assertLossesAllowed, LossList } from '../../formats/losses.js'
@@ -405,15 +405,15 @@ const MEDIA_COPIES = 4
 interface MediaUrl {
   readonly path: string
   readonly url: string
-  readonly type: 'image' | 'file'
+  readonly type: UrlKind
 }
 
 function urlsOf(message: Message): MediaUrl[] {
   if (message.role !== 'user' && message.role !== 'tool') return []
   return message.parts.flatMap((part, index) => {
-    const url = urlOf(part)
-    if (url === null) return []
-    const type = part.type === 'image' ? 'image' : 'file'
+    if ((part.type !== 'image' && part.type !== 'file') || part.source.kind !== 'url') return []
+    const { url, media } = part.source
+    const type = part.type === 'image' ? 'image' : (media ?? 'file')
     return [{ path: `messages[${message.index}].content[${index}]`, url, type }]
   })
 }

@@ -5,7 +5,7 @@
  */
 import { Agent, type Dispatcher } from 'undici'
 import type { FetchMediaConfig } from '../../config/config.js'
-import { sniffBytes } from '../../formats/wire/inline-media.js'
+import { guessedType, sniffBytes } from '../../formats/wire/inline-media.js'
 import { ANY, guardedConnector, PUBLIC } from './connection-pool.js'
 
 /** The bytes of an image or document with their media type. */
@@ -127,13 +127,16 @@ function tooLarge(maxBytes: number): MediaError {
   return new MediaError(`the URL leads to more than ${maxBytes} bytes`)
 }
 
-/** The media type of the bytes; the server's type is used only for text, which bytes do not identify. */
+/** The media type of the bytes; the server's type is used for what bytes do not identify. */
 function mediaTypeOf(bytes: Buffer, declared: string | string[] | undefined): string {
   const sniffed = sniffBytes(bytes)
   if (sniffed !== undefined) return sniffed
   const type = typeof declared === 'string' ? declared.split(';')[0]?.trim().toLowerCase() : ''
   if (type === 'text/plain' || type === 'text/markdown' || type === 'text/csv') return type
-  throw new MediaError('the URL leads to no image, PDF or plain text')
+  if (type !== undefined && /^(?:audio|video)\/[a-z0-9.+-]{1,64}$/.test(type)) return type
+  const guessed = guessedType(bytes)
+  if (guessed !== undefined) return guessed
+  throw new MediaError('the URL leads to no image, PDF, plain text, sound or video')
 }
 
 function addressOf(text: string, base?: URL): URL {

@@ -74,17 +74,26 @@ void t.test('the bytes determine the media type of an image, not the server', as
   t.same(seen, ['/a.jpg?x=1'])
 })
 
-void t.test('the declared type is used for plain text; other types are refused', async (t) => {
-  let type: string | undefined = 'text/plain; charset=utf-8'
-  const { url } = await serve(t, (_req, res) => {
-    res.writeHead(200, type === undefined ? {} : { 'content-type': type })
-    res.end('words')
-  })
-  t.equal((await fetcher(t).fetch(url, NEVER)).mediaType, 'text/plain')
-  for (type of ['image/png', 'text/html', 'application/json', 'image/svg+xml', undefined]) {
-    t.equal(await failure(fetcher(t).fetch(url, NEVER)), 'the URL leads to no image, PDF or plain text')
-  }
-})
+void t.test(
+  'the declared type is used for plain text, sound and video; other types are refused',
+  async (t) => {
+    let type: string | undefined = 'text/plain; charset=utf-8'
+    const { url } = await serve(t, (_req, res) => {
+      res.writeHead(200, type === undefined ? {} : { 'content-type': type })
+      res.end('words')
+    })
+    t.equal((await fetcher(t).fetch(url, NEVER)).mediaType, 'text/plain')
+    for (type of ['audio/mpeg', 'video/mp4']) {
+      t.equal((await fetcher(t).fetch(url, NEVER)).mediaType, type)
+    }
+    for (type of ['image/png', 'text/html', 'application/json', 'image/svg+xml', undefined]) {
+      t.equal(
+        await failure(fetcher(t).fetch(url, NEVER)),
+        'the URL leads to no image, PDF, plain text, sound or video',
+      )
+    }
+  },
+)
 
 void t.test('private addresses get no request', async (t) => {
   const inside = await serve(t, picture, '127.0.0.2')

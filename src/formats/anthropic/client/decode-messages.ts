@@ -490,12 +490,16 @@ function recordNativeMembers(item: JsonObject, path: string, native: NativeField
   }
 }
 
+/** Longer than any registered media type. */
+const MAX_MEDIA_TYPE = 255
+
 function documentSource(source: JsonObject, path: string): MediaSource {
   const type = oneOf(source.type, `${path}.type`, ['base64', 'text', 'url', 'file'])
   switch (type) {
     case 'base64': {
       const data = base64(source, path)
-      const mediaType = oneOf(statedType(source.media_type, data), `${path}.media_type`, ['application/pdf'])
+      // The API takes PDF alone; other vendors read other types too, and refuse what they do not.
+      const mediaType = text(statedType(source.media_type, data), `${path}.media_type`, MAX_MEDIA_TYPE)
       return { kind: 'base64', mediaType, data }
     }
     case 'text': {

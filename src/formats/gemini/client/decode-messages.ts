@@ -16,7 +16,7 @@ import type {
   OpaquePart,
   MediaSource,
 } from '../../chat/request.js'
-import { isBucketUrl, standardBase64, statedType } from '../../wire/inline-media.js'
+import { isBucketUrl, soundOrVideo, standardBase64, statedType } from '../../wire/inline-media.js'
 import { soundFormatOf } from '../../wire/media/sound.js'
 import { given, refuse, text, object, string } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
@@ -496,7 +496,7 @@ function decodeFileData(value: JsonValue | undefined, path: string): UserPart {
   const uri = text(file['fileUri'], `${path}.fileUri`, MAX_URI)
   const { mimeType } = file
   const mediaType = given(mimeType) ? mediaTypeOf(mimeType, `${path}.mimeType`) : ''
-  const source = sourceOf(uri)
+  const source = sourceOf(uri, soundOrVideo(mediaType))
   return mediaType.startsWith('image/')
     ? { type: 'image', source }
     : { type: 'file', source, ...filename(file, path) }
@@ -506,9 +506,11 @@ function decodeFileData(value: JsonValue | undefined, path: string): UserPart {
  * The source of a URI: files in Google's Files API are readable only by Google, other web URLs by all,
  * buckets by a cloud.
  */
-function sourceOf(uri: string): MediaSource {
+function sourceOf(uri: string, media: 'audio' | 'video' | undefined): MediaSource {
   const isOwn = /^https:\/\/generativelanguage\.googleapis\.com\//i.test(uri)
-  if (!isOwn && (/^https?:\/\//i.test(uri) || isBucketUrl(uri))) return { kind: 'url', url: uri }
+  if (!isOwn && (/^https?:\/\//i.test(uri) || isBucketUrl(uri))) {
+    return media === undefined ? { kind: 'url', url: uri } : { kind: 'url', url: uri, media }
+  }
   return { kind: 'file-id', id: uri, origin: PROVIDER }
 }
 

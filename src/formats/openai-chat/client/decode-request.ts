@@ -581,6 +581,9 @@ function fileSource(inner: JsonObject, path: string): MediaSource {
   if (given(inner['file_id'])) {
     return { kind: 'file-id', id: text(inner['file_id'], `${path}.file_id`, 512) }
   }
+  if (given(inner['file_url'])) {
+    return decodeMediaUrl(string(inner['file_url'], `${path}.file_url`), `${path}.file_url`)
+  }
   if (!given(inner['file_data'])) refuse(path, 'must have file_data or file_id')
   const at = `${path}.file_data`
   return decodeFileData(string(inner['file_data'], at), at, inner['filename'])

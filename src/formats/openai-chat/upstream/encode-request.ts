@@ -21,8 +21,9 @@ import type {
 import type { EncodeContext, Losses } from '../../dialect.js'
 import { SCHEMA_RULES, TOOL_NAMES, type DocumentPart } from '../../vendors.js'
 import { fitReplySchema, fitSchema } from '../../wire/fit-schema.js'
-import { bucketRefusal, dataUrlOf, isBucketUrl } from '../../wire/inline-media.js'
+import { bucketRefusal, dataUrlOf, isBucketUrl, mediaOf } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
+import { SOUND_INPUT_FORMATS, soundFormatOf } from '../../wire/media/sound.js'
 import { encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
 import { wireName } from '../../wire/tool-names.js'
@@ -269,8 +270,11 @@ function address(source: MediaSource, path: string, what: string): string {
   throw refused(path, `this upstream does not accept ${what} by file id. Send the data or a URL`)
 }
 
-function file(part: FilePart, index: number, { losses, documents }: MessageContext): JsonObject {
+function file(part: FilePart, index: number, context: MessageContext): JsonObject {
+  const { losses, documents } = context
   const { source } = part
+  const media = mediaPart(part, `messages[${index}].content`, context)
+  if (media !== null) return media
   const name = part.filename === undefined ? {} : { filename: part.filename }
   if (source.kind === 'file-id' && source.origin === undefined) {
     return { type: 'file', file: { file_id: source.id, ...name } }
@@ -305,6 +309,22 @@ function file(part: FilePart, index: number, { losses, documents }: MessageConte
     default:
       return documents satisfies never
   }
+}
+
+/** The part for a video or sound, which vendors of the format have, but not OpenAI; null for a document. */
+function mediaPart({ source }: FilePart, path: string, { model }: MessageContext): JsonObject | null {
+  const type = mediaOf(source)
+  if (type === undefined) return null
+  // Models with `endpoints` in the catalogue are OpenAI's.
+  if (type === 'video' && model.endpoints === undefined) {
+    return { type: 'video_url', video_url: { url: address(source, path, 'a video') } }
+  }
+  if (type === 'video') throw refused(path, 'this upstream does not accept video')
+  const format = source.kind === 'base64' ? soundFormatOf(source.mediaType) : undefined
+  if (format === undefined || source.kind !== 'base64') {
+    throw refused(path, `this upstream accepts sound as data: ${SOUND_INPUT_FORMATS.join(', ')}`)
+  }
+  return { type: 'input_audio', input_audio: { data: source.data, format } }
 }
 
 /** Null for a turn without text, calls and audio, which some upstreams refuse as empty (Kimi). */

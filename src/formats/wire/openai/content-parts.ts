@@ -2,12 +2,12 @@
  * Content parts that chat completions and Responses have in common: lists of parts, text and audio.
  * A long text stays encoded until it is read.
  */
-import type { JsonObject, JsonValue } from '../../../base/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { LongText, longTextOf, longTextPart } from '../../chat/long-text.js'
 import type { AssistantPart, AudioPart, FilePart, ImagePart, TextPart, UserPart } from '../../chat/request.js'
 import { withCacheMark } from '../prompt-cache-markers.js'
 import { array, object, oneOf, refuse, string, text } from '../json/check-fields.js'
-import { standardBase64 } from '../inline-media.js'
+import { decodeMediaUrl, standardBase64 } from '../inline-media.js'
 import { SOUND_INPUT_FORMATS, soundFormatOf } from '../media/sound.js'
 
 /** More than the 1,500 images and pages that any provider accepts in one request. */
@@ -54,11 +54,13 @@ interface UserPartTypes {
 export function decodeUserParts(value: Content, path: string, types: UserPartTypes): UserPart[] {
   const [imageType, decodeImage] = types.image
   const [fileType, decodeFile] = types.file
-  const known = [types.text, imageType, 'input_audio', fileType]
+  const known = [types.text, imageType, 'input_audio', fileType, ...Object.keys(MEDIA)]
   return decodeParts<UserPart>(value, path, (item, partPath) => {
     const type = oneOf(item['type'], `${partPath}.type`, known)
     if (type === types.text) return decodeTextPart(item, 'text', partPath)
     if (type === 'input_audio') return decodeAudioPart(item, partPath)
+    const media = MEDIA[type]
+    if (media !== undefined) return decodeMediaPart(item, partPath, media)
     const part = type === imageType ? decodeImage(item, partPath) : decodeFile(item, partPath)
     return withCacheMark(part, item, partPath)
   })
@@ -80,13 +82,38 @@ function soundFormat(value: JsonValue | undefined, data: string): JsonValue | un
   return soundFormatOf(format) ?? format
 }
 
-/** An `input_audio` part. */
-function decodeAudioPart(item: JsonObject, path: string): AudioPart {
+/**
+ * Parts for video and sound that OpenAI does not have, by type. Sources: OpenRouter, "Video Inputs";
+ * DashScope and Moonshot, `video_url`; Volcengine Ark, `input_video`; vLLM, "Multimodal Inputs"
+ * (`audio_url`). Read 2026-11-30.
+ */
+const MEDIA: Readonly<Partial<Record<string, 'audio' | 'video'>>> = {
+  audio_url: 'audio',
+  input_video: 'video',
+  video_url: 'video',
+}
+
+/** A video or sound whose address is in the member `MEDIA_url`, as a text or an object with `url`. */
+function decodeMediaPart(item: JsonObject, path: string, media: 'audio' | 'video'): FilePart | AudioPart {
+  const at = `${path}.${media}_url`
+  const value = item[`${media}_url`]
+  const url = string(isObject(value) ? value['url'] : value, isObject(value) ? `${at}.url` : at)
+  const source = decodeMediaUrl(url, at)
+  if (source.kind === 'url') return { type: 'file', source: { ...source, media } }
+  const format = source.kind === 'base64' ? soundFormatOf(source.mediaType) : undefined
+  if (media === 'video' || format === undefined || source.kind !== 'base64') return { type: 'file', source }
+  return { type: 'audio', format, data: source.data }
+}
+
+/** An `input_audio` part; sound by URL, as clients of Qwen send it, is a file. */
+function decodeAudioPart(item: JsonObject, path: string): AudioPart | FilePart {
   const at = `${path}.input_audio`
   const audio = object(item['input_audio'], at)
   const data = text(audio['data'], `${at}.data`, Number.POSITIVE_INFINITY)
+  if (/^https?:/i.test(data.slice(0, 6))) {
+    return { type: 'file', source: { kind: 'url', url: text(data, `${at}.data`, 8_192), media: 'audio' } }
+  }
+  // Clients of Qwen send a data: URL, often without a media type.
   const format = oneOf(soundFormat(audio['format'], data), `${at}.format`, SOUND_INPUT_FORMATS)
-  // Clients of Qwen send a data: URL, often without a media type, or an address.
-  if (/^https?:/i.test(data.slice(0, 6))) refuse(`${at}.data`, 'must be base64 or a data: URL')
   return { type: 'audio', format, data: standardBase64(data) }
 }

@@ -188,7 +188,7 @@ void t.test('an invalid part is refused with its path', (t) => {
   refused(t, user('x'), { param: at, rule: 'must be an object' })
   refused(t, user({}), {
     param: `${at}.type`,
-    rule: 'must be one of text, image_url, input_audio, file',
+    rule: 'must be one of text, image_url, input_audio, file, audio_url, input_video, video_url',
   })
   refused(t, user({ type: 'text' }), { param: `${at}.text`, rule: 'must be a string' })
   refused(t, image({}), { param: url, rule: 'must be a string' })
@@ -211,10 +211,8 @@ void t.test('an invalid part is refused with its path', (t) => {
     param: `${at}.input_audio.data`,
     rule: 'must be a non-empty string',
   })
-  refused(t, audio({ data: 'https://media.example/a.wav', format: 'wav' }), {
-    param: `${at}.input_audio.data`,
-    rule: 'must be base64 or a data: URL',
-  })
+  const linked = { kind: 'url', url: 'https://media.example/a.wav', media: 'audio' }
+  t.match(read(audio({ data: linked.url, format: 'wav' })), [{ parts: [{ type: 'file', source: linked }] }])
   refused(t, audio({ data: 'A', format: 'amr' }), {
     param: `${at}.input_audio.format`,
     rule: 'must be one of wav, mp3, aac, aiff, flac, m4a, ogg, opus, pcm16, webm',
