@@ -205,10 +205,27 @@ export class FileStore {
     const { maxBytesPerAccount, maxBytesTotal } = this.settings
     const own = await this.filesOf({ accountId }, nowMs)
     if (own.length >= MAX_LISTED_RECORDS) throw noRoom(`an account has at most ${MAX_LISTED_RECORDS}`)
-    const [ownBytes = 0, allBytes = 0] = [own, await this.filesOf({}, nowMs)].map((files) => {
+    const bytesOf = (files: readonly StoredFile[]): number => {
       return files.reduce((sum, file) => sum + (file.id === id ? 0 : file.bytes), 0)
-    })
-    return Math.max(0, Math.min(maxBytesPerAccount - ownBytes, maxBytesTotal - allBytes))
+    }
+    let allBytes = 0
+    for await (const page of this.pages(nowMs)) allBytes += bytesOf(page)
+    return Math.max(0, Math.min(maxBytesPerAccount - bytesOf(own), maxBytesTotal - allBytes))
+  }
+
+  /** All files, newest first, in pages as long as the longest list. */
+  private async *pages(nowMs: number): AsyncIterable<StoredFile[]> {
+    let untilMs = Number.MAX_SAFE_INTEGER
+    let seen = new Set<string>()
+    for (;;) {
+      const page = await this.filesOf({ untilMs }, nowMs)
+      yield page.filter(({ id }) => !seen.has(id))
+      const oldestMs = page.at(-1)?.createdAtMs
+      if (oldestMs === undefined || page.length < MAX_LISTED_RECORDS) return
+      // The next page begins with the rest of the files of the same time.
+      untilMs = oldestMs === untilMs ? oldestMs - 1 : oldestMs
+      seen = new Set(page.flatMap(({ id, createdAtMs }) => (createdAtMs === oldestMs ? [id] : [])))
+    }
   }
 
   /** The newest files, read in turns. */

@@ -12,6 +12,7 @@ import { openStore } from '../../../src/store/open-store.js'
 import { MAX_LISTED_RECORDS } from '../../../src/store/sealed-records.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startGateway } from '../../helpers/gateway.js'
+import { startRedis } from '../../helpers/redis.js'
 import { openBatchStage, PLACES, statusOf, uploaded } from './batch-stage.js'
 
 t.setTimeout(120_000)
@@ -136,44 +137,54 @@ void t.test('a chunk that a killed process wrote in part does not damage those a
   t.same(texts.sort(), ['fifth', 'first', 'fourth', 'third'])
 })
 
-void t.test('files beyond the longest list keep their bytes', async (t) => {
-  const place = t.testdir()
-  const store = await openStore(`sqlite:${place}/store.db`)
-  t.teardown(() => store.close())
-  const settings = {
-    maxBytes: 1e6,
-    maxBytesPerAccount: 1e6,
-    maxBytesTotal: 1e6,
-    maxLineBytes: 1e6,
-    keepMs: 1e6,
-  }
-  const folder = join(place, 'files')
-  const files = new FileStore({
-    records: store.sealedRecords,
-    secret: 'secret',
-    settings: { ...settings, folder },
+for (const { store: kind } of PLACES) {
+  void t.test(`${kind}: files beyond the longest list keep their bytes, and take room`, async (t) => {
+    const place = t.testdir()
+    const url =
+      kind === 'redis' ? `${(await startRedis(t)).url()}?timeout_ms=2000` : `sqlite:${place}/store.db`
+    const store = await openStore(url)
+    t.teardown(() => store.close())
+    const folder = join(place, 'files')
+    const settings = { maxBytes: 1e6, maxBytesPerAccount: 1e6, maxLineBytes: 1e6, keepMs: 1e6, folder }
+    const { sealedRecords: records } = store
+    const files = new FileStore({
+      ...{ records, secret: 'secret' },
+      settings: { ...settings, maxBytesTotal: 100 },
+    })
+    const expiresAtMs = Date.now() + 3_600_000
+    const owner = { accountId: 'acc_ada', keyId: 'key_ada' }
+    const writer = await files.begin(owner, { name: 'old.jsonl', purpose: 'work', expiresAtMs })
+    await writer.write(Buffer.from('lines'))
+    const old = await writer.end()
+    const record = {
+      ...{ kind: 'file' as const, ...owner, model: '', info: '{}', value: Buffer.alloc(0) },
+      expiresAtMs,
+    }
+    const atMs = Date.now() + 1
+    const newer = Array.from({ length: MAX_LISTED_RECORDS }, () => newId('file-'))
+    await Promise.all(newer.map((id) => records.put({ ...record, id, atMs }, Infinity, atMs)))
+    await files.sweep()
+    const found = await files.find(owner.accountId, old.id)
+    t.ok(found)
+    if (found === null) return
+    const chunks: Buffer[] = []
+    for await (const chunk of files.read(found)) chunks.push(chunk)
+    t.equal(Buffer.concat(chunks).toString(), 'lines')
+
+    const other = { accountId: 'acc_bob', keyId: 'key_bob' }
+    const upload = async (bytes: number): Promise<unknown> => {
+      const of = { name: 'new.jsonl', purpose: 'batch' as const, expiresAtMs, expectedBytes: bytes }
+      const begun = await files.begin(other, of)
+      try {
+        await begun.write(Buffer.alloc(bytes))
+        return null
+      } catch (error) {
+        return error
+      } finally {
+        await begun.abort()
+      }
+    }
+    t.match(await upload(96), { kind: 'body_too_large', message: /max_bytes_total/ })
+    t.equal(await upload(95), null)
   })
-  const expiresAtMs = Date.now() + 3_600_000
-  const owner = { accountId: 'acc_ada', keyId: 'key_ada' }
-  const writer = await files.begin(owner, { name: 'old.jsonl', purpose: 'work', expiresAtMs })
-  await writer.write(Buffer.from('lines'))
-  const old = await writer.end()
-  const record = {
-    kind: 'file' as const,
-    ...owner,
-    model: '',
-    info: '{}',
-    value: Buffer.alloc(0),
-    expiresAtMs,
-  }
-  const atMs = Date.now() + 1
-  const newer = Array.from({ length: MAX_LISTED_RECORDS }, () => newId('file-'))
-  await Promise.all(newer.map((id) => store.sealedRecords.put({ ...record, id, atMs }, Infinity, atMs)))
-  await files.sweep()
-  const found = await files.find(owner.accountId, old.id)
-  t.ok(found)
-  if (found === null) return
-  const chunks: Buffer[] = []
-  for await (const chunk of files.read(found)) chunks.push(chunk)
-  t.equal(Buffer.concat(chunks).toString(), 'lines')
-})
+}
