@@ -17,7 +17,7 @@ export const COMMANDS: Record<string, () => Promise<CommandUnknownOpts>> = {
   demo: async () => (await import('./demo.js')).command(),
   doctor: async () => (await import('./doctor/doctor.js')).command(),
   emulate: async () => (await import('./emulate.js')).command(),
-  explain: async () => (await import('./explain/explain.js')).command(),
+  explain: async () => (await import('./explain.js')).command(),
   export: async () => (await import('./export.js')).command(),
   generations: async () => (await import('./generations.js')).command(),
   identity: async () => (await import('./identity.js')).command(),

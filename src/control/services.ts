@@ -1,6 +1,7 @@
 /**
  * What the handlers of the dashboard's API depend on, and functions that several of them share.
  */
+import type { JsonObject } from '../base/json.js'
 import { DAY_MS } from '../base/time-units.js'
 import { roleOf, type Account, type User } from '../accounts/account.js'
 import { endWhatAnotherMade } from '../accounts/former-holder.js'
@@ -52,8 +53,22 @@ export interface Services extends LinkParts {
   /** Null if the state is unknown. */
   readonly gatewayStatus: () => Promise<GatewayStatus | null>
   readonly configControl: ConfigControl
+  /** Explains a request under the configuration in force, as `sluice explain --json`; sends nothing. */
+  readonly explain: (asked: AskedModel) => JsonObject
   /** The gateways that share the store; null if the store is on one machine, or does not reply. */
   readonly fleet: () => readonly FleetMember[] | null
+}
+
+/** A request that is explained. */
+interface AskedModel {
+  readonly model: string
+  /** By its name; null: a chat. */
+  readonly operation: string | null
+  /** Of the key, for the conditions of routes. */
+  readonly labels: Readonly<Record<string, string>>
+  readonly hasImages: boolean
+  readonly hasTools: boolean
+  readonly promptTokens: number
 }
 
 /** The `keyId` of the playground's ledger entries. */

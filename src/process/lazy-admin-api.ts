@@ -17,7 +17,7 @@ import { isClosed, sendReply } from '../http/respond.js'
 import type { Store } from '../store/store.js'
 
 /** Parts from the caller that assembles the process. */
-interface AdminParts extends Omit<AdminServices, 'version' | 'now' | 'store'> {
+interface AdminParts extends Omit<AdminServices, 'version' | 'now' | 'store' | 'explain'> {
   /** The port of this process. */
   readonly listen: 'data' | 'ops'
   /** Called at the first request. */
@@ -92,7 +92,9 @@ async function open(parts: AdminParts): Promise<Opened> {
   const { AdminApi } = await import('../control/admin/admin-api.js')
   const store = await parts.openStore()
   const version = packageVersion()
-  return { store, api: new AdminApi({ ...parts, store, version, now: Date.now }) }
+  const { explainer } = await import('../gateway/explain/explain-model.js')
+  const explain = explainer(parts.snapshot)
+  return { store, api: new AdminApi({ ...parts, store, version, explain, now: Date.now }) }
 }
 
 function refuse(res: HttpResponse, problem: Problem): void {

@@ -17,7 +17,7 @@ import { WorkQueue } from '../control/work-queue.js'
 import { errorBody } from '../formats/wire/openai/error-body.js'
 
 /** Parts from the caller that assembles the process. */
-type DashboardParts = Omit<DashboardOptions, 'version' | 'folder'>
+type DashboardParts = Omit<DashboardOptions, 'version' | 'folder' | 'explain'>
 
 /** The range of the figures in lists, and of usage by default. */
 const SHOWN_MS = 30 * 86_400_000
@@ -130,7 +130,8 @@ async function open(parts: DashboardParts): Promise<Dashboard> {
   const manifest: unknown = JSON.parse(await readFile(packageFile('package.json'), 'utf8'))
   const version = isObject(manifest) ? stringOf(manifest['version']) : undefined
   const folder = packageFile('dist/dashboard/web')
-  return new Dashboard({ ...parts, version: version ?? '', folder })
+  const { explainer } = await import('../gateway/explain/explain-model.js')
+  return new Dashboard({ ...parts, version: version ?? '', folder, explain: explainer(parts.snapshot) })
 }
 
 function localUrl({ host, tls }: ServerConfig, port: number): string {

@@ -6,7 +6,7 @@
  */
 import t, { type Test } from 'tap'
 import { CLIENTS } from '../../docs/generate/dialect-matrix/messages-clients.js'
-import { PLAIN_REQUEST, REQUEST_GROUPS } from '../../src/cli/explain/request-concepts.js'
+import { PLAIN_REQUEST, REQUEST_GROUPS } from '../../src/gateway/explain/request-concepts.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import type { JsonObject, JsonValue } from '../../src/base/json.js'
 import type { ModelFacts } from '../../src/formats/chat/model-facts.js'

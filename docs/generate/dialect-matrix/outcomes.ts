@@ -4,8 +4,8 @@
  */
 import { factsFor } from '../../../src/config/catalogue.js'
 import type { Catalogue } from '../../../src/config/config.js'
-import { codecsOf, translateConcept } from '../../../src/cli/explain/not-carried.js'
-import { PLAIN_REQUEST, type RequestConcept } from '../../../src/cli/explain/request-concepts.js'
+import { codecsOf, translateConcept } from '../../../src/gateway/explain/not-carried.js'
+import { PLAIN_REQUEST, type RequestConcept } from '../../../src/gateway/explain/request-concepts.js'
 import { isObject, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { DialectName } from '../../../src/formats/dialect.js'

@@ -3,7 +3,7 @@
  */
 import { factsFor } from '../../../src/config/catalogue.js'
 import type { Catalogue } from '../../../src/config/config.js'
-import { REQUEST_GROUPS, type RequestConcept } from '../../../src/cli/explain/request-concepts.js'
+import { REQUEST_GROUPS, type RequestConcept } from '../../../src/gateway/explain/request-concepts.js'
 import { fieldsOf, resolveEndpoint } from '../../../src/formats/index.js'
 import { SCALAR_NAMES, type ScalarField } from '../../../src/formats/wire/scalar-fields.js'
 import { CLIENTS } from './messages-clients.js'

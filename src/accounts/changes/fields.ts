@@ -81,7 +81,7 @@ const LABEL = z.record(
     schema: { pattern: LABEL_VALUE.source },
   }),
 )
-const LABELS: FieldType<JsonObject> = z
+export const LABELS: FieldType<JsonObject> = z
   .record(z.string(), z.unknown(), rule('Send {"name": "value"}.', 'The value of $PATH is not an object.'))
   .refine((labels) => Object.keys(labels).length <= MAX_LABELS, {
     error: ({ input }) => {

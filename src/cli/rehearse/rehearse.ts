@@ -1,5 +1,9 @@
 /** `sluice rehearse`: a conformance run against a live upstream, for each client format. */
-import { guardrailsFor, guardrailsText, type GuardrailExplanation } from '../explain/explain-route.js'
+import {
+  guardrailsFor,
+  guardrailsText,
+  type GuardrailExplanation,
+} from '../../gateway/explain/explain-route.js'
 import { PLAIN_REQUEST } from '../../gateway/routing/match-route-conditions.js'
 import { createRouter } from '../../gateway/routing/router.js'
 import { factsFor } from '../../config/catalogue.js'

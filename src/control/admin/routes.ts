@@ -5,6 +5,7 @@ import { auditRoutes } from './audit.js'
 import { batchRoutes } from './batches.js'
 import { configurationRoutes } from './configuration.js'
 import { denialRoutes } from './denials.js'
+import { explainRoutes } from './explain.js'
 import { keyRoutes } from './keys.js'
 import { memberRoutes } from './members.js'
 import type { AdminRoute } from './route.js'
@@ -29,6 +30,7 @@ export function adminRoutes(services: AdminServices): AdminRoute[] {
     ...batchRoutes(services),
     ...auditRoutes(services),
     ...configurationRoutes(services),
+    ...explainRoutes(services),
     ...applyRoutes(services),
   ]
 }

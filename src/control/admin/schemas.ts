@@ -227,4 +227,5 @@ export const REPLY_SCHEMAS: Readonly<Record<string, JsonObject>> = {
   Generation: { type: 'object' },
   RolledBack: { type: 'object' },
   PlanResult: { type: 'object' },
+  Explanation: { type: 'object' },
 }

@@ -11,7 +11,8 @@ import type { LinkParts } from '../sign-in/links.js'
 import type { AdminRequest, Parameters } from './route.js'
 
 /** The dependencies of the handlers. */
-export interface AdminServices extends LinkParts, Pick<Services, 'log' | 'version' | 'configControl'> {
+export interface AdminServices
+  extends LinkParts, Pick<Services, 'log' | 'version' | 'configControl' | 'explain'> {
   /** The client's address. */
   readonly addressOf: (req: HttpRequest) => string
 }

@@ -30,6 +30,7 @@ export interface DashboardOptions extends Omit<LinkParts, 'now'> {
   readonly gatewayStatus: () => Promise<GatewayStatus | null>
   readonly hasSampleData?: boolean
   readonly configControl: ConfigControl
+  readonly explain: Services['explain']
   /** The gateways that share the store; null if the store is on one machine, or does not reply. */
   readonly fleet: () => readonly FleetMember[] | null
   /** The client's address. */

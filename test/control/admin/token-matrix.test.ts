@@ -37,6 +37,7 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'POST /batches/{id}/cancel': {},
   'POST /apply': { documents: [{ kind: 'Account', metadata: { name: 'acme' }, spec: { plan: 'max' } }] },
   'POST /plan': { config: 'server: {}' },
+  'POST /explain': { model: 'gpt-5.5' },
   'POST /generations/{n}/rollback': { reason: 'x' },
 }
 

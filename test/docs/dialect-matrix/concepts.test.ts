@@ -16,7 +16,7 @@ import {
 } from '../../../docs/generate/dialect-matrix/outcomes.js'
 import { dialectsPage } from '../../../docs/generate/dialect-matrix/page.js'
 import { REPLY_CONCEPTS, PLAIN_REPLY } from '../../../docs/generate/dialect-matrix/reply-concepts.js'
-import { PLAIN_REQUEST, REQUEST_GROUPS } from '../../../src/cli/explain/request-concepts.js'
+import { PLAIN_REQUEST, REQUEST_GROUPS } from '../../../src/gateway/explain/request-concepts.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { fieldsOf } from '../../../src/formats/index.js'

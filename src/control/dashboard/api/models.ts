@@ -1,6 +1,8 @@
 /** The catalogue, the current route of each model, and the playground. */
 import { factsFor } from '../../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../../config/config.js'
+import { arrayOf, objectOf, stringOf } from '../../../base/json.js'
+import { TASK_NAMES, type TaskName } from '../../../formats/chat/operations.js'
 import { priceAt, type ModelFacts } from '../../../formats/chat/model-facts.js'
 import { dialectsByRequest } from '../../../gateway/upstreams/choose-openai-endpoint.js'
 import { ANY_MODEL } from '../../../ledger/find-price.js'
@@ -52,7 +54,7 @@ export function modelRoutes(services: Services): Route[] {
       credential: 'session',
       query: schema.explainQuery,
       reply: schema.explainReply,
-      handle: ({ query }) => ({ status: 200, json: explained(snapshot(), query.model) }),
+      handle: ({ query }) => ({ status: 200, json: explained(services, query.model) }),
     }),
     ...Object.entries(PLAYGROUND_PATHS).map(([format, path]) =>
       signedRoute('POST', `/playground/${format}`, {
@@ -113,7 +115,8 @@ export function routerOf(snapshot: Snapshot): Router {
   return made
 }
 
-function explained(snapshot: Snapshot, model: string): schema.ExplainReply {
+function explained(services: Services, model: string): schema.ExplainReply {
+  const snapshot = services.snapshot()
   const router = routerOf(snapshot)
   const found = usualRoute(router, model)
   const { why, others } = reasonOf(found, router.all(model))
@@ -127,7 +130,22 @@ function explained(snapshot: Snapshot, model: string): schema.ExplainReply {
     dialectWhy: target === undefined ? null : dialectsByRequest(target.upstream, facts).why,
     others: [...others],
     catalogueId: snapshot.catalogue.find(requested)?.id ?? null,
+    operations: TASK_NAMES.flatMap((operation) => servedOperation(services, { operation, model })),
   }
+}
+
+/** The first upstream that serves the operation; empty if none does. */
+function servedOperation(
+  { explain }: Services,
+  { operation, model }: { readonly operation: TaskName; readonly model: string },
+): schema.ExplainReply['operations'] {
+  const plain = { labels: {}, hasImages: false, hasTools: false, promptTokens: 0 }
+  const { served_by: upstream, upstreams } = objectOf(explain({ ...plain, model, operation })['operation'])
+  const serving = arrayOf(upstreams)
+    .map(objectOf)
+    .find((each) => each['upstream'] === upstream)
+  const form = stringOf(serving?.['form'])
+  return typeof upstream === 'string' && form !== undefined ? [{ operation, upstream, form }] : []
 }
 
 function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schema.Model {

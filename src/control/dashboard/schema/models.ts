@@ -143,6 +143,8 @@ export const explainReply = z.strictObject({
   others: z.array(z.string()),
   /** The catalogue entry used for the id; null: only its family is known. */
   catalogueId: z.string().nullable(),
+  /** The endpoints beside chat and embeddings that the route serves, and the form in which it does. */
+  operations: z.array(z.strictObject({ operation: z.string(), upstream: z.string(), form: z.string() })),
 })
 
 /** `POST /playground/gemini`: the model, since the path of that format contains it. */

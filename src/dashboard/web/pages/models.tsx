@@ -304,7 +304,7 @@ function ModelDrawer({ id, model, onClose }: DrawerProps) {
 }
 
 function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
-  const { route, why, dialectWhy, others } = explained
+  const { route, why, dialectWhy, others, operations } = explained
   return (
     <DrawerSection title="Current route">
       <p>{why}</p>
@@ -328,6 +328,11 @@ function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
             {route.dialectWithTools === route.dialect ? null : `, with tools ${route.dialectWithTools}`}
             {dialectWhy === null ? null : <span className="soft"> · {dialectWhy}</span>}
           </Fact>
+          {operations.length === 0 ? null : (
+            <Fact name="Endpoints">
+              {operations.map(({ operation, form }) => `${operation} (form ${form})`).join(', ')}
+            </Fact>
+          )}
           {others.length === 0 ? null : <Fact name="Other routes">{others.join(', ')}</Fact>}
         </Facts>
       )}

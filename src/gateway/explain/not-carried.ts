@@ -10,7 +10,7 @@ import type { ClientCodec, DialectName, UpstreamCodec } from '../../formats/dial
 import { resolveEndpoint, upstreamCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
 import type { PlatformTraits } from '../../formats/platform-codec.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
-import { render } from '../../gateway/attempts/render-for-upstream.js'
+import { render } from '../attempts/render-for-upstream.js'
 import { PLAIN_REQUEST, REQUEST_GROUPS } from './request-concepts.js'
 
 /** Features that an upstream of this dialect and model does not receive, without Markdown marks. */

@@ -6,7 +6,7 @@ import type { Catalogue, Config, UpstreamConfig } from '../../config/config.js'
 import { isComplete, isOutputFree } from '../../ledger/price.js'
 import { limitsMoney } from '../../limits/find-limits.js'
 import { Prices } from '../../ledger/find-price.js'
-import { modelAt, createRouter } from '../../gateway/routing/router.js'
+import { modelAt, createRouter } from '../routing/router.js'
 
 /** The values that a budget counts a model with. */
 export interface BudgetTerms {

@@ -7,10 +7,10 @@ import type { ChatRequest } from '../../formats/chat/request.js'
 import { isSentAsChat, taskFormat, upstreamCodecOf } from '../../formats/index.js'
 import { ENDPOINTS, type EndpointRow } from '../../formats/match-endpoint.js'
 import type { WireFormat } from '../../formats/dialect.js'
-import { formatFor } from '../../gateway/generation.js'
-import { notServed } from '../../gateway/phases/choose-route.js'
-import { modelAt, type ModelRoute, type RouteTarget } from '../../gateway/routing/router.js'
-import { requestPathAt, upstreamAddressOf } from '../../gateway/upstreams/upstream-address.js'
+import { formatFor } from '../generation.js'
+import { notServed } from '../phases/choose-route.js'
+import { modelAt, type ModelRoute, type RouteTarget } from '../routing/router.js'
+import { requestPathAt, upstreamAddressOf } from '../upstreams/upstream-address.js'
 
 /** One upstream of the route. */
 interface ServingUpstream {

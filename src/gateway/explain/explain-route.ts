@@ -2,7 +2,7 @@
  * The upstreams that a route may use for a model, with weights, retries, hedging, breakers and the features
  * that translation cannot carry. For `sluice explain`; sends no request.
  */
-import { modelAt } from '../../gateway/routing/router.js'
+import { modelAt } from '../routing/router.js'
 import { ANY_TOOL } from '../../formats/chat/hosted-tools.js'
 import { factsFor } from '../../config/catalogue.js'
 import {
@@ -13,10 +13,10 @@ import {
   type HedgeConfig,
   type RetryConfig,
 } from '../../config/config.js'
-import { whenText } from '../../gateway/routing/match-route-conditions.js'
+import { whenText } from '../routing/match-route-conditions.js'
 import type { GuardrailConfig } from '../../config/schema/guardrails-schema.js'
-import type { ModelRoute, RouteShadow, RouteTarget } from '../../gateway/routing/router.js'
-import { dialectsByRequest, type DialectsByRequest } from '../../gateway/upstreams/choose-openai-endpoint.js'
+import type { ModelRoute, RouteShadow, RouteTarget } from '../routing/router.js'
+import { dialectsByRequest, type DialectsByRequest } from '../upstreams/choose-openai-endpoint.js'
 import { notCarried } from './not-carried.js'
 
 /** One upstream that may serve the model. */
