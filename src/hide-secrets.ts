@@ -18,7 +18,7 @@ const MAX_CHARS = 4_096
  * What follows a part of a secret goes with it: otherwise a client that sends the beginning of a secret, such
  * as the head of a JWT, and one more character sees by what is hidden whether that character is the next one.
  */
-const REST = /[^\s"'`\\<>]*/y
+const REST = /[^\s"'`\\<>(){}[\]]*/y
 
 /** Sluice's keys and tokens, keys of OpenAI, Anthropic and Google, and password hashes. */
 const CREDENTIALS =

@@ -179,7 +179,7 @@ void t.test('what is hidden does not tell how a secret goes on after its beginni
   for (const [secret, known] of goals) {
     for (const hide of [finder.hide.bind(finder), finder.hideParts.bind(finder)]) {
       const seen = new Set<string>()
-      for (const guess of `${secret[known] ?? ''}aZ09-_.~+/=%&:;,@!?#$*()[]{}|^`) {
+      for (const guess of `${secret[known] ?? ''}aZ09-_.~+/=%&:;,@!?#$*|^`) {
         for (const more of ['', 'a', '@', secret.slice(known + 1, known + 2), secret.slice(known + 1, -1)]) {
           seen.add(hide(`The model '${secret.slice(0, known)}${guess}${more}' is not available`, '*'))
         }
