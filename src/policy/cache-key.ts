@@ -159,6 +159,7 @@ function settingsOf({ request, wire, facts }: KeyParts): JsonObject {
   const { stop, toolChoice, tools, responseFormat, reasoningEffort, repeated } = request
   if (stop !== undefined && stop.length > 0) settings['stop'] = stop
   const usual = tools.length === 0 ? 'none' : 'auto'
+  if (request.prefix === true) settings['prefix'] = true
   if (toolChoice !== undefined && toolChoice.mode !== usual) {
     settings['toolChoice'] = { ...toolChoice }
   }

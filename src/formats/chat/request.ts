@@ -169,6 +169,8 @@ export interface ChatRequest {
   includeUsage: boolean
   tools: Tool[]
   toolChoice?: ToolChoice
+  /** The reply continues the last assistant turn, which has content. */
+  prefix?: true
   parallelToolCalls?: boolean
   /** The client sent the legacy `functions` and expects `function_call` in the reply. */
   legacyFunctions?: boolean

@@ -192,6 +192,23 @@ void t.test('an empty turn to be continued is reported where it is dropped', asy
   }
 })
 
+void t.test(
+  'a turn to be continued reaches upstreams that continue it, and is reported elsewhere',
+  async (t) => {
+    const messages = [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Once upon', prefix: true },
+    ]
+    for (const name of names) {
+      const response = await gateway.chat({ model: `to-${name}`, max_tokens: 99, messages })
+      const text = await response.text()
+      const lost = response.headers.get('x-sluice-lost')
+      if (name === 'responses' || name === 'gemini') t.equal(lost, 'messages.prefix', `${name}: ${text}`)
+      else t.notMatch(lost ?? '', /prefix/, `${name}: ${text}`)
+    }
+  },
+)
+
 void t.test('arguments that are null, empty or an object are an object', async (t) => {
   for (const name of names) {
     for (const given of [null, '', 'null', {}]) {

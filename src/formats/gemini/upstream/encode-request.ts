@@ -45,6 +45,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   })
   checkInlineSize(contents)
   if (format.instruction !== null) system.push({ text: format.instruction })
+  if (request.prefix === true) losses.drop('messages.prefix', 'no-equivalent')
   const body: JsonObject = { contents }
   if (system.length > 0) body.systemInstruction = { parts: system }
   const tools = encodeTools(request.tools, format.tool, losses)

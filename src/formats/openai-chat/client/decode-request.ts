@@ -309,6 +309,8 @@ class MessagesDecoder {
   private turn: Turn | null = null
   /** A turn to be continued is dropped, because it has no content. */
   private losesPrefix = false
+  /** The latest turn is to be continued. */
+  private isPrefix = false
 
   add(entry: Entry): void {
     const { item, path, index } = entry
@@ -325,6 +327,7 @@ class MessagesDecoder {
       return
     }
     this.messages.push(message)
+    this.isPrefix = item['prefix'] === true
     if (message.role !== 'assistant' || message.toolCalls.length === 0) return
     for (const call of message.toolCalls) call.id = this.calls.add(call.id, index)
     const legacy = !hasCalls(item)
@@ -337,6 +340,7 @@ class MessagesDecoder {
     if (messages.length === 0) this.unpaired('messages', 'must have at least one message with content')
     if (calls.unpaired !== null) (request.native ??= []).push(calls.unpaired)
     if (this.losesPrefix) (request.native ??= []).push({ path: 'messages.prefix' })
+    if (this.isPrefix && messages.at(-1)?.role === 'assistant') request.prefix = true
     return messages
   }
 

@@ -57,7 +57,10 @@ export function encodeRequest(
   documents?: DocumentPart,
 ): JsonObject {
   const context = { model, losses, documents }
-  const body: JsonObject = { model: request.model, messages: encodeMessages(request.messages, context) }
+  const messages = encodeMessages(request.messages, context)
+  const last = messages.at(-1)
+  if (request.prefix === true && last !== undefined) last['prefix'] = true
+  const body: JsonObject = { model: request.model, messages }
   if (request.stream) {
     body['stream'] = true
     body['stream_options'] = { include_usage: true }

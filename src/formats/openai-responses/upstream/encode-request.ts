@@ -70,6 +70,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
     // OpenAI stores responses by default, but not chat completions.
     store: request.rest['store'] === true,
   }
+  if (request.prefix === true) losses.drop('messages.prefix', 'no-equivalent')
   if (request.stream) body['stream'] = true
   encodeTools(request, body, losses)
   encodeReasoning(request, body, context)
