@@ -50,8 +50,9 @@ const FIRST = [
 ]
 /** Then folders that mostly wait: the files of the others, which only compute, fill the cores at the end. */
 const EARLY = [
-  ...['process/', 'gateway/attempts/', 'store/redis/', 'cluster/', 'control/sign-in/', 'dashboard/'],
+  ...['process/', 'gateway/attempts/', 'store/', 'cluster/', 'control/sign-in/', 'dashboard/'],
   ...['control/dashboard/', 'cli/', 'policy/', 'outage/', 'faults/', 'accounts/', 'grafana/', 'limits/'],
+  'specification/',
 ]
 const TURNS = [...FIRST, ...EARLY].map((part) => `${FOLDER}/${part}`)
 
@@ -215,13 +216,15 @@ for (const unit of units) {
   const program = unit.files.length > 1 ? GROUP : name
   const spawned = t.spawn('env', [...WITHOUT_COVERAGE, ...PRELOADED, program], options)
   const file = spawned.subtest
+  void spawned.then(() => {
+    slots.release()
+  })
   if (file === null) continue
   let written = Promise.resolve(Buffer.alloc(0))
   file.on('process', ({ stderr }) => {
     if (stderr !== null) written = buffer(stderr)
   })
   void spawned.then(async () => {
-    slots.release()
     if (file.results?.ok !== true) {
       failed.push({ unit, file })
       busiest = Math.max(busiest, loadavg()[0] ?? 0)

@@ -4,7 +4,7 @@
  * Method: the times of the cores are the test's.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { Slots } from './slots.js'
 
 /** Cores of which a share is idle, on a clock that moves with each look. */
@@ -16,26 +16,25 @@ function cores(idleShare: number): () => { idle: number; all: number } {
   }
 }
 
-/** Takes a slot; tells whether that took less than two seconds, and when it is taken. */
-function take(slots: Slots): { isSoon: Promise<boolean>; taken: Promise<void> } {
+/** More than a look at the cores takes. */
+const LONG_MS = 2_000
+
+/** A slot that is given only when another is free. */
+async function waitsForRelease(t: Test, slots: Slots, name: string): Promise<void> {
   const taken = slots.take()
-  return { isSoon: Promise.race([taken.then(() => true), delay(2_000, false)]), taken }
+  t.equal(await Promise.race([taken.then(() => 'given'), delay(LONG_MS, 'waits')]), 'waits', name)
+  slots.release()
+  await taken
 }
 
 void t.test('busy cores: the least number, and one more for each that ends', async (t) => {
   const slots = new Slots(2, 4, cores(0.1))
-  for (const at of [1, 2]) t.equal(await take(slots).isSoon, true, `process ${at}`)
-  const third = take(slots)
-  t.equal(await third.isSoon, false, 'the third waits')
-  slots.release()
-  await third.taken
+  for (let process = 1; process <= 2; process += 1) await slots.take()
+  await waitsForRelease(t, slots, 'a third')
 })
 
 void t.test('idle cores: one more each second, up to the most', async (t) => {
   const slots = new Slots(1, 3, cores(0.5))
-  for (const at of [1, 2, 3]) t.equal(await take(slots).isSoon, true, `process ${at}`)
-  const fourth = take(slots)
-  t.equal(await fourth.isSoon, false, 'no fourth')
-  slots.release()
-  await fourth.taken
+  for (let process = 1; process <= 3; process += 1) await slots.take()
+  await waitsForRelease(t, slots, 'a fourth')
 })

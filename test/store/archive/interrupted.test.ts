@@ -22,7 +22,7 @@ import {
   type ArchiveDatabase,
 } from '../../helpers/archive-engines.js'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
-import { anotherDay, IS_LONG } from '../../helpers/long-suite.js'
+import { anotherDay, DAY, IS_LONG } from '../../helpers/long-suite.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
 
@@ -217,16 +217,18 @@ async function addressesOf(t: Test, kind: 'sqlite' | 'redis'): Promise<() => str
 for (const [engineAt, name] of ENGINES.entries()) {
   for (const [storeAt, kind] of (['sqlite', 'redis'] as const).entries()) {
     const missing = engineMissing(name) || (kind === 'redis' && redisMissing())
-    // Each engine and each store once a day; all points are in the long suite.
+    // Each engine and each store once a day, and other points each day; all are in the long suite. Steps are
+    // odd, so that a day has points before a call and after one.
     const skip = anotherDay(engineAt + storeAt, 2) || missing
-    const step = IS_LONG ? 1 : name === 'postgresql' ? 3 : 7
+    const step = IS_LONG ? 1 : name === 'postgresql' ? 7 : 13
+    const first = IS_LONG ? 0 : DAY % step
     const placeOf = async (t: Test): Promise<Place> => {
       return { server: await archiveDatabase(name), address: await addressesOf(t, kind) }
     }
     void t.test(`${kind}, ${name}: a leader that ends at any call`, { skip, timeout: 600_000 }, async (t) => {
       const place = await placeOf(t)
       let reached = 0
-      for (let at = 1; at <= MOST_CALLS; at += step) {
+      for (let at = 1 + first; at <= MOST_CALLS; at += step) {
         const killed = async (): Promise<void> => Promise.reject(new Killed())
         const isReached = await moved(t, place, () => new Calls(at, at % 2 === 0, killed))
         if (!isReached) break
@@ -238,7 +240,7 @@ for (const [engineAt, name] of ENGINES.entries()) {
     const goesOn = `${kind}, ${name}: a leader that goes on after another leads`
     void t.test(goesOn, { skip, timeout: 600_000 }, async (t) => {
       const place = await placeOf(t)
-      for (let at = 2; at <= MOST_CALLS; at += 2 * step) {
+      for (let at = 2 + 2 * first; at <= MOST_CALLS; at += 2 * step) {
         const isReached = await moved(t, place, (resume) => new Calls(at, at % 4 === 0, resume))
         if (!isReached) break
       }
