@@ -47,6 +47,11 @@ const COUNTED: readonly Part[] = PARTS.filter(({ isRest }) => !isRest).sort((a, 
 /** The counter of each part; null for the rests. */
 const OWN_COUNTERS = PARTS.map((part) => (part.isRest ? null : FORMER.length + COUNTED.indexOf(part)))
 
+/** The former interval of each counter of a part. */
+const COUNTED_FORMERS = COUNTED.map(({ former }) => former)
+/** The counter of each part; of a rest -1 less its former interval. */
+const OWN_OR_REST = PARTS.map(({ former }, at) => OWN_COUNTERS[at] ?? -1 - former)
+
 function rank({ former }: Part): number {
   return former < COMMON ? 2 * FORMER.length - former : former
 }
@@ -83,11 +88,10 @@ export function countersOfParts(counts: readonly number[]): number[] {
 /** Counters as `UsageSum.firstContent`; missing ones are 0. */
 export function partsOfCounters(counters: readonly number[]): number[] {
   const rests = counters.slice(0, FORMER.length)
-  for (const [at, { former }] of COUNTED.entries()) {
-    rests[former] = (rests[former] ?? 0) - (counters[FORMER.length + at] ?? 0)
-  }
-  return PARTS.map(({ former }, at) => {
-    const own = OWN_COUNTERS[at] ?? null
-    return own === null ? Math.max(0, rests[former] ?? 0) : (counters[own] ?? 0)
+  let at = FORMER.length
+  // Answers have thousands of sums: loops without a list or an object for each part.
+  for (const former of COUNTED_FORMERS) rests[former] = (rests[former] ?? 0) - (counters[at++] ?? 0)
+  return OWN_OR_REST.map((own) => {
+    return own < 0 ? Math.max(0, rests[-1 - own] ?? 0) : (counters[own] ?? 0)
   })
 }

@@ -209,10 +209,13 @@ function numbersTo(last: number): string {
 
 function cellOfRow(row: ArchiveRow): UsageCell {
   const text = (name: string) => textIn(row, `d_${name}`)
+  const of = {
+    ...{ startMs: numberIn(row, 'start_ms'), accountId: text('account_id') },
+    ...{ keyId: text('key_id'), model: text('model') },
+  }
   return {
-    ...figuresIn(numbersIn(row)),
-    ...{ startMs: numberIn(row, 'start_ms'), isShadow: numberIn(row, 'is_shadow') === 1 },
-    ...{ accountId: text('account_id'), keyId: text('key_id'), model: text('model') },
+    ...sumOf(of, numbersIn(row)),
+    isShadow: numberIn(row, 'is_shadow') === 1,
     ...{ accountPath: text('account_path') || null, upstream: text('upstream') || null },
     ...{ ingress: text('ingress') || null, labels: text('labels') || null },
   }
@@ -275,30 +278,35 @@ export function isCommitted(
   ]
 }
 
+/** What a sum is of. */
+type SumName = Pick<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'>
+
 /** The numbers of a row in the order of `FIGURES`, and its counts of `first_content`; changed in place. */
 interface Numbers {
   readonly figures: NanoUsd[]
   readonly counts: number[]
 }
 
-const PLACES: ReadonlyMap<string, number> = new Map(FIGURES.map((name, at) => [name, at]))
+// Checked by its type: the list has every figure.
+const PLACES = Object.fromEntries(FIGURES.map((name, at) => [name, at])) as Record<
+  (typeof FIGURES)[number],
+  number
+>
 const COST = FIGURES.indexOf('cost_nano_usd')
 
 function numbersIn(row: ArchiveRow): Numbers {
   const counts = textIn(row, 'counts')
-  return {
-    figures: textIn(row, 'figures')
-      .split(',')
-      .map((text, at) => (at === COST ? nanoUsdOf(text) : Number(text))),
-    counts: counts === '' ? [] : counts.split(',').map(Number),
-  }
+  const texts = textIn(row, 'figures').split(',')
+  const figures: NanoUsd[] = texts.map(Number)
+  figures[COST] = nanoUsdOf(texts[COST] ?? '0')
+  return { figures, counts: counts === '' ? [] : counts.split(',').map(Number) }
 }
 
 /** The sums of the rows that a query selects; those of labels and of several accounts are added up. */
 function addedUp(rows: readonly ArchiveRow[], query: SumQuery): UsageSum[] {
   const { accounts, property } = query
   const wanted = accounts && new Set(accounts)
-  const sums = new Map<string, Pick<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'> & Numbers>()
+  const sums = new Map<string, { readonly of: SumName; readonly numbers: Numbers }>()
   for (const row of rows) {
     const own = wanted === undefined ? keysOf(row, query) : wanted.has(accountIn(row)) ? [''] : []
     const keys = property === undefined ? own : own.filter((keyId) => isOfProperty(keyId, property))
@@ -306,17 +314,18 @@ function addedUp(rows: readonly ArchiveRow[], query: SumQuery): UsageSum[] {
     const startMs = numberIn(row, 'start_ms')
     const accountId = wanted === undefined ? textIn(row, 'account_id') || (query.accountId ?? '') : ''
     const model = textIn(row, 'model')
+    const numbers = numbersIn(row)
     for (const keyId of keys) {
       const name = `${startMs} ${accountId} ${model} ${keyId}`
       const known = sums.get(name)
-      const numbers = numbersIn(row)
-      if (known === undefined) sums.set(name, { startMs, accountId, keyId, model, ...numbers })
-      else add(known, numbers)
+      if (known === undefined) {
+        // Each sum has numbers of its own, which are changed.
+        const own = { figures: numbers.figures.slice(), counts: numbers.counts.slice() }
+        sums.set(name, { of: { startMs, accountId, keyId, model }, numbers: own })
+      } else add(known.numbers, numbers)
     }
   }
-  return Array.from(sums.values(), ({ startMs, accountId, keyId, model, ...numbers }) => {
-    return { startMs, accountId, keyId, model, ...figuresIn(numbers) }
-  })
+  return Array.from(sums.values(), ({ of, numbers }) => sumOf(of, numbers))
 }
 
 function add(sum: Numbers, { figures, counts }: Numbers): void {
@@ -327,20 +336,35 @@ function add(sum: Numbers, { figures, counts }: Numbers): void {
   for (const [at, count] of counts.entries()) sum.counts[at] = (sum.counts[at] ?? 0) + count
 }
 
-function figuresIn({
-  figures,
-  counts,
-}: Numbers): Omit<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'> {
-  const figure = (name: (typeof FIGURES)[number]) => Number(figures[PLACES.get(name) ?? -1] ?? 0)
+/** Answers have thousands of sums, and an object that is put together of several takes ten times as long. */
+function sumOf({ startMs, accountId, keyId, model }: SumName, { figures, counts }: Numbers): UsageSum {
+  const figure = (name: (typeof FIGURES)[number]) => Number(figures[PLACES[name]])
   return {
-    ...{ requests: figure('requests'), failed: figure('errors'), inputTokens: figure('input_tokens') },
-    ...{ outputTokens: figure('output_tokens'), cacheReadTokens: figure('cache_read_tokens') },
-    ...{ cacheWriteTokens: figure('cache_write_tokens'), reasoningTokens: figure('reasoning_tokens') },
+    startMs,
+    accountId,
+    keyId,
+    model,
+    requests: figure('requests'),
+    failed: figure('errors'),
+    inputTokens: figure('input_tokens'),
+    outputTokens: figure('output_tokens'),
+    cacheReadTokens: figure('cache_read_tokens'),
+    cacheWriteTokens: figure('cache_write_tokens'),
+    reasoningTokens: figure('reasoning_tokens'),
     costNanoUsd: figures[COST] ?? 0,
-    ...{ unpriced: figure('unpriced'), estimated: figure('estimated'), assumed: figure('assumed') },
-    ...{ cacheHits: 0, savedNanoUsd: 0 },
-    ...unitsOf(figure),
-    firstContent: partsOfCounters(Array.from({ length: BUCKETS }, (_, at) => counts[at] ?? 0)),
+    unpriced: figure('unpriced'),
+    estimated: figure('estimated'),
+    assumed: figure('assumed'),
+    cacheHits: 0,
+    savedNanoUsd: 0,
+    images: figure('images'),
+    audioMs: figure('audio_ms'),
+    characters: figure('characters'),
+    pages: figure('pages'),
+    searches: figure('searches'),
+    documents: figure('documents'),
+    lines: figure('lines'),
+    firstContent: partsOfCounters(counts),
     byCause: {
       client: figure('errors_client'),
       limits: figure('errors_limits'),
