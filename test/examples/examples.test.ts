@@ -23,7 +23,8 @@ type Env = Readonly<Record<string, string>>
 
 /** The environment of a program that talks to a new gateway. */
 async function environment(t: Test): Promise<Env> {
-  const gateway = await startGateway(t)
+  const more = 'escrow: { key: 0Zk9xQ2vLw8RmT5yBn7CdF4gHj6Kp3Sa }\nfiles: { to: ./files }'
+  const gateway = await startGateway(t, { more, upstreamOptions: 'operations: { batch: queue }' })
   return { SLUICE_URL: gateway.origin, SLUICE_KEY: gateway.secret }
 }
 
