@@ -278,9 +278,19 @@ interface SeriesStyle {
   readonly isLowest: boolean
 }
 
+/** The values of a line that have none beside them: alone they would not be drawn. */
+const isolated: UPlot.Series.Points.Filter = ({ data }, series) => {
+  const values = data[series] ?? []
+  const isNone = (at: number): boolean => (values[at] ?? null) === null
+  return [...values.keys()].filter((at) => !isNone(at) && isNone(at - 1) && isNone(at + 1))
+}
+
 function seriesOf(kind: ChartContent['kind'], { label, colour, isLowest }: SeriesStyle): UPlot.Series {
   const shared = { label, stroke: colour, points: { show: false }, spanGaps: false }
-  if (kind === 'lines') return { ...shared, width: 1.5, points: { show: true, size: 4, fill: colour } }
+  if (kind === 'lines') {
+    const points = { show: true, size: 4, fill: colour, filter: isolated }
+    return { ...shared, width: 1.5, points }
+  }
   if (kind === 'area') return { ...shared, width: 1.5, ...(isLowest ? { fill: colour + AREA_ALPHA } : {}) }
   const paths = UPlot.paths.bars?.({ size: [0.8, 28], align: 1, gap: 1 })
   return { ...shared, width: 0, fill: colour, ...(paths === undefined ? {} : { paths }) }

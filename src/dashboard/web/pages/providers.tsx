@@ -11,7 +11,7 @@ import { bucketsOf, perText } from '../format/time-buckets.js'
 import { Loaded } from '../components/loading-states.js'
 import { amounts, counts, durations, names } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { Absent, Ago } from '../components/values.js'
+import { Absent, Ago, Name, TwoLines } from '../components/values.js'
 import { go } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 import { idOfModel, SideBySide, tickColumn, useCompared, type ModelRow } from './compare-models.js'
@@ -49,7 +49,7 @@ export function ProvidersPage() {
               <DataTable
                 caption="Upstreams by model"
                 name="model."
-                columns={[MODEL, { ...NAME, text: false }, ...FIGURES, tickColumn(compared)]}
+                columns={[MODEL, ...MODEL_FIGURES, tickColumn(compared)]}
                 rows={data.upstreams.flatMap(({ models }) => models)}
                 keyOf={idOfModel}
                 usualSort="model"
@@ -203,7 +203,11 @@ function ModelActions({ row: { model, upstream, errors } }: { readonly row: Mode
   )
 }
 
-const MODEL = names<ModelRow>('model', 'Model', ({ model }) => model, { strong: true })
+/** The model, its upstream below it. */
+const MODEL: Column<ModelRow> = {
+  ...names<ModelRow>('model', 'Model', ({ model }) => model),
+  cell: ({ model, upstream }) => <TwoLines first={<Name text={model} strong />} second={upstream} />,
+}
 
 type Part = ProviderSide & { readonly part: string }
 
@@ -237,3 +241,8 @@ const FIGURES: readonly Column<ProviderSide>[] = [
   counts('output', 'Tokens out', ({ outputTokens }) => outputTokens, { minor: true }),
   amounts('cost', 'Cost per request', ({ requestNanoUsd }) => requestNanoUsd),
 ]
+
+/** Of models, whose names need the width. */
+const MODEL_FIGURES = FIGURES.map((column) => {
+  return column.id === 'rejected' ? { ...column, isOptional: true } : column
+})

@@ -5,6 +5,7 @@
 import type { ReactNode } from 'react'
 import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
+import { Icon } from '../components/button.js'
 import { CopyButton } from '../components/copy-button.js'
 import { DrawerSection, Fact, Facts } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'
@@ -22,7 +23,7 @@ import {
   type AdviceTarget,
   type AttemptRow,
 } from '../format/failure-texts.js'
-import { duration, exactCount } from '../format/number.js'
+import { duration, exactCount, plural } from '../format/number.js'
 import { dimensionsOf, FORMAT_NAMES } from '../format/request-formats.js'
 import { clockTime, fullTime } from '../format/time.js'
 import { unitsText } from '../format/units.js'
@@ -30,7 +31,7 @@ import { urlOf, type Query } from '../api/client.js'
 import { Link, keyLink } from '../routing.js'
 import { useRights, useScope, type Rights } from '../shell/session.js'
 import { RecordedConversation } from './recorded-conversation.js'
-import { Status } from './request-status.js'
+import { modelOf, Status } from './request-status.js'
 
 interface DrawerProps {
   readonly id: string
@@ -112,6 +113,7 @@ function Contents({ row }: { readonly row: RequestRow }) {
   const links = useLinks(row)
   return (
     <>
+      <Summary row={row} />
       <Failure row={row} links={links} />
       <DrawerSection title="Timing">
         <Waterfall hops={row.hops} totalMs={row.durationMs} attempts={attemptsOf(row)} />
@@ -139,6 +141,28 @@ function Contents({ row }: { readonly row: RequestRow }) {
         </Facts>
       </DrawerSection>
     </>
+  )
+}
+
+/** `200 · gpt-5.4-mini > openai · $0.0002 · 52 tokens · 24 ms`, with the arrow as an icon. */
+function Summary({ row }: { readonly row: RequestRow }) {
+  const { upstream, costNanoUsd, usage, durationMs } = row
+  const tokens = (usage.input ?? 0) + (usage.output ?? 0)
+  return (
+    <p className="row line" role="group" aria-label="Summary">
+      <Status row={row} />
+      <span className="row line gap-4">
+        <Name text={modelOf(row)} strong />
+        {upstream === null ? null : (
+          <>
+            <Icon name="right" size={12} /> {upstream}
+          </>
+        )}
+      </span>
+      <Money nano={costNanoUsd} />
+      {tokens === 0 ? null : <span>{plural(tokens, 'token')}</span>}
+      <Took ms={durationMs} />
+    </p>
   )
 }
 

@@ -1,6 +1,11 @@
-/** The status of a request. */
+/** The status of a request, and its model. */
 import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { kindText } from '../format/failure-texts.js'
+
+/** The model, as asked if it is unknown. */
+export function modelOf({ model, modelAsked }: RequestRow): string {
+  return model === 'other' ? (modelAsked ?? 'unknown model') : model
+}
 
 /** The status, and in words what is wrong with it: `502 upstream failed`, `200 truncated`. */
 export function Status({ row: { status, outcome } }: { readonly row: RequestRow }) {

@@ -10,7 +10,7 @@ import { count } from '../format/number.js'
 import { unitsText } from '../format/units.js'
 import { setQuery, useLocation } from '../routing.js'
 import { useScope } from '../shell/session.js'
-import { Status } from './request-status.js'
+import { modelOf, Status } from './request-status.js'
 
 const RequestDrawer = lazy(() =>
   import('./request-drawer.js').then((module) => ({ default: module.RequestDrawer })),
@@ -28,10 +28,6 @@ export function OpenedRequest() {
 }
 
 /** The model that sums count the request under; for one that is not known, the name that was requested. */
-function modelOf({ model, modelAsked }: RequestRow): string {
-  return model === 'other' ? (modelAsked ?? 'unknown model') : model
-}
-
 /** The mark before the tokens, and the words after them in the title. */
 const UNCERTAIN = {
   reported: ['', ''],

@@ -59,12 +59,15 @@ export function Page({ title, purpose, action, filters, scoped = false, children
 /** Parameters of the address that filter nothing; `to` counts with `from`. */
 const NO_FILTERS = new Set(['sort', 'after', 'request', 'tab', 'figure', 'group', 'zone', 'by', 'to', 'toMs'])
 
+/** The account of all accounts, which is no filter. */
+const ALL = 'all'
+
 /** The filters of the page; on phones they are behind a button with the number of those that are set. */
 function Filters({ children }: { readonly children: ReactNode }) {
   const { query } = useLocation()
   const [isOpen, setOpen] = useState(false)
   const id = useId()
-  const set = [...query.keys()].filter((name) => !NO_FILTERS.has(name)).length
+  const set = [...query].filter(([name, value]) => !NO_FILTERS.has(name) && value !== ALL).length
   return (
     <>
       <Button
