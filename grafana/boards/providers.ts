@@ -237,6 +237,23 @@ function reactions(): Row['panels'] {
       ],
     }),
     series({
+      title: 'Open batches',
+      description: 'Batches that have not ended, by state. Each gateway of a store reports all of them.',
+      unit: 'short',
+      queries: [query(orNone(max(`sluice_batches{${GATEWAY}}`, 'state'), 'state'), '{{state}}')],
+    }),
+    series({
+      title: 'Polls of batches',
+      description: 'Questions about batches at upstreams, by result. A failed one is repeated.',
+      unit: 'reqps',
+      queries: [
+        query(
+          orNone(sum(rate('sluice_batch_polls_total', UPSTREAM), 'upstream', 'result'), 'upstream'),
+          '{{upstream}} {{result}}',
+        ),
+      ],
+    }),
+    series({
       title: 'Fallbacks',
       description: 'Requests that moved to another target, from one upstream to the next.',
       unit: 'reqps',

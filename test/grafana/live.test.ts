@@ -38,6 +38,8 @@ const QUIET = [
   'Gateway internals: Webhooks',
   'Gateway internals: Workers replaced',
   'Providers: Lines of batches',
+  'Providers: Open batches',
+  'Providers: Polls of batches',
   'Providers: Replies from the exact cache',
 ]
 
