@@ -87,7 +87,15 @@ const BATCH: JsonObject = {
     form: { type: 'string', description: 'How the upstream runs it: the name of its API, or `queue`' },
     upstream_batch_id: { type: ['string', 'null'], description: "The upstream's own id of the batch" },
     failure: { type: ['string', 'null'], description: 'Why it failed' },
-    request_counts: { type: 'object', properties: { total: COUNT, completed: COUNT, failed: COUNT } },
+    request_counts: {
+      type: 'object',
+      properties: {
+        ...{ total: COUNT, completed: COUNT },
+        failed: { ...COUNT, description: 'All that did not succeed' },
+        expired: { ...COUNT, description: 'How many of the failed ones expired; only once it has ended' },
+        cancelled: { ...COUNT, description: 'How many of them were cancelled; only once it has ended' },
+      },
+    },
     created_at: { type: 'string', format: 'date-time' },
     expires_at: { type: 'string', format: 'date-time', description: 'The end of its window' },
     ended_at: { type: ['string', 'null'], format: 'date-time' },

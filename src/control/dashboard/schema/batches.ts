@@ -25,7 +25,14 @@ const batch = z.strictObject({
   upstreamBatchId: z.string().nullable(),
   /** Why it failed; null if it did not. */
   failure: z.string().nullable(),
-  lines: z.strictObject({ total: count, completed: count, failed: count }),
+  lines: z.strictObject({
+    total: count,
+    completed: count,
+    /** All that did not succeed; once it has ended, also how many of these expired or were cancelled. */
+    failed: count,
+    expired: count.optional(),
+    cancelled: count.optional(),
+  }),
   createdAtMs: timeMs,
   /** The end of its window. */
   expiresAtMs: timeMs,
