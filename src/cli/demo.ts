@@ -2,7 +2,7 @@
  * `sluice demo`: a gateway without any preparation. The emulator replaces all three providers; the
  * configuration is a file that can be edited live, in a temporary folder or in `--folder`.
  */
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -111,7 +111,10 @@ async function startDemo(files: DemoFiles, port: number, opsPort: number): Promi
     emulator.script({ match: isUnreliable, fault: { kind: 'status', code: 500 } })
     await copyFile(packageFile('config/models.yaml'), join(folder, 'models.yaml'))
     await writeFile(join(folder, GOOGLE_FILE), serviceAccount(emulator), { mode: 0o600 })
-    const text = configText(emulator, port, opsPort)
+    const escrowFile = join(folder, ESCROW_FILE)
+    // A kept folder has files that the former key encrypts.
+    if (!existsSync(escrowFile)) await writeFile(escrowFile, randomBytes(32).toString('hex'), { mode: 0o600 })
+    const text = configText(emulator, { port, opsPort, escrowFile })
     // Two generations, so that there is a difference to show and to roll back.
     await writeFile(file, text.replace(ADDED_LATER, ''))
     const source = track(open, await openConfig(file, process.env))
@@ -189,6 +192,9 @@ function serviceAccount({ origin }: Emulator): string {
   })
 }
 
+/** The secret that encrypts files of batches, in the folder of the demo. */
+const ESCROW_FILE = 'escrow.key'
+
 /** The API key of the upstream whose requests the emulator refuses. */
 const UNRELIABLE_KEY = 'emulated-unreliable'
 
@@ -201,7 +207,13 @@ const ADDED_LATER = `limits:
   - { scope: account, prefix: claude-opus, usd_per_day: 5 }
 `
 
-function configText(emulator: Emulator, port: number, opsPort: number): string {
+interface ConfigParts {
+  readonly port: number
+  readonly opsPort: number
+  readonly escrowFile: string
+}
+
+function configText(emulator: Emulator, { port, opsPort, escrowFile }: ConfigParts): string {
   const { openai, anthropic, gemini } = emulator.baseUrls
   const { origin } = emulator
   const { keyId, secret } = EMULATED_KEYS
@@ -209,9 +221,9 @@ function configText(emulator: Emulator, port: number, opsPort: number): string {
 server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, workers: 1, drain_ms: 2000 }
 store: sqlite:./data/sluice.db
 upstreams: # the built-in emulator, as three providers and three clouds
-  openai: { dialect: openai, base_url: ${openai}, api_key: emulated }
-  anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: emulated }
-  google: { dialect: gemini, base_url: ${gemini}, api_key: emulated }
+  openai: { dialect: openai, base_url: ${openai}, api_key: emulated, operations: { batch: queue, rerank: cohere-v1 } }
+  anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: emulated, operations: { batch: queue } }
+  google: { dialect: gemini, base_url: ${gemini}, api_key: emulated, operations: { batch: queue } }
   # the same models at the clouds, with identities that the emulator verifies
   bedrock: { platform: bedrock, dialect: anthropic, region: eu-west-1, base_url: ${origin}, auth: { aws: { access_key_id: ${keyId}, secret_access_key: ${secret} } } }
   vertex: { platform: vertex, dialect: gemini, project: emulated, location: global, base_url: ${origin}, auth: { google: { credentials_file: ${GOOGLE_FILE} } } }
@@ -231,12 +243,15 @@ routes:
   - { prefix: whisper-, upstream: openai }
   - { prefix: tts-, upstream: openai }
   - { prefix: omni-moderation-, upstream: openai }
+  - { prefix: rerank-, upstream: openai }
   - { model: o1, upstream: openai }
   - { model: fast, targets: [ { upstream: google, model: gemini-3.5-flash, weight: 3 }, { upstream: openai, model: gpt-5.4-mini } ] } # a virtual model
   - { model: o3, upstream: openai }
   - { prefix: claude-, upstream: anthropic }
   - { prefix: gemini-, upstream: google }
 models: models.yaml
+escrow: { key: '\${file:${escrowFile}}' }
+files: { to: ./data/files } # for batches, whose lines the gateway sends one by one
 ${ADDED_LATER}plans:
   starter: { price_usd: 20, max_keys: 5 }
   pro: { price_usd: 50, max_keys: 20 }

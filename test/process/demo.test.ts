@@ -62,6 +62,7 @@ void t.test('a demo on free ports', async (t) => {
     dashboard(t, demo),
   )
   await t.test('the printed commands work unchanged', (t) => printedCommands(t, demo))
+  await t.test('it runs the example of batches, and ranks', (t) => batches(t, demo))
   await t.test('its configuration file can be edited while it runs', (t) => edited(t, demo))
   await endsClean(t, demo)
 })
@@ -239,6 +240,19 @@ async function dashboard(t: Test, demo: Demo): Promise<void> {
       t.equal((await (await signedIn(email)).get(path)).status, status, `${email} ${path}`)
     }
   })
+}
+
+async function batches(t: Test, { base, commands }: Demo): Promise<void> {
+  const [, key = ''] = /Bearer (\S+?)['"]/.exec(commands[0] ?? '') ?? []
+  const env = { ...process.env, SLUICE_URL: base.replace(/\/v1$/, ''), SLUICE_KEY: key }
+  const { stdout } = await shell('sh', ['examples/curl/batches.sh'], { env })
+  t.match(JSON.parse(stdout), { custom_id: 'line-0', response: { status_code: 200 }, error: null })
+  const ranked = await fetch(`${base}/rerank`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'rerank-v3.5', query: 'a river', documents: ['the Nile', 'a cat'] }),
+  })
+  t.match(await ranked.json(), { results: [{ index: /\d/ }, { index: /\d/ }] })
 }
 
 async function printedCommands(t: Test, demo: Demo): Promise<void> {
