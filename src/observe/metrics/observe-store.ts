@@ -144,28 +144,26 @@ type ValuesOf<Part> = Omit<Part, keyof LabelsOf<Part>>
 
 /** The same store, observed by `sluice_store_duration_seconds{op}` and `sluice_store_errors_total{op}`. */
 export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailure): Store {
-  const timed = (op: string, method: CallableFunction, part: object): Method => {
-    return (...values) => {
-      const beganMs = performance.now()
-      const succeeded = (): void => {
-        metrics.storeOperation(op, (performance.now() - beganMs) / 1000, false)
-      }
-      const failed = (error: unknown): void => {
-        metrics.storeOperation(op, (performance.now() - beganMs) / 1000, true)
-        onFailure(op, error)
-      }
-      let answer: unknown
-      try {
-        answer = Reflect.apply(method, part, values)
-      } catch (error) {
-        failed(error)
-        throw error
-      }
-      // Attached beside the caller's chain, so that the caller waits for no additional promise.
-      if (answer instanceof Promise) answer.then(succeeded, failed)
-      else succeeded()
-      return answer
+  const timed = (op: string, call: () => unknown): unknown => {
+    const beganMs = performance.now()
+    const succeeded = (): void => {
+      metrics.storeOperation(op, (performance.now() - beganMs) / 1000, false)
     }
+    const failed = (error: unknown): void => {
+      metrics.storeOperation(op, (performance.now() - beganMs) / 1000, true)
+      onFailure(op, error)
+    }
+    let answer: unknown
+    try {
+      answer = call()
+    } catch (error) {
+      failed(error)
+      throw error
+    }
+    // Attached beside the caller's chain, so that the caller waits for no additional promise.
+    if (answer instanceof Promise) answer.then(succeeded, failed)
+    else succeeded()
+    return answer
   }
   const observed = <Part extends object>(
     part: Part,
@@ -174,9 +172,16 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
   ): Part => {
     const methods: Record<string, unknown> = {}
     for (const [name, op] of Object.entries<string | null>(labels)) {
-      const method: unknown = Reflect.get(part, name)
-      if (typeof method !== 'function') continue
-      methods[name] = op === null ? method.bind(part) : timed(op, method, part)
+      // A part may lack a method that is optional.
+      if (typeof Reflect.get(part, name) !== 'function') continue
+      const call = (given: readonly unknown[]): unknown => {
+        const method: unknown = Reflect.get(part, name)
+        return typeof method === 'function' ? Reflect.apply(method, part, given) : undefined
+      }
+      methods[name] =
+        op === null
+          ? (...given: readonly unknown[]) => call(given)
+          : (...given: readonly unknown[]) => timed(op, () => call(given))
     }
     // These are all members: `LabelsOf` and `ValuesOf` divide them.
     return { ...values, ...methods } as Part

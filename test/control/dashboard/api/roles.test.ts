@@ -131,7 +131,10 @@ async function cast(t: Test, settings: GatewaySettings = {}): Promise<Cast> {
 }
 
 /** Paths of objects that the scene does not have: 404 for those who may use them. */
-const ABSENT = ['/configuration/{id}/rollback', '/device/{id}']
+const ABSENT = [
+  ...['/configuration/{id}/rollback', '/device/{id}'],
+  ...['/batches/{id}', '/batches/{id}/cancel'],
+]
 
 /** A request that fails for another reason than access, or changes nothing of the scene. */
 function requestFor({ path, method }: Row, { requestId, keys, team, guestId }: Cast, key?: string) {
