@@ -15,9 +15,11 @@ export function CalendarButton(props: CalendarProps) {
   )
 }
 
+const DATE = /^\d{4}-\d\d-\d\d$/
+const TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d$/
 const FORMS = {
-  date: { placeholder: 'YYYY-MM-DD', pattern: '\\d{4}-\\d\\d-\\d\\d', maxLength: 10 },
-  time: { placeholder: 'YYYY-MM-DD hh:mm', pattern: '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d', maxLength: 16 },
+  date: { placeholder: 'YYYY-MM-DD', pattern: DATE.source, maxLength: 10 },
+  time: { placeholder: 'YYYY-MM-DD hh:mm', pattern: TIME.source, maxLength: 16 },
 } as const
 
 interface DateInputProps extends Omit<InputHTMLAttributes<HTMLInputElement>, 'value' | 'onChange'> {
@@ -28,19 +30,19 @@ interface DateInputProps extends Omit<InputHTMLAttributes<HTMLInputElement>, 'va
 
 /** A date and time that is taken when it is complete and the field is left or Enter is pressed. */
 export function DateInput({ value, onChange, ...rest }: DateInputProps) {
-  const { pattern, ...form } = FORMS.time
+  const { placeholder, maxLength } = FORMS.time
   const shown = value.replace('T', ' ')
   const [text, setText] = useState(shown)
   useEffect(() => setText(shown), [shown])
   const take = (): void => {
-    const isTime = new RegExp(`^${pattern}$`).test(text) && !Number.isNaN(Date.parse(text))
+    const isTime = TIME.test(text) && !Number.isNaN(Date.parse(text))
     if (isTime && text !== shown) onChange(text.replace(' ', 'T'))
     else setText(shown)
   }
   return (
     <input
       {...rest}
-      {...form}
+      {...{ placeholder, maxLength }}
       autoComplete="off"
       value={text}
       onChange={({ target }) => setText(target.value)}
