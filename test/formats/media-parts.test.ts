@@ -64,12 +64,19 @@ interface Case {
 }
 
 const DATA_VIDEO = `data:video/mp4;base64,${MP4}`
+/** Responses and Anthropic get files of any kind, which the vendor judges. */
 const INLINE_VIDEO: Case['sent'] = {
+  'openai-responses': [{ type: 'input_file', filename: 'file.mp4', file_data: DATA_VIDEO }],
   'openai-chat': [{ type: 'video_url', video_url: { url: DATA_VIDEO } }],
   gemini: [{ inlineData: { mimeType: 'video/mp4', data: MP4 } }],
   converse: [{ video: { format: 'mp4', source: { bytes: MP4 } } }],
 }
+const LINKED: Case['sent'] = {
+  'openai-responses': [{ type: 'input_file', file_url: VIDEO_URL }],
+  anthropic: [{ type: 'document', source: { type: 'url', url: VIDEO_URL } }],
+}
 const LINKED_VIDEO: Case['sent'] = {
+  ...LINKED,
   'openai-chat': [{ type: 'video_url', video_url: { url: VIDEO_URL } }],
 }
 const INLINE_SOUND: Case['sent'] = {
@@ -120,6 +127,8 @@ const CASES: readonly Case[] = [
     name: 'a video that YouTube has',
     client: chat({ type: 'video_url', video_url: { url: 'https://www.youtube.com/watch?v=x' } }),
     sent: {
+      'openai-responses': [{ type: 'input_file', file_url: 'https://www.youtube.com/watch?v=x' }],
+      anthropic: [{ type: 'document', source: { type: 'url', url: 'https://www.youtube.com/watch?v=x' } }],
       'openai-chat': [{ type: 'video_url', video_url: { url: 'https://www.youtube.com/watch?v=x' } }],
       gemini: [{ fileData: { fileUri: 'https://www.youtube.com/watch?v=x' } }],
     },
@@ -134,11 +143,11 @@ const CASES: readonly Case[] = [
     client: chat({ type: 'audio_url', audio_url: { url: `data:audio/wav;base64,${WAV}` } }),
     sent: INLINE_SOUND,
   },
-  { name: 'sound by URL', client: chat({ type: 'audio_url', audio_url: { url: VIDEO_URL } }), sent: {} },
+  { name: 'sound by URL', client: chat({ type: 'audio_url', audio_url: { url: VIDEO_URL } }), sent: LINKED },
   {
     name: 'input_audio by URL',
     client: chat({ type: 'input_audio', input_audio: { data: VIDEO_URL } }),
-    sent: {},
+    sent: LINKED,
   },
   {
     name: 'a file by URL',

@@ -93,7 +93,8 @@ request, and the reply has the client's name. If the upstream has the client's o
 
 Clients of chat completions and Responses may also send \`video_url\`, \`input_video\`, \`audio_url\` and \`file.file_url\`. Gemini and
 Bedrock Converse read video and sound inline, chat completions of vendors other than OpenAI read \`video_url\`, and Gemini reads
-videos of YouTube by URL. For other URLs see [\`fetch_media\`](configuration.md#fetch_media); the rest is answered 400 \`untranslatable\`.
+videos of YouTube by URL. OpenAI Responses gets them as files, Anthropic files by URL as documents, and the vendor judges. For other URLs
+see [\`fetch_media\`](configuration.md#fetch_media); the rest is answered 400 \`untranslatable\`.
 Data of the type \`application/octet-stream\` has the type that its name or its first bytes show.
 `
 

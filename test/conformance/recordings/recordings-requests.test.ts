@@ -71,10 +71,10 @@ const REFUSED: readonly Exception[] = [
     reason: 'tools of type openrouter:… run at OpenRouter',
   },
   {
-    models: ALL,
+    models: /^claude-/,
     name: /^openrouter\/.*binary_content_video_public_api$/,
-    param: /^messages\[0\]\.content\[1\]\.type$/,
-    reason: "parts of type video_url are OpenRouter's alone",
+    param: /^messages\[0\]\.content\[1\]$/,
+    reason: "Anthropic's models have no video input",
   },
   {
     models: TRANSLATED,

@@ -30,7 +30,6 @@ const OWN = new Map<RegExp, string>([
   [/groq-qwen3-effort-setting/, 'reasoning_effort "default" is Groq\'s alone'],
   [/-document-mistral\]\.[23]/, "document_url parts are Mistral's alone; the format has file parts"],
   [/openrouter_(?:advisor_tool|web_search)/, 'tools of type openrouter:… run at OpenRouter'],
-  [/video_public_api/, "video_url parts are OpenRouter's alone"],
 ])
 
 interface Gist {

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../src/base/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ChatRequest, Message } from '../../../src/formats/chat/request.js'
 import type { UpstreamCodec } from '../../../src/formats/dialect.js'
-import { openaiResponses } from '../../../src/formats/openai-responses/index.js'
+import { upstreamCodecOf } from '../../../src/formats/index.js'
 import { collectEvents, type Decoded } from '../collect-events.js'
 import { encodeWith, sampleRequest, userMessage as sampleUserMessage } from '../sample-request.js'
 import type { Frame } from '../sse-frames.js'
@@ -13,9 +13,10 @@ import type { Frame } from '../sse-frames.js'
 export { refusalOf, type Decoded } from '../collect-events.js'
 export { framesOf, type Frame } from '../sse-frames.js'
 
-if (openaiResponses.upstreamCodec === null) throw new Error('the dialect has no codec for upstreams')
+const codec = upstreamCodecOf('openai-responses')
+if (codec === null) throw new Error('the dialect has no codec for upstreams')
 
-export const upstreamCodec: UpstreamCodec = openaiResponses.upstreamCodec
+export const upstreamCodec: UpstreamCodec = codec
 
 /** A model with reasoning and the usual efforts. */
 export const REASONING_MODEL: ModelFacts = {

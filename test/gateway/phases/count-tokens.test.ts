@@ -76,16 +76,19 @@ void t.test('a count costs nothing, needs a key, and counts for the limit of req
   t.ok(lines.every(({ output_tokens }) => output_tokens === undefined))
 })
 
-void t.test('message batches are refused in the format of Anthropic', async (t) => {
-  const gateway = await startGateway(t)
-  const error = await thrownBy(() =>
-    clientOf(gateway).messages.batches.create({
-      requests: [{ custom_id: 'one', params: { model: 'claude-haiku-4-5', max_tokens: 1, messages } }],
-    }),
-  )
-  t.ok(error instanceof Anthropic.NotFoundError)
-  t.match(error, { error: { type: 'error', error: { message: /message batches/ } } })
-})
+void t.test(
+  'message batches need files in the configuration, and the error has the format of Anthropic',
+  async (t) => {
+    const gateway = await startGateway(t)
+    const error = await thrownBy(() =>
+      clientOf(gateway).messages.batches.create({
+        requests: [{ custom_id: 'one', params: { model: 'claude-haiku-4-5', max_tokens: 1, messages } }],
+      }),
+    )
+    t.ok(error instanceof Anthropic.BadRequestError)
+    t.match(error, { error: { type: 'error', error: { message: /files\.to/ } } })
+  },
+)
 
 void t.test('clients of Responses count with each dialect of an upstream', async (t) => {
   const gateway = await startGateway(t)

@@ -297,8 +297,6 @@ function fileBlock(part: FilePart, path: string): JsonObject {
       return { type: 'document', source: documentSource(media_type, source.data, path), ...title }
     }
     case 'url':
-      if (source.media !== undefined)
-        throw refusedMedia(path, `${source.media} input`, 'Send text or pictures.')
       return {
         type: 'document',
         source: { type: 'url', url: https(source.url, path) },

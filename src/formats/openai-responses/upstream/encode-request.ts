@@ -32,7 +32,7 @@ import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
 import { SCHEMA_RULES, TOOL_NAMES } from '../../vendors.js'
 import { fitReplySchema, fitSchema } from '../../wire/fit-schema.js'
-import { bucketRefusal, dataUrlOf, isBucketUrl, mediaOf, transcriptOf } from '../../wire/inline-media.js'
+import { bucketRefusal, dataUrlOf, isBucketUrl, transcriptOf } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
@@ -436,10 +436,6 @@ function encodeContent(part: UserPart, index: number): JsonObject {
       return image(part)
     case 'file':
       refuseForeign(part, index)
-      if (mediaOf(part.source) !== undefined) {
-        const why = "OpenAI's Responses API accepts no sound and no video. Choose another model."
-        throw refused(`messages[${index}].content`, why)
-      }
       return file(part)
     case 'audio':
       throw refused(
