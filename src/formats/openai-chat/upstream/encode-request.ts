@@ -23,7 +23,7 @@ import { SCHEMA_RULES, TOOL_NAMES, type DocumentPart } from '../../vendors.js'
 import { fitReplySchema, fitSchema } from '../../wire/fit-schema.js'
 import { bucketRefusal, dataUrlOf, isBucketUrl, mediaOf } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
-import { SOUND_INPUT_FORMATS, soundFormatOf } from '../../wire/media/sound.js'
+import { soundFormatOf } from '../../wire/media/sound.js'
 import { encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { fieldsFor, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
 import { wireName } from '../../wire/tool-names.js'
@@ -314,20 +314,19 @@ function file(part: FilePart, index: number, context: MessageContext): JsonObjec
   }
 }
 
-/** The part for a video or sound, which vendors of the format have, but not OpenAI; null for a document. */
+/**
+ * The part for a video, which vendors of the format have, but not OpenAI, or for sound; null for what can
+ * only be a file, which the vendor judges.
+ */
 function mediaPart({ source }: FilePart, path: string, { model }: MessageContext): JsonObject | null {
   const type = mediaOf(source)
-  if (type === undefined) return null
   // Models with `endpoints` in the catalogue are OpenAI's.
   if (type === 'video' && model.endpoints === undefined) {
     return { type: 'video_url', video_url: { url: address(source, path, 'a video') } }
   }
-  if (type === 'video') throw refused(path, 'this upstream does not accept video')
-  const format = source.kind === 'base64' ? soundFormatOf(source.mediaType) : undefined
-  if (format === undefined || source.kind !== 'base64') {
-    throw refused(path, `this upstream accepts sound as data: ${SOUND_INPUT_FORMATS.join(', ')}`)
-  }
-  return { type: 'input_audio', input_audio: { data: source.data, format } }
+  if (type !== 'audio' || source.kind !== 'base64') return null
+  const format = soundFormatOf(source.mediaType)
+  return format === undefined ? null : { type: 'input_audio', input_audio: { data: source.data, format } }
 }
 
 /** Null for a turn without text, calls and audio, which some upstreams refuse as empty (Kimi). */
