@@ -81,8 +81,10 @@ function NoBatches({ isOff, isFiltered }: { readonly isOff: boolean; readonly is
   if (isOff) {
     return (
       <Empty title="This gateway runs no batches">
-        Set <code>files</code> in its configuration to serve <code>/v1/files</code> and{' '}
-        <code>/v1/batches</code>.
+        <p>
+          Set <code>files</code> in its configuration to serve <code>/v1/files</code> and{' '}
+          <code>/v1/batches</code>.
+        </p>
       </Empty>
     )
   }
@@ -92,7 +94,9 @@ function NoBatches({ isOff, isFiltered }: { readonly isOff: boolean; readonly is
     </Empty>
   ) : (
     <Empty title="No batches yet">
-      A client makes one with a file of lines and <code>POST /v1/batches</code>.
+      <p>
+        A client makes one with a file of lines and <code>POST /v1/batches</code>.
+      </p>
     </Empty>
   )
 }
