@@ -344,7 +344,10 @@ function numberFor(schema: JsonObject, grain: number, context: SampleContext): n
 
 const BOUNDS = { minimum: /\bminimum: (-?\d+)/, maximum: /\bmaximum: (-?\d+)/ } as const
 
-/** A bound of a number: the keyword, or the words about it where a vendor does not take the keyword. */
+/**
+ * The minimum or maximum of a number. Some vendors refuse the keyword: the gateway then states the bound in
+ * the description.
+ */
 function boundOf(schema: JsonObject, name: keyof typeof BOUNDS): number | undefined {
   const words = BOUNDS[name].exec(stringOf(schema.description) ?? '')?.[1]
   return numberOf(schema[name]) ?? (words === undefined ? undefined : Number(words))

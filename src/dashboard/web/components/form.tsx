@@ -68,6 +68,12 @@ export function TextField({
   return <Field {...{ label, hint, error, control }} />
 }
 
+/** Why the user makes a change, for the audit log. */
+export function ReasonField(field: Bound) {
+  const hint = 'Optional, for the audit log.'
+  return <TextField label="Reason" hint={hint} maxLength={200} autoComplete="off" {...field} />
+}
+
 /** A text field with several lines. */
 export function TextArea({
   label,

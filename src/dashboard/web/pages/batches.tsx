@@ -8,7 +8,7 @@ import { CopyButton } from '../components/copy-button.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Dialog, FormDialog, useDialog } from '../components/dialog.js'
 import { DrawerSection, Fact, Facts } from '../components/facts.js'
-import { Filter, TextField } from '../components/form.js'
+import { Filter, ReasonField } from '../components/form.js'
 import { Empty, Loaded } from '../components/loading-states.js'
 import { report } from '../components/notices.js'
 import { Absent, Ago, Count, Money } from '../components/values.js'
@@ -262,15 +262,7 @@ function CancelBatch({ batch, onClose }: { readonly batch: Batch; readonly onClo
       }}
       onClose={onClose}
     >
-      {(form) => (
-        <TextField
-          label="Reason"
-          hint="Optional, for the audit log."
-          maxLength={200}
-          autoComplete="off"
-          {...form.field('reason')}
-        />
-      )}
+      {(form) => <ReasonField {...form.field('reason')} />}
     </FormDialog>
   )
 }

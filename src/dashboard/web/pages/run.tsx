@@ -7,7 +7,7 @@ import { Button } from '../components/button.js'
 import { FormDialog, useDialog } from '../components/dialog.js'
 import { Fact, Facts } from '../components/facts.js'
 import { NamedLevels } from '../components/limits.js'
-import { TextField } from '../components/form.js'
+import { ReasonField } from '../components/form.js'
 import { Empty, Loaded } from '../components/loading-states.js'
 import { report } from '../components/notices.js'
 import { Ago, Count, Money } from '../components/values.js'
@@ -145,15 +145,7 @@ function StopRun({ run: { run, account }, onClose }: StopRunProps) {
       }}
       onClose={onClose}
     >
-      {(form) => (
-        <TextField
-          label="Reason"
-          hint="Optional, for the audit log."
-          maxLength={200}
-          autoComplete="off"
-          {...form.field('reason')}
-        />
-      )}
+      {(form) => <ReasonField {...form.field('reason')} />}
     </FormDialog>
   )
 }

@@ -11,7 +11,7 @@ import { change, read } from '../../api/endpoints.js'
 import { Button } from '../../components/button.js'
 import { CodeBlock, CopyButton } from '../../components/copy-button.js'
 import { Dialog, FormDialog } from '../../components/dialog.js'
-import { SelectField, TextField, type Bound } from '../../components/form.js'
+import { ReasonField, SelectField, type Bound } from '../../components/form.js'
 import { report } from '../../components/notices.js'
 import { useExampleModel, RequestCode, Tabs } from '../../components/request-code.js'
 import { baseOf } from '../../format/request-formats.js'
@@ -84,7 +84,7 @@ function EditKey({ detail: { key, plan }, atLimits, onClose }: KeyProps & { atLi
       {(form) => (
         <>
           <KeyFields form={form} plan={plan} endsAtMs={key.expiresAtMs} isInside={atLimits} />
-          <ReasonField {...form.field('reason')} />
+          <ReasonOfAdministrator {...form.field('reason')} />
         </>
       )}
     </FormDialog>
@@ -141,7 +141,7 @@ function RotateKey({ detail: { key }, onClose }: KeyProps) {
       {(form) => (
         <>
           <SelectField label="The old key ends" options={OVERLAPS} {...form.field('overlap')} />
-          <ReasonField {...form.field('reason')} />
+          <ReasonOfAdministrator {...form.field('reason')} />
         </>
       )}
     </FormDialog>
@@ -177,7 +177,7 @@ function RevokeKey({ detail: { key }, onClose }: KeyProps) {
       {(form) => (
         <>
           <SelectField label="Ends" options={OVERLAPS} {...form.field('overlap')} />
-          <ReasonField {...form.field('reason')} />
+          <ReasonOfAdministrator {...form.field('reason')} />
         </>
       )}
     </FormDialog>
@@ -191,11 +191,9 @@ function AccountNote({ apiKey }: { readonly apiKey: Key }) {
 }
 
 /** Administrators act for others, so they can say why. */
-function ReasonField(field: Bound) {
+function ReasonOfAdministrator(field: Bound) {
   const { isAdmin } = useRights()
-  if (!isAdmin) return null
-  const hint = 'Optional, for the audit log.'
-  return <TextField label="Reason" hint={hint} maxLength={200} autoComplete="off" {...field} />
+  return isAdmin ? <ReasonField {...field} /> : null
 }
 
 /** Creates a key and then shows its secret once, which is kept only in the state of this dialog. */
